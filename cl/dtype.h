@@ -1,0 +1,276 @@
+/* Element types in memory and in registers. Each dtype NAME has
+ *
+ *     storage_NAME              one element, as a kernel's pointers see it
+ *     packed_NAME               VEC elements as they were loaded, in as few registers as they can be
+ *     load_NAME(p, aligned, hint)   VEC elements at p, packed; aligned: p is a multiple of the vector's size
+ *     widen_NAME(packed)        as realv
+ *     store_NAME(p, v, aligned) realv v, rounded to nearest even and stored; NaN stays NaN
+ *     load1_NAME, widen1_NAME, store1_NAME   the same for one element
+ *
+ * and a kernel names them by the macro of a tensor: LOAD(X_DTYPE)(x + i, aligned, LOAD_PLAIN). */
+#ifndef DTYPE_H
+#define DTYPE_H
+
+#include "enums.h"
+#include "vector.h"
+
+#define STORAGE(dtype) JOIN(storage_, dtype)
+#define PACKED(dtype) JOIN(packed_, dtype)
+#define LOAD(dtype) JOIN(load_, dtype)
+#define WIDEN(dtype) JOIN(widen_, dtype)
+#define STORE(dtype) JOIN(store_, dtype)
+#define STORE1(dtype) JOIN(store1_, dtype)
+
+#define storage_f32 float
+#define storage_f16 ushort
+#define storage_bf16 ushort
+#define storage_f64 double
+#define storage_none uchar
+
+/* Vectors of 2-byte elements as words, which is how 16 bytes travel in one access. */
+#if VEC == 1
+#define WORDS ushort
+#define AS_WORDS as_ushort
+#define AS_USHORTV as_ushort
+#elif VEC == 2
+#define WORDS uint
+#define AS_WORDS as_uint
+#define AS_USHORTV as_ushort2
+#else
+#if VEC == 4
+#define WORDS uint2
+#define AS_WORDS as_uint2
+#elif VEC == 8
+#define WORDS uint4
+#define AS_WORDS as_uint4
+#else
+#define WORDS uint8
+#define AS_WORDS as_uint8
+#endif
+#define AS_USHORTV JOIN(as_ushort, VEC)
+#endif
+
+typedef floatv packed_f32;
+typedef WORDS packed_f16;
+typedef WORDS packed_bf16;
+#if IS_DOUBLE(X_DTYPE)
+typedef realv packed_f64;
+#endif
+
+/* ------------------------------------------------------------------------------------------- to and from memory */
+
+#if STORES == STORES_STREAMING && defined(__has_builtin)
+#if __has_builtin(__builtin_nontemporal_store)
+#define STORE_ALIGNED(value, pointer) __builtin_nontemporal_store(value, pointer)
+#endif
+#endif
+#ifndef STORE_ALIGNED
+#define STORE_ALIGNED(value, pointer) (*(pointer) = (value))
+#endif
+
+/* A vector at any element's address in one access; vstoren of 2-byte elements becomes an access each on PoCL. */
+struct __attribute__((packed)) anywhere {
+    ushortv vector;
+};
+
+/* What a load can be told, and some devices heed. */
+enum load_hint {
+    LOAD_PLAIN,
+    LOAD_IN_TURN, /* now, and not when it suits the compiler */
+    LOAD_LAST     /* it is not loaded again: the output has the better claim to a place in the L2 cache */
+};
+
+#if ISA == ISA_PTX
+static inline uint4 load16_in_turn(const global void *p) {
+    uint4 v;
+    __asm__ volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+    return v;
+}
+
+static inline uint4 load16_last(const global void *p) {
+    uint4 v;
+    ulong policy;
+    __asm__("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    __asm__ volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+                     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                     : "l"(p), "l"(policy));
+    return v;
+}
+#endif
+
+static inline WORDS load_words(const global ushort *p, const bool aligned, const enum load_hint hint) {
+#if ISA == ISA_PTX && VEC == 8
+    if (aligned && hint == LOAD_IN_TURN)
+        return load16_in_turn(p);
+    if (aligned && hint == LOAD_LAST)
+        return load16_last(p);
+#else
+    (void)hint;
+#endif
+    return aligned ? *(const global WORDS *)p : AS_WORDS(VLOAD(p));
+}
+
+static inline void store_words(global ushort *p, const WORDS v, const bool aligned) {
+    if (aligned)
+        STORE_ALIGNED(v, (global WORDS *)p);
+    else if (ELEMENT_ALIGNED)
+        ((global struct anywhere *)p)->vector = AS_USHORTV(v);
+    else
+        VSTORE(AS_USHORTV(v), p);
+}
+
+static inline realv load_reals(const global real *p, const bool aligned, const enum load_hint hint) {
+#if ISA == ISA_PTX && VEC == 4 && !IS_DOUBLE(X_DTYPE)
+    if (aligned && hint == LOAD_IN_TURN)
+        return as_float4(load16_in_turn(p));
+    if (aligned && hint == LOAD_LAST)
+        return as_float4(load16_last(p));
+#else
+    (void)hint;
+#endif
+    return aligned ? *(const global realv *)p : VLOAD(p);
+}
+
+static inline void store_reals(global real *p, const realv v, const bool aligned) {
+    if (aligned)
+        STORE_ALIGNED(v, (global realv *)p);
+    else
+        VSTORE(v, p);
+}
+
+#if IS_DOUBLE(X_DTYPE)
+
+static inline packed_f64 load_f64(const global double *p, const bool aligned, const enum load_hint hint) {
+    return load_reals(p, aligned, hint);
+}
+
+static inline realv widen_f64(const packed_f64 v) {
+    return v;
+}
+
+static inline void store_f64(global double *p, const realv v, const bool aligned) {
+    store_reals(p, v, aligned);
+}
+
+static inline void store1_f64(global double *p, const real v) {
+    *p = v;
+}
+
+#else
+
+static inline packed_f32 load_f32(const global float *p, const bool aligned, const enum load_hint hint) {
+    return load_reals(p, aligned, hint);
+}
+
+static inline realv widen_f32(const packed_f32 v) {
+    return v;
+}
+
+static inline void store_f32(global float *p, const realv v, const bool aligned) {
+    store_reals(p, v, aligned);
+}
+
+static inline void store1_f32(global float *p, const real v) {
+    *p = v;
+}
+
+/* ------------------------------------------------------------------------------ bfloat16: the upper half of a float */
+
+static inline packed_bf16 load_bf16(const global ushort *p, const bool aligned, const enum load_hint hint) {
+    return load_words(p, aligned, hint);
+}
+
+static inline realv widen_bf16(const packed_bf16 v) {
+    return AS_FLOATV(TO_UINTV(AS_USHORTV(v)) << 16);
+}
+
+static inline packed_bf16 narrow_bf16(const realv v) {
+#if ISA == ISA_PTX && VEC >= 2
+    packed_bf16 narrowed;
+    const float *from = (const float *)&v;
+    uint *to = (uint *)&narrowed;
+#pragma unroll
+    for (uint i = 0; i < VEC / 2; i++)
+        __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to[i]) : "f"(from[2 * i + 1]), "f"(from[2 * i]));
+    return narrowed;
+#else
+    const uintv bits = AS_UINTV(v);
+    const uintv rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    return AS_WORDS(TO_USHORTV(choose(v != v, bits | 0x400000u, rounded) >> 16));
+#endif
+}
+
+static inline void store_bf16(global ushort *p, const realv v, const bool aligned) {
+    store_words(p, narrow_bf16(v), aligned);
+}
+
+static inline void store1_bf16(global ushort *p, const real v) {
+    const uint bits = as_uint(v);
+    const uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    *p = (ushort)((v != v ? bits | 0x400000u : rounded) >> 16);
+}
+
+/* binary16, by the conversions that OpenCL C has without half arithmetic; they read and write private memory, which
+ * compilers turn into registers. */
+
+static inline packed_f16 load_f16(const global ushort *p, const bool aligned, const enum load_hint hint) {
+    return load_words(p, aligned, hint);
+}
+
+static inline realv widen_f16(const packed_f16 v) {
+#if VEC == 1
+    return vload_half(0, (const half *)&v);
+#else
+    return JOIN(vload_half, VEC)(0, (const half *)&v);
+#endif
+}
+
+static inline void store_f16(global ushort *p, const realv v, const bool aligned) {
+    packed_f16 narrowed;
+#if VEC == 1
+    vstore_half_rte(v, 0, (half *)&narrowed);
+#else
+    JOIN(JOIN(vstore_half, VEC), _rte)(v, 0, (half *)&narrowed);
+#endif
+    store_words(p, narrowed, aligned);
+}
+
+static inline void store1_f16(global ushort *p, const real v) {
+    ushort narrowed;
+    vstore_half_rte(v, 0, (half *)&narrowed);
+    *p = narrowed;
+}
+
+#endif
+
+/* Hides from the compiler what it knows of a packed vector, so that it widens it anew where it is used next: that costs
+ * less than the registers which the wide values would take up meanwhile. */
+static inline void forget(uint *word, const uint words) {
+#if ISA == ISA_PTX
+#pragma unroll
+    for (uint i = 0; i < words; i++)
+        __asm__ volatile("" : "+r"(word[i]));
+#else
+    (void)word;
+    (void)words;
+#endif
+}
+
+/* 16 bytes from global to local memory, on their way while the work-item goes on; and the wait for all that it started. */
+#if ISA == ISA_PTX
+
+static inline void start_copy16(local void *to, const global void *from) {
+    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "l"(to), "l"(from) : "memory");
+}
+
+static inline void wait_for_copies(void) {
+    __asm__ volatile("cp.async.wait_all;" : : : "memory");
+}
+
+#else
+
+static inline void wait_for_copies(void) {}
+
+#endif
+
+#endif

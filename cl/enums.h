@@ -1,0 +1,25 @@
+/* The numbers that macros of a build have, as the public header enumerates them. */
+#ifndef ENUMS_H
+#define ENUMS_H
+
+#define LAYER_NORM 1
+#define RMS_NORM 2
+
+#define GATE_SILU 1
+#define GATE_SIGMOID 2
+
+#define KEEP_REGISTERS 1
+#define KEEP_REREAD 2
+#define KEEP_LOCAL 3
+
+#define REDUCE_TREE 1
+#define REDUCE_SHUFFLE 2
+#define REDUCE_SUBGROUP 3
+
+#define STORES_STREAMING 2
+
+#define WEIGHTS_EARLY 2
+
+#define ISA_PTX 2
+
+#endif

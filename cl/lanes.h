@@ -1,0 +1,104 @@
+/* Sums over the LANES work-items that share a segment. SEGMENTS of them stand side by side in a work-group, along
+ * dimension 0: local id = segment · LANES + lane. */
+#ifndef LANES_H
+#define LANES_H
+
+#include "enums.h"
+#include "vector.h"
+
+#define GROUP_ITEMS (LANES * SEGMENTS)
+
+#if REDUCE == REDUCE_SHUFFLE
+#define STEP_LANES (LANES < 32 ? LANES : 32) /* lanes that run in step and exchange registers */
+#define SCRATCH (GROUP_ITEMS / STEP_LANES)   /* reals that one sum needs */
+#else
+#define SCRATCH GROUP_ITEMS
+#endif
+
+/* Two sums in a row use different halves of the scratch: the barrier inside the second is what protects the first, so that
+ * none has to end with one. */
+struct lanes {
+    local real *scratch; /* [2 · SCRATCH] */
+    uint sums;           /* taken so far */
+};
+
+#if REDUCE == REDUCE_SUBGROUP && !defined(__opencl_c_subgroups)
+#pragma OPENCL EXTENSION cl_khr_subgroups : enable
+#endif
+
+#if REDUCE == REDUCE_SHUFFLE
+static inline real shuffle_xor(const real v, const uint mask) {
+#if IS_DOUBLE(X_DTYPE)
+    int2 word = as_int2(v);
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %0, %1, 0x1f, 0xffffffff;" : "+r"(word.x) : "r"(mask));
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %0, %1, 0x1f, 0xffffffff;" : "+r"(word.y) : "r"(mask));
+    return as_double(word);
+#else
+    real other;
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(other) : "f"(v), "r"(mask));
+    return other;
+#endif
+}
+#endif
+
+static inline local real *next_scratch(struct lanes *lanes) {
+    return lanes->scratch + (lanes->sums++ & 1) * SCRATCH;
+}
+
+/* The sum of v over the segment's lanes, the same bits in each. Every work-item of the work-group must call it. */
+static inline real sum_lanes(struct lanes *lanes, real v) {
+#if LANES == 1
+
+    (void)lanes;
+    return v;
+
+#elif REDUCE == REDUCE_SHUFFLE
+
+#pragma unroll
+    for (uint mask = STEP_LANES / 2; mask > 0; mask /= 2)
+        v += shuffle_xor(v, mask);
+#if LANES > STEP_LANES
+    local real *scratch = next_scratch(lanes);
+    const uint item = (uint)get_local_id(0);
+    const uint steps = LANES / STEP_LANES;
+    if (item % STEP_LANES == 0)
+        scratch[item / STEP_LANES] = v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    v = scratch[item / LANES * steps + item % steps];
+#pragma unroll
+    for (uint mask = steps / 2; mask > 0; mask /= 2)
+        v += shuffle_xor(v, mask);
+#else
+    (void)lanes;
+#endif
+    return v;
+
+#elif REDUCE == REDUCE_SUBGROUP
+
+    local real *scratch = next_scratch(lanes);
+    v = sub_group_reduce_add(v);
+    if (get_sub_group_local_id() == 0)
+        scratch[get_sub_group_id()] = v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    v = scratch[0];
+    for (uint i = 1; i < get_num_sub_groups(); i++)
+        v += scratch[i];
+    return v;
+
+#else
+
+    local real *scratch = next_scratch(lanes);
+    const uint item = (uint)get_local_id(0);
+    scratch[item] = v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint distance = LANES / 2; distance > 0; distance /= 2) {
+        if (item % LANES < distance)
+            scratch[item] += scratch[item + distance];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    return scratch[item / LANES * LANES];
+
+#endif
+}
+
+#endif

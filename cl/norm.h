@@ -1,0 +1,150 @@
+/* What every way of normalising a segment is made of: the tensors of a call, the input s, statistics, the output. */
+#ifndef NORM_H
+#define NORM_H
+
+#include "dtype.h"
+#include "gate.h"
+#include "lanes.h"
+#include "segment.h"
+
+/* The arguments of a launch, offsets already added. */
+struct call {
+    const global STORAGE(X_DTYPE) * x;
+    const global STORAGE(WEIGHT_DTYPE) * weight;
+    const global STORAGE(BIAS_DTYPE) * bias;
+    const global STORAGE(Z_DTYPE) * z;
+    global STORAGE(Y_DTYPE) * y;
+    global real *mean; /* [groups, rows] */
+    global real *rstd; /* [groups, rows] */
+    ulong work;        /* segments */
+    ulong rows;
+    ulong x_stride, y_stride, z_stride; /* elements */
+    real eps;
+    real weight_offset;
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+/* One segment: addresses of its first element. */
+struct segment {
+    const global STORAGE(X_DTYPE) * x;
+    const global STORAGE(WEIGHT_DTYPE) * weight;
+    const global STORAGE(BIAS_DTYPE) * bias;
+    const global STORAGE(Z_DTYPE) * z;
+    global STORAGE(Y_DTYPE) * y;
+    ulong statistic; /* where its statistics go */
+    uint lane;       /* of this work-item */
+    bool active;     /* false past the last segment: nothing is read or written, but barriers are kept */
+};
+
+struct statistics {
+    real mean; /* 0 for RMS norm */
+    real rstd;
+};
+
+static inline struct segment segment_at(const struct call *call, const ulong index) {
+    const ulong row = index / GROUPS;
+    const ulong group = index % GROUPS;
+    const ulong first = group * GROUP_SIZE;
+    const struct segment segment = {call->x + row * call->x_stride + first,
+                                    call->weight + first,
+                                    call->bias + first,
+                                    call->z + row * call->z_stride + first,
+                                    call->y + row * call->y_stride + first,
+                                    group * call->rows + row,
+                                    (uint)get_local_id(0) % LANES,
+                                    SEGMENTS == 1 || index < call->work};
+    return segment;
+}
+
+/* s as a lane holds it: x as it was loaded, or the product with the gate. */
+#if GATE && GATE_FIRST
+
+typedef realv held_t;
+
+static inline held_t load_s(const struct segment *segment, const index_t v, const bool aligned, const enum load_hint hint) {
+    const realv x = WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(segment->x, v, aligned, hint));
+    const realv z = WIDEN(Z_DTYPE)(LOAD_VECTOR(Z_DTYPE)(segment->z, v, aligned, hint));
+    return x * gate_factor(z);
+}
+
+static inline realv widen_s(const held_t held) {
+    return held;
+}
+
+#else
+
+typedef PACKED(X_DTYPE) held_t;
+
+static inline held_t load_s(const struct segment *segment, const index_t v, const bool aligned, const enum load_hint hint) {
+    return LOAD_VECTOR(X_DTYPE)(segment->x, v, aligned, hint);
+}
+
+static inline realv widen_s(const held_t held) {
+    return WIDEN(X_DTYPE)(held);
+}
+
+#endif
+
+/* Weight and bias of one vector, as loaded. */
+struct affine {
+#if PRESENT(WEIGHT_DTYPE)
+    PACKED(WEIGHT_DTYPE) weight;
+#endif
+#if PRESENT(BIAS_DTYPE)
+    PACKED(BIAS_DTYPE) bias;
+#endif
+    char unused; /* a struct has a member */
+};
+
+static inline struct affine load_affine(const struct segment *segment, const index_t v, const bool aligned,
+                                        const enum load_hint hint) {
+    struct affine affine;
+    affine.unused = 0;
+#if PRESENT(WEIGHT_DTYPE)
+    affine.weight = LOAD_VECTOR(WEIGHT_DTYPE)(segment->weight, v, aligned, hint);
+#endif
+#if PRESENT(BIAS_DTYPE)
+    affine.bias = LOAD_VECTOR(BIAS_DTYPE)(segment->bias, v, aligned, hint);
+#endif
+    return affine;
+}
+
+static inline void put_y(const struct call *call, const struct segment *segment, const index_t v, const realv s,
+                         const struct affine affine, const struct statistics statistics) {
+#if NORM == LAYER_NORM
+    realv y = (s - statistics.mean) * statistics.rstd;
+#else
+    realv y = s * statistics.rstd;
+#endif
+#if PRESENT(WEIGHT_DTYPE) && WEIGHT_OFFSET
+    y *= call->weight_offset + WIDEN(WEIGHT_DTYPE)(affine.weight);
+#elif PRESENT(WEIGHT_DTYPE)
+    y *= WIDEN(WEIGHT_DTYPE)(affine.weight);
+#endif
+#if PRESENT(BIAS_DTYPE)
+    y += WIDEN(BIAS_DTYPE)(affine.bias);
+#endif
+#if GATE && !GATE_FIRST
+    y *= gate_factor(WIDEN(Z_DTYPE)(LOAD_VECTOR(Z_DTYPE)(segment->z, v, call->aligned, LOAD_PLAIN)));
+#endif
+    STORE_VECTOR(Y_DTYPE)(segment->y, v, y, call->aligned);
+}
+
+/* From Σ(s − mean)² over the segment. */
+static inline real rstd_of(const real squares, const real eps) {
+    return (real)1 / sqrt(squares / (real)GROUP_SIZE + eps);
+}
+
+static inline void save_statistics(const struct call *call, const struct segment *segment,
+                                   const struct statistics statistics) {
+    if (segment->lane != 0 || !segment->active)
+        return;
+#if SAVE_MEAN
+    call->mean[segment->statistic] = statistics.mean;
+#endif
+#if SAVE_RSTD
+    call->rstd[segment->statistic] = statistics.rstd;
+#endif
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* Vectors of VEC elements, for any VEC from 1 to 16, and the arithmetic type: real is float, or double for f64 tensors. */
+#ifndef VECTOR_H
+#define VECTOR_H
+
+#define JOIN_EXPANDED(a, b) a##b
+#define JOIN(a, b) JOIN_EXPANDED(a, b)
+
+/* What a dtype's name says to #if: PRESENT(WEIGHT_DTYPE) is 0 for a tensor that is absent. */
+#define PRESENT(dtype) JOIN(PRESENT_, dtype)
+#define PRESENT_none 0
+#define PRESENT_f32 1
+#define PRESENT_f16 1
+#define PRESENT_bf16 1
+#define PRESENT_f64 1
+#define IS_DOUBLE(dtype) JOIN(IS_DOUBLE_, dtype)
+#define IS_DOUBLE_f64 1
+
+#if IS_DOUBLE(X_DTYPE)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define real double
+#define real_bits ulong
+#else
+#define real float
+#define real_bits uint
+#endif
+
+#if VEC == 1
+#define VECTOR(type) type
+#define VLOAD(pointer) (*(pointer))
+#define VSTORE(value, pointer) (*(pointer) = (value))
+#else
+#define VECTOR(type) JOIN(type, VEC)
+#define VLOAD(pointer) JOIN(vload, VEC)(0, pointer)
+#define VSTORE(value, pointer) JOIN(vstore, VEC)(value, 0, pointer)
+#endif
+
+typedef VECTOR(real) realv;
+typedef VECTOR(float) floatv;
+typedef VECTOR(uint) uintv;
+typedef VECTOR(int) intv;
+typedef VECTOR(ushort) ushortv;
+
+#if VEC == 1
+#define AS_FLOATV as_float
+#define AS_UINTV as_uint
+#define TO_UINTV convert_uint
+#define TO_FLOATV convert_float
+#define TO_USHORTV convert_ushort
+#else
+#define AS_FLOATV JOIN(as_float, VEC)
+#define AS_UINTV JOIN(as_uint, VEC)
+#define TO_UINTV JOIN(convert_uint, VEC)
+#define TO_FLOATV JOIN(convert_float, VEC)
+#define TO_USHORTV JOIN(convert_ushort, VEC)
+#endif
+
+/* a where the condition holds, else b. Vectors select by a mask of ones, scalars by a truth value. */
+static inline uintv choose(intv condition, uintv a, uintv b) {
+#if VEC == 1
+    return condition ? a : b;
+#else
+    return select(b, a, condition);
+#endif
+}
+
+/* The sum over a vector's elements, pairwise. */
+static inline real sum_elements(realv v) {
+#if VEC == 16
+    const JOIN(real, 8) v8 = v.lo + v.hi;
+#elif VEC == 8
+    const JOIN(real, 8) v8 = v;
+#endif
+#if VEC >= 8
+    const JOIN(real, 4) v4 = v8.lo + v8.hi;
+#elif VEC == 4
+    const JOIN(real, 4) v4 = v;
+#endif
+#if VEC >= 4
+    const JOIN(real, 2) v2 = v4.lo + v4.hi;
+#elif VEC == 2
+    const JOIN(real, 2) v2 = v;
+#endif
+#if VEC >= 2
+    return v2.lo + v2.hi;
+#else
+    return v;
+#endif
+}
+
+/* v with the elements from count on replaced by 0. count is a constant wherever this is used. */
+static inline realv keep_first(realv v, uint count) {
+#if VEC == 1
+    return count > 0 ? v : (real)0;
+#else
+    real element[VEC];
+    VSTORE(v, element);
+    for (uint i = 0; i < VEC; i++)
+        element[i] = i < count ? element[i] : (real)0;
+    return VLOAD(element);
+#endif
+}
+
+#endif

@@ -1,0 +1,404 @@
+/* libclnorm: normalisation kernels in OpenCL C.
+ *
+ * This header is the manual, in order of use:
+ *
+ *   1. statuses          what every call returns, and the sentence behind a failure
+ *   2. devices           which OpenCL devices are there, and the one that a selector means
+ *   3. context           one per (cl_context, cl_device_id): device facts, compiled programs, caches
+ *   4. descriptors       what is asked for: shapes, dtypes, options
+ *   5. plans             a descriptor made ready for its device: compiled kernels, grids, workspace size
+ *   6. enqueue           a plan, a queue, and the buffers
+ *   7. one call          the same without holding a plan
+ *
+ * Conventions. A tensor is a cl_mem and a byte offset into it. x of any rank is flattened to [rows, cols], row-major with
+ * a stride of its own; offsets are in bytes, strides and shapes in elements. Functions never abort, print or touch
+ * global state; they are thread-safe unless they say otherwise. A function that fails leaves its outputs as they were.
+ */
+#ifndef CLNORM_CLNORM_H
+#define CLNORM_CLNORM_H
+
+#ifndef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 300
+#endif
+#ifdef __APPLE__
+#include <OpenCL/cl.h>
+#else
+#include <CL/cl.h>
+#endif
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(CLNORM_STATIC)
+#define CLNORM_API
+#elif defined(_WIN32)
+#define CLNORM_API __declspec(dllimport)
+#else
+#define CLNORM_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CLNORM_VERSION_MAJOR 0
+#define CLNORM_VERSION_MINOR 1
+#define CLNORM_VERSION_PATCH 0
+
+/* "0.1.0", of the library that is linked, which can be newer than this header. */
+CLNORM_API const char *clnorm_version(void);
+
+/* ---------------------------------------------------------------------------------------------------- 1. statuses */
+
+typedef enum clnorm_status {
+    CLNORM_SUCCESS = 0,
+    CLNORM_INVALID_ARGUMENT, /* a NULL where a value is due, a wrong struct size */
+    CLNORM_INVALID_ENUM,     /* a value that its enumeration does not have */
+    CLNORM_INVALID_VALUE,    /* a number outside its range: eps, a forced knob, … */
+    CLNORM_INVALID_SHAPE,    /* shapes, strides and groups that do not fit each other */
+    CLNORM_INVALID_BUFFER,   /* missing, too small, misaligned, or of another cl_context */
+    CLNORM_INVALID_QUEUE,    /* a queue of another context or device */
+    CLNORM_INVALID_SELECTOR, /* a device selector that cannot be read */
+    CLNORM_OVERFLOW,         /* rows × cols × size does not fit 63 bits */
+    CLNORM_UNSUPPORTED,      /* sound, but this device cannot do it */
+    CLNORM_DEVICE_NOT_FOUND, /* no OpenCL device, or none that the selector means */
+    CLNORM_OUT_OF_HOST_MEMORY,
+    CLNORM_OUT_OF_DEVICE_MEMORY,
+    CLNORM_BUILD_FAILED, /* the driver refused a kernel; the detail has the head of its log */
+    CLNORM_OPENCL_ERROR  /* any other OpenCL error; the detail names the call and the code */
+} clnorm_status;
+
+/* One sentence for a status. Never NULL; "unknown status" for a number that is none. */
+CLNORM_API const char *clnorm_status_text(clnorm_status status);
+
+/* What the last failed call of this thread had to say: the field, the value it had and the value it should have, and the
+ * OpenCL code where there is one. "" before the first failure. Valid until the next failure in this thread. */
+CLNORM_API const char *clnorm_error_detail(void);
+
+/* The OpenCL code of the last failed call of this thread; CL_SUCCESS when OpenCL had no part in it. */
+CLNORM_API cl_int clnorm_error_opencl(void);
+
+/* ----------------------------------------------------------------------------------------------------- 2. devices */
+
+typedef enum clnorm_device_kind {
+    CLNORM_DEVICE_GPU = 1,
+    CLNORM_DEVICE_ACCELERATOR,
+    CLNORM_DEVICE_CPU,
+    CLNORM_DEVICE_OTHER
+} clnorm_device_kind;
+
+/* Who wrote the OpenCL implementation: it decides what is known about it, whatever hardware is below. */
+typedef enum clnorm_platform_family {
+    CLNORM_PLATFORM_OTHER = 0,
+    CLNORM_PLATFORM_POCL,
+    CLNORM_PLATFORM_NVIDIA,
+    CLNORM_PLATFORM_MESA, /* rusticl, also where llvmpipe stands in for a GPU */
+    CLNORM_PLATFORM_OCLGRIND
+} clnorm_platform_family;
+
+/* Everything that the library knows of a device; what it decides, it decides from this. Sizes are in bytes. */
+typedef struct clnorm_device_info {
+    cl_platform_id platform;
+    cl_device_id device;
+    unsigned platform_index; /* in clGetPlatformIDs' order */
+    unsigned device_index;   /* within its platform, in clGetDeviceIDs' order */
+    clnorm_device_kind kind;
+    clnorm_platform_family family;
+    char name[256];
+    char vendor[256];
+    char platform_name[256];
+    char platform_version[256];
+    char version[256]; /* CL_DEVICE_VERSION: "OpenCL 3.0 …" */
+    char driver[256];
+    char uuid[40];             /* 8-4-4-4-12 hexadecimal digits; "" where the device has none */
+    unsigned opencl_c_version; /* 100 · major + 10 · minor: 120, 200, 300 */
+    unsigned compute_units;
+    unsigned clock_mhz;
+    unsigned native_vector_float; /* floats in a hardware vector register, 1 on most GPUs */
+    unsigned subgroup_size;       /* work-items that run in step: 32 on NVIDIA; 0 where unknown */
+    unsigned compute_capability;  /* NVIDIA: 10 · major + minor, 90 for Hopper; 0 elsewhere */
+    uint64_t global_memory;
+    uint64_t max_allocation;
+    uint64_t cache_size;   /* last level that the device tells of; 0 where it tells none */
+    uint64_t local_memory; /* a __local array declared in a kernel may have this size */
+    uint64_t max_work_group_size;
+    bool little_endian;
+    bool fp16;      /* cl_khr_fp16: arithmetic; f16 tensors work without it */
+    bool fp64;      /* f64 tensors need it */
+    bool subgroups; /* cl_khr_subgroups or the OpenCL 3.0 feature */
+} clnorm_device_info;
+
+/* Lists every device, best first: GPUs, then accelerators, then CPUs, each by compute units × clock.
+ * infos: room for capacity entries, may be NULL when capacity is 0. *count: how many there are, which can be more than
+ * capacity. No device at all is success with a count of 0. */
+CLNORM_API clnorm_status clnorm_device_list(clnorm_device_info *infos, size_t capacity, size_t *count);
+
+/* The facts of one device; a sub-device has the indices of the device that it is a part of. */
+CLNORM_API clnorm_status clnorm_device_describe(cl_device_id device, clnorm_device_info *info);
+
+/* The device that a selector means. selector: alternatives split by ';', the first that any device matches wins; each is
+ * comma-separated terms that must all hold, of gpu, cpu, accelerator, P:D (indices as above), uuid:…, name=TEXT,
+ * vendor=TEXT, platform=TEXT (case-insensitive parts), memory>=8G (K, M, G or T, powers of 1024), fp16, fp64, subgroups.
+ * NULL or "": the environment variable CLNORM_DEVICE, and where that is unset or empty too, the best device. */
+CLNORM_API clnorm_status clnorm_device_select(const char *selector, clnorm_device_info *info);
+
+/* ----------------------------------------------------------------------------------------------------- 3. context */
+
+typedef struct clnorm_context clnorm_context;
+
+/* Called with one line, without a newline, for each thing chosen, built or fetched; from whichever thread did it. */
+typedef void (*clnorm_log_fn)(const char *line, void *user);
+
+typedef struct clnorm_context_options {
+    size_t size;       /* sizeof(clnorm_context_options) */
+    clnorm_log_fn log; /* NULL: silent */
+    void *log_user;
+    /* Where compiled programs are kept between processes. NULL: $CLNORM_CACHE_DIR, else $XDG_CACHE_HOME/clnorm, else
+     * ~/.cache/clnorm. CLNORM_CACHE=0 in the environment, or "" here, keeps none. */
+    const char *cache_dir;
+} clnorm_context_options;
+
+static inline clnorm_context_options clnorm_context_options_init(void) {
+    const clnorm_context_options options = {sizeof(clnorm_context_options), NULL, NULL, NULL};
+    return options;
+}
+#define CLNORM_CONTEXT_OPTIONS_INIT clnorm_context_options_init()
+
+/* Makes the library ready for one device of a cl_context, which it retains. options may be NULL. */
+CLNORM_API clnorm_status clnorm_context_create(cl_context cl, cl_device_id device, const clnorm_context_options *options,
+                                               clnorm_context **context);
+
+/* Releases everything that the context made. NULL is allowed. Its plans must have been destroyed; commands that are still
+ * running keep what they need. */
+CLNORM_API void clnorm_context_destroy(clnorm_context *context);
+
+/* The facts of its device, valid as long as the context. */
+CLNORM_API const clnorm_device_info *clnorm_context_device(const clnorm_context *context);
+
+/* The folder of the on-disk program cache, "" when there is none; valid as long as the context. */
+CLNORM_API const char *clnorm_context_cache_dir(const clnorm_context *context);
+
+/* The cache of compiled programs on disk keeps itself in order; what follows is for looking into it and for having its
+ * space back. dir: a folder as in clnorm_context_options, NULL for the one that the environment names. */
+
+/* Writes the folder that the environment names, "" for none, as snprintf does: at most capacity bytes with the terminating
+ * NUL. Returns the length that the whole path has. */
+CLNORM_API size_t clnorm_cache_dir(char *path, size_t capacity);
+
+/* A file of the cache. The strings are valid until the callback returns. */
+typedef struct clnorm_cache_entry {
+    const char *file;    /* its name within the folder */
+    uint64_t size;       /* bytes */
+    int64_t last_used;   /* seconds since 1970 */
+    const char *source;  /* "norm_forward.cl"; "", as are the next two, where the file is unfinished or damaged */
+    const char *device;  /* the name of the device that it was built for */
+    const char *options; /* build options */
+} clnorm_cache_entry;
+
+typedef void (*clnorm_cache_fn)(const clnorm_cache_entry *entry, void *user);
+
+/* Calls each for every file of the cache, the latest used first. A folder that is not there has none; one that cannot be
+ * read or that is not the user's alone to write to is CLNORM_INVALID_ARGUMENT. */
+CLNORM_API clnorm_status clnorm_cache_list(const char *dir, clnorm_cache_fn each, void *user);
+
+/* Removes them all, also while other processes work with them. *removed: how many there were; may be NULL. */
+CLNORM_API clnorm_status clnorm_cache_clear(const char *dir, size_t *removed);
+
+/* ------------------------------------------------------------------------------------------------- 4. descriptors */
+
+typedef enum clnorm_dtype {
+    CLNORM_DTYPE_NONE = 0, /* where a tensor is optional: it is absent; elsewhere: the default that the field names */
+    CLNORM_F32,
+    CLNORM_F16,  /* IEEE 754 binary16 */
+    CLNORM_BF16, /* bfloat16: the upper half of a binary32 */
+    CLNORM_F64   /* arithmetic in double; then every tensor that is present must be F64, statistics too */
+} clnorm_dtype;
+
+/* Bytes of one element; 0 for CLNORM_DTYPE_NONE and for a number that is no dtype. */
+CLNORM_API size_t clnorm_dtype_size(clnorm_dtype dtype);
+
+/* "f32", "f16", "bf16", "f64", "none". */
+CLNORM_API const char *clnorm_dtype_name(clnorm_dtype dtype);
+
+/* Layer normalisation: Ba, Kiros, Hinton 2016, arXiv:1607.06450. RMS normalisation: Zhang, Sennrich 2019, arXiv:1910.07467.
+ */
+typedef enum clnorm_norm { CLNORM_LAYER_NORM = 1, CLNORM_RMS_NORM } clnorm_norm;
+
+typedef enum clnorm_gate {
+    CLNORM_GATE_NONE = 0,
+    CLNORM_GATE_SILU,   /* act(z) = z · sigmoid(z) */
+    CLNORM_GATE_SIGMOID /* act(z) = 1 / (1 + exp(−z)) */
+} clnorm_gate;
+
+/* How a kernel runs on its device. In a descriptor: a wish, 0 meaning "you choose"; a wish that the device or the shape
+ * cannot honour is refused, never bent. From clnorm_plan_config: what was chosen. Results of the same config are the same
+ * bits, run after run and for any number of rows. */
+typedef struct clnorm_config {
+    uint32_t vec;      /* elements per memory access: 1, 2, 4, 8, 16 */
+    uint32_t lanes;    /* work-items that share one segment: a power of two */
+    uint32_t segments; /* segments that a work-group holds at once: a power of two */
+    uint32_t rounds;   /* how often a work-group goes on to its next segments, at least */
+    uint32_t keep;     /* a clnorm_keep */
+    uint32_t unroll;   /* re-read: vectors that a lane takes in at once, 1 to 16 */
+    uint32_t reduce;   /* a clnorm_reduce: how lanes add up */
+    uint32_t stores;   /* a clnorm_stores */
+    uint32_t weights;  /* a clnorm_weights: keep registers: when weight and bias are read */
+    uint32_t isa;      /* a clnorm_isa: instructions beyond OpenCL C 1.2 */
+} clnorm_config;
+
+/* Where a segment is while its statistics are taken. */
+typedef enum clnorm_keep {
+    CLNORM_KEEP_REGISTERS = 1, /* read once, held by its lanes */
+    CLNORM_KEEP_REREAD,        /* read again, from a cache as a rule */
+    CLNORM_KEEP_LOCAL /* read once into local memory (what does not fit: registers), the next one on its way meanwhile */
+} clnorm_keep;
+
+typedef enum clnorm_reduce {
+    CLNORM_REDUCE_TREE = 1, /* local memory and barriers: any device */
+    CLNORM_REDUCE_SHUFFLE,  /* NVIDIA's shfl within 32 lanes, local memory between them */
+    CLNORM_REDUCE_SUBGROUP  /* sub_group_reduce_add, local memory between sub-groups */
+} clnorm_reduce;
+
+typedef enum clnorm_stores {
+    CLNORM_STORES_CACHED = 1,
+    CLNORM_STORES_STREAMING /* past the caches, for outputs larger than they are */
+} clnorm_stores;
+
+typedef enum clnorm_weights {
+    CLNORM_WEIGHTS_LATE = 1, /* when they are needed: fewer registers, more work-groups at once */
+    CLNORM_WEIGHTS_EARLY     /* together with x: less latency */
+} clnorm_weights;
+
+typedef enum clnorm_isa {
+    CLNORM_ISA_PORTABLE = 1, /* OpenCL C 1.2 alone */
+    CLNORM_ISA_PTX           /* inline PTX conversions, NVIDIA compute capability 8.0 and up */
+} clnorm_isa;
+
+/* Forward normalisation of [rows, cols], one segment of group_size neighbouring elements at a time:
+ *
+ *   s = x, or x · act(z) with gate_first
+ *   x̂ = (s − mean) · rstd for layer norm, s · rstd for RMS norm
+ *   mean = Σs / group_size,   rstd = 1 / √(Σ(s − mean)² / group_size + eps), with mean taken as 0 for RMS norm
+ *   y = x̂ · (weight_offset + weight) + bias, then · act(z) without gate_first
+ *
+ * Arithmetic and sums are in f32, in f64 for F64 tensors. y is rounded to nearest even; NaN and infinities pass through. */
+typedef struct clnorm_norm_desc {
+    size_t size; /* sizeof(clnorm_norm_desc) */
+    clnorm_norm norm;
+    uint64_t rows;       /* 0 and up; 0 is a success that does nothing */
+    uint64_t cols;       /* 1 and up */
+    uint64_t group_size; /* elements of a segment, a divisor of cols; 0: cols */
+    uint64_t x_stride;   /* elements from one row to the next, at least cols; 0: cols */
+    uint64_t y_stride;   /* likewise; at least cols, so that rows of y do not overlap */
+    uint64_t z_stride;   /* likewise */
+    clnorm_dtype x_dtype;
+    clnorm_dtype y_dtype;      /* CLNORM_DTYPE_NONE: as x */
+    clnorm_dtype z_dtype;      /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
+    clnorm_dtype weight_dtype; /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_dtype bias_dtype;   /* CLNORM_DTYPE_NONE: no bias */
+    clnorm_gate gate;
+    bool gate_first;      /* the gate is applied to x, before the statistics */
+    bool save_mean;       /* write mean; layer norm only */
+    bool save_rstd;       /* write rstd */
+    double eps;           /* added to the variance, 0 and up, finite */
+    double weight_offset; /* added to every weight: 1 for zero-centred weights; needs a weight unless 0 */
+    clnorm_config config; /* forced knobs; all 0 as a rule */
+} clnorm_norm_desc;
+
+/* A descriptor of nothing yet: f32 x, eps 1e-5, every option off. Set norm, rows and cols at least. */
+static inline clnorm_norm_desc clnorm_norm_desc_init(void) {
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    clnorm_norm_desc desc;
+    desc.size = sizeof(clnorm_norm_desc);
+    desc.norm = CLNORM_LAYER_NORM;
+    desc.rows = 0;
+    desc.cols = 0;
+    desc.group_size = 0;
+    desc.x_stride = desc.y_stride = desc.z_stride = 0;
+    desc.x_dtype = CLNORM_F32;
+    desc.y_dtype = desc.z_dtype = desc.weight_dtype = desc.bias_dtype = CLNORM_DTYPE_NONE;
+    desc.gate = CLNORM_GATE_NONE;
+    desc.gate_first = desc.save_mean = desc.save_rstd = false;
+    desc.eps = 1e-5;
+    desc.weight_offset = 0;
+    desc.config = automatic;
+    return desc;
+}
+#define CLNORM_NORM_DESC_INIT clnorm_norm_desc_init()
+
+/* ------------------------------------------------------------------------------------------------------- 5. plans */
+
+typedef struct clnorm_plan clnorm_plan;
+
+/* Validates the descriptor, chooses a config, and compiles or fetches the kernels. The plan belongs to the context and
+ * must be destroyed before it. Slow the first time (a build), microseconds once the context has the program. */
+CLNORM_API clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const clnorm_norm_desc *desc,
+                                                         clnorm_plan **plan);
+
+/* NULL is allowed. Enqueued work keeps what it needs. */
+CLNORM_API void clnorm_plan_destroy(clnorm_plan *plan);
+
+/* Bytes of args.workspace that an enqueue needs; 0 when it needs none. */
+CLNORM_API uint64_t clnorm_plan_workspace_size(const clnorm_plan *plan);
+
+/* The config that was chosen. */
+CLNORM_API void clnorm_plan_config(const clnorm_plan *plan, clnorm_config *config);
+
+/* A description for people, a line per kernel: name, grid, build options. Writes at most capacity bytes, always a
+ * terminating NUL when capacity is not 0, and returns the length that the whole text has, as snprintf does. */
+CLNORM_API size_t clnorm_plan_describe(const clnorm_plan *plan, char *text, size_t capacity);
+
+/* Runs each kernel once over no rows, and waits: some drivers (PoCL) compile at the first launch of a grid. Optional. */
+CLNORM_API clnorm_status clnorm_plan_warm_up(clnorm_plan *plan, cl_command_queue queue);
+
+/* ----------------------------------------------------------------------------------------------------- 6. enqueue */
+
+/* Part of a buffer. offset: bytes, a multiple of the element's size. mem NULL: absent. */
+typedef struct clnorm_buffer {
+    cl_mem mem;
+    uint64_t offset;
+} clnorm_buffer;
+
+/* Every tensor that any operation reads or writes. An operation wants just those that its descriptor speaks of; one that is
+ * missing, or given without being wanted, is an error that names it. Outputs do not overlap anything but as said. */
+typedef struct clnorm_args {
+    size_t size;             /* sizeof(clnorm_args) */
+    clnorm_buffer x;         /* in  [rows, cols], x_stride */
+    clnorm_buffer weight;    /* in  [cols] */
+    clnorm_buffer bias;      /* in  [cols] */
+    clnorm_buffer z;         /* in  [rows, cols], z_stride: the gate */
+    clnorm_buffer y;         /* out [rows, cols], y_stride; may be x itself, with the same dtype, offset and stride */
+    clnorm_buffer mean;      /* out [groups, rows] f32 (f64 with F64 tensors) */
+    clnorm_buffer rstd;      /* out [groups, rows] f32 (f64 with F64 tensors) */
+    clnorm_buffer workspace; /* scratch of clnorm_plan_workspace_size bytes, not shared by enqueues that can overlap */
+} clnorm_args;
+
+static inline clnorm_args clnorm_args_init(void) {
+    const clnorm_buffer absent = {NULL, 0};
+    clnorm_args args;
+    args.size = sizeof(clnorm_args);
+    args.x = args.weight = args.bias = args.z = args.y = args.mean = args.rstd = args.workspace = absent;
+    return args;
+}
+#define CLNORM_ARGS_INIT clnorm_args_init()
+
+/* Checks the arguments, binds them and launches; does not wait, allocate device memory or compile.
+ * queue: of the context and device of the plan, in-order or out-of-order. wait_list: events of the same cl_context to
+ * come first. event: may be NULL; else complete when all outputs are written, to be released by the caller.
+ * Several threads may enqueue the same plan. */
+CLNORM_API clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
+                                             cl_uint num_wait, const cl_event *wait_list, cl_event *event);
+
+/* ---------------------------------------------------------------------------------------------------- 7. one call */
+
+/* Plans, once per descriptor, and enqueues. The context keeps its latest plans and lends workspace, so that from the second
+ * call on this costs little more than clnorm_plan_enqueue. */
+CLNORM_API clnorm_status clnorm_norm_forward(clnorm_context *context, cl_command_queue queue, const clnorm_norm_desc *desc,
+                                             const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
+                                             cl_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

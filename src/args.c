@@ -1,0 +1,100 @@
+#include <inttypes.h>
+
+#include "context.h"
+#include "plan.h"
+#include "status.h"
+
+static const struct {
+    const char *name;
+    size_t place;
+} roles[CLN_ROLES] = {
+    [CLN_X] = {"x", offsetof(clnorm_args, x)},          [CLN_WEIGHT] = {"weight", offsetof(clnorm_args, weight)},
+    [CLN_BIAS] = {"bias", offsetof(clnorm_args, bias)}, [CLN_Z] = {"z", offsetof(clnorm_args, z)},
+    [CLN_Y] = {"y", offsetof(clnorm_args, y)},          [CLN_MEAN] = {"mean", offsetof(clnorm_args, mean)},
+    [CLN_RSTD] = {"rstd", offsetof(clnorm_args, rstd)}, [CLN_WORKSPACE] = {"workspace", offsetof(clnorm_args, workspace)},
+};
+
+const clnorm_buffer *cln_args_buffer(const clnorm_args *args, enum cln_role role) {
+    return (const clnorm_buffer *)((const char *)args + roles[role].place);
+}
+
+/* What OpenCL knows of a buffer. */
+struct memory {
+    size_t size;
+    cl_context context;
+    uintptr_t host; /* where the caller's own memory lies that the buffer uses; 0 for memory of the driver's */
+};
+
+static clnorm_status read_memory(const char *name, cl_mem mem, struct memory *memory) {
+    cl_mem_object_type type = 0;
+    cl_mem_flags flags = 0;
+    void *host = NULL;
+    cl_int code = clGetMemObjectInfo(mem, CL_MEM_TYPE, sizeof type, &type, NULL);
+    if (code || type != CL_MEM_OBJECT_BUFFER)
+        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem is not an OpenCL buffer", name);
+    if ((code = clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof memory->size, &memory->size, NULL)) ||
+        (code = clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof memory->context, &memory->context, NULL)) ||
+        (code = clGetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof flags, &flags, NULL)))
+        return cln_fail_opencl(code, "clGetMemObjectInfo");
+    if (flags & CL_MEM_USE_HOST_PTR && (code = clGetMemObjectInfo(mem, CL_MEM_HOST_PTR, sizeof host, &host, NULL)))
+        return cln_fail_opencl(code, "clGetMemObjectInfo(CL_MEM_HOST_PTR)");
+    memory->host = (uintptr_t)host;
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_tensor(const clnorm_plan *plan, const char *name, const struct cln_tensor *tensor,
+                                  const clnorm_buffer *buffer, bool *aligned) {
+    if (!tensor->element) {
+        if (buffer->mem)
+            return cln_fail(CLNORM_INVALID_BUFFER, "args.%s is given: the descriptor has no %s", name, name);
+        return CLNORM_SUCCESS;
+    }
+    if (!tensor->span)
+        return CLNORM_SUCCESS;
+    if (!buffer->mem)
+        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem is NULL: the descriptor asks for it", name);
+    struct memory memory;
+    const clnorm_status status = read_memory(name, buffer->mem, &memory);
+    if (status)
+        return status;
+    if (memory.context != plan->context->cl)
+        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem is a buffer of another cl_context than the plan's", name);
+    if (buffer->offset % tensor->element)
+        return cln_fail(CLNORM_INVALID_BUFFER,
+                        "args.%s.offset is %" PRIu64 " bytes: expected a multiple of its element's %" PRIu64, name,
+                        buffer->offset, tensor->element);
+    if (buffer->offset > memory.size || tensor->span > memory.size - buffer->offset)
+        return cln_fail(CLNORM_INVALID_BUFFER,
+                        "args.%s.mem has %zu bytes: expected at least %" PRIu64 " from byte %" PRIu64 " on", name,
+                        memory.size, tensor->span, buffer->offset);
+    if (tensor->vector && (memory.host + buffer->offset) % tensor->vector)
+        *aligned = false;
+    return CLNORM_SUCCESS;
+}
+
+/* y may lie where x lies, when each element of it then lies where that element of x does. */
+static clnorm_status check_alias(const clnorm_plan *plan, const clnorm_args *args) {
+    const struct cln_tensor *x = &plan->tensor[CLN_X], *y = &plan->tensor[CLN_Y];
+    if (!args->y.mem || args->y.mem != args->x.mem || args->y.offset != args->x.offset || !y->span)
+        return CLNORM_SUCCESS;
+    if (x->element != y->element || x->stride != y->stride)
+        return cln_fail(CLNORM_INVALID_BUFFER,
+                        "args.y is args.x: expected the same element size and row stride, but y has %" PRIu64
+                        " and %" PRIu64 " bytes, x %" PRIu64 " and %" PRIu64,
+                        y->element, y->stride, x->element, x->stride);
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned) {
+    if (!args || args->size != sizeof *args)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "args is NULL or args.size is not %zu: start from CLNORM_ARGS_INIT",
+                        sizeof *args);
+    *aligned = true;
+    for (enum cln_role role = 0; role < CLN_ROLES; role++) {
+        const clnorm_status status =
+            check_tensor(plan, roles[role].name, &plan->tensor[role], cln_args_buffer(args, role), aligned);
+        if (status)
+            return status;
+    }
+    return check_alias(plan, args);
+}

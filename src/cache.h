@@ -1,0 +1,40 @@
+/* Compiled programs on disk, a file an entry. Every failure is a miss: nothing here returns an error.
+ *
+ * An entry is: magic, format number, key length, payload length, XXH128 of the payload, the key itself, the payload. It is
+ * read whole and verified before anybody sees the payload; written under a temporary name and renamed, so that a reader
+ * sees all of it or none. Its name is the XXH128 of the key. The folder is made with mode 0700 and is not used when
+ * somebody else owns it or may write to it. */
+#ifndef CLN_CACHE_H
+#define CLN_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The key of an entry: length-prefixed parts, so that no two lists of parts give the same bytes. The first three are texts
+ * with their NUL, which clnorm_cache_list shows: source, device, options. */
+struct cln_cache_key {
+    unsigned char *bytes; /* owned; NULL when empty, and from a failed allocation on, which makes every use a miss */
+    size_t length;
+};
+
+void cln_cache_key_add(struct cln_cache_key *key, const void *part, size_t length);
+void cln_cache_key_add_text(struct cln_cache_key *key, const char *text);
+void cln_cache_key_free(struct cln_cache_key *key);
+
+/* The text at *offset, which moves on to the next part; NULL when there is no sound text part. */
+const char *cln_cache_key_text(const struct cln_cache_key *key, size_t *offset);
+
+/* Fetches an entry into a new allocation. false: not there, or not sound (then it is removed). */
+bool cln_cache_load(const char *dir, const struct cln_cache_key *key, unsigned char **payload, size_t *length);
+
+/* Keeps an entry, and removes the oldest ones past the cap on the folder's size. */
+void cln_cache_store(const char *dir, const struct cln_cache_key *key, const unsigned char *payload, size_t length);
+
+/* Removes an entry that turned out to be of no use. */
+void cln_cache_remove(const char *dir, const struct cln_cache_key *key);
+
+/* Reads the key of an entry of an open folder, without looking at the payload. */
+bool cln_cache_peek(int folder, const char *name, struct cln_cache_key *key);
+
+#endif

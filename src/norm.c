@@ -1,0 +1,290 @@
+#include "config.h"
+#include "context.h"
+#include "dtype.h"
+#include "plan.h"
+#include "plan_store.h"
+#include "status.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* From here on a descriptor is a problem: validated, with no default left in it. */
+typedef clnorm_norm_desc problem;
+
+static clnorm_status check_enums(const clnorm_norm_desc *desc) {
+    if (desc->norm != CLNORM_LAYER_NORM && desc->norm != CLNORM_RMS_NORM)
+        return cln_fail(CLNORM_INVALID_ENUM, "desc.norm is %d: expected a clnorm_norm", (int)desc->norm);
+    if ((unsigned)desc->gate > CLNORM_GATE_SIGMOID)
+        return cln_fail(CLNORM_INVALID_ENUM, "desc.gate is %d: expected a clnorm_gate", (int)desc->gate);
+    const struct {
+        const char *name;
+        clnorm_dtype dtype;
+        bool optional;
+    } dtypes[] = {
+        {"x_dtype", desc->x_dtype, false},      {"y_dtype", desc->y_dtype, true},
+        {"z_dtype", desc->z_dtype, true},       {"weight_dtype", desc->weight_dtype, true},
+        {"bias_dtype", desc->bias_dtype, true},
+    };
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
+        if (!cln_dtype_valid(dtypes[i].dtype) && !(dtypes[i].optional && dtypes[i].dtype == CLNORM_DTYPE_NONE))
+            return cln_fail(CLNORM_INVALID_ENUM, "desc.%s is %d: expected %sa clnorm_dtype", dtypes[i].name,
+                            (int)dtypes[i].dtype, dtypes[i].optional ? "CLNORM_DTYPE_NONE or " : "");
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_values(const clnorm_norm_desc *desc) {
+    if (!(desc->eps >= 0) || isinf(desc->eps))
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.eps is %g: expected a finite number, 0 or more", desc->eps);
+    if (!isfinite(desc->weight_offset))
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_offset is %g: expected a finite number", desc->weight_offset);
+    if (desc->weight_offset != 0 && !desc->weight_dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_offset is %g: expected 0 without a weight", desc->weight_offset);
+    if (desc->gate_first && !desc->gate)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.gate_first is true: expected false without a gate");
+    if (desc->save_mean && desc->norm == CLNORM_RMS_NORM)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.save_mean is true: expected false, RMS norm has no mean");
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_double(const clnorm_device_info *device, const problem *p) {
+    const clnorm_dtype others[] = {p->y_dtype, p->z_dtype, p->weight_dtype, p->bias_dtype};
+    bool any = p->x_dtype == CLNORM_F64, all = any;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        any = any || others[i] == CLNORM_F64;
+        all = all && (others[i] == CLNORM_F64 || others[i] == CLNORM_DTYPE_NONE);
+    }
+    if (any && !all)
+        return cln_fail(CLNORM_UNSUPPORTED,
+                        "desc has f64 beside other dtypes (x %s, y %s, z %s, weight %s, bias %s): "
+                        "expected f64 for all of them or none",
+                        clnorm_dtype_name(p->x_dtype), clnorm_dtype_name(p->y_dtype), clnorm_dtype_name(p->z_dtype),
+                        clnorm_dtype_name(p->weight_dtype), clnorm_dtype_name(p->bias_dtype));
+    if (any && !device->fp64)
+        return cln_fail(CLNORM_UNSUPPORTED, "desc.x_dtype is f64: the device %s has no double precision", device->name);
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_shape(const problem *p) {
+    if (!p->cols)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.cols is 0: expected 1 or more");
+    if (p->cols % p->group_size)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.group_size is %" PRIu64 ": expected a divisor of cols, %" PRIu64,
+                        p->group_size, p->cols);
+    const struct {
+        const char *name;
+        uint64_t stride;
+    } strides[] = {{"x_stride", p->x_stride}, {"y_stride", p->y_stride}, {"z_stride", p->z_stride}};
+    for (size_t i = 0; i < sizeof strides / sizeof strides[0]; i++)
+        if (strides[i].stride < p->cols)
+            return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s is %" PRIu64 ": expected at least cols, %" PRIu64,
+                            strides[i].name, strides[i].stride, p->cols);
+    return CLNORM_SUCCESS;
+}
+
+static uint64_t or_else(uint64_t value, uint64_t otherwise) {
+    return value ? value : otherwise;
+}
+
+static clnorm_status validate(const clnorm_device_info *device, const clnorm_norm_desc *desc, problem *p) {
+    if (!desc || desc->size != sizeof *desc)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc is NULL or desc.size is not %zu: start from CLNORM_NORM_DESC_INIT",
+                        sizeof *desc);
+    clnorm_status status;
+    if ((status = check_enums(desc)) || (status = check_values(desc)))
+        return status;
+    *p = *desc;
+    p->group_size = or_else(desc->group_size, desc->cols);
+    p->x_stride = or_else(desc->x_stride, desc->cols);
+    p->y_stride = or_else(desc->y_stride, desc->cols);
+    p->z_stride = or_else(desc->gate ? desc->z_stride : 0, desc->cols);
+    if (!p->y_dtype)
+        p->y_dtype = p->x_dtype;
+    if (!p->gate)
+        p->z_dtype = CLNORM_DTYPE_NONE;
+    else if (!p->z_dtype)
+        p->z_dtype = p->x_dtype;
+    if ((status = check_shape(p)))
+        return status;
+    return check_double(device, p);
+}
+
+/* The bytes that a [rows, cols] tensor takes, from its first element to its last. */
+static clnorm_status matrix(struct cln_tensor *tensor, const char *name, const problem *p, uint64_t stride,
+                            clnorm_dtype dtype, uint32_t vec) {
+    if (!dtype)
+        return CLNORM_SUCCESS;
+    const uint64_t size = clnorm_dtype_size(dtype);
+    uint64_t elements = 0, bytes;
+    if (p->rows &&
+        (__builtin_mul_overflow(p->rows - 1, stride, &elements) || __builtin_add_overflow(elements, p->cols, &elements)))
+        elements = UINT64_MAX;
+    if (__builtin_mul_overflow(elements, size, &bytes) || bytes > INT64_MAX)
+        return cln_fail(CLNORM_OVERFLOW,
+                        "%s has %" PRIu64 " rows of stride %" PRIu64 " and %" PRIu64
+                        " bytes an element: expected less than 2^63 bytes",
+                        name, p->rows, stride, size);
+    *tensor = (struct cln_tensor){size, bytes, vec * size, stride * size};
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status vector(struct cln_tensor *tensor, const char *name, uint64_t elements, uint64_t size, uint32_t vec) {
+    uint64_t bytes;
+    if (__builtin_mul_overflow(elements, size, &bytes) || bytes > INT64_MAX)
+        return cln_fail(CLNORM_OVERFLOW, "%s has %" PRIu64 " elements of %" PRIu64 " bytes: expected less than 2^63 bytes",
+                        name, elements, size);
+    *tensor = (struct cln_tensor){size, bytes, vec * size, 0};
+    return CLNORM_SUCCESS;
+}
+
+static uint64_t real_size(const problem *p) {
+    return p->x_dtype == CLNORM_F64 ? sizeof(cl_double) : sizeof(cl_float);
+}
+
+/* What each argument has to be like. */
+static clnorm_status describe_tensors(const problem *p, uint32_t vec, struct cln_tensor tensor[CLN_ROLES]) {
+    const uint64_t groups = p->cols / p->group_size;
+    uint64_t statistics;
+    if (__builtin_mul_overflow(p->rows, groups, &statistics))
+        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ", groups %" PRIu64 ": expected a product below 2^63",
+                        p->rows, groups);
+    clnorm_status status;
+    if ((status = matrix(&tensor[CLN_X], "x", p, p->x_stride, p->x_dtype, vec)) ||
+        (status = matrix(&tensor[CLN_Y], "y", p, p->y_stride, p->y_dtype, vec)) ||
+        (status = matrix(&tensor[CLN_Z], "z", p, p->z_stride, p->z_dtype, vec)))
+        return status;
+    const uint64_t columns = p->rows ? p->cols : 0; /* without rows nothing is read */
+    if (p->weight_dtype &&
+        (status = vector(&tensor[CLN_WEIGHT], "weight", columns, clnorm_dtype_size(p->weight_dtype), vec)))
+        return status;
+    if (p->bias_dtype && (status = vector(&tensor[CLN_BIAS], "bias", columns, clnorm_dtype_size(p->bias_dtype), vec)))
+        return status;
+    if (p->save_mean && (status = vector(&tensor[CLN_MEAN], "mean", statistics, real_size(p), 0)))
+        return status;
+    if (p->save_rstd && (status = vector(&tensor[CLN_RSTD], "rstd", statistics, real_size(p), 0)))
+        return status;
+    return CLNORM_SUCCESS;
+}
+
+static uint64_t lowest_bit(uint64_t n) {
+    return n & (~n + 1);
+}
+
+static struct cln_workload workload_of(const problem *p) {
+    const uint64_t strides = p->x_stride | p->y_stride | (p->gate ? p->z_stride : 0);
+    return (struct cln_workload){
+        .rows = p->rows,
+        .groups = p->cols / p->group_size,
+        .group_size = p->group_size,
+        .alignment = lowest_bit(p->group_size | strides),
+        .x_size = clnorm_dtype_size(p->x_dtype),
+        .held_size = p->gate_first ? real_size(p) : clnorm_dtype_size(p->x_dtype),
+        .gate_first = p->gate_first,
+        .real_size = real_size(p),
+        .output_size = p->rows * p->cols * clnorm_dtype_size(p->y_dtype),
+    };
+}
+
+static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const clnorm_config *c, bool loop) {
+    const struct cln_workload work = workload_of(p);
+    return (struct cln_spec){
+        .norm = p->norm,
+        .group_size = p->group_size,
+        .groups = p->cols / p->group_size,
+        .x_dtype = p->x_dtype,
+        .y_dtype = p->y_dtype,
+        .z_dtype = p->z_dtype,
+        .weight_dtype = p->weight_dtype,
+        .bias_dtype = p->bias_dtype,
+        .gate = p->gate,
+        .gate_first = p->gate_first,
+        .weight_offset = p->weight_offset != 0,
+        .save_mean = p->save_mean,
+        .save_rstd = p->save_rstd,
+        .vec = c->vec,
+        .lanes = c->lanes,
+        .segments = c->segments,
+        .keep = c->keep,
+        .unroll = c->unroll,
+        .reduce = c->reduce,
+        .stores = c->stores,
+        .weights = c->weights,
+        .isa = c->isa,
+        .local_slots = c->keep == CLNORM_KEEP_LOCAL ? cln_config_local_slots(device, &work, c) : 0,
+        .loop = loop,
+        .element_aligned = cln_config_element_aligned(device, c),
+        .opencl_c = c->reduce == CLNORM_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
+    };
+}
+
+/* norm_forward.cl's kernel over all segments. */
+static clnorm_status add_forward(clnorm_plan *plan, const problem *p) {
+    static const enum cln_role role[] = {CLN_X, CLN_WEIGHT, CLN_BIAS, CLN_Z, CLN_Y, CLN_MEAN, CLN_RSTD};
+    enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
+    const clnorm_config *c = &plan->config;
+    const cl_ulong work = p->rows * (p->cols / p->group_size);
+    const cl_ulong blocks = (work - 1) / c->segments + 1;
+    const cl_ulong least_rounds = (blocks - 1) / MOST_GROUPS + 1;
+    const cl_ulong rounds = c->rounds > least_rounds ? c->rounds : least_rounds;
+    const struct cln_spec spec = spec_of(p, &plan->context->device, c, rounds > 1);
+    const cl_float eps = (cl_float)p->eps, weight_offset = (cl_float)p->weight_offset;
+    const bool is_double = p->x_dtype == CLNORM_F64;
+    const struct cln_constant constant[] = {
+        {sizeof p->rows, &p->rows},
+        {sizeof rounds, &rounds},
+        {sizeof p->x_stride, &p->x_stride},
+        {sizeof p->y_stride, &p->y_stride},
+        {sizeof p->z_stride, &p->z_stride},
+        {real_size(p), is_double ? (const void *)&p->eps : &eps},
+        {real_size(p), is_double ? (const void *)&p->weight_offset : &weight_offset},
+        {0, NULL},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_norm_forward,
+        .kernel = "norm_forward",
+        .spec = &spec,
+        .role = role,
+        .tensors = sizeof role / sizeof role[0],
+        .work = work,
+        .groups = (size_t)((blocks - 1) / rounds + 1),
+        .items = (size_t)c->lanes * c->segments,
+        .constant = constant,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const clnorm_norm_desc *desc, clnorm_plan **plan) {
+    if (!context || !plan)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "%s is NULL", context ? "plan" : "context");
+    problem p;
+    clnorm_status status = validate(&context->device, desc, &p);
+    if (status)
+        return status;
+    clnorm_plan *made = NULL;
+    if ((status = cln_plan_create(context, &made)))
+        return status;
+    struct cln_tensor unsized[CLN_ROLES] = {{0}};
+    if (!(status = describe_tensors(&p, 1, unsized))) { /* before the config: its arithmetic relies on sizes that fit */
+        const struct cln_workload work = workload_of(&p);
+        status = cln_config_choose(&context->device, &work, &p.config, &made->config);
+    }
+    if (!status)
+        status = describe_tensors(&p, made->config.vec, made->tensor);
+    if (!status && p.rows)
+        status = add_forward(made, &p);
+    if (status)
+        clnorm_plan_destroy(made);
+    else
+        *plan = made;
+    return status;
+}
+
+static clnorm_status make_forward(clnorm_context *context, const void *desc, clnorm_plan **plan) {
+    return clnorm_norm_forward_plan_create(context, desc, plan);
+}
+
+clnorm_status clnorm_norm_forward(clnorm_context *context, cl_command_queue queue, const clnorm_norm_desc *desc,
+                                  const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    if (!context || !desc || desc->size != sizeof *desc)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "%s", context ? "desc is NULL or desc.size is wrong" : "context is NULL");
+    return cln_plan_store_enqueue(context, make_forward, desc, sizeof *desc, queue, args, num_wait, wait_list, event);
+}

@@ -1,0 +1,237 @@
+#include "plan.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "context.h"
+#include "program.h"
+#include "status.h"
+
+clnorm_status cln_plan_create(clnorm_context *context, clnorm_plan **plan) {
+    clnorm_plan *made = calloc(1, sizeof *made);
+    if (!made)
+        return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "no memory for a plan of %zu bytes", sizeof *made);
+    made->context = context;
+    made->lock_made = pthread_mutex_init(&made->lock, NULL) == 0;
+    if (!made->lock_made) {
+        free(made);
+        return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "no mutex for a plan");
+    }
+    *plan = made;
+    return CLNORM_SUCCESS;
+}
+
+void clnorm_plan_destroy(clnorm_plan *plan) {
+    if (!plan)
+        return;
+    for (unsigned i = 0; i < CLN_STAGES; i++) {
+        if (plan->stage[i].aligned)
+            clReleaseKernel(plan->stage[i].aligned);
+        if (plan->stage[i].any)
+            clReleaseKernel(plan->stage[i].any);
+    }
+    if (plan->lock_made)
+        pthread_mutex_destroy(&plan->lock);
+    free(plan);
+}
+
+/* A kernel whose tensors are absent so far and whose other arguments are set. */
+static clnorm_status make_kernel(cl_program program, const char *name, const struct cln_stage_recipe *recipe,
+                                 cl_kernel *kernel) {
+    cl_int code;
+    *kernel = clCreateKernel(program, name, &code);
+    if (code)
+        return cln_fail_opencl(code, "clCreateKernel");
+    const cl_mem absent = NULL;
+    const cl_ulong no_offset = 0;
+    cl_uint index = 0;
+    while (!code && index < 2 * recipe->tensors) {
+        code = clSetKernelArg(*kernel, index++, sizeof absent, &absent);
+        if (!code)
+            code = clSetKernelArg(*kernel, index++, sizeof no_offset, &no_offset);
+    }
+    if (!code)
+        code = clSetKernelArg(*kernel, index++, sizeof recipe->work, &recipe->work);
+    for (const struct cln_constant *constant = recipe->constant; !code && constant->size; constant++)
+        code = clSetKernelArg(*kernel, index++, constant->size, constant->value);
+    return code ? cln_fail_opencl(code, "clSetKernelArg") : CLNORM_SUCCESS;
+}
+
+clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recipe *recipe) {
+    struct cln_stage *stage = &plan->stage[plan->stages];
+    memcpy(stage->role, recipe->role, recipe->tensors * sizeof *recipe->role);
+    stage->tensors = recipe->tensors;
+    stage->work = recipe->work;
+    stage->groups = recipe->groups;
+    stage->items = recipe->items;
+    snprintf(stage->name, sizeof stage->name, "%s", recipe->kernel);
+    cln_spec_options(recipe->spec, stage->options);
+
+    cl_program program;
+    clnorm_status status = cln_program_get(plan->context, recipe->source, stage->options, &program);
+    if (status)
+        return status;
+    status = make_kernel(program, stage->name, recipe, &stage->aligned);
+    if (!status && !recipe->spec->element_aligned) {
+        char any[sizeof stage->name + 4];
+        snprintf(any, sizeof any, "%s_any", stage->name);
+        status = make_kernel(program, any, recipe, &stage->any);
+    }
+    clReleaseProgram(program); /* kernels keep their program */
+    if (!status)
+        plan->stages++;
+    return status;
+}
+
+uint64_t clnorm_plan_workspace_size(const clnorm_plan *plan) {
+    return plan ? plan->workspace_size : 0;
+}
+
+void clnorm_plan_config(const clnorm_plan *plan, clnorm_config *config) {
+    if (plan && config)
+        *config = plan->config;
+}
+
+/* Appends to a text that may be too small, counting on as snprintf does. */
+__attribute__((format(printf, 4, 5))) static void append(char *text, size_t capacity, size_t *length, const char *format,
+                                                         ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const size_t room = *length < capacity ? capacity - *length : 0;
+    const int written = vsnprintf(room ? text + *length : NULL, room, format, arguments);
+    va_end(arguments);
+    if (written > 0)
+        *length += (size_t)written;
+}
+
+size_t clnorm_plan_describe(const clnorm_plan *plan, char *text, size_t capacity) {
+    size_t length = 0;
+    if (capacity)
+        text[0] = '\0';
+    if (!plan)
+        return 0;
+    for (unsigned i = 0; i < plan->stages; i++) {
+        const struct cln_stage *stage = &plan->stage[i];
+        append(text, capacity, &length, "%s: %zu work-groups x %zu, %" PRIu64 " segments, %s\n", stage->name, stage->groups,
+               stage->items, (uint64_t)stage->work, stage->options);
+    }
+    append(text, capacity, &length, "workspace: %" PRIu64 " bytes\n", plan->workspace_size);
+    return length;
+}
+
+/* The queue must belong to the plan's context and device. */
+static clnorm_status check_queue(const clnorm_plan *plan, cl_command_queue queue) {
+    cl_context context;
+    cl_device_id device;
+    if (!queue || clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) ||
+        clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL))
+        return cln_fail(CLNORM_INVALID_QUEUE, "queue is not an OpenCL command queue");
+    if (context != plan->context->cl)
+        return cln_fail(CLNORM_INVALID_QUEUE, "queue is of another cl_context than the plan");
+    if (device != plan->context->device.device)
+        return cln_fail(CLNORM_INVALID_QUEUE, "queue is of another device than the plan's, %s", plan->context->device.name);
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status launch(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue, cl_uint num_wait,
+                            const cl_event *wait_list, cl_event *event) {
+    const size_t global = stage->groups * stage->items;
+    const cl_int code = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &stage->items, num_wait,
+                                               num_wait ? wait_list : NULL, event);
+    return code ? cln_fail_opencl(code, "clEnqueueNDRangeKernel") : CLNORM_SUCCESS;
+}
+
+/* Sets the tensors of a stage and launches it. */
+static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *stage, cl_command_queue queue,
+                               const clnorm_args *args, bool aligned, cl_uint num_wait, const cl_event *wait_list,
+                               cl_event *event) {
+    cl_kernel kernel = aligned || !stage->any ? stage->aligned : stage->any;
+    for (cl_uint i = 0; i < stage->tensors; i++) {
+        const struct cln_tensor *tensor = &plan->tensor[stage->role[i]];
+        if (!tensor->element)
+            continue;
+        const clnorm_buffer *buffer = cln_args_buffer(args, stage->role[i]);
+        const cl_ulong offset = buffer->offset / tensor->element;
+        cl_int code = clSetKernelArg(kernel, 2 * i, sizeof buffer->mem, &buffer->mem);
+        if (!code)
+            code = clSetKernelArg(kernel, 2 * i + 1, sizeof offset, &offset);
+        if (code)
+            return cln_fail_opencl(code, "clSetKernelArg");
+    }
+    return launch(stage, kernel, queue, num_wait, wait_list, event);
+}
+
+/* One stage after the other; an event between two of them serves queues of either order. */
+static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args, bool aligned,
+                                cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    cl_event before = NULL;
+    clnorm_status status = CLNORM_SUCCESS;
+    for (unsigned i = 0; i < plan->stages && !status; i++) {
+        const bool last = i + 1 == plan->stages;
+        cl_event done = NULL;
+        status = run_stage(plan, &plan->stage[i], queue, args, aligned, i ? 1 : num_wait, i ? &before : wait_list,
+                           last ? event : &done);
+        if (before)
+            clReleaseEvent(before);
+        before = done;
+    }
+    if (before)
+        clReleaseEvent(before);
+    return status;
+}
+
+clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args, cl_uint num_wait,
+                                  const cl_event *wait_list, cl_event *event) {
+    if (!plan)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
+    if (num_wait && !wait_list)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "wait_list is NULL: expected %u events", num_wait);
+    clnorm_status status = check_queue(plan, queue);
+    if (status)
+        return status;
+    bool aligned;
+    status = cln_args_check(plan, args, &aligned);
+    if (status)
+        return status;
+    if (!plan->stages) {
+        const cl_int code = clEnqueueMarkerWithWaitList(queue, num_wait, wait_list, event);
+        return code ? cln_fail_opencl(code, "clEnqueueMarkerWithWaitList") : CLNORM_SUCCESS;
+    }
+    pthread_mutex_lock(&plan->lock);
+    status = run_stages(plan, queue, args, aligned, num_wait, wait_list, event);
+    pthread_mutex_unlock(&plan->lock);
+    return status;
+}
+
+/* Launches a kernel's own grid over no segments, so that it touches no tensor. */
+static clnorm_status run_empty(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue) {
+    const cl_ulong none = 0;
+    cl_int code = clSetKernelArg(kernel, 2 * stage->tensors, sizeof none, &none);
+    if (code)
+        return cln_fail_opencl(code, "clSetKernelArg");
+    const clnorm_status status = launch(stage, kernel, queue, 0, NULL, NULL);
+    code = clSetKernelArg(kernel, 2 * stage->tensors, sizeof stage->work, &stage->work);
+    return status || !code ? status : cln_fail_opencl(code, "clSetKernelArg");
+}
+
+clnorm_status clnorm_plan_warm_up(clnorm_plan *plan, cl_command_queue queue) {
+    if (!plan)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
+    clnorm_status status = check_queue(plan, queue);
+    if (status)
+        return status;
+    pthread_mutex_lock(&plan->lock);
+    for (unsigned i = 0; i < plan->stages && !status; i++) {
+        status = run_empty(&plan->stage[i], plan->stage[i].aligned, queue);
+        if (!status && plan->stage[i].any)
+            status = run_empty(&plan->stage[i], plan->stage[i].any, queue);
+    }
+    pthread_mutex_unlock(&plan->lock);
+    if (status)
+        return status;
+    const cl_int code = clFinish(queue);
+    return code ? cln_fail_opencl(code, "clFinish") : CLNORM_SUCCESS;
+}

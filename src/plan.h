@@ -1,0 +1,79 @@
+/* A plan: kernels with their constant arguments set, which tensors they want, and how to launch them. An operation fills
+ * one in step by step; clnorm_plan_destroy takes it in any state. */
+#ifndef CLN_PLAN_H
+#define CLN_PLAN_H
+
+#include <pthread.h>
+
+#include "clnorm/clnorm.h"
+#include "source.h"
+#include "spec.h"
+
+/* The tensors of clnorm_args; the table in args.c gives the name and the place of each. */
+enum cln_role { CLN_X, CLN_WEIGHT, CLN_BIAS, CLN_Z, CLN_Y, CLN_MEAN, CLN_RSTD, CLN_WORKSPACE, CLN_ROLES };
+
+/* What one tensor must be like. All zero: it is not wanted. */
+struct cln_tensor {
+    uint64_t element; /* bytes; offsets are multiples of it */
+    uint64_t span;    /* bytes from the first element to the end of the last; 0 when there are no rows */
+    uint64_t vector;  /* bytes of one wide access; 0 when it is only accessed element by element */
+    uint64_t stride;  /* bytes from row to row: what two tensors in one place must agree on */
+};
+
+enum { CLN_STAGES = 4, CLN_STAGE_TENSORS = 16 };
+
+/* One launch. A kernel's arguments: for each tensor in turn its cl_mem and its offset in elements (ulong), then the work,
+ * the number of segments (ulong, 0 makes a launch do nothing), then constants. */
+struct cln_stage {
+    cl_kernel aligned; /* for offsets that are multiples of each tensor's vector */
+    cl_kernel any;     /* for any offsets; NULL when aligned serves both */
+    enum cln_role role[CLN_STAGE_TENSORS];
+    cl_uint tensors;
+    cl_ulong work;
+    size_t groups, items; /* work-groups, work-items in each */
+    char name[48];
+    char options[CLN_OPTIONS_CAPACITY];
+};
+
+struct clnorm_plan {
+    clnorm_context *context;
+    clnorm_config config;
+    struct cln_tensor tensor[CLN_ROLES];
+    struct cln_stage stage[CLN_STAGES];
+    unsigned stages; /* 0: there is nothing to do, and an enqueue only orders events */
+    uint64_t workspace_size;
+    pthread_mutex_t lock; /* a cl_kernel's arguments are shared: held from the first one set to the launch */
+    bool lock_made;
+};
+
+/* An empty plan. */
+clnorm_status cln_plan_create(clnorm_context *context, clnorm_plan **plan);
+
+/* The next constant argument of a stage's kernels. */
+struct cln_constant {
+    size_t size; /* bytes; 0 ends a list */
+    const void *value;
+};
+
+/* What a stage is made from. */
+struct cln_stage_recipe {
+    const struct cln_source *source;
+    const char *kernel; /* the aligned one; the other one's name ends in _any, and is there unless spec->element_aligned */
+    const struct cln_spec *spec;
+    const enum cln_role *role;
+    cl_uint tensors;
+    cl_ulong work;
+    size_t groups, items;
+    const struct cln_constant *constant;
+};
+
+/* Fetches or builds the program and adds a stage that runs after those before it. */
+clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recipe *recipe);
+
+/* args.c: checks every tensor of args against the plan and the context. *aligned: all wide accesses may be aligned ones. */
+clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned);
+
+/* The buffer that a role has in args. */
+const clnorm_buffer *cln_args_buffer(const clnorm_args *args, enum cln_role role);
+
+#endif

@@ -1,0 +1,16 @@
+/* The device code, embedded: one source a kernel family, its includes already expanded. Defined in files that the build
+ * makes from cl/ (tools/embed.cmake). */
+#ifndef CLN_SOURCE_H
+#define CLN_SOURCE_H
+
+#include <stddef.h>
+
+struct cln_source {
+    const char *name; /* of the file, "norm_forward.cl" */
+    const char *text; /* length bytes and a NUL */
+    size_t length;
+};
+
+extern const struct cln_source cln_source_norm_forward;
+
+#endif

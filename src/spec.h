@@ -1,0 +1,29 @@
+/* The macros of one kernel build. A spec is also the key of its program: the options made from it say everything that the
+ * source is compiled with. A new field is a member here and a row in spec.c's table. */
+#ifndef CLN_SPEC_H
+#define CLN_SPEC_H
+
+#include "clnorm/clnorm.h"
+
+struct cln_spec {
+    uint64_t norm; /* a clnorm_norm */
+    uint64_t group_size;
+    uint64_t groups;
+    uint64_t x_dtype, y_dtype, z_dtype, weight_dtype, bias_dtype; /* clnorm_dtype; none: the tensor is absent */
+    uint64_t gate;                                                /* a clnorm_gate */
+    uint64_t gate_first;
+    uint64_t weight_offset; /* 1: there is one to add */
+    uint64_t save_mean, save_rstd;
+    uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa; /* of a clnorm_config */
+    uint64_t local_slots;     /* keep local: vectors of a lane that local memory holds */
+    uint64_t loop;            /* 1: a work-group goes through more than one round */
+    uint64_t element_aligned; /* 1: vectors are accessed at any element's address, as CPUs can */
+    uint64_t opencl_c;        /* the language version that the build asks for: 120, 200, 300 */
+};
+
+enum { CLN_OPTIONS_CAPACITY = 2048 };
+
+/* Writes the build options, "-cl-std=CL1.2 -D VEC=4 …". */
+void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPACITY]);
+
+#endif

@@ -1,0 +1,25 @@
+# Checks of the sources. Each is a test where the program that makes it is installed.
+
+set(root "${PROJECT_SOURCE_DIR}")
+file(GLOB c_sources CONFIGURE_DEPENDS "${root}/src/*.c" "${root}/tools/*.c")
+file(GLOB formatted_sources CONFIGURE_DEPENDS "${root}/include/clnorm/*.h" "${root}/src/*.[ch]" "${root}/cl/*.h"
+    "${root}/cl/*.cl" "${root}/tools/*.[ch]" "${root}/tests/*.[ch]" "${root}/tests/consumer/*.c"
+    "${root}/tests/consumer/*.cpp")
+
+# clnorm_lint(NAME PROGRAM ARGUMENT...)
+function(clnorm_lint name program)
+    find_program(CLNORM_PROGRAM_${program} ${program})
+    if(CLNORM_PROGRAM_${program})
+        clnorm_add_test(lint_${name} ${ARGN})
+    else()
+        message(STATUS "No ${program}, no test lint_${name}")
+    endif()
+endfunction()
+
+clnorm_lint(kernels clang "${root}/tests/lint_kernels.sh" clang "${root}/cl")
+# Other versions lay out some lines otherwise.
+clnorm_lint(format clang-format-14 clang-format-14 --dry-run -Werror ${formatted_sources})
+clnorm_lint(clang_tidy clang-tidy clang-tidy --quiet -p "${PROJECT_BINARY_DIR}" ${c_sources})
+clnorm_lint(cppcheck cppcheck cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11
+    --enable=warning,performance,portability --suppress=missingIncludeSystem
+    -I "${root}/include" -I "${root}/src" ${c_sources})

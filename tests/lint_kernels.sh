@@ -1,0 +1,66 @@
+#!/bin/sh
+# Compiles the device code strictly, every warning an error: as OpenCL C 1.2 without any extension, so that what passes
+# uses nothing that some device lacks; and each thing beyond that with just the extension that it stands on.
+#
+#   lint_kernels.sh CLANG KERNEL_DIR
+set -eu
+clang=$1
+kernels=$2
+tests=$(dirname "$0")
+failures=0
+builds=0
+
+# strict FAMILY STANDARD TARGET EXTENSIONS MACRO=VALUE …     what no MACRO says is as in $defaults
+strict() {
+    family=$1 standard=$2 target=$3 extensions=$4
+    shift 4
+    options=""
+    for macro in "$@"; do
+        options="$options -D$macro"
+    done
+    for macro in $defaults; do
+        case $options in
+        *"-D${macro%%=*}="*) ;;
+        *) options="$options -D$macro" ;;
+        esac
+    done
+    builds=$((builds + 1))
+    # shellcheck disable=SC2086 # a list of words
+    "$clang" -x cl "-cl-std=$standard" -target "$target" -Xclang "-cl-ext=$extensions" -Xclang -finclude-default-header \
+        -include "$tests/lint_half.h" -fsyntax-only -Wall -Wextra -pedantic -Werror -Wno-unused-parameter $options \
+        "$kernels/$family.cl" && return
+    echo "^^^ $family, $standard for $target with $extensions:$options"
+    failures=$((failures + 1))
+}
+
+portable() {
+    strict norm_forward CL1.2 spir64 -all "$@"
+}
+
+defaults="NORM=LAYER_NORM GROUP_SIZE=1000 GROUPS=2 X_DTYPE=f32 Y_DTYPE=f32 Z_DTYPE=none WEIGHT_DTYPE=f32 BIAS_DTYPE=f32
+    GATE=0 GATE_FIRST=0 SAVE_MEAN=1 SAVE_RSTD=1 VEC=4 LANES=64 SEGMENTS=2 KEEP=KEEP_REGISTERS UNROLL=1 REDUCE=REDUCE_TREE
+    WEIGHT_OFFSET=0 WEIGHTS=1 LOCAL_SLOTS=0 LOOP=0 STORES=1 ISA=1 ELEMENT_ALIGNED=0"
+
+for vec in 1 2 4 8 16; do
+    portable VEC=$vec X_DTYPE=bf16 Y_DTYPE=f16
+    portable VEC=$vec KEEP=KEEP_REREAD LANES=1 SEGMENTS=1 UNROLL=4 ELEMENT_ALIGNED=1
+    portable VEC=$vec NORM=RMS_NORM SAVE_MEAN=0 KEEP=KEEP_REREAD X_DTYPE=f16 Y_DTYPE=bf16
+    strict norm_forward CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64
+    strict norm_forward CL1.2 nvptx64 -all VEC=$vec X_DTYPE=bf16 Y_DTYPE=bf16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+done
+for gate in GATE_SILU GATE_SIGMOID; do
+    portable GATE=$gate Z_DTYPE=bf16
+    portable GATE=$gate GATE_FIRST=1 Z_DTYPE=f32 KEEP=KEEP_REREAD
+    portable GATE=$gate NORM=RMS_NORM WEIGHT_DTYPE=none BIAS_DTYPE=none SAVE_MEAN=0 SAVE_RSTD=0 Z_DTYPE=f16 GROUP_SIZE=1
+done
+portable GROUP_SIZE=4294967296 KEEP=KEEP_REREAD
+portable STORES=STORES_STREAMING Y_DTYPE=bf16
+for lanes in 16 32 1024; do
+    strict norm_forward CL1.2 nvptx64 -all LANES=$lanes REDUCE=REDUCE_SHUFFLE
+    strict norm_forward CL3.0 spir64 -all,+cl_khr_subgroups,+__opencl_c_subgroups LANES=$lanes REDUCE=REDUCE_SUBGROUP
+done
+strict norm_forward CL1.2 nvptx64 -all,+cl_khr_fp64 X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64 \
+    REDUCE=REDUCE_SHUFFLE
+
+echo "$builds builds, $failures of them with complaints"
+[ "$failures" -eq 0 ]

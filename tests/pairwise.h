@@ -1,0 +1,21 @@
+/* Few cases that try much: every level of a factor meets every level of every other factor at least once. */
+#ifndef TEST_PAIRWISE_H
+#define TEST_PAIRWISE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { PAIRWISE_FACTORS = 24 };
+
+struct pairwise;
+
+/* factors numbers of levels, each at least 1. The same seed gives the same cases. Exits the process without memory. */
+struct pairwise *pairwise_make(const unsigned *levels, unsigned factors, uint64_t seed);
+
+/* NULL is allowed. */
+void pairwise_free(struct pairwise *pairwise);
+
+/* The next case: a level for each factor. false: every pair has been seen. */
+bool pairwise_next(struct pairwise *pairwise, unsigned *level);
+
+#endif

@@ -1,0 +1,410 @@
+/* What an enqueue does: order by events, no rows, several threads, plans that are gone, and the one-call form. */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* the one way to a queue that every version has */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "norm_case.h"
+
+static struct norm_case small_case(uint64_t rows, uint64_t seed) {
+    struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, rows, 200), .seed = seed};
+    norm_case.desc.weight_dtype = CLNORM_F32;
+    norm_case.desc.save_mean = norm_case.desc.save_rstd = true;
+    return norm_case;
+}
+
+static clnorm_plan *plan_of(const struct fixture *fixture, struct norm_run *run) {
+    clnorm_plan *plan = NULL;
+    if (clnorm_norm_forward_plan_create(fixture->context, &run->desc, &plan) != CLNORM_SUCCESS) {
+        fail_msg("%s", clnorm_error_detail());
+    }
+    clnorm_plan_config(plan, &run->config);
+    return plan;
+}
+
+static void enqueue(clnorm_plan *plan, cl_command_queue queue, const struct norm_run *run, cl_uint num_wait,
+                    const cl_event *wait_list, cl_event *event) {
+    const clnorm_args args = norm_run_args(run);
+    if (clnorm_plan_enqueue(plan, queue, &args, num_wait, wait_list, event) != CLNORM_SUCCESS) {
+        fail_msg("%s", clnorm_error_detail());
+    }
+}
+
+static cl_int status_of(cl_event event) {
+    cl_int status = CL_SUBMITTED;
+    assert_int_equal(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL), CL_SUCCESS);
+    return status;
+}
+
+static cl_event gate_of(const struct fixture *fixture) {
+    cl_int code;
+    const cl_event gate = clCreateUserEvent(fixture->cl, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return gate;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- events */
+
+/* Work waits for every event of its list; its own event is complete when its outputs are there. */
+static void check_wait_list(const struct fixture *fixture, cl_command_queue queue, uint64_t rows) {
+    const struct norm_case norm_case = small_case(rows, 1);
+    struct norm_run run = norm_run_make(&norm_case);
+    norm_run_upload(fixture, &run);
+    clnorm_plan *plan = plan_of(fixture, &run);
+    assert_int_equal(clnorm_plan_warm_up(plan, queue), CLNORM_SUCCESS);
+    const cl_event gates[2] = {gate_of(fixture), gate_of(fixture)};
+    cl_event event = NULL;
+    enqueue(plan, queue, &run, 2, gates, &event);
+    assert_int_equal(clFlush(queue), CL_SUCCESS);
+    assert_int_equal(clSetUserEventStatus(gates[0], CL_COMPLETE), CL_SUCCESS);
+    assert_true(status_of(event) > CL_COMPLETE);
+    assert_true(tensor_unchanged(fixture, &run.y, "y"));
+    assert_int_equal(clSetUserEventStatus(gates[1], CL_COMPLETE), CL_SUCCESS);
+    assert_int_equal(clWaitForEvents(1, &event), CL_SUCCESS);
+    assert_int_equal(status_of(event), CL_COMPLETE);
+    assert_true(norm_run_verify(fixture, &run));
+    clReleaseEvent(event);
+    clReleaseEvent(gates[0]);
+    clReleaseEvent(gates[1]);
+    clnorm_plan_destroy(plan);
+    norm_run_free(&run);
+}
+
+/* Each on a queue of its own, so that the fixture's can read while the work waits. */
+static void work_waits_for_its_list(void **state) {
+    const struct fixture *fixture = *state;
+    const cl_command_queue in_order = fixture_queue(fixture, 0);
+    const cl_command_queue out_of_order = fixture_queue(fixture, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    check_wait_list(fixture, in_order, 5);
+    check_wait_list(fixture, out_of_order, 5);
+    check_wait_list(fixture, in_order, 0);
+    check_wait_list(fixture, out_of_order, 0);
+    clReleaseCommandQueue(in_order);
+    clReleaseCommandQueue(out_of_order);
+}
+
+/* y of one is x of the next, on a queue that keeps no order by itself. */
+static void events_chain_an_out_of_order_queue(void **state) {
+    enum { LINKS = 6 };
+    const struct fixture *fixture = *state;
+    const cl_command_queue queue = fixture_queue(fixture, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    struct norm_run runs[LINKS];
+    cl_event events[LINKS];
+    const cl_event gate = gate_of(fixture);
+    clnorm_plan *plan = NULL;
+    for (int i = 0; i < LINKS; i++) {
+        const struct norm_case norm_case = small_case(300, 1);
+        runs[i] = norm_run_make(&norm_case);
+        norm_run_upload(fixture, &runs[i]);
+        plan = plan != NULL ? plan : plan_of(fixture, &runs[i]);
+        runs[i].config = (clnorm_config){0};
+        clnorm_plan_config(plan, &runs[i].config);
+    }
+    for (int i = 0; i < LINKS; i++) {
+        clnorm_args args = norm_run_args(&runs[i]);
+        args.x = i ? tensor_buffer(&runs[i - 1].y) : args.x;
+        assert_int_equal(clnorm_plan_enqueue(plan, queue, &args, 1, i ? &events[i - 1] : &gate, &events[i]),
+                         CLNORM_SUCCESS);
+    }
+    assert_int_equal(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+    assert_int_equal(clWaitForEvents(1, &events[LINKS - 1]), CL_SUCCESS);
+    for (int i = 0; i < LINKS; i++) {
+        if (i > 0) { /* what the host takes for x is what the link before has made */
+            memcpy(tensor_elements(&runs[i].x), tensor_elements(&runs[i - 1].y), 300 * 200 * sizeof(float));
+            tensor_upload(fixture, &runs[i].x);
+        }
+        assert_true(norm_run_verify(fixture, &runs[i]));
+    }
+    for (int i = 0; i < LINKS; i++) {
+        clReleaseEvent(events[i]);
+        norm_run_free(&runs[i]);
+    }
+    clReleaseEvent(gate);
+    clnorm_plan_destroy(plan);
+    clReleaseCommandQueue(queue);
+}
+
+/* A wait list of no events may be given as a pointer or as NULL, whatever there is to do. */
+static void empty_wait_lists_are_fine(void **state) {
+    const struct fixture *fixture = *state;
+    const cl_event unused = gate_of(fixture);
+    for (uint64_t rows = 0; rows <= 3; rows += 3) {
+        const struct norm_case norm_case = small_case(rows, 2);
+        struct norm_run run = norm_run_make(&norm_case);
+        norm_run_upload(fixture, &run);
+        clnorm_plan *plan = plan_of(fixture, &run);
+        enqueue(plan, fixture->queue, &run, 0, &unused, NULL);
+        enqueue(plan, fixture->queue, &run, 0, NULL, NULL);
+        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+        assert_true(norm_run_verify(fixture, &run));
+        clnorm_plan_destroy(plan);
+        norm_run_free(&run);
+    }
+    clReleaseEvent(unused);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- no rows */
+
+/* No rows: nothing is read or written, so that no buffer is needed; events come out all the same. */
+static void no_rows_need_no_buffers(void **state) {
+    const struct fixture *fixture = *state;
+    const struct norm_case norm_case = small_case(0, 1);
+    struct norm_run run = norm_run_make(&norm_case);
+    clnorm_plan *plan = plan_of(fixture, &run);
+    const clnorm_args args = CLNORM_ARGS_INIT;
+    cl_event event = NULL;
+    assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, &event), CLNORM_SUCCESS);
+    assert_int_equal(clWaitForEvents(1, &event), CL_SUCCESS);
+    clReleaseEvent(event);
+    event = NULL;
+    assert_int_equal(clnorm_norm_forward(fixture->context, fixture->queue, &run.desc, &args, 0, NULL, &event),
+                     CLNORM_SUCCESS);
+    assert_int_equal(clWaitForEvents(1, &event), CL_SUCCESS);
+    clReleaseEvent(event);
+    assert_int_equal(clnorm_plan_workspace_size(plan), 0);
+    assert_int_equal(clnorm_plan_warm_up(plan, fixture->queue), CLNORM_SUCCESS);
+    char text[64];
+    assert_true(clnorm_plan_describe(plan, text, sizeof text) > 0);
+    clnorm_plan_destroy(plan);
+    norm_run_free(&run);
+}
+
+/* -------------------------------------------------------------------------------------------------------- lifetimes */
+
+/* A plan may go while its work waits. */
+static void plan_may_go_before_its_work_is_done(void **state) {
+    const struct fixture *fixture = *state;
+    const cl_command_queue queue = fixture_queue(fixture, 0);
+    const struct norm_case norm_case = small_case(50, 3);
+    struct norm_run run = norm_run_make(&norm_case);
+    norm_run_upload(fixture, &run);
+    clnorm_plan *plan = plan_of(fixture, &run);
+    const cl_event gate = gate_of(fixture);
+    enqueue(plan, queue, &run, 1, &gate, NULL);
+    clnorm_plan_destroy(plan);
+    assert_int_equal(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+    assert_int_equal(clFinish(queue), CL_SUCCESS);
+    assert_true(norm_run_verify(fixture, &run));
+    clReleaseEvent(gate);
+    clReleaseCommandQueue(queue);
+    norm_run_free(&run);
+}
+
+/* A warm-up runs over no rows, touches nothing, and leaves the plan as it was. */
+static void warm_up_changes_nothing(void **state) {
+    const struct fixture *fixture = *state;
+    for (uint64_t shift = 0; shift <= 1; shift++) {
+        struct norm_case norm_case = small_case(9, 4);
+        norm_case.shift.x = shift;
+        struct norm_run run = norm_run_make(&norm_case);
+        norm_run_upload(fixture, &run);
+        clnorm_plan *plan = plan_of(fixture, &run);
+        enqueue(plan, fixture->queue, &run, 0, NULL, NULL); /* so that the kernels have arguments */
+        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+        norm_run_upload(fixture, &run);
+        assert_int_equal(clnorm_plan_warm_up(plan, fixture->queue), CLNORM_SUCCESS);
+        assert_true(tensor_unchanged(fixture, &run.y, "y"));
+        enqueue(plan, fixture->queue, &run, 0, NULL, NULL);
+        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+        assert_true(norm_run_verify(fixture, &run));
+        clnorm_plan_destroy(plan);
+        norm_run_free(&run);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------- threads */
+
+enum { THREADS = 4, TURNS = 40 };
+
+struct worker {
+    const struct fixture *fixture;
+    clnorm_plan *plan;      /* NULL: the one-call form */
+    cl_command_queue queue; /* its own */
+    struct norm_run run;
+    unsigned failures;
+};
+
+static void *work(void *of) {
+    struct worker *worker = of;
+    const clnorm_args args = norm_run_args(&worker->run);
+    for (int turn = 0; turn < TURNS; turn++) {
+        const clnorm_status status =
+            worker->plan != NULL
+                ? clnorm_plan_enqueue(worker->plan, worker->queue, &args, 0, NULL, NULL)
+                : clnorm_norm_forward(worker->fixture->context, worker->queue, &worker->run.desc, &args, 0, NULL, NULL);
+        worker->failures += status != CLNORM_SUCCESS;
+    }
+    worker->failures += clFinish(worker->queue) != CL_SUCCESS;
+    return NULL;
+}
+
+static void check_threads(const struct fixture *fixture, bool planned) {
+    struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+    clnorm_plan *plan = NULL;
+    for (int i = 0; i < THREADS; i++) {
+        struct norm_case norm_case = small_case(20, (uint64_t)i);
+        norm_case.shift.x = norm_case.shift.y = i % 2 ? 3 : 0;         /* two kernels, on devices that have them */
+        norm_case.desc.cols = planned ? 200 : 200 + (uint64_t)(i % 2); /* two plans */
+        workers[i] =
+            (struct worker){.fixture = fixture, .queue = fixture_queue(fixture, 0), .run = norm_run_make(&norm_case)};
+        norm_run_upload(fixture, &workers[i].run);
+        plan = plan != NULL ? plan : plan_of(fixture, &workers[i].run);
+        clnorm_plan_config(plan, &workers[i].run.config);
+        workers[i].plan = planned ? plan : NULL;
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(workers[i].failures, 0);
+        assert_true(norm_run_verify(fixture, &workers[i].run));
+        norm_run_free(&workers[i].run);
+        clReleaseCommandQueue(workers[i].queue);
+    }
+    clnorm_plan_destroy(plan);
+}
+
+static void threads_share_a_plan(void **state) {
+    check_threads(*state, true);
+}
+
+static void threads_share_the_one_call_form(void **state) {
+    check_threads(*state, false);
+}
+
+enum { DETAIL_CAPACITY = 4096 };
+
+static void *read_detail(void *to) {
+    (void)snprintf(to, DETAIL_CAPACITY, "%s", clnorm_error_detail());
+    return NULL;
+}
+
+/* What failed in one thread is no other's business. */
+static void details_belong_to_a_thread(void **state) {
+    (void)state;
+    char theirs[DETAIL_CAPACITY] = "something";
+    pthread_t thread;
+    assert_int_not_equal(clnorm_norm_forward(NULL, NULL, NULL, NULL, 0, NULL, NULL), CLNORM_SUCCESS);
+    assert_true(strlen(clnorm_error_detail()) > 0);
+    assert_int_equal(pthread_create(&thread, NULL, read_detail, theirs), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_string_equal(theirs, "");
+}
+
+/* ------------------------------------------------------------------------------------------------- the one-call form */
+
+static void count_programs(const char *line, void *user) {
+    unsigned *count = user;
+    *count += strstr(line, "program norm") != NULL;
+}
+
+static clnorm_context *logging_context(const struct fixture *fixture, unsigned *programs) {
+    clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
+    options.cache_dir = "";
+    options.log = count_programs;
+    options.log_user = programs;
+    clnorm_context *context = NULL;
+    assert_int_equal(clnorm_context_create(fixture->cl, fixture->device.device, &options, &context), CLNORM_SUCCESS);
+    return context;
+}
+
+/* A copy whose bytes between fields are something else. */
+static clnorm_norm_desc copy_with_padding(const clnorm_norm_desc *desc, int padding) {
+    clnorm_norm_desc copy;
+    memset(&copy, padding, sizeof copy);
+    copy.size = desc->size;
+    copy.norm = desc->norm;
+    copy.rows = desc->rows;
+    copy.cols = desc->cols;
+    copy.group_size = desc->group_size;
+    copy.x_stride = desc->x_stride;
+    copy.y_stride = desc->y_stride;
+    copy.z_stride = desc->z_stride;
+    copy.x_dtype = desc->x_dtype;
+    copy.y_dtype = desc->y_dtype;
+    copy.z_dtype = desc->z_dtype;
+    copy.weight_dtype = desc->weight_dtype;
+    copy.bias_dtype = desc->bias_dtype;
+    copy.gate = desc->gate;
+    copy.gate_first = desc->gate_first;
+    copy.save_mean = desc->save_mean;
+    copy.save_rstd = desc->save_rstd;
+    copy.eps = desc->eps;
+    copy.weight_offset = desc->weight_offset;
+    copy.config = desc->config;
+    return copy;
+}
+
+/* The same descriptor is planned once, whatever lies between its fields; another one is another plan. */
+static void one_call_keeps_its_plans(void **state) {
+    const struct fixture *fixture = *state;
+    unsigned programs = 0;
+    clnorm_context *context = logging_context(fixture, &programs);
+    const struct norm_case norm_case = small_case(4, 5);
+    struct norm_run run = norm_run_make(&norm_case);
+    norm_run_upload(fixture, &run);
+    const clnorm_args args = norm_run_args(&run);
+    for (int i = 0; i < 3; i++) {
+        const clnorm_norm_desc desc = copy_with_padding(&run.desc, 0x11 * i);
+        assert_int_equal(clnorm_norm_forward(context, fixture->queue, &desc, &args, 0, NULL, NULL), CLNORM_SUCCESS);
+        assert_int_equal(programs, 1);
+    }
+    clnorm_norm_desc other = run.desc;
+    other.rows = 3;
+    assert_int_equal(clnorm_norm_forward(context, fixture->queue, &other, &args, 0, NULL, NULL), CLNORM_SUCCESS);
+    assert_int_equal(programs, 2);
+    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+    norm_run_free(&run);
+    clnorm_context_destroy(context);
+}
+
+/* More descriptors than the context keeps plans of; the first ones come again. */
+static void one_call_copes_with_many_descriptors(void **state) {
+    enum { DESCRIPTORS = 150 };
+    const struct fixture *fixture = *state;
+    for (int round = 0; round < 2; round++) {
+        for (uint64_t rows = 1; rows <= DESCRIPTORS; rows++) {
+            struct norm_case norm_case = small_case(rows, rows);
+            norm_case.desc.cols = 20;
+            struct norm_run run = norm_run_make(&norm_case);
+            norm_run_upload(fixture, &run);
+            const clnorm_args args = norm_run_args(&run);
+            assert_int_equal(clnorm_norm_forward(fixture->context, fixture->queue, &run.desc, &args, 0, NULL, NULL),
+                             CLNORM_SUCCESS);
+            assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+            run.config.vec = run.config.lanes = 1; /* whatever it was, no sum was longer */
+            assert_true(norm_run_verify(fixture, &run));
+            norm_run_free(&run);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(work_waits_for_its_list),
+        cmocka_unit_test(events_chain_an_out_of_order_queue),
+        cmocka_unit_test(empty_wait_lists_are_fine),
+        cmocka_unit_test(no_rows_need_no_buffers),
+        cmocka_unit_test(plan_may_go_before_its_work_is_done),
+        cmocka_unit_test(warm_up_changes_nothing),
+        cmocka_unit_test(threads_share_a_plan),
+        cmocka_unit_test(threads_share_the_one_call_form),
+        cmocka_unit_test(details_belong_to_a_thread),
+        cmocka_unit_test(one_call_keeps_its_plans),
+        cmocka_unit_test(one_call_copes_with_many_descriptors),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}

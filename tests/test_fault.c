@@ -1,0 +1,234 @@
+/* Everything that can fail, fails once: every OpenCL call, by the layer of fault_layer.h, and every allocation of the
+ * library, whose calls the linker redirects here. Whatever fails, a proper status comes back, nothing is left behind, and
+ * what comes after works. */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fault_layer.h"
+#include "fixture.h"
+#include "norm_case.h"
+#include "scratch.h"
+
+/* ------------------------------------------------------------------------------------------------------ allocations */
+
+/* The linker's --wrap sends the calls of this program, the library in it included, to these. */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+char *__real_strdup(const char *text);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+char *__wrap_strdup(const char *text);
+
+static long allocations_to_failure; /* 0: none fails */
+static bool allocation_failed;
+
+static bool allocation_fails(void) {
+    if (allocations_to_failure == 0 || --allocations_to_failure > 0) {
+        return false;
+    }
+    allocation_failed = true;
+    return true;
+}
+
+void *__wrap_malloc(size_t size) {
+    return allocation_fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return allocation_fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size) {
+    return allocation_fails() ? NULL : __real_realloc(memory, size);
+}
+
+char *__wrap_strdup(const char *text) {
+    return allocation_fails() ? NULL : __real_strdup(text);
+}
+
+/* ----------------------------------------------------------------------------------------------------- what is tried */
+
+/* The control block of the layer; the test fails where there is none. */
+static struct fault_layer *layer(void) {
+    const char *path = getenv("OPENCL_LAYERS");
+    void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    assert_non_null(library);
+    struct fault_layer *found = dlsym(library, FAULT_LAYER_SYMBOL);
+    assert_non_null(found);
+    (void)dlclose(library);
+    return found;
+}
+
+struct scene {
+    struct fixture *fixture;
+    struct norm_run run;
+    const char *cache_dir;
+};
+
+static clnorm_status enqueue_twice(const struct scene *scene, clnorm_context *context, clnorm_plan *plan) {
+    const cl_command_queue queue = scene->fixture->queue;
+    const clnorm_args args = norm_run_args(&scene->run);
+    cl_event event = NULL;
+    clnorm_status status = clnorm_plan_warm_up(plan, queue);
+    if (status == CLNORM_SUCCESS) {
+        status = clnorm_plan_enqueue(plan, queue, &args, 0, NULL, &event);
+        assert_int_equal(status == CLNORM_SUCCESS, event != NULL);
+    }
+    if (status == CLNORM_SUCCESS) {
+        status = clnorm_norm_forward(context, queue, &scene->run.desc, &args, 1, &event, NULL);
+    }
+    if (event != NULL) {
+        assert_int_equal(clReleaseEvent(event), CL_SUCCESS);
+    }
+    return status;
+}
+
+/* The whole way of a call, from the choice of a device on. */
+static clnorm_status try_everything(struct scene *scene) {
+    clnorm_device_info device;
+    clnorm_context *context = NULL;
+    clnorm_plan *plan = NULL;
+    clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
+    options.cache_dir = scene->cache_dir;
+    clnorm_status status = clnorm_device_select("", &device);
+    if (status == CLNORM_SUCCESS) {
+        status = clnorm_context_create(scene->fixture->cl, scene->fixture->device.device, &options, &context);
+        assert_int_equal(status == CLNORM_SUCCESS, context != NULL);
+    }
+    if (status == CLNORM_SUCCESS) {
+        status = clnorm_norm_forward_plan_create(context, &scene->run.desc, &plan);
+        assert_int_equal(status == CLNORM_SUCCESS, plan != NULL);
+    }
+    if (status == CLNORM_SUCCESS) {
+        clnorm_plan_config(plan, &scene->run.config);
+        status = enqueue_twice(scene, context, plan);
+    }
+    clnorm_plan_destroy(plan);
+    clnorm_context_destroy(context);
+    return status;
+}
+
+static struct scene scene_open(struct fixture *fixture, const char *cache_dir) {
+    struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, 3, 50), .seed = 1};
+    norm_case.desc.weight_dtype = norm_case.desc.bias_dtype = CLNORM_F32;
+    norm_case.desc.save_mean = norm_case.desc.save_rstd = true;
+    struct scene scene = {.fixture = fixture, .run = norm_run_make(&norm_case), .cache_dir = cache_dir};
+    return scene;
+}
+
+/* Without faults it must work, and compute what it should. */
+static void assert_works(struct scene *scene) {
+    norm_run_upload(scene->fixture, &scene->run);
+    if (try_everything(scene) != CLNORM_SUCCESS) {
+        fail_msg("without a fault: %s", clnorm_error_detail());
+    }
+    assert_int_equal(clFinish(scene->fixture->queue), CL_SUCCESS);
+    assert_true(norm_run_verify(scene->fixture, &scene->run));
+}
+
+/* What failed may have been something that the library can do without; else it must say so, with OpenCL's code. */
+static void assert_proper(clnorm_status status, long at, const struct fault_layer *control) {
+    const bool proper = status == CLNORM_OUT_OF_HOST_MEMORY || status == CLNORM_OUT_OF_DEVICE_MEMORY ||
+                        status == CLNORM_OPENCL_ERROR || status == CLNORM_BUILD_FAILED;
+    const bool told = strlen(clnorm_error_detail()) > 10 && clnorm_error_opencl() == control->code;
+    if (status != CLNORM_SUCCESS && !(proper && told)) {
+        fail_msg("call %ld, %s: \"%s\", \"%s\", %d", at, control->failed, clnorm_status_text(status), clnorm_error_detail(),
+                 clnorm_error_opencl());
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------ faults */
+
+/* Returns how many calls there were to fail. */
+static long fail_each_call(struct scene *scene, cl_int code) {
+    struct fault_layer *control = layer();
+    long errors = 0;
+    for (long at = 1;; at++) {
+        const long references = control->references;
+        *control = (struct fault_layer){.fail_at = at, .code = code, .references = references};
+        const clnorm_status status = try_everything(scene);
+        control->fail_at = 0;
+        assert_int_equal(clFinish(scene->fixture->queue), CL_SUCCESS);
+        if (control->references != references) {
+            fail_msg("call %ld, %s: %ld references are left", at, control->failed, control->references - references);
+        }
+        if (control->failed == NULL) {
+            assert_int_equal(status, CLNORM_SUCCESS);
+            assert_true(errors > at / 2); /* most calls are such that nothing goes on without them */
+            return at - 1;
+        }
+        assert_proper(status, at, control);
+        errors += status != CLNORM_SUCCESS;
+    }
+}
+
+static void every_opencl_call_fails_once(void **state) {
+    struct scene scene = scene_open(*state, "");
+    assert_works(&scene);
+    const long calls = fail_each_call(&scene, CL_OUT_OF_RESOURCES);
+    print_message("%ld calls\n", calls);
+    assert_in_range(calls, 50, 1000);
+    assert_works(&scene);
+    norm_run_free(&scene.run);
+}
+
+/* The same on the way through the folder of programs, whose failures are no errors. */
+static void every_opencl_call_fails_once_with_a_cache(void **state) {
+    char *folder = scratch_make();
+    struct scene scene = scene_open(*state, folder);
+    assert_works(&scene);
+    const long calls = fail_each_call(&scene, CL_OUT_OF_HOST_MEMORY);
+    print_message("%ld calls\n", calls);
+    assert_works(&scene);
+    norm_run_free(&scene.run);
+    scratch_remove(folder);
+}
+
+static void every_allocation_fails_once(void **state) {
+    char *folder = scratch_make();
+    const char *const folders[] = {"", folder};
+    for (int i = 0; i < 2; i++) {
+        struct scene scene = scene_open(*state, folders[i]);
+        assert_works(&scene);
+        long at = 0;
+        do {
+            const long references = layer()->references;
+            at++;
+            allocation_failed = false;
+            allocations_to_failure = at;
+            const clnorm_status status = try_everything(&scene);
+            allocations_to_failure = 0;
+            assert_int_equal(clFinish(scene.fixture->queue), CL_SUCCESS);
+            assert_int_equal(layer()->references, references);
+            assert_true(status == CLNORM_OUT_OF_HOST_MEMORY || status == CLNORM_SUCCESS);
+        } while (allocation_failed);
+        print_message("%ld allocations\n", at - 1);
+        assert_in_range(at, 6, 1000);
+        assert_works(&scene);
+        norm_run_free(&scene.run);
+    }
+    scratch_remove(folder);
+}
+
+int main(void) {
+    if (getenv("OPENCL_LAYERS") == NULL) {
+        fprintf(stderr, "OPENCL_LAYERS must name the library of fault_layer.c\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_opencl_call_fails_once),
+        cmocka_unit_test(every_opencl_call_fails_once_with_a_cache),
+        cmocka_unit_test(every_allocation_fails_once),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}

@@ -1,0 +1,305 @@
+/* Plans: descriptors that are refused, each with its status and a sentence, and what a plan tells of itself. */
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "context.h"
+#include "fixture.h"
+#include "norm_case.h"
+
+static void assert_says(const char *first, const char *second) {
+    const char *detail = clnorm_error_detail();
+    if (strstr(detail, first) == NULL || strstr(detail, second) == NULL) {
+        fail_msg("\"%s\" does not speak of %s and %s", detail, first, second);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------- bad descriptors */
+
+enum kind { NOTHING, WIDE, ENUM, REAL, FLAG };
+
+/* A field that is set to a value. */
+struct change {
+    enum kind kind;
+    size_t offset;
+    uint64_t number;
+    double real;
+};
+
+#define FIELD(name) offsetof(clnorm_norm_desc, name)
+
+static void apply(const struct change *change, clnorm_norm_desc *desc) {
+    unsigned char *field = (unsigned char *)desc + change->offset;
+    const clnorm_dtype number = (clnorm_dtype)change->number; /* every enumeration is stored alike */
+    const bool flag = change->number != 0;
+    switch (change->kind) {
+    case NOTHING:
+        break;
+    case WIDE:
+        memcpy(field, &change->number, sizeof change->number);
+        break;
+    case ENUM:
+        memcpy(field, &number, sizeof number);
+        break;
+    case REAL:
+        memcpy(field, &change->real, sizeof change->real);
+        break;
+    case FLAG:
+        memcpy(field, &flag, sizeof flag);
+        break;
+    }
+}
+
+#define HUGE_COUNT (UINT64_C(1) << 62)
+#define HUGE_TEXT "4611686018427387904"
+
+/* What is wrong with a descriptor of 4 x 64 in f32, and the field and value that the sentence must name. */
+static const struct {
+    clnorm_status status;
+    const char *field, *value;
+    struct change change[3];
+} wrongs[] = {
+    {CLNORM_INVALID_ARGUMENT, "desc.size is 8", "expected", {{WIDE, FIELD(size), 8, 0}}},
+    {CLNORM_INVALID_ARGUMENT, "desc.size is 4096", "expected", {{WIDE, FIELD(size), 4096, 0}}},
+    {CLNORM_INVALID_ENUM, "desc.norm", "0", {{ENUM, FIELD(norm), 0, 0}}},
+    {CLNORM_INVALID_ENUM, "desc.norm", "3", {{ENUM, FIELD(norm), 3, 0}}},
+    {CLNORM_INVALID_ENUM, "desc.x_dtype", "0", {{ENUM, FIELD(x_dtype), 0, 0}}},
+    {CLNORM_INVALID_ENUM, "desc.x_dtype", "77", {{ENUM, FIELD(x_dtype), 77, 0}}},
+    {CLNORM_INVALID_ENUM, "desc.y_dtype", "5", {{ENUM, FIELD(y_dtype), 5, 0}}},
+    {CLNORM_INVALID_ENUM, "desc.z_dtype", "-1", {{ENUM, FIELD(z_dtype), UINT32_MAX, 0}}},
+    {CLNORM_INVALID_ENUM, "desc.weight_dtype", "99", {{ENUM, FIELD(weight_dtype), 99, 0}}},
+    {CLNORM_INVALID_ENUM, "desc.bias_dtype", "1000", {{ENUM, FIELD(bias_dtype), 1000, 0}}},
+    {CLNORM_INVALID_ENUM, "desc.gate", "3", {{ENUM, FIELD(gate), 3, 0}}},
+    {CLNORM_INVALID_VALUE, "desc.eps", "-0.5", {{REAL, FIELD(eps), 0, -0.5}}},
+    {CLNORM_INVALID_VALUE, "desc.eps", "nan", {{REAL, FIELD(eps), 0, NAN}}},
+    {CLNORM_INVALID_VALUE, "desc.eps", "inf", {{REAL, FIELD(eps), 0, INFINITY}}},
+    {CLNORM_INVALID_VALUE, "desc.weight_offset", "1", {{REAL, FIELD(weight_offset), 0, 1}}},
+    {CLNORM_INVALID_VALUE,
+     "desc.weight_offset",
+     "nan",
+     {{REAL, FIELD(weight_offset), 0, NAN}, {ENUM, FIELD(weight_dtype), CLNORM_F32, 0}}},
+    {CLNORM_INVALID_VALUE, "desc.gate_first", "true", {{FLAG, FIELD(gate_first), 1, 0}}},
+    {CLNORM_INVALID_VALUE,
+     "desc.save_mean",
+     "true",
+     {{FLAG, FIELD(save_mean), 1, 0}, {ENUM, FIELD(norm), CLNORM_RMS_NORM, 0}}},
+    {CLNORM_INVALID_SHAPE, "desc.cols", "0", {{WIDE, FIELD(cols), 0, 0}}},
+    {CLNORM_INVALID_SHAPE, "desc.group_size", "48", {{WIDE, FIELD(group_size), 48, 0}}},
+    {CLNORM_INVALID_SHAPE, "desc.group_size", "65", {{WIDE, FIELD(group_size), 65, 0}}},
+    {CLNORM_INVALID_SHAPE, "desc.x_stride", "63", {{WIDE, FIELD(x_stride), 63, 0}}},
+    {CLNORM_INVALID_SHAPE, "desc.y_stride", "1", {{WIDE, FIELD(y_stride), 1, 0}}},
+    {CLNORM_INVALID_SHAPE,
+     "desc.z_stride",
+     "60",
+     {{WIDE, FIELD(z_stride), 60, 0}, {ENUM, FIELD(gate), CLNORM_GATE_SILU, 0}}},
+    {CLNORM_OVERFLOW, "rows", HUGE_TEXT, {{WIDE, FIELD(rows), HUGE_COUNT, 0}}},
+    {CLNORM_OVERFLOW, "stride", HUGE_TEXT, {{WIDE, FIELD(x_stride), HUGE_COUNT, 0}}},
+    {CLNORM_OVERFLOW, "stride", HUGE_TEXT, {{WIDE, FIELD(y_stride), HUGE_COUNT, 0}}},
+    {CLNORM_OVERFLOW, "rows", "18446744073709551615", {{WIDE, FIELD(rows), UINT64_MAX, 0}}},
+    {CLNORM_OVERFLOW,
+     "weight",
+     "2305843009213693952",
+     {{WIDE, FIELD(cols), HUGE_COUNT / 2, 0},
+      {ENUM, FIELD(x_dtype), CLNORM_BF16, 0},
+      {ENUM, FIELD(weight_dtype), CLNORM_F32, 0}}},
+    {CLNORM_UNSUPPORTED,
+     "f64",
+     "weight f32",
+     {{ENUM, FIELD(x_dtype), CLNORM_F64, 0}, {ENUM, FIELD(weight_dtype), CLNORM_F32, 0}}},
+    {CLNORM_UNSUPPORTED, "f64", "x f32", {{ENUM, FIELD(bias_dtype), CLNORM_F64, 0}}},
+    {CLNORM_UNSUPPORTED, "f64", "y bf16", {{ENUM, FIELD(x_dtype), CLNORM_F64, 0}, {ENUM, FIELD(y_dtype), CLNORM_BF16, 0}}},
+};
+
+static clnorm_norm_desc wrong_desc(size_t i) {
+    clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 64);
+    for (size_t j = 0; j < sizeof wrongs[i].change / sizeof *wrongs[i].change; j++) {
+        apply(&wrongs[i].change[j], &desc);
+    }
+    return desc;
+}
+
+static void bad_descriptors_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+        const clnorm_norm_desc desc = wrong_desc(i);
+        clnorm_plan *plan = NULL;
+        const clnorm_status status = clnorm_norm_forward_plan_create(fixture->context, &desc, &plan);
+        if (status != wrongs[i].status || plan != NULL) {
+            fail_msg("%s = %s gave \"%s\", not \"%s\"", wrongs[i].field, wrongs[i].value, clnorm_status_text(status),
+                     clnorm_status_text(wrongs[i].status));
+        }
+        assert_says(wrongs[i].field, wrongs[i].value);
+        assert_int_equal(clnorm_error_opencl(), CL_SUCCESS);
+    }
+}
+
+/* The one-call form refuses the same, and touches nothing. */
+static void one_call_refuses_bad_descriptors(void **state) {
+    const struct fixture *fixture = *state;
+    const clnorm_args args = CLNORM_ARGS_INIT;
+    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+        const clnorm_norm_desc desc = wrong_desc(i);
+        cl_event event = NULL;
+        assert_int_equal(clnorm_norm_forward(fixture->context, fixture->queue, &desc, &args, 0, NULL, &event),
+                         wrongs[i].status);
+        assert_null(event);
+        assert_says(wrongs[i].field, wrongs[i].value);
+    }
+}
+
+static void missing_arguments_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    const clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 64);
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_norm_forward_plan_create(NULL, &desc, &plan), CLNORM_INVALID_ARGUMENT);
+    assert_says("context", "NULL");
+    assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, NULL, &plan), CLNORM_INVALID_ARGUMENT);
+    assert_says("desc", "NULL");
+    assert_null(plan);
+    assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &desc, NULL), CLNORM_INVALID_ARGUMENT);
+    assert_says("plan", "NULL");
+    assert_int_equal(clnorm_norm_forward(NULL, fixture->queue, &desc, NULL, 0, NULL, NULL), CLNORM_INVALID_ARGUMENT);
+    assert_says("context", "NULL");
+    assert_int_equal(clnorm_norm_forward(fixture->context, fixture->queue, NULL, NULL, 0, NULL, NULL),
+                     CLNORM_INVALID_ARGUMENT);
+    assert_says("desc", "NULL");
+    assert_int_equal(clnorm_norm_forward(fixture->context, fixture->queue, &desc, NULL, 0, NULL, NULL),
+                     CLNORM_INVALID_ARGUMENT);
+    assert_says("args", "NULL");
+    clnorm_plan_destroy(NULL);
+}
+
+static void f64_needs_a_device_with_fp64(void **state) {
+    const struct fixture *fixture = *state;
+    const bool fp64 = fixture->context->device.fp64;
+    clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 64);
+    desc.x_dtype = CLNORM_F64;
+    clnorm_plan *plan = NULL;
+    fixture->context->device.fp64 = false;
+    const clnorm_status status = clnorm_norm_forward_plan_create(fixture->context, &desc, &plan);
+    fixture->context->device.fp64 = fp64;
+    assert_int_equal(status, CLNORM_UNSUPPORTED);
+    assert_null(plan);
+    assert_says("x_dtype", "f64");
+}
+
+/* ------------------------------------------------------------------------------------------------ sound descriptors */
+
+static clnorm_plan *plan_of(const struct fixture *fixture, const clnorm_norm_desc *desc) {
+    clnorm_plan *plan = NULL;
+    if (clnorm_norm_forward_plan_create(fixture->context, desc, &plan) != CLNORM_SUCCESS) {
+        fail_msg("%s", clnorm_error_detail());
+    }
+    return plan;
+}
+
+/* Fields that nothing reads may hold anything sound, and shapes that memory does not hold can still be planned. */
+static void odd_but_sound_descriptors_are_planned(void **state) {
+    const struct fixture *fixture = *state;
+    const struct change changes[] = {
+        {WIDE, FIELD(z_stride), 60, 0},
+        {ENUM, FIELD(z_dtype), CLNORM_BF16, 0},
+        {REAL, FIELD(eps), 0, 0},
+        {REAL, FIELD(eps), 0, 1e30},
+        {WIDE, FIELD(rows), UINT64_C(1) << 40, 0},
+        {WIDE, FIELD(x_stride), UINT64_C(1) << 50, 0},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 64);
+        apply(&changes[i], &desc);
+        clnorm_plan_destroy(plan_of(fixture, &desc));
+    }
+}
+
+static void description_is_cut_like_snprintf_does(void **state) {
+    const struct fixture *fixture = *state;
+    const clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 64);
+    clnorm_plan *plan = plan_of(fixture, &desc);
+    const size_t length = clnorm_plan_describe(plan, NULL, 0);
+    assert_in_range(length, 20, 10000);
+    char *whole = malloc(length + 1);
+    char *part = malloc(length + 2);
+    assert_true(whole != NULL && part != NULL);
+    assert_int_equal(clnorm_plan_describe(plan, whole, length + 1), length);
+    assert_int_equal(strlen(whole), length);
+    assert_non_null(strstr(whole, "norm_forward"));
+    assert_non_null(strstr(whole, "-D"));
+    for (size_t capacity = 1; capacity <= length + 1; capacity++) {
+        memset(part, '#', length + 2);
+        assert_int_equal(clnorm_plan_describe(plan, part, capacity), length);
+        assert_memory_equal(part, whole, capacity - 1);
+        assert_int_equal(part[capacity - 1], '\0');
+        assert_int_equal(part[capacity], '#');
+    }
+    free(whole);
+    free(part);
+    clnorm_plan_destroy(plan);
+}
+
+/* Every knob of the config that was chosen has a value, and the plan needs no memory. */
+static void plan_tells_its_config_and_workspace(void **state) {
+    const struct fixture *fixture = *state;
+    const clnorm_norm_desc desc = norm_desc_of(CLNORM_RMS_NORM, 4, 1000);
+    clnorm_plan *plan = plan_of(fixture, &desc);
+    clnorm_config config;
+    memset(&config, 0, sizeof config);
+    clnorm_plan_config(plan, &config);
+    assert_in_range(config.vec, 1, 16);
+    assert_in_range(config.lanes, 1, 1024);
+    assert_true(config.segments > 0 && config.rounds > 0 && config.keep > 0 && config.unroll > 0);
+    assert_true(config.reduce > 0 && config.stores > 0 && config.isa > 0);
+    assert_int_equal(clnorm_plan_workspace_size(plan), 0);
+    clnorm_plan_destroy(plan);
+}
+
+struct journal {
+    unsigned built;
+    unsigned remembered;
+    unsigned newlines;
+};
+
+static void note(const char *line, void *user) {
+    struct journal *journal = user;
+    journal->built += strstr(line, "built") != NULL;
+    journal->remembered += strstr(line, "from memory") != NULL;
+    journal->newlines += strchr(line, '\n') != NULL;
+}
+
+/* A second plan of the same kind compiles nothing; the log tells. */
+static void log_tells_and_programs_are_kept(void **state) {
+    const struct fixture *fixture = *state;
+    struct journal journal = {0};
+    clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
+    options.cache_dir = "";
+    options.log = note;
+    options.log_user = &journal;
+    clnorm_context *context = NULL;
+    assert_int_equal(clnorm_context_create(fixture->cl, fixture->device.device, &options, &context), CLNORM_SUCCESS);
+    const clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 64);
+    clnorm_plan *plans[2] = {NULL};
+    assert_int_equal(clnorm_norm_forward_plan_create(context, &desc, &plans[0]), CLNORM_SUCCESS);
+    assert_true(journal.built == 1 && journal.remembered == 0);
+    assert_int_equal(clnorm_norm_forward_plan_create(context, &desc, &plans[1]), CLNORM_SUCCESS);
+    assert_true(journal.built == 1 && journal.remembered == 1 && journal.newlines == 0);
+    clnorm_plan_destroy(plans[0]);
+    clnorm_plan_destroy(plans[1]);
+    clnorm_context_destroy(context);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_descriptors_are_refused),           cmocka_unit_test(one_call_refuses_bad_descriptors),
+        cmocka_unit_test(missing_arguments_are_refused),         cmocka_unit_test(f64_needs_a_device_with_fp64),
+        cmocka_unit_test(odd_but_sound_descriptors_are_planned), cmocka_unit_test(description_is_cut_like_snprintf_does),
+        cmocka_unit_test(plan_tells_its_config_and_workspace),   cmocka_unit_test(log_tells_and_programs_are_kept),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}

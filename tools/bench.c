@@ -1,0 +1,121 @@
+#include "bench.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "options.h"
+
+const struct bench_operation bench_operations[] = {
+    {"layer_norm", "layer_norm_forward", "layer_norm", {"x", "weight", "bias", NULL}, NULL, 2},
+    {"rms_norm", "rms_norm_forward", "rms_norm", {"x", "weight", NULL}, NULL, 2},
+    {"rms_norm_gated", "rms_norm_gated_forward", "rms_norm", {"x", "weight", "z", NULL}, "silu", 3},
+    {NULL, NULL, NULL, {NULL}, NULL, 0},
+};
+
+static const char epilogue[] = "Operations: layer_norm, rms_norm, rms_norm_gated; all of them without a word.\n"
+                               "Each time is that of the kernels: on GPUs the median of many runs, the caches flushed\n"
+                               "before each; on CPUs the least time of an enqueue and its finish. limit is the time of a\n"
+                               "copy of the same bytes in the same process: the faster of clEnqueueCopyBuffer and a copy\n"
+                               "kernel; on CPUs memcpy on one thread.\n";
+
+bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
+               const char *config, struct fault *fault) {
+    const struct operation *of;
+    if (!operation_find(operation->operation, &of, fault))
+        return false;
+    job_init(job, of);
+    for (int i = 0; operation->inputs[i]; i++)
+        if (!job_add_input(job, operation->inputs[i], dtype, shape.rows, shape.cols, fault))
+            return false;
+    struct operation_options options = OPERATION_OPTIONS_INIT;
+    options.gate = operation->gate;
+    options.config = (char *)config;
+    return job_describe(job, &options, fault);
+}
+
+bool bench_open_json(const struct bench_request *request, FILE **json, struct fault *fault) {
+    *json = NULL;
+    if (!request->json)
+        return true;
+    *json = strcmp(request->json, "-") != 0 ? fopen(request->json, "w") : stdout;
+    return *json || fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", request->json, strerror(errno));
+}
+
+bool bench_close_json(const struct bench_request *request, FILE *json, struct fault *fault) {
+    if (!json || json == stdout)
+        return true;
+    const bool good = !ferror(json);
+    return (!fclose(json) && good) || fault_set(fault, EXIT_FAILED, "%s: cannot be written", request->json);
+}
+
+static bool take_operation(struct bench_request *request, const char *word, struct fault *fault) {
+    for (const struct bench_operation *operation = bench_operations; operation->name; operation++) {
+        if (strcmp(word, operation->name) != 0 && strcmp(word, operation->label) != 0)
+            continue;
+        if (request->operation_count < BENCH_MOST)
+            request->operations[request->operation_count++] = operation;
+        return true;
+    }
+    return fault_set(fault, EXIT_REQUEST, "'%s': expected layer_norm, rms_norm or rms_norm_gated", word);
+}
+
+static bool take_shape(const char *word, void *user, struct fault *fault) {
+    struct bench_request *const request = user;
+    struct bench_shape shape;
+    int length = 0;
+    const bool read = word[0] != '-' && sscanf(word, "%" SCNu64 "x%" SCNu64 "%n", &shape.rows, &shape.cols, &length) == 2;
+    if (!read || word[length] || strchr(word, '-') || shape.rows == 0 || shape.cols == 0)
+        return fault_set(fault, EXIT_REQUEST, "--shapes '%s': expected ROWSxCOLS, both 1 or more", word);
+    if (request->shape_count == BENCH_MOST)
+        return fault_set(fault, EXIT_REQUEST, "--shapes: expected at most %d", BENCH_MOST);
+    request->shapes[request->shape_count++] = shape;
+    return true;
+}
+
+static bool take_dtype(const char *word, void *user, struct fault *fault) {
+    struct bench_request *const request = user;
+    if (request->dtype_count == BENCH_MOST)
+        return fault_set(fault, EXIT_REQUEST, "--dtypes: expected at most %d", BENCH_MOST);
+    return parse_dtype(word, &request->dtypes[request->dtype_count++], fault);
+}
+
+static bool run_bench(struct command_line *line, struct bench_request *request, const char *shapes, const char *dtypes,
+                      bool host, struct fault *fault) {
+    for (const char *word = command_line_next(line); word; word = command_line_next(line))
+        if (!take_operation(request, word, fault))
+            return false;
+    if (request->runs < 1)
+        return fault_set(fault, EXIT_REQUEST, "--runs %d: expected 1 or more", request->runs);
+    if (shapes && !each_word(shapes, "--shapes", take_shape, request, fault))
+        return false;
+    if (dtypes && !each_word(dtypes, "--dtypes", take_dtype, request, fault))
+        return false;
+    return host ? bench_host(request, fault) : bench_device(request, fault);
+}
+
+int bench_command(int argc, const char **argv, struct fault *fault) {
+    struct bench_request request = {.runs = 30};
+    char *shapes = NULL;
+    char *dtypes = NULL;
+    int host = 0;
+    const struct poptOption table[] = {
+        {"shapes", '\0', POPT_ARG_STRING, &shapes, 0, "Rows and columns (usual ones for the device)", "MxN,..."},
+        {"dtypes", '\0', POPT_ARG_STRING, &dtypes, 0, "Element types (bf16,f32; on CPUs f32)", "DT,..."},
+        {"json", '\0', POPT_ARG_STRING, &request.json, 0, "Write a JSON line each; - for just these", "FILE"},
+        {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Run on this device; see clnorm select --help", "SELECTOR"},
+        {"config", '\0', POPT_ARG_STRING, &request.config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
+        {"runs", '\0', POPT_ARG_INT, &request.runs, 0, "Take at least so many runs of each (30)", "N"},
+        {"host", '\0', POPT_ARG_NONE, &host, 0, "Measure the host: enqueue, and plan creation", NULL},
+        POPT_TABLEEND,
+    };
+    struct command_line line;
+    if (!command_line_read(&line, argc, argv, "[OP...] [OPTION...]", epilogue, table, fault))
+        return fault->code;
+    const bool done = line.help || run_bench(&line, &request, shapes, dtypes, host, fault);
+    command_line_close(&line);
+    return done ? EXIT_DONE : fault->code;
+}

@@ -1,0 +1,53 @@
+/* What the two halves of `clnorm bench` share. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdio.h>
+
+#include "operation.h"
+#include "session.h"
+
+/* An operation as it is measured. */
+struct bench_operation {
+    const char *name;  /* on the command line */
+    const char *label; /* in JSON, and another name on the command line */
+    const char *operation;
+    const char *inputs[ROLES]; /* roles, ended by NULL */
+    char *gate;
+    unsigned moved; /* tensors of x's size that have to be moved */
+};
+
+extern const struct bench_operation bench_operations[]; /* ended by a name of NULL */
+
+enum { BENCH_MOST = 64 }; /* shapes, dtypes or operations in a list */
+
+struct bench_shape {
+    uint64_t rows, cols;
+};
+
+struct bench_request {
+    char *device;
+    char *config; /* forced knobs */
+    char *json;   /* a file for JSON lines; "-": standard output, and no table */
+    int runs;     /* at least so many of each */
+    const struct bench_operation *operations[BENCH_MOST];
+    struct bench_shape shapes[BENCH_MOST];
+    clnorm_dtype dtypes[BENCH_MOST];
+    size_t operation_count, shape_count, dtype_count; /* 0: the usual ones */
+};
+
+/* The job of an operation on tensors without bytes. */
+bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
+               const char *config, struct fault *fault);
+
+/* Opens the JSON file of a request; *json stays NULL when there is none. */
+bool bench_open_json(const struct bench_request *request, FILE **json, struct fault *fault);
+bool bench_close_json(const struct bench_request *request, FILE *json, struct fault *fault);
+
+/* Times on the device, against a copy. */
+bool bench_device(const struct bench_request *request, struct fault *fault);
+
+/* Times on the host: an enqueue against the bare OpenCL calls, and plan creation without and with caches. */
+bool bench_host(const struct bench_request *request, struct fault *fault);
+
+#endif

@@ -1,0 +1,313 @@
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "config_text.h"
+#include "device_kernels.h"
+#include "report.h"
+#include "samples.h"
+
+static const struct bench_shape gpu_shapes[] = {{32768, 256},  {32768, 1024}, {16384, 4096}, {16384, 8192}, {8192, 16384},
+                                                {4096, 65536}, {2048, 4096},  {64, 4096},    {1, 4096}};
+static const struct bench_shape cpu_shapes[] = {{16384, 256}, {8192, 768}, {4096, 1024}, {4096, 4096}, {1024, 8192}};
+static const clnorm_dtype gpu_dtypes[] = {CLNORM_BF16, CLNORM_F32};
+static const clnorm_dtype cpu_dtypes[] = {CLNORM_F32};
+
+static const size_t flush_size = (size_t)256 << 20;       /* bytes, more than any device's caches hold */
+static const double least_time = 0.3e6, most_time = 20e6; /* us, of one measurement */
+enum { WARM_UPS = 3, MOST_RUNS = 2000 };
+
+/* The device and what is measured with. */
+struct bench {
+    const struct bench_request *request;
+    FILE *json;
+    struct session session;
+    struct device_kernels kernels;
+    cl_mem flush; /* NULL on CPUs, whose copies are not flushed for either */
+    bool cpu;
+};
+
+/* One operation, shape and dtype. The copy moves as many bytes as the operation has to: half of them in, half out. */
+struct measurement {
+    const struct bench_operation *operation;
+    struct bench_shape shape;
+    clnorm_dtype dtype;
+    struct job job;
+    struct launch launch;
+    uint64_t least_bytes;
+    size_t copy_size; /* bytes, a multiple of 16 */
+    cl_mem from, to;
+    void *host_from, *host_to; /* on CPUs */
+    bool warm;                 /* times are recorded, those before are not */
+    struct samples event, wall, copy_kernel, copy_buffer, host_copy;
+};
+
+static bool open_bench(struct bench *bench, const struct bench_request *request, struct fault *fault) {
+    *bench = (struct bench){.request = request};
+    if (!bench_open_json(request, &bench->json, fault) ||
+        !session_open(&bench->session, request->device, CL_QUEUE_PROFILING_ENABLE, NULL, fault) ||
+        !device_kernels_make(&bench->kernels, &bench->session, fault))
+        return false;
+    bench->cpu = bench->session.device.kind == CLNORM_DEVICE_CPU;
+    if (bench->cpu)
+        return true;
+    cl_int code;
+    bench->flush = clCreateBuffer(bench->session.cl, CL_MEM_READ_WRITE, flush_size, NULL, &code);
+    return !code || fault_opencl(fault, code, "clCreateBuffer", "the buffer that flushes caches");
+}
+
+static bool close_bench(struct bench *bench, struct fault *fault) {
+    if (bench->flush)
+        clReleaseMemObject(bench->flush);
+    device_kernels_free(&bench->kernels);
+    session_close(&bench->session);
+    return bench_close_json(bench->request, bench->json, fault);
+}
+
+/* -------------------------------------------------------------------------------------------------------- one of each */
+
+static bool flush_caches(const struct bench *bench, struct fault *fault) {
+    static const cl_uint zero = 0;
+    if (!bench->flush)
+        return true;
+    const cl_int code =
+        clEnqueueFillBuffer(bench->session.queue, bench->flush, &zero, sizeof zero, 0, flush_size, 0, NULL, NULL);
+    return !code || fault_opencl(fault, code, "clEnqueueFillBuffer", "the buffer that flushes caches");
+}
+
+static bool record(const struct measurement *m, struct samples *samples, double us, struct fault *fault) {
+    return !m->warm || samples_add(samples, us, fault);
+}
+
+/* Waits for an event's command, records its time, and releases it. */
+static bool record_event(const struct bench *bench, const struct measurement *m, struct samples *samples, double start,
+                         cl_event event, struct fault *fault) {
+    double us;
+    const bool done =
+        finish_and_time(bench->session.queue, start, NULL, event, &us, fault) && record(m, samples, us, fault);
+    clReleaseEvent(event);
+    return done;
+}
+
+static bool time_operation(const struct bench *bench, struct measurement *m, struct fault *fault) {
+    double us;
+    const double start = clock_us();
+    return flush_caches(bench, fault) && launch_run(&m->launch, &bench->session, &us, fault) &&
+           record(m, &m->wall, clock_us() - start, fault) && record(m, &m->event, us, fault);
+}
+
+static bool time_copies(const struct bench *bench, struct measurement *m, struct fault *fault) {
+    cl_event event;
+    double start = clock_us();
+    if (!flush_caches(bench, fault) ||
+        !device_copy(&bench->kernels, &bench->session, m->from, m->to, m->copy_size, &event, fault) ||
+        !record_event(bench, m, &m->copy_kernel, start, event, fault))
+        return false;
+    if (bench->cpu) {
+        start = clock_us();
+        memcpy(m->host_to, m->host_from, m->copy_size);
+        return record(m, &m->host_copy, clock_us() - start, fault);
+    }
+    start = clock_us();
+    if (!flush_caches(bench, fault))
+        return false;
+    const cl_int code = clEnqueueCopyBuffer(bench->session.queue, m->from, m->to, 0, 0, m->copy_size, 0, NULL, &event);
+    return (!code || fault_opencl(fault, code, "clEnqueueCopyBuffer", "copy")) &&
+           record_event(bench, m, &m->copy_buffer, start, event, fault);
+}
+
+static bool time_operation_and_copies(const struct bench *bench, struct measurement *m, struct fault *fault) {
+    return time_operation(bench, m, fault) && time_copies(bench, m, fault);
+}
+
+typedef bool (*timed_fn)(const struct bench *bench, struct measurement *m, struct fault *fault);
+
+/* Until there are as many runs as were asked for and they took long enough. */
+static bool repeat(const struct bench *bench, struct measurement *m, timed_fn timed, struct fault *fault) {
+    m->warm = false;
+    for (int i = 0; i < WARM_UPS; i++)
+        if (!timed(bench, m, fault))
+            return false;
+    m->warm = true;
+    const double start = clock_us();
+    for (int i = 0; i < MOST_RUNS; i++) {
+        const double elapsed = clock_us() - start;
+        if (i > 0 && ((i >= bench->request->runs && elapsed > least_time) || elapsed > most_time))
+            break;
+        if (!timed(bench, m, fault))
+            return false;
+    }
+    return true;
+}
+
+/* On GPUs operation and copies in turn, so that what disturbs one disturbs all. On CPUs one after the other: there an
+ * operation finds in the caches what its last run left, as in a program that runs nothing else. */
+static bool time_all(const struct bench *bench, struct measurement *m, struct fault *fault) {
+    if (!bench->cpu)
+        return repeat(bench, m, time_operation_and_copies, fault);
+    return repeat(bench, m, time_operation, fault) && repeat(bench, m, time_copies, fault);
+}
+
+/* ------------------------------------------------------------------------------------------------------- measurements */
+
+static bool fill_inputs(const struct bench *bench, const struct measurement *m, struct fault *fault) {
+    const struct role *const roles = m->job.operation->roles;
+    for (int i = 0; roles[i].name; i++) {
+        const struct tensor *const tensor = &m->job.tensor[i];
+        if (m->launch.mem[i] && !roles[i].output &&
+            !device_fill(&bench->kernels, &bench->session, m->launch.mem[i], tensor->element->dtype, tensor->count,
+                         (cl_uint)i, fault))
+            return false;
+    }
+    return device_fill(&bench->kernels, &bench->session, m->from, CLNORM_F32, m->copy_size / 4, ROLES, fault);
+}
+
+static bool make_copies(const struct bench *bench, struct measurement *m, struct fault *fault) {
+    cl_int code;
+    m->copy_size = (size_t)((m->least_bytes / 2 + 15) / 16 * 16);
+    m->from = clCreateBuffer(bench->session.cl, CL_MEM_READ_WRITE, m->copy_size, NULL, &code);
+    if (!code)
+        m->to = clCreateBuffer(bench->session.cl, CL_MEM_READ_WRITE, m->copy_size, NULL, &code);
+    if (code)
+        return fault_opencl(fault, code, "clCreateBuffer", "copy");
+    if (!bench->cpu)
+        return true;
+    m->host_from = malloc(m->copy_size);
+    m->host_to = malloc(m->copy_size);
+    if (!m->host_from || !m->host_to)
+        return fault_set(fault, EXIT_FAILED, "copy: out of memory for twice %zu bytes", m->copy_size);
+    memset(m->host_from, 1, m->copy_size);
+    return true;
+}
+
+static void free_measurement(struct measurement *m) {
+    launch_free(&m->launch);
+    job_free(&m->job);
+    if (m->from)
+        clReleaseMemObject(m->from);
+    if (m->to)
+        clReleaseMemObject(m->to);
+    free(m->host_from);
+    free(m->host_to);
+    samples_free(&m->event);
+    samples_free(&m->wall);
+    samples_free(&m->copy_kernel);
+    samples_free(&m->copy_buffer);
+    samples_free(&m->host_copy);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- reports */
+
+/* What was measured, in us; 0: not on this kind of device. */
+struct result {
+    double us, limit_us, event_us, copy_us, copy_buffer_us, memcpy_us, gb_s;
+};
+
+/* On CPUs the least times, as oneDNN's are taken; on GPUs the medians of flushed runs. */
+static struct result result_of(const struct bench *bench, struct measurement *m) {
+    struct result result = {0};
+    if (bench->cpu) {
+        result.us = samples_least(&m->wall);
+        result.event_us = samples_least(&m->event);
+        result.copy_us = samples_least(&m->copy_kernel);
+        result.limit_us = result.memcpy_us = samples_least(&m->host_copy);
+    } else {
+        result.us = result.event_us = samples_median(&m->event);
+        result.copy_us = samples_median(&m->copy_kernel);
+        result.copy_buffer_us = samples_median(&m->copy_buffer);
+        result.limit_us = result.copy_us < result.copy_buffer_us ? result.copy_us : result.copy_buffer_us;
+    }
+    result.gb_s = (double)m->least_bytes / result.us * 1e-3;
+    return result;
+}
+
+/* A number of microseconds with two decimals, as json_pack would not write it. */
+static void set_us(json_t *line, const char *key, double us) {
+    if (us > 0)
+        json_object_set_new(line, key, json_real((double)(int64_t)(us * 100 + 0.5) / 100));
+}
+
+static bool print_json(const struct bench *bench, const struct measurement *m, const struct result *result,
+                       const clnorm_config *config, struct fault *fault) {
+    json_t *const line =
+        json_pack("{s:s, s:s, s:I, s:I, s:s}", "op", m->operation->label, "provider", "clnorm", "rows",
+                  (json_int_t)m->shape.rows, "cols", (json_int_t)m->shape.cols, "dtype", clnorm_dtype_name(m->dtype));
+    set_us(line, "us", result->us);
+    set_us(line, "limit_us", result->limit_us);
+    json_object_set_new(line, "gb_s", json_real((double)(int64_t)(result->gb_s * 10 + 0.5) / 10));
+    set_us(line, "event_us", result->event_us);
+    set_us(line, "copy_us", result->copy_us);
+    set_us(line, "copy_buffer_us", result->copy_buffer_us);
+    set_us(line, "memcpy_us", result->memcpy_us);
+    json_object_set_new(line, "runs", json_integer((json_int_t)m->event.count));
+    json_object_set_new(line, "device", json_string(bench->session.device.name));
+    json_object_set_new(line, "config", config_json(config));
+    const bool done = line && !json_dumpf(line, bench->json, JSON_REAL_PRECISION(12)) && fputc('\n', bench->json) != EOF &&
+                      !fflush(bench->json);
+    json_decref(line);
+    return done || fault_set(fault, EXIT_FAILED, "%s: cannot be written", bench->request->json);
+}
+
+static bool report(const struct bench *bench, struct measurement *m, struct fault *fault) {
+    const struct result result = result_of(bench, m);
+    clnorm_config config;
+    clnorm_plan_config(m->launch.plan, &config);
+    if (bench->json != stdout) {
+        char shape[48];
+        (void)snprintf(shape, sizeof shape, "%" PRIu64 "x%" PRIu64, m->shape.rows, m->shape.cols);
+        printf("%-15s %-12s %-5s %10.2f %10.2f %6.2f %8.1f %8.2f\n", m->operation->name, shape, clnorm_dtype_name(m->dtype),
+               result.us, result.limit_us, result.us / result.limit_us, result.gb_s, result.copy_us);
+        fflush(stdout);
+    }
+    return !bench->json || print_json(bench, m, &result, &config, fault);
+}
+
+static bool measure(const struct bench *bench, const struct bench_operation *operation, struct bench_shape shape,
+                    clnorm_dtype dtype, struct fault *fault) {
+    struct measurement m = {.operation = operation, .shape = shape, .dtype = dtype};
+    progress("%s %" PRIu64 "x%" PRIu64 " %s", operation->name, shape.rows, shape.cols, clnorm_dtype_name(dtype));
+    bool done = bench_job(&m.job, operation, shape, dtype, bench->request->config, fault);
+    m.least_bytes = operation->moved * m.job.tensor[0].size;
+    done = done && launch_prepare(&m.launch, &bench->session, &m.job, fault) && make_copies(bench, &m, fault) &&
+           fill_inputs(bench, &m, fault) && time_all(bench, &m, fault);
+    progress_end();
+    done = done && report(bench, &m, fault);
+    free_measurement(&m);
+    return done;
+}
+
+static bool measure_all(const struct bench *bench, struct fault *fault) {
+    struct bench_request request = *bench->request;
+    for (size_t i = 0; !bench->request->operation_count && bench_operations[i].name; i++)
+        request.operations[request.operation_count++] = &bench_operations[i];
+    if (!request.shape_count) {
+        request.shape_count = bench->cpu ? sizeof cpu_shapes / sizeof *cpu_shapes : sizeof gpu_shapes / sizeof *gpu_shapes;
+        memcpy(request.shapes, bench->cpu ? cpu_shapes : gpu_shapes, request.shape_count * sizeof *request.shapes);
+    }
+    if (!request.dtype_count) {
+        request.dtype_count = bench->cpu ? sizeof cpu_dtypes / sizeof *cpu_dtypes : sizeof gpu_dtypes / sizeof *gpu_dtypes;
+        memcpy(request.dtypes, bench->cpu ? cpu_dtypes : gpu_dtypes, request.dtype_count * sizeof *request.dtypes);
+    }
+    for (size_t d = 0; d < request.dtype_count; d++)
+        for (size_t s = 0; s < request.shape_count; s++)
+            for (size_t o = 0; o < request.operation_count; o++)
+                if (!measure(bench, request.operations[o], request.shapes[s], request.dtypes[d], fault))
+                    return false;
+    return true;
+}
+
+bool bench_device(const struct bench_request *request, struct fault *fault) {
+    struct bench bench;
+    bool done = open_bench(&bench, request, fault);
+    if (done && bench.json != stdout) {
+        printf("device ");
+        device_print_line(&bench.session.device);
+        printf("%-15s %-12s %-5s %10s %10s %6s %8s %8s\n", "operation", "shape", "dtype", "us", "limit_us", "ratio", "GB/s",
+               "copy_us");
+    }
+    done = done && measure_all(&bench, fault);
+    return close_bench(&bench, fault) && done;
+}

@@ -1,0 +1,285 @@
+/* What the library costs on the host. Plans are made in processes of their own, since drivers keep in memory what they have
+ * built; every cache on disk, the drivers' too, is in a folder of this run. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "report.h"
+#include "samples.h"
+#include "temporary.h"
+
+static const struct bench_shape usual_shape = {64, 1024};
+static const double most_time = 5e6; /* us, of the enqueues */
+enum { ENQUEUES = 2000, WARM_UPS = 20 };
+
+/* What is measured: one operation, shape and dtype. */
+struct subject {
+    const struct bench_operation *operation;
+    struct bench_shape shape;
+    clnorm_dtype dtype;
+};
+
+/* Microseconds of a plan's creation and of its first launch; of a second plan in the same context. */
+struct plan_times {
+    double create, warm_up, again;
+};
+
+/* ---------------------------------------------------------------------------------------------------------- the plans */
+
+static bool time_plans(const struct session *session, const struct job *job, struct plan_times *times,
+                       struct fault *fault) {
+    clnorm_plan *first = NULL;
+    clnorm_plan *second = NULL;
+    const double start = clock_us();
+    clnorm_status status = job->operation->plan(session->context, job, &first);
+    const double created = clock_us();
+    if (!status)
+        status = clnorm_plan_warm_up(first, session->queue);
+    const double warm = clock_us();
+    if (!status)
+        status = job->operation->plan(session->context, job, &second);
+    *times = (struct plan_times){created - start, warm - created, clock_us() - warm};
+    clnorm_plan_destroy(first);
+    clnorm_plan_destroy(second);
+    return !status || fault_library(fault, status, job->operation->name);
+}
+
+static bool time_plans_on_device(const struct bench_request *request, const struct subject *subject,
+                                 struct plan_times *times, struct fault *fault) {
+    struct job job = {0};
+    struct session session = {0};
+    const bool done = bench_job(&job, subject->operation, subject->shape, subject->dtype, request->config, fault) &&
+                      session_open(&session, request->device, 0, NULL, fault) && time_plans(&session, &job, times, fault);
+    session_close(&session);
+    job_free(&job);
+    return done;
+}
+
+/* What a child says through the pipe. */
+struct message {
+    bool done;
+    struct plan_times times;
+    struct fault fault;
+};
+
+/* The same in a process of its own. This one must not have touched OpenCL yet. */
+static bool time_plans_in_child(const struct bench_request *request, const struct subject *subject,
+                                struct plan_times *times, struct fault *fault) {
+    int ends[2];
+    if (pipe(ends))
+        return fault_set(fault, EXIT_FAILED, "pipe: %s", strerror(errno));
+    const pid_t child = fork();
+    if (child == 0) {
+        struct message message = {0};
+        message.done = time_plans_on_device(request, subject, &message.times, &message.fault);
+        _exit(write(ends[1], &message, sizeof message) == sizeof message ? EXIT_DONE : EXIT_FAILED);
+    }
+    close(ends[1]);
+    struct message message = {0};
+    const bool heard = child > 0 && read(ends[0], &message, sizeof message) == sizeof message;
+    close(ends[0]);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    if (!heard)
+        return fault_set(fault, EXIT_FAILED, "a process that makes a plan ended early");
+    *times = message.times;
+    if (!message.done)
+        *fault = message.fault;
+    return message.done;
+}
+
+/* -------------------------------------------------------------------------------------------------------- the enqueues */
+
+/* A kernel that takes as many tensors as the plan's, and does nothing. */
+struct bare {
+    cl_program program;
+    cl_kernel kernel;
+    cl_mem mem[ROLES];
+    cl_uint tensors;
+    size_t global, local;
+};
+
+static bool build_bare(struct bare *bare, const struct session *session, struct fault *fault) {
+    char source[1024];
+    size_t length = (size_t)snprintf(source, sizeof source, "kernel void bare(");
+    for (cl_uint i = 0; i < bare->tensors; i++)
+        length +=
+            (size_t)snprintf(source + length, sizeof source - length, "%sglobal uint *m%u, ulong o%u", i ? ", " : "", i, i);
+    (void)snprintf(source + length, sizeof source - length, ") { if (o0 == ~0UL) *m0 = 0; }");
+    const char *text = source;
+    cl_int code;
+    bare->program = clCreateProgramWithSource(session->cl, 1, &text, NULL, &code);
+    if (!code)
+        code = clBuildProgram(bare->program, 1, &session->device.device, "", NULL, NULL);
+    if (!code)
+        bare->kernel = clCreateKernel(bare->program, "bare", &code);
+    return !code || fault_opencl(fault, code, "clBuildProgram", "a kernel that does nothing");
+}
+
+static bool make_bare(struct bare *bare, const struct session *session, const struct launch *launch, struct fault *fault) {
+    for (int i = 0; i < ROLES; i++)
+        if (launch->mem[i])
+            bare->mem[bare->tensors++] = launch->mem[i];
+    bare->global = launch->groups * launch->items;
+    bare->local = launch->items;
+    return build_bare(bare, session, fault);
+}
+
+static void free_bare(struct bare *bare) {
+    if (bare->kernel)
+        clReleaseKernel(bare->kernel);
+    if (bare->program)
+        clReleaseProgram(bare->program);
+}
+
+static bool enqueue_bare(const struct bare *bare, const struct session *session, struct fault *fault) {
+    const cl_ulong offset = 0;
+    cl_int code = CL_SUCCESS;
+    for (cl_uint i = 0; i < bare->tensors && !code; i++) {
+        code = clSetKernelArg(bare->kernel, 2 * i, sizeof(cl_mem), &bare->mem[i]);
+        if (!code)
+            code = clSetKernelArg(bare->kernel, 2 * i + 1, sizeof offset, &offset);
+    }
+    if (!code)
+        code = clEnqueueNDRangeKernel(session->queue, bare->kernel, 1, NULL, &bare->global, &bare->local, 0, NULL, NULL);
+    return !code || fault_opencl(fault, code, "clEnqueueNDRangeKernel", "a kernel that does nothing");
+}
+
+static bool enqueue_plan(const struct launch *launch, const struct session *session, struct fault *fault) {
+    const clnorm_status status = clnorm_plan_enqueue(launch->plan, session->queue, &launch->args, 0, NULL, NULL);
+    return !status || fault_library(fault, status, "enqueue");
+}
+
+/* Medians of enqueues that find the queue empty, in turn. */
+struct enqueue_times {
+    double plan, bare;
+    size_t count;
+};
+
+static bool time_enqueues(const struct session *session, const struct launch *launch, const struct bare *bare,
+                          struct enqueue_times *times, struct fault *fault) {
+    struct samples plan_samples = {0};
+    struct samples bare_samples = {0};
+    const double start = clock_us();
+    bool done = true;
+    for (int i = -WARM_UPS; done && i < ENQUEUES && clock_us() - start < most_time; i++) {
+        const double before_plan = clock_us();
+        done = enqueue_plan(launch, session, fault);
+        const double after_plan = clock_us();
+        clFinish(session->queue);
+        const double before_bare = clock_us();
+        done = done && enqueue_bare(bare, session, fault);
+        const double after_bare = clock_us();
+        clFinish(session->queue);
+        if (i >= 0)
+            done = done && samples_add(&plan_samples, after_plan - before_plan, fault) &&
+                   samples_add(&bare_samples, after_bare - before_bare, fault);
+    }
+    if (done)
+        *times = (struct enqueue_times){samples_median(&plan_samples), samples_median(&bare_samples), plan_samples.count};
+    samples_free(&plan_samples);
+    samples_free(&bare_samples);
+    return done;
+}
+
+static bool time_enqueues_on_device(const struct bench_request *request, const struct subject *subject,
+                                    struct enqueue_times *times, clnorm_device_info *device, struct fault *fault) {
+    struct job job = {0};
+    struct session session = {0};
+    struct launch launch = {0};
+    struct bare bare = {0};
+    const bool done = bench_job(&job, subject->operation, subject->shape, subject->dtype, request->config, fault) &&
+                      session_open(&session, request->device, 0, NULL, fault) &&
+                      launch_prepare(&launch, &session, &job, fault) && make_bare(&bare, &session, &launch, fault) &&
+                      time_enqueues(&session, &launch, &bare, times, fault);
+    *device = session.device;
+    free_bare(&bare);
+    launch_free(&launch);
+    session_close(&session);
+    job_free(&job);
+    return done;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- reports */
+
+struct host_times {
+    struct plan_times cold, disk;
+    struct enqueue_times enqueue;
+};
+
+static void print_text(const struct subject *subject, const struct host_times *times, const clnorm_device_info *device) {
+    printf("device   ");
+    device_print_line(device);
+    printf("subject  %s %" PRIu64 "x%" PRIu64 " %s\n", subject->operation->name, subject->shape.rows, subject->shape.cols,
+           clnorm_dtype_name(subject->dtype));
+    printf("enqueue  %.2f us; the OpenCL calls alone %.2f us: %.2f times (medians of %zu)\n", times->enqueue.plan,
+           times->enqueue.bare, times->enqueue.plan / times->enqueue.bare, times->enqueue.count);
+    printf("plan     %.2f ms cold, %.2f ms from disk (%.1f%%), %.3f ms from memory\n", times->cold.create * 1e-3,
+           times->disk.create * 1e-3, 100 * times->disk.create / times->cold.create, times->disk.again * 1e-3);
+    printf("warm-up  %.2f ms cold, %.2f ms from disk\n", times->cold.warm_up * 1e-3, times->disk.warm_up * 1e-3);
+}
+
+static bool print_json(FILE *json, const struct subject *subject, const struct host_times *times,
+                       const clnorm_device_info *device, struct fault *fault) {
+    json_t *const line =
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "op", subject->operation->label,
+                  "provider", "clnorm", "measure", "host", "rows", (json_int_t)subject->shape.rows, "cols",
+                  (json_int_t)subject->shape.cols, "dtype", clnorm_dtype_name(subject->dtype), "device", device->name,
+                  "enqueue_us", times->enqueue.plan, "bare_us", times->enqueue.bare, "plan_cold_us", times->cold.create,
+                  "plan_disk_us", times->disk.create, "plan_memory_us", times->disk.again, "warm_up_cold_us",
+                  times->cold.warm_up, "warm_up_disk_us", times->disk.warm_up);
+    const bool done = line && !json_dumpf(line, json, JSON_REAL_PRECISION(6)) && fputc('\n', json) != EOF;
+    json_decref(line);
+    return done || fault_set(fault, EXIT_FAILED, "JSON cannot be written");
+}
+
+/* Points every cache on disk at folders within dir, before OpenCL is touched. */
+static bool redirect_caches(const char *dir, struct fault *fault) {
+    static const char *const variables[] = {"POCL_CACHE_DIR", "CUDA_CACHE_PATH", "MESA_SHADER_CACHE_DIR",
+                                            "CLNORM_CACHE_DIR"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        char path[TEMPORARY_PATH + 32];
+        (void)snprintf(path, sizeof path, "%s/%s", dir, variables[i]);
+        if (setenv(variables[i], path, 1))
+            return fault_set(fault, EXIT_FAILED, "%s: %s", variables[i], strerror(errno));
+    }
+    return true;
+}
+
+static bool measure(const struct bench_request *request, const struct subject *subject, FILE *json, struct fault *fault) {
+    char dir[TEMPORARY_PATH];
+    if (!temporary_make(dir, fault))
+        return false;
+    struct host_times times = {0};
+    clnorm_device_info device = {0};
+    progress("making plans");
+    const bool done = redirect_caches(dir, fault) && time_plans_in_child(request, subject, &times.cold, fault) &&
+                      time_plans_in_child(request, subject, &times.disk, fault) &&
+                      time_enqueues_on_device(request, subject, &times.enqueue, &device, fault);
+    progress_end();
+    temporary_remove(dir);
+    if (!done)
+        return false;
+    if (json != stdout)
+        print_text(subject, &times, &device);
+    return !json || print_json(json, subject, &times, &device, fault);
+}
+
+bool bench_host(const struct bench_request *request, struct fault *fault) {
+    const struct subject subject = {request->operation_count ? request->operations[0] : &bench_operations[0],
+                                    request->shape_count ? request->shapes[0] : usual_shape,
+                                    request->dtype_count ? request->dtypes[0] : CLNORM_F32};
+    if (request->operation_count > 1 || request->shape_count > 1 || request->dtype_count > 1)
+        return fault_set(fault, EXIT_REQUEST, "--host: expected at most one operation, shape and dtype");
+    FILE *json;
+    if (!bench_open_json(request, &json, fault))
+        return false;
+    const bool done = measure(request, &subject, json, fault);
+    return bench_close_json(request, json, fault) && done;
+}

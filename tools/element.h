@@ -1,0 +1,35 @@
+/* Element types as files know them, and their values as doubles. */
+#ifndef ELEMENT_H
+#define ELEMENT_H
+
+#include <stdint.h>
+
+#include "clnorm/clnorm.h"
+
+struct element {
+    const char *name;   /* as safetensors spells it: "BF16" */
+    const char *npy;    /* as npy spells it: "<f4"; NULL where npy has no such type */
+    clnorm_dtype dtype; /* CLNORM_DTYPE_NONE: a file may have it, no operation reads it */
+    unsigned bits;
+};
+
+/* Each returns NULL where there is none. */
+const struct element *element_by_name(const char *name);
+const struct element *element_by_npy(const char *descr);
+const struct element *element_by_dtype(clnorm_dtype dtype);
+
+/* The functions below are for elements that have a dtype. data may have any alignment; values are little-endian, as in
+ * files, on a little-endian host. */
+
+double element_load(const struct element *element, const void *data, uint64_t index);
+
+/* The value rounded to nearest even, infinite where it is too large. */
+double element_round(const struct element *element, double value);
+
+/* Stores element_round of value. */
+void element_store(const struct element *element, void *data, uint64_t index, double value);
+
+/* The largest relative error of rounding to nearest: half a unit in the last place of 1. */
+double element_epsilon(const struct element *element);
+
+#endif

@@ -1,0 +1,57 @@
+# Makes the C file that embeds one kernel family: cmake -DINPUT=cl/NAME.cl -DOUTPUT=NAME.c -P embed.cmake
+#
+# A line #include "x.h" becomes the text of x.h, which lies beside the file; a second one of the same x.h becomes nothing.
+# #line directives keep the names and numbers of a driver's messages those of the files.
+
+cmake_minimum_required(VERSION 3.20)
+
+get_filename_component(kernel_dir "${INPUT}" DIRECTORY)
+get_filename_component(file_name "${INPUT}" NAME)
+get_filename_component(family "${INPUT}" NAME_WE)
+
+# Appends the expansion of a file to the variable `expanded`. Lists are kept out of it: kernel text holds ; [ ] and \.
+function(expand name)
+    set_property(GLOBAL APPEND PROPERTY included "${name}")
+    file(READ "${kernel_dir}/${name}" text)
+    string(APPEND expanded "#line 1 \"${name}\"\n")
+    set(line 1)
+    while(TRUE)
+        if(NOT "\n${text}" MATCHES "\n([ \t]*#[ \t]*include[ \t]+\"([^\"\n]+)\"[^\n]*)")
+            break()
+        endif()
+        set(directive "${CMAKE_MATCH_1}")
+        set(header "${CMAKE_MATCH_2}")
+        string(FIND "\n${text}" "\n${directive}" head_length)
+        string(SUBSTRING "${text}" 0 ${head_length} head)
+        string(LENGTH "${directive}" directive_length)
+        math(EXPR tail_start "${head_length} + ${directive_length}")
+        string(SUBSTRING "${text}" ${tail_start} -1 text)
+        string(REGEX MATCHALL "\n" newlines "${head}")
+        list(LENGTH newlines head_lines)
+        math(EXPR line "${line} + ${head_lines}")
+
+        string(APPEND expanded "${head}")
+        get_property(included GLOBAL PROPERTY included)
+        if(NOT header IN_LIST included)
+            expand("${header}")
+            string(APPEND expanded "\n#line ${line} \"${name}\"\n")
+        endif()
+    endwhile()
+    set(expanded "${expanded}${text}" PARENT_SCOPE)
+endfunction()
+
+set(expanded "")
+expand("${file_name}")
+
+string(LENGTH "${expanded}" length)
+string(HEX "${expanded}" hex)
+string(REGEX REPLACE "(................................)" "\\1\n    " hex "${hex}")
+string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+file(WRITE "${OUTPUT}" "/* Made from cl/${file_name} by tools/embed.cmake. */
+#include \"source.h\"
+
+static const unsigned char text[] = {
+    ${hex}0x00};
+
+const struct cln_source cln_source_${family} = {\"${file_name}\", (const char *)text, ${length}};
+")

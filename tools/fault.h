@@ -1,0 +1,29 @@
+/* How anything in the tool fails: one line and an exit code, which main prints and returns. */
+#ifndef FAULT_H
+#define FAULT_H
+
+#include <stdbool.h>
+
+#include "clnorm/clnorm.h"
+
+enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1, /* it ran and failed: build, device, verification */
+    EXIT_REQUEST = 2 /* the request is wrong: a word, a tensor, a file */
+};
+
+struct fault {
+    int code;
+    char text[1024]; /* one line: control characters, which file contents may have, stand as '?' */
+};
+
+/* Records a failure; returns false, for `return fault_set(…)`. */
+__attribute__((format(printf, 3, 4))) bool fault_set(struct fault *fault, int code, const char *format, ...);
+
+/* Records the library's failure, its code by whether the request or the device was at fault. what: "device", "plan", … */
+bool fault_library(struct fault *fault, clnorm_status status, const char *what);
+
+/* Records the failure of an OpenCL call. */
+bool fault_opencl(struct fault *fault, cl_int code, const char *call, const char *what);
+
+#endif

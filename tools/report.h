@@ -1,0 +1,36 @@
+/* What the commands print alike. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "clnorm/clnorm.h"
+
+/* A line that replaces itself on a terminal's stderr; nothing where stderr is none. */
+__attribute__((format(printf, 1, 2))) void progress(const char *format, ...);
+
+/* Takes the line away. */
+void progress_end(void);
+
+enum { SIZE_TEXT = 24 };
+
+/* "1.5 GiB". Returns text. */
+char *size_text(uint64_t bytes, char text[SIZE_TEXT]);
+
+/* "GPU", "CPU", "accelerator", "other". */
+const char *device_kind_name(clnorm_device_kind kind);
+
+/* One line: "0:1 NVIDIA H200 (NVIDIA CUDA)". */
+void device_print_line(const clnorm_device_info *device);
+
+/* Several lines, at most 80 columns wide. */
+void device_print(const clnorm_device_info *device);
+
+/* NULL when out of memory. */
+json_t *device_json(const clnorm_device_info *device);
+
+/* Prints and releases it, indented. false: out of memory, json NULL. */
+bool json_print(json_t *json);
+
+#endif

@@ -1,0 +1,51 @@
+/* A device made ready, and a job's tensors on it. */
+#ifndef SESSION_H
+#define SESSION_H
+
+#include "operation.h"
+
+struct session {
+    clnorm_device_info device;
+    cl_context cl;
+    cl_command_queue queue; /* in-order */
+    clnorm_context *context;
+};
+
+/* selector: NULL for CLNORM_DEVICE, or the best device. properties: of the queue. options: of clnorm_context_create, may be
+ * NULL. On failure the session is closed. */
+bool session_open(struct session *session, const char *selector, cl_command_queue_properties properties,
+                  const clnorm_context_options *options, struct fault *fault);
+
+/* Takes a half-opened one. */
+void session_close(struct session *session);
+
+struct launch {
+    cl_mem mem[ROLES]; /* by role; NULL: absent */
+    cl_mem workspace;
+    clnorm_plan *plan;
+    clnorm_args args;
+    unsigned kernels;     /* launches that one enqueue makes */
+    size_t groups, items; /* work-groups of the first one, and work-items in each */
+};
+
+/* Buffers for every tensor of the job, without contents, and the plan, warmed up. On failure the launch is freed. */
+bool launch_prepare(struct launch *launch, const struct session *session, const struct job *job, struct fault *fault);
+
+/* Takes a half-made one. */
+void launch_free(struct launch *launch);
+
+/* Writes every tensor's bytes, of inputs and outputs, to the device. */
+bool launch_upload(const struct launch *launch, const struct session *session, const struct job *job, struct fault *fault);
+
+/* Reads the outputs' bytes. */
+bool launch_download(const struct launch *launch, const struct session *session, struct job *job, struct fault *fault);
+
+/* Runs once and waits, on a queue with CL_QUEUE_PROFILING_ENABLE. *us: the time on the device from the start of the first
+ * kernel to the end of the last. */
+bool launch_run(const struct launch *launch, const struct session *session, double *us, struct fault *fault);
+
+/* Waits for the queue. *us: the time between two profiled events' ends, or of one event when from is NULL; where the
+ * driver's clock stands still, as rusticl's does, the time since start on the host's. */
+bool finish_and_time(cl_command_queue queue, double start, cl_event from, cl_event event, double *us, struct fault *fault);
+
+#endif

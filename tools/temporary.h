@@ -1,0 +1,15 @@
+/* A folder for one run. */
+#ifndef TEMPORARY_H
+#define TEMPORARY_H
+
+#include "fault.h"
+
+enum { TEMPORARY_PATH = 512 };
+
+/* Makes an empty one, in $TMPDIR or /tmp. */
+bool temporary_make(char path[TEMPORARY_PATH], struct fault *fault);
+
+/* Removes it and all that is in it. */
+void temporary_remove(const char *path);
+
+#endif
