@@ -12,7 +12,6 @@ struct cln_workload {
     uint64_t held_size; /* bytes of an element of s while its statistics are taken */
     bool gate_first;
     uint64_t real_size;   /* bytes of the arithmetic type: 4, or 8 for f64 */
-    uint64_t output_size; /* bytes that the call writes */
 };
 
 /* Fills every field of config: a forced one is checked against device and shape, the others are chosen. */

@@ -180,7 +180,6 @@ static struct cln_workload workload_of(const problem *p) {
         .held_size = p->gate_first ? real_size(p) : clnorm_dtype_size(p->x_dtype),
         .gate_first = p->gate_first,
         .real_size = real_size(p),
-        .output_size = p->rows * p->cols * clnorm_dtype_size(p->y_dtype),
     };
 }
 

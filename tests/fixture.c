@@ -79,7 +79,7 @@ bool fixture_is_slow(const struct fixture *fixture) {
 uint64_t fixture_element_limit(const struct fixture *fixture) {
     switch (fixture->device.family) {
     case CLNORM_PLATFORM_OCLGRIND:
-        return 1U << 11;
+        return 1U << 12;
     case CLNORM_PLATFORM_MESA: /* rusticl 22.3 ends loops after about 65,535 iterations in all */
         return 1U << 14;
     default:
