@@ -76,9 +76,10 @@ bool tensor_receive(const struct fixture *fixture, struct tensor *tensor, const 
 /* ---------------------------------------------------------------------------------------------------------- inputs */
 
 enum input {
-    INPUT_NORMAL,   /* mean 0, deviation 1 */
-    INPUT_UNIFORM,  /* [0, 1) */
-    INPUT_EXACT,    /* 2 and pairs 2 ± 1, 2 ± 2 in each segment: the mean is 2, and every partial sum is exact */
+    INPUT_NORMAL,  /* mean 0, deviation 1 */
+    INPUT_UNIFORM, /* [0, 1) */
+    INPUT_EXACT,   /* 2 and pairs 2 ± 1, 2 ± 2 in each segment: the mean is 2, and every partial sum is exact */
+    /* From here on, sums of them are rounded one way more often than the other. */
     INPUT_SPIKES,   /* mean 0, deviation 1, but for the first, the last and two other elements that outweigh the rest */
     INPUT_FAR,      /* mean 10,000, deviation 1 */
     INPUT_WIDE,     /* magnitudes from 2^-12 to 2^12 */

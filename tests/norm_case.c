@@ -25,8 +25,8 @@ struct tolerance {
 };
 
 /* Additions of one lane's one vector element follow each other; their roundings add up like a random walk, or all one way
- * where the same number is added over and over or a large one swallows the small ones that come after it. The sums of lanes
- * and elements are then merged in pairs. */
+ * where much the same number is added over and over or a large one swallows the small ones that come after it. The sums of
+ * lanes and elements are then merged in pairs. */
 static double sum_roundings(const struct norm_run *run) {
     const double width = (double)run->config.vec * run->config.lanes;
     const double chain = ceil((double)run->desc.group_size / width);
@@ -35,7 +35,7 @@ static double sum_roundings(const struct norm_run *run) {
     if (exact) {
         return 2;
     }
-    const bool one_way = run->input == INPUT_CONSTANT || run->input == INPUT_SPIKES || run->input == INPUT_WIDE;
+    const bool one_way = run->input >= INPUT_SPIKES;
     return 4 + log2(width) + (one_way ? chain : 2 * sqrt(chain));
 }
 

@@ -11,7 +11,7 @@
 #include "norm_case.h"
 #include "pairwise.h"
 
-enum { MOST_VALUES = 6 };
+enum { MOST_VALUES = 5 };
 
 /* A knob and what it is set to; 0 ends the values. */
 static const struct knob {
@@ -20,7 +20,7 @@ static const struct knob {
     uint32_t values[MOST_VALUES + 1];
 } knobs[] = {
     {"vec", offsetof(clnorm_config, vec), {1, 2, 4, 8, 16}},
-    {"lanes", offsetof(clnorm_config, lanes), {1, 2, 32, 64, 256, 1024}},
+    {"lanes", offsetof(clnorm_config, lanes), {1, 2, 32, 64, 256}},
     {"segments", offsetof(clnorm_config, segments), {1, 2, 8}},
     {"rounds", offsetof(clnorm_config, rounds), {1, 2, 4}},
     {"keep", offsetof(clnorm_config, keep), {CLNORM_KEEP_REGISTERS, CLNORM_KEEP_REREAD, CLNORM_KEEP_LOCAL}},
@@ -32,15 +32,14 @@ static const struct knob {
 };
 
 /* What else varies, behind the knobs among the factors. */
-enum { KNOBS = sizeof knobs / sizeof *knobs, SHAPE = KNOBS, DTYPE, SHIFT, NORM, INPUT, FACTORS };
+enum { KNOBS = sizeof knobs / sizeof *knobs, SHAPE = KNOBS, DTYPE, SHIFT, NORM, FACTORS };
 
 _Static_assert(KNOBS == sizeof(clnorm_config) / sizeof(uint32_t), "every knob is turned");
 
 static const struct {
     uint64_t rows, cols, group_size, gap;
 } shapes[] = {
-    {5, 1, 0, 0},     {33, 7, 0, 1},   {7, 64, 0, 0},    {3, 192, 3, 0},   {9, 257, 0, 3},   {4, 1000, 0, 8},
-    {2, 4096, 64, 0}, {3, 5003, 0, 0}, {5, 2048, 0, 16}, {1, 65536, 0, 0}, {1, 65537, 0, 0},
+    {5, 1, 0, 0}, {33, 7, 0, 1}, {3, 192, 3, 0}, {9, 257, 0, 3}, {4, 1000, 0, 8}, {5, 2048, 64, 16}, {1, 65537, 0, 0},
 };
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
 static const uint64_t shifts[] = {0, 1, 8};
@@ -83,7 +82,7 @@ static struct norm_case case_of(const struct fixture *fixture, const unsigned *l
         .desc = norm_desc_of(level[NORM] ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, shapes[level[SHAPE]].rows,
                              shapes[level[SHAPE]].cols),
         .shift = {.x = shift, .y = shift, .weight = shift, .mean = shift},
-        .input = (enum input)level[INPUT],
+        .input = (enum input)(seed % INPUTS),
         .seed = seed,
     };
     clnorm_norm_desc *desc = &norm_case.desc;
@@ -165,7 +164,6 @@ static unsigned run_cases(const struct fixture *fixture, struct tally *tally) {
         [DTYPE] = fixture->device.fp64 ? 4 : 3,
         [SHIFT] = sizeof shifts / sizeof *shifts,
         [NORM] = 2,
-        [INPUT] = INPUTS,
     };
     for (int i = 0; i < KNOBS; i++) {
         uint32_t values[MOST_VALUES];
