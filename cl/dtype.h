@@ -77,6 +77,7 @@ struct __attribute__((packed)) anywhere {
 enum load_hint {
     LOAD_PLAIN,
     LOAD_IN_TURN, /* now, and not when it suits the compiler */
+    LOAD_FIRST,   /* it is loaded again soon: it has the best claim to a place in the caches */
     LOAD_LAST     /* it is not loaded again: the output has the better claim to a place in the L2 cache */
 };
 
@@ -87,11 +88,21 @@ static inline uint4 load16_in_turn(const global void *p) {
     return v;
 }
 
+static inline uint4 load16_first(const global void *p) {
+    uint4 v;
+    ulong policy;
+    __asm__("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    __asm__ volatile("ld.global.L1::evict_last.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+                     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                     : "l"(p), "l"(policy));
+    return v;
+}
+
 static inline uint4 load16_last(const global void *p) {
     uint4 v;
     ulong policy;
     __asm__("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    __asm__ volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+    __asm__ volatile("ld.global.L1::evict_first.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
                      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
                      : "l"(p), "l"(policy));
     return v;
@@ -102,6 +113,8 @@ static inline WORDS load_words(const global ushort *p, const bool aligned, const
 #if ISA == ISA_PTX && VEC == 8
     if (aligned && hint == LOAD_IN_TURN)
         return load16_in_turn(p);
+    if (aligned && hint == LOAD_FIRST)
+        return load16_first(p);
     if (aligned && hint == LOAD_LAST)
         return load16_last(p);
 #else
@@ -123,6 +136,8 @@ static inline realv load_reals(const global real *p, const bool aligned, const e
 #if ISA == ISA_PTX && VEC == 4 && !IS_DOUBLE(X_DTYPE)
     if (aligned && hint == LOAD_IN_TURN)
         return as_float4(load16_in_turn(p));
+    if (aligned && hint == LOAD_FIRST)
+        return as_float4(load16_first(p));
     if (aligned && hint == LOAD_LAST)
         return as_float4(load16_last(p));
 #else
@@ -255,22 +270,5 @@ static inline void forget(uint *word, const uint words) {
     (void)words;
 #endif
 }
-
-/* 16 bytes from global to local memory, on their way while the work-item goes on; and the wait for all that it started. */
-#if ISA == ISA_PTX
-
-static inline void start_copy16(local void *to, const global void *from) {
-    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "l"(to), "l"(from) : "memory");
-}
-
-static inline void wait_for_copies(void) {
-    __asm__ volatile("cp.async.wait_all;" : : : "memory");
-}
-
-#else
-
-static inline void wait_for_copies(void) {}
-
-#endif
 
 #endif

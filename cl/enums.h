@@ -10,7 +10,6 @@
 
 #define KEEP_REGISTERS 1
 #define KEEP_REREAD 2
-#define KEEP_LOCAL 3
 
 #define REDUCE_TREE 1
 #define REDUCE_SHUFFLE 2
@@ -19,6 +18,7 @@
 #define STORES_STREAMING 2
 
 #define WEIGHTS_EARLY 2
+#define WEIGHTS_KEPT 3
 
 #define ISA_PTX 2
 

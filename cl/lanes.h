@@ -9,10 +9,10 @@
 #define GROUP_ITEMS (LANES * SEGMENTS)
 
 #if REDUCE == REDUCE_SHUFFLE
-#define STEP_LANES (LANES < 32 ? LANES : 32) /* lanes that run in step and exchange registers */
-#define SCRATCH (GROUP_ITEMS / STEP_LANES)   /* reals that one sum needs */
+#define STEP_LANES (LANES < 32 ? LANES : 32)     /* lanes that run in step and exchange registers */
+#define SCRATCH (2 * (GROUP_ITEMS / STEP_LANES)) /* reals that the sums of two values need */
 #else
-#define SCRATCH GROUP_ITEMS
+#define SCRATCH (2 * GROUP_ITEMS)
 #endif
 
 /* Two sums in a row use different halves of the scratch: the barrier inside the second is what protects the first, so that
@@ -45,60 +45,76 @@ static inline local real *next_scratch(struct lanes *lanes) {
     return lanes->scratch + (lanes->sums++ & 1) * SCRATCH;
 }
 
-/* The sum of v over the segment's lanes, the same bits in each. Every work-item of the work-group must call it. */
-static inline real sum_lanes(struct lanes *lanes, real v) {
+/* The sums of count values (1 or 2) over the segment's lanes, the same bits in each. Every work-item of the work-group must
+ * call it. */
+static inline void sum_lanes(struct lanes *lanes, real *v, const uint count) {
 #if LANES == 1
 
     (void)lanes;
-    return v;
+    (void)v;
+    (void)count;
 
 #elif REDUCE == REDUCE_SHUFFLE
 
 #pragma unroll
     for (uint mask = STEP_LANES / 2; mask > 0; mask /= 2)
-        v += shuffle_xor(v, mask);
+        for (uint k = 0; k < count; k++)
+            v[k] += shuffle_xor(v[k], mask);
 #if LANES > STEP_LANES
     local real *scratch = next_scratch(lanes);
     const uint item = (uint)get_local_id(0);
     const uint steps = LANES / STEP_LANES;
-    if (item % STEP_LANES == 0)
-        scratch[item / STEP_LANES] = v;
+    for (uint k = 0; k < count; k++)
+        if (item % STEP_LANES == 0)
+            scratch[k * SCRATCH / 2 + item / STEP_LANES] = v[k];
     barrier(CLK_LOCAL_MEM_FENCE);
-    v = scratch[item / LANES * steps + item % steps];
+    for (uint k = 0; k < count; k++)
+        v[k] = scratch[k * SCRATCH / 2 + item / LANES * steps + item % steps];
 #pragma unroll
     for (uint mask = steps / 2; mask > 0; mask /= 2)
-        v += shuffle_xor(v, mask);
+        for (uint k = 0; k < count; k++)
+            v[k] += shuffle_xor(v[k], mask);
 #else
     (void)lanes;
 #endif
-    return v;
 
 #elif REDUCE == REDUCE_SUBGROUP
 
     local real *scratch = next_scratch(lanes);
-    v = sub_group_reduce_add(v);
-    if (get_sub_group_local_id() == 0)
-        scratch[get_sub_group_id()] = v;
+    for (uint k = 0; k < count; k++) {
+        v[k] = sub_group_reduce_add(v[k]);
+        if (get_sub_group_local_id() == 0)
+            scratch[k * SCRATCH / 2 + get_sub_group_id()] = v[k];
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
-    v = scratch[0];
-    for (uint i = 1; i < get_num_sub_groups(); i++)
-        v += scratch[i];
-    return v;
+    for (uint k = 0; k < count; k++) {
+        v[k] = scratch[k * SCRATCH / 2];
+        for (uint i = 1; i < get_num_sub_groups(); i++)
+            v[k] += scratch[k * SCRATCH / 2 + i];
+    }
 
 #else
 
     local real *scratch = next_scratch(lanes);
     const uint item = (uint)get_local_id(0);
-    scratch[item] = v;
+    for (uint k = 0; k < count; k++)
+        scratch[k * SCRATCH / 2 + item] = v[k];
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint distance = LANES / 2; distance > 0; distance /= 2) {
-        if (item % LANES < distance)
-            scratch[item] += scratch[item + distance];
+        for (uint k = 0; k < count; k++)
+            if (item % LANES < distance)
+                scratch[k * SCRATCH / 2 + item] += scratch[k * SCRATCH / 2 + item + distance];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    return scratch[item / LANES * LANES];
+    for (uint k = 0; k < count; k++)
+        v[k] = scratch[k * SCRATCH / 2 + item / LANES * LANES];
 
 #endif
+}
+
+static inline real sum_over_lanes(struct lanes *lanes, real v) {
+    sum_lanes(lanes, &v, 1);
+    return v;
 }
 
 #endif

@@ -4,37 +4,20 @@
  * statistics are taken is what KEEP says: a header for each way.
  *
  * Macros (src/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Y_DTYPE, Z_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, GATE, GATE_FIRST,
- * WEIGHT_OFFSET, SAVE_MEAN, SAVE_RSTD, VEC, LANES, SEGMENTS, KEEP, UNROLL, LOCAL_SLOTS, WEIGHTS, REDUCE, STORES, ISA, LOOP,
+ * WEIGHT_OFFSET, SAVE_MEAN, SAVE_RSTD, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, LOOP,
  * ELEMENT_ALIGNED. */
 
 #include "norm.h"
 
-#if KEEP != KEEP_REREAD
-#include "norm_held.h"
-#endif
 #if KEEP == KEEP_REGISTERS
 #include "norm_registers.h"
-#elif KEEP == KEEP_REREAD
+#else
 #include "norm_reread.h"
-#else
-#include "norm_local.h"
-#endif
-
-#if KEEP == KEEP_LOCAL
-#define SLOT_MEMORY (LOCAL_SLOTS * LANES)
-#else
-#define SLOT_MEMORY 1 /* not used */
 #endif
 
 /* This work-group's segments. rounds: how often it goes on to its next ones. */
-static inline void normalise_share(const struct call *call, const ulong rounds, local real *scratch, local held_t *slots) {
+static inline void normalise_share(const struct call *call, const ulong rounds, local real *scratch) {
     struct lanes lanes = {scratch, 0};
-#if KEEP == KEEP_LOCAL
-    (void)rounds;
-    if (get_group_id(0) < call->work)
-        normalise_all(call, get_group_id(0), get_num_groups(0), &lanes, slots);
-#else
-    (void)slots;
     const ulong turns = LOOP ? rounds : 1; /* without a loop, compilers fetch weights after x, not before it */
     const ulong first = get_group_id(0) * turns * SEGMENTS;
     for (ulong turn = 0; turn < turns; turn++) {
@@ -44,7 +27,6 @@ static inline void normalise_share(const struct call *call, const ulong rounds, 
         const struct segment segment = segment_at(call, index + get_local_id(0) / LANES);
         normalise(call, &segment, &lanes);
     }
-#endif
 }
 
 #define PARAMETERS                                                                                                  \
@@ -64,17 +46,15 @@ static inline void normalise_share(const struct call *call, const ulong rounds, 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward(PARAMETERS) {
     local real scratch[2 * SCRATCH];
-    local held_t slots[SLOT_MEMORY];
     const struct call call = CALL(!ELEMENT_ALIGNED);
-    normalise_share(&call, rounds, scratch, slots);
+    normalise_share(&call, rounds, scratch);
 }
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward_any(PARAMETERS) {
     local real scratch[2 * SCRATCH];
-    local held_t slots[SLOT_MEMORY];
     const struct call call = CALL(false);
-    normalise_share(&call, rounds, scratch, slots);
+    normalise_share(&call, rounds, scratch);
 }
 #endif

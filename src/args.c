@@ -86,8 +86,10 @@ static clnorm_status check_alias(const clnorm_plan *plan, const clnorm_args *arg
 }
 
 clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned) {
-    if (!args || args->size != sizeof *args)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "args is NULL or args.size is not %zu: start from CLNORM_ARGS_INIT",
+    if (!args)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "args is NULL");
+    if (args->size != sizeof *args)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "args.size is %zu: expected %zu, start from CLNORM_ARGS_INIT", args->size,
                         sizeof *args);
     *aligned = true;
     for (enum cln_role role = 0; role < CLN_ROLES; role++) {

@@ -4,37 +4,59 @@
 
 #include "status.h"
 
-/* How a kind of device likes to work. The first row that matches is taken; tuning starts here. */
+/* How a kind of device likes to work. The first row that matches is taken. */
 static const struct habit {
     clnorm_device_kind kind;       /* 0: any */
     clnorm_platform_family family; /* CLNORM_PLATFORM_OTHER: any */
     uint32_t vector_bytes;         /* of one memory access */
-    uint32_t lanes_min, lanes_max; /* work-items that hold a segment in registers; 1 and 1: each segment is one item's */
+    uint32_t lanes_min, lanes_max; /* work-items that share a segment; 1 and 1: each segment is one work-item's */
     uint32_t held2, held4;         /* vectors per lane beyond which more lanes are taken, for x of 2 bytes and wider */
     uint32_t items;                /* work-items per work-group, by more segments where a segment needs fewer */
-    uint32_t crowded_bytes;        /* of a segment in a lane; where even the most lanes have more, half of them do better */
     uint32_t register_bytes;       /* of a segment that a lane can hold in registers */
-    uint32_t wide_lanes;           /* work-items that share a segment too wide for registers */
-    uint32_t local_size;           /* bytes of an element from which on wide segments are kept in local memory; 0: never */
-    uint32_t early_bytes;          /* of a segment up to which weights are read early */
     uint32_t unroll;
     clnorm_reduce reduce;
     uint64_t round_bytes; /* of x that a work-group goes through at least; 0: one round */
 } habits[] = {
     /* Warps of 32 exchange registers. Measured on an H200: 64 bytes of 2-byte elements or 32 of wider ones in each lane
-     * leave occupancy enough to hide the latency of memory; more lanes pay for it with barriers, fewer with registers. Of
-     * 65,536 columns, f32 kept in local memory took 1.14 (RMS) and 1.35 times a copy and re-read 1.50 and 1.55; bf16 1.15
-     * and 1.31, re-read 1.05 and 1.36. */
-    {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_NVIDIA, 16, 32, 512, 4, 2, 128, 64, 256, 1024, 4, 2048, 2, CLNORM_REDUCE_SHUFFLE,
-     0},
+     * leave occupancy enough to hide the latency of memory; more lanes pay for it with barriers, fewer with registers. */
+    {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_NVIDIA, 16, 32, 1024, 4, 2, 128, 64, 4, CLNORM_REDUCE_SHUFFLE, 0},
     /* llvmpipe runs the work-items of a group as the elements of its vectors, whatever kind it calls itself. One segment in
      * a group: rusticl 22.3 reads kernel arguments wrongly where only some work-items take a branch, and warns of it. */
-    {0, CLNORM_PLATFORM_MESA, 16, 1, 64, 4, 4, 1, 256, 256, 64, 0, 0, 4, CLNORM_REDUCE_TREE, 0},
+    {0, CLNORM_PLATFORM_MESA, 16, 1, 64, 4, 4, 1, 256, 4, CLNORM_REDUCE_TREE, 0},
     /* A barrier costs a CPU more than the whole row: a work-item per segment, a full vector register per access, and some
      * 32 KiB per work-group, to make up for the start of one. */
-    {CLNORM_DEVICE_CPU, CLNORM_PLATFORM_OTHER, 64, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 4, CLNORM_REDUCE_TREE, 32 << 10},
+    {CLNORM_DEVICE_CPU, CLNORM_PLATFORM_OTHER, 64, 1, 1, 1, 1, 1, 0, 4, CLNORM_REDUCE_TREE, 32 << 10},
     /* Any other GPU or accelerator: 256 work-items are allowed everywhere, and 32 registers a lane are modest. */
-    {0, CLNORM_PLATFORM_OTHER, 16, 1, 256, 4, 2, 64, 64, 128, 256, 0, 2048, 4, CLNORM_REDUCE_TREE, 0},
+    {0, CLNORM_PLATFORM_OTHER, 16, 1, 256, 4, 2, 64, 128, 4, CLNORM_REDUCE_TREE, 0},
+};
+
+/* What measurements on NVIDIA GPUs (H200) say of wide segments: read twice, by way of the L1 and L2 caches, they leave
+ * registers free for twice the work-groups. Beside each row: the time over that of a copy, and behind a semicolon the best
+ * of registers. The first row that matches is taken. */
+static const struct tuned {
+    uint64_t x_size;     /* bytes of an element */
+    clnorm_norm norm;    /* 0: either */
+    uint64_t group_size; /* from here on, down from the row before */
+    clnorm_keep keep;    /* as in a config, from here on */
+    uint32_t lanes, segments, unroll;
+    clnorm_weights weights; /* 0: early for a few work-groups, late for many */
+} tuned[] = {
+    {2, CLNORM_RMS_NORM, 16385, CLNORM_KEEP_REREAD, 1024, 1, 2, CLNORM_WEIGHTS_LATE}, /* 65536: 1.08 */
+    {2, CLNORM_RMS_NORM, 8193, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_KEPT},   /* 16384: 1.00; 1.04 */
+    {2, CLNORM_RMS_NORM, 2049, CLNORM_KEEP_REREAD, 256, 1, 2, CLNORM_WEIGHTS_KEPT}, /* 4096: 1.00; 1.05, 8192: 1.01; 1.04 */
+    {2, CLNORM_RMS_NORM, 513, CLNORM_KEEP_REGISTERS, 64, 2, 1, CLNORM_WEIGHTS_EARLY},   /* 1024: 0.97 */
+    {2, CLNORM_LAYER_NORM, 16385, CLNORM_KEEP_REREAD, 1024, 1, 4, CLNORM_WEIGHTS_KEPT}, /* 65536: 1.22 */
+    {2, CLNORM_LAYER_NORM, 8193, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_KEPT},   /* 16384: 1.05; 1.10 */
+    {2, CLNORM_LAYER_NORM, 4097, CLNORM_KEEP_REREAD, 256, 1, 2, CLNORM_WEIGHTS_KEPT},   /* 8192: 1.03; 1.03 */
+    {2, CLNORM_LAYER_NORM, 2049, CLNORM_KEEP_REGISTERS, 128, 1, 1, 0},                  /* 4096: re-read 1.05; 1.06 */
+    {4, CLNORM_RMS_NORM, 16385, CLNORM_KEEP_REREAD, 1024, 1, 4, CLNORM_WEIGHTS_LATE},   /* 65536: 1.18 */
+    {4, CLNORM_RMS_NORM, 8193, CLNORM_KEEP_REREAD, 1024, 1, 2, CLNORM_WEIGHTS_KEPT},    /* 16384: 1.00; 1.03 */
+    {4, CLNORM_RMS_NORM, 4097, CLNORM_KEEP_REREAD, 512, 1, 4, CLNORM_WEIGHTS_KEPT},     /* 8192: 1.01; 1.03 */
+    {4, CLNORM_RMS_NORM, 2049, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_KEPT},     /* 4096: 0.99; 1.03 */
+    {4, CLNORM_LAYER_NORM, 16385, CLNORM_KEEP_REREAD, 1024, 1, 4, CLNORM_WEIGHTS_LATE}, /* 65536: 1.18 */
+    {4, CLNORM_LAYER_NORM, 8193, CLNORM_KEEP_REREAD, 512, 1, 4, CLNORM_WEIGHTS_LATE},   /* 16384: 1.03; 1.04 */
+    {4, CLNORM_LAYER_NORM, 4097, CLNORM_KEEP_REREAD, 512, 1, 4, CLNORM_WEIGHTS_KEPT},   /* 8192: 1.00; 1.02 */
+    {4, CLNORM_LAYER_NORM, 2049, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_KEPT},   /* 4096: 1.00; 1.03 */
 };
 
 static const struct habit *habit_of(const clnorm_device_info *device) {
@@ -90,22 +112,21 @@ static clnorm_status check_ranges(const clnorm_config *c) {
         return refuse("segments", c->segments, "a power of two up to 1024");
     if (c->unroll > 16)
         return refuse("unroll", c->unroll, "1 to 16");
-    if (c->keep > CLNORM_KEEP_LOCAL)
+    if (c->keep > CLNORM_KEEP_REREAD)
         return refuse("keep", c->keep, "a clnorm_keep");
     if (c->reduce > CLNORM_REDUCE_SUBGROUP)
         return refuse("reduce", c->reduce, "a clnorm_reduce");
     if (c->stores > CLNORM_STORES_STREAMING)
         return refuse("stores", c->stores, "a clnorm_stores");
-    if (c->weights > CLNORM_WEIGHTS_EARLY)
+    if (c->weights > CLNORM_WEIGHTS_KEPT)
         return refuse("weights", c->weights, "a clnorm_weights");
     if (c->isa > CLNORM_ISA_PTX)
         return refuse("isa", c->isa, "a clnorm_isa");
     return CLNORM_SUCCESS;
 }
 
-/* Limits of the kernels: registers that a lane can be asked to hold (unrolling past them explodes build times); vectors on
- * their way to local memory that can be told apart; and those that go to registers beside them. */
-enum { MOST_REGISTER_BYTES = 1024, MOST_LOCAL_SLOTS = 16, MOST_REGISTER_SLOTS = 4 };
+/* Registers that a lane can be asked to hold: unrolling past them explodes build times. */
+enum { MOST_REGISTER_BYTES = 1024 };
 
 /* Vectors of a segment that one lane has, and their bytes while they are held. */
 static uint64_t vectors_per_lane(const clnorm_config *c, const struct cln_workload *work) {
@@ -118,19 +139,7 @@ static uint64_t bytes_per_lane(const clnorm_config *c, const struct cln_workload
 
 /* Local memory that the sums over lanes take. */
 static uint64_t scratch_bytes(const clnorm_config *c, const struct cln_workload *work) {
-    return 2 * (uint64_t)c->lanes * c->segments * work->real_size;
-}
-
-uint64_t cln_config_local_slots(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
-    const uint64_t slot = (uint64_t)c->vec * work->held_size * c->lanes; /* bytes of one vector in each lane */
-    const uint64_t scratch = c->reduce == CLNORM_REDUCE_SHUFFLE ? scratch_bytes(c, work) / 16 : scratch_bytes(c, work);
-    const uint64_t room = device->local_memory > scratch ? (device->local_memory - scratch) / slot : 0;
-    return smaller(smaller(vectors_per_lane(c, work), room), MOST_LOCAL_SLOTS);
-}
-
-static bool fits_local(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
-    const uint64_t slots = cln_config_local_slots(device, work, c);
-    return c->segments == 1 && slots && vectors_per_lane(c, work) - slots <= MOST_REGISTER_SLOTS && !work->gate_first;
+    return 4 * (uint64_t)c->lanes * c->segments * work->real_size;
 }
 
 /* What has to hold of a whole config on this device and shape; only a forced knob can break it. */
@@ -151,10 +160,6 @@ static clnorm_status check_whole(const clnorm_device_info *device, const struct 
         return refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
     if (c->keep == CLNORM_KEEP_REGISTERS && bytes_per_lane(c, work) > MOST_REGISTER_BYTES)
         return refuse("keep", c->keep, "CLNORM_KEEP_REREAD: a lane's share of the segment is more than 1024 bytes");
-    if (c->keep == CLNORM_KEEP_LOCAL && !fits_local(device, work, c))
-        return refuse(
-            "keep", c->keep,
-            "another: CLNORM_KEEP_LOCAL is for 1 segment that fits local memory, and for no gate before the norm");
     if (c->reduce == CLNORM_REDUCE_SHUFFLE && (device->family != CLNORM_PLATFORM_NVIDIA || items < 32))
         return refuse("reduce", c->reduce, "CLNORM_REDUCE_SHUFFLE on NVIDIA with at least 32 work-items only");
     if (c->reduce == CLNORM_REDUCE_SUBGROUP && (!device->subgroups || c->segments > 1))
@@ -175,37 +180,33 @@ static uint64_t most_lanes(const clnorm_device_info *device, const clnorm_config
     return power_of_two_at_most(larger(device->max_work_group_size / larger(c->segments, 1), 1));
 }
 
-/* Lanes for a segment in registers. */
 static uint32_t choose_lanes(const struct habit *habit, const struct cln_workload *work, const clnorm_device_info *device,
                              const clnorm_config *c) {
     const uint64_t vectors = divide_up(work->group_size, c->vec);
     const uint64_t held = work->x_size == 2 ? habit->held2 : habit->held4;
     const uint64_t least = smaller(habit->lanes_min, power_of_two_at_least(vectors));
     const uint64_t wish = larger(power_of_two_at_least(divide_up(vectors, held)), least);
-    const uint64_t most = smaller(habit->lanes_max, most_lanes(device, c));
-    const bool crowded = divide_up(vectors, most) * c->vec * work->x_size > habit->crowded_bytes;
-    return (uint32_t)smaller(wish, crowded && most > 1 ? most / 2 : most);
+    return (uint32_t)smaller(smaller(wish, habit->lanes_max), most_lanes(device, c));
 }
 
-/* Lanes and keep go together: a segment is held in registers, else in local memory, else read again. */
-static void choose_lanes_and_keep(const struct habit *habit, const clnorm_device_info *device,
-                                  const struct cln_workload *work, clnorm_config *c) {
-    clnorm_config registers = *c, wide = *c;
-    if (!c->lanes) {
-        registers.lanes = choose_lanes(habit, work, device, c);
-        wide.lanes = (uint32_t)smaller(habit->wide_lanes, most_lanes(device, c));
+/* Fills in what a tuned row says, where nothing else is forced that it was not measured with. */
+static void apply_tuned(const clnorm_device_info *device, const struct cln_workload *work, clnorm_config *c) {
+    const bool forced = c->lanes || c->segments || c->keep || c->unroll || c->weights;
+    const uint64_t full_vec = 16 / work->x_size;
+    if (device->family != CLNORM_PLATFORM_NVIDIA || forced || c->vec != full_vec || device->max_work_group_size < 1024)
+        return;
+    for (size_t i = 0; i < sizeof tuned / sizeof tuned[0]; i++) {
+        const struct tuned *row = &tuned[i];
+        if (row->x_size != work->x_size || (row->norm && row->norm != work->norm) || work->group_size < row->group_size)
+            continue;
+        const bool few = work->rows * work->groups <= 2 * (uint64_t)device->compute_units; /* latency is all */
+        c->keep = row->keep;
+        c->lanes = row->lanes;
+        c->segments = row->segments;
+        c->unroll = row->unroll;
+        c->weights = row->weights ? row->weights : few ? CLNORM_WEIGHTS_EARLY : CLNORM_WEIGHTS_LATE;
+        return;
     }
-    wide.segments = c->segments ? c->segments : 1;
-    wide.reduce = c->reduce ? c->reduce : habit->reduce;
-    if (!c->keep) {
-        const bool is_local = habit->local_size && work->x_size >= habit->local_size && fits_local(device, work, &wide);
-        c->keep = bytes_per_lane(&registers, work) <= habit->register_bytes ? CLNORM_KEEP_REGISTERS
-                  : is_local                                                ? CLNORM_KEEP_LOCAL
-                                                                            : CLNORM_KEEP_REREAD;
-    }
-    if (c->keep == CLNORM_KEEP_LOCAL)
-        c->segments = wide.segments;
-    c->lanes = c->keep == CLNORM_KEEP_REGISTERS ? registers.lanes : wide.lanes;
 }
 
 static uint32_t choose_segments(const struct habit *habit, const clnorm_device_info *device, const clnorm_config *c) {
@@ -218,18 +219,7 @@ static uint32_t choose_rounds(const struct habit *habit, const clnorm_device_inf
                               const clnorm_config *c) {
     const uint64_t wish = divide_up(habit->round_bytes, work->group_size * work->x_size * c->segments);
     const uint64_t groups = divide_up(work->rows * work->groups, c->segments);
-    if (c->keep == CLNORM_KEEP_LOCAL) /* one work-group for each compute unit, which has room for no other */
-        return (uint32_t)larger(smaller(divide_up(groups, larger(device->compute_units, 1)), UINT32_MAX), 1);
     return (uint32_t)larger(smaller(wish, groups / (4 * (uint64_t)larger(device->compute_units, 1))), 1);
-}
-
-/* Latency is all where there are too few work-groups to fill the device. */
-static uint32_t choose_weights(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
-                               const clnorm_config *c) {
-    const bool is_short = work->group_size * work->x_size <= habit->early_bytes;
-    const bool are_few =
-        habit->early_bytes && work->rows * work->groups / c->segments <= 2 * (uint64_t)device->compute_units;
-    return is_short || are_few ? CLNORM_WEIGHTS_EARLY : CLNORM_WEIGHTS_LATE;
 }
 
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
@@ -243,17 +233,21 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
         c.stores = CLNORM_STORES_CACHED;
     if (!c.vec)
         c.vec = choose_vec(habit, work, cln_config_element_aligned(device, &c));
-    choose_lanes_and_keep(habit, device, work, &c);
+    apply_tuned(device, work, &c);
+    if (!c.lanes)
+        c.lanes = choose_lanes(habit, work, device, &c);
     if (!c.segments)
         c.segments = c.reduce == CLNORM_REDUCE_SUBGROUP ? 1 : choose_segments(habit, device, &c);
     if (!c.rounds)
         c.rounds = choose_rounds(habit, device, work, &c);
+    if (!c.keep)
+        c.keep = bytes_per_lane(&c, work) <= habit->register_bytes ? CLNORM_KEEP_REGISTERS : CLNORM_KEEP_REREAD;
     if (!c.unroll)
         c.unroll = habit->unroll;
     if (!c.reduce)
         c.reduce = habit->reduce == CLNORM_REDUCE_SHUFFLE && c.lanes * c.segments < 32 ? CLNORM_REDUCE_TREE : habit->reduce;
     if (!c.weights)
-        c.weights = choose_weights(habit, device, work, &c);
+        c.weights = c.keep == CLNORM_KEEP_REGISTERS ? CLNORM_WEIGHTS_EARLY : CLNORM_WEIGHTS_LATE;
     if (!c.isa)
         c.isa = runs_ptx(device) ? CLNORM_ISA_PTX : CLNORM_ISA_PORTABLE;
     const clnorm_status whole = check_whole(device, work, &c);

@@ -10,17 +10,13 @@ struct cln_workload {
     uint64_t alignment; /* elements: the largest power of two that divides group_size and every row stride */
     uint64_t x_size;    /* bytes of an element of x, the tensor that is read most */
     uint64_t held_size; /* bytes of an element of s while its statistics are taken */
-    bool gate_first;
-    uint64_t real_size;   /* bytes of the arithmetic type: 4, or 8 for f64 */
+    clnorm_norm norm;
+    uint64_t real_size; /* bytes of the arithmetic type: 4, or 8 for f64 */
 };
 
 /* Fills every field of config: a forced one is checked against device and shape, the others are chosen. */
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
                                 const clnorm_config *forced, clnorm_config *config);
-
-/* keep local: how many vectors of each lane local memory holds; the others go to registers. */
-uint64_t cln_config_local_slots(const clnorm_device_info *device, const struct cln_workload *work,
-                                const clnorm_config *config);
 
 /* Whether vectors are accessed at any element's address (CPUs, which lose nothing by it) rather than, wherever the
  * addresses allow it, at their own size's alignment. */

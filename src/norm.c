@@ -7,9 +7,19 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* From here on a descriptor is a problem: validated, with no default left in it. */
 typedef clnorm_norm_desc problem;
+
+static clnorm_status check_size(const clnorm_norm_desc *desc) {
+    if (!desc)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc is NULL");
+    if (desc->size != sizeof *desc)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc.size is %zu: expected %zu, start from CLNORM_NORM_DESC_INIT",
+                        desc->size, sizeof *desc);
+    return CLNORM_SUCCESS;
+}
 
 static clnorm_status check_enums(const clnorm_norm_desc *desc) {
     if (desc->norm != CLNORM_LAYER_NORM && desc->norm != CLNORM_RMS_NORM)
@@ -86,10 +96,9 @@ static uint64_t or_else(uint64_t value, uint64_t otherwise) {
 }
 
 static clnorm_status validate(const clnorm_device_info *device, const clnorm_norm_desc *desc, problem *p) {
-    if (!desc || desc->size != sizeof *desc)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc is NULL or desc.size is not %zu: start from CLNORM_NORM_DESC_INIT",
-                        sizeof *desc);
-    clnorm_status status;
+    clnorm_status status = check_size(desc);
+    if (status)
+        return status;
     if ((status = check_enums(desc)) || (status = check_values(desc)))
         return status;
     *p = *desc;
@@ -178,13 +187,12 @@ static struct cln_workload workload_of(const problem *p) {
         .alignment = lowest_bit(p->group_size | strides),
         .x_size = clnorm_dtype_size(p->x_dtype),
         .held_size = p->gate_first ? real_size(p) : clnorm_dtype_size(p->x_dtype),
-        .gate_first = p->gate_first,
+        .norm = p->norm,
         .real_size = real_size(p),
     };
 }
 
 static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const clnorm_config *c, bool loop) {
-    const struct cln_workload work = workload_of(p);
     return (struct cln_spec){
         .norm = p->norm,
         .group_size = p->group_size,
@@ -208,7 +216,6 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .stores = c->stores,
         .weights = c->weights,
         .isa = c->isa,
-        .local_slots = c->keep == CLNORM_KEEP_LOCAL ? cln_config_local_slots(device, &work, c) : 0,
         .loop = loop,
         .element_aligned = cln_config_element_aligned(device, c),
         .opencl_c = c->reduce == CLNORM_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
@@ -277,13 +284,25 @@ clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const cln
     return status;
 }
 
+/* The only gap between a descriptor's fields. */
+enum { GAP = offsetof(clnorm_norm_desc, save_rstd) + sizeof(bool), GAP_END = offsetof(clnorm_norm_desc, eps) };
+_Static_assert(sizeof(clnorm_norm_desc) == sizeof(size_t) + 6 * sizeof(uint64_t) + 7 * sizeof(clnorm_norm) +
+                                               3 * sizeof(bool) + (GAP_END - GAP) + 2 * sizeof(double) +
+                                               sizeof(clnorm_config),
+               "a descriptor has one gap");
+
 static clnorm_status make_forward(clnorm_context *context, const void *desc, clnorm_plan **plan) {
     return clnorm_norm_forward_plan_create(context, desc, plan);
 }
 
 clnorm_status clnorm_norm_forward(clnorm_context *context, cl_command_queue queue, const clnorm_norm_desc *desc,
                                   const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    if (!context || !desc || desc->size != sizeof *desc)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "%s", context ? "desc is NULL or desc.size is wrong" : "context is NULL");
-    return cln_plan_store_enqueue(context, make_forward, desc, sizeof *desc, queue, args, num_wait, wait_list, event);
+    if (!context)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
+    const clnorm_status status = check_size(desc);
+    if (status)
+        return status;
+    clnorm_norm_desc key = *desc; /* the store compares bytes */
+    memset((char *)&key + GAP, 0, GAP_END - GAP);
+    return cln_plan_store_enqueue(context, make_forward, &key, sizeof key, queue, args, num_wait, wait_list, event);
 }

@@ -189,6 +189,10 @@ clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, con
         return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
     if (num_wait && !wait_list)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "wait_list is NULL: expected %u events", num_wait);
+    for (cl_uint i = 0; i < num_wait; i++)
+        if (!wait_list[i])
+            return cln_fail_code(CLNORM_INVALID_ARGUMENT, CL_INVALID_EVENT_WAIT_LIST,
+                                 "wait_list[%u] is NULL: expected an event", i);
     clnorm_status status = check_queue(plan, queue);
     if (status)
         return status;
@@ -197,7 +201,7 @@ clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, con
     if (status)
         return status;
     if (!plan->stages) {
-        const cl_int code = clEnqueueMarkerWithWaitList(queue, num_wait, wait_list, event);
+        const cl_int code = clEnqueueMarkerWithWaitList(queue, num_wait, num_wait ? wait_list : NULL, event);
         return code ? cln_fail_opencl(code, "clEnqueueMarkerWithWaitList") : CLNORM_SUCCESS;
     }
     pthread_mutex_lock(&plan->lock);

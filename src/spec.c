@@ -32,7 +32,6 @@ static const struct field {
     {"STORES", offsetof(struct cln_spec, stores), NUMBER},
     {"WEIGHTS", offsetof(struct cln_spec, weights), NUMBER},
     {"ISA", offsetof(struct cln_spec, isa), NUMBER},
-    {"LOCAL_SLOTS", offsetof(struct cln_spec, local_slots), NUMBER},
     {"LOOP", offsetof(struct cln_spec, loop), NUMBER},
     {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER},
 };

@@ -15,7 +15,6 @@ struct cln_spec {
     uint64_t weight_offset; /* 1: there is one to add */
     uint64_t save_mean, save_rstd;
     uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa; /* of a clnorm_config */
-    uint64_t local_slots;     /* keep local: vectors of a lane that local memory holds */
     uint64_t loop;            /* 1: a work-group goes through more than one round */
     uint64_t element_aligned; /* 1: vectors are accessed at any element's address, as CPUs can */
     uint64_t opencl_c;        /* the language version that the build asks for: 120, 200, 300 */

@@ -57,12 +57,16 @@ static struct tolerance tolerance_of(const struct norm_run *run, const struct re
         return t; /* the results follow from the formula without a rounding */
     }
     double magnitude = 0;
+    double largest = 0;
     double shift = 0; /* error of the mean that the errors of s make */
     for (uint64_t i = 0; i < n; i++) {
         magnitude += fabs(segment->s[i]);
+        largest = fmax(largest, fabs(segment->s[i]));
         shift += s_error(run, &t, segment, i);
     }
-    t.mean = run->desc.norm == CLNORM_LAYER_NORM ? (t.sum * t.u * magnitude + shift) / (double)n : 0;
+    if (run->desc.norm == CLNORM_LAYER_NORM) { /* sums may be of differences to one of the elements */
+        t.mean = (t.sum * t.u * magnitude + shift) / (double)n + 4 * t.u * largest;
+    }
     double spread = 0; /* error of the mean square; where parts are merged, each has an error of its own in its mean */
     for (uint64_t i = 0; i < n; i++) {
         spread += 2 * fabs(segment->centre[i]) * (t.mean + s_error(run, &t, segment, i));

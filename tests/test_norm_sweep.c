@@ -123,7 +123,7 @@ static void next_level(struct pairwise **pairwise, const unsigned *levels, unsig
 
 /* Builds go round the cols a few times, while every two levels of the other factors meet. */
 static void shapes_dtypes_and_options(void **state) {
-    enum { COLS = sizeof cols_levels / sizeof *cols_levels, RUNS_PER_BUILD = 3 };
+    enum { COLS = sizeof cols_levels / sizeof *cols_levels };
     const struct fixture *fixture = *state;
     const unsigned build_levels[BUILD_FACTORS] = {
         [GROUP] = 5,      [NORM] = 2,    [X_DTYPE] = fixture->device.fp64 ? 4 : 3,
@@ -137,7 +137,9 @@ static void shapes_dtypes_and_options(void **state) {
         [EPS] = sizeof eps_levels / sizeof *eps_levels,
     };
     const uint64_t limit = fixture_element_limit(fixture);
-    const unsigned all_builds = (fixture_is_slow(fixture) ? 1 : 3) * COLS;
+    const bool slow = fixture_is_slow(fixture);
+    const unsigned all_builds = (slow ? 1 : 3) * COLS;
+    const unsigned runs_per_build = slow ? 1 : 3;
     struct pairwise *builds = NULL;
     struct pairwise *runs = NULL;
     unsigned cases = 0;
@@ -146,7 +148,7 @@ static void shapes_dtypes_and_options(void **state) {
         const uint64_t cols = cols_levels[i % COLS];
         unsigned build[PAIRWISE_FACTORS];
         next_level(&builds, build_levels, BUILD_FACTORS, build, i);
-        for (int j = 0; j < RUNS_PER_BUILD && (cols <= limit || !fixture_is_slow(fixture)); j++) {
+        for (unsigned j = 0; j < runs_per_build && (cols <= limit || !slow); j++) {
             unsigned run[PAIRWISE_FACTORS];
             next_level(&runs, run_levels, RUN_FACTORS, run, i);
             const struct norm_case norm_case = case_of(cols, build, run, limit, cases++);

@@ -65,7 +65,7 @@ static void apply(const struct change *change, clnorm_norm_desc *desc) {
 static const struct {
     clnorm_status status;
     const char *field, *value;
-    struct change change[3];
+    struct change change[4];
 } wrongs[] = {
     {CLNORM_INVALID_ARGUMENT, "desc.size is 8", "expected", {{WIDE, FIELD(size), 8, 0}}},
     {CLNORM_INVALID_ARGUMENT, "desc.size is 4096", "expected", {{WIDE, FIELD(size), 4096, 0}}},
@@ -107,7 +107,8 @@ static const struct {
     {CLNORM_OVERFLOW,
      "weight",
      "2305843009213693952",
-     {{WIDE, FIELD(cols), HUGE_COUNT / 2, 0},
+     {{WIDE, FIELD(rows), 1, 0},
+      {WIDE, FIELD(cols), HUGE_COUNT / 2, 0},
       {ENUM, FIELD(x_dtype), CLNORM_BF16, 0},
       {ENUM, FIELD(weight_dtype), CLNORM_F32, 0}}},
     {CLNORM_UNSUPPORTED,

@@ -20,11 +20,11 @@ static const struct knob knobs[] = {
     {"lanes", offsetof(clnorm_config, lanes), {NULL}},
     {"segments", offsetof(clnorm_config, segments), {NULL}},
     {"rounds", offsetof(clnorm_config, rounds), {NULL}},
-    {"keep", offsetof(clnorm_config, keep), {"registers", "reread", "local"}},
+    {"keep", offsetof(clnorm_config, keep), {"registers", "reread"}},
     {"unroll", offsetof(clnorm_config, unroll), {NULL}},
     {"reduce", offsetof(clnorm_config, reduce), {"tree", "shuffle", "subgroup"}},
     {"stores", offsetof(clnorm_config, stores), {"cached", "streaming"}},
-    {"weights", offsetof(clnorm_config, weights), {"late", "early"}},
+    {"weights", offsetof(clnorm_config, weights), {"late", "early", "kept"}},
     {"isa", offsetof(clnorm_config, isa), {"portable", "ptx"}},
 };
 enum { KNOBS = sizeof knobs / sizeof *knobs };

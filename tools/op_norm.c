@@ -88,8 +88,8 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
     desc.z_dtype = dtype_of(job, "z");
     desc.weight_dtype = dtype_of(job, "weight");
     desc.bias_dtype = dtype_of(job, "bias");
-    desc.save_mean = operation_role(job->operation, "mean") >= 0;
-    desc.save_rstd = true;
+    desc.save_mean = !options->inference && operation_role(job->operation, "mean") >= 0;
+    desc.save_rstd = !options->inference;
     desc.eps = options->eps;
     desc.weight_offset = options->weight_offset;
     desc.gate_first = options->gate_first;
@@ -103,7 +103,7 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
     const clnorm_dtype statistics = desc.x_dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
     const struct role *const roles = job->operation->roles;
     for (int i = 0; roles[i].name; i++)
-        if (roles[i].output)
+        if (roles[i].output && !(options->inference && roles[i].shape == SHAPE_STATISTICS))
             job->tensor[i].element = element_by_dtype(roles[i].shape == SHAPE_STATISTICS ? statistics : desc.y_dtype);
     return true;
 }

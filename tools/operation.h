@@ -30,8 +30,9 @@ struct operation_options {
     char *gate;
     int gate_first;
     double weight_offset;
-    char *dtype;  /* of the main output */
-    char *config; /* forced knobs */
+    char *dtype;    /* of the main output */
+    char *config;   /* forced knobs */
+    bool inference; /* statistics are not saved */
 };
 #define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5})
 

@@ -249,8 +249,7 @@ typedef struct clnorm_config {
 /* Where a segment is while its statistics are taken. */
 typedef enum clnorm_keep {
     CLNORM_KEEP_REGISTERS = 1, /* read once, held by its lanes */
-    CLNORM_KEEP_REREAD,        /* read again, from a cache as a rule */
-    CLNORM_KEEP_LOCAL /* read once into local memory (what does not fit: registers), the next one on its way meanwhile */
+    CLNORM_KEEP_REREAD         /* read again, from a cache as a rule */
 } clnorm_keep;
 
 typedef enum clnorm_reduce {
@@ -265,8 +264,9 @@ typedef enum clnorm_stores {
 } clnorm_stores;
 
 typedef enum clnorm_weights {
-    CLNORM_WEIGHTS_LATE = 1, /* when they are needed: fewer registers, more work-groups at once */
-    CLNORM_WEIGHTS_EARLY     /* together with x: less latency */
+    CLNORM_WEIGHTS_LATE = 1, /* when they are needed */
+    CLNORM_WEIGHTS_EARLY,    /* keep registers: together with x, which costs registers and saves latency */
+    CLNORM_WEIGHTS_KEPT      /* keep re-read: late, and caches are asked to keep them */
 } clnorm_weights;
 
 typedef enum clnorm_isa {
@@ -283,14 +283,14 @@ typedef enum clnorm_isa {
  *
  * Arithmetic and sums are in f32, in f64 for F64 tensors. y is rounded to nearest even; NaN and infinities pass through. */
 typedef struct clnorm_norm_desc {
-    size_t size; /* sizeof(clnorm_norm_desc) */
-    clnorm_norm norm;
+    size_t size;         /* sizeof(clnorm_norm_desc) */
     uint64_t rows;       /* 0 and up; 0 is a success that does nothing */
     uint64_t cols;       /* 1 and up */
     uint64_t group_size; /* elements of a segment, a divisor of cols; 0: cols */
     uint64_t x_stride;   /* elements from one row to the next, at least cols; 0: cols */
     uint64_t y_stride;   /* likewise; at least cols, so that rows of y do not overlap */
     uint64_t z_stride;   /* likewise */
+    clnorm_norm norm;
     clnorm_dtype x_dtype;
     clnorm_dtype y_dtype;      /* CLNORM_DTYPE_NONE: as x */
     clnorm_dtype z_dtype;      /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
