@@ -53,7 +53,7 @@ static clnorm_status check_tensor(const clnorm_plan *plan, const char *name, con
         return CLNORM_SUCCESS;
     if (!buffer->mem)
         return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem is NULL: the descriptor asks for it", name);
-    struct memory memory;
+    struct memory memory = {0, NULL, 0};
     const clnorm_status status = read_memory(name, buffer->mem, &memory);
     if (status)
         return status;

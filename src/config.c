@@ -66,16 +66,18 @@ static const struct habit *habit_of(const clnorm_device_info *device) {
     return habit;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+/* b of 0 counts as 1. */
 static uint64_t divide_up(uint64_t a, uint64_t b) {
-    return a / b + (a % b != 0);
+    const uint64_t divisor = larger(b, 1);
+    return a / divisor + (a % divisor != 0);
 }
 
 static uint64_t smaller(uint64_t a, uint64_t b) {
     return a < b ? a : b;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
 }
 
 static bool power_of_two(uint64_t n) {
@@ -210,8 +212,9 @@ static void apply_tuned(const clnorm_device_info *device, const struct cln_workl
 }
 
 static uint32_t choose_segments(const struct habit *habit, const clnorm_device_info *device, const clnorm_config *c) {
-    const uint64_t most = power_of_two_at_most(larger(device->max_work_group_size / c->lanes, 1));
-    return (uint32_t)smaller(larger(habit->items / c->lanes, 1), most);
+    const uint64_t lanes = larger(c->lanes, 1);
+    const uint64_t most = power_of_two_at_most(larger(device->max_work_group_size / lanes, 1));
+    return (uint32_t)smaller(larger(habit->items / lanes, 1), most);
 }
 
 /* Enough work for a group to be worth its start, but at least four groups for each compute unit. */

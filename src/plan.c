@@ -126,9 +126,14 @@ size_t clnorm_plan_describe(const clnorm_plan *plan, char *text, size_t capacity
 static clnorm_status check_queue(const clnorm_plan *plan, cl_command_queue queue) {
     cl_context context;
     cl_device_id device;
-    if (!queue || clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) ||
-        clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL))
-        return cln_fail(CLNORM_INVALID_QUEUE, "queue is not an OpenCL command queue");
+    cl_int code =
+        queue ? clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) : CL_INVALID_COMMAND_QUEUE;
+    if (!code)
+        code = clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
+    if (code == CL_INVALID_COMMAND_QUEUE)
+        return cln_fail_code(CLNORM_INVALID_QUEUE, code, "queue is not an OpenCL command queue");
+    if (code)
+        return cln_fail_opencl(code, "clGetCommandQueueInfo");
     if (context != plan->context->cl)
         return cln_fail(CLNORM_INVALID_QUEUE, "queue is of another cl_context than the plan");
     if (device != plan->context->device.device)

@@ -114,6 +114,7 @@ static uint64_t most_elements(const struct fixture *fixture) {
     }
     const uint64_t most = bytes / sizeof(uint16_t) < wish ? bytes / sizeof(uint16_t) : wish;
     print_message("%" PRIu64 " elements, %s than 2^31\n", most, most < wish ? "not more" : "more");
+    assert_true(most > UINT64_C(1) << 24);
     return most;
 }
 

@@ -120,6 +120,8 @@ bool job_describe(struct job *job, const struct operation_options *options, stru
         if (!roles[i].output)
             continue;
         tensor->name = roles[i].name;
+        if (!tensor->element)
+            continue; /* an output that is not asked for */
         shape_of_role(job, roles[i].shape, tensor);
         if (!tensor_measure(tensor))
             return fault_set(fault, EXIT_REQUEST, "%s: %s of x's shape has too many bytes", tensor->name,

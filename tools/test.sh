@@ -6,8 +6,8 @@ cd "$(dirname "$0")/.."
 . tools/setup.sh
 
 # shellcheck disable=SC2086 # a list of words
-install_packages $build_packages g++ libcmocka-dev clang libclang-rt-14-dev clang-format-14 clang-tidy \
-    cppcheck
+install_packages $build_packages g++ libcmocka-dev clang libclang-rt-14-dev clang-format-14 clang-tidy cppcheck \
+    mesa-opencl-icd oclgrind
 
 passed=0
 total=0
@@ -19,12 +19,10 @@ for preset in dev asan; do
     say "Testing build-$preset/"
     log=build-$preset/ctest.log
     ctest --preset $preset -j2 2>&1 | tee "$log" # the exit status is tee's: the counts below decide
-    failed_of=$(sed -n 's/^[0-9]*% tests passed, \([0-9]*\) tests failed out of \([0-9]*\)$/\1 \2/p' "$log")
-    [ -n "$failed_of" ] || die "ctest did not finish in build-$preset/"
-    failed=${failed_of% *}
-    count=${failed_of#* }
+    count=$(sed -n 's/^[0-9]*% tests passed, [0-9]* tests failed out of \([0-9]*\)$/\1/p' "$log")
+    [ -n "$count" ] || die "ctest did not finish in build-$preset/"
     total=$((total + count))
-    passed=$((passed + count - failed))
+    passed=$((passed + $(grep -c '^ *[0-9]*/[0-9]* Test .*   Passed ' "$log"))) # what was skipped has not passed
 done
 
 echo
