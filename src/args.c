@@ -30,8 +30,10 @@ static clnorm_status read_memory(const char *name, cl_mem mem, struct memory *me
     cl_mem_flags flags = 0;
     void *host = NULL;
     cl_int code = clGetMemObjectInfo(mem, CL_MEM_TYPE, sizeof type, &type, NULL);
+    if (code && code != CL_INVALID_MEM_OBJECT)
+        return cln_fail_opencl(code, "clGetMemObjectInfo(CL_MEM_TYPE)");
     if (code || type != CL_MEM_OBJECT_BUFFER)
-        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem is not an OpenCL buffer", name);
+        return cln_fail_code(CLNORM_INVALID_BUFFER, code, "args.%s.mem is not an OpenCL buffer", name);
     if ((code = clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof memory->size, &memory->size, NULL)) ||
         (code = clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof memory->context, &memory->context, NULL)) ||
         (code = clGetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof flags, &flags, NULL)))
