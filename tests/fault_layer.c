@@ -12,9 +12,8 @@ static cl_icd_dispatch layer;
 
 static int fails(const char *call) {
     fault_layer.calls++;
-    if (fault_layer.fail_at == 0 || --fault_layer.fail_at > 0) {
+    if (fault_layer.fail_at == 0 || --fault_layer.fail_at > 0)
         return 0;
-    }
     fault_layer.failed = call;
     return 1;
 }
@@ -110,9 +109,8 @@ INTERCEPT_RELEASE(clReleaseEvent, cl_event)
 static cl_int CL_API_CALL my_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
                                                     const size_t *offset, const size_t *global, const size_t *local,
                                                     cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    if (fails("clEnqueueNDRangeKernel")) {
+    if (fails("clEnqueueNDRangeKernel"))
         return fault_layer.code;
-    }
     const cl_int code =
         target->clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, num_wait, wait_list, event);
     return event ? gained(code) : code;
@@ -120,9 +118,8 @@ static cl_int CL_API_CALL my_clEnqueueNDRangeKernel(cl_command_queue queue, cl_k
 
 static cl_int CL_API_CALL my_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint num_wait,
                                                          const cl_event *wait_list, cl_event *event) {
-    if (fails("clEnqueueMarkerWithWaitList")) {
+    if (fails("clEnqueueMarkerWithWaitList"))
         return fault_layer.code;
-    }
     const cl_int code = target->clEnqueueMarkerWithWaitList(queue, num_wait, wait_list, event);
     return event ? gained(code) : code;
 }
@@ -130,23 +127,19 @@ static cl_int CL_API_CALL my_clEnqueueMarkerWithWaitList(cl_command_queue queue,
 __attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *value,
                                                                          size_t *size) {
     const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-    if (what != CL_LAYER_API_VERSION || (value && n < sizeof version)) {
+    if (what != CL_LAYER_API_VERSION || (value && n < sizeof version))
         return CL_INVALID_VALUE;
-    }
-    if (value) {
+    if (value)
         *(cl_layer_api_version *)value = version;
-    }
-    if (size) {
+    if (size)
         *size = sizeof version;
-    }
     return CL_SUCCESS;
 }
 
 __attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd_dispatch *below,
                                                                       cl_uint *entries_here, const cl_icd_dispatch **here) {
-    if (!below || !entries_here || !here || entries < sizeof layer / sizeof layer.clGetPlatformIDs) {
+    if (!below || !entries_here || !here || entries < sizeof layer / sizeof layer.clGetPlatformIDs)
         return CL_INVALID_VALUE;
-    }
     target = below;
     layer = *below;
     layer.clGetPlatformIDs = my_clGetPlatformIDs;

@@ -45,20 +45,17 @@ static bool fixture_open(struct fixture *fixture) {
 
 static void fixture_close(struct fixture *fixture) {
     clnorm_context_destroy(fixture->context);
-    if (fixture->queue != NULL) {
+    if (fixture->queue != NULL)
         clReleaseCommandQueue(fixture->queue);
-    }
-    if (fixture->cl != NULL) {
+    if (fixture->cl != NULL)
         clReleaseContext(fixture->cl);
-    }
     free(fixture);
 }
 
 int fixture_setup(void **state) {
     struct fixture *fixture = calloc(1, sizeof *fixture);
-    if (fixture == NULL) {
+    if (fixture == NULL)
         return -1;
-    }
     if (!fixture_open(fixture)) {
         fixture_close(fixture);
         return -1;
@@ -127,9 +124,8 @@ enum { GUARD = 512 };
 struct tensor tensor_make(clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t stride, uint64_t shift,
                           unsigned char surround) {
     struct tensor tensor = {0};
-    if (dtype == CLNORM_DTYPE_NONE) {
+    if (dtype == CLNORM_DTYPE_NONE)
         return tensor;
-    }
     const size_t element = clnorm_dtype_size(dtype);
     tensor.dtype = dtype;
     tensor.rows = rows;
@@ -140,17 +136,15 @@ struct tensor tensor_make(clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint
     tensor.host = malloc(tensor.size);
     assert_non_null(tensor.host);
     memset(tensor.host, surround, tensor.size);
-    for (uint64_t row = 0; row < rows; row++) {
+    for (uint64_t row = 0; row < rows; row++)
         memset(tensor.host + tensor.first + row * stride * element, TENSOR_NAN, cols * element);
-    }
     return tensor;
 }
 
 void tensor_free(struct tensor *tensor) {
     free(tensor->host);
-    if (tensor->mem != NULL) {
+    if (tensor->mem != NULL)
         clReleaseMemObject(tensor->mem);
-    }
     *tensor = (struct tensor){0};
 }
 
@@ -163,9 +157,8 @@ clnorm_buffer tensor_buffer(const struct tensor *tensor) {
 }
 
 void tensor_upload(const struct fixture *fixture, struct tensor *tensor) {
-    if (tensor->dtype == CLNORM_DTYPE_NONE) {
+    if (tensor->dtype == CLNORM_DTYPE_NONE)
         return;
-    }
     cl_int code = CL_SUCCESS;
     if (tensor->mem == NULL) {
         tensor->mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, tensor->size, NULL, &code);
@@ -185,22 +178,19 @@ static unsigned char *tensor_read(const struct fixture *fixture, const struct te
 
 /* Compares bytes [begin, end) of the buffer, as held, with host. */
 static bool same_bytes(const struct tensor *tensor, const unsigned char *held, size_t begin, size_t end, const char *name) {
-    if (begin >= end || memcmp(tensor->host + begin, held + begin, end - begin) == 0) {
+    if (begin >= end || memcmp(tensor->host + begin, held + begin, end - begin) == 0)
         return true;
-    }
     size_t at = begin;
-    while (tensor->host[at] == held[at]) {
+    while (tensor->host[at] == held[at])
         at++;
-    }
     print_error("%s: byte %lld from its first element was changed from %02x to %02x\n", name,
                 (long long)at - (long long)tensor->first, tensor->host[at], held[at]);
     return false;
 }
 
 bool tensor_unchanged(const struct fixture *fixture, const struct tensor *tensor, const char *name) {
-    if (tensor->dtype == CLNORM_DTYPE_NONE) {
+    if (tensor->dtype == CLNORM_DTYPE_NONE)
         return true;
-    }
     unsigned char *held = tensor_read(fixture, tensor);
     const bool same = same_bytes(tensor, held, 0, tensor->size, name);
     free(held);
@@ -208,9 +198,8 @@ bool tensor_unchanged(const struct fixture *fixture, const struct tensor *tensor
 }
 
 bool tensor_receive(const struct fixture *fixture, struct tensor *tensor, const char *name) {
-    if (tensor->dtype == CLNORM_DTYPE_NONE) {
+    if (tensor->dtype == CLNORM_DTYPE_NONE)
         return true;
-    }
     const size_t element = clnorm_dtype_size(tensor->dtype);
     unsigned char *held = tensor_read(fixture, tensor);
     bool same = true;
@@ -250,12 +239,10 @@ static void fill_exact(double *values, uint64_t n, struct random *random) {
 static void fill_spikes(double *values, uint64_t n, struct random *random) {
     const double weight = 16 * sqrt((double)n);
     const uint64_t places[] = {0, n - 1, random_below(random, n), random_below(random, n)};
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n; i++)
         values[i] = random_normal(random);
-    }
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         values[places[i]] = weight * (0.5 + random_uniform(random));
-    }
 }
 
 static double draw(enum input input, struct random *random) {
@@ -280,24 +267,21 @@ static void fill_segment(enum input input, double *values, uint64_t n, struct ra
         fill_spikes(values, n, random);
         return;
     }
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n; i++)
         values[i] = input == INPUT_CONSTANT && i > 0 ? values[0] : draw(input, random);
-    }
 }
 
 void tensor_fill(struct tensor *tensor, enum input input, uint64_t group_size, uint64_t seed) {
-    if (tensor->dtype == CLNORM_DTYPE_NONE) {
+    if (tensor->dtype == CLNORM_DTYPE_NONE)
         return;
-    }
     struct random random = {seed};
     double *values = malloc(group_size * sizeof *values);
     assert_non_null(values);
     for (uint64_t row = 0; row < tensor->rows; row++) {
         for (uint64_t column = 0; column < tensor->cols; column += group_size) {
             fill_segment(input, values, group_size, &random);
-            for (uint64_t i = 0; i < group_size; i++) {
+            for (uint64_t i = 0; i < group_size; i++)
                 ref_store(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column + i, values[i]);
-            }
         }
     }
     free(values);

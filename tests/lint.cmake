@@ -20,6 +20,9 @@ clnorm_lint(kernels clang "${root}/tests/lint_kernels.sh" clang "${root}/cl")
 # Other versions lay out some lines otherwise.
 clnorm_lint(format clang-format-14 clang-format-14 --dry-run -Werror ${formatted_sources})
 clnorm_lint(clang_tidy clang-tidy clang-tidy --quiet -p "${PROJECT_BINARY_DIR}" ${c_sources})
+if(TEST lint_clang_tidy)
+    set_tests_properties(lint_clang_tidy PROPERTIES COST 200)
+endif()
 clnorm_lint(cppcheck cppcheck cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11
     --enable=warning,performance,portability --suppress=missingIncludeSystem
     -I "${root}/include" -I "${root}/src" ${c_sources})

@@ -32,9 +32,8 @@ static double sum_roundings(const struct norm_run *run) {
     const double chain = ceil((double)run->desc.group_size / width);
     const bool exact = run->input == INPUT_EXACT && !run->desc.gate_first &&
                        (run->desc.norm == CLNORM_RMS_NORM || run->config.keep == CLNORM_KEEP_REGISTERS);
-    if (exact) {
+    if (exact)
         return 2;
-    }
     const bool one_way = run->input >= INPUT_SPIKES;
     return 4 + log2(width) + (one_way ? chain : 2 * sqrt(chain));
 }
@@ -53,9 +52,8 @@ static struct tolerance tolerance_of(const struct norm_run *run, const struct re
     const uint64_t n = run->desc.group_size;
     const bool wide = run->desc.x_dtype == CLNORM_F64;
     struct tolerance t = {.u = wide ? 0x1p-53 : 0x1p-24, .tiny = wide ? DBL_MIN : FLT_MIN, .sum = sum_roundings(run)};
-    if (!isfinite(segment->variance)) {
+    if (!isfinite(segment->variance))
         return t; /* the results follow from the formula without a rounding */
-    }
     double magnitude = 0;
     double largest = 0;
     double shift = 0; /* error of the mean that the errors of s make */
@@ -64,13 +62,11 @@ static struct tolerance tolerance_of(const struct norm_run *run, const struct re
         largest = fmax(largest, fabs(segment->s[i]));
         shift += s_error(run, &t, segment, i);
     }
-    if (run->desc.norm == CLNORM_LAYER_NORM) { /* sums may be of differences to one of the elements */
+    if (run->desc.norm == CLNORM_LAYER_NORM) /* sums may be of differences to one of the elements */
         t.mean = (t.sum * t.u * magnitude + shift) / (double)n + 4 * t.u * largest;
-    }
     double spread = 0; /* error of the mean square; where parts are merged, each has an error of its own in its mean */
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n; i++)
         spread += 2 * fabs(segment->centre[i]) * (t.mean + s_error(run, &t, segment, i));
-    }
     const double variance = (t.sum + 6) * t.u * segment->variance + spread / (double)n + t.mean * t.mean;
     const double least = segment->variance > variance ? segment->variance - variance : 0;
     t.rstd = 8 * t.u * segment->rstd + 1 / sqrt(least + run->desc.eps) - segment->rstd;
@@ -87,17 +83,15 @@ static double y_error(const struct norm_run *run, const struct tolerance *t, con
         centre * t->rstd + centre_error * (segment->rstd + t->rstd) + 5 * t->u * centre * segment->rstd;
     const double product = scale * centre * segment->rstd;
     const double error = scale * normed_error + t->u * (product + fabs(segment->bias[i])) + t->tiny;
-    if (!run->desc.gate || run->desc.gate_first) {
+    if (!run->desc.gate || run->desc.gate_first)
         return error;
-    }
     return act * error + (gate_error(run, t, segment->z[i]) + 2 * t->u) * fabs(segment->y[i]) + t->tiny;
 }
 
 /* Whether a stored result is a rounding of something within error of what is expected. */
 static bool close_enough(clnorm_dtype dtype, double result, double expected, double error) {
-    if (isnan(expected)) {
+    if (isnan(expected))
         return isnan(result);
-    }
     return result >= ref_round(dtype, expected - error) && result <= ref_round(dtype, expected + error);
 }
 
@@ -182,9 +176,8 @@ static void list_tensors(struct norm_run *run, struct tensor *tensors[RUN_TENSOR
 void norm_run_free(struct norm_run *run) {
     struct tensor *tensors[RUN_TENSORS];
     list_tensors(run, tensors);
-    for (int i = 0; i < RUN_TENSORS; i++) {
+    for (int i = 0; i < RUN_TENSORS; i++)
         tensor_free(tensors[i]);
-    }
 }
 
 void norm_run_upload(const struct fixture *fixture, struct norm_run *run) {
@@ -195,9 +188,8 @@ void norm_run_upload(const struct fixture *fixture, struct norm_run *run) {
         run->y.mem = run->x.mem;
         assert_int_equal(clRetainMemObject(run->y.mem), CL_SUCCESS);
     }
-    for (int i = 0; i < RUN_TENSORS; i++) {
+    for (int i = 0; i < RUN_TENSORS; i++)
         tensor_upload(fixture, tensors[i]);
-    }
 }
 
 clnorm_args norm_run_args(const struct norm_run *run) {
@@ -216,14 +208,12 @@ clnorm_args norm_run_args(const struct norm_run *run) {
 clnorm_status norm_run_go(const struct fixture *fixture, struct norm_run *run) {
     clnorm_plan *plan = NULL;
     clnorm_status status = clnorm_norm_forward_plan_create(fixture->context, &run->desc, &plan);
-    if (status != CLNORM_SUCCESS) {
+    if (status != CLNORM_SUCCESS)
         return status;
-    }
     clnorm_plan_config(plan, &run->config);
     const uint64_t workspace = clnorm_plan_workspace_size(plan);
-    if (workspace > 0) {
+    if (workspace > 0)
         run->workspace = tensor_make(CLNORM_F16, 1, (workspace + 1) / 2, (workspace + 1) / 2, 0, TENSOR_CANARY);
-    }
     norm_run_upload(fixture, run);
     const clnorm_args args = norm_run_args(run);
     status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
@@ -236,13 +226,11 @@ clnorm_status norm_run_go(const struct fixture *fixture, struct norm_run *run) {
 
 static bool check(const struct tensor *tensor, const char *name, uint64_t row, uint64_t column, double expected,
                   double error) {
-    if (tensor->dtype == CLNORM_DTYPE_NONE) {
+    if (tensor->dtype == CLNORM_DTYPE_NONE)
         return true;
-    }
     const double result = ref_load(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column);
-    if (close_enough(tensor->dtype, result, expected, error)) {
+    if (close_enough(tensor->dtype, result, expected, error))
         return true;
-    }
     print_error("%s[%" PRIu64 ", %" PRIu64 "] is %.9g, but should be %.9g within %.3g\n", name, row, column, result,
                 expected, error);
     return false;
@@ -251,14 +239,12 @@ static bool check(const struct tensor *tensor, const char *name, uint64_t row, u
 static bool check_segment(const struct norm_run *run, uint64_t row, uint64_t group, const struct ref_segment *segment) {
     const struct tolerance tolerance = tolerance_of(run, segment);
     if (!check(&run->mean, "mean", group, row, segment->mean, tolerance.mean + tolerance.tiny) ||
-        !check(&run->rstd, "rstd", group, row, segment->rstd, tolerance.rstd)) {
+        !check(&run->rstd, "rstd", group, row, segment->rstd, tolerance.rstd))
         return false;
-    }
     for (uint64_t i = 0; i < run->desc.group_size; i++) {
         const uint64_t column = group * run->desc.group_size + i;
-        if (!check(&run->y, "y", row, column, segment->y[i], y_error(run, &tolerance, segment, i))) {
+        if (!check(&run->y, "y", row, column, segment->y[i], y_error(run, &tolerance, segment, i)))
             return false;
-        }
     }
     return true;
 }
@@ -293,14 +279,12 @@ bool norm_case_passes(const struct fixture *fixture, const struct norm_case *nor
     struct norm_run run = norm_run_make(norm_case);
     const clnorm_status status = norm_run_go(fixture, &run);
     bool good = status == CLNORM_SUCCESS;
-    if (good) {
+    if (good)
         good = norm_run_verify(fixture, &run);
-    } else {
+    else
         print_error("%s: %s\n", clnorm_status_text(status), clnorm_error_detail());
-    }
-    if (!good) {
+    if (!good)
         norm_case_print(norm_case);
-    }
     norm_run_free(&run);
     return good;
 }

@@ -48,20 +48,17 @@ static bool *pair_of(const struct pairwise *pairwise, const unsigned *level, uns
 
 static unsigned new_pairs(const struct pairwise *pairwise, const unsigned *level) {
     unsigned count = 0;
-    for (unsigned a = 0; a < pairwise->factors; a++) {
-        for (unsigned b = a + 1; b < pairwise->factors; b++) {
+    for (unsigned a = 0; a < pairwise->factors; a++)
+        for (unsigned b = a + 1; b < pairwise->factors; b++)
             count += !*pair_of(pairwise, level, a, b);
-        }
-    }
     return count;
 }
 
 /* The factor and level that a number means. */
 static unsigned factor_of(const struct pairwise *pairwise, unsigned number) {
     unsigned factor = 0;
-    while (factor + 1 < pairwise->factors && number >= pairwise->first[factor + 1]) {
+    while (factor + 1 < pairwise->factors && number >= pairwise->first[factor + 1])
         factor++;
-    }
     return factor;
 }
 
@@ -70,9 +67,8 @@ static bool find_unseen(struct pairwise *pairwise) {
     for (; pairwise->next < pairwise->total * pairwise->total; pairwise->next++) {
         const unsigned a = factor_of(pairwise, pairwise->next / pairwise->total);
         const unsigned b = factor_of(pairwise, pairwise->next % pairwise->total);
-        if (a < b && !pairwise->seen[pairwise->next]) {
+        if (a < b && !pairwise->seen[pairwise->next])
             return true;
-        }
     }
     return false;
 }
@@ -80,9 +76,8 @@ static bool find_unseen(struct pairwise *pairwise) {
 /* A random case with that pair in it. */
 static void propose(struct pairwise *pairwise, unsigned *level) {
     const unsigned numbers[] = {pairwise->next / pairwise->total, pairwise->next % pairwise->total};
-    for (unsigned i = 0; i < pairwise->factors; i++) {
+    for (unsigned i = 0; i < pairwise->factors; i++)
         level[i] = (unsigned)random_below(&pairwise->random, pairwise->levels[i]);
-    }
     for (int i = 0; i < 2; i++) {
         const unsigned factor = factor_of(pairwise, numbers[i]);
         level[factor] = numbers[i] - pairwise->first[factor];
@@ -91,9 +86,8 @@ static void propose(struct pairwise *pairwise, unsigned *level) {
 
 bool pairwise_next(struct pairwise *pairwise, unsigned *level) {
     enum { PROPOSALS = 200 };
-    if (!find_unseen(pairwise)) {
+    if (!find_unseen(pairwise))
         return false;
-    }
     unsigned most = 0;
     for (int i = 0; i < PROPOSALS; i++) {
         unsigned proposal[PAIRWISE_FACTORS];
@@ -104,10 +98,8 @@ bool pairwise_next(struct pairwise *pairwise, unsigned *level) {
             memcpy(level, proposal, pairwise->factors * sizeof *level);
         }
     }
-    for (unsigned a = 0; a < pairwise->factors; a++) {
-        for (unsigned b = a + 1; b < pairwise->factors; b++) {
+    for (unsigned a = 0; a < pairwise->factors; a++)
+        for (unsigned b = a + 1; b < pairwise->factors; b++)
             *pair_of(pairwise, level, a, b) = true;
-        }
-    }
     return true;
 }

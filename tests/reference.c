@@ -19,9 +19,8 @@ static const struct format bf16_format = {7, -126, 0x1.fep127};
 
 /* Nearest multiple of the format's step at this value, ties to even. */
 static double round_to(struct format format, double value) {
-    if (value == 0 || !isfinite(value)) {
+    if (value == 0 || !isfinite(value))
         return value;
-    }
     int exponent;
     (void)frexp(value, &exponent); /* |value| in [2^(exponent − 1), 2^exponent) */
     const int leading = exponent - 1 > format.min_exponent ? exponent - 1 : format.min_exponent;
@@ -47,15 +46,12 @@ double ref_round(clnorm_dtype dtype, double value) {
 static uint16_t f16_bits(double value) {
     const unsigned sign = signbit(value) ? 0x8000U : 0U;
     const double magnitude = fabs(value);
-    if (isnan(value)) {
+    if (isnan(value))
         return (uint16_t)(sign | 0x7e00U);
-    }
-    if (isinf(value)) {
+    if (isinf(value))
         return (uint16_t)(sign | 0x7c00U);
-    }
-    if (magnitude < 0x1p-14) { /* steps of 2^-24 */
+    if (magnitude < 0x1p-14) /* steps of 2^-24 */
         return (uint16_t)(sign | (unsigned)(magnitude * 0x1p24));
-    }
     int exponent;
     const double fraction = frexp(magnitude, &exponent); /* [0.5, 1) */
     const unsigned mantissa = (unsigned)(fraction * 0x1p11) & 0x3ffU;
@@ -66,20 +62,18 @@ static double f16_value(uint16_t bits) {
     const int exponent = bits >> 10 & 0x1f;
     const int mantissa = bits & 0x3ff;
     double magnitude;
-    if (exponent == 0x1f) {
+    if (exponent == 0x1f)
         magnitude = mantissa != 0 ? NAN : INFINITY;
-    } else if (exponent == 0) {
+    else if (exponent == 0)
         magnitude = ldexp(mantissa, -24);
-    } else {
+    else
         magnitude = ldexp(mantissa + 0x400, exponent - 25);
-    }
     return bits & 0x8000 ? -magnitude : magnitude;
 }
 
 static uint16_t bf16_bits(double value) {
-    if (isnan(value)) {
+    if (isnan(value))
         return 0x7fc0;
-    }
     const float single = (float)value;
     uint32_t bits;
     memcpy(&bits, &single, sizeof bits);
@@ -189,17 +183,15 @@ static double activate(clnorm_gate gate, double z) {
 
 static double mean_of(const double *values, uint64_t n) {
     long double sum = 0;
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n; i++)
         sum += values[i];
-    }
     return (double)(sum / n);
 }
 
 static double mean_square_of(const double *values, uint64_t n) {
     long double sum = 0;
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n; i++)
         sum += (long double)values[i] * values[i];
-    }
     return (double)(sum / n);
 }
 
@@ -217,9 +209,8 @@ void ref_norm_segment(const struct ref_norm *norm, uint64_t row, uint64_t group,
         segment->bias[i] = norm->bias ? ref_load(desc->bias_dtype, norm->bias, column + i) : 0;
     }
     segment->mean = desc->norm == CLNORM_LAYER_NORM ? mean_of(segment->s, n) : 0;
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n; i++)
         segment->centre[i] = segment->s[i] - segment->mean;
-    }
     segment->variance = mean_square_of(segment->centre, n);
     segment->rstd = 1 / sqrt(segment->variance + desc->eps);
     for (uint64_t i = 0; i < n; i++) {

@@ -70,15 +70,12 @@ static void assert_refused(const struct scene *scene, cl_command_queue queue, co
                            clnorm_status expected, const char *const *words) {
     cl_event event = NULL;
     const clnorm_status status = clnorm_plan_enqueue(scene->plan, queue, args, 0, NULL, &event);
-    if (status != expected) {
+    if (status != expected)
         fail_msg("%s: \"%s\", not \"%s\"", words[0], clnorm_status_text(status), clnorm_status_text(expected));
-    }
     assert_null(event);
-    for (; *words != NULL; words++) {
-        if (strstr(clnorm_error_detail(), *words) == NULL) {
+    for (; *words != NULL; words++)
+        if (strstr(clnorm_error_detail(), *words) == NULL)
             fail_msg("\"%s\" does not speak of %s", clnorm_error_detail(), *words);
-        }
-    }
     assert_outputs_untouched(scene);
 }
 
@@ -191,9 +188,8 @@ static void unwanted_buffers_are_refused(void **state) {
         clnorm_args args = CLNORM_ARGS_INIT;
         args.x = tensor_buffer(&scene.run.x);
         args.y = tensor_buffer(&scene.run.y);
-        if (buffer_at(&args, tensors[i].place)->mem != NULL) {
+        if (buffer_at(&args, tensors[i].place)->mem != NULL)
             continue;
-        }
         buffer_at(&args, tensors[i].place)->mem = scene.run.x.mem;
         assert_refused(&scene, scene.fixture->queue, &args, CLNORM_INVALID_BUFFER,
                        (const char *[]){tensors[i].name, "given", NULL});
@@ -272,9 +268,8 @@ static void queue_of_another_device_is_refused(void **state) {
     cl_uint count = 0;
     const cl_platform_id platform = fixture->device.platform;
     assert_int_equal(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 2, devices, &count), CL_SUCCESS);
-    if (count < 2) {
+    if (count < 2)
         skip();
-    }
     cl_int code;
     const cl_context both = clCreateContext(NULL, 2, devices, NULL, NULL, &code);
     assert_int_equal(code, CL_SUCCESS);

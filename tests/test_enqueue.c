@@ -23,9 +23,8 @@ static struct norm_case small_case(uint64_t rows, uint64_t seed) {
 
 static clnorm_plan *plan_of(const struct fixture *fixture, struct norm_run *run) {
     clnorm_plan *plan = NULL;
-    if (clnorm_norm_forward_plan_create(fixture->context, &run->desc, &plan) != CLNORM_SUCCESS) {
+    if (clnorm_norm_forward_plan_create(fixture->context, &run->desc, &plan) != CLNORM_SUCCESS)
         fail_msg("%s", clnorm_error_detail());
-    }
     clnorm_plan_config(plan, &run->config);
     return plan;
 }
@@ -33,9 +32,8 @@ static clnorm_plan *plan_of(const struct fixture *fixture, struct norm_run *run)
 static void enqueue(clnorm_plan *plan, cl_command_queue queue, const struct norm_run *run, cl_uint num_wait,
                     const cl_event *wait_list, cl_event *event) {
     const clnorm_args args = norm_run_args(run);
-    if (clnorm_plan_enqueue(plan, queue, &args, num_wait, wait_list, event) != CLNORM_SUCCESS) {
+    if (clnorm_plan_enqueue(plan, queue, &args, num_wait, wait_list, event) != CLNORM_SUCCESS)
         fail_msg("%s", clnorm_error_detail());
-    }
 }
 
 static cl_int status_of(cl_event event) {
@@ -262,12 +260,10 @@ static void check_threads(const struct fixture *fixture, bool planned) {
         clnorm_plan_config(plan, &workers[i].run.config);
         workers[i].plan = planned ? plan : NULL;
     }
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-    }
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-    }
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(workers[i].failures, 0);
         assert_true(norm_run_verify(fixture, &workers[i].run));

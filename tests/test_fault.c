@@ -33,9 +33,8 @@ static long allocations_to_failure; /* 0: none fails */
 static bool allocation_failed;
 
 static bool allocation_fails(void) {
-    if (allocations_to_failure == 0 || --allocations_to_failure > 0) {
+    if (allocations_to_failure == 0 || --allocations_to_failure > 0)
         return false;
-    }
     allocation_failed = true;
     return true;
 }
@@ -84,12 +83,10 @@ static clnorm_status enqueue_twice(const struct scene *scene, clnorm_context *co
         status = clnorm_plan_enqueue(plan, queue, &args, 0, NULL, &event);
         assert_int_equal(status == CLNORM_SUCCESS, event != NULL);
     }
-    if (status == CLNORM_SUCCESS) {
+    if (status == CLNORM_SUCCESS)
         status = clnorm_norm_forward(context, queue, &scene->run.desc, &args, 1, &event, NULL);
-    }
-    if (event != NULL) {
+    if (event != NULL)
         assert_int_equal(clReleaseEvent(event), CL_SUCCESS);
-    }
     return status;
 }
 
@@ -129,9 +126,8 @@ static struct scene scene_open(struct fixture *fixture, const char *cache_dir) {
 /* Without faults it must work, and compute what it should. */
 static void assert_works(struct scene *scene) {
     norm_run_upload(scene->fixture, &scene->run);
-    if (try_everything(scene) != CLNORM_SUCCESS) {
+    if (try_everything(scene) != CLNORM_SUCCESS)
         fail_msg("without a fault: %s", clnorm_error_detail());
-    }
     assert_int_equal(clFinish(scene->fixture->queue), CL_SUCCESS);
     assert_true(norm_run_verify(scene->fixture, &scene->run));
 }
@@ -159,9 +155,8 @@ static long fail_each_call(struct scene *scene, cl_int code) {
         const clnorm_status status = try_everything(scene);
         control->fail_at = 0;
         assert_int_equal(clFinish(scene->fixture->queue), CL_SUCCESS);
-        if (control->references != references) {
+        if (control->references != references)
             fail_msg("call %ld, %s: %ld references are left", at, control->failed, control->references - references);
-        }
         if (control->failed == NULL) {
             assert_int_equal(status, CLNORM_SUCCESS);
             assert_true(errors > at / 2); /* most calls are such that nothing goes on without them */

@@ -67,11 +67,9 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
 /* The values of a knob that the device has. */
 static unsigned values_of(const struct fixture *fixture, const struct knob *knob, uint32_t values[MOST_VALUES]) {
     unsigned count = 0;
-    for (unsigned i = 0; knob->values[i] != 0; i++) {
-        if (device_has(fixture, knob, knob->values[i])) {
+    for (unsigned i = 0; knob->values[i] != 0; i++)
+        if (device_has(fixture, knob, knob->values[i]))
             values[count++] = knob->values[i];
-        }
-    }
     return count;
 }
 
@@ -105,21 +103,20 @@ static struct norm_case case_of(const struct fixture *fixture, const unsigned *l
 /* Gives way in what the library refuses, by the knob that its sentence names; false: there is no way left. */
 static bool give_way(clnorm_config *config) {
     const char *detail = clnorm_error_detail();
-    if (strstr(detail, "desc.config.vec") != NULL && config->vec > 1) {
+    if (strstr(detail, "desc.config.vec") != NULL && config->vec > 1)
         config->vec /= 2;
-    } else if (strstr(detail, "desc.config.keep") != NULL && config->keep != CLNORM_KEEP_REREAD) {
+    else if (strstr(detail, "desc.config.keep") != NULL && config->keep != CLNORM_KEEP_REREAD)
         config->keep = CLNORM_KEEP_REREAD;
-    } else if (strstr(detail, "desc.config.reduce") != NULL && config->segments > 1) {
+    else if (strstr(detail, "desc.config.reduce") != NULL && config->segments > 1)
         config->segments = 1;
-    } else if (strstr(detail, "desc.config.reduce") != NULL && config->reduce != CLNORM_REDUCE_TREE) {
+    else if (strstr(detail, "desc.config.reduce") != NULL && config->reduce != CLNORM_REDUCE_TREE)
         config->reduce = CLNORM_REDUCE_TREE;
-    } else if (strstr(detail, "desc.config.lanes") != NULL && config->segments > 1) {
+    else if (strstr(detail, "desc.config.lanes") != NULL && config->segments > 1)
         config->segments /= 2;
-    } else if (strstr(detail, "desc.config.lanes") != NULL && config->lanes > 1) {
+    else if (strstr(detail, "desc.config.lanes") != NULL && config->lanes > 1)
         config->lanes /= 2;
-    } else {
+    else
         return false;
-    }
     return true;
 }
 
@@ -148,11 +145,9 @@ struct tally {
 
 static void count_case(struct tally *tally, clnorm_config config) {
     tally->cases++;
-    for (int i = 0; i < KNOBS; i++) {
-        for (unsigned j = 0; knobs[i].values[j] != 0; j++) {
+    for (int i = 0; i < KNOBS; i++)
+        for (unsigned j = 0; knobs[i].values[j] != 0; j++)
             tally->runs[i][j] += knobs[i].values[j] == *setting_of(&config, &knobs[i]);
-        }
-    }
 }
 
 /* Cases in which every two levels of factors meet, but where the library refuses that. Returns how many failed. */
@@ -172,9 +167,8 @@ static unsigned run_cases(const struct fixture *fixture, struct tally *tally) {
     unsigned failed = 0;
     while (failed < 10 && pairwise_next(pairwise, level)) {
         struct norm_case norm_case = case_of(fixture, level, tally->cases);
-        if (norm_case.desc.rows * norm_case.desc.cols > fixture_element_limit(fixture)) {
+        if (norm_case.desc.rows * norm_case.desc.cols > fixture_element_limit(fixture))
             continue;
-        }
         if (!settle(fixture, &norm_case.desc)) {
             norm_case_print(&norm_case);
             failed++;
@@ -194,11 +188,9 @@ static void forced_knobs_are_obeyed(void **state) {
     assert_int_equal(run_cases(fixture, &tally), 0);
     print_message("%u configs\n", tally.cases);
     for (int i = 0; i < KNOBS; i++) {
-        for (unsigned j = 0; knobs[i].values[j] != 0; j++) {
-            if (tally.runs[i][j] == 0 && device_has(fixture, &knobs[i], knobs[i].values[j])) {
+        for (unsigned j = 0; knobs[i].values[j] != 0; j++)
+            if (tally.runs[i][j] == 0 && device_has(fixture, &knobs[i], knobs[i].values[j]))
                 fail_msg("%s %u never ran", knobs[i].name, knobs[i].values[j]);
-            }
-        }
     }
 }
 
@@ -229,11 +221,9 @@ static void impossible_knobs_are_refused(void **state) {
         clnorm_plan *plan = NULL;
         assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
         assert_null(plan);
-        for (int word = 0; word < 2; word++) {
-            if (strstr(clnorm_error_detail(), wishes[i].says[word]) == NULL) {
+        for (int word = 0; word < 2; word++)
+            if (strstr(clnorm_error_detail(), wishes[i].says[word]) == NULL)
                 fail_msg("\"%s\" does not name %s", clnorm_error_detail(), wishes[i].says[word]);
-            }
-        }
     }
 }
 

@@ -89,9 +89,8 @@ static void normalise_and_check(struct scene *scene) {
     args.x.mem = args.y.mem = scene->x;
     args.weight = tensor_buffer(&scene->probes.weight);
     args.rstd = tensor_buffer(&rstd);
-    if (clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL) != CLNORM_SUCCESS) {
+    if (clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL) != CLNORM_SUCCESS)
         fail_msg("%s", clnorm_error_detail());
-    }
     assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
     clnorm_plan_destroy(plan);
     read_probes(scene);
@@ -109,9 +108,8 @@ static uint64_t most_elements(const struct fixture *fixture) {
     const uint64_t wish = (UINT64_C(1) << 31) + UINT64_C(5) * COLS;
     const uint64_t host = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t bytes = fixture->device.max_allocation;
-    if (fixture->device.kind != CLNORM_DEVICE_GPU && bytes > host / 2) {
+    if (fixture->device.kind != CLNORM_DEVICE_GPU && bytes > host / 2)
         bytes = host / 2; /* the same memory, of which others want some */
-    }
     const uint64_t most = bytes / sizeof(uint16_t) < wish ? bytes / sizeof(uint16_t) : wish;
     print_message("%" PRIu64 " elements, %s than 2^31\n", most, most < wish ? "not more" : "more");
     assert_true(most > UINT64_C(1) << 24);
@@ -123,9 +121,8 @@ static void rows_far_apart(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t stride = (most_elements(fixture) - COLS) / (PROBES - 1);
     struct scene scene = scene_open(fixture, PROBES, stride - (stride % 2 == 0));
-    for (int i = 0; i < PROBES; i++) {
+    for (int i = 0; i < PROBES; i++)
         scene.row[i] = (uint64_t)i;
-    }
     write_probes(&scene);
     normalise_and_check(&scene);
     scene_close(&scene);
@@ -140,9 +137,8 @@ static void many_rows(void **state) {
     memcpy(scene.row, rows, sizeof rows);
     enum { PERIOD = 64 };
     uint16_t *usual = probe_at(&scene.probes.x, 1);
-    for (size_t i = PERIOD; i < COLS; i++) {
+    for (size_t i = PERIOD; i < COLS; i++)
         usual[i] = usual[i - PERIOD];
-    }
     const size_t bytes = scene.rows * COLS * sizeof(uint16_t);
     assert_int_equal(
         clEnqueueFillBuffer(fixture->queue, scene.x, usual, PERIOD * sizeof(uint16_t), 0, bytes, 0, NULL, NULL),
@@ -152,9 +148,8 @@ static void many_rows(void **state) {
     uint16_t *other = malloc(COLS * sizeof *other);
     assert_non_null(other);
     for (uint64_t row = 2; row < scene.rows - 2; row += scene.rows / 97) {
-        if (row == rows[2] || row == rows[3]) {
+        if (row == rows[2] || row == rows[3])
             continue;
-        }
         assert_int_equal(clEnqueueReadBuffer(fixture->queue, scene.x, CL_TRUE, row * COLS * sizeof *other,
                                              COLS * sizeof *other, other, 0, NULL, NULL),
                          CL_SUCCESS);

@@ -23,9 +23,8 @@ static void store(struct tensor *tensor, uint64_t index, double value) {
 
 /* Runs with the inputs that are in host memory, and fetches the outputs. */
 static void go(const struct fixture *fixture, struct norm_run *run) {
-    if (norm_run_go(fixture, run) != CLNORM_SUCCESS) {
+    if (norm_run_go(fixture, run) != CLNORM_SUCCESS)
         fail_msg("%s", clnorm_error_detail());
-    }
     assert_true(tensor_receive(fixture, &run->y, "y"));
     assert_true(tensor_receive(fixture, &run->mean, "mean"));
     assert_true(tensor_receive(fixture, &run->rstd, "rstd"));
@@ -49,9 +48,8 @@ static void far_mean_costs_its_resolution(void **state) {
             ref_norm_segment(&norm, row, 0, &segment);
             for (uint64_t column = 0; column < cols; column++) {
                 const double error = fabs(load(&run.y, row * cols + column) - segment.y[column]);
-                if (!(error <= 0x1p-9)) {
+                if (!(error <= 0x1p-9))
                     fail_msg("y[%d, %d] of %d columns is off by %g", (int)row, (int)column, (int)cols, error);
-                }
             }
         }
         ref_segment_free(&segment);
@@ -127,13 +125,11 @@ static void scaled_inputs(const struct fixture *fixture, clnorm_norm norm, clnor
     norm_case.desc.y_dtype = CLNORM_F32;
     norm_case.desc.eps = eps;
     struct norm_run run = norm_run_make(&norm_case);
-    for (uint64_t i = 0; i < 3 * 200; i++) {
+    for (uint64_t i = 0; i < 3 * 200; i++)
         store(&run.x, i, scale * load(&run.x, i));
-    }
     go(fixture, &run);
-    if (!norm_run_check(&run)) {
+    if (!norm_run_check(&run))
         fail_msg("inputs of %s times %g, eps %g", clnorm_dtype_name(dtype), scale, eps);
-    }
     norm_run_free(&run);
 }
 
@@ -156,9 +152,8 @@ static void f16_underflows_and_overflows(void **state) {
     norm_case.desc.y_dtype = CLNORM_F16;
     norm_case.desc.weight_dtype = CLNORM_F32;
     struct norm_run run = norm_run_make(&norm_case);
-    for (uint64_t i = 0; i < 640; i++) {
+    for (uint64_t i = 0; i < 640; i++)
         store(&run.weight, i, ldexp(1.25, (int)(i % 64) - 40));
-    }
     go(fixture, &run);
     assert_true(norm_run_check(&run));
     unsigned infinite = 0;
@@ -184,9 +179,8 @@ static void check_conversions(const struct fixture *fixture, clnorm_dtype from, 
     norm_case.desc.y_dtype = to;
     struct norm_run run = norm_run_make(&norm_case);
     memset(tensor_elements(&run.x), 0, count * sizeof(float));
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count; i++)
         store(&run.bias, i, value_of(i));
-    }
     tensor_fill(&run.y, INPUT_UNIFORM, count, 1);
     go(fixture, &run);
     for (uint64_t i = 0; i < count; i++) {
@@ -194,9 +188,8 @@ static void check_conversions(const struct fixture *fixture, clnorm_dtype from, 
         const double expected = ref_round(to, given);
         const double result = load(&run.y, i);
         const bool flushed = fabs(given) < 0x1p-126 && result == 0;
-        if (isnan(expected) ? !isnan(result) : result != expected && !flushed) {
+        if (isnan(expected) ? !isnan(result) : result != expected && !flushed)
             fail_msg("%s %a became %s %a, not %a", clnorm_dtype_name(from), given, clnorm_dtype_name(to), result, expected);
-        }
     }
     norm_run_free(&run);
 }
@@ -251,18 +244,16 @@ static void odd_lengths_convert_alike(void **state) {
 /* Multiples of 2^-8, so that adding 1024 and scaling by 2^20 are exact. */
 static struct norm_run dyadic_run(const struct norm_case *norm_case, double scale, double shift) {
     struct norm_run run = norm_run_make(norm_case);
-    for (uint64_t i = 0; i < run.desc.rows * run.desc.cols; i++) {
+    for (uint64_t i = 0; i < run.desc.rows * run.desc.cols; i++)
         store(&run.x, i, scale * (nearbyint(load(&run.x, i) * 256) / 256) + shift);
-    }
     return run;
 }
 
 static void compare_y(const struct norm_run *a, const struct norm_run *b, double tolerance) {
     for (uint64_t i = 0; i < a->desc.rows * a->desc.cols; i++) {
         const double error = fabs(load(&a->y, i) - load(&b->y, i));
-        if (!(error <= tolerance)) {
+        if (!(error <= tolerance))
             fail_msg("y of element %d differs by %g, more than %g", (int)i, error, tolerance);
-        }
     }
 }
 
@@ -306,9 +297,8 @@ static void bits_depend_on_the_row_alone(void **state) {
         const uint64_t cols = all_cols[i / 2];
         struct norm_case norm_case = {.desc = norm_desc_of(i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 1, cols),
                                       .seed = 10};
-        if (cols > fixture_element_limit(fixture)) {
+        if (cols > fixture_element_limit(fixture))
             continue;
-        }
         norm_case.desc.x_dtype = i % 2 ? CLNORM_F32 : CLNORM_BF16;
         norm_case.desc.weight_dtype = CLNORM_F32;
         norm_case.desc.save_rstd = true;

@@ -75,9 +75,8 @@ static void set_build(struct norm_case *norm_case, const unsigned *level) {
     desc->save_rstd = level[STATISTICS] >= 2;
     desc->weight_offset = desc->weight_dtype ? level[OFFSET] : 0;
     norm_case->in_place = level[IN_PLACE];
-    if (norm_case->in_place) {
+    if (norm_case->in_place)
         desc->y_dtype = desc->x_dtype;
-    }
 }
 
 static void set_run(struct norm_case *norm_case, const unsigned *level) {
@@ -96,9 +95,8 @@ static void set_run(struct norm_case *norm_case, const unsigned *level) {
     norm_case->shift.rstd = shift[6];
     norm_case->input = (enum input)level[INPUT];
     desc->eps = norm_case->input == INPUT_CONSTANT ? 0.5 : eps_levels[level[EPS]]; /* roundings are not divided by 0 */
-    if (norm_case->in_place) {
+    if (norm_case->in_place)
         desc->y_stride = desc->x_stride;
-    }
 }
 
 static struct norm_case case_of(uint64_t cols, const unsigned *build, const unsigned *run, uint64_t element_limit,

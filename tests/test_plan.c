@@ -17,9 +17,8 @@
 
 static void assert_says(const char *first, const char *second) {
     const char *detail = clnorm_error_detail();
-    if (strstr(detail, first) == NULL || strstr(detail, second) == NULL) {
+    if (strstr(detail, first) == NULL || strstr(detail, second) == NULL)
         fail_msg("\"%s\" does not speak of %s and %s", detail, first, second);
-    }
 }
 
 /* ------------------------------------------------------------------------------------------------- bad descriptors */
@@ -121,9 +120,8 @@ static const struct {
 
 static clnorm_norm_desc wrong_desc(size_t i) {
     clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 64);
-    for (size_t j = 0; j < sizeof wrongs[i].change / sizeof *wrongs[i].change; j++) {
+    for (size_t j = 0; j < sizeof wrongs[i].change / sizeof *wrongs[i].change; j++)
         apply(&wrongs[i].change[j], &desc);
-    }
     return desc;
 }
 
@@ -196,9 +194,8 @@ static void f64_needs_a_device_with_fp64(void **state) {
 
 static clnorm_plan *plan_of(const struct fixture *fixture, const clnorm_norm_desc *desc) {
     clnorm_plan *plan = NULL;
-    if (clnorm_norm_forward_plan_create(fixture->context, desc, &plan) != CLNORM_SUCCESS) {
+    if (clnorm_norm_forward_plan_create(fixture->context, desc, &plan) != CLNORM_SUCCESS)
         fail_msg("%s", clnorm_error_detail());
-    }
     return plan;
 }
 

@@ -19,9 +19,8 @@ static void check_bits(clnorm_dtype dtype, const struct bits_case *cases, size_t
     for (size_t i = 0; i < count; i++) {
         uint16_t stored;
         ref_store(dtype, &stored, 0, cases[i].value);
-        if (stored != cases[i].bits) {
+        if (stored != cases[i].bits)
             fail_msg("%s of %a is %04x, not %04x", clnorm_dtype_name(dtype), cases[i].value, stored, cases[i].bits);
-        }
     }
 }
 
@@ -118,9 +117,8 @@ static void wide_dtypes_load_and_store(void **state) {
 }
 
 static void assert_near(double value, double expected) {
-    if (!(fabs(value - expected) <= 1e-14 * fmax(1, fabs(expected)))) {
+    if (!(fabs(value - expected) <= 1e-14 * fmax(1, fabs(expected))))
         fail_msg("%.17g is not %.17g", value, expected);
-    }
 }
 
 /* A segment of {1, 2, 3, 6} in the second row and group of a strided x: mean 3, variance 3.5. */
@@ -159,9 +157,8 @@ static void layer_norm_by_hand(void **state) {
     assert_near(small.segment.variance, 3.5);
     assert_near(small.segment.rstd, 0.5);
     const double expected[4] = {-1, -0.5, 0, 1.5};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         assert_near(small.segment.y[i], expected[i]);
-    }
     ref_segment_free(&small.segment);
 }
 
@@ -175,9 +172,8 @@ static void rms_norm_by_hand(void **state) {
     small_run(&small);
     assert_near(small.segment.rstd, 0.25);
     const double expected[4] = {10 + 0.25 * 2, 20 + 0.5 * 3, 30 + 0.75 * 0, 40 + 1.5 * 1.5};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         assert_near(small.segment.y[i], expected[i]);
-    }
     ref_segment_free(&small.segment);
 }
 
@@ -185,24 +181,21 @@ static void gates_by_hand(void **state) {
     (void)state;
     struct small small = small_make(CLNORM_LAYER_NORM);
     const double quarter = log(3.0); /* sigmoid(ln 3) = 3/4, sigmoid(-ln 3) = 1/4 */
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         small.z[8 + 4 + i] = i % 2 ? quarter : -quarter;
-    }
     small.norm.z = small.z;
     small.norm.desc.z_dtype = CLNORM_F64;
     small.norm.desc.gate = CLNORM_GATE_SIGMOID;
     small_run(&small);
     const double after[4] = {-1 * 0.25, -0.5 * 0.75, 0, 1.5 * 0.75};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         assert_near(small.segment.y[i], after[i]);
-    }
     small.norm.desc.gate = CLNORM_GATE_SILU;
     small.norm.desc.gate_first = true;
     small_run(&small);
     const double gated[4] = {-quarter * 0.25, 2 * quarter * 0.75, -3 * quarter * 0.25, 6 * quarter * 0.75};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         assert_near(small.segment.s[i], gated[i]);
-    }
     assert_near(small.segment.mean, quarter * 5 / 4);
     ref_segment_free(&small.segment);
 }
