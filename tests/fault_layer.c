@@ -49,7 +49,7 @@ static cl_int lost(cl_int code) {
 /* Calls that return an object, and a code by their last parameter. */
 #define INTERCEPT_CREATE(name, type, parameters, arguments) \
     static type CL_API_CALL my_##name parameters {          \
-        cl_int unasked;                                     \
+        cl_int unasked = CL_SUCCESS;                        \
         code = code ? code : &unasked;                      \
         if (fails(#name)) {                                 \
             *code = fault_layer.code;                       \

@@ -57,17 +57,34 @@ static void far_mean_costs_its_resolution(void **state) {
     }
 }
 
-/* x̂ is 0, but for what the rounding of the mean leaves of it. */
-static void constant_rows_give_the_bias(void **state) {
-    const struct fixture *fixture = *state;
-    const uint64_t all_cols[] = {7, 768, 5003};
-    for (int i = 0; i < 3; i++) {
-        struct norm_case norm_case = {
-            .desc = norm_desc_of(CLNORM_LAYER_NORM, 5, all_cols[i]), .input = INPUT_CONSTANT, .seed = 3};
-        norm_case.desc.bias_dtype = norm_case.desc.weight_dtype = CLNORM_F32;
-        norm_case.desc.save_mean = true;
-        assert_true(norm_case_passes(fixture, &norm_case));
+/* Rows of equal elements, however large: mean is the element, the variance is 0, and y is the bias to the bit. */
+static void check_constant_rows(const struct fixture *fixture, uint64_t cols, clnorm_keep keep) {
+    static const double elements[] = {0.1, -3, 1234.567, 1e6 / 3, 3.3e7, -1e15};
+    enum { ROWS = sizeof elements / sizeof *elements };
+    struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, ROWS, cols), .seed = 3};
+    norm_case.desc.bias_dtype = norm_case.desc.weight_dtype = CLNORM_F32;
+    norm_case.desc.save_mean = norm_case.desc.save_rstd = true;
+    norm_case.desc.config.keep = keep;
+    struct norm_run run = norm_run_make(&norm_case);
+    for (uint64_t i = 0; i < ROWS * cols; i++)
+        store(&run.x, i, elements[i / cols]);
+    go(fixture, &run);
+    for (uint64_t i = 0; i < ROWS * cols; i++)
+        if (load(&run.y, i) != load(&run.bias, i % cols))
+            fail_msg("y of %g is %g off the bias", load(&run.x, i), load(&run.y, i) - load(&run.bias, i % cols));
+    for (uint64_t row = 0; row < ROWS; row++) {
+        assert_true(load(&run.mean, row) == load(&run.x, row * cols));
+        assert_true(fabs(load(&run.rstd, row) * sqrt(1e-5) - 1) < 1e-6);
     }
+    norm_run_free(&run);
+}
+
+static void equal_elements_give_the_bias(void **state) {
+    check_constant_rows(*state, 7, CLNORM_KEEP_REGISTERS);
+    check_constant_rows(*state, 7, CLNORM_KEEP_REREAD);
+    check_constant_rows(*state, 200, CLNORM_KEEP_REGISTERS);
+    check_constant_rows(*state, 1000, CLNORM_KEEP_REREAD);
+    check_constant_rows(*state, 5003, CLNORM_KEEP_REREAD);
 }
 
 /* -------------------------------------------------------------------------------------------- beyond finite numbers */
@@ -321,7 +338,7 @@ static void bits_depend_on_the_row_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(far_mean_costs_its_resolution),
-        cmocka_unit_test(constant_rows_give_the_bias),
+        cmocka_unit_test(equal_elements_give_the_bias),
         cmocka_unit_test(nan_and_infinity_stay_in_their_rows),
         cmocka_unit_test(nan_stays_in_its_group),
         cmocka_unit_test(denormals_and_huge_values),
