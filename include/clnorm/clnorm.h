@@ -244,6 +244,8 @@ typedef struct clnorm_config {
     uint32_t stores;   /* a clnorm_stores */
     uint32_t weights;  /* a clnorm_weights: keep registers: when weight and bias are read */
     uint32_t isa;      /* a clnorm_isa: instructions beyond OpenCL C 1.2 */
+    uint32_t tile;     /* backward: columns of a segment that a work-group works on; group_size, or fewer */
+    uint32_t gather;   /* backward: a clnorm_gather: where dweight and dbias are added up */
 } clnorm_config;
 
 /* Where a segment is while its statistics are taken. */
@@ -273,6 +275,11 @@ typedef enum clnorm_isa {
     CLNORM_ISA_PORTABLE = 1, /* OpenCL C 1.2 alone */
     CLNORM_ISA_PTX           /* inline PTX conversions, NVIDIA compute capability 8.0 and up */
 } clnorm_isa;
+
+typedef enum clnorm_gather {
+    CLNORM_GATHER_REGISTERS = 1, /* by each work-item for its columns, over all the rows that it sees */
+    CLNORM_GATHER_MEMORY         /* in the work-group's own row of the workspace, which caches hold */
+} clnorm_gather;
 
 /* Forward normalisation of [rows, cols], one segment of group_size neighbouring elements at a time:
  *
@@ -307,7 +314,7 @@ typedef struct clnorm_norm_desc {
 
 /* A descriptor of nothing yet: f32 x, eps 1e-5, every option off. Set norm, rows and cols at least. */
 static inline clnorm_norm_desc clnorm_norm_desc_init(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     clnorm_norm_desc desc;
     desc.size = sizeof(clnorm_norm_desc);
     desc.norm = CLNORM_LAYER_NORM;
@@ -326,6 +333,81 @@ static inline clnorm_norm_desc clnorm_norm_desc_init(void) {
 }
 #define CLNORM_NORM_DESC_INIT clnorm_norm_desc_init()
 
+/* How the sums over rows, dweight and dbias, come together from the work-groups that each see some of the rows. */
+typedef enum clnorm_reduction {
+    CLNORM_REDUCTION_PARTIAL = 1, /* each work-group writes a slot of its own: the same bits from run to run */
+    CLNORM_REDUCTION_LOCKED /* a few slots, a spin lock each: bounded workspace, sums in an order that differs between runs */
+} clnorm_reduction;
+
+/* The gradients of the forward normalisation above, with dy = ∂L/∂y and so on, where
+ *
+ *   n = x̂ · (weight_offset + weight) + bias,   y = n, or n · act(z) with a gate that is not first
+ *   dn = dy, or dy · act(z) with such a gate
+ *   wdn = (weight_offset + weight) · dn
+ *   c1 = Σ(x̂ · wdn) / group_size,   c2 = Σwdn / group_size for layer norm, 0 for RMS norm
+ *   ds = rstd · (wdn − x̂ · c1 − c2)
+ *   dx = ds, or ds · act(z) with gate_first
+ *   dz = dy · n · act′(z), or ds · x · act′(z) with gate_first
+ *   dweight = Σ over rows of dn · x̂,   dbias = Σ over rows of dn
+ *
+ * An output whose dtype is CLNORM_DTYPE_NONE is not asked for, and costs nothing. Arithmetic and sums are in f32, in f64 for
+ * F64 tensors. With 0 rows dweight and dbias are 0, or stay as they are with accumulate. */
+typedef struct clnorm_norm_backward_desc {
+    size_t size;         /* sizeof(clnorm_norm_backward_desc) */
+    uint64_t rows;       /* 0 and up */
+    uint64_t cols;       /* 1 and up */
+    uint64_t group_size; /* as in the forward */
+    uint64_t x_stride;   /* elements from one row to the next, at least cols; 0: cols */
+    uint64_t z_stride;   /* likewise, as are all of these */
+    uint64_t dy_stride;
+    uint64_t dx_stride;
+    uint64_t dz_stride;
+    uint64_t y_stride;
+    clnorm_norm norm;
+    clnorm_dtype x_dtype;
+    clnorm_dtype z_dtype;       /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
+    clnorm_dtype dy_dtype;      /* CLNORM_DTYPE_NONE: as x */
+    clnorm_dtype weight_dtype;  /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_dtype bias_dtype;    /* CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
+    clnorm_dtype dx_dtype;      /* CLNORM_DTYPE_NONE, as in all of these: not asked for */
+    clnorm_dtype dz_dtype;      /* needs a gate */
+    clnorm_dtype dweight_dtype; /* F32, or any other; also without a weight */
+    clnorm_dtype dbias_dtype;   /* likewise; also without a bias */
+    clnorm_dtype y_dtype;       /* y is computed again, for what the forward did not keep */
+    clnorm_gate gate;
+    clnorm_reduction reduction; /* 0: CLNORM_REDUCTION_PARTIAL */
+    uint32_t slots;             /* 1 and up: of CLNORM_REDUCTION_LOCKED */
+    bool gate_first;
+    bool mean_given;      /* mean is read, as the forward saved it, and not computed again; layer norm: both or neither */
+    bool rstd_given;      /* likewise rstd */
+    bool accumulate;      /* dweight and dbias are added to what is there */
+    double eps;           /* as in the forward; unused when rstd is given */
+    double weight_offset; /* as in the forward */
+    clnorm_config config; /* forced knobs; all 0 as a rule */
+} clnorm_norm_backward_desc;
+
+/* A descriptor of nothing yet: f32 x, no output, 128 slots, eps 1e-5, every option off. */
+static inline clnorm_norm_backward_desc clnorm_norm_backward_desc_init(void) {
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    clnorm_norm_backward_desc desc;
+    desc.size = sizeof(clnorm_norm_backward_desc);
+    desc.norm = CLNORM_LAYER_NORM;
+    desc.rows = desc.cols = desc.group_size = 0;
+    desc.x_stride = desc.z_stride = desc.dy_stride = desc.dx_stride = desc.dz_stride = desc.y_stride = 0;
+    desc.x_dtype = CLNORM_F32;
+    desc.z_dtype = desc.dy_dtype = desc.weight_dtype = desc.bias_dtype = CLNORM_DTYPE_NONE;
+    desc.dx_dtype = desc.dz_dtype = desc.dweight_dtype = desc.dbias_dtype = desc.y_dtype = CLNORM_DTYPE_NONE;
+    desc.gate = CLNORM_GATE_NONE;
+    desc.reduction = CLNORM_REDUCTION_PARTIAL;
+    desc.slots = 128;
+    desc.gate_first = desc.mean_given = desc.rstd_given = desc.accumulate = false;
+    desc.eps = 1e-5;
+    desc.weight_offset = 0;
+    desc.config = automatic;
+    return desc;
+}
+#define CLNORM_NORM_BACKWARD_DESC_INIT clnorm_norm_backward_desc_init()
+
 /* ------------------------------------------------------------------------------------------------------- 5. plans */
 
 typedef struct clnorm_plan clnorm_plan;
@@ -334,6 +416,9 @@ typedef struct clnorm_plan clnorm_plan;
  * must be destroyed before it. Slow the first time (a build), microseconds once the context has the program. */
 CLNORM_API clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const clnorm_norm_desc *desc,
                                                          clnorm_plan **plan);
+
+CLNORM_API clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const clnorm_norm_backward_desc *desc,
+                                                          clnorm_plan **plan);
 
 /* NULL is allowed. Enqueued work keeps what it needs. */
 CLNORM_API void clnorm_plan_destroy(clnorm_plan *plan);
@@ -360,24 +445,32 @@ typedef struct clnorm_buffer {
 } clnorm_buffer;
 
 /* Every tensor that any operation reads or writes. An operation wants just those that its descriptor speaks of; one that is
- * missing, or given without being wanted, is an error that names it. Outputs do not overlap anything but as said. */
+ * missing, or given without being wanted, is an error that names it. Outputs do not overlap anything but as said: an output
+ * that may be an input itself has its buffer, offset, element size and row stride. */
 typedef struct clnorm_args {
     size_t size;             /* sizeof(clnorm_args) */
     clnorm_buffer x;         /* in  [rows, cols], x_stride */
     clnorm_buffer weight;    /* in  [cols] */
     clnorm_buffer bias;      /* in  [cols] */
     clnorm_buffer z;         /* in  [rows, cols], z_stride: the gate */
-    clnorm_buffer y;         /* out [rows, cols], y_stride; may be x itself, with the same dtype, offset and stride */
-    clnorm_buffer mean;      /* out [groups, rows] f32 (f64 with F64 tensors) */
-    clnorm_buffer rstd;      /* out [groups, rows] f32 (f64 with F64 tensors) */
-    clnorm_buffer workspace; /* scratch of clnorm_plan_workspace_size bytes, not shared by enqueues that can overlap */
+    clnorm_buffer dy;        /* in  [rows, cols], dy_stride */
+    clnorm_buffer y;         /* out [rows, cols], y_stride; in the forward it may be x itself, as described below */
+    clnorm_buffer mean;      /* out of the forward, in of the backward: [groups, rows] f32 (f64 with F64 tensors) */
+    clnorm_buffer rstd;      /* likewise */
+    clnorm_buffer dx;        /* out [rows, cols], dx_stride; may be x or dy itself */
+    clnorm_buffer dz;        /* out [rows, cols], dz_stride; may be z itself */
+    clnorm_buffer dweight;   /* out, in too with accumulate: [cols] */
+    clnorm_buffer dbias;     /* likewise */
+    clnorm_buffer workspace; /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not shared
+                                by enqueues that can overlap */
 } clnorm_args;
 
 static inline clnorm_args clnorm_args_init(void) {
     const clnorm_buffer absent = {NULL, 0};
     clnorm_args args;
     args.size = sizeof(clnorm_args);
-    args.x = args.weight = args.bias = args.z = args.y = args.mean = args.rstd = args.workspace = absent;
+    args.x = args.weight = args.bias = args.z = args.dy = args.y = args.mean = args.rstd = absent;
+    args.dx = args.dz = args.dweight = args.dbias = args.workspace = absent;
     return args;
 }
 #define CLNORM_ARGS_INIT clnorm_args_init()
@@ -396,6 +489,9 @@ CLNORM_API clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue
 CLNORM_API clnorm_status clnorm_norm_forward(clnorm_context *context, cl_command_queue queue, const clnorm_norm_desc *desc,
                                              const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
                                              cl_event *event);
+CLNORM_API clnorm_status clnorm_norm_backward(clnorm_context *context, cl_command_queue queue,
+                                              const clnorm_norm_backward_desc *desc, const clnorm_args *args,
+                                              cl_uint num_wait, const cl_event *wait_list, cl_event *event);
 
 #ifdef __cplusplus
 }
