@@ -26,6 +26,8 @@ static const struct knob knobs[] = {
     {"stores", offsetof(clnorm_config, stores), {"cached", "streaming"}},
     {"weights", offsetof(clnorm_config, weights), {"late", "early", "kept"}},
     {"isa", offsetof(clnorm_config, isa), {"portable", "ptx"}},
+    {"tile", offsetof(clnorm_config, tile), {NULL}},
+    {"gather", offsetof(clnorm_config, gather), {"registers", "memory"}},
 };
 enum { KNOBS = sizeof knobs / sizeof *knobs };
 _Static_assert(sizeof(clnorm_config) == KNOBS * sizeof(uint32_t), "every knob of a config has a row");
@@ -59,7 +61,7 @@ static bool parse_knob(const char *word, void *user, struct fault *fault) {
     for (int i = 0; equals && i < KNOBS; i++)
         if (length == strlen(knobs[i].name) && !strncmp(word, knobs[i].name, length))
             return parse_value(&knobs[i], equals + 1, value_of(&knobs[i], user), fault);
-    char known[128] = "";
+    char known[160] = "";
     for (int i = 0; i < KNOBS; i++) {
         strncat(known, i ? ", " : "", sizeof known - strlen(known) - 1);
         strncat(known, knobs[i].name, sizeof known - strlen(known) - 1);

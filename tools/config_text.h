@@ -9,7 +9,7 @@
 /* The knobs that the text names; the others are 0, "you choose". */
 bool config_parse(const char *text, clnorm_config *config, struct fault *fault);
 
-enum { CONFIG_TEXT = 256 };
+enum { CONFIG_TEXT = 320 };
 
 /* Every knob, separated by commas, so that config_parse reads it back. Returns text. */
 char *config_text(const clnorm_config *config, char text[CONFIG_TEXT]);

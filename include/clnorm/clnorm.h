@@ -336,7 +336,8 @@ static inline clnorm_norm_desc clnorm_norm_desc_init(void) {
 /* How the sums over rows, dweight and dbias, come together from the work-groups that each see some of the rows. */
 typedef enum clnorm_reduction {
     CLNORM_REDUCTION_PARTIAL = 1, /* each work-group writes a slot of its own: the same bits from run to run */
-    CLNORM_REDUCTION_LOCKED /* a few slots, a spin lock each: bounded workspace, sums in an order that differs between runs */
+    CLNORM_REDUCTION_LOCKED /* a few slots, a spin lock each: bounded workspace, sums in an order that differs between runs
+                             */
 } clnorm_reduction;
 
 /* The gradients of the forward normalisation above, with dy = ∂L/∂y and so on, where
@@ -350,8 +351,8 @@ typedef enum clnorm_reduction {
  *   dz = dy · n · act′(z), or ds · x · act′(z) with gate_first
  *   dweight = Σ over rows of dn · x̂,   dbias = Σ over rows of dn
  *
- * An output whose dtype is CLNORM_DTYPE_NONE is not asked for, and costs nothing. Arithmetic and sums are in f32, in f64 for
- * F64 tensors. With 0 rows dweight and dbias are 0, or stay as they are with accumulate. */
+ * An output whose dtype is CLNORM_DTYPE_NONE is not asked for, and costs nothing. Arithmetic and sums are in f32, in f64
+ * for F64 tensors. With 0 rows dweight and dbias are 0, or stay as they are with accumulate. */
 typedef struct clnorm_norm_backward_desc {
     size_t size;         /* sizeof(clnorm_norm_backward_desc) */
     uint64_t rows;       /* 0 and up */
@@ -461,8 +462,8 @@ typedef struct clnorm_args {
     clnorm_buffer dz;        /* out [rows, cols], dz_stride; may be z itself */
     clnorm_buffer dweight;   /* out, in too with accumulate: [cols] */
     clnorm_buffer dbias;     /* likewise */
-    clnorm_buffer workspace; /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not shared
-                                by enqueues that can overlap */
+    clnorm_buffer workspace; /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
+                                shared by enqueues that can overlap */
 } clnorm_args;
 
 static inline clnorm_args clnorm_args_init(void) {
