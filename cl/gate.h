@@ -1,16 +1,29 @@
-/* act(z), the gate's factor. */
+/* act(z), the gate's factor, and its derivative. */
 #ifndef GATE_H
 #define GATE_H
 
 #include "enums.h"
 #include "vector.h"
 
+static inline realv sigmoid_of(const realv z) {
+    return (real)1 / ((real)1 + exp(-z));
+}
+
 static inline realv gate_factor(const realv z) {
-    const realv sigmoid = (real)1 / ((real)1 + exp(-z));
+    const realv sigmoid = sigmoid_of(z);
 #if GATE == GATE_SILU
     return z * sigmoid;
 #else
     return sigmoid;
+#endif
+}
+
+static inline realv gate_slope(const realv z) {
+    const realv sigmoid = sigmoid_of(z);
+#if GATE == GATE_SILU
+    return sigmoid * ((real)1 + z * ((real)1 - sigmoid));
+#else
+    return sigmoid * ((real)1 - sigmoid);
 #endif
 }
 

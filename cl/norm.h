@@ -127,7 +127,9 @@ static inline void put_y(const struct call *call, const struct segment *segment,
 #if GATE && !GATE_FIRST
     y *= gate_factor(WIDEN(Z_DTYPE)(LOAD_VECTOR(Z_DTYPE)(segment->z, v, call->aligned, LOAD_PLAIN)));
 #endif
+#if PRESENT(Y_DTYPE)
     STORE_VECTOR(Y_DTYPE)(segment->y, v, y, call->aligned);
+#endif
 }
 
 /* From Σ(s − mean)² over the segment. */

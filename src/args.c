@@ -8,10 +8,19 @@ static const struct {
     const char *name;
     size_t place;
 } roles[CLN_ROLES] = {
-    [CLN_X] = {"x", offsetof(clnorm_args, x)},          [CLN_WEIGHT] = {"weight", offsetof(clnorm_args, weight)},
-    [CLN_BIAS] = {"bias", offsetof(clnorm_args, bias)}, [CLN_Z] = {"z", offsetof(clnorm_args, z)},
-    [CLN_Y] = {"y", offsetof(clnorm_args, y)},          [CLN_MEAN] = {"mean", offsetof(clnorm_args, mean)},
-    [CLN_RSTD] = {"rstd", offsetof(clnorm_args, rstd)}, [CLN_WORKSPACE] = {"workspace", offsetof(clnorm_args, workspace)},
+    [CLN_X] = {"x", offsetof(clnorm_args, x)},
+    [CLN_WEIGHT] = {"weight", offsetof(clnorm_args, weight)},
+    [CLN_BIAS] = {"bias", offsetof(clnorm_args, bias)},
+    [CLN_Z] = {"z", offsetof(clnorm_args, z)},
+    [CLN_DY] = {"dy", offsetof(clnorm_args, dy)},
+    [CLN_Y] = {"y", offsetof(clnorm_args, y)},
+    [CLN_MEAN] = {"mean", offsetof(clnorm_args, mean)},
+    [CLN_RSTD] = {"rstd", offsetof(clnorm_args, rstd)},
+    [CLN_DX] = {"dx", offsetof(clnorm_args, dx)},
+    [CLN_DZ] = {"dz", offsetof(clnorm_args, dz)},
+    [CLN_DWEIGHT] = {"dweight", offsetof(clnorm_args, dweight)},
+    [CLN_DBIAS] = {"dbias", offsetof(clnorm_args, dbias)},
+    [CLN_WORKSPACE] = {"workspace", offsetof(clnorm_args, workspace)},
 };
 
 const clnorm_buffer *cln_args_buffer(const clnorm_args *args, enum cln_role role) {
@@ -74,16 +83,22 @@ static clnorm_status check_tensor(const clnorm_plan *plan, const char *name, con
     return CLNORM_SUCCESS;
 }
 
-/* y may lie where x lies, when each element of it then lies where that element of x does. */
-static clnorm_status check_alias(const clnorm_plan *plan, const clnorm_args *args) {
-    const struct cln_tensor *x = &plan->tensor[CLN_X], *y = &plan->tensor[CLN_Y];
-    if (!args->y.mem || args->y.mem != args->x.mem || args->y.offset != args->x.offset || !y->span)
+/* Outputs that may lie where an input lies, when each element of them then lies where that element of the input does. */
+static const struct alias {
+    enum cln_role output, input;
+} aliases[] = {{CLN_Y, CLN_X}, {CLN_DX, CLN_X}, {CLN_DX, CLN_DY}, {CLN_DZ, CLN_Z}};
+
+static clnorm_status check_alias(const clnorm_plan *plan, const clnorm_args *args, const struct alias *alias) {
+    const struct cln_tensor *output = &plan->tensor[alias->output], *input = &plan->tensor[alias->input];
+    const clnorm_buffer *to = cln_args_buffer(args, alias->output), *from = cln_args_buffer(args, alias->input);
+    if (!to->mem || to->mem != from->mem || to->offset != from->offset || !output->span)
         return CLNORM_SUCCESS;
-    if (x->element != y->element || x->stride != y->stride)
+    if (input->element != output->element || input->stride != output->stride)
         return cln_fail(CLNORM_INVALID_BUFFER,
-                        "args.y is args.x: expected the same element size and row stride, but y has %" PRIu64
-                        " and %" PRIu64 " bytes, x %" PRIu64 " and %" PRIu64,
-                        y->element, y->stride, x->element, x->stride);
+                        "args.%s is args.%s: expected the same element size and row stride, but %s has %" PRIu64
+                        " and %" PRIu64 " bytes, %s %" PRIu64 " and %" PRIu64,
+                        roles[alias->output].name, roles[alias->input].name, roles[alias->output].name, output->element,
+                        output->stride, roles[alias->input].name, input->element, input->stride);
     return CLNORM_SUCCESS;
 }
 
@@ -100,5 +115,10 @@ clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, b
         if (status)
             return status;
     }
-    return check_alias(plan, args);
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
+        const clnorm_status status = check_alias(plan, args, &aliases[i]);
+        if (status)
+            return status;
+    }
+    return CLNORM_SUCCESS;
 }

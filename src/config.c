@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "arithmetic.h"
 #include "status.h"
 
 /* How a kind of device likes to work. The first row that matches is taken. */
@@ -66,64 +67,36 @@ static const struct habit *habit_of(const clnorm_device_info *device) {
     return habit;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
-/* b of 0 counts as 1. */
-static uint64_t divide_up(uint64_t a, uint64_t b) {
-    const uint64_t divisor = larger(b, 1);
-    return a / divisor + (a % divisor != 0);
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
-static bool power_of_two(uint64_t n) {
-    return n && !(n & (n - 1));
-}
-
-static uint64_t power_of_two_at_most(uint64_t n) {
-    uint64_t p = 1;
-    while (p <= n / 2)
-        p *= 2;
-    return p;
-}
-
-static uint64_t power_of_two_at_least(uint64_t n) {
-    const uint64_t p = power_of_two_at_most(n);
-    return p < n ? p * 2 : p;
-}
-
-static bool runs_ptx(const clnorm_device_info *device) {
+bool cln_config_runs_ptx(const clnorm_device_info *device) {
     return device->family == CLNORM_PLATFORM_NVIDIA && device->compute_capability >= 80;
 }
 
-static clnorm_status refuse(const char *knob, uint32_t value, const char *expected) {
+clnorm_status cln_config_refuse(const char *knob, uint32_t value, const char *expected) {
     return cln_fail(CLNORM_INVALID_VALUE, "desc.config.%s is %" PRIu32 ": expected %s", knob, value, expected);
 }
 
 /* What can be said of a knob by itself. */
-static clnorm_status check_ranges(const clnorm_config *c) {
-    if (c->vec && (!power_of_two(c->vec) || c->vec > 16))
-        return refuse("vec", c->vec, "1, 2, 4, 8 or 16");
-    if (c->lanes && (!power_of_two(c->lanes) || c->lanes > 1024))
-        return refuse("lanes", c->lanes, "a power of two up to 1024");
-    if (c->segments && (!power_of_two(c->segments) || c->segments > 1024))
-        return refuse("segments", c->segments, "a power of two up to 1024");
+clnorm_status cln_config_check_ranges(const clnorm_config *c) {
+    if (c->vec && (!cln_power_of_two(c->vec) || c->vec > 16))
+        return cln_config_refuse("vec", c->vec, "1, 2, 4, 8 or 16");
+    if (c->lanes && (!cln_power_of_two(c->lanes) || c->lanes > 1024))
+        return cln_config_refuse("lanes", c->lanes, "a power of two up to 1024");
+    if (c->segments && (!cln_power_of_two(c->segments) || c->segments > 1024))
+        return cln_config_refuse("segments", c->segments, "a power of two up to 1024");
     if (c->unroll > 16)
-        return refuse("unroll", c->unroll, "1 to 16");
+        return cln_config_refuse("unroll", c->unroll, "1 to 16");
     if (c->keep > CLNORM_KEEP_REREAD)
-        return refuse("keep", c->keep, "a clnorm_keep");
+        return cln_config_refuse("keep", c->keep, "a clnorm_keep");
     if (c->reduce > CLNORM_REDUCE_SUBGROUP)
-        return refuse("reduce", c->reduce, "a clnorm_reduce");
+        return cln_config_refuse("reduce", c->reduce, "a clnorm_reduce");
     if (c->stores > CLNORM_STORES_STREAMING)
-        return refuse("stores", c->stores, "a clnorm_stores");
+        return cln_config_refuse("stores", c->stores, "a clnorm_stores");
     if (c->weights > CLNORM_WEIGHTS_KEPT)
-        return refuse("weights", c->weights, "a clnorm_weights");
+        return cln_config_refuse("weights", c->weights, "a clnorm_weights");
     if (c->isa > CLNORM_ISA_PTX)
-        return refuse("isa", c->isa, "a clnorm_isa");
+        return cln_config_refuse("isa", c->isa, "a clnorm_isa");
+    if (c->gather > CLNORM_GATHER_MEMORY)
+        return cln_config_refuse("gather", c->gather, "a clnorm_gather");
     return CLNORM_SUCCESS;
 }
 
@@ -132,7 +105,7 @@ enum { MOST_REGISTER_BYTES = 1024 };
 
 /* Vectors of a segment that one lane has, and their bytes while they are held. */
 static uint64_t vectors_per_lane(const clnorm_config *c, const struct cln_workload *work) {
-    return divide_up(divide_up(work->group_size, c->vec), c->lanes);
+    return cln_divide_up(cln_divide_up(work->group_size, c->vec), c->lanes);
 }
 
 static uint64_t bytes_per_lane(const clnorm_config *c, const struct cln_workload *work) {
@@ -159,36 +132,38 @@ static clnorm_status check_whole(const clnorm_device_info *device, const struct 
                         " bytes of local memory",
                         c->lanes, c->segments, device->local_memory);
     if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
-        return refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
+        return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
     if (c->keep == CLNORM_KEEP_REGISTERS && bytes_per_lane(c, work) > MOST_REGISTER_BYTES)
-        return refuse("keep", c->keep, "CLNORM_KEEP_REREAD: a lane's share of the segment is more than 1024 bytes");
+        return cln_config_refuse("keep", c->keep,
+                                 "CLNORM_KEEP_REREAD: a lane's share of the segment is more than 1024 bytes");
     if (c->reduce == CLNORM_REDUCE_SHUFFLE && (device->family != CLNORM_PLATFORM_NVIDIA || items < 32))
-        return refuse("reduce", c->reduce, "CLNORM_REDUCE_SHUFFLE on NVIDIA with at least 32 work-items only");
+        return cln_config_refuse("reduce", c->reduce, "CLNORM_REDUCE_SHUFFLE on NVIDIA with at least 32 work-items only");
     if (c->reduce == CLNORM_REDUCE_SUBGROUP && (!device->subgroups || c->segments > 1))
-        return refuse("reduce", c->reduce, "CLNORM_REDUCE_SUBGROUP on a device with sub-groups and with 1 segment only");
-    if (c->isa == CLNORM_ISA_PTX && !runs_ptx(device))
-        return refuse("isa", c->isa, "CLNORM_ISA_PTX on NVIDIA, compute capability 8.0 and up, only");
+        return cln_config_refuse("reduce", c->reduce,
+                                 "CLNORM_REDUCE_SUBGROUP on a device with sub-groups and with 1 segment only");
+    if (c->isa == CLNORM_ISA_PTX && !cln_config_runs_ptx(device))
+        return cln_config_refuse("isa", c->isa, "CLNORM_ISA_PTX on NVIDIA, compute capability 8.0 and up, only");
     return CLNORM_SUCCESS;
 }
 
 static uint32_t choose_vec(const struct habit *habit, const struct cln_workload *work, bool element_aligned) {
     const uint64_t size = element_aligned ? work->real_size : work->x_size; /* of what fills a vector register */
-    const uint64_t wish = larger(smaller(habit->vector_bytes / size, 16), 1);
-    return (uint32_t)smaller(wish, element_aligned ? power_of_two_at_most(work->group_size) : work->alignment);
+    const uint64_t wish = cln_larger(cln_smaller(habit->vector_bytes / size, 16), 1);
+    return (uint32_t)cln_smaller(wish, element_aligned ? cln_power_of_two_at_most(work->group_size) : work->alignment);
 }
 
 /* The most lanes that the device and a forced number of segments allow. */
 static uint64_t most_lanes(const clnorm_device_info *device, const clnorm_config *c) {
-    return power_of_two_at_most(larger(device->max_work_group_size / larger(c->segments, 1), 1));
+    return cln_power_of_two_at_most(cln_larger(device->max_work_group_size / cln_larger(c->segments, 1), 1));
 }
 
 static uint32_t choose_lanes(const struct habit *habit, const struct cln_workload *work, const clnorm_device_info *device,
                              const clnorm_config *c) {
-    const uint64_t vectors = divide_up(work->group_size, c->vec);
+    const uint64_t vectors = cln_divide_up(work->group_size, c->vec);
     const uint64_t held = work->x_size == 2 ? habit->held2 : habit->held4;
-    const uint64_t least = smaller(habit->lanes_min, power_of_two_at_least(vectors));
-    const uint64_t wish = larger(power_of_two_at_least(divide_up(vectors, held)), least);
-    return (uint32_t)smaller(smaller(wish, habit->lanes_max), most_lanes(device, c));
+    const uint64_t least = cln_smaller(habit->lanes_min, cln_power_of_two_at_least(vectors));
+    const uint64_t wish = cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, held)), least);
+    return (uint32_t)cln_smaller(cln_smaller(wish, habit->lanes_max), most_lanes(device, c));
 }
 
 /* Fills in what a tuned row says, where nothing else is forced that it was not measured with. */
@@ -212,24 +187,27 @@ static void apply_tuned(const clnorm_device_info *device, const struct cln_workl
 }
 
 static uint32_t choose_segments(const struct habit *habit, const clnorm_device_info *device, const clnorm_config *c) {
-    const uint64_t lanes = larger(c->lanes, 1);
-    const uint64_t most = power_of_two_at_most(larger(device->max_work_group_size / lanes, 1));
-    return (uint32_t)smaller(larger(habit->items / lanes, 1), most);
+    const uint64_t lanes = cln_larger(c->lanes, 1);
+    const uint64_t most = cln_power_of_two_at_most(cln_larger(device->max_work_group_size / lanes, 1));
+    return (uint32_t)cln_smaller(cln_larger(habit->items / lanes, 1), most);
 }
 
 /* Enough work for a group to be worth its start, but at least four groups for each compute unit. */
 static uint32_t choose_rounds(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
                               const clnorm_config *c) {
-    const uint64_t wish = divide_up(habit->round_bytes, work->group_size * work->x_size * c->segments);
-    const uint64_t groups = divide_up(work->rows * work->groups, c->segments);
-    return (uint32_t)larger(smaller(wish, groups / (4 * (uint64_t)larger(device->compute_units, 1))), 1);
+    const uint64_t wish = cln_divide_up(habit->round_bytes, work->group_size * work->x_size * c->segments);
+    const uint64_t groups = cln_divide_up(work->rows * work->groups, c->segments);
+    return (uint32_t)cln_larger(cln_smaller(wish, groups / (4 * (uint64_t)cln_larger(device->compute_units, 1))), 1);
 }
 
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
                                 const clnorm_config *forced, clnorm_config *config) {
-    const clnorm_status status = check_ranges(forced);
+    const clnorm_status status = cln_config_check_ranges(forced);
     if (status)
         return status;
+    if (forced->tile || forced->gather)
+        return forced->tile ? cln_config_refuse("tile", forced->tile, "0, it is the backward's")
+                            : cln_config_refuse("gather", forced->gather, "0, it is the backward's");
     const struct habit *habit = habit_of(device);
     clnorm_config c = *forced;
     if (!c.stores) /* streaming took 1.15 to 1.2 times as long where it was measured (PoCL, 64 MiB): a knob for tuning */
@@ -252,7 +230,7 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
     if (!c.weights)
         c.weights = c.keep == CLNORM_KEEP_REGISTERS ? CLNORM_WEIGHTS_EARLY : CLNORM_WEIGHTS_LATE;
     if (!c.isa)
-        c.isa = runs_ptx(device) ? CLNORM_ISA_PTX : CLNORM_ISA_PORTABLE;
+        c.isa = cln_config_runs_ptx(device) ? CLNORM_ISA_PTX : CLNORM_ISA_PORTABLE;
     const clnorm_status whole = check_whole(device, work, &c);
     if (!whole)
         *config = c;

@@ -9,17 +9,31 @@ struct cln_workload {
     uint64_t rows, groups, group_size;
     uint64_t alignment; /* elements: the largest power of two that divides group_size and every row stride */
     uint64_t x_size;    /* bytes of an element of x, the tensor that is read most */
-    uint64_t held_size; /* bytes of an element of s while its statistics are taken */
+    uint64_t held_size; /* bytes of an element of what is read while statistics or sums are taken */
     clnorm_norm norm;
     uint64_t real_size; /* bytes of the arithmetic type: 4, or 8 for f64 */
+    bool locked;        /* backward: by locked slots */
 };
 
-/* Fills every field of config: a forced one is checked against device and shape, the others are chosen. */
+/* Fills every field of config that the forward has: a forced one is checked against device and shape, the others are
+ * chosen. */
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
                                 const clnorm_config *forced, clnorm_config *config);
+
+/* config_backward.c: the same for the backward. */
+clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const struct cln_workload *work,
+                                         const clnorm_config *forced, clnorm_config *config);
+
+/* Groups whose columns a work-group of the backward works on in turn. */
+uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *config);
 
 /* Whether vectors are accessed at any element's address (CPUs, which lose nothing by it) rather than, wherever the
  * addresses allow it, at their own size's alignment. */
 bool cln_config_element_aligned(const clnorm_device_info *device, const clnorm_config *config);
+
+/* What both choices need: what can be said of each knob by itself, and the words for one that cannot be had. */
+clnorm_status cln_config_check_ranges(const clnorm_config *config);
+clnorm_status cln_config_refuse(const char *knob, uint32_t value, const char *expected);
+bool cln_config_runs_ptx(const clnorm_device_info *device);
 
 #endif

@@ -204,6 +204,11 @@ static void read_extensions(struct reader *reader, clnorm_device_info *info) {
     info->subgroups =
         has_word(list, "cl_khr_subgroups") ||
         read_named_version(reader, CL_DEVICE_OPENCL_C_FEATURES, "the device's features", "__opencl_c_subgroups") > 0;
+    info->device_fences = (info->opencl_c_version >= 200 && info->opencl_c_version < 300) ||
+                          (read_named_version(reader, CL_DEVICE_OPENCL_C_FEATURES, "the device's features",
+                                              "__opencl_c_atomic_scope_device") > 0 &&
+                           read_named_version(reader, CL_DEVICE_OPENCL_C_FEATURES, "the device's features",
+                                              "__opencl_c_atomic_order_acq_rel") > 0);
     if (has_word(list, "cl_khr_device_uuid"))
         read_uuid(reader, info);
     free(extensions);

@@ -1,9 +1,12 @@
+#include "arithmetic.h"
 #include "config.h"
 #include "context.h"
 #include "dtype.h"
+#include "norm_statistics.h"
 #include "plan.h"
 #include "plan_store.h"
 #include "status.h"
+#include "tensor.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -91,10 +94,6 @@ static clnorm_status check_shape(const problem *p) {
     return CLNORM_SUCCESS;
 }
 
-static uint64_t or_else(uint64_t value, uint64_t otherwise) {
-    return value ? value : otherwise;
-}
-
 static clnorm_status validate(const clnorm_device_info *device, const clnorm_norm_desc *desc, problem *p) {
     clnorm_status status = check_size(desc);
     if (status)
@@ -102,10 +101,10 @@ static clnorm_status validate(const clnorm_device_info *device, const clnorm_nor
     if ((status = check_enums(desc)) || (status = check_values(desc)))
         return status;
     *p = *desc;
-    p->group_size = or_else(desc->group_size, desc->cols);
-    p->x_stride = or_else(desc->x_stride, desc->cols);
-    p->y_stride = or_else(desc->y_stride, desc->cols);
-    p->z_stride = or_else(desc->gate ? desc->z_stride : 0, desc->cols);
+    p->group_size = cln_or_else(desc->group_size, desc->cols);
+    p->x_stride = cln_or_else(desc->x_stride, desc->cols);
+    p->y_stride = cln_or_else(desc->y_stride, desc->cols);
+    p->z_stride = cln_or_else(desc->gate ? desc->z_stride : 0, desc->cols);
     if (!p->y_dtype)
         p->y_dtype = p->x_dtype;
     if (!p->gate)
@@ -115,34 +114,6 @@ static clnorm_status validate(const clnorm_device_info *device, const clnorm_nor
     if ((status = check_shape(p)))
         return status;
     return check_double(device, p);
-}
-
-/* The bytes that a [rows, cols] tensor takes, from its first element to its last. */
-static clnorm_status matrix(struct cln_tensor *tensor, const char *name, const problem *p, uint64_t stride,
-                            clnorm_dtype dtype, uint32_t vec) {
-    if (!dtype)
-        return CLNORM_SUCCESS;
-    const uint64_t size = clnorm_dtype_size(dtype);
-    uint64_t elements = 0, bytes;
-    if (p->rows &&
-        (__builtin_mul_overflow(p->rows - 1, stride, &elements) || __builtin_add_overflow(elements, p->cols, &elements)))
-        elements = UINT64_MAX;
-    if (__builtin_mul_overflow(elements, size, &bytes) || bytes > INT64_MAX)
-        return cln_fail(CLNORM_OVERFLOW,
-                        "%s has %" PRIu64 " rows of stride %" PRIu64 " and %" PRIu64
-                        " bytes an element: expected less than 2^63 bytes",
-                        name, p->rows, stride, size);
-    *tensor = (struct cln_tensor){size, bytes, vec * size, stride * size};
-    return CLNORM_SUCCESS;
-}
-
-static clnorm_status vector(struct cln_tensor *tensor, const char *name, uint64_t elements, uint64_t size, uint32_t vec) {
-    uint64_t bytes;
-    if (__builtin_mul_overflow(elements, size, &bytes) || bytes > INT64_MAX)
-        return cln_fail(CLNORM_OVERFLOW, "%s has %" PRIu64 " elements of %" PRIu64 " bytes: expected less than 2^63 bytes",
-                        name, elements, size);
-    *tensor = (struct cln_tensor){size, bytes, vec * size, 0};
-    return CLNORM_SUCCESS;
 }
 
 static uint64_t real_size(const problem *p) {
@@ -157,25 +128,22 @@ static clnorm_status describe_tensors(const problem *p, uint32_t vec, struct cln
         return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ", groups %" PRIu64 ": expected a product below 2^63",
                         p->rows, groups);
     clnorm_status status;
-    if ((status = matrix(&tensor[CLN_X], "x", p, p->x_stride, p->x_dtype, vec)) ||
-        (status = matrix(&tensor[CLN_Y], "y", p, p->y_stride, p->y_dtype, vec)) ||
-        (status = matrix(&tensor[CLN_Z], "z", p, p->z_stride, p->z_dtype, vec)))
+    if ((status = cln_tensor_matrix(&tensor[CLN_X], "x", p->rows, p->cols, p->x_stride, p->x_dtype, vec)) ||
+        (status = cln_tensor_matrix(&tensor[CLN_Y], "y", p->rows, p->cols, p->y_stride, p->y_dtype, vec)) ||
+        (status = cln_tensor_matrix(&tensor[CLN_Z], "z", p->rows, p->cols, p->z_stride, p->z_dtype, vec)))
         return status;
     const uint64_t columns = p->rows ? p->cols : 0; /* without rows nothing is read */
     if (p->weight_dtype &&
-        (status = vector(&tensor[CLN_WEIGHT], "weight", columns, clnorm_dtype_size(p->weight_dtype), vec)))
+        (status = cln_tensor_vector(&tensor[CLN_WEIGHT], "weight", columns, clnorm_dtype_size(p->weight_dtype), vec)))
         return status;
-    if (p->bias_dtype && (status = vector(&tensor[CLN_BIAS], "bias", columns, clnorm_dtype_size(p->bias_dtype), vec)))
+    if (p->bias_dtype &&
+        (status = cln_tensor_vector(&tensor[CLN_BIAS], "bias", columns, clnorm_dtype_size(p->bias_dtype), vec)))
         return status;
-    if (p->save_mean && (status = vector(&tensor[CLN_MEAN], "mean", statistics, real_size(p), 0)))
+    if (p->save_mean && (status = cln_tensor_vector(&tensor[CLN_MEAN], "mean", statistics, real_size(p), 0)))
         return status;
-    if (p->save_rstd && (status = vector(&tensor[CLN_RSTD], "rstd", statistics, real_size(p), 0)))
+    if (p->save_rstd && (status = cln_tensor_vector(&tensor[CLN_RSTD], "rstd", statistics, real_size(p), 0)))
         return status;
     return CLNORM_SUCCESS;
-}
-
-static uint64_t lowest_bit(uint64_t n) {
-    return n & (~n + 1);
 }
 
 static struct cln_workload workload_of(const problem *p) {
@@ -184,7 +152,7 @@ static struct cln_workload workload_of(const problem *p) {
         .rows = p->rows,
         .groups = p->cols / p->group_size,
         .group_size = p->group_size,
-        .alignment = lowest_bit(p->group_size | strides),
+        .alignment = cln_lowest_bit(p->group_size | strides),
         .x_size = clnorm_dtype_size(p->x_dtype),
         .held_size = p->gate_first ? real_size(p) : clnorm_dtype_size(p->x_dtype),
         .norm = p->norm,
@@ -194,6 +162,7 @@ static struct cln_workload workload_of(const problem *p) {
 
 static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const clnorm_config *c, bool loop) {
     return (struct cln_spec){
+        .family = CLN_NORM_FORWARD,
         .norm = p->norm,
         .group_size = p->group_size,
         .groups = p->cols / p->group_size,
@@ -222,11 +191,12 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
     };
 }
 
-/* norm_forward.cl's kernel over all segments. */
-static clnorm_status add_forward(clnorm_plan *plan, const problem *p) {
-    static const enum cln_role role[] = {CLN_X, CLN_WEIGHT, CLN_BIAS, CLN_Z, CLN_Y, CLN_MEAN, CLN_RSTD};
+/* norm_forward.cl's kernel over all segments. mean, rstd: where the statistics go. */
+static clnorm_status add_forward(clnorm_plan *plan, const problem *p, const clnorm_config *c, struct cln_binding mean,
+                                 struct cln_binding rstd) {
+    const struct cln_binding binding[] = {
+        {.role = CLN_X}, {.role = CLN_WEIGHT}, {.role = CLN_BIAS}, {.role = CLN_Z}, {.role = CLN_Y}, mean, rstd};
     enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
-    const clnorm_config *c = &plan->config;
     const cl_ulong work = p->rows * (p->cols / p->group_size);
     const cl_ulong blocks = (work - 1) / c->segments + 1;
     const cl_ulong least_rounds = (blocks - 1) / MOST_GROUPS + 1;
@@ -248,14 +218,39 @@ static clnorm_status add_forward(clnorm_plan *plan, const problem *p) {
         .source = &cln_source_norm_forward,
         .kernel = "norm_forward",
         .spec = &spec,
-        .role = role,
-        .tensors = sizeof role / sizeof role[0],
+        .any = !spec.element_aligned,
+        .binding = binding,
+        .tensors = sizeof binding / sizeof binding[0],
         .work = work,
         .groups = (size_t)((blocks - 1) / rounds + 1),
         .items = (size_t)c->lanes * c->segments,
         .constant = constant,
     };
     return cln_plan_add_stage(plan, &recipe);
+}
+
+clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backward_desc *backward, struct cln_binding mean,
+                                      struct cln_binding rstd) {
+    problem p = CLNORM_NORM_DESC_INIT;
+    p.norm = backward->norm;
+    p.rows = backward->rows;
+    p.cols = backward->cols;
+    p.group_size = backward->group_size;
+    p.x_stride = backward->x_stride;
+    p.y_stride = backward->cols;
+    p.z_stride = backward->gate_first ? backward->z_stride : backward->cols;
+    p.x_dtype = backward->x_dtype;
+    p.gate = backward->gate_first ? backward->gate : CLNORM_GATE_NONE;
+    p.gate_first = backward->gate_first;
+    p.z_dtype = backward->gate_first ? backward->z_dtype : CLNORM_DTYPE_NONE;
+    p.save_mean = backward->norm == CLNORM_LAYER_NORM;
+    p.save_rstd = true;
+    p.eps = backward->eps;
+    const struct cln_workload work = workload_of(&p);
+    const clnorm_config forced = {.isa = backward->config.isa};
+    clnorm_config config;
+    const clnorm_status status = cln_config_choose(&plan->context->device, &work, &forced, &config);
+    return status ? status : add_forward(plan, &p, &config, mean, rstd);
 }
 
 clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const clnorm_norm_desc *desc, clnorm_plan **plan) {
@@ -276,7 +271,8 @@ clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const cln
     if (!status)
         status = describe_tensors(&p, made->config.vec, made->tensor);
     if (!status && p.rows)
-        status = add_forward(made, &p);
+        status = add_forward(made, &p, &made->config, (struct cln_binding){.role = CLN_MEAN},
+                             (struct cln_binding){.role = CLN_RSTD});
     if (status)
         clnorm_plan_destroy(made);
     else

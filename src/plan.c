@@ -62,7 +62,7 @@ static clnorm_status make_kernel(cl_program program, const char *name, const str
 
 clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recipe *recipe) {
     struct cln_stage *stage = &plan->stage[plan->stages];
-    memcpy(stage->role, recipe->role, recipe->tensors * sizeof *recipe->role);
+    memcpy(stage->binding, recipe->binding, recipe->tensors * sizeof *recipe->binding);
     stage->tensors = recipe->tensors;
     stage->work = recipe->work;
     stage->groups = recipe->groups;
@@ -75,7 +75,7 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
     if (status)
         return status;
     status = make_kernel(program, stage->name, recipe, &stage->aligned);
-    if (!status && !recipe->spec->element_aligned) {
+    if (!status && recipe->any) {
         char any[sizeof stage->name + 4];
         snprintf(any, sizeof any, "%s_any", stage->name);
         status = make_kernel(program, any, recipe, &stage->any);
@@ -115,7 +115,7 @@ size_t clnorm_plan_describe(const clnorm_plan *plan, char *text, size_t capacity
         return 0;
     for (unsigned i = 0; i < plan->stages; i++) {
         const struct cln_stage *stage = &plan->stage[i];
-        append(text, capacity, &length, "%s: %zu work-groups x %zu, %" PRIu64 " segments, %s\n", stage->name, stage->groups,
+        append(text, capacity, &length, "%s: %zu work-groups x %zu, work %" PRIu64 ", %s\n", stage->name, stage->groups,
                stage->items, (uint64_t)stage->work, stage->options);
     }
     append(text, capacity, &length, "workspace: %" PRIu64 " bytes\n", plan->workspace_size);
@@ -123,13 +123,16 @@ size_t clnorm_plan_describe(const clnorm_plan *plan, char *text, size_t capacity
 }
 
 /* The queue must belong to the plan's context and device. */
-static clnorm_status check_queue(const clnorm_plan *plan, cl_command_queue queue) {
+static clnorm_status check_queue(const clnorm_plan *plan, cl_command_queue queue, bool *in_order) {
     cl_context context;
     cl_device_id device;
+    cl_command_queue_properties properties;
     cl_int code =
         queue ? clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) : CL_INVALID_COMMAND_QUEUE;
     if (!code)
         code = clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
+    if (!code)
+        code = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
     if (code == CL_INVALID_COMMAND_QUEUE)
         return cln_fail_code(CLNORM_INVALID_QUEUE, code, "queue is not an OpenCL command queue");
     if (code)
@@ -138,6 +141,7 @@ static clnorm_status check_queue(const clnorm_plan *plan, cl_command_queue queue
         return cln_fail(CLNORM_INVALID_QUEUE, "queue is of another cl_context than the plan");
     if (device != plan->context->device.device)
         return cln_fail(CLNORM_INVALID_QUEUE, "queue is of another device than the plan's, %s", plan->context->device.name);
+    *in_order = !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     return CLNORM_SUCCESS;
 }
 
@@ -155,11 +159,13 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
                                cl_event *event) {
     cl_kernel kernel = aligned || !stage->any ? stage->aligned : stage->any;
     for (cl_uint i = 0; i < stage->tensors; i++) {
-        const struct cln_tensor *tensor = &plan->tensor[stage->role[i]];
-        if (!tensor->element)
+        const struct cln_binding *binding = &stage->binding[i];
+        const struct cln_tensor *tensor = &plan->tensor[binding->role];
+        if (!tensor->element || (binding->role == CLN_WORKSPACE && !binding->element))
             continue;
-        const clnorm_buffer *buffer = cln_args_buffer(args, stage->role[i]);
-        const cl_ulong offset = buffer->offset / tensor->element;
+        const clnorm_buffer *buffer = cln_args_buffer(args, binding->role);
+        const uint64_t element = binding->element ? binding->element : tensor->element;
+        const cl_ulong offset = (buffer->offset + binding->offset) / element;
         cl_int code = clSetKernelArg(kernel, 2 * i, sizeof buffer->mem, &buffer->mem);
         if (!code)
             code = clSetKernelArg(kernel, 2 * i + 1, sizeof offset, &offset);
@@ -169,16 +175,19 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
     return launch(stage, kernel, queue, num_wait, wait_list, event);
 }
 
-/* One stage after the other; an event between two of them serves queues of either order. */
-static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args, bool aligned,
-                                cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+/* One stage after the other; in a queue that does not keep the order, by an event from each to the next. */
+static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue, bool in_order, const clnorm_args *args,
+                                bool aligned, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
     cl_event before = NULL;
     clnorm_status status = CLNORM_SUCCESS;
     for (unsigned i = 0; i < plan->stages && !status; i++) {
         const bool last = i + 1 == plan->stages;
+        const cl_uint waits = i == 0 ? num_wait : before ? 1 : 0;
         cl_event done = NULL;
-        status = run_stage(plan, &plan->stage[i], queue, args, aligned, i ? 1 : num_wait, i ? &before : wait_list,
-                           last ? event : &done);
+        status = run_stage(plan, &plan->stage[i], queue, args, aligned, waits, i == 0 ? wait_list : &before,
+                           last       ? event
+                           : in_order ? NULL
+                                      : &done);
         if (before)
             clReleaseEvent(before);
         before = done;
@@ -198,7 +207,8 @@ clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, con
         if (!wait_list[i])
             return cln_fail_code(CLNORM_INVALID_ARGUMENT, CL_INVALID_EVENT_WAIT_LIST,
                                  "wait_list[%u] is NULL: expected an event", i);
-    clnorm_status status = check_queue(plan, queue);
+    bool in_order;
+    clnorm_status status = check_queue(plan, queue, &in_order);
     if (status)
         return status;
     bool aligned;
@@ -210,7 +220,7 @@ clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, con
         return code ? cln_fail_opencl(code, "clEnqueueMarkerWithWaitList") : CLNORM_SUCCESS;
     }
     pthread_mutex_lock(&plan->lock);
-    status = run_stages(plan, queue, args, aligned, num_wait, wait_list, event);
+    status = run_stages(plan, queue, in_order, args, aligned, num_wait, wait_list, event);
     pthread_mutex_unlock(&plan->lock);
     return status;
 }
@@ -229,7 +239,8 @@ static clnorm_status run_empty(const struct cln_stage *stage, cl_kernel kernel, 
 clnorm_status clnorm_plan_warm_up(clnorm_plan *plan, cl_command_queue queue) {
     if (!plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
-    clnorm_status status = check_queue(plan, queue);
+    bool in_order;
+    clnorm_status status = check_queue(plan, queue, &in_order);
     if (status)
         return status;
     pthread_mutex_lock(&plan->lock);

@@ -10,7 +10,22 @@
 #include "spec.h"
 
 /* The tensors of clnorm_args; the table in args.c gives the name and the place of each. */
-enum cln_role { CLN_X, CLN_WEIGHT, CLN_BIAS, CLN_Z, CLN_Y, CLN_MEAN, CLN_RSTD, CLN_WORKSPACE, CLN_ROLES };
+enum cln_role {
+    CLN_X,
+    CLN_WEIGHT,
+    CLN_BIAS,
+    CLN_Z,
+    CLN_DY,
+    CLN_Y,
+    CLN_MEAN,
+    CLN_RSTD,
+    CLN_DX,
+    CLN_DZ,
+    CLN_DWEIGHT,
+    CLN_DBIAS,
+    CLN_WORKSPACE,
+    CLN_ROLES
+};
 
 /* What one tensor must be like. All zero: it is not wanted. */
 struct cln_tensor {
@@ -20,16 +35,26 @@ struct cln_tensor {
     uint64_t stride;  /* bytes from row to row: what two tensors in one place must agree on */
 };
 
-enum { CLN_STAGES = 4, CLN_STAGE_TENSORS = 16 };
+enum { CLN_STAGES = 5, CLN_STAGE_TENSORS = 16 };
 
-/* One launch. A kernel's arguments: for each tensor in turn its cl_mem and its offset in elements (ulong), then the work,
- * the number of segments (ulong, 0 makes a launch do nothing), then constants. */
+/* The workspace begins at a multiple of this, and so does each of its parts: bytes. */
+enum { CLN_WORKSPACE_ALIGNMENT = 64 };
+
+/* A tensor as a kernel sees it: one of clnorm_args, or a part of the workspace. */
+struct cln_binding {
+    enum cln_role role;
+    uint64_t element; /* of a part: its elements' bytes; 0: as the role's tensor has them */
+    uint64_t offset;  /* of a part: bytes from the start of the workspace */
+};
+
+/* One launch. A kernel's arguments: for each tensor in turn its cl_mem and its offset in elements (ulong), then the work
+ * (ulong, 0 makes a launch do nothing), then constants. */
 struct cln_stage {
     cl_kernel aligned; /* for offsets that are multiples of each tensor's vector */
     cl_kernel any;     /* for any offsets; NULL when aligned serves both */
-    enum cln_role role[CLN_STAGE_TENSORS];
+    struct cln_binding binding[CLN_STAGE_TENSORS];
     cl_uint tensors;
-    cl_ulong work;
+    cl_ulong work;        /* segments, rows or columns, as the kernel says */
     size_t groups, items; /* work-groups, work-items in each */
     char name[48];
     char options[CLN_OPTIONS_CAPACITY];
@@ -58,9 +83,10 @@ struct cln_constant {
 /* What a stage is made from. */
 struct cln_stage_recipe {
     const struct cln_source *source;
-    const char *kernel; /* the aligned one; the other one's name ends in _any, and is there unless spec->element_aligned */
+    const char *kernel; /* the aligned one */
+    bool any;           /* there is another one for any offsets, whose name ends in _any */
     const struct cln_spec *spec;
-    const enum cln_role *role;
+    const struct cln_binding *binding;
     cl_uint tensors;
     cl_ulong work;
     size_t groups, items;

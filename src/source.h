@@ -12,5 +12,8 @@ struct cln_source {
 };
 
 extern const struct cln_source cln_source_norm_forward;
+extern const struct cln_source cln_source_norm_backward;
+extern const struct cln_source cln_source_norm_backward_reduce;
+extern const struct cln_source cln_source_norm_backward_sums;
 
 #endif

@@ -5,35 +5,52 @@
 
 enum kind { NUMBER, DTYPE };
 
+enum { FORWARD = CLN_NORM_FORWARD, BACKWARD = CLN_NORM_BACKWARD, REDUCTION = CLN_NORM_BACKWARD_REDUCE };
+enum { NORMS = FORWARD | BACKWARD, ALL = NORMS | REDUCTION };
+
 static const struct field {
     const char *macro;
     size_t offset;
     enum kind kind;
+    int families; /* kernels that have the macro */
 } fields[] = {
-    {"NORM", offsetof(struct cln_spec, norm), NUMBER},
-    {"GROUP_SIZE", offsetof(struct cln_spec, group_size), NUMBER},
-    {"GROUPS", offsetof(struct cln_spec, groups), NUMBER},
-    {"X_DTYPE", offsetof(struct cln_spec, x_dtype), DTYPE},
-    {"Y_DTYPE", offsetof(struct cln_spec, y_dtype), DTYPE},
-    {"Z_DTYPE", offsetof(struct cln_spec, z_dtype), DTYPE},
-    {"WEIGHT_DTYPE", offsetof(struct cln_spec, weight_dtype), DTYPE},
-    {"BIAS_DTYPE", offsetof(struct cln_spec, bias_dtype), DTYPE},
-    {"GATE", offsetof(struct cln_spec, gate), NUMBER},
-    {"GATE_FIRST", offsetof(struct cln_spec, gate_first), NUMBER},
-    {"WEIGHT_OFFSET", offsetof(struct cln_spec, weight_offset), NUMBER},
-    {"SAVE_MEAN", offsetof(struct cln_spec, save_mean), NUMBER},
-    {"SAVE_RSTD", offsetof(struct cln_spec, save_rstd), NUMBER},
-    {"VEC", offsetof(struct cln_spec, vec), NUMBER},
-    {"LANES", offsetof(struct cln_spec, lanes), NUMBER},
-    {"SEGMENTS", offsetof(struct cln_spec, segments), NUMBER},
-    {"KEEP", offsetof(struct cln_spec, keep), NUMBER},
-    {"UNROLL", offsetof(struct cln_spec, unroll), NUMBER},
-    {"REDUCE", offsetof(struct cln_spec, reduce), NUMBER},
-    {"STORES", offsetof(struct cln_spec, stores), NUMBER},
-    {"WEIGHTS", offsetof(struct cln_spec, weights), NUMBER},
-    {"ISA", offsetof(struct cln_spec, isa), NUMBER},
-    {"LOOP", offsetof(struct cln_spec, loop), NUMBER},
-    {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER},
+    {"NORM", offsetof(struct cln_spec, norm), NUMBER, NORMS},
+    {"GROUP_SIZE", offsetof(struct cln_spec, group_size), NUMBER, ALL},
+    {"GROUPS", offsetof(struct cln_spec, groups), NUMBER, NORMS},
+    {"X_DTYPE", offsetof(struct cln_spec, x_dtype), DTYPE, ALL},
+    {"Y_DTYPE", offsetof(struct cln_spec, y_dtype), DTYPE, NORMS},
+    {"Z_DTYPE", offsetof(struct cln_spec, z_dtype), DTYPE, NORMS},
+    {"WEIGHT_DTYPE", offsetof(struct cln_spec, weight_dtype), DTYPE, NORMS},
+    {"BIAS_DTYPE", offsetof(struct cln_spec, bias_dtype), DTYPE, NORMS},
+    {"DY_DTYPE", offsetof(struct cln_spec, dy_dtype), DTYPE, BACKWARD},
+    {"DX_DTYPE", offsetof(struct cln_spec, dx_dtype), DTYPE, BACKWARD},
+    {"DZ_DTYPE", offsetof(struct cln_spec, dz_dtype), DTYPE, BACKWARD},
+    {"DWEIGHT_DTYPE", offsetof(struct cln_spec, dweight_dtype), DTYPE, REDUCTION},
+    {"DBIAS_DTYPE", offsetof(struct cln_spec, dbias_dtype), DTYPE, REDUCTION},
+    {"GATE", offsetof(struct cln_spec, gate), NUMBER, NORMS},
+    {"GATE_FIRST", offsetof(struct cln_spec, gate_first), NUMBER, NORMS},
+    {"WEIGHT_OFFSET", offsetof(struct cln_spec, weight_offset), NUMBER, NORMS},
+    {"SAVE_MEAN", offsetof(struct cln_spec, save_mean), NUMBER, FORWARD},
+    {"SAVE_RSTD", offsetof(struct cln_spec, save_rstd), NUMBER, FORWARD},
+    {"DWEIGHT", offsetof(struct cln_spec, dweight), NUMBER, BACKWARD},
+    {"DBIAS", offsetof(struct cln_spec, dbias), NUMBER, BACKWARD},
+    {"LOCKED", offsetof(struct cln_spec, locked), NUMBER, BACKWARD},
+    {"ACCUMULATE", offsetof(struct cln_spec, accumulate), NUMBER, REDUCTION},
+    {"VEC", offsetof(struct cln_spec, vec), NUMBER, ALL},
+    {"LANES", offsetof(struct cln_spec, lanes), NUMBER, ALL},
+    {"SEGMENTS", offsetof(struct cln_spec, segments), NUMBER, ALL},
+    {"KEEP", offsetof(struct cln_spec, keep), NUMBER, NORMS},
+    {"UNROLL", offsetof(struct cln_spec, unroll), NUMBER, ALL},
+    {"REDUCE", offsetof(struct cln_spec, reduce), NUMBER, NORMS},
+    {"STORES", offsetof(struct cln_spec, stores), NUMBER, ALL},
+    {"WEIGHTS", offsetof(struct cln_spec, weights), NUMBER, NORMS},
+    {"ISA", offsetof(struct cln_spec, isa), NUMBER, ALL},
+    {"TILE", offsetof(struct cln_spec, tile), NUMBER, BACKWARD},
+    {"GATHER", offsetof(struct cln_spec, gather), NUMBER, BACKWARD},
+    {"SPAN", offsetof(struct cln_spec, span), NUMBER, BACKWARD},
+    {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, BACKWARD},
+    {"LOOP", offsetof(struct cln_spec, loop), NUMBER, FORWARD},
+    {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
 };
 
 enum { FIELDS = sizeof fields / sizeof fields[0], LONGEST_FIELD = 48 };
@@ -45,6 +62,8 @@ void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPA
     size_t length = (size_t)snprintf(options, CLN_OPTIONS_CAPACITY, "-cl-std=CL%" PRIu64 ".%" PRIu64, spec->opencl_c / 100,
                                      spec->opencl_c % 100 / 10);
     for (size_t i = 0; i < FIELDS && length < CLN_OPTIONS_CAPACITY; i++) {
+        if (!(fields[i].families & (int)spec->family))
+            continue;
         const uint64_t value = *(const uint64_t *)((const char *)spec + fields[i].offset);
         char *const end = options + length;
         const size_t room = CLN_OPTIONS_CAPACITY - length;

@@ -5,16 +5,26 @@
 
 #include "clnorm/clnorm.h"
 
+/* Kernels that have the same macros. */
+enum cln_family { CLN_NORM_FORWARD = 1, CLN_NORM_BACKWARD = 2, CLN_NORM_BACKWARD_REDUCE = 4 };
+
 struct cln_spec {
+    enum cln_family family;
     uint64_t norm; /* a clnorm_norm */
     uint64_t group_size;
     uint64_t groups;
     uint64_t x_dtype, y_dtype, z_dtype, weight_dtype, bias_dtype; /* clnorm_dtype; none: the tensor is absent */
-    uint64_t gate;                                                /* a clnorm_gate */
+    uint64_t dy_dtype, dx_dtype, dz_dtype, dweight_dtype, dbias_dtype;
+    uint64_t gate; /* a clnorm_gate */
     uint64_t gate_first;
     uint64_t weight_offset; /* 1: there is one to add */
     uint64_t save_mean, save_rstd;
-    uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa; /* of a clnorm_config */
+    uint64_t dweight, dbias;                                                                 /* 1: there are sums for it */
+    uint64_t locked;                                                                         /* 1: slots have locks */
+    uint64_t accumulate;                                                                     /* 1: outputs are added to */
+    uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, gather; /* of a clnorm_config */
+    uint64_t span;            /* groups that a work-group takes in turn */
+    uint64_t chunks;          /* that a split segment's sums are taken in */
     uint64_t loop;            /* 1: a work-group goes through more than one round */
     uint64_t element_aligned; /* 1: vectors are accessed at any element's address, as CPUs can */
     uint64_t opencl_c;        /* the language version that the build asks for: 120, 200, 300 */

@@ -27,7 +27,7 @@ static const struct knob knobs[] = {
     {"weights", offsetof(clnorm_config, weights), {"late", "early", "kept"}},
     {"isa", offsetof(clnorm_config, isa), {"portable", "ptx"}},
     {"tile", offsetof(clnorm_config, tile), {NULL}},
-    {"gather", offsetof(clnorm_config, gather), {"registers", "memory"}},
+    {"gather", offsetof(clnorm_config, gather), {"registers", "local", "memory"}},
 };
 enum { KNOBS = sizeof knobs / sizeof *knobs };
 _Static_assert(sizeof(clnorm_config) == KNOBS * sizeof(uint32_t), "every knob of a config has a row");

@@ -123,9 +123,10 @@ typedef struct clnorm_device_info {
     uint64_t local_memory; /* a __local array declared in a kernel may have this size */
     uint64_t max_work_group_size;
     bool little_endian;
-    bool fp16;      /* cl_khr_fp16: arithmetic; f16 tensors work without it */
-    bool fp64;      /* f64 tensors need it */
-    bool subgroups; /* cl_khr_subgroups or the OpenCL 3.0 feature */
+    bool fp16;          /* cl_khr_fp16: arithmetic; f16 tensors work without it */
+    bool fp64;          /* f64 tensors need it */
+    bool subgroups;     /* cl_khr_subgroups or the OpenCL 3.0 feature */
+    bool device_fences; /* OpenCL C's memory fences at device scope */
 } clnorm_device_info;
 
 /* Lists every device, best first: GPUs, then accelerators, then CPUs, each by compute units × clock.
@@ -244,7 +245,7 @@ typedef struct clnorm_config {
     uint32_t stores;   /* a clnorm_stores */
     uint32_t weights;  /* a clnorm_weights: keep registers: when weight and bias are read */
     uint32_t isa;      /* a clnorm_isa: instructions beyond OpenCL C 1.2 */
-    uint32_t tile;     /* backward: columns of a segment that a work-group works on; group_size, or fewer */
+    uint32_t tile;     /* backward: columns of a segment that a work-group works on; group_size at most */
     uint32_t gather;   /* backward: a clnorm_gather: where dweight and dbias are added up */
 } clnorm_config;
 
@@ -278,7 +279,8 @@ typedef enum clnorm_isa {
 
 typedef enum clnorm_gather {
     CLNORM_GATHER_REGISTERS = 1, /* by each work-item for its columns, over all the rows that it sees */
-    CLNORM_GATHER_MEMORY         /* in the work-group's own row of the workspace, which caches hold */
+    CLNORM_GATHER_LOCAL,         /* in local memory */
+    CLNORM_GATHER_MEMORY         /* in the work-group's own slot of the workspace, which caches hold; not when locked */
 } clnorm_gather;
 
 /* Forward normalisation of [rows, cols], one segment of group_size neighbouring elements at a time:

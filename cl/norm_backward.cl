@@ -1,0 +1,83 @@
+/* Layer and RMS normalisation, backward: dx, dz, y again, and sums over rows for dweight and dbias. See
+ * clnorm_norm_backward_desc for the formulas.
+ *
+ * A work-group goes through many rows, always at the same columns, and adds up what they give to dweight and dbias; at last
+ * it puts these sums into a slot. Where it adds up is what GATHER says: a header for each way.
+ *
+ * Macros (src/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Z_DTYPE, DY_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE, DZ_DTYPE,
+ * Y_DTYPE, DWEIGHT, DBIAS, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE,
+ * STORES, ISA, TILE, GATHER, SPAN, CHUNKS, ELEMENT_ALIGNED. */
+
+#include "norm_backward.h"
+#include "slots.h"
+
+#if GATHER == GATHER_REGISTERS
+#include "norm_backward_registers.h"
+#else
+#include "norm_backward_memory.h"
+#endif
+
+#define BLOCKS (GROUPS / SPAN * TILES) /* work-groups that share a row */
+
+#define PARAMETERS                                                                                                       \
+    const global STORAGE(X_DTYPE) * x, const ulong x_at, const global STORAGE(Z_DTYPE) * z, const ulong z_at,            \
+        const global STORAGE(DY_DTYPE) * dy, const ulong dy_at, const global STORAGE(WEIGHT_DTYPE) *restrict weight,     \
+        const ulong weight_at, const global STORAGE(BIAS_DTYPE) *restrict bias, const ulong bias_at,                     \
+        const global real *restrict mean, const ulong mean_at, const global real *restrict rstd, const ulong rstd_at,    \
+        const global real *restrict sums, const ulong sums_at, global STORAGE(DX_DTYPE) * dx, const ulong dx_at,         \
+        global STORAGE(DZ_DTYPE) * dz, const ulong dz_at, global STORAGE(Y_DTYPE) * y, const ulong y_at,                 \
+        global real *dweight, const ulong dweight_at, global real *dbias, const ulong dbias_at,                          \
+        volatile global uint *locks, const ulong locks_at, const ulong rows, const ulong rounds, const ulong slots,      \
+        const ulong x_stride, const ulong z_stride, const ulong dy_stride, const ulong dx_stride, const ulong dz_stride, \
+        const ulong y_stride, const real weight_offset
+
+#define CALL(aligned)                                                                                                    \
+    {                                                                                                                    \
+        x + x_at, z + z_at, dy + dy_at, weight + weight_at, bias + bias_at, mean + mean_at, rstd + rstd_at,              \
+            sums + sums_at, dx + dx_at, dz + dz_at, y + y_at, rows, x_stride, z_stride, dy_stride, dx_stride, dz_stride, \
+            y_stride, weight_offset, aligned                                                                             \
+    }
+
+/* rounds: how many blocks of SEGMENTS rows a work-group goes through; slots: work-groups share them in turn. */
+static inline void walk_share(const struct call *call, const ulong rounds, const ulong slots, global real *dweight,
+                              global real *dbias, volatile global uint *locks, local real *scratch, local realv *space) {
+    if (call->rows == 0)
+        return;
+    const ulong block = get_group_id(0) % BLOCKS;
+    const ulong walker = get_group_id(0) / BLOCKS;
+    const ulong first = walker * rounds * SEGMENTS;
+    const ulong end = first + rounds * SEGMENTS;
+    const ulong group = block / TILES * SPAN;
+    const struct share share = {first, end < call->rows ? end : call->rows, SEGMENTS, group, (uint)(block % TILES)};
+    const ulong place = walker % slots;
+    const ulong column = place * GROUPS * GROUP_SIZE + group * GROUP_SIZE;
+    struct slot slot = {dweight + column, dbias + column, false, call->aligned};
+    walk(call, &share, &slot, locks + 2 * (block * slots + place), scratch, space);
+}
+
+/* For offsets that are multiples of a vector's size. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward(PARAMETERS) {
+    local real scratch[2 * SCRATCH];
+    local realv space[SPACE];
+    const struct call call = CALL(!ELEMENT_ALIGNED);
+    walk_share(&call, rounds, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space);
+}
+
+#if !ELEMENT_ALIGNED
+/* For any offsets: the same sums in the same order, element by element to and from memory. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward_any(PARAMETERS) {
+    local real scratch[2 * SCRATCH];
+    local realv space[SPACE];
+    const struct call call = CALL(false);
+    walk_share(&call, rounds, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space);
+}
+#endif
+
+#if LOCKED
+/* Before any work-group comes to a slot. work: words of locks. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+norm_backward_unlock(global uint *locks, const ulong locks_at, const ulong work) {
+    for (ulong i = get_global_id(0); i < work; i += get_global_size(0))
+        locks[locks_at + i] = 0;
+}
+#endif

@@ -1,0 +1,243 @@
+/* What every way of going through the rows backward is made of: the tensors of a call, the gradients at one vector, the
+ * outputs that they give. */
+#ifndef NORM_BACKWARD_H
+#define NORM_BACKWARD_H
+
+#include "dtype.h"
+#include "gate.h"
+#include "lanes.h"
+#include "segment.h"
+
+#if IS_DOUBLE(X_DTYPE)
+#define REAL_DTYPE f64
+#else
+#define REAL_DTYPE f32
+#endif
+
+/* A work-group works on TILE columns of SPAN groups in turn: all of a segment's columns, or one of the TILES that it is
+ * split into. */
+#define SPLIT (TILE < GROUP_SIZE)
+#define TILES ((GROUP_SIZE + TILE - 1) / TILE)
+#define TILE_VECTORS (SPLIT ? TILE / VEC : VECTORS)
+#define TILE_HELD ((TILE_VECTORS + LANES - 1) / LANES) /* vectors of the lane that has most */
+
+/* Outputs that c1 and c2 matter to. */
+#define NEEDS_MEANS (PRESENT(DX_DTYPE) || (GATE_FIRST && PRESENT(DZ_DTYPE)))
+
+/* The arguments of a launch, offsets already added. */
+struct call {
+    const global STORAGE(X_DTYPE) * x;
+    const global STORAGE(Z_DTYPE) * z;
+    const global STORAGE(DY_DTYPE) * dy;
+    const global STORAGE(WEIGHT_DTYPE) * weight;
+    const global STORAGE(BIAS_DTYPE) * bias;
+    const global real *mean; /* [groups, rows] */
+    const global real *rstd; /* [groups, rows] */
+    const global real *sums; /* [2, CHUNKS, groups, rows]: Σ(x̂ · wdn), Σwdn of a segment's chunks, with SPLIT */
+    global STORAGE(DX_DTYPE) * dx;
+    global STORAGE(DZ_DTYPE) * dz;
+    global STORAGE(Y_DTYPE) * y;
+    ulong rows;
+    ulong x_stride, z_stride, dy_stride, dx_stride, dz_stride, y_stride; /* elements */
+    real weight_offset;
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+/* What a work-group has to do: rows first, first + step, … and SEGMENTS − 1 more after each, below end. */
+struct share {
+    ulong first, end, step;
+    ulong group; /* the first of SPAN */
+    uint tile;
+};
+
+/* One segment of one row: addresses of its first element. */
+struct row {
+    const global STORAGE(X_DTYPE) * x;
+    const global STORAGE(Z_DTYPE) * z;
+    const global STORAGE(DY_DTYPE) * dy;
+    global STORAGE(DX_DTYPE) * dx;
+    global STORAGE(DZ_DTYPE) * dz;
+    global STORAGE(Y_DTYPE) * y;
+    ulong statistic; /* where its statistics are */
+    real mean;       /* 0 for RMS norm */
+    real rstd;
+    bool active; /* false past the last row: nothing is read or written, but barriers are kept */
+};
+
+static inline struct row row_at(const struct call *call, const ulong row, const ulong group) {
+    const ulong first = group * GROUP_SIZE;
+    const ulong statistic = group * call->rows + row;
+    const bool active = SEGMENTS == 1 || row < call->rows;
+    const struct row at = {call->x + row * call->x_stride + first,
+                           call->z + row * call->z_stride + first,
+                           call->dy + row * call->dy_stride + first,
+                           call->dx + row * call->dx_stride + first,
+                           call->dz + row * call->dz_stride + first,
+                           call->y + row * call->y_stride + first,
+                           statistic,
+                           NORM == LAYER_NORM && active ? call->mean[statistic] : (real)0,
+                           active ? call->rstd[statistic] : (real)0,
+                           active};
+    return at;
+}
+
+/* ------------------------------------------------------------------------------------------------ at one vector */
+
+/* As loaded. */
+struct inputs {
+    PACKED(X_DTYPE) x;
+    PACKED(DY_DTYPE) dy;
+#if GATE
+    PACKED(Z_DTYPE) z;
+#endif
+};
+
+static inline struct inputs load_inputs(const struct row *row, const index_t v, const bool aligned,
+                                        const enum load_hint hint) {
+    struct inputs in;
+    in.x = LOAD_VECTOR(X_DTYPE)(row->x, v, aligned, hint);
+    in.dy = LOAD_VECTOR(DY_DTYPE)(row->dy, v, aligned, hint);
+#if GATE
+    in.z = LOAD_VECTOR(Z_DTYPE)(row->z, v, aligned, hint);
+#endif
+    return in;
+}
+
+static inline struct inputs no_inputs(void) {
+    struct inputs in;
+    in.x = (PACKED(X_DTYPE))0;
+    in.dy = (PACKED(DY_DTYPE))0;
+#if GATE
+    in.z = (PACKED(Z_DTYPE))0;
+#endif
+    return in;
+}
+
+/* weight_offset + weight of one vector, as loaded. */
+struct scale {
+#if PRESENT(WEIGHT_DTYPE)
+    PACKED(WEIGHT_DTYPE) weight;
+#endif
+    char unused; /* a struct has a member */
+};
+
+/* weight: of the segment's first element. */
+static inline struct scale load_scale(const global STORAGE(WEIGHT_DTYPE) * weight, const index_t v, const bool aligned) {
+    struct scale scale;
+    scale.unused = 0;
+#if PRESENT(WEIGHT_DTYPE)
+    scale.weight = LOAD_VECTOR(WEIGHT_DTYPE)(weight, v, aligned, LOAD_PLAIN);
+#else
+    (void)weight, (void)v, (void)aligned;
+#endif
+    return scale;
+}
+
+static inline realv scaled(const realv v, const struct scale scale, const real offset) {
+#if PRESENT(WEIGHT_DTYPE) && WEIGHT_OFFSET
+    return v * (offset + WIDEN(WEIGHT_DTYPE)(scale.weight));
+#elif PRESENT(WEIGHT_DTYPE)
+    return v * WIDEN(WEIGHT_DTYPE)(scale.weight);
+#else
+    return v;
+#endif
+}
+
+/* x̂ and the gradient at n = x̂ · weight + bias. */
+struct point {
+    realv x_hat;
+    realv dn;
+};
+
+static inline struct point point_at(const struct row *row, const struct inputs *in) {
+    realv s = WIDEN(X_DTYPE)(in->x);
+    realv dn = WIDEN(DY_DTYPE)(in->dy);
+#if GATE && GATE_FIRST
+    s *= gate_factor(WIDEN(Z_DTYPE)(in->z));
+#elif GATE
+    dn *= gate_factor(WIDEN(Z_DTYPE)(in->z));
+#endif
+    const struct point point = {(NORM == LAYER_NORM ? s - row->mean : s) * row->rstd, dn};
+    return point;
+}
+
+/* ------------------------------------------------------------------------------------- of a whole segment */
+
+/* c1 and c2 of the header's formulas. */
+struct means {
+    real of_product;  /* Σ(x̂ · wdn) / group_size */
+    real of_gradient; /* Σwdn / group_size; 0 for RMS norm */
+};
+
+static inline struct means means_of_sums(const real product, const real gradient) {
+    const struct means means = {product / (real)GROUP_SIZE, NORM == LAYER_NORM ? gradient / (real)GROUP_SIZE : (real)0};
+    return means;
+}
+
+/* What a lane adds up. */
+struct lane_sums {
+    realv product, gradient;
+};
+
+static inline void add_point(struct lane_sums *sums, const struct point point, const struct scale scale,
+                             const real weight_offset) {
+    const realv wdn = scaled(point.dn, scale, weight_offset);
+    sums->product += point.x_hat * wdn;
+    if (NORM == LAYER_NORM)
+        sums->gradient += wdn;
+}
+
+static inline struct means means_over_lanes(struct lanes *lanes, const struct lane_sums *lane_sums) {
+    real sums[] = {sum_elements(lane_sums->product), sum_elements(lane_sums->gradient)};
+    sum_lanes(lanes, sums, NORM == LAYER_NORM ? 2 : 1);
+    return means_of_sums(sums[0], sums[1]);
+}
+
+/* With SPLIT, another kernel has taken the sums. */
+static inline struct means means_of_chunks(const struct call *call, const struct row *row) {
+    const ulong segments = GROUPS * call->rows;
+    real product = 0, gradient = 0;
+    for (uint i = 0; row->active && i < CHUNKS; i++) {
+        product += call->sums[i * segments + row->statistic];
+        if (NORM == LAYER_NORM)
+            gradient += call->sums[(CHUNKS + i) * segments + row->statistic];
+    }
+    return means_of_sums(product, gradient);
+}
+
+/* bias: of the segment's first element. */
+static inline void put_outputs(const struct call *call, const struct row *row, const index_t v, const struct inputs *in,
+                               const struct point point, const struct scale scale, const global STORAGE(BIAS_DTYPE) * bias,
+                               const struct means means) {
+#if NEEDS_MEANS
+    const realv wdn = scaled(point.dn, scale, call->weight_offset);
+    const realv ds = row->rstd * (wdn - (point.x_hat * means.of_product + means.of_gradient));
+#endif
+#if PRESENT(DZ_DTYPE) && !GATE_FIRST || PRESENT(Y_DTYPE)
+    realv n = scaled(point.x_hat, scale, call->weight_offset);
+#if PRESENT(BIAS_DTYPE)
+    n += WIDEN(BIAS_DTYPE)(LOAD_VECTOR(BIAS_DTYPE)(bias, v, call->aligned, LOAD_PLAIN));
+#endif
+#endif
+#if GATE
+    const realv z = WIDEN(Z_DTYPE)(in->z);
+#endif
+#if PRESENT(DX_DTYPE) && GATE_FIRST
+    STORE_VECTOR(DX_DTYPE)(row->dx, v, ds * gate_factor(z), call->aligned);
+#elif PRESENT(DX_DTYPE)
+    STORE_VECTOR(DX_DTYPE)(row->dx, v, ds, call->aligned);
+#endif
+#if PRESENT(DZ_DTYPE) && GATE_FIRST
+    STORE_VECTOR(DZ_DTYPE)(row->dz, v, ds * WIDEN(X_DTYPE)(in->x) * gate_slope(z), call->aligned);
+#elif PRESENT(DZ_DTYPE)
+    STORE_VECTOR(DZ_DTYPE)(row->dz, v, WIDEN(DY_DTYPE)(in->dy) * n * gate_slope(z), call->aligned);
+#endif
+#if PRESENT(Y_DTYPE) && GATE && !GATE_FIRST
+    STORE_VECTOR(Y_DTYPE)(row->y, v, n * gate_factor(z), call->aligned);
+#elif PRESENT(Y_DTYPE)
+    STORE_VECTOR(Y_DTYPE)(row->y, v, n, call->aligned);
+#endif
+    (void)means, (void)bias, (void)in, (void)scale;
+}
+
+#endif

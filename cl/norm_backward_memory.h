@@ -1,0 +1,158 @@
+/* The sums of a work-group's columns are in memory that its caches hold, and x, dy and z are read twice: any number of
+ * columns, and the way of CPUs, which have few registers and fast caches. SEGMENTS is 1. */
+#ifndef NORM_BACKWARD_MEMORY_H
+#define NORM_BACKWARD_MEMORY_H
+
+#include "norm_backward.h"
+#include "slots.h"
+
+/* In local memory, for a slot that is shared, or in the slot itself. */
+#if GATHER == GATHER_LOCAL
+#define SPACE (2 * SPAN * TILE_VECTORS) /* vectors of local memory: dweight's, then dbias's */
+#else
+#define SPACE 1
+#endif
+
+/* What a lane works on in one segment: vectors first, first + LANES, … below end. */
+struct columns {
+    index_t tile, first, end;
+    const global STORAGE(WEIGHT_DTYPE) * weight; /* of the segment's first element, as is every address here */
+    const global STORAGE(BIAS_DTYPE) * bias;
+    global real *dweight, *dbias;         /* in the slot */
+    local realv *dweight_sum, *dbias_sum; /* in local memory: of the tile's first vector */
+};
+
+static inline struct columns columns_of(const struct call *call, const struct share *share, const struct slot *slot,
+                                        local realv *space, const uint turn) {
+    const ulong first_column = (share->group + turn) * GROUP_SIZE;
+    const index_t tile = share->tile * TILE_VECTORS;
+    const index_t end = SPLIT && tile + TILE_VECTORS > VECTORS ? VECTORS : tile + TILE_VECTORS;
+    const struct columns columns = {tile,
+                                    tile + (uint)get_local_id(0) % LANES,
+                                    end,
+                                    call->weight + first_column,
+                                    call->bias + first_column,
+                                    slot->dweight + turn * GROUP_SIZE,
+                                    slot->dbias + turn * GROUP_SIZE,
+                                    space + (GATHER == GATHER_LOCAL ? turn * TILE_VECTORS : 0),
+                                    space + (GATHER == GATHER_LOCAL ? (SPAN + turn) * TILE_VECTORS : 0)};
+    return columns;
+}
+
+static inline void gather(global real *in_slot, local realv *sum, const index_t v, const index_t tile, const realv value,
+                          const bool aligned) {
+#if GATHER == GATHER_LOCAL
+    sum[v - tile] += value;
+    (void)in_slot, (void)aligned;
+#else
+    const realv so_far = LOAD_VECTOR(REAL_DTYPE)(in_slot, v, aligned, LOAD_PLAIN);
+    STORE_VECTOR(REAL_DTYPE)(in_slot, v, so_far + value, aligned);
+    (void)sum, (void)tile;
+#endif
+}
+
+static inline void clear(global real *in_slot, local realv *sum, const index_t v, const index_t tile, const bool aligned) {
+#if GATHER == GATHER_LOCAL
+    sum[v - tile] = 0;
+    (void)in_slot, (void)aligned;
+#else
+    STORE_VECTOR(REAL_DTYPE)(in_slot, v, 0, aligned);
+    (void)sum, (void)tile;
+#endif
+}
+
+static inline void add_vector(const struct call *call, const struct row *row, const struct columns *columns,
+                              const index_t v, struct lane_sums *sums) {
+    const struct inputs in = load_inputs(row, v, call->aligned, LOAD_FIRST);
+    add_point(sums, point_at(row, &in), load_scale(columns->weight, v, call->aligned), call->weight_offset);
+}
+
+static inline struct means means_of_row(const struct call *call, const struct row *row, const struct columns *columns,
+                                        struct lanes *lanes) {
+#if !NEEDS_MEANS
+    const struct means means = {0, 0};
+    return means;
+#elif SPLIT
+    return means_of_chunks(call, row);
+#else
+    struct lane_sums sums[UNROLL]; /* several, so that none waits for the last addition */
+#pragma unroll
+    for (uint j = 0; j < UNROLL; j++)
+        sums[j].product = sums[j].gradient = 0;
+    index_t v = columns->first;
+    for (; v + (UNROLL - 1) * LANES < columns->end; v += UNROLL * LANES) {
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++)
+            add_vector(call, row, columns, v + j * LANES, &sums[j]);
+    }
+    for (; v < columns->end; v += LANES)
+        add_vector(call, row, columns, v, &sums[0]);
+#pragma unroll
+    for (uint j = 1; j < UNROLL; j++) {
+        sums[0].product += sums[j].product;
+        sums[0].gradient += sums[j].gradient;
+    }
+    return means_over_lanes(lanes, &sums[0]);
+#endif
+}
+
+static inline void take_row(const struct call *call, const struct row *row, const struct columns *columns,
+                            struct lanes *lanes) {
+    const struct means means = means_of_row(call, row, columns, lanes);
+    for (index_t v = columns->first; v < columns->end; v += LANES) {
+        const struct inputs in = load_inputs(row, v, call->aligned, LOAD_LAST);
+        const struct point point = point_at(row, &in);
+        put_outputs(call, row, v, &in, point, load_scale(columns->weight, v, call->aligned), columns->bias, means);
+        if (DWEIGHT)
+            gather(columns->dweight, columns->dweight_sum, v, columns->tile, point.dn * point.x_hat, call->aligned);
+        if (DBIAS)
+            gather(columns->dbias, columns->dbias_sum, v, columns->tile, point.dn, call->aligned);
+    }
+}
+
+static inline void clear_columns(const struct columns *columns, const bool aligned) {
+    for (index_t v = columns->first; v < columns->end; v += LANES) {
+        if (DWEIGHT)
+            clear(columns->dweight, columns->dweight_sum, v, columns->tile, aligned);
+        if (DBIAS)
+            clear(columns->dbias, columns->dbias_sum, v, columns->tile, aligned);
+    }
+}
+
+static inline void put_columns(const struct columns *columns, const struct slot *slot) {
+#if GATHER == GATHER_LOCAL
+    for (index_t v = columns->first; v < columns->end; v += LANES) {
+        if (DWEIGHT)
+            put_slot(columns->dweight, v, columns->dweight_sum[v - columns->tile], slot);
+        if (DBIAS)
+            put_slot(columns->dbias, v, columns->dbias_sum[v - columns->tile], slot);
+    }
+#else
+    (void)columns, (void)slot;
+#endif
+}
+
+static inline void walk(const struct call *call, const struct share *share, struct slot *slot, volatile global uint *lock,
+                        local real *scratch, local realv *space) {
+    struct lanes lanes = {scratch, 0};
+    for (uint turn = 0; turn < SPAN; turn++) {
+        const struct columns columns = columns_of(call, share, slot, space, turn);
+        clear_columns(&columns, call->aligned);
+    }
+    for (ulong index = share->first; index < share->end; index += share->step)
+        for (uint turn = 0; turn < SPAN; turn++) {
+            const struct columns columns = columns_of(call, share, slot, space, turn);
+            const struct row row = row_at(call, index, share->group + turn);
+            take_row(call, &row, &columns, &lanes);
+        }
+    if (!DWEIGHT && !DBIAS)
+        return;
+    open_slot(slot, lock, scratch);
+    for (uint turn = 0; turn < SPAN; turn++) {
+        const struct columns columns = columns_of(call, share, slot, space, turn);
+        put_columns(&columns, slot);
+    }
+    close_slot(lock);
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* Σ(x̂ · wdn) and Σwdn of segments that norm_backward.cl works on in tiles. A work-group takes one of the CHUNKS of a
+ * segment, so that a few rows keep a device busy too; norm_backward adds the chunks up.
+ *
+ * Macros as for norm_backward.cl; SEGMENTS is 1. */
+
+#include "norm_backward.h"
+
+#define CHUNK_VECTORS ((VECTORS + CHUNKS - 1) / CHUNKS)
+
+#define PARAMETERS                                                                                                      \
+    const global STORAGE(X_DTYPE) * x, const ulong x_at, const global STORAGE(Z_DTYPE) * z, const ulong z_at,           \
+        const global STORAGE(DY_DTYPE) * dy, const ulong dy_at, const global STORAGE(WEIGHT_DTYPE) *restrict weight,    \
+        const ulong weight_at, const global real *restrict mean, const ulong mean_at, const global real *restrict rstd, \
+        const ulong rstd_at, global real *restrict sums, const ulong sums_at, const ulong work, const ulong rows,       \
+        const ulong rounds, const ulong x_stride, const ulong z_stride, const ulong dy_stride, const real weight_offset
+
+#define CALL(aligned)                                                                                                      \
+    {                                                                                                                      \
+        x + x_at, z + z_at, dy + dy_at, weight + weight_at, 0, mean + mean_at, rstd + rstd_at, 0, 0, 0, 0, rows, x_stride, \
+            z_stride, dy_stride, 0, 0, 0, weight_offset, aligned                                                           \
+    }
+
+static inline struct lane_sums sums_of_chunk(const struct call *call, const struct row *row, const index_t chunk,
+                                             const global STORAGE(WEIGHT_DTYPE) * weight) {
+    const index_t end = (chunk + 1) * CHUNK_VECTORS < VECTORS ? (chunk + 1) * CHUNK_VECTORS : VECTORS;
+    struct lane_sums sums[UNROLL];
+#pragma unroll
+    for (uint j = 0; j < UNROLL; j++)
+        sums[j].product = sums[j].gradient = 0;
+    index_t v = chunk * CHUNK_VECTORS + (uint)get_local_id(0);
+    for (; v + (UNROLL - 1) * LANES < end; v += UNROLL * LANES) {
+        struct inputs in[UNROLL];
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++)
+            in[j] = load_inputs(row, v + j * LANES, call->aligned, LOAD_FIRST);
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++)
+            add_point(&sums[j], point_at(row, &in[j]), load_scale(weight, v + j * LANES, call->aligned),
+                      call->weight_offset);
+    }
+    for (; v < end; v += LANES) {
+        const struct inputs in = load_inputs(row, v, call->aligned, LOAD_FIRST);
+        add_point(&sums[0], point_at(row, &in), load_scale(weight, v, call->aligned), call->weight_offset);
+    }
+#pragma unroll
+    for (uint j = 1; j < UNROLL; j++) {
+        sums[0].product += sums[j].product;
+        sums[0].gradient += sums[j].gradient;
+    }
+    return sums[0];
+}
+
+/* work: segments × CHUNKS. */
+static inline void sum_share(const struct call *call, global real *sums, const ulong work, const ulong rounds,
+                             local real *scratch) {
+    struct lanes lanes = {scratch, 0};
+    const ulong segments = work / CHUNKS;
+    for (ulong turn = 0; turn < rounds; turn++) {
+        const ulong index = get_group_id(0) * rounds + turn;
+        if (index >= work)
+            return; /* the whole work-group */
+        const ulong chunk = index % CHUNKS;
+        const ulong segment = index / CHUNKS;
+        const ulong group = segment % GROUPS;
+        const struct row row = row_at(call, segment / GROUPS, group);
+        const struct lane_sums lane_sums = sums_of_chunk(call, &row, (index_t)chunk, call->weight + group * GROUP_SIZE);
+        real total[] = {sum_elements(lane_sums.product), sum_elements(lane_sums.gradient)};
+        sum_lanes(&lanes, total, NORM == LAYER_NORM ? 2 : 1);
+        if (get_local_id(0) == 0) {
+            sums[chunk * segments + row.statistic] = total[0];
+            if (NORM == LAYER_NORM)
+                sums[(CHUNKS + chunk) * segments + row.statistic] = total[1];
+        }
+    }
+}
+
+/* For offsets that are multiples of a vector's size. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward_sums(PARAMETERS) {
+    local real scratch[2 * SCRATCH];
+    const struct call call = CALL(!ELEMENT_ALIGNED);
+    sum_share(&call, sums + sums_at, work, rounds, scratch);
+}
+
+#if !ELEMENT_ALIGNED
+/* For any offsets: the same sums in the same order, element by element from memory. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward_sums_any(PARAMETERS) {
+    local real scratch[2 * SCRATCH];
+    const struct call call = CALL(false);
+    sum_share(&call, sums + sums_at, work, rounds, scratch);
+}
+#endif

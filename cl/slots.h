@@ -1,0 +1,87 @@
+/* Slots: rows of the workspace that hold work-groups' sums for dweight and dbias, [slots, COLS] each, until a last kernel
+ * adds them up. With LOCKED several work-groups share a slot, and each takes its lock once, after all its rows. */
+#ifndef SLOTS_H
+#define SLOTS_H
+
+#include "dtype.h"
+#include "segment.h"
+
+/* This work-group's part of a slot. */
+struct slot {
+    global real *dweight; /* of the group's first column; unused without DWEIGHT */
+    global real *dbias;
+    bool add;     /* another work-group has been here */
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+#if LOCKED
+
+/* Orders a work-item's accesses before it and after it, for every work-item of the device. A barrier does that, by the
+ * specification, for a work-group only. */
+static inline void device_fence(void) {
+#if ISA == ISA_PTX
+    __asm__ volatile("membar.gl;" ::: "memory");
+#else
+    atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device);
+#endif
+}
+
+/* lock: two words, 0 at first: whether a work-group is in the slot, and whether one ever was. One work-item waits for all,
+ * so that none of them keeps the holder from running; every work-item of the work-group calls this. */
+static inline void open_slot(struct slot *slot, volatile global uint *lock, local real *scratch) {
+    local uint *used = (local uint *)scratch;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        while (atomic_cmpxchg(&lock[0], 0u, 1u) != 0u)
+            ;
+        device_fence();
+        *used = lock[1];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    device_fence();
+    slot->add = *used != 0;
+}
+
+/* Every store of the work-group is with the device before the lock is open again. */
+static inline void close_slot(volatile global uint *lock) {
+    device_fence();
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        lock[1] = 1;
+        device_fence();
+        atomic_xchg(&lock[0], 0u);
+    }
+}
+
+/* Volatile, so that no cache of this compute unit's answers for another's. */
+static inline void put_slot(global real *base, const index_t v, const realv value, const struct slot *slot) {
+    volatile global real *at = base + v * VEC;
+    if (slot->aligned && (TAIL == 0 || v < WHOLE_VECTORS)) {
+        volatile global realv *whole = (volatile global realv *)at;
+        *whole = slot->add ? *whole + value : value;
+        return;
+    }
+    real element[VEC];
+    VSTORE(value, element);
+    for (uint i = 0; i < VEC; i++)
+        if (v * VEC + i < GROUP_SIZE)
+            at[i] = slot->add ? at[i] + element[i] : element[i];
+}
+
+#else
+
+static inline void open_slot(struct slot *slot, volatile global uint *lock, local real *scratch) {
+    (void)slot, (void)lock, (void)scratch;
+}
+
+static inline void close_slot(volatile global uint *lock) {
+    (void)lock;
+}
+
+static inline void put_slot(global real *base, const index_t v, const realv value, const struct slot *slot) {
+    STORE_VECTOR(REAL_DTYPE)(base, v, value, slot->aligned);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,207 @@
+#include "config.h"
+
+#include <inttypes.h>
+
+#include "arithmetic.h"
+#include "status.h"
+
+/* How a kind of device likes to go backward. The first row that matches is taken. */
+static const struct habit {
+    clnorm_device_kind kind;       /* 0: any */
+    clnorm_platform_family family; /* CLNORM_PLATFORM_OTHER: any */
+    uint32_t vector_bytes;         /* of one memory access */
+    uint32_t lanes_min, lanes_max; /* work-items that share a segment; 1 and 1: sums are gathered in memory */
+    uint32_t elements;             /* of a segment that a lane has, while there are lanes for more */
+    uint32_t held;                 /* elements of a lane up to which x, dy and z are held in registers */
+    uint32_t gathered;             /* elements of a lane up to which sums are gathered in registers; past it, tiles */
+    uint32_t tile_lanes;           /* work-items of a work-group that has a tile */
+    uint32_t items;                /* work-items per work-group, by more segments where a segment needs fewer */
+    uint32_t walkers;              /* work-groups per compute unit, at most */
+    clnorm_reduce reduce;
+    clnorm_weights weights;
+} habits[] = {
+    {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_NVIDIA, 16, 32, 1024, 8, 16, 32, 256, 512, 1, CLNORM_REDUCE_SHUFFLE,
+     CLNORM_WEIGHTS_EARLY},
+    /* llvmpipe: as for the forward. */
+    {0, CLNORM_PLATFORM_MESA, 16, 1, 64, 16, 64, 64, 64, 1, 2, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
+    /* CPUs: a work-item per row; a few work-groups for each core, so that none is left alone with the last rows. */
+    {CLNORM_DEVICE_CPU, CLNORM_PLATFORM_OTHER, 64, 1, 1, 1, 0, 0, 1, 1, 4, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
+    /* Any other GPU or accelerator. */
+    {0, CLNORM_PLATFORM_OTHER, 16, 1, 256, 8, 16, 32, 128, 128, 4, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
+};
+
+/* A lane is not asked to unroll more elements than this. */
+enum { MOST_ELEMENTS = 128 };
+
+static const struct habit *habit_of(const clnorm_device_info *device) {
+    const struct habit *habit = habits;
+    while ((habit->kind && habit->kind != device->kind) || (habit->family && habit->family != device->family))
+        habit++; /* the last row matches any device */
+    return habit;
+}
+
+/* Elements of its tile that a lane has. */
+static uint64_t elements_per_lane(const clnorm_config *c) {
+    return cln_divide_up(cln_divide_up(c->tile, c->vec), c->lanes) * c->vec;
+}
+
+/* Local memory: the scratch of sums over lanes, and what holds or folds the sums over rows. */
+static uint64_t local_bytes(const struct cln_workload *work, const clnorm_config *c, uint64_t span) {
+    const uint64_t scratch = 4 * (uint64_t)c->lanes * c->segments * work->real_size;
+    const uint64_t tile = cln_divide_up(c->tile, c->vec) * c->vec * work->real_size;
+    if (c->gather == CLNORM_GATHER_LOCAL)
+        return scratch + 2 * span * tile;
+    return scratch + c->segments / 2 * elements_per_lane(c) * c->lanes * work->real_size;
+}
+
+uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
+    const bool whole = c->tile == work->group_size;
+    if (!whole || c->gather == CLNORM_GATHER_REGISTERS)
+        return 1;
+    if (c->gather == CLNORM_GATHER_MEMORY)
+        return work->groups;
+    const uint64_t most = device->local_memory / (4 * work->real_size); /* columns; half of the local memory for the sums */
+    return work->groups <= most / work->group_size ? work->groups : 1;
+}
+
+static clnorm_status check_gather(const clnorm_device_info *device, const struct cln_workload *work,
+                                  const clnorm_config *c) {
+    if (c->gather == CLNORM_GATHER_REGISTERS && elements_per_lane(c) > MOST_ELEMENTS)
+        return cln_config_refuse("gather", c->gather, "a lane to have at most 128 columns of a tile in registers");
+    if (c->gather != CLNORM_GATHER_REGISTERS && c->segments > 1)
+        return cln_config_refuse("segments", c->segments, "1 where sums are not gathered in registers");
+    if (c->gather != CLNORM_GATHER_REGISTERS && c->keep != CLNORM_KEEP_REREAD)
+        return cln_config_refuse("keep", c->keep, "CLNORM_KEEP_REREAD where sums are not gathered in registers");
+    if (c->gather == CLNORM_GATHER_MEMORY && work->locked)
+        return cln_config_refuse("gather", c->gather, "registers or local memory, slots are shared when they are locked");
+    const uint64_t local = local_bytes(work, c, cln_config_span(device, work, c));
+    if (local > device->local_memory)
+        return cln_fail(CLNORM_INVALID_VALUE,
+                        "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ", tile %" PRIu32 ": needs %" PRIu64
+                        " bytes of local memory, the device has %" PRIu64,
+                        c->lanes, c->segments, c->tile, local, device->local_memory);
+    if (work->locked && c->isa != CLNORM_ISA_PTX && !device->device_fences)
+        return cln_fail(CLNORM_UNSUPPORTED,
+                        "desc.reduction is CLNORM_REDUCTION_LOCKED: the device %s has no memory fences at device scope",
+                        device->name);
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_whole(const clnorm_device_info *device, const struct cln_workload *work,
+                                 const clnorm_config *c) {
+    const uint64_t items = (uint64_t)c->lanes * c->segments;
+    if (items > device->max_work_group_size)
+        return cln_fail(CLNORM_INVALID_VALUE,
+                        "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ": the device allows %" PRIu64
+                        " work-items",
+                        c->lanes, c->segments, device->max_work_group_size);
+    if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
+        return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
+    if (c->tile > work->group_size || (c->tile < work->group_size && c->tile % c->vec))
+        return cln_config_refuse("tile", c->tile, "group_size, or a smaller multiple of vec");
+    if (c->reduce == CLNORM_REDUCE_SHUFFLE && (device->family != CLNORM_PLATFORM_NVIDIA || items < 32))
+        return cln_config_refuse("reduce", c->reduce, "CLNORM_REDUCE_SHUFFLE on NVIDIA with at least 32 work-items only");
+    if (c->reduce == CLNORM_REDUCE_SUBGROUP && (!device->subgroups || c->segments > 1))
+        return cln_config_refuse("reduce", c->reduce,
+                                 "CLNORM_REDUCE_SUBGROUP on a device with sub-groups and with 1 segment only");
+    if (c->isa == CLNORM_ISA_PTX && !cln_config_runs_ptx(device))
+        return cln_config_refuse("isa", c->isa, "CLNORM_ISA_PTX on NVIDIA, compute capability 8.0 and up, only");
+    return check_gather(device, work, c);
+}
+
+/* ------------------------------------------------------------------------------------------------------- the choice */
+
+static uint32_t choose_vec(const struct habit *habit, const struct cln_workload *work, bool element_aligned) {
+    const uint64_t size = element_aligned ? work->real_size : work->x_size; /* of what fills a vector register */
+    const uint64_t wish = cln_larger(cln_smaller(habit->vector_bytes / size, 16), 1);
+    return (uint32_t)cln_smaller(wish, element_aligned ? cln_power_of_two_at_most(work->group_size) : work->alignment);
+}
+
+static clnorm_gather choose_gather(const struct habit *habit, const struct cln_workload *work) {
+    const uint64_t most_blocks = (uint64_t)1 << 20; /* work-groups that a row is spread over, one for each group */
+    if (habit->lanes_max > 1 && work->groups <= most_blocks)
+        return CLNORM_GATHER_REGISTERS;
+    return work->locked ? CLNORM_GATHER_LOCAL : CLNORM_GATHER_MEMORY;
+}
+
+/* A segment's columns for a work-group, or a part of them. */
+static uint32_t choose_tile(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
+                            const clnorm_config *c) {
+    const uint64_t lanes = cln_or_else(c->lanes, cln_smaller(habit->lanes_max, device->max_work_group_size));
+    uint64_t most = UINT32_MAX, part = 1 << 20; /* columns: of a whole segment, of a tile of a longer one */
+    if (c->gather == CLNORM_GATHER_REGISTERS) {
+        most = lanes * habit->gathered;
+        part = cln_or_else(c->lanes, cln_smaller(habit->tile_lanes, lanes)) * cln_larger(habit->elements, c->vec);
+    } else if (c->gather == CLNORM_GATHER_LOCAL) {
+        most = part = cln_power_of_two_at_most(cln_larger(device->local_memory / (4 * work->real_size), 16));
+    }
+    return (uint32_t)(work->group_size <= most ? work->group_size : cln_larger(part, c->vec));
+}
+
+static uint32_t choose_lanes(const struct habit *habit, const clnorm_device_info *device, const clnorm_config *c) {
+    const uint64_t vectors = cln_divide_up(c->tile, c->vec);
+    const uint64_t held = cln_larger(habit->elements / c->vec, 1);
+    const uint64_t least = cln_smaller(habit->lanes_min, cln_power_of_two_at_least(vectors));
+    const uint64_t wish = cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, held)), least);
+    const uint64_t most = cln_power_of_two_at_most(cln_larger(device->max_work_group_size / cln_larger(c->segments, 1), 1));
+    return (uint32_t)cln_smaller(cln_smaller(wish, habit->lanes_max), most);
+}
+
+/* Rows side by side fill up a work-group; their sums are folded in local memory at last. */
+static uint32_t choose_segments(const struct habit *habit, const clnorm_device_info *device,
+                                const struct cln_workload *work, const clnorm_config *c) {
+    if (c->gather != CLNORM_GATHER_REGISTERS || c->reduce == CLNORM_REDUCE_SUBGROUP)
+        return 1;
+    const uint64_t most = cln_power_of_two_at_most(cln_larger(device->max_work_group_size / c->lanes, 1));
+    const uint64_t rows = cln_power_of_two_at_least(cln_larger(cln_divide_up(work->rows, device->compute_units), 1));
+    uint64_t segments = cln_smaller(cln_smaller(cln_larger(habit->items / c->lanes, 1), most), rows);
+    while (segments > 1 && segments * elements_per_lane(c) * c->lanes * work->real_size > device->local_memory)
+        segments /= 2;
+    return (uint32_t)segments;
+}
+
+static uint32_t choose_rounds(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
+                              const clnorm_config *c) {
+    const uint64_t blocks = work->groups / cln_config_span(device, work, c) * cln_divide_up(work->group_size, c->tile);
+    const uint64_t walkers = cln_larger((uint64_t)habit->walkers * device->compute_units / blocks, 1);
+    const uint64_t turns = cln_divide_up(work->rows, c->segments);
+    return (uint32_t)cln_smaller(cln_larger(cln_divide_up(turns, walkers), 1), UINT32_MAX);
+}
+
+clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const struct cln_workload *work,
+                                         const clnorm_config *forced, clnorm_config *config) {
+    const clnorm_status status = cln_config_check_ranges(forced);
+    if (status)
+        return status;
+    const struct habit *habit = habit_of(device);
+    clnorm_config c = *forced;
+    if (!c.stores)
+        c.stores = CLNORM_STORES_CACHED;
+    if (!c.isa)
+        c.isa = cln_config_runs_ptx(device) ? CLNORM_ISA_PTX : CLNORM_ISA_PORTABLE;
+    if (!c.vec)
+        c.vec = choose_vec(habit, work, cln_config_element_aligned(device, &c));
+    if (!c.gather)
+        c.gather = choose_gather(habit, work);
+    if (!c.tile)
+        c.tile = choose_tile(habit, device, work, &c);
+    if (!c.lanes)
+        c.lanes = choose_lanes(habit, device, &c);
+    if (!c.segments)
+        c.segments = choose_segments(habit, device, work, &c);
+    if (!c.rounds)
+        c.rounds = choose_rounds(habit, device, work, &c);
+    if (!c.keep)
+        c.keep = c.gather == CLNORM_GATHER_REGISTERS && elements_per_lane(&c) <= habit->held ? CLNORM_KEEP_REGISTERS
+                                                                                             : CLNORM_KEEP_REREAD;
+    if (!c.unroll)
+        c.unroll = 4;
+    if (!c.reduce)
+        c.reduce = habit->reduce == CLNORM_REDUCE_SHUFFLE && c.lanes * c.segments < 32 ? CLNORM_REDUCE_TREE : habit->reduce;
+    if (!c.weights)
+        c.weights = c.gather == CLNORM_GATHER_REGISTERS ? habit->weights : CLNORM_WEIGHTS_LATE;
+    const clnorm_status whole = check_whole(device, work, &c);
+    if (!whole)
+        *config = c;
+    return whole;
+}
