@@ -119,12 +119,14 @@ static inline void clear_columns(const struct columns *columns, const bool align
     }
 }
 
+/* As many turns for every lane: PoCL 3.1 leaves a lane's last one out where they differ, between these barriers. */
 static inline void put_columns(const struct columns *columns, const struct slot *slot) {
 #if GATHER == GATHER_LOCAL
-    for (index_t v = columns->first; v < columns->end; v += LANES) {
-        if (DWEIGHT)
+    for (uint i = 0; i < TILE_HELD; i++) {
+        const index_t v = columns->first + i * LANES;
+        if (DWEIGHT && v < columns->end)
             put_slot(columns->dweight, v, columns->dweight_sum[v - columns->tile], slot);
-        if (DBIAS)
+        if (DBIAS && v < columns->end)
             put_slot(columns->dbias, v, columns->dbias_sum[v - columns->tile], slot);
     }
 #else
