@@ -22,6 +22,8 @@
 
 #define ISA_PTX 2
 
+#define FETCH_AHEAD 2
+
 #define GATHER_REGISTERS 1
 #define GATHER_LOCAL 2
 #define GATHER_MEMORY 3

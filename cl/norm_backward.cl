@@ -2,16 +2,17 @@
  * clnorm_norm_backward_desc for the formulas.
  *
  * A work-group goes through many rows, always at the same columns, and adds up what they give to dweight and dbias; at last
- * it puts these sums into a slot. Where it adds up is what GATHER says: a header for each way.
+ * it puts these sums into a slot. Whether it holds a row's columns in registers or goes through memory is what KEEP and
+ * GATHER say: a header for each way.
  *
  * Macros (src/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Z_DTYPE, DY_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE, DZ_DTYPE,
  * Y_DTYPE, DWEIGHT, DBIAS, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE,
- * STORES, ISA, TILE, GATHER, SPAN, CHUNKS, ELEMENT_ALIGNED. */
+ * STORES, ISA, TILE, GATHER, FETCH, SPAN, CHUNKS, ELEMENT_ALIGNED. */
 
 #include "norm_backward.h"
 #include "slots.h"
 
-#if GATHER == GATHER_REGISTERS
+#if KEEP == KEEP_REGISTERS || GATHER == GATHER_REGISTERS
 #include "norm_backward_registers.h"
 #else
 #include "norm_backward_memory.h"

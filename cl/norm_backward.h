@@ -122,13 +122,23 @@ struct scale {
 };
 
 /* weight: of the segment's first element. */
-static inline struct scale load_scale(const global STORAGE(WEIGHT_DTYPE) * weight, const index_t v, const bool aligned) {
+static inline struct scale load_scale(const global STORAGE(WEIGHT_DTYPE) * weight, const index_t v, const bool aligned,
+                                      const enum load_hint hint) {
     struct scale scale;
     scale.unused = 0;
 #if PRESENT(WEIGHT_DTYPE)
-    scale.weight = LOAD_VECTOR(WEIGHT_DTYPE)(weight, v, aligned, LOAD_PLAIN);
+    scale.weight = LOAD_VECTOR(WEIGHT_DTYPE)(weight, v, aligned, hint);
 #else
-    (void)weight, (void)v, (void)aligned;
+    (void)weight, (void)v, (void)aligned, (void)hint;
+#endif
+    return scale;
+}
+
+static inline struct scale no_scale(void) {
+    struct scale scale;
+    scale.unused = 0;
+#if PRESENT(WEIGHT_DTYPE)
+    scale.weight = (PACKED(WEIGHT_DTYPE))0;
 #endif
     return scale;
 }

@@ -64,7 +64,7 @@ static inline void clear(global real *in_slot, local realv *sum, const index_t v
 static inline void add_vector(const struct call *call, const struct row *row, const struct columns *columns,
                               const index_t v, struct lane_sums *sums) {
     const struct inputs in = load_inputs(row, v, call->aligned, LOAD_FIRST);
-    add_point(sums, point_at(row, &in), load_scale(columns->weight, v, call->aligned), call->weight_offset);
+    add_point(sums, point_at(row, &in), load_scale(columns->weight, v, call->aligned, LOAD_PLAIN), call->weight_offset);
 }
 
 static inline struct means means_of_row(const struct call *call, const struct row *row, const struct columns *columns,
@@ -102,7 +102,8 @@ static inline void take_row(const struct call *call, const struct row *row, cons
     for (index_t v = columns->first; v < columns->end; v += LANES) {
         const struct inputs in = load_inputs(row, v, call->aligned, LOAD_LAST);
         const struct point point = point_at(row, &in);
-        put_outputs(call, row, v, &in, point, load_scale(columns->weight, v, call->aligned), columns->bias, means);
+        put_outputs(call, row, v, &in, point, load_scale(columns->weight, v, call->aligned, LOAD_PLAIN), columns->bias,
+                    means);
         if (DWEIGHT)
             gather(columns->dweight, columns->dweight_sum, v, columns->tile, point.dn * point.x_hat, call->aligned);
         if (DBIAS)
@@ -119,16 +120,12 @@ static inline void clear_columns(const struct columns *columns, const bool align
     }
 }
 
-/* As many turns for every lane: PoCL 3.1 leaves a lane's last one out where they differ, between these barriers. */
 static inline void put_columns(const struct columns *columns, const struct slot *slot) {
 #if GATHER == GATHER_LOCAL
-    for (uint i = 0; i < TILE_HELD; i++) {
-        const index_t v = columns->first + i * LANES;
-        if (DWEIGHT && v < columns->end)
-            put_slot(columns->dweight, v, columns->dweight_sum[v - columns->tile], slot);
-        if (DBIAS && v < columns->end)
-            put_slot(columns->dbias, v, columns->dbias_sum[v - columns->tile], slot);
-    }
+    if (DWEIGHT)
+        put_lines(columns->dweight, columns->tile, (const local real *)columns->dweight_sum, 1, 0, slot);
+    if (DBIAS)
+        put_lines(columns->dbias, columns->tile, (const local real *)columns->dbias_sum, 1, 0, slot);
 #else
     (void)columns, (void)slot;
 #endif
@@ -150,6 +147,7 @@ static inline void walk(const struct call *call, const struct share *share, stru
     if (!DWEIGHT && !DBIAS)
         return;
     open_slot(slot, lock, scratch);
+    barrier(CLK_LOCAL_MEM_FENCE);
     for (uint turn = 0; turn < SPAN; turn++) {
         const struct columns columns = columns_of(call, share, slot, space, turn);
         put_columns(&columns, slot);

@@ -6,6 +6,12 @@
 #include "norm_backward.h"
 #include "slots.h"
 
+#if GATHER == GATHER_REGISTERS
+#define GATHER_STEP 1
+#else
+#define GATHER_STEP LANES
+#endif
+
 struct columns {
     index_t first; /* vector of the tile */
     uint lane;
@@ -13,16 +19,27 @@ struct columns {
     const global STORAGE(BIAS_DTYPE) * bias;
 };
 
-/* Sums over rows. */
+/* A lane's sums over rows, in registers, or all of a work-group's in local memory: each lane's are its own there too. */
 struct gathered {
+#if GATHER == GATHER_REGISTERS
     realv dweight[TILE_HELD];
     realv dbias[TILE_HELD];
+#else
+    local realv *dweight; /* of this lane's first vector; the next one is LANES further on */
+    local realv *dbias;
+#endif
 };
 
 #if WEIGHTS == WEIGHTS_EARLY
 #define SCALES TILE_HELD
 #else
 #define SCALES 1
+#endif
+
+#if KEEP == KEEP_REGISTERS
+#define HELD_INPUTS TILE_HELD
+#else
+#define HELD_INPUTS 1
 #endif
 
 static inline index_t vector_of(const struct columns *columns, const uint i) {
@@ -41,11 +58,19 @@ static inline struct inputs fetch(const struct call *call, const struct row *row
                                                  : no_inputs();
 }
 
+static inline void fetch_row(const struct call *call, const struct row *row, const struct columns *columns,
+                             struct inputs *held, const enum load_hint hint) {
+#pragma unroll
+    for (uint i = 0; i < TILE_HELD; i++)
+        if (KEEP == KEEP_REGISTERS)
+            held[i % HELD_INPUTS] = fetch(call, row, columns, i, hint);
+}
+
 static inline struct scale scale_of(const struct call *call, const struct columns *columns, const struct scale *scales,
                                     const uint i) {
     if (WEIGHTS == WEIGHTS_EARLY || !has_vector(columns, i))
         return scales[i % SCALES];
-    return load_scale(columns->weight, vector_of(columns, i), call->aligned);
+    return load_scale(columns->weight, vector_of(columns, i), call->aligned, LOAD_IN_TURN);
 }
 
 /* Called between one use of the inputs and the next. */
@@ -55,12 +80,6 @@ static inline void forget_wide(struct inputs *in) {
     if (sizeof(in->dy) < sizeof(realv))
         forget((uint *)&in->dy, sizeof(in->dy) / sizeof(uint));
 }
-
-#if KEEP == KEEP_REGISTERS
-#define HELD_INPUTS TILE_HELD
-#else
-#define HELD_INPUTS 1
-#endif
 
 static inline void take_row(const struct call *call, const struct row *row, const struct columns *columns,
                             const struct scale *scales, struct inputs *held, struct gathered *gathered,
@@ -89,45 +108,100 @@ static inline void take_row(const struct call *call, const struct row *row, cons
         if (row->active && has_vector(columns, i))
             put_outputs(call, row, vector_of(columns, i), in, point, scale_of(call, columns, scales, i), columns->bias,
                         means);
-        gathered->dweight[i] += point.dn * point.x_hat;
-        gathered->dbias[i] += point.dn;
-    }
-}
-
-/* The sum of a value over the SEGMENTS rows that a work-group takes side by side, in the first of them: the upper half hands
- * its values to the lower half, and so on. space: SEGMENTS / 2 times TILE_HELD · LANES vectors. */
-static inline void fold_segments(realv value[TILE_HELD], local realv *space, const uint lane) {
-    const uint segment = (uint)get_local_id(0) / LANES;
-    for (uint half_way = SEGMENTS / 2; half_way > 0; half_way /= 2) {
-        local realv *own = space + segment % half_way * (TILE_HELD * LANES) + lane;
-        barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-        for (uint i = 0; i < TILE_HELD; i++)
-            if (segment >= half_way && segment < 2 * half_way)
-                own[i * LANES] = value[i];
-        barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-        for (uint i = 0; i < TILE_HELD; i++)
-            if (segment < half_way)
-                value[i] += own[i * LANES];
-    }
-}
-
-static inline void put_gathered(const struct columns *columns, const struct gathered *gathered, const struct slot *slot) {
-    if (get_local_id(0) >= LANES)
-        return;
-#pragma unroll
-    for (uint i = 0; i < TILE_HELD; i++) {
-        if (!has_vector(columns, i))
-            continue;
         if (DWEIGHT)
-            put_slot(slot->dweight, vector_of(columns, i), gathered->dweight[i], slot);
+            gathered->dweight[i * GATHER_STEP] += point.dn * point.x_hat;
         if (DBIAS)
-            put_slot(slot->dbias, vector_of(columns, i), gathered->dbias[i], slot);
+            gathered->dbias[i * GATHER_STEP] += point.dn;
     }
 }
 
-#define SPACE (SEGMENTS > 1 ? SEGMENTS / 2 * TILE_HELD * LANES : 1) /* vectors of local memory */
+/* Local memory, in vectors: LINE for each of the SEGMENTS rows that a work-group takes side by side. */
+#define LINE (TILE_HELD * LANES)
+#if GATHER == GATHER_LOCAL
+#define SPACE (2 * SEGMENTS * LINE) /* dweight's, then dbias's */
+#else
+#define SPACE (SEGMENTS > 1 ? SEGMENTS * LINE : 1)
+#endif
+
+static inline void clear_gathered(struct gathered *gathered, local realv *space) {
+#if GATHER == GATHER_LOCAL
+    gathered->dweight = space + get_local_id(0) / LANES * LINE + get_local_id(0) % LANES;
+    gathered->dbias = gathered->dweight + SEGMENTS * LINE;
+#else
+    (void)space;
+#endif
+#pragma unroll
+    for (uint i = 0; i < TILE_HELD; i++)
+        gathered->dweight[i * GATHER_STEP] = gathered->dbias[i * GATHER_STEP] = 0;
+}
+
+#if GATHER == GATHER_REGISTERS
+static inline void put_registers(global real *slot_row, const struct columns *columns, const realv value[TILE_HELD],
+                                 local realv *space, const struct slot *slot) {
+#if SEGMENTS == 1
+#pragma unroll
+    for (uint i = 0; i < TILE_HELD; i++)
+        if (has_vector(columns, i))
+            put_slot(slot_row, vector_of(columns, i), value[i], slot);
+    (void)space;
+#else
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (uint i = 0; i < TILE_HELD; i++)
+        space[get_local_id(0) / LANES * LINE + i * LANES + columns->lane] = value[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    put_lines(slot_row, columns->first, (const local real *)space, SEGMENTS, LINE * VEC, slot);
+#endif
+}
+#endif
+
+static inline void put_gathered(const struct columns *columns, const struct gathered *gathered, local realv *space,
+                                const struct slot *slot) {
+#if GATHER == GATHER_LOCAL
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (DWEIGHT)
+        put_lines(slot->dweight, columns->first, (const local real *)space, SEGMENTS, LINE * VEC, slot);
+    if (DBIAS)
+        put_lines(slot->dbias, columns->first, (const local real *)(space + SEGMENTS * LINE), SEGMENTS, LINE * VEC, slot);
+    (void)gathered;
+#else
+    if (DWEIGHT)
+        put_registers(slot->dweight, columns, gathered->dweight, space, slot);
+    if (DBIAS)
+        put_registers(slot->dbias, columns, gathered->dbias, space, slot);
+#endif
+}
+
+/* The rows of a share one after the other; with FETCH_AHEAD each is fetched while the one before it is worked on. */
+static inline void take_rows(const struct call *call, const struct share *share, const struct columns *columns,
+                             const struct scale *scales, struct gathered *gathered, struct lanes *lanes) {
+    const uint segment = (uint)get_local_id(0) / LANES;
+    struct row row = row_at(call, share->first + segment, share->group);
+    struct inputs held[HELD_INPUTS];
+    fetch_row(call, &row, columns, held, LOAD_PLAIN);
+    for (ulong first = share->first; first < share->end; first += share->step) {
+        const ulong next = first + share->step;
+#if FETCH == FETCH_AHEAD
+        struct row next_row = row;
+        struct inputs next_held[HELD_INPUTS];
+        if (next < share->end) {
+            next_row = row_at(call, next + segment, share->group);
+            fetch_row(call, &next_row, columns, next_held, LOAD_IN_TURN);
+        }
+        take_row(call, &row, columns, scales, held, gathered, lanes);
+        row = next_row;
+#pragma unroll
+        for (uint i = 0; i < HELD_INPUTS; i++)
+            held[i] = next_held[i];
+#else
+        take_row(call, &row, columns, scales, held, gathered, lanes);
+        if (next < share->end) {
+            row = row_at(call, next + segment, share->group);
+            fetch_row(call, &row, columns, held, LOAD_PLAIN);
+        }
+#endif
+    }
+}
 
 static inline void walk(const struct call *call, const struct share *share, struct slot *slot, volatile global uint *lock,
                         local real *scratch, local realv *space) {
@@ -136,29 +210,17 @@ static inline void walk(const struct call *call, const struct share *share, stru
     const struct columns columns = {share->tile * TILE_VECTORS, (uint)get_local_id(0) % LANES, call->weight + first_column,
                                     call->bias + first_column};
     struct scale scales[SCALES];
+#pragma unroll
+    for (uint i = 0; i < TILE_HELD; i++)
+        scales[i % SCALES] = WEIGHTS == WEIGHTS_EARLY && has_vector(&columns, i)
+                                 ? load_scale(columns.weight, vector_of(&columns, i), call->aligned, LOAD_PLAIN)
+                                 : no_scale();
     struct gathered gathered;
-#pragma unroll
-    for (uint i = 0; i < TILE_HELD; i++) {
-        if (WEIGHTS == WEIGHTS_EARLY && has_vector(&columns, i))
-            scales[i % SCALES] = load_scale(columns.weight, vector_of(&columns, i), call->aligned);
-        gathered.dweight[i] = gathered.dbias[i] = 0;
-    }
-    for (ulong first = share->first; first < share->end; first += share->step) {
-        const struct row row = row_at(call, first + get_local_id(0) / LANES, share->group);
-        struct inputs held[HELD_INPUTS];
-#pragma unroll
-        for (uint i = 0; i < TILE_HELD; i++)
-            if (KEEP == KEEP_REGISTERS)
-                held[i % HELD_INPUTS] = fetch(call, &row, &columns, i, LOAD_PLAIN);
-        take_row(call, &row, &columns, scales, held, &gathered, &lanes);
-    }
-    if (DWEIGHT)
-        fold_segments(gathered.dweight, space, columns.lane);
-    if (DBIAS)
-        fold_segments(gathered.dbias, space, columns.lane);
+    clear_gathered(&gathered, space);
+    take_rows(call, share, &columns, scales, &gathered, &lanes);
     if (DWEIGHT || DBIAS) {
         open_slot(slot, lock, scratch);
-        put_gathered(&columns, &gathered, slot);
+        put_gathered(&columns, &gathered, space, slot);
         close_slot(lock);
     }
 }

@@ -35,12 +35,12 @@ static inline struct lane_sums sums_of_chunk(const struct call *call, const stru
             in[j] = load_inputs(row, v + j * LANES, call->aligned, LOAD_FIRST);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            add_point(&sums[j], point_at(row, &in[j]), load_scale(weight, v + j * LANES, call->aligned),
+            add_point(&sums[j], point_at(row, &in[j]), load_scale(weight, v + j * LANES, call->aligned, LOAD_PLAIN),
                       call->weight_offset);
     }
     for (; v < end; v += LANES) {
         const struct inputs in = load_inputs(row, v, call->aligned, LOAD_FIRST);
-        add_point(&sums[0], point_at(row, &in), load_scale(weight, v, call->aligned), call->weight_offset);
+        add_point(&sums[0], point_at(row, &in), load_scale(weight, v, call->aligned, LOAD_PLAIN), call->weight_offset);
     }
 #pragma unroll
     for (uint j = 1; j < UNROLL; j++) {

@@ -3,8 +3,7 @@
 #ifndef SLOTS_H
 #define SLOTS_H
 
-#include "dtype.h"
-#include "segment.h"
+#include "norm_backward.h"
 
 /* This work-group's part of a slot. */
 struct slot {
@@ -54,6 +53,10 @@ static inline void close_slot(volatile global uint *lock) {
 }
 
 /* Volatile, so that no cache of this compute unit's answers for another's. */
+static inline void put_slot1(volatile global real *at, const real value, const struct slot *slot) {
+    *at = slot->add ? *at + value : value;
+}
+
 static inline void put_slot(global real *base, const index_t v, const realv value, const struct slot *slot) {
     volatile global real *at = base + v * VEC;
     if (slot->aligned && (TAIL == 0 || v < WHOLE_VECTORS)) {
@@ -65,7 +68,7 @@ static inline void put_slot(global real *base, const index_t v, const realv valu
     VSTORE(value, element);
     for (uint i = 0; i < VEC; i++)
         if (v * VEC + i < GROUP_SIZE)
-            at[i] = slot->add ? at[i] + element[i] : element[i];
+            put_slot1(at + i, element[i], slot);
 }
 
 #else
@@ -78,10 +81,30 @@ static inline void close_slot(volatile global uint *lock) {
     (void)lock;
 }
 
+static inline void put_slot1(global real *at, const real value, const struct slot *slot) {
+    *at = value;
+    (void)slot;
+}
+
 static inline void put_slot(global real *base, const index_t v, const realv value, const struct slot *slot) {
     STORE_VECTOR(REAL_DTYPE)(base, v, value, slot->aligned);
 }
 
 #endif
+
+/* Puts a tile's columns, each the sum of its place in several lines of local memory, in their order. slot_row: of the
+ * segment's first column; tile: its first vector; step: reals from line to line. Every work-item of the work-group calls
+ * it, after a barrier. */
+static inline void put_lines(global real *slot_row, const index_t tile, const local real *lines, const uint count,
+                             const uint step, const struct slot *slot) {
+    const index_t first = tile * VEC;
+    const index_t end = GROUP_SIZE - first < TILE ? GROUP_SIZE - first : TILE;
+    for (index_t i = (uint)get_local_id(0); i < end; i += GROUP_ITEMS) {
+        real sum = lines[i];
+        for (uint line = 1; line < count; line++)
+            sum += lines[line * step + i];
+        put_slot1(slot_row + first + i, sum, slot);
+    }
+}
 
 #endif

@@ -97,6 +97,8 @@ clnorm_status cln_config_check_ranges(const clnorm_config *c) {
         return cln_config_refuse("isa", c->isa, "a clnorm_isa");
     if (c->gather > CLNORM_GATHER_MEMORY)
         return cln_config_refuse("gather", c->gather, "a clnorm_gather");
+    if (c->fetch > CLNORM_FETCH_AHEAD)
+        return cln_config_refuse("fetch", c->fetch, "a clnorm_fetch");
     return CLNORM_SUCCESS;
 }
 
@@ -205,9 +207,14 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
     const clnorm_status status = cln_config_check_ranges(forced);
     if (status)
         return status;
-    if (forced->tile || forced->gather)
-        return forced->tile ? cln_config_refuse("tile", forced->tile, "0, it is the backward's")
-                            : cln_config_refuse("gather", forced->gather, "0, it is the backward's");
+    if (forced->tile)
+        return cln_config_refuse("tile", forced->tile, "0, it is the backward's");
+    if (forced->gather)
+        return cln_config_refuse("gather", forced->gather, "0, it is the backward's");
+    if (forced->fetch)
+        return cln_config_refuse("fetch", forced->fetch, "0, it is the backward's");
+    if (forced->chunks)
+        return cln_config_refuse("chunks", forced->chunks, "0, it is the backward's");
     const struct habit *habit = habit_of(device);
     clnorm_config c = *forced;
     if (!c.stores) /* streaming took 1.15 to 1.2 times as long where it was measured (PoCL, 64 MiB): a knob for tuning */

@@ -45,18 +45,24 @@ static uint64_t elements_per_lane(const clnorm_config *c) {
     return cln_divide_up(cln_divide_up(c->tile, c->vec), c->lanes) * c->vec;
 }
 
+/* Each lane has the same columns of every row, known when the kernel is built. */
+static bool unrolled(const clnorm_config *c) {
+    return c->keep == CLNORM_KEEP_REGISTERS || c->gather == CLNORM_GATHER_REGISTERS;
+}
+
 /* Local memory: the scratch of sums over lanes, and what holds or folds the sums over rows. */
 static uint64_t local_bytes(const struct cln_workload *work, const clnorm_config *c, uint64_t span) {
     const uint64_t scratch = 4 * (uint64_t)c->lanes * c->segments * work->real_size;
-    const uint64_t tile = cln_divide_up(c->tile, c->vec) * c->vec * work->real_size;
+    const uint64_t line =
+        (unrolled(c) ? elements_per_lane(c) * c->lanes : cln_divide_up(c->tile, c->vec) * c->vec) * work->real_size;
     if (c->gather == CLNORM_GATHER_LOCAL)
-        return scratch + 2 * span * tile;
-    return scratch + c->segments / 2 * elements_per_lane(c) * c->lanes * work->real_size;
+        return scratch + 2 * span * c->segments * line;
+    return scratch + (c->gather == CLNORM_GATHER_REGISTERS && c->segments > 1 ? c->segments * line : 0);
 }
 
 uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
     const bool whole = c->tile == work->group_size;
-    if (!whole || c->gather == CLNORM_GATHER_REGISTERS)
+    if (!whole || unrolled(c))
         return 1;
     if (c->gather == CLNORM_GATHER_MEMORY)
         return work->groups;
@@ -68,10 +74,14 @@ static clnorm_status check_gather(const clnorm_device_info *device, const struct
                                   const clnorm_config *c) {
     if (c->gather == CLNORM_GATHER_REGISTERS && elements_per_lane(c) > MOST_ELEMENTS)
         return cln_config_refuse("gather", c->gather, "a lane to have at most 128 columns of a tile in registers");
-    if (c->gather != CLNORM_GATHER_REGISTERS && c->segments > 1)
-        return cln_config_refuse("segments", c->segments, "1 where sums are not gathered in registers");
-    if (c->gather != CLNORM_GATHER_REGISTERS && c->keep != CLNORM_KEEP_REREAD)
-        return cln_config_refuse("keep", c->keep, "CLNORM_KEEP_REREAD where sums are not gathered in registers");
+    if (c->keep == CLNORM_KEEP_REGISTERS && elements_per_lane(c) > MOST_ELEMENTS)
+        return cln_config_refuse("keep", c->keep, "a lane to have at most 128 columns of a tile in registers");
+    if (!unrolled(c) && c->segments > 1)
+        return cln_config_refuse("segments", c->segments, "1 where neither a row nor sums are in registers");
+    if (c->gather == CLNORM_GATHER_MEMORY && c->keep != CLNORM_KEEP_REREAD)
+        return cln_config_refuse("keep", c->keep, "CLNORM_KEEP_REREAD where sums are gathered in memory");
+    if (c->fetch == CLNORM_FETCH_AHEAD && c->keep != CLNORM_KEEP_REGISTERS)
+        return cln_config_refuse("fetch", c->fetch, "CLNORM_FETCH_IN_TURN where a row is not kept in registers");
     if (c->gather == CLNORM_GATHER_MEMORY && work->locked)
         return cln_config_refuse("gather", c->gather, "registers or local memory, slots are shared when they are locked");
     const uint64_t local = local_bytes(work, c, cln_config_span(device, work, c));
@@ -99,6 +109,8 @@ static clnorm_status check_whole(const clnorm_device_info *device, const struct 
         return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
     if (c->tile > work->group_size || (c->tile < work->group_size && c->tile % c->vec))
         return cln_config_refuse("tile", c->tile, "group_size, or a smaller multiple of vec");
+    if (c->chunks > 1 && c->tile == work->group_size)
+        return cln_config_refuse("chunks", c->chunks, "1 where a work-group has whole segments");
     if (c->reduce == CLNORM_REDUCE_SHUFFLE && (device->family != CLNORM_PLATFORM_NVIDIA || items < 32))
         return cln_config_refuse("reduce", c->reduce, "CLNORM_REDUCE_SHUFFLE on NVIDIA with at least 32 work-items only");
     if (c->reduce == CLNORM_REDUCE_SUBGROUP && (!device->subgroups || c->segments > 1))
@@ -135,7 +147,7 @@ static uint32_t choose_tile(const struct habit *habit, const clnorm_device_info 
     } else if (c->gather == CLNORM_GATHER_LOCAL) {
         most = part = cln_power_of_two_at_most(cln_larger(device->local_memory / (4 * work->real_size), 16));
     }
-    return (uint32_t)(work->group_size <= most ? work->group_size : cln_larger(part, c->vec));
+    return (uint32_t)(work->group_size <= most ? work->group_size : cln_smaller(cln_larger(part, c->vec), work->group_size));
 }
 
 static uint32_t choose_lanes(const struct habit *habit, const clnorm_device_info *device, const clnorm_config *c) {
@@ -150,12 +162,12 @@ static uint32_t choose_lanes(const struct habit *habit, const clnorm_device_info
 /* Rows side by side fill up a work-group; their sums are folded in local memory at last. */
 static uint32_t choose_segments(const struct habit *habit, const clnorm_device_info *device,
                                 const struct cln_workload *work, const clnorm_config *c) {
-    if (c->gather != CLNORM_GATHER_REGISTERS || c->reduce == CLNORM_REDUCE_SUBGROUP)
+    if (!unrolled(c) || c->reduce == CLNORM_REDUCE_SUBGROUP)
         return 1;
     const uint64_t most = cln_power_of_two_at_most(cln_larger(device->max_work_group_size / c->lanes, 1));
     const uint64_t rows = cln_power_of_two_at_least(cln_larger(cln_divide_up(work->rows, device->compute_units), 1));
     uint64_t segments = cln_smaller(cln_smaller(cln_larger(habit->items / c->lanes, 1), most), rows);
-    while (segments > 1 && segments * elements_per_lane(c) * c->lanes * work->real_size > device->local_memory)
+    while (segments > 1 && segments * elements_per_lane(c) * c->lanes * work->real_size > device->local_memory / 2)
         segments /= 2;
     return (uint32_t)segments;
 }
@@ -166,6 +178,15 @@ static uint32_t choose_rounds(const struct habit *habit, const clnorm_device_inf
     const uint64_t walkers = cln_larger((uint64_t)habit->walkers * device->compute_units / blocks, 1);
     const uint64_t turns = cln_divide_up(work->rows, c->segments);
     return (uint32_t)cln_smaller(cln_larger(cln_divide_up(turns, walkers), 1), UINT32_MAX);
+}
+
+/* Enough to keep the device busy with few rows, but each worth a work-group's start. */
+static uint32_t choose_chunks(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
+    if (c->tile == work->group_size)
+        return 1;
+    const uint64_t wish = cln_divide_up(4 * (uint64_t)device->compute_units, work->rows * work->groups);
+    const uint64_t most = cln_larger(work->group_size / (4 * (uint64_t)c->lanes * c->vec), 1);
+    return (uint32_t)cln_smaller(cln_smaller(wish, most), 64);
 }
 
 clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const struct cln_workload *work,
@@ -187,13 +208,17 @@ clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const
         c.tile = choose_tile(habit, device, work, &c);
     if (!c.lanes)
         c.lanes = choose_lanes(habit, device, &c);
+    if (!c.keep)
+        c.keep = c.gather == CLNORM_GATHER_REGISTERS && elements_per_lane(&c) <= habit->held ? CLNORM_KEEP_REGISTERS
+                                                                                             : CLNORM_KEEP_REREAD;
+    if (!c.fetch)
+        c.fetch = CLNORM_FETCH_IN_TURN;
     if (!c.segments)
         c.segments = choose_segments(habit, device, work, &c);
     if (!c.rounds)
         c.rounds = choose_rounds(habit, device, work, &c);
-    if (!c.keep)
-        c.keep = c.gather == CLNORM_GATHER_REGISTERS && elements_per_lane(&c) <= habit->held ? CLNORM_KEEP_REGISTERS
-                                                                                             : CLNORM_KEEP_REREAD;
+    if (!c.chunks)
+        c.chunks = choose_chunks(device, work, &c);
     if (!c.unroll)
         c.unroll = 4;
     if (!c.reduce)

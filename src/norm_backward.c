@@ -215,7 +215,6 @@ static struct cln_workload workload_of(const problem *p) {
  *   locks          [blocks, slots, 2] uint    of CLNORM_REDUCTION_LOCKED */
 struct layout {
     uint64_t span;    /* groups that a work-group takes in turn */
-    uint64_t chunks;  /* of a segment, for its sums */
     uint64_t blocks;  /* work-groups that share a row */
     uint64_t walkers; /* work-groups for each block, that share the rows */
     uint64_t slots;
@@ -241,14 +240,6 @@ static clnorm_status add_part(struct layout *layout, struct cln_binding *part, u
     return CLNORM_SUCCESS;
 }
 
-/* Chunks enough to keep the device busy with few rows, but each worth a work-group's start. */
-static uint64_t chunks_of(const clnorm_device_info *device, const problem *p, const clnorm_config *c) {
-    const uint64_t segments = cln_larger(p->rows * (p->cols / p->group_size), 1);
-    const uint64_t wish = cln_divide_up(4 * (uint64_t)device->compute_units, segments);
-    const uint64_t most = cln_larger(p->group_size / (4 * (uint64_t)c->lanes * c->vec), 1);
-    return cln_smaller(cln_smaller(wish, most), 64);
-}
-
 static clnorm_status lay_out(const clnorm_device_info *device, const problem *p, const clnorm_config *c,
                              struct layout *layout) {
     const struct cln_workload work = workload_of(p);
@@ -256,7 +247,6 @@ static clnorm_status lay_out(const clnorm_device_info *device, const problem *p,
     const uint64_t groups = work.groups, real = work.real_size, segments = p->rows * groups;
     *layout = (struct layout){.split = c->tile < p->group_size, .locked = work.locked};
     layout->span = cln_config_span(device, &work, c);
-    layout->chunks = layout->split ? chunks_of(device, p, c) : 1;
     layout->blocks = groups / layout->span * cln_divide_up(p->group_size, c->tile);
     layout->walkers = cln_divide_up(p->rows, (uint64_t)c->rounds * c->segments);
     layout->slots = !gathers ? 0 : layout->locked ? cln_smaller(p->slots, layout->walkers) : layout->walkers;
@@ -266,7 +256,7 @@ static clnorm_status lay_out(const clnorm_device_info *device, const problem *p,
     if (!status && !p->rstd_given)
         status = add_part(layout, &layout->rstd, segments, real);
     if (!status && layout->split)
-        status = add_part(layout, &layout->sums, 2 * layout->chunks * segments, real);
+        status = add_part(layout, &layout->sums, 2 * (uint64_t)c->chunks * segments, real);
     if (!status && p->dweight_dtype)
         status = add_part(layout, &layout->dweight, layout->slots * p->cols, real);
     if (!status && p->dbias_dtype)
@@ -310,8 +300,9 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .isa = c->isa,
         .tile = c->tile,
         .gather = c->gather,
+        .fetch = c->fetch,
         .span = layout->span,
-        .chunks = layout->chunks,
+        .chunks = c->chunks,
         .element_aligned = cln_config_element_aligned(device, c),
         .opencl_c = c->reduce == CLNORM_REDUCE_SUBGROUP || (layout->locked && c->isa == CLNORM_ISA_PORTABLE)
                         ? device->opencl_c_version
@@ -352,7 +343,7 @@ static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct 
                                           given_or(p->mean_given, CLN_MEAN, layout->mean),
                                           given_or(p->rstd_given, CLN_RSTD, layout->rstd),
                                           layout->sums};
-    const cl_ulong work = p->rows * (p->cols / p->group_size) * layout->chunks;
+    const cl_ulong work = p->rows * (p->cols / p->group_size) * c.chunks;
     const cl_ulong rounds = cln_divide_up(work, MOST_GROUPS);
     const struct real weight_offset = real_of(p->weight_offset);
     const struct cln_constant constant[] = {
@@ -451,7 +442,7 @@ static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struc
     const clnorm_device_info *device = &plan->context->device;
     const bool cpu = cln_config_element_aligned(device, &plan->config);
     const uint64_t most_items = cln_power_of_two_at_most(device->max_work_group_size);
-    const uint64_t lanes = cpu ? 1 : cln_smaller(32, most_items);
+    const uint64_t lanes = cpu ? 1 : cln_smaller(8, most_items);
     const struct cln_spec spec = {
         .family = CLN_NORM_BACKWARD_REDUCE,
         .group_size = p->cols,
@@ -461,7 +452,7 @@ static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struc
         .accumulate = p->accumulate,
         .vec = cpu ? 16 : cln_smaller(cln_lowest_bit(p->cols), 16 / real_size(p)),
         .lanes = lanes,
-        .segments = cpu ? 1 : cln_smaller(16, most_items / lanes),
+        .segments = cpu ? 1 : cln_smaller(64, most_items / lanes),
         .unroll = 4,
         .stores = plan->config.stores,
         .isa = plan->config.isa,

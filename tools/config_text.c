@@ -28,6 +28,8 @@ static const struct knob knobs[] = {
     {"isa", offsetof(clnorm_config, isa), {"portable", "ptx"}},
     {"tile", offsetof(clnorm_config, tile), {NULL}},
     {"gather", offsetof(clnorm_config, gather), {"registers", "local", "memory"}},
+    {"fetch", offsetof(clnorm_config, fetch), {"in_turn", "ahead"}},
+    {"chunks", offsetof(clnorm_config, chunks), {NULL}},
 };
 enum { KNOBS = sizeof knobs / sizeof *knobs };
 _Static_assert(sizeof(clnorm_config) == KNOBS * sizeof(uint32_t), "every knob of a config has a row");

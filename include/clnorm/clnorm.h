@@ -247,6 +247,8 @@ typedef struct clnorm_config {
     uint32_t isa;      /* a clnorm_isa: instructions beyond OpenCL C 1.2 */
     uint32_t tile;     /* backward: columns of a segment that a work-group works on; group_size at most */
     uint32_t gather;   /* backward: a clnorm_gather: where dweight and dbias are added up */
+    uint32_t fetch;    /* backward: a clnorm_fetch: keep registers: when a row is fetched */
+    uint32_t chunks;   /* backward: pieces that the sums of a segment in tiles are taken in */
 } clnorm_config;
 
 /* Where a segment is while its statistics are taken. */
@@ -283,6 +285,11 @@ typedef enum clnorm_gather {
     CLNORM_GATHER_MEMORY         /* in the work-group's own slot of the workspace, which caches hold; not when locked */
 } clnorm_gather;
 
+typedef enum clnorm_fetch {
+    CLNORM_FETCH_IN_TURN = 1, /* when the row before it is done */
+    CLNORM_FETCH_AHEAD        /* while the row before it is worked on, which costs registers and saves latency */
+} clnorm_fetch;
+
 /* Forward normalisation of [rows, cols], one segment of group_size neighbouring elements at a time:
  *
  *   s = x, or x · act(z) with gate_first
@@ -316,7 +323,7 @@ typedef struct clnorm_norm_desc {
 
 /* A descriptor of nothing yet: f32 x, eps 1e-5, every option off. Set norm, rows and cols at least. */
 static inline clnorm_norm_desc clnorm_norm_desc_init(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     clnorm_norm_desc desc;
     desc.size = sizeof(clnorm_norm_desc);
     desc.norm = CLNORM_LAYER_NORM;
@@ -391,7 +398,7 @@ typedef struct clnorm_norm_backward_desc {
 
 /* A descriptor of nothing yet: f32 x, no output, 128 slots, eps 1e-5, every option off. */
 static inline clnorm_norm_backward_desc clnorm_norm_backward_desc_init(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     clnorm_norm_backward_desc desc;
     desc.size = sizeof(clnorm_norm_backward_desc);
     desc.norm = CLNORM_LAYER_NORM;
