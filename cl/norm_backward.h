@@ -50,35 +50,29 @@ struct share {
     uint tile;
 };
 
-/* One segment of one row: addresses of its first element. */
+/* One segment of one row. */
 struct row {
-    const global STORAGE(X_DTYPE) * x;
-    const global STORAGE(Z_DTYPE) * z;
-    const global STORAGE(DY_DTYPE) * dy;
-    global STORAGE(DX_DTYPE) * dx;
-    global STORAGE(DZ_DTYPE) * dz;
-    global STORAGE(Y_DTYPE) * y;
-    ulong statistic; /* where its statistics are */
-    real mean;       /* 0 for RMS norm */
+    ulong index;
+    ulong group;
+    real mean; /* 0 for RMS norm */
     real rstd;
     bool active; /* false past the last row: nothing is read or written, but barriers are kept */
 };
 
-static inline struct row row_at(const struct call *call, const ulong row, const ulong group) {
-    const ulong first = group * GROUP_SIZE;
-    const ulong statistic = group * call->rows + row;
-    const bool active = SEGMENTS == 1 || row < call->rows;
-    const struct row at = {call->x + row * call->x_stride + first,
-                           call->z + row * call->z_stride + first,
-                           call->dy + row * call->dy_stride + first,
-                           call->dx + row * call->dx_stride + first,
-                           call->dz + row * call->dz_stride + first,
-                           call->y + row * call->y_stride + first,
-                           statistic,
-                           NORM == LAYER_NORM && active ? call->mean[statistic] : (real)0,
-                           active ? call->rstd[statistic] : (real)0,
-                           active};
-    return at;
+/* A tensor's first element of a row's segment. */
+#define SEGMENT_OF(tensor, row) (call->tensor + (row)->index * call->tensor##_stride + (row)->group * GROUP_SIZE)
+
+static inline ulong statistic_of(const struct call *call, const struct row *row) {
+    return row->group * call->rows + row->index;
+}
+
+static inline struct row row_at(const struct call *call, const ulong index, const ulong group) {
+    struct row row = {index, group, 0, 0, SEGMENTS == 1 || index < call->rows};
+    if (NORM == LAYER_NORM && row.active)
+        row.mean = call->mean[statistic_of(call, &row)];
+    if (row.active)
+        row.rstd = call->rstd[statistic_of(call, &row)];
+    return row;
 }
 
 /* ------------------------------------------------------------------------------------------------ at one vector */
@@ -92,13 +86,13 @@ struct inputs {
 #endif
 };
 
-static inline struct inputs load_inputs(const struct row *row, const index_t v, const bool aligned,
+static inline struct inputs load_inputs(const struct call *call, const struct row *row, const index_t v,
                                         const enum load_hint hint) {
     struct inputs in;
-    in.x = LOAD_VECTOR(X_DTYPE)(row->x, v, aligned, hint);
-    in.dy = LOAD_VECTOR(DY_DTYPE)(row->dy, v, aligned, hint);
+    in.x = LOAD_VECTOR(X_DTYPE)(SEGMENT_OF(x, row), v, call->aligned, hint);
+    in.dy = LOAD_VECTOR(DY_DTYPE)(SEGMENT_OF(dy, row), v, call->aligned, hint);
 #if GATE
-    in.z = LOAD_VECTOR(Z_DTYPE)(row->z, v, aligned, hint);
+    in.z = LOAD_VECTOR(Z_DTYPE)(SEGMENT_OF(z, row), v, call->aligned, hint);
 #endif
     return in;
 }
@@ -208,9 +202,9 @@ static inline struct means means_of_chunks(const struct call *call, const struct
     const ulong segments = GROUPS * call->rows;
     real product = 0, gradient = 0;
     for (uint i = 0; row->active && i < CHUNKS; i++) {
-        product += call->sums[i * segments + row->statistic];
+        product += call->sums[i * segments + statistic_of(call, row)];
         if (NORM == LAYER_NORM)
-            gradient += call->sums[(CHUNKS + i) * segments + row->statistic];
+            gradient += call->sums[(CHUNKS + i) * segments + statistic_of(call, row)];
     }
     return means_of_sums(product, gradient);
 }
@@ -233,19 +227,19 @@ static inline void put_outputs(const struct call *call, const struct row *row, c
     const realv z = WIDEN(Z_DTYPE)(in->z);
 #endif
 #if PRESENT(DX_DTYPE) && GATE_FIRST
-    STORE_VECTOR(DX_DTYPE)(row->dx, v, ds * gate_factor(z), call->aligned);
+    STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, ds * gate_factor(z), call->aligned);
 #elif PRESENT(DX_DTYPE)
-    STORE_VECTOR(DX_DTYPE)(row->dx, v, ds, call->aligned);
+    STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, ds, call->aligned);
 #endif
 #if PRESENT(DZ_DTYPE) && GATE_FIRST
-    STORE_VECTOR(DZ_DTYPE)(row->dz, v, ds * WIDEN(X_DTYPE)(in->x) * gate_slope(z), call->aligned);
+    STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, ds * WIDEN(X_DTYPE)(in->x) * gate_slope(z), call->aligned);
 #elif PRESENT(DZ_DTYPE)
-    STORE_VECTOR(DZ_DTYPE)(row->dz, v, WIDEN(DY_DTYPE)(in->dy) * n * gate_slope(z), call->aligned);
+    STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, WIDEN(DY_DTYPE)(in->dy) * n * gate_slope(z), call->aligned);
 #endif
 #if PRESENT(Y_DTYPE) && GATE && !GATE_FIRST
-    STORE_VECTOR(Y_DTYPE)(row->y, v, n * gate_factor(z), call->aligned);
+    STORE_VECTOR(Y_DTYPE)(SEGMENT_OF(y, row), v, n * gate_factor(z), call->aligned);
 #elif PRESENT(Y_DTYPE)
-    STORE_VECTOR(Y_DTYPE)(row->y, v, n, call->aligned);
+    STORE_VECTOR(Y_DTYPE)(SEGMENT_OF(y, row), v, n, call->aligned);
 #endif
     (void)means, (void)bias, (void)in, (void)scale;
 }

@@ -63,7 +63,7 @@ static inline void clear(global real *in_slot, local realv *sum, const index_t v
 
 static inline void add_vector(const struct call *call, const struct row *row, const struct columns *columns,
                               const index_t v, struct lane_sums *sums) {
-    const struct inputs in = load_inputs(row, v, call->aligned, LOAD_FIRST);
+    const struct inputs in = load_inputs(call, row, v, LOAD_FIRST);
     add_point(sums, point_at(row, &in), load_scale(columns->weight, v, call->aligned, LOAD_PLAIN), call->weight_offset);
 }
 
@@ -100,7 +100,7 @@ static inline void take_row(const struct call *call, const struct row *row, cons
                             struct lanes *lanes) {
     const struct means means = means_of_row(call, row, columns, lanes);
     for (index_t v = columns->first; v < columns->end; v += LANES) {
-        const struct inputs in = load_inputs(row, v, call->aligned, LOAD_LAST);
+        const struct inputs in = load_inputs(call, row, v, LOAD_LAST);
         const struct point point = point_at(row, &in);
         put_outputs(call, row, v, &in, point, load_scale(columns->weight, v, call->aligned, LOAD_PLAIN), columns->bias,
                     means);

@@ -54,7 +54,7 @@ static inline bool has_vector(const struct columns *columns, const uint i) {
 
 static inline struct inputs fetch(const struct call *call, const struct row *row, const struct columns *columns,
                                   const uint i, const enum load_hint hint) {
-    return row->active && has_vector(columns, i) ? load_inputs(row, vector_of(columns, i), call->aligned, hint)
+    return row->active && has_vector(columns, i) ? load_inputs(call, row, vector_of(columns, i), hint)
                                                  : no_inputs();
 }
 
@@ -172,35 +172,35 @@ static inline void put_gathered(const struct columns *columns, const struct gath
 #endif
 }
 
-/* The rows of a share one after the other; with FETCH_AHEAD each is fetched while the one before it is worked on. */
+/* The rows of a share one after the other. */
 static inline void take_rows(const struct call *call, const struct share *share, const struct columns *columns,
                              const struct scale *scales, struct gathered *gathered, struct lanes *lanes) {
     const uint segment = (uint)get_local_id(0) / LANES;
+#if FETCH == FETCH_AHEAD
     struct row row = row_at(call, share->first + segment, share->group);
-    struct inputs held[HELD_INPUTS];
+    struct inputs held[TILE_HELD];
     fetch_row(call, &row, columns, held, LOAD_PLAIN);
     for (ulong first = share->first; first < share->end; first += share->step) {
-        const ulong next = first + share->step;
-#if FETCH == FETCH_AHEAD
-        struct row next_row = row;
-        struct inputs next_held[HELD_INPUTS];
-        if (next < share->end) {
-            next_row = row_at(call, next + segment, share->group);
-            fetch_row(call, &next_row, columns, next_held, LOAD_IN_TURN);
+        struct row next = row;
+        struct inputs next_held[TILE_HELD];
+        if (first + share->step < share->end) {
+            next = row_at(call, first + share->step + segment, share->group);
+            fetch_row(call, &next, columns, next_held, LOAD_IN_TURN);
         }
         take_row(call, &row, columns, scales, held, gathered, lanes);
-        row = next_row;
+        row = next;
 #pragma unroll
-        for (uint i = 0; i < HELD_INPUTS; i++)
+        for (uint i = 0; i < TILE_HELD; i++)
             held[i] = next_held[i];
-#else
-        take_row(call, &row, columns, scales, held, gathered, lanes);
-        if (next < share->end) {
-            row = row_at(call, next + segment, share->group);
-            fetch_row(call, &row, columns, held, LOAD_PLAIN);
-        }
-#endif
     }
+#else
+    for (ulong first = share->first; first < share->end; first += share->step) {
+        const struct row row = row_at(call, first + segment, share->group);
+        struct inputs held[HELD_INPUTS];
+        fetch_row(call, &row, columns, held, LOAD_PLAIN);
+        take_row(call, &row, columns, scales, held, gathered, lanes);
+    }
+#endif
 }
 
 static inline void walk(const struct call *call, const struct share *share, struct slot *slot, volatile global uint *lock,

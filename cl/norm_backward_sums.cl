@@ -32,14 +32,14 @@ static inline struct lane_sums sums_of_chunk(const struct call *call, const stru
         struct inputs in[UNROLL];
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            in[j] = load_inputs(row, v + j * LANES, call->aligned, LOAD_FIRST);
+            in[j] = load_inputs(call, row, v + j * LANES, LOAD_FIRST);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             add_point(&sums[j], point_at(row, &in[j]), load_scale(weight, v + j * LANES, call->aligned, LOAD_PLAIN),
                       call->weight_offset);
     }
     for (; v < end; v += LANES) {
-        const struct inputs in = load_inputs(row, v, call->aligned, LOAD_FIRST);
+        const struct inputs in = load_inputs(call, row, v, LOAD_FIRST);
         add_point(&sums[0], point_at(row, &in), load_scale(weight, v, call->aligned, LOAD_PLAIN), call->weight_offset);
     }
 #pragma unroll
@@ -67,9 +67,9 @@ static inline void sum_share(const struct call *call, global real *sums, const u
         real total[] = {sum_elements(lane_sums.product), sum_elements(lane_sums.gradient)};
         sum_lanes(&lanes, total, NORM == LAYER_NORM ? 2 : 1);
         if (get_local_id(0) == 0) {
-            sums[chunk * segments + row.statistic] = total[0];
+            sums[chunk * segments + statistic_of(call, &row)] = total[0];
             if (NORM == LAYER_NORM)
-                sums[(CHUNKS + chunk) * segments + row.statistic] = total[1];
+                sums[(CHUNKS + chunk) * segments + statistic_of(call, &row)] = total[1];
         }
     }
 }

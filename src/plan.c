@@ -175,53 +175,89 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
     return launch(stage, kernel, queue, num_wait, wait_list, event);
 }
 
+/* What an enqueue waits for, and the events that it gives: of its last stage, or of each. */
+struct order {
+    cl_uint num_wait;
+    const cl_event *wait_list;
+    cl_event *event;  /* NULL: not wanted */
+    cl_event *events; /* [stages], NULL: not wanted */
+};
+
 /* One stage after the other; in a queue that does not keep the order, by an event from each to the next. */
 static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue, bool in_order, const clnorm_args *args,
-                                bool aligned, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+                                bool aligned, const struct order *order) {
     cl_event before = NULL;
     clnorm_status status = CLNORM_SUCCESS;
     for (unsigned i = 0; i < plan->stages && !status; i++) {
         const bool last = i + 1 == plan->stages;
-        const cl_uint waits = i == 0 ? num_wait : before ? 1 : 0;
+        const cl_uint waits = i == 0 ? order->num_wait : before ? 1 : 0;
         cl_event done = NULL;
-        status = run_stage(plan, &plan->stage[i], queue, args, aligned, waits, i == 0 ? wait_list : &before,
-                           last       ? event
-                           : in_order ? NULL
-                                      : &done);
-        if (before)
+        const bool wanted = order->events || (last ? order->event != NULL : !in_order);
+        status = run_stage(plan, &plan->stage[i], queue, args, aligned, waits, i == 0 ? order->wait_list : &before,
+                           wanted ? &done : NULL);
+        if (before && !order->events)
             clReleaseEvent(before);
         before = done;
+        if (order->events && !status)
+            order->events[i] = done;
+        else if (last && order->event && !status)
+            *order->event = done;
     }
-    if (before)
-        clReleaseEvent(before);
+    return status;
+}
+
+static clnorm_status check_order(const struct order *order) {
+    if (order->num_wait && !order->wait_list)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "wait_list is NULL: expected %u events", order->num_wait);
+    for (cl_uint i = 0; i < order->num_wait; i++)
+        if (!order->wait_list[i])
+            return cln_fail_code(CLNORM_INVALID_ARGUMENT, CL_INVALID_EVENT_WAIT_LIST,
+                                 "wait_list[%u] is NULL: expected an event", i);
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args, const struct order *order) {
+    if (!plan)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
+    bool in_order, aligned;
+    clnorm_status status = check_order(order);
+    if (!status)
+        status = check_queue(plan, queue, &in_order);
+    if (!status)
+        status = cln_args_check(plan, args, &aligned);
+    if (status)
+        return status;
+    if (!plan->stages) {
+        const cl_int code = clEnqueueMarkerWithWaitList(queue, order->num_wait, order->num_wait ? order->wait_list : NULL,
+                                                        order->event);
+        return code ? cln_fail_opencl(code, "clEnqueueMarkerWithWaitList") : CLNORM_SUCCESS;
+    }
+    pthread_mutex_lock(&plan->lock);
+    status = run_stages(plan, queue, in_order, args, aligned, order);
+    pthread_mutex_unlock(&plan->lock);
     return status;
 }
 
 clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args, cl_uint num_wait,
                                   const cl_event *wait_list, cl_event *event) {
-    if (!plan)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
-    if (num_wait && !wait_list)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "wait_list is NULL: expected %u events", num_wait);
-    for (cl_uint i = 0; i < num_wait; i++)
-        if (!wait_list[i])
-            return cln_fail_code(CLNORM_INVALID_ARGUMENT, CL_INVALID_EVENT_WAIT_LIST,
-                                 "wait_list[%u] is NULL: expected an event", i);
-    bool in_order;
-    clnorm_status status = check_queue(plan, queue, &in_order);
-    if (status)
-        return status;
-    bool aligned;
-    status = cln_args_check(plan, args, &aligned);
-    if (status)
-        return status;
-    if (!plan->stages) {
-        const cl_int code = clEnqueueMarkerWithWaitList(queue, num_wait, num_wait ? wait_list : NULL, event);
-        return code ? cln_fail_opencl(code, "clEnqueueMarkerWithWaitList") : CLNORM_SUCCESS;
-    }
-    pthread_mutex_lock(&plan->lock);
-    status = run_stages(plan, queue, in_order, args, aligned, num_wait, wait_list, event);
-    pthread_mutex_unlock(&plan->lock);
+    return enqueue(plan, queue, args, &(struct order){num_wait, wait_list, event, NULL});
+}
+
+cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan) {
+    return plan ? plan->stages : 0;
+}
+
+clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
+                                          cl_uint num_wait, const cl_event *wait_list, cl_event *events) {
+    if (!events && clnorm_plan_kernel_count(plan))
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "events is NULL: expected room for %u", clnorm_plan_kernel_count(plan));
+    cl_event made[CLN_STAGES] = {NULL};
+    const clnorm_status status = enqueue(plan, queue, args, &(struct order){num_wait, wait_list, NULL, made});
+    for (unsigned i = 0; i < clnorm_plan_kernel_count(plan); i++)
+        if (!status)
+            events[i] = made[i];
+        else if (made[i])
+            clReleaseEvent(made[i]);
     return status;
 }
 

@@ -492,6 +492,14 @@ static inline clnorm_args clnorm_args_init(void) {
 CLNORM_API clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
                                              cl_uint num_wait, const cl_event *wait_list, cl_event *event);
 
+/* The kernels that an enqueue of the plan runs, one after the other. */
+CLNORM_API cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan);
+
+/* clnorm_plan_enqueue with an event for each kernel, to see where time goes. events: [clnorm_plan_kernel_count(plan)], all of
+ * them to be released by the caller; a plan without kernels writes none. */
+CLNORM_API clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
+                                                     cl_uint num_wait, const cl_event *wait_list, cl_event *events);
+
 /* ---------------------------------------------------------------------------------------------------- 7. one call */
 
 /* Plans, once per descriptor, and enqueues. The context keeps its latest plans and lends workspace, so that from the second
