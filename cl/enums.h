@@ -27,5 +27,6 @@
 #define GATHER_REGISTERS 1
 #define GATHER_LOCAL 2
 #define GATHER_MEMORY 3
+#define GATHER_SPLIT 4
 
 #endif

@@ -41,13 +41,22 @@ static inline real shuffle_xor(const real v, const uint mask) {
 }
 #endif
 
-static inline local real *next_scratch(struct lanes *lanes) {
+/* For the lanes of one segment, where they can wait for each other alone. */
+static inline void segment_barrier(void) {
+#if ISA == ISA_PTX && REDUCE == REDUCE_SHUFFLE && SEGMENTS > 1 && SEGMENTS < 16 && LANES % 32 == 0
+    __asm__ volatile("bar.sync %0, %1;" : : "r"(1 + (uint)get_local_id(0) / LANES), "n"(LANES) : "memory");
+#else
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+}
+
+INLINED local real *next_scratch(struct lanes *lanes) {
     return lanes->scratch + (lanes->sums++ & 1) * SCRATCH;
 }
 
 /* The sums of count values (1 or 2) over the segment's lanes, the same bits in each. Every work-item of the work-group must
  * call it. */
-static inline void sum_lanes(struct lanes *lanes, real *v, const uint count) {
+INLINED void sum_lanes(struct lanes *lanes, real *v, const uint count) {
 #if LANES == 1
 
     (void)lanes;
@@ -67,7 +76,7 @@ static inline void sum_lanes(struct lanes *lanes, real *v, const uint count) {
     for (uint k = 0; k < count; k++)
         if (item % STEP_LANES == 0)
             scratch[k * SCRATCH / 2 + item / STEP_LANES] = v[k];
-    barrier(CLK_LOCAL_MEM_FENCE);
+    segment_barrier();
     for (uint k = 0; k < count; k++)
         v[k] = scratch[k * SCRATCH / 2 + item / LANES * steps + item % steps];
 #pragma unroll
@@ -112,7 +121,7 @@ static inline void sum_lanes(struct lanes *lanes, real *v, const uint count) {
 #endif
 }
 
-static inline real sum_over_lanes(struct lanes *lanes, real v) {
+INLINED real sum_over_lanes(struct lanes *lanes, real v) {
     sum_lanes(lanes, &v, 1);
     return v;
 }

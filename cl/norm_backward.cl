@@ -12,7 +12,7 @@
 #include "norm_backward.h"
 #include "slots.h"
 
-#if KEEP == KEEP_REGISTERS || GATHER == GATHER_REGISTERS
+#if KEEP == KEEP_REGISTERS || GATHER == GATHER_REGISTERS || GATHER == GATHER_SPLIT
 #include "norm_backward_registers.h"
 #else
 #include "norm_backward_memory.h"
@@ -40,8 +40,9 @@
     }
 
 /* rounds: how many blocks of SEGMENTS rows a work-group goes through; slots: work-groups share them in turn. */
-static inline void walk_share(const struct call *call, const ulong rounds, const ulong slots, global real *dweight,
-                              global real *dbias, volatile global uint *locks, local real *scratch, local realv *space) {
+INLINED void walk_share(const struct call *call, const ulong rounds, const ulong slots, global real *dweight,
+                        global real *dbias, volatile global uint *locks, local real *scratch, local realv *space,
+                        local uint *filled) {
     if (call->rows == 0)
         return;
     const ulong block = get_group_id(0) % BLOCKS;
@@ -53,15 +54,16 @@ static inline void walk_share(const struct call *call, const ulong rounds, const
     const ulong place = walker % slots;
     const ulong column = place * GROUPS * GROUP_SIZE + group * GROUP_SIZE;
     struct slot slot = {dweight + column, dbias + column, false, call->aligned};
-    walk(call, &share, &slot, locks + 2 * (block * slots + place), scratch, space);
+    walk(call, &share, &slot, locks + block * slots + place, scratch, space, filled);
 }
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward(PARAMETERS) {
     local real scratch[2 * SCRATCH];
     local realv space[SPACE];
+    local uint filled;
     const struct call call = CALL(!ELEMENT_ALIGNED);
-    walk_share(&call, rounds, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space);
+    walk_share(&call, rounds, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space, &filled);
 }
 
 #if !ELEMENT_ALIGNED
@@ -69,8 +71,9 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backwa
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward_any(PARAMETERS) {
     local real scratch[2 * SCRATCH];
     local realv space[SPACE];
+    local uint filled;
     const struct call call = CALL(false);
-    walk_share(&call, rounds, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space);
+    walk_share(&call, rounds, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space, &filled);
 }
 #endif
 

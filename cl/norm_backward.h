@@ -191,7 +191,7 @@ static inline void add_point(struct lane_sums *sums, const struct point point, c
         sums->gradient += wdn;
 }
 
-static inline struct means means_over_lanes(struct lanes *lanes, const struct lane_sums *lane_sums) {
+INLINED struct means means_over_lanes(struct lanes *lanes, const struct lane_sums *lane_sums) {
     real sums[] = {sum_elements(lane_sums->product), sum_elements(lane_sums->gradient)};
     sum_lanes(lanes, sums, NORM == LAYER_NORM ? 2 : 1);
     return means_of_sums(sums[0], sums[1]);

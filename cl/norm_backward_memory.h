@@ -22,8 +22,8 @@ struct columns {
     local realv *dweight_sum, *dbias_sum; /* in local memory: of the tile's first vector */
 };
 
-static inline struct columns columns_of(const struct call *call, const struct share *share, const struct slot *slot,
-                                        local realv *space, const uint turn) {
+INLINED struct columns columns_of(const struct call *call, const struct share *share, const struct slot *slot,
+                                  local realv *space, const uint turn) {
     const ulong first_column = (share->group + turn) * GROUP_SIZE;
     const index_t tile = share->tile * TILE_VECTORS;
     const index_t end = SPLIT && tile + TILE_VECTORS > VECTORS ? VECTORS : tile + TILE_VECTORS;
@@ -39,8 +39,8 @@ static inline struct columns columns_of(const struct call *call, const struct sh
     return columns;
 }
 
-static inline void gather(global real *in_slot, local realv *sum, const index_t v, const index_t tile, const realv value,
-                          const bool aligned) {
+INLINED void gather(global real *in_slot, local realv *sum, const index_t v, const index_t tile, const realv value,
+                    const bool aligned) {
 #if GATHER == GATHER_LOCAL
     sum[v - tile] += value;
     (void)in_slot, (void)aligned;
@@ -51,7 +51,7 @@ static inline void gather(global real *in_slot, local realv *sum, const index_t 
 #endif
 }
 
-static inline void clear(global real *in_slot, local realv *sum, const index_t v, const index_t tile, const bool aligned) {
+INLINED void clear(global real *in_slot, local realv *sum, const index_t v, const index_t tile, const bool aligned) {
 #if GATHER == GATHER_LOCAL
     sum[v - tile] = 0;
     (void)in_slot, (void)aligned;
@@ -61,14 +61,14 @@ static inline void clear(global real *in_slot, local realv *sum, const index_t v
 #endif
 }
 
-static inline void add_vector(const struct call *call, const struct row *row, const struct columns *columns,
-                              const index_t v, struct lane_sums *sums) {
+INLINED void add_vector(const struct call *call, const struct row *row, const struct columns *columns, const index_t v,
+                        struct lane_sums *sums) {
     const struct inputs in = load_inputs(call, row, v, LOAD_FIRST);
     add_point(sums, point_at(row, &in), load_scale(columns->weight, v, call->aligned, LOAD_PLAIN), call->weight_offset);
 }
 
-static inline struct means means_of_row(const struct call *call, const struct row *row, const struct columns *columns,
-                                        struct lanes *lanes) {
+INLINED struct means means_of_row(const struct call *call, const struct row *row, const struct columns *columns,
+                                  struct lanes *lanes) {
 #if !NEEDS_MEANS
     const struct means means = {0, 0};
     return means;
@@ -96,8 +96,7 @@ static inline struct means means_of_row(const struct call *call, const struct ro
 #endif
 }
 
-static inline void take_row(const struct call *call, const struct row *row, const struct columns *columns,
-                            struct lanes *lanes) {
+INLINED void take_row(const struct call *call, const struct row *row, const struct columns *columns, struct lanes *lanes) {
     const struct means means = means_of_row(call, row, columns, lanes);
     for (index_t v = columns->first; v < columns->end; v += LANES) {
         const struct inputs in = load_inputs(call, row, v, LOAD_LAST);
@@ -111,7 +110,7 @@ static inline void take_row(const struct call *call, const struct row *row, cons
     }
 }
 
-static inline void clear_columns(const struct columns *columns, const bool aligned) {
+INLINED void clear_columns(const struct columns *columns, const bool aligned) {
     for (index_t v = columns->first; v < columns->end; v += LANES) {
         if (DWEIGHT)
             clear(columns->dweight, columns->dweight_sum, v, columns->tile, aligned);
@@ -120,7 +119,7 @@ static inline void clear_columns(const struct columns *columns, const bool align
     }
 }
 
-static inline void put_columns(const struct columns *columns, const struct slot *slot) {
+INLINED void put_columns(const struct columns *columns, const struct slot *slot) {
 #if GATHER == GATHER_LOCAL
     if (DWEIGHT)
         put_lines(columns->dweight, columns->tile, (const local real *)columns->dweight_sum, 1, 0, slot);
@@ -131,8 +130,8 @@ static inline void put_columns(const struct columns *columns, const struct slot 
 #endif
 }
 
-static inline void walk(const struct call *call, const struct share *share, struct slot *slot, volatile global uint *lock,
-                        local real *scratch, local realv *space) {
+INLINED void walk(const struct call *call, const struct share *share, struct slot *slot, volatile global uint *lock,
+                  local real *scratch, local realv *space, local uint *filled) {
     struct lanes lanes = {scratch, 0};
     for (uint turn = 0; turn < SPAN; turn++) {
         const struct columns columns = columns_of(call, share, slot, space, turn);
@@ -146,7 +145,7 @@ static inline void walk(const struct call *call, const struct share *share, stru
         }
     if (!DWEIGHT && !DBIAS)
         return;
-    open_slot(slot, lock, scratch);
+    open_slot(slot, lock, filled);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint turn = 0; turn < SPAN; turn++) {
         const struct columns columns = columns_of(call, share, slot, space, turn);

@@ -33,7 +33,7 @@ static inline realv sum_line(const global real *slots, const ulong count, const 
     return sum;
 }
 
-static inline realv sum_slots(const global real *slots, const ulong count, const index_t v, local realv *lines) {
+INLINED realv sum_slots(const global real *slots, const ulong count, const index_t v, local realv *lines) {
     const uint lane = (uint)get_local_id(0) % LANES;
     const uint line = (uint)get_local_id(0) / LANES;
     realv sum = v < VECTORS ? sum_line(slots, count, v, line) : (realv)0;
@@ -73,9 +73,9 @@ DEFINE_PUT(bf16)
                 work, slots, aligned, lines)
 
 /* Work-groups take dweight's tiles first, then dbias's, where both are wanted. work: 0: nothing is to be done. */
-static inline void reduce_tile(const global real *dweight_slots, const global real *dbias_slots,
-                               global STORAGE(DWEIGHT_DTYPE) * dweight, global STORAGE(DBIAS_DTYPE) * dbias,
-                               const ulong work, const ulong slots, const bool aligned, local realv *lines) {
+INLINED void reduce_tile(const global real *dweight_slots, const global real *dbias_slots,
+                         global STORAGE(DWEIGHT_DTYPE) * dweight, global STORAGE(DBIAS_DTYPE) * dbias, const ulong work,
+                         const ulong slots, const bool aligned, local realv *lines) {
     if (work == 0)
         return;
     const index_t v = (index_t)(get_group_id(0) % TILES) * LANES + (uint)get_local_id(0) % LANES;

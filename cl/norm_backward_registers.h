@@ -6,11 +6,8 @@
 #include "norm_backward.h"
 #include "slots.h"
 
-#if GATHER == GATHER_REGISTERS
-#define GATHER_STEP 1
-#else
-#define GATHER_STEP LANES
-#endif
+#define DWEIGHT_IN_REGISTERS (GATHER == GATHER_REGISTERS || GATHER == GATHER_SPLIT)
+#define DBIAS_IN_REGISTERS (GATHER == GATHER_REGISTERS)
 
 struct columns {
     index_t first; /* vector of the tile */
@@ -21,12 +18,19 @@ struct columns {
 
 /* A lane's sums over rows, in registers, or all of a work-group's in local memory: each lane's are its own there too. */
 struct gathered {
-#if GATHER == GATHER_REGISTERS
+#if DWEIGHT_IN_REGISTERS
     realv dweight[TILE_HELD];
-    realv dbias[TILE_HELD];
+#define DWEIGHT_STEP 1
 #else
     local realv *dweight; /* of this lane's first vector; the next one is LANES further on */
+#define DWEIGHT_STEP LANES
+#endif
+#if DBIAS_IN_REGISTERS
+    realv dbias[TILE_HELD];
+#define DBIAS_STEP 1
+#else
     local realv *dbias;
+#define DBIAS_STEP LANES
 #endif
 };
 
@@ -42,32 +46,31 @@ struct gathered {
 #define HELD_INPUTS 1
 #endif
 
-static inline index_t vector_of(const struct columns *columns, const uint i) {
+INLINED index_t vector_of(const struct columns *columns, const uint i) {
     return columns->first + columns->lane + i * LANES;
 }
 
-static inline bool has_vector(const struct columns *columns, const uint i) {
+INLINED bool has_vector(const struct columns *columns, const uint i) {
     const bool in_tile = TILE_VECTORS % LANES == 0 || columns->lane + i * LANES < TILE_VECTORS;
     const bool in_segment = !SPLIT || GROUP_SIZE % TILE == 0 || vector_of(columns, i) < VECTORS;
     return in_tile && in_segment;
 }
 
-static inline struct inputs fetch(const struct call *call, const struct row *row, const struct columns *columns,
-                                  const uint i, const enum load_hint hint) {
-    return row->active && has_vector(columns, i) ? load_inputs(call, row, vector_of(columns, i), hint)
-                                                 : no_inputs();
+INLINED struct inputs fetch(const struct call *call, const struct row *row, const struct columns *columns, const uint i,
+                            const enum load_hint hint) {
+    return row->active && has_vector(columns, i) ? load_inputs(call, row, vector_of(columns, i), hint) : no_inputs();
 }
 
-static inline void fetch_row(const struct call *call, const struct row *row, const struct columns *columns,
-                             struct inputs *held, const enum load_hint hint) {
+INLINED void fetch_row(const struct call *call, const struct row *row, const struct columns *columns, struct inputs *held,
+                       const enum load_hint hint) {
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++)
         if (KEEP == KEEP_REGISTERS)
             held[i % HELD_INPUTS] = fetch(call, row, columns, i, hint);
 }
 
-static inline struct scale scale_of(const struct call *call, const struct columns *columns, const struct scale *scales,
-                                    const uint i) {
+INLINED struct scale scale_of(const struct call *call, const struct columns *columns, const struct scale *scales,
+                              const uint i) {
     if (WEIGHTS == WEIGHTS_EARLY || !has_vector(columns, i))
         return scales[i % SCALES];
     return load_scale(columns->weight, vector_of(columns, i), call->aligned, LOAD_IN_TURN);
@@ -81,9 +84,8 @@ static inline void forget_wide(struct inputs *in) {
         forget((uint *)&in->dy, sizeof(in->dy) / sizeof(uint));
 }
 
-static inline void take_row(const struct call *call, const struct row *row, const struct columns *columns,
-                            const struct scale *scales, struct inputs *held, struct gathered *gathered,
-                            struct lanes *lanes) {
+INLINED void take_row(const struct call *call, const struct row *row, const struct columns *columns,
+                      const struct scale *scales, struct inputs *held, struct gathered *gathered, struct lanes *lanes) {
     struct means means = {0, 0};
 #if NEEDS_MEANS && SPLIT
     means = means_of_chunks(call, row);
@@ -109,35 +111,41 @@ static inline void take_row(const struct call *call, const struct row *row, cons
             put_outputs(call, row, vector_of(columns, i), in, point, scale_of(call, columns, scales, i), columns->bias,
                         means);
         if (DWEIGHT)
-            gathered->dweight[i * GATHER_STEP] += point.dn * point.x_hat;
+            gathered->dweight[i * DWEIGHT_STEP] += point.dn * point.x_hat;
         if (DBIAS)
-            gathered->dbias[i * GATHER_STEP] += point.dn;
+            gathered->dbias[i * DBIAS_STEP] += point.dn;
     }
 }
 
-/* Local memory, in vectors: LINE for each of the SEGMENTS rows that a work-group takes side by side. */
+/* Local memory, in vectors: LINE for each of the SEGMENTS rows that a work-group takes side by side; dweight's, then
+ * dbias's, or one after the other in the same place. */
 #define LINE (TILE_HELD * LANES)
-#if GATHER == GATHER_LOCAL
-#define SPACE (2 * SEGMENTS * LINE) /* dweight's, then dbias's */
-#else
+#define DBIAS_LINES (DWEIGHT_IN_REGISTERS ? 0 : SEGMENTS * LINE)
+#if DBIAS_IN_REGISTERS
 #define SPACE (SEGMENTS > 1 ? SEGMENTS * LINE : 1)
+#else
+#define SPACE (DBIAS_LINES + SEGMENTS * LINE)
 #endif
 
-static inline void clear_gathered(struct gathered *gathered, local realv *space) {
-#if GATHER == GATHER_LOCAL
-    gathered->dweight = space + get_local_id(0) / LANES * LINE + get_local_id(0) % LANES;
-    gathered->dbias = gathered->dweight + SEGMENTS * LINE;
-#else
-    (void)space;
+INLINED void clear_gathered(struct gathered *gathered, local realv *space) {
+    local realv *own = space + get_local_id(0) / LANES * LINE + get_local_id(0) % LANES;
+#if !DWEIGHT_IN_REGISTERS
+    gathered->dweight = own;
+#endif
+#if !DBIAS_IN_REGISTERS
+    gathered->dbias = own + DBIAS_LINES;
 #endif
 #pragma unroll
-    for (uint i = 0; i < TILE_HELD; i++)
-        gathered->dweight[i * GATHER_STEP] = gathered->dbias[i * GATHER_STEP] = 0;
+    for (uint i = 0; i < TILE_HELD; i++) {
+        gathered->dweight[i * DWEIGHT_STEP] = 0;
+        gathered->dbias[i * DBIAS_STEP] = 0;
+    }
+    (void)own;
 }
 
-#if GATHER == GATHER_REGISTERS
-static inline void put_registers(global real *slot_row, const struct columns *columns, const realv value[TILE_HELD],
-                                 local realv *space, const struct slot *slot) {
+/* The sums of a lane's registers. */
+INLINED void put_registers(global real *slot_row, const struct columns *columns, const realv value[TILE_HELD],
+                           local realv *space, const struct slot *slot) {
 #if SEGMENTS == 1
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++)
@@ -153,28 +161,31 @@ static inline void put_registers(global real *slot_row, const struct columns *co
     put_lines(slot_row, columns->first, (const local real *)space, SEGMENTS, LINE * VEC, slot);
 #endif
 }
-#endif
 
-static inline void put_gathered(const struct columns *columns, const struct gathered *gathered, local realv *space,
-                                const struct slot *slot) {
-#if GATHER == GATHER_LOCAL
+INLINED void put_gathered(const struct columns *columns, const struct gathered *gathered, local realv *space,
+                          const struct slot *slot) {
     barrier(CLK_LOCAL_MEM_FENCE);
+#if !DBIAS_IN_REGISTERS
+    if (DBIAS)
+        put_lines(slot->dbias, columns->first, (const local real *)(space + DBIAS_LINES), SEGMENTS, LINE * VEC, slot);
+#endif
+#if !DWEIGHT_IN_REGISTERS
     if (DWEIGHT)
         put_lines(slot->dweight, columns->first, (const local real *)space, SEGMENTS, LINE * VEC, slot);
-    if (DBIAS)
-        put_lines(slot->dbias, columns->first, (const local real *)(space + SEGMENTS * LINE), SEGMENTS, LINE * VEC, slot);
-    (void)gathered;
 #else
     if (DWEIGHT)
         put_registers(slot->dweight, columns, gathered->dweight, space, slot);
+#endif
+#if DBIAS_IN_REGISTERS
     if (DBIAS)
         put_registers(slot->dbias, columns, gathered->dbias, space, slot);
 #endif
+    (void)gathered;
 }
 
 /* The rows of a share one after the other. */
-static inline void take_rows(const struct call *call, const struct share *share, const struct columns *columns,
-                             const struct scale *scales, struct gathered *gathered, struct lanes *lanes) {
+INLINED void take_rows(const struct call *call, const struct share *share, const struct columns *columns,
+                       const struct scale *scales, struct gathered *gathered, struct lanes *lanes) {
     const uint segment = (uint)get_local_id(0) / LANES;
 #if FETCH == FETCH_AHEAD
     struct row row = row_at(call, share->first + segment, share->group);
@@ -203,8 +214,8 @@ static inline void take_rows(const struct call *call, const struct share *share,
 #endif
 }
 
-static inline void walk(const struct call *call, const struct share *share, struct slot *slot, volatile global uint *lock,
-                        local real *scratch, local realv *space) {
+INLINED void walk(const struct call *call, const struct share *share, struct slot *slot, volatile global uint *lock,
+                  local real *scratch, local realv *space, local uint *filled) {
     struct lanes lanes = {scratch, 0};
     const ulong first_column = share->group * GROUP_SIZE;
     const struct columns columns = {share->tile * TILE_VECTORS, (uint)get_local_id(0) % LANES, call->weight + first_column,
@@ -219,7 +230,7 @@ static inline void walk(const struct call *call, const struct share *share, stru
     clear_gathered(&gathered, space);
     take_rows(call, share, &columns, scales, &gathered, &lanes);
     if (DWEIGHT || DBIAS) {
-        open_slot(slot, lock, scratch);
+        open_slot(slot, lock, filled);
         put_gathered(&columns, &gathered, space, slot);
         close_slot(lock);
     }

@@ -51,8 +51,8 @@ static inline struct lane_sums sums_of_chunk(const struct call *call, const stru
 }
 
 /* work: segments × CHUNKS. */
-static inline void sum_share(const struct call *call, global real *sums, const ulong work, const ulong rounds,
-                             local real *scratch) {
+INLINED void sum_share(const struct call *call, global real *sums, const ulong work, const ulong rounds,
+                       local real *scratch) {
     struct lanes lanes = {scratch, 0};
     const ulong segments = work / CHUNKS;
     for (ulong turn = 0; turn < rounds; turn++) {

@@ -16,7 +16,7 @@
 #endif
 
 /* This work-group's segments. rounds: how often it goes on to its next ones. */
-static inline void normalise_share(const struct call *call, const ulong rounds, local real *scratch) {
+INLINED void normalise_share(const struct call *call, const ulong rounds, local real *scratch) {
     struct lanes lanes = {scratch, 0};
     const ulong turns = LOOP ? rounds : 1; /* without a loop, compilers fetch weights after x, not before it */
     const ulong first = get_group_id(0) * turns * SEGMENTS;

@@ -27,8 +27,8 @@ static inline real not_below_zero(const real v) {
 
 /* The mean first, then the deviations from it. Their own sum, 0 but for rounding, corrects both the mean and the squares: a
  * row of equal elements has no variance, however large they are. */
-static inline struct statistics statistics_of(const struct call *call, const struct segment *segment, struct lanes *lanes,
-                                              struct held *held) {
+INLINED struct statistics statistics_of(const struct call *call, const struct segment *segment, struct lanes *lanes,
+                                        struct held *held) {
     real mean = 0;
     if (NORM == LAYER_NORM) {
         realv sum = 0;
@@ -65,7 +65,7 @@ static inline struct statistics statistics_of(const struct call *call, const str
 #define AFFINES 1
 #endif
 
-static inline void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
+INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
     struct held held;
     struct affine affine[AFFINES];
 #pragma unroll

@@ -84,7 +84,7 @@ static inline void take_block(const struct call *call, const struct segment *seg
 
 /* A lane's moments are merged with the other lanes' by the same formula: squared deviations from the lane's means, and the
  * deviations of those means. */
-static inline struct statistics statistics_of(const struct call *call, const struct segment *segment, struct lanes *lanes) {
+INLINED struct statistics statistics_of(const struct call *call, const struct segment *segment, struct lanes *lanes) {
     struct moments moments = {0, 0, 0};
     const real origin = typical_element(call, segment);
     const index_t own = own_vectors(segment);
@@ -112,7 +112,7 @@ static inline struct statistics statistics_of(const struct call *call, const str
 
 #else
 
-static inline struct statistics statistics_of(const struct call *call, const struct segment *segment, struct lanes *lanes) {
+INLINED struct statistics statistics_of(const struct call *call, const struct segment *segment, struct lanes *lanes) {
     realv square[UNROLL]; /* several sums, so that none waits for the last addition */
 #pragma unroll
     for (uint j = 0; j < UNROLL; j++)
@@ -155,7 +155,7 @@ static inline void ask_for_next(const struct call *call, const struct segment *s
     (void)v;
 }
 
-static inline void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
+INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
     const struct statistics statistics = statistics_of(call, segment, lanes);
     const index_t own = own_vectors(segment);
     index_t i = 0;

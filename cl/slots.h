@@ -25,31 +25,33 @@ static inline void device_fence(void) {
 #endif
 }
 
-/* lock: two words, 0 at first: whether a work-group is in the slot, and whether one ever was. One work-item waits for all,
- * so that none of them keeps the holder from running; every work-item of the work-group calls this. */
-static inline void open_slot(struct slot *slot, volatile global uint *lock, local real *scratch) {
-    local uint *used = (local uint *)scratch;
+/* What a lock is. A slot that was never entered holds nothing yet. */
+enum slot_state { SLOT_EMPTY, SLOT_ENTERED, SLOT_FILLED };
+
+/* One work-item waits for all, so that none of them keeps the holder from running; every work-item of the work-group calls
+ * this. */
+INLINED void open_slot(struct slot *slot, volatile global uint *lock, local uint *filled) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
-        while (atomic_cmpxchg(&lock[0], 0u, 1u) != 0u)
-            ;
-        device_fence();
-        *used = lock[1];
+        uint before = SLOT_ENTERED;
+        while (before == SLOT_ENTERED) {
+            before = atomic_cmpxchg(lock, SLOT_FILLED, SLOT_ENTERED);
+            if (before == SLOT_EMPTY)
+                before = atomic_cmpxchg(lock, SLOT_EMPTY, SLOT_ENTERED) == SLOT_EMPTY ? SLOT_EMPTY : SLOT_ENTERED;
+        }
+        *filled = before == SLOT_FILLED;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     device_fence();
-    slot->add = *used != 0;
+    slot->add = *filled;
 }
 
 /* Every store of the work-group is with the device before the lock is open again. */
 static inline void close_slot(volatile global uint *lock) {
     device_fence();
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (get_local_id(0) == 0) {
-        lock[1] = 1;
-        device_fence();
-        atomic_xchg(&lock[0], 0u);
-    }
+    if (get_local_id(0) == 0)
+        atomic_xchg(lock, SLOT_FILLED);
 }
 
 /* Volatile, so that no cache of this compute unit's answers for another's. */
@@ -73,8 +75,8 @@ static inline void put_slot(global real *base, const index_t v, const realv valu
 
 #else
 
-static inline void open_slot(struct slot *slot, volatile global uint *lock, local real *scratch) {
-    (void)slot, (void)lock, (void)scratch;
+INLINED void open_slot(struct slot *slot, volatile global uint *lock, local uint *filled) {
+    (void)slot, (void)lock, (void)filled;
 }
 
 static inline void close_slot(volatile global uint *lock) {
@@ -95,8 +97,8 @@ static inline void put_slot(global real *base, const index_t v, const realv valu
 /* Puts a tile's columns, each the sum of its place in several lines of local memory, in their order. slot_row: of the
  * segment's first column; tile: its first vector; step: reals from line to line. Every work-item of the work-group calls
  * it, after a barrier. */
-static inline void put_lines(global real *slot_row, const index_t tile, const local real *lines, const uint count,
-                             const uint step, const struct slot *slot) {
+INLINED void put_lines(global real *slot_row, const index_t tile, const local real *lines, const uint count,
+                       const uint step, const struct slot *slot) {
     const index_t first = tile * VEC;
     const index_t end = GROUP_SIZE - first < TILE ? GROUP_SIZE - first : TILE;
     for (index_t i = (uint)get_local_id(0); i < end; i += GROUP_ITEMS) {

@@ -2,6 +2,10 @@
 #ifndef VECTOR_H
 #define VECTOR_H
 
+/* For every function through which a __local array passes: PoCL 3.1 gives each work-group one of its own only where the
+ * kernel itself is seen to use it, and threads share it where a function of its own does. */
+#define INLINED static inline __attribute__((always_inline))
+
 #define JOIN_EXPANDED(a, b) a##b
 #define JOIN(a, b) JOIN_EXPANDED(a, b)
 

@@ -47,7 +47,7 @@ static uint64_t elements_per_lane(const clnorm_config *c) {
 
 /* Each lane has the same columns of every row, known when the kernel is built. */
 static bool unrolled(const clnorm_config *c) {
-    return c->keep == CLNORM_KEEP_REGISTERS || c->gather == CLNORM_GATHER_REGISTERS;
+    return c->keep == CLNORM_KEEP_REGISTERS || c->gather == CLNORM_GATHER_REGISTERS || c->gather == CLNORM_GATHER_SPLIT;
 }
 
 /* Local memory: the scratch of sums over lanes, and what holds or folds the sums over rows. */
@@ -57,6 +57,8 @@ static uint64_t local_bytes(const struct cln_workload *work, const clnorm_config
         (unrolled(c) ? elements_per_lane(c) * c->lanes : cln_divide_up(c->tile, c->vec) * c->vec) * work->real_size;
     if (c->gather == CLNORM_GATHER_LOCAL)
         return scratch + 2 * span * c->segments * line;
+    if (c->gather == CLNORM_GATHER_SPLIT)
+        return scratch + c->segments * line;
     return scratch + (c->gather == CLNORM_GATHER_REGISTERS && c->segments > 1 ? c->segments * line : 0);
 }
 
@@ -72,10 +74,8 @@ uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_work
 
 static clnorm_status check_gather(const clnorm_device_info *device, const struct cln_workload *work,
                                   const clnorm_config *c) {
-    if (c->gather == CLNORM_GATHER_REGISTERS && elements_per_lane(c) > MOST_ELEMENTS)
-        return cln_config_refuse("gather", c->gather, "a lane to have at most 128 columns of a tile in registers");
-    if (c->keep == CLNORM_KEEP_REGISTERS && elements_per_lane(c) > MOST_ELEMENTS)
-        return cln_config_refuse("keep", c->keep, "a lane to have at most 128 columns of a tile in registers");
+    if (unrolled(c) && elements_per_lane(c) > MOST_ELEMENTS)
+        return cln_config_refuse("tile", c->tile, "at most 128 columns for each lane where a row or sums are in registers");
     if (!unrolled(c) && c->segments > 1)
         return cln_config_refuse("segments", c->segments, "1 where neither a row nor sums are in registers");
     if (c->gather == CLNORM_GATHER_MEMORY && c->keep != CLNORM_KEEP_REREAD)
@@ -109,8 +109,8 @@ static clnorm_status check_whole(const clnorm_device_info *device, const struct 
         return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
     if (c->tile > work->group_size || (c->tile < work->group_size && c->tile % c->vec))
         return cln_config_refuse("tile", c->tile, "group_size, or a smaller multiple of vec");
-    if (c->chunks > 1 && c->tile == work->group_size)
-        return cln_config_refuse("chunks", c->chunks, "1 where a work-group has whole segments");
+    if (c->chunks > (c->tile == work->group_size ? 1 : cln_divide_up(work->group_size, c->vec)))
+        return cln_config_refuse("chunks", c->chunks, "1 where a work-group has whole segments, else one a vector at most");
     if (c->reduce == CLNORM_REDUCE_SHUFFLE && (device->family != CLNORM_PLATFORM_NVIDIA || items < 32))
         return cln_config_refuse("reduce", c->reduce, "CLNORM_REDUCE_SHUFFLE on NVIDIA with at least 32 work-items only");
     if (c->reduce == CLNORM_REDUCE_SUBGROUP && (!device->subgroups || c->segments > 1))
@@ -147,7 +147,8 @@ static uint32_t choose_tile(const struct habit *habit, const clnorm_device_info 
     } else if (c->gather == CLNORM_GATHER_LOCAL) {
         most = part = cln_power_of_two_at_most(cln_larger(device->local_memory / (4 * work->real_size), 16));
     }
-    return (uint32_t)(work->group_size <= most ? work->group_size : cln_smaller(cln_larger(part, c->vec), work->group_size));
+    return (uint32_t)(work->group_size <= most ? work->group_size
+                                               : cln_smaller(cln_larger(part, c->vec), work->group_size));
 }
 
 static uint32_t choose_lanes(const struct habit *habit, const clnorm_device_info *device, const clnorm_config *c) {

@@ -212,12 +212,13 @@ static struct cln_workload workload_of(const problem *p) {
  *   mean, rstd     [groups, rows]             where they are not given
  *   sums           [2, chunks, groups, rows]  where segments are split
  *   dweight, dbias [slots, cols]
- *   locks          [blocks, slots, 2] uint    of CLNORM_REDUCTION_LOCKED */
+ *   locks          [blocks, slots] uint       of CLNORM_REDUCTION_LOCKED */
 struct layout {
     uint64_t span;    /* groups that a work-group takes in turn */
     uint64_t blocks;  /* work-groups that share a row */
     uint64_t walkers; /* work-groups for each block, that share the rows */
     uint64_t slots;
+    uint64_t reduce_vec; /* elements of an access of norm_backward_reduce.cl */
     bool split, locked;
     struct cln_binding mean, rstd, sums, dweight, dbias, locks;
     uint64_t size; /* bytes */
@@ -248,6 +249,8 @@ static clnorm_status lay_out(const clnorm_device_info *device, const problem *p,
     *layout = (struct layout){.split = c->tile < p->group_size, .locked = work.locked};
     layout->span = cln_config_span(device, &work, c);
     layout->blocks = groups / layout->span * cln_divide_up(p->group_size, c->tile);
+    layout->reduce_vec =
+        cln_config_element_aligned(device, c) ? 16 : cln_smaller(cln_lowest_bit(p->cols), 16 / work.real_size);
     layout->walkers = cln_divide_up(p->rows, (uint64_t)c->rounds * c->segments);
     layout->slots = !gathers ? 0 : layout->locked ? cln_smaller(p->slots, layout->walkers) : layout->walkers;
     clnorm_status status = CLNORM_SUCCESS;
@@ -262,7 +265,7 @@ static clnorm_status lay_out(const clnorm_device_info *device, const problem *p,
     if (!status && p->dbias_dtype)
         status = add_part(layout, &layout->dbias, layout->slots * p->cols, real);
     if (!status && layout->locked)
-        status = add_part(layout, &layout->locks, 2 * layout->blocks * layout->slots, sizeof(cl_uint));
+        status = add_part(layout, &layout->locks, layout->blocks * layout->slots, sizeof(cl_uint));
     return status;
 }
 
@@ -373,7 +376,7 @@ static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct 
 /* norm_backward.cl's kernel that opens all locks. */
 static clnorm_status add_unlock(clnorm_plan *plan, const problem *p, const struct layout *layout) {
     const struct cln_spec spec = spec_of(p, &plan->context->device, &plan->config, layout);
-    const cl_ulong work = 2 * layout->blocks * layout->slots;
+    const cl_ulong work = layout->blocks * layout->slots;
     const size_t items = (size_t)plan->config.lanes * plan->config.segments;
     const struct cln_constant constant[] = {{0, NULL}};
     const struct cln_stage_recipe recipe = {
@@ -450,7 +453,7 @@ static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struc
         .dweight_dtype = p->dweight_dtype,
         .dbias_dtype = p->dbias_dtype,
         .accumulate = p->accumulate,
-        .vec = cpu ? 16 : cln_smaller(cln_lowest_bit(p->cols), 16 / real_size(p)),
+        .vec = layout->reduce_vec,
         .lanes = lanes,
         .segments = cpu ? 1 : cln_smaller(64, most_items / lanes),
         .unroll = 4,
@@ -516,6 +519,8 @@ clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const cl
         status = lay_out(&context->device, &p, &made->config, &layout);
     if (!status)
         status = describe_tensors(&p, made->config.vec, made->tensor);
+    made->tensor[CLN_DWEIGHT].vector = layout.reduce_vec * made->tensor[CLN_DWEIGHT].element;
+    made->tensor[CLN_DBIAS].vector = layout.reduce_vec * made->tensor[CLN_DBIAS].element;
     made->workspace_size = layout.size;
     if (layout.size)
         made->tensor[CLN_WORKSPACE] = (struct cln_tensor){CLN_WORKSPACE_ALIGNMENT, layout.size, CLN_WORKSPACE_ALIGNMENT, 0};

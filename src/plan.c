@@ -216,7 +216,8 @@ static clnorm_status check_order(const struct order *order) {
     return CLNORM_SUCCESS;
 }
 
-static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args, const struct order *order) {
+static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
+                             const struct order *order) {
     if (!plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
     bool in_order, aligned;
@@ -228,8 +229,8 @@ static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const cl
     if (status)
         return status;
     if (!plan->stages) {
-        const cl_int code = clEnqueueMarkerWithWaitList(queue, order->num_wait, order->num_wait ? order->wait_list : NULL,
-                                                        order->event);
+        const cl_int code =
+            clEnqueueMarkerWithWaitList(queue, order->num_wait, order->num_wait ? order->wait_list : NULL, order->event);
         return code ? cln_fail_opencl(code, "clEnqueueMarkerWithWaitList") : CLNORM_SUCCESS;
     }
     pthread_mutex_lock(&plan->lock);

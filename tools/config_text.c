@@ -27,7 +27,7 @@ static const struct knob knobs[] = {
     {"weights", offsetof(clnorm_config, weights), {"late", "early", "kept"}},
     {"isa", offsetof(clnorm_config, isa), {"portable", "ptx"}},
     {"tile", offsetof(clnorm_config, tile), {NULL}},
-    {"gather", offsetof(clnorm_config, gather), {"registers", "local", "memory"}},
+    {"gather", offsetof(clnorm_config, gather), {"registers", "local", "memory", "split"}},
     {"fetch", offsetof(clnorm_config, fetch), {"in_turn", "ahead"}},
     {"chunks", offsetof(clnorm_config, chunks), {NULL}},
 };

@@ -282,7 +282,8 @@ typedef enum clnorm_isa {
 typedef enum clnorm_gather {
     CLNORM_GATHER_REGISTERS = 1, /* by each work-item for its columns, over all the rows that it sees */
     CLNORM_GATHER_LOCAL,         /* in local memory */
-    CLNORM_GATHER_MEMORY         /* in the work-group's own slot of the workspace, which caches hold; not when locked */
+    CLNORM_GATHER_MEMORY,        /* in the work-group's own slot of the workspace, which caches hold; not when locked */
+    CLNORM_GATHER_SPLIT          /* dweight as in registers, dbias in local memory */
 } clnorm_gather;
 
 typedef enum clnorm_fetch {
@@ -495,8 +496,8 @@ CLNORM_API clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue
 /* The kernels that an enqueue of the plan runs, one after the other. */
 CLNORM_API cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan);
 
-/* clnorm_plan_enqueue with an event for each kernel, to see where time goes. events: [clnorm_plan_kernel_count(plan)], all of
- * them to be released by the caller; a plan without kernels writes none. */
+/* clnorm_plan_enqueue with an event for each kernel, to see where time goes. events: [clnorm_plan_kernel_count(plan)], all
+ * of them to be released by the caller; a plan without kernels writes none. */
 CLNORM_API clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
                                                      cl_uint num_wait, const cl_event *wait_list, cl_event *events);
 
