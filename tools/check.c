@@ -46,7 +46,7 @@ static bool make_inputs(struct job *job, const struct check_case *check_case, un
     uint64_t random = seed;
     for (int i = 0; check_case->inputs[i].role; i++) {
         const char *const role = check_case->inputs[i].role;
-        if (!job_add_input(job, role, check_case->inputs[i].dtype, check_case->rows, check_case->cols, fault))
+        if (!job_add_input(job, role, check_case->inputs[i].dtype, check_case->rows, check_case->cols, 1, fault))
             return false;
         struct tensor *const tensor = &job->tensor[operation_role(job->operation, role)];
         bytes[i] = malloc(tensor->size ? tensor->size : 1);
