@@ -144,7 +144,7 @@ static inline void walk(const struct call *call, const struct share *share, stru
             const struct row row = row_at(call, index, share->group + turn);
             take_row(call, &row, &columns, &lanes);
         }
-    if (!DWEIGHT && !DBIAS)
+    if (!(DWEIGHT || DBIAS))
         return;
     open_slot(slot, lock, scratch);
     barrier(CLK_LOCAL_MEM_FENCE);
