@@ -143,7 +143,8 @@ static bool make_memory(struct memory *memory, uint64_t group_size, uint64_t col
     *memory = (struct memory){.gradients = {.dx = elements}, .dweight = sums};
     if (!elements || !sums) {
         free_memory(memory);
-        return fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " columns", cols);
+        fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " columns", cols);
+        return false;
     }
     memory->gradients.dz = elements + group_size;
     memory->gradients.y = elements + 2 * group_size;

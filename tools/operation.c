@@ -125,7 +125,7 @@ static bool check_input(const struct job *job, int i, struct fault *fault) {
         return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): shape %s; expected %s", tensor->name, role->name,
                          tensor_shape_text(tensor, found), tensor_shape_text(&expected, wanted));
     }
-    const clnorm_dtype statistics = statistics_dtype(job->tensor[0].element->dtype);
+    const clnorm_dtype statistics = statistics_dtype(job_dtype(job, job->operation->roles[0].name));
     if (role->shape == SHAPE_STATISTICS && tensor->element->dtype != statistics)
         return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s", tensor->name, role->name,
                          tensor->element->name, element_by_dtype(statistics)->name);
