@@ -138,7 +138,7 @@ static void give_statistics(struct fixture *fixture, clnorm_dtype dtype) {
     for (int n = !fixture->layer; n < 2; n++) {
         add_input(fixture, names[n], dtype);
         const int i = operation_role(fixture->job.operation, names[n]);
-        for (uint64_t k = 0; k < ROWS * GROUPS; k++)
+        for (uint64_t k = 0; k < (uint64_t)ROWS * GROUPS; k++)
             element_store(fixture->job.tensor[i].element, fixture->bytes[i], k,
                           (double)creall(n ? fixture->rstd[k] : fixture->mean[k]));
     }
