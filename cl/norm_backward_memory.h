@@ -143,7 +143,7 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
             const struct row row = row_at(call, index, share->group + turn);
             take_row(call, &row, &columns, &lanes);
         }
-    if (!DWEIGHT && !DBIAS)
+    if (!(DWEIGHT || DBIAS))
         return;
     open_slot(slot, lock, filled);
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -52,7 +52,7 @@ INLINED index_t vector_of(const struct columns *columns, const uint i) {
 
 INLINED bool has_vector(const struct columns *columns, const uint i) {
     const bool in_tile = TILE_VECTORS % LANES == 0 || columns->lane + i * LANES < TILE_VECTORS;
-    const bool in_segment = !SPLIT || GROUP_SIZE % TILE == 0 || vector_of(columns, i) < VECTORS;
+    const bool in_segment = GROUP_SIZE % TILE == 0 || vector_of(columns, i) < VECTORS;
     return in_tile && in_segment;
 }
 

@@ -149,11 +149,11 @@ static struct fixture *make_fixture(const char *name, clnorm_dtype dtype, const 
     assert_true(operation_find(name, &operation, &fault));
     job_init(&fixture->job, operation);
     const clnorm_dtype weight = dtype == CLNORM_F64 ? dtype : CLNORM_F32;
-    assert_true(job_add_input(&fixture->job, "x", dtype, ROWS, COLS, &fault));
-    assert_true(job_add_input(&fixture->job, "weight", weight, ROWS, COLS, &fault));
-    assert_true(job_add_input(&fixture->job, "bias", weight, ROWS, COLS, &fault));
+    assert_true(job_add_input(&fixture->job, "x", dtype, ROWS, COLS, GROUPS, &fault));
+    assert_true(job_add_input(&fixture->job, "weight", weight, ROWS, COLS, GROUPS, &fault));
+    assert_true(job_add_input(&fixture->job, "bias", weight, ROWS, COLS, GROUPS, &fault));
     if (options->gate)
-        assert_true(job_add_input(&fixture->job, "z", dtype, ROWS, COLS, &fault));
+        assert_true(job_add_input(&fixture->job, "z", dtype, ROWS, COLS, GROUPS, &fault));
     if (!job_describe(&fixture->job, options, &fault) || !job_allocate_outputs(&fixture->job, &fault))
         fail_msg("%s", fault.text);
     fill(fixture);

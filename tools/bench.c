@@ -10,13 +10,30 @@
 #include "options.h"
 
 const struct bench_operation bench_operations[] = {
-    {"layer_norm", "layer_norm_forward", "layer_norm", {"x", "weight", "bias", NULL}, NULL, 2},
-    {"rms_norm", "rms_norm_forward", "rms_norm", {"x", "weight", NULL}, NULL, 2},
-    {"rms_norm_gated", "rms_norm_gated_forward", "rms_norm", {"x", "weight", "z", NULL}, "silu", 3},
-    {NULL, NULL, NULL, {NULL}, NULL, 0},
+    {"layer_norm", "layer_norm_forward", "layer_norm", {"x", "weight", "bias", NULL}, "y", NULL, 2},
+    {"rms_norm", "rms_norm_forward", "rms_norm", {"x", "weight", NULL}, "y", NULL, 2},
+    {"rms_norm_gated", "rms_norm_gated_forward", "rms_norm", {"x", "weight", "z", NULL}, "y", "silu", 3},
+    {"layer_norm_backward",
+     "layer_norm_backward",
+     "layer_norm_backward",
+     {"x", "dy", "weight", "bias", "mean", "rstd", NULL},
+     NULL,
+     NULL,
+     3},
+    {"rms_norm_backward", "rms_norm_backward", "rms_norm_backward", {"x", "dy", "weight", "rstd", NULL}, NULL, NULL, 3},
+    {"rms_norm_gated_backward",
+     "rms_norm_gated_backward",
+     "rms_norm_backward",
+     {"x", "dy", "weight", "z", "rstd", NULL},
+     NULL,
+     "silu",
+     5},
+    {NULL, NULL, NULL, {NULL}, NULL, NULL, 0},
 };
 
-static const char epilogue[] = "Operations: layer_norm, rms_norm, rms_norm_gated; all of them without a word.\n"
+static const char epilogue[] = "Operations: layer_norm, rms_norm, rms_norm_gated and each with _backward; all of them\n"
+                               "without a word. What is moved is the least: forward x in and y out, with a gate z in;\n"
+                               "backward x and dy in and dx out, with a gate z in and dz out.\n"
                                "Each time is that of the kernels: on GPUs the median of many runs, the caches flushed\n"
                                "before each; on CPUs the least time of an enqueue and its finish. limit is the time of a\n"
                                "copy of the same bytes in the same process: the faster of clEnqueueCopyBuffer and a copy\n"
@@ -29,10 +46,10 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
         return false;
     job_init(job, of);
     for (int i = 0; operation->inputs[i]; i++)
-        if (!job_add_input(job, operation->inputs[i], dtype, shape.rows, shape.cols, fault))
+        if (!job_add_input(job, operation->inputs[i], dtype, shape.rows, shape.cols, 1, fault))
             return false;
     struct operation_options options = OPERATION_OPTIONS_INIT;
-    options.inference = true; /* what is timed is the least traffic: x in, y out */
+    options.outputs = operation->outputs;
     options.gate = operation->gate;
     options.config = (char *)config;
     return job_describe(job, &options, fault);
@@ -61,7 +78,8 @@ static bool take_operation(struct bench_request *request, const char *word, stru
             request->operations[request->operation_count++] = operation;
         return true;
     }
-    return fault_set(fault, EXIT_REQUEST, "'%s': expected layer_norm, rms_norm or rms_norm_gated", word);
+    return fault_set(fault, EXIT_REQUEST, "'%s': expected layer_norm, rms_norm, rms_norm_gated, or one with _backward",
+                     word);
 }
 
 static bool take_shape(const char *word, void *user, struct fault *fault) {

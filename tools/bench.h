@@ -13,6 +13,7 @@ struct bench_operation {
     const char *label; /* in JSON, and another name on the command line */
     const char *operation;
     const char *inputs[ROLES]; /* roles, ended by NULL */
+    char *outputs;             /* roles; NULL: the usual ones */
     char *gate;
     unsigned moved; /* tensors of x's size that have to be moved */
 };

@@ -258,7 +258,7 @@ static bool report(const struct bench *bench, struct measurement *m, struct faul
     if (bench->json != stdout) {
         char shape[48];
         (void)snprintf(shape, sizeof shape, "%" PRIu64 "x%" PRIu64, m->shape.rows, m->shape.cols);
-        printf("%-15s %-12s %-5s %10.2f %10.2f %6.2f %8.1f %8.2f\n", m->operation->name, shape, clnorm_dtype_name(m->dtype),
+        printf("%-23s %-12s %-5s %9.2f %9.2f %6.2f %7.1f %8.2f\n", m->operation->name, shape, clnorm_dtype_name(m->dtype),
                result.us, result.limit_us, result.us / result.limit_us, result.gb_s, result.copy_us);
         fflush(stdout);
     }
@@ -305,7 +305,7 @@ bool bench_device(const struct bench_request *request, struct fault *fault) {
     if (done && bench.json != stdout) {
         printf("device ");
         device_print_line(&bench.session.device);
-        printf("%-15s %-12s %-5s %10s %10s %6s %8s %8s\n", "operation", "shape", "dtype", "us", "limit_us", "ratio", "GB/s",
+        printf("%-23s %-12s %-5s %9s %9s %6s %7s %8s\n", "operation", "shape", "dtype", "us", "limit_us", "ratio", "GB/s",
                "copy_us");
     }
     done = done && measure_all(&bench, fault);

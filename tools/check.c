@@ -43,10 +43,12 @@ static void fill_input(const struct tensor *tensor, unsigned char *bytes, enum p
 /* Gives the job its inputs; bytes[] is the caller's to free. */
 static bool make_inputs(struct job *job, const struct check_case *check_case, unsigned char *bytes[ROLES], uint64_t seed,
                         struct fault *fault) {
+    const long long group_size = check_case->options.group_size;
+    const uint64_t groups = group_size ? check_case->cols / (uint64_t)group_size : 1;
     uint64_t random = seed;
     for (int i = 0; check_case->inputs[i].role; i++) {
         const char *const role = check_case->inputs[i].role;
-        if (!job_add_input(job, role, check_case->inputs[i].dtype, check_case->rows, check_case->cols, fault))
+        if (!job_add_input(job, role, check_case->inputs[i].dtype, check_case->rows, check_case->cols, groups, fault))
             return false;
         struct tensor *const tensor = &job->tensor[operation_role(job->operation, role)];
         bytes[i] = malloc(tensor->size ? tensor->size : 1);
@@ -120,7 +122,12 @@ static char *case_text(const struct check_case *check_case, char text[CASE_TEXT]
     for (int i = 0; check_case->inputs[i].role; i++)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, "%s %s=%s", i ? "" : ",", check_case->inputs[i].role,
                                    clnorm_dtype_name(check_case->inputs[i].dtype));
-    length += (size_t)snprintf(text + length, CASE_TEXT - length, " y=%s", options->dtype);
+    if (options->dtype)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, " y=%s", options->dtype);
+    if (options->outputs)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", outputs %s", options->outputs);
+    if (options->reduction)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", %s", options->reduction);
     if (options->gate)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, ", gate %s%s", options->gate,
                                    options->gate_first ? " first" : "");

@@ -68,7 +68,7 @@ enum { CONFIGS = sizeof configs / sizeof *configs };
 /* ------------------------------------------------------------------------------------------------------------------------
  */
 
-static void add_input(struct check_case *check_case, const char *role, clnorm_dtype dtype) {
+void check_case_add_input(struct check_case *check_case, const char *role, clnorm_dtype dtype) {
     int i = 0;
     while (check_case->inputs[i].role)
         i++;
@@ -77,13 +77,13 @@ static void add_input(struct check_case *check_case, const char *role, clnorm_dt
 }
 
 static void apply(struct check_case *check_case, const struct turn *turn, const struct mix *mix) {
-    add_input(check_case, "x", mix->x);
+    check_case_add_input(check_case, "x", mix->x);
     if (turn->weight)
-        add_input(check_case, "weight", mix->weight);
+        check_case_add_input(check_case, "weight", mix->weight);
     if (turn->bias)
-        add_input(check_case, "bias", mix->bias);
+        check_case_add_input(check_case, "bias", mix->bias);
     if (turn->gate)
-        add_input(check_case, "z", mix->z);
+        check_case_add_input(check_case, "z", mix->z);
     check_case->pattern = turn->pattern;
     check_case->options.gate = turn->gate;
     check_case->options.gate_first = turn->gate_first;
@@ -119,12 +119,15 @@ static struct check_case case_of_config(int i) {
 }
 
 int check_case_count(void) {
-    return SHAPES * DTYPES + 2 * MIXES + 2 * CONFIGS;
+    return SHAPES * DTYPES + 2 * MIXES + 2 * CONFIGS + check_backward_count();
 }
 
 struct check_case check_case_of(int i) {
     if (i < SHAPES * DTYPES)
         return case_of_shape(i);
     i -= SHAPES * DTYPES;
-    return i < 2 * MIXES ? case_of_mix(i) : case_of_config(i - 2 * MIXES);
+    if (i < 2 * MIXES)
+        return case_of_mix(i);
+    i -= 2 * MIXES;
+    return i < 2 * CONFIGS ? case_of_config(i) : check_backward_case(i - 2 * CONFIGS);
 }

@@ -25,4 +25,10 @@ struct check_case {
 int check_case_count(void);
 struct check_case check_case_of(int i);
 
+void check_case_add_input(struct check_case *check_case, const char *role, clnorm_dtype dtype);
+
+/* check_backward.c: those of them that go backward */
+int check_backward_count(void);
+struct check_case check_backward_case(int i);
+
 #endif

@@ -4,16 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "options.h"
+
 const struct operation operations[] = {
     {"layer_norm", "(x - mean) / sqrt(var + eps) * weight + bias", CLNORM_LAYER_NORM, layer_norm_roles, norm_describe,
      norm_plan, norm_verify},
     {"rms_norm", "x / sqrt(mean of squares + eps) * weight + bias", CLNORM_RMS_NORM, rms_norm_roles, norm_describe,
      norm_plan, norm_verify},
+    {"layer_norm_backward", "the gradients of layer_norm", CLNORM_LAYER_NORM, layer_norm_backward_roles,
+     norm_backward_describe, norm_backward_plan, norm_backward_verify},
+    {"rms_norm_backward", "the gradients of rms_norm", CLNORM_RMS_NORM, rms_norm_backward_roles, norm_backward_describe,
+     norm_backward_plan, norm_backward_verify},
     {NULL, NULL, 0, NULL, NULL, NULL, NULL},
 };
 
 bool operation_find(const char *name, const struct operation **operation, struct fault *fault) {
-    char known[128] = "";
+    char known[512] = "";
     for (const struct operation *row = operations; row->name; row++) {
         if (!strcmp(row->name, name)) {
             *operation = row;
@@ -35,6 +41,15 @@ int operation_role(const struct operation *operation, const char *name) {
 const struct tensor *job_tensor(const struct job *job, const char *role) {
     const int i = operation_role(job->operation, role);
     return i >= 0 && job->tensor[i].element ? &job->tensor[i] : NULL;
+}
+
+clnorm_dtype job_dtype(const struct job *job, const char *role) {
+    const struct tensor *const tensor = job_tensor(job, role);
+    return tensor ? tensor->element->dtype : CLNORM_DTYPE_NONE;
+}
+
+clnorm_dtype statistics_dtype(clnorm_dtype x) {
+    return x == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
 }
 
 void job_init(struct job *job, const struct operation *operation) {
@@ -60,21 +75,24 @@ static void shape_of_role(const struct job *job, enum role_shape shape, struct t
     }
 }
 
-bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64_t rows, uint64_t cols,
+bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t groups,
                    struct fault *fault) {
     const int i = operation_role(job->operation, role);
+    const enum role_shape shape = job->operation->roles[i].shape;
     struct tensor *const tensor = &job->tensor[i];
-    *tensor = (struct tensor){.name = role, .element = element_by_dtype(dtype), .rank = 2, .shape = {rows, cols}};
-    if (job->operation->roles[i].shape == SHAPE_COLS) {
-        tensor->rank = 1;
-        tensor->shape[0] = cols;
-    }
+    *tensor = (struct tensor){.name = role, .rank = 2, .shape = {rows, cols}};
+    tensor->element = element_by_dtype(shape == SHAPE_STATISTICS ? statistics_dtype(dtype) : dtype);
+    job->rows = rows;
+    job->cols = cols;
+    job->groups = groups;
+    if (shape != SHAPE_X)
+        shape_of_role(job, shape, tensor);
     return tensor_measure(tensor) ||
            fault_set(fault, EXIT_REQUEST, "%s: %" PRIu64 " x %" PRIu64 " elements are too many", role, rows, cols);
 }
 
-/* Takes rows and cols from x. */
-static bool read_shape(struct job *job, struct fault *fault) {
+/* Takes rows and cols from x, and groups from the options. */
+static bool read_shape(struct job *job, const struct operation_options *options, struct fault *fault) {
     const struct tensor *const x = &job->tensor[0];
     if (x->rank == 0 || x->shape[x->rank - 1] == 0) {
         char shape[SHAPE_TEXT];
@@ -84,6 +102,10 @@ static bool read_shape(struct job *job, struct fault *fault) {
     }
     job->cols = x->shape[x->rank - 1];
     job->rows = x->count / job->cols;
+    if (options->group_size < 0 || (options->group_size && job->cols % (uint64_t)options->group_size))
+        return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected a divisor of x's %" PRIu64 " columns",
+                         options->group_size, job->cols);
+    job->groups = options->group_size ? job->cols / (uint64_t)options->group_size : 1;
     return true;
 }
 
@@ -103,25 +125,55 @@ static bool check_input(const struct job *job, int i, struct fault *fault) {
         return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): shape %s; expected %s", tensor->name, role->name,
                          tensor_shape_text(tensor, found), tensor_shape_text(&expected, wanted));
     }
+    const clnorm_dtype statistics = statistics_dtype(job_dtype(job, job->operation->roles[0].name));
+    if (role->shape == SHAPE_STATISTICS && tensor->element->dtype != statistics)
+        return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s", tensor->name, role->name,
+                         tensor->element->name, element_by_dtype(statistics)->name);
     return true;
+}
+
+static bool want_output(const char *word, void *user, struct fault *fault) {
+    struct job *const job = user;
+    const struct role *const roles = job->operation->roles;
+    const int i = operation_role(job->operation, word);
+    if (i >= 0 && roles[i].output) {
+        job->wanted[i] = true;
+        return true;
+    }
+    char known[128] = "";
+    for (int k = 0; roles[k].name; k++) {
+        if (!roles[k].output)
+            continue;
+        strncat(known, *known ? ", " : "", sizeof known - strlen(known) - 1);
+        strncat(known, roles[k].name, sizeof known - strlen(known) - 1);
+    }
+    return fault_set(fault, EXIT_REQUEST, "--outputs '%s': %s has no such output; it writes %s", word, job->operation->name,
+                     known);
+}
+
+static bool choose_outputs(struct job *job, const struct operation_options *options, struct fault *fault) {
+    for (int i = 0; job->operation->roles[i].name; i++) {
+        const struct role *const role = &job->operation->roles[i];
+        const bool usual = role->with && job_tensor(job, role->with);
+        job->wanted[i] = role->output && (!role->optional || (usual && !options->outputs));
+    }
+    return !options->outputs || each_word(options->outputs, "--outputs", want_output, job, fault);
 }
 
 bool job_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
     const struct role *const roles = job->operation->roles;
-    if (job->tensor[0].element && !read_shape(job, fault))
+    if (job->tensor[0].element && !read_shape(job, options, fault))
         return false;
     for (int i = 0; roles[i].name; i++)
         if (!roles[i].output && !check_input(job, i, fault))
             return false;
-    if (!job->operation->describe(job, options, fault))
+    if (!choose_outputs(job, options, fault) || !job->operation->describe(job, options, fault))
         return false;
     for (int i = 0; roles[i].name; i++) {
         struct tensor *const tensor = &job->tensor[i];
-        if (!roles[i].output)
+        if (!job->wanted[i])
             continue;
         tensor->name = roles[i].name;
-        if (!tensor->element)
-            continue; /* an output that is not asked for */
         shape_of_role(job, roles[i].shape, tensor);
         if (!tensor_measure(tensor))
             return fault_set(fault, EXIT_REQUEST, "%s: %s of x's shape has too many bytes", tensor->name,
@@ -133,7 +185,7 @@ bool job_describe(struct job *job, const struct operation_options *options, stru
 bool job_allocate_outputs(struct job *job, struct fault *fault) {
     for (int i = 0; job->operation->roles[i].name; i++) {
         struct tensor *const tensor = &job->tensor[i];
-        if (!job->operation->roles[i].output)
+        if (!job->wanted[i])
             continue;
         free(job->output[i]);
         job->output[i] = malloc(tensor->size ? tensor->size : 1);
@@ -156,4 +208,15 @@ uint64_t job_bytes(const struct job *job) {
     for (int i = 0; i < ROLES; i++)
         bytes += job->tensor[i].element ? job->tensor[i].size : 0;
     return bytes;
+}
+
+struct judged judged_of(const struct job *job, const char *role, struct verdict *verdicts) {
+    const struct tensor *const tensor = job_tensor(job, role);
+    return (struct judged){tensor, tensor ? &verdicts[tensor - job->tensor] : NULL};
+}
+
+void judged_add(const struct judged *judged, uint64_t index, struct estimate estimate) {
+    if (judged->tensor)
+        verdict_add(judged->verdict, judged->tensor->element, index,
+                    element_load(judged->tensor->element, judged->tensor->data, index), estimate.value, estimate.slack);
 }

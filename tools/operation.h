@@ -2,10 +2,11 @@
 #ifndef OPERATION_H
 #define OPERATION_H
 
+#include "estimate.h"
 #include "tensor_file.h"
 #include "verdict.h"
 
-enum { ROLES = 8 };
+enum { ROLES = 13 };
 
 /* What a tensor's shape must be, or will be. */
 enum role_shape {
@@ -17,10 +18,11 @@ enum role_shape {
 /* A tensor that an operation reads or writes. */
 struct role {
     const char *name;
-    bool output; /* always written; the first one is the main output */
+    bool output; /* the first one is the main output */
     bool optional;
     enum role_shape shape;
-    size_t argument; /* where its clnorm_buffer is in clnorm_args */
+    size_t argument;  /* where its clnorm_buffer is in clnorm_args */
+    const char *with; /* an output: written where this input is given, unless options say otherwise; NULL: on request */
 };
 
 /* What options can ask for, besides tensors. Strings are NULL when not given. */
@@ -30,20 +32,25 @@ struct operation_options {
     char *gate;
     int gate_first;
     double weight_offset;
-    char *dtype;    /* of the main output */
-    char *config;   /* forced knobs */
-    bool inference; /* statistics are not saved */
+    char *dtype;   /* of the main output */
+    char *config;  /* forced knobs */
+    char *outputs; /* roles, besides those that are not optional */
+    int recompute_output;
+    char *reduction;
+    long long slots; /* of the locked reduction */
 };
-#define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5})
+#define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128})
 
 /* One operation on tensors of given shapes. */
 struct job {
     const struct operation *operation;
     struct tensor tensor[ROLES]; /* in the order of the operation's roles; element NULL: absent. Names are borrowed */
     void *output[ROLES];         /* bytes of outputs, owned; tensor.data is the same address */
+    bool wanted[ROLES];          /* outputs that are asked for */
     uint64_t rows, cols, groups;
     union {
         clnorm_norm_desc norm;
+        clnorm_norm_backward_desc norm_backward;
     } desc;
 };
 
@@ -53,7 +60,7 @@ struct operation {
     clnorm_norm norm;
     const struct role *roles; /* inputs, x first; then outputs; at most ROLES, ended by a name of NULL */
 
-    /* Fills desc, and the elements of the outputs, from the inputs, whose shapes were checked, and the options. */
+    /* Fills desc, and the elements of the wanted outputs, from the inputs, whose shapes were checked, and the options. */
     bool (*describe)(struct job *job, const struct operation_options *options, struct fault *fault);
     clnorm_status (*plan)(clnorm_context *context, const struct job *job, clnorm_plan **plan);
 
@@ -70,6 +77,13 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
 clnorm_status norm_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
 bool norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
 
+/* op_norm_backward.c */
+extern const struct role layer_norm_backward_roles[];
+extern const struct role rms_norm_backward_roles[];
+bool norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+clnorm_status norm_backward_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
 /* Fails with the names that there are. */
 bool operation_find(const char *name, const struct operation **operation, struct fault *fault);
 
@@ -79,22 +93,38 @@ int operation_role(const struct operation *operation, const char *name);
 /* The tensor of a role; NULL when it is absent. */
 const struct tensor *job_tensor(const struct job *job, const char *role);
 
+/* Its dtype; CLNORM_DTYPE_NONE when it is absent. */
+clnorm_dtype job_dtype(const struct job *job, const char *role);
+
 /* Makes an empty job; inputs are then put into tensor[]. */
 void job_init(struct job *job, const struct operation *operation);
 
-/* An input that has no bytes yet, of the shape that its role says for rows × cols. */
-bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64_t rows, uint64_t cols,
+/* An input that has no bytes yet, of the shape that its role says for rows × cols in groups; statistics have their own
+ * dtype, for an x of this one. */
+bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t groups,
                    struct fault *fault);
 
-/* Checks the inputs, fills the descriptor, and gives each output its element and shape, but no bytes. */
+/* The dtype that statistics have with an x of this one. */
+clnorm_dtype statistics_dtype(clnorm_dtype x);
+
+/* Checks the inputs, fills the descriptor, and gives each wanted output its element and shape, but no bytes. */
 bool job_describe(struct job *job, const struct operation_options *options, struct fault *fault);
 
-/* Gives each output bytes, all 0xff, which is a NaN in every dtype. */
+/* Gives each wanted output bytes, all 0xff, which is a NaN in every dtype. */
 bool job_allocate_outputs(struct job *job, struct fault *fault);
 
 void job_free(struct job *job);
 
 /* Every tensor's bytes, once. */
 uint64_t job_bytes(const struct job *job);
+
+/* An output, as its elements are judged one by one. */
+struct judged {
+    const struct tensor *tensor; /* NULL: it was not asked for, and no element of it counts */
+    struct verdict *verdict;
+};
+
+struct judged judged_of(const struct job *job, const char *role, struct verdict *verdicts);
+void judged_add(const struct judged *judged, uint64_t index, struct estimate estimate);
 
 #endif

@@ -132,7 +132,7 @@ static bool read_request(struct run *run, struct command_line *line, const struc
         !job_describe(&run->job, &request->options, fault))
         return false;
     for (int i = 0; request->out && operation->roles[i].name; i++)
-        if (operation->roles[i].output)
+        if (run->job.wanted[i])
             return tensor_write_check(request->out, run->job.tensor[i].element, fault);
     return true;
 }
@@ -184,7 +184,7 @@ static bool verify(const struct job *job, struct fault *fault) {
         const struct verdict *const verdict = &verdicts[i];
         if (!verdict->checked)
             continue;
-        printf("verify   %-4s largest error %.3g, tolerance %.3g there (%s): %s\n", job->tensor[i].name, verdict->error,
+        printf("verify   %-7s largest error %.3g, tolerance %.3g there (%s): %s\n", job->tensor[i].name, verdict->error,
                verdict->tolerance, clnorm_dtype_name(job->tensor[i].element->dtype), verdict->wrong ? "wrong" : "good");
         if (verdict->wrong && right)
             right = fault_set(fault, EXIT_FAILED,
@@ -255,17 +255,21 @@ static bool run_request(struct command_line *line, const struct request *request
 static void describe_operations(char *text, size_t capacity) {
     size_t length = (size_t)snprintf(text, capacity, "Operations:\n");
     for (const struct operation *operation = operations; operation->name; operation++) {
-        length += (size_t)snprintf(text + length, capacity - length, "  %-11s %s\n              reads", operation->name,
+        length += (size_t)snprintf(text + length, capacity - length, "  %s: %s\n              reads", operation->name,
                                    operation->summary);
         for (int i = 0; operation->roles[i].name; i++) {
             const struct role *const role = &operation->roles[i];
             const bool first_output = role->output && !operation->roles[i - 1].output;
-            length += (size_t)snprintf(text + length, capacity - length, "%s %s%s", first_output ? "; writes" : "",
-                                       role->name, role->optional ? "?" : "");
+            const bool always = !role->optional || (role->with && !strcmp(role->with, operation->roles[0].name));
+            length += (size_t)snprintf(text + length, capacity - length, "%s %s%s",
+                                       first_output ? "\n              writes" : "", role->name, always ? "" : "?");
         }
         length += (size_t)snprintf(text + length, capacity - length, "\n");
     }
     (void)snprintf(text + length, capacity - length,
+                   "dweight is written where weight is given, dbias with bias and dz with z; y is computed\n"
+                   "again with --recompute-output. --outputs names others, such as dweight without a weight,\n"
+                   "which is f32 then.\n"
                    "A tensor's role is its name, unless ROLE=TENSOR names another; ROLE= leaves one out.\n"
                    "Files end in .safetensors or .npy; an .npy file's tensor has the file's name.\n"
                    "Example:\n"
@@ -287,11 +291,15 @@ int run_command(int argc, const char **argv, struct fault *fault) {
         {"gate", '\0', POPT_ARG_STRING, &options->gate, 0, "Multiply by silu(z) or sigmoid(z)", "silu|sigmoid"},
         {"gate-first", '\0', POPT_ARG_NONE, &options->gate_first, 0, "Gate x, before the norm", NULL},
         {"weight-offset", '\0', POPT_ARG_DOUBLE, &options->weight_offset, 0, "Added to every weight (0)", "F"},
+        {"outputs", '\0', POPT_ARG_STRING, &options->outputs, 0, "Write these outputs, instead of the usual", "ROLE,..."},
+        {"recompute-output", '\0', POPT_ARG_NONE, &options->recompute_output, 0, "Backward: write y too", NULL},
+        {"reduction", '\0', POPT_ARG_STRING, &options->reduction, 0, "Backward: how rows add up", "partial|locked"},
+        {"slots", '\0', POPT_ARG_LONGLONG, &options->slots, 0, "Of --reduction locked (128)", "N"},
         {"dtype", '\0', POPT_ARG_STRING, &options->dtype, 0, "Of the main output: f32, f16, bf16, f64 (as x)", "DT"},
         {"config", '\0', POPT_ARG_STRING, &options->config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
         POPT_TABLEEND,
     };
-    char epilogue[2048];
+    char epilogue[4096];
     describe_operations(epilogue, sizeof epilogue);
     struct command_line line;
     if (!command_line_read(&line, argc, argv, "OP --in FILE [ROLE=TENSOR...] [OPTION...]", epilogue, table, fault))

@@ -1,0 +1,326 @@
+/* `clnorm run` as scripts see it: the tensors that it reads and writes, what it refuses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool_process.h"
+
+/* y is the layer norm of x, computed here, within one unit of its element type in the last place. */
+static void assert_normalised(const struct tensor_file *in, const struct tensor_file *out) {
+    const struct tensor *const x = find(in, "x", CLNORM_BF16, 3);
+    const struct tensor *const weight = find(in, "weight", CLNORM_F32, 1);
+    const struct tensor *const bias = find(in, "bias", CLNORM_F32, 1);
+    const struct tensor *const y = find(out, "y", CLNORM_BF16, 3);
+    const struct tensor *const mean = find(out, "mean", CLNORM_F32, 2);
+    const struct tensor *const rstd = find(out, "rstd", CLNORM_F32, 2);
+    const uint64_t cols = weight->count;
+    assert_int_equal(memcmp(x->shape, y->shape, sizeof x->shape), 0);
+    assert_int_equal(mean->shape[0], 1);
+    assert_int_equal(mean->shape[1], x->count / cols);
+    assert_int_equal(rstd->count, mean->count);
+    for (uint64_t row = 0; row < x->count / cols; row++) {
+        double sum = 0, squares = 0;
+        for (uint64_t i = 0; i < cols; i++)
+            sum += at(x, row * cols + i) / (double)cols;
+        for (uint64_t i = 0; i < cols; i++)
+            squares += pow(at(x, row * cols + i) - sum, 2) / (double)cols;
+        assert_true(fabs(at(mean, row) - sum) < 1e-5);
+        assert_true(fabs(at(rstd, row) * sqrt(squares + 1e-5) - 1) < 1e-5);
+        for (uint64_t i = 0; i < cols; i++) {
+            const double expected = (at(x, row * cols + i) - sum) / sqrt(squares + 1e-5) * at(weight, i) + at(bias, i);
+            assert_true(fabs(at(y, row * cols + i) - expected) <= fabs(expected) * 0x1p-8 + 1e-5);
+        }
+    }
+}
+
+static void test_run_normalises_the_sample(void **state) {
+    (void)state;
+    run("%s", "run layer_norm --in \"$CLNORM_SAMPLE\" --out y.safetensors --verify --repeat 3");
+    assert_done();
+    assert_says("device   ");
+    assert_says("x        BF16 [4, 16, 384]");
+    assert_says("the median of 3 runs");
+    assert_says("GB/s");
+    assert_says("verify   y ");
+    assert_says("verify   rstd");
+    assert_says("y BF16 [4, 16, 384]");
+    struct tensor_file in;
+    struct tensor_file out;
+    open_file(&in, getenv("CLNORM_SAMPLE"));
+    open_file(&out, "y.safetensors");
+    assert_int_equal(out.count, 3);
+    assert_normalised(&in, &out);
+    tensor_file_close(&in);
+    tensor_file_close(&out);
+}
+
+static void test_run_options(void **state) {
+    (void)state;
+    static const char *const options[] = {
+        "run rms_norm --in \"$CLNORM_SAMPLE\" --eps 1e-3 --weight-offset 1 bias=",
+        "run rms_norm --in \"$CLNORM_SAMPLE\" --group-size 48 --dtype f16",
+        "run layer_norm --in \"$CLNORM_SAMPLE\" --gate silu z=x",
+        "run layer_norm --in \"$CLNORM_SAMPLE\" --gate sigmoid --gate-first z=x weight= bias=weight --dtype f32",
+        "run layer_norm --in \"$CLNORM_SAMPLE\" --config vec=4,lanes=4,keep=registers,reduce=tree",
+        "run layer_norm --in \"$CLNORM_SAMPLE\" x=bias weight= bias=",
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        run("%s --verify --repeat 1", options[i]);
+        assert_done();
+        assert_says("good");
+    }
+    run("%s --repeat 1 --out y.npy", options[1]);
+    assert_done();
+    struct tensor_file out;
+    open_file(&out, "y.npy");
+    assert_int_equal(find(&out, "y", CLNORM_F16, 3)->shape[2], 384);
+    tensor_file_close(&out);
+    run("%s --repeat 1 --out y.safetensors", options[1]);
+    open_file(&out, "y.safetensors");
+    assert_int_equal(out.count, 2);
+    assert_int_equal(find(&out, "rstd", CLNORM_F32, 2)->shape[0], 8);
+    tensor_file_close(&out);
+    run("%s --repeat 1", options[4]);
+    assert_says("vec=4,lanes=4,");
+}
+
+/* ---------------------------------------------------------------------------------------------------------- backward */
+
+/* The gradients of the loss Σ dy · y at the sample, whose dy is its own y, computed here within one unit of each element
+ * type in the last place and what f32 sums may be off. */
+static void assert_gradients(const struct tensor_file *in, const struct tensor_file *y, const struct tensor_file *out) {
+    const struct tensor *const x = find(in, "x", CLNORM_BF16, 3);
+    const struct tensor *const weight = find(in, "weight", CLNORM_F32, 1);
+    const struct tensor *const dy = find(y, "y", CLNORM_BF16, 3);
+    const struct tensor *const mean = find(y, "mean", CLNORM_F32, 2);
+    const struct tensor *const rstd = find(y, "rstd", CLNORM_F32, 2);
+    const struct tensor *const dx = find(out, "dx", CLNORM_BF16, 3);
+    const struct tensor *const dweight = find(out, "dweight", CLNORM_F32, 1);
+    const struct tensor *const dbias = find(out, "dbias", CLNORM_F32, 1);
+    const uint64_t cols = weight->count;
+    double *const sums = calloc(2 * cols, sizeof *sums);
+    assert_non_null(sums);
+    for (uint64_t row = 0; row < x->count / cols; row++) {
+        double c1 = 0, c2 = 0;
+        for (uint64_t i = 0, k = row * cols; i < cols; i++, k++) {
+            const double hat = (at(x, k) - at(mean, row)) * at(rstd, row);
+            c1 += hat * at(weight, i) * at(dy, k) / (double)cols;
+            c2 += at(weight, i) * at(dy, k) / (double)cols;
+            sums[i] += hat * at(dy, k);
+            sums[cols + i] += at(dy, k);
+        }
+        for (uint64_t i = 0, k = row * cols; i < cols; i++, k++) {
+            const double hat = (at(x, k) - at(mean, row)) * at(rstd, row);
+            const double expected = at(rstd, row) * (at(weight, i) * at(dy, k) - hat * c1 - c2);
+            assert_true(fabs(at(dx, k) - expected) <= fabs(expected) * 0x1p-8 + 1e-5);
+        }
+    }
+    for (uint64_t i = 0; i < cols; i++) {
+        assert_true(fabs(at(dweight, i) - sums[i]) < 1e-3);
+        assert_true(fabs(at(dbias, i) - sums[cols + i]) < 1e-3);
+    }
+    free(sums);
+}
+
+static void test_run_goes_backward(void **state) {
+    (void)state;
+    run("%s", "run layer_norm --in \"$CLNORM_SAMPLE\" --out y.safetensors --repeat 1");
+    assert_done();
+    run("%s", "run layer_norm_backward --in \"$CLNORM_SAMPLE\" --in y.safetensors dy=y --out dx.safetensors --verify "
+              "--repeat 2");
+    assert_done();
+    assert_says("rstd     F32 [1, 64]");
+    assert_says("verify   dx ");
+    assert_says("verify   dweight ");
+    assert_says("verify   dbias ");
+    struct tensor_file in;
+    struct tensor_file y;
+    struct tensor_file out;
+    open_file(&in, getenv("CLNORM_SAMPLE"));
+    open_file(&y, "y.safetensors");
+    open_file(&out, "dx.safetensors");
+    assert_int_equal(out.count, 3);
+    assert_gradients(&in, &y, &out);
+    tensor_file_close(&in);
+    tensor_file_close(&y);
+    tensor_file_close(&out);
+}
+
+static void test_run_backward_options(void **state) {
+    (void)state;
+    static const struct {
+        const char *words;
+        const char *outputs[4]; /* in the order of their names, ended by NULL */
+    } runs[] = {
+        {"layer_norm_backward dy=x --reduction locked --slots 2", {"dbias", "dweight", "dx"}},
+        {"layer_norm_backward dy=x weight= bias= --group-size 48 --eps 0.1", {"dx"}},
+        {"rms_norm_backward dy=x z=x bias= --gate silu --weight-offset 1", {"dweight", "dx", "dz"}},
+        {"rms_norm_backward dy=x z=x weight= bias= --gate sigmoid --gate-first --recompute-output", {"dx", "dz", "y"}},
+        {"rms_norm_backward dy=x weight= bias= --outputs dweight,dbias --reduction partial", {"dbias", "dweight"}},
+        {"layer_norm_backward dy=x --outputs y", {"y"}},
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        run("run %s --in \"$CLNORM_SAMPLE\" --out dx.safetensors --verify --repeat 1", runs[i].words);
+        assert_done();
+        struct tensor_file out;
+        open_file(&out, "dx.safetensors");
+        size_t count = 0;
+        for (; count < 4 && runs[i].outputs[count]; count++)
+            assert_string_equal(out.tensors[count].name, runs[i].outputs[count]);
+        assert_int_equal(out.count, count);
+        tensor_file_close(&out);
+    }
+    run("%s",
+        "run rms_norm_backward --in \"$CLNORM_SAMPLE\" dy=x --dtype f32 --outputs dx,dweight --out dx.npy --repeat 1");
+    assert_done();
+    assert_says("dx F32 [4, 16, 384]");
+    put_tensor("x.npy", "x", "F64", 1, 10, 0);
+    put_tensor("dy.npy", "dy", "F64", 1, 10, 0);
+    run("%s", "run layer_norm_backward --in x.npy --in dy.npy --verify --outputs dx,dweight --repeat 1 --out dx.npy");
+    assert_done();
+    assert_says("dx F64 [10]");
+    put_tensor("x.npy", "x", "F32", 2, 0, 10);
+    put_tensor("dy.npy", "dy", "F16", 2, 0, 10);
+    run("%s", "run layer_norm_backward --in x.npy --in dy.npy --verify --outputs dweight,dx --repeat 1 --out dx.npy");
+    assert_done();
+}
+
+static void test_run_backward_refuses(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 6, 10);
+    put_tensor("dy.npy", "dy", "F32", 2, 6, 11);
+    put_tensor("mean.npy", "mean", "F32", 2, 1, 6);
+    put_tensor("rstd.npy", "rstd", "F32", 2, 2, 6);
+    put_tensor("half.npy", "half", "F16", 2, 1, 6);
+    put_tensor("double.npy", "double", "F64", 2, 6, 10);
+    static const struct {
+        const char *words;
+        const char *part;
+    } requests[] = {
+        {"layer_norm_backward --in x.npy", "tensor 'dy' (dy) is not in x.npy"},
+        {"layer_norm_backward --in x.npy --in dy.npy", "tensor 'dy' (dy): shape [6, 11]; expected [6, 10]"},
+        {"layer_norm_backward --in x.npy --in double.npy dy=double", "tensor 'double' (dy): dtype F64"},
+        {"layer_norm_backward --in x.npy --in mean.npy dy=x", "rstd: expected this tensor too, since mean is given"},
+        {"layer_norm_backward --in x.npy --in mean.npy dy=x mean= rstd=mean", "mean: expected this tensor too"},
+        {"rms_norm_backward --in x.npy --in rstd.npy dy=x", "tensor 'rstd' (rstd): shape [2, 6]; expected [1, 6]"},
+        {"rms_norm_backward --in x.npy --in half.npy dy=x rstd=half", "tensor 'half' (rstd): dtype F16; expected F32"},
+        {"rms_norm_backward --in x.npy dy=x mean=x", "has no input of that role; it reads x, dy, weight, bias, z, rstd"},
+        {"rms_norm_backward --in x.npy dy=x --reduction slowly", "--reduction 'slowly'"},
+        {"rms_norm_backward --in x.npy dy=x --reduction locked --slots 0", "--slots 0"},
+        {"rms_norm_backward --in x.npy dy=x --outputs dx,dw", "--outputs 'dw'"},
+        {"rms_norm_backward --in x.npy dy=x --outputs x",
+         "--outputs 'x': rms_norm_backward has no such output; it writes dx"},
+        {"rms_norm_backward --in x.npy dy=x --outputs dz", "--outputs dz: expected a --gate too"},
+        {"rms_norm_backward --in x.npy dy=x --gate silu", "z: --gate needs"},
+        {"rms_norm_backward --in x.npy dy=x --outputs ''", "--outputs"},
+        {"rms_norm --in x.npy --reduction locked", "--reduction: rms_norm_backward has it"},
+        {"rms_norm --in x.npy --recompute-output", "--recompute-output: rms_norm_backward has it"},
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        run("run %s", requests[i].words);
+        assert_failed(EXIT_REQUEST, requests[i].part);
+    }
+}
+
+static void test_run_takes_arrays_of_any_rank(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 6, 10);
+    put_tensor("weight.npy", "weight", "F16", 1, 10, 0);
+    run("%s", "run layer_norm --in x.npy --in weight.npy --verify --out y.npy --repeat 1");
+    assert_done();
+    assert_says("y F32 [6, 10]");
+    run("%s", "run layer_norm --in y.npy x=y --verify --repeat 1");
+    assert_done();
+    put_tensor("x.npy", "x", "F64", 1, 10, 0);
+    run("%s", "run rms_norm --in x.npy --verify --out y.npy --repeat 1");
+    assert_done();
+    assert_says("y F64 [10]");
+    put_tensor("x.npy", "x", "F32", 2, 0, 10);
+    run("%s", "run rms_norm --in x.npy --verify --out y.npy --repeat 1");
+    assert_done();
+    assert_says("y F32 [0, 10]");
+}
+
+static void test_run_refuses(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 6, 10);
+    put_tensor("x.safetensors", "x", "F32", 2, 6, 10);
+    put_tensor("weight.npy", "weight", "F32", 1, 9, 0);
+    put_tensor("z.npy", "z", "F32", 2, 6, 11);
+    put_tensor("int.npy", "int", "I32", 2, 6, 10);
+    put_tensor("fp8.safetensors", "x", "F8_E4M3", 2, 6, 10);
+    put_tensor("scalar.npy", "scalar", "F32", 0, 0, 0);
+    put_tensor("narrow.npy", "narrow", "F32", 2, 3, 0);
+    put_tensor("double.npy", "double", "F64", 1, 10, 0);
+    static const struct {
+        const char *words;
+        const char *part;
+    } requests[] = {
+        {"", "expected an operation"},
+        {"batch_norm --in x.npy", "'batch_norm' is no operation; they are layer_norm, rms_norm"},
+        {"layer_norm", "--in FILE"},
+        {"layer_norm --in none.npy", "none.npy: No such file"},
+        {"layer_norm --in /dev/null", "/dev/null: a tensor file's name ends in"},
+        {"layer_norm --in x.npy x=other", "tensor 'other' (x) is not in x.npy, which has 'x'"},
+        {"layer_norm --in weight.npy", "tensor 'x' (x) is not in weight.npy"},
+        {"layer_norm --in x.npy --in x.safetensors", "tensor 'x' is in two files, x.npy and x.safetensors"},
+        {"layer_norm --in x.npy bias=none", "tensor 'none' (bias)"},
+        {"layer_norm --in x.npy y=x", "has no input of that role; it reads x, weight, bias, z"},
+        {"layer_norm --in x.npy x=x x=x", "given twice"},
+        {"layer_norm --in x.npy words", "expected ROLE=TENSOR"},
+        {"layer_norm --in x.npy --in weight.npy", "tensor 'weight' (weight): shape [9]; expected [10]"},
+        {"layer_norm --in x.npy --in z.npy --gate silu", "tensor 'z' (z): shape [6, 11]; expected [6, 10]"},
+        {"layer_norm --in x.npy --gate silu", "z: --gate needs"},
+        {"layer_norm --in x.npy z=x", "tensor 'x' (z): it is read only with --gate"},
+        {"layer_norm --in x.npy --gate tanh z=x", "--gate 'tanh'"},
+        {"layer_norm --in x.npy --gate-first", "--gate-first"},
+        {"layer_norm --in int.npy x=int", "tensor 'int' (x): dtype I32"},
+        {"layer_norm --in fp8.safetensors", "tensor 'x' (x): dtype F8_E4M3"},
+        {"layer_norm --in scalar.npy x=scalar", "tensor 'scalar' (x): shape []"},
+        {"layer_norm --in narrow.npy x=narrow", "tensor 'narrow' (x): shape [3, 0]"},
+        {"layer_norm --in x.npy --in double.npy weight=double",
+         "tensor 'double' (weight): dtype F64; expected F32, F16 or BF16"},
+        {"layer_norm --in x.npy --dtype f64", "--dtype f64"},
+        {"layer_norm --in x.npy --eps -1", "eps"},
+        {"layer_norm --in x.npy --eps nan", "eps"},
+        {"layer_norm --in x.npy --eps much", "--eps"},
+        {"layer_norm --in x.npy --group-size 3", "--group-size 3"},
+        {"layer_norm --in x.npy --group-size -5", "--group-size -5"},
+        {"layer_norm --in x.npy --weight-offset 1", "weight_offset"},
+        {"layer_norm --in x.npy --dtype f8", "'f8' is no dtype"},
+        {"layer_norm --in x.npy --dtype bf16 --out y.npy", "npy has no BF16"},
+        {"layer_norm --in x.npy --out y.txt", "y.txt: a tensor file's name ends in"},
+        {"layer_norm --in x.npy --repeat 0", "--repeat 0"},
+        {"layer_norm --in x.npy --device 'flavour=mint'", "flavour=mint"},
+        {"layer_norm --in x.npy --config vec=3", "vec"},
+        {"layer_norm --in x.npy --config vec", "--config 'vec'"},
+        {"layer_norm --in x.npy --config vec=4,keep=forever", "--config keep: 'forever'"},
+        {"layer_norm --in x.npy --config vec=4,,lanes=1", "commas"},
+        {"layer_norm --in x.npy --config ve=4", "--config 've=4'"},
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        run("run %s", requests[i].words);
+        assert_failed(EXIT_REQUEST, requests[i].part);
+    }
+    run("%s", "run layer_norm --in x.npy --out no/folder/y.npy --repeat 1");
+    assert_failed(EXIT_FAILED, "no/folder/y.npy");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_run_normalises_the_sample),
+        cmocka_unit_test(test_run_options),
+        cmocka_unit_test(test_run_takes_arrays_of_any_rank),
+        cmocka_unit_test(test_run_refuses),
+        cmocka_unit_test(test_run_goes_backward),
+        cmocka_unit_test(test_run_backward_options),
+        cmocka_unit_test(test_run_backward_refuses),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,17 @@
+/* What layer_norm and rms_norm have in common, forward and backward. */
+#ifndef OP_NORM_H
+#define OP_NORM_H
+
+#include "operation.h"
+#include "reference.h"
+
+/* The gate and its z come together. */
+bool norm_read_gate(const struct job *job, const struct operation_options *options, clnorm_gate *gate, struct fault *fault);
+
+/* Where one tensor is of doubles, all are. main_dtype: of the main output. */
+bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, struct fault *fault);
+
+/* Those of x, weight, bias and z that the job has. */
+struct norm_inputs norm_inputs_of(const struct job *job);
+
+#endif

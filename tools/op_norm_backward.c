@@ -1,0 +1,190 @@
+/* layer_norm and rms_norm, backward. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_text.h"
+#include "op_norm.h"
+#include "options.h"
+
+#define ARGUMENT(role) offsetof(clnorm_args, role)
+
+const struct role layer_norm_backward_roles[] = {
+    {"x", false, false, SHAPE_X, ARGUMENT(x), NULL},
+    {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
+    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
+    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
+    {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
+    {"mean", false, true, SHAPE_STATISTICS, ARGUMENT(mean), NULL},
+    {"rstd", false, true, SHAPE_STATISTICS, ARGUMENT(rstd), NULL},
+    {"dx", true, true, SHAPE_X, ARGUMENT(dx), "x"},
+    {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
+    {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
+    {"dz", true, true, SHAPE_X, ARGUMENT(dz), "z"},
+    {"y", true, true, SHAPE_X, ARGUMENT(y), NULL},
+    {NULL, false, false, 0, 0, NULL},
+};
+
+const struct role rms_norm_backward_roles[] = {
+    {"x", false, false, SHAPE_X, ARGUMENT(x), NULL},
+    {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
+    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
+    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
+    {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
+    {"rstd", false, true, SHAPE_STATISTICS, ARGUMENT(rstd), NULL},
+    {"dx", true, true, SHAPE_X, ARGUMENT(dx), "x"},
+    {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
+    {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
+    {"dz", true, true, SHAPE_X, ARGUMENT(dz), "z"},
+    {"y", true, true, SHAPE_X, ARGUMENT(y), NULL},
+    {NULL, false, false, 0, 0, NULL},
+};
+
+/* ---------------------------------------------------------------------------------------------------------- describe */
+
+static bool read_reduction(const struct operation_options *options, clnorm_norm_backward_desc *desc, struct fault *fault) {
+    if (options->slots < 1 || options->slots > UINT32_MAX)
+        return fault_set(fault, EXIT_REQUEST, "--slots %lld: expected 1 or more, below 2^32", options->slots);
+    desc->slots = (uint32_t)options->slots;
+    if (!options->reduction || !strcmp(options->reduction, "partial"))
+        desc->reduction = CLNORM_REDUCTION_PARTIAL;
+    else if (!strcmp(options->reduction, "locked"))
+        desc->reduction = CLNORM_REDUCTION_LOCKED;
+    else
+        return fault_set(fault, EXIT_REQUEST, "--reduction '%s': expected partial or locked", options->reduction);
+    return true;
+}
+
+/* Those of layer norm come together. */
+static bool check_statistics(const struct job *job, struct fault *fault) {
+    if (operation_role(job->operation, "mean") < 0 || !job_tensor(job, "mean") == !job_tensor(job, "rstd"))
+        return true;
+    const char *const given = job_tensor(job, "mean") ? "mean" : "rstd";
+    const char *const missing = job_tensor(job, "mean") ? "rstd" : "mean";
+    return fault_set(fault, EXIT_REQUEST, "%s: expected this tensor too, since %s is given; %s= leaves that out", missing,
+                     given, given);
+}
+
+/* An input's gradient has the input's dtype, in its absence that of the sums; y has that of its own gradient. */
+static clnorm_dtype output_dtype(const struct job *job, const char *role, clnorm_dtype main_dtype) {
+    if (!strcmp(role, "dx"))
+        return main_dtype;
+    if (!strcmp(role, "y"))
+        return job_dtype(job, "dy");
+    const clnorm_dtype input = job_dtype(job, role + 1);
+    return input ? input : statistics_dtype(job_dtype(job, "x"));
+}
+
+/* Puts the inputs' dtypes and the options into a descriptor. */
+static clnorm_norm_backward_desc describe_inputs(const struct job *job, const struct operation_options *options) {
+    clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+    desc.norm = job->operation->norm;
+    desc.rows = job->rows;
+    desc.cols = job->cols;
+    desc.group_size = job->cols / job->groups;
+    desc.x_dtype = job_dtype(job, "x");
+    desc.z_dtype = job_dtype(job, "z");
+    desc.dy_dtype = job_dtype(job, "dy");
+    desc.weight_dtype = job_dtype(job, "weight");
+    desc.bias_dtype = job_dtype(job, "bias");
+    desc.mean_given = job_tensor(job, "mean");
+    desc.rstd_given = job_tensor(job, "rstd");
+    desc.eps = options->eps;
+    desc.weight_offset = options->weight_offset;
+    desc.gate_first = options->gate_first;
+    return desc;
+}
+
+bool norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
+    const struct role *const roles = job->operation->roles;
+    clnorm_norm_backward_desc desc = describe_inputs(job, options);
+    clnorm_dtype main_dtype = desc.x_dtype;
+    if (!check_statistics(job, fault) || !norm_read_gate(job, options, &desc.gate, fault) ||
+        (options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
+        !norm_check_doubles(job, main_dtype, fault) || !read_reduction(options, &desc, fault) ||
+        (options->config && !config_parse(options->config, &desc.config, fault)))
+        return false;
+    if (options->recompute_output)
+        job->wanted[operation_role(job->operation, "y")] = true;
+    if (!desc.gate && job->wanted[operation_role(job->operation, "dz")])
+        return fault_set(fault, EXIT_REQUEST, "--outputs dz: expected a --gate too");
+    for (int i = 0; roles[i].name; i++)
+        if (job->wanted[i])
+            job->tensor[i].element = element_by_dtype(output_dtype(job, roles[i].name, main_dtype));
+    desc.dx_dtype = job_dtype(job, "dx");
+    desc.dz_dtype = job_dtype(job, "dz");
+    desc.dweight_dtype = job_dtype(job, "dweight");
+    desc.dbias_dtype = job_dtype(job, "dbias");
+    desc.y_dtype = job_dtype(job, "y");
+    job->desc.norm_backward = desc;
+    return true;
+}
+
+clnorm_status norm_backward_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan) {
+    return clnorm_norm_backward_plan_create(context, &job->desc.norm_backward, plan);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ verify */
+
+/* What a reference works in; a block of memory each. */
+struct memory {
+    struct norm_gradients gradients;
+    struct estimate_sum *dweight, *dbias; /* [cols] */
+};
+
+static void free_memory(struct memory *memory) {
+    free(memory->gradients.dx);
+    free(memory->dweight);
+}
+
+static bool make_memory(struct memory *memory, uint64_t group_size, uint64_t cols, struct fault *fault) {
+    struct estimate *const elements = calloc(group_size, 5 * sizeof *elements);
+    struct estimate_sum *const sums = calloc(cols, 2 * sizeof *sums);
+    *memory = (struct memory){.gradients = {.dx = elements}, .dweight = sums};
+    if (!elements || !sums) {
+        free_memory(memory);
+        fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " columns", cols);
+        return false;
+    }
+    memory->gradients.dz = elements + group_size;
+    memory->gradients.y = elements + 2 * group_size;
+    memory->gradients.dweight = elements + 3 * group_size;
+    memory->gradients.dbias = elements + 4 * group_size;
+    memory->dbias = sums + cols;
+    return true;
+}
+
+bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault) {
+    const clnorm_norm_backward_desc *const desc = &job->desc.norm_backward;
+    const struct norm_backward_inputs inputs = {norm_inputs_of(job), job_tensor(job, "dy"),
+                                                desc->mean_given ? job_tensor(job, "mean") : NULL,
+                                                desc->rstd_given ? job_tensor(job, "rstd") : NULL};
+    const struct judged dx = judged_of(job, "dx", verdicts);
+    const struct judged dz = judged_of(job, "dz", verdicts);
+    const struct judged y = judged_of(job, "y", verdicts);
+    const struct judged dweight = judged_of(job, "dweight", verdicts);
+    const struct judged dbias = judged_of(job, "dbias", verdicts);
+    struct memory memory;
+    if (!make_memory(&memory, desc->group_size, job->cols, fault))
+        return false;
+    for (uint64_t row = 0; row < job->rows; row++)
+        for (uint64_t first = 0; first < job->cols; first += desc->group_size) {
+            reference_backward_segment(desc, &inputs, row, first, &memory.gradients);
+            for (uint64_t i = 0; i < desc->group_size; i++) {
+                const uint64_t index = row * job->cols + first + i;
+                judged_add(&dx, index, memory.gradients.dx[i]);
+                judged_add(&dz, index, memory.gradients.dz[i]);
+                judged_add(&y, index, memory.gradients.y[i]);
+                estimate_sum_add(&memory.dweight[first + i], memory.gradients.dweight[i]);
+                estimate_sum_add(&memory.dbias[first + i], memory.gradients.dbias[i]);
+            }
+        }
+    const struct arithmetic arithmetic = arithmetic_of(desc->x_dtype);
+    const double error = error_over_rows(&arithmetic, job->rows);
+    for (uint64_t i = 0; i < job->cols; i++) {
+        judged_add(&dweight, i, estimate_sum_over(&memory.dweight[i], 1, error));
+        judged_add(&dbias, i, estimate_sum_over(&memory.dbias[i], 1, error));
+    }
+    free_memory(&memory);
+    return true;
+}

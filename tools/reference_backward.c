@@ -1,0 +1,126 @@
+#include "reference.h"
+
+/* A segment and what is known of it. */
+struct work {
+    const clnorm_norm_backward_desc *desc;
+    const struct norm_backward_inputs *inputs;
+    const struct norm_gradients *gradients; /* y is x̂ until an element's turn has come */
+    struct arithmetic arithmetic;
+    uint64_t start; /* index of its first element in a tensor of x's shape */
+    uint64_t first; /* its first column */
+    struct estimate rstd;
+    struct estimate c1, c2; /* of the header's formulas */
+};
+
+/* The forward whose gradients are taken. */
+static clnorm_norm_desc forward_of(const clnorm_norm_backward_desc *desc) {
+    clnorm_norm_desc forward = CLNORM_NORM_DESC_INIT;
+    forward.norm = desc->norm;
+    forward.rows = desc->rows;
+    forward.cols = desc->cols;
+    forward.group_size = desc->group_size;
+    forward.x_dtype = desc->x_dtype;
+    forward.gate = desc->gate;
+    forward.gate_first = desc->gate_first;
+    forward.eps = desc->eps;
+    return forward;
+}
+
+/* Puts x̂ into gradients->y. */
+static void take_hats(struct work *work, uint64_t row) {
+    const clnorm_norm_desc forward = forward_of(work->desc);
+    const uint64_t statistic = work->first / forward.group_size * forward.rows + row;
+    struct norm_segment segment = {.y = work->gradients->y};
+    reference_statistics(&forward, &work->inputs->forward, row, work->first, &segment);
+    if (work->inputs->mean)
+        segment.mean = reference_value(work->inputs->mean, statistic);
+    if (work->inputs->rstd)
+        segment.rstd = reference_value(work->inputs->rstd, statistic);
+    for (uint64_t i = 0; i < forward.group_size; i++)
+        segment.y[i] = reference_hat(&work->arithmetic, &segment, segment.y[i]);
+    work->rstd = segment.rstd;
+}
+
+struct gate {
+    struct estimate factor, slope;
+};
+
+static struct gate gate_at(const struct work *work, uint64_t i) {
+    const clnorm_gate gate = work->desc->gate;
+    if (!gate)
+        return (struct gate){estimate_exact(1), estimate_exact(0)};
+    const double z = reference_value(work->inputs->forward.z, work->start + i).value;
+    return (struct gate){estimate_gate(&work->arithmetic, gate, z), estimate_gate_slope(&work->arithmetic, gate, z)};
+}
+
+static struct estimate scale_at(const struct work *work, uint64_t i) {
+    return reference_scale(&work->arithmetic, &work->inputs->forward, work->desc->weight_offset, work->first + i);
+}
+
+static struct estimate dn_at(const struct work *work, uint64_t i) {
+    const struct estimate dy = reference_value(work->inputs->dy, work->start + i);
+    if (!work->desc->gate || work->desc->gate_first)
+        return dy;
+    return estimate_multiply(&work->arithmetic, dy, gate_at(work, i).factor);
+}
+
+static void take_means(struct work *work) {
+    const struct arithmetic *const arithmetic = &work->arithmetic;
+    const uint64_t count = work->desc->group_size;
+    const double error = error_over_segment(arithmetic, count);
+    struct estimate_sum product = {0};
+    struct estimate_sum gradient = {0};
+    for (uint64_t i = 0; i < count; i++) {
+        const struct estimate wdn = estimate_multiply(arithmetic, scale_at(work, i), dn_at(work, i));
+        estimate_sum_add(&product, estimate_multiply(arithmetic, work->gradients->y[i], wdn));
+        estimate_sum_add(&gradient, wdn);
+    }
+    work->c1 = estimate_sum_over(&product, (double)count, error);
+    work->c2 = estimate_exact(0);
+    if (work->desc->norm == CLNORM_LAYER_NORM)
+        work->c2 = estimate_sum_over(&gradient, (double)count, error);
+}
+
+/* Gradients at s and at n, where y = n, or n gated. */
+static void put_element(const struct work *work, uint64_t i) {
+    const struct arithmetic *const arithmetic = &work->arithmetic;
+    const struct norm_inputs *const forward = &work->inputs->forward;
+    const struct norm_gradients *const gradients = work->gradients;
+    const struct gate gate = gate_at(work, i);
+    const struct estimate hat = gradients->y[i];
+    const struct estimate dn = dn_at(work, i);
+    const struct estimate wdn = estimate_multiply(arithmetic, scale_at(work, i), dn);
+    const struct estimate common = estimate_add(arithmetic, estimate_multiply(arithmetic, hat, work->c1), work->c2);
+    const struct estimate ds = estimate_multiply(arithmetic, work->rstd, estimate_subtract(arithmetic, wdn, common));
+    struct estimate n = estimate_multiply(arithmetic, hat, scale_at(work, i));
+    if (forward->bias)
+        n = estimate_add(arithmetic, n, reference_value(forward->bias, work->first + i));
+
+    gradients->dweight[i] = estimate_multiply(arithmetic, dn, hat);
+    gradients->dbias[i] = dn;
+    gradients->dx[i] = ds;
+    gradients->y[i] = n;
+    if (work->desc->gate_first) {
+        const struct estimate dfactor = estimate_multiply(arithmetic, ds, reference_value(forward->x, work->start + i));
+        gradients->dz[i] = estimate_multiply(arithmetic, dfactor, gate.slope);
+        gradients->dx[i] = estimate_multiply(arithmetic, ds, gate.factor);
+    } else {
+        const struct estimate dy = reference_value(work->inputs->dy, work->start + i);
+        gradients->dz[i] = estimate_multiply(arithmetic, estimate_multiply(arithmetic, dy, n), gate.slope);
+        gradients->y[i] = estimate_multiply(arithmetic, n, gate.factor);
+    }
+}
+
+void reference_backward_segment(const clnorm_norm_backward_desc *desc, const struct norm_backward_inputs *inputs,
+                                uint64_t row, uint64_t first, const struct norm_gradients *gradients) {
+    struct work work = {.desc = desc,
+                        .inputs = inputs,
+                        .gradients = gradients,
+                        .arithmetic = arithmetic_of(desc->x_dtype),
+                        .start = row * desc->cols + first,
+                        .first = first};
+    take_hats(&work, row);
+    take_means(&work);
+    for (uint64_t i = 0; i < desc->group_size; i++)
+        put_element(&work, i);
+}
