@@ -116,7 +116,7 @@ static void events_chain_an_out_of_order_queue(void **state) {
     assert_int_equal(clWaitForEvents(1, &events[LINKS - 1]), CL_SUCCESS);
     for (int i = 0; i < LINKS; i++) {
         if (i > 0) { /* what the host takes for x is what the link before has made */
-            memcpy(tensor_elements(&runs[i].x), tensor_elements(&runs[i - 1].y), 300 * 200 * sizeof(float));
+            memcpy(tensor_elements(&runs[i].x), tensor_elements(&runs[i - 1].y), sizeof(float) * 300 * 200);
             tensor_upload(fixture, &runs[i].x);
         }
         assert_true(norm_run_verify(fixture, &runs[i]));
