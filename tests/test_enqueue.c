@@ -146,6 +146,8 @@ static void empty_wait_lists_are_fine(void **state) {
         clnorm_plan_destroy(plan);
         norm_run_free(&run);
     }
+    /* Of an event that never is, NVIDIA's driver makes the end of the process wait for ever. */
+    assert_int_equal(clSetUserEventStatus(unused, CL_COMPLETE), CL_SUCCESS);
     clReleaseEvent(unused);
 }
 
