@@ -80,7 +80,7 @@ static void check_wait_list(const struct fixture *fixture, cl_command_queue queu
 static void work_waits_for_its_list(void **state) {
     const struct fixture *fixture = *state;
     const cl_command_queue in_order = fixture_queue(fixture, 0);
-    const cl_command_queue out_of_order = fixture_queue(fixture, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    const cl_command_queue out_of_order = fixture_queue(fixture, fixture_out_of_order(fixture));
     check_wait_list(fixture, in_order, 5);
     check_wait_list(fixture, out_of_order, 5);
     check_wait_list(fixture, in_order, 0);
@@ -89,11 +89,11 @@ static void work_waits_for_its_list(void **state) {
     clReleaseCommandQueue(out_of_order);
 }
 
-/* y of one is x of the next, on a queue that keeps no order by itself. */
+/* y of one is x of the next, on a queue that keeps no order by itself, where there are such. */
 static void events_chain_an_out_of_order_queue(void **state) {
     enum { LINKS = 6 };
     const struct fixture *fixture = *state;
-    const cl_command_queue queue = fixture_queue(fixture, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    const cl_command_queue queue = fixture_queue(fixture, fixture_out_of_order(fixture));
     struct norm_run runs[LINKS];
     cl_event events[LINKS];
     const cl_event gate = gate_of(fixture);
