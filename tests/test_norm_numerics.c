@@ -105,8 +105,8 @@ static void nan_and_infinity_stay_in_their_rows(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t all_cols[] = {12, 1000};
     for (int i = 0; i < 4; i++) {
-        struct norm_case norm_case = {
-            .desc = norm_desc_of(i & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 8, all_cols[i / 2]), .seed = 9};
+        struct norm_case norm_case = {.desc = norm_desc_of(i & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 8, all_cols[i / 2]),
+                                      .seed = 9};
         norm_case.desc.x_dtype = i == 1 || i == 2 ? CLNORM_BF16 : CLNORM_F32;
         norm_case.desc.y_dtype = i == 1 || i == 2 ? CLNORM_F16 : CLNORM_BF16;
         norm_case.desc.weight_dtype = norm_case.desc.bias_dtype = CLNORM_F32;
