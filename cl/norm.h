@@ -85,7 +85,7 @@ static inline realv widen_s(const held_t held) {
 
 #endif
 
-/* Weight and bias of one vector, as loaded. */
+/* Weight and bias of one vector, as loaded. It is never copied: rusticl 22.3 miscopies structs that have padding. */
 struct affine {
 #if PRESENT(WEIGHT_DTYPE)
     PACKED(WEIGHT_DTYPE) weight;
@@ -96,33 +96,31 @@ struct affine {
     char unused; /* a struct has a member */
 };
 
-static inline struct affine load_affine(const struct segment *segment, const index_t v, const bool aligned,
-                                        const enum load_hint hint) {
-    struct affine affine;
-    affine.unused = 0;
+static inline void load_affine(const struct segment *segment, const index_t v, const bool aligned,
+                               const enum load_hint hint, struct affine *affine) {
+    (void)affine;
 #if PRESENT(WEIGHT_DTYPE)
-    affine.weight = LOAD_VECTOR(WEIGHT_DTYPE)(segment->weight, v, aligned, hint);
+    affine->weight = LOAD_VECTOR(WEIGHT_DTYPE)(segment->weight, v, aligned, hint);
 #endif
 #if PRESENT(BIAS_DTYPE)
-    affine.bias = LOAD_VECTOR(BIAS_DTYPE)(segment->bias, v, aligned, hint);
+    affine->bias = LOAD_VECTOR(BIAS_DTYPE)(segment->bias, v, aligned, hint);
 #endif
-    return affine;
 }
 
 static inline void put_y(const struct call *call, const struct segment *segment, const index_t v, const realv s,
-                         const struct affine affine, const struct statistics statistics) {
+                         const struct affine *affine, const struct statistics statistics) {
 #if NORM == LAYER_NORM
     realv y = (s - statistics.mean) * statistics.rstd;
 #else
     realv y = s * statistics.rstd;
 #endif
 #if PRESENT(WEIGHT_DTYPE) && WEIGHT_OFFSET
-    y *= call->weight_offset + WIDEN(WEIGHT_DTYPE)(affine.weight);
+    y *= call->weight_offset + WIDEN(WEIGHT_DTYPE)(affine->weight);
 #elif PRESENT(WEIGHT_DTYPE)
-    y *= WIDEN(WEIGHT_DTYPE)(affine.weight);
+    y *= WIDEN(WEIGHT_DTYPE)(affine->weight);
 #endif
 #if PRESENT(BIAS_DTYPE)
-    y += WIDEN(BIAS_DTYPE)(affine.bias);
+    y += WIDEN(BIAS_DTYPE)(affine->bias);
 #endif
 #if GATE && !GATE_FIRST
     y *= gate_factor(WIDEN(Z_DTYPE)(LOAD_VECTOR(Z_DTYPE)(segment->z, v, call->aligned, LOAD_PLAIN)));

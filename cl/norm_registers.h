@@ -74,7 +74,7 @@ INLINED void normalise(const struct call *call, const struct segment *segment, s
 #pragma unroll
     for (uint i = 0; i < HELD; i++)
         if (WEIGHTS == WEIGHTS_EARLY && has_vector(segment, i))
-            affine[i % AFFINES] = load_affine(segment, segment->lane + i * LANES, call->aligned, X_HINT);
+            load_affine(segment, segment->lane + i * LANES, call->aligned, X_HINT, &affine[i % AFFINES]);
     const struct statistics statistics = statistics_of(call, segment, lanes, &held);
 #pragma unroll
     for (uint i = 0; i < HELD; i++) {
@@ -82,8 +82,8 @@ INLINED void normalise(const struct call *call, const struct segment *segment, s
             continue;
         const index_t v = segment->lane + i * LANES;
         if (WEIGHTS != WEIGHTS_EARLY)
-            affine[0] = load_affine(segment, v, call->aligned, LOAD_PLAIN);
-        put_y(call, segment, v, widen_s(held.s[i]), affine[i % AFFINES], statistics);
+            load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[0]);
+        put_y(call, segment, v, widen_s(held.s[i]), &affine[i % AFFINES], statistics);
     }
     save_statistics(call, segment, statistics);
 }

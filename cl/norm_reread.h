@@ -167,14 +167,18 @@ INLINED void normalise(const struct call *call, const struct segment *segment, s
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++) {
             const index_t v = segment->lane + (i + j) * LANES;
-            put_y(call, segment, v, s[j], load_affine(segment, v, call->aligned, WEIGHTS_HINT), statistics);
+            struct affine affine;
+            load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
+            put_y(call, segment, v, s[j], &affine, statistics);
             ask_for_next(call, segment, v);
         }
     }
     for (; i < own + owns_tail(segment); i++) {
         const index_t v = segment->lane + i * LANES;
-        put_y(call, segment, v, fetch_s(call, segment, v, LOAD_LAST), load_affine(segment, v, call->aligned, WEIGHTS_HINT),
-              statistics);
+        const realv s = fetch_s(call, segment, v, LOAD_LAST);
+        struct affine affine;
+        load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
+        put_y(call, segment, v, s, &affine, statistics);
     }
     save_statistics(call, segment, statistics);
 }

@@ -84,6 +84,14 @@ uint64_t fixture_element_limit(const struct fixture *fixture) {
     }
 }
 
+cl_command_queue_properties fixture_out_of_order(const struct fixture *fixture) {
+    cl_command_queue_properties properties = 0;
+    assert_int_equal(
+        clGetDeviceInfo(fixture->device.device, CL_DEVICE_QUEUE_PROPERTIES, sizeof properties, &properties, NULL),
+        CL_SUCCESS);
+    return properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+}
+
 cl_command_queue fixture_queue(const struct fixture *fixture, cl_command_queue_properties properties) {
     cl_int code;
     const cl_command_queue queue = clCreateCommandQueue(fixture->cl, fixture->device.device, properties, &code);

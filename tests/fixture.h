@@ -25,6 +25,9 @@ bool fixture_is_slow(const struct fixture *fixture);
 /* Elements that a case of several rows may have on this device. */
 uint64_t fixture_element_limit(const struct fixture *fixture);
 
+/* CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE where the device has such queues, 0 where all of its queues keep the order. */
+cl_command_queue_properties fixture_out_of_order(const struct fixture *fixture);
+
 /* A queue of the fixture's device; ends the test when there is none to be had. */
 cl_command_queue fixture_queue(const struct fixture *fixture, cl_command_queue_properties properties);
 

@@ -73,7 +73,7 @@ void scratch_write(const char *path, const void *bytes, size_t length) {
 }
 
 unsigned char *scratch_read(const char *path, size_t *length) {
-    struct stat facts;
+    struct stat facts = {0};
     FILE *const file = fopen(path, "rb");
     if (!file || fstat(fileno(file), &facts) != 0)
         fail_msg("cannot read %s", path);

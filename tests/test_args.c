@@ -128,7 +128,7 @@ static void small_buffers_are_refused(void **state) {
         char span[32];
         char offset[32];
         buffer->offset = size_of(buffer->mem) - elements * element + element;
-        (void)snprintf(span, sizeof span, "%llu", (unsigned long long)(elements * element));
+        (void)snprintf(span, sizeof span, "%llu", (unsigned long long)elements * element);
         (void)snprintf(offset, sizeof offset, "%llu", (unsigned long long)buffer->offset);
         assert_refused(&scene, scene.fixture->queue, &args, CLNORM_INVALID_BUFFER,
                        (const char *[]){tensors[i].name, span, offset, NULL});

@@ -300,7 +300,7 @@ static void junk_is_a_miss(void **state) {
     const struct entry entry = make_entry(*state);
     unsigned char junk[4096];
     uint32_t random = 1;
-    for (unsigned round = 0; round < 200; round++) {
+    for (size_t round = 0; round < 200; round++) {
         for (size_t i = 0; i < sizeof junk; i++)
             junk[i] = (unsigned char)((random = random * 1664525 + 1013904223) >> 24);
         const size_t genuine = round % 5 * 10; /* begins like an entry */

@@ -136,8 +136,7 @@ static void shapes_dtypes_and_options(void **state) {
     };
     const uint64_t limit = fixture_element_limit(fixture);
     const bool slow = fixture_is_slow(fixture);
-    const unsigned all_builds = (slow ? 1 : 3) * COLS;
-    const unsigned runs_per_build = slow ? 1 : 3;
+    const unsigned all_builds = (slow ? 1 : 2) * COLS;
     struct pairwise *builds = NULL;
     struct pairwise *runs = NULL;
     unsigned cases = 0;
@@ -146,7 +145,8 @@ static void shapes_dtypes_and_options(void **state) {
         const uint64_t cols = cols_levels[i % COLS];
         unsigned build[PAIRWISE_FACTORS];
         next_level(&builds, build_levels, BUILD_FACTORS, build, i);
-        for (unsigned j = 0; j < runs_per_build && (cols <= limit || !slow); j++) {
+        const unsigned runs_per_build = cols > limit ? !slow : slow ? 1 : 4;
+        for (unsigned j = 0; j < runs_per_build; j++) {
             unsigned run[PAIRWISE_FACTORS];
             next_level(&runs, run_levels, RUN_FACTORS, run, i);
             const struct norm_case norm_case = case_of(cols, build, run, limit, cases++);

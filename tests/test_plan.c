@@ -225,7 +225,8 @@ static void description_is_cut_like_snprintf_does(void **state) {
     assert_in_range(length, 20, 10000);
     char *whole = malloc(length + 1);
     char *part = malloc(length + 2);
-    assert_true(whole != NULL && part != NULL);
+    assert_non_null(whole);
+    assert_non_null(part);
     assert_int_equal(clnorm_plan_describe(plan, whole, length + 1), length);
     assert_int_equal(strlen(whole), length);
     assert_non_null(strstr(whole, "norm_forward"));

@@ -217,9 +217,12 @@ static void a_program_is_built_once(void **state) {
     clReleaseProgram(other);
 }
 
+/* More of them than a store has room for at first. */
 static void many_programs_are_told_apart(void **state) {
     struct fixture *const fixture = *state;
-    enum { PROGRAMS = 20 };
+    enum { PROGRAMS = 18 };
+    clnorm_context_destroy(fixture->context);
+    fixture->context = make_context(fixture, ""); /* asking for binaries takes as long as building */
     cl_program programs[PROGRAMS];
     char options[PROGRAMS][64];
     for (int i = 0; i < PROGRAMS; i++) {

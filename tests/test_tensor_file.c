@@ -342,7 +342,7 @@ static uint64_t next_random(uint64_t *state) {
 /* Changes up to eight places: a bit, a byte, a number's digit, or a run that moves elsewhere. */
 static void mutate(struct bytes bytes, uint64_t *random) {
     static const char digits[] = "0123456789-,[]{}\"e.";
-    for (uint64_t n = next_random(random) % 8 + 1; n > 0; n--) {
+    for (uint64_t n = bytes.size > 0 ? next_random(random) % 8 + 1 : 0; n > 0; n--) {
         const size_t at = next_random(random) % bytes.size;
         switch (next_random(random) % 4) {
         case 0:
@@ -438,7 +438,7 @@ static void test_open_refuses_what_is_no_tensor_file(void **state) {
     assert_int_equal(unlink("empty.npy"), 0);
 }
 
-static struct tensor tensor_of(char *name, clnorm_dtype dtype, unsigned rank, uint64_t rows, uint64_t cols,
+static struct tensor tensor_of(const char *name, clnorm_dtype dtype, unsigned rank, uint64_t rows, uint64_t cols,
                                const void *data) {
     struct tensor tensor = {
         .name = name, .element = element_by_dtype(dtype), .rank = rank, .shape = {rows, cols}, .data = data};

@@ -109,7 +109,7 @@ static void fill(struct fixture *fixture) {
 }
 
 static void normalise(struct fixture *fixture, const struct operation_options *options) {
-    double x[ELEMENTS], w[ELEMENTS], b[ELEMENTS], z[ELEMENTS];
+    double x[ELEMENTS] = {0}, w[ELEMENTS] = {0}, b[ELEMENTS] = {0}, z[ELEMENTS] = {0};
     values_of(fixture, "x", x);
     values_of(fixture, "weight", w);
     values_of(fixture, "bias", b);

@@ -159,7 +159,9 @@ static bool try_all(const struct session *session, bool verbose, struct fault *f
 
 static bool run_check(struct command_line *line, const char *selector, bool verbose, struct fault *fault) {
     struct session session;
-    if (!command_line_end(line, fault) || !session_open(&session, selector, CL_QUEUE_PROFILING_ENABLE, NULL, fault))
+    clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
+    options.cache_dir = ""; /* what is checked is what is built here and now */
+    if (!command_line_end(line, fault) || !session_open(&session, selector, CL_QUEUE_PROFILING_ENABLE, &options, fault))
         return false;
     printf("device ");
     device_print_line(&session.device);

@@ -1,6 +1,6 @@
 #include "check_cases.h"
 
-/* -------------------------------------------------------------------------------- shapes, each with every element type */
+/* ----------------------------------------------------------------------------- shapes, each with two element types */
 
 static const struct {
     uint64_t rows, cols;
@@ -12,7 +12,7 @@ static const struct {
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
-enum { DTYPES = sizeof dtypes / sizeof *dtypes };
+enum { DTYPES = sizeof dtypes / sizeof *dtypes, DTYPES_OF_SHAPE = 2 };
 
 /* Options, one after the other, so that each meets several shapes and types. */
 static const struct turn {
@@ -92,9 +92,9 @@ static void apply(struct check_case *check_case, const struct turn *turn, const 
 }
 
 static struct check_case case_of_shape(int i) {
-    const int shape = i / DTYPES;
-    const clnorm_dtype dtype = dtypes[i % DTYPES];
-    struct check_case check_case = {.operation = (i + shape) % 2 ? "rms_norm" : "layer_norm",
+    const int shape = i / DTYPES_OF_SHAPE;
+    const clnorm_dtype dtype = dtypes[(shape + i % DTYPES_OF_SHAPE) % DTYPES];
+    struct check_case check_case = {.operation = i % 2 ? "rms_norm" : "layer_norm",
                                     .rows = shapes[shape].rows,
                                     .cols = shapes[shape].cols,
                                     .options = OPERATION_OPTIONS_INIT};
@@ -119,13 +119,13 @@ static struct check_case case_of_config(int i) {
 }
 
 int check_case_count(void) {
-    return SHAPES * DTYPES + 2 * MIXES + 2 * CONFIGS + check_backward_count();
+    return SHAPES * DTYPES_OF_SHAPE + 2 * MIXES + 2 * CONFIGS + check_backward_count();
 }
 
 struct check_case check_case_of(int i) {
-    if (i < SHAPES * DTYPES)
+    if (i < SHAPES * DTYPES_OF_SHAPE)
         return case_of_shape(i);
-    i -= SHAPES * DTYPES;
+    i -= SHAPES * DTYPES_OF_SHAPE;
     if (i < 2 * MIXES)
         return case_of_mix(i);
     i -= 2 * MIXES;
