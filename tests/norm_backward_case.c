@@ -47,9 +47,9 @@ static void print_tensor(const char *name, clnorm_dtype dtype, uint64_t stride, 
 
 static void print_config(const clnorm_config *config) {
     print_error("  config: vec %u lanes %u segments %u rounds %u keep %u unroll %u reduce %u stores %u weights %u isa %u "
-                "tile %u gather %u\n",
+                "tile %u gather %u fetch %u chunks %u\n",
                 config->vec, config->lanes, config->segments, config->rounds, config->keep, config->unroll, config->reduce,
-                config->stores, config->weights, config->isa, config->tile, config->gather);
+                config->stores, config->weights, config->isa, config->tile, config->gather, config->fetch, config->chunks);
 }
 
 void norm_backward_case_print(const struct norm_backward_case *backward_case) {

@@ -14,13 +14,13 @@
 
 enum { MOST_VALUES = 4 };
 
-/* A knob and what it is set to; 0 ends the values. tile: columns, or all of the segment's where it has no more. */
+/* A knob and what it is set to; 0 ends the values. tile and gather are a factor of their own. */
 static const struct knob {
     const char *name;
     size_t offset;
     uint32_t values[MOST_VALUES + 1];
 } knobs[] = {
-    {"vec", offsetof(clnorm_config, vec), {1, 4, 8, 16}},
+    {"vec", offsetof(clnorm_config, vec), {1, 2, 8, 16}},
     {"lanes", offsetof(clnorm_config, lanes), {1, 2, 64, 256}},
     {"segments", offsetof(clnorm_config, segments), {1, 2, 8}},
     {"rounds", offsetof(clnorm_config, rounds), {1, 3}},
@@ -30,19 +30,41 @@ static const struct knob {
     {"stores", offsetof(clnorm_config, stores), {CLNORM_STORES_CACHED, CLNORM_STORES_STREAMING}},
     {"weights", offsetof(clnorm_config, weights), {CLNORM_WEIGHTS_LATE, CLNORM_WEIGHTS_EARLY}},
     {"isa", offsetof(clnorm_config, isa), {CLNORM_ISA_PORTABLE, CLNORM_ISA_PTX}},
-    {"tile", offsetof(clnorm_config, tile), {UINT32_MAX, 16, 128}},
-    {"gather", offsetof(clnorm_config, gather), {CLNORM_GATHER_REGISTERS, CLNORM_GATHER_LOCAL, CLNORM_GATHER_MEMORY}},
+    {"fetch", offsetof(clnorm_config, fetch), {CLNORM_FETCH_IN_TURN, CLNORM_FETCH_AHEAD}},
+    {"chunks", offsetof(clnorm_config, chunks), {1, 3}},
 };
 
 /* What else varies, behind the knobs among the factors. */
-enum { KNOBS = sizeof knobs / sizeof *knobs, SHAPE = KNOBS, DTYPE, SHIFT, NORM, GATE, STATISTICS, REDUCTION, FACTORS };
+enum {
+    KNOBS = sizeof knobs / sizeof *knobs,
+    LAYOUT = KNOBS,
+    SHAPE,
+    DTYPE,
+    SHIFT,
+    NORM,
+    GATE,
+    STATISTICS,
+    REDUCTION,
+    FACTORS
+};
 
-_Static_assert(KNOBS == sizeof(clnorm_config) / sizeof(uint32_t), "every knob is turned");
+_Static_assert(KNOBS + 2 == sizeof(clnorm_config) / sizeof(uint32_t), "every knob is turned");
 
+/* Where sums are gathered, for the columns of whole segments or of tiles. */
+enum { TILE_COLS = 16 };
+
+static const struct layout {
+    clnorm_gather gather;
+    bool tiles;
+} layouts[] = {{CLNORM_GATHER_REGISTERS, false}, {CLNORM_GATHER_LOCAL, false}, {CLNORM_GATHER_MEMORY, false},
+               {CLNORM_GATHER_REGISTERS, true},  {CLNORM_GATHER_LOCAL, true},  {CLNORM_GATHER_MEMORY, true}};
+
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+/* All have more columns in a segment than a tile. */
 static const struct {
     uint64_t rows, cols, group_size, gap;
-} shapes[] = {{5, 1, 0, 0},      {33, 7, 0, 1},   {3, 192, 3, 0}, {9, 257, 0, 3},
-              {40, 512, 64, 16}, {140, 96, 0, 8}, {3, 4096, 0, 0}};
+} shapes[] = {{33, 37, 0, 1}, {9, 257, 0, 3}, {40, 512, 64, 16}, {140, 96, 0, 8}, {3, 4096, 0, 0}};
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
 static const uint64_t shifts[] = {0, 1, 8};
 
@@ -87,8 +109,9 @@ static void set_knobs(const struct fixture *fixture, const unsigned *level, clno
         *setting_of(&desc->config, &knobs[i]) = values[level[i]];
     }
     const uint64_t segment = desc->group_size ? desc->group_size : desc->cols;
-    if (desc->config.tile > segment)
-        desc->config.tile = (uint32_t)segment;
+    const struct layout *layout = &layouts[level[LAYOUT]];
+    desc->config.gather = layout->gather;
+    desc->config.tile = layout->tiles ? TILE_COLS : (uint32_t)segment;
 }
 
 static struct norm_backward_case case_of(const struct fixture *fixture, const unsigned *level, uint64_t seed) {
@@ -109,8 +132,8 @@ static struct norm_backward_case case_of(const struct fixture *fixture, const un
     desc->gate_first = level[GATE] == 2;
     desc->dz_dtype = level[GATE] ? dtype : CLNORM_DTYPE_NONE;
     desc->dweight_dtype = desc->dbias_dtype = dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
-    desc->rstd_given = level[STATISTICS];
-    desc->mean_given = level[STATISTICS] && layer;
+    desc->rstd_given = level[STATISTICS] > 0;
+    desc->mean_given = desc->rstd_given && layer;
     desc->eps = backward_case.input == INPUT_CONSTANT ? 0.5 : 1e-5;
     if (reductions[level[REDUCTION]]) {
         desc->reduction = CLNORM_REDUCTION_LOCKED;
@@ -133,6 +156,10 @@ static bool give_way(clnorm_norm_backward_desc *desc) {
         config->gather = CLNORM_GATHER_LOCAL;
     else if (strstr(detail, "desc.config.gather") != NULL && config->tile > 128)
         config->tile = 128;
+    else if (strstr(detail, "desc.config.fetch") != NULL && config->fetch != CLNORM_FETCH_IN_TURN)
+        config->fetch = CLNORM_FETCH_IN_TURN;
+    else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1)
+        config->chunks = 1;
     else if (strstr(detail, "desc.config.tile") != NULL && config->tile < segment)
         config->tile = (uint32_t)segment;
     else if (strstr(detail, "desc.config.reduce") != NULL && config->segments > 1)
@@ -169,33 +196,34 @@ static bool settle(const struct fixture *fixture, clnorm_norm_backward_desc *des
     return memcmp(&config, &desc->config, sizeof config) == 0;
 }
 
-/* How often each value of each knob has run, and each way to gather with each reduction, in whole segments and in tiles. */
+/* How often each value of each knob has run, and each layout with each reduction. */
 struct tally {
     unsigned runs[KNOBS][MOST_VALUES];
-    unsigned layouts[CLNORM_GATHER_MEMORY + 1][2][2];
+    unsigned layouts[LAYOUTS][2];
     unsigned cases;
 };
 
 static void count_case(struct tally *tally, clnorm_norm_backward_desc desc) {
-    const uint64_t segment = desc.group_size ? desc.group_size : desc.cols;
-    const bool split = desc.config.tile < segment;
+    const bool tiles = desc.config.tile < (desc.group_size ? desc.group_size : desc.cols);
     tally->cases++;
     for (int i = 0; i < KNOBS; i++)
         for (unsigned j = 0; knobs[i].values[j] != 0; j++)
-            tally->runs[i][j] +=
-                knobs[i].values[j] == *setting_of(&desc.config, &knobs[i]) || (knobs[i].values[j] == UINT32_MAX && !split);
-    tally->layouts[desc.config.gather][desc.reduction == CLNORM_REDUCTION_LOCKED][split]++;
+            tally->runs[i][j] += knobs[i].values[j] == *setting_of(&desc.config, &knobs[i]);
+    for (int i = 0; i < LAYOUTS; i++)
+        tally->layouts[i][desc.reduction == CLNORM_REDUCTION_LOCKED] +=
+            layouts[i].gather == desc.config.gather && layouts[i].tiles == tiles;
 }
 
 /* Cases in which every two levels of factors meet, but where the library refuses that. Returns how many failed. */
 static unsigned run_cases(const struct fixture *fixture, struct tally *tally, bool locks) {
     unsigned levels[FACTORS] = {
+        [LAYOUT] = LAYOUTS,
         [SHAPE] = sizeof shapes / sizeof *shapes,
         [DTYPE] = fixture->device.fp64 ? 4 : 3,
         [SHIFT] = sizeof shifts / sizeof *shifts,
         [NORM] = 2,
         [GATE] = 3,
-        [STATISTICS] = 2,
+        [STATISTICS] = 3,
         [REDUCTION] = locks ? sizeof reductions / sizeof *reductions : 1,
     };
     for (int i = 0; i < KNOBS; i++) {
@@ -233,14 +261,11 @@ static void forced_knobs_are_obeyed(void **state) {
             if (tally.runs[i][j] == 0 && device_has(fixture, &knobs[i], knobs[i].values[j]))
                 fail_msg("%s %u never ran", knobs[i].name, knobs[i].values[j]);
     }
-    for (int gather = CLNORM_GATHER_REGISTERS; gather <= CLNORM_GATHER_MEMORY; gather++) {
-        for (int layout = 0; layout < 4; layout++) {
-            const bool locked = layout & 1;
-            const bool refused = locked && (!locks || gather == CLNORM_GATHER_MEMORY);
-            if (tally.layouts[gather][locked][layout >> 1] == 0 && !refused)
-                fail_msg("gather %d never ran %s, in %s", gather, locked ? "locked" : "partial",
-                         layout >> 1 ? "tiles" : "whole segments");
-        }
+    for (int i = 0; i < LAYOUTS; i++) {
+        const bool refused = !locks || layouts[i].gather == CLNORM_GATHER_MEMORY;
+        if (tally.layouts[i][0] == 0 || (tally.layouts[i][1] == 0 && !refused))
+            fail_msg("gather %d in %s ran %u times partial, %u locked", layouts[i].gather,
+                     layouts[i].tiles ? "tiles" : "whole segments", tally.layouts[i][0], tally.layouts[i][1]);
     }
 }
 
@@ -265,6 +290,10 @@ static void impossible_knobs_are_refused(void **state) {
         {{.tile = 65537}, {"config.tile", "65537"}},
         {{.tile = 8, .vec = 16}, {"config.tile", "8"}},
         {{.gather = 4}, {"config.gather", "4"}},
+        {{.fetch = 3}, {"config.fetch", "3"}},
+        {{.fetch = CLNORM_FETCH_AHEAD, .keep = CLNORM_KEEP_REREAD}, {"config.fetch", "2"}},
+        {{.chunks = 2, .tile = 65536}, {"config.chunks", "2"}},
+        {{.chunks = UINT32_MAX, .tile = 16}, {"config.chunks", "4294967295"}},
         {{.gather = CLNORM_GATHER_MEMORY, .segments = 2}, {"config.", "2"}},
         {{.gather = CLNORM_GATHER_REGISTERS, .lanes = 1, .tile = 65536}, {"config.", "1"}},
     };

@@ -39,9 +39,9 @@ static void go_and_check(const struct fixture *fixture, struct norm_backward_run
  * the two x̂ in it, by factors of some 4. */
 static void far_mean_costs_its_resolution(void **state) {
     const struct fixture *fixture = *state;
-    const uint64_t all_cols[] = {64, 1000, 4096};
+    const uint64_t all_cols[] = {64, 4096};
     enum { ROWS = 4 };
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         const uint64_t cols = all_cols[i];
         struct norm_backward_case backward_case = {
             .desc = norm_backward_desc_of(CLNORM_LAYER_NORM, ROWS, cols), .input = INPUT_FAR, .seed = cols};
@@ -107,11 +107,10 @@ static void spoil_rows(struct norm_backward_run *run) {
 /* Rows with NaN or infinities become what the formulas say, and their neighbours do not notice. */
 static void nan_and_infinity_stay_in_their_rows(void **state) {
     const struct fixture *fixture = *state;
-    const uint64_t all_cols[] = {12, 1000};
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 4; i++) {
         struct norm_backward_case backward_case = {
-            .desc = norm_backward_full_desc(i & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 10, all_cols[i >> 1 & 1],
-                                            i & 4 ? CLNORM_BF16 : CLNORM_F32),
+            .desc = norm_backward_full_desc(i & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 10, i & 2 ? 1000 : 12,
+                                            i & 2 ? CLNORM_BF16 : CLNORM_F32),
             .seed = 9};
         struct norm_backward_run run = norm_backward_run_make(&backward_case);
         spoil_rows(&run);
@@ -249,8 +248,8 @@ static void partial_bits_repeat(void **state) {
 /* The bits of a row of dx depend neither on how many rows there are, nor on where they lie. */
 static void dx_bits_depend_on_the_row_alone(void **state) {
     const struct fixture *fixture = *state;
-    const uint64_t all_cols[] = {7, 256, 1000, 65537};
-    for (int i = 0; i < 4; i++) {
+    const uint64_t all_cols[] = {7, 1000, 65537};
+    for (int i = 0; i < 3; i++) {
         const uint64_t cols = all_cols[i];
         struct norm_backward_case backward_case = {
             .desc = norm_backward_desc_of(i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 1, cols), .seed = 11};
