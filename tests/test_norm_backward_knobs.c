@@ -21,7 +21,7 @@ static const struct knob {
     uint32_t values[MOST_VALUES + 1];
 } knobs[] = {
     {"vec", offsetof(clnorm_config, vec), {1, 2, 8, 16}},
-    {"lanes", offsetof(clnorm_config, lanes), {1, 2, 64, 256}},
+    {"lanes", offsetof(clnorm_config, lanes), {1, 8, 64, 256}},
     {"segments", offsetof(clnorm_config, segments), {1, 2, 8}},
     {"rounds", offsetof(clnorm_config, rounds), {1, 3}},
     {"keep", offsetof(clnorm_config, keep), {CLNORM_KEEP_REGISTERS, CLNORM_KEEP_REREAD}},
@@ -64,7 +64,7 @@ enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 /* All have more columns in a segment than a tile. */
 static const struct {
     uint64_t rows, cols, group_size, gap;
-} shapes[] = {{33, 37, 0, 1}, {9, 257, 0, 3}, {40, 512, 64, 16}, {140, 96, 0, 8}, {3, 4096, 0, 0}};
+} shapes[] = {{9, 37, 0, 3}, {40, 256, 32, 16}, {140, 24, 0, 8}, {3, 4096, 0, 0}};
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
 static const uint64_t shifts[] = {0, 1, 8};
 
@@ -154,8 +154,8 @@ static bool give_way(clnorm_norm_backward_desc *desc) {
         config->keep = CLNORM_KEEP_REREAD;
     else if (strstr(detail, "desc.config.gather") != NULL && config->gather == CLNORM_GATHER_MEMORY)
         config->gather = CLNORM_GATHER_LOCAL;
-    else if (strstr(detail, "desc.config.gather") != NULL && config->tile > 128)
-        config->tile = 128;
+    else if (strstr(detail, "desc.config.gather") != NULL && config->tile > TILE_COLS)
+        config->tile = TILE_COLS;
     else if (strstr(detail, "desc.config.fetch") != NULL && config->fetch != CLNORM_FETCH_IN_TURN)
         config->fetch = CLNORM_FETCH_IN_TURN;
     else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1)
@@ -170,8 +170,8 @@ static bool give_way(clnorm_norm_backward_desc *desc) {
         config->segments = 1;
     else if (strstr(detail, "desc.config.lanes") != NULL && config->segments > 1)
         config->segments /= 2;
-    else if (strstr(detail, "local memory") != NULL && config->tile > 128)
-        config->tile = 128;
+    else if (strstr(detail, "local memory") != NULL && config->tile > TILE_COLS)
+        config->tile = TILE_COLS;
     else if (strstr(detail, "desc.config.lanes") != NULL && config->lanes > 1)
         config->lanes /= 2;
     else
@@ -313,7 +313,7 @@ static void impossible_knobs_are_refused(void **state) {
 /* A config that was chosen can be forced, and gives the same bits. */
 static void chosen_config_can_be_forced(void **state) {
     const struct fixture *fixture = *state;
-    struct norm_backward_case backward_case = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 5, 1000, CLNORM_F32)};
+    struct norm_backward_case backward_case = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 5, 96, CLNORM_F32)};
     struct norm_backward_run chosen = norm_backward_run_make(&backward_case);
     assert_int_equal(norm_backward_run_go(fixture, &chosen), CLNORM_SUCCESS);
     assert_true(norm_backward_run_receive(fixture, &chosen) && norm_backward_run_check(&chosen));

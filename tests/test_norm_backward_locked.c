@@ -1,5 +1,6 @@
-/* Few slots, shared by many work-groups under their locks, again and again: not a single row may be lost or counted twice.
- * All numbers are such that every sum is exact in whichever order it comes about, and so is known to the bit. */
+/* Few slots, shared by many work-groups under their locks, again and again: not a single row may be lost or counted twice;
+ * nor with a slot for each work-group. All numbers are such that every sum is exact in whichever order it comes about, and
+ * so is known to the bit. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,48 +84,62 @@ static void hammer(const struct fixture *fixture, const clnorm_norm_backward_des
     norm_backward_run_free(&run);
 }
 
+/* With 0 slots, each work-group has its own. */
+static void hammer_slots(const struct fixture *fixture, clnorm_norm_backward_desc desc, uint32_t slots, unsigned turns) {
+    desc.reduction = slots ? CLNORM_REDUCTION_LOCKED : CLNORM_REDUCTION_PARTIAL;
+    desc.slots = slots ? slots : desc.slots;
+    if (slots == 0 || norm_backward_locks(fixture))
+        hammer(fixture, &desc, turns);
+}
+
+static clnorm_norm_backward_desc exact_desc(uint64_t rows, uint64_t cols, uint32_t tile) {
+    clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_LAYER_NORM, rows, cols);
+    desc.dweight_dtype = desc.dbias_dtype = CLNORM_F32;
+    desc.mean_given = desc.rstd_given = true;
+    desc.config.tile = tile;
+    desc.config.lanes = 8;
+    desc.config.segments = desc.config.rounds = 1; /* a work-group for each row */
+    return desc;
+}
+
+static unsigned turns_of(const struct fixture *fixture) {
+    return fixture_is_slow(fixture) ? 2 : fixture->device.kind == CLNORM_DEVICE_GPU ? 1000 : 100;
+}
+
 static void exact_sums_stay_exact(void **state) {
     const struct fixture *fixture = *state;
     static const struct {
         uint64_t rows, cols, group_size;
         uint32_t tile;
-    } shapes[] = {{512, 24, 0, 24}, {300, 257, 0, 257}, {200, 96, 32, 32}, {100, 1024, 0, 256}};
-    static const clnorm_gather gathers[] = {CLNORM_GATHER_REGISTERS, CLNORM_GATHER_LOCAL};
-    const unsigned turns = fixture_is_slow(fixture) ? 2 : fixture->device.kind == CLNORM_DEVICE_GPU ? 1000 : 100;
-    for (unsigned i = 0; i < 8; i++) {
-        clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_LAYER_NORM, shapes[i / 2].rows, shapes[i / 2].cols);
-        desc.group_size = shapes[i / 2].group_size;
+        clnorm_gather gather;
+    } shapes[] = {{512, 24, 0, 24, CLNORM_GATHER_REGISTERS},    {300, 257, 0, 257, CLNORM_GATHER_LOCAL},
+                  {200, 96, 32, 32, CLNORM_GATHER_REGISTERS},   {200, 96, 32, 32, CLNORM_GATHER_LOCAL},
+                  {100, 1024, 0, 256, CLNORM_GATHER_REGISTERS}, {100, 1024, 0, 256, CLNORM_GATHER_LOCAL}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const uint64_t rows = fixture_is_slow(fixture) ? 16 : shapes[i].rows;
+        clnorm_norm_backward_desc desc = exact_desc(rows, shapes[i].cols, shapes[i].tile);
+        desc.group_size = shapes[i].group_size;
         desc.dx_dtype = CLNORM_DTYPE_NONE;
-        desc.dweight_dtype = desc.dbias_dtype = CLNORM_F32;
-        desc.mean_given = desc.rstd_given = true;
-        desc.reduction = CLNORM_REDUCTION_LOCKED;
-        desc.config.gather = gathers[i % 2];
-        desc.config.tile = shapes[i / 2].tile;
-        desc.config.lanes = 8;
-        desc.config.segments = desc.config.rounds = 1; /* a work-group for each row */
-        if (fixture_is_slow(fixture))
-            desc.rows = 16;
-        for (uint32_t slots = 1; slots <= 3; slots++) {
-            desc.slots = slots;
-            hammer(fixture, &desc, turns);
-        }
+        desc.config.gather = shapes[i].gather;
+        for (uint32_t slots = 1; slots <= 3; slots++)
+            hammer_slots(fixture, desc, slots, turns_of(fixture));
     }
 }
 
-/* With lanes side by side, and rows folded before the lock is taken. */
-static void many_lanes_share_a_lock(void **state) {
+/* Rows side by side, folded in local memory before they go to a slot; so many work-groups that some run at once. */
+static void folded_sums_stay_exact(void **state) {
     const struct fixture *fixture = *state;
-    clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_LAYER_NORM, fixture_is_slow(fixture) ? 20 : 500, 192);
-    desc.dweight_dtype = desc.dbias_dtype = CLNORM_F32;
-    desc.mean_given = desc.rstd_given = true;
-    desc.reduction = CLNORM_REDUCTION_LOCKED;
-    desc.slots = 2;
-    desc.config.gather = CLNORM_GATHER_REGISTERS;
-    desc.config.lanes = 32;
-    desc.config.tile = 192;
-    desc.config.segments = 4;
-    desc.config.rounds = 1;
-    hammer(fixture, &desc, fixture_is_slow(fixture) ? 2 : fixture->device.kind == CLNORM_DEVICE_GPU ? 1000 : 100);
+    static const clnorm_gather gathers[] = {CLNORM_GATHER_REGISTERS, CLNORM_GATHER_LOCAL};
+    for (int i = 0; i < 2; i++) {
+        clnorm_norm_backward_desc desc =
+            exact_desc(fixture_is_slow(fixture) ? 10 : 62, fixture_is_slow(fixture) ? 128 : 4096, 64);
+        desc.config.gather = gathers[i];
+        desc.config.keep = CLNORM_KEEP_REGISTERS;
+        desc.config.vec = 2; /* more than one vector for a lane */
+        desc.config.segments = 4;
+        hammer_slots(fixture, desc, 0, turns_of(fixture) / 2);
+        hammer_slots(fixture, desc, 2, turns_of(fixture) / 2);
+    }
 }
 
 /* These have what locks need, and must not lose it unnoticed. */
@@ -142,7 +157,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_with_fences_have_locks),
         cmocka_unit_test(exact_sums_stay_exact),
-        cmocka_unit_test(many_lanes_share_a_lock),
+        cmocka_unit_test(folded_sums_stay_exact),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }
