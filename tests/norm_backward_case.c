@@ -1,0 +1,388 @@
+#include "norm_backward_case.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "norm_backward_error.h"
+#include "reference_backward.h"
+
+/* ------------------------------------------------------------------------------------------------------- the case */
+
+clnorm_norm_backward_desc norm_backward_desc_of(clnorm_norm norm, uint64_t rows, uint64_t cols) {
+    clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+    desc.norm = norm;
+    desc.rows = rows;
+    desc.cols = cols;
+    desc.dx_dtype = CLNORM_F32;
+    return desc;
+}
+
+clnorm_norm_backward_desc norm_backward_full_desc(clnorm_norm norm, uint64_t rows, uint64_t cols, clnorm_dtype dtype) {
+    clnorm_norm_backward_desc desc = norm_backward_desc_of(norm, rows, cols);
+    desc.x_dtype = desc.weight_dtype = desc.bias_dtype = dtype;
+    desc.dx_dtype = desc.y_dtype = desc.dweight_dtype = desc.dbias_dtype = dtype;
+    return desc;
+}
+
+bool norm_backward_locks(const struct fixture *fixture) {
+    clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_RMS_NORM, 1, 1);
+    desc.dbias_dtype = CLNORM_F32;
+    desc.reduction = CLNORM_REDUCTION_LOCKED;
+    clnorm_plan *plan = NULL;
+    const clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, &desc, &plan);
+    clnorm_plan_destroy(plan);
+    return status != CLNORM_UNSUPPORTED;
+}
+
+static void print_tensor(const char *name, clnorm_dtype dtype, uint64_t stride, uint64_t shift) {
+    if (dtype != CLNORM_DTYPE_NONE)
+        print_error("  %s %s, stride %" PRIu64 ", shift %" PRIu64 "\n", name, clnorm_dtype_name(dtype), stride, shift);
+}
+
+static void print_config(const clnorm_config *config) {
+    print_error("  config: vec %u lanes %u segments %u rounds %u keep %u unroll %u reduce %u stores %u weights %u isa %u "
+                "tile %u gather %u fetch %u chunks %u\n",
+                config->vec, config->lanes, config->segments, config->rounds, config->keep, config->unroll, config->reduce,
+                config->stores, config->weights, config->isa, config->tile, config->gather, config->fetch, config->chunks);
+}
+
+void norm_backward_case_print(const struct norm_backward_case *backward_case) {
+    static const char *const gates[] = {"none", "silu", "sigmoid"};
+    static const char *const places[] = {"", ", dx over x", ", dx over dy"};
+    const clnorm_norm_backward_desc desc = ref_norm_backward_complete(&backward_case->desc);
+    print_error("case: %s %" PRIu64 "x%" PRIu64 ", groups of %" PRIu64 ", %s, seed %" PRIu64 "%s%s\n",
+                desc.norm == CLNORM_LAYER_NORM ? "layer_norm" : "rms_norm", desc.rows, desc.cols, desc.group_size,
+                input_name(backward_case->input), backward_case->seed, places[backward_case->dx_place],
+                backward_case->dz_over_z ? ", dz over z" : "");
+    print_error("  gate %s%s, offset %g, eps %g, mean %d, rstd %d, accumulate %d, %s with %u slots\n", gates[desc.gate],
+                desc.gate_first ? " first" : "", desc.weight_offset, desc.eps, desc.mean_given, desc.rstd_given,
+                desc.accumulate, desc.reduction == CLNORM_REDUCTION_LOCKED ? "locked" : "partial", desc.slots);
+    print_tensor("x", desc.x_dtype, desc.x_stride, backward_case->shift.x);
+    print_tensor("z", desc.gate ? desc.z_dtype : CLNORM_DTYPE_NONE, desc.z_stride, backward_case->shift.z);
+    print_tensor("dy", desc.dy_dtype, desc.dy_stride, backward_case->shift.dy);
+    print_tensor("weight", desc.weight_dtype, desc.cols, backward_case->shift.weight);
+    print_tensor("bias", desc.bias_dtype, desc.cols, backward_case->shift.bias);
+    print_tensor("dx", desc.dx_dtype, desc.dx_stride, backward_case->shift.dx);
+    print_tensor("dz", desc.dz_dtype, desc.dz_stride, backward_case->shift.dz);
+    print_tensor("y", desc.y_dtype, desc.y_stride, backward_case->shift.y);
+    print_tensor("dweight", desc.dweight_dtype, desc.cols, backward_case->shift.dweight);
+    print_tensor("dbias", desc.dbias_dtype, desc.cols, backward_case->shift.dbias);
+    print_config(&desc.config);
+}
+
+/* ------------------------------------------------------------------------------------------------------ its tensors */
+
+/* A second view of a tensor's own buffer, with a copy of its bytes. */
+static struct tensor view_of(const struct tensor *input, clnorm_dtype dtype) {
+    struct tensor output = *input;
+    output.dtype = dtype;
+    output.host = malloc(input->size);
+    assert_non_null(output.host);
+    memcpy(output.host, input->host, input->size);
+    return output;
+}
+
+static struct tensor copy_of(const struct tensor *tensor) {
+    return tensor->dtype == CLNORM_DTYPE_NONE ? (struct tensor){0} : view_of(tensor, tensor->dtype);
+}
+
+/* The dtype of an output that lies over an input. */
+static clnorm_dtype fitting(clnorm_dtype output, clnorm_dtype input) {
+    return clnorm_dtype_size(output) == clnorm_dtype_size(input) ? output : input;
+}
+
+static clnorm_norm_backward_desc settled_desc(const struct norm_backward_case *backward_case) {
+    clnorm_norm_backward_desc desc = ref_norm_backward_complete(&backward_case->desc);
+    if (backward_case->dx_place != DX_APART) {
+        const bool over_x = backward_case->dx_place == DX_OVER_X;
+        desc.dx_stride = over_x ? desc.x_stride : desc.dy_stride;
+        desc.dx_dtype = fitting(desc.dx_dtype, over_x ? desc.x_dtype : desc.dy_dtype);
+    }
+    if (backward_case->dz_over_z) {
+        desc.dz_stride = desc.z_stride;
+        desc.dz_dtype = fitting(desc.dz_dtype, desc.z_dtype);
+    }
+    return desc;
+}
+
+static struct ref_norm_backward reference_of(const struct norm_backward_run *run) {
+    return (struct ref_norm_backward){.desc = run->desc,
+                                      .x = tensor_elements(&run->x),
+                                      .weight = tensor_elements(&run->weight),
+                                      .bias = tensor_elements(&run->bias),
+                                      .z = tensor_elements(&run->z),
+                                      .dy = tensor_elements(&run->dy),
+                                      .mean = tensor_elements(&run->mean),
+                                      .rstd = tensor_elements(&run->rstd)};
+}
+
+/* A quarter of a deviation off the mean, and an eighth more than rstd. */
+static void fill_statistics(struct norm_backward_run *run) {
+    const clnorm_norm_backward_desc *desc = &run->desc;
+    const struct ref_norm_backward norm = reference_of(run);
+    const struct ref_norm forward = {ref_norm_forward_of(desc), norm.x, norm.weight, norm.bias, norm.z};
+    const uint64_t groups = desc->cols / desc->group_size;
+    struct ref_segment segment = ref_segment_make(desc->group_size);
+    for (uint64_t i = 0; i < desc->rows * groups; i++) {
+        const uint64_t row = i / groups;
+        const uint64_t group = i % groups;
+        ref_norm_segment(&forward, row, group, &segment);
+        if (desc->mean_given)
+            ref_store(run->mean.dtype, tensor_elements(&run->mean), group * desc->rows + row,
+                      segment.mean + 0.25 / segment.rstd);
+        ref_store(run->rstd.dtype, tensor_elements(&run->rstd), group * desc->rows + row, 1.125 * segment.rstd);
+    }
+    ref_segment_free(&segment);
+}
+
+static void make_inputs(const struct norm_backward_case *backward_case, struct norm_backward_run *run) {
+    const clnorm_norm_backward_desc *desc = &run->desc;
+    const uint64_t rows = desc->rows;
+    const uint64_t cols = desc->cols;
+    const uint64_t groups = cols / desc->group_size;
+    const uint64_t seed = backward_case->seed;
+    const clnorm_dtype z = desc->gate ? desc->z_dtype : CLNORM_DTYPE_NONE;
+    const clnorm_dtype statistics = desc->x_dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+    const clnorm_dtype mean = desc->mean_given ? statistics : CLNORM_DTYPE_NONE;
+    const clnorm_dtype rstd = desc->rstd_given ? statistics : CLNORM_DTYPE_NONE;
+    run->x = tensor_make(desc->x_dtype, rows, cols, desc->x_stride, backward_case->shift.x, TENSOR_NAN);
+    run->weight = tensor_make(desc->weight_dtype, 1, cols, cols, backward_case->shift.weight, TENSOR_NAN);
+    run->bias = tensor_make(desc->bias_dtype, 1, cols, cols, backward_case->shift.bias, TENSOR_NAN);
+    run->z = tensor_make(z, rows, cols, desc->z_stride, backward_case->shift.z, TENSOR_NAN);
+    run->dy = tensor_make(desc->dy_dtype, rows, cols, desc->dy_stride, backward_case->shift.dy, TENSOR_NAN);
+    run->mean = tensor_make(mean, groups, rows, rows, backward_case->shift.mean, TENSOR_NAN);
+    run->rstd = tensor_make(rstd, groups, rows, rows, backward_case->shift.rstd, TENSOR_NAN);
+    tensor_fill(&run->x, backward_case->input, desc->group_size, seed);
+    tensor_fill(&run->weight, INPUT_NORMAL, cols, seed + 1);
+    tensor_fill(&run->bias, INPUT_NORMAL, cols, seed + 2);
+    tensor_fill(&run->z, INPUT_NORMAL, cols, seed + 3);
+    tensor_fill(&run->dy, INPUT_NORMAL, cols, seed + 4);
+    if (desc->rstd_given)
+        fill_statistics(run);
+}
+
+static void make_outputs(const struct norm_backward_case *backward_case, struct norm_backward_run *run) {
+    const clnorm_norm_backward_desc *desc = &run->desc;
+    const uint64_t rows = desc->rows;
+    const uint64_t cols = desc->cols;
+    if (run->dx_place == DX_APART)
+        run->dx = tensor_make(desc->dx_dtype, rows, cols, desc->dx_stride, backward_case->shift.dx, TENSOR_CANARY);
+    else
+        run->dx = view_of(run->dx_place == DX_OVER_X ? &run->x : &run->dy, desc->dx_dtype);
+    if (run->dz_over_z)
+        run->dz = view_of(&run->z, desc->dz_dtype);
+    else
+        run->dz = tensor_make(desc->dz_dtype, rows, cols, desc->dz_stride, backward_case->shift.dz, TENSOR_CANARY);
+    run->y = tensor_make(desc->y_dtype, rows, cols, desc->y_stride, backward_case->shift.y, TENSOR_CANARY);
+    run->dweight = tensor_make(desc->dweight_dtype, 1, cols, cols, backward_case->shift.dweight, TENSOR_CANARY);
+    run->dbias = tensor_make(desc->dbias_dtype, 1, cols, cols, backward_case->shift.dbias, TENSOR_CANARY);
+    if (desc->accumulate) {
+        tensor_fill(&run->dweight, INPUT_NORMAL, cols, backward_case->seed + 5);
+        tensor_fill(&run->dbias, INPUT_NORMAL, cols, backward_case->seed + 6);
+        run->dweight_before = copy_of(&run->dweight);
+        run->dbias_before = copy_of(&run->dbias);
+    }
+}
+
+struct norm_backward_run norm_backward_run_make(const struct norm_backward_case *backward_case) {
+    struct norm_backward_run run = {.desc = settled_desc(backward_case),
+                                    .dx_place = backward_case->dx_place,
+                                    .dz_over_z = backward_case->dz_over_z,
+                                    .input = backward_case->input};
+    make_inputs(backward_case, &run);
+    make_outputs(backward_case, &run);
+    return run;
+}
+
+enum { RUN_TENSORS = 13 };
+
+static void list_tensors(struct norm_backward_run *run, struct tensor *tensors[RUN_TENSORS]) {
+    struct tensor *const all[RUN_TENSORS] = {&run->x,       &run->weight, &run->bias,     &run->z,  &run->dy,
+                                             &run->mean,    &run->rstd,   &run->dx,       &run->dz, &run->y,
+                                             &run->dweight, &run->dbias,  &run->workspace};
+    memcpy(tensors, all, sizeof all);
+}
+
+void norm_backward_run_free(struct norm_backward_run *run) {
+    struct tensor *tensors[RUN_TENSORS];
+    list_tensors(run, tensors);
+    for (int i = 0; i < RUN_TENSORS; i++)
+        tensor_free(tensors[i]);
+    tensor_free(&run->dweight_before);
+    tensor_free(&run->dbias_before);
+}
+
+/* ------------------------------------------------------------------------------------------------------- on the device */
+
+/* Elements are NaNs, which no result survives that has read one before it was written; so are lock words no lock's. */
+void norm_backward_run_prepare(const clnorm_plan *plan, struct norm_backward_run *run) {
+    const uint64_t halves = (clnorm_plan_workspace_size(plan) + 1) / 2;
+    clnorm_plan_config(plan, &run->config);
+    tensor_free(&run->workspace);
+    if (halves > 0)
+        run->workspace = tensor_make(CLNORM_F16, 1, halves, halves, 0, TENSOR_CANARY);
+}
+
+static void share_buffer(const struct fixture *fixture, struct tensor *input, struct tensor *output) {
+    if (output->mem != NULL)
+        return;
+    tensor_upload(fixture, input);
+    output->mem = input->mem;
+    assert_int_equal(clRetainMemObject(output->mem), CL_SUCCESS);
+}
+
+void norm_backward_run_upload(const struct fixture *fixture, struct norm_backward_run *run) {
+    struct tensor *tensors[RUN_TENSORS];
+    list_tensors(run, tensors);
+    if (run->dx_place != DX_APART)
+        share_buffer(fixture, run->dx_place == DX_OVER_X ? &run->x : &run->dy, &run->dx);
+    if (run->dz_over_z)
+        share_buffer(fixture, &run->z, &run->dz);
+    for (int i = 0; i < RUN_TENSORS; i++)
+        tensor_upload(fixture, tensors[i]);
+}
+
+clnorm_args norm_backward_run_args(const struct norm_backward_run *run) {
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.x = tensor_buffer(&run->x);
+    args.weight = tensor_buffer(&run->weight);
+    args.bias = tensor_buffer(&run->bias);
+    args.z = tensor_buffer(&run->z);
+    args.dy = tensor_buffer(&run->dy);
+    args.mean = tensor_buffer(&run->mean);
+    args.rstd = tensor_buffer(&run->rstd);
+    args.dx = tensor_buffer(&run->dx);
+    args.dz = tensor_buffer(&run->dz);
+    args.y = tensor_buffer(&run->y);
+    args.dweight = tensor_buffer(&run->dweight);
+    args.dbias = tensor_buffer(&run->dbias);
+    args.workspace = tensor_buffer(&run->workspace);
+    return args;
+}
+
+clnorm_status norm_backward_run_go(const struct fixture *fixture, struct norm_backward_run *run) {
+    clnorm_plan *plan = NULL;
+    clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, &run->desc, &plan);
+    if (status != CLNORM_SUCCESS)
+        return status;
+    norm_backward_run_prepare(plan, run);
+    norm_backward_run_upload(fixture, run);
+    const clnorm_args args = norm_backward_run_args(run);
+    status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
+    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+    clnorm_plan_destroy(plan);
+    return status;
+}
+
+bool norm_backward_run_receive(const struct fixture *fixture, struct norm_backward_run *run) {
+    const bool inputs_kept = (run->dx_place == DX_OVER_X || tensor_unchanged(fixture, &run->x, "x")) &&
+                             (run->dx_place == DX_OVER_DY || tensor_unchanged(fixture, &run->dy, "dy")) &&
+                             (run->dz_over_z || tensor_unchanged(fixture, &run->z, "z")) &&
+                             tensor_unchanged(fixture, &run->weight, "weight") &&
+                             tensor_unchanged(fixture, &run->bias, "bias") &&
+                             tensor_unchanged(fixture, &run->mean, "mean") && tensor_unchanged(fixture, &run->rstd, "rstd");
+    return inputs_kept && tensor_receive(fixture, &run->dx, "dx") && tensor_receive(fixture, &run->dz, "dz") &&
+           tensor_receive(fixture, &run->y, "y") && tensor_receive(fixture, &run->dweight, "dweight") &&
+           tensor_receive(fixture, &run->dbias, "dbias") && tensor_receive(fixture, &run->workspace, "workspace");
+}
+
+/* -------------------------------------------------------------------------------------------------- verification */
+
+static bool check(const struct tensor *tensor, const char *name, uint64_t row, uint64_t column, double expected,
+                  double error) {
+    if (tensor->dtype == CLNORM_DTYPE_NONE)
+        return true;
+    const double result = ref_load(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column);
+    if (within_error(tensor->dtype, result, expected, error))
+        return true;
+    print_error("%s[%" PRIu64 ", %" PRIu64 "] is %.9g, but should be %.9g within %.3g\n", name, row, column, result,
+                expected, error);
+    return false;
+}
+
+static bool check_segment(const struct norm_backward_run *run, uint64_t row, uint64_t group,
+                          const struct ref_gradients *gradients, const struct gradient_errors *errors) {
+    for (uint64_t i = 0; i < run->desc.group_size; i++) {
+        const uint64_t column = group * run->desc.group_size + i;
+        if (!check(&run->dx, "dx", row, column, gradients->dx[i], errors->dx[i]) ||
+            !check(&run->dz, "dz", row, column, gradients->dz[i], errors->dz[i]) ||
+            !check(&run->y, "y", row, column, gradients->forward.y[i], errors->y[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Of one column. */
+struct row_sum {
+    long double sum;
+    double magnitude; /* of the terms */
+    double error;
+};
+
+static void add_row(struct row_sum *sum, double term, double error) {
+    sum->sum += term;
+    sum->magnitude += fabs(term);
+    sum->error += error;
+}
+
+static bool check_sums(const struct norm_backward_run *run, const struct tensor *tensor, const struct tensor *before,
+                       const char *name, const struct row_sum *sums) {
+    const struct rounding rounding = {&run->desc, run->config, run->input};
+    for (uint64_t column = 0; tensor->dtype != CLNORM_DTYPE_NONE && column < run->desc.cols; column++) {
+        const struct row_sum *sum = &sums[column];
+        const double start = run->desc.accumulate ? ref_load(before->dtype, tensor_elements(before), column) : 0;
+        const double additions = run->desc.rows ? row_sum_error(&rounding, sum->magnitude + 2 * fabs(start)) : 0;
+        if (!check(tensor, name, 0, column, (double)(start + sum->sum), sum->error + additions))
+            return false;
+    }
+    return true;
+}
+
+bool norm_backward_run_check(const struct norm_backward_run *run) {
+    const clnorm_norm_backward_desc *desc = &run->desc;
+    const struct ref_norm_backward norm = reference_of(run);
+    const struct rounding rounding = {desc, run->config, run->input};
+    const uint64_t groups = desc->cols / desc->group_size;
+    struct ref_gradients gradients = ref_gradients_make(desc->group_size);
+    struct gradient_errors errors = gradient_errors_make(desc->group_size);
+    struct row_sum *dweight = calloc(desc->cols, 2 * sizeof *dweight);
+    assert_non_null(dweight);
+    struct row_sum *dbias = dweight + desc->cols;
+    bool good = true;
+    for (uint64_t i = 0; good && i < desc->rows * groups; i++) {
+        const uint64_t first = i % groups * desc->group_size;
+        ref_norm_backward_segment(&norm, i / groups, i % groups, &gradients);
+        gradient_errors_of(&rounding, &gradients, &errors);
+        good = check_segment(run, i / groups, i % groups, &gradients, &errors);
+        for (uint64_t j = 0; j < desc->group_size; j++) {
+            add_row(&dweight[first + j], gradients.dn[j] * gradients.xhat[j], errors.dweight[j]);
+            add_row(&dbias[first + j], gradients.dn[j], errors.dbias[j]);
+        }
+    }
+    good = good && check_sums(run, &run->dweight, &run->dweight_before, "dweight", dweight) &&
+           check_sums(run, &run->dbias, &run->dbias_before, "dbias", dbias);
+    free(dweight);
+    gradient_errors_free(&errors);
+    ref_gradients_free(&gradients);
+    return good;
+}
+
+bool norm_backward_case_passes(const struct fixture *fixture, const struct norm_backward_case *backward_case) {
+    struct norm_backward_run run = norm_backward_run_make(backward_case);
+    const clnorm_status status = norm_backward_run_go(fixture, &run);
+    bool good = status == CLNORM_SUCCESS;
+    if (good)
+        good = norm_backward_run_receive(fixture, &run) && norm_backward_run_check(&run);
+    else
+        print_error("%s: %s\n", clnorm_status_text(status), clnorm_error_detail());
+    if (!good)
+        norm_backward_case_print(backward_case);
+    norm_backward_run_free(&run);
+    return good;
+}

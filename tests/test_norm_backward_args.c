@@ -1,0 +1,470 @@
+/* Backward normalisations that are refused: descriptors and arguments, each with its status and a sentence; and the size of
+ * the workspace. */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* the one way to a queue that every version has */
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "context.h"
+#include "fixture.h"
+#include "norm_backward_case.h"
+
+static void assert_says(const char *first, const char *second) {
+    const char *detail = clnorm_error_detail();
+    if (strstr(detail, first) == NULL || strstr(detail, second) == NULL)
+        fail_msg("\"%s\" does not speak of %s and %s", detail, first, second);
+}
+
+/* ------------------------------------------------------------------------------------------------- bad descriptors */
+
+enum kind { NOTHING, WIDE, ENUM, REAL, FLAG };
+
+/* A field that is set to a value. */
+struct change {
+    enum kind kind;
+    size_t offset;
+    uint64_t number;
+    double real;
+};
+
+#define FIELD(name) offsetof(clnorm_norm_backward_desc, name)
+#define SET_WIDE(name, value) \
+    { WIDE, FIELD(name), value, 0 }
+#define SET_ENUM(name, value) \
+    { ENUM, FIELD(name), value, 0 }
+#define SET_REAL(name, value) \
+    { REAL, FIELD(name), 0, value }
+#define SET_FLAG(name) \
+    { FLAG, FIELD(name), 1, 0 }
+
+static void apply(const struct change *change, clnorm_norm_backward_desc *desc) {
+    unsigned char *field = (unsigned char *)desc + change->offset;
+    const uint32_t number = (uint32_t)change->number; /* enumerations and slots are stored alike */
+    const bool flag = change->number != 0;
+    switch (change->kind) {
+    case NOTHING:
+        break;
+    case WIDE:
+        memcpy(field, &change->number, sizeof change->number);
+        break;
+    case ENUM:
+        memcpy(field, &number, sizeof number);
+        break;
+    case REAL:
+        memcpy(field, &change->real, sizeof change->real);
+        break;
+    case FLAG:
+        memcpy(field, &flag, sizeof flag);
+        break;
+    }
+}
+
+#define HUGE_COUNT (UINT64_C(1) << 62)
+#define HUGE_TEXT "4611686018427387904"
+
+/* What is wrong with a descriptor of 4 x 64 in f32 that asks for dx, and what the sentence must name. */
+static const struct {
+    clnorm_status status;
+    const char *field, *value;
+    struct change change[3];
+} wrongs[] = {
+    {CLNORM_INVALID_ARGUMENT, "desc.size is 8", "expected", {SET_WIDE(size, 8)}},
+    {CLNORM_INVALID_ARGUMENT, "desc.size is 4096", "expected", {SET_WIDE(size, 4096)}},
+    {CLNORM_INVALID_ENUM, "desc.norm", "0", {SET_ENUM(norm, 0)}},
+    {CLNORM_INVALID_ENUM, "desc.norm", "3", {SET_ENUM(norm, 3)}},
+    {CLNORM_INVALID_ENUM, "desc.x_dtype", "0", {SET_ENUM(x_dtype, 0)}},
+    {CLNORM_INVALID_ENUM, "desc.x_dtype", "77", {SET_ENUM(x_dtype, 77)}},
+    {CLNORM_INVALID_ENUM, "desc.z_dtype", "-1", {SET_ENUM(z_dtype, UINT32_MAX)}},
+    {CLNORM_INVALID_ENUM, "desc.dy_dtype", "5", {SET_ENUM(dy_dtype, 5)}},
+    {CLNORM_INVALID_ENUM, "desc.weight_dtype", "99", {SET_ENUM(weight_dtype, 99)}},
+    {CLNORM_INVALID_ENUM, "desc.bias_dtype", "1000", {SET_ENUM(bias_dtype, 1000)}},
+    {CLNORM_INVALID_ENUM, "desc.dx_dtype", "6", {SET_ENUM(dx_dtype, 6)}},
+    {CLNORM_INVALID_ENUM, "desc.dz_dtype", "7", {SET_ENUM(dz_dtype, 7)}},
+    {CLNORM_INVALID_ENUM, "desc.dweight_dtype", "8", {SET_ENUM(dweight_dtype, 8)}},
+    {CLNORM_INVALID_ENUM, "desc.dbias_dtype", "9", {SET_ENUM(dbias_dtype, 9)}},
+    {CLNORM_INVALID_ENUM, "desc.y_dtype", "10", {SET_ENUM(y_dtype, 10)}},
+    {CLNORM_INVALID_ENUM, "desc.gate", "3", {SET_ENUM(gate, 3)}},
+    {CLNORM_INVALID_ENUM, "desc.reduction", "3", {SET_ENUM(reduction, 3)}},
+    {CLNORM_INVALID_VALUE, "desc.eps", "-0.5", {SET_REAL(eps, -0.5)}},
+    {CLNORM_INVALID_VALUE, "desc.eps", "nan", {SET_REAL(eps, NAN)}},
+    {CLNORM_INVALID_VALUE, "desc.eps", "inf", {SET_REAL(eps, INFINITY)}},
+    {CLNORM_INVALID_VALUE, "desc.weight_offset", "1", {SET_REAL(weight_offset, 1)}},
+    {CLNORM_INVALID_VALUE, "desc.weight_offset", "nan", {SET_REAL(weight_offset, NAN), SET_ENUM(weight_dtype, CLNORM_F32)}},
+    {CLNORM_INVALID_VALUE, "desc.gate_first", "true", {SET_FLAG(gate_first)}},
+    {CLNORM_INVALID_VALUE, "desc.dz_dtype", "gate", {SET_ENUM(dz_dtype, CLNORM_F32)}},
+    {CLNORM_INVALID_VALUE, "mean_given", "rstd_given", {SET_FLAG(mean_given)}},
+    {CLNORM_INVALID_VALUE, "mean_given", "rstd_given", {SET_FLAG(rstd_given)}},
+    {CLNORM_INVALID_VALUE, "desc.mean_given", "RMS", {SET_FLAG(mean_given), SET_ENUM(norm, CLNORM_RMS_NORM)}},
+    {CLNORM_INVALID_VALUE,
+     "desc.mean_given",
+     "RMS",
+     {SET_FLAG(mean_given), SET_FLAG(rstd_given), SET_ENUM(norm, CLNORM_RMS_NORM)}},
+    {CLNORM_INVALID_VALUE, "desc.accumulate", "dweight", {SET_FLAG(accumulate)}},
+    {CLNORM_INVALID_VALUE,
+     "desc.slots",
+     "0",
+     {SET_ENUM(slots, 0), SET_ENUM(reduction, CLNORM_REDUCTION_LOCKED), SET_ENUM(dbias_dtype, CLNORM_F32)}},
+    {CLNORM_INVALID_VALUE, "no output", "dweight_dtype", {SET_ENUM(dx_dtype, 0)}},
+    {CLNORM_INVALID_SHAPE, "desc.cols", "0", {SET_WIDE(cols, 0)}},
+    {CLNORM_INVALID_SHAPE, "desc.group_size", "48", {SET_WIDE(group_size, 48)}},
+    {CLNORM_INVALID_SHAPE, "desc.x_stride", "63", {SET_WIDE(x_stride, 63)}},
+    {CLNORM_INVALID_SHAPE, "desc.dy_stride", "62", {SET_WIDE(dy_stride, 62)}},
+    {CLNORM_INVALID_SHAPE, "desc.dx_stride", "1", {SET_WIDE(dx_stride, 1)}},
+    {CLNORM_INVALID_SHAPE, "desc.y_stride", "61", {SET_WIDE(y_stride, 61), SET_ENUM(y_dtype, CLNORM_F32)}},
+    {CLNORM_INVALID_SHAPE, "desc.z_stride", "60", {SET_WIDE(z_stride, 60), SET_ENUM(gate, CLNORM_GATE_SILU)}},
+    {CLNORM_INVALID_SHAPE,
+     "desc.dz_stride",
+     "59",
+     {SET_WIDE(dz_stride, 59), SET_ENUM(gate, CLNORM_GATE_SILU), SET_ENUM(dz_dtype, CLNORM_BF16)}},
+    {CLNORM_OVERFLOW, "rows", HUGE_TEXT, {SET_WIDE(rows, HUGE_COUNT)}},
+    {CLNORM_OVERFLOW, "rows", "18446744073709551615", {SET_WIDE(rows, UINT64_MAX)}},
+    {CLNORM_OVERFLOW, "x has", HUGE_TEXT, {SET_WIDE(x_stride, HUGE_COUNT)}},
+    {CLNORM_OVERFLOW, "dy has", HUGE_TEXT, {SET_WIDE(dy_stride, HUGE_COUNT)}},
+    {CLNORM_OVERFLOW, "dx has", HUGE_TEXT, {SET_WIDE(dx_stride, HUGE_COUNT)}},
+    {CLNORM_OVERFLOW,
+     "dweight",
+     "2305843009213693952",
+     {SET_WIDE(rows, 0), SET_WIDE(cols, HUGE_COUNT / 2), SET_ENUM(dweight_dtype, CLNORM_F32)}},
+    {CLNORM_UNSUPPORTED, "f64", "x_dtype is f32", {SET_ENUM(dbias_dtype, CLNORM_F64)}},
+    {CLNORM_UNSUPPORTED, "dx_dtype is f32", "f64", {SET_ENUM(x_dtype, CLNORM_F64)}},
+    {CLNORM_UNSUPPORTED, "dy_dtype is bf16", "f64", {SET_ENUM(x_dtype, CLNORM_F64), SET_ENUM(dy_dtype, CLNORM_BF16)}},
+};
+
+static clnorm_norm_backward_desc wrong_desc(size_t i) {
+    clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_LAYER_NORM, 4, 64);
+    for (size_t j = 0; j < sizeof wrongs[i].change / sizeof *wrongs[i].change; j++)
+        apply(&wrongs[i].change[j], &desc);
+    return desc;
+}
+
+/* By a plan, and by the one-call form. */
+static void bad_descriptors_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    const clnorm_args args = CLNORM_ARGS_INIT;
+    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+        const clnorm_norm_backward_desc desc = wrong_desc(i);
+        clnorm_plan *plan = NULL;
+        cl_event event = NULL;
+        const clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, &desc, &plan);
+        if (status != wrongs[i].status || plan != NULL)
+            fail_msg("%s = %s gave \"%s\", not \"%s\"", wrongs[i].field, wrongs[i].value, clnorm_status_text(status),
+                     clnorm_status_text(wrongs[i].status));
+        assert_says(wrongs[i].field, wrongs[i].value);
+        assert_int_equal(clnorm_error_opencl(), CL_SUCCESS);
+        assert_int_equal(clnorm_norm_backward(fixture->context, fixture->queue, &desc, &args, 0, NULL, &event),
+                         wrongs[i].status);
+        assert_null(event);
+        assert_says(wrongs[i].field, wrongs[i].value);
+    }
+}
+
+static void missing_arguments_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    const clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_LAYER_NORM, 4, 64);
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_norm_backward_plan_create(NULL, &desc, &plan), CLNORM_INVALID_ARGUMENT);
+    assert_says("context", "NULL");
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, NULL, &plan), CLNORM_INVALID_ARGUMENT);
+    assert_says("desc", "NULL");
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &desc, NULL), CLNORM_INVALID_ARGUMENT);
+    assert_says("plan", "NULL");
+    assert_null(plan);
+    assert_int_equal(clnorm_norm_backward(NULL, fixture->queue, &desc, NULL, 0, NULL, NULL), CLNORM_INVALID_ARGUMENT);
+    assert_says("context", "NULL");
+    assert_int_equal(clnorm_norm_backward(fixture->context, fixture->queue, NULL, NULL, 0, NULL, NULL),
+                     CLNORM_INVALID_ARGUMENT);
+    assert_says("desc", "NULL");
+    assert_int_equal(clnorm_norm_backward(fixture->context, fixture->queue, &desc, NULL, 0, NULL, NULL),
+                     CLNORM_INVALID_ARGUMENT);
+    assert_says("args", "NULL");
+}
+
+/* What the device lacks, as far as the library knows. */
+static void missing_features_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_device_info *device = &fixture->context->device;
+    const clnorm_device_info kept = *device;
+    clnorm_norm_backward_desc desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 4, 64, CLNORM_F64);
+    clnorm_plan *plan = NULL;
+    device->fp64 = false;
+    const clnorm_status wide = clnorm_norm_backward_plan_create(fixture->context, &desc, &plan);
+    *device = kept;
+    assert_int_equal(wide, CLNORM_UNSUPPORTED);
+    assert_says("x_dtype", "f64");
+    desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 4, 64, CLNORM_F32);
+    desc.reduction = CLNORM_REDUCTION_LOCKED;
+    desc.config.isa = CLNORM_ISA_PORTABLE;
+    device->device_fences = false;
+    const clnorm_status locked = clnorm_norm_backward_plan_create(fixture->context, &desc, &plan);
+    *device = kept;
+    assert_int_equal(locked, CLNORM_UNSUPPORTED);
+    assert_says("desc.reduction", "fence");
+    assert_null(plan);
+}
+
+/* --------------------------------------------------------------------------------------------------- bad arguments */
+
+/* 6 x 40 with every tensor that there is. */
+struct scene {
+    const struct fixture *fixture;
+    struct norm_backward_run run;
+    clnorm_plan *plan;
+};
+
+static void scene_plan(struct scene *scene, const clnorm_norm_backward_desc *desc) {
+    clnorm_plan_destroy(scene->plan);
+    scene->plan = NULL;
+    if (clnorm_norm_backward_plan_create(scene->fixture->context, desc, &scene->plan) != CLNORM_SUCCESS)
+        fail_msg("%s", clnorm_error_detail());
+}
+
+static struct scene scene_open(const struct fixture *fixture) {
+    struct norm_backward_case backward_case = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 6, 40, CLNORM_F32),
+                                               .seed = 1};
+    clnorm_norm_backward_desc *desc = &backward_case.desc;
+    desc->x_dtype = CLNORM_BF16;
+    desc->z_dtype = CLNORM_F16;
+    desc->gate = CLNORM_GATE_SILU;
+    desc->dz_dtype = CLNORM_F16;
+    desc->mean_given = desc->rstd_given = true;
+    struct scene scene = {.fixture = fixture, .run = norm_backward_run_make(&backward_case)};
+    scene_plan(&scene, &scene.run.desc);
+    norm_backward_run_prepare(scene.plan, &scene.run);
+    norm_backward_run_upload(fixture, &scene.run);
+    return scene;
+}
+
+static void scene_close(struct scene *scene) {
+    clnorm_plan_destroy(scene->plan);
+    norm_backward_run_free(&scene->run);
+}
+
+/* The tensors of an enqueue, by the names that sentences call them. */
+static const struct {
+    const char *name;
+    size_t place, held;
+} tensors[] = {
+    {"args.x", offsetof(clnorm_args, x), offsetof(struct norm_backward_run, x)},
+    {"args.weight", offsetof(clnorm_args, weight), offsetof(struct norm_backward_run, weight)},
+    {"args.bias", offsetof(clnorm_args, bias), offsetof(struct norm_backward_run, bias)},
+    {"args.z", offsetof(clnorm_args, z), offsetof(struct norm_backward_run, z)},
+    {"args.dy", offsetof(clnorm_args, dy), offsetof(struct norm_backward_run, dy)},
+    {"args.mean", offsetof(clnorm_args, mean), offsetof(struct norm_backward_run, mean)},
+    {"args.rstd", offsetof(clnorm_args, rstd), offsetof(struct norm_backward_run, rstd)},
+    {"args.dx", offsetof(clnorm_args, dx), offsetof(struct norm_backward_run, dx)},
+    {"args.dz", offsetof(clnorm_args, dz), offsetof(struct norm_backward_run, dz)},
+    {"args.y", offsetof(clnorm_args, y), offsetof(struct norm_backward_run, y)},
+    {"args.dweight", offsetof(clnorm_args, dweight), offsetof(struct norm_backward_run, dweight)},
+    {"args.dbias", offsetof(clnorm_args, dbias), offsetof(struct norm_backward_run, dbias)},
+    {"args.workspace", offsetof(clnorm_args, workspace), offsetof(struct norm_backward_run, workspace)},
+};
+
+enum { TENSORS = sizeof tensors / sizeof *tensors };
+
+static clnorm_buffer *buffer_at(clnorm_args *args, int i) {
+    return (clnorm_buffer *)(void *)((char *)args + tensors[i].place);
+}
+
+static const struct tensor *tensor_at(const struct scene *scene, int i) {
+    return (const struct tensor *)(const void *)((const char *)&scene->run + tensors[i].held);
+}
+
+/* Enqueues args that must be refused with a status and a sentence that has all words of a NULL-terminated list. */
+static void assert_refused(const struct scene *scene, const clnorm_args *args, clnorm_status expected,
+                           const char *const *words) {
+    cl_event event = NULL;
+    const clnorm_status status = clnorm_plan_enqueue(scene->plan, scene->fixture->queue, args, 0, NULL, &event);
+    if (status != expected)
+        fail_msg("%s: \"%s\", not \"%s\"", words[0], clnorm_status_text(status), clnorm_status_text(expected));
+    assert_null(event);
+    for (; *words != NULL; words++)
+        if (strstr(clnorm_error_detail(), *words) == NULL)
+            fail_msg("\"%s\" does not speak of %s", clnorm_error_detail(), *words);
+    assert_int_equal(clFinish(scene->fixture->queue), CL_SUCCESS);
+    for (int i = 0; i < TENSORS; i++)
+        assert_true(tensor_unchanged(scene->fixture, tensor_at(scene, i), tensors[i].name));
+}
+
+static size_t size_of(cl_mem mem) {
+    size_t size = 0;
+    assert_int_equal(clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof size, &size, NULL), CL_SUCCESS);
+    return size;
+}
+
+static void bad_buffers_are_refused(void **state) {
+    struct scene scene = scene_open(*state);
+    cl_int code;
+    const cl_context other = clCreateContext(NULL, 1, &scene.fixture->device.device, NULL, NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    const cl_mem foreign = clCreateBuffer(other, CL_MEM_READ_WRITE, 1 << 20, NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    for (int i = 0; i < TENSORS; i++) {
+        const char *name = tensors[i].name;
+        clnorm_args args = norm_backward_run_args(&scene.run);
+        clnorm_buffer *buffer = buffer_at(&args, i);
+        const clnorm_buffer sound = *buffer;
+        buffer->mem = NULL;
+        assert_refused(&scene, &args, CLNORM_INVALID_BUFFER, (const char *[]){name, "NULL", NULL});
+        buffer->mem = foreign;
+        assert_refused(&scene, &args, CLNORM_INVALID_BUFFER, (const char *[]){name, "cl_context", NULL});
+        *buffer = (clnorm_buffer){sound.mem, UINT64_MAX - 63};
+        assert_refused(&scene, &args, CLNORM_INVALID_BUFFER, (const char *[]){name, "18446744073709551552", NULL});
+        *buffer = (clnorm_buffer){sound.mem, 513};
+        assert_refused(&scene, &args, CLNORM_INVALID_BUFFER, (const char *[]){name, "offset", "513", "multiple", NULL});
+    }
+    clReleaseMemObject(foreign);
+    clReleaseContext(other);
+    scene_close(&scene);
+}
+
+/* Buffers that are too small by one element, as are statistics of another shape. */
+static void small_buffers_are_refused(void **state) {
+    struct scene scene = scene_open(*state);
+    for (int i = 0; i < TENSORS; i++) {
+        const struct tensor *tensor = tensor_at(&scene, i);
+        const bool workspace = tensor == &scene.run.workspace;
+        const uint64_t element = workspace ? 64 : clnorm_dtype_size(tensor->dtype);
+        const uint64_t span = workspace ? clnorm_plan_workspace_size(scene.plan)
+                                        : ((tensor->rows - 1) * tensor->stride + tensor->cols) * element;
+        clnorm_args args = norm_backward_run_args(&scene.run);
+        clnorm_buffer *buffer = buffer_at(&args, i);
+        buffer->offset = (size_of(buffer->mem) - span) / element * element + element;
+        char text[32];
+        (void)snprintf(text, sizeof text, "%" PRIu64, span);
+        assert_refused(&scene, &args, CLNORM_INVALID_BUFFER, (const char *[]){tensors[i].name, text, NULL});
+    }
+    scene_close(&scene);
+}
+
+/* The workspace begins at a multiple of 64 bytes, whatever its elements are. */
+static void workspace_must_be_aligned(void **state) {
+    struct scene scene = scene_open(*state);
+    for (uint64_t offset = 4; offset < 64; offset *= 2) {
+        clnorm_args args = norm_backward_run_args(&scene.run);
+        args.workspace.offset = offset;
+        char text[32];
+        (void)snprintf(text, sizeof text, "%" PRIu64, offset);
+        assert_refused(&scene, &args, CLNORM_INVALID_BUFFER, (const char *[]){"args.workspace", text, "64", NULL});
+    }
+    scene_close(&scene);
+}
+
+/* A plan that wants x, dy and dx alone is given each of the others: z without a gate, mean that is not asked for, … */
+static void unwanted_buffers_are_refused(void **state) {
+    struct scene scene = scene_open(*state);
+    clnorm_norm_backward_desc bare = norm_backward_desc_of(CLNORM_RMS_NORM, 6, 40);
+    bare.x_dtype = CLNORM_BF16;
+    bare.rstd_given = true;
+    scene_plan(&scene, &bare);
+    assert_int_equal(clnorm_plan_workspace_size(scene.plan), 0);
+    for (int i = 0; i < TENSORS; i++) {
+        clnorm_args args = CLNORM_ARGS_INIT;
+        args.x = tensor_buffer(&scene.run.x);
+        args.dy = tensor_buffer(&scene.run.dy);
+        args.dx = tensor_buffer(&scene.run.dx);
+        args.rstd = tensor_buffer(&scene.run.rstd);
+        if (buffer_at(&args, i)->mem != NULL)
+            continue;
+        buffer_at(&args, i)->mem = scene.run.x.mem;
+        assert_refused(&scene, &args, CLNORM_INVALID_BUFFER, (const char *[]){tensors[i].name, "given", NULL});
+    }
+    scene_close(&scene);
+}
+
+/* dx where x or dy is and dz where z is, but with elements or rows of another size. */
+static void outputs_over_inputs_must_match_them(void **state) {
+    struct scene scene = scene_open(*state);
+    for (int i = 0; i < 6; i++) {
+        clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_LAYER_NORM, 2, 20);
+        const bool stride = i % 2;
+        desc.gate = CLNORM_GATE_SILU;
+        desc.x_dtype = desc.dy_dtype = desc.z_dtype = CLNORM_BF16;
+        desc.dx_dtype = i < 4 ? stride ? CLNORM_BF16 : CLNORM_F32 : CLNORM_DTYPE_NONE;
+        desc.dz_dtype = i < 4 ? CLNORM_DTYPE_NONE : stride ? CLNORM_F16 : CLNORM_F32;
+        desc.dx_stride = desc.dz_stride = stride ? 24 : 0;
+        desc.mean_given = desc.rstd_given = true;
+        scene_plan(&scene, &desc);
+        clnorm_args args = CLNORM_ARGS_INIT;
+        args.x = tensor_buffer(&scene.run.x);
+        args.dy = tensor_buffer(&scene.run.dy);
+        args.z = tensor_buffer(&scene.run.z);
+        args.mean = tensor_buffer(&scene.run.mean);
+        args.rstd = tensor_buffer(&scene.run.rstd);
+        if (i < 4)
+            args.dx = i < 2 ? args.x : args.dy;
+        else
+            args.dz = args.z;
+        const char *names[] = {"args.x", "args.dy", "args.z"};
+        assert_refused(
+            &scene, &args, CLNORM_INVALID_BUFFER,
+            (const char *[]){i < 4 ? "args.dx" : "args.dz", names[i / 2], stride ? "48" : "4", stride ? "40" : "2", NULL});
+    }
+    scene_close(&scene);
+}
+
+static void bad_calls_are_refused(void **state) {
+    struct scene scene = scene_open(*state);
+    clnorm_args args = norm_backward_run_args(&scene.run);
+    args.size = 8;
+    assert_refused(&scene, &args, CLNORM_INVALID_ARGUMENT, (const char *[]){"args.size", "8", NULL});
+    args.size = sizeof args;
+    assert_int_equal(clnorm_plan_enqueue(scene.plan, NULL, &args, 0, NULL, NULL), CLNORM_INVALID_QUEUE);
+    assert_int_equal(clnorm_plan_enqueue(scene.plan, scene.fixture->queue, NULL, 0, NULL, NULL), CLNORM_INVALID_ARGUMENT);
+    for (int i = 0; i < TENSORS; i++)
+        assert_true(tensor_unchanged(scene.fixture, tensor_at(&scene, i), tensors[i].name));
+    scene_close(&scene);
+}
+
+/* ------------------------------------------------------------------------------------------------------- workspace */
+
+static uint64_t workspace_of(const struct fixture *fixture, const clnorm_norm_backward_desc *desc) {
+    clnorm_plan *plan = NULL;
+    if (clnorm_norm_backward_plan_create(fixture->context, desc, &plan) != CLNORM_SUCCESS)
+        fail_msg("%s", clnorm_error_detail());
+    const uint64_t size = clnorm_plan_workspace_size(plan);
+    clnorm_plan_destroy(plan);
+    return size;
+}
+
+/* Locked, it is 2 · slots · cols · 4 bytes and the locks, to each of which 64 bytes are allowed, however many rows there
+ * are; where statistics are not given, they are in it too. Outputs that are not asked for take no part of it. */
+static void workspace_is_bounded(void **state) {
+    const struct fixture *fixture = *state;
+    const uint32_t slots[] = {1, 3, 128};
+    const uint64_t cols = 1000;
+    clnorm_norm_backward_desc desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 1, cols, CLNORM_F32);
+    desc.mean_given = desc.rstd_given = true;
+    desc.reduction = CLNORM_REDUCTION_LOCKED;
+    for (int i = 0; i < 6 && norm_backward_locks(fixture); i++) {
+        desc.slots = slots[i % 3];
+        desc.rows = i < 3 ? 1 : 100000;
+        const uint64_t row = cols * sizeof(float) + 64;
+        desc.dbias_dtype = CLNORM_F32;
+        assert_in_range(workspace_of(fixture, &desc), 1, 2 * desc.slots * row + 64 * desc.slots + 64);
+        desc.dbias_dtype = CLNORM_DTYPE_NONE;
+        assert_in_range(workspace_of(fixture, &desc), 1, desc.slots * row + 64 * desc.slots + 64);
+    }
+    desc.dweight_dtype = CLNORM_DTYPE_NONE;
+    assert_int_equal(workspace_of(fixture, &desc), 0);
+    desc.mean_given = desc.rstd_given = false;
+    assert_in_range(workspace_of(fixture, &desc), 2 * desc.rows * sizeof(float), 2 * desc.rows * sizeof(float) + 128);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_descriptors_are_refused),  cmocka_unit_test(missing_arguments_are_refused),
+        cmocka_unit_test(missing_features_are_refused), cmocka_unit_test(bad_buffers_are_refused),
+        cmocka_unit_test(small_buffers_are_refused),    cmocka_unit_test(workspace_must_be_aligned),
+        cmocka_unit_test(unwanted_buffers_are_refused), cmocka_unit_test(outputs_over_inputs_must_match_them),
+        cmocka_unit_test(bad_calls_are_refused),        cmocka_unit_test(workspace_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}

@@ -1,0 +1,339 @@
+/* Backward normalisation with every knob of a config forced, and both reductions. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "norm_backward_case.h"
+#include "pairwise.h"
+
+enum { MOST_VALUES = 4 };
+
+/* A knob and what it is set to; 0 ends the values. tile and gather are a factor of their own. */
+static const struct knob {
+    const char *name;
+    size_t offset;
+    uint32_t values[MOST_VALUES + 1];
+} knobs[] = {
+    {"vec", offsetof(clnorm_config, vec), {1, 2, 8, 16}},
+    {"lanes", offsetof(clnorm_config, lanes), {1, 8, 64, 256}},
+    {"segments", offsetof(clnorm_config, segments), {1, 2, 8}},
+    {"rounds", offsetof(clnorm_config, rounds), {1, 3}},
+    {"keep", offsetof(clnorm_config, keep), {CLNORM_KEEP_REGISTERS, CLNORM_KEEP_REREAD}},
+    {"unroll", offsetof(clnorm_config, unroll), {1, 3}},
+    {"reduce", offsetof(clnorm_config, reduce), {CLNORM_REDUCE_TREE, CLNORM_REDUCE_SHUFFLE, CLNORM_REDUCE_SUBGROUP}},
+    {"stores", offsetof(clnorm_config, stores), {CLNORM_STORES_CACHED, CLNORM_STORES_STREAMING}},
+    {"weights", offsetof(clnorm_config, weights), {CLNORM_WEIGHTS_LATE, CLNORM_WEIGHTS_EARLY}},
+    {"isa", offsetof(clnorm_config, isa), {CLNORM_ISA_PORTABLE, CLNORM_ISA_PTX}},
+    {"fetch", offsetof(clnorm_config, fetch), {CLNORM_FETCH_IN_TURN, CLNORM_FETCH_AHEAD}},
+    {"chunks", offsetof(clnorm_config, chunks), {1, 3}},
+};
+
+/* What else varies, behind the knobs among the factors. */
+enum {
+    KNOBS = sizeof knobs / sizeof *knobs,
+    LAYOUT = KNOBS,
+    SHAPE,
+    DTYPE,
+    SHIFT,
+    NORM,
+    GATE,
+    STATISTICS,
+    REDUCTION,
+    FACTORS
+};
+
+_Static_assert(KNOBS + 2 == sizeof(clnorm_config) / sizeof(uint32_t), "every knob is turned");
+
+/* Where sums are gathered, for the columns of whole segments or of tiles. */
+enum { TILE_COLS = 16 };
+
+static const struct layout {
+    clnorm_gather gather;
+    bool tiles;
+} layouts[] = {{CLNORM_GATHER_REGISTERS, false}, {CLNORM_GATHER_LOCAL, false}, {CLNORM_GATHER_MEMORY, false},
+               {CLNORM_GATHER_REGISTERS, true},  {CLNORM_GATHER_LOCAL, true},  {CLNORM_GATHER_MEMORY, true}};
+
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+/* All have more columns in a segment than a tile. */
+static const struct {
+    uint64_t rows, cols, group_size, gap;
+} shapes[] = {{9, 37, 0, 3}, {40, 256, 32, 16}, {140, 24, 0, 8}, {3, 4096, 0, 0}};
+static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
+static const uint64_t shifts[] = {0, 1, 8};
+
+/* Slots; 0: partial. */
+static const uint32_t reductions[] = {0, 1, 3, 128};
+
+static uint32_t *setting_of(clnorm_config *config, const struct knob *knob) {
+    return (uint32_t *)(void *)((char *)config + knob->offset);
+}
+
+/* Whether a value is within what the device can do, whatever the shape. */
+static bool device_has(const struct fixture *fixture, const struct knob *knob, uint32_t value) {
+    const clnorm_device_info *device = &fixture->device;
+    const bool nvidia = device->family == CLNORM_PLATFORM_NVIDIA;
+    switch (knob->offset) {
+    case offsetof(clnorm_config, lanes):
+        return value <= device->max_work_group_size && (value <= 64 || nvidia);
+    case offsetof(clnorm_config, vec):
+        return value != 8 || nvidia;
+    case offsetof(clnorm_config, reduce):
+        return value == CLNORM_REDUCE_TREE || (value == CLNORM_REDUCE_SHUFFLE ? nvidia : device->subgroups);
+    case offsetof(clnorm_config, isa):
+        return value == CLNORM_ISA_PORTABLE || (nvidia && device->compute_capability >= 80);
+    default:
+        return true;
+    }
+}
+
+/* The values of a knob that the device has. */
+static unsigned values_of(const struct fixture *fixture, const struct knob *knob, uint32_t values[MOST_VALUES]) {
+    unsigned count = 0;
+    for (unsigned i = 0; knob->values[i] != 0; i++)
+        if (device_has(fixture, knob, knob->values[i]))
+            values[count++] = knob->values[i];
+    return count;
+}
+
+static void set_knobs(const struct fixture *fixture, const unsigned *level, clnorm_norm_backward_desc *desc) {
+    for (int i = 0; i < KNOBS; i++) {
+        uint32_t values[MOST_VALUES];
+        (void)values_of(fixture, &knobs[i], values);
+        *setting_of(&desc->config, &knobs[i]) = values[level[i]];
+    }
+    const uint64_t segment = desc->group_size ? desc->group_size : desc->cols;
+    const struct layout *layout = &layouts[level[LAYOUT]];
+    desc->config.gather = layout->gather;
+    desc->config.tile = layout->tiles ? TILE_COLS : (uint32_t)segment;
+}
+
+static struct norm_backward_case case_of(const struct fixture *fixture, const unsigned *level, uint64_t seed) {
+    const clnorm_dtype dtype = dtypes[level[DTYPE]];
+    const uint64_t shift = shifts[level[SHIFT]];
+    const bool layer = level[NORM] == 0;
+    struct norm_backward_case backward_case = {
+        .desc = norm_backward_full_desc(layer ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM, shapes[level[SHAPE]].rows,
+                                        shapes[level[SHAPE]].cols, dtype),
+        .shift = {.x = shift, .dy = shift, .weight = shift, .dx = shift, .dweight = shift},
+        .input = (enum input)(seed % INPUTS),
+        .seed = seed,
+    };
+    clnorm_norm_backward_desc *desc = &backward_case.desc;
+    desc->group_size = shapes[level[SHAPE]].group_size;
+    desc->x_stride = desc->dy_stride = desc->cols + shapes[level[SHAPE]].gap;
+    desc->gate = level[GATE] ? CLNORM_GATE_SILU : CLNORM_GATE_NONE;
+    desc->gate_first = level[GATE] == 2;
+    desc->dz_dtype = level[GATE] ? dtype : CLNORM_DTYPE_NONE;
+    desc->dweight_dtype = desc->dbias_dtype = dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+    desc->rstd_given = level[STATISTICS] > 0;
+    desc->mean_given = desc->rstd_given && layer;
+    desc->eps = backward_case.input == INPUT_CONSTANT ? 0.5 : 1e-5;
+    if (reductions[level[REDUCTION]]) {
+        desc->reduction = CLNORM_REDUCTION_LOCKED;
+        desc->slots = reductions[level[REDUCTION]];
+    }
+    set_knobs(fixture, level, desc);
+    return backward_case;
+}
+
+/* Gives way in what the library refuses, by the knob that its sentence names; false: there is no way left. */
+static bool give_way(clnorm_norm_backward_desc *desc) {
+    const char *detail = clnorm_error_detail();
+    clnorm_config *config = &desc->config;
+    const uint64_t segment = desc->group_size ? desc->group_size : desc->cols;
+    if (strstr(detail, "desc.config.vec") != NULL && config->vec > 1)
+        config->vec /= 2;
+    else if (strstr(detail, "desc.config.keep") != NULL && config->keep != CLNORM_KEEP_REREAD)
+        config->keep = CLNORM_KEEP_REREAD;
+    else if (strstr(detail, "desc.config.gather") != NULL && config->gather == CLNORM_GATHER_MEMORY)
+        config->gather = CLNORM_GATHER_LOCAL;
+    else if (strstr(detail, "desc.config.gather") != NULL && config->tile > TILE_COLS)
+        config->tile = TILE_COLS;
+    else if (strstr(detail, "desc.config.fetch") != NULL && config->fetch != CLNORM_FETCH_IN_TURN)
+        config->fetch = CLNORM_FETCH_IN_TURN;
+    else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1)
+        config->chunks = 1;
+    else if (strstr(detail, "desc.config.tile") != NULL && config->tile < segment)
+        config->tile = (uint32_t)segment;
+    else if (strstr(detail, "desc.config.reduce") != NULL && config->segments > 1)
+        config->segments = 1;
+    else if (strstr(detail, "desc.config.reduce") != NULL && config->reduce != CLNORM_REDUCE_TREE)
+        config->reduce = CLNORM_REDUCE_TREE;
+    else if (strstr(detail, "desc.config.segments") != NULL && config->segments > 1)
+        config->segments = 1;
+    else if (strstr(detail, "desc.config.lanes") != NULL && config->segments > 1)
+        config->segments /= 2;
+    else if (strstr(detail, "local memory") != NULL && config->tile > TILE_COLS)
+        config->tile = TILE_COLS;
+    else if (strstr(detail, "desc.config.lanes") != NULL && config->lanes > 1)
+        config->lanes /= 2;
+    else
+        return false;
+    return true;
+}
+
+/* Finds a config near the one wished for that device and shape allow, and which is then obeyed to the letter. */
+static bool settle(const struct fixture *fixture, clnorm_norm_backward_desc *desc) {
+    clnorm_plan *plan = NULL;
+    clnorm_status status = CLNORM_SUCCESS;
+    do {
+        status = clnorm_norm_backward_plan_create(fixture->context, desc, &plan);
+    } while (status == CLNORM_INVALID_VALUE && give_way(desc));
+    if (status != CLNORM_SUCCESS) {
+        print_error("%s: %s\n", clnorm_status_text(status), clnorm_error_detail());
+        return false;
+    }
+    clnorm_config config;
+    clnorm_plan_config(plan, &config);
+    clnorm_plan_destroy(plan);
+    return memcmp(&config, &desc->config, sizeof config) == 0;
+}
+
+/* How often each value of each knob has run, and each layout with each reduction. */
+struct tally {
+    unsigned runs[KNOBS][MOST_VALUES];
+    unsigned layouts[LAYOUTS][2];
+    unsigned cases;
+};
+
+static void count_case(struct tally *tally, clnorm_norm_backward_desc desc) {
+    const bool tiles = desc.config.tile < (desc.group_size ? desc.group_size : desc.cols);
+    tally->cases++;
+    for (int i = 0; i < KNOBS; i++)
+        for (unsigned j = 0; knobs[i].values[j] != 0; j++)
+            tally->runs[i][j] += knobs[i].values[j] == *setting_of(&desc.config, &knobs[i]);
+    for (int i = 0; i < LAYOUTS; i++)
+        tally->layouts[i][desc.reduction == CLNORM_REDUCTION_LOCKED] +=
+            layouts[i].gather == desc.config.gather && layouts[i].tiles == tiles;
+}
+
+/* Cases in which every two levels of factors meet, but where the library refuses that. Returns how many failed. */
+static unsigned run_cases(const struct fixture *fixture, struct tally *tally, bool locks) {
+    unsigned levels[FACTORS] = {
+        [LAYOUT] = LAYOUTS,
+        [SHAPE] = sizeof shapes / sizeof *shapes,
+        [DTYPE] = fixture->device.fp64 ? 4 : 3,
+        [SHIFT] = sizeof shifts / sizeof *shifts,
+        [NORM] = 2,
+        [GATE] = 3,
+        [STATISTICS] = 3,
+        [REDUCTION] = locks ? sizeof reductions / sizeof *reductions : 1,
+    };
+    for (int i = 0; i < KNOBS; i++) {
+        uint32_t values[MOST_VALUES];
+        levels[i] = values_of(fixture, &knobs[i], values);
+    }
+    struct pairwise *pairwise = pairwise_make(levels, FACTORS, 1);
+    unsigned level[PAIRWISE_FACTORS];
+    unsigned failed = 0;
+    while (failed < 10 && pairwise_next(pairwise, level)) {
+        struct norm_backward_case backward_case = case_of(fixture, level, tally->cases);
+        if (backward_case.desc.rows * backward_case.desc.cols > fixture_element_limit(fixture))
+            backward_case.desc.rows = fixture_element_limit(fixture) / backward_case.desc.cols;
+        if (!settle(fixture, &backward_case.desc)) {
+            norm_backward_case_print(&backward_case);
+            failed++;
+            continue;
+        }
+        failed += !norm_backward_case_passes(fixture, &backward_case);
+        count_case(tally, backward_case.desc);
+    }
+    pairwise_free(pairwise);
+    return failed;
+}
+
+/* Every value of every knob must have run that the device has, and every reduction in every layout that there is. */
+static void forced_knobs_are_obeyed(void **state) {
+    const struct fixture *fixture = *state;
+    const bool locks = norm_backward_locks(fixture);
+    struct tally tally = {0};
+    assert_int_equal(run_cases(fixture, &tally, locks), 0);
+    print_message("%u configs\n", tally.cases);
+    for (int i = 0; i < KNOBS; i++) {
+        for (unsigned j = 0; knobs[i].values[j] != 0; j++)
+            if (tally.runs[i][j] == 0 && device_has(fixture, &knobs[i], knobs[i].values[j]))
+                fail_msg("%s %u never ran", knobs[i].name, knobs[i].values[j]);
+    }
+    for (int i = 0; i < LAYOUTS; i++) {
+        const bool refused = !locks || layouts[i].gather == CLNORM_GATHER_MEMORY;
+        if (tally.layouts[i][0] == 0 || (tally.layouts[i][1] == 0 && !refused))
+            fail_msg("gather %d in %s ran %u times partial, %u locked", layouts[i].gather,
+                     layouts[i].tiles ? "tiles" : "whole segments", tally.layouts[i][0], tally.layouts[i][1]);
+    }
+}
+
+/* What no device and no shape can honour is refused with the knob's name and value. */
+static void impossible_knobs_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    static const struct {
+        clnorm_config config;
+        const char *says[2];
+    } wishes[] = {
+        {{.vec = 3}, {"config.vec", "3"}},
+        {{.lanes = 12}, {"config.lanes", "12"}},
+        {{.lanes = 1U << 31}, {"config.lanes", "2147483648"}},
+        {{.segments = 7}, {"config.segments", "7"}},
+        {{.lanes = 1024, .segments = 1024}, {"config.lanes x segments", "1024 x 1024"}},
+        {{.unroll = 17}, {"config.unroll", "17"}},
+        {{.keep = 3}, {"config.keep", "3"}},
+        {{.reduce = 4}, {"config.reduce", "4"}},
+        {{.stores = 3}, {"config.stores", "3"}},
+        {{.weights = 4}, {"config.weights", "4"}},
+        {{.isa = 3}, {"config.isa", "3"}},
+        {{.tile = 65537}, {"config.tile", "65537"}},
+        {{.tile = 8, .vec = 16}, {"config.tile", "8"}},
+        {{.gather = 4}, {"config.gather", "4"}},
+        {{.fetch = 3}, {"config.fetch", "3"}},
+        {{.fetch = CLNORM_FETCH_AHEAD, .keep = CLNORM_KEEP_REREAD}, {"config.fetch", "2"}},
+        {{.chunks = 2, .tile = 65536}, {"config.chunks", "2"}},
+        {{.chunks = UINT32_MAX, .tile = 16}, {"config.chunks", "4294967295"}},
+        {{.gather = CLNORM_GATHER_MEMORY, .segments = 2}, {"config.", "2"}},
+        {{.gather = CLNORM_GATHER_REGISTERS, .lanes = 1, .tile = 65536}, {"config.", "1"}},
+    };
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
+        clnorm_norm_backward_desc desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 4, 65536, CLNORM_F32);
+        desc.config = wishes[i].config;
+        clnorm_plan *plan = NULL;
+        const clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, &desc, &plan);
+        if (status != CLNORM_INVALID_VALUE || plan != NULL)
+            fail_msg("%s %s gave \"%s\"", wishes[i].says[0], wishes[i].says[1], clnorm_status_text(status));
+        for (int word = 0; word < 2; word++)
+            if (strstr(clnorm_error_detail(), wishes[i].says[word]) == NULL)
+                fail_msg("\"%s\" does not name %s", clnorm_error_detail(), wishes[i].says[word]);
+    }
+}
+
+/* A config that was chosen can be forced, and gives the same bits. */
+static void chosen_config_can_be_forced(void **state) {
+    const struct fixture *fixture = *state;
+    struct norm_backward_case backward_case = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 5, 96, CLNORM_F32)};
+    struct norm_backward_run chosen = norm_backward_run_make(&backward_case);
+    assert_int_equal(norm_backward_run_go(fixture, &chosen), CLNORM_SUCCESS);
+    assert_true(norm_backward_run_receive(fixture, &chosen) && norm_backward_run_check(&chosen));
+    backward_case.desc.config = chosen.config;
+    struct norm_backward_run forced = norm_backward_run_make(&backward_case);
+    if (norm_backward_run_go(fixture, &forced) != CLNORM_SUCCESS)
+        fail_msg("%s", clnorm_error_detail());
+    assert_true(norm_backward_run_receive(fixture, &forced));
+    assert_memory_equal(&forced.config, &chosen.config, sizeof forced.config);
+    assert_memory_equal(forced.dx.host, chosen.dx.host, forced.dx.size);
+    assert_memory_equal(forced.dweight.host, chosen.dweight.host, forced.dweight.size);
+    norm_backward_run_free(&chosen);
+    norm_backward_run_free(&forced);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forced_knobs_are_obeyed),
+        cmocka_unit_test(impossible_knobs_are_refused),
+        cmocka_unit_test(chosen_config_can_be_forced),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}

@@ -1,0 +1,163 @@
+/* Few slots, shared by many work-groups under their locks, again and again: not a single row may be lost or counted twice;
+ * nor with a slot for each work-group. All numbers are such that every sum is exact in whichever order it comes about, and
+ * so is known to the bit. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "norm_backward_case.h"
+#include "reference.h"
+
+/* dy and x are whole numbers, of the statistics that are given mean is 2 and rstd 1/2 or 2: x̂ is halves. */
+static void fill_exact(struct norm_backward_run *run, uint64_t seed) {
+    struct random random = {seed};
+    for (uint64_t i = 0; i < run->desc.rows * run->desc.cols; i++) {
+        ref_store(run->dy.dtype, tensor_elements(&run->dy), i, (double)random_below(&random, 17) - 8);
+        ref_store(run->x.dtype, tensor_elements(&run->x), i, (double)random_below(&random, 9) - 2);
+    }
+    const uint64_t statistics = run->rstd.rows * run->rstd.cols;
+    for (uint64_t i = 0; i < statistics; i++) {
+        ref_store(run->mean.dtype, tensor_elements(&run->mean), i, 2);
+        ref_store(run->rstd.dtype, tensor_elements(&run->rstd), i, random_below(&random, 2) ? 0.5 : 2);
+    }
+}
+
+/* What the sums must be. */
+static void expect(const struct norm_backward_run *run, double *dweight, double *dbias) {
+    const uint64_t cols = run->desc.cols;
+    for (uint64_t i = 0; i < run->desc.rows * cols; i++) {
+        const uint64_t row = i / cols;
+        const uint64_t column = i % cols;
+        const uint64_t statistic = column / run->desc.group_size * run->desc.rows + row;
+        const double dy = ref_load(run->dy.dtype, tensor_elements(&run->dy), i);
+        const double x = ref_load(run->x.dtype, tensor_elements(&run->x), i);
+        dweight[column] += dy * (x - 2) * ref_load(run->rstd.dtype, tensor_elements(&run->rstd), statistic);
+        dbias[column] += dy;
+    }
+}
+
+static void compare(const char *name, const struct tensor *sums, const double *expected, unsigned turn) {
+    for (uint64_t column = 0; column < sums->cols; column++) {
+        const double sum = ref_load(sums->dtype, tensor_elements(sums), column);
+        if (sum != expected[column])
+            fail_msg("run %u: %s[%" PRIu64 "] is %g, not %g", turn, name, column, sum, expected[column]);
+    }
+}
+
+/* Runs of one plan in one workspace, whose locks are left as the last run left them. */
+static void hammer(const struct fixture *fixture, const clnorm_norm_backward_desc *desc, unsigned turns) {
+    const struct norm_backward_case backward_case = {.desc = *desc};
+    struct norm_backward_run run = norm_backward_run_make(&backward_case);
+    const uint64_t cols = desc->cols;
+    double *dweight = calloc(cols, 2 * sizeof *dweight);
+    assert_non_null(dweight);
+    double *dbias = dweight + cols;
+    fill_exact(&run, cols + desc->slots);
+    expect(&run, dweight, dbias);
+    clnorm_plan *plan = NULL;
+    if (clnorm_norm_backward_plan_create(fixture->context, &run.desc, &plan) != CLNORM_SUCCESS)
+        fail_msg("%s", clnorm_error_detail());
+    norm_backward_run_prepare(plan, &run);
+    norm_backward_run_upload(fixture, &run);
+    const clnorm_args args = norm_backward_run_args(&run);
+    for (unsigned turn = 0; turn < turns; turn++) {
+        if (clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL) != CLNORM_SUCCESS)
+            fail_msg("%s", clnorm_error_detail());
+        assert_true(tensor_receive(fixture, &run.dweight, "dweight") && tensor_receive(fixture, &run.dbias, "dbias"));
+        compare("dweight", &run.dweight, dweight, turn);
+        compare("dbias", &run.dbias, dbias, turn);
+        memset(tensor_elements(&run.dweight), TENSOR_NAN, cols * sizeof(float));
+        memset(tensor_elements(&run.dbias), TENSOR_NAN, cols * sizeof(float));
+        tensor_upload(fixture, &run.dweight);
+        tensor_upload(fixture, &run.dbias);
+    }
+    assert_true(tensor_receive(fixture, &run.workspace, "workspace"));
+    clnorm_plan_destroy(plan);
+    free(dweight);
+    norm_backward_run_free(&run);
+}
+
+/* With 0 slots, each work-group has its own. */
+static void hammer_slots(const struct fixture *fixture, clnorm_norm_backward_desc desc, uint32_t slots, unsigned turns) {
+    desc.reduction = slots ? CLNORM_REDUCTION_LOCKED : CLNORM_REDUCTION_PARTIAL;
+    desc.slots = slots ? slots : desc.slots;
+    if (slots == 0 || norm_backward_locks(fixture))
+        hammer(fixture, &desc, turns);
+}
+
+static clnorm_norm_backward_desc exact_desc(uint64_t rows, uint64_t cols, uint32_t tile) {
+    clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_LAYER_NORM, rows, cols);
+    desc.dweight_dtype = desc.dbias_dtype = CLNORM_F32;
+    desc.mean_given = desc.rstd_given = true;
+    desc.config.tile = tile;
+    desc.config.lanes = 8;
+    desc.config.segments = desc.config.rounds = 1; /* a work-group for each row */
+    return desc;
+}
+
+static unsigned turns_of(const struct fixture *fixture) {
+    return fixture_is_slow(fixture) ? 2 : fixture->device.kind == CLNORM_DEVICE_GPU ? 1000 : 100;
+}
+
+static void exact_sums_stay_exact(void **state) {
+    const struct fixture *fixture = *state;
+    static const struct {
+        uint64_t rows, cols, group_size;
+        uint32_t tile;
+        clnorm_gather gather;
+    } shapes[] = {{512, 24, 0, 24, CLNORM_GATHER_REGISTERS},    {300, 257, 0, 257, CLNORM_GATHER_LOCAL},
+                  {200, 96, 32, 32, CLNORM_GATHER_REGISTERS},   {200, 96, 32, 32, CLNORM_GATHER_LOCAL},
+                  {100, 1024, 0, 256, CLNORM_GATHER_REGISTERS}, {100, 1024, 0, 256, CLNORM_GATHER_LOCAL}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const uint64_t rows = fixture_is_slow(fixture) ? 16 : shapes[i].rows;
+        clnorm_norm_backward_desc desc = exact_desc(rows, shapes[i].cols, shapes[i].tile);
+        desc.group_size = shapes[i].group_size;
+        desc.dx_dtype = CLNORM_DTYPE_NONE;
+        desc.config.gather = shapes[i].gather;
+        for (uint32_t slots = 1; slots <= 3; slots++)
+            hammer_slots(fixture, desc, slots, turns_of(fixture));
+    }
+}
+
+/* Rows side by side, folded in local memory before they go to a slot; so many work-groups that some run at once. */
+static void folded_sums_stay_exact(void **state) {
+    const struct fixture *fixture = *state;
+    static const clnorm_gather gathers[] = {CLNORM_GATHER_REGISTERS, CLNORM_GATHER_LOCAL};
+    for (int i = 0; i < 2; i++) {
+        clnorm_norm_backward_desc desc =
+            exact_desc(fixture_is_slow(fixture) ? 10 : 62, fixture_is_slow(fixture) ? 128 : 4096, 64);
+        desc.config.gather = gathers[i];
+        desc.config.keep = CLNORM_KEEP_REGISTERS;
+        desc.config.vec = 2; /* more than one vector for a lane */
+        desc.config.segments = 4;
+        hammer_slots(fixture, desc, 0, turns_of(fixture) / 2);
+        hammer_slots(fixture, desc, 2, turns_of(fixture) / 2);
+    }
+}
+
+/* These have what locks need, and must not lose it unnoticed. */
+static void devices_with_fences_have_locks(void **state) {
+    const struct fixture *fixture = *state;
+    const clnorm_platform_family family = fixture->device.family;
+    const bool locks = norm_backward_locks(fixture);
+    if (family == CLNORM_PLATFORM_POCL || family == CLNORM_PLATFORM_NVIDIA)
+        assert_true(locks);
+    if (!locks)
+        assert_non_null(strstr(clnorm_error_detail(), "fence"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(devices_with_fences_have_locks),
+        cmocka_unit_test(exact_sums_stay_exact),
+        cmocka_unit_test(folded_sums_stay_exact),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}

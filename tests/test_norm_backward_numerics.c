@@ -1,0 +1,447 @@
+/* Backward normalisation of numbers that are hard on it, and what must hold of any numbers. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "norm_backward_case.h"
+#include "norm_case.h"
+#include "reference_backward.h"
+
+/* Most tests have this many columns of f32, and share their kernels. */
+enum { COLS = 1000 };
+
+static double load(const struct tensor *tensor, uint64_t index) {
+    return ref_load(tensor->dtype, tensor_elements(tensor), index);
+}
+
+static void store(struct tensor *tensor, uint64_t index, double value) {
+    ref_store(tensor->dtype, tensor_elements(tensor), index, value);
+}
+
+/* Runs with the inputs that are in host memory, and fetches the outputs. */
+static void go(const struct fixture *fixture, struct norm_backward_run *run) {
+    if (norm_backward_run_go(fixture, run) != CLNORM_SUCCESS)
+        fail_msg("%s", clnorm_error_detail());
+    assert_true(norm_backward_run_receive(fixture, run));
+}
+
+static void go_and_check(const struct fixture *fixture, struct norm_backward_run *run) {
+    go(fixture, run);
+    assert_true(norm_backward_run_check(run));
+}
+
+/* -------------------------------------------------------------------------------------------------- hard on sums */
+
+/* A mean of 10,000 and a deviation of 1 leave an f32 about 2^-10 of resolution, which x̂ may lose twice, and dx for each of
+ * the two x̂ in it, by factors of some 4. */
+static void far_mean_costs_its_resolution(void **state) {
+    const struct fixture *fixture = *state;
+    enum { ROWS = 4 };
+    struct norm_backward_case backward_case = {
+        .desc = norm_backward_full_desc(CLNORM_LAYER_NORM, ROWS, COLS, CLNORM_F32), .input = INPUT_FAR, .seed = 2};
+    struct norm_backward_run run = norm_backward_run_make(&backward_case);
+    tensor_fill(&run.weight, INPUT_UNIFORM, COLS, 1);
+    go(fixture, &run);
+    struct ref_gradients gradients = ref_gradients_make(COLS);
+    const struct ref_norm_backward norm = {.desc = run.desc,
+                                           .x = tensor_elements(&run.x),
+                                           .weight = tensor_elements(&run.weight),
+                                           .dy = tensor_elements(&run.dy)};
+    double dweight[COLS] = {0};
+    for (uint64_t row = 0; row < ROWS; row++) {
+        ref_norm_backward_segment(&norm, row, 0, &gradients);
+        for (uint64_t column = 0; column < COLS; column++) {
+            const double error = fabs(load(&run.dx, row * COLS + column) - gradients.dx[column]);
+            if (!(error <= 0x1p-8))
+                fail_msg("dx[%d, %d] is off by %g", (int)row, (int)column, error);
+            dweight[column] += gradients.dn[column] * gradients.xhat[column];
+        }
+    }
+    for (uint64_t column = 0; column < COLS; column++)
+        if (!(fabs(load(&run.dweight, column) - dweight[column]) <= 4 * ROWS * 0x1p-9))
+            fail_msg("dweight[%d] is %g, not %g", (int)column, load(&run.dweight, column), dweight[column]);
+    ref_gradients_free(&gradients);
+    norm_backward_run_free(&run);
+}
+
+/* Rows of equal elements, however large: x̂ is 0 to the bit, and so is dweight. */
+static void equal_elements_give_no_dweight(void **state) {
+    const struct fixture *fixture = *state;
+    static const double elements[] = {0.1, -3, 1234.567, 1e6 / 3, 3.3e7, -1e15};
+    enum { ROWS = sizeof elements / sizeof *elements };
+    const struct norm_backward_case backward_case = {
+        .desc = norm_backward_full_desc(CLNORM_LAYER_NORM, ROWS, COLS, CLNORM_F32), .seed = 3};
+    struct norm_backward_run run = norm_backward_run_make(&backward_case);
+    for (uint64_t i = 0; i < ROWS * COLS; i++)
+        store(&run.x, i, elements[i / COLS]);
+    go(fixture, &run);
+    for (uint64_t i = 0; i < COLS; i++)
+        if (load(&run.dweight, i) != 0)
+            fail_msg("dweight[%d] is %g", (int)i, load(&run.dweight, i));
+    for (uint64_t i = 0; i < ROWS * COLS; i++)
+        if (load(&run.y, i) != load(&run.bias, i % COLS))
+            fail_msg("y of %g is %g off the bias", load(&run.x, i), load(&run.y, i) - load(&run.bias, i % COLS));
+    norm_backward_run_free(&run);
+}
+
+/* -------------------------------------------------------------------------------------------- beyond finite numbers */
+
+static void spoil_rows(struct norm_backward_run *run) {
+    const uint64_t cols = run->desc.cols;
+    store(&run->x, 1 * cols, NAN);
+    store(&run->x, 2 * cols + cols / 2, INFINITY);
+    store(&run->x, 4 * cols + cols - 1, -INFINITY);
+    store(&run->dy, 5 * cols + cols - 1, NAN);
+    store(&run->dy, 7 * cols + cols / 3, INFINITY);
+    store(&run->dy, 8 * cols, -INFINITY);
+}
+
+/* Rows with NaN or infinities become what the formulas say, and their neighbours do not notice. */
+static void nan_and_infinity_stay_in_their_rows(void **state) {
+    const struct fixture *fixture = *state;
+    for (int i = 0; i < 4; i++) {
+        struct norm_backward_case backward_case = {
+            .desc = norm_backward_full_desc(i & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 10, i & 2 ? 12 : COLS,
+                                            i & 2 ? CLNORM_BF16 : CLNORM_F32),
+            .seed = 9};
+        struct norm_backward_run run = norm_backward_run_make(&backward_case);
+        spoil_rows(&run);
+        tensor_fill(&run.dx, INPUT_UNIFORM, run.desc.cols, 1); /* so that a NaN there has been written */
+        tensor_fill(&run.y, INPUT_UNIFORM, run.desc.cols, 1);
+        go_and_check(fixture, &run);
+        norm_backward_run_free(&run);
+    }
+}
+
+/* In one column of the sums over rows, where dy has a NaN; in one group of a row, where x has. */
+static void nan_stays_in_its_column_and_group(void **state) {
+    const struct fixture *fixture = *state;
+    const uint64_t cols = 96;
+    struct norm_backward_case backward_case = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 5, cols, CLNORM_F32),
+                                               .seed = 4};
+    backward_case.desc.group_size = 24;
+    struct norm_backward_run run = norm_backward_run_make(&backward_case);
+    store(&run.dy, 10, NAN);
+    store(&run.x, 2 * cols + 30, NAN);
+    tensor_fill(&run.dx, INPUT_UNIFORM, 24, 1);
+    tensor_fill(&run.dbias, INPUT_UNIFORM, cols, 1);
+    tensor_fill(&run.dweight, INPUT_UNIFORM, cols, 1);
+    go_and_check(fixture, &run);
+    for (uint64_t column = 0; column < cols; column++) {
+        const bool in_group = column >= 24 && column < 48;
+        assert_true(!!isnan(load(&run.dbias, column)) == (column == 10));
+        assert_true(!!isnan(load(&run.dweight, column)) == (column == 10 || in_group));
+        assert_true(!!isnan(load(&run.dx, 2 * cols + column)) == in_group);
+        assert_true(!!isnan(load(&run.dx, column)) == (column < 24));
+    }
+    norm_backward_run_free(&run);
+}
+
+/* -------------------------------------------------------------------------------------------------- small and large */
+
+static void scaled_inputs(const struct fixture *fixture, const clnorm_norm_backward_desc *desc, double x_scale,
+                          double dy_scale, double eps) {
+    struct norm_backward_case backward_case = {.desc = *desc, .seed = 5};
+    backward_case.desc.eps = eps;
+    struct norm_backward_run run = norm_backward_run_make(&backward_case);
+    for (uint64_t i = 0; i < desc->rows * desc->cols; i++) {
+        store(&run.x, i, x_scale * load(&run.x, i));
+        store(&run.dy, i, dy_scale * load(&run.dy, i));
+    }
+    go(fixture, &run);
+    if (!norm_backward_run_check(&run))
+        fail_msg("x of %s times %g, dy times %g, eps %g", clnorm_dtype_name(desc->x_dtype), x_scale, dy_scale, eps);
+    norm_backward_run_free(&run);
+}
+
+static void denormals_and_huge_values(void **state) {
+    const struct fixture *fixture = *state;
+    for (int i = 0; i < 4; i++) {
+        const clnorm_norm norm = i & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM;
+        clnorm_norm_backward_desc desc = norm_backward_full_desc(norm, 3, COLS, i & 2 ? CLNORM_F16 : CLNORM_F32);
+        desc.dweight_dtype = desc.dbias_dtype = CLNORM_F32;
+        if (desc.x_dtype == CLNORM_F16) {
+            scaled_inputs(fixture, &desc, 0x1p-18, 0x1p-18, 1e-20); /* denormals of f16, but not of f32 */
+            scaled_inputs(fixture, &desc, 1e4, 1e4, 1e-5);
+            scaled_inputs(fixture, &desc, 1e-3, 1e4, 0); /* dx overflows f16 */
+            continue;
+        }
+        scaled_inputs(fixture, &desc, 1e-40, 1e-3, 1e-5); /* a device may take them for 0 */
+        scaled_inputs(fixture, &desc, 1e-16, 1, 0);
+        scaled_inputs(fixture, &desc, 1e17, 1e17, 1e-5); /* squares sum up to 1e37 */
+        scaled_inputs(fixture, &desc, 1, 1e30, 1e-5);
+        scaled_inputs(fixture, &desc, 1, 1e-30, 1e-5);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------- properties */
+
+/* A gradient with respect to x is at right angles to what the norm ignores: a shift, and without eps a scale. */
+static void dx_ignores_what_the_norm_does(void **state) {
+    const struct fixture *fixture = *state;
+    for (int norm = CLNORM_LAYER_NORM; norm <= CLNORM_RMS_NORM; norm++) {
+        struct norm_backward_case backward_case = {.desc = norm_backward_full_desc((clnorm_norm)norm, 8, COLS, CLNORM_F32),
+                                                   .seed = 8};
+        backward_case.desc.eps = 0;
+        struct norm_backward_run run = norm_backward_run_make(&backward_case);
+        go(fixture, &run);
+        for (uint64_t row = 0; row < 8; row++) {
+            double sum = 0;
+            double product = 0;
+            double magnitude = 0;
+            for (uint64_t i = row * COLS; i < (row + 1) * COLS; i++) {
+                sum += load(&run.dx, i);
+                product += load(&run.dx, i) * load(&run.x, i);
+                magnitude += fabs(load(&run.dx, i));
+            }
+            if (norm == CLNORM_LAYER_NORM && !(fabs(sum) <= 0x1p-20 * magnitude))
+                fail_msg("the sum of dx is %g, of magnitudes %g", sum, magnitude);
+            if (!(fabs(product) <= 0x1p-18 * magnitude))
+                fail_msg("the sum of dx times x is %g, of magnitudes %g", product, magnitude);
+        }
+        norm_backward_run_free(&run);
+    }
+}
+
+static void assert_same_bits(const struct tensor *a, const struct tensor *b, const char *name) {
+    if (memcmp(tensor_elements(a), tensor_elements(b), a->rows * a->cols * clnorm_dtype_size(a->dtype)) != 0)
+        fail_msg("%s has other bits", name);
+}
+
+/* With slots of their own, sums over rows come together in the same order every time, wherever the tensors lie. */
+static void partial_bits_repeat(void **state) {
+    const struct fixture *fixture = *state;
+    const uint64_t all_cols[] = {64, COLS};
+    for (int i = 0; i < 2; i++) {
+        struct norm_backward_case backward_case = {
+            .desc = norm_backward_full_desc(i % 2 ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM, 500, all_cols[i],
+                                            i ? CLNORM_F32 : CLNORM_BF16),
+            .seed = 10};
+        if (fixture_element_limit(fixture) < 500 * all_cols[i])
+            backward_case.desc.rows = fixture_element_limit(fixture) / all_cols[i];
+        backward_case.desc.dweight_dtype = backward_case.desc.dbias_dtype = CLNORM_F32;
+        struct norm_backward_run first = norm_backward_run_make(&backward_case);
+        go_and_check(fixture, &first);
+        for (int j = 0; j < 6; j++) {
+            const uint64_t shift = j % 2 ? 3 : 0;
+            backward_case.shift.x = backward_case.shift.dy = backward_case.shift.dx = backward_case.shift.dweight = shift;
+            struct norm_backward_run again = norm_backward_run_make(&backward_case);
+            go(fixture, &again);
+            assert_same_bits(&first.dx, &again.dx, "dx");
+            assert_same_bits(&first.y, &again.y, "y");
+            assert_same_bits(&first.dweight, &again.dweight, "dweight");
+            assert_same_bits(&first.dbias, &again.dbias, "dbias");
+            norm_backward_run_free(&again);
+        }
+        norm_backward_run_free(&first);
+    }
+}
+
+/* The bits of a row of dx depend neither on how many rows there are, nor on where they lie. */
+static void dx_bits_depend_on_the_row_alone(void **state) {
+    const struct fixture *fixture = *state;
+    const uint64_t all_cols[] = {7, COLS, 65537};
+    for (int i = 0; i < 3; i++) {
+        const uint64_t cols = all_cols[i];
+        struct norm_backward_case backward_case = {
+            .desc = norm_backward_desc_of(i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 1, cols), .seed = 11};
+        if (cols > fixture_element_limit(fixture))
+            continue;
+        backward_case.desc.x_dtype = i % 2 ? CLNORM_F32 : CLNORM_BF16;
+        backward_case.desc.dbias_dtype = CLNORM_F32;
+        struct norm_backward_run one = norm_backward_run_make(&backward_case);
+        go(fixture, &one);
+        backward_case.desc.config = one.config;
+        const uint64_t most = fixture_element_limit(fixture) / cols;
+        const uint64_t rows[] = {7, most < 1000 ? most + 1 : 1000};
+        for (int j = 0; j < 2; j++) {
+            backward_case.desc.rows = rows[j];
+            backward_case.shift.x = backward_case.shift.dy = backward_case.shift.dx = j == 0 ? 3 : 0;
+            struct norm_backward_run many = norm_backward_run_make(&backward_case);
+            go(fixture, &many);
+            assert_same_bits(&one.dx, &many.dx, "the first row of dx");
+            norm_backward_run_free(&many);
+        }
+        norm_backward_run_free(&one);
+    }
+}
+
+/* Without rows, sums are 0, or what they were. */
+static void no_rows_sum_up_to_nothing(void **state) {
+    const struct fixture *fixture = *state;
+    for (int i = 0; i < 4; i++) {
+        struct norm_backward_case backward_case = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 0, COLS, CLNORM_F32),
+                                                   .seed = 12};
+        backward_case.desc.accumulate = i & 1;
+        if (i & 2 && norm_backward_locks(fixture))
+            backward_case.desc.reduction = CLNORM_REDUCTION_LOCKED;
+        assert_true(norm_backward_case_passes(fixture, &backward_case));
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------ the forward */
+
+/* What the forward saves is what the backward is to be given, groups and all. */
+static void saved_statistics_are_what_is_given(void **state) {
+    const struct fixture *fixture = *state;
+    const struct norm_case forward_case = {.desc = {.size = sizeof(clnorm_norm_desc),
+                                                    .norm = CLNORM_LAYER_NORM,
+                                                    .rows = 11,
+                                                    .cols = 120,
+                                                    .group_size = 40,
+                                                    .x_dtype = CLNORM_F32,
+                                                    .save_mean = true,
+                                                    .save_rstd = true,
+                                                    .eps = 1e-5},
+                                           .seed = 13};
+    struct norm_run forward = norm_run_make(&forward_case);
+    assert_int_equal(norm_run_go(fixture, &forward), CLNORM_SUCCESS);
+    assert_true(norm_run_verify(fixture, &forward));
+    struct norm_backward_case backward_case = {.desc = norm_backward_desc_of(CLNORM_LAYER_NORM, 11, 120), .seed = 13};
+    backward_case.desc.group_size = 40;
+    struct norm_backward_run computed = norm_backward_run_make(&backward_case);
+    go_and_check(fixture, &computed);
+    backward_case.desc.mean_given = backward_case.desc.rstd_given = true;
+    struct norm_backward_run given = norm_backward_run_make(&backward_case);
+    for (uint64_t i = 0; i < 3 * 11; i++) {
+        store(&given.mean, i, load(&forward.mean, i));
+        store(&given.rstd, i, load(&forward.rstd, i));
+    }
+    go_and_check(fixture, &given);
+    for (uint64_t i = 0; i < 11 * 120; i++)
+        assert_true(fabs(load(&given.dx, i) - load(&computed.dx, i)) <= 0x1p-18);
+    norm_run_free(&forward);
+    norm_backward_run_free(&computed);
+    norm_backward_run_free(&given);
+}
+
+/* L = Σ dy · y of the library's own forward, one for each row. */
+static void losses(const struct fixture *fixture, struct norm_run *forward, const double *dy, double *loss) {
+    const uint64_t cols = forward->desc.cols;
+    if (norm_run_go(fixture, forward) != CLNORM_SUCCESS)
+        fail_msg("%s", clnorm_error_detail());
+    assert_true(tensor_receive(fixture, &forward->y, "y"));
+    for (uint64_t row = 0; row < forward->desc.rows; row++) {
+        loss[row] = 0;
+        for (uint64_t i = 0; i < cols; i++)
+            loss[row] += dy[i] * load(&forward->y, row * cols + i);
+    }
+}
+
+enum { DIFFERENCE_COLS = 24, DIFFERENCE_ROWS = 2 * DIFFERENCE_COLS };
+
+/* Element i of a row is moved up in row 2i and down in row 2i + 1. matrix: of forward, x or z. */
+static void matrix_differences(const struct fixture *fixture, struct norm_run *forward, struct tensor *matrix,
+                               const double *dy, double step, double *difference) {
+    double loss[DIFFERENCE_ROWS];
+    for (uint64_t row = 0; row < DIFFERENCE_ROWS; row++) {
+        const uint64_t at = row * DIFFERENCE_COLS + row / 2;
+        store(matrix, at, load(matrix, at) + (row % 2 ? -step : step));
+    }
+    losses(fixture, forward, dy, loss);
+    for (uint64_t row = 0; row < DIFFERENCE_ROWS; row++) {
+        const uint64_t at = row * DIFFERENCE_COLS + row / 2;
+        store(matrix, at, load(matrix, (row + 2) % DIFFERENCE_ROWS * DIFFERENCE_COLS + row / 2));
+    }
+    for (uint64_t i = 0; i < DIFFERENCE_COLS; i++)
+        difference[i] = (loss[2 * i] - loss[2 * i + 1]) / (2 * step);
+}
+
+static void vector_differences(const struct fixture *fixture, struct norm_run *forward, struct tensor *vector,
+                               const double *dy, double step, double *difference) {
+    double above[DIFFERENCE_ROWS];
+    double below[DIFFERENCE_ROWS];
+    for (uint64_t i = 0; i < DIFFERENCE_COLS; i++) {
+        const double kept = load(vector, i);
+        store(vector, i, kept + step);
+        losses(fixture, forward, dy, above);
+        store(vector, i, kept - step);
+        losses(fixture, forward, dy, below);
+        store(vector, i, kept);
+        difference[i] = (above[0] - below[0]) / (2 * step);
+    }
+}
+
+static void compare(const char *name, const struct tensor *gradient, const double *difference, double tolerance) {
+    for (uint64_t i = 0; i < DIFFERENCE_COLS; i++)
+        if (!(fabs(load(gradient, i) - difference[i]) <= tolerance * (1 + fabs(difference[i]))))
+            fail_msg("%s[%d] is %.9g, the forward's difference %.9g", name, (int)i, load(gradient, i), difference[i]);
+}
+
+/* Every row becomes the only one of another tensor. */
+static void repeat_row(struct tensor *to, const struct tensor *from) {
+    const size_t row = from->cols * clnorm_dtype_size(from->dtype);
+    for (uint64_t i = 0; i < to->rows; i++)
+        memcpy((char *)tensor_elements(to) + i * row, tensor_elements(from), row);
+}
+
+/* One row of the backward, and a forward with that row over and over. */
+static void check_differences(const struct fixture *fixture, const clnorm_norm_backward_desc *desc, double step,
+                              double tolerance) {
+    const struct norm_backward_case backward_case = {.desc = *desc, .seed = 14};
+    struct norm_backward_run backward = norm_backward_run_make(&backward_case);
+    go(fixture, &backward);
+    struct norm_case forward_case = {.desc = ref_norm_forward_of(&backward.desc), .seed = 14};
+    forward_case.desc.rows = DIFFERENCE_ROWS;
+    forward_case.desc.y_dtype = desc->x_dtype;
+    struct norm_run forward = norm_run_make(&forward_case);
+    repeat_row(&forward.x, &backward.x);
+    repeat_row(&forward.z, &backward.z);
+    repeat_row(&forward.weight, &backward.weight);
+    repeat_row(&forward.bias, &backward.bias);
+    double dy[DIFFERENCE_COLS];
+    double difference[DIFFERENCE_COLS];
+    for (uint64_t i = 0; i < DIFFERENCE_COLS; i++)
+        dy[i] = load(&backward.dy, i);
+    matrix_differences(fixture, &forward, &forward.x, dy, step, difference);
+    compare("dx", &backward.dx, difference, tolerance);
+    if (desc->gate) {
+        matrix_differences(fixture, &forward, &forward.z, dy, step, difference);
+        compare("dz", &backward.dz, difference, tolerance);
+    }
+    vector_differences(fixture, &forward, &forward.weight, dy, step, difference);
+    compare("dweight", &backward.dweight, difference, tolerance);
+    vector_differences(fixture, &forward, &forward.bias, dy, step, difference);
+    compare("dbias", &backward.dbias, difference, tolerance);
+    norm_run_free(&forward);
+    norm_backward_run_free(&backward);
+}
+
+/* Central differences are off by step², and by roundings over step. */
+static void gradients_are_differences_of_the_forward(void **state) {
+    const struct fixture *fixture = *state;
+    const bool wide = fixture->device.fp64;
+    for (int i = 0; i < 4; i++) {
+        clnorm_norm_backward_desc desc = norm_backward_full_desc(i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 1,
+                                                                 DIFFERENCE_COLS, wide ? CLNORM_F64 : CLNORM_F32);
+        desc.group_size = i < 2 ? 0 : DIFFERENCE_COLS / 2;
+        desc.weight_offset = i % 2;
+        desc.gate = i < 2 ? CLNORM_GATE_SILU : CLNORM_GATE_SIGMOID;
+        desc.gate_first = i == 1 || i == 2;
+        desc.dz_dtype = desc.x_dtype;
+        check_differences(fixture, &desc, wide ? 1e-5 : 0x1p-7, wide ? 1e-8 : 1e-2);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(far_mean_costs_its_resolution),
+        cmocka_unit_test(equal_elements_give_no_dweight),
+        cmocka_unit_test(nan_and_infinity_stay_in_their_rows),
+        cmocka_unit_test(nan_stays_in_its_column_and_group),
+        cmocka_unit_test(denormals_and_huge_values),
+        cmocka_unit_test(dx_ignores_what_the_norm_does),
+        cmocka_unit_test(partial_bits_repeat),
+        cmocka_unit_test(dx_bits_depend_on_the_row_alone),
+        cmocka_unit_test(no_rows_sum_up_to_nothing),
+        cmocka_unit_test(saved_statistics_are_what_is_given),
+        cmocka_unit_test(gradients_are_differences_of_the_forward),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
