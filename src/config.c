@@ -202,19 +202,24 @@ static uint32_t choose_rounds(const struct habit *habit, const clnorm_device_inf
     return (uint32_t)cln_larger(cln_smaller(wish, groups / (4 * (uint64_t)cln_larger(device->compute_units, 1))), 1);
 }
 
+static clnorm_status check_forward(const clnorm_config *forced) {
+    const struct {
+        const char *name;
+        uint32_t value;
+    } others[] = {{"tile", forced->tile}, {"gather", forced->gather}, {"fetch", forced->fetch}, {"chunks", forced->chunks}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (others[i].value)
+            return cln_config_refuse(others[i].name, others[i].value, "0, it is the backward's");
+    return CLNORM_SUCCESS;
+}
+
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
                                 const clnorm_config *forced, clnorm_config *config) {
-    const clnorm_status status = cln_config_check_ranges(forced);
+    clnorm_status status = cln_config_check_ranges(forced);
+    if (!status)
+        status = check_forward(forced);
     if (status)
         return status;
-    if (forced->tile)
-        return cln_config_refuse("tile", forced->tile, "0, it is the backward's");
-    if (forced->gather)
-        return cln_config_refuse("gather", forced->gather, "0, it is the backward's");
-    if (forced->fetch)
-        return cln_config_refuse("fetch", forced->fetch, "0, it is the backward's");
-    if (forced->chunks)
-        return cln_config_refuse("chunks", forced->chunks, "0, it is the backward's");
     const struct habit *habit = habit_of(device);
     clnorm_config c = *forced;
     if (!c.stores) /* streaming took 1.15 to 1.2 times as long where it was measured (PoCL, 64 MiB): a knob for tuning */

@@ -13,6 +13,8 @@ struct cln_workload {
     clnorm_norm norm;
     uint64_t real_size; /* bytes of the arithmetic type: 4, or 8 for f64 */
     bool locked;        /* backward: by locked slots */
+    bool gated;         /* backward: z is read too */
+    bool both_sums;     /* backward: dweight and dbias */
 };
 
 /* Fills every field of config that the forward has: a forced one is checked against device and shape, the others are

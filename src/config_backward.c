@@ -20,15 +20,99 @@ static const struct habit {
     clnorm_reduce reduce;
     clnorm_weights weights;
 } habits[] = {
-    {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_NVIDIA, 16, 32, 1024, 8, 16, 32, 256, 512, 1, CLNORM_REDUCE_SHUFFLE,
+    {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_NVIDIA, 16, 32, 1024, 8, 16, 16, 256, 512, 1, CLNORM_REDUCE_SHUFFLE,
      CLNORM_WEIGHTS_EARLY},
     /* llvmpipe: as for the forward. */
     {0, CLNORM_PLATFORM_MESA, 16, 1, 64, 16, 64, 64, 64, 1, 2, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
     /* CPUs: a work-item per row; a few work-groups for each core, so that none is left alone with the last rows. */
-    {CLNORM_DEVICE_CPU, CLNORM_PLATFORM_OTHER, 64, 1, 1, 1, 0, 0, 1, 1, 4, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
+    {CLNORM_DEVICE_CPU, CLNORM_PLATFORM_OTHER, 64, 1, 1, 16, 16, 64, 1, 1, 4, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
     /* Any other GPU or accelerator. */
     {0, CLNORM_PLATFORM_OTHER, 16, 1, 256, 8, 16, 32, 128, 128, 4, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
 };
+
+/* What measurements on NVIDIA GPUs (H200) say. Beside each row: the time over that of a copy of the least traffic, for
+ * layer norm and, behind a semicolon, for RMS norm. The first row that matches is taken. */
+enum kind_of_work { ANY, GATED, BOTH_SUMS }; /* BOTH_SUMS: dweight and dbias, without a gate */
+static const struct tuned {
+    uint64_t x_size; /* bytes of an element */
+    enum kind_of_work kind;
+    uint64_t group_size; /* from here on, down from the row before */
+    uint32_t lanes, segments;
+    uint32_t tile; /* 0: group_size */
+    clnorm_keep keep;
+    clnorm_gather gather;
+    clnorm_fetch fetch;
+    clnorm_weights weights;
+} tuned[] = {
+    {2, ANY, 16385, 256, 1, 4096, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_EARLY}, /* 65536: 1.75; 1.76 */
+    {2, GATED, 8193, 512, 1, 0, CLNORM_KEEP_REREAD, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_LATE}, /* 16384: ; 1.47 */
+    {2, BOTH_SUMS, 8193, 512, 1, 0, CLNORM_KEEP_REREAD, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_LATE}, /* 16384: 1.54 */
+    {2, ANY, 8193, 512, 1, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_LATE}, /* 16384: ; 1.15 */
+    {2, GATED, 4097, 512, 1, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_EARLY}, /* 8192: ; 1.28 */
+    {2, ANY, 4097, 512, 1, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_AHEAD,
+     CLNORM_WEIGHTS_EARLY}, /* 8192: 1.13; 1.11 */
+    {2, GATED, 2049, 256, 2, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_EARLY}, /* 4096: ; 1.22 */
+    {2, ANY, 2049, 256, 2, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_AHEAD,
+     CLNORM_WEIGHTS_EARLY}, /* 4096: 1.18; 1.16 */
+    {2, GATED, 513, 64, 8, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_EARLY}, /* 1024: ; 1.19 */
+    {2, ANY, 513, 64, 8, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_AHEAD,
+     CLNORM_WEIGHTS_EARLY}, /* 1024: 1.24; 1.20 */
+    {2, GATED, 129, 16, 16, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_EARLY}, /* 256: ; 1.68 */
+    {2, ANY, 129, 16, 32, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_AHEAD,
+     CLNORM_WEIGHTS_EARLY}, /* 256: 1.49; 1.45 */
+    {4, ANY, 16385, 256, 1, 2048, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_EARLY}, /* 65536: 1.72; 1.69 */
+    {4, BOTH_SUMS, 8193, 512, 1, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_LOCAL, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_LATE}, /* 16384: 1.14 */
+    {4, ANY, 8193, 1024, 1, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_LOCAL, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_LATE}, /* 16384: ; 1.10 */
+    {4, ANY, 4097, 512, 1, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_EARLY}, /* 8192: 1.07; 1.07 */
+    {4, ANY, 2049, 256, 2, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_EARLY}, /* 4096: 1.10; 1.10 */
+    {4, ANY, 513, 128, 8, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_EARLY}, /* 1024: 1.13; 1.12 */
+    {4, ANY, 129, 32, 32, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
+     CLNORM_WEIGHTS_EARLY}, /* 256: 1.30; 1.30 */
+};
+
+static bool matches(const struct tuned *row, const struct cln_workload *work) {
+    return row->x_size == work->x_size && work->group_size >= row->group_size &&
+           (row->kind == ANY || (row->kind == GATED && work->gated) ||
+            (row->kind == BOTH_SUMS && work->both_sums && !work->gated));
+}
+
+/* Fills in what a tuned row says, where nothing is forced that it was not measured with. */
+static void apply_tuned(const clnorm_device_info *device, const struct cln_workload *work, clnorm_config *c) {
+    const bool forced =
+        c->vec || c->lanes || c->segments || c->tile || c->keep || c->gather || c->fetch || c->weights || c->chunks;
+    const uint64_t vec = 16 / work->x_size;
+    if (device->family != CLNORM_PLATFORM_NVIDIA || forced || work->alignment % vec || device->max_work_group_size < 1024 ||
+        device->local_memory < (160 << 10))
+        return;
+    for (size_t i = 0; i < sizeof tuned / sizeof tuned[0]; i++) {
+        const struct tuned *row = &tuned[i];
+        if (!matches(row, work))
+            continue;
+        c->vec = (uint32_t)vec;
+        c->lanes = row->lanes;
+        c->segments = row->segments;
+        c->tile = row->tile ? row->tile : (uint32_t)work->group_size;
+        c->keep = row->keep;
+        c->gather = row->gather;
+        c->fetch = row->fetch;
+        c->weights = row->weights;
+        return;
+    }
+}
 
 /* A lane is not asked to unroll more elements than this. */
 enum { MOST_ELEMENTS = 128 };
@@ -74,8 +158,11 @@ uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_work
 
 static clnorm_status check_gather(const clnorm_device_info *device, const struct cln_workload *work,
                                   const clnorm_config *c) {
-    if (unrolled(c) && elements_per_lane(c) > MOST_ELEMENTS)
-        return cln_config_refuse("tile", c->tile, "at most 128 columns for each lane where a row or sums are in registers");
+    if (unrolled(c) && elements_per_lane(c) > MOST_ELEMENTS) {
+        const bool keep = c->gather == CLNORM_GATHER_LOCAL;
+        return cln_config_refuse(keep ? "keep" : "gather", keep ? c->keep : c->gather,
+                                 "a lane to have at most 128 columns of a tile in registers");
+    }
     if (!unrolled(c) && c->segments > 1)
         return cln_config_refuse("segments", c->segments, "1 where neither a row nor sums are in registers");
     if (c->gather == CLNORM_GATHER_MEMORY && c->keep != CLNORM_KEEP_REREAD)
@@ -107,6 +194,8 @@ static clnorm_status check_whole(const clnorm_device_info *device, const struct 
                         c->lanes, c->segments, device->max_work_group_size);
     if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
         return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
+    if (c->lanes > 1 && work->group_size % c->vec) /* PoCL 3.1 mixes up the lanes' private arrays, which tails need */
+        return cln_config_refuse("vec", c->vec, "a divisor of group_size where lanes share a segment");
     if (c->tile > work->group_size || (c->tile < work->group_size && c->tile % c->vec))
         return cln_config_refuse("tile", c->tile, "group_size, or a smaller multiple of vec");
     if (c->chunks > (c->tile == work->group_size ? 1 : cln_divide_up(work->group_size, c->vec)))
@@ -123,10 +212,12 @@ static clnorm_status check_whole(const clnorm_device_info *device, const struct 
 
 /* ------------------------------------------------------------------------------------------------------- the choice */
 
-static uint32_t choose_vec(const struct habit *habit, const struct cln_workload *work, bool element_aligned) {
+static uint32_t choose_vec(const struct habit *habit, const struct cln_workload *work, bool element_aligned,
+                           uint32_t lanes) {
     const uint64_t size = element_aligned ? work->real_size : work->x_size; /* of what fills a vector register */
     const uint64_t wish = cln_larger(cln_smaller(habit->vector_bytes / size, 16), 1);
-    return (uint32_t)cln_smaller(wish, element_aligned ? cln_power_of_two_at_most(work->group_size) : work->alignment);
+    const uint64_t any = cln_power_of_two_at_most(work->group_size), whole = cln_lowest_bit(work->group_size);
+    return (uint32_t)cln_smaller(wish, !element_aligned ? work->alignment : lanes > 1 ? whole : any);
 }
 
 static clnorm_gather choose_gather(const struct habit *habit, const struct cln_workload *work) {
@@ -136,19 +227,19 @@ static clnorm_gather choose_gather(const struct habit *habit, const struct cln_w
     return work->locked ? CLNORM_GATHER_LOCAL : CLNORM_GATHER_MEMORY;
 }
 
-/* A segment's columns for a work-group, or a part of them. */
+/* A segment's columns for a work-group, or a part of them: what its registers and its local memory hold. */
 static uint32_t choose_tile(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
                             const clnorm_config *c) {
     const uint64_t lanes = cln_or_else(c->lanes, cln_smaller(habit->lanes_max, device->max_work_group_size));
     uint64_t most = UINT32_MAX, part = 1 << 20; /* columns: of a whole segment, of a tile of a longer one */
-    if (c->gather == CLNORM_GATHER_REGISTERS) {
-        most = lanes * habit->gathered;
-        part = cln_or_else(c->lanes, cln_smaller(habit->tile_lanes, lanes)) * cln_larger(habit->elements, c->vec);
-    } else if (c->gather == CLNORM_GATHER_LOCAL) {
+    if (c->gather == CLNORM_GATHER_LOCAL || c->gather == CLNORM_GATHER_SPLIT)
         most = part = cln_power_of_two_at_most(cln_larger(device->local_memory / (4 * work->real_size), 16));
+    if (unrolled(c)) {
+        const uint64_t tile_lanes = cln_or_else(c->lanes, cln_smaller(habit->tile_lanes, lanes));
+        most = cln_smaller(most, lanes * cln_larger(habit->gathered, c->vec));
+        part = cln_smaller(part, tile_lanes * cln_larger(habit->elements, c->vec));
     }
-    return (uint32_t)(work->group_size <= most ? work->group_size
-                                               : cln_smaller(cln_larger(part, c->vec), work->group_size));
+    return (uint32_t)cln_smaller(work->group_size, work->group_size <= most ? most : cln_larger(part, c->vec));
 }
 
 static uint32_t choose_lanes(const struct habit *habit, const clnorm_device_info *device, const clnorm_config *c) {
@@ -190,6 +281,24 @@ static uint32_t choose_chunks(const clnorm_device_info *device, const struct cln
     return (uint32_t)cln_smaller(cln_smaller(wish, most), 64);
 }
 
+/* How a work-group shares out the columns. */
+static void choose_columns(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
+                           clnorm_config *c) {
+    if (!c->vec)
+        c->vec = choose_vec(habit, work, cln_config_element_aligned(device, c), c->lanes);
+    if (!c->gather)
+        c->gather = choose_gather(habit, work);
+    if (!c->tile)
+        c->tile = choose_tile(habit, device, work, c);
+    if (!c->lanes)
+        c->lanes = choose_lanes(habit, device, c);
+    if (!c->keep)
+        c->keep = c->gather == CLNORM_GATHER_REGISTERS && elements_per_lane(c) <= habit->held ? CLNORM_KEEP_REGISTERS
+                                                                                              : CLNORM_KEEP_REREAD;
+    if (!c->chunks)
+        c->chunks = choose_chunks(device, work, c);
+}
+
 clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const struct cln_workload *work,
                                          const clnorm_config *forced, clnorm_config *config) {
     const clnorm_status status = cln_config_check_ranges(forced);
@@ -201,25 +310,14 @@ clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const
         c.stores = CLNORM_STORES_CACHED;
     if (!c.isa)
         c.isa = cln_config_runs_ptx(device) ? CLNORM_ISA_PTX : CLNORM_ISA_PORTABLE;
-    if (!c.vec)
-        c.vec = choose_vec(habit, work, cln_config_element_aligned(device, &c));
-    if (!c.gather)
-        c.gather = choose_gather(habit, work);
-    if (!c.tile)
-        c.tile = choose_tile(habit, device, work, &c);
-    if (!c.lanes)
-        c.lanes = choose_lanes(habit, device, &c);
-    if (!c.keep)
-        c.keep = c.gather == CLNORM_GATHER_REGISTERS && elements_per_lane(&c) <= habit->held ? CLNORM_KEEP_REGISTERS
-                                                                                             : CLNORM_KEEP_REREAD;
+    apply_tuned(device, work, &c);
+    choose_columns(habit, device, work, &c);
     if (!c.fetch)
         c.fetch = CLNORM_FETCH_IN_TURN;
     if (!c.segments)
         c.segments = choose_segments(habit, device, work, &c);
     if (!c.rounds)
         c.rounds = choose_rounds(habit, device, work, &c);
-    if (!c.chunks)
-        c.chunks = choose_chunks(device, work, &c);
     if (!c.unroll)
         c.unroll = 4;
     if (!c.reduce)

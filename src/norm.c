@@ -260,6 +260,7 @@ clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const cln
     clnorm_status status = validate(&context->device, desc, &p);
     if (status)
         return status;
+    const struct cln_binding mean = {.role = CLN_MEAN}, rstd = {.role = CLN_RSTD};
     clnorm_plan *made = NULL;
     if ((status = cln_plan_create(context, &made)))
         return status;
@@ -271,8 +272,7 @@ clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const cln
     if (!status)
         status = describe_tensors(&p, made->config.vec, made->tensor);
     if (!status && p.rows)
-        status = add_forward(made, &p, &made->config, (struct cln_binding){.role = CLN_MEAN},
-                             (struct cln_binding){.role = CLN_RSTD});
+        status = add_forward(made, &p, &made->config, mean, rstd);
     if (status)
         clnorm_plan_destroy(made);
     else

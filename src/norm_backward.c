@@ -202,6 +202,8 @@ static struct cln_workload workload_of(const problem *p) {
         .held_size = clnorm_dtype_size(p->x_dtype),
         .norm = p->norm,
         .real_size = real_size(p),
+        .gated = p->gate != CLNORM_GATE_NONE,
+        .both_sums = p->dweight_dtype && p->dbias_dtype,
         .locked = p->reduction == CLNORM_REDUCTION_LOCKED && (p->dweight_dtype || p->dbias_dtype),
     };
 }
@@ -314,7 +316,8 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
 }
 
 static struct cln_binding given_or(bool given, enum cln_role role, struct cln_binding part) {
-    return given ? (struct cln_binding){.role = role} : part;
+    const struct cln_binding argument = {.role = role};
+    return given ? argument : part;
 }
 
 /* A number as the kernels' real. */
@@ -328,8 +331,9 @@ static struct real real_of(double value) {
 }
 
 static struct cln_constant real_constant(const problem *p, const struct real *real) {
-    return p->x_dtype == CLNORM_F64 ? (struct cln_constant){sizeof real->d, &real->d}
-                                    : (struct cln_constant){sizeof real->f, &real->f};
+    const bool is_double = p->x_dtype == CLNORM_F64;
+    const struct cln_constant constant = {real_size(p), is_double ? (const void *)&real->d : &real->f};
+    return constant;
 }
 
 enum { MOST_GROUPS = 1 << 30 }; /* work-groups of a launch */

@@ -5,8 +5,8 @@
 #include "plan.h"
 
 /* Adds a stage that writes mean (layer norm only) and rstd of x, [groups, rows] each, to these parts of the workspace.
- * problem: validated, with no default left in it. */
-clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backward_desc *problem, struct cln_binding mean,
+ * backward: validated, with no default left in it. */
+clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backward_desc *backward, struct cln_binding mean,
                                       struct cln_binding rstd);
 
 #endif

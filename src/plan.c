@@ -220,7 +220,7 @@ static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const cl
                              const struct order *order) {
     if (!plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
-    bool in_order, aligned;
+    bool in_order = false, aligned = false;
     clnorm_status status = check_order(order);
     if (!status)
         status = check_queue(plan, queue, &in_order);
@@ -276,7 +276,7 @@ static clnorm_status run_empty(const struct cln_stage *stage, cl_kernel kernel, 
 clnorm_status clnorm_plan_warm_up(clnorm_plan *plan, cl_command_queue queue) {
     if (!plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
-    bool in_order;
+    bool in_order = false;
     clnorm_status status = check_queue(plan, queue, &in_order);
     if (status)
         return status;

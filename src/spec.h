@@ -19,9 +19,9 @@ struct cln_spec {
     uint64_t gate_first;
     uint64_t weight_offset; /* 1: there is one to add */
     uint64_t save_mean, save_rstd;
-    uint64_t dweight, dbias;                                                                 /* 1: there are sums for it */
-    uint64_t locked;                                                                         /* 1: slots have locks */
-    uint64_t accumulate;                                                                     /* 1: outputs are added to */
+    uint64_t dweight, dbias; /* 1: there are sums for it */
+    uint64_t locked;         /* 1: slots have locks */
+    uint64_t accumulate;     /* 1: outputs are added to */
     uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, gather, fetch; /* of a clnorm_config */
     uint64_t span;            /* groups that a work-group takes in turn */
     uint64_t chunks;          /* that a split segment's sums are taken in */
