@@ -452,7 +452,7 @@ static void workspace_is_bounded(void **state) {
         desc.dbias_dtype = CLNORM_DTYPE_NONE;
         assert_in_range(workspace_of(fixture, &desc), 1, desc.slots * row + 64 * desc.slots + 64);
     }
-    desc.dweight_dtype = CLNORM_DTYPE_NONE;
+    desc.dweight_dtype = desc.dbias_dtype = CLNORM_DTYPE_NONE;
     assert_int_equal(workspace_of(fixture, &desc), 0);
     desc.mean_given = desc.rstd_given = false;
     assert_in_range(workspace_of(fixture, &desc), 2 * desc.rows * sizeof(float), 2 * desc.rows * sizeof(float) + 128);
