@@ -196,7 +196,19 @@ static inline packed_bf16 load_bf16(const global ushort *p, const bool aligned, 
 }
 
 static inline realv widen_bf16(const packed_bf16 v) {
+#if ISA == ISA_PTX && VEC >= 2 /* one instruction an element, where its compiler makes two of the other's */
+    realv wide;
+    const uint *from = (const uint *)&v;
+    uint *to = (uint *)&wide;
+#pragma unroll
+    for (uint i = 0; i < VEC / 2; i++) {
+        to[2 * i] = from[i] << 16;
+        to[2 * i + 1] = from[i] & 0xffff0000u;
+    }
+    return wide;
+#else
     return AS_FLOATV(TO_UINTV(AS_USHORTV(v)) << 16);
+#endif
 }
 
 static inline packed_bf16 narrow_bf16(const realv v) {

@@ -6,7 +6,11 @@
 #include "vector.h"
 
 static inline realv sigmoid_of(const realv z) {
+#if ISA == ISA_PTX && !IS_DOUBLE(X_DTYPE) /* ex2.approx and rcp.approx: 2 and 1 units in the last place */
+    return native_recip((real)1 + native_exp(-z));
+#else
     return (real)1 / ((real)1 + exp(-z));
+#endif
 }
 
 static inline realv gate_factor(const realv z) {

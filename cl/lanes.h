@@ -41,9 +41,11 @@ static inline real shuffle_xor(const real v, const uint mask) {
 }
 #endif
 
-/* For the lanes of one segment, where they can wait for each other alone. */
+/* For the lanes of one segment, where they can wait for each other alone. That takes up all 16 barriers that a work-group
+ * can have: fewer of them fit on a compute unit, which only kernels of a few large ones can afford. */
 static inline void segment_barrier(void) {
-#if ISA == ISA_PTX && REDUCE == REDUCE_SHUFFLE && SEGMENTS > 1 && SEGMENTS < 16 && LANES % 32 == 0
+#if defined(SEGMENTS_WAIT_ALONE) && ISA == ISA_PTX && REDUCE == REDUCE_SHUFFLE && SEGMENTS > 1 && SEGMENTS < 16 && \
+    LANES % 32 == 0
     __asm__ volatile("bar.sync %0, %1;" : : "r"(1 + (uint)get_local_id(0) / LANES), "n"(LANES) : "memory");
 #else
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -85,13 +85,17 @@ static inline realv widen_s(const held_t held) {
 
 #endif
 
-/* Weight and bias of one vector, as loaded. It is never copied: rusticl 22.3 miscopies structs that have padding. */
+/* What one vector of y is made of beside s, as loaded. It is never copied: rusticl 22.3 miscopies structs that have
+ * padding. */
 struct affine {
 #if PRESENT(WEIGHT_DTYPE)
     PACKED(WEIGHT_DTYPE) weight;
 #endif
 #if PRESENT(BIAS_DTYPE)
     PACKED(BIAS_DTYPE) bias;
+#endif
+#if GATE && !GATE_FIRST
+    PACKED(Z_DTYPE) z;
 #endif
     char unused; /* a struct has a member */
 };
@@ -104,6 +108,10 @@ static inline void load_affine(const struct segment *segment, const index_t v, c
 #endif
 #if PRESENT(BIAS_DTYPE)
     affine->bias = LOAD_VECTOR(BIAS_DTYPE)(segment->bias, v, aligned, hint);
+#endif
+#if GATE && !GATE_FIRST
+    /* z is of one row: it has no claim to a cache */
+    affine->z = LOAD_VECTOR(Z_DTYPE)(segment->z, v, aligned, hint == LOAD_IN_TURN ? hint : LOAD_PLAIN);
 #endif
 }
 
@@ -123,7 +131,7 @@ static inline void put_y(const struct call *call, const struct segment *segment,
     y += WIDEN(BIAS_DTYPE)(affine->bias);
 #endif
 #if GATE && !GATE_FIRST
-    y *= gate_factor(WIDEN(Z_DTYPE)(LOAD_VECTOR(Z_DTYPE)(segment->z, v, call->aligned, LOAD_PLAIN)));
+    y *= gate_factor(WIDEN(Z_DTYPE)(affine->z));
 #endif
 #if PRESENT(Y_DTYPE)
     STORE_VECTOR(Y_DTYPE)(segment->y, v, y, call->aligned);

@@ -5,6 +5,7 @@
 
 #include "dtype.h"
 #include "gate.h"
+#define SEGMENTS_WAIT_ALONE
 #include "lanes.h"
 #include "segment.h"
 

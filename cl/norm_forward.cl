@@ -7,7 +7,7 @@
  * WEIGHT_OFFSET, SAVE_MEAN, SAVE_RSTD, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, LOOP,
  * ELEMENT_ALIGNED. */
 
-#include "norm.h"
+#include "norm_statistics.h"
 
 #if KEEP == KEEP_REGISTERS
 #include "norm_registers.h"

@@ -2,7 +2,7 @@
 #ifndef NORM_REGISTERS_H
 #define NORM_REGISTERS_H
 
-#include "norm.h"
+#include "norm_statistics.h"
 
 struct held {
     held_t s[HELD];
@@ -20,39 +20,27 @@ static inline void forget_wide(struct held *held) {
             forget((uint *)&held->s[i], sizeof(held_t) / sizeof(uint));
 }
 
-/* fmax would hide a NaN. */
-static inline real not_below_zero(const real v) {
-    return v < 0 ? (real)0 : v;
-}
-
-/* The mean first, then the deviations from it. Their own sum, 0 but for rounding, corrects both the mean and the squares: a
- * row of equal elements has no variance, however large they are. */
 INLINED struct statistics statistics_of(const struct call *call, const struct segment *segment, struct lanes *lanes,
                                         struct held *held) {
-    real mean = 0;
-    if (NORM == LAYER_NORM) {
-        realv sum = 0;
-#pragma unroll
-        for (uint i = 0; i < HELD; i++)
-            sum += widen_s(held->s[i]);
-        mean = sum_over_lanes(lanes, sum_elements(sum)) / (real)GROUP_SIZE;
-        forget_wide(held);
-    }
-    realv squares = 0, deviations = 0;
+    struct moments moments = {0, 0, 0};
+    const real origin = origin_of(call, segment);
+    struct run run;
+    start_run(&run);
+    uint left = segment->active ? own_elements(segment->lane) : 0;
 #pragma unroll
     for (uint i = 0; i < HELD; i++) {
-        const realv s = widen_s(held->s[i]);
-        const realv deviation = NORM == LAYER_NORM ? only_elements(s - mean, segment->lane + i * LANES) : s;
-        deviations += deviation;
-        squares += deviation * deviation;
+        if (!has_vector(segment, i))
+            continue;
+        if (i > 0 && i % RUN == 0) {
+            end_run(&run, &moments, origin, RUN * VEC);
+            left -= RUN * VEC;
+        }
+        take(&run, i % RUN, widen_s(held->s[i]), TAIL == 0 || segment->lane + i * LANES < WHOLE_VECTORS);
     }
+    if (left > 0)
+        end_run(&run, &moments, origin, left);
     forget_wide(held);
-    real sums[] = {sum_elements(squares), sum_elements(deviations)};
-    sum_lanes(lanes, sums, NORM == LAYER_NORM ? 2 : 1);
-    const real correction = NORM == LAYER_NORM ? sums[1] / (real)GROUP_SIZE : (real)0;
-    const real corrected = NORM == LAYER_NORM ? not_below_zero(sums[0] - sums[1] * correction) : sums[0];
-    const struct statistics statistics = {mean + correction, rstd_of(corrected, call->eps)};
-    return statistics;
+    return merge_lanes(call, &moments, origin, lanes);
 }
 
 /* Early, weight and bias are on their way together with x, while the lanes add up: the least latency. Late, they do not

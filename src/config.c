@@ -20,7 +20,7 @@ static const struct habit {
 } habits[] = {
     /* Warps of 32 exchange registers. Measured on an H200: 64 bytes of 2-byte elements or 32 of wider ones in each lane
      * leave occupancy enough to hide the latency of memory; more lanes pay for it with barriers, fewer with registers. */
-    {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_NVIDIA, 16, 32, 1024, 4, 2, 128, 64, 4, CLNORM_REDUCE_SHUFFLE, 0},
+    {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_NVIDIA, 16, 16, 1024, 4, 2, 128, 64, 4, CLNORM_REDUCE_SHUFFLE, 0},
     /* llvmpipe runs the work-items of a group as the elements of its vectors, whatever kind it calls itself. One segment in
      * a group: rusticl 22.3 reads kernel arguments wrongly where only some work-items take a branch, and warns of it. */
     {0, CLNORM_PLATFORM_MESA, 16, 1, 64, 4, 4, 1, 256, 4, CLNORM_REDUCE_TREE, 0},
@@ -32,32 +32,32 @@ static const struct habit {
 };
 
 /* What measurements on NVIDIA GPUs (H200) say of wide segments: read twice, by way of the L1 and L2 caches, they leave
- * registers free for twice the work-groups. Beside each row: the time over that of a copy, and behind a semicolon the best
- * of registers. The first row that matches is taken. */
+ * registers free for more work-groups; from 65536 columns on, what counts is how much of one segment is under way at once.
+ * Beside each row: the time over that of a copy, and behind a comma that of the gated norm. The first row that matches is
+ * taken. */
 static const struct tuned {
     uint64_t x_size;     /* bytes of an element */
     clnorm_norm norm;    /* 0: either */
     uint64_t group_size; /* from here on, down from the row before */
     clnorm_keep keep;    /* as in a config, from here on */
     uint32_t lanes, segments, unroll;
-    clnorm_weights weights; /* 0: early for a few work-groups, late for many */
+    clnorm_weights weights;
 } tuned[] = {
-    {2, CLNORM_RMS_NORM, 16385, CLNORM_KEEP_REREAD, 1024, 1, 2, CLNORM_WEIGHTS_LATE}, /* 65536: 1.08 */
-    {2, CLNORM_RMS_NORM, 8193, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_KEPT},   /* 16384: 1.00; 1.04 */
-    {2, CLNORM_RMS_NORM, 2049, CLNORM_KEEP_REREAD, 256, 1, 2, CLNORM_WEIGHTS_KEPT}, /* 4096: 1.00; 1.05, 8192: 1.01; 1.04 */
-    {2, CLNORM_RMS_NORM, 513, CLNORM_KEEP_REGISTERS, 64, 2, 1, CLNORM_WEIGHTS_EARLY},   /* 1024: 0.97 */
-    {2, CLNORM_LAYER_NORM, 16385, CLNORM_KEEP_REREAD, 1024, 1, 4, CLNORM_WEIGHTS_KEPT}, /* 65536: 1.22 */
-    {2, CLNORM_LAYER_NORM, 8193, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_KEPT},   /* 16384: 1.05; 1.10 */
-    {2, CLNORM_LAYER_NORM, 4097, CLNORM_KEEP_REREAD, 256, 1, 2, CLNORM_WEIGHTS_KEPT},   /* 8192: 1.03; 1.03 */
-    {2, CLNORM_LAYER_NORM, 2049, CLNORM_KEEP_REGISTERS, 128, 1, 1, 0},                  /* 4096: re-read 1.05; 1.06 */
-    {4, CLNORM_RMS_NORM, 16385, CLNORM_KEEP_REREAD, 1024, 1, 4, CLNORM_WEIGHTS_LATE},   /* 65536: 1.18 */
-    {4, CLNORM_RMS_NORM, 8193, CLNORM_KEEP_REREAD, 1024, 1, 2, CLNORM_WEIGHTS_KEPT},    /* 16384: 1.00; 1.03 */
-    {4, CLNORM_RMS_NORM, 4097, CLNORM_KEEP_REREAD, 512, 1, 4, CLNORM_WEIGHTS_KEPT},     /* 8192: 1.01; 1.03 */
-    {4, CLNORM_RMS_NORM, 2049, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_KEPT},     /* 4096: 0.99; 1.03 */
-    {4, CLNORM_LAYER_NORM, 16385, CLNORM_KEEP_REREAD, 1024, 1, 4, CLNORM_WEIGHTS_LATE}, /* 65536: 1.18 */
-    {4, CLNORM_LAYER_NORM, 8193, CLNORM_KEEP_REREAD, 512, 1, 4, CLNORM_WEIGHTS_LATE},   /* 16384: 1.03; 1.04 */
-    {4, CLNORM_LAYER_NORM, 4097, CLNORM_KEEP_REREAD, 512, 1, 4, CLNORM_WEIGHTS_KEPT},   /* 8192: 1.00; 1.02 */
-    {4, CLNORM_LAYER_NORM, 2049, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_KEPT},   /* 4096: 1.00; 1.03 */
+    {2, 0, 16385, CLNORM_KEEP_REREAD, 1024, 1, 8, CLNORM_WEIGHTS_KEPT}, /* 65536: LN 1.17, RMS 1.01, 1.11 */
+    {2, 0, 8193, CLNORM_KEEP_REREAD, 512, 1, 4,
+     CLNORM_WEIGHTS_KEPT}, /* 16384: LN 1.01, RMS 1.01, 1.00; 11008: 1.04, 1.04 */
+    {2, CLNORM_RMS_NORM, 8192, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_KEPT}, /* 0.99, 0.99 */
+    {2, 0, 4097, CLNORM_KEEP_REREAD, 256, 1, 4, CLNORM_WEIGHTS_KEPT}, /* 5120: LN 1.04, RMS 1.01; 8192: LN 1.01 */
+    {2, 0, 4096, CLNORM_KEEP_REREAD, 256, 1, 1, CLNORM_WEIGHTS_LATE}, /* LN 1.01, RMS 0.99, 1.00 */
+    {2, 0, 2049, CLNORM_KEEP_REREAD, 128, 1, 4, CLNORM_WEIGHTS_KEPT}, /* 2560: LN 1.02, RMS 1.02; 3072: LN 1.05, RMS 1.01 */
+    {2, CLNORM_RMS_NORM, 513, CLNORM_KEEP_REGISTERS, 64, 2, 1, CLNORM_WEIGHTS_EARLY}, /* 1024: 1.00, 1.02 */
+    {4, 0, 16385, CLNORM_KEEP_REREAD, 1024, 1, 8, CLNORM_WEIGHTS_LATE},               /* 65536: LN 1.22, RMS 1.11, 1.08 */
+    {4, CLNORM_RMS_NORM, 8193, CLNORM_KEEP_REREAD, 1024, 1, 2, CLNORM_WEIGHTS_LATE},  /* 16384: 0.99, 0.99; 11008: 0.99 */
+    {4, CLNORM_LAYER_NORM, 8193, CLNORM_KEEP_REREAD, 512, 1, 8, CLNORM_WEIGHTS_KEPT}, /* 16384: 1.01; 11008: 1.02 */
+    {4, CLNORM_RMS_NORM, 4097, CLNORM_KEEP_REREAD, 512, 1, 4, CLNORM_WEIGHTS_LATE},   /* 8192: 0.99, 0.98; 5120: 0.99 */
+    {4, CLNORM_LAYER_NORM, 4097, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_LATE}, /* 8192: 0.99; 5120: 1.02 */
+    {4, 0, 4096, CLNORM_KEEP_REREAD, 512, 1, 1, CLNORM_WEIGHTS_LATE},                 /* LN 1.00, RMS 0.99, 0.98 */
+    {4, 0, 2049, CLNORM_KEEP_REREAD, 256, 1, 4, CLNORM_WEIGHTS_KEPT}, /* 2560: LN 0.99, RMS 1.00; 3072: LN 1.01, RMS 1.00 */
 };
 
 static const struct habit *habit_of(const clnorm_device_info *device) {
@@ -178,12 +178,11 @@ static void apply_tuned(const clnorm_device_info *device, const struct cln_workl
         const struct tuned *row = &tuned[i];
         if (row->x_size != work->x_size || (row->norm && row->norm != work->norm) || work->group_size < row->group_size)
             continue;
-        const bool few = work->rows * work->groups <= 2 * (uint64_t)device->compute_units; /* latency is all */
         c->keep = row->keep;
         c->lanes = row->lanes;
         c->segments = row->segments;
         c->unroll = row->unroll;
-        c->weights = row->weights ? row->weights : few ? CLNORM_WEIGHTS_EARLY : CLNORM_WEIGHTS_LATE;
+        c->weights = row->weights;
         return;
     }
 }
