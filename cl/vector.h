@@ -3,8 +3,12 @@
 #define VECTOR_H
 
 /* For every function through which a __local array passes: PoCL 3.1 gives each work-group one of its own only where the
- * kernel itself is seen to use it, and threads share it where a function of its own does. */
+ * kernel itself is seen to use it, and threads share it where a function that is not inlined does. */
+#ifdef POCL_DEVICE_ADDRESS_BITS
 #define INLINED static inline __attribute__((always_inline))
+#else
+#define INLINED static inline
+#endif
 
 #define JOIN_EXPANDED(a, b) a##b
 #define JOIN(a, b) JOIN_EXPANDED(a, b)

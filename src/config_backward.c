@@ -277,7 +277,7 @@ static uint32_t choose_chunks(const clnorm_device_info *device, const struct cln
     if (c->tile == work->group_size)
         return 1;
     const uint64_t wish = cln_divide_up(4 * (uint64_t)device->compute_units, work->rows * work->groups);
-    const uint64_t most = cln_larger(work->group_size / (4 * (uint64_t)c->lanes * c->vec), 1);
+    const uint64_t most = cln_larger(work->group_size / cln_larger(4 * (uint64_t)c->lanes * c->vec, 1), 1);
     return (uint32_t)cln_smaller(cln_smaller(wish, most), 64);
 }
 

@@ -89,7 +89,8 @@ static struct tensor view_of(const struct tensor *input, clnorm_dtype dtype) {
 }
 
 static struct tensor copy_of(const struct tensor *tensor) {
-    return tensor->dtype == CLNORM_DTYPE_NONE ? (struct tensor){0} : view_of(tensor, tensor->dtype);
+    const struct tensor absent = {0};
+    return tensor->dtype == CLNORM_DTYPE_NONE ? absent : view_of(tensor, tensor->dtype);
 }
 
 /* The dtype of an output that lies over an input. */

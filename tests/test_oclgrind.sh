@@ -16,7 +16,7 @@ fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-oclgrind --build-options "-cl-opt-disable -mllvm -use-noalias-intrinsic-during-inlining=false" --local-mem-size 65536 --check-api --data-races --log "$log" "$@" "$program"
+oclgrind --build-options -cl-opt-disable --local-mem-size 65536 --check-api --data-races --log "$log" "$@" "$program"
 status=$?
 if [ -s "$log" ]; then
     head -n 100 "$log" >&2
