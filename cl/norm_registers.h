@@ -22,7 +22,7 @@ static inline void forget_wide(struct held *held) {
 
 INLINED struct statistics statistics_of(const struct call *call, const struct segment *segment, struct lanes *lanes,
                                         struct held *held) {
-    struct moments moments = {0, 0, 0};
+    struct moments moments = {0, 0, 0, 0};
     const real origin = origin_of(call, segment);
     struct run run;
     start_run(&run);
@@ -32,13 +32,13 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
         if (!has_vector(segment, i))
             continue;
         if (i > 0 && i % RUN == 0) {
-            end_run(&run, &moments, origin, RUN * VEC);
+            end_run(&run, &moments, RUN * VEC);
             left -= RUN * VEC;
         }
         take(&run, i % RUN, widen_s(held->s[i]), TAIL == 0 || segment->lane + i * LANES < WHOLE_VECTORS);
     }
     if (left > 0)
-        end_run(&run, &moments, origin, left);
+        end_run(&run, &moments, left);
     forget_wide(held);
     return merge_lanes(call, &moments, origin, lanes);
 }

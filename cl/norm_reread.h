@@ -46,7 +46,7 @@ static inline void take_vectors(const struct call *call, const struct segment *s
 }
 
 INLINED struct statistics statistics_of(const struct call *call, const struct segment *segment, struct lanes *lanes) {
-    struct moments moments = {0, 0, 0};
+    struct moments moments = {0, 0, 0, 0};
     const real origin = origin_of(call, segment);
     struct run run;
     start_run(&run);
@@ -54,7 +54,7 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
     index_t i = 0;
     for (; i + RUN < own; i += RUN) {
         take_vectors(call, segment, i, RUN, &run);
-        end_run(&run, &moments, origin, RUN * VEC);
+        end_run(&run, &moments, RUN * VEC);
     }
     const uint rest = (uint)(own - i);
     take_vectors(call, segment, i, rest, &run);
@@ -62,7 +62,7 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
         take(&run, rest, fetch_s(call, segment, WHOLE_VECTORS, LOAD_FIRST), false);
     const uint elements = rest * VEC + (owns_tail(segment) ? TAIL : 0);
     if (elements > 0)
-        end_run(&run, &moments, origin, elements);
+        end_run(&run, &moments, elements);
     return merge_lanes(call, &moments, origin, lanes);
 }
 

@@ -47,16 +47,17 @@ static inline real sum_positions(const sums_t sums) {
 #endif
 
 /* Sums over a run of a lane's vectors: of deviations from a pivot for layer norm, of s itself for RMS norm. The pivot is
- * the mean of the run's first vector: as it is made of the run's own elements, Σ(s − pivot)² is at most 1 + RUN times Σ(s −
- * mean)², and the difference to it costs no more than that many roundings. */
+ * the mean of the run's first vector: as it is made of the run's own elements, the squares about it are at most 1 + RUN
+ * times those about the run's mean, and the difference between them costs no more than that many roundings. */
 struct run {
     real pivot;
     sums_t sum[CHAINS];
     sums_t squares[CHAINS];
 };
 
-/* Of the elements that a lane has taken so far, for layer norm. */
+/* Of the elements that a lane has taken so far. */
 struct moments {
+    real origin;  /* the mean of the first run: those of others lie near it */
     real mean;    /* less the origin */
     real squares; /* Σ(s − mean)² */
     real count;
@@ -78,12 +79,16 @@ static inline real first_element(const realv v) {
 #endif
 }
 
+static inline real pivot_of(const realv s, const bool whole) {
+    return whole ? sum_elements(s) / (real)VEC : first_element(s);
+}
+
 /* The i-th vector of the run; whole, or filled up with zeros from TAIL on. */
 static inline void take(struct run *run, const uint i, const realv s, const bool whole) {
     realv deviation = s;
 #if NORM == LAYER_NORM
     if (i == 0)
-        run->pivot = whole ? sum_elements(s) / (real)VEC : first_element(s);
+        run->pivot = pivot_of(s, whole);
     deviation = whole ? s - run->pivot : keep_first(s - run->pivot, TAIL);
     run->sum[i % CHAINS] = plus(run->sum[i % CHAINS], deviation);
 #endif
@@ -109,31 +114,33 @@ static inline void merge(struct moments *a, const real mean, const real squares,
 }
 
 /* count: elements of the run, at least 1. The next run can start. */
-static inline void end_run(struct run *run, struct moments *moments, const real origin, const uint count) {
+static inline void end_run(struct run *run, struct moments *moments, const uint count) {
     sum_chains(run);
     const real squares = sum_positions(run->squares[0]);
 #if NORM == LAYER_NORM
     const real sum = sum_positions(run->sum[0]);
     const real shift = sum * ((real)1 / (real)count);
-    const real mean = run->pivot - origin + shift;
-    if (moments->count == 0)
-        *moments = (struct moments){mean, squares - sum * shift, count};
-    else
-        merge(moments, mean, squares - sum * shift, count);
+    if (moments->count == 0) {
+        moments->origin = run->pivot + shift;
+        moments->squares = squares - sum * shift;
+        moments->count = count;
+    } else {
+        merge(moments, run->pivot - moments->origin + shift, squares - sum * shift, count);
+    }
 #else
     moments->squares += squares;
 #endif
     start_run(run);
 }
 
-/* What means are taken relative to, so that a row of equal elements has exactly theirs. Sums of equal numbers in pairs are
- * exact by themselves, and so are those of a power of two of them. */
+/* What the lanes' means are added up relative to, so that a row of equal elements has exactly theirs. Sums of equal numbers
+ * in pairs are exact by themselves, and so are those of a power of two of them. */
 #define EXACT_SUMS ((GROUP_SIZE & (GROUP_SIZE - 1)) == 0 && REDUCE != REDUCE_SUBGROUP)
 
 static inline real origin_of(const struct call *call, const struct segment *segment) {
 #if NORM == LAYER_NORM && !EXACT_SUMS
     if (segment->active)
-        return first_element(widen_s(load_s(segment, 0, call->aligned, LOAD_PLAIN)));
+        return pivot_of(widen_s(load_s(segment, 0, call->aligned, LOAD_PLAIN)), WHOLE_VECTORS > 0);
 #else
     (void)call;
     (void)segment;
@@ -146,8 +153,9 @@ static inline real origin_of(const struct call *call, const struct segment *segm
 INLINED struct statistics merge_lanes(const struct call *call, const struct moments *moments, const real origin,
                                       struct lanes *lanes) {
 #if NORM == LAYER_NORM
-    const real mean = sum_over_lanes(lanes, moments->mean * moments->count) / (real)GROUP_SIZE;
-    const real delta = moments->mean - mean;
+    const real own = moments->origin - origin + moments->mean;
+    const real mean = sum_over_lanes(lanes, own * moments->count) / (real)GROUP_SIZE;
+    const real delta = own - mean;
     const real squares = sum_over_lanes(lanes, moments->squares + delta * delta * moments->count);
     const struct statistics statistics = {origin + mean, rstd_of(squares, call->eps)};
 #else
