@@ -52,6 +52,11 @@ static inline void segment_barrier(void) {
 #endif
 }
 
+/* After it lanes write to tensors where others have read before it: y may be x. */
+static inline void read_barrier(void) {
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+}
+
 INLINED local real *next_scratch(struct lanes *lanes) {
     return lanes->scratch + (lanes->sums++ & 1) * SCRATCH;
 }
@@ -97,7 +102,7 @@ INLINED void sum_lanes(struct lanes *lanes, real *v, const uint count) {
         if (get_sub_group_local_id() == 0)
             scratch[k * SCRATCH / 2 + get_sub_group_id()] = v[k];
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    read_barrier();
     for (uint k = 0; k < count; k++) {
         v[k] = scratch[k * SCRATCH / 2];
         for (uint i = 1; i < get_num_sub_groups(); i++)
@@ -110,7 +115,7 @@ INLINED void sum_lanes(struct lanes *lanes, real *v, const uint count) {
     const uint item = (uint)get_local_id(0);
     for (uint k = 0; k < count; k++)
         scratch[k * SCRATCH / 2 + item] = v[k];
-    barrier(CLK_LOCAL_MEM_FENCE);
+    read_barrier();
     for (uint distance = LANES / 2; distance > 0; distance /= 2) {
         for (uint k = 0; k < count; k++)
             if (item % LANES < distance)

@@ -121,7 +121,7 @@ static void apply_tuned(const clnorm_device_info *device, const struct cln_workl
 }
 
 /* A lane is not asked to unroll more elements than this. */
-enum { MOST_ELEMENTS = 128 };
+enum { MOST_ELEMENTS = 64 };
 
 static const struct habit *habit_of(const clnorm_device_info *device) {
     const struct habit *habit = habits;
@@ -167,7 +167,7 @@ static clnorm_status check_gather(const clnorm_device_info *device, const struct
     if (unrolled(c) && elements_per_lane(c) > MOST_ELEMENTS) {
         const bool keep = c->gather == CLNORM_GATHER_LOCAL;
         return cln_config_refuse(keep ? "keep" : "gather", keep ? c->keep : c->gather,
-                                 "a lane to have at most 128 columns of a tile in registers");
+                                 "a lane to have at most 64 columns of a tile in registers");
     }
     if (!unrolled(c) && c->segments > 1)
         return cln_config_refuse("segments", c->segments, "1 where neither a row nor sums are in registers");

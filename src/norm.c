@@ -247,7 +247,7 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
     p.save_rstd = true;
     p.eps = backward->eps;
     const struct cln_workload work = workload_of(&p);
-    const clnorm_config forced = {.isa = backward->config.isa};
+    const clnorm_config forced = {.vec = plan->config.vec, .isa = plan->config.isa}; /* the plan's tensors allow this vec */
     clnorm_config config;
     const clnorm_status status = cln_config_choose(&plan->context->device, &work, &forced, &config);
     return status ? status : add_forward(plan, &p, &config, mean, rstd);
