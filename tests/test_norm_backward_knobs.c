@@ -66,7 +66,7 @@ enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 /* All have more columns in a segment than a tile. */
 static const struct {
     uint64_t rows, cols, group_size, gap;
-} shapes[] = {{9, 37, 0, 3}, {140, 64, 32, 16}, {3, 1024, 0, 0}};
+} shapes[] = {{9, 37, 0, 3}, {140, 64, 32, 16}, {3, 256, 0, 0}};
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_BF16, CLNORM_F64};
 static const uint64_t shifts[] = {0, 1, 8};
 
