@@ -448,9 +448,9 @@ static void workspace_is_bounded(void **state) {
         desc.rows = i < 3 ? 1 : 100000;
         const uint64_t row = cols * sizeof(float) + 64;
         desc.dbias_dtype = CLNORM_F32;
-        assert_in_range(workspace_of(fixture, &desc), 1, 2 * desc.slots * row + 64 * desc.slots + 64);
+        assert_in_range(workspace_of(fixture, &desc), 1, (2 * row + 64) * desc.slots + 64);
         desc.dbias_dtype = CLNORM_DTYPE_NONE;
-        assert_in_range(workspace_of(fixture, &desc), 1, desc.slots * row + 64 * desc.slots + 64);
+        assert_in_range(workspace_of(fixture, &desc), 1, (row + 64) * desc.slots + 64);
     }
     desc.dweight_dtype = desc.dbias_dtype = CLNORM_DTYPE_NONE;
     assert_int_equal(workspace_of(fixture, &desc), 0);

@@ -64,9 +64,7 @@ static const struct layout {
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
 /* All have more columns in a segment than a tile. */
-static const struct {
-    uint64_t rows, cols, group_size, gap;
-} shapes[] = {{9, 37, 0, 3}, {140, 64, 32, 16}, {3, 256, 0, 0}};
+static const struct { uint64_t rows, cols, group_size, gap; } shapes[] = {{9, 37, 0, 3}, {140, 64, 32, 16}, {3, 256, 0, 0}};
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_BF16, CLNORM_F64};
 static const uint64_t shifts[] = {0, 1, 8};
 
@@ -142,40 +140,37 @@ static struct norm_backward_case case_of(const struct fixture *fixture, const un
     return backward_case;
 }
 
-/* Gives way in what the library refuses, by the knob that its sentence names; false: there is no way left. */
-static bool give_way(clnorm_norm_backward_desc *desc) {
-    const char *detail = clnorm_error_detail();
-    clnorm_config *config = &desc->config;
-    const uint64_t segment = desc->group_size ? desc->group_size : desc->cols;
-    if (strstr(detail, "desc.config.vec") != NULL && config->vec > 1)
-        config->vec /= 2;
-    else if (strstr(detail, "desc.config.keep") != NULL && config->keep != CLNORM_KEEP_REREAD)
-        config->keep = CLNORM_KEEP_REREAD;
-    else if (strstr(detail, "desc.config.gather") != NULL && config->gather == CLNORM_GATHER_MEMORY)
-        config->gather = CLNORM_GATHER_LOCAL;
-    else if (strstr(detail, "128 columns") != NULL && config->tile > TILE_COLS)
-        config->tile = TILE_COLS;
-    else if (strstr(detail, "desc.config.fetch") != NULL && config->fetch != CLNORM_FETCH_IN_TURN)
-        config->fetch = CLNORM_FETCH_IN_TURN;
-    else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1)
-        config->chunks = 1;
-    else if (strstr(detail, "desc.config.tile") != NULL && config->tile < segment)
-        config->tile = (uint32_t)segment;
-    else if (strstr(detail, "desc.config.reduce") != NULL && config->segments > 1)
-        config->segments = 1;
-    else if (strstr(detail, "desc.config.reduce") != NULL && config->reduce != CLNORM_REDUCE_TREE)
-        config->reduce = CLNORM_REDUCE_TREE;
-    else if (strstr(detail, "desc.config.segments") != NULL && config->segments > 1)
-        config->segments = 1;
-    else if (strstr(detail, "desc.config.lanes") != NULL && config->segments > 1)
-        config->segments /= 2;
-    else if (strstr(detail, "local memory") != NULL && config->tile > TILE_COLS)
-        config->tile = TILE_COLS;
-    else if (strstr(detail, "desc.config.lanes") != NULL && config->lanes > 1)
-        config->lanes /= 2;
-    else
-        return false;
-    return true;
+/* What a refusal's sentence says, the knob that then gives way, and what it is set to; 0: half. */
+static const struct way {
+    const char *says;
+    size_t offset;
+    uint32_t to;
+} ways[] = {
+    {"desc.config.vec", offsetof(clnorm_config, vec), 0},
+    {"128 columns", offsetof(clnorm_config, tile), TILE_COLS},
+    {"desc.config.keep", offsetof(clnorm_config, keep), CLNORM_KEEP_REREAD},
+    {"desc.config.gather", offsetof(clnorm_config, gather), CLNORM_GATHER_LOCAL},
+    {"desc.config.fetch", offsetof(clnorm_config, fetch), CLNORM_FETCH_IN_TURN},
+    {"desc.config.chunks", offsetof(clnorm_config, chunks), 1},
+    {"desc.config.reduce", offsetof(clnorm_config, segments), 1},
+    {"desc.config.reduce", offsetof(clnorm_config, reduce), CLNORM_REDUCE_TREE},
+    {"desc.config.segments", offsetof(clnorm_config, segments), 1},
+    {"desc.config.lanes", offsetof(clnorm_config, segments), 0},
+    {"local memory", offsetof(clnorm_config, tile), TILE_COLS},
+    {"desc.config.lanes", offsetof(clnorm_config, lanes), 0},
+};
+
+/* Gives way in what the library refuses; false: there is no way left. */
+static bool give_way(clnorm_config *config) {
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        uint32_t *setting = (uint32_t *)(void *)((char *)config + ways[i].offset);
+        const uint32_t to = ways[i].to ? ways[i].to : *setting / 2;
+        if (strstr(clnorm_error_detail(), ways[i].says) == NULL || *setting == to || to == 0)
+            continue;
+        *setting = to;
+        return true;
+    }
+    return false;
 }
 
 /* Finds a config near the one wished for that device and shape allow, and which is then obeyed to the letter. */
@@ -184,7 +179,7 @@ static bool settle(const struct fixture *fixture, clnorm_norm_backward_desc *des
     clnorm_status status = CLNORM_SUCCESS;
     do {
         status = clnorm_norm_backward_plan_create(fixture->context, desc, &plan);
-    } while (status == CLNORM_INVALID_VALUE && give_way(desc));
+    } while (status == CLNORM_INVALID_VALUE && give_way(&desc->config));
     if (status != CLNORM_SUCCESS) {
         print_error("%s: %s\n", clnorm_status_text(status), clnorm_error_detail());
         return false;

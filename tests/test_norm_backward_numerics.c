@@ -78,13 +78,13 @@ static void equal_elements_give_no_dweight(void **state) {
     const struct norm_backward_case backward_case = {
         .desc = norm_backward_full_desc(CLNORM_LAYER_NORM, ROWS, COLS, CLNORM_F32), .seed = 3};
     struct norm_backward_run run = norm_backward_run_make(&backward_case);
-    for (uint64_t i = 0; i < ROWS * COLS; i++)
+    for (uint64_t i = 0; i < run.desc.rows * COLS; i++)
         store(&run.x, i, elements[i / COLS]);
     go(fixture, &run);
     for (uint64_t i = 0; i < COLS; i++)
         if (load(&run.dweight, i) != 0)
             fail_msg("dweight[%d] is %g", (int)i, load(&run.dweight, i));
-    for (uint64_t i = 0; i < ROWS * COLS; i++)
+    for (uint64_t i = 0; i < run.desc.rows * COLS; i++)
         if (load(&run.y, i) != load(&run.bias, i % COLS))
             fail_msg("y of %g is %g off the bias", load(&run.x, i), load(&run.y, i) - load(&run.bias, i % COLS));
     norm_backward_run_free(&run);
@@ -309,12 +309,12 @@ static void saved_statistics_are_what_is_given(void **state) {
     go_and_check(fixture, &computed);
     backward_case.desc.mean_given = backward_case.desc.rstd_given = true;
     struct norm_backward_run given = norm_backward_run_make(&backward_case);
-    for (uint64_t i = 0; i < 3 * 11; i++) {
+    for (uint64_t i = 0; i < given.rstd.rows * given.rstd.cols; i++) {
         store(&given.mean, i, load(&forward.mean, i));
         store(&given.rstd, i, load(&forward.rstd, i));
     }
     go_and_check(fixture, &given);
-    for (uint64_t i = 0; i < 11 * 120; i++)
+    for (uint64_t i = 0; i < given.desc.rows * given.desc.cols; i++)
         assert_true(fabs(load(&given.dx, i) - load(&computed.dx, i)) <= 0x1p-18);
     norm_run_free(&forward);
     norm_backward_run_free(&computed);
@@ -339,7 +339,7 @@ enum { DIFFERENCE_COLS = 24, DIFFERENCE_ROWS = 2 * DIFFERENCE_COLS };
 /* Element i of a row is moved up in row 2i and down in row 2i + 1. matrix: of forward, x or z. */
 static void matrix_differences(const struct fixture *fixture, struct norm_run *forward, struct tensor *matrix,
                                const double *dy, double step, double *difference) {
-    double loss[DIFFERENCE_ROWS];
+    double loss[DIFFERENCE_ROWS] = {0};
     for (uint64_t row = 0; row < DIFFERENCE_ROWS; row++) {
         const uint64_t at = row * DIFFERENCE_COLS + row / 2;
         store(matrix, at, load(matrix, at) + (row % 2 ? -step : step));
@@ -355,8 +355,8 @@ static void matrix_differences(const struct fixture *fixture, struct norm_run *f
 
 static void vector_differences(const struct fixture *fixture, struct norm_run *forward, struct tensor *vector,
                                const double *dy, double step, double *difference) {
-    double above[DIFFERENCE_ROWS];
-    double below[DIFFERENCE_ROWS];
+    double above[DIFFERENCE_ROWS] = {0};
+    double below[DIFFERENCE_ROWS] = {0};
     for (uint64_t i = 0; i < DIFFERENCE_COLS; i++) {
         const double kept = load(vector, i);
         store(vector, i, kept + step);
