@@ -1,0 +1,43 @@
+/* The backward of the norms, between the descriptor and the kernels. */
+#ifndef CLN_NORM_BACKWARD_H
+#define CLN_NORM_BACKWARD_H
+
+#include "config.h"
+#include "plan.h"
+
+/* A descriptor that is validated, with no default left in it. */
+typedef clnorm_norm_backward_desc cln_backward_problem;
+
+/* Bytes of the arithmetic type. */
+static inline uint64_t cln_backward_real_size(const cln_backward_problem *p) {
+    return p->x_dtype == CLNORM_F64 ? sizeof(cl_double) : sizeof(cl_float);
+}
+
+/* How the work is shared out, and what the workspace holds: one part after the other, each at a multiple of
+ * CLN_WORKSPACE_ALIGNMENT bytes.
+ *
+ *   mean, rstd     [groups, rows]             where they are not given
+ *   sums           [2, chunks, groups, rows]  where segments are split
+ *   dweight, dbias [slots, cols]
+ *   locks          [blocks, slots] uint       of CLNORM_REDUCTION_LOCKED */
+struct cln_backward_layout {
+    uint64_t span;    /* groups that a work-group takes in turn */
+    uint64_t blocks;  /* work-groups that share a row */
+    uint64_t walkers; /* work-groups for each block, that share the rows */
+    uint64_t slots;
+    uint64_t reduce_vec; /* elements of an access of norm_backward_reduce.cl */
+    bool split, locked;
+    struct cln_binding mean, rstd, sums, dweight, dbias, locks;
+    uint64_t size; /* bytes */
+};
+
+/* norm_backward_stages.c */
+struct cln_workload cln_backward_workload(const cln_backward_problem *p);
+clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const cln_backward_problem *p, const clnorm_config *c,
+                                   struct cln_backward_layout *layout);
+
+/* Adds every stage of the problem, whose config the plan has. */
+clnorm_status cln_backward_add_stages(clnorm_plan *plan, const cln_backward_problem *p,
+                                      const struct cln_backward_layout *layout);
+
+#endif

@@ -1,0 +1,304 @@
+#include "norm_backward.h"
+
+#include <inttypes.h>
+
+#include "arithmetic.h"
+#include "context.h"
+#include "norm_statistics.h"
+#include "status.h"
+
+typedef cln_backward_problem problem;
+
+struct cln_workload cln_backward_workload(const problem *p) {
+    const uint64_t strides = p->x_stride | p->z_stride | p->dy_stride | p->dx_stride | p->dz_stride | p->y_stride;
+    return (struct cln_workload){
+        .rows = p->rows,
+        .groups = p->cols / p->group_size,
+        .group_size = p->group_size,
+        .alignment = cln_lowest_bit(p->group_size | strides),
+        .x_size = clnorm_dtype_size(p->x_dtype),
+        .held_size = clnorm_dtype_size(p->x_dtype),
+        .norm = p->norm,
+        .real_size = cln_backward_real_size(p),
+        .gated = p->gate != CLNORM_GATE_NONE,
+        .both_sums = p->dweight_dtype && p->dbias_dtype,
+        .locked = p->reduction == CLNORM_REDUCTION_LOCKED && (p->dweight_dtype || p->dbias_dtype),
+    };
+}
+
+/* Appends a part. An element of 0 in its binding: it is not there. */
+static clnorm_status add_part(struct cln_backward_layout *layout, struct cln_binding *part, uint64_t elements,
+                              uint64_t element) {
+    uint64_t bytes;
+    if (__builtin_mul_overflow(elements, element, &bytes) || bytes > INT64_MAX - CLN_WORKSPACE_ALIGNMENT ||
+        __builtin_add_overflow(layout->size,
+                               (bytes + CLN_WORKSPACE_ALIGNMENT - 1) / CLN_WORKSPACE_ALIGNMENT * CLN_WORKSPACE_ALIGNMENT,
+                               &bytes) ||
+        bytes > INT64_MAX)
+        return cln_fail(CLNORM_OVERFLOW,
+                        "the workspace has a part of %" PRIu64 " elements of %" PRIu64
+                        " bytes: expected less than 2^63 bytes in all",
+                        elements, element);
+    *part = (struct cln_binding){CLN_WORKSPACE, element, layout->size};
+    layout->size = bytes;
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const problem *p, const clnorm_config *c,
+                                   struct cln_backward_layout *layout) {
+    const struct cln_workload work = cln_backward_workload(p);
+    const bool gathers = p->dweight_dtype || p->dbias_dtype, mean = p->norm == CLNORM_LAYER_NORM;
+    const uint64_t groups = work.groups, real = work.real_size, segments = p->rows * groups;
+    *layout = (struct cln_backward_layout){.split = c->tile < p->group_size, .locked = work.locked};
+    layout->span = cln_config_span(device, &work, c);
+    layout->blocks = groups / layout->span * cln_divide_up(p->group_size, c->tile);
+    layout->reduce_vec =
+        cln_config_element_aligned(device, c) ? 16 : cln_smaller(cln_lowest_bit(p->cols), 16 / work.real_size);
+    layout->walkers = cln_divide_up(p->rows, (uint64_t)c->rounds * c->segments);
+    layout->slots = !gathers ? 0 : layout->locked ? cln_smaller(p->slots, layout->walkers) : layout->walkers;
+    clnorm_status status = CLNORM_SUCCESS;
+    if (!p->rstd_given && mean)
+        status = add_part(layout, &layout->mean, segments, real);
+    if (!status && !p->rstd_given)
+        status = add_part(layout, &layout->rstd, segments, real);
+    if (!status && layout->split)
+        status = add_part(layout, &layout->sums, 2 * (uint64_t)c->chunks * segments, real);
+    if (!status && p->dweight_dtype)
+        status = add_part(layout, &layout->dweight, layout->slots * p->cols, real);
+    if (!status && p->dbias_dtype)
+        status = add_part(layout, &layout->dbias, layout->slots * p->cols, real);
+    if (!status && layout->locked)
+        status = add_part(layout, &layout->locks, layout->blocks * layout->slots, sizeof(cl_uint));
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- stages */
+
+static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const clnorm_config *c,
+                               const struct cln_backward_layout *layout) {
+    return (struct cln_spec){
+        .family = CLN_NORM_BACKWARD,
+        .norm = p->norm,
+        .group_size = p->group_size,
+        .groups = p->cols / p->group_size,
+        .x_dtype = p->x_dtype,
+        .y_dtype = p->y_dtype,
+        .z_dtype = p->z_dtype,
+        .weight_dtype = p->weight_dtype,
+        .bias_dtype = p->bias_dtype,
+        .dy_dtype = p->dy_dtype,
+        .dx_dtype = p->dx_dtype,
+        .dz_dtype = p->dz_dtype,
+        .gate = p->gate,
+        .gate_first = p->gate_first,
+        .weight_offset = p->weight_offset != 0,
+        .dweight = p->dweight_dtype != CLNORM_DTYPE_NONE,
+        .dbias = p->dbias_dtype != CLNORM_DTYPE_NONE,
+        .locked = layout->locked,
+        .vec = c->vec,
+        .lanes = c->lanes,
+        .segments = c->segments,
+        .keep = c->keep,
+        .unroll = c->unroll,
+        .reduce = c->reduce,
+        .stores = c->stores,
+        .weights = c->weights,
+        .isa = c->isa,
+        .tile = c->tile,
+        .gather = c->gather,
+        .fetch = c->fetch,
+        .span = layout->span,
+        .chunks = c->chunks,
+        .element_aligned = cln_config_element_aligned(device, c),
+        .opencl_c = c->reduce == CLNORM_REDUCE_SUBGROUP || (layout->locked && c->isa == CLNORM_ISA_PORTABLE)
+                        ? device->opencl_c_version
+                        : 120,
+    };
+}
+
+static struct cln_binding given_or(bool given, enum cln_role role, struct cln_binding part) {
+    const struct cln_binding argument = {.role = role};
+    return given ? argument : part;
+}
+
+/* A number as the kernels' real. */
+struct real {
+    cl_float f;
+    cl_double d;
+};
+
+static struct real real_of(double value) {
+    return (struct real){(cl_float)value, value};
+}
+
+static struct cln_constant real_constant(const problem *p, const struct real *real) {
+    const bool is_double = p->x_dtype == CLNORM_F64;
+    const struct cln_constant constant = {cln_backward_real_size(p), is_double ? (const void *)&real->d : &real->f};
+    return constant;
+}
+
+enum { MOST_GROUPS = 1 << 30 }; /* work-groups of a launch */
+
+/* norm_backward_sums.cl over the chunks of all segments. */
+static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+    clnorm_config c = plan->config;
+    c.segments = 1;
+    struct cln_spec spec = spec_of(p, &plan->context->device, &c, layout);
+    const struct cln_binding binding[] = {{.role = CLN_X},
+                                          {.role = CLN_Z},
+                                          {.role = CLN_DY},
+                                          {.role = CLN_WEIGHT},
+                                          given_or(p->mean_given, CLN_MEAN, layout->mean),
+                                          given_or(p->rstd_given, CLN_RSTD, layout->rstd),
+                                          layout->sums};
+    const cl_ulong work = p->rows * (p->cols / p->group_size) * c.chunks;
+    const cl_ulong rounds = cln_divide_up(work, MOST_GROUPS);
+    const struct real weight_offset = real_of(p->weight_offset);
+    const struct cln_constant constant[] = {
+        {sizeof p->rows, &p->rows},
+        {sizeof rounds, &rounds},
+        {sizeof p->x_stride, &p->x_stride},
+        {sizeof p->z_stride, &p->z_stride},
+        {sizeof p->dy_stride, &p->dy_stride},
+        real_constant(p, &weight_offset),
+        {0, NULL},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_norm_backward_sums,
+        .kernel = "norm_backward_sums",
+        .any = !spec.element_aligned,
+        .spec = &spec,
+        .binding = binding,
+        .tensors = sizeof binding / sizeof binding[0],
+        .work = work,
+        .groups = (size_t)cln_divide_up(work, rounds),
+        .items = c.lanes,
+        .constant = constant,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* norm_backward.cl's kernel that opens all locks. */
+static clnorm_status add_unlock(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+    const struct cln_spec spec = spec_of(p, &plan->context->device, &plan->config, layout);
+    const cl_ulong work = layout->blocks * layout->slots;
+    const size_t items = (size_t)plan->config.lanes * plan->config.segments;
+    const struct cln_constant constant[] = {{0, NULL}};
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_norm_backward,
+        .kernel = "norm_backward_unlock",
+        .spec = &spec,
+        .binding = &layout->locks,
+        .tensors = 1,
+        .work = work,
+        .groups = (size_t)cln_smaller(cln_divide_up(work, items), 1024),
+        .items = items,
+        .constant = constant,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* norm_backward.cl over all rows. */
+static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+    const clnorm_config *c = &plan->config;
+    const struct cln_spec spec = spec_of(p, &plan->context->device, c, layout);
+    const struct cln_binding binding[] = {{.role = CLN_X},
+                                          {.role = CLN_Z},
+                                          {.role = CLN_DY},
+                                          {.role = CLN_WEIGHT},
+                                          {.role = CLN_BIAS},
+                                          given_or(p->mean_given, CLN_MEAN, layout->mean),
+                                          given_or(p->rstd_given, CLN_RSTD, layout->rstd),
+                                          layout->sums,
+                                          {.role = CLN_DX},
+                                          {.role = CLN_DZ},
+                                          {.role = CLN_Y},
+                                          layout->dweight,
+                                          layout->dbias,
+                                          layout->locks};
+    const cl_ulong rounds = c->rounds, slots = cln_larger(layout->slots, 1);
+    const struct real weight_offset = real_of(p->weight_offset);
+    const struct cln_constant constant[] = {
+        {sizeof rounds, &rounds},
+        {sizeof slots, &slots},
+        {sizeof p->x_stride, &p->x_stride},
+        {sizeof p->z_stride, &p->z_stride},
+        {sizeof p->dy_stride, &p->dy_stride},
+        {sizeof p->dx_stride, &p->dx_stride},
+        {sizeof p->dz_stride, &p->dz_stride},
+        {sizeof p->y_stride, &p->y_stride},
+        real_constant(p, &weight_offset),
+        {0, NULL},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_norm_backward,
+        .kernel = "norm_backward",
+        .any = !spec.element_aligned,
+        .spec = &spec,
+        .binding = binding,
+        .tensors = sizeof binding / sizeof binding[0],
+        .work = p->rows,
+        .groups = (size_t)(layout->blocks * layout->walkers),
+        .items = (size_t)c->lanes * c->segments,
+        .constant = constant,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* norm_backward_reduce.cl over the columns. */
+static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+    const clnorm_device_info *device = &plan->context->device;
+    const bool cpu = cln_config_element_aligned(device, &plan->config);
+    const uint64_t most_items = cln_power_of_two_at_most(device->max_work_group_size);
+    const uint64_t lanes = cpu ? 1 : cln_smaller(8, most_items);
+    const struct cln_spec spec = {
+        .family = CLN_NORM_BACKWARD_REDUCE,
+        .group_size = p->cols,
+        .x_dtype = p->x_dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32,
+        .dweight_dtype = p->dweight_dtype,
+        .dbias_dtype = p->dbias_dtype,
+        .accumulate = p->accumulate,
+        .vec = layout->reduce_vec,
+        .lanes = lanes,
+        .segments = cpu ? 1 : cln_smaller(64, most_items / lanes),
+        .unroll = 4,
+        .stores = plan->config.stores,
+        .isa = plan->config.isa,
+        .element_aligned = cpu,
+        .opencl_c = 120,
+    };
+    const struct cln_binding binding[] = {layout->dweight, layout->dbias, {.role = CLN_DWEIGHT}, {.role = CLN_DBIAS}};
+    const uint64_t tiles = cln_divide_up(p->cols, spec.vec * lanes);
+    const cl_ulong slots = layout->slots;
+    const struct cln_constant constant[] = {{sizeof slots, &slots}, {0, NULL}};
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_norm_backward_reduce,
+        .kernel = "norm_backward_reduce",
+        .any = !cpu,
+        .spec = &spec,
+        .binding = binding,
+        .tensors = sizeof binding / sizeof binding[0],
+        .work = p->cols,
+        .groups = (size_t)(tiles * (p->dweight_dtype && p->dbias_dtype ? 2 : 1)),
+        .items = (size_t)(lanes * spec.segments),
+        .constant = constant,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+clnorm_status cln_backward_add_stages(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+    const bool gathers = p->dweight_dtype || p->dbias_dtype;
+    const bool walks = p->rows > 0;
+    clnorm_status status = CLNORM_SUCCESS;
+    if (walks && !p->rstd_given)
+        status = cln_norm_add_statistics(plan, p, layout->mean, layout->rstd);
+    if (!status && walks && layout->split)
+        status = add_sums(plan, p, layout);
+    if (!status && walks && layout->locked)
+        status = add_unlock(plan, p, layout);
+    if (!status && walks)
+        status = add_walk(plan, p, layout);
+    if (!status && gathers && (walks || !p->accumulate))
+        status = add_reduce(plan, p, layout);
+    return status;
+}
