@@ -31,7 +31,9 @@ static inline bool owns_tail(const struct segment *segment) {
 /* A run of count vectors. The number of turns is a constant, so that all loads can be under way at once. */
 static inline void take_vectors(const struct call *call, const struct segment *segment, const index_t first,
                                 const uint count, struct run *run) {
+#if LANES > 1
 #pragma unroll
+#endif
     for (uint i = 0; i < MOST_IN_RUN; i += UNROLL) {
         held_t block[UNROLL];
 #pragma unroll

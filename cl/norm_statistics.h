@@ -4,14 +4,16 @@
 
 #include "norm.h"
 
-/* Sums in a row of additions that wait for each other: a CPU's work-item has the whole segment to itself. */
+/* RUN: vectors whose deviations are taken from one pivot. CHAINS: sums that they are shared out to, so that no addition
+ * waits for the one before it. A CPU's work-item has the whole segment to itself, and the end of a run costs it as much as
+ * ten vectors. */
 #if LANES == 1
+#define RUN 64
 #define CHAINS 4
 #else
+#define RUN 16
 #define CHAINS 1
 #endif
-
-#define RUN 16 /* vectors whose deviations are taken from one pivot */
 
 /* Sums of a vector's elements, by position. Half a vector holds them where that saves registers. */
 #if VEC == 8 && LANES > 1
