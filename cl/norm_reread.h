@@ -86,6 +86,10 @@ static inline void ask_for_next(const struct call *call, const struct segment *s
 
 INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
     const struct statistics statistics = statistics_of(call, segment, lanes);
+    if (!PRESENT(Y_DTYPE)) {
+        save_statistics(call, segment, statistics);
+        return;
+    }
     const index_t own = own_vectors(segment);
     index_t i = 0;
     for (; i + UNROLL <= own; i += UNROLL) {
