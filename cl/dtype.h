@@ -153,6 +153,26 @@ static inline void store_reals(global real *p, const realv v, const bool aligned
         VSTORE(v, p);
 }
 
+/* Ask a CPU for a line that is read, or written, soon: its own prefetchers stop at the end of a page, and know nothing of
+ * what is to be written. */
+static inline void ask_to_read(const global void *p) {
+#if ELEMENT_ALIGNED && defined(__has_builtin)
+#if __has_builtin(__builtin_prefetch)
+    __builtin_prefetch((const void *)(size_t)p, 0, 2);
+#endif
+#endif
+    (void)p;
+}
+
+static inline void ask_to_write(const global void *p) {
+#if ELEMENT_ALIGNED && defined(__has_builtin)
+#if __has_builtin(__builtin_prefetch)
+    __builtin_prefetch((const void *)(size_t)p, 1, 2);
+#endif
+#endif
+    (void)p;
+}
+
 #if IS_DOUBLE(X_DTYPE)
 
 static inline packed_f64 load_f64(const global double *p, const bool aligned, const enum load_hint hint) {
@@ -238,28 +258,45 @@ static inline void store1_bf16(global ushort *p, const real v) {
 }
 
 /* binary16, by the conversions that OpenCL C has without half arithmetic; they read and write private memory, which
- * compilers turn into registers. */
+ * compilers turn into registers. PoCL makes four elements of that an instruction, where a CPU can convert a whole vector.
+ */
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__) && defined(__FLT16_MAX__) && VEC > 1
+#define CONVERTS_HALVES 1
+typedef _Float16 halfv __attribute__((ext_vector_type(VEC)));
+#else
+#define CONVERTS_HALVES 0
+#endif
 
 static inline packed_f16 load_f16(const global ushort *p, const bool aligned, const enum load_hint hint) {
     return load_words(p, aligned, hint);
 }
 
 static inline realv widen_f16(const packed_f16 v) {
-#if VEC == 1
+#if CONVERTS_HALVES
+    return __builtin_convertvector(__builtin_astype(v, halfv), floatv);
+#elif VEC == 1
     return vload_half(0, (const half *)&v);
 #else
     return JOIN(vload_half, VEC)(0, (const half *)&v);
 #endif
 }
 
-static inline void store_f16(global ushort *p, const realv v, const bool aligned) {
+static inline packed_f16 narrow_f16(const realv v) {
+#if CONVERTS_HALVES
+    return __builtin_astype(__builtin_convertvector(v, halfv), packed_f16);
+#else
     packed_f16 narrowed;
 #if VEC == 1
     vstore_half_rte(v, 0, (half *)&narrowed);
 #else
     JOIN(JOIN(vstore_half, VEC), _rte)(v, 0, (half *)&narrowed);
 #endif
-    store_words(p, narrowed, aligned);
+    return narrowed;
+#endif
+}
+
+static inline void store_f16(global ushort *p, const realv v, const bool aligned) {
+    store_words(p, narrow_f16(v), aligned);
 }
 
 static inline void store1_f16(global ushort *p, const real v) {

@@ -96,6 +96,21 @@ INLINED struct means means_of_row(const struct call *call, const struct row *row
 #endif
 }
 
+/* Where the next segment that a CPU's work-item works on begins, from this one on. To ask for it while this one is written
+ * made the whole kernel 1.1 to 1.35 times as fast on PoCL. */
+#define NEXT(stride) (GROUPS == 1 ? (stride) : GROUP_SIZE)
+
+static inline void ask_for_next(const struct call *call, const struct row *row, const index_t v) {
+    ask_to_read(SEGMENT_OF(x, row) + NEXT(call->x_stride) + v * VEC);
+    ask_to_read(SEGMENT_OF(dy, row) + NEXT(call->dy_stride) + v * VEC);
+    if (GATE)
+        ask_to_read(SEGMENT_OF(z, row) + NEXT(call->z_stride) + v * VEC);
+    if (PRESENT(DX_DTYPE))
+        ask_to_write(SEGMENT_OF(dx, row) + NEXT(call->dx_stride) + v * VEC);
+    if (PRESENT(DZ_DTYPE))
+        ask_to_write(SEGMENT_OF(dz, row) + NEXT(call->dz_stride) + v * VEC);
+}
+
 INLINED void take_row(const struct call *call, const struct row *row, const struct columns *columns, struct lanes *lanes) {
     const struct means means = means_of_row(call, row, columns, lanes);
     for (index_t v = columns->first; v < columns->end; v += LANES) {
@@ -107,6 +122,7 @@ INLINED void take_row(const struct call *call, const struct row *row, const stru
             gather(columns->dweight, columns->dweight_sum, v, columns->tile, point.dn * point.x_hat, call->aligned);
         if (DBIAS)
             gather(columns->dbias, columns->dbias_sum, v, columns->tile, point.dn, call->aligned);
+        ask_for_next(call, row, v);
     }
 }
 

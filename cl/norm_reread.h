@@ -68,20 +68,13 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
     return merge_lanes(call, &moments, origin, lanes);
 }
 
-/* Asks a CPU for the lines of the next segment while this one is written: its own prefetchers stop at the end of a page,
- * and know nothing of what is to be written. On PoCL it made the whole kernel 1.14 to 1.27 times as fast. */
+/* Where the next segment of a CPU's work-item begins, from this one on. */
+#define NEXT(stride) (GROUPS == 1 ? (stride) : GROUP_SIZE)
+
+/* On PoCL, to ask for the next segment while this one is written made the whole kernel 1.14 to 1.27 times as fast. */
 static inline void ask_for_next(const struct call *call, const struct segment *segment, const index_t v) {
-#if ELEMENT_ALIGNED && defined(__has_builtin)
-#if __has_builtin(__builtin_prefetch)
-    const ulong x_step = GROUPS == 1 ? call->x_stride : GROUP_SIZE;
-    const ulong y_step = GROUPS == 1 ? call->y_stride : GROUP_SIZE;
-    __builtin_prefetch((const void *)(size_t)(segment->x + x_step + v * VEC), 0, 2);
-    __builtin_prefetch((const void *)(size_t)(segment->y + y_step + v * VEC), 1, 2);
-#endif
-#endif
-    (void)call;
-    (void)segment;
-    (void)v;
+    ask_to_read(segment->x + NEXT(call->x_stride) + v * VEC);
+    ask_to_write(segment->y + NEXT(call->y_stride) + v * VEC);
 }
 
 INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
