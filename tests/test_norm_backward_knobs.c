@@ -137,6 +137,8 @@ static struct norm_backward_case case_of(const struct fixture *fixture, const un
     desc->reduction = level[REDUCTION] ? CLNORM_REDUCTION_LOCKED : CLNORM_REDUCTION_PARTIAL;
     desc->slots = slots[level[SLOTS]];
     set_knobs(fixture, level, desc);
+    if (desc->reduction == CLNORM_REDUCTION_LOCKED && !fixture->device.device_fences)
+        desc->config.isa = CLNORM_ISA_PTX; /* which has fences of its own */
     return backward_case;
 }
 
