@@ -7,6 +7,7 @@
 #include "plan_store.h"
 #include "status.h"
 #include "tensor.h"
+#include "tuning.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -253,6 +254,13 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
     return status ? status : add_forward(plan, &p, &config, mean, rstd);
 }
 
+/* As a tuning file names it. */
+static const char *operation_of(const problem *p) {
+    if (p->norm == CLNORM_LAYER_NORM)
+        return p->gate ? "layer_norm_gated" : "layer_norm";
+    return p->gate ? "rms_norm_gated" : "rms_norm";
+}
+
 clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const clnorm_norm_desc *desc, clnorm_plan **plan) {
     if (!context || !plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "%s is NULL", context ? "plan" : "context");
@@ -267,7 +275,8 @@ clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const cln
     struct cln_tensor unsized[CLN_ROLES] = {{0}};
     if (!(status = describe_tensors(&p, 1, unsized))) { /* before the config: its arithmetic relies on sizes that fit */
         const struct cln_workload work = workload_of(&p);
-        status = cln_config_choose(&context->device, &work, &p.config, &made->config);
+        const struct cln_tuning_key key = {operation_of(&p), p.x_dtype, p.group_size};
+        status = cln_tuning_choose(made, &key, cln_config_choose, &work, &p.config);
     }
     if (!status)
         status = describe_tensors(&p, made->config.vec, made->tensor);

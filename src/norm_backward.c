@@ -10,6 +10,7 @@
 #include "plan_store.h"
 #include "status.h"
 #include "tensor.h"
+#include "tuning.h"
 
 typedef cln_backward_problem problem;
 
@@ -185,6 +186,13 @@ static clnorm_status describe_tensors(const problem *p, uint32_t vec, struct cln
     return status;
 }
 
+/* As a tuning file names it. */
+static const char *operation_of(const problem *p) {
+    if (p->norm == CLNORM_LAYER_NORM)
+        return p->gate ? "layer_norm_gated_backward" : "layer_norm_backward";
+    return p->gate ? "rms_norm_gated_backward" : "rms_norm_backward";
+}
+
 clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const clnorm_norm_backward_desc *desc,
                                                clnorm_plan **plan) {
     if (!context || !plan)
@@ -200,7 +208,8 @@ clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const cl
     struct cln_backward_layout layout = {0};
     if (!(status = describe_tensors(&p, 1, unsized))) { /* before the config: its arithmetic relies on sizes that fit */
         const struct cln_workload work = cln_backward_workload(&p);
-        status = cln_config_choose_backward(&context->device, &work, &p.config, &made->config);
+        const struct cln_tuning_key key = {operation_of(&p), p.x_dtype, p.group_size};
+        status = cln_tuning_choose(made, &key, cln_config_choose_backward, &work, &p.config);
     }
     if (!status)
         status = cln_backward_lay_out(&context->device, &p, &made->config, &layout);

@@ -118,6 +118,8 @@ size_t clnorm_plan_describe(const clnorm_plan *plan, char *text, size_t capacity
         append(text, capacity, &length, "%s: %zu work-groups x %zu, work %" PRIu64 ", %s\n", stage->name, stage->groups,
                stage->items, (uint64_t)stage->work, stage->options);
     }
+    if (*plan->note)
+        append(text, capacity, &length, "config: %s\n", plan->note);
     append(text, capacity, &length, "workspace: %" PRIu64 " bytes\n", plan->workspace_size);
     return length;
 }

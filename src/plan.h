@@ -35,6 +35,9 @@ struct cln_tensor {
     uint64_t stride;  /* bytes from row to row: what two tensors in one place must agree on */
 };
 
+/* Bytes of a sentence about how a plan came to its config. */
+enum { CLN_NOTE = 512 };
+
 enum { CLN_STAGES = 5, CLN_STAGE_TENSORS = 16 };
 
 /* The workspace begins at a multiple of this, and so does each of its parts: bytes. */
@@ -67,6 +70,7 @@ struct clnorm_plan {
     struct cln_stage stage[CLN_STAGES];
     unsigned stages; /* 0: there is nothing to do, and an enqueue only orders events */
     uint64_t workspace_size;
+    char note[CLN_NOTE];  /* what a tuning file had to do with the config; "" */
     pthread_mutex_t lock; /* a cl_kernel's arguments are shared: held from the first one set to the launch */
     bool lock_made;
 };

@@ -161,6 +161,20 @@ static void test_bench(void **state) {
     assert_failed(EXIT_REQUEST, "too many");
 }
 
+static void test_tune(void **state) {
+    (void)state;
+    run_in("env CLNORM_TUNING=tuned", "%s", "tune rms_norm layer_norm_backward --shapes 16x64 --dtypes bf16 --seconds 0.2");
+    assert_done();
+    assert_says("rms_norm                16x64        bf16");
+    assert_says("tuned: ");
+    run_in("env CLNORM_TUNING=tuned", "%s", "run layer_norm --in \"$CLNORM_SAMPLE\" --verify"); /* it can be read */
+    assert_done();
+    run("%s", "tune rms_norm --seconds 0 --out tuned");
+    assert_failed(EXIT_REQUEST, "--seconds 0");
+    run("%s", "tune rms_norm --shapes 4x64");
+    assert_failed(EXIT_REQUEST, "--out");
+}
+
 static void test_bench_host(void **state) {
     (void)state;
     static const char *const keys[] = {"enqueue_us", "bare_us", "plan_cold_us", "plan_disk_us", "plan_memory_us", NULL};
@@ -212,6 +226,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage), cmocka_unit_test(test_devices),    cmocka_unit_test(test_select),
         cmocka_unit_test(test_bench), cmocka_unit_test(test_bench_host), cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_tune),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "commands.h"
-#include "options.h"
 
 const struct bench_operation bench_operations[] = {
     {"layer_norm", "layer_norm_forward", "layer_norm", {"x", "weight", "bias", NULL}, "y", NULL, 2},
@@ -30,6 +29,12 @@ const struct bench_operation bench_operations[] = {
      5},
     {NULL, NULL, NULL, {NULL}, NULL, NULL, 0},
 };
+
+static const struct bench_shape gpu_shapes[] = {{32768, 256},  {32768, 1024}, {16384, 4096}, {16384, 8192}, {8192, 16384},
+                                                {4096, 65536}, {2048, 4096},  {64, 4096},    {1, 4096}};
+static const struct bench_shape cpu_shapes[] = {{16384, 256}, {8192, 768}, {4096, 1024}, {4096, 4096}, {1024, 8192}};
+static const clnorm_dtype gpu_dtypes[] = {CLNORM_BF16, CLNORM_F32};
+static const clnorm_dtype cpu_dtypes[] = {CLNORM_F32};
 
 static const char epilogue[] = "Operations: layer_norm, rms_norm, rms_norm_gated and each with _backward; all of them\n"
                                "without a word. What is moved is the least: forward x in and y out, with a gate z in;\n"
@@ -102,17 +107,34 @@ static bool take_dtype(const char *word, void *user, struct fault *fault) {
     return parse_dtype(word, &request->dtypes[request->dtype_count++], fault);
 }
 
-static bool run_bench(struct command_line *line, struct bench_request *request, const char *shapes, const char *dtypes,
-                      bool host, struct fault *fault) {
+bool bench_read(struct bench_request *request, struct command_line *line, const char *shapes, const char *dtypes,
+                struct fault *fault) {
     for (const char *word = command_line_next(line); word; word = command_line_next(line))
         if (!take_operation(request, word, fault))
             return false;
+    return (!shapes || each_word(shapes, "--shapes", take_shape, request, fault)) &&
+           (!dtypes || each_word(dtypes, "--dtypes", take_dtype, request, fault));
+}
+
+void bench_complete(struct bench_request *request, bool cpu) {
+    for (size_t i = 0, given = request->operation_count; !given && bench_operations[i].name; i++)
+        request->operations[request->operation_count++] = &bench_operations[i];
+    if (!request->shape_count) {
+        request->shape_count = cpu ? sizeof cpu_shapes / sizeof *cpu_shapes : sizeof gpu_shapes / sizeof *gpu_shapes;
+        memcpy(request->shapes, cpu ? cpu_shapes : gpu_shapes, request->shape_count * sizeof *request->shapes);
+    }
+    if (!request->dtype_count) {
+        request->dtype_count = cpu ? sizeof cpu_dtypes / sizeof *cpu_dtypes : sizeof gpu_dtypes / sizeof *gpu_dtypes;
+        memcpy(request->dtypes, cpu ? cpu_dtypes : gpu_dtypes, request->dtype_count * sizeof *request->dtypes);
+    }
+}
+
+static bool run_bench(struct command_line *line, struct bench_request *request, const char *shapes, const char *dtypes,
+                      bool host, struct fault *fault) {
+    if (!bench_read(request, line, shapes, dtypes, fault))
+        return false;
     if (request->runs < 1)
         return fault_set(fault, EXIT_REQUEST, "--runs %d: expected 1 or more", request->runs);
-    if (shapes && !each_word(shapes, "--shapes", take_shape, request, fault))
-        return false;
-    if (dtypes && !each_word(dtypes, "--dtypes", take_dtype, request, fault))
-        return false;
     return host ? bench_host(request, fault) : bench_device(request, fault);
 }
 

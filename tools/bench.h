@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "operation.h"
+#include "options.h"
 #include "session.h"
 
 /* An operation as it is measured. */
@@ -36,6 +37,13 @@ struct bench_request {
     clnorm_dtype dtypes[BENCH_MOST];
     size_t operation_count, shape_count, dtype_count; /* 0: the usual ones */
 };
+
+/* Takes operations from the command line's words, and the lists of two options, which may be NULL. */
+bool bench_read(struct bench_request *request, struct command_line *line, const char *shapes, const char *dtypes,
+                struct fault *fault);
+
+/* Fills in what is usual on a CPU, or elsewhere, where nothing was asked for. */
+void bench_complete(struct bench_request *request, bool cpu);
 
 /* The job of an operation on tensors without bytes. */
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,

@@ -2,7 +2,7 @@
 #ifndef CHECK_CASES_H
 #define CHECK_CASES_H
 
-#include "operation.h"
+#include "session.h"
 
 /* What inputs look like. */
 enum pattern {
@@ -21,6 +21,13 @@ struct check_case {
     enum pattern pattern;
     struct operation_options options; /* its strings are constants */
 };
+
+/* Whether the device has what a case asks for, and what came out. */
+enum outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_ABSENT };
+
+/* Runs a case and compares it with a double reference. On OUTCOME_WRONG fault says what was. check.c */
+enum outcome check_case_try(const struct session *session, const struct check_case *check_case, uint64_t seed,
+                            struct fault *fault);
 
 int check_case_count(void);
 struct check_case check_case_of(int i);

@@ -233,7 +233,8 @@ static bool run_job(struct run *run, const struct request *request, struct fault
     clnorm_config config;
     char text[CONFIG_TEXT];
     clnorm_plan_config(run->launch.plan, &config);
-    printf("config   %s\n", config_text(&config, text));
+    clnorm_config_text(&config, text, sizeof text);
+    printf("config   %s\n", text);
     return measure(run, request->repeat, fault) && launch_download(&run->launch, &run->session, &run->job, fault) &&
            (!request->verify || verify(&run->job, fault)) &&
            (!request->out || write_outputs(&run->job, request->out, fault));

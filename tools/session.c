@@ -107,10 +107,25 @@ bool launch_prepare(struct launch *launch, const struct session *session, const 
     return done;
 }
 
-void launch_free(struct launch *launch) {
+static void drop_plan(struct launch *launch) {
     clnorm_plan_destroy(launch->plan);
     if (launch->workspace)
         clReleaseMemObject(launch->workspace);
+    launch->plan = NULL;
+    launch->workspace = NULL;
+    launch->kernels = 0;
+}
+
+bool launch_replan(struct launch *launch, const struct session *session, const struct job *job, struct fault *fault) {
+    drop_plan(launch);
+    const bool done = make_plan(launch, session, job, fault);
+    if (!done)
+        drop_plan(launch);
+    return done;
+}
+
+void launch_free(struct launch *launch) {
+    drop_plan(launch);
     for (int i = 0; i < ROLES; i++)
         if (launch->mem[i])
             clReleaseMemObject(launch->mem[i]);

@@ -179,6 +179,14 @@ CLNORM_API const clnorm_device_info *clnorm_context_device(const clnorm_context 
 /* The folder of the on-disk program cache, "" when there is none; valid as long as the context. */
 CLNORM_API const char *clnorm_context_cache_dir(const clnorm_context *context);
 
+/* The text file of measured configs for a device, as `clnorm tune` writes it and a new context reads it: $CLNORM_TUNING,
+ * else DEVICE.tuning in $XDG_CONFIG_HOME/clnorm or ~/.config/clnorm. A plan whose descriptor forces no knob takes those of
+ * the file's row for its operation, dtype and group_size; without one, or where the file is of another driver or cannot be
+ * understood, it has the library's own choice. clnorm_plan_describe says which. CLNORM_TUNING=0 reads none. Writes the
+ * path,
+ * "" for none, as snprintf does, and returns its length. */
+CLNORM_API size_t clnorm_tuning_path(const clnorm_device_info *device, char *path, size_t capacity);
+
 /* The cache of compiled programs on disk keeps itself in order; what follows is for looking into it and for having its
  * space back. dir: a folder as in clnorm_context_options, NULL for the one that the environment names. */
 
@@ -250,6 +258,14 @@ typedef struct clnorm_config {
     uint32_t fetch;    /* backward: a clnorm_fetch: keep registers: when a row is fetched */
     uint32_t chunks;   /* backward: pieces that the sums of a segment in tiles are taken in */
 } clnorm_config;
+
+/* Configs as words, "vec=8,lanes=128,keep=registers": every knob that is not 0, named as its field is, with a number or the
+ * end of an enumerator's name in small letters. Writes at most capacity bytes and returns the whole text's length, as
+ * snprintf does. */
+CLNORM_API size_t clnorm_config_text(const clnorm_config *config, char *text, size_t capacity);
+
+/* Reads such words; knobs that are not named are 0. "" is a config of which everything is chosen. */
+CLNORM_API clnorm_status clnorm_config_parse(const char *text, clnorm_config *config);
 
 /* Where a segment is while its statistics are taken. */
 typedef enum clnorm_keep {
