@@ -15,7 +15,7 @@
 #include "stopwatch.h"
 #include "tuning_file.h"
 
-/* What is tried: knobs that go together. All others stay as they are. */
+/* What is tried: knobs that go together. All others stay as they are. Ended by NULL. */
 static const char *const gpu_moves[] = {
     "keep=registers,weights=early",
     "keep=registers,weights=late",
@@ -37,10 +37,11 @@ static const char *const gpu_moves[] = {
     "unroll=8",
     "vec=4",
     "vec=8",
+    NULL,
 };
 static const char *const cpu_moves[] = {
     "vec=8",    "vec=16",   "unroll=1",  "unroll=2",  "unroll=4",         "unroll=8",
-    "rounds=1", "rounds=4", "rounds=16", "rounds=64", "stores=streaming",
+    "rounds=1", "rounds=4", "rounds=16", "rounds=64", "stores=streaming", NULL,
 };
 static const char *const gpu_backward_moves[] = {
     "keep=registers,gather=registers,fetch=in_turn",
@@ -61,17 +62,12 @@ static const char *const gpu_backward_moves[] = {
     "lanes=256,segments=2",
     "lanes=512,segments=1",
     "lanes=1024,segments=1",
+    NULL,
 };
 static const char *const cpu_backward_moves[] = {
-    "vec=8",     "vec=16",    "unroll=1",   "unroll=2",   "unroll=4",
-    "rounds=16", "rounds=64", "rounds=256", "rounds=512", "gather=local",
+    "vec=8",     "vec=16",     "unroll=1",   "unroll=2",     "unroll=4", "rounds=16",
+    "rounds=64", "rounds=256", "rounds=512", "gather=local", NULL,
 };
-
-struct moves {
-    const char *const *text;
-    size_t count;
-};
-#define MOVES(list) ((struct moves){list, sizeof list / sizeof *list})
 
 static const double least_gain = 0.02;               /* of the time, for a row to be worth keeping */
 static const double trial_us = 20e3, final_us = 2e5; /* of runs: while searching, and before a row is kept */
@@ -90,11 +86,11 @@ struct search {
     unsigned tried, refused, wrong;
 };
 
-static struct moves moves_of(const struct search *search) {
+static const char *const *moves_of(const struct search *search) {
     const bool backward = strstr(search->operation->name, "backward") != NULL;
     if (search->stopwatch->cpu)
-        return backward ? MOVES(cpu_backward_moves) : MOVES(cpu_moves);
-    return backward ? MOVES(gpu_backward_moves) : MOVES(gpu_moves);
+        return backward ? cpu_backward_moves : cpu_moves;
+    return backward ? gpu_backward_moves : gpu_moves;
 }
 
 /* ------------------------------------------------------------------------------------------------------ one config */
@@ -191,12 +187,12 @@ static bool start(struct search *search, struct fault *fault) {
 }
 
 static bool descend(struct search *search, struct fault *fault) {
-    const struct moves moves = moves_of(search);
+    const char *const *const moves = moves_of(search);
     bool improved = true;
     for (int pass = 0; pass < PASSES && improved; pass++) {
         improved = false;
-        for (size_t i = 0; i < moves.count && clock_us() < search->deadline; i++)
-            if (!try_move(search, moves.text[i], &improved, fault))
+        for (size_t i = 0; moves[i] && clock_us() < search->deadline; i++)
+            if (!try_move(search, moves[i], &improved, fault))
                 return false;
     }
     return true;
