@@ -23,6 +23,10 @@ enum cln_role {
     CLN_DZ,
     CLN_DWEIGHT,
     CLN_DBIAS,
+    CLN_RESIDUAL,
+    CLN_ROW_SCALE,
+    CLN_RESIDUAL_OUT,
+    CLN_DROPOUT_MASK,
     CLN_WORKSPACE,
     CLN_ROLES
 };
@@ -54,6 +58,7 @@ struct cln_stage {
     cl_kernel any;     /* for any offsets; NULL when aligned serves both */
     struct cln_binding binding[CLN_STAGE_TENSORS];
     cl_uint tensors;
+    cl_uint seed;         /* argument that args.seed's two numbers begin at; 0: the kernel draws none */
     cl_ulong work;        /* segments, rows or columns, as the kernel says */
     size_t groups, items; /* work-groups, work-items in each */
     char name[48];
@@ -66,6 +71,7 @@ struct clnorm_plan {
     struct cln_tensor tensor[CLN_ROLES];
     struct cln_stage stage[CLN_STAGES];
     unsigned stages; /* 0: there is nothing to do, and an enqueue only orders events */
+    bool seeded;     /* args.seed is wanted */
     uint64_t workspace_size;
     pthread_mutex_t lock; /* a cl_kernel's arguments are shared: held from the first one set to the launch */
     bool lock_made;
@@ -91,6 +97,7 @@ struct cln_stage_recipe {
     cl_ulong work;
     size_t groups, items;
     const struct cln_constant *constant;
+    bool seeded; /* after the constants come args.seed's two numbers (ulong each) */
 };
 
 /* Fetches or builds the program and adds a stage that runs after those before it. */

@@ -127,7 +127,8 @@ static struct ref_norm_backward reference_of(const struct norm_backward_run *run
 static void fill_statistics(struct norm_backward_run *run) {
     const clnorm_norm_backward_desc *desc = &run->desc;
     const struct ref_norm_backward norm = reference_of(run);
-    const struct ref_norm forward = {ref_norm_forward_of(desc), norm.x, norm.weight, norm.bias, norm.z};
+    const struct ref_norm forward = {
+        .desc = ref_norm_forward_of(desc), .x = norm.x, .weight = norm.weight, .bias = norm.bias, .z = norm.z};
     const uint64_t groups = desc->cols / desc->group_size;
     struct ref_segment segment = ref_segment_make(desc->group_size);
     for (uint64_t i = 0; i < desc->rows * groups; i++) {

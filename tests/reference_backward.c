@@ -89,7 +89,8 @@ static double slope_of(clnorm_gate gate, double z) {
 /* The forward's side: x̂ and n, from the statistics that are given where they are. */
 static void normalise(const struct ref_norm_backward *norm, uint64_t row, uint64_t group, struct ref_segment *segment) {
     const clnorm_norm_backward_desc *desc = &norm->desc;
-    const struct ref_norm forward = {ref_norm_forward_of(desc), norm->x, norm->weight, norm->bias, norm->z};
+    const struct ref_norm forward = {
+        .desc = ref_norm_forward_of(desc), .x = norm->x, .weight = norm->weight, .bias = norm->bias, .z = norm->z};
     const clnorm_dtype statistics = desc->x_dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
     const uint64_t statistic = group * desc->rows + row;
     ref_norm_segment(&forward, row, group, segment);

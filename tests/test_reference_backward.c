@@ -130,7 +130,8 @@ static void scene_make(struct scene *scene, clnorm_norm kind, unsigned gate, boo
 /* L = Σ dy · y, of which every gradient is one. */
 static double loss(const struct scene *scene) {
     const struct ref_norm_backward *norm = &scene->norm;
-    const struct ref_norm forward = {ref_norm_forward_of(&norm->desc), norm->x, norm->weight, norm->bias, norm->z};
+    const struct ref_norm forward = {
+        .desc = ref_norm_forward_of(&norm->desc), .x = norm->x, .weight = norm->weight, .bias = norm->bias, .z = norm->z};
     struct ref_segment segment = ref_segment_make(GROUP);
     double sum = 0;
     for (uint64_t row = 0; row < ROWS; row++) {
@@ -196,7 +197,11 @@ static void y_is_the_forwards(void **state) {
     for (unsigned gate = 0; gate < 5; gate++) {
         struct scene scene;
         scene_make(&scene, CLNORM_LAYER_NORM, gate, true);
-        const struct ref_norm forward = {ref_norm_forward_of(&scene.norm.desc), scene.x, scene.weight, scene.bias, scene.z};
+        const struct ref_norm forward = {.desc = ref_norm_forward_of(&scene.norm.desc),
+                                         .x = scene.x,
+                                         .weight = scene.weight,
+                                         .bias = scene.bias,
+                                         .z = scene.z};
         struct ref_gradients gradients = ref_gradients_make(GROUP);
         struct ref_segment segment = ref_segment_make(GROUP);
         ref_norm_backward_segment(&scene.norm, 2, 1, &gradients);
