@@ -2,6 +2,7 @@
 #ifndef NORM_H
 #define NORM_H
 
+#include "activated.h"
 #include "dropout.h"
 #include "dtype.h"
 #include "gate.h"
@@ -182,6 +183,7 @@ static inline void put_vector(const struct call *call, const struct segment *seg
 #if PRESENT(BIAS_DTYPE)
     y += WIDEN(BIAS_DTYPE)(affine->bias);
 #endif
+    y = activated(y);
 #if GATE && !GATE_FIRST
     y *= gate_factor(WIDEN(Z_DTYPE)(affine->z));
 #endif

@@ -35,11 +35,11 @@ static const double dropouts[] = {0, 0.1, 0.75};
 static const struct {
     clnorm_gate gate;
     bool first;
-} gates[] = {{CLNORM_GATE_NONE, false}, {CLNORM_GATE_SILU, false}, {CLNORM_GATE_SIGMOID, false}, {CLNORM_GATE_SILU, true}};
+} gates[] = {{CLNORM_GATE_NONE, false}, {CLNORM_GATE_SILU, false}, {CLNORM_GATE_SILU, true}};
 
 static const struct {
     uint64_t rows, cols, group_size, gap;
-} shapes[] = {{33, 7, 0, 1}, {3, 192, 3, 0}, {5, 1000, 0, 8}, {4, 512, 64, 16}};
+} shapes[] = {{33, 7, 0, 1}, {3, 192, 3, 0}, {4, 1040, 208, 16}};
 
 /* A kind of kernel each: what the device chooses, and what another one would. */
 static const clnorm_config configs[] = {
@@ -55,11 +55,12 @@ static void set_sum(struct norm_case *norm_case, const unsigned *level) {
     const bool wide = desc->x_dtype == CLNORM_F64;
     if (desc->gate_first)
         return;
-    desc->residual_dtype = dtypes[level[RESIDUAL_DTYPE]];
-    if (desc->residual_dtype && wide)
-        desc->residual_dtype = CLNORM_F64;
-    if (desc->residual_dtype && level[RESIDUAL_OUT] > 0)
-        desc->residual_out_dtype = wide ? CLNORM_F64 : dtypes[level[RESIDUAL_OUT] - 1];
+    const clnorm_dtype residual = (const clnorm_dtype[]){CLNORM_DTYPE_NONE, CLNORM_F32, CLNORM_BF16}[level[RESIDUAL_DTYPE]];
+    if (residual) {
+        const clnorm_dtype out = (const clnorm_dtype[]){CLNORM_DTYPE_NONE, CLNORM_F16, residual}[level[RESIDUAL_OUT]];
+        desc->residual_dtype = wide ? CLNORM_F64 : residual;
+        desc->residual_out_dtype = wide && out ? CLNORM_F64 : out;
+    }
     norm_case->residual_in_place =
         desc->residual_out_dtype && desc->residual_out_dtype == desc->residual_dtype && level[SHIFT] == 0;
     desc->dropout = dropouts[level[DROPOUT]];
@@ -117,12 +118,12 @@ static void every_two_options_together(void **state) {
     const unsigned levels[FACTORS] = {
         [NORM] = 2,
         [X_DTYPE] = 4,
-        [RESIDUAL_DTYPE] = 4,
-        [RESIDUAL_OUT] = 4,
+        [RESIDUAL_DTYPE] = 3,
+        [RESIDUAL_OUT] = 3,
         [DROPOUT] = 3,
         [ROW_SCALE] = 2,
-        [ACTIVATION] = 1,
-        [GATE] = 4,
+        [ACTIVATION] = 4,
+        [GATE] = 3,
         [SHAPE] = sizeof shapes / sizeof *shapes,
         [CONFIG] = sizeof configs / sizeof *configs,
         [SHIFT] = 3,
