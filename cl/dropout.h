@@ -48,4 +48,15 @@ static inline realv only_kept(const realv v, const uint kept) {
 #endif
 }
 
+/* Arguments behind a kernel's others, where there is dropout. */
+#if DROPOUT
+#define SEED_PARAMETERS , const ulong seed, const ulong offset
+#define DICE \
+    { seed, offset, threshold }
+#else
+#define SEED_PARAMETERS
+#define DICE \
+    { 0, 0, 0 }
+#endif
+
 #endif

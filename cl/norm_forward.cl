@@ -29,16 +29,6 @@ INLINED void normalise_share(const struct call *call, const ulong rounds, local 
     }
 }
 
-#if DROPOUT
-#define SEED_PARAMETERS , const ulong seed, const ulong offset
-#define DICE \
-    { seed, offset, threshold }
-#else
-#define SEED_PARAMETERS
-#define DICE \
-    { 0, 0, 0 }
-#endif
-
 #define PARAMETERS                                                                                                       \
     const global STORAGE(X_DTYPE) * x, const ulong x_offset, const global STORAGE(WEIGHT_DTYPE) *restrict weight,        \
         const ulong weight_at, const global STORAGE(BIAS_DTYPE) *restrict bias, const ulong bias_at,                     \

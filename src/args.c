@@ -24,6 +24,8 @@ static const struct {
     [CLN_ROW_SCALE] = {"row_scale", offsetof(clnorm_args, row_scale)},
     [CLN_RESIDUAL_OUT] = {"residual_out", offsetof(clnorm_args, residual_out)},
     [CLN_DROPOUT_MASK] = {"dropout_mask", offsetof(clnorm_args, dropout_mask)},
+    [CLN_DRESIDUAL_OUT] = {"dresidual_out", offsetof(clnorm_args, dresidual_out)},
+    [CLN_DRESIDUAL] = {"dresidual", offsetof(clnorm_args, dresidual)},
     [CLN_WORKSPACE] = {"workspace", offsetof(clnorm_args, workspace)},
 };
 
@@ -90,7 +92,12 @@ static clnorm_status check_tensor(const clnorm_plan *plan, const char *name, con
 /* Outputs that may lie where an input lies, when each element of them then lies where that element of the input does. */
 static const struct alias {
     enum cln_role output, input;
-} aliases[] = {{CLN_Y, CLN_X}, {CLN_DX, CLN_X}, {CLN_DX, CLN_DY}, {CLN_DZ, CLN_Z}, {CLN_RESIDUAL_OUT, CLN_RESIDUAL}};
+} aliases[] = {{CLN_Y, CLN_X},
+               {CLN_DX, CLN_X},
+               {CLN_DX, CLN_DY},
+               {CLN_DZ, CLN_Z},
+               {CLN_RESIDUAL_OUT, CLN_RESIDUAL},
+               {CLN_DRESIDUAL, CLN_DRESIDUAL_OUT}};
 
 static clnorm_status check_alias(const clnorm_plan *plan, const clnorm_args *args, const struct alias *alias) {
     const struct cln_tensor *output = &plan->tensor[alias->output], *input = &plan->tensor[alias->input];

@@ -317,7 +317,11 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
     p.cols = backward->cols;
     p.group_size = backward->group_size;
     p.x_stride = backward->x_stride;
-    p.y_stride = p.residual_stride = p.residual_out_stride = backward->cols;
+    p.y_stride = p.residual_out_stride = backward->cols;
+    p.residual_stride = backward->residual_stride;
+    p.residual_dtype = backward->residual_dtype;
+    p.row_scale = backward->row_scale && !backward->s_given;
+    p.dropout = backward->s_given ? 0 : backward->dropout;
     p.z_stride = backward->gate_first ? backward->z_stride : backward->cols;
     p.x_dtype = backward->x_dtype;
     p.gate = backward->gate_first ? backward->gate : CLNORM_GATE_NONE;

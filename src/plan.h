@@ -27,6 +27,8 @@ enum cln_role {
     CLN_ROW_SCALE,
     CLN_RESIDUAL_OUT,
     CLN_DROPOUT_MASK,
+    CLN_DRESIDUAL_OUT,
+    CLN_DRESIDUAL,
     CLN_WORKSPACE,
     CLN_ROLES
 };
@@ -39,7 +41,7 @@ struct cln_tensor {
     uint64_t stride;  /* bytes from row to row: what two tensors in one place must agree on */
 };
 
-enum { CLN_STAGES = 5, CLN_STAGE_TENSORS = 16 };
+enum { CLN_STAGES = 5, CLN_STAGE_TENSORS = 18 };
 
 /* The workspace begins at a multiple of this, and so does each of its parts: bytes. */
 enum { CLN_WORKSPACE_ALIGNMENT = 64 };

@@ -169,12 +169,6 @@ static struct tensor view_of(const struct tensor *input) {
     return output;
 }
 
-/* Rows that are left out, rows that are made up for, and rows in between. */
-static void fill_row_scale(struct tensor *row_scale) {
-    for (uint64_t row = 0; row_scale->dtype && row < row_scale->cols; row++)
-        ref_store(row_scale->dtype, tensor_elements(row_scale), row, (const double[]){0, 1.25, -0.3, 1}[row % 4]);
-}
-
 /* What is added to x, and where the sum goes. */
 static void make_sum(const struct norm_case *norm_case, struct norm_run *run) {
     const clnorm_norm_desc *desc = &run->desc;
@@ -186,7 +180,7 @@ static void make_sum(const struct norm_case *norm_case, struct norm_run *run) {
     run->row_scale =
         tensor_make(desc->row_scale ? real : CLNORM_DTYPE_NONE, 1, rows, rows, norm_case->shift.row_scale, TENSOR_NAN);
     tensor_fill(&run->residual, norm_case->input, desc->group_size, norm_case->seed + 4);
-    fill_row_scale(&run->row_scale);
+    tensor_fill_row_scale(&run->row_scale);
     run->residual_out = norm_case->residual_in_place
                             ? view_of(&run->residual)
                             : tensor_make(desc->residual_out_dtype, rows, cols, desc->residual_out_stride,

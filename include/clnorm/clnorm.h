@@ -377,14 +377,19 @@ typedef enum clnorm_reduction {
 
 /* The gradients of the forward normalisation above, with dy = ∂L/∂y and so on, where
  *
- *   n = x̂ · (weight_offset + weight) + bias,   y = n, or n · act(z) with a gate that is not first
- *   dn = dy, or dy · act(z) with such a gate
+ *   n = x̂ · (weight_offset + weight) + bias
+ *   y = activation(n), or activation(n) · act(z) with a gate that is not first
+ *   dn = dy · activation′(n), or dy · act(z) · activation′(n) with such a gate
  *   wdn = (weight_offset + weight) · dn
  *   c1 = Σ(x̂ · wdn) / group_size,   c2 = Σwdn / group_size for layer norm, 0 for RMS norm
- *   ds = rstd · (wdn − x̂ · c1 − c2)
- *   dx = ds, or ds · act(z) with gate_first
- *   dz = dy · n · act′(z), or ds · x · act′(z) with gate_first
+ *   ds = rstd · (wdn − x̂ · c1 − c2), then + dresidual_out, what has come to s by way of residual_out
+ *   dresidual = ds
+ *   dx = row_scale · dropout(ds), of which what is not asked for is left out; or ds · act(z) with gate_first
+ *   dz = dy · activation(n) · act′(z), or ds · x · act′(z) with gate_first
  *   dweight = Σ over rows of dn · x̂,   dbias = Σ over rows of dn
+ *
+ * s is made of x and residual as in the forward, with the same mask for the same seed; or with s_given, x is s itself, such
+ * as residual_out has it, and dropout and row_scale matter to dx alone.
  *
  * An output whose dtype is CLNORM_DTYPE_NONE is not asked for, and costs nothing. Arithmetic and sums are in f32, in f64
  * for F64 tensors. With 0 rows dweight and dbias are 0, or stay as they are with accumulate. */
@@ -399,26 +404,36 @@ typedef struct clnorm_norm_backward_desc {
     uint64_t dx_stride;
     uint64_t dz_stride;
     uint64_t y_stride;
+    uint64_t residual_stride;
+    uint64_t dresidual_out_stride;
+    uint64_t dresidual_stride;
     clnorm_norm norm;
     clnorm_dtype x_dtype;
-    clnorm_dtype z_dtype;       /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
-    clnorm_dtype dy_dtype;      /* CLNORM_DTYPE_NONE: as x */
-    clnorm_dtype weight_dtype;  /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
-    clnorm_dtype bias_dtype;    /* CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
-    clnorm_dtype dx_dtype;      /* CLNORM_DTYPE_NONE, as in all of these: not asked for */
-    clnorm_dtype dz_dtype;      /* needs a gate */
-    clnorm_dtype dweight_dtype; /* F32, or any other; also without a weight */
-    clnorm_dtype dbias_dtype;   /* likewise; also without a bias */
-    clnorm_dtype y_dtype;       /* y is computed again, for what the forward did not keep */
+    clnorm_dtype z_dtype;             /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
+    clnorm_dtype dy_dtype;            /* CLNORM_DTYPE_NONE: as x */
+    clnorm_dtype weight_dtype;        /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_dtype bias_dtype;          /* CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
+    clnorm_dtype dx_dtype;            /* CLNORM_DTYPE_NONE, as in all of these: not asked for */
+    clnorm_dtype dz_dtype;            /* needs a gate */
+    clnorm_dtype dweight_dtype;       /* F32, or any other; also without a weight */
+    clnorm_dtype dbias_dtype;         /* likewise; also without a bias */
+    clnorm_dtype y_dtype;             /* y is computed again, for what the forward did not keep */
+    clnorm_dtype residual_dtype;      /* CLNORM_DTYPE_NONE: no residual, or s_given; not with gate_first */
+    clnorm_dtype dresidual_out_dtype; /* CLNORM_DTYPE_NONE: there is no dresidual_out; not with gate_first */
+    clnorm_dtype dresidual_dtype;     /* CLNORM_DTYPE_NONE: not asked for; needs a residual or s_given */
     clnorm_gate gate;
+    clnorm_activation activation;
     clnorm_reduction reduction; /* 0: CLNORM_REDUCTION_PARTIAL */
     uint32_t slots;             /* 1 and up: of CLNORM_REDUCTION_LOCKED */
     bool gate_first;
     bool mean_given;      /* mean is read, as the forward saved it, and not computed again; layer norm: both or neither */
     bool rstd_given;      /* likewise rstd */
     bool accumulate;      /* dweight and dbias are added to what is there */
+    bool s_given;         /* x is s; not with gate_first */
+    bool row_scale;       /* as in the forward */
     double eps;           /* as in the forward; unused when rstd is given */
     double weight_offset; /* as in the forward */
+    double dropout;       /* as in the forward */
     clnorm_config config; /* forced knobs; all 0 as a rule */
 } clnorm_norm_backward_desc;
 
@@ -430,15 +445,18 @@ static inline clnorm_norm_backward_desc clnorm_norm_backward_desc_init(void) {
     desc.norm = CLNORM_LAYER_NORM;
     desc.rows = desc.cols = desc.group_size = 0;
     desc.x_stride = desc.z_stride = desc.dy_stride = desc.dx_stride = desc.dz_stride = desc.y_stride = 0;
+    desc.residual_stride = desc.dresidual_out_stride = desc.dresidual_stride = 0;
     desc.x_dtype = CLNORM_F32;
     desc.z_dtype = desc.dy_dtype = desc.weight_dtype = desc.bias_dtype = CLNORM_DTYPE_NONE;
     desc.dx_dtype = desc.dz_dtype = desc.dweight_dtype = desc.dbias_dtype = desc.y_dtype = CLNORM_DTYPE_NONE;
+    desc.residual_dtype = desc.dresidual_out_dtype = desc.dresidual_dtype = CLNORM_DTYPE_NONE;
     desc.gate = CLNORM_GATE_NONE;
+    desc.activation = CLNORM_ACTIVATION_NONE;
     desc.reduction = CLNORM_REDUCTION_PARTIAL;
     desc.slots = 128;
-    desc.gate_first = desc.mean_given = desc.rstd_given = desc.accumulate = false;
+    desc.gate_first = desc.mean_given = desc.rstd_given = desc.accumulate = desc.s_given = desc.row_scale = false;
     desc.eps = 1e-5;
-    desc.weight_offset = 0;
+    desc.weight_offset = desc.dropout = 0;
     desc.config = automatic;
     return desc;
 }
@@ -490,26 +508,28 @@ typedef struct clnorm_seed {
  * missing, or given without being wanted, is an error that names it. Outputs do not overlap anything but as said: an output
  * that may be an input itself has its buffer, offset, element size and row stride. */
 typedef struct clnorm_args {
-    size_t size;                /* sizeof(clnorm_args) */
-    clnorm_buffer x;            /* in  [rows, cols], x_stride */
-    clnorm_buffer weight;       /* in  [cols] */
-    clnorm_buffer bias;         /* in  [cols] */
-    clnorm_buffer z;            /* in  [rows, cols], z_stride: the gate */
-    clnorm_buffer dy;           /* in  [rows, cols], dy_stride */
-    clnorm_buffer y;            /* out [rows, cols], y_stride; in the forward it may be x itself, as described below */
-    clnorm_buffer mean;         /* out of the forward, in of the backward: [groups, rows] f32 (f64 with F64 tensors) */
-    clnorm_buffer rstd;         /* likewise */
-    clnorm_buffer dx;           /* out [rows, cols], dx_stride; may be x or dy itself */
-    clnorm_buffer dz;           /* out [rows, cols], dz_stride; may be z itself */
-    clnorm_buffer dweight;      /* out, in too with accumulate: [cols] */
-    clnorm_buffer dbias;        /* likewise */
-    clnorm_buffer residual;     /* in  [rows, cols], residual_stride */
-    clnorm_buffer row_scale;    /* in  [rows] f32 (f64 with F64 tensors) */
-    clnorm_buffer residual_out; /* out [rows, cols], residual_out_stride; may be residual itself */
-    clnorm_buffer dropout_mask; /* out [rows, cols], a byte each, row after row: 1 where x was kept, 0 where not */
-    clnorm_buffer workspace;    /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
-                                   shared by enqueues that can overlap */
-    const clnorm_seed *seed;    /* with dropout: read by the call, and not later; NULL: absent */
+    size_t size;                 /* sizeof(clnorm_args) */
+    clnorm_buffer x;             /* in  [rows, cols], x_stride */
+    clnorm_buffer weight;        /* in  [cols] */
+    clnorm_buffer bias;          /* in  [cols] */
+    clnorm_buffer z;             /* in  [rows, cols], z_stride: the gate */
+    clnorm_buffer dy;            /* in  [rows, cols], dy_stride */
+    clnorm_buffer y;             /* out [rows, cols], y_stride; in the forward it may be x itself, as described below */
+    clnorm_buffer mean;          /* out of the forward, in of the backward: [groups, rows] f32 (f64 with F64 tensors) */
+    clnorm_buffer rstd;          /* likewise */
+    clnorm_buffer dx;            /* out [rows, cols], dx_stride; may be x or dy itself */
+    clnorm_buffer dz;            /* out [rows, cols], dz_stride; may be z itself */
+    clnorm_buffer dweight;       /* out, in too with accumulate: [cols] */
+    clnorm_buffer dbias;         /* likewise */
+    clnorm_buffer residual;      /* in  [rows, cols], residual_stride */
+    clnorm_buffer row_scale;     /* in  [rows] f32 (f64 with F64 tensors) */
+    clnorm_buffer residual_out;  /* out [rows, cols], residual_out_stride; may be residual itself */
+    clnorm_buffer dropout_mask;  /* out [rows, cols], a byte each, row after row: 1 where x was kept, 0 where not */
+    clnorm_buffer dresidual_out; /* in  [rows, cols], dresidual_out_stride */
+    clnorm_buffer dresidual;     /* out [rows, cols], dresidual_stride; may be dresidual_out itself */
+    clnorm_buffer workspace;     /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
+                                    shared by enqueues that can overlap */
+    const clnorm_seed *seed;     /* with dropout: read by the call, and not later; NULL: absent */
 } clnorm_args;
 
 static inline clnorm_args clnorm_args_init(void) {
@@ -519,6 +539,7 @@ static inline clnorm_args clnorm_args_init(void) {
     args.x = args.weight = args.bias = args.z = args.dy = args.y = args.mean = args.rstd = absent;
     args.dx = args.dz = args.dweight = args.dbias = args.workspace = absent;
     args.residual = args.row_scale = args.residual_out = args.dropout_mask = absent;
+    args.dresidual_out = args.dresidual = absent;
     args.seed = NULL;
     return args;
 }
