@@ -16,6 +16,9 @@ struct bench_operation {
     char *outputs;             /* roles; NULL: the usual ones */
     char *gate;
     unsigned moved; /* tensors of x's size that have to be moved */
+    double dropout;
+    char *activation;
+    int s_given;
 };
 
 extern const struct bench_operation bench_operations[]; /* ended by a name of NULL */
