@@ -62,14 +62,15 @@ static void set_sum(struct norm_backward_case *backward_case, const unsigned *le
 static void set_layout(struct norm_backward_case *backward_case, const unsigned *level) {
     clnorm_norm_backward_desc *desc = &backward_case->desc;
     const uint64_t gap = shapes[level[SHAPE]].gap;
+    const uint64_t shift = level[SHIFT];
     desc->x_stride = desc->cols + gap;
     desc->dx_stride = desc->cols + 2 * gap;
     desc->residual_stride = desc->cols + 3 * gap;
     desc->dresidual_out_stride = desc->cols + gap;
     desc->dresidual_stride = desc->cols + 4 * gap;
-    backward_case->shift.residual = level[SHIFT];
-    backward_case->shift.dresidual_out = 3 * level[SHIFT];
-    backward_case->shift.dresidual = 5 * level[SHIFT];
+    backward_case->shift.residual = shift;
+    backward_case->shift.dresidual_out = 3 * shift;
+    backward_case->shift.dresidual = 5 * shift;
 }
 
 static struct norm_backward_case case_of(const unsigned *level, uint64_t seed) {

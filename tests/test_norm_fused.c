@@ -197,7 +197,7 @@ static void masks_are_independent(void **state) {
     for (int i = 0; i < SEEDS; i++)
         masks[i] = mask_of(*state, ROWS, COLS, 0.5, seeds[i], (clnorm_config){0});
     const size_t distances[] = {1, 2, 4, COLS, COLS + 1};
-    unsigned char same[COUNT];
+    unsigned char same[COUNT] = {0};
     for (size_t i = 0; i < sizeof distances / sizeof *distances; i++) {
         const size_t count = COUNT - distances[i];
         for (size_t k = 0; k < count; k++)
