@@ -22,6 +22,10 @@ struct cln_spec {
     uint64_t dweight, dbias; /* 1: there are sums for it */
     uint64_t locked;         /* 1: slots have locks */
     uint64_t accumulate;     /* 1: outputs are added to */
+    uint64_t residual_dtype, residual_out_dtype, dresidual_out_dtype, dresidual_dtype;
+    uint64_t s_given;                       /* 1: x is s */
+    uint64_t row_scale, dropout, save_mask; /* 1: there is one */
+    uint64_t activation;                    /* a clnorm_activation */
     uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, gather, fetch; /* of a clnorm_config */
     uint64_t span;            /* groups that a work-group takes in turn */
     uint64_t chunks;          /* that a split segment's sums are taken in */
@@ -30,7 +34,7 @@ struct cln_spec {
     uint64_t opencl_c;        /* the language version that the build asks for: 120, 200, 300 */
 };
 
-enum { CLN_OPTIONS_CAPACITY = 2048 };
+enum { CLN_OPTIONS_CAPACITY = 4096 };
 
 /* Writes the build options, "-cl-std=CL1.2 -D VEC=4 …". */
 void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPACITY]);

@@ -1,7 +1,6 @@
 #include "tuning.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +9,10 @@
 #include "context.h"
 #include "status.h"
 
-enum { LINE_CAPACITY = 1024, OPERATION_CAPACITY = 48, MOST_ROWS = 100000 };
+enum { LINE_CAPACITY = 1024, MOST_ROWS = 100000 };
 
 struct row {
-    char operation[OPERATION_CAPACITY];
-    clnorm_dtype dtype;
-    uint64_t group_size;
+    char key[CLN_TUNING_KEY];
     clnorm_config config;
     unsigned line;
 };
@@ -82,31 +79,17 @@ static bool add_row(struct cln_tuning *tuning, const struct row *row) {
     return true;
 }
 
-static clnorm_dtype dtype_of_name(const char *name) {
-    static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
-    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
-        if (!strcmp(clnorm_dtype_name(dtypes[i]), name))
-            return dtypes[i];
-    return CLNORM_DTYPE_NONE;
-}
-
 static bool read_row(struct cln_tuning *tuning, char *text, unsigned line) {
-    text[strcspn(text, "#")] = '\0';
-    for (size_t length = strlen(text); length && text[length - 1] == ' '; length--)
-        text[length - 1] = '\0';
     struct row row = {.line = line};
-    char dtype[8] = "", columns[24] = "";
-    int knobs = 0;
-    if (sscanf(text, "%47s %7s %23[0-9]: %n", row.operation, dtype, columns, &knobs) != 3 || !knobs)
+    char *const colon = strstr(text, ": ");
+    const size_t length = colon ? (size_t)(colon - text) : 0;
+    if (length == 0 || length >= sizeof row.key)
         return refuse(tuning, line, "expected OPERATION DTYPE COLUMNS: KNOB=VALUE,...");
-    row.dtype = dtype_of_name(dtype);
-    errno = 0;
-    row.group_size = strtoull(columns, NULL, 10);
-    if (!row.dtype || errno)
-        return refuse(tuning, line, row.dtype ? "too many columns" : "no such dtype");
+    memcpy(row.key, text, length);
+    colon[2 + strcspn(colon + 2, " #")] = '\0';
     struct cln_failure before;
     cln_failure_keep(&before);
-    const clnorm_status status = clnorm_config_parse(text + knobs, &row.config);
+    const clnorm_status status = clnorm_config_parse(colon + 2, &row.config);
     if (status)
         refuse(tuning, line, clnorm_error_detail());
     cln_failure_restore(&before);
@@ -173,13 +156,23 @@ void cln_tuning_destroy(struct cln_tuning *tuning) {
 
 /* ---------------------------------------------------------------------------------------------------------- choosing */
 
+static void write_key(const struct cln_tuning_key *key, char text[CLN_TUNING_KEY]) {
+    (void)snprintf(text, CLN_TUNING_KEY, "%s%s%s_norm%s%s%s %s %" PRIu64, key->residual ? "add_" : "",
+                   key->dropout ? "dropout_" : "", key->norm == CLNORM_LAYER_NORM ? "layer" : "rms",
+                   key->gated ? "_gated" : "", key->activated ? "_activated" : "", key->backward ? "_backward" : "",
+                   clnorm_dtype_name(key->dtype), key->group_size);
+}
+
+size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity) {
+    const int length = snprintf(text, capacity, "%s", plan->tuning_key);
+    return length < 0 ? 0 : (size_t)length;
+}
+
 /* The last row wins, so that one can be tried by adding it. */
-static const struct row *find_row(const struct cln_tuning *tuning, const struct cln_tuning_key *key) {
-    for (size_t i = tuning->count; i-- > 0;) {
-        const struct row *const row = &tuning->rows[i];
-        if (row->dtype == key->dtype && row->group_size == key->group_size && !strcmp(row->operation, key->operation))
-            return row;
-    }
+static const struct row *find_row(const struct cln_tuning *tuning, const char *key) {
+    for (size_t i = tuning->count; i-- > 0;)
+        if (!strcmp(tuning->rows[i].key, key))
+            return &tuning->rows[i];
     return NULL;
 }
 
@@ -206,8 +199,9 @@ static bool choose_by_row(clnorm_plan *plan, const struct row *row, cln_choose_f
 clnorm_status cln_tuning_choose(clnorm_plan *plan, const struct cln_tuning_key *key, cln_choose_fn choose,
                                 const struct cln_workload *work, const clnorm_config *forced) {
     const struct cln_tuning *const tuning = plan->context->tuning;
+    write_key(key, plan->tuning_key);
     if (tuning && !is_forced(forced)) {
-        const struct row *const row = find_row(tuning, key);
+        const struct row *const row = find_row(tuning, plan->tuning_key);
         if (*tuning->refusal)
             (void)snprintf(plan->note, sizeof plan->note, "%.240s is not used: %s", tuning->path, tuning->refusal);
         if (row && choose_by_row(plan, row, choose, work))

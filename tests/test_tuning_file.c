@@ -50,8 +50,8 @@ static void test_rows(void **state) {
     struct fault fault = {0};
     assert_true(tuning_file_read(&file, path, &device, &fault));
     assert_int_equal(file.count, 0);
-    assert_true(tuning_file_put(&file, "rms_norm", CLNORM_F32, 96, &config, 0.5, &fault));
-    assert_true(tuning_file_put(&file, "rms_norm", CLNORM_F32, 960, &config, 0.75, &fault));
+    assert_true(tuning_file_put(&file, "rms_norm f32 96", &config, 0.5, &fault));
+    assert_true(tuning_file_put(&file, "rms_norm f32 960", &config, 0.75, &fault));
     assert_true(tuning_file_write(&file, &fault));
     tuning_file_free(&file);
     assert_file(path, "rms_norm f32 96: vec=4,lanes=32 # 0.500 of the time of the library's choice\n"
@@ -59,8 +59,8 @@ static void test_rows(void **state) {
 
     assert_true(tuning_file_read(&file, path, &device, &fault));
     assert_int_equal(file.count, 2);
-    assert_true(tuning_file_put(&file, "rms_norm", CLNORM_F32, 96, NULL, 1, &fault));
-    assert_true(tuning_file_put(&file, "rms_norm", CLNORM_BF16, 960, NULL, 1, &fault));
+    assert_true(tuning_file_put(&file, "rms_norm f32 96", NULL, 1, &fault));
+    assert_true(tuning_file_put(&file, "rms_norm bf16 960", NULL, 1, &fault));
     assert_true(tuning_file_write(&file, &fault));
     tuning_file_free(&file);
     assert_file(path, "rms_norm f32 960: vec=4,lanes=32 # 0.750 of the time of the library's choice\n");
@@ -75,7 +75,7 @@ static void test_rows_of_another_driver_are_left(void **state) {
     struct tuning_file file;
     struct fault fault = {0};
     assert_true(tuning_file_read(&file, path, &old, &fault));
-    assert_true(tuning_file_put(&file, "rms_norm", CLNORM_F32, 96, &config, 0.5, &fault));
+    assert_true(tuning_file_put(&file, "rms_norm f32 96", &config, 0.5, &fault));
     assert_true(tuning_file_write(&file, &fault));
     tuning_file_free(&file);
     assert_true(tuning_file_read(&file, path, &device, &fault));

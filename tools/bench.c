@@ -9,25 +9,68 @@
 #include "commands.h"
 
 const struct bench_operation bench_operations[] = {
-    {"layer_norm", "layer_norm_forward", "layer_norm", {"x", "weight", "bias", NULL}, "y", NULL, 2},
-    {"rms_norm", "rms_norm_forward", "rms_norm", {"x", "weight", NULL}, "y", NULL, 2},
-    {"rms_norm_gated", "rms_norm_gated_forward", "rms_norm", {"x", "weight", "z", NULL}, "y", "silu", 3},
+    {"layer_norm", "layer_norm_forward", "layer_norm", {"x", "weight", "bias", NULL}, "y", NULL, 2, 0, NULL, 0},
+    {"rms_norm", "rms_norm_forward", "rms_norm", {"x", "weight", NULL}, "y", NULL, 2, 0, NULL, 0},
+    {"rms_norm_gated", "rms_norm_gated_forward", "rms_norm", {"x", "weight", "z", NULL}, "y", "silu", 3, 0, NULL, 0},
     {"layer_norm_backward",
      "layer_norm_backward",
      "layer_norm_backward",
      {"x", "dy", "weight", "bias", "mean", "rstd", NULL},
      NULL,
      NULL,
-     3},
-    {"rms_norm_backward", "rms_norm_backward", "rms_norm_backward", {"x", "dy", "weight", "rstd", NULL}, NULL, NULL, 3},
+     3,
+     0,
+     NULL,
+     0},
+    {"rms_norm_backward",
+     "rms_norm_backward",
+     "rms_norm_backward",
+     {"x", "dy", "weight", "rstd", NULL},
+     NULL,
+     NULL,
+     3,
+     0,
+     NULL,
+     0},
     {"rms_norm_gated_backward",
      "rms_norm_gated_backward",
      "rms_norm_backward",
      {"x", "dy", "weight", "z", "rstd", NULL},
      NULL,
      "silu",
-     5},
-    {NULL, NULL, NULL, {NULL}, NULL, NULL, 0},
+     5,
+     0,
+     NULL,
+     0},
+    {.name = "add_rms_norm",
+     .label = "add_rms_norm_forward",
+     .operation = "rms_norm",
+     .inputs = {"x", "weight", "residual", NULL},
+     .outputs = "y,residual_out",
+     .moved = 4},
+    {.name = "add_rms_norm_backward",
+     .label = "add_rms_norm_backward",
+     .operation = "rms_norm_backward",
+     .inputs = {"x", "dy", "weight", "rstd", "dresidual_out", NULL},
+     .outputs = "dresidual,dweight",
+     .moved = 4,
+     .s_given = 1},
+    {.name = "dropout_rms_norm",
+     .label = "dropout_rms_norm_forward",
+     .operation = "rms_norm",
+     .inputs = {"x", "weight", NULL},
+     .outputs = "y",
+     .moved = 2,
+     .dropout = 0.1},
+    {.name = "norm_chain", /* residual + dropout(x), norm, gelu */
+     .label = "norm_chain_forward",
+     .operation = "rms_norm",
+     .inputs = {"x", "weight", "residual", NULL},
+     .outputs = "y,residual_out",
+     .moved = 4,
+     .dropout = 0.1,
+     .activation = "gelu"},
+    {NULL, NULL, NULL, {NULL}, NULL, NULL, 0, 0, NULL, 0},
 };
 
 static const struct bench_shape gpu_shapes[] = {{32768, 256},  {32768, 1024}, {16384, 4096}, {16384, 8192}, {8192, 16384},
@@ -36,13 +79,26 @@ static const struct bench_shape cpu_shapes[] = {{16384, 256}, {8192, 768}, {4096
 static const clnorm_dtype gpu_dtypes[] = {CLNORM_BF16, CLNORM_F32};
 static const clnorm_dtype cpu_dtypes[] = {CLNORM_F32};
 
-static const char epilogue[] = "Operations: layer_norm, rms_norm, rms_norm_gated and each with _backward; all of them\n"
-                               "without a word. What is moved is the least: forward x in and y out, with a gate z in;\n"
-                               "backward x and dy in and dx out, with a gate z in and dz out.\n"
+static const char epilogue[] = "Operations: layer_norm, rms_norm, rms_norm_gated, add_rms_norm and each with _backward,\n"
+                               "dropout_rms_norm and norm_chain; all of them without a word. What is moved is the least:\n"
+                               "forward x in and y out, with a gate z in; backward x and dy in and dx out, with a gate z\n"
+                               "in and dz out; with a residual, that in and the sum out, backward likewise.\n"
                                "Each time is that of the kernels: on GPUs the median of many runs, the caches flushed\n"
                                "before each; on CPUs the least time of an enqueue and its finish. limit is the time of a\n"
                                "copy of the same bytes in the same process: the faster of clEnqueueCopyBuffer and a copy\n"
                                "kernel; on CPUs memcpy on one thread.\n";
+
+struct operation_options bench_options(const struct bench_operation *operation, const char *config) {
+    struct operation_options options = OPERATION_OPTIONS_INIT;
+    options.outputs = operation->outputs;
+    options.gate = operation->gate;
+    options.config = (char *)config;
+    options.dropout = operation->dropout;
+    options.seed = 1;
+    options.activation = operation->activation;
+    options.s_given = operation->s_given;
+    return options;
+}
 
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
                const char *config, struct fault *fault) {
@@ -53,10 +109,7 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
     for (int i = 0; operation->inputs[i]; i++)
         if (!job_add_input(job, operation->inputs[i], dtype, shape.rows, shape.cols, 1, fault))
             return false;
-    struct operation_options options = OPERATION_OPTIONS_INIT;
-    options.outputs = operation->outputs;
-    options.gate = operation->gate;
-    options.config = (char *)config;
+    const struct operation_options options = bench_options(operation, config);
     return job_describe(job, &options, fault);
 }
 
@@ -83,8 +136,10 @@ static bool take_operation(struct bench_request *request, const char *word, stru
             request->operations[request->operation_count++] = operation;
         return true;
     }
-    return fault_set(fault, EXIT_REQUEST, "'%s': expected layer_norm, rms_norm, rms_norm_gated, or one with _backward",
-                     word);
+    return fault_set(
+        fault, EXIT_REQUEST,
+        "'%s': expected layer_norm, rms_norm, rms_norm_gated, add_rms_norm, one of them with _backward, dropout_rms_norm or norm_chain",
+        word);
 }
 
 static bool take_shape(const char *word, void *user, struct fault *fault) {

@@ -17,6 +17,9 @@ struct bench_operation {
     char *outputs;             /* roles; NULL: the usual ones */
     char *gate;
     unsigned moved; /* tensors of x's size that have to be moved */
+    double dropout;
+    char *activation;
+    int s_given;
 };
 
 extern const struct bench_operation bench_operations[]; /* ended by a name of NULL */
@@ -44,6 +47,9 @@ bool bench_read(struct bench_request *request, struct command_line *line, const 
 
 /* Fills in what is usual on a CPU, or elsewhere, where nothing was asked for. */
 void bench_complete(struct bench_request *request, bool cpu);
+
+/* What an operation is measured with. config: forced knobs, borrowed; may be NULL. */
+struct operation_options bench_options(const struct bench_operation *operation, const char *config);
 
 /* The job of an operation on tensors without bytes. */
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,

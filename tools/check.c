@@ -128,6 +128,12 @@ static char *case_text(const struct check_case *check_case, char text[CASE_TEXT]
     if (options->gate)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, ", gate %s%s", options->gate,
                                    options->gate_first ? " first" : "");
+    if (options->dropout > 0)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", dropout %g", options->dropout);
+    if (options->activation)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", %s", options->activation);
+    if (options->s_given)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", of s");
     if (options->config)
         (void)snprintf(text + length, CASE_TEXT - length, ", %s", options->config);
     return text;

@@ -38,4 +38,8 @@ void check_case_add_input(struct check_case *check_case, const char *role, clnor
 int check_backward_count(void);
 struct check_case check_backward_case(int i);
 
+/* check_fused.c: those that do more than the norm */
+int check_fused_count(void);
+struct check_case check_fused_case(int i);
+
 #endif

@@ -72,6 +72,10 @@ static void shape_of_role(const struct job *job, enum role_shape shape, struct t
         tensor->shape[0] = job->groups;
         tensor->shape[1] = job->rows;
         break;
+    case SHAPE_ROWS:
+        tensor->rank = 1;
+        tensor->shape[0] = job->rows;
+        break;
     }
 }
 
@@ -81,7 +85,8 @@ bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64
     const enum role_shape shape = job->operation->roles[i].shape;
     struct tensor *const tensor = &job->tensor[i];
     *tensor = (struct tensor){.name = role, .rank = 2, .shape = {rows, cols}};
-    tensor->element = element_by_dtype(shape == SHAPE_STATISTICS ? statistics_dtype(dtype) : dtype);
+    const bool real = shape == SHAPE_STATISTICS || shape == SHAPE_ROWS;
+    tensor->element = element_by_dtype(real ? statistics_dtype(dtype) : dtype);
     job->rows = rows;
     job->cols = cols;
     job->groups = groups;
@@ -126,7 +131,7 @@ static bool check_input(const struct job *job, int i, struct fault *fault) {
                          tensor_shape_text(tensor, found), tensor_shape_text(&expected, wanted));
     }
     const clnorm_dtype statistics = statistics_dtype(job_dtype(job, job->operation->roles[0].name));
-    if (role->shape == SHAPE_STATISTICS && tensor->element->dtype != statistics)
+    if ((role->shape == SHAPE_STATISTICS || role->shape == SHAPE_ROWS) && tensor->element->dtype != statistics)
         return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s", tensor->name, role->name,
                          tensor->element->name, element_by_dtype(statistics)->name);
     return true;

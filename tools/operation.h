@@ -6,13 +6,14 @@
 #include "tensor_file.h"
 #include "verdict.h"
 
-enum { ROLES = 13 };
+enum { ROLES = 18 };
 
 /* What a tensor's shape must be, or will be. */
 enum role_shape {
-    SHAPE_X,         /* that of x, the first role: any rank of 1 and up; the last dimension is cols, the others are rows */
-    SHAPE_COLS,      /* [cols] */
-    SHAPE_STATISTICS /* [groups, rows] */
+    SHAPE_X,          /* that of x, the first role: any rank of 1 and up; the last dimension is cols, the others are rows */
+    SHAPE_COLS,       /* [cols] */
+    SHAPE_STATISTICS, /* [groups, rows] */
+    SHAPE_ROWS        /* [rows], of the statistics' dtype too */
 };
 
 /* A tensor that an operation reads or writes. */
@@ -38,8 +39,12 @@ struct operation_options {
     int recompute_output;
     char *reduction;
     long long slots; /* of the locked reduction */
+    char *activation;
+    double dropout;
+    long long seed; /* of dropout; below 0: not given */
+    int s_given;
 };
-#define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128})
+#define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128, .seed = -1})
 
 /* One operation on tensors of given shapes. */
 struct job {
@@ -48,6 +53,8 @@ struct job {
     void *output[ROLES];         /* bytes of outputs, owned; tensor.data is the same address */
     bool wanted[ROLES];          /* outputs that are asked for */
     uint64_t rows, cols, groups;
+    bool seeded;
+    clnorm_seed seed;
     union {
         clnorm_norm_desc norm;
         clnorm_norm_backward_desc norm_backward;

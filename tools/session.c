@@ -96,6 +96,7 @@ static bool make_plan(struct launch *launch, const struct session *session, cons
     if (size && !make_buffer(session, "workspace", size, &launch->workspace, fault))
         return false;
     launch->args.workspace.mem = launch->workspace;
+    launch->args.seed = job->seeded ? &job->seed : NULL;
     return true;
 }
 

@@ -128,12 +128,9 @@ static bool is_right(const struct search *search, const clnorm_config *config) {
     struct check_case check_case = {.operation = search->operation->operation,
                                     .rows = CHECK_ROWS,
                                     .cols = search->shape.cols,
-                                    .options = OPERATION_OPTIONS_INIT};
+                                    .options = bench_options(search->operation, text)};
     for (int i = 0; search->operation->inputs[i]; i++)
         check_case_add_input(&check_case, search->operation->inputs[i], search->dtype);
-    check_case.options.outputs = search->operation->outputs;
-    check_case.options.gate = search->operation->gate;
-    check_case.options.config = text;
     struct fault fault = {0};
     return check_case_try(&search->stopwatch->session, &check_case, 1, &fault) == OUTCOME_RIGHT;
 }
@@ -244,8 +241,9 @@ static bool tune_one(const struct stopwatch *stopwatch, const struct bench_opera
     if (done) {
         const bool kept = best_us < own_us * (1 - least_gain);
         report(&search, own_us, best_us, kept);
-        done =
-            tuning_file_put(file, operation->name, dtype, shape.cols, kept ? &search.best : NULL, best_us / own_us, fault);
+        char key[TUNING_KEY];
+        clnorm_plan_tuning_key(search.launch.plan, key, sizeof key);
+        done = tuning_file_put(file, key, kept ? &search.best : NULL, best_us / own_us, fault);
     }
     launch_free(&search.launch);
     job_free(&search.job);

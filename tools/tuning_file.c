@@ -1,7 +1,6 @@
 #include "tuning_file.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,13 +99,12 @@ bool tuning_file_read(struct tuning_file *file, const char *path, const clnorm_d
 
 /* ---------------------------------------------------------------------------------------------------------- changing */
 
-bool tuning_file_put(struct tuning_file *file, const char *operation, clnorm_dtype dtype, uint64_t cols,
-                     const clnorm_config *config, double share, struct fault *fault) {
-    char key[96];
-    (void)snprintf(key, sizeof key, "%s %s %" PRIu64 ": ", operation, clnorm_dtype_name(dtype), cols);
+bool tuning_file_put(struct tuning_file *file, const char *key, const clnorm_config *config, double share,
+                     struct fault *fault) {
+    const size_t length = strlen(key);
     size_t kept = 0;
     for (size_t i = 0; i < file->count; i++)
-        if (strncmp(file->rows[i], key, strlen(key)) != 0)
+        if (strncmp(file->rows[i], key, length) != 0 || file->rows[i][length] != ':')
             file->rows[kept++] = file->rows[i];
         else
             free(file->rows[i]);
@@ -114,9 +112,9 @@ bool tuning_file_put(struct tuning_file *file, const char *operation, clnorm_dty
     if (!config)
         return true;
     char words[CONFIG_TEXT];
-    char row[sizeof key + sizeof words + 64];
+    char row[TUNING_KEY + sizeof words + 64];
     clnorm_config_text(config, words, sizeof words);
-    (void)snprintf(row, sizeof row, "%s%s # %.3f of the time of the library's choice", key, words, share);
+    (void)snprintf(row, sizeof row, "%s: %s # %.3f of the time of the library's choice", key, words, share);
     return add_row(file, row, fault);
 }
 

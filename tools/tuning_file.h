@@ -4,9 +4,10 @@
 #define TUNING_FILE_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "fault.h"
+
+enum { TUNING_KEY = 96 }; /* bytes that any key fits in */
 
 struct tuning_file {
     char *path;
@@ -21,10 +22,10 @@ bool tuning_file_read(struct tuning_file *file, const char *path, const clnorm_d
 
 void tuning_file_free(struct tuning_file *file);
 
-/* Puts a row in place of the one for the same operation, dtype and columns. config NULL: only takes that one away. share:
+/* Puts a row in place of the one with the same key, clnorm_plan_tuning_key's. config NULL: only takes that one away. share:
  * of the time of the library's own choice. */
-bool tuning_file_put(struct tuning_file *file, const char *operation, clnorm_dtype dtype, uint64_t cols,
-                     const clnorm_config *config, double share, struct fault *fault);
+bool tuning_file_put(struct tuning_file *file, const char *key, const clnorm_config *config, double share,
+                     struct fault *fault);
 
 /* Writes the file anew, and its folder where that is missing; who reads it meanwhile sees the old one. */
 bool tuning_file_write(const struct tuning_file *file, struct fault *fault);
