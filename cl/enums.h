@@ -8,6 +8,9 @@
 #define GATE_SILU 1
 #define GATE_SIGMOID 2
 
+#define GELU_ERF 1
+#define GELU_TANH 2
+
 #define KEEP_REGISTERS 1
 #define KEEP_REREAD 2
 

@@ -5,8 +5,9 @@
 #include "enums.h"
 #include "vector.h"
 
-#define APPROXIMATE (ISA == ISA_PTX && !IS_DOUBLE(X_DTYPE)) /* ex2.approx and rcp.approx: 2 and 1 units in the last place \
-                                                             */
+#define APPROXIMATE                                                                                       \
+    (ISA == ISA_PTX && !IS_DOUBLE(X_DTYPE)) /* ex2.approx and rcp.approx: 2 and 1 units in the last place \
+                                             */
 
 /* A number in the precision of the arithmetic. */
 #if IS_DOUBLE(X_DTYPE)

@@ -86,7 +86,7 @@ static clnorm_status check_tensor(const clnorm_plan *plan, const char *name, con
 /* Outputs that may lie where an input lies, when each element of them then lies where that element of the input does. */
 static const struct alias {
     enum cln_role output, input;
-} aliases[] = {{CLN_Y, CLN_X}, {CLN_DX, CLN_X}, {CLN_DX, CLN_DY}, {CLN_DZ, CLN_Z}};
+} aliases[] = {{CLN_Y, CLN_X}, {CLN_DX, CLN_X}, {CLN_DX, CLN_DY}, {CLN_DX, CLN_Y}, {CLN_DZ, CLN_Z}};
 
 static clnorm_status check_alias(const clnorm_plan *plan, const clnorm_args *args, const struct alias *alias) {
     const struct cln_tensor *output = &plan->tensor[alias->output], *input = &plan->tensor[alias->input];

@@ -26,6 +26,11 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
 clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const struct cln_workload *work,
                                          const clnorm_config *forced, clnorm_config *config);
 
+/* config_elements.c: the same for work element by element. A segment is a row; alignment is that of the row strides alone,
+ * as the end of a row is taken apart. */
+clnorm_status cln_config_choose_elements(const clnorm_device_info *device, const struct cln_workload *work,
+                                         const clnorm_config *forced, clnorm_config *config);
+
 /* Groups whose columns a work-group of the backward works on in turn. */
 uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *config);
 

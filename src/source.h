@@ -15,5 +15,6 @@ extern const struct cln_source cln_source_norm_forward;
 extern const struct cln_source cln_source_norm_backward;
 extern const struct cln_source cln_source_norm_backward_reduce;
 extern const struct cln_source cln_source_norm_backward_sums;
+extern const struct cln_source cln_source_gelu;
 
 #endif

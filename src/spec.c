@@ -5,8 +5,8 @@
 
 enum kind { NUMBER, DTYPE };
 
-enum { FORWARD = CLN_NORM_FORWARD, BACKWARD = CLN_NORM_BACKWARD, REDUCTION = CLN_NORM_BACKWARD_REDUCE };
-enum { NORMS = FORWARD | BACKWARD, ALL = NORMS | REDUCTION };
+enum { FORWARD = CLN_NORM_FORWARD, BACKWARD = CLN_NORM_BACKWARD, REDUCTION = CLN_NORM_BACKWARD_REDUCE, GELU = CLN_GELU };
+enum { NORMS = FORWARD | BACKWARD, SEGMENTED = NORMS | REDUCTION, ALL = SEGMENTED | GELU };
 
 static const struct field {
     const char *macro;
@@ -15,15 +15,15 @@ static const struct field {
     int families; /* kernels that have the macro */
 } fields[] = {
     {"NORM", offsetof(struct cln_spec, norm), NUMBER, NORMS},
-    {"GROUP_SIZE", offsetof(struct cln_spec, group_size), NUMBER, ALL},
+    {"GROUP_SIZE", offsetof(struct cln_spec, group_size), NUMBER, SEGMENTED},
     {"GROUPS", offsetof(struct cln_spec, groups), NUMBER, NORMS},
     {"X_DTYPE", offsetof(struct cln_spec, x_dtype), DTYPE, ALL},
-    {"Y_DTYPE", offsetof(struct cln_spec, y_dtype), DTYPE, NORMS},
+    {"Y_DTYPE", offsetof(struct cln_spec, y_dtype), DTYPE, NORMS | GELU},
     {"Z_DTYPE", offsetof(struct cln_spec, z_dtype), DTYPE, NORMS},
     {"WEIGHT_DTYPE", offsetof(struct cln_spec, weight_dtype), DTYPE, NORMS},
     {"BIAS_DTYPE", offsetof(struct cln_spec, bias_dtype), DTYPE, NORMS},
-    {"DY_DTYPE", offsetof(struct cln_spec, dy_dtype), DTYPE, BACKWARD},
-    {"DX_DTYPE", offsetof(struct cln_spec, dx_dtype), DTYPE, BACKWARD},
+    {"DY_DTYPE", offsetof(struct cln_spec, dy_dtype), DTYPE, BACKWARD | GELU},
+    {"DX_DTYPE", offsetof(struct cln_spec, dx_dtype), DTYPE, BACKWARD | GELU},
     {"DZ_DTYPE", offsetof(struct cln_spec, dz_dtype), DTYPE, BACKWARD},
     {"DWEIGHT_DTYPE", offsetof(struct cln_spec, dweight_dtype), DTYPE, REDUCTION},
     {"DBIAS_DTYPE", offsetof(struct cln_spec, dbias_dtype), DTYPE, REDUCTION},
@@ -38,7 +38,7 @@ static const struct field {
     {"ACCUMULATE", offsetof(struct cln_spec, accumulate), NUMBER, REDUCTION},
     {"VEC", offsetof(struct cln_spec, vec), NUMBER, ALL},
     {"LANES", offsetof(struct cln_spec, lanes), NUMBER, ALL},
-    {"SEGMENTS", offsetof(struct cln_spec, segments), NUMBER, ALL},
+    {"SEGMENTS", offsetof(struct cln_spec, segments), NUMBER, SEGMENTED},
     {"KEEP", offsetof(struct cln_spec, keep), NUMBER, NORMS},
     {"UNROLL", offsetof(struct cln_spec, unroll), NUMBER, ALL},
     {"REDUCE", offsetof(struct cln_spec, reduce), NUMBER, NORMS},
@@ -51,6 +51,7 @@ static const struct field {
     {"SPAN", offsetof(struct cln_spec, span), NUMBER, BACKWARD},
     {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, BACKWARD},
     {"LOOP", offsetof(struct cln_spec, loop), NUMBER, FORWARD},
+    {"GELU", offsetof(struct cln_spec, gelu), NUMBER, GELU},
     {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
 };
 
