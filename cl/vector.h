@@ -95,17 +95,31 @@ static inline real sum_elements(realv v) {
 #endif
 }
 
-/* v with the elements from count on replaced by 0. count is a constant wherever this is used. */
-static inline realv keep_first(realv v, uint count) {
+/* The largest of a vector's elements; NaNs do not count. */
+static inline real largest_element(realv v) {
+    real element[VEC];
+    VSTORE(v, element);
+    real largest = element[0];
+    for (uint i = 1; i < VEC; i++)
+        largest = fmax(largest, element[i]);
+    return largest;
+}
+
+/* v with the elements from count on replaced by another value. count is a constant wherever this is used. */
+static inline realv fill_from(realv v, uint count, real other) {
 #if VEC == 1
-    return count > 0 ? v : (real)0;
+    return count > 0 ? v : other;
 #else
     real element[VEC];
     VSTORE(v, element);
     for (uint i = 0; i < VEC; i++)
-        element[i] = i < count ? element[i] : (real)0;
+        element[i] = i < count ? element[i] : other;
     return VLOAD(element);
 #endif
+}
+
+static inline realv keep_first(realv v, uint count) {
+    return fill_from(v, count, (real)0);
 }
 
 #endif

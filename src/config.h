@@ -12,6 +12,7 @@ struct cln_workload {
     uint64_t held_size; /* bytes of an element of what is read while statistics or sums are taken */
     clnorm_norm norm;
     uint64_t real_size; /* bytes of the arithmetic type: 4, or 8 for f64 */
+    bool softmax;       /* forward: rows of softmax or of its backward, which was not measured */
     bool locked;        /* backward: by locked slots */
     bool gated;         /* backward: z is read too */
     bool both_sums;     /* backward: dweight and dbias */

@@ -6,7 +6,14 @@
 #include "clnorm/clnorm.h"
 
 /* Kernels that have the same macros. */
-enum cln_family { CLN_NORM_FORWARD = 1, CLN_NORM_BACKWARD = 2, CLN_NORM_BACKWARD_REDUCE = 4, CLN_GELU = 8 };
+enum cln_family {
+    CLN_NORM_FORWARD = 1,
+    CLN_NORM_BACKWARD = 2,
+    CLN_NORM_BACKWARD_REDUCE = 4,
+    CLN_GELU = 8,
+    CLN_SOFTMAX = 16,
+    CLN_SOFTMAX_BACKWARD = 32
+};
 
 struct cln_spec {
     enum cln_family family;

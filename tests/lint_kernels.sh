@@ -71,6 +71,21 @@ for gelu in GELU_ERF GELU_TANH; do
     strict gelu CL1.2 nvptx64 -all GELU=$gelu VEC=8 X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX
     strict gelu CL1.2 nvptx64 -all GELU=$gelu X_DTYPE=f32 Y_DTYPE=none DY_DTYPE=f32 DX_DTYPE=f32 ISA=ISA_PTX
 done
+for keep in KEEP_REGISTERS KEEP_REREAD; do
+    for family in softmax softmax_backward; do
+        for vec in 1 4 16; do
+            strict $family CL1.2 spir64 -all KEEP=$keep VEC=$vec X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=f16 DX_DTYPE=f32 UNROLL=4
+            strict $family CL1.2 spir64 -all KEEP=$keep VEC=$vec LANES=1 SEGMENTS=1 UNROLL=4 ELEMENT_ALIGNED=1 \
+                DY_DTYPE=f32 DX_DTYPE=f32
+            strict $family CL1.2 spir64 -all KEEP=$keep VEC=$vec LANES=1 UNROLL=2 Y_DTYPE=f16 DY_DTYPE=f16 DX_DTYPE=f16
+        done
+        strict $family CL1.2 spir64 -all,+cl_khr_fp64 KEEP=$keep X_DTYPE=f64 Y_DTYPE=f64 DY_DTYPE=f64 DX_DTYPE=f64
+        strict $family CL1.2 nvptx64 -all KEEP=$keep VEC=8 X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=bf16 DX_DTYPE=bf16 \
+            REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+        strict $family CL3.0 spir64 -all,+cl_khr_subgroups,+__opencl_c_subgroups KEEP=$keep REDUCE=REDUCE_SUBGROUP \
+            DY_DTYPE=f32 DX_DTYPE=f32
+    done
+done
 
 echo "$builds builds, $failures of them with complaints"
 [ "$failures" -eq 0 ]

@@ -74,3 +74,50 @@ struct ref_value ref_gelu_backward(const struct ref_arithmetic *arithmetic, clno
     const double value = dy * slope.value;
     return (struct ref_value){value, fabs(dy) * slope.error + arithmetic->unit * fabs(value) + arithmetic->tiny};
 }
+
+/* e^(x − max) of an entry, where the difference was rounded and, in parts, more than once. */
+static struct ref_value power_of(const struct ref_arithmetic *arithmetic, double x, double largest) {
+    const double value = x == -INFINITY ? 0 : exp(x - largest);
+    const double own = value > 0 ? 4 * (largest - x) : 0;
+    return (struct ref_value){value, value * (arithmetic->function + own) * arithmetic->unit};
+}
+
+void ref_softmax(const struct ref_arithmetic *arithmetic, const double *x, uint64_t n, struct ref_value *y) {
+    double largest = -INFINITY;
+    bool any_nan = false;
+    for (uint64_t i = 0; i < n; i++) {
+        largest = fmax(largest, x[i]);
+        any_nan = any_nan || isnan(x[i]);
+    }
+    long double sum = 0;
+    long double error = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const struct ref_value power = power_of(arithmetic, x[i], largest);
+        sum += power.value;
+        error += power.error;
+    }
+    const double share = sum > 0 ? (double)(error / sum) + (arithmetic->sum + arithmetic->function) * arithmetic->unit : 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const struct ref_value power = power_of(arithmetic, x[i], largest);
+        const double value = any_nan || largest == INFINITY ? NAN : sum > 0 ? (double)(power.value / sum) : 0;
+        const double dropped = x[i] == -INFINITY ? 0 : 2 * arithmetic->tiny;
+        y[i] = (struct ref_value){value, value * share + (sum > 0 ? (double)(power.error / sum) : 0) + dropped};
+    }
+}
+
+void ref_softmax_backward(const struct ref_arithmetic *arithmetic, const double *y, const double *dy, uint64_t n,
+                          struct ref_value *dx) {
+    long double sum = 0;
+    long double magnitude = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        sum += (long double)y[i] * dy[i];
+        magnitude += fabsl((long double)y[i] * dy[i]);
+    }
+    const double error = (double)magnitude * (arithmetic->sum + 1) * arithmetic->unit + (double)n * arithmetic->tiny;
+    for (uint64_t i = 0; i < n; i++) {
+        const double difference = dy[i] - (double)sum;
+        const double value = y[i] * difference;
+        dx[i] = (struct ref_value){value, fabs(y[i]) * (error + arithmetic->unit * fabs(difference)) +
+                                              arithmetic->unit * fabs(value) + arithmetic->tiny};
+    }
+}

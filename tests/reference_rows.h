@@ -24,4 +24,9 @@ struct ref_arithmetic ref_arithmetic_of(clnorm_dtype dtype);
 struct ref_value ref_gelu(const struct ref_arithmetic *arithmetic, clnorm_gelu_form form, double x);
 struct ref_value ref_gelu_backward(const struct ref_arithmetic *arithmetic, clnorm_gelu_form form, double x, double dy);
 
+/* A row of softmax: y and its errors, and of its backward; arrays of n elements. */
+void ref_softmax(const struct ref_arithmetic *arithmetic, const double *x, uint64_t n, struct ref_value *y);
+void ref_softmax_backward(const struct ref_arithmetic *arithmetic, const double *y, const double *dy, uint64_t n,
+                          struct ref_value *dx);
+
 #endif

@@ -16,11 +16,11 @@
 /* -------------------------------------------------------------------------------------------------------- the case */
 
 bool rows_backward(enum rows_operation operation) {
-    return operation == ROWS_GELU_BACKWARD;
+    return operation == ROWS_GELU_BACKWARD || operation == ROWS_SOFTMAX_BACKWARD;
 }
 
 const char *rows_name(enum rows_operation operation) {
-    static const char *const names[] = {"gelu", "gelu_backward"};
+    static const char *const names[] = {"gelu", "gelu_backward", "softmax", "softmax_backward"};
     return names[operation];
 }
 
@@ -72,14 +72,46 @@ static clnorm_gelu_backward_desc gelu_backward_desc(const struct rows_case *rows
     return desc;
 }
 
+static clnorm_softmax_desc softmax_desc(const struct rows_case *rows_case) {
+    clnorm_softmax_desc desc = CLNORM_SOFTMAX_DESC_INIT;
+    desc.rows = rows_case->rows;
+    desc.cols = rows_case->cols;
+    desc.x_stride = stride_field(rows_case, ROWS_FIRST);
+    desc.y_stride = stride_field(rows_case, ROWS_OUT);
+    desc.x_dtype = rows_case->dtype[ROWS_FIRST];
+    desc.y_dtype = rows_case->dtype[ROWS_OUT];
+    desc.config = rows_case->config;
+    return desc;
+}
+
+static clnorm_softmax_backward_desc softmax_backward_desc(const struct rows_case *rows_case) {
+    clnorm_softmax_backward_desc desc = CLNORM_SOFTMAX_BACKWARD_DESC_INIT;
+    desc.rows = rows_case->rows;
+    desc.cols = rows_case->cols;
+    desc.y_stride = stride_field(rows_case, ROWS_FIRST);
+    desc.dy_stride = stride_field(rows_case, ROWS_DY);
+    desc.dx_stride = stride_field(rows_case, ROWS_OUT);
+    desc.y_dtype = rows_case->dtype[ROWS_FIRST];
+    desc.dy_dtype = rows_case->dtype[ROWS_DY];
+    desc.dx_dtype = rows_case->dtype[ROWS_OUT];
+    desc.config = rows_case->config;
+    return desc;
+}
+
 clnorm_status rows_case_plan(clnorm_context *context, const struct rows_case *rows_case, clnorm_plan **plan) {
     const clnorm_gelu_desc gelu = gelu_desc(rows_case);
     const clnorm_gelu_backward_desc gelu_backward = gelu_backward_desc(rows_case);
+    const clnorm_softmax_desc softmax = softmax_desc(rows_case);
+    const clnorm_softmax_backward_desc softmax_backward = softmax_backward_desc(rows_case);
     switch (rows_case->operation) {
     case ROWS_GELU:
         return clnorm_gelu_forward_plan_create(context, &gelu, plan);
-    default:
+    case ROWS_GELU_BACKWARD:
         return clnorm_gelu_backward_plan_create(context, &gelu_backward, plan);
+    case ROWS_SOFTMAX:
+        return clnorm_softmax_forward_plan_create(context, &softmax, plan);
+    default:
+        return clnorm_softmax_backward_plan_create(context, &softmax_backward, plan);
     }
 }
 
@@ -87,11 +119,17 @@ static clnorm_status call(clnorm_context *context, cl_command_queue queue, const
                           const clnorm_args *args) {
     const clnorm_gelu_desc gelu = gelu_desc(rows_case);
     const clnorm_gelu_backward_desc gelu_backward = gelu_backward_desc(rows_case);
+    const clnorm_softmax_desc softmax = softmax_desc(rows_case);
+    const clnorm_softmax_backward_desc softmax_backward = softmax_backward_desc(rows_case);
     switch (rows_case->operation) {
     case ROWS_GELU:
         return clnorm_gelu_forward(context, queue, &gelu, args, 0, NULL, NULL);
-    default:
+    case ROWS_GELU_BACKWARD:
         return clnorm_gelu_backward(context, queue, &gelu_backward, args, 0, NULL, NULL);
+    case ROWS_SOFTMAX:
+        return clnorm_softmax_forward(context, queue, &softmax, args, 0, NULL, NULL);
+    default:
+        return clnorm_softmax_backward(context, queue, &softmax_backward, args, 0, NULL, NULL);
     }
 }
 
@@ -128,6 +166,14 @@ static void fill_special(struct tensor *tensor, uint64_t seed) {
                           numbers[random_below(&random, sizeof numbers / sizeof *numbers)]);
 }
 
+static void fill_masked(struct tensor *tensor, uint64_t seed) {
+    struct random random = {seed};
+    for (uint64_t row = 0; row < tensor->rows; row++)
+        for (uint64_t column = 0; column < tensor->cols; column++)
+            if (row % 3 == 1 || random_below(&random, 2))
+                ref_store(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column, -INFINITY);
+}
+
 static void fill_halves(struct tensor *tensor) {
     unsigned short *const elements = tensor_elements(tensor);
     for (uint64_t i = 0; i < tensor->cols; i++)
@@ -139,6 +185,8 @@ static void fill(struct tensor *tensor, const struct rows_case *rows_case, int i
     tensor_fill(tensor, first ? rows_case->input : INPUT_NORMAL, rows_case->cols, rows_case->seed + (uint64_t)i);
     if (first && rows_case->special)
         fill_special(tensor, rows_case->seed);
+    if (first && rows_case->masked)
+        fill_masked(tensor, rows_case->seed);
     if (first && rows_case->every_half)
         fill_halves(tensor);
 }
@@ -180,7 +228,7 @@ static void upload(const struct fixture *fixture, struct run *run) {
 static clnorm_args args_of(const struct run *run) {
     clnorm_args args = CLNORM_ARGS_INIT;
     const bool backward = rows_backward(run->rows_case->operation);
-    args.x = tensor_buffer(&run->tensor[ROWS_FIRST]);
+    *(run->rows_case->operation == ROWS_SOFTMAX_BACKWARD ? &args.y : &args.x) = tensor_buffer(&run->tensor[ROWS_FIRST]);
     args.dy = tensor_buffer(&run->tensor[ROWS_DY]);
     *(backward ? &args.dx : &args.y) = tensor_buffer(&run->tensor[ROWS_OUT]);
     return args;
@@ -207,13 +255,36 @@ static double load(const struct tensor *tensor, uint64_t row, uint64_t column) {
     return tensor->dtype ? ref_load(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column) : 0;
 }
 
-/* What one element should be. */
-static struct ref_value expected_at(const struct run *run, const struct ref_arithmetic *arithmetic, uint64_t row,
-                                    uint64_t column) {
-    const double x = load(&run->tensor[ROWS_FIRST], row, column), dy = load(&run->tensor[ROWS_DY], row, column);
-    if (rows_backward(run->rows_case->operation))
-        return ref_gelu_backward(arithmetic, run->rows_case->form, x, dy);
-    return ref_gelu(arithmetic, run->rows_case->form, x);
+/* Rows in double, [cols] each, in one block of memory. */
+struct reference {
+    double *first, *dy;
+    struct ref_value *out;
+};
+
+static struct reference reference_make(uint64_t cols) {
+    struct reference reference = {.out = malloc(cols * (sizeof *reference.out + 2 * sizeof *reference.first))};
+    assert_non_null(reference.out);
+    reference.first = (double *)(reference.out + cols);
+    reference.dy = reference.first + cols;
+    return reference;
+}
+
+static void compute_row(const struct run *run, const struct ref_arithmetic *arithmetic, uint64_t row,
+                        struct reference *reference) {
+    const struct rows_case *const c = run->rows_case;
+    for (uint64_t i = 0; i < c->cols; i++) {
+        reference->first[i] = load(&run->tensor[ROWS_FIRST], row, i);
+        reference->dy[i] = load(&run->tensor[ROWS_DY], row, i);
+    }
+    if (c->operation == ROWS_SOFTMAX)
+        ref_softmax(arithmetic, reference->first, c->cols, reference->out);
+    else if (c->operation == ROWS_SOFTMAX_BACKWARD)
+        ref_softmax_backward(arithmetic, reference->first, reference->dy, c->cols, reference->out);
+    else
+        for (uint64_t i = 0; i < c->cols; i++)
+            reference->out[i] = c->operation == ROWS_GELU
+                                    ? ref_gelu(arithmetic, c->form, reference->first[i])
+                                    : ref_gelu_backward(arithmetic, c->form, reference->first[i], reference->dy[i]);
 }
 
 /* Whether a stored result is a rounding of something within error of what is expected. */
@@ -224,21 +295,39 @@ static bool close_enough(clnorm_dtype dtype, double result, struct ref_value exp
            result <= ref_round(dtype, expected.value + expected.error);
 }
 
-static bool check(const struct run *run) {
+static bool check_row(const struct run *run, uint64_t row, const struct reference *reference) {
     const struct tensor *const out = &run->tensor[ROWS_OUT];
-    const struct ref_arithmetic arithmetic = ref_arithmetic_of(run->rows_case->dtype[ROWS_FIRST]);
-    for (uint64_t row = 0; row < run->rows_case->rows; row++)
-        for (uint64_t column = 0; column < run->rows_case->cols; column++) {
-            const double result = load(out, row, column);
-            const struct ref_value expected = expected_at(run, &arithmetic, row, column);
-            if (close_enough(out->dtype, result, expected))
-                continue;
-            print_error("[%" PRIu64 ", %" PRIu64 "] of %g and %g is %.9g, but should be %.9g within %.3g\n", row, column,
-                        load(&run->tensor[ROWS_FIRST], row, column), load(&run->tensor[ROWS_DY], row, column), result,
-                        expected.value, expected.error);
-            return false;
-        }
+    for (uint64_t i = 0; i < run->rows_case->cols; i++) {
+        const double result = load(out, row, i);
+        if (close_enough(out->dtype, result, reference->out[i]))
+            continue;
+        print_error("[%" PRIu64 ", %" PRIu64 "] of %g and %g is %.9g, but should be %.9g within %.3g\n", row, i,
+                    reference->first[i], reference->dy[i], result, reference->out[i].value, reference->out[i].error);
+        return false;
+    }
     return true;
+}
+
+/* Roundings of a sum over a row, in units. Additions of one lane's one vector element follow each other; their roundings
+ * add up like a random walk, or all one way where much the same number is added over and over. The sums of lanes and
+ * elements are then merged in pairs. */
+static double sum_roundings(const struct run *run) {
+    const double width = (double)run->config.vec * run->config.lanes;
+    const double chain = ceil((double)run->rows_case->cols / width);
+    return 4 + log2(width) + (run->rows_case->input >= INPUT_SPIKES ? chain : 2 * sqrt(chain));
+}
+
+static bool check(const struct run *run) {
+    struct ref_arithmetic arithmetic = ref_arithmetic_of(run->rows_case->dtype[ROWS_FIRST]);
+    arithmetic.sum = sum_roundings(run);
+    struct reference reference = reference_make(run->rows_case->cols);
+    bool good = true;
+    for (uint64_t row = 0; good && row < run->rows_case->rows; row++) {
+        compute_row(run, &arithmetic, row, &reference);
+        good = check_row(run, row, &reference);
+    }
+    free(reference.out);
+    return good;
 }
 
 /* Receives the output, and checks that no byte else was touched and what came out. In place, the input that is gone from

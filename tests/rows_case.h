@@ -4,7 +4,7 @@
 
 #include "fixture.h"
 
-enum rows_operation { ROWS_GELU, ROWS_GELU_BACKWARD };
+enum rows_operation { ROWS_GELU, ROWS_GELU_BACKWARD, ROWS_SOFTMAX, ROWS_SOFTMAX_BACKWARD };
 
 /* The tensors of an operation: its inputs, then its output; a forward has one input. */
 enum { ROWS_FIRST, ROWS_DY, ROWS_OUT, ROWS_TENSORS };
@@ -18,6 +18,7 @@ struct rows_case {
     bool in_place;                    /* the output is the input at place */
     int place;
     bool special;    /* infinities, NaNs, zeros and far numbers are among the input */
+    bool masked;     /* −∞ is: half of the entries, and every third row */
     bool every_half; /* the first input goes through all bits of 16 */
     bool one_call;
     clnorm_gelu_form form;
