@@ -13,7 +13,7 @@
 #include "reference_rows.h"
 #include "rows_case.h"
 
-static const uint64_t cols_levels[] = {1, 2, 7, 16, 31, 64, 129, 257, 1000, 1024, 4099, 8192, 65537, 1048579};
+static const uint64_t cols_levels[] = {1, 7, 16, 31, 257, 1000, 4099, 8192, 65537, 1048579};
 static const uint64_t rows_levels[] = {1, 5, 37, 0};
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
 static const uint64_t gaps[][ROWS_TENSORS] = {{0, 0, 0}, {16, 32, 64}, {1, 13, 7}, {0, 0, 5}};
@@ -59,6 +59,7 @@ static void sweep(const struct fixture *fixture, enum rows_operation operation) 
     enum { COLS = sizeof cols_levels / sizeof *cols_levels };
     const unsigned build_levels[BUILD_FACTORS] = {[DTYPE] = fixture->device.fp64 ? 4 : 3, [DY] = 3, [OUT] = 3};
     const unsigned run_levels[RUN_FACTORS] = {[ROWS] = 4, [GAP] = 4, [SHIFT] = 3, [PLACE] = 3, [KIND] = KINDS};
+    const bool slow = fixture_is_slow(fixture);
     const uint64_t limit = fixture_element_limit(fixture);
     struct pairwise *builds = pairwise_make(build_levels, BUILD_FACTORS, operation);
     struct pairwise *runs = NULL;
@@ -68,7 +69,8 @@ static void sweep(const struct fixture *fixture, enum rows_operation operation) 
         unsigned build[PAIRWISE_FACTORS];
         if (!pairwise_next(builds, build))
             memset(build, 0, sizeof build);
-        for (unsigned j = 0; j < (cols > limit ? !fixture_is_slow(fixture) : 4); j++) {
+        const unsigned runs_of_build = cols > limit ? !slow : slow ? 2 : 4;
+        for (unsigned j = 0; j < runs_of_build; j++) {
             unsigned run[PAIRWISE_FACTORS];
             while (!runs || !pairwise_next(runs, run)) {
                 pairwise_free(runs);
@@ -91,21 +93,8 @@ static void backward_shapes_and_dtypes(void **state) {
     sweep(*state, ROWS_SOFTMAX_BACKWARD);
 }
 
-/* Gives way in what the library refuses, by the knob that its sentence names; false: there is no way left. */
-static bool give_way(clnorm_config *config) {
-    const char *const detail = clnorm_error_detail();
-    if (strstr(detail, "desc.config.vec") && config->vec > 1)
-        config->vec /= 2;
-    else if (strstr(detail, "desc.config.reduce") && config->reduce != CLNORM_REDUCE_TREE)
-        config->reduce = CLNORM_REDUCE_TREE;
-    else if (strstr(detail, "desc.config.isa") && config->isa)
-        config->isa = CLNORM_ISA_PORTABLE;
-    else
-        return false;
-    return true;
-}
-
-/* Ways to share out a row, with tails and without, and rows that do not fill the last work-group. */
+/* Ways to share out a row, with tails and without, and rows that do not fill the last work-group. A device does not have
+ * all of them. */
 static void forced_knobs(void **state) {
     static const struct {
         clnorm_config config;
@@ -124,6 +113,7 @@ static void forced_knobs(void **state) {
         {{.keep = CLNORM_KEEP_REREAD, .lanes = 256, .segments = 1, .reduce = CLNORM_REDUCE_SUBGROUP}, 4096},
     };
     const struct fixture *fixture = *state;
+    unsigned ran = 0;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         for (size_t j = 0; j < 2; j++) {
             struct rows_case c = rows_case_of(j ? ROWS_SOFTMAX_BACKWARD : ROWS_SOFTMAX, 7, ways[i].cols);
@@ -131,16 +121,17 @@ static void forced_knobs(void **state) {
             c.config = ways[i].config;
             c.seed = i;
             clnorm_plan *plan = NULL;
-            clnorm_status status;
-            while ((status = rows_case_plan(fixture->context, &c, &plan)) == CLNORM_INVALID_VALUE && give_way(&c.config))
-                ;
+            const clnorm_status status = rows_case_plan(fixture->context, &c, &plan);
             clnorm_plan_destroy(plan);
-            assert_int_equal(status, CLNORM_SUCCESS);
+            if (status == CLNORM_INVALID_VALUE || (c.cols > 1024 && fixture_is_slow(fixture)))
+                continue;
+            ran++;
             set_kind(&c, KIND_MASKED);
             assert_true(rows_case_passes(fixture, &c));
             set_kind(&c, KIND_SPECIAL);
             assert_true(rows_case_passes(fixture, &c));
         }
+    assert_true(ran >= 4);
 }
 
 /* What no device and no shape can honour is refused with the knob's name. */

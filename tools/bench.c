@@ -9,25 +9,41 @@
 #include "commands.h"
 
 const struct bench_operation bench_operations[] = {
-    {"layer_norm", "layer_norm_forward", "layer_norm", {"x", "weight", "bias", NULL}, "y", NULL, 2},
-    {"rms_norm", "rms_norm_forward", "rms_norm", {"x", "weight", NULL}, "y", NULL, 2},
-    {"rms_norm_gated", "rms_norm_gated_forward", "rms_norm", {"x", "weight", "z", NULL}, "y", "silu", 3},
+    {"layer_norm", "layer_norm_forward", "layer_norm", {"x", "weight", "bias", NULL}, "y", NULL, 2, NULL},
+    {"rms_norm", "rms_norm_forward", "rms_norm", {"x", "weight", NULL}, "y", NULL, 2, NULL},
+    {"rms_norm_gated", "rms_norm_gated_forward", "rms_norm", {"x", "weight", "z", NULL}, "y", "silu", 3, NULL},
     {"layer_norm_backward",
      "layer_norm_backward",
      "layer_norm_backward",
      {"x", "dy", "weight", "bias", "mean", "rstd", NULL},
      NULL,
      NULL,
-     3},
-    {"rms_norm_backward", "rms_norm_backward", "rms_norm_backward", {"x", "dy", "weight", "rstd", NULL}, NULL, NULL, 3},
+     3,
+     NULL},
+    {"rms_norm_backward",
+     "rms_norm_backward",
+     "rms_norm_backward",
+     {"x", "dy", "weight", "rstd", NULL},
+     NULL,
+     NULL,
+     3,
+     NULL},
     {"rms_norm_gated_backward",
      "rms_norm_gated_backward",
      "rms_norm_backward",
      {"x", "dy", "weight", "z", "rstd", NULL},
      NULL,
      "silu",
-     5},
-    {NULL, NULL, NULL, {NULL}, NULL, NULL, 0},
+     5,
+     NULL},
+    {"softmax", "softmax_forward", "softmax", {"x", NULL}, NULL, NULL, 2, NULL},
+    {"softmax_backward", "softmax_backward", "softmax_backward", {"y", "dy", NULL}, NULL, NULL, 3, NULL},
+    /* What others call gelu_forward in their measurements is the tanh form. */
+    {"gelu", "gelu_erf_forward", "gelu", {"x", NULL}, NULL, NULL, 2, NULL},
+    {"gelu_backward", "gelu_erf_backward", "gelu_backward", {"x", "dy", NULL}, NULL, NULL, 3, NULL},
+    {"gelu_tanh", "gelu_forward", "gelu", {"x", NULL}, NULL, NULL, 2, "tanh"},
+    {"gelu_tanh_backward", "gelu_tanh_backward", "gelu_backward", {"x", "dy", NULL}, NULL, NULL, 3, "tanh"},
+    {NULL, NULL, NULL, {NULL}, NULL, NULL, 0, NULL},
 };
 
 static const struct bench_shape gpu_shapes[] = {{32768, 256},  {32768, 1024}, {16384, 4096}, {16384, 8192}, {8192, 16384},
@@ -36,9 +52,10 @@ static const struct bench_shape cpu_shapes[] = {{16384, 256}, {8192, 768}, {4096
 static const clnorm_dtype gpu_dtypes[] = {CLNORM_BF16, CLNORM_F32};
 static const clnorm_dtype cpu_dtypes[] = {CLNORM_F32};
 
-static const char epilogue[] = "Operations: layer_norm, rms_norm, rms_norm_gated and each with _backward; all of them\n"
-                               "without a word. What is moved is the least: forward x in and y out, with a gate z in;\n"
-                               "backward x and dy in and dx out, with a gate z in and dz out.\n"
+static const char epilogue[] = "Operations: layer_norm, rms_norm, rms_norm_gated, softmax, gelu, gelu_tanh and each with\n"
+                               "_backward; all of them without a word. What is moved is the least: forward x in and y\n"
+                               "out, with a gate z in; backward x (of softmax y) and dy in and dx out, with a gate z in\n"
+                               "and dz out.\n"
                                "Each time is that of the kernels: on GPUs the median of many runs, the caches flushed\n"
                                "before each; on CPUs the least time of an enqueue and its finish. limit is the time of a\n"
                                "copy of the same bytes in the same process: the faster of clEnqueueCopyBuffer and a copy\n"
@@ -56,6 +73,7 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
     struct operation_options options = OPERATION_OPTIONS_INIT;
     options.outputs = operation->outputs;
     options.gate = operation->gate;
+    options.approximate = operation->approximate;
     options.config = (char *)config;
     return job_describe(job, &options, fault);
 }

@@ -128,6 +128,8 @@ static char *case_text(const struct check_case *check_case, char text[CASE_TEXT]
     if (options->gate)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, ", gate %s%s", options->gate,
                                    options->gate_first ? " first" : "");
+    if (options->approximate)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", %s", options->approximate);
     if (options->config)
         (void)snprintf(text + length, CASE_TEXT - length, ", %s", options->config);
     return text;

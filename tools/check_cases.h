@@ -38,4 +38,8 @@ void check_case_add_input(struct check_case *check_case, const char *role, clnor
 int check_backward_count(void);
 struct check_case check_backward_case(int i);
 
+/* check_rows.c: those of softmax and gelu */
+int check_rows_count(void);
+struct check_case check_rows_case(int i);
+
 #endif
