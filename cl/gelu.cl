@@ -71,6 +71,17 @@ static inline void take_vector(const struct row *row, const ulong column, const 
     STORE_PART(OUT_DTYPE)(row->out + column, value_of(&point), count, aligned);
 }
 
+/* Elements between what is worked on and what a CPU is asked for: its own prefetchers stop at the end of a page. */
+#define AHEAD 1024
+
+static inline void ask_ahead(const struct row *row, const ulong column) {
+    ask_to_read(row->x + column + AHEAD);
+#if BACKWARD
+    ask_to_read(row->dy + column + AHEAD);
+#endif
+    ask_to_write(row->out + column + AHEAD);
+}
+
 /* A lane's part of the block that begins at a column. */
 static inline void take_block(const struct call *call, const struct row *row, const ulong first) {
     const ulong own = first + (uint)get_local_id(0) * VEC;
@@ -80,8 +91,11 @@ static inline void take_block(const struct call *call, const struct row *row, co
         for (uint i = 0; i < UNROLL; i++)
             load_point(row, own + i * LANES * VEC, VEC, call->aligned, &points[i]);
 #pragma unroll
-        for (uint i = 0; i < UNROLL; i++)
-            STORE_PART(OUT_DTYPE)(row->out + own + i * LANES * VEC, value_of(&points[i]), VEC, call->aligned);
+        for (uint i = 0; i < UNROLL; i++) {
+            const ulong column = own + i * LANES * VEC;
+            STORE_PART(OUT_DTYPE)(row->out + column, value_of(&points[i]), VEC, call->aligned);
+            ask_ahead(row, column);
+        }
         return;
     }
     for (ulong column = own; column < call->cols; column += LANES * VEC)

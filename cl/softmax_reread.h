@@ -47,10 +47,12 @@ struct online {
 
 static inline void take_vectors(struct online *online, const realv *v, const uint count) {
     realv largest = online->largest;
+#pragma unroll
     for (uint j = 0; j < count; j++)
         largest = larger(largest, v[j]);
     const realv origin = origins(largest);
     realv sum = online->sum * exponential(online->largest - origin);
+#pragma unroll
     for (uint j = 0; j < count; j++)
         sum += exponential(v[j] - origin);
     online->largest = largest;
@@ -84,16 +86,19 @@ INLINED struct totals totals_of(const struct call *call, const struct row *row, 
 static inline real largest_of(const struct call *call, const struct row *row) {
     realv largest[UNROLL];
     realv block[UNROLL];
+#pragma unroll
     for (uint j = 0; j < UNROLL; j++)
         largest[j] = -(realv)INFINITY;
     index_t i = 0;
     for (; i < in_blocks(row); i += UNROLL) {
         load_block(call, row, i, LOAD_FIRST, block);
+#pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             largest[j] = larger(largest[j], block[j]);
     }
     for (; i < own_vectors(row); i++)
         largest[0] = larger(largest[0], load_x(call, row, i, LOAD_FIRST));
+#pragma unroll
     for (uint j = 1; j < UNROLL; j++)
         largest[0] = larger(largest[0], largest[j]);
     return largest_element(largest[0]);
@@ -115,6 +120,7 @@ INLINED struct totals totals_of(const struct call *call, const struct row *row, 
     index_t i = 0;
     for (; i < in_blocks(row); i += UNROLL) {
         load_block(call, row, i, LOAD_FIRST, block);
+#pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             sum.run[j] += take_vector(call, row, i + j, block[j], origin);
         running_sum_end_block(&sum);

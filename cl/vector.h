@@ -97,12 +97,26 @@ static inline real sum_elements(realv v) {
 
 /* The largest of a vector's elements; NaNs do not count. */
 static inline real largest_element(realv v) {
-    real element[VEC];
-    VSTORE(v, element);
-    real largest = element[0];
-    for (uint i = 1; i < VEC; i++)
-        largest = fmax(largest, element[i]);
-    return largest;
+#if VEC == 16
+    const JOIN(real, 8) v8 = fmax(v.lo, v.hi);
+#elif VEC == 8
+    const JOIN(real, 8) v8 = v;
+#endif
+#if VEC >= 8
+    const JOIN(real, 4) v4 = fmax(v8.lo, v8.hi);
+#elif VEC == 4
+    const JOIN(real, 4) v4 = v;
+#endif
+#if VEC >= 4
+    const JOIN(real, 2) v2 = fmax(v4.lo, v4.hi);
+#elif VEC == 2
+    const JOIN(real, 2) v2 = v;
+#endif
+#if VEC >= 2
+    return fmax(v2.lo, v2.hi);
+#else
+    return v;
+#endif
 }
 
 /* v with the elements from count on replaced by another value. count is a constant wherever this is used. */

@@ -72,10 +72,10 @@ static void every_half(void **state) {
     const struct fixture *fixture = *state;
     if (fixture_is_slow(fixture))
         skip();
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 4; i++) {
         struct rows_case c = rows_case_of(i & 1 ? ROWS_GELU_BACKWARD : ROWS_GELU, 1, 65536);
         c.form = i & 2 ? CLNORM_GELU_TANH : CLNORM_GELU_ERF;
-        c.dtype[ROWS_FIRST] = i & 4 ? CLNORM_BF16 : CLNORM_F16;
+        c.dtype[ROWS_FIRST] = i % 3 ? CLNORM_BF16 : CLNORM_F16;
         c.dtype[ROWS_OUT] = CLNORM_F32;
         c.every_half = true;
         assert_true(rows_case_passes(fixture, &c));
