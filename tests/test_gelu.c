@@ -138,7 +138,8 @@ static void reference_gradient(void **state) {
     const struct ref_arithmetic arithmetic = ref_arithmetic_of(CLNORM_F64);
     const double step = 1e-5;
     for (int form = CLNORM_GELU_ERF; form <= CLNORM_GELU_TANH; form++)
-        for (double x = -12; x < 12; x += 0.37) {
+        for (int i = -32; i <= 32; i++) {
+            const double x = 0.37 * i;
             const double after = ref_gelu(&arithmetic, (clnorm_gelu_form)form, x + step).value;
             const double before = ref_gelu(&arithmetic, (clnorm_gelu_form)form, x - step).value;
             const double slope = ref_gelu_backward(&arithmetic, (clnorm_gelu_form)form, x, 3).value;
