@@ -69,7 +69,7 @@ static void sweep(const struct fixture *fixture, enum rows_operation operation) 
         unsigned build[PAIRWISE_FACTORS];
         if (!pairwise_next(builds, build))
             memset(build, 0, sizeof build);
-        const unsigned runs_of_build = cols > limit ? !slow : slow ? 2 : 4;
+        const unsigned runs_of_build = cols > limit ? !slow : slow ? cols < 8192 : 4;
         for (unsigned j = 0; j < runs_of_build; j++) {
             unsigned run[PAIRWISE_FACTORS];
             while (!runs || !pairwise_next(runs, run)) {
