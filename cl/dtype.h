@@ -68,9 +68,14 @@ typedef realv packed_f64;
 #define STORE_ALIGNED(value, pointer) (*(pointer) = (value))
 #endif
 
-/* A vector at any element's address in one access; vstoren of 2-byte elements becomes an access each on PoCL. */
+/* A vector at any element's address in one access; vstoren of 2-byte elements becomes an access each on PoCL, and that of
+ * wider ones three. */
 struct __attribute__((packed)) anywhere {
     ushortv vector;
+};
+
+struct __attribute__((packed)) reals_anywhere {
+    realv vector;
 };
 
 /* What a load can be told, and some devices heed. */
@@ -149,6 +154,8 @@ static inline realv load_reals(const global real *p, const bool aligned, const e
 static inline void store_reals(global real *p, const realv v, const bool aligned) {
     if (aligned)
         STORE_ALIGNED(v, (global realv *)p);
+    else if (ELEMENT_ALIGNED)
+        ((global struct reals_anywhere *)p)->vector = v;
     else
         VSTORE(v, p);
 }

@@ -11,6 +11,8 @@
 #define ACTIVATION_GELU 1
 #define ACTIVATION_GELU_TANH 2
 #define ACTIVATION_SILU 3
+#define GELU_ERF 1
+#define GELU_TANH 2
 
 #define KEEP_REGISTERS 1
 #define KEEP_REREAD 2

@@ -1,5 +1,5 @@
-/* Sums over the LANES work-items that share a segment. SEGMENTS of them stand side by side in a work-group, along
- * dimension 0: local id = segment · LANES + lane. */
+/* Sums, and largest values, over the LANES work-items that share a segment. SEGMENTS of them stand side by side in a
+ * work-group, along dimension 0: local id = segment · LANES + lane. */
 #ifndef LANES_H
 #define LANES_H
 
@@ -61,21 +61,29 @@ INLINED local real *next_scratch(struct lanes *lanes) {
     return lanes->scratch + (lanes->sums++ & 1) * SCRATCH;
 }
 
-/* The sums of count values (1 or 2) over the segment's lanes, the same bits in each. Every work-item of the work-group must
+/* How two lanes' values become one. */
+enum fold { FOLD_SUM, FOLD_LARGEST };
+
+static inline real folded(const real a, const real b, const enum fold fold) {
+    return fold == FOLD_SUM ? a + b : fmax(a, b);
+}
+
+/* Folds count values (1 or 2) over the segment's lanes, to the same bits in each. Every work-item of the work-group must
  * call it. */
-INLINED void sum_lanes(struct lanes *lanes, real *v, const uint count) {
+INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
 #if LANES == 1
 
     (void)lanes;
     (void)v;
     (void)count;
+    (void)fold;
 
 #elif REDUCE == REDUCE_SHUFFLE
 
 #pragma unroll
     for (uint mask = STEP_LANES / 2; mask > 0; mask /= 2)
         for (uint k = 0; k < count; k++)
-            v[k] += shuffle_xor(v[k], mask);
+            v[k] = folded(v[k], shuffle_xor(v[k], mask), fold);
 #if LANES > STEP_LANES
     local real *scratch = next_scratch(lanes);
     const uint item = (uint)get_local_id(0);
@@ -89,7 +97,7 @@ INLINED void sum_lanes(struct lanes *lanes, real *v, const uint count) {
 #pragma unroll
     for (uint mask = steps / 2; mask > 0; mask /= 2)
         for (uint k = 0; k < count; k++)
-            v[k] += shuffle_xor(v[k], mask);
+            v[k] = folded(v[k], shuffle_xor(v[k], mask), fold);
 #else
     (void)lanes;
 #endif
@@ -98,7 +106,7 @@ INLINED void sum_lanes(struct lanes *lanes, real *v, const uint count) {
 
     local real *scratch = next_scratch(lanes);
     for (uint k = 0; k < count; k++) {
-        v[k] = sub_group_reduce_add(v[k]);
+        v[k] = fold == FOLD_SUM ? sub_group_reduce_add(v[k]) : sub_group_reduce_max(v[k]);
         if (get_sub_group_local_id() == 0)
             scratch[k * SCRATCH / 2 + get_sub_group_id()] = v[k];
     }
@@ -106,7 +114,7 @@ INLINED void sum_lanes(struct lanes *lanes, real *v, const uint count) {
     for (uint k = 0; k < count; k++) {
         v[k] = scratch[k * SCRATCH / 2];
         for (uint i = 1; i < get_num_sub_groups(); i++)
-            v[k] += scratch[k * SCRATCH / 2 + i];
+            v[k] = folded(v[k], scratch[k * SCRATCH / 2 + i], fold);
     }
 
 #else
@@ -118,14 +126,25 @@ INLINED void sum_lanes(struct lanes *lanes, real *v, const uint count) {
     read_barrier();
     for (uint distance = LANES / 2; distance > 0; distance /= 2) {
         for (uint k = 0; k < count; k++)
-            if (item % LANES < distance)
-                scratch[k * SCRATCH / 2 + item] += scratch[k * SCRATCH / 2 + item + distance];
+            if (item % LANES < distance) {
+                local real *own = scratch + k * SCRATCH / 2 + item;
+                *own = folded(*own, own[distance], fold);
+            }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     for (uint k = 0; k < count; k++)
         v[k] = scratch[k * SCRATCH / 2 + item / LANES * LANES];
 
 #endif
+}
+
+INLINED void sum_lanes(struct lanes *lanes, real *v, const uint count) {
+    fold_lanes(lanes, v, count, FOLD_SUM);
+}
+
+INLINED real largest_over_lanes(struct lanes *lanes, real v) {
+    fold_lanes(lanes, &v, 1, FOLD_LARGEST);
+    return v;
 }
 
 INLINED real sum_over_lanes(struct lanes *lanes, real v) {

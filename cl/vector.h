@@ -95,17 +95,45 @@ static inline real sum_elements(realv v) {
 #endif
 }
 
-/* v with the elements from count on replaced by 0. count is a constant wherever this is used. */
-static inline realv keep_first(realv v, uint count) {
+/* The largest of a vector's elements; NaNs do not count. */
+static inline real largest_element(realv v) {
+#if VEC == 16
+    const JOIN(real, 8) v8 = fmax(v.lo, v.hi);
+#elif VEC == 8
+    const JOIN(real, 8) v8 = v;
+#endif
+#if VEC >= 8
+    const JOIN(real, 4) v4 = fmax(v8.lo, v8.hi);
+#elif VEC == 4
+    const JOIN(real, 4) v4 = v;
+#endif
+#if VEC >= 4
+    const JOIN(real, 2) v2 = fmax(v4.lo, v4.hi);
+#elif VEC == 2
+    const JOIN(real, 2) v2 = v;
+#endif
+#if VEC >= 2
+    return fmax(v2.lo, v2.hi);
+#else
+    return v;
+#endif
+}
+
+/* v with the elements from count on replaced by another value. count is a constant wherever this is used. */
+static inline realv fill_from(realv v, uint count, real other) {
 #if VEC == 1
-    return count > 0 ? v : (real)0;
+    return count > 0 ? v : other;
 #else
     real element[VEC];
     VSTORE(v, element);
     for (uint i = 0; i < VEC; i++)
-        element[i] = i < count ? element[i] : (real)0;
+        element[i] = i < count ? element[i] : other;
     return VLOAD(element);
 #endif
+}
+
+static inline realv keep_first(realv v, uint count) {
+    return fill_from(v, count, (real)0);
 }
 
 #endif

@@ -95,6 +95,7 @@ static const struct alias {
 } aliases[] = {{CLN_Y, CLN_X},
                {CLN_DX, CLN_X},
                {CLN_DX, CLN_DY},
+               {CLN_DX, CLN_Y},
                {CLN_DZ, CLN_Z},
                {CLN_RESIDUAL_OUT, CLN_RESIDUAL},
                {CLN_DRESIDUAL, CLN_DRESIDUAL_OUT}};

@@ -162,7 +162,7 @@ static uint64_t most_lanes(const clnorm_device_info *device, const clnorm_config
 static uint32_t choose_lanes(const struct habit *habit, const struct cln_workload *work, const clnorm_device_info *device,
                              const clnorm_config *c) {
     const uint64_t vectors = cln_divide_up(work->group_size, c->vec);
-    const uint64_t held = work->x_size == 2 ? habit->held2 : habit->held4;
+    const uint64_t held = work->x_size == 2 && !work->softmax ? habit->held2 : habit->held4; /* softmax holds wide ones */
     const uint64_t least = cln_smaller(habit->lanes_min, cln_power_of_two_at_least(vectors));
     const uint64_t wish = cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, held)), least);
     return (uint32_t)cln_smaller(cln_smaller(wish, habit->lanes_max), most_lanes(device, c));
@@ -183,6 +183,8 @@ static void apply_tuned(const struct habit *habit, const clnorm_device_info *dev
                         clnorm_config *c) {
     const bool forced = c->lanes || c->segments || c->keep || c->unroll || c->weights;
     const uint64_t full_vec = 16 / work->x_size;
+    if (work->softmax && work->x_size == 2 && work->group_size <= 16384) /* exponentials cost more than registers */
+        return;
     if (device->family != CLNORM_PLATFORM_NVIDIA || forced || c->vec != full_vec || device->max_work_group_size < 1024)
         return;
     for (size_t i = 0; i < sizeof tuned / sizeof tuned[0]; i++) {

@@ -12,6 +12,7 @@ struct cln_workload {
     uint64_t held_size; /* bytes of an element of what is read while statistics or sums are taken */
     clnorm_norm norm;
     uint64_t real_size; /* bytes of the arithmetic type: 4, or 8 for f64 */
+    bool softmax;       /* forward: rows of softmax or of its backward, which was not measured */
     bool locked;        /* backward: by locked slots */
     bool gated;         /* backward: z is read too */
     bool both_sums;     /* backward: dweight and dbias */
@@ -24,6 +25,11 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
 
 /* config_backward.c: the same for the backward. */
 clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const struct cln_workload *work,
+                                         const clnorm_config *forced, clnorm_config *config);
+
+/* config_elements.c: the same for work element by element. A segment is a row; alignment is that of the row strides alone,
+ * as the end of a row is taken apart. */
+clnorm_status cln_config_choose_elements(const clnorm_device_info *device, const struct cln_workload *work,
                                          const clnorm_config *forced, clnorm_config *config);
 
 /* Groups whose columns a work-group of the backward works on in turn. */

@@ -15,5 +15,8 @@ extern const struct cln_source cln_source_norm_forward;
 extern const struct cln_source cln_source_norm_backward;
 extern const struct cln_source cln_source_norm_backward_reduce;
 extern const struct cln_source cln_source_norm_backward_sums;
+extern const struct cln_source cln_source_gelu;
+extern const struct cln_source cln_source_softmax;
+extern const struct cln_source cln_source_softmax_backward;
 
 #endif

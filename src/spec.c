@@ -6,7 +6,8 @@
 enum kind { NUMBER, DTYPE };
 
 enum { FORWARD = CLN_NORM_FORWARD, BACKWARD = CLN_NORM_BACKWARD, REDUCTION = CLN_NORM_BACKWARD_REDUCE };
-enum { NORMS = FORWARD | BACKWARD, ALL = NORMS | REDUCTION };
+enum { GELU = CLN_GELU, SOFTMAX_BACKWARD = CLN_SOFTMAX_BACKWARD, SOFTMAX = CLN_SOFTMAX | SOFTMAX_BACKWARD };
+enum { NORMS = FORWARD | BACKWARD, SEGMENTED = NORMS | REDUCTION | SOFTMAX, ALL = SEGMENTED | GELU };
 
 static const struct field {
     const char *macro;
@@ -15,15 +16,15 @@ static const struct field {
     int families; /* kernels that have the macro */
 } fields[] = {
     {"NORM", offsetof(struct cln_spec, norm), NUMBER, NORMS},
-    {"GROUP_SIZE", offsetof(struct cln_spec, group_size), NUMBER, ALL},
+    {"GROUP_SIZE", offsetof(struct cln_spec, group_size), NUMBER, SEGMENTED},
     {"GROUPS", offsetof(struct cln_spec, groups), NUMBER, NORMS},
     {"X_DTYPE", offsetof(struct cln_spec, x_dtype), DTYPE, ALL},
-    {"Y_DTYPE", offsetof(struct cln_spec, y_dtype), DTYPE, NORMS},
+    {"Y_DTYPE", offsetof(struct cln_spec, y_dtype), DTYPE, NORMS | GELU | SOFTMAX},
     {"Z_DTYPE", offsetof(struct cln_spec, z_dtype), DTYPE, NORMS},
     {"WEIGHT_DTYPE", offsetof(struct cln_spec, weight_dtype), DTYPE, NORMS},
     {"BIAS_DTYPE", offsetof(struct cln_spec, bias_dtype), DTYPE, NORMS},
-    {"DY_DTYPE", offsetof(struct cln_spec, dy_dtype), DTYPE, BACKWARD},
-    {"DX_DTYPE", offsetof(struct cln_spec, dx_dtype), DTYPE, BACKWARD},
+    {"DY_DTYPE", offsetof(struct cln_spec, dy_dtype), DTYPE, BACKWARD | GELU | SOFTMAX_BACKWARD},
+    {"DX_DTYPE", offsetof(struct cln_spec, dx_dtype), DTYPE, BACKWARD | GELU | SOFTMAX_BACKWARD},
     {"DZ_DTYPE", offsetof(struct cln_spec, dz_dtype), DTYPE, BACKWARD},
     {"DWEIGHT_DTYPE", offsetof(struct cln_spec, dweight_dtype), DTYPE, REDUCTION},
     {"DBIAS_DTYPE", offsetof(struct cln_spec, dbias_dtype), DTYPE, REDUCTION},
@@ -47,10 +48,10 @@ static const struct field {
     {"ACTIVATION", offsetof(struct cln_spec, activation), NUMBER, NORMS},
     {"VEC", offsetof(struct cln_spec, vec), NUMBER, ALL},
     {"LANES", offsetof(struct cln_spec, lanes), NUMBER, ALL},
-    {"SEGMENTS", offsetof(struct cln_spec, segments), NUMBER, ALL},
-    {"KEEP", offsetof(struct cln_spec, keep), NUMBER, NORMS},
+    {"SEGMENTS", offsetof(struct cln_spec, segments), NUMBER, SEGMENTED},
+    {"KEEP", offsetof(struct cln_spec, keep), NUMBER, NORMS | SOFTMAX},
     {"UNROLL", offsetof(struct cln_spec, unroll), NUMBER, ALL},
-    {"REDUCE", offsetof(struct cln_spec, reduce), NUMBER, NORMS},
+    {"REDUCE", offsetof(struct cln_spec, reduce), NUMBER, NORMS | SOFTMAX},
     {"STORES", offsetof(struct cln_spec, stores), NUMBER, ALL},
     {"WEIGHTS", offsetof(struct cln_spec, weights), NUMBER, NORMS},
     {"ISA", offsetof(struct cln_spec, isa), NUMBER, ALL},
@@ -60,6 +61,7 @@ static const struct field {
     {"SPAN", offsetof(struct cln_spec, span), NUMBER, BACKWARD},
     {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, BACKWARD},
     {"LOOP", offsetof(struct cln_spec, loop), NUMBER, FORWARD},
+    {"GELU", offsetof(struct cln_spec, gelu), NUMBER, GELU},
     {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
 };
 

@@ -6,7 +6,14 @@
 #include "clnorm/clnorm.h"
 
 /* Kernels that have the same macros. */
-enum cln_family { CLN_NORM_FORWARD = 1, CLN_NORM_BACKWARD = 2, CLN_NORM_BACKWARD_REDUCE = 4 };
+enum cln_family {
+    CLN_NORM_FORWARD = 1,
+    CLN_NORM_BACKWARD = 2,
+    CLN_NORM_BACKWARD_REDUCE = 4,
+    CLN_GELU = 8,
+    CLN_SOFTMAX = 16,
+    CLN_SOFTMAX_BACKWARD = 32
+};
 
 struct cln_spec {
     enum cln_family family;
@@ -31,6 +38,7 @@ struct cln_spec {
     uint64_t chunks;          /* that a split segment's sums are taken in */
     uint64_t loop;            /* 1: a work-group goes through more than one round */
     uint64_t element_aligned; /* 1: vectors are accessed at any element's address, as CPUs can */
+    uint64_t gelu;            /* a clnorm_gelu_form */
     uint64_t opencl_c;        /* the language version that the build asks for: 120, 200, 300 */
 };
 

@@ -39,7 +39,8 @@ portable() {
 
 defaults="NORM=LAYER_NORM GROUP_SIZE=1000 GROUPS=2 X_DTYPE=f32 Y_DTYPE=f32 Z_DTYPE=none WEIGHT_DTYPE=f32 BIAS_DTYPE=f32
     GATE=0 GATE_FIRST=0 SAVE_MEAN=1 SAVE_RSTD=1 VEC=4 LANES=64 SEGMENTS=2 KEEP=KEEP_REGISTERS UNROLL=1 REDUCE=REDUCE_TREE
-    RESIDUAL_DTYPE=none RESIDUAL_OUT_DTYPE=none ROW_SCALE=0 DROPOUT=0 SAVE_MASK=0 ACTIVATION=0 WEIGHT_OFFSET=0 WEIGHTS=1 LOOP=0 STORES=1 ISA=1 ELEMENT_ALIGNED=0"
+    RESIDUAL_DTYPE=none RESIDUAL_OUT_DTYPE=none ROW_SCALE=0 DROPOUT=0 SAVE_MASK=0 ACTIVATION=0 WEIGHT_OFFSET=0 WEIGHTS=1
+    LOOP=0 DY_DTYPE=none DX_DTYPE=none STORES=1 ISA=1 ELEMENT_ALIGNED=0"
 
 for vec in 1 2 4 8 16; do
     portable VEC=$vec X_DTYPE=bf16 Y_DTYPE=f16
@@ -73,6 +74,31 @@ for lanes in 16 32 1024; do
 done
 strict norm_forward CL1.2 nvptx64 -all,+cl_khr_fp64 X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64 \
     REDUCE=REDUCE_SHUFFLE
+
+for gelu in GELU_ERF GELU_TANH; do
+    for vec in 1 4 16; do
+        strict gelu CL1.2 spir64 -all GELU=$gelu VEC=$vec LANES=1 UNROLL=4 ELEMENT_ALIGNED=1 Y_DTYPE=bf16
+        strict gelu CL1.2 spir64 -all GELU=$gelu VEC=$vec X_DTYPE=bf16 Y_DTYPE=none DY_DTYPE=f32 DX_DTYPE=f16 STORES=STORES_STREAMING
+        strict gelu CL1.2 spir64 -all,+cl_khr_fp64 GELU=$gelu VEC=$vec X_DTYPE=f64 Y_DTYPE=none DY_DTYPE=f64 DX_DTYPE=f64
+    done
+    strict gelu CL1.2 nvptx64 -all GELU=$gelu VEC=8 X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX
+    strict gelu CL1.2 nvptx64 -all GELU=$gelu X_DTYPE=f32 Y_DTYPE=none DY_DTYPE=f32 DX_DTYPE=f32 ISA=ISA_PTX
+done
+for keep in KEEP_REGISTERS KEEP_REREAD; do
+    for family in softmax softmax_backward; do
+        for vec in 1 4 16; do
+            strict $family CL1.2 spir64 -all KEEP=$keep VEC=$vec X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=f16 DX_DTYPE=f32 UNROLL=4
+            strict $family CL1.2 spir64 -all KEEP=$keep VEC=$vec LANES=1 SEGMENTS=1 UNROLL=4 ELEMENT_ALIGNED=1 \
+                DY_DTYPE=f32 DX_DTYPE=f32
+            strict $family CL1.2 spir64 -all KEEP=$keep VEC=$vec LANES=1 UNROLL=2 Y_DTYPE=f16 DY_DTYPE=f16 DX_DTYPE=f16
+        done
+        strict $family CL1.2 spir64 -all,+cl_khr_fp64 KEEP=$keep X_DTYPE=f64 Y_DTYPE=f64 DY_DTYPE=f64 DX_DTYPE=f64
+        strict $family CL1.2 nvptx64 -all KEEP=$keep VEC=8 X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=bf16 DX_DTYPE=bf16 \
+            REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+        strict $family CL3.0 spir64 -all,+cl_khr_subgroups,+__opencl_c_subgroups KEEP=$keep REDUCE=REDUCE_SUBGROUP \
+            DY_DTYPE=f32 DX_DTYPE=f32
+    done
+done
 
 echo "$builds builds, $failures of them with complaints"
 [ "$failures" -eq 0 ]

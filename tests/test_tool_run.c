@@ -312,6 +312,44 @@ static void test_run_refuses(void **state) {
     assert_failed(EXIT_FAILED, "no/folder/y.npy");
 }
 
+static void test_run_rows(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 6, 10);
+    put_tensor("dy.npy", "dy", "F16", 2, 6, 10);
+    put_tensor("wide.npy", "wide", "F64", 2, 6, 10);
+    static const char *const runs[] = {
+        "softmax --in x.npy --dtype f16 --out y.npy",
+        "softmax_backward --in x.npy --in dy.npy y=x --out dx.npy",
+        "gelu --in x.npy --out y.npy",
+        "gelu --in wide.npy x=wide --approximate tanh --out y.npy",
+        "gelu_backward --in x.npy --in dy.npy --approximate none --dtype bf16",
+        "gelu_backward --in x.npy --in dy.npy --approximate tanh --config vec=4 --out dx.npy",
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        run("run %s --verify --repeat 1", runs[i]);
+        assert_done();
+    }
+    static const struct {
+        const char *words;
+        const char *part;
+    } requests[] = {
+        {"softmax --in x.npy --gate silu", "--gate: softmax has no such option"},
+        {"gelu --in x.npy --group-size 5", "--group-size: gelu has no such option"},
+        {"softmax --in x.npy --approximate tanh", "--approximate: softmax has no such option"},
+        {"layer_norm --in x.npy --approximate tanh", "--approximate: layer_norm has no such option"},
+        {"gelu --in x.npy --approximate erf", "--approximate 'erf': expected none or tanh"},
+        {"softmax_backward --in x.npy --in wide.npy y=x dy=wide",
+         "tensor 'wide' (dy): dtype F64; expected F32, F16 or BF16"},
+        {"gelu --in x.npy --dtype f64", "--dtype f64"},
+        {"gelu_backward --in x.npy", "dy"},
+        {"gelu --in x.npy --config keep=reread", "desc.config.keep"},
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        run("run %s", requests[i].words);
+        assert_failed(EXIT_REQUEST, requests[i].part);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_normalises_the_sample),
@@ -321,6 +359,7 @@ int main(void) {
         cmocka_unit_test(test_run_goes_backward),
         cmocka_unit_test(test_run_backward_options),
         cmocka_unit_test(test_run_backward_refuses),
+        cmocka_unit_test(test_run_rows),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -9,68 +9,90 @@
 #include "commands.h"
 
 const struct bench_operation bench_operations[] = {
-    {"layer_norm", "layer_norm_forward", "layer_norm", {"x", "weight", "bias", NULL}, "y", NULL, 2, 0, NULL, 0},
-    {"rms_norm", "rms_norm_forward", "rms_norm", {"x", "weight", NULL}, "y", NULL, 2, 0, NULL, 0},
-    {"rms_norm_gated", "rms_norm_gated_forward", "rms_norm", {"x", "weight", "z", NULL}, "y", "silu", 3, 0, NULL, 0},
-    {"layer_norm_backward",
-     "layer_norm_backward",
-     "layer_norm_backward",
-     {"x", "dy", "weight", "bias", "mean", "rstd", NULL},
-     NULL,
-     NULL,
-     3,
-     0,
-     NULL,
-     0},
-    {"rms_norm_backward",
-     "rms_norm_backward",
-     "rms_norm_backward",
-     {"x", "dy", "weight", "rstd", NULL},
-     NULL,
-     NULL,
-     3,
-     0,
-     NULL,
-     0},
-    {"rms_norm_gated_backward",
-     "rms_norm_gated_backward",
-     "rms_norm_backward",
-     {"x", "dy", "weight", "z", "rstd", NULL},
-     NULL,
-     "silu",
-     5,
-     0,
-     NULL,
-     0},
+    {.name = "layer_norm",
+     .label = "layer_norm_forward",
+     .operation = "layer_norm",
+     .inputs = {"x", "weight", "bias"},
+     .outputs = "y",
+     .moved = 2},
+    {.name = "rms_norm",
+     .label = "rms_norm_forward",
+     .operation = "rms_norm",
+     .inputs = {"x", "weight"},
+     .outputs = "y",
+     .moved = 2},
+    {.name = "rms_norm_gated",
+     .label = "rms_norm_gated_forward",
+     .operation = "rms_norm",
+     .inputs = {"x", "weight", "z"},
+     .outputs = "y",
+     .gate = "silu",
+     .moved = 3},
+    {.name = "layer_norm_backward",
+     .label = "layer_norm_backward",
+     .operation = "layer_norm_backward",
+     .inputs = {"x", "dy", "weight", "bias", "mean", "rstd"},
+     .moved = 3},
+    {.name = "rms_norm_backward",
+     .label = "rms_norm_backward",
+     .operation = "rms_norm_backward",
+     .inputs = {"x", "dy", "weight", "rstd"},
+     .moved = 3},
+    {.name = "rms_norm_gated_backward",
+     .label = "rms_norm_gated_backward",
+     .operation = "rms_norm_backward",
+     .inputs = {"x", "dy", "weight", "z", "rstd"},
+     .gate = "silu",
+     .moved = 5},
     {.name = "add_rms_norm",
      .label = "add_rms_norm_forward",
      .operation = "rms_norm",
-     .inputs = {"x", "weight", "residual", NULL},
+     .inputs = {"x", "weight", "residual"},
      .outputs = "y,residual_out",
      .moved = 4},
     {.name = "add_rms_norm_backward",
      .label = "add_rms_norm_backward",
      .operation = "rms_norm_backward",
-     .inputs = {"x", "dy", "weight", "rstd", "dresidual_out", NULL},
+     .inputs = {"x", "dy", "weight", "rstd", "dresidual_out"},
      .outputs = "dresidual,dweight",
-     .moved = 4,
-     .s_given = 1},
+     .s_given = 1,
+     .moved = 4},
     {.name = "dropout_rms_norm",
      .label = "dropout_rms_norm_forward",
      .operation = "rms_norm",
-     .inputs = {"x", "weight", NULL},
+     .inputs = {"x", "weight"},
      .outputs = "y",
-     .moved = 2,
-     .dropout = 0.1},
+     .dropout = 0.1,
+     .moved = 2},
     {.name = "norm_chain", /* residual + dropout(x), norm, gelu */
      .label = "norm_chain_forward",
      .operation = "rms_norm",
-     .inputs = {"x", "weight", "residual", NULL},
+     .inputs = {"x", "weight", "residual"},
      .outputs = "y,residual_out",
-     .moved = 4,
      .dropout = 0.1,
-     .activation = "gelu"},
-    {NULL, NULL, NULL, {NULL}, NULL, NULL, 0, 0, NULL, 0},
+     .activation = "gelu",
+     .moved = 4},
+    {.name = "softmax", .label = "softmax_forward", .operation = "softmax", .inputs = {"x"}, .moved = 2},
+    {.name = "softmax_backward",
+     .label = "softmax_backward",
+     .operation = "softmax_backward",
+     .inputs = {"y", "dy"},
+     .moved = 3},
+    /* What others call gelu_forward in their measurements is the tanh form. */
+    {.name = "gelu", .label = "gelu_erf_forward", .operation = "gelu", .inputs = {"x"}, .moved = 2},
+    {.name = "gelu_backward",
+     .label = "gelu_erf_backward",
+     .operation = "gelu_backward",
+     .inputs = {"x", "dy"},
+     .moved = 3},
+    {.name = "gelu_tanh", .label = "gelu_forward", .operation = "gelu", .inputs = {"x"}, .approximate = "tanh", .moved = 2},
+    {.name = "gelu_tanh_backward",
+     .label = "gelu_tanh_backward",
+     .operation = "gelu_backward",
+     .inputs = {"x", "dy"},
+     .approximate = "tanh",
+     .moved = 3},
+    {.name = NULL},
 };
 
 static const struct bench_shape gpu_shapes[] = {{32768, 256},  {32768, 1024}, {16384, 4096}, {16384, 8192}, {8192, 16384},
@@ -79,14 +101,16 @@ static const struct bench_shape cpu_shapes[] = {{16384, 256}, {8192, 768}, {4096
 static const clnorm_dtype gpu_dtypes[] = {CLNORM_BF16, CLNORM_F32};
 static const clnorm_dtype cpu_dtypes[] = {CLNORM_F32};
 
-static const char epilogue[] = "Operations: layer_norm, rms_norm, rms_norm_gated, add_rms_norm and each with _backward,\n"
-                               "dropout_rms_norm and norm_chain; all of them without a word. What is moved is the least:\n"
-                               "forward x in and y out, with a gate z in; backward x and dy in and dx out, with a gate z\n"
-                               "in and dz out; with a residual, that in and the sum out, backward likewise.\n"
-                               "Each time is that of the kernels: on GPUs the median of many runs, the caches flushed\n"
-                               "before each; on CPUs the least time of an enqueue and its finish. limit is the time of a\n"
-                               "copy of the same bytes in the same process: the faster of clEnqueueCopyBuffer and a copy\n"
-                               "kernel; on CPUs memcpy on one thread.\n";
+static const char epilogue[] =
+    "Operations: layer_norm, rms_norm, rms_norm_gated, add_rms_norm, softmax, gelu, gelu_tanh and\n"
+    "each with _backward, dropout_rms_norm and norm_chain; all of them without a word. What is\n"
+    "moved is the least: forward x in and y out, with a gate z in; backward x (of softmax y) and\n"
+    "dy in and dx out, with a gate z in and dz out; with a residual, that in and the sum out,\n"
+    "backward likewise.\n"
+    "Each time is that of the kernels: on GPUs the median of many runs, the caches flushed\n"
+    "before each; on CPUs the least time of an enqueue and its finish. limit is the time of a\n"
+    "copy of the same bytes in the same process: the faster of clEnqueueCopyBuffer and a copy\n"
+    "kernel; on CPUs memcpy on one thread.\n";
 
 struct operation_options bench_options(const struct bench_operation *operation, const char *config) {
     struct operation_options options = OPERATION_OPTIONS_INIT;
@@ -97,6 +121,7 @@ struct operation_options bench_options(const struct bench_operation *operation, 
     options.seed = 1;
     options.activation = operation->activation;
     options.s_given = operation->s_given;
+    options.approximate = operation->approximate;
     return options;
 }
 

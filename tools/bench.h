@@ -20,6 +20,7 @@ struct bench_operation {
     double dropout;
     char *activation;
     int s_given;
+    char *approximate; /* of gelu */
 };
 
 extern const struct bench_operation bench_operations[]; /* ended by a name of NULL */

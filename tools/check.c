@@ -134,6 +134,8 @@ static char *case_text(const struct check_case *check_case, char text[CASE_TEXT]
         length += (size_t)snprintf(text + length, CASE_TEXT - length, ", %s", options->activation);
     if (options->s_given)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, ", of s");
+    if (options->approximate)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", %s", options->approximate);
     if (options->config)
         (void)snprintf(text + length, CASE_TEXT - length, ", %s", options->config);
     return text;

@@ -41,5 +41,8 @@ struct check_case check_backward_case(int i);
 /* check_fused.c: those that do more than the norm */
 int check_fused_count(void);
 struct check_case check_fused_case(int i);
+/* check_rows.c: those of softmax and gelu */
+int check_rows_count(void);
+struct check_case check_rows_case(int i);
 
 #endif

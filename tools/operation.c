@@ -15,6 +15,13 @@ const struct operation operations[] = {
      norm_backward_describe, norm_backward_plan, norm_backward_verify},
     {"rms_norm_backward", "the gradients of rms_norm", CLNORM_RMS_NORM, rms_norm_backward_roles, norm_backward_describe,
      norm_backward_plan, norm_backward_verify},
+    {"softmax", "exp(x - max) / sum of exp(x - max) over a row", 0, softmax_roles, softmax_describe, softmax_plan,
+     softmax_verify},
+    {"softmax_backward", "the gradient of softmax, from what it gave", 0, softmax_backward_roles, softmax_backward_describe,
+     softmax_backward_plan, softmax_backward_verify},
+    {"gelu", "x times the normal distribution function of x", 0, gelu_roles, gelu_describe, gelu_plan, gelu_verify},
+    {"gelu_backward", "the gradient of gelu", 0, gelu_backward_roles, gelu_backward_describe, gelu_backward_plan,
+     gelu_backward_verify},
     {NULL, NULL, 0, NULL, NULL, NULL, NULL},
 };
 
@@ -102,8 +109,8 @@ static bool read_shape(struct job *job, const struct operation_options *options,
     if (x->rank == 0 || x->shape[x->rank - 1] == 0) {
         char shape[SHAPE_TEXT];
         return fault_set(fault, EXIT_REQUEST,
-                         "tensor '%s' (x): shape %s; expected rank 1 or more and a last size of 1 or more", x->name,
-                         tensor_shape_text(x, shape));
+                         "tensor '%s' (%s): shape %s; expected rank 1 or more and a last size of 1 or more", x->name,
+                         job->operation->roles[0].name, tensor_shape_text(x, shape));
     }
     job->cols = x->shape[x->rank - 1];
     job->rows = x->count / job->cols;
@@ -172,6 +179,8 @@ bool job_describe(struct job *job, const struct operation_options *options, stru
     for (int i = 0; roles[i].name; i++)
         if (!roles[i].output && !check_input(job, i, fault))
             return false;
+    if (options->approximate && strncmp(job->operation->name, "gelu", 4) != 0)
+        return fault_set(fault, EXIT_REQUEST, "--approximate: %s has no such option", job->operation->name);
     if (!choose_outputs(job, options, fault) || !job->operation->describe(job, options, fault))
         return false;
     for (int i = 0; roles[i].name; i++) {

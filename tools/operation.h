@@ -43,6 +43,7 @@ struct operation_options {
     double dropout;
     long long seed; /* of dropout; below 0: not given */
     int s_given;
+    char *approximate; /* of gelu */
 };
 #define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128, .seed = -1})
 
@@ -58,13 +59,17 @@ struct job {
     union {
         clnorm_norm_desc norm;
         clnorm_norm_backward_desc norm_backward;
+        clnorm_softmax_desc softmax;
+        clnorm_softmax_backward_desc softmax_backward;
+        clnorm_gelu_desc gelu;
+        clnorm_gelu_backward_desc gelu_backward;
     } desc;
 };
 
 struct operation {
     const char *name;
     const char *summary;
-    clnorm_norm norm;
+    clnorm_norm norm;         /* 0: none */
     const struct role *roles; /* inputs, x first; then outputs; at most ROLES, ended by a name of NULL */
 
     /* Fills desc, and the elements of the wanted outputs, from the inputs, whose shapes were checked, and the options. */
@@ -90,6 +95,26 @@ extern const struct role rms_norm_backward_roles[];
 bool norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault);
 clnorm_status norm_backward_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
 bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+/* op_softmax.c */
+extern const struct role softmax_roles[];
+extern const struct role softmax_backward_roles[];
+bool softmax_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+bool softmax_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+clnorm_status softmax_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+clnorm_status softmax_backward_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+bool softmax_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+bool softmax_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+/* op_gelu.c */
+extern const struct role gelu_roles[];
+extern const struct role gelu_backward_roles[];
+bool gelu_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+bool gelu_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+clnorm_status gelu_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+clnorm_status gelu_backward_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+bool gelu_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+bool gelu_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
 
 /* Fails with the names that there are. */
 bool operation_find(const char *name, const struct operation **operation, struct fault *fault);

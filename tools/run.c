@@ -302,6 +302,7 @@ int run_command(int argc, const char **argv, struct fault *fault) {
         {"recompute-output", '\0', POPT_ARG_NONE, &options->recompute_output, 0, "Backward: write y too", NULL},
         {"reduction", '\0', POPT_ARG_STRING, &options->reduction, 0, "Backward: how rows add up", "partial|locked"},
         {"slots", '\0', POPT_ARG_LONGLONG, &options->slots, 0, "Of --reduction locked (128)", "N"},
+        {"approximate", '\0', POPT_ARG_STRING, &options->approximate, 0, "GELU by erf or by tanh (none)", "none|tanh"},
         {"dtype", '\0', POPT_ARG_STRING, &options->dtype, 0, "Of the main output: f32, f16, bf16, f64 (as x)", "DT"},
         {"config", '\0', POPT_ARG_STRING, &options->config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
         POPT_TABLEEND,

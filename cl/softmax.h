@@ -1,0 +1,58 @@
+/* What every way of taking a row's softmax is made of. */
+#ifndef SOFTMAX_H
+#define SOFTMAX_H
+
+#include "exponential.h"
+#include "lanes.h"
+#include "segment.h"
+
+/* The arguments of a launch, offsets already added. */
+struct call {
+    const global STORAGE(X_DTYPE) * x;
+    global STORAGE(Y_DTYPE) * y;
+    ulong x_stride, y_stride; /* elements */
+    bool aligned;             /* wide accesses at their own size's alignment */
+};
+
+/* Addresses of a row's first element. */
+struct row {
+    const global STORAGE(X_DTYPE) * x;
+    global STORAGE(Y_DTYPE) * y;
+    uint lane;   /* of this work-item */
+    bool active; /* false past the last row: nothing is read or written, but barriers are kept */
+};
+
+/* Vector v; beyond the last element, as masked as entries of -∞. */
+static inline realv load_x(const struct call *call, const struct row *row, const index_t v, const enum load_hint hint) {
+    const realv x = WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(row->x, v, call->aligned, hint));
+    return TAIL == 0 || v < WHOLE_VECTORS ? x : fill_from(x, TAIL, -INFINITY);
+}
+
+static inline void store_y(const struct call *call, const struct row *row, const index_t v, const realv y) {
+    STORE_VECTOR(Y_DTYPE)(row->y, v, y, call->aligned);
+}
+
+/* A NaN is no larger than anything: what it is subtracted from is a NaN anyway. */
+static inline realv larger(const realv a, const realv b) {
+#if APPROXIMATE
+    return fmax(a, b);
+#else
+    return b > a ? b : a;
+#endif
+}
+
+/* What is subtracted before an exponential: the largest, but for -∞, from which there is no difference. */
+static inline realv origins(const realv largest) {
+    return largest == -(realv)INFINITY ? (realv)0 : largest;
+}
+
+static inline real origin_of(const real largest) {
+    return largest == -(real)INFINITY ? (real)0 : largest;
+}
+
+/* 0 for a row of masked entries. */
+static inline real scale_of(const real sum) {
+    return sum == (real)0 ? (real)0 : (real)1 / sum;
+}
+
+#endif

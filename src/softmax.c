@@ -1,0 +1,206 @@
+#include "arithmetic.h"
+#include "config.h"
+#include "context.h"
+#include "plan.h"
+#include "plan_store.h"
+#include "rowwise.h"
+#include "status.h"
+
+#include <string.h>
+
+/* Forward or backward: the tensors in the order of the kernel's arguments, the output last. */
+struct problem {
+    struct cln_rowwise tensors;
+    const struct cln_source *source;
+    const char *kernel;
+};
+
+static clnorm_status check_size(const char *init, const size_t *size, size_t expected) {
+    if (!size)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc is NULL");
+    if (*size != expected)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc.size is %zu: expected %zu, start from %s", *size, expected, init);
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_forward(const clnorm_softmax_desc *desc) {
+    return check_size("CLNORM_SOFTMAX_DESC_INIT", desc ? &desc->size : NULL, sizeof *desc);
+}
+
+static clnorm_status check_backward(const clnorm_softmax_backward_desc *desc) {
+    return check_size("CLNORM_SOFTMAX_BACKWARD_DESC_INIT", desc ? &desc->size : NULL, sizeof *desc);
+}
+
+/* A forward's registers hold exponentials, a backward's both of its inputs. */
+static struct cln_workload workload_of(const struct problem *p) {
+    const struct cln_rowwise *const tensors = &p->tensors;
+    const uint64_t first = clnorm_dtype_size(tensors->tensor[0].dtype), real = cln_rowwise_real_size(tensors);
+    return (struct cln_workload){
+        .rows = tensors->rows,
+        .groups = 1,
+        .group_size = tensors->cols,
+        .alignment = cln_lowest_bit(tensors->cols | cln_rowwise_strides(tensors)),
+        .x_size = first,
+        .held_size = tensors->tensors == 2 ? real : first + clnorm_dtype_size(tensors->tensor[1].dtype),
+        .real_size = real,
+        .softmax = true,
+    };
+}
+
+static clnorm_status choose(const clnorm_device_info *device, const struct problem *p, const clnorm_config *forced,
+                            clnorm_config *config) {
+    if (forced->weights)
+        return cln_config_refuse("weights", forced->weights, "0, softmax has no weights");
+    const struct cln_workload work = workload_of(p);
+    const clnorm_status status = cln_config_choose(device, &work, forced, config);
+    config->weights = 0;
+    return status;
+}
+
+static struct cln_spec spec_of(const struct problem *p, const clnorm_device_info *device, const clnorm_config *c) {
+    const struct cln_rowwise_tensor *const tensor = p->tensors.tensor;
+    const bool backward = p->tensors.tensors == 3;
+    return (struct cln_spec){
+        .family = backward ? CLN_SOFTMAX_BACKWARD : CLN_SOFTMAX,
+        .group_size = p->tensors.cols,
+        .x_dtype = tensor[0].dtype,
+        .y_dtype = backward ? tensor[0].dtype : tensor[1].dtype,
+        .dy_dtype = backward ? tensor[1].dtype : CLNORM_DTYPE_NONE,
+        .dx_dtype = backward ? tensor[2].dtype : CLNORM_DTYPE_NONE,
+        .vec = c->vec,
+        .lanes = c->lanes,
+        .segments = c->segments,
+        .keep = c->keep,
+        .unroll = c->unroll,
+        .reduce = c->reduce,
+        .stores = c->stores,
+        .isa = c->isa,
+        .element_aligned = cln_config_element_aligned(device, c),
+        .opencl_c = c->reduce == CLNORM_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
+    };
+}
+
+static clnorm_status add_stage(clnorm_plan *plan, const struct problem *p) {
+    enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
+    const struct cln_rowwise *const tensors = &p->tensors;
+    const clnorm_config *const c = &plan->config;
+    const cl_ulong blocks = cln_divide_up(tensors->rows, c->segments);
+    const cl_ulong rounds = cln_larger(c->rounds, cln_divide_up(blocks, MOST_GROUPS));
+    const struct cln_spec spec = spec_of(p, &plan->context->device, c);
+    struct cln_binding binding[CLN_ROWWISE_TENSORS];
+    struct cln_constant constant[1 + CLN_ROWWISE_TENSORS + 1] = {{sizeof rounds, &rounds}};
+    for (unsigned i = 0; i < tensors->tensors; i++) {
+        binding[i] = (struct cln_binding){.role = tensors->tensor[i].role};
+        constant[1 + i] = (struct cln_constant){sizeof tensors->tensor[i].stride, &tensors->tensor[i].stride};
+    }
+    const struct cln_stage_recipe recipe = {
+        .source = p->source,
+        .kernel = p->kernel,
+        .spec = &spec,
+        .any = !spec.element_aligned,
+        .binding = binding,
+        .tensors = tensors->tensors,
+        .work = tensors->rows,
+        .groups = (size_t)cln_divide_up(blocks, rounds),
+        .items = (size_t)c->lanes * c->segments,
+        .constant = constant,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+static clnorm_status make_plan(clnorm_context *context, struct problem *p, const clnorm_config *forced,
+                               clnorm_plan **plan) {
+    clnorm_status status = cln_rowwise_validate(&context->device, &p->tensors);
+    clnorm_plan *made = NULL;
+    if (status || (status = cln_plan_create(context, &made)))
+        return status;
+    status = choose(&context->device, p, forced, &made->config);
+    if (!status)
+        status = cln_rowwise_describe(&p->tensors, made->config.vec, made->tensor);
+    if (!status && p->tensors.rows)
+        status = add_stage(made, p);
+    if (status)
+        clnorm_plan_destroy(made);
+    else
+        *plan = made;
+    return status;
+}
+
+clnorm_status clnorm_softmax_forward_plan_create(clnorm_context *context, const clnorm_softmax_desc *desc,
+                                                 clnorm_plan **plan) {
+    if (!context || !plan)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "%s is NULL", context ? "plan" : "context");
+    const clnorm_status status = check_forward(desc);
+    if (status)
+        return status;
+    struct problem p = {
+        .tensors = {.rows = desc->rows,
+                    .cols = desc->cols,
+                    .tensor = {{"x", CLN_X, desc->x_dtype, desc->x_stride}, {"y", CLN_Y, desc->y_dtype, desc->y_stride}},
+                    .tensors = 2},
+        .source = &cln_source_softmax,
+        .kernel = "softmax",
+    };
+    return make_plan(context, &p, &desc->config, plan);
+}
+
+clnorm_status clnorm_softmax_backward_plan_create(clnorm_context *context, const clnorm_softmax_backward_desc *desc,
+                                                  clnorm_plan **plan) {
+    if (!context || !plan)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "%s is NULL", context ? "plan" : "context");
+    const clnorm_status status = check_backward(desc);
+    if (status)
+        return status;
+    struct problem p = {
+        .tensors = {.rows = desc->rows,
+                    .cols = desc->cols,
+                    .tensor = {{"y", CLN_Y, desc->y_dtype, desc->y_stride},
+                               {"dy", CLN_DY, desc->dy_dtype, desc->dy_stride},
+                               {"dx", CLN_DX, desc->dx_dtype, desc->dx_stride}},
+                    .tensors = 3},
+        .source = &cln_source_softmax_backward,
+        .kernel = "softmax_backward",
+    };
+    return make_plan(context, &p, &desc->config, plan);
+}
+
+/* The store compares bytes: those behind the last field are left at 0, and there are none between fields. */
+enum { BACKWARD_END = offsetof(clnorm_softmax_backward_desc, config) + sizeof(clnorm_config) };
+_Static_assert(BACKWARD_END == sizeof(size_t) + 5 * sizeof(uint64_t) + 3 * sizeof(clnorm_dtype) + sizeof(clnorm_config),
+               "a descriptor has no gap");
+_Static_assert(sizeof(clnorm_softmax_desc) ==
+                   sizeof(size_t) + 4 * sizeof(uint64_t) + 2 * sizeof(clnorm_dtype) + sizeof(clnorm_config),
+               "a descriptor has no gap");
+
+static clnorm_status make_forward(clnorm_context *context, const void *desc, clnorm_plan **plan) {
+    return clnorm_softmax_forward_plan_create(context, desc, plan);
+}
+
+static clnorm_status make_backward(clnorm_context *context, const void *desc, clnorm_plan **plan) {
+    return clnorm_softmax_backward_plan_create(context, desc, plan);
+}
+
+clnorm_status clnorm_softmax_forward(clnorm_context *context, cl_command_queue queue, const clnorm_softmax_desc *desc,
+                                     const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
+                                     cl_event *event) {
+    if (!context)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
+    const clnorm_status status = check_forward(desc);
+    if (status)
+        return status;
+    return cln_plan_store_enqueue(context, make_forward, desc, sizeof *desc, queue, args, num_wait, wait_list, event);
+}
+
+clnorm_status clnorm_softmax_backward(clnorm_context *context, cl_command_queue queue,
+                                      const clnorm_softmax_backward_desc *desc, const clnorm_args *args, cl_uint num_wait,
+                                      const cl_event *wait_list, cl_event *event) {
+    if (!context)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
+    const clnorm_status status = check_backward(desc);
+    if (status)
+        return status;
+    clnorm_softmax_backward_desc key;
+    memset(&key, 0, sizeof key);
+    memcpy(&key, desc, BACKWARD_END);
+    return cln_plan_store_enqueue(context, make_backward, &key, sizeof key, queue, args, num_wait, wait_list, event);
+}

@@ -1,0 +1,226 @@
+/* Softmax, forward and backward. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pairwise.h"
+#include "reference_rows.h"
+#include "rows_case.h"
+
+static const uint64_t cols_levels[] = {1, 7, 16, 257, 1000, 8192, 65537, 1048579};
+static const uint64_t rows_levels[] = {1, 5, 37, 0};
+static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
+static const uint64_t gaps[][ROWS_TENSORS] = {{0, 0, 0}, {16, 32, 64}, {1, 13, 7}, {0, 0, 5}};
+static const uint64_t shifts[][ROWS_TENSORS] = {{0, 0, 0}, {1, 3, 5}, {16, 32, 8}};
+
+/* What a kernel is built for beside cols, and what it is run with. */
+enum build_factor { DTYPE, DY, OUT, BUILD_FACTORS };
+enum run_factor { ROWS, GAP, SHIFT, PLACE, KIND, RUN_FACTORS };
+enum kind { KIND_NORMAL, KIND_MASKED, KIND_SPECIAL, KIND_FAR, KIND_WIDE, KIND_CONSTANT, KINDS };
+
+static void set_kind(struct rows_case *c, enum kind kind) {
+    c->masked = kind == KIND_MASKED && c->operation == ROWS_SOFTMAX;
+    c->special = kind == KIND_SPECIAL && c->operation == ROWS_SOFTMAX;
+    c->input = kind == KIND_FAR        ? INPUT_FAR
+               : kind == KIND_WIDE     ? INPUT_WIDE
+               : kind == KIND_CONSTANT ? INPUT_CONSTANT
+                                       : INPUT_NORMAL;
+}
+
+static struct rows_case case_of(enum rows_operation operation, uint64_t cols, const unsigned *build, const unsigned *run,
+                                uint64_t limit, uint64_t seed) {
+    const uint64_t most = limit > cols ? limit / cols : 1;
+    struct rows_case c = rows_case_of(operation, rows_levels[run[ROWS]] < most ? rows_levels[run[ROWS]] : most, cols);
+    c.dtype[ROWS_FIRST] = dtypes[build[DTYPE]];
+    const bool wide = c.dtype[ROWS_FIRST] == CLNORM_F64;
+    c.dtype[ROWS_DY] = wide ? CLNORM_DTYPE_NONE : dtypes[build[DY]];
+    c.dtype[ROWS_OUT] = wide ? CLNORM_F64 : dtypes[build[OUT]];
+    memcpy(c.gap, gaps[run[GAP]], sizeof c.gap);
+    memcpy(c.shift, shifts[run[SHIFT]], sizeof c.shift);
+    c.place = rows_backward(operation) && run[PLACE] > 1 ? ROWS_DY : ROWS_FIRST;
+    const clnorm_dtype place = c.dtype[c.place] ? c.dtype[c.place] : c.dtype[ROWS_FIRST];
+    c.in_place = run[PLACE] > 0 && place == c.dtype[ROWS_OUT];
+    if (c.in_place)
+        c.gap[ROWS_OUT] = c.gap[c.place];
+    set_kind(&c, (enum kind)run[KIND]);
+    c.one_call = seed % 5 == 0;
+    c.seed = seed;
+    return c;
+}
+
+/* One build for each cols, and several runs of it. */
+static void sweep(const struct fixture *fixture, enum rows_operation operation) {
+    enum { COLS = sizeof cols_levels / sizeof *cols_levels };
+    const unsigned build_levels[BUILD_FACTORS] = {[DTYPE] = fixture->device.fp64 ? 4 : 3, [DY] = 3, [OUT] = 3};
+    const unsigned run_levels[RUN_FACTORS] = {[ROWS] = 4, [GAP] = 4, [SHIFT] = 3, [PLACE] = 3, [KIND] = KINDS};
+    const bool slow = fixture_is_slow(fixture);
+    const uint64_t limit = fixture_element_limit(fixture);
+    struct pairwise *builds = pairwise_make(build_levels, BUILD_FACTORS, operation);
+    struct pairwise *runs = NULL;
+    unsigned failed = 0;
+    for (unsigned i = 0; failed < 10 && i < COLS; i++) {
+        const uint64_t cols = cols_levels[i];
+        unsigned build[PAIRWISE_FACTORS];
+        if (!pairwise_next(builds, build))
+            memset(build, 0, sizeof build);
+        const unsigned runs_of_build = cols > limit ? !slow : slow ? cols < 8192 : 4;
+        for (unsigned j = 0; j < runs_of_build; j++) {
+            unsigned run[PAIRWISE_FACTORS];
+            while (!runs || !pairwise_next(runs, run)) {
+                pairwise_free(runs);
+                runs = pairwise_make(run_levels, RUN_FACTORS, i);
+            }
+            const struct rows_case rows_case = case_of(operation, cols, build, run, limit, 4 * i + j);
+            failed += !rows_case_passes(fixture, &rows_case);
+        }
+    }
+    pairwise_free(builds);
+    pairwise_free(runs);
+    assert_int_equal(failed, 0);
+}
+
+static void forward_shapes_and_dtypes(void **state) {
+    sweep(*state, ROWS_SOFTMAX);
+}
+
+static void backward_shapes_and_dtypes(void **state) {
+    sweep(*state, ROWS_SOFTMAX_BACKWARD);
+}
+
+/* Ways to share out a row, with tails and without, and rows that do not fill the last work-group. A device does not have
+ * all of them. */
+static void forced_knobs(void **state) {
+    static const struct {
+        clnorm_config config;
+        uint64_t cols;
+    } ways[] = {
+        {{.keep = CLNORM_KEEP_REGISTERS, .lanes = 64, .vec = 4, .segments = 1}, 1000},
+        {{.keep = CLNORM_KEEP_REGISTERS, .lanes = 8, .vec = 2, .segments = 4, .rounds = 2}, 257},
+        {{.keep = CLNORM_KEEP_REGISTERS, .lanes = 1, .vec = 8, .segments = 2}, 67},
+        {{.keep = CLNORM_KEEP_REGISTERS, .lanes = 32, .vec = 8, .segments = 2, .reduce = CLNORM_REDUCE_SHUFFLE}, 1024},
+        {{.keep = CLNORM_KEEP_REGISTERS, .lanes = 128, .segments = 1, .isa = CLNORM_ISA_PTX}, 4096},
+        {{.keep = CLNORM_KEEP_REREAD, .lanes = 64, .vec = 4, .segments = 1, .unroll = 2}, 4099},
+        {{.keep = CLNORM_KEEP_REREAD, .lanes = 16, .vec = 1, .segments = 4, .unroll = 3, .rounds = 2}, 129},
+        {{.keep = CLNORM_KEEP_REREAD, .lanes = 64, .vec = 8, .segments = 1, .stores = CLNORM_STORES_STREAMING}, 4096},
+        {{.keep = CLNORM_KEEP_REREAD, .lanes = 1, .vec = 16, .unroll = 1, .rounds = 3}, 1003},
+        {{.keep = CLNORM_KEEP_REREAD, .lanes = 1, .vec = 1, .unroll = 5}, 1003},
+        {{.keep = CLNORM_KEEP_REREAD, .lanes = 256, .segments = 1, .reduce = CLNORM_REDUCE_SUBGROUP}, 4096},
+    };
+    const struct fixture *fixture = *state;
+    unsigned ran = 0;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        for (size_t j = 0; j < 2; j++) {
+            struct rows_case c = rows_case_of(j ? ROWS_SOFTMAX_BACKWARD : ROWS_SOFTMAX, 7, ways[i].cols);
+            c.dtype[ROWS_FIRST] = (i + j) % 2 ? CLNORM_BF16 : CLNORM_F32;
+            c.config = ways[i].config;
+            c.seed = i;
+            clnorm_plan *plan = NULL;
+            const clnorm_status status = rows_case_plan(fixture->context, &c, &plan);
+            clnorm_plan_destroy(plan);
+            if (status == CLNORM_INVALID_VALUE || (c.cols > 1024 && fixture_is_slow(fixture)))
+                continue;
+            ran++;
+            set_kind(&c, KIND_MASKED);
+            assert_true(rows_case_passes(fixture, &c));
+            set_kind(&c, KIND_SPECIAL);
+            assert_true(rows_case_passes(fixture, &c));
+        }
+    assert_true(ran >= 4);
+}
+
+/* What no device and no shape can honour is refused with the knob's name. */
+static void impossible_knobs(void **state) {
+    static const struct {
+        clnorm_config config;
+        const char *name;
+    } wishes[] = {
+        {{.vec = 3}, "config.vec"},
+        {{.lanes = 12}, "config.lanes"},
+        {{.weights = CLNORM_WEIGHTS_EARLY}, "config.weights"},
+        {{.tile = 16}, "config.tile"},
+        {{.gather = CLNORM_GATHER_LOCAL}, "config.gather"},
+        {{.lanes = 1, .keep = CLNORM_KEEP_REGISTERS}, "config.keep"},
+    };
+    const struct fixture *fixture = *state;
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
+        for (size_t j = 0; j < 2; j++) {
+            struct rows_case c = rows_case_of(j ? ROWS_SOFTMAX_BACKWARD : ROWS_SOFTMAX, 4, 65536);
+            c.config = wishes[i].config;
+            clnorm_plan *plan = NULL;
+            assert_int_equal(rows_case_plan(fixture->context, &c, &plan), CLNORM_INVALID_VALUE);
+            assert_non_null(strstr(clnorm_error_detail(), wishes[i].name));
+        }
+}
+
+/* Rows sum to one, one entry is exactly one, and a constant that is added changes nothing: the same bits where the sums
+ * are exact. A row's bits do not depend on how many rows there are. */
+static void properties(void **state) {
+    enum { ROWS_MANY = 6, SMALL = 64 };
+    const struct fixture *fixture = *state;
+    float *const many = malloc(sizeof(float) * ROWS_MANY * 1000), *const one = malloc(sizeof(float) * 1000);
+    assert_true(many && one);
+    struct rows_case c = rows_case_of(ROWS_SOFTMAX, ROWS_MANY, 1000);
+    assert_true(rows_case_output(fixture, &c, many));
+    for (int row = 0; row < ROWS_MANY; row++) {
+        double sum = 0;
+        for (int i = 0; i < 1000; i++)
+            sum += (double)many[1000 * row + i];
+        assert_true(fabs(sum - 1) < 32 * 0x1p-24);
+    }
+    c.rows = 1;
+    assert_true(rows_case_output(fixture, &c, one));
+    assert_memory_equal(one, many, sizeof(float) * 1000);
+
+    c = rows_case_of(ROWS_SOFTMAX, SMALL, 1);
+    assert_true(rows_case_output(fixture, &c, many));
+    for (int i = 0; i < SMALL; i++)
+        assert_true(many[i] == 1);
+    free(many);
+    free(one);
+}
+
+/* The reference's gradient against differences of the reference itself: L = Σ dy · y. */
+static void reference_gradient(void **state) {
+    (void)state;
+    enum { N = 9 };
+    const struct ref_arithmetic arithmetic = ref_arithmetic_of(CLNORM_F64);
+    const double step = 1e-5;
+    double x[N], dy[N], y[N];
+    struct ref_value value[N], gradient[N];
+    struct random random = {1};
+    for (int i = 0; i < N; i++) {
+        x[i] = random_normal(&random);
+        dy[i] = random_normal(&random);
+    }
+    ref_softmax(&arithmetic, x, N, value);
+    for (int i = 0; i < N; i++)
+        y[i] = value[i].value;
+    ref_softmax_backward(&arithmetic, y, dy, N, gradient);
+    for (int i = 0; i < N; i++) {
+        double loss[2] = {0, 0};
+        for (int side = 0; side < 2; side++) {
+            double moved[N];
+            memcpy(moved, x, sizeof x);
+            moved[i] += side ? step : -step;
+            ref_softmax(&arithmetic, moved, N, value);
+            for (int j = 0; j < N; j++)
+                loss[side] += dy[j] * value[j].value;
+        }
+        assert_true(fabs((loss[1] - loss[0]) / (2 * step) - gradient[i].value) < 1e-8);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reference_gradient),         cmocka_unit_test(forward_shapes_and_dtypes),
+        cmocka_unit_test(backward_shapes_and_dtypes), cmocka_unit_test(forced_knobs),
+        cmocka_unit_test(impossible_knobs),           cmocka_unit_test(properties),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
