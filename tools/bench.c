@@ -154,17 +154,17 @@ bool bench_close_json(const struct bench_request *request, FILE *json, struct fa
 }
 
 static bool take_operation(struct bench_request *request, const char *word, struct fault *fault) {
+    char known[400] = "";
     for (const struct bench_operation *operation = bench_operations; operation->name; operation++) {
-        if (strcmp(word, operation->name) != 0 && strcmp(word, operation->label) != 0)
-            continue;
-        if (request->operation_count < BENCH_MOST)
-            request->operations[request->operation_count++] = operation;
-        return true;
+        if (!strcmp(word, operation->name) || !strcmp(word, operation->label)) {
+            if (request->operation_count < BENCH_MOST)
+                request->operations[request->operation_count++] = operation;
+            return true;
+        }
+        strncat(known, *known ? ", " : "", sizeof known - strlen(known) - 1);
+        strncat(known, operation->name, sizeof known - strlen(known) - 1);
     }
-    return fault_set(
-        fault, EXIT_REQUEST,
-        "'%s': expected layer_norm, rms_norm, rms_norm_gated, add_rms_norm, one of them with _backward, dropout_rms_norm or norm_chain",
-        word);
+    return fault_set(fault, EXIT_REQUEST, "'%s' is no operation; they are %s", word, known);
 }
 
 static bool take_shape(const char *word, void *user, struct fault *fault) {
