@@ -176,8 +176,8 @@ static double bound_of(double share, size_t count) {
 }
 
 static void keep_rate_is_as_asked(void **state) {
-    enum { ROWS = 64, COLS = 1000, COUNT = ROWS * COLS };
-    const double probabilities[] = {0.001, 0.1, 0.5, 0.9};
+    enum { ROWS = 16, COLS = 1000, COUNT = ROWS * COLS };
+    const double probabilities[] = {0.01, 0.1, 0.5, 0.9};
     for (size_t i = 0; i < sizeof probabilities / sizeof *probabilities; i++) {
         const double p = probabilities[i];
         unsigned char *mask = mask_of(*state, ROWS, COLS, p, (clnorm_seed){i, 7}, (clnorm_config){0});
@@ -190,7 +190,7 @@ static void keep_rate_is_as_asked(void **state) {
 
 /* Neighbours, rows, seeds and offsets agree as often as chance has it, which at p = 1/2 is half of the time. */
 static void masks_are_independent(void **state) {
-    enum { ROWS = 32, COLS = 512, COUNT = ROWS * COLS };
+    enum { ROWS = 8, COLS = 512, COUNT = ROWS * COLS };
     const clnorm_seed seeds[] = {{1, 1}, {2, 1}, {1, 2}, {1, UINT64_C(1) << 32 | 1}, {UINT64_C(1) << 32 | 1, 1}};
     enum { SEEDS = sizeof seeds / sizeof *seeds };
     unsigned char *masks[SEEDS];
