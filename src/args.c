@@ -20,6 +20,10 @@ static const struct {
     [CLN_DZ] = {"dz", offsetof(clnorm_args, dz)},
     [CLN_DWEIGHT] = {"dweight", offsetof(clnorm_args, dweight)},
     [CLN_DBIAS] = {"dbias", offsetof(clnorm_args, dbias)},
+    [CLN_Q] = {"q", offsetof(clnorm_args, q)},
+    [CLN_Q_T] = {"q_t", offsetof(clnorm_args, q_t)},
+    [CLN_SCALE] = {"scale", offsetof(clnorm_args, scale)},
+    [CLN_AMAX] = {"amax", offsetof(clnorm_args, amax)},
     [CLN_WORKSPACE] = {"workspace", offsetof(clnorm_args, workspace)},
 };
 

@@ -33,7 +33,7 @@ static clnorm_status check_enums(const clnorm_norm_backward_desc *desc) {
     if ((unsigned)desc->reduction > CLNORM_REDUCTION_LOCKED)
         return cln_fail(CLNORM_INVALID_ENUM, "desc.reduction is %d: expected a clnorm_reduction", (int)desc->reduction);
     if (!cln_dtype_valid(desc->x_dtype))
-        return cln_fail(CLNORM_INVALID_ENUM, "desc.x_dtype is %d: expected a clnorm_dtype", (int)desc->x_dtype);
+        return cln_dtype_refuse("x_dtype", desc->x_dtype, "a clnorm_dtype of 16 bits or more");
     const struct {
         const char *name;
         clnorm_dtype dtype;
@@ -50,8 +50,8 @@ static clnorm_status check_enums(const clnorm_norm_backward_desc *desc) {
     };
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
         if (dtypes[i].dtype != CLNORM_DTYPE_NONE && !cln_dtype_valid(dtypes[i].dtype))
-            return cln_fail(CLNORM_INVALID_ENUM, "desc.%s is %d: expected CLNORM_DTYPE_NONE or a clnorm_dtype",
-                            dtypes[i].name, (int)dtypes[i].dtype);
+            return cln_dtype_refuse(dtypes[i].name, dtypes[i].dtype,
+                                    "CLNORM_DTYPE_NONE or a clnorm_dtype of 16 bits or more");
     return CLNORM_SUCCESS;
 }
 

@@ -11,9 +11,13 @@ struct cln_source {
     size_t length;
 };
 
+extern const struct cln_source cln_source_dequantize;
 extern const struct cln_source cln_source_norm_forward;
 extern const struct cln_source cln_source_norm_backward;
 extern const struct cln_source cln_source_norm_backward_reduce;
 extern const struct cln_source cln_source_norm_backward_sums;
+extern const struct cln_source cln_source_quantize_largest;
+extern const struct cln_source cln_source_quantize_segments;
+extern const struct cln_source cln_source_quantize_tile;
 
 #endif

@@ -6,7 +6,8 @@
 enum kind { NUMBER, DTYPE };
 
 enum { FORWARD = CLN_NORM_FORWARD, BACKWARD = CLN_NORM_BACKWARD, REDUCTION = CLN_NORM_BACKWARD_REDUCE };
-enum { NORMS = FORWARD | BACKWARD, ALL = NORMS | REDUCTION };
+enum { QUANTIZE = CLN_QUANTIZE };
+enum { NORMS = FORWARD | BACKWARD, ALL = NORMS | REDUCTION | QUANTIZE };
 
 static const struct field {
     const char *macro;
@@ -16,7 +17,7 @@ static const struct field {
 } fields[] = {
     {"NORM", offsetof(struct cln_spec, norm), NUMBER, NORMS},
     {"GROUP_SIZE", offsetof(struct cln_spec, group_size), NUMBER, ALL},
-    {"GROUPS", offsetof(struct cln_spec, groups), NUMBER, NORMS},
+    {"GROUPS", offsetof(struct cln_spec, groups), NUMBER, NORMS | QUANTIZE},
     {"X_DTYPE", offsetof(struct cln_spec, x_dtype), DTYPE, ALL},
     {"Y_DTYPE", offsetof(struct cln_spec, y_dtype), DTYPE, NORMS},
     {"Z_DTYPE", offsetof(struct cln_spec, z_dtype), DTYPE, NORMS},
@@ -41,7 +42,7 @@ static const struct field {
     {"SEGMENTS", offsetof(struct cln_spec, segments), NUMBER, ALL},
     {"KEEP", offsetof(struct cln_spec, keep), NUMBER, NORMS},
     {"UNROLL", offsetof(struct cln_spec, unroll), NUMBER, ALL},
-    {"REDUCE", offsetof(struct cln_spec, reduce), NUMBER, NORMS},
+    {"REDUCE", offsetof(struct cln_spec, reduce), NUMBER, NORMS | QUANTIZE},
     {"STORES", offsetof(struct cln_spec, stores), NUMBER, ALL},
     {"WEIGHTS", offsetof(struct cln_spec, weights), NUMBER, NORMS},
     {"ISA", offsetof(struct cln_spec, isa), NUMBER, ALL},
@@ -51,6 +52,17 @@ static const struct field {
     {"SPAN", offsetof(struct cln_spec, span), NUMBER, BACKWARD},
     {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, BACKWARD},
     {"LOOP", offsetof(struct cln_spec, loop), NUMBER, FORWARD},
+    {"Q_DTYPE", offsetof(struct cln_spec, q_dtype), DTYPE, QUANTIZE},
+    {"SCALE_DTYPE", offsetof(struct cln_spec, scale_dtype), DTYPE, QUANTIZE},
+    {"SCALING", offsetof(struct cln_spec, scaling), NUMBER, QUANTIZE},
+    {"AMAX", offsetof(struct cln_spec, amax), NUMBER, QUANTIZE},
+    {"WRITE_Q", offsetof(struct cln_spec, write_q), NUMBER, QUANTIZE},
+    {"TRANSPOSED", offsetof(struct cln_spec, transposed), NUMBER, QUANTIZE},
+    {"STOCHASTIC", offsetof(struct cln_spec, stochastic), NUMBER, QUANTIZE},
+    {"TILE_ROWS", offsetof(struct cln_spec, tile_rows), NUMBER, QUANTIZE},
+    {"TILE_COLS", offsetof(struct cln_spec, tile_cols), NUMBER, QUANTIZE},
+    {"ROW_VEC", offsetof(struct cln_spec, row_vec), NUMBER, QUANTIZE},
+    {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), NUMBER, QUANTIZE},
     {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
 };
 

@@ -6,7 +6,12 @@
 #include "clnorm/clnorm.h"
 
 /* Kernels that have the same macros. */
-enum cln_family { CLN_NORM_FORWARD = 1, CLN_NORM_BACKWARD = 2, CLN_NORM_BACKWARD_REDUCE = 4 };
+enum cln_family {
+    CLN_NORM_FORWARD = 1,
+    CLN_NORM_BACKWARD = 2,
+    CLN_NORM_BACKWARD_REDUCE = 4,
+    CLN_QUANTIZE = 1 << 8, /* every kernel of fp8.h's formats */
+};
 
 struct cln_spec {
     enum cln_family family;
@@ -23,14 +28,21 @@ struct cln_spec {
     uint64_t locked;         /* 1: slots have locks */
     uint64_t accumulate;     /* 1: outputs are added to */
     uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, gather, fetch; /* of a clnorm_config */
-    uint64_t span;            /* groups that a work-group takes in turn */
-    uint64_t chunks;          /* that a split segment's sums are taken in */
-    uint64_t loop;            /* 1: a work-group goes through more than one round */
-    uint64_t element_aligned; /* 1: vectors are accessed at any element's address, as CPUs can */
-    uint64_t opencl_c;        /* the language version that the build asks for: 120, 200, 300 */
+    uint64_t span;                      /* groups that a work-group takes in turn */
+    uint64_t chunks;                    /* that a split segment's sums are taken in */
+    uint64_t loop;                      /* 1: a work-group goes through more than one round */
+    uint64_t element_aligned;           /* 1: vectors are accessed at any element's address, as CPUs can */
+    uint64_t q_dtype, scale_dtype;      /* of 8 bits; of its scales */
+    uint64_t scaling;                   /* a clnorm_scaling */
+    uint64_t amax, write_q, transposed; /* 1: it is written */
+    uint64_t stochastic;
+    uint64_t tile_rows, tile_cols; /* of a work-group */
+    uint64_t row_vec;              /* elements of an access of what is transposed */
+    uint64_t fp8_isa;              /* a clnorm_isa: of the conversions to and from 8 bits */
+    uint64_t opencl_c;             /* the language version that the build asks for: 120, 200, 300 */
 };
 
-enum { CLN_OPTIONS_CAPACITY = 2048 };
+enum { CLN_OPTIONS_CAPACITY = 4096 };
 
 /* Writes the build options, "-cl-std=CL1.2 -D VEC=4 …". */
 void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPACITY]);

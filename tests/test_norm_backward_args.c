@@ -83,7 +83,7 @@ static const struct {
     {CLNORM_INVALID_ENUM, "desc.x_dtype", "0", {SET_ENUM(x_dtype, 0)}},
     {CLNORM_INVALID_ENUM, "desc.x_dtype", "77", {SET_ENUM(x_dtype, 77)}},
     {CLNORM_INVALID_ENUM, "desc.z_dtype", "-1", {SET_ENUM(z_dtype, UINT32_MAX)}},
-    {CLNORM_INVALID_ENUM, "desc.dy_dtype", "5", {SET_ENUM(dy_dtype, 5)}},
+    {CLNORM_INVALID_ENUM, "desc.dy_dtype", "7", {SET_ENUM(dy_dtype, 7)}},
     {CLNORM_INVALID_ENUM, "desc.weight_dtype", "99", {SET_ENUM(weight_dtype, 99)}},
     {CLNORM_INVALID_ENUM, "desc.bias_dtype", "1000", {SET_ENUM(bias_dtype, 1000)}},
     {CLNORM_INVALID_ENUM, "desc.dx_dtype", "6", {SET_ENUM(dx_dtype, 6)}},

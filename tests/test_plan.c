@@ -72,7 +72,7 @@ static const struct {
     {CLNORM_INVALID_ENUM, "desc.norm", "3", {{ENUM, FIELD(norm), 3, 0}}},
     {CLNORM_INVALID_ENUM, "desc.x_dtype", "0", {{ENUM, FIELD(x_dtype), 0, 0}}},
     {CLNORM_INVALID_ENUM, "desc.x_dtype", "77", {{ENUM, FIELD(x_dtype), 77, 0}}},
-    {CLNORM_INVALID_ENUM, "desc.y_dtype", "5", {{ENUM, FIELD(y_dtype), 5, 0}}},
+    {CLNORM_INVALID_ENUM, "desc.y_dtype", "7", {{ENUM, FIELD(y_dtype), 7, 0}}},
     {CLNORM_INVALID_ENUM, "desc.z_dtype", "-1", {{ENUM, FIELD(z_dtype), UINT32_MAX, 0}}},
     {CLNORM_INVALID_ENUM, "desc.weight_dtype", "99", {{ENUM, FIELD(weight_dtype), 99, 0}}},
     {CLNORM_INVALID_ENUM, "desc.bias_dtype", "1000", {{ENUM, FIELD(bias_dtype), 1000, 0}}},
@@ -114,6 +114,8 @@ static const struct {
      "f64",
      "weight f32",
      {{ENUM, FIELD(x_dtype), CLNORM_F64, 0}, {ENUM, FIELD(weight_dtype), CLNORM_F32, 0}}},
+    {CLNORM_UNSUPPORTED, "desc.x_dtype", "f8e4m3", {{ENUM, FIELD(x_dtype), CLNORM_F8_E4M3, 0}}},
+    {CLNORM_UNSUPPORTED, "desc.bias_dtype", "f8e5m2", {{ENUM, FIELD(bias_dtype), CLNORM_F8_E5M2, 0}}},
     {CLNORM_UNSUPPORTED, "f64", "x f32", {{ENUM, FIELD(bias_dtype), CLNORM_F64, 0}}},
     {CLNORM_UNSUPPORTED, "f64", "y bf16", {{ENUM, FIELD(x_dtype), CLNORM_F64, 0}, {ENUM, FIELD(y_dtype), CLNORM_BF16, 0}}},
 };
