@@ -24,6 +24,10 @@ static const struct {
     [CLN_Q_T] = {"q_t", offsetof(clnorm_args, q_t)},
     [CLN_SCALE] = {"scale", offsetof(clnorm_args, scale)},
     [CLN_AMAX] = {"amax", offsetof(clnorm_args, amax)},
+    [CLN_X_SCALE] = {"x_scale", offsetof(clnorm_args, x_scale)},
+    [CLN_Y_T] = {"y_t", offsetof(clnorm_args, y_t)},
+    [CLN_Y_SCALE] = {"y_scale", offsetof(clnorm_args, y_scale)},
+    [CLN_ROW_SCALE] = {"row_scale", offsetof(clnorm_args, row_scale)},
     [CLN_WORKSPACE] = {"workspace", offsetof(clnorm_args, workspace)},
 };
 

@@ -27,6 +27,10 @@ enum cln_role {
     CLN_Q_T,
     CLN_SCALE,
     CLN_AMAX,
+    CLN_X_SCALE,
+    CLN_Y_T,
+    CLN_Y_SCALE,
+    CLN_ROW_SCALE,
     CLN_WORKSPACE,
     CLN_ROLES
 };

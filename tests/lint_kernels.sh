@@ -65,7 +65,7 @@ strict norm_forward CL1.2 nvptx64 -all,+cl_khr_fp64 X_DTYPE=f64 Y_DTYPE=f64 WEIG
 
 defaults="X_DTYPE=f32 Q_DTYPE=f8e4m3 SCALE_DTYPE=f32 SCALING=3 GROUP_SIZE=32 GROUPS=4 AMAX=1 WRITE_Q=1 TRANSPOSED=1
     STOCHASTIC=0 TILE_ROWS=64 TILE_COLS=64 ROW_VEC=4 VEC=4 LANES=64 SEGMENTS=1 UNROLL=4 REDUCE=REDUCE_TREE STORES=1 ISA=1
-    FP8_ISA=1 ELEMENT_ALIGNED=0"
+    FP8_ISA=1 ELEMENT_ALIGNED=0 X_SCALE_DTYPE=f32 WEIGHT_DTYPE=f32 COMPATIBLE=0"
 for family in quantize_segments quantize_tile quantize_largest dequantize; do
     for vec in 1 2 4 8 16; do
         strict $family CL1.2 spir64 -all VEC=$vec X_DTYPE=bf16 ROW_VEC=$vec
@@ -73,6 +73,14 @@ for family in quantize_segments quantize_tile quantize_largest dequantize; do
     done
     strict $family CL1.2 spir64 -all SCALING=1 STOCHASTIC=1 X_DTYPE=f16 LANES=1 VEC=16 ELEMENT_ALIGNED=1
     strict $family CL1.2 spir64 -all SCALING=2 SCALE_DTYPE=bf16 TRANSPOSED=0 AMAX=0 LANES=1
+done
+for family in fp8_rms_norm_rows fp8_rms_norm_tile; do
+    for vec in 1 2 4 8 16; do
+        strict $family CL1.2 spir64 -all VEC=$vec X_DTYPE=f8e5m2 X_SCALE_DTYPE=bf16 WEIGHT_DTYPE=f16 ROW_VEC=$vec
+        strict $family CL1.2 nvptx64 -all VEC=$vec X_DTYPE=f8e4m3 ISA=ISA_PTX FP8_ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE \
+            COMPATIBLE=1
+    done
+    strict $family CL1.2 spir64 -all X_DTYPE=f8e4m3 WEIGHT_DTYPE=none TRANSPOSED=0 LANES=1 VEC=16 ELEMENT_ALIGNED=1
 done
 
 echo "$builds builds, $failures of them with complaints"

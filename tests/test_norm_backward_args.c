@@ -86,7 +86,7 @@ static const struct {
     {CLNORM_INVALID_ENUM, "desc.dy_dtype", "7", {SET_ENUM(dy_dtype, 7)}},
     {CLNORM_INVALID_ENUM, "desc.weight_dtype", "99", {SET_ENUM(weight_dtype, 99)}},
     {CLNORM_INVALID_ENUM, "desc.bias_dtype", "1000", {SET_ENUM(bias_dtype, 1000)}},
-    {CLNORM_INVALID_ENUM, "desc.dx_dtype", "6", {SET_ENUM(dx_dtype, 6)}},
+    {CLNORM_INVALID_ENUM, "desc.dx_dtype", "9", {SET_ENUM(dx_dtype, 9)}},
     {CLNORM_INVALID_ENUM, "desc.dz_dtype", "7", {SET_ENUM(dz_dtype, 7)}},
     {CLNORM_INVALID_ENUM, "desc.dweight_dtype", "8", {SET_ENUM(dweight_dtype, 8)}},
     {CLNORM_INVALID_ENUM, "desc.dbias_dtype", "9", {SET_ENUM(dbias_dtype, 9)}},

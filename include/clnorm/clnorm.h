@@ -504,6 +504,66 @@ static inline clnorm_dequantize_desc clnorm_dequantize_desc_init(void) {
 }
 #define CLNORM_DEQUANTIZE_DESC_INIT clnorm_dequantize_desc_init()
 
+typedef enum clnorm_fp8_accuracy {
+    CLNORM_FP8_FUSED = 1, /* y is in F32 until it is quantised */
+    /* y is rounded to BF16 before that, and the scales too unless scale_dtype says otherwise: every step is rounded as
+     * COAT (Xi et al. 2024, arXiv:2410.19313) rounds it, and given its rstd the codes are COAT's, bit for bit. What a scale
+     * that was rounded down makes too large becomes ± max. */
+    CLNORM_FP8_COMPATIBLE
+} clnorm_fp8_accuracy;
+
+/* RMS normalisation of 8-bit [rows, cols] with a scale for each group_size columns, to 8 bits with a scale for all of it:
+ *
+ *   v         = x · x_scale
+ *   rstd      = 1 / √(Σv² / cols + eps)
+ *   n         = v · rstd · weight
+ *   row_scale = (max |n| over the row + 1e-10) / max, with max of y_dtype as for clnorm_quantize_desc
+ *   y_scale   = max row_scale over all rows
+ *   y         = n / y_scale, rounded and saturated as for clnorm_quantize_desc
+ *
+ * A row with a NaN has a NaN for rstd, and 0x7f everywhere; an infinity, or squares beyond F32, have an rstd of 0, and
+ * every code of their row that is no NaN is 0. Neither counts in the scales, so that other rows do not suffer. Rows of
+ * zeros give zeros. x is read twice, and n never written: it takes 4 bytes an element with y and y_t both. */
+typedef struct clnorm_fp8_rms_norm_desc {
+    size_t size;                /* sizeof(clnorm_fp8_rms_norm_desc) */
+    uint64_t rows, cols;        /* rows 0 and up, cols 1 and up; without rows nothing is written */
+    uint64_t group_size;        /* 16, 32, 64 or 128, a divisor of cols */
+    uint64_t x_stride;          /* elements from one row to the next, at least cols; 0: cols */
+    uint64_t y_stride;          /* likewise */
+    uint64_t y_t_stride;        /* at least rows; 0: rows */
+    clnorm_dtype x_dtype;       /* F8_E4M3 or F8_E5M2 */
+    clnorm_dtype x_scale_dtype; /* F32 or BF16 */
+    clnorm_dtype weight_dtype;  /* F32, F16 or BF16; CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_dtype y_dtype;       /* F8_E4M3 or F8_E5M2; CLNORM_DTYPE_NONE: as x */
+    clnorm_dtype scale_dtype;   /* of row_scale and y_scale, F32 or BF16; CLNORM_DTYPE_NONE: F32, BF16 when compatible */
+    clnorm_fp8_accuracy accuracy;
+    bool write_y; /* y or y_t or both; rstd [rows] in F32 and y_scale always */
+    bool write_y_t;
+    bool save_row_scale;  /* write row_scale */
+    double eps;           /* added to the mean of squares, 0 and up, finite */
+    clnorm_config config; /* forced knobs; all 0 as a rule */
+} clnorm_fp8_rms_norm_desc;
+
+/* A descriptor of nothing yet: F8_E4M3 in groups of 16 with f32 scales, f32 weight, y and y_t, eps 1e-5. */
+static inline clnorm_fp8_rms_norm_desc clnorm_fp8_rms_norm_desc_init(void) {
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    clnorm_fp8_rms_norm_desc desc;
+    desc.size = sizeof(clnorm_fp8_rms_norm_desc);
+    desc.rows = desc.cols = 0;
+    desc.group_size = 16;
+    desc.x_stride = desc.y_stride = desc.y_t_stride = 0;
+    desc.x_dtype = CLNORM_F8_E4M3;
+    desc.x_scale_dtype = desc.weight_dtype = CLNORM_F32;
+    desc.y_dtype = desc.scale_dtype = CLNORM_DTYPE_NONE;
+    desc.accuracy = CLNORM_FP8_FUSED;
+    desc.write_y = desc.write_y_t = true;
+    desc.save_row_scale = false;
+    desc.eps = 1e-5;
+    desc.config = automatic;
+    return desc;
+}
+#define CLNORM_FP8_RMS_NORM_DESC_INIT clnorm_fp8_rms_norm_desc_init()
+
 /* ------------------------------------------------------------------------------------------------------- 5. plans */
 
 typedef struct clnorm_plan clnorm_plan;
@@ -520,6 +580,9 @@ CLNORM_API clnorm_status clnorm_quantize_plan_create(clnorm_context *context, co
                                                      clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_dequantize_plan_create(clnorm_context *context, const clnorm_dequantize_desc *desc,
                                                        clnorm_plan **plan);
+
+CLNORM_API clnorm_status clnorm_fp8_rms_norm_plan_create(clnorm_context *context, const clnorm_fp8_rms_norm_desc *desc,
+                                                         clnorm_plan **plan);
 
 /* NULL is allowed. Enqueued work keeps what it needs. */
 CLNORM_API void clnorm_plan_destroy(clnorm_plan *plan);
@@ -565,6 +628,10 @@ typedef struct clnorm_args {
     clnorm_buffer q;         /* out of quantize, in of dequantize: [rows, cols], q_stride; dequantize writes x */
     clnorm_buffer q_t;       /* out [cols, rows], q_t_stride: q transposed */
     clnorm_buffer scale;     /* out of quantize, in of dequantize: as clnorm_scaling says, scale_dtype */
+    clnorm_buffer x_scale;   /* in  [rows, cols / group_size], x_scale_dtype: of an 8-bit x */
+    clnorm_buffer y_t;       /* out [cols, rows], y_t_stride: y transposed */
+    clnorm_buffer y_scale;   /* out [1]: of an 8-bit y */
+    clnorm_buffer row_scale; /* out [rows]: what y_scale is the largest of */
     clnorm_buffer amax;      /* out, of scale's shape, f32 */
     clnorm_buffer workspace; /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
                                 shared by enqueues that can overlap */
@@ -577,6 +644,7 @@ static inline clnorm_args clnorm_args_init(void) {
     args.x = args.weight = args.bias = args.z = args.dy = args.y = args.mean = args.rstd = absent;
     args.dx = args.dz = args.dweight = args.dbias = args.workspace = absent;
     args.q = args.q_t = args.scale = args.amax = absent;
+    args.x_scale = args.y_t = args.y_scale = args.row_scale = absent;
     return args;
 }
 #define CLNORM_ARGS_INIT clnorm_args_init()
@@ -612,6 +680,9 @@ CLNORM_API clnorm_status clnorm_quantize(clnorm_context *context, cl_command_que
 CLNORM_API clnorm_status clnorm_dequantize(clnorm_context *context, cl_command_queue queue,
                                            const clnorm_dequantize_desc *desc, const clnorm_args *args, cl_uint num_wait,
                                            const cl_event *wait_list, cl_event *event);
+CLNORM_API clnorm_status clnorm_fp8_rms_norm(clnorm_context *context, cl_command_queue queue,
+                                             const clnorm_fp8_rms_norm_desc *desc, const clnorm_args *args,
+                                             cl_uint num_wait, const cl_event *wait_list, cl_event *event);
 
 #ifdef __cplusplus
 }
