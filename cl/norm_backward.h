@@ -9,6 +9,14 @@
 #include "lanes.h"
 #include "segment.h"
 
+/* An x of 8 bits has a scale for each X_GROUP columns, which VEC divides. A gate does not go with it, and its scales, of
+ * Z_DTYPE, take z's place: [rows, columns / X_GROUP]. */
+#if IS_FP8(X_DTYPE)
+#include "fp8.h"
+DEFINE_LOAD_VECTOR(f8e4m3)
+DEFINE_LOAD_VECTOR(f8e5m2)
+#endif
+
 #if IS_DOUBLE(X_DTYPE)
 #define REAL_DTYPE f64
 #else
@@ -82,6 +90,9 @@ static inline struct row row_at(const struct call *call, const ulong index, cons
 struct inputs {
     PACKED(X_DTYPE) x;
     PACKED(DY_DTYPE) dy;
+#if IS_FP8(X_DTYPE)
+    real x_scale;
+#endif
 #if GATE
     PACKED(Z_DTYPE) z;
 #endif
@@ -92,6 +103,10 @@ static inline struct inputs load_inputs(const struct call *call, const struct ro
     struct inputs in;
     in.x = LOAD_VECTOR(X_DTYPE)(SEGMENT_OF(x, row), v, call->aligned, hint);
     in.dy = LOAD_VECTOR(DY_DTYPE)(SEGMENT_OF(dy, row), v, call->aligned, hint);
+#if IS_FP8(X_DTYPE)
+    const ulong column = row->group * GROUP_SIZE + v * VEC;
+    in.x_scale = LOAD_SCALE(Z_DTYPE)(call->z + row->index * (GROUPS * GROUP_SIZE / X_GROUP) + column / X_GROUP);
+#endif
 #if GATE
     in.z = LOAD_VECTOR(Z_DTYPE)(SEGMENT_OF(z, row), v, call->aligned, hint);
 #endif
@@ -102,6 +117,9 @@ static inline struct inputs no_inputs(void) {
     struct inputs in;
     in.x = (PACKED(X_DTYPE))0;
     in.dy = (PACKED(DY_DTYPE))0;
+#if IS_FP8(X_DTYPE)
+    in.x_scale = 0;
+#endif
 #if GATE
     in.z = (PACKED(Z_DTYPE))0;
 #endif
@@ -156,6 +174,9 @@ struct point {
 
 static inline struct point point_at(const struct row *row, const struct inputs *in) {
     realv s = WIDEN(X_DTYPE)(in->x);
+#if IS_FP8(X_DTYPE)
+    s *= in->x_scale;
+#endif
     realv dn = WIDEN(DY_DTYPE)(in->dy);
 #if GATE && GATE_FIRST
     s *= gate_factor(WIDEN(Z_DTYPE)(in->z));

@@ -4,17 +4,6 @@
 
 #include "fp8.h"
 
-/* Scales as they are stored: f32 or bf16. */
-static inline float load_scale_f32(const global float *p) {
-    return *p;
-}
-
-static inline float load_scale_bf16(const global ushort *p) {
-    return as_float((uint)*p << 16);
-}
-
-#define LOAD_SCALE(dtype) JOIN(load_scale_, dtype)
-
 static inline float round_f32(const float v) {
     return v;
 }

@@ -113,13 +113,13 @@ clnorm_status cln_fp8_check_stride(const char *field, uint64_t stride, const cha
 }
 
 /* Of a tensor that is read, with scales that were made elsewhere. */
-clnorm_status cln_fp8_check_group(uint64_t cols, uint64_t group_size) {
+clnorm_status cln_fp8_check_group(const char *field, uint64_t cols, uint64_t group_size) {
     if (!cols)
         return cln_fail(CLNORM_INVALID_SHAPE, "desc.cols is 0: expected 1 or more");
     if (!cln_power_of_two(group_size) || group_size < 16 || group_size > 128)
-        return cln_fail(CLNORM_INVALID_SHAPE, "desc.group_size is %" PRIu64 ": expected 16, 32, 64 or 128", group_size);
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s is %" PRIu64 ": expected 16, 32, 64 or 128", field, group_size);
     if (cols % group_size)
-        return cln_fail(CLNORM_INVALID_SHAPE, "desc.group_size is %" PRIu64 ": expected a divisor of cols, %" PRIu64,
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s is %" PRIu64 ": expected a divisor of %" PRIu64 " columns", field,
                         group_size, cols);
     return CLNORM_SUCCESS;
 }

@@ -48,7 +48,7 @@ clnorm_status cln_fp8_add_largest(clnorm_plan *plan, const struct cln_fp8_larges
 
 /* What descriptors have in common. field: its name, for a failure. */
 clnorm_status cln_fp8_check_scale_dtype(const char *field, clnorm_dtype dtype);
-clnorm_status cln_fp8_check_group(uint64_t cols, uint64_t group_size);
+clnorm_status cln_fp8_check_group(const char *field, uint64_t cols, uint64_t group_size);
 clnorm_status cln_fp8_check_stride(const char *field, uint64_t stride, const char *least_name, uint64_t least);
 
 #endif

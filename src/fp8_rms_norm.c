@@ -46,7 +46,7 @@ static clnorm_status check_values(const clnorm_fp8_rms_norm_desc *desc) {
 }
 
 static clnorm_status check_shape(const problem *p) {
-    clnorm_status status = cln_fp8_check_group(p->cols, p->group_size);
+    clnorm_status status = cln_fp8_check_group("group_size", p->cols, p->group_size);
     if (!status)
         status = cln_fp8_check_stride("x_stride", p->x_stride, "cols", p->cols);
     if (!status)

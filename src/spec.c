@@ -54,6 +54,7 @@ static const struct field {
     {"LOOP", offsetof(struct cln_spec, loop), NUMBER, FORWARD},
     {"Q_DTYPE", offsetof(struct cln_spec, q_dtype), DTYPE, QUANTIZE},
     {"SCALE_DTYPE", offsetof(struct cln_spec, scale_dtype), DTYPE, QUANTIZE},
+    {"X_GROUP", offsetof(struct cln_spec, x_group), NUMBER, BACKWARD},
     {"X_SCALE_DTYPE", offsetof(struct cln_spec, x_scale_dtype), DTYPE, QUANTIZE},
     {"COMPATIBLE", offsetof(struct cln_spec, compatible), NUMBER, QUANTIZE},
     {"SCALING", offsetof(struct cln_spec, scaling), NUMBER, QUANTIZE},
@@ -64,7 +65,7 @@ static const struct field {
     {"TILE_ROWS", offsetof(struct cln_spec, tile_rows), NUMBER, QUANTIZE},
     {"TILE_COLS", offsetof(struct cln_spec, tile_cols), NUMBER, QUANTIZE},
     {"ROW_VEC", offsetof(struct cln_spec, row_vec), NUMBER, QUANTIZE},
-    {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), NUMBER, QUANTIZE},
+    {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), NUMBER, QUANTIZE | BACKWARD},
     {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
 };
 

@@ -34,6 +34,7 @@ struct cln_spec {
     uint64_t element_aligned;      /* 1: vectors are accessed at any element's address, as CPUs can */
     uint64_t q_dtype, scale_dtype; /* of 8 bits; of its scales */
     uint64_t x_scale_dtype;
+    uint64_t x_group;                   /* backward: columns that a scale of an 8-bit x is for */
     uint64_t compatible;                /* 1: the published method's roundings */
     uint64_t scaling;                   /* a clnorm_scaling */
     uint64_t amax, write_q, transposed; /* 1: it is written */

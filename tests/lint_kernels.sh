@@ -83,5 +83,15 @@ for family in fp8_rms_norm_rows fp8_rms_norm_tile; do
     strict $family CL1.2 spir64 -all X_DTYPE=f8e4m3 WEIGHT_DTYPE=none TRANSPOSED=0 LANES=1 VEC=16 ELEMENT_ALIGNED=1
 done
 
+defaults="NORM=RMS_NORM GROUP_SIZE=1024 GROUPS=1 X_DTYPE=f8e4m3 X_GROUP=16 Z_DTYPE=f32 DY_DTYPE=bf16 WEIGHT_DTYPE=f32
+    BIAS_DTYPE=none DX_DTYPE=bf16 DZ_DTYPE=none Y_DTYPE=none DWEIGHT=1 DBIAS=0 GATE=0 GATE_FIRST=0 WEIGHT_OFFSET=0 LOCKED=0
+    VEC=8 LANES=64 SEGMENTS=1 KEEP=KEEP_REREAD UNROLL=2 REDUCE=REDUCE_TREE STORES=1 WEIGHTS=1 ISA=1 FP8_ISA=1 TILE=1024
+    GATHER=GATHER_MEMORY FETCH=1 SPAN=1 CHUNKS=1 ELEMENT_ALIGNED=0"
+for family in norm_backward norm_backward_sums; do
+    strict $family CL1.2 spir64 -all X_DTYPE=f8e5m2 Z_DTYPE=bf16 VEC=16 LANES=1 ELEMENT_ALIGNED=1
+    strict $family CL1.2 nvptx64 -all KEEP=KEEP_REGISTERS GATHER=GATHER_REGISTERS ISA=ISA_PTX FP8_ISA=ISA_PTX \
+        REDUCE=REDUCE_SHUFFLE
+done
+
 echo "$builds builds, $failures of them with complaints"
 [ "$failures" -eq 0 ]

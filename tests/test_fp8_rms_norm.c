@@ -358,7 +358,7 @@ static void bad_descriptors_are_refused(void **state) {
     check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.group_size is 8: expected 16, 32, 64 or 128");
     desc = good;
     desc.group_size = 128;
-    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "expected a divisor of cols, 64");
+    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.group_size is 128: expected a divisor of 64 columns");
     desc = good;
     desc.y_t_stride = 2;
     check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y_t_stride is 2: expected at least rows, 4");

@@ -374,13 +374,16 @@ typedef struct clnorm_norm_backward_desc {
     uint64_t x_stride;   /* elements from one row to the next, at least cols; 0: cols */
     uint64_t z_stride;   /* likewise, as are all of these */
     uint64_t dy_stride;
+    uint64_t x_group_size; /* of an 8-bit x: columns that an x_scale is for: 16, 32, 64 or 128, a divisor of group_size.
+                              Else 0 */
     uint64_t dx_stride;
     uint64_t dz_stride;
     uint64_t y_stride;
     clnorm_norm norm;
-    clnorm_dtype x_dtype;
+    clnorm_dtype x_dtype;       /* F8_E4M3 or F8_E5M2 too: what is normalised is x · x_scale then. No gate, rstd_given */
+    clnorm_dtype x_scale_dtype; /* of an 8-bit x: F32 or BF16. Else CLNORM_DTYPE_NONE */
     clnorm_dtype z_dtype;       /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
-    clnorm_dtype dy_dtype;      /* CLNORM_DTYPE_NONE: as x */
+    clnorm_dtype dy_dtype;      /* CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
     clnorm_dtype weight_dtype;  /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
     clnorm_dtype bias_dtype;    /* CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
     clnorm_dtype dx_dtype;      /* CLNORM_DTYPE_NONE, as in all of these: not asked for */
@@ -408,7 +411,9 @@ static inline clnorm_norm_backward_desc clnorm_norm_backward_desc_init(void) {
     desc.norm = CLNORM_LAYER_NORM;
     desc.rows = desc.cols = desc.group_size = 0;
     desc.x_stride = desc.z_stride = desc.dy_stride = desc.dx_stride = desc.dz_stride = desc.y_stride = 0;
+    desc.x_group_size = 0;
     desc.x_dtype = CLNORM_F32;
+    desc.x_scale_dtype = CLNORM_DTYPE_NONE;
     desc.z_dtype = desc.dy_dtype = desc.weight_dtype = desc.bias_dtype = CLNORM_DTYPE_NONE;
     desc.dx_dtype = desc.dz_dtype = desc.dweight_dtype = desc.dbias_dtype = desc.y_dtype = CLNORM_DTYPE_NONE;
     desc.gate = CLNORM_GATE_NONE;
