@@ -23,6 +23,7 @@ static clnorm_status validate(const clnorm_dequantize_desc *desc, problem *p) {
     clnorm_status status = check_size(desc);
     if (status)
         return status;
+    *p = *desc;
     if (!cln_dtype_fp8(desc->q_dtype))
         return cln_dtype_refuse("q_dtype", desc->q_dtype, "CLNORM_F8_E4M3 or CLNORM_F8_E5M2");
     if (!cln_dtype_valid(desc->x_dtype) || desc->x_dtype == CLNORM_F64)
@@ -30,7 +31,6 @@ static clnorm_status validate(const clnorm_dequantize_desc *desc, problem *p) {
     if ((status = cln_fp8_check_scale_dtype("scale_dtype", desc->scale_dtype)) ||
         (status = cln_scaling_check(desc->scaling, desc->rows, desc->cols, desc->group_size)))
         return status;
-    *p = *desc;
     p->x_stride = cln_or_else(desc->x_stride, desc->cols);
     p->q_stride = cln_or_else(desc->q_stride, desc->cols);
     p->group_size = desc->scaling == CLNORM_SCALING_GROUP ? desc->group_size : desc->cols;

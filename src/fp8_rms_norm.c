@@ -58,9 +58,9 @@ static clnorm_status validate(const clnorm_fp8_rms_norm_desc *desc, problem *p) 
     clnorm_status status = check_size(desc);
     if (status)
         return status;
+    *p = *desc;
     if ((status = check_dtypes(desc)) || (status = check_values(desc)))
         return status;
-    *p = *desc;
     p->x_stride = cln_or_else(desc->x_stride, desc->cols);
     p->y_stride = cln_or_else(desc->write_y ? desc->y_stride : 0, desc->cols);
     p->y_t_stride = cln_or_else(desc->write_y_t ? desc->y_t_stride : 0, desc->rows);

@@ -40,6 +40,7 @@ static clnorm_status validate(const clnorm_quantize_desc *desc, problem *p) {
     clnorm_status status = check_size(desc);
     if (status)
         return status;
+    *p = *desc;
     if (!cln_dtype_valid(desc->x_dtype) || desc->x_dtype == CLNORM_F64)
         return cln_dtype_refuse("x_dtype", desc->x_dtype, "CLNORM_F32, CLNORM_F16 or CLNORM_BF16");
     if (!cln_dtype_fp8(desc->q_dtype))
@@ -47,7 +48,6 @@ static clnorm_status validate(const clnorm_quantize_desc *desc, problem *p) {
     if ((status = cln_fp8_check_scale_dtype("scale_dtype", desc->scale_dtype)) || (status = check_values(desc)) ||
         (status = cln_scaling_check(desc->scaling, desc->rows, desc->cols, desc->group_size)))
         return status;
-    *p = *desc;
     p->x_stride = cln_or_else(desc->x_stride, desc->cols);
     p->q_stride = cln_or_else(desc->q_stride, desc->cols);
     p->q_t_stride = cln_or_else(desc->transpose ? desc->q_t_stride : 0, desc->rows);
@@ -70,7 +70,7 @@ static clnorm_status describe_tensors(const problem *p, uint32_t vec, uint64_t r
         (status = cln_tensor_matrix(&tensor[CLN_Q_T], "q_t", p->rows ? p->cols : 0, p->rows, p->q_t_stride, q_t,
                                     (uint32_t)row_vec)))
         return status;
-    if (!p->scale &&
+    if (p->scale == 0 &&
         (status = cln_tensor_vector(&tensor[CLN_SCALE], "scale", scales, clnorm_dtype_size(p->scale_dtype), 0)))
         return status;
     return p->save_amax ? cln_tensor_vector(&tensor[CLN_AMAX], "amax", scales, sizeof(cl_float), 0) : CLNORM_SUCCESS;
@@ -136,7 +136,7 @@ static clnorm_status add_segments(clnorm_plan *plan, const problem *p, struct cl
 /* quantize_tile.cl. */
 static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile) {
     struct cln_spec spec = spec_of(plan, p);
-    spec.scale_dtype = p->scale ? CLNORM_DTYPE_NONE : p->scale_dtype;
+    spec.scale_dtype = p->scale != 0 ? CLNORM_DTYPE_NONE : p->scale_dtype;
     spec.transposed = p->transpose;
     spec.tile_rows = tile->rows;
     spec.tile_cols = tile->cols;
@@ -175,11 +175,11 @@ static clnorm_status add_stages(clnorm_plan *plan, const problem *p, const struc
         .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0},
         .count = p->rows,
         .q_dtype = p->q_dtype,
-        .scale_dtype = p->scale ? CLNORM_DTYPE_NONE : p->scale_dtype,
+        .scale_dtype = p->scale != 0 ? CLNORM_DTYPE_NONE : p->scale_dtype,
         .scale = CLN_SCALE,
         .amax = p->save_amax,
     };
-    const bool searched = !p->scale || p->save_amax;
+    const bool searched = p->scale == 0 || p->save_amax;
     clnorm_status status = searched ? add_segments(plan, p, largest.magnitudes) : CLNORM_SUCCESS;
     if (!status && searched && whole)
         status = cln_fp8_add_largest(plan, &largest);
@@ -208,7 +208,7 @@ clnorm_status clnorm_quantize_plan_create(clnorm_context *context, const clnorm_
         tile = cln_fp8_tile_of(&context->device, &made->config, p.rows, p.cols, p.transpose, p.q_t_stride);
         status = describe_tensors(&p, made->config.vec, tile.row_vec, made->tensor);
     }
-    if (!status && p.rows && p.scaling == CLNORM_SCALING_TENSOR && (!p.scale || p.save_amax))
+    if (!status && p.rows && p.scaling == CLNORM_SCALING_TENSOR && (p.scale == 0 || p.save_amax))
         cln_plan_set_workspace(made, p.rows * sizeof(cl_float));
     if (!status && p.rows)
         status = add_stages(made, &p, &tile);

@@ -403,20 +403,20 @@ static void buffers_are_checked(void **state) {
  * deviation of at most a step / 2 / √n. */
 static void stochastic_rounding_is_unbiased(void **state) {
     const struct fixture *fixture = *state;
-    enum { COLS = 4096 };
+    const uint64_t cols = 4096;
     const double values[] = {1.03125, -3.3, 0x1.4p-9, 0x1.8p-12};
     const double steps[] = {0.125, 0.25, 0x1p-9, 0x1p-9};
-    struct quantize_case c = {WHOLE, 4, COLS, 0, F32, E4M3, F32, false, false, true, 1, 0, 0, {0}, false};
+    struct quantize_case c = {WHOLE, 4, cols, 0, F32, E4M3, F32, false, false, true, 1, 0, 0, {0}, false};
     struct quantize_run run = make(&c);
-    for (uint64_t i = 0; i < 4 * COLS; i++)
-        ref_store(F32, tensor_elements(&run.x), i, values[i / COLS]);
+    for (uint64_t i = 0; i < 4 * cols; i++)
+        ref_store(F32, tensor_elements(&run.x), i, values[i / cols]);
     assert_int_equal(quantize(fixture, &run), CLNORM_SUCCESS);
     assert_true(tensor_receive(fixture, &run.q, "q"));
     for (uint64_t row = 0; row < 4; row++) {
         double sum = 0;
-        for (uint64_t i = 0; i < COLS; i++)
-            sum += fp8_value(E4M3, ((const unsigned char *)tensor_elements(&run.q))[row * COLS + i]);
-        assert_true(fabs(sum / COLS - values[row]) < 4 * steps[row] / 2 / sqrt(COLS));
+        for (uint64_t i = 0; i < cols; i++)
+            sum += fp8_value(E4M3, ((const unsigned char *)tensor_elements(&run.q))[row * cols + i]);
+        assert_true(fabs(sum / (double)cols - values[row]) < 4 * steps[row] / 2 / sqrt((double)cols));
     }
     free_run(&run);
 }

@@ -115,8 +115,15 @@ static void test_bench(void **state) {
     (void)state;
     static const char *const keys[] = {"op",       "provider", "rows",   "cols",   "dtype", "us",
                                        "limit_us", "gb_s",     "config", "device", "runs",  NULL};
-    static const char *const names[] = {"layer_norm_forward",  "rms_norm_forward",  "rms_norm_gated_forward",
-                                        "layer_norm_backward", "rms_norm_backward", "rms_norm_gated_backward"};
+    static const char *const names[] = {"layer_norm_forward",
+                                        "rms_norm_forward",
+                                        "rms_norm_gated_forward",
+                                        "layer_norm_backward",
+                                        "rms_norm_backward",
+                                        "rms_norm_gated_backward",
+                                        "quantize",
+                                        "fp8_rms_norm_forward",
+                                        "fp8_rms_norm_backward"};
     run("%s", "bench --shapes 64x96 --dtypes f32 --runs 2 --json b.json");
     assert_done();
     assert_says("limit_us");

@@ -28,25 +28,45 @@ const struct bench_operation bench_operations[] = {
      NULL,
      "silu",
      5},
+    {"quantize", "quantize", "quantize", {"x", NULL}, NULL, NULL, 0},
+    {"fp8_rms_norm", "fp8_rms_norm_forward", "fp8_rms_norm", {"x", "x_scale", "weight", NULL}, "y,y_t", NULL, 0},
+    {"fp8_rms_norm_backward",
+     "fp8_rms_norm_backward",
+     "fp8_rms_norm_backward",
+     {"x", "x_scale", "weight", "rstd", "dy", NULL},
+     NULL,
+     NULL,
+     0},
     {NULL, NULL, NULL, {NULL}, NULL, NULL, 0},
 };
 
-static const char epilogue[] = "Operations: layer_norm, rms_norm, rms_norm_gated and each with _backward; all of them\n"
+static const char epilogue[] = "Operations: layer_norm, rms_norm, rms_norm_gated, fp8_rms_norm and each with _backward,\n"
+                               "and quantize; all of them\n"
                                "without a word. What is moved is the least: forward x in and y out, with a gate z in;\n"
-                               "backward x and dy in and dx out, with a gate z in and dz out.\n"
+                               "backward x and dy in and dx out, with a gate z in and dz out;\n"
+                               "of 8-bit operations every tensor once.\n"
                                "Each time is that of the kernels: on GPUs the median of many runs, the caches flushed\n"
                                "before each; on CPUs the least time of an enqueue and its finish. limit is the time of a\n"
                                "copy of the same bytes in the same process: the faster of clEnqueueCopyBuffer and a copy\n"
                                "kernel; on CPUs memcpy on one thread.\n";
+
+/* Of an input of role, where other inputs have this one: x of the operations on 8 bits, and its scales. */
+static clnorm_dtype input_dtype(const struct operation *operation, const char *role, clnorm_dtype dtype) {
+    const bool codes = operation->roles[operation_role(operation, role)].shape == SHAPE_CODES;
+    return codes ? CLNORM_F8_E4M3 : !strcmp(role, "x_scale") ? CLNORM_BF16 : dtype;
+}
 
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
                const char *config, struct fault *fault) {
     const struct operation *of;
     if (!operation_find(operation->operation, &of, fault))
         return false;
+    enum { SCALED = 16 }; /* columns */
+    const uint64_t groups = operation_role(of, "x_scale") >= 0 ? (shape.cols + SCALED - 1) / SCALED : 1;
     job_init(job, of);
     for (int i = 0; operation->inputs[i]; i++)
-        if (!job_add_input(job, operation->inputs[i], dtype, shape.rows, shape.cols, 1, fault))
+        if (!job_add_input(job, operation->inputs[i], input_dtype(of, operation->inputs[i], dtype), shape.rows, shape.cols,
+                           groups, fault))
             return false;
     struct operation_options options = OPERATION_OPTIONS_INIT;
     options.outputs = operation->outputs;
@@ -78,7 +98,9 @@ static bool take_operation(struct bench_request *request, const char *word, stru
             request->operations[request->operation_count++] = operation;
         return true;
     }
-    return fault_set(fault, EXIT_REQUEST, "'%s': expected layer_norm, rms_norm, rms_norm_gated, or one with _backward",
+    return fault_set(fault, EXIT_REQUEST,
+                     "'%s': expected layer_norm, rms_norm, rms_norm_gated, fp8_rms_norm, one of them with "
+                     "_backward, or quantize",
                      word);
 }
 

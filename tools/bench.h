@@ -15,7 +15,7 @@ struct bench_operation {
     const char *inputs[ROLES]; /* roles, ended by NULL */
     char *outputs;             /* roles; NULL: the usual ones */
     char *gate;
-    unsigned moved; /* tensors of x's size that have to be moved */
+    unsigned moved; /* tensors of x's size that have to be moved; 0: every tensor, once */
 };
 
 extern const struct bench_operation bench_operations[]; /* ended by a name of NULL */

@@ -119,7 +119,7 @@ static struct check_case case_of_config(int i) {
 }
 
 int check_case_count(void) {
-    return SHAPES * DTYPES_OF_SHAPE + 2 * MIXES + 2 * CONFIGS + check_backward_count();
+    return SHAPES * DTYPES_OF_SHAPE + 2 * MIXES + 2 * CONFIGS + check_backward_count() + check_fp8_count();
 }
 
 struct check_case check_case_of(int i) {
@@ -129,5 +129,8 @@ struct check_case check_case_of(int i) {
     if (i < 2 * MIXES)
         return case_of_mix(i);
     i -= 2 * MIXES;
-    return i < 2 * CONFIGS ? case_of_config(i) : check_backward_case(i - 2 * CONFIGS);
+    if (i < 2 * CONFIGS)
+        return case_of_config(i);
+    i -= 2 * CONFIGS;
+    return i < check_backward_count() ? check_backward_case(i) : check_fp8_case(i - check_backward_count());
 }

@@ -10,9 +10,16 @@ enum { ROLES = 13 };
 
 /* What a tensor's shape must be, or will be. */
 enum role_shape {
-    SHAPE_X,         /* that of x, the first role: any rank of 1 and up; the last dimension is cols, the others are rows */
-    SHAPE_COLS,      /* [cols] */
-    SHAPE_STATISTICS /* [groups, rows] */
+    SHAPE_X,          /* that of x, the first role: any rank of 1 and up; the last dimension is cols, the others are rows */
+    SHAPE_COLS,       /* [cols] */
+    SHAPE_STATISTICS, /* [groups, rows] */
+    SHAPE_CODES,      /* that of x, of 8 bits */
+    SHAPE_TRANSPOSED, /* [cols, rows], of 8 bits */
+    SHAPE_SCALES,     /* as the job's scaling says */
+    SHAPE_X_GROUPS,   /* that of x, with groups for cols */
+    SHAPE_ROW_STATISTICS, /* [1, rows] */
+    SHAPE_ROW_SCALES,     /* [rows] */
+    SHAPE_ONE             /* [1] */
 };
 
 /* A tensor that an operation reads or writes. */
@@ -38,8 +45,13 @@ struct operation_options {
     int recompute_output;
     char *reduction;
     long long slots; /* of the locked reduction */
+    char *mode;      /* of scales: tensor, row or group */
+    char *scale_dtype;
+    char *accuracy;
+    long long stochastic; /* seed; below 0: to nearest */
+    int transpose;
 };
-#define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128})
+#define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128, .stochastic = -1})
 
 /* One operation on tensors of given shapes. */
 struct job {
@@ -48,9 +60,14 @@ struct job {
     void *output[ROLES];         /* bytes of outputs, owned; tensor.data is the same address */
     bool wanted[ROLES];          /* outputs that are asked for */
     uint64_t rows, cols, groups;
+    clnorm_scaling scaling; /* of operations with scales */
+    uint64_t group_size;    /* columns of a group; the last one may be shorter */
     union {
         clnorm_norm_desc norm;
         clnorm_norm_backward_desc norm_backward;
+        clnorm_quantize_desc quantize;
+        clnorm_dequantize_desc dequantize;
+        clnorm_fp8_rms_norm_desc fp8_rms_norm;
     } desc;
 };
 
@@ -84,6 +101,25 @@ bool norm_backward_describe(struct job *job, const struct operation_options *opt
 clnorm_status norm_backward_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
 bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
 
+/* op_quantize.c */
+extern const struct role quantize_roles[];
+extern const struct role dequantize_roles[];
+bool quantize_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+bool dequantize_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+clnorm_status quantize_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+clnorm_status dequantize_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+bool quantize_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+bool dequantize_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+/* op_fp8_rms_norm.c */
+extern const struct role fp8_rms_norm_roles[];
+extern const struct role fp8_rms_norm_backward_roles[];
+bool fp8_rms_norm_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+bool fp8_rms_norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+clnorm_status fp8_rms_norm_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+bool fp8_rms_norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+bool fp8_rms_norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
 /* Fails with the names that there are. */
 bool operation_find(const char *name, const struct operation **operation, struct fault *fault);
 
@@ -109,6 +145,9 @@ clnorm_dtype statistics_dtype(clnorm_dtype x);
 
 /* Checks the inputs, fills the descriptor, and gives each wanted output its element and shape, but no bytes. */
 bool job_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+
+/* Where the scale of a place is among those of the job's scaling. */
+uint64_t job_scale_index(const struct job *job, uint64_t row, uint64_t column);
 
 /* Gives each wanted output bytes, all 0xff, which is a NaN in every dtype. */
 bool job_allocate_outputs(struct job *job, struct fault *fault);
