@@ -8,6 +8,10 @@
 #define GATE_SILU 1
 #define GATE_SIGMOID 2
 
+#define ACTIVATION_GELU 1
+#define ACTIVATION_GELU_TANH 2
+#define ACTIVATION_SILU 3
+
 #define KEEP_REGISTERS 1
 #define KEEP_REREAD 2
 

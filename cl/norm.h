@@ -2,6 +2,8 @@
 #ifndef NORM_H
 #define NORM_H
 
+#include "activated.h"
+#include "dropout.h"
 #include "dtype.h"
 #include "gate.h"
 #include "lanes.h"
@@ -16,11 +18,17 @@ struct call {
     global STORAGE(Y_DTYPE) * y;
     global real *mean; /* [groups, rows] */
     global real *rstd; /* [groups, rows] */
-    ulong work;        /* segments */
+    const global STORAGE(RESIDUAL_DTYPE) * residual;
+    const global real *row_scale; /* [rows] */
+    global STORAGE(RESIDUAL_OUT_DTYPE) * residual_out;
+    global uchar *mask; /* [rows, GROUPS · GROUP_SIZE] */
+    ulong work;         /* segments */
     ulong rows;
-    ulong x_stride, y_stride, z_stride; /* elements */
+    ulong x_stride, y_stride, z_stride, residual_stride, residual_out_stride; /* elements */
     real eps;
     real weight_offset;
+    real kept_scale; /* factor of what dropout keeps */
+    struct dice dice;
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
@@ -31,9 +39,13 @@ struct segment {
     const global STORAGE(BIAS_DTYPE) * bias;
     const global STORAGE(Z_DTYPE) * z;
     global STORAGE(Y_DTYPE) * y;
-    ulong statistic; /* where its statistics go */
-    uint lane;       /* of this work-item */
-    bool active;     /* false past the last segment: nothing is read or written, but barriers are kept */
+    const global STORAGE(RESIDUAL_DTYPE) * residual;
+    global STORAGE(RESIDUAL_OUT_DTYPE) * residual_out;
+    ulong row, column; /* of its first element */
+    real x_scale;      /* factor of x, where it is kept */
+    ulong statistic;   /* where its statistics go */
+    uint lane;         /* of this work-item */
+    bool active;       /* false past the last segment: nothing is read or written, but barriers are kept */
 };
 
 struct statistics {
@@ -45,26 +57,52 @@ static inline struct segment segment_at(const struct call *call, const ulong ind
     const ulong row = index / GROUPS;
     const ulong group = index % GROUPS;
     const ulong first = group * GROUP_SIZE;
+    const bool active = SEGMENTS == 1 || index < call->work;
     const struct segment segment = {call->x + row * call->x_stride + first,
                                     call->weight + first,
                                     call->bias + first,
                                     call->z + row * call->z_stride + first,
                                     call->y + row * call->y_stride + first,
+                                    call->residual + row * call->residual_stride + first,
+                                    call->residual_out + row * call->residual_out_stride + first,
+                                    row,
+                                    first,
+                                    (DROPOUT ? call->kept_scale : (real)1) *
+                                        (ROW_SCALE && active ? call->row_scale[row] : (real)1),
                                     group * call->rows + row,
                                     (uint)get_local_id(0) % LANES,
-                                    SEGMENTS == 1 || index < call->work};
+                                    active};
     return segment;
 }
 
-/* s as a lane holds it: x as it was loaded, or the product with the gate. */
-#if GATE && GATE_FIRST
+/* Elements of x in vector v that dropout keeps, a bit each; any number where there is no dropout. */
+static inline uint kept_in(const struct call *call, const struct segment *segment, const index_t v) {
+    return DROPOUT ? kept_at(&call->dice, segment->row, segment->column + v * VEC) : 0;
+}
+
+/* s as a lane holds it: x as it was loaded, or what it is made of put together. */
+#define IS_SUM (PRESENT(RESIDUAL_DTYPE) || DROPOUT || ROW_SCALE)
+#if IS_SUM || GATE && GATE_FIRST
 
 typedef realv held_t;
 
-static inline held_t load_s(const struct segment *segment, const index_t v, const bool aligned, const enum load_hint hint) {
-    const realv x = WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(segment->x, v, aligned, hint));
-    const realv z = WIDEN(Z_DTYPE)(LOAD_VECTOR(Z_DTYPE)(segment->z, v, aligned, hint));
-    return x * gate_factor(z);
+static inline held_t load_s(const struct segment *segment, const index_t v, const uint kept, const bool aligned,
+                            const enum load_hint hint) {
+    realv s = WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(segment->x, v, aligned, hint));
+#if GATE && GATE_FIRST
+    s *= gate_factor(WIDEN(Z_DTYPE)(LOAD_VECTOR(Z_DTYPE)(segment->z, v, aligned, hint)));
+#endif
+#if DROPOUT || ROW_SCALE
+    s *= segment->x_scale;
+#endif
+#if DROPOUT
+    s = only_kept(s, kept);
+#endif
+#if PRESENT(RESIDUAL_DTYPE)
+    s += WIDEN(RESIDUAL_DTYPE)(LOAD_VECTOR(RESIDUAL_DTYPE)(segment->residual, v, aligned, hint));
+#endif
+    (void)kept;
+    return s;
 }
 
 static inline realv widen_s(const held_t held) {
@@ -75,7 +113,9 @@ static inline realv widen_s(const held_t held) {
 
 typedef PACKED(X_DTYPE) held_t;
 
-static inline held_t load_s(const struct segment *segment, const index_t v, const bool aligned, const enum load_hint hint) {
+static inline held_t load_s(const struct segment *segment, const index_t v, const uint kept, const bool aligned,
+                            const enum load_hint hint) {
+    (void)kept;
     return LOAD_VECTOR(X_DTYPE)(segment->x, v, aligned, hint);
 }
 
@@ -115,8 +155,21 @@ static inline void load_affine(const struct segment *segment, const index_t v, c
 #endif
 }
 
-static inline void put_y(const struct call *call, const struct segment *segment, const index_t v, const realv s,
-                         const struct affine *affine, const struct statistics statistics) {
+static inline void put_mask(const struct call *call, const struct segment *segment, const index_t v) {
+    const uint kept = kept_in(call, segment, v);
+    global uchar *mask = call->mask + segment->row * (GROUPS * (ulong)GROUP_SIZE) + segment->column + v * VEC;
+    for (uint i = 0; i < VEC && v * VEC + i < GROUP_SIZE; i++)
+        mask[i] = kept >> i & 1;
+}
+
+/* All that is written of one vector. */
+static inline void put_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
+                              const struct affine *affine, const struct statistics statistics) {
+#if PRESENT(RESIDUAL_OUT_DTYPE)
+    STORE_VECTOR(RESIDUAL_OUT_DTYPE)(segment->residual_out, v, s, call->aligned);
+#endif
+    if (SAVE_MASK)
+        put_mask(call, segment, v);
 #if NORM == LAYER_NORM
     realv y = (s - statistics.mean) * statistics.rstd;
 #else
@@ -130,6 +183,7 @@ static inline void put_y(const struct call *call, const struct segment *segment,
 #if PRESENT(BIAS_DTYPE)
     y += WIDEN(BIAS_DTYPE)(affine->bias);
 #endif
+    y = activated(y);
 #if GATE && !GATE_FIRST
     y *= gate_factor(WIDEN(Z_DTYPE)(affine->z));
 #endif

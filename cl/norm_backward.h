@@ -3,6 +3,8 @@
 #ifndef NORM_BACKWARD_H
 #define NORM_BACKWARD_H
 
+#include "activated.h"
+#include "dropout.h"
 #include "dtype.h"
 #include "gate.h"
 #define SEGMENTS_WAIT_ALONE
@@ -31,7 +33,11 @@ DEFINE_LOAD_VECTOR(f8e5m2)
 #define TILE_HELD ((TILE_VECTORS + LANES - 1) / LANES) /* vectors of the lane that has most */
 
 /* Outputs that c1 and c2 matter to. */
-#define NEEDS_MEANS (PRESENT(DX_DTYPE) || (GATE_FIRST && PRESENT(DZ_DTYPE)))
+#define NEEDS_MEANS (PRESENT(DX_DTYPE) || PRESENT(DRESIDUAL_DTYPE) || (GATE_FIRST && PRESENT(DZ_DTYPE)))
+
+/* x is a part of s, and not s itself. */
+#define ADDS_RESIDUAL (PRESENT(RESIDUAL_DTYPE) && !S_GIVEN)
+#define SCALES_X ((DROPOUT || ROW_SCALE) && !S_GIVEN)
 
 /* The arguments of a launch, offsets already added. */
 struct call {
@@ -46,9 +52,16 @@ struct call {
     global STORAGE(DX_DTYPE) * dx;
     global STORAGE(DZ_DTYPE) * dz;
     global STORAGE(Y_DTYPE) * y;
+    const global STORAGE(RESIDUAL_DTYPE) * residual;
+    const global real *row_scale; /* [rows] */
+    const global STORAGE(DRESIDUAL_OUT_DTYPE) * dresidual_out;
+    global STORAGE(DRESIDUAL_DTYPE) * dresidual;
     ulong rows;
     ulong x_stride, z_stride, dy_stride, dx_stride, dz_stride, y_stride; /* elements */
+    ulong residual_stride, dresidual_out_stride, dresidual_stride;
     real weight_offset;
+    real kept_scale; /* factor of what dropout keeps */
+    struct dice dice;
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
@@ -96,6 +109,12 @@ struct inputs {
 #if GATE
     PACKED(Z_DTYPE) z;
 #endif
+#if ADDS_RESIDUAL
+    PACKED(RESIDUAL_DTYPE) residual;
+#endif
+#if DROPOUT
+    uint kept; /* a bit for each element */
+#endif
 };
 
 static inline struct inputs load_inputs(const struct call *call, const struct row *row, const index_t v,
@@ -110,6 +129,12 @@ static inline struct inputs load_inputs(const struct call *call, const struct ro
 #if GATE
     in.z = LOAD_VECTOR(Z_DTYPE)(SEGMENT_OF(z, row), v, call->aligned, hint);
 #endif
+#if ADDS_RESIDUAL
+    in.residual = LOAD_VECTOR(RESIDUAL_DTYPE)(SEGMENT_OF(residual, row), v, call->aligned, hint);
+#endif
+#if DROPOUT
+    in.kept = kept_at(&call->dice, row->index, row->group * GROUP_SIZE + v * VEC);
+#endif
     return in;
 }
 
@@ -123,27 +148,40 @@ static inline struct inputs no_inputs(void) {
 #if GATE
     in.z = (PACKED(Z_DTYPE))0;
 #endif
+#if ADDS_RESIDUAL
+    in.residual = (PACKED(RESIDUAL_DTYPE))0;
+#endif
+#if DROPOUT
+    in.kept = 0;
+#endif
     return in;
 }
 
-/* weight_offset + weight of one vector, as loaded. */
+/* weight_offset + weight of one vector, as loaded; with an activation, whose slope depends on it, the bias too. */
+#define HOLDS_BIAS (PRESENT(BIAS_DTYPE) && ACTIVATION)
+
 struct scale {
 #if PRESENT(WEIGHT_DTYPE)
     PACKED(WEIGHT_DTYPE) weight;
 #endif
+#if HOLDS_BIAS
+    PACKED(BIAS_DTYPE) bias;
+#endif
     char unused; /* a struct has a member */
 };
 
-/* weight: of the segment's first element. */
-static inline struct scale load_scale(const global STORAGE(WEIGHT_DTYPE) * weight, const index_t v, const bool aligned,
-                                      const enum load_hint hint) {
+/* weight, bias: of the segment's first element. */
+static inline struct scale load_scale(const global STORAGE(WEIGHT_DTYPE) * weight, const global STORAGE(BIAS_DTYPE) * bias,
+                                      const index_t v, const bool aligned, const enum load_hint hint) {
     struct scale scale;
     scale.unused = 0;
 #if PRESENT(WEIGHT_DTYPE)
     scale.weight = LOAD_VECTOR(WEIGHT_DTYPE)(weight, v, aligned, hint);
-#else
-    (void)weight, (void)v, (void)aligned, (void)hint;
 #endif
+#if HOLDS_BIAS
+    scale.bias = LOAD_VECTOR(BIAS_DTYPE)(bias, v, aligned, hint);
+#endif
+    (void)weight, (void)bias, (void)v, (void)aligned, (void)hint;
     return scale;
 }
 
@@ -152,6 +190,9 @@ static inline struct scale no_scale(void) {
     scale.unused = 0;
 #if PRESENT(WEIGHT_DTYPE)
     scale.weight = (PACKED(WEIGHT_DTYPE))0;
+#endif
+#if HOLDS_BIAS
+    scale.bias = (PACKED(BIAS_DTYPE))0;
 #endif
     return scale;
 }
@@ -172,18 +213,52 @@ struct point {
     realv dn;
 };
 
-static inline struct point point_at(const struct row *row, const struct inputs *in) {
+/* What becomes of x on its way to s, and of the gradient on its way back. */
+static inline realv branch(const struct call *call, const struct row *row, const struct inputs *in, realv v) {
+#if DROPOUT
+    v = only_kept(v * call->kept_scale, in->kept);
+#endif
+#if ROW_SCALE
+    v *= row->active ? call->row_scale[row->index] : (real)0;
+#endif
+    (void)call, (void)row, (void)in;
+    return v;
+}
+
+static inline realv s_of(const struct call *call, const struct row *row, const struct inputs *in) {
     realv s = WIDEN(X_DTYPE)(in->x);
 #if IS_FP8(X_DTYPE)
     s *= in->x_scale;
 #endif
-    realv dn = WIDEN(DY_DTYPE)(in->dy);
+#if SCALES_X
+    s = branch(call, row, in, s);
+#endif
+#if ADDS_RESIDUAL
+    s += WIDEN(RESIDUAL_DTYPE)(in->residual);
+#endif
 #if GATE && GATE_FIRST
     s *= gate_factor(WIDEN(Z_DTYPE)(in->z));
-#elif GATE
-    dn *= gate_factor(WIDEN(Z_DTYPE)(in->z));
 #endif
-    const struct point point = {(NORM == LAYER_NORM ? s - row->mean : s) * row->rstd, dn};
+    (void)call, (void)row;
+    return s;
+}
+
+static inline struct point point_at(const struct call *call, const struct row *row, const struct inputs *in,
+                                    const struct scale scale) {
+    const realv s = s_of(call, row, in);
+    struct point point = {(NORM == LAYER_NORM ? s - row->mean : s) * row->rstd, WIDEN(DY_DTYPE)(in->dy)};
+#if GATE && !GATE_FIRST
+    point.dn *= gate_factor(WIDEN(Z_DTYPE)(in->z));
+#endif
+#if ACTIVATION
+    realv n = scaled(point.x_hat, scale, call->weight_offset);
+#if HOLDS_BIAS
+    n += WIDEN(BIAS_DTYPE)(scale.bias);
+#endif
+    point.dn *= activation_slope(n);
+#else
+    (void)scale;
+#endif
     return point;
 }
 
@@ -237,13 +312,20 @@ static inline void put_outputs(const struct call *call, const struct row *row, c
                                const struct means means) {
 #if NEEDS_MEANS
     const realv wdn = scaled(point.dn, scale, call->weight_offset);
-    const realv ds = row->rstd * (wdn - (point.x_hat * means.of_product + means.of_gradient));
+    realv ds = row->rstd * (wdn - (point.x_hat * means.of_product + means.of_gradient));
+#if PRESENT(DRESIDUAL_OUT_DTYPE)
+    ds += WIDEN(DRESIDUAL_OUT_DTYPE)(
+        LOAD_VECTOR(DRESIDUAL_OUT_DTYPE)(SEGMENT_OF(dresidual_out, row), v, call->aligned, LOAD_PLAIN));
+#endif
 #endif
 #if PRESENT(DZ_DTYPE) && !GATE_FIRST || PRESENT(Y_DTYPE)
     realv n = scaled(point.x_hat, scale, call->weight_offset);
-#if PRESENT(BIAS_DTYPE)
+#if HOLDS_BIAS
+    n += WIDEN(BIAS_DTYPE)(scale.bias);
+#elif PRESENT(BIAS_DTYPE)
     n += WIDEN(BIAS_DTYPE)(LOAD_VECTOR(BIAS_DTYPE)(bias, v, call->aligned, LOAD_PLAIN));
 #endif
+    n = activated(n);
 #endif
 #if GATE
     const realv z = WIDEN(Z_DTYPE)(in->z);
@@ -251,7 +333,10 @@ static inline void put_outputs(const struct call *call, const struct row *row, c
 #if PRESENT(DX_DTYPE) && GATE_FIRST
     STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, ds * gate_factor(z), call->aligned);
 #elif PRESENT(DX_DTYPE)
-    STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, ds, call->aligned);
+    STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, branch(call, row, in, ds), call->aligned);
+#endif
+#if PRESENT(DRESIDUAL_DTYPE)
+    STORE_VECTOR(DRESIDUAL_DTYPE)(SEGMENT_OF(dresidual, row), v, ds, call->aligned);
 #endif
 #if PRESENT(DZ_DTYPE) && GATE_FIRST
     STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, ds * WIDEN(X_DTYPE)(in->x) * gate_slope(z), call->aligned);

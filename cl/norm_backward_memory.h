@@ -64,7 +64,8 @@ INLINED void clear(global real *in_slot, local realv *sum, const index_t v, cons
 INLINED void add_vector(const struct call *call, const struct row *row, const struct columns *columns, const index_t v,
                         struct lane_sums *sums) {
     const struct inputs in = load_inputs(call, row, v, LOAD_FIRST);
-    add_point(sums, point_at(row, &in), load_scale(columns->weight, v, call->aligned, LOAD_PLAIN), call->weight_offset);
+    const struct scale scale = load_scale(columns->weight, columns->bias, v, call->aligned, LOAD_PLAIN);
+    add_point(sums, point_at(call, row, &in, scale), scale, call->weight_offset);
 }
 
 INLINED struct means means_of_row(const struct call *call, const struct row *row, const struct columns *columns,
@@ -105,6 +106,12 @@ static inline void ask_for_next(const struct call *call, const struct row *row, 
     ask_to_read(SEGMENT_OF(dy, row) + NEXT(call->dy_stride) + v * VEC);
     if (GATE)
         ask_to_read(SEGMENT_OF(z, row) + NEXT(call->z_stride) + v * VEC);
+    if (ADDS_RESIDUAL)
+        ask_to_read(SEGMENT_OF(residual, row) + NEXT(call->residual_stride) + v * VEC);
+    if (PRESENT(DRESIDUAL_OUT_DTYPE))
+        ask_to_read(SEGMENT_OF(dresidual_out, row) + NEXT(call->dresidual_out_stride) + v * VEC);
+    if (PRESENT(DRESIDUAL_DTYPE))
+        ask_to_write(SEGMENT_OF(dresidual, row) + NEXT(call->dresidual_stride) + v * VEC);
     if (PRESENT(DX_DTYPE))
         ask_to_write(SEGMENT_OF(dx, row) + NEXT(call->dx_stride) + v * VEC);
     if (PRESENT(DZ_DTYPE))
@@ -115,9 +122,9 @@ INLINED void take_row(const struct call *call, const struct row *row, const stru
     const struct means means = means_of_row(call, row, columns, lanes);
     for (index_t v = columns->first; v < columns->end; v += LANES) {
         const struct inputs in = load_inputs(call, row, v, LOAD_LAST);
-        const struct point point = point_at(row, &in);
-        put_outputs(call, row, v, &in, point, load_scale(columns->weight, v, call->aligned, LOAD_PLAIN), columns->bias,
-                    means);
+        const struct scale scale = load_scale(columns->weight, columns->bias, v, call->aligned, LOAD_PLAIN);
+        const struct point point = point_at(call, row, &in, scale);
+        put_outputs(call, row, v, &in, point, scale, columns->bias, means);
         if (DWEIGHT)
             gather(columns->dweight, columns->dweight_sum, v, columns->tile, point.dn * point.x_hat, call->aligned);
         if (DBIAS)

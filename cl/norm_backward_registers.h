@@ -73,7 +73,7 @@ INLINED struct scale scale_of(const struct call *call, const struct columns *col
                               const uint i) {
     if (WEIGHTS == WEIGHTS_EARLY || !has_vector(columns, i))
         return scales[i % SCALES];
-    return load_scale(columns->weight, vector_of(columns, i), call->aligned, LOAD_IN_TURN);
+    return load_scale(columns->weight, columns->bias, vector_of(columns, i), call->aligned, LOAD_IN_TURN);
 }
 
 /* Called between one use of the inputs and the next. */
@@ -93,9 +93,12 @@ INLINED void take_row(const struct call *call, const struct row *row, const stru
     struct lane_sums sums = {0, 0};
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++) {
+        if (KEEP == KEEP_REREAD && !(row->active && has_vector(columns, i)))
+            continue;
         if (KEEP == KEEP_REREAD)
-            held[0] = fetch(call, row, columns, i, LOAD_FIRST);
-        add_point(&sums, point_at(row, &held[i % HELD_INPUTS]), scale_of(call, columns, scales, i), call->weight_offset);
+            held[0] = load_inputs(call, row, vector_of(columns, i), LOAD_FIRST);
+        const struct scale scale = scale_of(call, columns, scales, i);
+        add_point(&sums, point_at(call, row, &held[i % HELD_INPUTS], scale), scale, call->weight_offset);
         if (KEEP == KEEP_REGISTERS)
             forget_wide(&held[i % HELD_INPUTS]);
     }
@@ -103,13 +106,15 @@ INLINED void take_row(const struct call *call, const struct row *row, const stru
 #endif
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++) {
+        if (KEEP == KEEP_REREAD && !(row->active && has_vector(columns, i)))
+            continue;
         if (KEEP == KEEP_REREAD)
-            held[0] = fetch(call, row, columns, i, LOAD_LAST);
+            held[0] = load_inputs(call, row, vector_of(columns, i), LOAD_LAST);
         const struct inputs *in = &held[i % HELD_INPUTS];
-        const struct point point = point_at(row, in);
+        const struct scale scale = scale_of(call, columns, scales, i);
+        const struct point point = point_at(call, row, in, scale);
         if (row->active && has_vector(columns, i))
-            put_outputs(call, row, vector_of(columns, i), in, point, scale_of(call, columns, scales, i), columns->bias,
-                        means);
+            put_outputs(call, row, vector_of(columns, i), in, point, scale, columns->bias, means);
         if (DWEIGHT)
             gathered->dweight[i * DWEIGHT_STEP] += point.dn * point.x_hat;
         if (DBIAS)
@@ -223,9 +228,10 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
     struct scale scales[SCALES];
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++)
-        scales[i % SCALES] = WEIGHTS == WEIGHTS_EARLY && has_vector(&columns, i)
-                                 ? load_scale(columns.weight, vector_of(&columns, i), call->aligned, LOAD_PLAIN)
-                                 : no_scale();
+        scales[i % SCALES] =
+            WEIGHTS == WEIGHTS_EARLY && has_vector(&columns, i)
+                ? load_scale(columns.weight, columns.bias, vector_of(&columns, i), call->aligned, LOAD_PLAIN)
+                : no_scale();
     struct gathered gathered;
     clear_gathered(&gathered, space);
     take_rows(call, share, &columns, scales, &gathered, &lanes);

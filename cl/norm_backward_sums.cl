@@ -7,21 +7,26 @@
 
 #define CHUNK_VECTORS ((VECTORS + CHUNKS - 1) / CHUNKS)
 
-#define PARAMETERS                                                                                                      \
-    const global STORAGE(X_DTYPE) * x, const ulong x_at, const global STORAGE(Z_DTYPE) * z, const ulong z_at,           \
-        const global STORAGE(DY_DTYPE) * dy, const ulong dy_at, const global STORAGE(WEIGHT_DTYPE) *restrict weight,    \
-        const ulong weight_at, const global real *restrict mean, const ulong mean_at, const global real *restrict rstd, \
-        const ulong rstd_at, global real *restrict sums, const ulong sums_at, const ulong work, const ulong rows,       \
-        const ulong rounds, const ulong x_stride, const ulong z_stride, const ulong dy_stride, const real weight_offset
+#define PARAMETERS                                                                                                         \
+    const global STORAGE(X_DTYPE) * x, const ulong x_at, const global STORAGE(Z_DTYPE) * z, const ulong z_at,              \
+        const global STORAGE(DY_DTYPE) * dy, const ulong dy_at, const global STORAGE(WEIGHT_DTYPE) *restrict weight,       \
+        const ulong weight_at, const global STORAGE(BIAS_DTYPE) *restrict bias, const ulong bias_at,                       \
+        const global STORAGE(RESIDUAL_DTYPE) * residual, const ulong residual_at, const global real *restrict row_scale,   \
+        const ulong row_scale_at, const global real *restrict mean, const ulong mean_at, const global real *restrict rstd, \
+        const ulong rstd_at, global real *restrict sums, const ulong sums_at, const ulong work, const ulong rows,          \
+        const ulong rounds, const ulong x_stride, const ulong z_stride, const ulong dy_stride,                             \
+        const ulong residual_stride, const real weight_offset, const real kept_scale, const uint threshold SEED_PARAMETERS
 
-#define CALL(aligned)                                                                                                      \
-    {                                                                                                                      \
-        x + x_at, z + z_at, dy + dy_at, weight + weight_at, 0, mean + mean_at, rstd + rstd_at, 0, 0, 0, 0, rows, x_stride, \
-            z_stride, dy_stride, 0, 0, 0, weight_offset, aligned                                                           \
+#define CALL(aligned)                                                                                                   \
+    {                                                                                                                   \
+        x + x_at, z + z_at, dy + dy_at, weight + weight_at, bias + bias_at, mean + mean_at, rstd + rstd_at, 0, 0, 0, 0, \
+            residual + residual_at, row_scale + row_scale_at, 0, 0, rows, x_stride, z_stride, dy_stride, 0, 0, 0,       \
+            residual_stride, 0, 0, weight_offset, kept_scale, DICE, aligned                                             \
     }
 
 static inline struct lane_sums sums_of_chunk(const struct call *call, const struct row *row, const index_t chunk,
-                                             const global STORAGE(WEIGHT_DTYPE) * weight) {
+                                             const global STORAGE(WEIGHT_DTYPE) * weight,
+                                             const global STORAGE(BIAS_DTYPE) * bias) {
     const index_t end = (chunk + 1) * CHUNK_VECTORS < VECTORS ? (chunk + 1) * CHUNK_VECTORS : VECTORS;
     struct lane_sums sums[UNROLL];
 #pragma unroll
@@ -34,13 +39,15 @@ static inline struct lane_sums sums_of_chunk(const struct call *call, const stru
         for (uint j = 0; j < UNROLL; j++)
             in[j] = load_inputs(call, row, v + j * LANES, LOAD_FIRST);
 #pragma unroll
-        for (uint j = 0; j < UNROLL; j++)
-            add_point(&sums[j], point_at(row, &in[j]), load_scale(weight, v + j * LANES, call->aligned, LOAD_PLAIN),
-                      call->weight_offset);
+        for (uint j = 0; j < UNROLL; j++) {
+            const struct scale scale = load_scale(weight, bias, v + j * LANES, call->aligned, LOAD_PLAIN);
+            add_point(&sums[j], point_at(call, row, &in[j], scale), scale, call->weight_offset);
+        }
     }
     for (; v < end; v += LANES) {
         const struct inputs in = load_inputs(call, row, v, LOAD_FIRST);
-        add_point(&sums[0], point_at(row, &in), load_scale(weight, v, call->aligned, LOAD_PLAIN), call->weight_offset);
+        const struct scale scale = load_scale(weight, bias, v, call->aligned, LOAD_PLAIN);
+        add_point(&sums[0], point_at(call, row, &in, scale), scale, call->weight_offset);
     }
 #pragma unroll
     for (uint j = 1; j < UNROLL; j++) {
@@ -63,7 +70,8 @@ INLINED void sum_share(const struct call *call, global real *sums, const ulong w
         const ulong segment = index / CHUNKS;
         const ulong group = segment % GROUPS;
         const struct row row = row_at(call, segment / GROUPS, group);
-        const struct lane_sums lane_sums = sums_of_chunk(call, &row, (index_t)chunk, call->weight + group * GROUP_SIZE);
+        const struct lane_sums lane_sums =
+            sums_of_chunk(call, &row, (index_t)chunk, call->weight + group * GROUP_SIZE, call->bias + group * GROUP_SIZE);
         real total[] = {sum_elements(lane_sums.product), sum_elements(lane_sums.gradient)};
         sum_lanes(&lanes, total, NORM == LAYER_NORM ? 2 : 1);
         if (get_local_id(0) == 0) {

@@ -53,12 +53,16 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
 #define AFFINES 1
 #endif
 
+static inline held_t fetch(const struct call *call, const struct segment *segment, const index_t v) {
+    return load_s(segment, v, kept_in(call, segment, v), call->aligned, X_HINT);
+}
+
 INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
     struct held held;
     struct affine affine[AFFINES];
 #pragma unroll
     for (uint i = 0; i < HELD; i++)
-        held.s[i] = has_vector(segment, i) ? load_s(segment, segment->lane + i * LANES, call->aligned, X_HINT) : (held_t)0;
+        held.s[i] = has_vector(segment, i) ? fetch(call, segment, segment->lane + i * LANES) : (held_t)0;
 #pragma unroll
     for (uint i = 0; i < HELD; i++)
         if (WEIGHTS == WEIGHTS_EARLY && has_vector(segment, i))
@@ -71,7 +75,7 @@ INLINED void normalise(const struct call *call, const struct segment *segment, s
         const index_t v = segment->lane + i * LANES;
         if (WEIGHTS != WEIGHTS_EARLY)
             load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[0]);
-        put_y(call, segment, v, widen_s(held.s[i]), &affine[i % AFFINES], statistics);
+        put_vector(call, segment, v, widen_s(held.s[i]), &affine[i % AFFINES], statistics);
     }
     save_statistics(call, segment, statistics);
 }

@@ -12,9 +12,25 @@
 #define WEIGHTS_HINT LOAD_PLAIN
 #endif
 
-static inline realv fetch_s(const struct call *call, const struct segment *segment, const index_t v,
-                            const enum load_hint hint) {
-    return widen_s(load_s(segment, v, call->aligned, hint));
+/* What dropout keeps of a lane's vectors: drawn when they are read first, where a work-item has room for that. */
+#define REMEMBERS (DROPOUT && LANES > 1 && HELD * VEC <= 64)
+
+struct memory {
+    ulong kept; /* VEC bits for each of the lane's vectors */
+};
+
+static inline held_t read_first(const struct call *call, const struct segment *segment, const index_t v,
+                                struct memory *memory) {
+    const uint kept = kept_in(call, segment, v);
+    if (REMEMBERS)
+        memory->kept |= (ulong)kept << v / LANES * VEC % 64;
+    return load_s(segment, v, kept, call->aligned, LOAD_FIRST);
+}
+
+static inline held_t read_again(const struct call *call, const struct segment *segment, const index_t v,
+                                const struct memory *memory) {
+    const uint kept = REMEMBERS ? (uint)(memory->kept >> v / LANES * VEC % 64) : kept_in(call, segment, v);
+    return load_s(segment, v, kept, call->aligned, LOAD_LAST);
 }
 
 /* A lane's whole vectors. */
@@ -30,7 +46,7 @@ static inline bool owns_tail(const struct segment *segment) {
 
 /* A run of count vectors. The number of turns is a constant, so that all loads can be under way at once. */
 static inline void take_vectors(const struct call *call, const struct segment *segment, const index_t first,
-                                const uint count, struct run *run) {
+                                const uint count, struct memory *memory, struct run *run) {
 #if LANES > 1
 #pragma unroll
 #endif
@@ -39,7 +55,7 @@ static inline void take_vectors(const struct call *call, const struct segment *s
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             if (i + j < count)
-                block[j] = load_s(segment, segment->lane + (first + i + j) * LANES, call->aligned, LOAD_FIRST);
+                block[j] = read_first(call, segment, segment->lane + (first + i + j) * LANES, memory);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             if (i + j < count)
@@ -47,7 +63,8 @@ static inline void take_vectors(const struct call *call, const struct segment *s
     }
 }
 
-INLINED struct statistics statistics_of(const struct call *call, const struct segment *segment, struct lanes *lanes) {
+INLINED struct statistics statistics_of(const struct call *call, const struct segment *segment, struct memory *memory,
+                                        struct lanes *lanes) {
     struct moments moments = {0, 0, 0, 0};
     const real origin = origin_of(call, segment);
     struct run run;
@@ -55,13 +72,13 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
     const index_t own = own_vectors(segment);
     index_t i = 0;
     for (; i + RUN < own; i += RUN) {
-        take_vectors(call, segment, i, RUN, &run);
+        take_vectors(call, segment, i, RUN, memory, &run);
         end_run(&run, &moments, RUN * VEC);
     }
     const uint rest = (uint)(own - i);
-    take_vectors(call, segment, i, rest, &run);
+    take_vectors(call, segment, i, rest, memory, &run);
     if (owns_tail(segment))
-        take(&run, rest, fetch_s(call, segment, WHOLE_VECTORS, LOAD_FIRST), false);
+        take(&run, rest, widen_s(read_first(call, segment, WHOLE_VECTORS, memory)), false);
     const uint elements = rest * VEC + (owns_tail(segment) ? TAIL : 0);
     if (elements > 0)
         end_run(&run, &moments, elements);
@@ -78,7 +95,8 @@ static inline void ask_for_next(const struct call *call, const struct segment *s
 }
 
 INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
-    const struct statistics statistics = statistics_of(call, segment, lanes);
+    struct memory memory = {0};
+    const struct statistics statistics = statistics_of(call, segment, &memory, lanes);
     if (!PRESENT(Y_DTYPE)) {
         save_statistics(call, segment, statistics);
         return;
@@ -89,22 +107,22 @@ INLINED void normalise(const struct call *call, const struct segment *segment, s
         held_t s[UNROLL];
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            s[j] = load_s(segment, segment->lane + (i + j) * LANES, call->aligned, LOAD_LAST);
+            s[j] = read_again(call, segment, segment->lane + (i + j) * LANES, &memory);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++) {
             const index_t v = segment->lane + (i + j) * LANES;
             struct affine affine;
             load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
-            put_y(call, segment, v, widen_s(s[j]), &affine, statistics);
+            put_vector(call, segment, v, widen_s(s[j]), &affine, statistics);
             ask_for_next(call, segment, v);
         }
     }
     for (; i < own + owns_tail(segment); i++) {
         const index_t v = segment->lane + i * LANES;
-        const realv s = fetch_s(call, segment, v, LOAD_LAST);
+        const realv s = widen_s(read_again(call, segment, v, &memory));
         struct affine affine;
         load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
-        put_y(call, segment, v, s, &affine, statistics);
+        put_vector(call, segment, v, s, &affine, statistics);
     }
     save_statistics(call, segment, statistics);
 }

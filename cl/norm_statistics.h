@@ -136,13 +136,13 @@ static inline void end_run(struct run *run, struct moments *moments, const uint 
 }
 
 /* What the lanes' means are added up relative to, so that a row of equal elements has exactly theirs. Sums of equal numbers
- * in pairs are exact by themselves, and so are those of a power of two of them. */
+ * in pairs are exact by themselves, and so are those of a power of two of them; with dropout no row is of equal ones. */
 #define EXACT_SUMS ((GROUP_SIZE & (GROUP_SIZE - 1)) == 0 && REDUCE != REDUCE_SUBGROUP)
 
 static inline real origin_of(const struct call *call, const struct segment *segment) {
-#if NORM == LAYER_NORM && !EXACT_SUMS
+#if NORM == LAYER_NORM && !EXACT_SUMS && !DROPOUT
     if (segment->active)
-        return pivot_of(widen_s(load_s(segment, 0, call->aligned, LOAD_PLAIN)), WHOLE_VECTORS > 0);
+        return pivot_of(widen_s(load_s(segment, 0, 0, call->aligned, LOAD_PLAIN)), WHOLE_VECTORS > 0);
 #else
     (void)call;
     (void)segment;

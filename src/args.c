@@ -20,6 +20,12 @@ static const struct {
     [CLN_DZ] = {"dz", offsetof(clnorm_args, dz)},
     [CLN_DWEIGHT] = {"dweight", offsetof(clnorm_args, dweight)},
     [CLN_DBIAS] = {"dbias", offsetof(clnorm_args, dbias)},
+    [CLN_RESIDUAL] = {"residual", offsetof(clnorm_args, residual)},
+    [CLN_ROW_SCALE] = {"row_scale", offsetof(clnorm_args, row_scale)},
+    [CLN_RESIDUAL_OUT] = {"residual_out", offsetof(clnorm_args, residual_out)},
+    [CLN_DROPOUT_MASK] = {"dropout_mask", offsetof(clnorm_args, dropout_mask)},
+    [CLN_DRESIDUAL_OUT] = {"dresidual_out", offsetof(clnorm_args, dresidual_out)},
+    [CLN_DRESIDUAL] = {"dresidual", offsetof(clnorm_args, dresidual)},
     [CLN_Q] = {"q", offsetof(clnorm_args, q)},
     [CLN_Q_T] = {"q_t", offsetof(clnorm_args, q_t)},
     [CLN_SCALE] = {"scale", offsetof(clnorm_args, scale)},
@@ -27,7 +33,6 @@ static const struct {
     [CLN_X_SCALE] = {"x_scale", offsetof(clnorm_args, x_scale)},
     [CLN_Y_T] = {"y_t", offsetof(clnorm_args, y_t)},
     [CLN_Y_SCALE] = {"y_scale", offsetof(clnorm_args, y_scale)},
-    [CLN_ROW_SCALE] = {"row_scale", offsetof(clnorm_args, row_scale)},
     [CLN_WORKSPACE] = {"workspace", offsetof(clnorm_args, workspace)},
 };
 
@@ -94,7 +99,12 @@ static clnorm_status check_tensor(const clnorm_plan *plan, const char *name, con
 /* Outputs that may lie where an input lies, when each element of them then lies where that element of the input does. */
 static const struct alias {
     enum cln_role output, input;
-} aliases[] = {{CLN_Y, CLN_X}, {CLN_DX, CLN_X}, {CLN_DX, CLN_DY}, {CLN_DZ, CLN_Z}};
+} aliases[] = {{CLN_Y, CLN_X},
+               {CLN_DX, CLN_X},
+               {CLN_DX, CLN_DY},
+               {CLN_DZ, CLN_Z},
+               {CLN_RESIDUAL_OUT, CLN_RESIDUAL},
+               {CLN_DRESIDUAL, CLN_DRESIDUAL_OUT}};
 
 static clnorm_status check_alias(const clnorm_plan *plan, const clnorm_args *args, const struct alias *alias) {
     const struct cln_tensor *output = &plan->tensor[alias->output], *input = &plan->tensor[alias->input];
@@ -116,6 +126,10 @@ clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, b
     if (args->size != sizeof *args)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "args.size is %zu: expected %zu, start from CLNORM_ARGS_INIT", args->size,
                         sizeof *args);
+    if (plan->seeded && !args->seed)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "args.seed is NULL: the descriptor has dropout, which needs one");
+    if (!plan->seeded && args->seed)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "args.seed is given: the descriptor has no dropout");
     *aligned = true;
     for (enum cln_role role = 0; role < CLN_ROLES; role++) {
         const clnorm_status status =

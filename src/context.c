@@ -8,6 +8,7 @@
 #include "plan_store.h"
 #include "program.h"
 #include "status.h"
+#include "tuning.h"
 
 #define STRING_OF(number) #number
 #define VERSION_TEXT(major, minor, patch) STRING_OF(major) "." STRING_OF(minor) "." STRING_OF(patch)
@@ -79,6 +80,7 @@ static clnorm_status set_up(clnorm_context *context, cl_context cl, cl_device_id
     context->cache_dir = cln_cache_dir(options->cache_dir);
     if (!context->cache_dir)
         return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "out of host memory, making a context");
+    context->tuning = cln_tuning_read(&context->device);
     status = cln_program_store_create(&context->programs);
     return status == CLNORM_SUCCESS ? cln_plan_store_create(&context->plans) : status;
 }
@@ -108,6 +110,7 @@ void clnorm_context_destroy(clnorm_context *context) {
         return;
     cln_plan_store_destroy(context->plans);
     cln_program_store_destroy(context->programs);
+    cln_tuning_destroy(context->tuning);
     free(context->cache_dir);
     if (context->cl)
         (void)clReleaseContext(context->cl);

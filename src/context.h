@@ -6,6 +6,7 @@
 
 struct cln_program_store;
 struct cln_plan_store;
+struct cln_tuning;
 
 struct clnorm_context {
     cl_context cl; /* retained */
@@ -15,6 +16,7 @@ struct clnorm_context {
     char *cache_dir;                    /* "" when nothing is kept on disk */
     struct cln_program_store *programs; /* program.c: compiled programs, in memory */
     struct cln_plan_store *plans;       /* plan_store.c: plans of the one-call forms */
+    struct cln_tuning *tuning;          /* tuning.c: measured configs; NULL where there are none */
 };
 
 #endif

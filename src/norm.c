@@ -1,12 +1,14 @@
 #include "arithmetic.h"
 #include "config.h"
 #include "context.h"
+#include "dropout.h"
 #include "dtype.h"
 #include "norm_statistics.h"
 #include "plan.h"
 #include "plan_store.h"
 #include "status.h"
 #include "tensor.h"
+#include "tuning.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -29,14 +31,20 @@ static clnorm_status check_enums(const clnorm_norm_desc *desc) {
         return cln_fail(CLNORM_INVALID_ENUM, "desc.norm is %d: expected a clnorm_norm", (int)desc->norm);
     if ((unsigned)desc->gate > CLNORM_GATE_SIGMOID)
         return cln_fail(CLNORM_INVALID_ENUM, "desc.gate is %d: expected a clnorm_gate", (int)desc->gate);
+    if ((unsigned)desc->activation > CLNORM_ACTIVATION_SILU)
+        return cln_fail(CLNORM_INVALID_ENUM, "desc.activation is %d: expected a clnorm_activation", (int)desc->activation);
     const struct {
         const char *name;
         clnorm_dtype dtype;
         bool optional;
     } dtypes[] = {
-        {"x_dtype", desc->x_dtype, false},      {"y_dtype", desc->y_dtype, true},
-        {"z_dtype", desc->z_dtype, true},       {"weight_dtype", desc->weight_dtype, true},
+        {"x_dtype", desc->x_dtype, false},
+        {"y_dtype", desc->y_dtype, true},
+        {"z_dtype", desc->z_dtype, true},
+        {"weight_dtype", desc->weight_dtype, true},
         {"bias_dtype", desc->bias_dtype, true},
+        {"residual_dtype", desc->residual_dtype, true},
+        {"residual_out_dtype", desc->residual_out_dtype, true},
     };
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
         if (!cln_dtype_valid(dtypes[i].dtype) && !(dtypes[i].optional && dtypes[i].dtype == CLNORM_DTYPE_NONE))
@@ -60,19 +68,43 @@ static clnorm_status check_values(const clnorm_norm_desc *desc) {
     return CLNORM_SUCCESS;
 }
 
+/* What is added to x before the norm, and what is done to x for that. */
+static clnorm_status check_sum(const clnorm_norm_desc *desc) {
+    const struct {
+        const char *name;
+        bool asked;
+    } options[] = {{"residual_dtype", desc->residual_dtype != CLNORM_DTYPE_NONE},
+                   {"dropout", desc->dropout != 0},
+                   {"row_scale", desc->row_scale}};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (options[i].asked && desc->gate_first)
+            return cln_fail(CLNORM_INVALID_VALUE, "desc.gate_first is true: expected false with desc.%s", options[i].name);
+    if (desc->residual_out_dtype && !desc->residual_dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.residual_out_dtype is %s: expected none without a residual",
+                        clnorm_dtype_name(desc->residual_out_dtype));
+    const clnorm_status status = cln_dropout_check(desc->dropout, desc->rows, desc->cols);
+    if (status)
+        return status;
+    if (desc->save_mask && !(desc->dropout > 0))
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.save_mask is true: expected false without dropout");
+    return CLNORM_SUCCESS;
+}
+
 static clnorm_status check_double(const clnorm_device_info *device, const problem *p) {
-    const clnorm_dtype others[] = {p->y_dtype, p->z_dtype, p->weight_dtype, p->bias_dtype};
-    bool any = p->x_dtype == CLNORM_F64, all = any;
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        any = any || others[i] == CLNORM_F64;
-        all = all && (others[i] == CLNORM_F64 || others[i] == CLNORM_DTYPE_NONE);
-    }
-    if (any && !all)
-        return cln_fail(CLNORM_UNSUPPORTED,
-                        "desc has f64 beside other dtypes (x %s, y %s, z %s, weight %s, bias %s): "
-                        "expected f64 for all of them or none",
-                        clnorm_dtype_name(p->x_dtype), clnorm_dtype_name(p->y_dtype), clnorm_dtype_name(p->z_dtype),
-                        clnorm_dtype_name(p->weight_dtype), clnorm_dtype_name(p->bias_dtype));
+    const struct {
+        const char *name;
+        clnorm_dtype dtype;
+    } others[] = {{"y", p->y_dtype},
+                  {"z", p->z_dtype},
+                  {"weight", p->weight_dtype},
+                  {"bias", p->bias_dtype},
+                  {"residual", p->residual_dtype},
+                  {"residual_out", p->residual_out_dtype}};
+    const bool any = p->x_dtype == CLNORM_F64;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (others[i].dtype && (others[i].dtype == CLNORM_F64) != any)
+            return cln_fail(CLNORM_UNSUPPORTED, "desc.%s_dtype is %s, desc.x_dtype is %s: expected f64 for all or for none",
+                            others[i].name, clnorm_dtype_name(others[i].dtype), clnorm_dtype_name(p->x_dtype));
     if (any && !device->fp64)
         return cln_fail(CLNORM_UNSUPPORTED, "desc.x_dtype is f64: the device %s has no double precision", device->name);
     return CLNORM_SUCCESS;
@@ -87,7 +119,11 @@ static clnorm_status check_shape(const problem *p) {
     const struct {
         const char *name;
         uint64_t stride;
-    } strides[] = {{"x_stride", p->x_stride}, {"y_stride", p->y_stride}, {"z_stride", p->z_stride}};
+    } strides[] = {{"x_stride", p->x_stride},
+                   {"y_stride", p->y_stride},
+                   {"z_stride", p->z_stride},
+                   {"residual_stride", p->residual_stride},
+                   {"residual_out_stride", p->residual_out_stride}};
     for (size_t i = 0; i < sizeof strides / sizeof strides[0]; i++)
         if (strides[i].stride < p->cols)
             return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s is %" PRIu64 ": expected at least cols, %" PRIu64,
@@ -99,13 +135,15 @@ static clnorm_status validate(const clnorm_device_info *device, const clnorm_nor
     clnorm_status status = check_size(desc);
     if (status)
         return status;
-    if ((status = check_enums(desc)) || (status = check_values(desc)))
+    if ((status = check_enums(desc)) || (status = check_values(desc)) || (status = check_sum(desc)))
         return status;
     *p = *desc;
     p->group_size = cln_or_else(desc->group_size, desc->cols);
     p->x_stride = cln_or_else(desc->x_stride, desc->cols);
     p->y_stride = cln_or_else(desc->y_stride, desc->cols);
     p->z_stride = cln_or_else(desc->gate ? desc->z_stride : 0, desc->cols);
+    p->residual_stride = cln_or_else(desc->residual_dtype ? desc->residual_stride : 0, desc->cols);
+    p->residual_out_stride = cln_or_else(desc->residual_out_dtype ? desc->residual_out_stride : 0, desc->cols);
     if (!p->y_dtype)
         p->y_dtype = p->x_dtype;
     if (!p->gate)
@@ -128,34 +166,55 @@ static clnorm_status describe_tensors(const problem *p, uint32_t vec, struct cln
     if (__builtin_mul_overflow(p->rows, groups, &statistics))
         return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ", groups %" PRIu64 ": expected a product below 2^63",
                         p->rows, groups);
-    clnorm_status status;
-    if ((status = cln_tensor_matrix(&tensor[CLN_X], "x", p->rows, p->cols, p->x_stride, p->x_dtype, vec)) ||
-        (status = cln_tensor_matrix(&tensor[CLN_Y], "y", p->rows, p->cols, p->y_stride, p->y_dtype, vec)) ||
-        (status = cln_tensor_matrix(&tensor[CLN_Z], "z", p->rows, p->cols, p->z_stride, p->z_dtype, vec)))
-        return status;
+    const struct {
+        enum cln_role role;
+        const char *name;
+        uint64_t stride;
+        clnorm_dtype dtype;
+    } matrices[] = {{CLN_X, "x", p->x_stride, p->x_dtype},
+                    {CLN_Y, "y", p->y_stride, p->y_dtype},
+                    {CLN_Z, "z", p->z_stride, p->z_dtype},
+                    {CLN_RESIDUAL, "residual", p->residual_stride, p->residual_dtype},
+                    {CLN_RESIDUAL_OUT, "residual_out", p->residual_out_stride, p->residual_out_dtype}};
+    clnorm_status status = CLNORM_SUCCESS;
+    for (size_t i = 0; i < sizeof matrices / sizeof matrices[0] && !status; i++)
+        status = cln_tensor_matrix(&tensor[matrices[i].role], matrices[i].name, p->rows, p->cols, matrices[i].stride,
+                                   matrices[i].dtype, vec);
     const uint64_t columns = p->rows ? p->cols : 0; /* without rows nothing is read */
-    if (p->weight_dtype &&
-        (status = cln_tensor_vector(&tensor[CLN_WEIGHT], "weight", columns, clnorm_dtype_size(p->weight_dtype), vec)))
-        return status;
-    if (p->bias_dtype &&
-        (status = cln_tensor_vector(&tensor[CLN_BIAS], "bias", columns, clnorm_dtype_size(p->bias_dtype), vec)))
-        return status;
-    if (p->save_mean && (status = cln_tensor_vector(&tensor[CLN_MEAN], "mean", statistics, real_size(p), 0)))
-        return status;
-    if (p->save_rstd && (status = cln_tensor_vector(&tensor[CLN_RSTD], "rstd", statistics, real_size(p), 0)))
-        return status;
-    return CLNORM_SUCCESS;
+    const struct {
+        enum cln_role role;
+        const char *name;
+        uint64_t elements, size; /* size 0: absent */
+        uint32_t vec;
+    } vectors[] = {{CLN_WEIGHT, "weight", columns, clnorm_dtype_size(p->weight_dtype), vec},
+                   {CLN_BIAS, "bias", columns, clnorm_dtype_size(p->bias_dtype), vec},
+                   {CLN_MEAN, "mean", statistics, p->save_mean ? real_size(p) : 0, 0},
+                   {CLN_RSTD, "rstd", statistics, p->save_rstd ? real_size(p) : 0, 0},
+                   {CLN_ROW_SCALE, "row_scale", p->rows, p->row_scale ? real_size(p) : 0, 0},
+                   {CLN_DROPOUT_MASK, "dropout_mask", p->rows * p->cols, p->save_mask, 0}};
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0] && !status; i++)
+        if (vectors[i].size)
+            status = cln_tensor_vector(&tensor[vectors[i].role], vectors[i].name, vectors[i].elements, vectors[i].size,
+                                       vectors[i].vec);
+    return status;
+}
+
+/* s is not x alone, but made of several numbers. */
+static bool is_sum(const problem *p) {
+    return p->residual_dtype || p->dropout > 0 || p->row_scale;
 }
 
 static struct cln_workload workload_of(const problem *p) {
-    const uint64_t strides = p->x_stride | p->y_stride | (p->gate ? p->z_stride : 0);
+    const uint64_t strides = p->x_stride | p->y_stride | (p->gate ? p->z_stride : 0) |
+                             (p->residual_dtype ? p->residual_stride : 0) |
+                             (p->residual_out_dtype ? p->residual_out_stride : 0);
     return (struct cln_workload){
         .rows = p->rows,
         .groups = p->cols / p->group_size,
         .group_size = p->group_size,
         .alignment = cln_lowest_bit(p->group_size | strides),
         .x_size = clnorm_dtype_size(p->x_dtype),
-        .held_size = p->gate_first ? real_size(p) : clnorm_dtype_size(p->x_dtype),
+        .held_size = p->gate_first || is_sum(p) ? real_size(p) : clnorm_dtype_size(p->x_dtype),
         .norm = p->norm,
         .real_size = real_size(p),
     };
@@ -177,6 +236,12 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .weight_offset = p->weight_offset != 0,
         .save_mean = p->save_mean,
         .save_rstd = p->save_rstd,
+        .residual_dtype = p->residual_dtype,
+        .residual_out_dtype = p->residual_out_dtype,
+        .row_scale = p->row_scale,
+        .dropout = p->dropout > 0,
+        .save_mask = p->save_mask,
+        .activation = p->activation,
         .vec = c->vec,
         .lanes = c->lanes,
         .segments = c->segments,
@@ -195,24 +260,39 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
 /* norm_forward.cl's kernel over all segments. mean, rstd: where the statistics go. */
 static clnorm_status add_forward(clnorm_plan *plan, const problem *p, const clnorm_config *c, struct cln_binding mean,
                                  struct cln_binding rstd) {
-    const struct cln_binding binding[] = {
-        {.role = CLN_X}, {.role = CLN_WEIGHT}, {.role = CLN_BIAS}, {.role = CLN_Z}, {.role = CLN_Y}, mean, rstd};
+    const struct cln_binding binding[] = {{.role = CLN_X},
+                                          {.role = CLN_WEIGHT},
+                                          {.role = CLN_BIAS},
+                                          {.role = CLN_Z},
+                                          {.role = CLN_Y},
+                                          mean,
+                                          rstd,
+                                          {.role = CLN_RESIDUAL},
+                                          {.role = CLN_ROW_SCALE},
+                                          {.role = CLN_RESIDUAL_OUT},
+                                          {.role = CLN_DROPOUT_MASK}};
     enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
     const cl_ulong work = p->rows * (p->cols / p->group_size);
     const cl_ulong blocks = (work - 1) / c->segments + 1;
     const cl_ulong least_rounds = (blocks - 1) / MOST_GROUPS + 1;
     const cl_ulong rounds = c->rounds > least_rounds ? c->rounds : least_rounds;
     const struct cln_spec spec = spec_of(p, &plan->context->device, c, rounds > 1);
-    const cl_float eps = (cl_float)p->eps, weight_offset = (cl_float)p->weight_offset;
     const bool is_double = p->x_dtype == CLNORM_F64;
+    const double scale = cln_dropout_scale(p->dropout);
+    const cl_float f[] = {(cl_float)p->eps, (cl_float)p->weight_offset, (cl_float)scale};
+    const cl_uint threshold = cln_dropout_threshold(p->dropout);
     const struct cln_constant constant[] = {
         {sizeof p->rows, &p->rows},
         {sizeof rounds, &rounds},
         {sizeof p->x_stride, &p->x_stride},
         {sizeof p->y_stride, &p->y_stride},
         {sizeof p->z_stride, &p->z_stride},
-        {real_size(p), is_double ? (const void *)&p->eps : &eps},
-        {real_size(p), is_double ? (const void *)&p->weight_offset : &weight_offset},
+        {sizeof p->residual_stride, &p->residual_stride},
+        {sizeof p->residual_out_stride, &p->residual_out_stride},
+        {real_size(p), is_double ? (const void *)&p->eps : &f[0]},
+        {real_size(p), is_double ? (const void *)&p->weight_offset : &f[1]},
+        {real_size(p), is_double ? (const void *)&scale : &f[2]},
+        {sizeof threshold, &threshold},
         {0, NULL},
     };
     const struct cln_stage_recipe recipe = {
@@ -226,6 +306,7 @@ static clnorm_status add_forward(clnorm_plan *plan, const problem *p, const clno
         .groups = (size_t)((blocks - 1) / rounds + 1),
         .items = (size_t)c->lanes * c->segments,
         .constant = constant,
+        .seeded = p->dropout > 0,
     };
     return cln_plan_add_stage(plan, &recipe);
 }
@@ -238,7 +319,11 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
     p.cols = backward->cols;
     p.group_size = backward->group_size;
     p.x_stride = backward->x_stride;
-    p.y_stride = backward->cols;
+    p.y_stride = p.residual_out_stride = backward->cols;
+    p.residual_stride = backward->residual_stride;
+    p.residual_dtype = backward->residual_dtype;
+    p.row_scale = backward->row_scale && !backward->s_given;
+    p.dropout = backward->s_given ? 0 : backward->dropout;
     p.z_stride = backward->gate_first ? backward->z_stride : backward->cols;
     p.x_dtype = backward->x_dtype;
     p.gate = backward->gate_first ? backward->gate : CLNORM_GATE_NONE;
@@ -252,6 +337,20 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
     clnorm_config config;
     const clnorm_status status = cln_config_choose(&plan->context->device, &work, &forced, &config);
     return status ? status : add_forward(plan, &p, &config, mean, rstd);
+}
+
+/* What a tuning file tells apart. */
+static struct cln_tuning_key tuning_key_of(const problem *p) {
+    return (struct cln_tuning_key){
+        .norm = p->norm,
+        .residual = p->residual_dtype != CLNORM_DTYPE_NONE,
+        .dropout = p->dropout > 0,
+        .gated = p->gate != CLNORM_GATE_NONE,
+        .activated = p->activation != CLNORM_ACTIVATION_NONE,
+        .backward = false,
+        .dtype = p->x_dtype,
+        .group_size = p->group_size,
+    };
 }
 
 clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const clnorm_norm_desc *desc, clnorm_plan **plan) {
@@ -268,10 +367,12 @@ clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const cln
     struct cln_tensor unsized[CLN_ROLES] = {{0}};
     if (!(status = describe_tensors(&p, 1, unsized))) { /* before the config: its arithmetic relies on sizes that fit */
         const struct cln_workload work = workload_of(&p);
-        status = cln_config_choose(&context->device, &work, &p.config, &made->config);
+        const struct cln_tuning_key key = tuning_key_of(&p);
+        status = cln_tuning_choose(made, &key, cln_config_choose, &work, &p.config);
     }
     if (!status)
         status = describe_tensors(&p, made->config.vec, made->tensor);
+    made->seeded = p.dropout > 0;
     if (!status && p.rows)
         status = add_forward(made, &p, &made->config, mean, rstd);
     if (status)
@@ -282,9 +383,9 @@ clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const cln
 }
 
 /* The only gap between a descriptor's fields. */
-enum { GAP = offsetof(clnorm_norm_desc, save_rstd) + sizeof(bool), GAP_END = offsetof(clnorm_norm_desc, eps) };
-_Static_assert(sizeof(clnorm_norm_desc) == sizeof(size_t) + 6 * sizeof(uint64_t) + 7 * sizeof(clnorm_norm) +
-                                               3 * sizeof(bool) + (GAP_END - GAP) + 2 * sizeof(double) +
+enum { GAP = offsetof(clnorm_norm_desc, row_scale) + sizeof(bool), GAP_END = offsetof(clnorm_norm_desc, eps) };
+_Static_assert(sizeof(clnorm_norm_desc) == sizeof(size_t) + 8 * sizeof(uint64_t) + 10 * sizeof(clnorm_norm) +
+                                               5 * sizeof(bool) + (GAP_END - GAP) + 3 * sizeof(double) +
                                                sizeof(clnorm_config),
                "a descriptor has one gap");
 

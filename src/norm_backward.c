@@ -6,11 +6,13 @@
 
 #include "arithmetic.h"
 #include "context.h"
+#include "dropout.h"
 #include "dtype.h"
 #include "fp8.h"
 #include "plan_store.h"
 #include "status.h"
 #include "tensor.h"
+#include "tuning.h"
 
 typedef cln_backward_problem problem;
 
@@ -31,6 +33,8 @@ static clnorm_status check_enums(const clnorm_norm_backward_desc *desc) {
         return cln_fail(CLNORM_INVALID_ENUM, "desc.norm is %d: expected a clnorm_norm", (int)desc->norm);
     if ((unsigned)desc->gate > CLNORM_GATE_SIGMOID)
         return cln_fail(CLNORM_INVALID_ENUM, "desc.gate is %d: expected a clnorm_gate", (int)desc->gate);
+    if ((unsigned)desc->activation > CLNORM_ACTIVATION_SILU)
+        return cln_fail(CLNORM_INVALID_ENUM, "desc.activation is %d: expected a clnorm_activation", (int)desc->activation);
     if ((unsigned)desc->reduction > CLNORM_REDUCTION_LOCKED)
         return cln_fail(CLNORM_INVALID_ENUM, "desc.reduction is %d: expected a clnorm_reduction", (int)desc->reduction);
     if (!cln_dtype_valid(desc->x_dtype) && !cln_dtype_fp8(desc->x_dtype))
@@ -48,6 +52,9 @@ static clnorm_status check_enums(const clnorm_norm_backward_desc *desc) {
         {"dweight_dtype", desc->dweight_dtype},
         {"dbias_dtype", desc->dbias_dtype},
         {"y_dtype", desc->y_dtype},
+        {"residual_dtype", desc->residual_dtype},
+        {"dresidual_out_dtype", desc->dresidual_out_dtype},
+        {"dresidual_dtype", desc->dresidual_dtype},
     };
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
         if (dtypes[i].dtype != CLNORM_DTYPE_NONE && !cln_dtype_valid(dtypes[i].dtype))
@@ -77,9 +84,10 @@ static clnorm_status check_values(const clnorm_norm_backward_desc *desc) {
     if (desc->dz_dtype && !desc->gate)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.dz_dtype is %s: expected none without a gate",
                         clnorm_dtype_name(desc->dz_dtype));
-    if (!desc->dx_dtype && !desc->dz_dtype && !desc->dweight_dtype && !desc->dbias_dtype && !desc->y_dtype)
+    if (!desc->dx_dtype && !desc->dz_dtype && !desc->dweight_dtype && !desc->dbias_dtype && !desc->y_dtype &&
+        !desc->dresidual_dtype)
         return cln_fail(CLNORM_INVALID_VALUE, "desc asks for no output: expected one of dx_dtype, dz_dtype, dweight_dtype, "
-                                              "dbias_dtype, y_dtype");
+                                              "dbias_dtype, y_dtype, dresidual_dtype");
     if (desc->accumulate && !desc->dweight_dtype && !desc->dbias_dtype)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.accumulate is true: expected a dweight_dtype or dbias_dtype with it");
     if (!desc->slots)
@@ -110,13 +118,45 @@ static clnorm_status check_scales(const clnorm_norm_backward_desc *desc) {
     return CLNORM_SUCCESS;
 }
 
+/* What was added to x before the norm, and what comes back by way of it. */
+static clnorm_status check_sum(const clnorm_norm_backward_desc *desc) {
+    const struct {
+        const char *name;
+        bool asked;
+    } options[] = {{"residual_dtype", desc->residual_dtype != CLNORM_DTYPE_NONE},
+                   {"dresidual_out_dtype", desc->dresidual_out_dtype != CLNORM_DTYPE_NONE},
+                   {"dresidual_dtype", desc->dresidual_dtype != CLNORM_DTYPE_NONE},
+                   {"dropout", desc->dropout != 0},
+                   {"row_scale", desc->row_scale},
+                   {"s_given", desc->s_given}};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (options[i].asked && desc->gate_first)
+            return cln_fail(CLNORM_INVALID_VALUE, "desc.gate_first is true: expected false with desc.%s", options[i].name);
+    if (desc->residual_dtype && desc->s_given)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.residual_dtype is %s: expected none with s_given, x has it in it",
+                        clnorm_dtype_name(desc->residual_dtype));
+    if (desc->dresidual_dtype && !desc->residual_dtype && !desc->s_given)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.dresidual_dtype is %s: expected none without a residual or s_given",
+                        clnorm_dtype_name(desc->dresidual_dtype));
+    return cln_dropout_check(desc->dropout, desc->rows, desc->cols);
+}
+
 static clnorm_status check_double(const clnorm_device_info *device, const problem *p) {
     const struct {
         const char *name;
         clnorm_dtype dtype;
-    } others[] = {{"dy", p->dy_dtype},           {"z", p->z_dtype},         {"weight", p->weight_dtype},
-                  {"bias", p->bias_dtype},       {"dx", p->dx_dtype},       {"dz", p->dz_dtype},
-                  {"dweight", p->dweight_dtype}, {"dbias", p->dbias_dtype}, {"y", p->y_dtype}};
+    } others[] = {{"dy", p->dy_dtype},
+                  {"z", p->z_dtype},
+                  {"weight", p->weight_dtype},
+                  {"bias", p->bias_dtype},
+                  {"dx", p->dx_dtype},
+                  {"dz", p->dz_dtype},
+                  {"dweight", p->dweight_dtype},
+                  {"dbias", p->dbias_dtype},
+                  {"y", p->y_dtype},
+                  {"residual", p->residual_dtype},
+                  {"dresidual_out", p->dresidual_out_dtype},
+                  {"dresidual", p->dresidual_dtype}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (others[i].dtype && (others[i].dtype == CLNORM_F64) != (p->x_dtype == CLNORM_F64))
             return cln_fail(CLNORM_UNSUPPORTED, "desc.%s_dtype is %s, desc.x_dtype is %s: expected f64 for all or for none",
@@ -135,8 +175,15 @@ static clnorm_status check_shape(const problem *p) {
     const struct {
         const char *name;
         uint64_t stride;
-    } strides[] = {{"x_stride", p->x_stride},   {"z_stride", p->z_stride},   {"dy_stride", p->dy_stride},
-                   {"dx_stride", p->dx_stride}, {"dz_stride", p->dz_stride}, {"y_stride", p->y_stride}};
+    } strides[] = {{"x_stride", p->x_stride},
+                   {"z_stride", p->z_stride},
+                   {"dy_stride", p->dy_stride},
+                   {"dx_stride", p->dx_stride},
+                   {"dz_stride", p->dz_stride},
+                   {"y_stride", p->y_stride},
+                   {"residual_stride", p->residual_stride},
+                   {"dresidual_out_stride", p->dresidual_out_stride},
+                   {"dresidual_stride", p->dresidual_stride}};
     for (size_t i = 0; i < sizeof strides / sizeof strides[0]; i++)
         if (strides[i].stride < p->cols)
             return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s is %" PRIu64 ": expected at least cols, %" PRIu64,
@@ -154,7 +201,7 @@ static clnorm_status validate(const clnorm_device_info *device, const clnorm_nor
     if (status)
         return status;
     if ((status = check_enums(desc)) || (status = check_statistics(desc)) || (status = check_values(desc)) ||
-        (status = check_scales(desc)))
+        (status = check_sum(desc)) || (status = check_scales(desc)))
         return status;
     *p = *desc;
     p->group_size = cln_or_else(desc->group_size, desc->cols);
@@ -167,6 +214,9 @@ static clnorm_status validate(const clnorm_device_info *device, const clnorm_nor
     p->dx_stride = stride_of(desc->dx_stride, desc->dx_dtype, desc->cols);
     p->dz_stride = stride_of(desc->dz_stride, desc->dz_dtype, desc->cols);
     p->y_stride = stride_of(desc->y_stride, desc->y_dtype, desc->cols);
+    p->residual_stride = stride_of(desc->residual_stride, desc->residual_dtype, desc->cols);
+    p->dresidual_out_stride = stride_of(desc->dresidual_out_stride, desc->dresidual_out_dtype, desc->cols);
+    p->dresidual_stride = stride_of(desc->dresidual_stride, desc->dresidual_dtype, desc->cols);
     if ((status = check_shape(p)))
         return status;
     return check_double(device, p);
@@ -181,9 +231,15 @@ static clnorm_status describe_tensors(const problem *p, uint32_t vec, struct cln
         const char *name;
         uint64_t stride;
         clnorm_dtype dtype;
-    } matrices[] = {{CLN_X, "x", p->x_stride, p->x_dtype},     {CLN_Z, "z", p->z_stride, p->z_dtype},
-                    {CLN_DY, "dy", p->dy_stride, p->dy_dtype}, {CLN_DX, "dx", p->dx_stride, p->dx_dtype},
-                    {CLN_DZ, "dz", p->dz_stride, p->dz_dtype}, {CLN_Y, "y", p->y_stride, p->y_dtype}};
+    } matrices[] = {{CLN_X, "x", p->x_stride, p->x_dtype},
+                    {CLN_Z, "z", p->z_stride, p->z_dtype},
+                    {CLN_DY, "dy", p->dy_stride, p->dy_dtype},
+                    {CLN_DX, "dx", p->dx_stride, p->dx_dtype},
+                    {CLN_DZ, "dz", p->dz_stride, p->dz_dtype},
+                    {CLN_Y, "y", p->y_stride, p->y_dtype},
+                    {CLN_RESIDUAL, "residual", p->residual_stride, p->residual_dtype},
+                    {CLN_DRESIDUAL_OUT, "dresidual_out", p->dresidual_out_stride, p->dresidual_out_dtype},
+                    {CLN_DRESIDUAL, "dresidual", p->dresidual_stride, p->dresidual_dtype}};
     clnorm_status status = CLNORM_SUCCESS;
     for (size_t i = 0; i < sizeof matrices / sizeof matrices[0] && !status; i++)
         status = cln_tensor_matrix(&tensor[matrices[i].role], matrices[i].name, p->rows, p->cols, matrices[i].stride,
@@ -205,12 +261,27 @@ static clnorm_status describe_tensors(const problem *p, uint32_t vec, struct cln
                    {CLN_DWEIGHT, "dweight", p->cols, clnorm_dtype_size(p->dweight_dtype), vec},
                    {CLN_DBIAS, "dbias", p->cols, clnorm_dtype_size(p->dbias_dtype), vec},
                    {CLN_MEAN, "mean", statistics, p->mean_given ? cln_backward_real_size(p) : 0, 0},
-                   {CLN_RSTD, "rstd", statistics, p->rstd_given ? cln_backward_real_size(p) : 0, 0}};
+                   {CLN_RSTD, "rstd", statistics, p->rstd_given ? cln_backward_real_size(p) : 0, 0},
+                   {CLN_ROW_SCALE, "row_scale", p->rows, p->row_scale ? cln_backward_real_size(p) : 0, 0}};
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0] && !status; i++)
         if (vectors[i].size)
             status = cln_tensor_vector(&tensor[vectors[i].role], vectors[i].name, vectors[i].elements, vectors[i].size,
                                        vectors[i].vec);
     return status;
+}
+
+/* What a tuning file tells apart. */
+static struct cln_tuning_key tuning_key_of(const problem *p) {
+    return (struct cln_tuning_key){
+        .norm = p->norm,
+        .residual = p->residual_dtype || p->dresidual_dtype,
+        .dropout = p->dropout > 0,
+        .gated = p->gate != CLNORM_GATE_NONE,
+        .activated = p->activation != CLNORM_ACTIVATION_NONE,
+        .backward = true,
+        .dtype = p->x_dtype,
+        .group_size = p->group_size,
+    };
 }
 
 clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const clnorm_norm_backward_desc *desc,
@@ -228,7 +299,8 @@ clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const cl
     struct cln_backward_layout layout = {0};
     if (!(status = describe_tensors(&p, 1, unsized))) { /* before the config: its arithmetic relies on sizes that fit */
         const struct cln_workload work = cln_backward_workload(&p);
-        status = cln_config_choose_backward(&context->device, &work, &p.config, &made->config);
+        const struct cln_tuning_key key = tuning_key_of(&p);
+        status = cln_tuning_choose(made, &key, cln_config_choose_backward, &work, &p.config);
     }
     if (!status)
         status = cln_backward_lay_out(&context->device, &p, &made->config, &layout);
@@ -237,6 +309,7 @@ clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const cl
     made->tensor[CLN_DWEIGHT].vector = layout.reduce_vec * made->tensor[CLN_DWEIGHT].element;
     made->tensor[CLN_DBIAS].vector = layout.reduce_vec * made->tensor[CLN_DBIAS].element;
     made->workspace_size = layout.size;
+    made->seeded = p.dropout > 0;
     if (layout.size)
         made->tensor[CLN_WORKSPACE] = (struct cln_tensor){CLN_WORKSPACE_ALIGNMENT, layout.size, CLN_WORKSPACE_ALIGNMENT, 0};
     if (!status)
@@ -252,12 +325,12 @@ clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const cl
 
 /* The only gap between a descriptor's fields. */
 enum {
-    GAP = offsetof(clnorm_norm_backward_desc, accumulate) + sizeof(bool),
+    GAP = offsetof(clnorm_norm_backward_desc, row_scale) + sizeof(bool),
     GAP_END = offsetof(clnorm_norm_backward_desc, eps)
 };
-_Static_assert(sizeof(clnorm_norm_backward_desc) == sizeof(size_t) + 10 * sizeof(uint64_t) + 14 * sizeof(clnorm_norm) +
-                                                        sizeof(uint32_t) + 4 * sizeof(bool) + (GAP_END - GAP) +
-                                                        2 * sizeof(double) + sizeof(clnorm_config),
+_Static_assert(sizeof(clnorm_norm_backward_desc) == sizeof(size_t) + 13 * sizeof(uint64_t) + 18 * sizeof(clnorm_norm) +
+                                                        sizeof(uint32_t) + 6 * sizeof(bool) + (GAP_END - GAP) +
+                                                        3 * sizeof(double) + sizeof(clnorm_config),
                "a descriptor has one gap");
 
 static clnorm_status make_backward(clnorm_context *context, const void *desc, clnorm_plan **plan) {

@@ -4,6 +4,7 @@
 
 #include "arithmetic.h"
 #include "context.h"
+#include "dropout.h"
 #include "fp8.h"
 #include "norm_statistics.h"
 #include "status.h"
@@ -16,7 +17,8 @@ static uint64_t x_size_of(const problem *p) {
 }
 
 struct cln_workload cln_backward_workload(const problem *p) {
-    const uint64_t strides = p->x_stride | p->z_stride | p->dy_stride | p->dx_stride | p->dz_stride | p->y_stride;
+    const uint64_t strides = p->x_stride | p->z_stride | p->dy_stride | p->dx_stride | p->dz_stride | p->y_stride |
+                             p->residual_stride | p->dresidual_out_stride | p->dresidual_stride;
     return (struct cln_workload){
         .rows = p->rows,
         .groups = p->cols / p->group_size,
@@ -26,7 +28,7 @@ struct cln_workload cln_backward_workload(const problem *p) {
         .held_size = x_size_of(p),
         .norm = p->norm,
         .real_size = cln_backward_real_size(p),
-        .gated = p->gate != CLNORM_GATE_NONE,
+        .gated = p->gate != CLNORM_GATE_NONE || p->residual_dtype,
         .both_sums = p->dweight_dtype && p->dbias_dtype,
         .locked = p->reduction == CLNORM_REDUCTION_LOCKED && (p->dweight_dtype || p->dbias_dtype),
     };
@@ -101,6 +103,13 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .dweight = p->dweight_dtype != CLNORM_DTYPE_NONE,
         .dbias = p->dbias_dtype != CLNORM_DTYPE_NONE,
         .locked = layout->locked,
+        .residual_dtype = p->residual_dtype,
+        .dresidual_out_dtype = p->dresidual_out_dtype,
+        .dresidual_dtype = p->dresidual_dtype,
+        .s_given = p->s_given,
+        .row_scale = p->row_scale,
+        .dropout = p->dropout > 0,
+        .activation = p->activation,
         .vec = c->vec,
         .lanes = c->lanes,
         .segments = c->segments,
@@ -161,20 +170,22 @@ static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct 
                                           {.role = role_of_z(p)},
                                           {.role = CLN_DY},
                                           {.role = CLN_WEIGHT},
+                                          {.role = CLN_BIAS},
+                                          {.role = CLN_RESIDUAL},
+                                          {.role = CLN_ROW_SCALE},
                                           given_or(p->mean_given, CLN_MEAN, layout->mean),
                                           given_or(p->rstd_given, CLN_RSTD, layout->rstd),
                                           layout->sums};
     const cl_ulong work = p->rows * (p->cols / p->group_size) * c.chunks;
     const cl_ulong rounds = cln_divide_up(work, MOST_GROUPS);
-    const struct real weight_offset = real_of(p->weight_offset);
+    const struct real weight_offset = real_of(p->weight_offset), kept_scale = real_of(cln_dropout_scale(p->dropout));
+    const cl_uint threshold = cln_dropout_threshold(p->dropout);
     const struct cln_constant constant[] = {
-        {sizeof p->rows, &p->rows},
-        {sizeof rounds, &rounds},
-        {sizeof p->x_stride, &p->x_stride},
-        {sizeof p->z_stride, &p->z_stride},
-        {sizeof p->dy_stride, &p->dy_stride},
-        real_constant(p, &weight_offset),
-        {0, NULL},
+        {sizeof p->rows, &p->rows},           {sizeof rounds, &rounds},
+        {sizeof p->x_stride, &p->x_stride},   {sizeof p->z_stride, &p->z_stride},
+        {sizeof p->dy_stride, &p->dy_stride}, {sizeof p->residual_stride, &p->residual_stride},
+        real_constant(p, &weight_offset),     real_constant(p, &kept_scale),
+        {sizeof threshold, &threshold},       {0, NULL},
     };
     const struct cln_stage_recipe recipe = {
         .source = &cln_source_norm_backward_sums,
@@ -187,6 +198,7 @@ static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct 
         .groups = (size_t)cln_divide_up(work, rounds),
         .items = c.lanes,
         .constant = constant,
+        .seeded = p->dropout > 0,
     };
     return cln_plan_add_stage(plan, &recipe);
 }
@@ -228,9 +240,14 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
                                           {.role = CLN_Y},
                                           layout->dweight,
                                           layout->dbias,
-                                          layout->locks};
+                                          layout->locks,
+                                          {.role = CLN_RESIDUAL},
+                                          {.role = CLN_ROW_SCALE},
+                                          {.role = CLN_DRESIDUAL_OUT},
+                                          {.role = CLN_DRESIDUAL}};
     const cl_ulong rounds = c->rounds, slots = cln_larger(layout->slots, 1);
-    const struct real weight_offset = real_of(p->weight_offset);
+    const struct real weight_offset = real_of(p->weight_offset), kept_scale = real_of(cln_dropout_scale(p->dropout));
+    const cl_uint threshold = cln_dropout_threshold(p->dropout);
     const struct cln_constant constant[] = {
         {sizeof rounds, &rounds},
         {sizeof slots, &slots},
@@ -240,7 +257,12 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         {sizeof p->dx_stride, &p->dx_stride},
         {sizeof p->dz_stride, &p->dz_stride},
         {sizeof p->y_stride, &p->y_stride},
+        {sizeof p->residual_stride, &p->residual_stride},
+        {sizeof p->dresidual_out_stride, &p->dresidual_out_stride},
+        {sizeof p->dresidual_stride, &p->dresidual_stride},
         real_constant(p, &weight_offset),
+        real_constant(p, &kept_scale),
+        {sizeof threshold, &threshold},
         {0, NULL},
     };
     const struct cln_stage_recipe recipe = {
@@ -254,6 +276,7 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         .groups = (size_t)(layout->blocks * layout->walkers),
         .items = (size_t)c->lanes * c->segments,
         .constant = constant,
+        .seeded = p->dropout > 0,
     };
     return cln_plan_add_stage(plan, &recipe);
 }

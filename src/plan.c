@@ -38,7 +38,7 @@ void clnorm_plan_destroy(clnorm_plan *plan) {
     free(plan);
 }
 
-/* A kernel whose tensors are absent so far and whose other arguments are set. */
+/* A kernel whose tensors are absent so far and whose other arguments are set, but for a seed. */
 static clnorm_status make_kernel(cl_program program, const char *name, const struct cln_stage_recipe *recipe,
                                  cl_kernel *kernel) {
     cl_int code;
@@ -57,13 +57,24 @@ static clnorm_status make_kernel(cl_program program, const char *name, const str
         code = clSetKernelArg(*kernel, index++, sizeof recipe->work, &recipe->work);
     for (const struct cln_constant *constant = recipe->constant; !code && constant->size; constant++)
         code = clSetKernelArg(*kernel, index++, constant->size, constant->value);
+    for (int i = 0; !code && recipe->seeded && i < 2; i++)
+        code = clSetKernelArg(*kernel, index++, sizeof no_offset, &no_offset);
     return code ? cln_fail_opencl(code, "clSetKernelArg") : CLNORM_SUCCESS;
+}
+
+/* The argument behind the tensors, the work and the constants. */
+static cl_uint seed_index(const struct cln_stage_recipe *recipe) {
+    cl_uint index = 2 * recipe->tensors + 1;
+    for (const struct cln_constant *constant = recipe->constant; constant->size; constant++)
+        index++;
+    return index;
 }
 
 clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recipe *recipe) {
     struct cln_stage *stage = &plan->stage[plan->stages];
     memcpy(stage->binding, recipe->binding, recipe->tensors * sizeof *recipe->binding);
     stage->tensors = recipe->tensors;
+    stage->seed = recipe->seeded ? seed_index(recipe) : 0;
     stage->work = recipe->work;
     stage->groups = recipe->groups;
     stage->items = recipe->items;
@@ -123,6 +134,8 @@ size_t clnorm_plan_describe(const clnorm_plan *plan, char *text, size_t capacity
         append(text, capacity, &length, "%s: %zu work-groups x %zu, work %" PRIu64 ", %s\n", stage->name, stage->groups,
                stage->items, (uint64_t)stage->work, stage->options);
     }
+    if (*plan->note)
+        append(text, capacity, &length, "config: %s\n", plan->note);
     append(text, capacity, &length, "workspace: %" PRIu64 " bytes\n", plan->workspace_size);
     return length;
 }
@@ -158,6 +171,14 @@ static clnorm_status launch(const struct cln_stage *stage, cl_kernel kernel, cl_
     return code ? cln_fail_opencl(code, "clEnqueueNDRangeKernel") : CLNORM_SUCCESS;
 }
 
+static clnorm_status set_seed(const struct cln_stage *stage, cl_kernel kernel, const clnorm_seed *seed) {
+    const cl_ulong numbers[] = {seed->seed, seed->offset};
+    cl_int code = CL_SUCCESS;
+    for (cl_uint i = 0; !code && i < 2; i++)
+        code = clSetKernelArg(kernel, stage->seed + i, sizeof numbers[i], &numbers[i]);
+    return code ? cln_fail_opencl(code, "clSetKernelArg") : CLNORM_SUCCESS;
+}
+
 /* Sets the tensors of a stage and launches it. */
 static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *stage, cl_command_queue queue,
                                const clnorm_args *args, bool aligned, cl_uint num_wait, const cl_event *wait_list,
@@ -177,7 +198,8 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
         if (code)
             return cln_fail_opencl(code, "clSetKernelArg");
     }
-    return launch(stage, kernel, queue, num_wait, wait_list, event);
+    const clnorm_status status = stage->seed ? set_seed(stage, kernel, args->seed) : CLNORM_SUCCESS;
+    return status ? status : launch(stage, kernel, queue, num_wait, wait_list, event);
 }
 
 /* What an enqueue waits for, and the events that it gives: of its last stage, or of each. */

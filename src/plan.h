@@ -23,6 +23,12 @@ enum cln_role {
     CLN_DZ,
     CLN_DWEIGHT,
     CLN_DBIAS,
+    CLN_RESIDUAL,
+    CLN_ROW_SCALE,
+    CLN_RESIDUAL_OUT,
+    CLN_DROPOUT_MASK,
+    CLN_DRESIDUAL_OUT,
+    CLN_DRESIDUAL,
     CLN_Q,
     CLN_Q_T,
     CLN_SCALE,
@@ -30,7 +36,6 @@ enum cln_role {
     CLN_X_SCALE,
     CLN_Y_T,
     CLN_Y_SCALE,
-    CLN_ROW_SCALE,
     CLN_WORKSPACE,
     CLN_ROLES
 };
@@ -43,7 +48,10 @@ struct cln_tensor {
     uint64_t stride;  /* bytes from row to row: what two tensors in one place must agree on */
 };
 
-enum { CLN_STAGES = 5, CLN_STAGE_TENSORS = 16 };
+/* Bytes of a sentence about how a plan came to its config, and of what a tuning file calls the like of it. */
+enum { CLN_NOTE = 512, CLN_TUNING_KEY = 96 };
+
+enum { CLN_STAGES = 5, CLN_STAGE_TENSORS = 18 };
 
 /* The workspace begins at a multiple of this, and so does each of its parts: bytes. */
 enum { CLN_WORKSPACE_ALIGNMENT = 64 };
@@ -62,6 +70,7 @@ struct cln_stage {
     cl_kernel any;     /* for any offsets; NULL when aligned serves both */
     struct cln_binding binding[CLN_STAGE_TENSORS];
     cl_uint tensors;
+    cl_uint seed;         /* argument that args.seed's two numbers begin at; 0: the kernel draws none */
     cl_ulong work;        /* segments, rows or columns, as the kernel says */
     size_t groups, items; /* work-groups, work-items in each */
     char name[48];
@@ -74,7 +83,10 @@ struct clnorm_plan {
     struct cln_tensor tensor[CLN_ROLES];
     struct cln_stage stage[CLN_STAGES];
     unsigned stages; /* 0: there is nothing to do, and an enqueue only orders events */
+    bool seeded;     /* args.seed is wanted */
     uint64_t workspace_size;
+    char tuning_key[CLN_TUNING_KEY];
+    char note[CLN_NOTE];  /* what a tuning file had to do with the config; "" */
     pthread_mutex_t lock; /* a cl_kernel's arguments are shared: held from the first one set to the launch */
     bool lock_made;
 };
@@ -99,6 +111,7 @@ struct cln_stage_recipe {
     cl_ulong work;
     size_t groups, items;
     const struct cln_constant *constant;
+    bool seeded; /* after the constants come args.seed's two numbers (ulong each) */
 };
 
 /* Fetches or builds the program and adds a stage that runs after those before it. */

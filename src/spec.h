@@ -27,6 +27,10 @@ struct cln_spec {
     uint64_t dweight, dbias; /* 1: there are sums for it */
     uint64_t locked;         /* 1: slots have locks */
     uint64_t accumulate;     /* 1: outputs are added to */
+    uint64_t residual_dtype, residual_out_dtype, dresidual_out_dtype, dresidual_dtype;
+    uint64_t s_given;                       /* 1: x is s */
+    uint64_t row_scale, dropout, save_mask; /* 1: there is one */
+    uint64_t activation;                    /* a clnorm_activation */
     uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, gather, fetch; /* of a clnorm_config */
     uint64_t span;                 /* groups that a work-group takes in turn */
     uint64_t chunks;               /* that a split segment's sums are taken in */

@@ -3,13 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Room for a sentence and the head of a build log. */
-enum { DETAIL_CAPACITY = 4096 };
-
-static _Thread_local struct {
-    char detail[DETAIL_CAPACITY];
-    cl_int code;
-} last_failure;
+static _Thread_local struct cln_failure last_failure;
 
 static const char *const status_texts[] = {
     [CLNORM_SUCCESS] = "success",
@@ -42,6 +36,14 @@ const char *clnorm_error_detail(void) {
 
 cl_int clnorm_error_opencl(void) {
     return last_failure.code;
+}
+
+void cln_failure_keep(struct cln_failure *kept) {
+    *kept = last_failure;
+}
+
+void cln_failure_restore(const struct cln_failure *kept) {
+    last_failure = *kept;
 }
 
 __attribute__((format(printf, 2, 0))) static void record(cl_int code, const char *format, va_list arguments) {

@@ -14,6 +14,15 @@ __attribute__((format(printf, 3, 4))) clnorm_status cln_fail_code(clnorm_status 
 /* Records that an OpenCL call failed with code, and returns the status that stands for it. */
 clnorm_status cln_fail_opencl(cl_int code, const char *call);
 
+/* What a thread's last failure left, for a call that succeeds in spite of a failure within it. */
+struct cln_failure {
+    char detail[4096]; /* a sentence and the head of a build log */
+    cl_int code;
+};
+
+void cln_failure_keep(struct cln_failure *kept);
+void cln_failure_restore(const struct cln_failure *kept);
+
 /* "CL_INVALID_VALUE" for -30; "unknown OpenCL code" for a number that is none. */
 const char *cln_opencl_code_name(cl_int code);
 

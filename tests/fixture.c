@@ -294,3 +294,9 @@ void tensor_fill(struct tensor *tensor, enum input input, uint64_t group_size, u
     }
     free(values);
 }
+
+void tensor_fill_row_scale(struct tensor *tensor) {
+    static const double scales[] = {0, 1.25, -0.3, 1};
+    for (uint64_t row = 0; tensor->dtype != CLNORM_DTYPE_NONE && row < tensor->cols; row++)
+        ref_store(tensor->dtype, tensor_elements(tensor), row, scales[row % 4]);
+}

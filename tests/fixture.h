@@ -95,4 +95,7 @@ const char *input_name(enum input input);
 /* Fills the elements; group_size is the length of the segments. */
 void tensor_fill(struct tensor *tensor, enum input input, uint64_t group_size, uint64_t seed);
 
+/* A factor for each row, in one row: rows that are left out, rows that are made up for, and others. */
+void tensor_fill_row_scale(struct tensor *tensor);
+
 #endif

@@ -73,6 +73,11 @@ void norm_backward_case_print(const struct norm_backward_case *backward_case) {
     print_tensor("y", desc.y_dtype, desc.y_stride, backward_case->shift.y);
     print_tensor("dweight", desc.dweight_dtype, desc.cols, backward_case->shift.dweight);
     print_tensor("dbias", desc.dbias_dtype, desc.cols, backward_case->shift.dbias);
+    print_tensor("residual", desc.residual_dtype, desc.residual_stride, backward_case->shift.residual);
+    print_tensor("dresidual_out", desc.dresidual_out_dtype, desc.dresidual_out_stride, backward_case->shift.dresidual_out);
+    print_tensor("dresidual", desc.dresidual_dtype, desc.dresidual_stride, backward_case->shift.dresidual);
+    print_error("  dropout %g, row_scale %d, s_given %d, activation %d%s\n", desc.dropout, desc.row_scale, desc.s_given,
+                (int)desc.activation, backward_case->dresidual_in_place ? ", dresidual over dresidual_out" : "");
     print_config(&desc.config);
 }
 
@@ -109,6 +114,10 @@ static clnorm_norm_backward_desc settled_desc(const struct norm_backward_case *b
         desc.dz_stride = desc.z_stride;
         desc.dz_dtype = fitting(desc.dz_dtype, desc.z_dtype);
     }
+    if (backward_case->dresidual_in_place) {
+        desc.dresidual_stride = desc.dresidual_out_stride;
+        desc.dresidual_dtype = fitting(desc.dresidual_dtype, desc.dresidual_out_dtype);
+    }
     return desc;
 }
 
@@ -120,14 +129,18 @@ static struct ref_norm_backward reference_of(const struct norm_backward_run *run
                                       .z = tensor_elements(&run->z),
                                       .dy = tensor_elements(&run->dy),
                                       .mean = tensor_elements(&run->mean),
-                                      .rstd = tensor_elements(&run->rstd)};
+                                      .rstd = tensor_elements(&run->rstd),
+                                      .residual = tensor_elements(&run->residual),
+                                      .row_scale = tensor_elements(&run->row_scale),
+                                      .dresidual_out = tensor_elements(&run->dresidual_out),
+                                      .seed = run->seed};
 }
 
 /* A quarter of a deviation off the mean, and an eighth more than rstd. */
 static void fill_statistics(struct norm_backward_run *run) {
     const clnorm_norm_backward_desc *desc = &run->desc;
     const struct ref_norm_backward norm = reference_of(run);
-    const struct ref_norm forward = {ref_norm_forward_of(desc), norm.x, norm.weight, norm.bias, norm.z};
+    const struct ref_norm forward = ref_forward_operands(&norm);
     const uint64_t groups = desc->cols / desc->group_size;
     struct ref_segment segment = ref_segment_make(desc->group_size);
     for (uint64_t i = 0; i < desc->rows * groups; i++) {
@@ -140,6 +153,20 @@ static void fill_statistics(struct norm_backward_run *run) {
         ref_store(run->rstd.dtype, tensor_elements(&run->rstd), group * desc->rows + row, 1.125 * segment.rstd);
     }
     ref_segment_free(&segment);
+}
+
+/* What is added to x before the norm, and what comes back by way of it. */
+static void make_sum_inputs(const struct norm_backward_case *backward_case, struct norm_backward_run *run) {
+    const clnorm_norm_backward_desc *desc = &run->desc;
+    const clnorm_dtype real = desc->x_dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+    run->residual = tensor_make(desc->residual_dtype, desc->rows, desc->cols, desc->residual_stride,
+                                backward_case->shift.residual, TENSOR_NAN);
+    run->dresidual_out = tensor_make(desc->dresidual_out_dtype, desc->rows, desc->cols, desc->dresidual_out_stride,
+                                     backward_case->shift.dresidual_out, TENSOR_NAN);
+    run->row_scale = tensor_make(desc->row_scale ? real : CLNORM_DTYPE_NONE, 1, desc->rows, desc->rows, 0, TENSOR_NAN);
+    tensor_fill(&run->residual, backward_case->input, desc->group_size, backward_case->seed + 7);
+    tensor_fill(&run->dresidual_out, INPUT_NORMAL, desc->cols, backward_case->seed + 8);
+    tensor_fill_row_scale(&run->row_scale);
 }
 
 static void make_inputs(const struct norm_backward_case *backward_case, struct norm_backward_run *run) {
@@ -164,6 +191,7 @@ static void make_inputs(const struct norm_backward_case *backward_case, struct n
     tensor_fill(&run->bias, INPUT_NORMAL, cols, seed + 2);
     tensor_fill(&run->z, INPUT_NORMAL, cols, seed + 3);
     tensor_fill(&run->dy, INPUT_NORMAL, cols, seed + 4);
+    make_sum_inputs(backward_case, run);
     if (desc->rstd_given)
         fill_statistics(run);
 }
@@ -180,6 +208,9 @@ static void make_outputs(const struct norm_backward_case *backward_case, struct 
         run->dz = view_of(&run->z, desc->dz_dtype);
     else
         run->dz = tensor_make(desc->dz_dtype, rows, cols, desc->dz_stride, backward_case->shift.dz, TENSOR_CANARY);
+    run->dresidual = run->dresidual_in_place ? view_of(&run->dresidual_out, desc->dresidual_dtype)
+                                             : tensor_make(desc->dresidual_dtype, rows, cols, desc->dresidual_stride,
+                                                           backward_case->shift.dresidual, TENSOR_CANARY);
     run->y = tensor_make(desc->y_dtype, rows, cols, desc->y_stride, backward_case->shift.y, TENSOR_CANARY);
     run->dweight = tensor_make(desc->dweight_dtype, 1, cols, cols, backward_case->shift.dweight, TENSOR_CANARY);
     run->dbias = tensor_make(desc->dbias_dtype, 1, cols, cols, backward_case->shift.dbias, TENSOR_CANARY);
@@ -195,18 +226,22 @@ struct norm_backward_run norm_backward_run_make(const struct norm_backward_case 
     struct norm_backward_run run = {.desc = settled_desc(backward_case),
                                     .dx_place = backward_case->dx_place,
                                     .dz_over_z = backward_case->dz_over_z,
-                                    .input = backward_case->input};
+                                    .dresidual_in_place = backward_case->dresidual_in_place,
+                                    .input = backward_case->input,
+                                    .seed = {backward_case->seed * 0x9e3779b97f4a7c15, backward_case->seed << 31}};
     make_inputs(backward_case, &run);
     make_outputs(backward_case, &run);
     return run;
 }
 
-enum { RUN_TENSORS = 13 };
+enum { RUN_TENSORS = 17 };
 
 static void list_tensors(struct norm_backward_run *run, struct tensor *tensors[RUN_TENSORS]) {
-    struct tensor *const all[RUN_TENSORS] = {&run->x,       &run->weight, &run->bias,     &run->z,  &run->dy,
-                                             &run->mean,    &run->rstd,   &run->dx,       &run->dz, &run->y,
-                                             &run->dweight, &run->dbias,  &run->workspace};
+    struct tensor *const all[RUN_TENSORS] = {&run->x,         &run->weight,   &run->bias,      &run->z,
+                                             &run->dy,        &run->mean,     &run->rstd,      &run->dx,
+                                             &run->dz,        &run->y,        &run->dweight,   &run->dbias,
+                                             &run->workspace, &run->residual, &run->row_scale, &run->dresidual_out,
+                                             &run->dresidual};
     memcpy(tensors, all, sizeof all);
 }
 
@@ -245,6 +280,8 @@ void norm_backward_run_upload(const struct fixture *fixture, struct norm_backwar
         share_buffer(fixture, run->dx_place == DX_OVER_X ? &run->x : &run->dy, &run->dx);
     if (run->dz_over_z)
         share_buffer(fixture, &run->z, &run->dz);
+    if (run->dresidual_in_place)
+        share_buffer(fixture, &run->dresidual_out, &run->dresidual);
     for (int i = 0; i < RUN_TENSORS; i++)
         tensor_upload(fixture, tensors[i]);
 }
@@ -264,6 +301,11 @@ clnorm_args norm_backward_run_args(const struct norm_backward_run *run) {
     args.dweight = tensor_buffer(&run->dweight);
     args.dbias = tensor_buffer(&run->dbias);
     args.workspace = tensor_buffer(&run->workspace);
+    args.residual = tensor_buffer(&run->residual);
+    args.row_scale = tensor_buffer(&run->row_scale);
+    args.dresidual_out = tensor_buffer(&run->dresidual_out);
+    args.dresidual = tensor_buffer(&run->dresidual);
+    args.seed = run->desc.dropout > 0 ? &run->seed : NULL;
     return args;
 }
 
@@ -282,13 +324,16 @@ clnorm_status norm_backward_run_go(const struct fixture *fixture, struct norm_ba
 }
 
 bool norm_backward_run_receive(const struct fixture *fixture, struct norm_backward_run *run) {
-    const bool inputs_kept = (run->dx_place == DX_OVER_X || tensor_unchanged(fixture, &run->x, "x")) &&
-                             (run->dx_place == DX_OVER_DY || tensor_unchanged(fixture, &run->dy, "dy")) &&
-                             (run->dz_over_z || tensor_unchanged(fixture, &run->z, "z")) &&
-                             tensor_unchanged(fixture, &run->weight, "weight") &&
-                             tensor_unchanged(fixture, &run->bias, "bias") &&
-                             tensor_unchanged(fixture, &run->mean, "mean") && tensor_unchanged(fixture, &run->rstd, "rstd");
-    return inputs_kept && tensor_receive(fixture, &run->dx, "dx") && tensor_receive(fixture, &run->dz, "dz") &&
+    const bool inputs_kept =
+        (run->dx_place == DX_OVER_X || tensor_unchanged(fixture, &run->x, "x")) &&
+        (run->dx_place == DX_OVER_DY || tensor_unchanged(fixture, &run->dy, "dy")) &&
+        (run->dz_over_z || tensor_unchanged(fixture, &run->z, "z")) && tensor_unchanged(fixture, &run->weight, "weight") &&
+        tensor_unchanged(fixture, &run->bias, "bias") && tensor_unchanged(fixture, &run->mean, "mean") &&
+        tensor_unchanged(fixture, &run->rstd, "rstd") && tensor_unchanged(fixture, &run->residual, "residual") &&
+        tensor_unchanged(fixture, &run->row_scale, "row_scale") &&
+        (run->dresidual_in_place || tensor_unchanged(fixture, &run->dresidual_out, "dresidual_out"));
+    return inputs_kept && tensor_receive(fixture, &run->dresidual, "dresidual") &&
+           tensor_receive(fixture, &run->dx, "dx") && tensor_receive(fixture, &run->dz, "dz") &&
            tensor_receive(fixture, &run->y, "y") && tensor_receive(fixture, &run->dweight, "dweight") &&
            tensor_receive(fixture, &run->dbias, "dbias") && tensor_receive(fixture, &run->workspace, "workspace");
 }
@@ -313,6 +358,7 @@ static bool check_segment(const struct norm_backward_run *run, uint64_t row, uin
         const uint64_t column = group * run->desc.group_size + i;
         if (!check(&run->dx, "dx", row, column, gradients->dx[i], errors->dx[i]) ||
             !check(&run->dz, "dz", row, column, gradients->dz[i], errors->dz[i]) ||
+            !check(&run->dresidual, "dresidual", row, column, gradients->ds[i], errors->dresidual[i]) ||
             !check(&run->y, "y", row, column, gradients->forward.y[i], errors->y[i]))
             return false;
     }

@@ -13,11 +13,12 @@ enum dx_place { DX_APART, DX_OVER_X, DX_OVER_DY };
 struct norm_backward_case {
     clnorm_norm_backward_desc desc;
     struct {
-        uint64_t x, weight, bias, z, dy, mean, rstd, dx, dz, y, dweight, dbias;
+        uint64_t x, weight, bias, z, dy, mean, rstd, dx, dz, y, dweight, dbias, residual, dresidual_out, dresidual;
     } shift;
     enum dx_place dx_place;
     bool dz_over_z;
-    enum input input; /* of x; all others are normal */
+    bool dresidual_in_place; /* dresidual is dresidual_out */
+    enum input input;        /* of x; all others are normal */
     uint64_t seed;
 };
 
@@ -25,11 +26,13 @@ struct norm_backward_case {
 struct norm_backward_run {
     clnorm_norm_backward_desc desc; /* complete */
     enum dx_place dx_place;
-    bool dz_over_z;
+    bool dz_over_z, dresidual_in_place;
     enum input input;
+    clnorm_seed seed;
     clnorm_config config; /* the plan's */
     struct tensor x, weight, bias, z, dy, mean, rstd;
     struct tensor dx, dz, y, dweight, dbias, workspace;
+    struct tensor residual, row_scale, dresidual_out, dresidual;
     struct tensor dweight_before, dbias_before; /* in host memory: what accumulate adds to */
 };
 

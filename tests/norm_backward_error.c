@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 struct gradient_errors gradient_errors_make(uint64_t group_size) {
-    double *room = calloc(group_size, 8 * sizeof(double));
+    double *room = calloc(group_size, 9 * sizeof(double));
     if (room == NULL) {
         fprintf(stderr, "no memory for the errors of %llu gradients\n", (unsigned long long)group_size);
         exit(1);
@@ -20,6 +20,7 @@ struct gradient_errors gradient_errors_make(uint64_t group_size) {
         .dz = room + 5 * group_size,
         .y = room + 6 * group_size,
         .dweight = room + 7 * group_size,
+        .dresidual = room + 8 * group_size,
         .dbias = room + 2 * group_size, /* its term is dn */
     };
     return errors;
@@ -100,7 +101,12 @@ struct statistic_errors {
 };
 
 static double s_error(const struct rounding *rounding, const struct ref_segment *segment, uint64_t i) {
-    return tiny_of(rounding) + (rounding->desc->gate_first ? fabs(segment->s[i]) * gate_error(rounding, segment->z[i]) : 0);
+    const clnorm_norm_backward_desc *desc = rounding->desc;
+    if (desc->gate_first)
+        return tiny_of(rounding) + fabs(segment->s[i]) * gate_error(rounding, segment->z[i]);
+    const bool is_sum = !desc->s_given && (desc->residual_dtype || desc->dropout > 0 || desc->row_scale);
+    return tiny_of(rounding) +
+           (is_sum ? (3 * fabs(segment->part[i]) + fabs(segment->s[i])) * unit_of(rounding) : 0); /* factors, x, the sum */
 }
 
 /* The mean's and the variance's errors as the forward has them; what is given has none. */
@@ -128,6 +134,8 @@ static struct statistic_errors statistic_errors_of(const struct rounding *roundi
     const double variance = (sum + 6) * u * segment->variance + spread / n + errors.mean * errors.mean;
     const double least = segment->variance > variance ? segment->variance - variance : 0;
     errors.rstd = 8 * u * segment->rstd + 1 / sqrt(least + desc->eps) - segment->rstd;
+    if (desc->dropout > 0) /* a row of equal elements is as rare there as it is not exact */
+        errors.rstd += segment->rstd - 1 / sqrt(segment->variance + variance + desc->eps);
     return errors;
 }
 
@@ -137,6 +145,20 @@ static struct statistic_errors statistic_errors_of(const struct rounding *roundi
 static double product_error(const struct rounding *rounding, double a, double a_error, double b, double b_error) {
     return fabs(a) * b_error + fabs(b) * a_error + a_error * b_error + 2 * unit_of(rounding) * fabs(a * b) +
            tiny_of(rounding);
+}
+
+/* Of activation(n) and its slope at n: 1.13 and 0.8 are the most that the first and the second derivatives come to, and
+ * what they are computed from are exponentials of numbers that were rounded a few times. */
+struct activation_errors {
+    double value, slope;
+};
+
+static struct activation_errors activation_errors_of(const struct rounding *rounding, double n, double n_error) {
+    const double own = (24 + 4 * fmin(fabs(n), 16)) * unit_of(rounding);
+    if (!rounding->desc->activation)
+        return (struct activation_errors){n_error, 0};
+    return (struct activation_errors){1.13 * n_error + own * fabs(n) + tiny_of(rounding),
+                                      0.8 * n_error + own * (1 + fabs(n)) + tiny_of(rounding)};
 }
 
 /* Everything up to wdn, y and the terms of the sums over rows. */
@@ -153,10 +175,15 @@ static void forward_errors(const struct rounding *rounding, const struct ref_gra
         errors->xhat[i] = product_error(rounding, forward->centre[i], centre, forward->rstd, statistics.rstd);
         errors->n[i] = product_error(rounding, gradients->xhat[i], errors->xhat[i], forward->scale[i], scale) +
                        2 * u * fabs(forward->bias[i]);
-        errors->dn[i] = gate_last ? product_error(rounding, gradients->dy[i], 0, forward->act[i], act) : 0;
+        const struct activation_errors active = activation_errors_of(rounding, gradients->n[i], errors->n[i]);
+        const double gated = gate_last ? product_error(rounding, gradients->dy[i], 0, forward->act[i], act) : 0;
+        errors->dn[i] = rounding->desc->activation
+                            ? product_error(rounding, gradients->dy[i] * (gate_last ? forward->act[i] : 1), gated,
+                                            gradients->active_slope[i], active.slope)
+                            : gated;
         errors->wdn[i] = product_error(rounding, gradients->dn[i], errors->dn[i], forward->scale[i], scale);
         errors->y[i] =
-            gate_last ? product_error(rounding, gradients->n[i], errors->n[i], forward->act[i], act) : errors->n[i];
+            gate_last ? product_error(rounding, gradients->active[i], active.value, forward->act[i], act) : active.value;
         errors->dweight[i] = product_error(rounding, gradients->dn[i], errors->dn[i], gradients->xhat[i], errors->xhat[i]);
     }
 }
@@ -202,9 +229,15 @@ void gradient_errors_of(const struct rounding *rounding, const struct ref_gradie
             errors->dz[i] = product_error(rounding, gradients->ds[i] * gradients->x[i], ds * fabs(gradients->x[i]),
                                           gradients->slope[i], slope);
         } else {
-            const double dyn = gradients->dy[i] * gradients->n[i];
-            errors->dx[i] = ds;
-            errors->dz[i] = product_error(rounding, dyn, errors->n[i] * fabs(gradients->dy[i]), gradients->slope[i], slope);
+            const double dyn = gradients->dy[i] * gradients->active[i];
+            const double active = activation_errors_of(rounding, gradients->n[i], errors->n[i]).value;
+            const double sum = rounding->desc->dresidual_out_dtype ? u * fabs(gradients->ds[i]) : 0;
+            const bool scaled = rounding->desc->dropout > 0 || rounding->desc->row_scale;
+            const double factor = gradients->factor[i];
+            errors->dresidual[i] = ds + sum;
+            errors->dx[i] =
+                scaled ? product_error(rounding, gradients->ds[i], ds + sum, factor, 2 * u * fabs(factor)) : ds + sum;
+            errors->dz[i] = product_error(rounding, dyn, active * fabs(gradients->dy[i]), gradients->slope[i], slope);
         }
     }
 }

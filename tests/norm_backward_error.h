@@ -17,7 +17,7 @@ struct rounding {
  */
 struct gradient_errors {
     double *xhat, *n, *dn, *wdn; /* on the way */
-    double *dx, *dz, *y;
+    double *dx, *dz, *y, *dresidual;
     double *dweight, *dbias; /* of the row's term */
 };
 

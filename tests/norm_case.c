@@ -24,13 +24,18 @@ struct tolerance {
     double rstd; /* of rstd */
 };
 
+/* Whether s is put together of several numbers. */
+static bool is_sum(const clnorm_norm_desc *desc) {
+    return desc->residual_dtype || desc->dropout > 0 || desc->row_scale;
+}
+
 /* Additions of one lane's one vector element follow each other; their roundings add up like a random walk, or all one way
  * where much the same number is added over and over or a large one swallows the small ones that come after it. The sums of
  * lanes and elements are then merged in pairs. */
 static double sum_roundings(const struct norm_run *run) {
     const double width = (double)run->config.vec * run->config.lanes;
     const double chain = ceil((double)run->desc.group_size / width);
-    const bool exact = run->input == INPUT_EXACT && !run->desc.gate_first &&
+    const bool exact = run->input == INPUT_EXACT && !run->desc.gate_first && !is_sum(&run->desc) &&
                        (run->desc.norm == CLNORM_RMS_NORM || run->config.keep == CLNORM_KEEP_REGISTERS);
     if (exact)
         return 2;
@@ -45,7 +50,10 @@ static double gate_error(const struct norm_run *run, const struct tolerance *t, 
 
 static double s_error(const struct norm_run *run, const struct tolerance *t, const struct ref_segment *segment,
                       uint64_t i) {
-    return t->tiny + (run->desc.gate_first ? fabs(segment->s[i]) * gate_error(run, t, segment->z[i]) : 0);
+    if (run->desc.gate_first)
+        return t->tiny + fabs(segment->s[i]) * gate_error(run, t, segment->z[i]);
+    /* factors are multiplied first, and then x; the sum is rounded, too */
+    return t->tiny + (is_sum(&run->desc) ? (3 * fabs(segment->part[i]) + fabs(segment->s[i])) * t->u : 0);
 }
 
 static struct tolerance tolerance_of(const struct norm_run *run, const struct ref_segment *segment) {
@@ -70,7 +78,15 @@ static struct tolerance tolerance_of(const struct norm_run *run, const struct re
     const double variance = (t.sum + 6) * t.u * segment->variance + spread / (double)n + t.mean * t.mean;
     const double least = segment->variance > variance ? segment->variance - variance : 0;
     t.rstd = 8 * t.u * segment->rstd + 1 / sqrt(least + run->desc.eps) - segment->rstd;
+    if (run->desc.dropout > 0) /* a row of equal elements is as rare there as it is not exact */
+        t.rstd += segment->rstd - 1 / sqrt(segment->variance + variance + run->desc.eps);
     return t;
+}
+
+/* No activation's slope is more than 1.13. exp to 3 units in the last place of an argument rounded a few times, or erf to
+ * 16 of one. */
+static double activated_error(const struct tolerance *t, double n, double n_error) {
+    return 1.13 * n_error + (24 + 4 * fmin(fabs(n), 16)) * t->u * fabs(n) + t->tiny;
 }
 
 static double y_error(const struct norm_run *run, const struct tolerance *t, const struct ref_segment *segment,
@@ -82,7 +98,8 @@ static double y_error(const struct norm_run *run, const struct tolerance *t, con
     const double normed_error =
         centre * t->rstd + centre_error * (segment->rstd + t->rstd) + 5 * t->u * centre * segment->rstd;
     const double product = scale * centre * segment->rstd;
-    const double error = scale * normed_error + t->u * (product + fabs(segment->bias[i])) + t->tiny;
+    const double n_error = scale * normed_error + t->u * (product + fabs(segment->bias[i])) + t->tiny;
+    const double error = run->desc.activation ? activated_error(t, segment->n[i], n_error) : n_error;
     if (!run->desc.gate || run->desc.gate_first)
         return error;
     return act * error + (gate_error(run, t, segment->z[i]) + 2 * t->u) * fabs(segment->y[i]) + t->tiny;
@@ -103,6 +120,18 @@ clnorm_norm_desc norm_desc_of(clnorm_norm norm, uint64_t rows, uint64_t cols) {
     desc.rows = rows;
     desc.cols = cols;
     return desc;
+}
+
+static void print_sum(const struct norm_case *norm_case) {
+    const clnorm_norm_desc *desc = &norm_case->desc;
+    static const char *const activations[] = {"none", "gelu", "gelu_tanh", "silu"};
+    print_error("  residual %s+%u, out %s+%u%s, strides %" PRIu64 " %" PRIu64
+                "; dropout %g, mask %d; row_scale %d+%u; activation %s\n",
+                clnorm_dtype_name(desc->residual_dtype), (unsigned)norm_case->shift.residual,
+                clnorm_dtype_name(desc->residual_out_dtype), (unsigned)norm_case->shift.residual_out,
+                norm_case->residual_in_place ? " in place" : "", desc->residual_stride, desc->residual_out_stride,
+                desc->dropout, desc->save_mask, desc->row_scale, (unsigned)norm_case->shift.row_scale,
+                activations[desc->activation]);
 }
 
 static const char *layout_text(const clnorm_norm_desc *desc, char *text, size_t capacity) {
@@ -128,20 +157,44 @@ void norm_case_print(const struct norm_case *norm_case) {
         desc.save_rstd, (unsigned)norm_case->shift.rstd, norm_case->in_place ? ", in place" : "",
         input_name(norm_case->input), norm_case->seed, config->vec, config->lanes, config->segments, config->rounds,
         config->keep, config->unroll, config->reduce, config->stores, config->weights, config->isa);
+    print_sum(norm_case);
 }
 
-/* y in x's own buffer: a second view of it, with a copy of its bytes. */
-static struct tensor view_of(const struct tensor *x) {
-    struct tensor y = *x;
-    y.host = malloc(x->size);
-    assert_non_null(y.host);
-    memcpy(y.host, x->host, x->size);
-    return y;
+/* An output in an input's own buffer: a second view of it, with a copy of its bytes. */
+static struct tensor view_of(const struct tensor *input) {
+    struct tensor output = *input;
+    output.host = malloc(input->size);
+    assert_non_null(output.host);
+    memcpy(output.host, input->host, input->size);
+    return output;
+}
+
+/* What is added to x, and where the sum goes. */
+static void make_sum(const struct norm_case *norm_case, struct norm_run *run) {
+    const clnorm_norm_desc *desc = &run->desc;
+    const uint64_t rows = desc->rows;
+    const uint64_t cols = desc->cols;
+    const clnorm_dtype real = desc->x_dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+    run->residual =
+        tensor_make(desc->residual_dtype, rows, cols, desc->residual_stride, norm_case->shift.residual, TENSOR_NAN);
+    run->row_scale =
+        tensor_make(desc->row_scale ? real : CLNORM_DTYPE_NONE, 1, rows, rows, norm_case->shift.row_scale, TENSOR_NAN);
+    tensor_fill(&run->residual, norm_case->input, desc->group_size, norm_case->seed + 4);
+    tensor_fill_row_scale(&run->row_scale);
+    run->residual_out = norm_case->residual_in_place
+                            ? view_of(&run->residual)
+                            : tensor_make(desc->residual_out_dtype, rows, cols, desc->residual_out_stride,
+                                          norm_case->shift.residual_out, TENSOR_CANARY);
+    const uint64_t pairs = (rows * cols + 1) / 2;
+    run->mask = tensor_make(desc->save_mask ? CLNORM_F16 : CLNORM_DTYPE_NONE, 1, pairs, pairs, 0, TENSOR_CANARY);
 }
 
 struct norm_run norm_run_make(const struct norm_case *norm_case) {
-    struct norm_run run = {
-        .desc = ref_norm_complete(&norm_case->desc), .in_place = norm_case->in_place, .input = norm_case->input};
+    struct norm_run run = {.desc = ref_norm_complete(&norm_case->desc),
+                           .in_place = norm_case->in_place,
+                           .residual_in_place = norm_case->residual_in_place,
+                           .input = norm_case->input,
+                           .seed = {norm_case->seed * 0x9e3779b97f4a7c15, norm_case->seed << 31}};
     const clnorm_norm_desc *desc = &run.desc;
     const uint64_t rows = desc->rows;
     const uint64_t cols = desc->cols;
@@ -162,14 +215,16 @@ struct norm_run norm_run_make(const struct norm_case *norm_case) {
     tensor_fill(&run.z, INPUT_NORMAL, cols, norm_case->seed + 3);
     run.y = norm_case->in_place ? view_of(&run.x)
                                 : tensor_make(desc->y_dtype, rows, cols, desc->y_stride, norm_case->shift.y, TENSOR_CANARY);
+    make_sum(norm_case, &run);
     return run;
 }
 
-enum { RUN_TENSORS = 8 };
+enum { RUN_TENSORS = 12 };
 
 static void list_tensors(struct norm_run *run, struct tensor *tensors[RUN_TENSORS]) {
-    struct tensor *const all[RUN_TENSORS] = {&run->x, &run->weight, &run->bias, &run->z,
-                                             &run->y, &run->mean,   &run->rstd, &run->workspace};
+    struct tensor *const all[RUN_TENSORS] = {&run->x,        &run->weight,    &run->bias,         &run->z,
+                                             &run->y,        &run->mean,      &run->rstd,         &run->workspace,
+                                             &run->residual, &run->row_scale, &run->residual_out, &run->mask};
     memcpy(tensors, all, sizeof all);
 }
 
@@ -180,14 +235,21 @@ void norm_run_free(struct norm_run *run) {
         tensor_free(tensors[i]);
 }
 
+static void share_buffer(const struct fixture *fixture, struct tensor *input, struct tensor *output) {
+    if (output->mem != NULL)
+        return;
+    tensor_upload(fixture, input);
+    output->mem = input->mem;
+    assert_int_equal(clRetainMemObject(output->mem), CL_SUCCESS);
+}
+
 void norm_run_upload(const struct fixture *fixture, struct norm_run *run) {
     struct tensor *tensors[RUN_TENSORS];
     list_tensors(run, tensors);
-    if (run->in_place && run->y.mem == NULL) {
-        tensor_upload(fixture, &run->x);
-        run->y.mem = run->x.mem;
-        assert_int_equal(clRetainMemObject(run->y.mem), CL_SUCCESS);
-    }
+    if (run->in_place)
+        share_buffer(fixture, &run->x, &run->y);
+    if (run->residual_in_place)
+        share_buffer(fixture, &run->residual, &run->residual_out);
     for (int i = 0; i < RUN_TENSORS; i++)
         tensor_upload(fixture, tensors[i]);
 }
@@ -202,6 +264,11 @@ clnorm_args norm_run_args(const struct norm_run *run) {
     args.mean = tensor_buffer(&run->mean);
     args.rstd = tensor_buffer(&run->rstd);
     args.workspace = tensor_buffer(&run->workspace);
+    args.residual = tensor_buffer(&run->residual);
+    args.row_scale = tensor_buffer(&run->row_scale);
+    args.residual_out = tensor_buffer(&run->residual_out);
+    args.dropout_mask = tensor_buffer(&run->mask);
+    args.seed = run->desc.dropout > 0 ? &run->seed : NULL;
     return args;
 }
 
@@ -236,6 +303,16 @@ static bool check(const struct tensor *tensor, const char *name, uint64_t row, u
     return false;
 }
 
+static bool check_mask(const struct norm_run *run, uint64_t row, uint64_t column) {
+    if (run->mask.dtype == CLNORM_DTYPE_NONE)
+        return true;
+    const unsigned char mask = ((const unsigned char *)tensor_elements(&run->mask))[row * run->desc.cols + column];
+    const bool kept = ref_kept(run->seed, run->desc.dropout, row, column);
+    if (mask != kept)
+        print_error("dropout_mask[%" PRIu64 ", %" PRIu64 "] is %d, but should be %d\n", row, column, mask, kept);
+    return mask == kept;
+}
+
 static bool check_segment(const struct norm_run *run, uint64_t row, uint64_t group, const struct ref_segment *segment) {
     const struct tolerance tolerance = tolerance_of(run, segment);
     if (!check(&run->mean, "mean", group, row, segment->mean, tolerance.mean + tolerance.tiny) ||
@@ -243,7 +320,9 @@ static bool check_segment(const struct norm_run *run, uint64_t row, uint64_t gro
         return false;
     for (uint64_t i = 0; i < run->desc.group_size; i++) {
         const uint64_t column = group * run->desc.group_size + i;
-        if (!check(&run->y, "y", row, column, segment->y[i], y_error(run, &tolerance, segment, i)))
+        if (!check(&run->y, "y", row, column, segment->y[i], y_error(run, &tolerance, segment, i)) ||
+            !check(&run->residual_out, "residual_out", row, column, segment->s[i], s_error(run, &tolerance, segment, i)) ||
+            !check_mask(run, row, column))
             return false;
     }
     return true;
@@ -254,7 +333,10 @@ bool norm_run_check(const struct norm_run *run) {
                                   .x = tensor_elements(&run->x),
                                   .weight = tensor_elements(&run->weight),
                                   .bias = tensor_elements(&run->bias),
-                                  .z = tensor_elements(&run->z)};
+                                  .z = tensor_elements(&run->z),
+                                  .residual = tensor_elements(&run->residual),
+                                  .row_scale = tensor_elements(&run->row_scale),
+                                  .seed = run->seed};
     const uint64_t groups = run->desc.cols / run->desc.group_size;
     struct ref_segment segment = ref_segment_make(run->desc.group_size);
     bool good = true;
@@ -269,10 +351,13 @@ bool norm_run_check(const struct norm_run *run) {
 bool norm_run_verify(const struct fixture *fixture, struct norm_run *run) {
     const bool inputs_kept = (run->in_place || tensor_unchanged(fixture, &run->x, "x")) &&
                              tensor_unchanged(fixture, &run->weight, "weight") &&
-                             tensor_unchanged(fixture, &run->bias, "bias") && tensor_unchanged(fixture, &run->z, "z");
-    return inputs_kept && tensor_receive(fixture, &run->y, "y") && tensor_receive(fixture, &run->mean, "mean") &&
-           tensor_receive(fixture, &run->rstd, "rstd") && tensor_receive(fixture, &run->workspace, "workspace") &&
-           norm_run_check(run);
+                             tensor_unchanged(fixture, &run->bias, "bias") && tensor_unchanged(fixture, &run->z, "z") &&
+                             (run->residual_in_place || tensor_unchanged(fixture, &run->residual, "residual")) &&
+                             tensor_unchanged(fixture, &run->row_scale, "row_scale");
+    return inputs_kept && tensor_receive(fixture, &run->residual_out, "residual_out") &&
+           tensor_receive(fixture, &run->mask, "dropout_mask") && tensor_receive(fixture, &run->y, "y") &&
+           tensor_receive(fixture, &run->mean, "mean") && tensor_receive(fixture, &run->rstd, "rstd") &&
+           tensor_receive(fixture, &run->workspace, "workspace") && norm_run_check(run);
 }
 
 bool norm_case_passes(const struct fixture *fixture, const struct norm_case *norm_case) {

@@ -9,20 +9,24 @@
 struct norm_case {
     clnorm_norm_desc desc;
     struct {
-        uint64_t x, weight, bias, z, y, mean, rstd;
+        uint64_t x, weight, bias, z, y, mean, rstd, residual, row_scale, residual_out;
     } shift;
-    bool in_place; /* y is x */
+    bool in_place;          /* y is x */
+    bool residual_in_place; /* residual_out is residual */
     enum input input;
-    uint64_t seed;
+    uint64_t seed; /* dropout's too */
 };
 
 /* A case under way: the tensors of its descriptor, in host memory at first, then on the device. */
 struct norm_run {
     clnorm_norm_desc desc; /* complete */
-    bool in_place;
+    bool in_place, residual_in_place;
     enum input input;
+    clnorm_seed seed;
     clnorm_config config; /* the plan's */
     struct tensor x, weight, bias, z, y, mean, rstd, workspace;
+    struct tensor residual, row_scale, residual_out;
+    struct tensor mask; /* its bytes, two to an element */
 };
 
 /* A descriptor of a shape with defaults. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reference_philox.h"
+
 /* ------------------------------------------------------------------------------------------------- element types */
 
 /* A binary floating-point format: 1.mantissa × 2^exponent. */
@@ -141,13 +143,15 @@ clnorm_norm_desc ref_norm_complete(const clnorm_norm_desc *desc) {
     complete.x_stride = desc->x_stride ? desc->x_stride : desc->cols;
     complete.y_stride = desc->y_stride ? desc->y_stride : desc->cols;
     complete.z_stride = desc->z_stride ? desc->z_stride : desc->cols;
+    complete.residual_stride = desc->residual_stride ? desc->residual_stride : desc->cols;
+    complete.residual_out_stride = desc->residual_out_stride ? desc->residual_out_stride : desc->cols;
     complete.y_dtype = desc->y_dtype ? desc->y_dtype : desc->x_dtype;
     complete.z_dtype = desc->z_dtype ? desc->z_dtype : desc->x_dtype;
     return complete;
 }
 
 struct ref_segment ref_segment_make(uint64_t group_size) {
-    double *room = calloc(group_size, 7 * sizeof(double));
+    double *room = calloc(group_size, 9 * sizeof(double));
     if (room == NULL) {
         fprintf(stderr, "no memory for a reference segment of %llu elements\n", (unsigned long long)group_size);
         exit(1);
@@ -160,6 +164,8 @@ struct ref_segment ref_segment_make(uint64_t group_size) {
         .bias = room + 4 * group_size,
         .y = room + 5 * group_size,
         .z = room + 6 * group_size,
+        .part = room + 7 * group_size,
+        .n = room + 8 * group_size,
     };
     return segment;
 }
@@ -178,6 +184,44 @@ static double activate(clnorm_gate gate, double z) {
         return sigmoid;
     default:
         return 1;
+    }
+}
+
+bool ref_kept(clnorm_seed seed, double probability, uint64_t row, uint64_t column) {
+    const uint32_t counter[4] = {(uint32_t)(column / 4), (uint32_t)row, (uint32_t)seed.offset,
+                                 (uint32_t)(seed.offset >> 32)};
+    const uint32_t key[2] = {(uint32_t)seed.seed, (uint32_t)(seed.seed >> 32)};
+    uint32_t words[4];
+    ref_philox(counter, key, words);
+    return words[column % 4] >= floor(probability * 4294967296.0);
+}
+
+/* row_scale · dropout(x) */
+static double part_of(const struct ref_norm *norm, uint64_t row, uint64_t column) {
+    const clnorm_norm_desc *desc = &norm->desc;
+    const clnorm_dtype real = desc->x_dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+    const double x = ref_load(desc->x_dtype, norm->x, row * desc->x_stride + column);
+    const double scale = norm->row_scale ? ref_load(real, norm->row_scale, row) : 1;
+    if (desc->dropout == 0)
+        return scale * x;
+    return ref_kept(norm->seed, desc->dropout, row, column) ? scale * x / (1 - desc->dropout) : 0;
+}
+
+static double residual_of(const struct ref_norm *norm, uint64_t row, uint64_t column) {
+    const clnorm_norm_desc *desc = &norm->desc;
+    return norm->residual ? ref_load(desc->residual_dtype, norm->residual, row * desc->residual_stride + column) : 0;
+}
+
+static double activation_of(clnorm_activation activation, double n) {
+    switch (activation) {
+    case CLNORM_ACTIVATION_GELU:
+        return n * erfc(-n / sqrt(2)) / 2;
+    case CLNORM_ACTIVATION_GELU_TANH: /* (1 + tanh(a)) / 2 = 1 / (1 + exp(−2a)) */
+        return n / (1 + exp(-2 * sqrt(2 / acos(-1)) * (n + 0.044715 * n * n * n)));
+    case CLNORM_ACTIVATION_SILU:
+        return n / (1 + exp(-n));
+    default:
+        return n;
     }
 }
 
@@ -200,11 +244,11 @@ void ref_norm_segment(const struct ref_norm *norm, uint64_t row, uint64_t group,
     const uint64_t n = desc->group_size;
     const uint64_t column = group * n;
     for (uint64_t i = 0; i < n; i++) {
-        const double x = ref_load(desc->x_dtype, norm->x, row * desc->x_stride + column + i);
         const double weight = norm->weight ? ref_load(desc->weight_dtype, norm->weight, column + i) : 1;
         segment->z[i] = desc->gate ? ref_load(desc->z_dtype, norm->z, row * desc->z_stride + column + i) : 0;
         segment->act[i] = activate(desc->gate, segment->z[i]);
-        segment->s[i] = desc->gate_first ? x * segment->act[i] : x;
+        segment->part[i] = part_of(norm, row, column + i);
+        segment->s[i] = residual_of(norm, row, column + i) + segment->part[i] * (desc->gate_first ? segment->act[i] : 1);
         segment->scale[i] = norm->weight ? desc->weight_offset + weight : 1;
         segment->bias[i] = norm->bias ? ref_load(desc->bias_dtype, norm->bias, column + i) : 0;
     }
@@ -214,7 +258,7 @@ void ref_norm_segment(const struct ref_norm *norm, uint64_t row, uint64_t group,
     segment->variance = mean_square_of(segment->centre, n);
     segment->rstd = 1 / sqrt(segment->variance + desc->eps);
     for (uint64_t i = 0; i < n; i++) {
-        const double normed = segment->centre[i] * segment->rstd * segment->scale[i] + segment->bias[i];
-        segment->y[i] = desc->gate && !desc->gate_first ? normed * segment->act[i] : normed;
+        segment->n[i] = segment->centre[i] * segment->rstd * segment->scale[i] + segment->bias[i];
+        segment->y[i] = activation_of(desc->activation, segment->n[i]) * (desc->gate_first ? 1 : segment->act[i]);
     }
 }

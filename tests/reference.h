@@ -17,18 +17,24 @@ clnorm_norm_desc ref_norm_complete(const clnorm_norm_desc *desc);
 
 /* The operands of a forward normalisation in host memory. */
 struct ref_norm {
-    clnorm_norm_desc desc;             /* complete */
-    const void *x, *weight, *bias, *z; /* element 0; NULL: absent */
+    clnorm_norm_desc desc;                                    /* complete */
+    const void *x, *weight, *bias, *z, *residual, *row_scale; /* element 0; NULL: absent */
+    clnorm_seed seed;
 };
+
+/* Whether dropout keeps an element. */
+bool ref_kept(clnorm_seed seed, double probability, uint64_t row, uint64_t column);
 
 /* A segment and everything on the way to its y; arrays have group_size elements. */
 struct ref_segment {
-    double *s;      /* x, or x · act(z) with gate_first */
+    double *part;   /* row_scale · dropout(x) */
+    double *s;      /* residual + part, or x · act(z) with gate_first */
     double *z;      /* 0 without a gate */
     double *act;    /* act(z); 1 without a gate */
     double *centre; /* s − mean; s for RMS norm */
     double *scale;  /* weight_offset + weight; 1 without a weight */
     double *bias;   /* 0 without a bias */
+    double *n;      /* before activation and gate */
     double *y;      /* not rounded to y's dtype */
     double mean;    /* 0 for RMS norm */
     double variance;

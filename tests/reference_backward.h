@@ -12,9 +12,14 @@ clnorm_norm_desc ref_norm_forward_of(const clnorm_norm_backward_desc *desc);
 
 /* The operands of a backward normalisation in host memory. */
 struct ref_norm_backward {
-    clnorm_norm_backward_desc desc;                       /* complete */
-    const void *x, *weight, *bias, *z, *dy, *mean, *rstd; /* element 0; NULL: absent */
+    clnorm_norm_backward_desc desc; /* complete */
+    const void *x, *weight, *bias, *z, *dy, *mean, *rstd, *residual, *row_scale,
+        *dresidual_out; /* element 0; NULL: absent */
+    clnorm_seed seed;
 };
+
+/* Its forward's operands. */
+struct ref_norm ref_forward_operands(const struct ref_norm_backward *norm);
 
 /* The gradients of a segment and everything on the way to them; arrays have group_size elements, and none is rounded to the
  * dtype of an output. */
@@ -25,10 +30,13 @@ struct ref_gradients {
     double *slope; /* act′(z); 0 without a gate */
     double *xhat;
     double *n;
+    double *active; /* activation(n) */
+    double *active_slope;
     double *dn;
     double *wdn;
     double c1, c2;
-    double *ds;
+    double *ds;     /* dresidual too */
+    double *factor; /* of ds in dx */
     double *dx;
     double *dz;
 };

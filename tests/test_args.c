@@ -32,6 +32,9 @@ static struct norm_case full_case(void) {
     desc->weight_dtype = desc->bias_dtype = CLNORM_F32;
     desc->gate = CLNORM_GATE_SILU;
     desc->save_mean = desc->save_rstd = true;
+    desc->residual_dtype = desc->residual_out_dtype = CLNORM_F16;
+    desc->dropout = 0.25;
+    desc->save_mask = desc->row_scale = true;
     return norm_case;
 }
 
@@ -63,6 +66,8 @@ static void assert_outputs_untouched(const struct scene *scene) {
     assert_true(tensor_unchanged(scene->fixture, &scene->run.y, "y"));
     assert_true(tensor_unchanged(scene->fixture, &scene->run.mean, "mean"));
     assert_true(tensor_unchanged(scene->fixture, &scene->run.rstd, "rstd"));
+    assert_true(tensor_unchanged(scene->fixture, &scene->run.residual_out, "residual_out"));
+    assert_true(tensor_unchanged(scene->fixture, &scene->run.mask, "dropout_mask"));
 }
 
 /* Enqueues args that must be refused with a status and a sentence that has all words of a NULL-terminated list. */
@@ -84,10 +89,17 @@ static const struct {
     const char *name;
     size_t place;
 } tensors[] = {
-    {"args.x", offsetof(clnorm_args, x)},       {"args.weight", offsetof(clnorm_args, weight)},
-    {"args.bias", offsetof(clnorm_args, bias)}, {"args.z", offsetof(clnorm_args, z)},
-    {"args.y", offsetof(clnorm_args, y)},       {"args.mean", offsetof(clnorm_args, mean)},
+    {"args.x", offsetof(clnorm_args, x)},
+    {"args.weight", offsetof(clnorm_args, weight)},
+    {"args.bias", offsetof(clnorm_args, bias)},
+    {"args.z", offsetof(clnorm_args, z)},
+    {"args.y", offsetof(clnorm_args, y)},
+    {"args.mean", offsetof(clnorm_args, mean)},
     {"args.rstd", offsetof(clnorm_args, rstd)},
+    {"args.residual", offsetof(clnorm_args, residual)},
+    {"args.row_scale", offsetof(clnorm_args, row_scale)},
+    {"args.residual_out", offsetof(clnorm_args, residual_out)},
+    {"args.dropout_mask", offsetof(clnorm_args, dropout_mask)},
 };
 
 enum { TENSORS = sizeof tensors / sizeof *tensors };
@@ -118,8 +130,10 @@ static void missing_buffers_are_refused(void **state) {
 /* An offset such that the last element does not fit by one. */
 static void small_buffers_are_refused(void **state) {
     struct scene scene = scene_open(*state);
-    const struct tensor *const held[TENSORS] = {&scene.run.x, &scene.run.weight, &scene.run.bias, &scene.run.z,
-                                                &scene.run.y, &scene.run.mean,   &scene.run.rstd};
+    const struct tensor *const held[TENSORS] = {
+        &scene.run.x,         &scene.run.weight,       &scene.run.bias, &scene.run.z,
+        &scene.run.y,         &scene.run.mean,         &scene.run.rstd, &scene.run.residual,
+        &scene.run.row_scale, &scene.run.residual_out, &scene.run.mask};
     for (int i = 0; i < TENSORS; i++) {
         clnorm_args args = norm_run_args(&scene.run);
         clnorm_buffer *buffer = buffer_at(&args, tensors[i].place);
@@ -154,9 +168,10 @@ static void offsets_beyond_the_buffer_are_refused(void **state) {
     scene_close(&scene);
 }
 
+/* But for the mask's, which is of bytes. */
 static void misaligned_offsets_are_refused(void **state) {
     struct scene scene = scene_open(*state);
-    for (int i = 0; i < TENSORS; i++) {
+    for (int i = 0; i < TENSORS - 1; i++) {
         clnorm_args args = norm_run_args(&scene.run);
         buffer_at(&args, tensors[i].place)->offset = 513;
         assert_refused(&scene, scene.fixture->queue, &args, CLNORM_INVALID_BUFFER,
@@ -249,6 +264,24 @@ static void missing_arguments_are_refused(void **state) {
     scene_close(&scene);
 }
 
+static void seed_belongs_to_dropout(void **state) {
+    struct scene scene = scene_open(*state);
+    const clnorm_seed seed = {1, 2};
+    clnorm_args args = norm_run_args(&scene.run);
+    args.seed = NULL;
+    assert_refused(&scene, scene.fixture->queue, &args, CLNORM_INVALID_ARGUMENT,
+                   (const char *[]){"args.seed is NULL", "dropout", NULL});
+    clnorm_plan_destroy(scene.plan);
+    const clnorm_norm_desc plain = norm_desc_of(CLNORM_RMS_NORM, 6, 40);
+    assert_int_equal(clnorm_norm_forward_plan_create(scene.fixture->context, &plain, &scene.plan), CLNORM_SUCCESS);
+    args = (clnorm_args)CLNORM_ARGS_INIT;
+    args.x = args.y = tensor_buffer(&scene.run.y);
+    args.seed = &seed;
+    assert_refused(&scene, scene.fixture->queue, &args, CLNORM_INVALID_ARGUMENT,
+                   (const char *[]){"args.seed is given", "no dropout", NULL});
+    scene_close(&scene);
+}
+
 static void queues_must_be_the_plans(void **state) {
     struct scene scene = scene_open(*state);
     const clnorm_args args = norm_run_args(&scene.run);
@@ -331,6 +364,7 @@ int main(void) {
         cmocka_unit_test(images_are_refused),
         cmocka_unit_test(y_over_x_must_match_it),
         cmocka_unit_test(missing_arguments_are_refused),
+        cmocka_unit_test(seed_belongs_to_dropout),
         cmocka_unit_test(queues_must_be_the_plans),
         cmocka_unit_test(queue_of_another_device_is_refused),
         cmocka_unit_test(context_needs_its_own_device),

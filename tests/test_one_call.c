@@ -43,17 +43,25 @@ static clnorm_norm_desc copy_with_padding(const clnorm_norm_desc *desc, int padd
     copy.x_stride = desc->x_stride;
     copy.y_stride = desc->y_stride;
     copy.z_stride = desc->z_stride;
+    copy.residual_stride = desc->residual_stride;
+    copy.residual_out_stride = desc->residual_out_stride;
     copy.x_dtype = desc->x_dtype;
     copy.y_dtype = desc->y_dtype;
     copy.z_dtype = desc->z_dtype;
     copy.weight_dtype = desc->weight_dtype;
     copy.bias_dtype = desc->bias_dtype;
+    copy.residual_dtype = desc->residual_dtype;
+    copy.residual_out_dtype = desc->residual_out_dtype;
+    copy.activation = desc->activation;
     copy.gate = desc->gate;
     copy.gate_first = desc->gate_first;
     copy.save_mean = desc->save_mean;
     copy.save_rstd = desc->save_rstd;
+    copy.save_mask = desc->save_mask;
+    copy.row_scale = desc->row_scale;
     copy.eps = desc->eps;
     copy.weight_offset = desc->weight_offset;
+    copy.dropout = desc->dropout;
     copy.config = desc->config;
     return copy;
 }

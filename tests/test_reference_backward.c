@@ -92,6 +92,7 @@ enum { ROWS = 3, COLS = 10, GROUP = 5, STRIDE = 12, ELEMENTS = ROWS * STRIDE };
 /* Three rows of two groups, in double. */
 struct scene {
     double x[ELEMENTS], z[ELEMENTS], dy[ELEMENTS], weight[COLS], bias[COLS];
+    double residual[ELEMENTS], dresidual_out[ELEMENTS], row_scale[ROWS];
     struct ref_norm_backward norm;
 };
 
@@ -127,17 +128,39 @@ static void scene_make(struct scene *scene, clnorm_norm kind, unsigned gate, boo
                                              .dy = scene->dy};
 }
 
-/* L = Σ dy · y, of which every gradient is one. */
+/* With a residual that goes on behind the norm, and what is done to x before it is added to it. */
+static void scene_fuse(struct scene *scene, clnorm_activation activation, unsigned sum) {
+    struct random random = {99};
+    struct ref_norm_backward *norm = &scene->norm;
+    norm->desc.activation = activation;
+    if (norm->desc.gate_first)
+        return;
+    fill(scene->residual, ELEMENTS, &random);
+    fill(scene->dresidual_out, ELEMENTS, &random);
+    fill(scene->row_scale, ROWS, &random);
+    norm->desc.residual_stride = norm->desc.dresidual_out_stride = STRIDE;
+    norm->desc.residual_dtype = sum & 1 ? CLNORM_F64 : CLNORM_DTYPE_NONE;
+    norm->residual = sum & 1 ? scene->residual : NULL;
+    norm->desc.dresidual_out_dtype = CLNORM_F64;
+    norm->dresidual_out = scene->dresidual_out;
+    norm->desc.dropout = sum & 2 ? 0.4 : 0;
+    norm->desc.row_scale = sum & 4;
+    norm->row_scale = sum & 4 ? scene->row_scale : NULL;
+    norm->seed = (clnorm_seed){sum, 1};
+}
+
+/* L = Σ dy · y + Σ dresidual_out · s, of which every gradient is one. */
 static double loss(const struct scene *scene) {
     const struct ref_norm_backward *norm = &scene->norm;
-    const struct ref_norm forward = {ref_norm_forward_of(&norm->desc), norm->x, norm->weight, norm->bias, norm->z};
+    const struct ref_norm forward = ref_forward_operands(norm);
     struct ref_segment segment = ref_segment_make(GROUP);
     double sum = 0;
     for (uint64_t row = 0; row < ROWS; row++) {
         for (uint64_t group = 0; group < COLS / GROUP; group++) {
             ref_norm_segment(&forward, row, group, &segment);
             for (uint64_t i = 0; i < GROUP; i++)
-                sum += scene->dy[row * STRIDE + group * GROUP + i] * segment.y[i];
+                sum += scene->dy[row * STRIDE + group * GROUP + i] * segment.y[i] +
+                       (norm->dresidual_out ? scene->dresidual_out[row * STRIDE + group * GROUP + i] * segment.s[i] : 0);
         }
     }
     ref_segment_free(&segment);
@@ -168,6 +191,8 @@ static void check_scene(struct scene *scene) {
             if (i == 0)
                 ref_norm_backward_segment(&scene->norm, (uint64_t)row, (uint64_t)(column / GROUP), &gradients);
             assert_near("dx", at, gradients.dx[i], difference(scene, &scene->x[at]), 1e-8);
+            if (scene->norm.residual)
+                assert_near("dresidual", at, gradients.ds[i], difference(scene, &scene->residual[at]), 1e-8);
             if (scene->norm.desc.gate)
                 assert_near("dz", at, gradients.dz[i], difference(scene, &scene->z[at]), 1e-8);
             dweight[column] += gradients.dn[i] * gradients.xhat[i];
@@ -190,13 +215,48 @@ static void gradients_are_differences(void **state) {
     }
 }
 
+static void fused_gradients_are_differences(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 60; i++) {
+        struct scene scene;
+        scene_make(&scene, i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, i % 5, i / 2 % 2);
+        scene_fuse(&scene, (clnorm_activation)(i % 4), i % 8);
+        check_scene(&scene);
+    }
+}
+
+/* Where x is s, dx is what comes of the same ds. */
+static void given_s_has_the_same_gradients(void **state) {
+    (void)state;
+    struct scene scene;
+    scene_make(&scene, CLNORM_LAYER_NORM, 1, true);
+    scene_fuse(&scene, CLNORM_ACTIVATION_GELU, 7);
+    struct ref_gradients gradients = ref_gradients_make(GROUP);
+    struct ref_gradients given = ref_gradients_make(GROUP);
+    ref_norm_backward_segment(&scene.norm, 1, 1, &gradients);
+    double s[ELEMENTS];
+    memcpy(s + STRIDE + GROUP, gradients.forward.s, GROUP * sizeof *s);
+    scene.norm.x = s;
+    scene.norm.residual = NULL;
+    scene.norm.desc.residual_dtype = CLNORM_DTYPE_NONE;
+    scene.norm.desc.s_given = true;
+    ref_norm_backward_segment(&scene.norm, 1, 1, &given);
+    for (int i = 0; i < GROUP; i++) {
+        assert_near("dx", i, given.dx[i], gradients.dx[i], 1e-15);
+        assert_near("dresidual", i, given.ds[i], gradients.ds[i], 1e-15);
+        assert_near("y", i, given.forward.y[i], gradients.forward.y[i], 1e-15);
+    }
+    ref_gradients_free(&gradients);
+    ref_gradients_free(&given);
+}
+
 /* y is the forward's. */
 static void y_is_the_forwards(void **state) {
     (void)state;
     for (unsigned gate = 0; gate < 5; gate++) {
         struct scene scene;
         scene_make(&scene, CLNORM_LAYER_NORM, gate, true);
-        const struct ref_norm forward = {ref_norm_forward_of(&scene.norm.desc), scene.x, scene.weight, scene.bias, scene.z};
+        const struct ref_norm forward = ref_forward_operands(&scene.norm);
         struct ref_gradients gradients = ref_gradients_make(GROUP);
         struct ref_segment segment = ref_segment_make(GROUP);
         ref_norm_backward_segment(&scene.norm, 2, 1, &gradients);
@@ -226,9 +286,14 @@ static void defaults_are_completed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layer_norm_by_hand),       cmocka_unit_test(rms_norm_by_hand),
-        cmocka_unit_test(given_statistics_by_hand), cmocka_unit_test(gradients_are_differences),
-        cmocka_unit_test(y_is_the_forwards),        cmocka_unit_test(defaults_are_completed),
+        cmocka_unit_test(layer_norm_by_hand),
+        cmocka_unit_test(rms_norm_by_hand),
+        cmocka_unit_test(given_statistics_by_hand),
+        cmocka_unit_test(gradients_are_differences),
+        cmocka_unit_test(fused_gradients_are_differences),
+        cmocka_unit_test(given_s_has_the_same_gradients),
+        cmocka_unit_test(y_is_the_forwards),
+        cmocka_unit_test(defaults_are_completed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

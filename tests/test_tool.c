@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench.h"
 #include "tool_process.h"
 
 static json_t *json_of(const char *text) {
@@ -115,26 +116,17 @@ static void test_bench(void **state) {
     (void)state;
     static const char *const keys[] = {"op",       "provider", "rows",   "cols",   "dtype", "us",
                                        "limit_us", "gb_s",     "config", "device", "runs",  NULL};
-    static const char *const names[] = {"layer_norm_forward",
-                                        "rms_norm_forward",
-                                        "rms_norm_gated_forward",
-                                        "layer_norm_backward",
-                                        "rms_norm_backward",
-                                        "rms_norm_gated_backward",
-                                        "quantize",
-                                        "fp8_rms_norm_forward",
-                                        "fp8_rms_norm_backward"};
     run("%s", "bench --shapes 64x96 --dtypes f32 --runs 2 --json b.json");
     assert_done();
     assert_says("limit_us");
     FILE *const stream = fopen("b.json", "r");
     assert_non_null(stream);
     char line[4096];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; bench_operations[i].name; i++) {
         assert_non_null(fgets(line, sizeof line, stream));
         json_t *const object = json_of(line);
         assert_has_keys(object, keys);
-        assert_string_equal(json_string_value(json_object_get(object, "op")), names[i]);
+        assert_string_equal(json_string_value(json_object_get(object, "op")), bench_operations[i].label);
         assert_string_equal(json_string_value(json_object_get(object, "provider")), "clnorm");
         assert_string_equal(json_string_value(json_object_get(object, "dtype")), "f32");
         assert_int_equal(json_integer_value(json_object_get(object, "rows")), 64);
@@ -153,8 +145,8 @@ static void test_bench(void **state) {
     assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "config"), "lanes")), 1);
     json_decref(object);
 
-    run("%s", "bench softmax");
-    assert_failed(EXIT_REQUEST, "'softmax'");
+    run("%s", "bench sofmax");
+    assert_failed(EXIT_REQUEST, "'sofmax'");
     static const char *const shapes[] = {"8", "8x", "x8", "0x8", "-8x8", "8x-8", "8x8x8", "8x8,"};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         run("bench --shapes=%s", shapes[i]);
@@ -166,6 +158,20 @@ static void test_bench(void **state) {
     assert_failed(EXIT_REQUEST, "no/folder/b.json");
     run("%s", "bench --shapes 4294967296x4294967296");
     assert_failed(EXIT_REQUEST, "too many");
+}
+
+static void test_tune(void **state) {
+    (void)state;
+    run_in("env CLNORM_TUNING=tuned", "%s", "tune rms_norm layer_norm_backward --shapes 16x64 --dtypes bf16 --seconds 0.2");
+    assert_done();
+    assert_says("rms_norm                16x64        bf16");
+    assert_says("tuned: ");
+    run_in("env CLNORM_TUNING=tuned", "%s", "run layer_norm --in \"$CLNORM_SAMPLE\" --verify"); /* it can be read */
+    assert_done();
+    run("%s", "tune rms_norm --seconds 0 --out tuned");
+    assert_failed(EXIT_REQUEST, "--seconds 0");
+    run("%s", "tune rms_norm --shapes 4x64");
+    assert_failed(EXIT_REQUEST, "--out");
 }
 
 static void test_bench_host(void **state) {
@@ -219,6 +225,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage), cmocka_unit_test(test_devices),    cmocka_unit_test(test_select),
         cmocka_unit_test(test_bench), cmocka_unit_test(test_bench_host), cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_tune),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

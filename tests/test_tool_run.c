@@ -300,8 +300,8 @@ static void test_run_refuses(void **state) {
         {"layer_norm --in x.npy --device 'flavour=mint'", "flavour=mint"},
         {"layer_norm --in x.npy --config vec=3", "vec"},
         {"layer_norm --in x.npy --config vec", "--config 'vec'"},
-        {"layer_norm --in x.npy --config vec=4,keep=forever", "--config keep: 'forever'"},
-        {"layer_norm --in x.npy --config vec=4,,lanes=1", "commas"},
+        {"layer_norm --in x.npy --config vec=4,keep=forever", "--config keep=forever"},
+        {"layer_norm --in x.npy --config vec=4,,lanes=1", "--config '': expected KNOB=VALUE"},
         {"layer_norm --in x.npy --config ve=4", "--config 've=4'"},
     };
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {

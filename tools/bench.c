@@ -7,53 +7,115 @@
 #include <string.h>
 
 #include "commands.h"
-#include "options.h"
 
 const struct bench_operation bench_operations[] = {
-    {"layer_norm", "layer_norm_forward", "layer_norm", {"x", "weight", "bias", NULL}, "y", NULL, 2},
-    {"rms_norm", "rms_norm_forward", "rms_norm", {"x", "weight", NULL}, "y", NULL, 2},
-    {"rms_norm_gated", "rms_norm_gated_forward", "rms_norm", {"x", "weight", "z", NULL}, "y", "silu", 3},
+    {"layer_norm", "layer_norm_forward", "layer_norm", {"x", "weight", "bias", NULL}, "y", NULL, 2, 0, NULL, 0},
+    {"rms_norm", "rms_norm_forward", "rms_norm", {"x", "weight", NULL}, "y", NULL, 2, 0, NULL, 0},
+    {"rms_norm_gated", "rms_norm_gated_forward", "rms_norm", {"x", "weight", "z", NULL}, "y", "silu", 3, 0, NULL, 0},
     {"layer_norm_backward",
      "layer_norm_backward",
      "layer_norm_backward",
      {"x", "dy", "weight", "bias", "mean", "rstd", NULL},
      NULL,
      NULL,
-     3},
-    {"rms_norm_backward", "rms_norm_backward", "rms_norm_backward", {"x", "dy", "weight", "rstd", NULL}, NULL, NULL, 3},
+     3,
+     0,
+     NULL,
+     0},
+    {"rms_norm_backward",
+     "rms_norm_backward",
+     "rms_norm_backward",
+     {"x", "dy", "weight", "rstd", NULL},
+     NULL,
+     NULL,
+     3,
+     0,
+     NULL,
+     0},
     {"rms_norm_gated_backward",
      "rms_norm_gated_backward",
      "rms_norm_backward",
      {"x", "dy", "weight", "z", "rstd", NULL},
      NULL,
      "silu",
-     5},
-    {"quantize", "quantize", "quantize", {"x", NULL}, NULL, NULL, 0},
-    {"fp8_rms_norm", "fp8_rms_norm_forward", "fp8_rms_norm", {"x", "x_scale", "weight", NULL}, "y,y_t", NULL, 0},
-    {"fp8_rms_norm_backward",
-     "fp8_rms_norm_backward",
-     "fp8_rms_norm_backward",
-     {"x", "x_scale", "weight", "rstd", "dy", NULL},
-     NULL,
+     5,
+     0,
      NULL,
      0},
-    {NULL, NULL, NULL, {NULL}, NULL, NULL, 0},
+    {.name = "add_rms_norm",
+     .label = "add_rms_norm_forward",
+     .operation = "rms_norm",
+     .inputs = {"x", "weight", "residual", NULL},
+     .outputs = "y,residual_out",
+     .moved = 4},
+    {.name = "add_rms_norm_backward",
+     .label = "add_rms_norm_backward",
+     .operation = "rms_norm_backward",
+     .inputs = {"x", "dy", "weight", "rstd", "dresidual_out", NULL},
+     .outputs = "dresidual,dweight",
+     .moved = 4,
+     .s_given = 1},
+    {.name = "dropout_rms_norm",
+     .label = "dropout_rms_norm_forward",
+     .operation = "rms_norm",
+     .inputs = {"x", "weight", NULL},
+     .outputs = "y",
+     .moved = 2,
+     .dropout = 0.1},
+    {.name = "norm_chain", /* residual + dropout(x), norm, gelu */
+     .label = "norm_chain_forward",
+     .operation = "rms_norm",
+     .inputs = {"x", "weight", "residual", NULL},
+     .outputs = "y,residual_out",
+     .moved = 4,
+     .dropout = 0.1,
+     .activation = "gelu"},
+    {.name = "quantize", .label = "quantize", .operation = "quantize", .inputs = {"x", NULL}},
+    {.name = "fp8_rms_norm",
+     .label = "fp8_rms_norm_forward",
+     .operation = "fp8_rms_norm",
+     .inputs = {"x", "x_scale", "weight", NULL},
+     .outputs = "y,y_t"},
+    {.name = "fp8_rms_norm_backward",
+     .label = "fp8_rms_norm_backward",
+     .operation = "fp8_rms_norm_backward",
+     .inputs = {"x", "x_scale", "weight", "rstd", "dy", NULL}},
+    {NULL, NULL, NULL, {NULL}, NULL, NULL, 0, 0, NULL, 0},
 };
 
-static const char epilogue[] = "Operations: layer_norm, rms_norm, rms_norm_gated, fp8_rms_norm and each with _backward,\n"
-                               "and quantize; all of them\n"
-                               "without a word. What is moved is the least: forward x in and y out, with a gate z in;\n"
-                               "backward x and dy in and dx out, with a gate z in and dz out;\n"
-                               "of 8-bit operations every tensor once.\n"
-                               "Each time is that of the kernels: on GPUs the median of many runs, the caches flushed\n"
-                               "before each; on CPUs the least time of an enqueue and its finish. limit is the time of a\n"
-                               "copy of the same bytes in the same process: the faster of clEnqueueCopyBuffer and a copy\n"
-                               "kernel; on CPUs memcpy on one thread.\n";
+static const struct bench_shape gpu_shapes[] = {{32768, 256},  {32768, 1024}, {16384, 4096}, {16384, 8192}, {8192, 16384},
+                                                {4096, 65536}, {2048, 4096},  {64, 4096},    {1, 4096}};
+static const struct bench_shape cpu_shapes[] = {{16384, 256}, {8192, 768}, {4096, 1024}, {4096, 4096}, {1024, 8192}};
+static const clnorm_dtype gpu_dtypes[] = {CLNORM_BF16, CLNORM_F32};
+static const clnorm_dtype cpu_dtypes[] = {CLNORM_F32};
+
+static const char epilogue[] =
+    "Operations: layer_norm, rms_norm, rms_norm_gated, add_rms_norm and each with _backward,\n"
+    "dropout_rms_norm, norm_chain, fp8_rms_norm, its _backward and quantize; all of them without a word. What is moved is the least:\n"
+    "forward x in and y out, with a gate z in; backward x and dy in and dx out, with a gate z\n"
+    "in and dz out; with a residual, that in and the sum out, backward likewise;\n"
+    "of 8-bit operations every tensor once.\n"
+    "Each time is that of the kernels: on GPUs the median of many runs, the caches flushed\n"
+    "before each; on CPUs the least time of an enqueue and its finish. limit is the time of a\n"
+    "copy of the same bytes in the same process: the faster of clEnqueueCopyBuffer and a copy\n"
+    "kernel; on CPUs memcpy on one thread.\n";
 
 /* Of an input of role, where other inputs have this one: x of the operations on 8 bits, and its scales. */
 static clnorm_dtype input_dtype(const struct operation *operation, const char *role, clnorm_dtype dtype) {
     const bool codes = operation->roles[operation_role(operation, role)].shape == SHAPE_CODES;
     return codes ? CLNORM_F8_E4M3 : !strcmp(role, "x_scale") ? CLNORM_BF16 : dtype;
+}
+
+struct operation_options bench_options(const struct bench_operation *operation, const char *config) {
+    struct operation_options options = OPERATION_OPTIONS_INIT;
+    options.outputs = operation->outputs;
+    options.gate = operation->gate;
+    options.config = (char *)config;
+    options.dropout = operation->dropout;
+    options.seed = 1;
+    options.activation = operation->activation;
+    options.s_given = operation->s_given;
+    return options;
 }
 
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
@@ -68,10 +130,7 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
         if (!job_add_input(job, operation->inputs[i], input_dtype(of, operation->inputs[i], dtype), shape.rows, shape.cols,
                            groups, fault))
             return false;
-    struct operation_options options = OPERATION_OPTIONS_INIT;
-    options.outputs = operation->outputs;
-    options.gate = operation->gate;
-    options.config = (char *)config;
+    const struct operation_options options = bench_options(operation, config);
     return job_describe(job, &options, fault);
 }
 
@@ -98,10 +157,11 @@ static bool take_operation(struct bench_request *request, const char *word, stru
             request->operations[request->operation_count++] = operation;
         return true;
     }
-    return fault_set(fault, EXIT_REQUEST,
-                     "'%s': expected layer_norm, rms_norm, rms_norm_gated, fp8_rms_norm, one of them with "
-                     "_backward, or quantize",
-                     word);
+    return fault_set(
+        fault, EXIT_REQUEST,
+        "'%s': expected layer_norm, rms_norm, rms_norm_gated, add_rms_norm, one of them with _backward, dropout_rms_norm, norm_chain, "
+        "fp8_rms_norm or its _backward, or quantize",
+        word);
 }
 
 static bool take_shape(const char *word, void *user, struct fault *fault) {
@@ -124,17 +184,34 @@ static bool take_dtype(const char *word, void *user, struct fault *fault) {
     return parse_dtype(word, &request->dtypes[request->dtype_count++], fault);
 }
 
-static bool run_bench(struct command_line *line, struct bench_request *request, const char *shapes, const char *dtypes,
-                      bool host, struct fault *fault) {
+bool bench_read(struct bench_request *request, struct command_line *line, const char *shapes, const char *dtypes,
+                struct fault *fault) {
     for (const char *word = command_line_next(line); word; word = command_line_next(line))
         if (!take_operation(request, word, fault))
             return false;
+    return (!shapes || each_word(shapes, "--shapes", take_shape, request, fault)) &&
+           (!dtypes || each_word(dtypes, "--dtypes", take_dtype, request, fault));
+}
+
+void bench_complete(struct bench_request *request, bool cpu) {
+    for (size_t i = 0, given = request->operation_count; !given && bench_operations[i].name; i++)
+        request->operations[request->operation_count++] = &bench_operations[i];
+    if (!request->shape_count) {
+        request->shape_count = cpu ? sizeof cpu_shapes / sizeof *cpu_shapes : sizeof gpu_shapes / sizeof *gpu_shapes;
+        memcpy(request->shapes, cpu ? cpu_shapes : gpu_shapes, request->shape_count * sizeof *request->shapes);
+    }
+    if (!request->dtype_count) {
+        request->dtype_count = cpu ? sizeof cpu_dtypes / sizeof *cpu_dtypes : sizeof gpu_dtypes / sizeof *gpu_dtypes;
+        memcpy(request->dtypes, cpu ? cpu_dtypes : gpu_dtypes, request->dtype_count * sizeof *request->dtypes);
+    }
+}
+
+static bool run_bench(struct command_line *line, struct bench_request *request, const char *shapes, const char *dtypes,
+                      bool host, struct fault *fault) {
+    if (!bench_read(request, line, shapes, dtypes, fault))
+        return false;
     if (request->runs < 1)
         return fault_set(fault, EXIT_REQUEST, "--runs %d: expected 1 or more", request->runs);
-    if (shapes && !each_word(shapes, "--shapes", take_shape, request, fault))
-        return false;
-    if (dtypes && !each_word(dtypes, "--dtypes", take_dtype, request, fault))
-        return false;
     return host ? bench_host(request, fault) : bench_device(request, fault);
 }
 

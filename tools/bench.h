@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "operation.h"
+#include "options.h"
 #include "session.h"
 
 /* An operation as it is measured. */
@@ -16,6 +17,9 @@ struct bench_operation {
     char *outputs;             /* roles; NULL: the usual ones */
     char *gate;
     unsigned moved; /* tensors of x's size that have to be moved; 0: every tensor, once */
+    double dropout;
+    char *activation;
+    int s_given;
 };
 
 extern const struct bench_operation bench_operations[]; /* ended by a name of NULL */
@@ -36,6 +40,16 @@ struct bench_request {
     clnorm_dtype dtypes[BENCH_MOST];
     size_t operation_count, shape_count, dtype_count; /* 0: the usual ones */
 };
+
+/* Takes operations from the command line's words, and the lists of two options, which may be NULL. */
+bool bench_read(struct bench_request *request, struct command_line *line, const char *shapes, const char *dtypes,
+                struct fault *fault);
+
+/* Fills in what is usual on a CPU, or elsewhere, where nothing was asked for. */
+void bench_complete(struct bench_request *request, bool cpu);
+
+/* What an operation is measured with. config: forced knobs, borrowed; may be NULL. */
+struct operation_options bench_options(const struct bench_operation *operation, const char *config);
 
 /* The job of an operation on tensors without bytes. */
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,

@@ -6,28 +6,18 @@
 
 #include "bench.h"
 #include "config_text.h"
-#include "device_kernels.h"
 #include "report.h"
 #include "samples.h"
+#include "stopwatch.h"
 
-static const struct bench_shape gpu_shapes[] = {{32768, 256},  {32768, 1024}, {16384, 4096}, {16384, 8192}, {8192, 16384},
-                                                {4096, 65536}, {2048, 4096},  {64, 4096},    {1, 4096}};
-static const struct bench_shape cpu_shapes[] = {{16384, 256}, {8192, 768}, {4096, 1024}, {4096, 4096}, {1024, 8192}};
-static const clnorm_dtype gpu_dtypes[] = {CLNORM_BF16, CLNORM_F32};
-static const clnorm_dtype cpu_dtypes[] = {CLNORM_F32};
-
-static const size_t flush_size = (size_t)256 << 20;       /* bytes, more than any device's caches hold */
 static const double least_time = 0.3e6, most_time = 20e6; /* us, of one measurement */
 enum { WARM_UPS = 3, MOST_RUNS = 2000 };
 
-/* The device and what is measured with. */
+/* The device, and where results go. */
 struct bench {
     const struct bench_request *request;
     FILE *json;
-    struct session session;
-    struct device_kernels kernels;
-    cl_mem flush; /* NULL on CPUs, whose copies are not flushed for either */
-    bool cpu;
+    struct stopwatch stopwatch;
 };
 
 /* One operation, shape and dtype. The copy moves as many bytes as the operation has to: half of them in, half out. */
@@ -47,36 +37,15 @@ struct measurement {
 
 static bool open_bench(struct bench *bench, const struct bench_request *request, struct fault *fault) {
     *bench = (struct bench){.request = request};
-    if (!bench_open_json(request, &bench->json, fault) ||
-        !session_open(&bench->session, request->device, CL_QUEUE_PROFILING_ENABLE, NULL, fault) ||
-        !device_kernels_make(&bench->kernels, &bench->session, fault))
-        return false;
-    bench->cpu = bench->session.device.kind == CLNORM_DEVICE_CPU;
-    if (bench->cpu)
-        return true;
-    cl_int code;
-    bench->flush = clCreateBuffer(bench->session.cl, CL_MEM_READ_WRITE, flush_size, NULL, &code);
-    return !code || fault_opencl(fault, code, "clCreateBuffer", "the buffer that flushes caches");
+    return bench_open_json(request, &bench->json, fault) && stopwatch_open(&bench->stopwatch, request->device, fault);
 }
 
 static bool close_bench(struct bench *bench, struct fault *fault) {
-    if (bench->flush)
-        clReleaseMemObject(bench->flush);
-    device_kernels_free(&bench->kernels);
-    session_close(&bench->session);
+    stopwatch_close(&bench->stopwatch);
     return bench_close_json(bench->request, bench->json, fault);
 }
 
 /* -------------------------------------------------------------------------------------------------------- one of each */
-
-static bool flush_caches(const struct bench *bench, struct fault *fault) {
-    static const cl_uint zero = 0;
-    if (!bench->flush)
-        return true;
-    const cl_int code =
-        clEnqueueFillBuffer(bench->session.queue, bench->flush, &zero, sizeof zero, 0, flush_size, 0, NULL, NULL);
-    return !code || fault_opencl(fault, code, "clEnqueueFillBuffer", "the buffer that flushes caches");
-}
 
 static bool record(const struct measurement *m, struct samples *samples, double us, struct fault *fault) {
     return !m->warm || samples_add(samples, us, fault);
@@ -87,34 +56,34 @@ static bool record_event(const struct bench *bench, const struct measurement *m,
                          cl_event event, struct fault *fault) {
     double us;
     const bool done =
-        finish_and_time(bench->session.queue, start, NULL, event, &us, fault) && record(m, samples, us, fault);
+        finish_and_time(bench->stopwatch.session.queue, start, NULL, event, &us, fault) && record(m, samples, us, fault);
     clReleaseEvent(event);
     return done;
 }
 
 static bool time_operation(const struct bench *bench, struct measurement *m, struct fault *fault) {
-    double us;
-    const double start = clock_us();
-    return flush_caches(bench, fault) && launch_run(&m->launch, &bench->session, &us, fault) &&
-           record(m, &m->wall, clock_us() - start, fault) && record(m, &m->event, us, fault);
+    struct lap lap;
+    return stopwatch_time(&bench->stopwatch, &m->launch, &lap, fault) && record(m, &m->wall, lap.host_us, fault) &&
+           record(m, &m->event, lap.device_us, fault);
 }
 
 static bool time_copies(const struct bench *bench, struct measurement *m, struct fault *fault) {
     cl_event event;
     double start = clock_us();
-    if (!flush_caches(bench, fault) ||
-        !device_copy(&bench->kernels, &bench->session, m->from, m->to, m->copy_size, &event, fault) ||
+    if (!stopwatch_flush(&bench->stopwatch, fault) ||
+        !device_copy(&bench->stopwatch.kernels, &bench->stopwatch.session, m->from, m->to, m->copy_size, &event, fault) ||
         !record_event(bench, m, &m->copy_kernel, start, event, fault))
         return false;
-    if (bench->cpu) {
+    if (bench->stopwatch.cpu) {
         start = clock_us();
         memcpy(m->host_to, m->host_from, m->copy_size);
         return record(m, &m->host_copy, clock_us() - start, fault);
     }
     start = clock_us();
-    if (!flush_caches(bench, fault))
+    if (!stopwatch_flush(&bench->stopwatch, fault))
         return false;
-    const cl_int code = clEnqueueCopyBuffer(bench->session.queue, m->from, m->to, 0, 0, m->copy_size, 0, NULL, &event);
+    const cl_int code =
+        clEnqueueCopyBuffer(bench->stopwatch.session.queue, m->from, m->to, 0, 0, m->copy_size, 0, NULL, &event);
     return (!code || fault_opencl(fault, code, "clEnqueueCopyBuffer", "copy")) &&
            record_event(bench, m, &m->copy_buffer, start, event, fault);
 }
@@ -146,7 +115,7 @@ static bool repeat(const struct bench *bench, struct measurement *m, timed_fn ti
 /* On GPUs operation and copies in turn, so that what disturbs one disturbs all. On CPUs one after the other: there an
  * operation finds in the caches what its last run left, as in a program that runs nothing else. */
 static bool time_all(const struct bench *bench, struct measurement *m, struct fault *fault) {
-    if (!bench->cpu)
+    if (!bench->stopwatch.cpu)
         return repeat(bench, m, time_operation_and_copies, fault);
     return repeat(bench, m, time_operation, fault) && repeat(bench, m, time_copies, fault);
 }
@@ -154,26 +123,20 @@ static bool time_all(const struct bench *bench, struct measurement *m, struct fa
 /* ------------------------------------------------------------------------------------------------------- measurements */
 
 static bool fill_inputs(const struct bench *bench, const struct measurement *m, struct fault *fault) {
-    const struct role *const roles = m->job.operation->roles;
-    for (int i = 0; roles[i].name; i++) {
-        const struct tensor *const tensor = &m->job.tensor[i];
-        if (m->launch.mem[i] && !roles[i].output &&
-            !device_fill(&bench->kernels, &bench->session, m->launch.mem[i], tensor->element->dtype, tensor->count,
-                         (cl_uint)i, fault))
-            return false;
-    }
-    return device_fill(&bench->kernels, &bench->session, m->from, CLNORM_F32, m->copy_size / 4, ROLES, fault);
+    return stopwatch_fill(&bench->stopwatch, &m->launch, &m->job, fault) &&
+           device_fill(&bench->stopwatch.kernels, &bench->stopwatch.session, m->from, CLNORM_F32, m->copy_size / 4, ROLES,
+                       fault);
 }
 
 static bool make_copies(const struct bench *bench, struct measurement *m, struct fault *fault) {
     cl_int code;
     m->copy_size = (size_t)((m->least_bytes / 2 + 15) / 16 * 16);
-    m->from = clCreateBuffer(bench->session.cl, CL_MEM_READ_WRITE, m->copy_size, NULL, &code);
+    m->from = clCreateBuffer(bench->stopwatch.session.cl, CL_MEM_READ_WRITE, m->copy_size, NULL, &code);
     if (!code)
-        m->to = clCreateBuffer(bench->session.cl, CL_MEM_READ_WRITE, m->copy_size, NULL, &code);
+        m->to = clCreateBuffer(bench->stopwatch.session.cl, CL_MEM_READ_WRITE, m->copy_size, NULL, &code);
     if (code)
         return fault_opencl(fault, code, "clCreateBuffer", "copy");
-    if (!bench->cpu)
+    if (!bench->stopwatch.cpu)
         return true;
     m->host_from = malloc(m->copy_size);
     m->host_to = malloc(m->copy_size);
@@ -209,7 +172,7 @@ struct result {
 /* On CPUs the least times, as oneDNN's are taken; on GPUs the medians of flushed runs. */
 static struct result result_of(const struct bench *bench, struct measurement *m) {
     struct result result = {0};
-    if (bench->cpu) {
+    if (bench->stopwatch.cpu) {
         result.us = samples_least(&m->wall);
         result.event_us = samples_least(&m->event);
         result.copy_us = samples_least(&m->copy_kernel);
@@ -243,7 +206,7 @@ static bool print_json(const struct bench *bench, const struct measurement *m, c
     set_us(line, "copy_buffer_us", result->copy_buffer_us);
     set_us(line, "memcpy_us", result->memcpy_us);
     json_object_set_new(line, "runs", json_integer((json_int_t)m->event.count));
-    json_object_set_new(line, "device", json_string(bench->session.device.name));
+    json_object_set_new(line, "device", json_string(bench->stopwatch.session.device.name));
     json_object_set_new(line, "config", config_json(config));
     const bool done = line && !json_dumpf(line, bench->json, JSON_REAL_PRECISION(12)) && fputc('\n', bench->json) != EOF &&
                       !fflush(bench->json);
@@ -271,7 +234,7 @@ static bool measure(const struct bench *bench, const struct bench_operation *ope
     progress("%s %" PRIu64 "x%" PRIu64 " %s", operation->name, shape.rows, shape.cols, clnorm_dtype_name(dtype));
     bool done = bench_job(&m.job, operation, shape, dtype, bench->request->config, fault);
     m.least_bytes = operation->moved ? operation->moved * m.job.tensor[0].size : job_bytes(&m.job);
-    done = done && launch_prepare(&m.launch, &bench->session, &m.job, fault) && make_copies(bench, &m, fault) &&
+    done = done && launch_prepare(&m.launch, &bench->stopwatch.session, &m.job, fault) && make_copies(bench, &m, fault) &&
            fill_inputs(bench, &m, fault) && time_all(bench, &m, fault);
     progress_end();
     done = done && report(bench, &m, fault);
@@ -281,16 +244,7 @@ static bool measure(const struct bench *bench, const struct bench_operation *ope
 
 static bool measure_all(const struct bench *bench, struct fault *fault) {
     struct bench_request request = *bench->request;
-    for (size_t i = 0; !bench->request->operation_count && bench_operations[i].name; i++)
-        request.operations[request.operation_count++] = &bench_operations[i];
-    if (!request.shape_count) {
-        request.shape_count = bench->cpu ? sizeof cpu_shapes / sizeof *cpu_shapes : sizeof gpu_shapes / sizeof *gpu_shapes;
-        memcpy(request.shapes, bench->cpu ? cpu_shapes : gpu_shapes, request.shape_count * sizeof *request.shapes);
-    }
-    if (!request.dtype_count) {
-        request.dtype_count = bench->cpu ? sizeof cpu_dtypes / sizeof *cpu_dtypes : sizeof gpu_dtypes / sizeof *gpu_dtypes;
-        memcpy(request.dtypes, bench->cpu ? cpu_dtypes : gpu_dtypes, request.dtype_count * sizeof *request.dtypes);
-    }
+    bench_complete(&request, bench->stopwatch.cpu);
     for (size_t d = 0; d < request.dtype_count; d++)
         for (size_t s = 0; s < request.shape_count; s++)
             for (size_t o = 0; o < request.operation_count; o++)
@@ -304,7 +258,7 @@ bool bench_device(const struct bench_request *request, struct fault *fault) {
     bool done = open_bench(&bench, request, fault);
     if (done && bench.json != stdout) {
         printf("device ");
-        device_print_line(&bench.session.device);
+        device_print_line(&bench.stopwatch.session.device);
         printf("%-23s %-12s %-5s %9s %9s %6s %7s %8s\n", "operation", "shape", "dtype", "us", "limit_us", "ratio", "GB/s",
                "copy_us");
     }

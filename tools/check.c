@@ -10,9 +10,6 @@
 #include "report.h"
 #include "session.h"
 
-/* Whether the device has what a case asks for, and what came out. */
-enum outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_ABSENT };
-
 /* splitmix64, as a number from -1 to 1 */
 static double random_number(uint64_t *state) {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -90,8 +87,8 @@ static bool judge(const struct job *job, const struct verdict verdicts[ROLES], s
     return true;
 }
 
-static enum outcome try_case(const struct session *session, const struct check_case *check_case, uint64_t seed,
-                             struct fault *fault) {
+enum outcome check_case_try(const struct session *session, const struct check_case *check_case, uint64_t seed,
+                            struct fault *fault) {
     const struct operation *operation;
     struct job job;
     unsigned char *bytes[ROLES] = {NULL};
@@ -133,6 +130,12 @@ static char *case_text(const struct check_case *check_case, char text[CASE_TEXT]
     if (options->gate)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, ", gate %s%s", options->gate,
                                    options->gate_first ? " first" : "");
+    if (options->dropout > 0)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", dropout %g", options->dropout);
+    if (options->activation)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", %s", options->activation);
+    if (options->s_given)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", of s");
     if (options->config)
         (void)snprintf(text + length, CASE_TEXT - length, ", %s", options->config);
     return text;
@@ -147,7 +150,7 @@ static bool try_all(const struct session *session, bool verbose, struct fault *f
         char text[CASE_TEXT];
         progress("%d of %d: %s", i + 1, count, case_text(&check_case, text));
         struct fault found = {0};
-        const enum outcome outcome = try_case(session, &check_case, (uint64_t)i, &found);
+        const enum outcome outcome = check_case_try(session, &check_case, (uint64_t)i, &found);
         outcomes[outcome]++;
         progress_end();
         if (verbose || outcome == OUTCOME_WRONG)

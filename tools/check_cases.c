@@ -119,7 +119,8 @@ static struct check_case case_of_config(int i) {
 }
 
 int check_case_count(void) {
-    return SHAPES * DTYPES_OF_SHAPE + 2 * MIXES + 2 * CONFIGS + check_backward_count() + check_fp8_count();
+    return SHAPES * DTYPES_OF_SHAPE + 2 * MIXES + 2 * CONFIGS + check_backward_count() + check_fused_count() +
+           check_fp8_count();
 }
 
 struct check_case check_case_of(int i) {
@@ -132,5 +133,8 @@ struct check_case check_case_of(int i) {
     if (i < 2 * CONFIGS)
         return case_of_config(i);
     i -= 2 * CONFIGS;
-    return i < check_backward_count() ? check_backward_case(i) : check_fp8_case(i - check_backward_count());
+    if (i < check_backward_count())
+        return check_backward_case(i);
+    i -= check_backward_count();
+    return i < check_fused_count() ? check_fused_case(i) : check_fp8_case(i - check_fused_count());
 }

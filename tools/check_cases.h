@@ -2,7 +2,7 @@
 #ifndef CHECK_CASES_H
 #define CHECK_CASES_H
 
-#include "operation.h"
+#include "session.h"
 
 /* What inputs look like. */
 enum pattern {
@@ -22,6 +22,13 @@ struct check_case {
     struct operation_options options; /* its strings are constants */
 };
 
+/* Whether the device has what a case asks for, and what came out. */
+enum outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_ABSENT };
+
+/* Runs a case and compares it with a double reference. On OUTCOME_WRONG fault says what was. check.c */
+enum outcome check_case_try(const struct session *session, const struct check_case *check_case, uint64_t seed,
+                            struct fault *fault);
+
 int check_case_count(void);
 struct check_case check_case_of(int i);
 
@@ -34,5 +41,9 @@ void check_case_add_input(struct check_case *check_case, const char *role, clnor
 /* check_backward.c: those of them that go backward */
 int check_backward_count(void);
 struct check_case check_backward_case(int i);
+
+/* check_fused.c: those that do more than the norm */
+int check_fused_count(void);
+struct check_case check_fused_case(int i);
 
 #endif

@@ -1,4 +1,4 @@
-/* Configs as words: "vec=8,lanes=128,keep=registers". */
+/* Configs on the command line and in JSON. */
 #ifndef CONFIG_TEXT_H
 #define CONFIG_TEXT_H
 
@@ -6,13 +6,10 @@
 
 #include "fault.h"
 
-/* The knobs that the text names; the others are 0, "you choose". */
+/* What --config says: the knobs that the text names; the others are 0, "you choose". */
 bool config_parse(const char *text, clnorm_config *config, struct fault *fault);
 
-enum { CONFIG_TEXT = 320 };
-
-/* Every knob, separated by commas, so that config_parse reads it back. Returns text. */
-char *config_text(const clnorm_config *config, char text[CONFIG_TEXT]);
+enum { CONFIG_TEXT = 320 }; /* bytes that the words of any config fit in */
 
 /* NULL when out of memory. */
 json_t *config_json(const clnorm_config *config);

@@ -15,6 +15,7 @@ static const struct command {
     {"run", "normalise tensors of a file on a device", run_command},
     {"bench", "measure operations against a copy of the same bytes", bench_command},
     {"check", "build every kernel on a device and compare with a double reference", check_command},
+    {"tune", "measure configs on a device and keep the best for later runs", tune_command},
     {"cache", "look at or clear the compiled programs kept on disk", cache_command},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

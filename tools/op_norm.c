@@ -15,9 +15,12 @@ const struct role layer_norm_roles[] = {
     {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
     {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
     {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
+    {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
+    {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
     {"y", true, false, SHAPE_X, ARGUMENT(y), "x"},
     {"mean", true, true, SHAPE_STATISTICS, ARGUMENT(mean), "x"},
     {"rstd", true, true, SHAPE_STATISTICS, ARGUMENT(rstd), "x"},
+    {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
     {NULL, false, false, 0, 0, NULL},
 };
 
@@ -26,8 +29,11 @@ const struct role rms_norm_roles[] = {
     {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
     {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
     {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
+    {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
+    {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
     {"y", true, false, SHAPE_X, ARGUMENT(y), "x"},
     {"rstd", true, true, SHAPE_STATISTICS, ARGUMENT(rstd), "x"},
+    {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
     {NULL, false, false, 0, 0, NULL},
 };
 
@@ -53,6 +59,29 @@ bool norm_read_gate(const struct job *job, const struct operation_options *optio
     return !options->gate || parse_gate(options->gate, gate, fault);
 }
 
+bool norm_read_activation(const struct operation_options *options, clnorm_activation *activation, struct fault *fault) {
+    static const char *const names[] = {"none", "gelu", "gelu_tanh", "silu"};
+    for (int i = 0; options->activation && i < 4; i++)
+        if (!strcmp(options->activation, names[i])) {
+            *activation = (clnorm_activation)i;
+            return true;
+        }
+    return !options->activation ||
+           fault_set(fault, EXIT_REQUEST, "--activation '%s': expected gelu, gelu_tanh or silu", options->activation);
+}
+
+bool norm_read_dropout(struct job *job, const struct operation_options *options, double *dropout, struct fault *fault) {
+    if (!(options->dropout >= 0 && options->dropout < 1))
+        return fault_set(fault, EXIT_REQUEST, "--dropout %g: expected a probability, 0 or more and less than 1",
+                         options->dropout);
+    if (options->dropout > 0 && options->seed < 0)
+        return fault_set(fault, EXIT_REQUEST, "--dropout %g: expected a --seed too, 0 or more", options->dropout);
+    job->seeded = options->dropout > 0;
+    job->seed = (clnorm_seed){job->seeded ? (uint64_t)options->seed : 0, 0};
+    *dropout = options->dropout;
+    return true;
+}
+
 bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, struct fault *fault) {
     const struct role *const roles = job->operation->roles;
     const struct element *const x = job->tensor[0].element;
@@ -69,13 +98,21 @@ bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, struct f
 }
 
 struct norm_inputs norm_inputs_of(const struct job *job) {
-    return (struct norm_inputs){job_tensor(job, "x"), job_tensor(job, "weight"), job_tensor(job, "bias"),
-                                job_tensor(job, "z")};
+    return (struct norm_inputs){job_tensor(job, "x"),
+                                job_tensor(job, "weight"),
+                                job_tensor(job, "bias"),
+                                job_tensor(job, "z"),
+                                job_tensor(job, "residual"),
+                                job_tensor(job, "row_scale"),
+                                job->seed};
 }
 
 /* Options that only a backward pass has a meaning for. */
 static bool check_forward(const struct job *job, const struct operation_options *options, struct fault *fault) {
-    const char *const word = options->reduction ? "--reduction" : options->recompute_output ? "--recompute-output" : NULL;
+    const char *const word = options->reduction          ? "--reduction"
+                             : options->recompute_output ? "--recompute-output"
+                             : options->s_given          ? "--s-given"
+                                                         : NULL;
     return !word || fault_set(fault, EXIT_REQUEST, "%s: %s_backward has it, %s has not", word, job->operation->name,
                               job->operation->name);
 }
@@ -94,7 +131,10 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
     desc.eps = options->eps;
     desc.weight_offset = options->weight_offset;
     desc.gate_first = options->gate_first;
-    if (!check_forward(job, options, fault) || !norm_read_gate(job, options, &desc.gate, fault) ||
+    desc.residual_dtype = job_dtype(job, "residual");
+    desc.row_scale = job_tensor(job, "row_scale");
+    if (!check_forward(job, options, fault) || !norm_read_activation(options, &desc.activation, fault) ||
+        !norm_read_dropout(job, options, &desc.dropout, fault) || !norm_read_gate(job, options, &desc.gate, fault) ||
         (options->dtype && !parse_dtype(options->dtype, &desc.y_dtype, fault)) ||
         !norm_check_doubles(job, desc.y_dtype, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
@@ -103,8 +143,11 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
         if (!job->wanted[i])
             continue;
         const bool statistics = roles[i].shape == SHAPE_STATISTICS;
-        job->tensor[i].element = element_by_dtype(statistics ? statistics_dtype(desc.x_dtype) : desc.y_dtype);
+        const bool sum = !strcmp(roles[i].name, "residual_out") && desc.residual_dtype;
+        const clnorm_dtype dtype = sum ? desc.residual_dtype : desc.y_dtype;
+        job->tensor[i].element = element_by_dtype(statistics ? statistics_dtype(desc.x_dtype) : dtype);
     }
+    desc.residual_out_dtype = job_dtype(job, "residual_out");
     desc.save_mean = job_tensor(job, "mean");
     desc.save_rstd = job_tensor(job, "rstd");
     job->desc.norm = desc;
@@ -118,9 +161,11 @@ clnorm_status norm_plan(clnorm_context *context, const struct job *job, clnorm_p
 bool norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault) {
     const clnorm_norm_desc *const desc = &job->desc.norm;
     const struct norm_inputs inputs = norm_inputs_of(job);
-    struct norm_segment segment = {.y = calloc(desc->group_size, sizeof *segment.y)};
+    struct norm_segment segment = {.y = calloc(desc->group_size, 2 * sizeof *segment.y)};
     if (!segment.y)
         return fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " columns", desc->group_size);
+    segment.s = segment.y + desc->group_size;
+    const struct judged residual_out = judged_of(job, "residual_out", verdicts);
     const struct judged y = judged_of(job, "y", verdicts);
     const struct judged mean = judged_of(job, "mean", verdicts);
     const struct judged rstd = judged_of(job, "rstd", verdicts);
@@ -130,8 +175,10 @@ bool norm_verify(const struct job *job, struct verdict *verdicts, struct fault *
             reference_segment(desc, &inputs, row, first, &segment);
             judged_add(&mean, group * job->rows + row, segment.mean);
             judged_add(&rstd, group * job->rows + row, segment.rstd);
-            for (uint64_t i = 0; i < desc->group_size; i++)
+            for (uint64_t i = 0; i < desc->group_size; i++) {
                 judged_add(&y, row * job->cols + first + i, segment.y[i]);
+                judged_add(&residual_out, row * job->cols + first + i, segment.s[i]);
+            }
         }
     free(segment.y);
     return true;

@@ -8,10 +8,15 @@
 /* The gate and its z come together. */
 bool norm_read_gate(const struct job *job, const struct operation_options *options, clnorm_gate *gate, struct fault *fault);
 
+bool norm_read_activation(const struct operation_options *options, clnorm_activation *activation, struct fault *fault);
+
+/* Puts the seed into the job. */
+bool norm_read_dropout(struct job *job, const struct operation_options *options, double *dropout, struct fault *fault);
+
 /* Where one tensor is of doubles, all are. main_dtype: of the main output. */
 bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, struct fault *fault);
 
-/* Those of x, weight, bias and z that the job has. */
+/* Those that the job has, and its seed. */
 struct norm_inputs norm_inputs_of(const struct job *job);
 
 /* Puts --reduction and --slots into a descriptor. */

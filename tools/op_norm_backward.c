@@ -17,10 +17,14 @@ const struct role layer_norm_backward_roles[] = {
     {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
     {"mean", false, true, SHAPE_STATISTICS, ARGUMENT(mean), NULL},
     {"rstd", false, true, SHAPE_STATISTICS, ARGUMENT(rstd), NULL},
+    {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
+    {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
+    {"dresidual_out", false, true, SHAPE_X, ARGUMENT(dresidual_out), NULL},
     {"dx", true, true, SHAPE_X, ARGUMENT(dx), "x"},
     {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
     {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
     {"dz", true, true, SHAPE_X, ARGUMENT(dz), "z"},
+    {"dresidual", true, true, SHAPE_X, ARGUMENT(dresidual), "residual"},
     {"y", true, true, SHAPE_X, ARGUMENT(y), NULL},
     {NULL, false, false, 0, 0, NULL},
 };
@@ -32,10 +36,14 @@ const struct role rms_norm_backward_roles[] = {
     {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
     {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
     {"rstd", false, true, SHAPE_STATISTICS, ARGUMENT(rstd), NULL},
+    {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
+    {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
+    {"dresidual_out", false, true, SHAPE_X, ARGUMENT(dresidual_out), NULL},
     {"dx", true, true, SHAPE_X, ARGUMENT(dx), "x"},
     {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
     {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
     {"dz", true, true, SHAPE_X, ARGUMENT(dz), "z"},
+    {"dresidual", true, true, SHAPE_X, ARGUMENT(dresidual), "residual"},
     {"y", true, true, SHAPE_X, ARGUMENT(y), NULL},
     {NULL, false, false, 0, 0, NULL},
 };
@@ -71,7 +79,8 @@ static clnorm_dtype output_dtype(const struct job *job, const char *role, clnorm
         return main_dtype;
     if (!strcmp(role, "y"))
         return job_dtype(job, "dy");
-    const clnorm_dtype input = job_dtype(job, role + 1);
+    const bool is_sum = !strcmp(role, "dresidual") && !job_tensor(job, "residual");
+    const clnorm_dtype input = job_dtype(job, is_sum ? "x" : role + 1);
     return input ? input : statistics_dtype(job_dtype(job, "x"));
 }
 
@@ -92,6 +101,10 @@ static clnorm_norm_backward_desc describe_inputs(const struct job *job, const st
     desc.eps = options->eps;
     desc.weight_offset = options->weight_offset;
     desc.gate_first = options->gate_first;
+    desc.residual_dtype = job_dtype(job, "residual");
+    desc.dresidual_out_dtype = job_dtype(job, "dresidual_out");
+    desc.row_scale = job_tensor(job, "row_scale");
+    desc.s_given = options->s_given;
     return desc;
 }
 
@@ -99,7 +112,8 @@ bool norm_backward_describe(struct job *job, const struct operation_options *opt
     const struct role *const roles = job->operation->roles;
     clnorm_norm_backward_desc desc = describe_inputs(job, options);
     clnorm_dtype main_dtype = desc.x_dtype;
-    if (!check_statistics(job, fault) || !norm_read_gate(job, options, &desc.gate, fault) ||
+    if (!check_statistics(job, fault) || !norm_read_activation(options, &desc.activation, fault) ||
+        !norm_read_dropout(job, options, &desc.dropout, fault) || !norm_read_gate(job, options, &desc.gate, fault) ||
         (options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
         !norm_check_doubles(job, main_dtype, fault) || !norm_read_reduction(options, &desc, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
@@ -116,6 +130,7 @@ bool norm_backward_describe(struct job *job, const struct operation_options *opt
     desc.dweight_dtype = job_dtype(job, "dweight");
     desc.dbias_dtype = job_dtype(job, "dbias");
     desc.y_dtype = job_dtype(job, "y");
+    desc.dresidual_dtype = job_dtype(job, "dresidual");
     job->desc.norm_backward = desc;
     return true;
 }
@@ -138,7 +153,7 @@ static void free_memory(struct memory *memory) {
 }
 
 static bool make_memory(struct memory *memory, uint64_t group_size, uint64_t cols, struct fault *fault) {
-    struct estimate *const elements = calloc(group_size, 5 * sizeof *elements);
+    struct estimate *const elements = calloc(group_size, 6 * sizeof *elements);
     struct estimate_sum *const sums = calloc(cols, 2 * sizeof *sums);
     *memory = (struct memory){.gradients = {.dx = elements}, .dweight = sums};
     if (!elements || !sums) {
@@ -150,15 +165,17 @@ static bool make_memory(struct memory *memory, uint64_t group_size, uint64_t col
     memory->gradients.y = elements + 2 * group_size;
     memory->gradients.dweight = elements + 3 * group_size;
     memory->gradients.dbias = elements + 4 * group_size;
+    memory->gradients.dresidual = elements + 5 * group_size;
     memory->dbias = sums + cols;
     return true;
 }
 
 bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault) {
     const clnorm_norm_backward_desc *const desc = &job->desc.norm_backward;
-    const struct norm_backward_inputs inputs = {norm_inputs_of(job), job_tensor(job, "dy"),
-                                                desc->mean_given ? job_tensor(job, "mean") : NULL,
-                                                desc->rstd_given ? job_tensor(job, "rstd") : NULL};
+    const struct norm_backward_inputs inputs = {
+        norm_inputs_of(job), job_tensor(job, "dy"), desc->mean_given ? job_tensor(job, "mean") : NULL,
+        desc->rstd_given ? job_tensor(job, "rstd") : NULL, job_tensor(job, "dresidual_out")};
+    const struct judged dresidual = judged_of(job, "dresidual", verdicts);
     const struct judged dx = judged_of(job, "dx", verdicts);
     const struct judged dz = judged_of(job, "dz", verdicts);
     const struct judged y = judged_of(job, "y", verdicts);
@@ -175,6 +192,7 @@ bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struc
                 judged_add(&dx, index, memory.gradients.dx[i]);
                 judged_add(&dz, index, memory.gradients.dz[i]);
                 judged_add(&y, index, memory.gradients.y[i]);
+                judged_add(&dresidual, index, memory.gradients.dresidual[i]);
                 estimate_sum_add(&memory.dweight[first + i], memory.gradients.dweight[i]);
                 estimate_sum_add(&memory.dbias[first + i], memory.gradients.dbias[i]);
             }

@@ -128,11 +128,15 @@ static void shape_of_role(const struct job *job, enum role_shape shape, struct t
         tensor->shape[0] = job->groups;
         tensor->shape[1] = job->rows;
         break;
+    case SHAPE_ROWS:
+        tensor->rank = 1;
+        tensor->shape[0] = job->rows;
+        break;
     }
 }
 
 static bool is_statistics(enum role_shape shape) {
-    return shape == SHAPE_STATISTICS || shape == SHAPE_ROW_STATISTICS;
+    return shape == SHAPE_STATISTICS || shape == SHAPE_ROW_STATISTICS || shape == SHAPE_ROWS;
 }
 
 bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t groups,

@@ -6,13 +6,14 @@
 #include "tensor_file.h"
 #include "verdict.h"
 
-enum { ROLES = 13 };
+enum { ROLES = 18 };
 
 /* What a tensor's shape must be, or will be. */
 enum role_shape {
     SHAPE_X,          /* that of x, the first role: any rank of 1 and up; the last dimension is cols, the others are rows */
     SHAPE_COLS,       /* [cols] */
     SHAPE_STATISTICS, /* [groups, rows] */
+    SHAPE_ROWS,       /* [rows], of the statistics' dtype too */
     SHAPE_CODES,      /* that of x, of 8 bits */
     SHAPE_TRANSPOSED, /* [cols, rows], of 8 bits */
     SHAPE_SCALES,     /* as the job's scaling says */
@@ -50,8 +51,12 @@ struct operation_options {
     char *accuracy;
     long long stochastic; /* seed; below 0: to nearest */
     int transpose;
+    char *activation;
+    double dropout;
+    long long seed; /* of dropout; below 0: not given */
+    int s_given;
 };
-#define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128, .stochastic = -1})
+#define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128, .seed = -1, .stochastic = -1})
 
 /* One operation on tensors of given shapes. */
 struct job {
@@ -60,6 +65,8 @@ struct job {
     void *output[ROLES];         /* bytes of outputs, owned; tensor.data is the same address */
     bool wanted[ROLES];          /* outputs that are asked for */
     uint64_t rows, cols, groups;
+    bool seeded;
+    clnorm_seed seed;
     clnorm_scaling scaling; /* of operations with scales */
     uint64_t group_size;    /* columns of a group; the last one may be shorter */
     union {

@@ -2,15 +2,22 @@
 
 #include <math.h>
 
+#include "reference_fused.h"
+
 struct estimate reference_value(const struct tensor *tensor, uint64_t index) {
     return estimate_exact(element_load(tensor->element, tensor->data, index));
 }
 
 /* Puts s into segment->y, as a value and its slack. */
-static void load_segment(const clnorm_norm_desc *desc, const struct norm_inputs *inputs, uint64_t start,
+static void load_segment(const clnorm_norm_desc *desc, const struct norm_inputs *inputs, uint64_t row, uint64_t first,
                          const struct arithmetic *arithmetic, struct norm_segment *segment) {
+    const uint64_t start = row * desc->cols + first;
     for (uint64_t i = 0; i < desc->group_size; i++) {
         struct estimate s = reference_value(inputs->x, start + i);
+        if (desc->dropout > 0 || desc->row_scale)
+            s = reference_branch(arithmetic, inputs, desc->dropout, s, row, first + i);
+        if (desc->residual_dtype)
+            s = estimate_add(arithmetic, s, reference_value(inputs->residual, start + i));
         if (desc->gate && desc->gate_first)
             s = estimate_multiply(arithmetic, s,
                                   estimate_gate(arithmetic, desc->gate, reference_value(inputs->z, start + i).value));
@@ -55,7 +62,7 @@ static void take_statistics(const clnorm_norm_desc *desc, const struct arithmeti
 void reference_statistics(const clnorm_norm_desc *desc, const struct norm_inputs *inputs, uint64_t row, uint64_t first,
                           struct norm_segment *segment) {
     const struct arithmetic arithmetic = arithmetic_of(desc->x_dtype);
-    load_segment(desc, inputs, row * desc->cols + first, &arithmetic, segment);
+    load_segment(desc, inputs, row, first, &arithmetic, segment);
     take_statistics(desc, &arithmetic, segment);
 }
 
@@ -76,10 +83,13 @@ void reference_segment(const clnorm_norm_desc *desc, const struct norm_inputs *i
     const uint64_t start = row * desc->cols + first;
     reference_statistics(desc, inputs, row, first, segment);
     for (uint64_t i = 0; i < desc->group_size; i++) {
+        if (segment->s)
+            segment->s[i] = segment->y[i];
         struct estimate y = reference_hat(&arithmetic, segment, segment->y[i]);
         y = estimate_multiply(&arithmetic, y, reference_scale(&arithmetic, inputs, desc->weight_offset, first + i));
         if (inputs->bias)
             y = estimate_add(&arithmetic, y, reference_value(inputs->bias, first + i));
+        y = reference_activation(&arithmetic, desc->activation, y);
         if (desc->gate && !desc->gate_first)
             y = estimate_multiply(&arithmetic, y,
                                   estimate_gate(&arithmetic, desc->gate, reference_value(inputs->z, start + i).value));

@@ -7,12 +7,14 @@
 #include "tensor_file.h"
 
 struct norm_inputs {
-    const struct tensor *x, *weight, *bias, *z; /* NULL: absent */
+    const struct tensor *x, *weight, *bias, *z, *residual, *row_scale; /* NULL: absent */
+    clnorm_seed seed;
 };
 
 struct norm_segment {
     struct estimate mean, rstd;
     struct estimate *y; /* [group_size], the caller's */
+    struct estimate *s; /* [group_size], the caller's; NULL: not wanted */
 };
 
 void reference_segment(const clnorm_norm_desc *desc, const struct norm_inputs *inputs, uint64_t row, uint64_t first,
@@ -20,12 +22,12 @@ void reference_segment(const clnorm_norm_desc *desc, const struct norm_inputs *i
 
 struct norm_backward_inputs {
     struct norm_inputs forward;
-    const struct tensor *dy, *mean, *rstd; /* mean, rstd: NULL where they are not given */
+    const struct tensor *dy, *mean, *rstd, *dresidual_out; /* all but dy: NULL where they are not given */
 };
 
 /* What one segment gives, [group_size] each, the caller's. */
 struct norm_gradients {
-    struct estimate *dx, *dz, *y;
+    struct estimate *dx, *dz, *y, *dresidual;
     struct estimate *dweight, *dbias; /* this row's part of the sums */
 };
 

@@ -1,4 +1,4 @@
-#include "reference.h"
+#include "reference_fused.h"
 
 /* A segment and what is known of it. */
 struct work {
@@ -6,6 +6,7 @@ struct work {
     const struct norm_backward_inputs *inputs;
     const struct norm_gradients *gradients; /* y is x̂ until an element's turn has come */
     struct arithmetic arithmetic;
+    uint64_t row;
     uint64_t start; /* index of its first element in a tensor of x's shape */
     uint64_t first; /* its first column */
     struct estimate rstd;
@@ -23,6 +24,9 @@ static clnorm_norm_desc forward_of(const clnorm_norm_backward_desc *desc) {
     forward.gate = desc->gate;
     forward.gate_first = desc->gate_first;
     forward.eps = desc->eps;
+    forward.residual_dtype = desc->residual_dtype;
+    forward.row_scale = desc->row_scale && !desc->s_given;
+    forward.dropout = desc->s_given ? 0 : desc->dropout;
     return forward;
 }
 
@@ -57,11 +61,22 @@ static struct estimate scale_at(const struct work *work, uint64_t i) {
     return reference_scale(&work->arithmetic, &work->inputs->forward, work->desc->weight_offset, work->first + i);
 }
 
+/* n, while y is x̂. */
+static struct estimate n_at(const struct work *work, uint64_t i) {
+    const struct norm_inputs *const forward = &work->inputs->forward;
+    const struct estimate n = estimate_multiply(&work->arithmetic, work->gradients->y[i], scale_at(work, i));
+    return forward->bias ? estimate_add(&work->arithmetic, n, reference_value(forward->bias, work->first + i)) : n;
+}
+
 static struct estimate dn_at(const struct work *work, uint64_t i) {
-    const struct estimate dy = reference_value(work->inputs->dy, work->start + i);
-    if (!work->desc->gate || work->desc->gate_first)
-        return dy;
-    return estimate_multiply(&work->arithmetic, dy, gate_at(work, i).factor);
+    struct estimate dn = reference_value(work->inputs->dy, work->start + i);
+    if (work->desc->gate && !work->desc->gate_first)
+        dn = estimate_multiply(&work->arithmetic, dn, gate_at(work, i).factor);
+    if (!work->desc->activation)
+        return dn;
+    const clnorm_activation activation = work->desc->activation;
+    return estimate_multiply(&work->arithmetic, dn,
+                             reference_activation_slope(&work->arithmetic, activation, n_at(work, i)));
 }
 
 static void take_means(struct work *work) {
@@ -91,23 +106,25 @@ static void put_element(const struct work *work, uint64_t i) {
     const struct estimate dn = dn_at(work, i);
     const struct estimate wdn = estimate_multiply(arithmetic, scale_at(work, i), dn);
     const struct estimate common = estimate_add(arithmetic, estimate_multiply(arithmetic, hat, work->c1), work->c2);
-    const struct estimate ds = estimate_multiply(arithmetic, work->rstd, estimate_subtract(arithmetic, wdn, common));
-    struct estimate n = estimate_multiply(arithmetic, hat, scale_at(work, i));
-    if (forward->bias)
-        n = estimate_add(arithmetic, n, reference_value(forward->bias, work->first + i));
+    const struct estimate active = reference_activation(arithmetic, work->desc->activation, n_at(work, i));
+    struct estimate ds = estimate_multiply(arithmetic, work->rstd, estimate_subtract(arithmetic, wdn, common));
+    if (work->inputs->dresidual_out)
+        ds = estimate_add(arithmetic, ds, reference_value(work->inputs->dresidual_out, work->start + i));
 
     gradients->dweight[i] = estimate_multiply(arithmetic, dn, hat);
     gradients->dbias[i] = dn;
+    gradients->dresidual[i] = ds;
     gradients->dx[i] = ds;
-    gradients->y[i] = n;
+    gradients->y[i] = active;
     if (work->desc->gate_first) {
         const struct estimate dfactor = estimate_multiply(arithmetic, ds, reference_value(forward->x, work->start + i));
         gradients->dz[i] = estimate_multiply(arithmetic, dfactor, gate.slope);
         gradients->dx[i] = estimate_multiply(arithmetic, ds, gate.factor);
     } else {
         const struct estimate dy = reference_value(work->inputs->dy, work->start + i);
-        gradients->dz[i] = estimate_multiply(arithmetic, estimate_multiply(arithmetic, dy, n), gate.slope);
-        gradients->y[i] = estimate_multiply(arithmetic, n, gate.factor);
+        gradients->dx[i] = reference_branch(arithmetic, forward, work->desc->dropout, ds, work->row, work->first + i);
+        gradients->dz[i] = estimate_multiply(arithmetic, estimate_multiply(arithmetic, dy, active), gate.slope);
+        gradients->y[i] = estimate_multiply(arithmetic, active, gate.factor);
     }
 }
 
@@ -117,6 +134,7 @@ void reference_backward_segment(const clnorm_norm_backward_desc *desc, const str
                         .inputs = inputs,
                         .gradients = gradients,
                         .arithmetic = arithmetic_of(desc->x_dtype),
+                        .row = row,
                         .start = row * desc->cols + first,
                         .first = first};
     take_hats(&work, row);

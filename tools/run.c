@@ -233,7 +233,8 @@ static bool run_job(struct run *run, const struct request *request, struct fault
     clnorm_config config;
     char text[CONFIG_TEXT];
     clnorm_plan_config(run->launch.plan, &config);
-    printf("config   %s\n", config_text(&config, text));
+    clnorm_config_text(&config, text, sizeof text);
+    printf("config   %s\n", text);
     return measure(run, request->repeat, fault) && launch_download(&run->launch, &run->session, &run->job, fault) &&
            (!request->verify || verify(&run->job, fault)) &&
            (!request->out || write_outputs(&run->job, request->out, fault));
@@ -267,7 +268,9 @@ static void describe_operations(char *text, size_t capacity) {
         length += (size_t)snprintf(text + length, capacity - length, "\n");
     }
     (void)snprintf(text + length, capacity - length,
-                   "dweight is written where weight is given, dbias with bias and dz with z; y is computed\n"
+                   "residual is added to x before the norm, after --dropout and row_scale; the sum is\n"
+                   "residual_out. dweight is written where weight is given, dbias with bias, dz with z and\n"
+                   "dresidual with residual; y is computed\n"
                    "again with --recompute-output. --outputs names others, such as dweight without a weight,\n"
                    "which is f32 then.\n"
                    "A tensor's role is its name, unless ROLE=TENSOR names another; ROLE= leaves one out.\n"
@@ -290,6 +293,10 @@ int run_command(int argc, const char **argv, struct fault *fault) {
         {"group-size", '\0', POPT_ARG_LONGLONG, &options->group_size, 0, "Normalise groups of G columns (all)", "G"},
         {"gate", '\0', POPT_ARG_STRING, &options->gate, 0, "Multiply by silu(z) or sigmoid(z)", "silu|sigmoid"},
         {"gate-first", '\0', POPT_ARG_NONE, &options->gate_first, 0, "Gate x, before the norm", NULL},
+        {"activation", '\0', POPT_ARG_STRING, &options->activation, 0, "Of the norm's result", "gelu|gelu_tanh|silu"},
+        {"dropout", '\0', POPT_ARG_DOUBLE, &options->dropout, 0, "Put zeros into x with this probability (0)", "P"},
+        {"seed", '\0', POPT_ARG_LONGLONG, &options->seed, 0, "Of --dropout", "S"},
+        {"s-given", '\0', POPT_ARG_NONE, &options->s_given, 0, "Backward: x is the forward's residual_out", NULL},
         {"weight-offset", '\0', POPT_ARG_DOUBLE, &options->weight_offset, 0, "Added to every weight (0)", "F"},
         {"outputs", '\0', POPT_ARG_STRING, &options->outputs, 0, "Write these outputs, instead of the usual", "ROLE,..."},
         {"recompute-output", '\0', POPT_ARG_NONE, &options->recompute_output, 0, "Backward: write y too", NULL},

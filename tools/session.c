@@ -96,6 +96,7 @@ static bool make_plan(struct launch *launch, const struct session *session, cons
     if (size && !make_buffer(session, "workspace", size, &launch->workspace, fault))
         return false;
     launch->args.workspace.mem = launch->workspace;
+    launch->args.seed = job->seeded ? &job->seed : NULL;
     return true;
 }
 
@@ -107,10 +108,25 @@ bool launch_prepare(struct launch *launch, const struct session *session, const 
     return done;
 }
 
-void launch_free(struct launch *launch) {
+static void drop_plan(struct launch *launch) {
     clnorm_plan_destroy(launch->plan);
     if (launch->workspace)
         clReleaseMemObject(launch->workspace);
+    launch->plan = NULL;
+    launch->workspace = NULL;
+    launch->kernels = 0;
+}
+
+bool launch_replan(struct launch *launch, const struct session *session, const struct job *job, struct fault *fault) {
+    drop_plan(launch);
+    const bool done = make_plan(launch, session, job, fault);
+    if (!done)
+        drop_plan(launch);
+    return done;
+}
+
+void launch_free(struct launch *launch) {
+    drop_plan(launch);
     for (int i = 0; i < ROLES; i++)
         if (launch->mem[i])
             clReleaseMemObject(launch->mem[i]);

@@ -28,8 +28,13 @@ struct launch {
     size_t groups, items; /* work-groups of the first one, and work-items in each */
 };
 
-/* Buffers for every tensor of the job, without contents, and the plan, warmed up. On failure the launch is freed. */
+/* Buffers for every tensor of the job, without contents, and the plan, warmed up; the launch borrows the job's seed. On
+ * failure the launch is freed. */
 bool launch_prepare(struct launch *launch, const struct session *session, const struct job *job, struct fault *fault);
+
+/* The same buffers with another plan of the job, whose forced knobs alone have changed. On failure there is no plan, and
+ * the launch can be given another. */
+bool launch_replan(struct launch *launch, const struct session *session, const struct job *job, struct fault *fault);
 
 /* Takes a half-made one. */
 void launch_free(struct launch *launch);

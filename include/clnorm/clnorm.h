@@ -179,6 +179,14 @@ CLNORM_API const clnorm_device_info *clnorm_context_device(const clnorm_context 
 /* The folder of the on-disk program cache, "" when there is none; valid as long as the context. */
 CLNORM_API const char *clnorm_context_cache_dir(const clnorm_context *context);
 
+/* The text file of measured configs for a device, as `clnorm tune` writes it and a new context reads it: $CLNORM_TUNING,
+ * else DEVICE.tuning in $XDG_CONFIG_HOME/clnorm or ~/.config/clnorm. A plan whose descriptor forces no knob takes those of
+ * the file's row for its operation, dtype and group_size; without one, or where the file is of another driver or cannot be
+ * understood, it has the library's own choice. clnorm_plan_describe says which. CLNORM_TUNING=0 reads none. Writes the
+ * path,
+ * "" for none, as snprintf does, and returns its length. */
+CLNORM_API size_t clnorm_tuning_path(const clnorm_device_info *device, char *path, size_t capacity);
+
 /* The cache of compiled programs on disk keeps itself in order; what follows is for looking into it and for having its
  * space back. dir: a folder as in clnorm_context_options, NULL for the one that the environment names. */
 
@@ -234,6 +242,14 @@ typedef enum clnorm_gate {
     CLNORM_GATE_SIGMOID /* act(z) = 1 / (1 + exp(−z)) */
 } clnorm_gate;
 
+/* A function of each element of the norm's result. */
+typedef enum clnorm_activation {
+    CLNORM_ACTIVATION_NONE = 0,
+    CLNORM_ACTIVATION_GELU,      /* n · Φ(n), Φ(n) = (1 + erf(n / √2)) / 2: Hendrycks, Gimpel 2016, arXiv:1606.08415 */
+    CLNORM_ACTIVATION_GELU_TANH, /* n · (1 + tanh(√(2/π) · (n + 0.044715 n³))) / 2, from the same */
+    CLNORM_ACTIVATION_SILU       /* n · sigmoid(n) */
+} clnorm_activation;
+
 /* How a kernel runs on its device. In a descriptor: a wish, 0 meaning "you choose"; a wish that the device or the shape
  * cannot honour is refused, never bent. From clnorm_plan_config: what was chosen. Results of the same config are the same
  * bits, run after run and for any number of rows. */
@@ -253,6 +269,14 @@ typedef struct clnorm_config {
     uint32_t fetch;    /* backward: a clnorm_fetch: keep registers: when a row is fetched */
     uint32_t chunks;   /* backward: pieces that the sums of a segment in tiles are taken in */
 } clnorm_config;
+
+/* Configs as words, "vec=8,lanes=128,keep=registers": every knob that is not 0, named as its field is, with a number or the
+ * end of an enumerator's name in small letters. Writes at most capacity bytes and returns the whole text's length, as
+ * snprintf does. */
+CLNORM_API size_t clnorm_config_text(const clnorm_config *config, char *text, size_t capacity);
+
+/* Reads such words; knobs that are not named are 0. "" is a config of which everything is chosen. */
+CLNORM_API clnorm_status clnorm_config_parse(const char *text, clnorm_config *config);
 
 /* Where a segment is while its statistics are taken. */
 typedef enum clnorm_keep {
@@ -296,12 +320,19 @@ typedef enum clnorm_fetch {
 
 /* Forward normalisation of [rows, cols], one segment of group_size neighbouring elements at a time:
  *
- *   s = x, or x · act(z) with gate_first
+ *   s = residual + row_scale · dropout(x), of which what is not asked for is left out; or x · act(z) with gate_first
  *   x̂ = (s − mean) · rstd for layer norm, s · rstd for RMS norm
  *   mean = Σs / group_size,   rstd = 1 / √(Σ(s − mean)² / group_size + eps), with mean taken as 0 for RMS norm
- *   y = x̂ · (weight_offset + weight) + bias, then · act(z) without gate_first
+ *   n = x̂ · (weight_offset + weight) + bias
+ *   y = activation(n), then · act(z) without gate_first
  *
- * Arithmetic and sums are in f32, in f64 for F64 tensors. y is rounded to nearest even; NaN and infinities pass through. */
+ * Arithmetic and sums are in f32, in f64 for F64 tensors. y is rounded to nearest even; NaN and infinities pass through.
+ * residual_out is s, rounded to its dtype; statistics and x̂ are those of s before that rounding.
+ *
+ * dropout(x) is x / (1 − p) for the elements that are kept, and 0 for the others, whatever x is there. The element of row r
+ * and column c of the call is kept where word c mod 4 of Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random
+ * numbers: as easy as 1, 2, 3") is at least ⌊p · 2³²⌋, with the counter (c / 4, r, low and high word of args.seed's offset)
+ * and the key (low and high word of its seed): it depends on nothing else, and is never stored. */
 typedef struct clnorm_norm_desc {
     size_t size;         /* sizeof(clnorm_norm_desc) */
     uint64_t rows;       /* 0 and up; 0 is a success that does nothing */
@@ -310,18 +341,26 @@ typedef struct clnorm_norm_desc {
     uint64_t x_stride;   /* elements from one row to the next, at least cols; 0: cols */
     uint64_t y_stride;   /* likewise; at least cols, so that rows of y do not overlap */
     uint64_t z_stride;   /* likewise */
+    uint64_t residual_stride;
+    uint64_t residual_out_stride;
     clnorm_norm norm;
     clnorm_dtype x_dtype;
-    clnorm_dtype y_dtype;      /* CLNORM_DTYPE_NONE: as x */
-    clnorm_dtype z_dtype;      /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
-    clnorm_dtype weight_dtype; /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
-    clnorm_dtype bias_dtype;   /* CLNORM_DTYPE_NONE: no bias */
+    clnorm_dtype y_dtype;            /* CLNORM_DTYPE_NONE: as x */
+    clnorm_dtype z_dtype;            /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
+    clnorm_dtype weight_dtype;       /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_dtype bias_dtype;         /* CLNORM_DTYPE_NONE: no bias */
+    clnorm_dtype residual_dtype;     /* CLNORM_DTYPE_NONE: no residual; not with gate_first */
+    clnorm_dtype residual_out_dtype; /* CLNORM_DTYPE_NONE: s is not written; needs a residual */
     clnorm_gate gate;
+    clnorm_activation activation;
     bool gate_first;      /* the gate is applied to x, before the statistics */
     bool save_mean;       /* write mean; layer norm only */
     bool save_rstd;       /* write rstd */
+    bool save_mask;       /* write dropout_mask, to look at; needs dropout */
+    bool row_scale;       /* every row of x has a factor (stochastic depth: 0 or 1 / keep rate); not with gate_first */
     double eps;           /* added to the variance, 0 and up, finite */
     double weight_offset; /* added to every weight: 1 for zero-centred weights; needs a weight unless 0 */
+    double dropout;       /* p, the probability of 0, in [0, 1); 0: none. Not with gate_first; rows and cols up to 2^32 */
     clnorm_config config; /* forced knobs; all 0 as a rule */
 } clnorm_norm_desc;
 
@@ -334,13 +373,15 @@ static inline clnorm_norm_desc clnorm_norm_desc_init(void) {
     desc.rows = 0;
     desc.cols = 0;
     desc.group_size = 0;
-    desc.x_stride = desc.y_stride = desc.z_stride = 0;
+    desc.x_stride = desc.y_stride = desc.z_stride = desc.residual_stride = desc.residual_out_stride = 0;
     desc.x_dtype = CLNORM_F32;
     desc.y_dtype = desc.z_dtype = desc.weight_dtype = desc.bias_dtype = CLNORM_DTYPE_NONE;
+    desc.residual_dtype = desc.residual_out_dtype = CLNORM_DTYPE_NONE;
     desc.gate = CLNORM_GATE_NONE;
-    desc.gate_first = desc.save_mean = desc.save_rstd = false;
+    desc.activation = CLNORM_ACTIVATION_NONE;
+    desc.gate_first = desc.save_mean = desc.save_rstd = desc.save_mask = desc.row_scale = false;
     desc.eps = 1e-5;
-    desc.weight_offset = 0;
+    desc.weight_offset = desc.dropout = 0;
     desc.config = automatic;
     return desc;
 }
@@ -355,14 +396,19 @@ typedef enum clnorm_reduction {
 
 /* The gradients of the forward normalisation above, with dy = ∂L/∂y and so on, where
  *
- *   n = x̂ · (weight_offset + weight) + bias,   y = n, or n · act(z) with a gate that is not first
- *   dn = dy, or dy · act(z) with such a gate
+ *   n = x̂ · (weight_offset + weight) + bias
+ *   y = activation(n), or activation(n) · act(z) with a gate that is not first
+ *   dn = dy · activation′(n), or dy · act(z) · activation′(n) with such a gate
  *   wdn = (weight_offset + weight) · dn
  *   c1 = Σ(x̂ · wdn) / group_size,   c2 = Σwdn / group_size for layer norm, 0 for RMS norm
- *   ds = rstd · (wdn − x̂ · c1 − c2)
- *   dx = ds, or ds · act(z) with gate_first
- *   dz = dy · n · act′(z), or ds · x · act′(z) with gate_first
+ *   ds = rstd · (wdn − x̂ · c1 − c2), then + dresidual_out, what has come to s by way of residual_out
+ *   dresidual = ds
+ *   dx = row_scale · dropout(ds), of which what is not asked for is left out; or ds · act(z) with gate_first
+ *   dz = dy · activation(n) · act′(z), or ds · x · act′(z) with gate_first
  *   dweight = Σ over rows of dn · x̂,   dbias = Σ over rows of dn
+ *
+ * s is made of x and residual as in the forward, with the same mask for the same seed; or with s_given, x is s itself, such
+ * as residual_out has it, and dropout and row_scale matter to dx alone.
  *
  * An output whose dtype is CLNORM_DTYPE_NONE is not asked for, and costs nothing. Arithmetic and sums are in f32, in f64
  * for F64 tensors. With 0 rows dweight and dbias are 0, or stay as they are with accumulate. */
@@ -379,27 +425,37 @@ typedef struct clnorm_norm_backward_desc {
     uint64_t dx_stride;
     uint64_t dz_stride;
     uint64_t y_stride;
+    uint64_t residual_stride;
+    uint64_t dresidual_out_stride;
+    uint64_t dresidual_stride;
     clnorm_norm norm;
-    clnorm_dtype x_dtype;       /* F8_E4M3 or F8_E5M2 too: what is normalised is x · x_scale then. No gate, rstd_given */
-    clnorm_dtype x_scale_dtype; /* of an 8-bit x: F32 or BF16. Else CLNORM_DTYPE_NONE */
-    clnorm_dtype z_dtype;       /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
-    clnorm_dtype dy_dtype;      /* CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
-    clnorm_dtype weight_dtype;  /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
-    clnorm_dtype bias_dtype;    /* CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
-    clnorm_dtype dx_dtype;      /* CLNORM_DTYPE_NONE, as in all of these: not asked for */
-    clnorm_dtype dz_dtype;      /* needs a gate */
-    clnorm_dtype dweight_dtype; /* F32, or any other; also without a weight */
-    clnorm_dtype dbias_dtype;   /* likewise; also without a bias */
-    clnorm_dtype y_dtype;       /* y is computed again, for what the forward did not keep */
+    clnorm_dtype x_dtype;        /* F8_E4M3 or F8_E5M2 too: what is normalised is x · x_scale then. No gate, rstd_given */
+    clnorm_dtype x_scale_dtype;  /* of an 8-bit x: F32 or BF16. Else CLNORM_DTYPE_NONE */
+    clnorm_dtype z_dtype;        /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
+    clnorm_dtype dy_dtype;       /* CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
+    clnorm_dtype weight_dtype;   /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_dtype bias_dtype;     /* CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
+    clnorm_dtype dx_dtype;       /* CLNORM_DTYPE_NONE, as in all of these: not asked for */
+    clnorm_dtype dz_dtype;       /* needs a gate */
+    clnorm_dtype dweight_dtype;  /* F32, or any other; also without a weight */
+    clnorm_dtype dbias_dtype;    /* likewise; also without a bias */
+    clnorm_dtype y_dtype;        /* y is computed again, for what the forward did not keep */
+    clnorm_dtype residual_dtype; /* CLNORM_DTYPE_NONE: no residual, or s_given; not with gate_first */
+    clnorm_dtype dresidual_out_dtype; /* CLNORM_DTYPE_NONE: there is no dresidual_out; not with gate_first */
+    clnorm_dtype dresidual_dtype;     /* CLNORM_DTYPE_NONE: not asked for; needs a residual or s_given */
     clnorm_gate gate;
+    clnorm_activation activation;
     clnorm_reduction reduction; /* 0: CLNORM_REDUCTION_PARTIAL */
     uint32_t slots;             /* 1 and up: of CLNORM_REDUCTION_LOCKED */
     bool gate_first;
     bool mean_given;      /* mean is read, as the forward saved it, and not computed again; layer norm: both or neither */
     bool rstd_given;      /* likewise rstd */
     bool accumulate;      /* dweight and dbias are added to what is there */
+    bool s_given;         /* x is s; not with gate_first */
+    bool row_scale;       /* as in the forward */
     double eps;           /* as in the forward; unused when rstd is given */
     double weight_offset; /* as in the forward */
+    double dropout;       /* as in the forward */
     clnorm_config config; /* forced knobs; all 0 as a rule */
 } clnorm_norm_backward_desc;
 
@@ -411,17 +467,20 @@ static inline clnorm_norm_backward_desc clnorm_norm_backward_desc_init(void) {
     desc.norm = CLNORM_LAYER_NORM;
     desc.rows = desc.cols = desc.group_size = 0;
     desc.x_stride = desc.z_stride = desc.dy_stride = desc.dx_stride = desc.dz_stride = desc.y_stride = 0;
+    desc.residual_stride = desc.dresidual_out_stride = desc.dresidual_stride = 0;
     desc.x_group_size = 0;
     desc.x_dtype = CLNORM_F32;
     desc.x_scale_dtype = CLNORM_DTYPE_NONE;
     desc.z_dtype = desc.dy_dtype = desc.weight_dtype = desc.bias_dtype = CLNORM_DTYPE_NONE;
     desc.dx_dtype = desc.dz_dtype = desc.dweight_dtype = desc.dbias_dtype = desc.y_dtype = CLNORM_DTYPE_NONE;
+    desc.residual_dtype = desc.dresidual_out_dtype = desc.dresidual_dtype = CLNORM_DTYPE_NONE;
     desc.gate = CLNORM_GATE_NONE;
+    desc.activation = CLNORM_ACTIVATION_NONE;
     desc.reduction = CLNORM_REDUCTION_PARTIAL;
     desc.slots = 128;
-    desc.gate_first = desc.mean_given = desc.rstd_given = desc.accumulate = false;
+    desc.gate_first = desc.mean_given = desc.rstd_given = desc.accumulate = desc.s_given = desc.row_scale = false;
     desc.eps = 1e-5;
-    desc.weight_offset = 0;
+    desc.weight_offset = desc.dropout = 0;
     desc.config = automatic;
     return desc;
 }
@@ -598,6 +657,10 @@ CLNORM_API uint64_t clnorm_plan_workspace_size(const clnorm_plan *plan);
 /* The config that was chosen. */
 CLNORM_API void clnorm_plan_config(const clnorm_plan *plan, clnorm_config *config);
 
+/* What the row of a tuning file for such plans begins with: "rms_norm bf16 4096". Writes it as snprintf does, and returns
+ * its length; "" for operations that have no knobs to tune. */
+CLNORM_API size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity);
+
 /* A description for people, a line per kernel: name, grid, build options. Writes at most capacity bytes, always a
  * terminating NUL when capacity is not 0, and returns the length that the whole text has, as snprintf does. */
 CLNORM_API size_t clnorm_plan_describe(const clnorm_plan *plan, char *text, size_t capacity);
@@ -613,33 +676,45 @@ typedef struct clnorm_buffer {
     uint64_t offset;
 } clnorm_buffer;
 
+/* Where the random numbers of a call come from. Another seed, or another offset, is another mask. */
+typedef struct clnorm_seed {
+    uint64_t seed;
+    uint64_t offset; /* calls of one seed are told apart by it */
+} clnorm_seed;
+
 /* Every tensor that any operation reads or writes. An operation wants just those that its descriptor speaks of; one that is
  * missing, or given without being wanted, is an error that names it. Outputs do not overlap anything but as said: an output
  * that may be an input itself has its buffer, offset, element size and row stride. */
 typedef struct clnorm_args {
-    size_t size;             /* sizeof(clnorm_args) */
-    clnorm_buffer x;         /* in  [rows, cols], x_stride */
-    clnorm_buffer weight;    /* in  [cols] */
-    clnorm_buffer bias;      /* in  [cols] */
-    clnorm_buffer z;         /* in  [rows, cols], z_stride: the gate */
-    clnorm_buffer dy;        /* in  [rows, cols], dy_stride */
-    clnorm_buffer y;         /* out [rows, cols], y_stride; in the forward it may be x itself, as described below */
-    clnorm_buffer mean;      /* out of the forward, in of the backward: [groups, rows] f32 (f64 with F64 tensors) */
-    clnorm_buffer rstd;      /* likewise */
-    clnorm_buffer dx;        /* out [rows, cols], dx_stride; may be x or dy itself */
-    clnorm_buffer dz;        /* out [rows, cols], dz_stride; may be z itself */
-    clnorm_buffer dweight;   /* out, in too with accumulate: [cols] */
-    clnorm_buffer dbias;     /* likewise */
-    clnorm_buffer q;         /* out of quantize, in of dequantize: [rows, cols], q_stride; dequantize writes x */
-    clnorm_buffer q_t;       /* out [cols, rows], q_t_stride: q transposed */
-    clnorm_buffer scale;     /* out of quantize, in of dequantize: as clnorm_scaling says, scale_dtype */
-    clnorm_buffer x_scale;   /* in  [rows, cols / group_size], x_scale_dtype: of an 8-bit x */
-    clnorm_buffer y_t;       /* out [cols, rows], y_t_stride: y transposed */
-    clnorm_buffer y_scale;   /* out [1]: of an 8-bit y */
-    clnorm_buffer row_scale; /* out [rows]: what y_scale is the largest of */
-    clnorm_buffer amax;      /* out, of scale's shape, f32 */
-    clnorm_buffer workspace; /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
-                                shared by enqueues that can overlap */
+    size_t size;                 /* sizeof(clnorm_args) */
+    clnorm_buffer x;             /* in  [rows, cols], x_stride */
+    clnorm_buffer weight;        /* in  [cols] */
+    clnorm_buffer bias;          /* in  [cols] */
+    clnorm_buffer z;             /* in  [rows, cols], z_stride: the gate */
+    clnorm_buffer dy;            /* in  [rows, cols], dy_stride */
+    clnorm_buffer y;             /* out [rows, cols], y_stride; in the forward it may be x itself, as described below */
+    clnorm_buffer mean;          /* out of the forward, in of the backward: [groups, rows] f32 (f64 with F64 tensors) */
+    clnorm_buffer rstd;          /* likewise */
+    clnorm_buffer dx;            /* out [rows, cols], dx_stride; may be x or dy itself */
+    clnorm_buffer dz;            /* out [rows, cols], dz_stride; may be z itself */
+    clnorm_buffer dweight;       /* out, in too with accumulate: [cols] */
+    clnorm_buffer dbias;         /* likewise */
+    clnorm_buffer residual;      /* in  [rows, cols], residual_stride */
+    clnorm_buffer row_scale;     /* in  [rows] f32 (f64 with F64 tensors); out of fp8_rms_norm: [rows] scale_dtype */
+    clnorm_buffer residual_out;  /* out [rows, cols], residual_out_stride; may be residual itself */
+    clnorm_buffer dropout_mask;  /* out [rows, cols], a byte each, row after row: 1 where x was kept, 0 where not */
+    clnorm_buffer dresidual_out; /* in  [rows, cols], dresidual_out_stride */
+    clnorm_buffer dresidual;     /* out [rows, cols], dresidual_stride; may be dresidual_out itself */
+    clnorm_buffer q;             /* out of quantize, in of dequantize: [rows, cols], q_stride; dequantize writes x */
+    clnorm_buffer q_t;           /* out [cols, rows], q_t_stride: q transposed */
+    clnorm_buffer scale;         /* out of quantize, in of dequantize: as clnorm_scaling says, scale_dtype */
+    clnorm_buffer x_scale;       /* in  [rows, cols / group_size], x_scale_dtype: of an 8-bit x */
+    clnorm_buffer y_t;           /* out [cols, rows], y_t_stride: y transposed */
+    clnorm_buffer y_scale;       /* out [1]: of an 8-bit y */
+    clnorm_buffer amax;          /* out, of scale's shape, f32 */
+    clnorm_buffer workspace;     /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
+                                    shared by enqueues that can overlap */
+    const clnorm_seed *seed;     /* with dropout: read by the call, and not later; NULL: absent */
 } clnorm_args;
 
 static inline clnorm_args clnorm_args_init(void) {
@@ -648,8 +723,11 @@ static inline clnorm_args clnorm_args_init(void) {
     args.size = sizeof(clnorm_args);
     args.x = args.weight = args.bias = args.z = args.dy = args.y = args.mean = args.rstd = absent;
     args.dx = args.dz = args.dweight = args.dbias = args.workspace = absent;
+    args.residual = args.row_scale = args.residual_out = args.dropout_mask = absent;
+    args.dresidual_out = args.dresidual = absent;
+    args.seed = NULL;
     args.q = args.q_t = args.scale = args.amax = absent;
-    args.x_scale = args.y_t = args.y_scale = args.row_scale = absent;
+    args.x_scale = args.y_t = args.y_scale = absent;
     return args;
 }
 #define CLNORM_ARGS_INIT clnorm_args_init()

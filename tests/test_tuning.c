@@ -1,0 +1,280 @@
+/* Configs as words, and the file of measured ones: what of it a plan takes, and what becomes of files that are not right.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "scratch.h"
+
+struct state {
+    struct fixture *fixture;
+    char *dir;
+    const char *path; /* of the tuning file, which CLNORM_TUNING names */
+};
+
+static int set_up(void **state) {
+    static struct state made;
+    void *fixture = NULL;
+    if (fixture_setup(&fixture))
+        return 1;
+    made.fixture = fixture;
+    made.dir = scratch_make();
+    *state = &made;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct state *const made = *state;
+    void *fixture = made->fixture;
+    scratch_remove(made->dir);
+    return fixture_teardown(&fixture);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- words */
+
+static void test_words_are_read_back(void **state) {
+    (void)state;
+    const clnorm_config every = {16, 1024, 2, 3, 2, 8, 2, 2, 3, 2, 65536, 4, 2, 64};
+    clnorm_config read;
+    char text[320];
+    const size_t length = clnorm_config_text(&every, text, sizeof text);
+    assert_string_equal(text, "vec=16,lanes=1024,segments=2,rounds=3,keep=reread,unroll=8,reduce=shuffle,stores=streaming,"
+                              "weights=kept,isa=ptx,tile=65536,gather=split,fetch=ahead,chunks=64");
+    assert_int_equal(length, strlen(text));
+    assert_int_equal(clnorm_config_parse(text, &read), CLNORM_SUCCESS);
+    assert_memory_equal(&read, &every, sizeof every);
+
+    char part[8];
+    memset(part, 'x', sizeof part);
+    assert_int_equal(clnorm_config_text(&every, part, sizeof part), length);
+    assert_string_equal(part, "vec=16,");
+    assert_int_equal(clnorm_config_text(&every, NULL, 0), length);
+
+    const clnorm_config automatic = {0};
+    assert_int_equal(clnorm_config_text(&automatic, text, sizeof text), 0);
+    assert_string_equal(text, "");
+    assert_int_equal(clnorm_config_parse("", &read), CLNORM_SUCCESS);
+    assert_memory_equal(&read, &automatic, sizeof automatic);
+    assert_int_equal(clnorm_config_parse("vec=2,keep=registers,vec=4", &read), CLNORM_SUCCESS);
+    assert_int_equal(read.vec, 4);
+    assert_int_equal(read.keep, CLNORM_KEEP_REGISTERS);
+}
+
+static void test_other_words_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"vec", "'vec'"},
+        {"ve=4", "'ve=4'"},
+        {"=4", "'=4'"},
+        {"vec=4,", "last comma"},
+        {"vec=4,,lanes=1", "''"},
+        {"vec=", "vec="},
+        {"vec=-1", "vec=-1"},
+        {"vec=4x", "vec=4x"},
+        {"vec=4294967296", "vec=4294967296"},
+        {"vec=00000000000000000000000000000004", "2^32"},
+        {"keep=1", "registers, reread"},
+        {"keep=", "registers, reread"},
+    };
+    const clnorm_config before = {1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clnorm_config config = before;
+        if (clnorm_config_parse(cases[i].text, &config) != CLNORM_INVALID_VALUE ||
+            !strstr(clnorm_error_detail(), cases[i].says))
+            fail_msg("\"%s\": %s", cases[i].text, clnorm_error_detail());
+        assert_memory_equal(&config, &before, sizeof before);
+    }
+    clnorm_config config;
+    assert_int_equal(clnorm_config_parse(NULL, &config), CLNORM_INVALID_ARGUMENT);
+    assert_int_equal(clnorm_config_parse("", NULL), CLNORM_INVALID_ARGUMENT);
+}
+
+/* -------------------------------------------------------------------------------------------------------- the file */
+
+static void write_file(const struct state *state, const char *device, const char *driver, const char *rows) {
+    char text[4096];
+    const int length =
+        snprintf(text, sizeof text, "# a remark\nclnorm tuning 1\ndevice %s\n\ndriver %s\n%s", device, driver, rows);
+    assert_in_range(length, 0, sizeof text - 1);
+    const char *const path = scratch_path(state->dir, "device.tuning");
+    scratch_write(path, text, (size_t)length);
+    assert_int_equal(setenv("CLNORM_TUNING", path, 1), 0);
+}
+
+/* What a new context makes of a forward of 8 x 96 f32, or of the descriptor that change has changed. */
+struct outcome {
+    clnorm_config config;
+    char text[16384]; /* of the plan's description */
+};
+
+static struct outcome plan_with(const struct state *state, const clnorm_norm_desc *desc) {
+    clnorm_context *context = NULL;
+    clnorm_plan *plan = NULL;
+    struct outcome outcome;
+    assert_int_equal(clnorm_context_create(state->fixture->cl, state->fixture->device.device, NULL, &context), 0);
+    assert_int_equal(clnorm_norm_forward_plan_create(context, desc, &plan), CLNORM_SUCCESS);
+    clnorm_plan_config(plan, &outcome.config);
+    assert_in_range(clnorm_plan_describe(plan, outcome.text, sizeof outcome.text), 1, sizeof outcome.text - 1);
+    clnorm_plan_destroy(plan);
+    clnorm_context_destroy(context);
+    return outcome;
+}
+
+static clnorm_norm_desc usual_desc(void) {
+    clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
+    desc.norm = CLNORM_RMS_NORM;
+    desc.rows = 8;
+    desc.cols = 96;
+    return desc;
+}
+
+static void assert_note(const struct outcome *outcome, const char *part) {
+    if (!strstr(outcome->text, "config: ") || !strstr(outcome->text, part))
+        fail_msg("\"%s\" is not in: %s", part, outcome->text);
+}
+
+static void test_rows_are_taken(void **state) {
+    const struct state *const made = *state;
+    const clnorm_device_info *const device = &made->fixture->device;
+    write_file(made, device->name, device->driver,
+               "layer_norm f32 96: unroll=3\nrms_norm f32 96: vec=1,unroll=5 # a remark\nrms_norm f32 96: vec=2,unroll=7\n"
+               "rms_norm bf16 96: unroll=9\nrms_norm_gated f32 96: unroll=10\nrms_norm f32 48: unroll=11");
+    clnorm_norm_desc desc = usual_desc();
+    struct outcome outcome = plan_with(made, &desc);
+    assert_int_equal(outcome.config.unroll, 7); /* the last row for it */
+    assert_int_equal(outcome.config.vec, 2);
+    assert_note(&outcome, "tuned by line 8 of ");
+
+    desc.rows = 100000; /* a row is for any number of rows */
+    outcome = plan_with(made, &desc);
+    assert_int_equal(outcome.config.unroll, 7);
+
+    desc.group_size = 48;
+    outcome = plan_with(made, &desc);
+    assert_int_equal(outcome.config.unroll, 11);
+
+    desc.config.vec = 1; /* where something is forced, nothing else is tuned */
+    outcome = plan_with(made, &desc);
+    assert_int_equal(outcome.config.vec, 1);
+    assert_int_not_equal(outcome.config.unroll, 11);
+    assert_null(strstr(outcome.text, "config: "));
+
+    desc = usual_desc();
+    desc.cols = 95;
+    outcome = plan_with(made, &desc);
+    assert_null(strstr(outcome.text, "config: "));
+}
+
+static void test_backward_rows_are_taken(void **state) {
+    const struct state *const made = *state;
+    const clnorm_device_info *const device = &made->fixture->device;
+    write_file(made, device->name, device->driver, "rms_norm_backward f32 96: rounds=3\n");
+    clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+    desc.norm = CLNORM_RMS_NORM;
+    desc.rows = 8;
+    desc.cols = 96;
+    desc.dx_dtype = CLNORM_F32;
+    clnorm_context *context = NULL;
+    clnorm_plan *plan = NULL;
+    clnorm_config config;
+    assert_int_equal(clnorm_context_create(made->fixture->cl, device->device, NULL, &context), 0);
+    assert_int_equal(clnorm_norm_backward_plan_create(context, &desc, &plan), CLNORM_SUCCESS);
+    clnorm_plan_config(plan, &config);
+    assert_int_equal(config.rounds, 3);
+    clnorm_plan_destroy(plan);
+    clnorm_context_destroy(context);
+}
+
+/* A row that the device cannot do costs a note, and not the detail of an earlier failure. */
+static void test_rows_that_do_not_suit(void **state) {
+    const struct state *const made = *state;
+    const clnorm_device_info *const device = &made->fixture->device;
+    assert_int_equal(clnorm_context_create(NULL, NULL, NULL, NULL), CLNORM_INVALID_ARGUMENT);
+    char before[256];
+    (void)snprintf(before, sizeof before, "%s", clnorm_error_detail());
+    write_file(made, device->name, device->driver, "rms_norm f32 96: lanes=1024,segments=1024\n");
+    const clnorm_norm_desc desc = usual_desc();
+    struct outcome outcome = plan_with(made, &desc);
+    assert_note(&outcome, "is not used: desc.config.lanes x segments is 1024 x 1024");
+    assert_string_equal(clnorm_error_detail(), before);
+    assert_int_equal(setenv("CLNORM_TUNING", "0", 1), 0);
+    const struct outcome own = plan_with(made, &desc);
+    assert_memory_equal(&outcome.config, &own.config, sizeof own.config);
+    assert_null(strstr(own.text, "config: "));
+}
+
+static void test_other_files_are_not_used(void **state) {
+    const struct state *const made = *state;
+    const clnorm_device_info *const device = &made->fixture->device;
+    char long_row[1200];
+    memset(long_row, ' ', sizeof long_row - 1);
+    long_row[sizeof long_row - 1] = '\0';
+    const struct {
+        const char *device, *driver, *rows, *says;
+    } cases[] = {
+        {"another", device->driver, "", "line 3: expected \"device "},
+        {device->name, "0.0", "", "line 5: expected \"driver "},
+        {device->name, device->driver, "rms_norm f32 96 vec=1\n", "line 6: expected OPERATION"},
+        {device->name, device->driver, "rms_norm f32 96: vec=x\n", "line 6: vec=x"},
+        {device->name, device->driver, "rms_norm f32 96: unroll=7\nrubbish\n", "line 7: expected OPERATION"},
+        {device->name, device->driver, long_row, "too long"},
+    };
+    const clnorm_norm_desc desc = usual_desc();
+    assert_int_equal(setenv("CLNORM_TUNING", "0", 1), 0);
+    const struct outcome own = plan_with(made, &desc);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_file(made, cases[i].device, cases[i].driver, cases[i].rows);
+        const struct outcome outcome = plan_with(made, &desc);
+        assert_note(&outcome, cases[i].says);
+        assert_memory_equal(&outcome.config, &own.config, sizeof own.config);
+    }
+    scratch_write(scratch_path(made->dir, "device.tuning"), "", 0);
+    const struct outcome outcome = plan_with(made, &desc);
+    assert_note(&outcome, "the head of the file ends here");
+}
+
+/* ---------------------------------------------------------------------------------------------------- where it is */
+
+static void test_path(void **state) {
+    (void)state;
+    clnorm_device_info device = {.name = "Some GPU (TM) 9000!"};
+    char path[128];
+    assert_int_equal(unsetenv("CLNORM_TUNING"), 0);
+    assert_int_equal(setenv("XDG_CONFIG_HOME", "/config", 1), 0);
+    assert_int_equal(setenv("HOME", "/home/her", 1), 0);
+    assert_int_equal(clnorm_tuning_path(&device, path, sizeof path), strlen("/config/clnorm/some-gpu-tm-9000.tuning"));
+    assert_string_equal(path, "/config/clnorm/some-gpu-tm-9000.tuning");
+    assert_int_equal(setenv("XDG_CONFIG_HOME", "relative", 1), 0);
+    clnorm_tuning_path(&device, path, sizeof path);
+    assert_string_equal(path, "/home/her/.config/clnorm/some-gpu-tm-9000.tuning");
+    assert_int_equal(setenv("HOME", "", 1), 0);
+    assert_int_equal(clnorm_tuning_path(&device, path, sizeof path), 0);
+    assert_string_equal(path, "");
+    assert_int_equal(setenv("CLNORM_TUNING", "/a/file", 1), 0);
+    assert_int_equal(clnorm_tuning_path(&device, path, 4), 7);
+    assert_string_equal(path, "/a/");
+    assert_int_equal(setenv("CLNORM_TUNING", "0", 1), 0);
+    assert_int_equal(clnorm_tuning_path(&device, path, sizeof path), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_words_are_read_back),
+        cmocka_unit_test(test_other_words_are_refused),
+        cmocka_unit_test(test_rows_are_taken),
+        cmocka_unit_test(test_backward_rows_are_taken),
+        cmocka_unit_test(test_rows_that_do_not_suit),
+        cmocka_unit_test(test_other_files_are_not_used),
+        cmocka_unit_test(test_path),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,60 @@
+#include "stopwatch.h"
+
+#include "samples.h"
+
+static const size_t flush_size = (size_t)256 << 20; /* bytes, more than any device's caches hold */
+
+bool stopwatch_open(struct stopwatch *stopwatch, const char *selector, struct fault *fault) {
+    *stopwatch = (struct stopwatch){0};
+    if (!session_open(&stopwatch->session, selector, CL_QUEUE_PROFILING_ENABLE, NULL, fault) ||
+        !device_kernels_make(&stopwatch->kernels, &stopwatch->session, fault))
+        return false;
+    stopwatch->cpu = stopwatch->session.device.kind == CLNORM_DEVICE_CPU;
+    if (stopwatch->cpu)
+        return true;
+    cl_int code;
+    stopwatch->flush = clCreateBuffer(stopwatch->session.cl, CL_MEM_READ_WRITE, flush_size, NULL, &code);
+    return !code || fault_opencl(fault, code, "clCreateBuffer", "the buffer that flushes caches");
+}
+
+void stopwatch_close(struct stopwatch *stopwatch) {
+    if (stopwatch->flush)
+        clReleaseMemObject(stopwatch->flush);
+    device_kernels_free(&stopwatch->kernels);
+    session_close(&stopwatch->session);
+    *stopwatch = (struct stopwatch){0};
+}
+
+bool stopwatch_fill(const struct stopwatch *stopwatch, const struct launch *launch, const struct job *job,
+                    struct fault *fault) {
+    const struct role *const roles = job->operation->roles;
+    for (int i = 0; roles[i].name; i++) {
+        const struct tensor *const tensor = &job->tensor[i];
+        if (launch->mem[i] && !roles[i].output &&
+            !device_fill(&stopwatch->kernels, &stopwatch->session, launch->mem[i], tensor->element->dtype, tensor->count,
+                         (cl_uint)i, fault))
+            return false;
+    }
+    return true;
+}
+
+bool stopwatch_flush(const struct stopwatch *stopwatch, struct fault *fault) {
+    static const cl_uint zero = 0;
+    if (!stopwatch->flush)
+        return true;
+    const cl_int code =
+        clEnqueueFillBuffer(stopwatch->session.queue, stopwatch->flush, &zero, sizeof zero, 0, flush_size, 0, NULL, NULL);
+    return !code || fault_opencl(fault, code, "clEnqueueFillBuffer", "the buffer that flushes caches");
+}
+
+bool stopwatch_time(const struct stopwatch *stopwatch, const struct launch *launch, struct lap *lap, struct fault *fault) {
+    const double start = clock_us();
+    if (!stopwatch_flush(stopwatch, fault) || !launch_run(launch, &stopwatch->session, &lap->device_us, fault))
+        return false;
+    lap->host_us = clock_us() - start;
+    return true;
+}
+
+double stopwatch_us(const struct stopwatch *stopwatch, const struct lap *lap) {
+    return stopwatch->cpu ? lap->host_us : lap->device_us;
+}
