@@ -11,6 +11,14 @@
 #include "lanes.h"
 #include "segment.h"
 
+/* An x of 8 bits has a scale for each X_GROUP columns, which VEC divides. A gate does not go with it, and its scales, of
+ * Z_DTYPE, take z's place: [rows, columns / X_GROUP]. */
+#if IS_FP8(X_DTYPE)
+#include "fp8.h"
+DEFINE_LOAD_VECTOR(f8e4m3)
+DEFINE_LOAD_VECTOR(f8e5m2)
+#endif
+
 #if IS_DOUBLE(X_DTYPE)
 #define REAL_DTYPE f64
 #else
@@ -95,6 +103,9 @@ static inline struct row row_at(const struct call *call, const ulong index, cons
 struct inputs {
     PACKED(X_DTYPE) x;
     PACKED(DY_DTYPE) dy;
+#if IS_FP8(X_DTYPE)
+    real x_scale;
+#endif
 #if GATE
     PACKED(Z_DTYPE) z;
 #endif
@@ -111,6 +122,10 @@ static inline struct inputs load_inputs(const struct call *call, const struct ro
     struct inputs in;
     in.x = LOAD_VECTOR(X_DTYPE)(SEGMENT_OF(x, row), v, call->aligned, hint);
     in.dy = LOAD_VECTOR(DY_DTYPE)(SEGMENT_OF(dy, row), v, call->aligned, hint);
+#if IS_FP8(X_DTYPE)
+    const ulong column = row->group * GROUP_SIZE + v * VEC;
+    in.x_scale = LOAD_SCALE(Z_DTYPE)(call->z + row->index * (GROUPS * GROUP_SIZE / X_GROUP) + column / X_GROUP);
+#endif
 #if GATE
     in.z = LOAD_VECTOR(Z_DTYPE)(SEGMENT_OF(z, row), v, call->aligned, hint);
 #endif
@@ -127,6 +142,9 @@ static inline struct inputs no_inputs(void) {
     struct inputs in;
     in.x = (PACKED(X_DTYPE))0;
     in.dy = (PACKED(DY_DTYPE))0;
+#if IS_FP8(X_DTYPE)
+    in.x_scale = 0;
+#endif
 #if GATE
     in.z = (PACKED(Z_DTYPE))0;
 #endif
@@ -209,6 +227,9 @@ static inline realv branch(const struct call *call, const struct row *row, const
 
 static inline realv s_of(const struct call *call, const struct row *row, const struct inputs *in) {
     realv s = WIDEN(X_DTYPE)(in->x);
+#if IS_FP8(X_DTYPE)
+    s *= in->x_scale;
+#endif
 #if SCALES_X
     s = branch(call, row, in, s);
 #endif

@@ -20,6 +20,11 @@
 #define PRESENT_f16 1
 #define PRESENT_bf16 1
 #define PRESENT_f64 1
+#define PRESENT_f8e4m3 1
+#define PRESENT_f8e5m2 1
+#define IS_FP8(dtype) JOIN(IS_FP8_, dtype)
+#define IS_FP8_f8e4m3 1
+#define IS_FP8_f8e5m2 1
 #define IS_DOUBLE(dtype) JOIN(IS_DOUBLE_, dtype)
 #define IS_DOUBLE_f64 1
 

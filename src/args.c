@@ -26,6 +26,13 @@ static const struct {
     [CLN_DROPOUT_MASK] = {"dropout_mask", offsetof(clnorm_args, dropout_mask)},
     [CLN_DRESIDUAL_OUT] = {"dresidual_out", offsetof(clnorm_args, dresidual_out)},
     [CLN_DRESIDUAL] = {"dresidual", offsetof(clnorm_args, dresidual)},
+    [CLN_Q] = {"q", offsetof(clnorm_args, q)},
+    [CLN_Q_T] = {"q_t", offsetof(clnorm_args, q_t)},
+    [CLN_SCALE] = {"scale", offsetof(clnorm_args, scale)},
+    [CLN_AMAX] = {"amax", offsetof(clnorm_args, amax)},
+    [CLN_X_SCALE] = {"x_scale", offsetof(clnorm_args, x_scale)},
+    [CLN_Y_T] = {"y_t", offsetof(clnorm_args, y_t)},
+    [CLN_Y_SCALE] = {"y_scale", offsetof(clnorm_args, y_scale)},
     [CLN_WORKSPACE] = {"workspace", offsetof(clnorm_args, workspace)},
 };
 

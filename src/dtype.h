@@ -4,7 +4,13 @@
 
 #include "clnorm/clnorm.h"
 
-/* Whether the number is a dtype that a tensor can have (CLNORM_DTYPE_NONE is not). */
+/* Whether the number is a dtype that arithmetic can be done on as it is: F32, F16, BF16 or F64. */
 bool cln_dtype_valid(clnorm_dtype dtype);
+
+/* Whether it is one of 8 bits, which needs scales. */
+bool cln_dtype_fp8(clnorm_dtype dtype);
+
+/* Fails over a field's dtype: one that an operation has no use for, or no dtype at all. */
+clnorm_status cln_dtype_refuse(const char *field, clnorm_dtype dtype, const char *expected);
 
 #endif

@@ -48,8 +48,9 @@ static clnorm_status check_enums(const clnorm_norm_desc *desc) {
     };
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
         if (!cln_dtype_valid(dtypes[i].dtype) && !(dtypes[i].optional && dtypes[i].dtype == CLNORM_DTYPE_NONE))
-            return cln_fail(CLNORM_INVALID_ENUM, "desc.%s is %d: expected %sa clnorm_dtype", dtypes[i].name,
-                            (int)dtypes[i].dtype, dtypes[i].optional ? "CLNORM_DTYPE_NONE or " : "");
+            return cln_dtype_refuse(dtypes[i].name, dtypes[i].dtype,
+                                    dtypes[i].optional ? "CLNORM_DTYPE_NONE or a clnorm_dtype of 16 bits or more"
+                                                       : "a clnorm_dtype of 16 bits or more");
     return CLNORM_SUCCESS;
 }
 

@@ -8,6 +8,7 @@
 #include "context.h"
 #include "dropout.h"
 #include "dtype.h"
+#include "fp8.h"
 #include "plan_store.h"
 #include "status.h"
 #include "tensor.h"
@@ -36,8 +37,8 @@ static clnorm_status check_enums(const clnorm_norm_backward_desc *desc) {
         return cln_fail(CLNORM_INVALID_ENUM, "desc.activation is %d: expected a clnorm_activation", (int)desc->activation);
     if ((unsigned)desc->reduction > CLNORM_REDUCTION_LOCKED)
         return cln_fail(CLNORM_INVALID_ENUM, "desc.reduction is %d: expected a clnorm_reduction", (int)desc->reduction);
-    if (!cln_dtype_valid(desc->x_dtype))
-        return cln_fail(CLNORM_INVALID_ENUM, "desc.x_dtype is %d: expected a clnorm_dtype", (int)desc->x_dtype);
+    if (!cln_dtype_valid(desc->x_dtype) && !cln_dtype_fp8(desc->x_dtype))
+        return cln_dtype_refuse("x_dtype", desc->x_dtype, "a clnorm_dtype");
     const struct {
         const char *name;
         clnorm_dtype dtype;
@@ -57,8 +58,8 @@ static clnorm_status check_enums(const clnorm_norm_backward_desc *desc) {
     };
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
         if (dtypes[i].dtype != CLNORM_DTYPE_NONE && !cln_dtype_valid(dtypes[i].dtype))
-            return cln_fail(CLNORM_INVALID_ENUM, "desc.%s is %d: expected CLNORM_DTYPE_NONE or a clnorm_dtype",
-                            dtypes[i].name, (int)dtypes[i].dtype);
+            return cln_dtype_refuse(dtypes[i].name, dtypes[i].dtype,
+                                    "CLNORM_DTYPE_NONE or a clnorm_dtype of 16 bits or more");
     return CLNORM_SUCCESS;
 }
 
@@ -91,6 +92,29 @@ static clnorm_status check_values(const clnorm_norm_backward_desc *desc) {
         return cln_fail(CLNORM_INVALID_VALUE, "desc.accumulate is true: expected a dweight_dtype or dbias_dtype with it");
     if (!desc->slots)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.slots is 0: expected 1 or more");
+    return CLNORM_SUCCESS;
+}
+
+/* What goes with an 8-bit x, and with no other. */
+static clnorm_status check_scales(const clnorm_norm_backward_desc *desc) {
+    if (!cln_dtype_fp8(desc->x_dtype) && (desc->x_scale_dtype || desc->x_group_size))
+        return cln_fail(CLNORM_INVALID_VALUE,
+                        "desc.x_scale_dtype is %s, desc.x_group_size %" PRIu64 ": expected none and 0, x has no 8 bits",
+                        clnorm_dtype_name(desc->x_scale_dtype), desc->x_group_size);
+    if (!cln_dtype_fp8(desc->x_dtype))
+        return CLNORM_SUCCESS;
+    const uint64_t group_size = cln_or_else(desc->group_size, desc->cols);
+    clnorm_status status = cln_fp8_check_scale_dtype("x_scale_dtype", desc->x_scale_dtype);
+    if (!status)
+        status = cln_fp8_check_group("x_group_size", group_size, desc->x_group_size);
+    if (status)
+        return status;
+    if (!desc->dy_dtype || desc->dy_dtype == CLNORM_F64)
+        return cln_dtype_refuse("dy_dtype", desc->dy_dtype, "CLNORM_F32, CLNORM_F16 or CLNORM_BF16 with an 8-bit x");
+    if (desc->gate)
+        return cln_fail(CLNORM_UNSUPPORTED, "desc.gate is %d: expected CLNORM_GATE_NONE with an 8-bit x", (int)desc->gate);
+    if (!desc->rstd_given)
+        return cln_fail(CLNORM_UNSUPPORTED, "desc.rstd_given is false: expected true with an 8-bit x");
     return CLNORM_SUCCESS;
 }
 
@@ -177,7 +201,7 @@ static clnorm_status validate(const clnorm_device_info *device, const clnorm_nor
     if (status)
         return status;
     if ((status = check_enums(desc)) || (status = check_statistics(desc)) || (status = check_values(desc)) ||
-        (status = check_sum(desc)))
+        (status = check_sum(desc)) || (status = check_scales(desc)))
         return status;
     *p = *desc;
     p->group_size = cln_or_else(desc->group_size, desc->cols);
@@ -220,6 +244,9 @@ static clnorm_status describe_tensors(const problem *p, uint32_t vec, struct cln
     for (size_t i = 0; i < sizeof matrices / sizeof matrices[0] && !status; i++)
         status = cln_tensor_matrix(&tensor[matrices[i].role], matrices[i].name, p->rows, p->cols, matrices[i].stride,
                                    matrices[i].dtype, vec);
+    if (!status && p->x_scale_dtype)
+        status = cln_tensor_matrix(&tensor[CLN_X_SCALE], "x_scale", p->rows, p->cols / p->x_group_size,
+                                   p->cols / p->x_group_size, p->x_scale_dtype, 0);
     uint64_t statistics = 0;
     if (!status && __builtin_mul_overflow(p->rows, p->cols / p->group_size, &statistics))
         status = cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ", groups %" PRIu64 ": expected a product below 2^63",
@@ -301,7 +328,7 @@ enum {
     GAP = offsetof(clnorm_norm_backward_desc, row_scale) + sizeof(bool),
     GAP_END = offsetof(clnorm_norm_backward_desc, eps)
 };
-_Static_assert(sizeof(clnorm_norm_backward_desc) == sizeof(size_t) + 12 * sizeof(uint64_t) + 17 * sizeof(clnorm_norm) +
+_Static_assert(sizeof(clnorm_norm_backward_desc) == sizeof(size_t) + 13 * sizeof(uint64_t) + 18 * sizeof(clnorm_norm) +
                                                         sizeof(uint32_t) + 6 * sizeof(bool) + (GAP_END - GAP) +
                                                         3 * sizeof(double) + sizeof(clnorm_config),
                "a descriptor has one gap");

@@ -5,10 +5,16 @@
 #include "arithmetic.h"
 #include "context.h"
 #include "dropout.h"
+#include "fp8.h"
 #include "norm_statistics.h"
 #include "status.h"
 
 typedef cln_backward_problem problem;
+
+/* An 8-bit x is worked on in vectors that suit dy. */
+static uint64_t x_size_of(const problem *p) {
+    return clnorm_dtype_size(p->x_scale_dtype ? p->dy_dtype : p->x_dtype);
+}
 
 struct cln_workload cln_backward_workload(const problem *p) {
     const uint64_t strides = p->x_stride | p->z_stride | p->dy_stride | p->dx_stride | p->dz_stride | p->y_stride |
@@ -18,8 +24,8 @@ struct cln_workload cln_backward_workload(const problem *p) {
         .groups = p->cols / p->group_size,
         .group_size = p->group_size,
         .alignment = cln_lowest_bit(p->group_size | strides),
-        .x_size = clnorm_dtype_size(p->x_dtype),
-        .held_size = clnorm_dtype_size(p->x_dtype),
+        .x_size = x_size_of(p),
+        .held_size = x_size_of(p),
         .norm = p->norm,
         .real_size = cln_backward_real_size(p),
         .gated = p->gate != CLNORM_GATE_NONE || p->residual_dtype,
@@ -85,7 +91,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .groups = p->cols / p->group_size,
         .x_dtype = p->x_dtype,
         .y_dtype = p->y_dtype,
-        .z_dtype = p->z_dtype,
+        .z_dtype = p->x_scale_dtype ? p->x_scale_dtype : p->z_dtype,
         .weight_dtype = p->weight_dtype,
         .bias_dtype = p->bias_dtype,
         .dy_dtype = p->dy_dtype,
@@ -116,6 +122,8 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .tile = c->tile,
         .gather = c->gather,
         .fetch = c->fetch,
+        .x_group = p->x_group_size,
+        .fp8_isa = cln_fp8_isa(device, c),
         .span = layout->span,
         .chunks = c->chunks,
         .element_aligned = cln_config_element_aligned(device, c),
@@ -123,6 +131,11 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
                         ? device->opencl_c_version
                         : 120,
     };
+}
+
+/* The scales of an 8-bit x have z's place in the kernels. */
+static enum cln_role role_of_z(const problem *p) {
+    return p->x_scale_dtype ? CLN_X_SCALE : CLN_Z;
 }
 
 static struct cln_binding given_or(bool given, enum cln_role role, struct cln_binding part) {
@@ -154,7 +167,7 @@ static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct 
     c.segments = 1;
     struct cln_spec spec = spec_of(p, &plan->context->device, &c, layout);
     const struct cln_binding binding[] = {{.role = CLN_X},
-                                          {.role = CLN_Z},
+                                          {.role = role_of_z(p)},
                                           {.role = CLN_DY},
                                           {.role = CLN_WEIGHT},
                                           {.role = CLN_BIAS},
@@ -215,7 +228,7 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
     const clnorm_config *c = &plan->config;
     const struct cln_spec spec = spec_of(p, &plan->context->device, c, layout);
     const struct cln_binding binding[] = {{.role = CLN_X},
-                                          {.role = CLN_Z},
+                                          {.role = role_of_z(p)},
                                           {.role = CLN_DY},
                                           {.role = CLN_WEIGHT},
                                           {.role = CLN_BIAS},

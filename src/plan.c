@@ -97,6 +97,11 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
     return status;
 }
 
+void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size) {
+    plan->workspace_size = size;
+    plan->tensor[CLN_WORKSPACE] = (struct cln_tensor){CLN_WORKSPACE_ALIGNMENT, size, CLN_WORKSPACE_ALIGNMENT, 0};
+}
+
 uint64_t clnorm_plan_workspace_size(const clnorm_plan *plan) {
     return plan ? plan->workspace_size : 0;
 }

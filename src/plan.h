@@ -29,6 +29,13 @@ enum cln_role {
     CLN_DROPOUT_MASK,
     CLN_DRESIDUAL_OUT,
     CLN_DRESIDUAL,
+    CLN_Q,
+    CLN_Q_T,
+    CLN_SCALE,
+    CLN_AMAX,
+    CLN_X_SCALE,
+    CLN_Y_T,
+    CLN_Y_SCALE,
     CLN_WORKSPACE,
     CLN_ROLES
 };
@@ -109,6 +116,9 @@ struct cln_stage_recipe {
 
 /* Fetches or builds the program and adds a stage that runs after those before it. */
 clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recipe *recipe);
+
+/* Asks for a workspace of so many bytes, which are fewer than 2^63. */
+void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size);
 
 /* args.c: checks every tensor of args against the plan and the context. *aligned: all wide accesses may be aligned ones. */
 clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned);

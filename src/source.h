@@ -11,6 +11,9 @@ struct cln_source {
     size_t length;
 };
 
+extern const struct cln_source cln_source_dequantize;
+extern const struct cln_source cln_source_fp8_rms_norm_rows;
+extern const struct cln_source cln_source_fp8_rms_norm_tile;
 extern const struct cln_source cln_source_norm_forward;
 extern const struct cln_source cln_source_norm_backward;
 extern const struct cln_source cln_source_norm_backward_reduce;
@@ -18,5 +21,8 @@ extern const struct cln_source cln_source_norm_backward_sums;
 extern const struct cln_source cln_source_gelu;
 extern const struct cln_source cln_source_softmax;
 extern const struct cln_source cln_source_softmax_backward;
+extern const struct cln_source cln_source_quantize_largest;
+extern const struct cln_source cln_source_quantize_segments;
+extern const struct cln_source cln_source_quantize_tile;
 
 #endif

@@ -7,7 +7,8 @@ enum kind { NUMBER, DTYPE };
 
 enum { FORWARD = CLN_NORM_FORWARD, BACKWARD = CLN_NORM_BACKWARD, REDUCTION = CLN_NORM_BACKWARD_REDUCE };
 enum { GELU = CLN_GELU, SOFTMAX_BACKWARD = CLN_SOFTMAX_BACKWARD, SOFTMAX = CLN_SOFTMAX | SOFTMAX_BACKWARD };
-enum { NORMS = FORWARD | BACKWARD, SEGMENTED = NORMS | REDUCTION | SOFTMAX, ALL = SEGMENTED | GELU };
+enum { QUANTIZE = CLN_QUANTIZE, NORMS = FORWARD | BACKWARD, SEGMENTED = NORMS | REDUCTION | SOFTMAX | QUANTIZE };
+enum { ALL = SEGMENTED | GELU };
 
 static const struct field {
     const char *macro;
@@ -17,11 +18,11 @@ static const struct field {
 } fields[] = {
     {"NORM", offsetof(struct cln_spec, norm), NUMBER, NORMS},
     {"GROUP_SIZE", offsetof(struct cln_spec, group_size), NUMBER, SEGMENTED},
-    {"GROUPS", offsetof(struct cln_spec, groups), NUMBER, NORMS},
+    {"GROUPS", offsetof(struct cln_spec, groups), NUMBER, NORMS | QUANTIZE},
     {"X_DTYPE", offsetof(struct cln_spec, x_dtype), DTYPE, ALL},
     {"Y_DTYPE", offsetof(struct cln_spec, y_dtype), DTYPE, NORMS | GELU | SOFTMAX},
     {"Z_DTYPE", offsetof(struct cln_spec, z_dtype), DTYPE, NORMS},
-    {"WEIGHT_DTYPE", offsetof(struct cln_spec, weight_dtype), DTYPE, NORMS},
+    {"WEIGHT_DTYPE", offsetof(struct cln_spec, weight_dtype), DTYPE, NORMS | QUANTIZE},
     {"BIAS_DTYPE", offsetof(struct cln_spec, bias_dtype), DTYPE, NORMS},
     {"DY_DTYPE", offsetof(struct cln_spec, dy_dtype), DTYPE, BACKWARD | GELU | SOFTMAX_BACKWARD},
     {"DX_DTYPE", offsetof(struct cln_spec, dx_dtype), DTYPE, BACKWARD | GELU | SOFTMAX_BACKWARD},
@@ -51,7 +52,7 @@ static const struct field {
     {"SEGMENTS", offsetof(struct cln_spec, segments), NUMBER, SEGMENTED},
     {"KEEP", offsetof(struct cln_spec, keep), NUMBER, NORMS | SOFTMAX},
     {"UNROLL", offsetof(struct cln_spec, unroll), NUMBER, ALL},
-    {"REDUCE", offsetof(struct cln_spec, reduce), NUMBER, NORMS | SOFTMAX},
+    {"REDUCE", offsetof(struct cln_spec, reduce), NUMBER, NORMS | SOFTMAX | QUANTIZE},
     {"STORES", offsetof(struct cln_spec, stores), NUMBER, ALL},
     {"WEIGHTS", offsetof(struct cln_spec, weights), NUMBER, NORMS},
     {"ISA", offsetof(struct cln_spec, isa), NUMBER, ALL},
@@ -62,6 +63,20 @@ static const struct field {
     {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, BACKWARD},
     {"LOOP", offsetof(struct cln_spec, loop), NUMBER, FORWARD},
     {"GELU", offsetof(struct cln_spec, gelu), NUMBER, GELU},
+    {"Q_DTYPE", offsetof(struct cln_spec, q_dtype), DTYPE, QUANTIZE},
+    {"SCALE_DTYPE", offsetof(struct cln_spec, scale_dtype), DTYPE, QUANTIZE},
+    {"X_GROUP", offsetof(struct cln_spec, x_group), NUMBER, BACKWARD},
+    {"X_SCALE_DTYPE", offsetof(struct cln_spec, x_scale_dtype), DTYPE, QUANTIZE},
+    {"COMPATIBLE", offsetof(struct cln_spec, compatible), NUMBER, QUANTIZE},
+    {"SCALING", offsetof(struct cln_spec, scaling), NUMBER, QUANTIZE},
+    {"AMAX", offsetof(struct cln_spec, amax), NUMBER, QUANTIZE},
+    {"WRITE_Q", offsetof(struct cln_spec, write_q), NUMBER, QUANTIZE},
+    {"TRANSPOSED", offsetof(struct cln_spec, transposed), NUMBER, QUANTIZE},
+    {"STOCHASTIC", offsetof(struct cln_spec, stochastic), NUMBER, QUANTIZE},
+    {"TILE_ROWS", offsetof(struct cln_spec, tile_rows), NUMBER, QUANTIZE},
+    {"TILE_COLS", offsetof(struct cln_spec, tile_cols), NUMBER, QUANTIZE},
+    {"ROW_VEC", offsetof(struct cln_spec, row_vec), NUMBER, QUANTIZE},
+    {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), NUMBER, QUANTIZE | BACKWARD},
     {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
 };
 

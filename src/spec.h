@@ -12,7 +12,8 @@ enum cln_family {
     CLN_NORM_BACKWARD_REDUCE = 4,
     CLN_GELU = 8,
     CLN_SOFTMAX = 16,
-    CLN_SOFTMAX_BACKWARD = 32
+    CLN_SOFTMAX_BACKWARD = 32,
+    CLN_QUANTIZE = 64 /* every kernel of fp8.h's formats */
 };
 
 struct cln_spec {
@@ -34,12 +35,22 @@ struct cln_spec {
     uint64_t row_scale, dropout, save_mask; /* 1: there is one */
     uint64_t activation;                    /* a clnorm_activation */
     uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, gather, fetch; /* of a clnorm_config */
-    uint64_t span;            /* groups that a work-group takes in turn */
-    uint64_t chunks;          /* that a split segment's sums are taken in */
-    uint64_t loop;            /* 1: a work-group goes through more than one round */
-    uint64_t element_aligned; /* 1: vectors are accessed at any element's address, as CPUs can */
-    uint64_t gelu;            /* a clnorm_gelu_form */
-    uint64_t opencl_c;        /* the language version that the build asks for: 120, 200, 300 */
+    uint64_t span;                 /* groups that a work-group takes in turn */
+    uint64_t chunks;               /* that a split segment's sums are taken in */
+    uint64_t loop;                 /* 1: a work-group goes through more than one round */
+    uint64_t element_aligned;      /* 1: vectors are accessed at any element's address, as CPUs can */
+    uint64_t q_dtype, scale_dtype; /* of 8 bits; of its scales */
+    uint64_t x_scale_dtype;
+    uint64_t x_group;                   /* backward: columns that a scale of an 8-bit x is for */
+    uint64_t compatible;                /* 1: the published method's roundings */
+    uint64_t scaling;                   /* a clnorm_scaling */
+    uint64_t amax, write_q, transposed; /* 1: it is written */
+    uint64_t stochastic;
+    uint64_t tile_rows, tile_cols; /* of a work-group */
+    uint64_t row_vec;              /* elements of an access of what is transposed */
+    uint64_t fp8_isa;              /* a clnorm_isa: of the conversions to and from 8 bits */
+    uint64_t gelu;                 /* a clnorm_gelu_form */
+    uint64_t opencl_c;             /* the language version that the build asks for: 120, 200, 300 */
 };
 
 enum { CLN_OPTIONS_CAPACITY = 4096 };

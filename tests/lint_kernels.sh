@@ -100,5 +100,36 @@ for keep in KEEP_REGISTERS KEEP_REREAD; do
     done
 done
 
+defaults="X_DTYPE=f32 Q_DTYPE=f8e4m3 SCALE_DTYPE=f32 SCALING=3 GROUP_SIZE=32 GROUPS=4 AMAX=1 WRITE_Q=1 TRANSPOSED=1
+    STOCHASTIC=0 TILE_ROWS=64 TILE_COLS=64 ROW_VEC=4 VEC=4 LANES=64 SEGMENTS=1 UNROLL=4 REDUCE=REDUCE_TREE STORES=1 ISA=1
+    FP8_ISA=1 ELEMENT_ALIGNED=0 X_SCALE_DTYPE=f32 WEIGHT_DTYPE=f32 COMPATIBLE=0"
+for family in quantize_segments quantize_tile quantize_largest dequantize; do
+    for vec in 1 2 4 8 16; do
+        strict $family CL1.2 spir64 -all VEC=$vec X_DTYPE=bf16 ROW_VEC=$vec
+        strict $family CL1.2 nvptx64 -all VEC=$vec Q_DTYPE=f8e5m2 ISA=ISA_PTX FP8_ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
+    done
+    strict $family CL1.2 spir64 -all SCALING=1 STOCHASTIC=1 X_DTYPE=f16 LANES=1 VEC=16 ELEMENT_ALIGNED=1
+    strict $family CL1.2 spir64 -all SCALING=2 SCALE_DTYPE=bf16 TRANSPOSED=0 AMAX=0 LANES=1
+done
+for family in fp8_rms_norm_rows fp8_rms_norm_tile; do
+    for vec in 1 2 4 8 16; do
+        strict $family CL1.2 spir64 -all VEC=$vec X_DTYPE=f8e5m2 X_SCALE_DTYPE=bf16 WEIGHT_DTYPE=f16 ROW_VEC=$vec
+        strict $family CL1.2 nvptx64 -all VEC=$vec X_DTYPE=f8e4m3 ISA=ISA_PTX FP8_ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE \
+            COMPATIBLE=1
+    done
+    strict $family CL1.2 spir64 -all X_DTYPE=f8e4m3 WEIGHT_DTYPE=none TRANSPOSED=0 LANES=1 VEC=16 ELEMENT_ALIGNED=1
+done
+
+defaults="NORM=RMS_NORM GROUP_SIZE=1024 GROUPS=1 X_DTYPE=f8e4m3 X_GROUP=16 Z_DTYPE=f32 DY_DTYPE=bf16 WEIGHT_DTYPE=f32
+    BIAS_DTYPE=none DX_DTYPE=bf16 DZ_DTYPE=none Y_DTYPE=none DWEIGHT=1 DBIAS=0 GATE=0 GATE_FIRST=0 WEIGHT_OFFSET=0 LOCKED=0
+    VEC=8 LANES=64 SEGMENTS=1 KEEP=KEEP_REREAD UNROLL=2 REDUCE=REDUCE_TREE STORES=1 WEIGHTS=1 ISA=1 FP8_ISA=1 TILE=1024
+    GATHER=GATHER_MEMORY FETCH=1 SPAN=1 CHUNKS=1 ELEMENT_ALIGNED=0 RESIDUAL_DTYPE=none DRESIDUAL_OUT_DTYPE=none
+    DRESIDUAL_DTYPE=none S_GIVEN=0 ROW_SCALE=0 DROPOUT=0 ACTIVATION=0"
+for family in norm_backward norm_backward_sums; do
+    strict $family CL1.2 spir64 -all X_DTYPE=f8e5m2 Z_DTYPE=bf16 VEC=16 LANES=1 ELEMENT_ALIGNED=1
+    strict $family CL1.2 nvptx64 -all KEEP=KEEP_REGISTERS GATHER=GATHER_REGISTERS ISA=ISA_PTX FP8_ISA=ISA_PTX \
+        REDUCE=REDUCE_SHUFFLE
+done
+
 echo "$builds builds, $failures of them with complaints"
 [ "$failures" -eq 0 ]

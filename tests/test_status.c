@@ -122,14 +122,17 @@ static void dtypes_have_size_and_name(void **state) {
         size_t size;
         const char *name;
     } cases[] = {
-        {CLNORM_DTYPE_NONE, 0, "none"}, {CLNORM_F32, 4, "f32"}, {CLNORM_F16, 2, "f16"},
-        {CLNORM_BF16, 2, "bf16"},       {CLNORM_F64, 8, "f64"}, {(clnorm_dtype)(CLNORM_F64 + 1), 0, "none"},
+        {CLNORM_DTYPE_NONE, 0, "none"}, {CLNORM_F32, 4, "f32"},
+        {CLNORM_F16, 2, "f16"},         {CLNORM_BF16, 2, "bf16"},
+        {CLNORM_F64, 8, "f64"},         {CLNORM_F8_E4M3, 1, "f8e4m3"},
+        {CLNORM_F8_E5M2, 1, "f8e5m2"},  {(clnorm_dtype)(CLNORM_F8_E5M2 + 1), 0, "none"},
         {(clnorm_dtype)-1, 0, "none"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_equal(clnorm_dtype_size(cases[i].dtype), cases[i].size);
         assert_string_equal(clnorm_dtype_name(cases[i].dtype), cases[i].name);
-        assert_int_equal(cln_dtype_valid(cases[i].dtype), cases[i].size > 0);
+        assert_int_equal(cln_dtype_valid(cases[i].dtype), cases[i].size > 1);
+        assert_int_equal(cln_dtype_fp8(cases[i].dtype), cases[i].size == 1);
     }
 }
 

@@ -350,6 +350,47 @@ static void test_run_rows(void **state) {
     }
 }
 
+static void test_run_quantises(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 6, 160);
+    run("%s", "run quantize --in x.npy --mode group --group-size 16 --scale-dtype bf16 --transpose --verify --repeat 1 "
+              "--out q.safetensors");
+    assert_done();
+    assert_says("q F8_E4M3 [6, 160], scale BF16 [6, 10], q_t F8_E4M3 [160, 6]");
+    run("%s", "run dequantize --in q.safetensors --mode group --group-size 16 --verify --repeat 1 --out back.npy");
+    assert_done();
+    assert_says("x F32 [6, 160]");
+    run("%s", "run fp8_rms_norm --in q.safetensors x=q x_scale=scale --accuracy compatible --verify --repeat 1 "
+              "--out y.safetensors");
+    assert_done();
+    assert_says("y F8_E4M3 [6, 160], y_scale BF16 [1], y_t F8_E4M3 [160, 6], row_scale BF16 [6], rstd F32 [1, 6]");
+    run("%s",
+        "run fp8_rms_norm_backward --in q.safetensors --in y.safetensors --in x.npy x=q x_scale=scale dy=x --dtype bf16 "
+        "--outputs dweight --verify --repeat 1 --out dx.safetensors");
+    assert_done();
+    assert_says("dx BF16 [6, 160], dweight F32 [160]");
+    run("%s", "run quantize --in x.npy --dtype f8e5m2 --stochastic 3 --outputs amax --verify --repeat 1");
+    assert_done();
+    static const struct {
+        const char *words;
+        const char *part;
+    } requests[] = {
+        {"quantize --in x.npy --dtype bf16", "--dtype bf16: expected f8e4m3 or f8e5m2"},
+        {"quantize --in x.npy --mode column", "--mode 'column'"},
+        {"quantize --in x.npy --mode group", "--group-size 0"},
+        {"quantize --in x.npy --scale-dtype f16", "--scale-dtype f16"},
+        {"quantize --in q.safetensors x=q", "tensor 'q' (x): dtype F8_E4M3; expected F32, F16, BF16 or F64"},
+        {"dequantize --in q.safetensors", "tensor 'scale' (scale): shape [6, 10]; expected [1]"},
+        {"dequantize --in x.npy q=x scale=x", "tensor 'x' (q): dtype F32; expected F8_E4M3"},
+        {"fp8_rms_norm --in q.safetensors x=q x_scale=q_t", "tensor 'q_t' (x_scale): last size 6; expected a divisor"},
+        {"fp8_rms_norm --in q.safetensors x=q x_scale=scale --accuracy high", "--accuracy 'high'"},
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        run("run %s", requests[i].words);
+        assert_failed(EXIT_REQUEST, requests[i].part);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_normalises_the_sample),
@@ -360,6 +401,7 @@ int main(void) {
         cmocka_unit_test(test_run_backward_options),
         cmocka_unit_test(test_run_backward_refuses),
         cmocka_unit_test(test_run_rows),
+        cmocka_unit_test(test_run_quantises),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -92,6 +92,16 @@ const struct bench_operation bench_operations[] = {
      .inputs = {"x", "dy"},
      .approximate = "tanh",
      .moved = 3},
+    {.name = "quantize", .label = "quantize", .operation = "quantize", .inputs = {"x"}},
+    {.name = "fp8_rms_norm",
+     .label = "fp8_rms_norm_forward",
+     .operation = "fp8_rms_norm",
+     .inputs = {"x", "x_scale", "weight"},
+     .outputs = "y,y_t"},
+    {.name = "fp8_rms_norm_backward",
+     .label = "fp8_rms_norm_backward",
+     .operation = "fp8_rms_norm_backward",
+     .inputs = {"x", "x_scale", "weight", "rstd", "dy"}},
     {.name = NULL},
 };
 
@@ -102,15 +112,21 @@ static const clnorm_dtype gpu_dtypes[] = {CLNORM_BF16, CLNORM_F32};
 static const clnorm_dtype cpu_dtypes[] = {CLNORM_F32};
 
 static const char epilogue[] =
-    "Operations: layer_norm, rms_norm, rms_norm_gated, add_rms_norm, softmax, gelu, gelu_tanh and\n"
-    "each with _backward, dropout_rms_norm and norm_chain; all of them without a word. What is\n"
-    "moved is the least: forward x in and y out, with a gate z in; backward x (of softmax y) and\n"
-    "dy in and dx out, with a gate z in and dz out; with a residual, that in and the sum out,\n"
-    "backward likewise.\n"
+    "Operations: layer_norm, rms_norm, rms_norm_gated, add_rms_norm, softmax, gelu, gelu_tanh,\n"
+    "fp8_rms_norm and each with _backward, dropout_rms_norm, norm_chain and quantize; all of them\n"
+    "without a word. What is moved is the least: forward x in and y out, with a gate z in; backward\n"
+    "x (of softmax y) and dy in and dx out, with a gate z in and dz out; with a residual, that in\n"
+    "and the sum out, backward likewise; of 8-bit operations every tensor once.\n"
     "Each time is that of the kernels: on GPUs the median of many runs, the caches flushed\n"
     "before each; on CPUs the least time of an enqueue and its finish. limit is the time of a\n"
     "copy of the same bytes in the same process: the faster of clEnqueueCopyBuffer and a copy\n"
     "kernel; on CPUs memcpy on one thread.\n";
+
+/* Of an input of role, where other inputs have this one: x of the operations on 8 bits, and its scales. */
+static clnorm_dtype input_dtype(const struct operation *operation, const char *role, clnorm_dtype dtype) {
+    const bool codes = operation->roles[operation_role(operation, role)].shape == SHAPE_CODES;
+    return codes ? CLNORM_F8_E4M3 : !strcmp(role, "x_scale") ? CLNORM_BF16 : dtype;
+}
 
 struct operation_options bench_options(const struct bench_operation *operation, const char *config) {
     struct operation_options options = OPERATION_OPTIONS_INIT;
@@ -130,9 +146,12 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
     const struct operation *of;
     if (!operation_find(operation->operation, &of, fault))
         return false;
+    enum { SCALED = 16 }; /* columns */
+    const uint64_t groups = operation_role(of, "x_scale") >= 0 ? (shape.cols + SCALED - 1) / SCALED : 1;
     job_init(job, of);
     for (int i = 0; operation->inputs[i]; i++)
-        if (!job_add_input(job, operation->inputs[i], dtype, shape.rows, shape.cols, 1, fault))
+        if (!job_add_input(job, operation->inputs[i], input_dtype(of, operation->inputs[i], dtype), shape.rows, shape.cols,
+                           groups, fault))
             return false;
     const struct operation_options options = bench_options(operation, config);
     return job_describe(job, &options, fault);

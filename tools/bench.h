@@ -16,7 +16,7 @@ struct bench_operation {
     const char *inputs[ROLES]; /* roles, ended by NULL */
     char *outputs;             /* roles; NULL: the usual ones */
     char *gate;
-    unsigned moved; /* tensors of x's size that have to be moved */
+    unsigned moved; /* tensors of x's size that have to be moved; 0: every tensor, once */
     double dropout;
     char *activation;
     int s_given;

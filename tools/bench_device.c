@@ -233,7 +233,7 @@ static bool measure(const struct bench *bench, const struct bench_operation *ope
     struct measurement m = {.operation = operation, .shape = shape, .dtype = dtype};
     progress("%s %" PRIu64 "x%" PRIu64 " %s", operation->name, shape.rows, shape.cols, clnorm_dtype_name(dtype));
     bool done = bench_job(&m.job, operation, shape, dtype, bench->request->config, fault);
-    m.least_bytes = operation->moved * m.job.tensor[0].size;
+    m.least_bytes = operation->moved ? operation->moved * m.job.tensor[0].size : job_bytes(&m.job);
     done = done && launch_prepare(&m.launch, &bench->stopwatch.session, &m.job, fault) && make_copies(bench, &m, fault) &&
            fill_inputs(bench, &m, fault) && time_all(bench, &m, fault);
     progress_end();

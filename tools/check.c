@@ -25,6 +25,8 @@ static void fill_input(const struct tensor *tensor, unsigned char *bytes, enum p
     const bool wide = tensor->element->bits > 16;
     for (uint64_t i = 0; i < tensor->count; i++) {
         double value = 2 * random_number(random);
+        if (strstr(tensor->name, "scale"))
+            value = fabs(value) + 0.125;
         if (is_x && pattern == PATTERN_FAR)
             value += wide ? 1e4 : 50;
         if (is_x && pattern == PATTERN_SPECIAL && i / cols == 2)
@@ -41,7 +43,7 @@ static void fill_input(const struct tensor *tensor, unsigned char *bytes, enum p
 static bool make_inputs(struct job *job, const struct check_case *check_case, unsigned char *bytes[ROLES], uint64_t seed,
                         struct fault *fault) {
     const long long group_size = check_case->options.group_size;
-    const uint64_t groups = group_size ? check_case->cols / (uint64_t)group_size : 1;
+    const uint64_t groups = group_size ? (check_case->cols + (uint64_t)group_size - 1) / (uint64_t)group_size : 1;
     uint64_t random = seed;
     for (int i = 0; check_case->inputs[i].role; i++) {
         const char *const role = check_case->inputs[i].role;

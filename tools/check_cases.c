@@ -120,7 +120,7 @@ static struct check_case case_of_config(int i) {
 
 int check_case_count(void) {
     return SHAPES * DTYPES_OF_SHAPE + 2 * MIXES + 2 * CONFIGS + check_backward_count() + check_fused_count() +
-           check_rows_count();
+           check_rows_count() + check_fp8_count();
 }
 
 struct check_case check_case_of(int i) {
@@ -136,5 +136,8 @@ struct check_case check_case_of(int i) {
     if (i < check_backward_count())
         return check_backward_case(i);
     i -= check_backward_count();
-    return i < check_fused_count() ? check_fused_case(i) : check_rows_case(i - check_fused_count());
+    if (i < check_fused_count())
+        return check_fused_case(i);
+    i -= check_fused_count();
+    return i < check_rows_count() ? check_rows_case(i) : check_fp8_case(i - check_rows_count());
 }

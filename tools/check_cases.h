@@ -32,6 +32,10 @@ enum outcome check_case_try(const struct session *session, const struct check_ca
 int check_case_count(void);
 struct check_case check_case_of(int i);
 
+/* check_fp8.c: those of 8-bit tensors */
+int check_fp8_count(void);
+struct check_case check_fp8_case(int i);
+
 void check_case_add_input(struct check_case *check_case, const char *role, clnorm_dtype dtype);
 
 /* check_backward.c: those of them that go backward */

@@ -10,7 +10,7 @@ static const char source[] =
     "    return z ^ z >> 31;\n"
     "}\n"
     "\n"
-    "/* 1: f32, 2: f16, 3: bf16, 4: f64, which is made of bits for devices without double. */\n"
+    "/* 1: f32, 2: f16, 3: bf16, 4: f64, which is made of bits for devices without double, 5: 8 bits. */\n"
     "kernel void fill(global uchar *out, ulong count, uint seed, uint dtype) {\n"
     "    const ulong i = get_global_id(0);\n"
     "    if (i >= count)\n"
@@ -23,6 +23,8 @@ static const char source[] =
     "        vstore_half(value, i, (global half *)out);\n"
     "    else if (dtype == 3)\n"
     "        ((global ushort *)out)[i] = as_uint(value) >> 16;\n"
+    "    else if (dtype == 5) /* below 2, where there are no NaNs */\n"
+    "        out[i] = bits & 0xbf;\n"
     "    else\n"
     "        ((global ulong *)out)[i] = (bits & 0x800fffffffffffffUL) | 0x3ff0000000000000UL;\n"
     "}\n"
@@ -86,7 +88,8 @@ static bool launch(const struct session *session, cl_kernel kernel, uint64_t ite
 
 bool device_fill(const struct device_kernels *kernels, const struct session *session, cl_mem mem, clnorm_dtype dtype,
                  uint64_t count, cl_uint seed, struct fault *fault) {
-    static const cl_uint codes[] = {[CLNORM_F32] = 1, [CLNORM_F16] = 2, [CLNORM_BF16] = 3, [CLNORM_F64] = 4};
+    static const cl_uint codes[] = {[CLNORM_F32] = 1, [CLNORM_F16] = 2,     [CLNORM_BF16] = 3,
+                                    [CLNORM_F64] = 4, [CLNORM_F8_E4M3] = 5, [CLNORM_F8_E5M2] = 5};
     if (count == 0)
         return true;
     const cl_ulong elements = count;

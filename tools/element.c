@@ -9,8 +9,8 @@ static const struct element elements[] = {
     {"F32", "<f4", CLNORM_F32, 32},
     {"F16", "<f2", CLNORM_F16, 16},
     {"BF16", NULL, CLNORM_BF16, 16},
-    {"F8_E4M3", NULL, CLNORM_DTYPE_NONE, 8},
-    {"F8_E5M2", NULL, CLNORM_DTYPE_NONE, 8},
+    {"F8_E4M3", NULL, CLNORM_F8_E4M3, 8},
+    {"F8_E5M2", NULL, CLNORM_F8_E5M2, 8},
     {"F8_E8M0", NULL, CLNORM_DTYPE_NONE, 8},
     {"F8_E4M3FNUZ", NULL, CLNORM_DTYPE_NONE, 8},
     {"F8_E5M2FNUZ", NULL, CLNORM_DTYPE_NONE, 8},
@@ -65,6 +65,10 @@ static struct format format_of(clnorm_dtype dtype) {
         return (struct format){11, -14, 15};
     case CLNORM_BF16:
         return (struct format){8, -126, 127};
+    case CLNORM_F8_E4M3:
+        return (struct format){4, -6, 8};
+    case CLNORM_F8_E5M2:
+        return (struct format){3, -14, 15};
     default:
         return (struct format){24, -126, 127};
     }
@@ -74,7 +78,15 @@ double element_epsilon(const struct element *element) {
     return ldexp(1, -format_of(element->dtype).precision);
 }
 
+double element_largest(const struct element *element) {
+    const struct format format = format_of(element->dtype);
+    const double all_ones = ldexp(2 - ldexp(1, 1 - format.precision), format.highest);
+    return element->dtype == CLNORM_F8_E4M3 ? 448 : all_ones; /* that has a NaN where the next one would be */
+}
+
 double element_round(const struct element *element, double value) {
+    if (element->bits == 8)
+        value = isnan(value) ? value : fmin(fmax(value, -element_largest(element)), element_largest(element));
     if (element->dtype == CLNORM_F64 || value == 0 || !isfinite(value))
         return value;
     if (element->dtype == CLNORM_F32)
@@ -86,6 +98,30 @@ double element_round(const struct element *element, double value) {
     const int quantum = normal - (format.precision - 1);
     const double rounded = ldexp(nearbyint(ldexp(value, -quantum)), quantum);
     return fabs(rounded) < ldexp(1, format.highest + 1) ? rounded : copysign(INFINITY, value);
+}
+
+/* An 8-bit code, whose format has as many bits of exponent as are left. */
+static double code_value(clnorm_dtype dtype, unsigned code) {
+    const struct format format = format_of(dtype);
+    const int bits = format.precision - 1;
+    const unsigned magnitude = code & 0x7f;
+    const int exponent = (int)(magnitude >> bits);
+    const int fraction = (int)(magnitude & ((1U << bits) - 1));
+    double value = exponent ? ldexp(fraction + (1 << bits), exponent - 1 + format.lowest - bits)
+                            : ldexp(fraction, format.lowest - bits);
+    if (dtype == CLNORM_F8_E4M3 ? magnitude == 0x7f : magnitude > 0x7c)
+        value = NAN;
+    else if (dtype == CLNORM_F8_E5M2 && magnitude == 0x7c)
+        value = INFINITY;
+    return code & 0x80 ? -value : value;
+}
+
+/* value is one that the format has: the code that stands for it. */
+static unsigned char code_of(clnorm_dtype dtype, double value) {
+    unsigned code = 0;
+    while (code < 0x7f && code_value(dtype, code) != fabs(value))
+        code++; /* NaN equals none of them */
+    return (unsigned char)(isnan(value) || !signbit(value) ? code : code | 0x80);
 }
 
 static double half_value(uint16_t bits) {
@@ -132,6 +168,8 @@ double element_load(const struct element *element, const void *data, uint64_t in
         memcpy(&value, at, sizeof value);
         return (double)value;
     }
+    if (element->bits == 8)
+        return code_value(element->dtype, *at);
     uint16_t bits;
     memcpy(&bits, at, sizeof bits);
     if (element->dtype == CLNORM_F16)
@@ -147,6 +185,10 @@ void element_store(const struct element *element, void *data, uint64_t index, do
     const double rounded = element_round(element, value);
     if (element->dtype == CLNORM_F64) {
         memcpy(at, &rounded, sizeof rounded);
+        return;
+    }
+    if (element->bits == 8) {
+        *at = code_of(element->dtype, rounded);
         return;
     }
     const float narrow = (float)rounded;

@@ -23,7 +23,10 @@ const struct element *element_by_dtype(clnorm_dtype dtype);
 
 double element_load(const struct element *element, const void *data, uint64_t index);
 
-/* The value rounded to nearest even, infinite where it is too large. */
+/* The largest finite number. */
+double element_largest(const struct element *element);
+
+/* The value rounded to nearest even; where it is too large infinite, with 8 bits the largest number. */
 double element_round(const struct element *element, double value);
 
 /* Stores element_round of value. */

@@ -19,4 +19,7 @@ bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, struct f
 /* Those that the job has, and its seed. */
 struct norm_inputs norm_inputs_of(const struct job *job);
 
+/* Puts --reduction and --slots into a descriptor. */
+bool norm_read_reduction(const struct operation_options *options, clnorm_norm_backward_desc *desc, struct fault *fault);
+
 #endif

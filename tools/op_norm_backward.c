@@ -50,7 +50,7 @@ const struct role rms_norm_backward_roles[] = {
 
 /* ---------------------------------------------------------------------------------------------------------- describe */
 
-static bool read_reduction(const struct operation_options *options, clnorm_norm_backward_desc *desc, struct fault *fault) {
+bool norm_read_reduction(const struct operation_options *options, clnorm_norm_backward_desc *desc, struct fault *fault) {
     if (options->slots < 1 || options->slots > UINT32_MAX)
         return fault_set(fault, EXIT_REQUEST, "--slots %lld: expected 1 or more, below 2^32", options->slots);
     desc->slots = (uint32_t)options->slots;
@@ -115,7 +115,7 @@ bool norm_backward_describe(struct job *job, const struct operation_options *opt
     if (!check_statistics(job, fault) || !norm_read_activation(options, &desc.activation, fault) ||
         !norm_read_dropout(job, options, &desc.dropout, fault) || !norm_read_gate(job, options, &desc.gate, fault) ||
         (options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
-        !norm_check_doubles(job, main_dtype, fault) || !read_reduction(options, &desc, fault) ||
+        !norm_check_doubles(job, main_dtype, fault) || !norm_read_reduction(options, &desc, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;
     if (options->recompute_output)

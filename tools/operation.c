@@ -22,6 +22,13 @@ const struct operation operations[] = {
     {"gelu", "x times the normal distribution function of x", 0, gelu_roles, gelu_describe, gelu_plan, gelu_verify},
     {"gelu_backward", "the gradient of gelu", 0, gelu_backward_roles, gelu_backward_describe, gelu_backward_plan,
      gelu_backward_verify},
+    {"quantize", "x / scale in 8 bits, with scale = (the largest |x| + 1e-10) / the largest number", 0, quantize_roles,
+     quantize_describe, quantize_plan, quantize_verify},
+    {"dequantize", "q * scale", 0, dequantize_roles, dequantize_describe, dequantize_plan, dequantize_verify},
+    {"fp8_rms_norm", "rms_norm of x * x_scale, quantised", CLNORM_RMS_NORM, fp8_rms_norm_roles, fp8_rms_norm_describe,
+     fp8_rms_norm_plan, fp8_rms_norm_verify},
+    {"fp8_rms_norm_backward", "the gradients of fp8_rms_norm", CLNORM_RMS_NORM, fp8_rms_norm_backward_roles,
+     fp8_rms_norm_backward_describe, norm_backward_plan, fp8_rms_norm_backward_verify},
     {NULL, NULL, 0, NULL, NULL, NULL, NULL},
 };
 
@@ -63,12 +70,61 @@ void job_init(struct job *job, const struct operation *operation) {
     *job = (struct job){.operation = operation};
 }
 
+uint64_t job_scale_index(const struct job *job, uint64_t row, uint64_t column) {
+    switch (job->scaling) {
+    case CLNORM_SCALING_GROUP:
+        return row * job->groups + column / job->group_size;
+    case CLNORM_SCALING_ROW:
+        return row;
+    default:
+        return 0;
+    }
+}
+
+static void set_shape(struct tensor *tensor, unsigned rank, uint64_t first, uint64_t second) {
+    tensor->rank = rank;
+    tensor->shape[0] = first;
+    tensor->shape[1] = second;
+}
+
+static void shape_of_scales(const struct job *job, struct tensor *tensor) {
+    switch (job->scaling) {
+    case CLNORM_SCALING_GROUP:
+        set_shape(tensor, 2, job->rows, job->groups);
+        break;
+    case CLNORM_SCALING_ROW:
+        set_shape(tensor, 1, job->rows, 0);
+        break;
+    default:
+        set_shape(tensor, 1, 1, 0);
+    }
+}
+
 /* Writes the shape that a role has in this job, whose rows, cols and groups are known. x's own is x's. */
 static void shape_of_role(const struct job *job, enum role_shape shape, struct tensor *tensor) {
     switch (shape) {
     case SHAPE_X:
+    case SHAPE_CODES:
+    case SHAPE_X_GROUPS:
         tensor->rank = job->tensor[0].rank;
         memcpy(tensor->shape, job->tensor[0].shape, sizeof tensor->shape);
+        if (shape == SHAPE_X_GROUPS)
+            tensor->shape[tensor->rank - 1] = job->groups;
+        break;
+    case SHAPE_TRANSPOSED:
+        set_shape(tensor, 2, job->cols, job->rows);
+        break;
+    case SHAPE_SCALES:
+        shape_of_scales(job, tensor);
+        break;
+    case SHAPE_ROW_STATISTICS:
+        set_shape(tensor, 2, 1, job->rows);
+        break;
+    case SHAPE_ROW_SCALES:
+        set_shape(tensor, 1, job->rows, 0);
+        break;
+    case SHAPE_ONE:
+        set_shape(tensor, 1, 1, 0);
         break;
     case SHAPE_COLS:
         tensor->rank = 1;
@@ -86,21 +142,58 @@ static void shape_of_role(const struct job *job, enum role_shape shape, struct t
     }
 }
 
+static bool is_statistics(enum role_shape shape) {
+    return shape == SHAPE_STATISTICS || shape == SHAPE_ROW_STATISTICS || shape == SHAPE_ROWS;
+}
+
 bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t groups,
                    struct fault *fault) {
     const int i = operation_role(job->operation, role);
     const enum role_shape shape = job->operation->roles[i].shape;
     struct tensor *const tensor = &job->tensor[i];
     *tensor = (struct tensor){.name = role, .rank = 2, .shape = {rows, cols}};
-    const bool real = shape == SHAPE_STATISTICS || shape == SHAPE_ROWS;
-    tensor->element = element_by_dtype(real ? statistics_dtype(dtype) : dtype);
+    tensor->element = element_by_dtype(is_statistics(shape) ? statistics_dtype(dtype) : dtype);
     job->rows = rows;
     job->cols = cols;
     job->groups = groups;
-    if (shape != SHAPE_X)
+    if (shape != SHAPE_X && shape != SHAPE_CODES)
         shape_of_role(job, shape, tensor);
     return tensor_measure(tensor) ||
            fault_set(fault, EXIT_REQUEST, "%s: %" PRIu64 " x %" PRIu64 " elements are too many", role, rows, cols);
+}
+
+/* Takes groups from x_scale. */
+static bool read_scaled_groups(struct job *job, const struct tensor *x_scale, struct fault *fault) {
+    const uint64_t groups = x_scale->rank ? x_scale->shape[x_scale->rank - 1] : 0;
+    job->scaling = CLNORM_SCALING_GROUP;
+    if (groups == 0 || job->cols % groups)
+        return fault_set(fault, EXIT_REQUEST,
+                         "tensor '%s' (x_scale): last size %" PRIu64 "; expected a divisor of x's %" PRIu64 " columns",
+                         x_scale->name, groups, job->cols);
+    job->groups = groups;
+    job->group_size = job->cols / groups;
+    return true;
+}
+
+/* Takes the scaling and groups from the options. */
+static bool read_scaling(struct job *job, const struct operation_options *options, struct fault *fault) {
+    const char *const mode = options->mode ? options->mode : "tensor";
+    if (!strcmp(mode, "tensor"))
+        job->scaling = CLNORM_SCALING_TENSOR;
+    else if (!strcmp(mode, "row"))
+        job->scaling = CLNORM_SCALING_ROW;
+    else if (!strcmp(mode, "group"))
+        job->scaling = CLNORM_SCALING_GROUP;
+    else
+        return fault_set(fault, EXIT_REQUEST, "--mode '%s': expected tensor, row or group", mode);
+    if ((job->scaling == CLNORM_SCALING_GROUP) != (options->group_size > 0))
+        return fault_set(fault, EXIT_REQUEST,
+                         "--mode %s with --group-size %lld: expected a group size, 1 or more, just with "
+                         "--mode group",
+                         mode, options->group_size);
+    job->group_size = options->group_size ? (uint64_t)options->group_size : job->cols;
+    job->groups = job->cols / job->group_size + (job->cols % job->group_size != 0);
+    return true;
 }
 
 /* Takes rows and cols from x, and groups from the options. */
@@ -114,6 +207,11 @@ static bool read_shape(struct job *job, const struct operation_options *options,
     }
     job->cols = x->shape[x->rank - 1];
     job->rows = x->count / job->cols;
+    const struct tensor *const x_scale = job_tensor(job, "x_scale");
+    if (x_scale)
+        return read_scaled_groups(job, x_scale, fault);
+    if (operation_role(job->operation, "scale") >= 0)
+        return read_scaling(job, options, fault);
     if (options->group_size < 0 || (options->group_size && job->cols % (uint64_t)options->group_size))
         return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected a divisor of x's %" PRIu64 " columns",
                          options->group_size, job->cols);
@@ -129,6 +227,14 @@ static bool check_input(const struct job *job, int i, struct fault *fault) {
     if (tensor->element->dtype == CLNORM_DTYPE_NONE)
         return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected F32, F16, BF16 or F64", tensor->name,
                          role->name, tensor->element->name);
+    if ((tensor->element->bits == 8) != (role->shape == SHAPE_CODES))
+        return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s", tensor->name, role->name,
+                         tensor->element->name,
+                         role->shape == SHAPE_CODES ? "F8_E4M3 or F8_E5M2" : "F32, F16, BF16 or F64");
+    const bool scales = role->shape == SHAPE_SCALES || role->shape == SHAPE_X_GROUPS;
+    if (scales && tensor->element->dtype != CLNORM_F32 && tensor->element->dtype != CLNORM_BF16)
+        return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected F32 or BF16", tensor->name, role->name,
+                         tensor->element->name);
     struct tensor expected = *tensor;
     shape_of_role(job, role->shape, &expected);
     if (tensor->rank != expected.rank || memcmp(tensor->shape, expected.shape, tensor->rank * sizeof *tensor->shape) != 0) {
@@ -138,7 +244,7 @@ static bool check_input(const struct job *job, int i, struct fault *fault) {
                          tensor_shape_text(tensor, found), tensor_shape_text(&expected, wanted));
     }
     const clnorm_dtype statistics = statistics_dtype(job_dtype(job, job->operation->roles[0].name));
-    if ((role->shape == SHAPE_STATISTICS || role->shape == SHAPE_ROWS) && tensor->element->dtype != statistics)
+    if (is_statistics(role->shape) && tensor->element->dtype != statistics)
         return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s", tensor->name, role->name,
                          tensor->element->name, element_by_dtype(statistics)->name);
     return true;

@@ -13,7 +13,14 @@ enum role_shape {
     SHAPE_X,          /* that of x, the first role: any rank of 1 and up; the last dimension is cols, the others are rows */
     SHAPE_COLS,       /* [cols] */
     SHAPE_STATISTICS, /* [groups, rows] */
-    SHAPE_ROWS        /* [rows], of the statistics' dtype too */
+    SHAPE_ROWS,       /* [rows], of the statistics' dtype too */
+    SHAPE_CODES,      /* that of x, of 8 bits */
+    SHAPE_TRANSPOSED, /* [cols, rows], of 8 bits */
+    SHAPE_SCALES,     /* as the job's scaling says */
+    SHAPE_X_GROUPS,   /* that of x, with groups for cols */
+    SHAPE_ROW_STATISTICS, /* [1, rows] */
+    SHAPE_ROW_SCALES,     /* [rows] */
+    SHAPE_ONE             /* [1] */
 };
 
 /* A tensor that an operation reads or writes. */
@@ -39,13 +46,18 @@ struct operation_options {
     int recompute_output;
     char *reduction;
     long long slots; /* of the locked reduction */
+    char *mode;      /* of scales: tensor, row or group */
+    char *scale_dtype;
+    char *accuracy;
+    long long stochastic; /* seed; below 0: to nearest */
+    int transpose;
     char *activation;
     double dropout;
     long long seed; /* of dropout; below 0: not given */
     int s_given;
     char *approximate; /* of gelu */
 };
-#define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128, .seed = -1})
+#define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128, .seed = -1, .stochastic = -1})
 
 /* One operation on tensors of given shapes. */
 struct job {
@@ -56,6 +68,8 @@ struct job {
     uint64_t rows, cols, groups;
     bool seeded;
     clnorm_seed seed;
+    clnorm_scaling scaling; /* of operations with scales */
+    uint64_t group_size;    /* columns of a group; the last one may be shorter */
     union {
         clnorm_norm_desc norm;
         clnorm_norm_backward_desc norm_backward;
@@ -63,6 +77,9 @@ struct job {
         clnorm_softmax_backward_desc softmax_backward;
         clnorm_gelu_desc gelu;
         clnorm_gelu_backward_desc gelu_backward;
+        clnorm_quantize_desc quantize;
+        clnorm_dequantize_desc dequantize;
+        clnorm_fp8_rms_norm_desc fp8_rms_norm;
     } desc;
 };
 
@@ -115,6 +132,24 @@ clnorm_status gelu_plan(clnorm_context *context, const struct job *job, clnorm_p
 clnorm_status gelu_backward_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
 bool gelu_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
 bool gelu_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+/* op_quantize.c */
+extern const struct role quantize_roles[];
+extern const struct role dequantize_roles[];
+bool quantize_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+bool dequantize_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+clnorm_status quantize_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+clnorm_status dequantize_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+bool quantize_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+bool dequantize_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+/* op_fp8_rms_norm.c */
+extern const struct role fp8_rms_norm_roles[];
+extern const struct role fp8_rms_norm_backward_roles[];
+bool fp8_rms_norm_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+bool fp8_rms_norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+clnorm_status fp8_rms_norm_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+bool fp8_rms_norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+bool fp8_rms_norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
 
 /* Fails with the names that there are. */
 bool operation_find(const char *name, const struct operation **operation, struct fault *fault);
@@ -141,6 +176,9 @@ clnorm_dtype statistics_dtype(clnorm_dtype x);
 
 /* Checks the inputs, fills the descriptor, and gives each wanted output its element and shape, but no bytes. */
 bool job_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+
+/* Where the scale of a place is among those of the job's scaling. */
+uint64_t job_scale_index(const struct job *job, uint64_t row, uint64_t column);
 
 /* Gives each wanted output bytes, all 0xff, which is a NaN in every dtype. */
 bool job_allocate_outputs(struct job *job, struct fault *fault);

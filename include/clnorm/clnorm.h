@@ -220,13 +220,16 @@ typedef enum clnorm_dtype {
     CLNORM_F32,
     CLNORM_F16,  /* IEEE 754 binary16 */
     CLNORM_BF16, /* bfloat16: the upper half of a binary32 */
-    CLNORM_F64   /* arithmetic in double; then every tensor that is present must be F64, statistics too */
+    CLNORM_F64,  /* arithmetic in double; then every tensor that is present must be F64, statistics too */
+    /* The 8-bit types of the OCP specification OFP8 (2023), where an operation speaks of them. They go with scales. */
+    CLNORM_F8_E4M3, /* "fn": up to 448, in steps of 2^-9 and up, no infinities, one NaN */
+    CLNORM_F8_E5M2  /* the upper half of an F16: up to 57344, in steps of 2^-16 and up */
 } clnorm_dtype;
 
 /* Bytes of one element; 0 for CLNORM_DTYPE_NONE and for a number that is no dtype. */
 CLNORM_API size_t clnorm_dtype_size(clnorm_dtype dtype);
 
-/* "f32", "f16", "bf16", "f64", "none". */
+/* "f32", "f16", "bf16", "f64", "f8e4m3", "f8e5m2", "none". */
 CLNORM_API const char *clnorm_dtype_name(clnorm_dtype dtype);
 
 /* Layer normalisation: Ba, Kiros, Hinton 2016, arXiv:1607.06450. RMS normalisation: Zhang, Sennrich 2019, arXiv:1910.07467.
@@ -417,6 +420,8 @@ typedef struct clnorm_norm_backward_desc {
     uint64_t x_stride;   /* elements from one row to the next, at least cols; 0: cols */
     uint64_t z_stride;   /* likewise, as are all of these */
     uint64_t dy_stride;
+    uint64_t x_group_size; /* of an 8-bit x: columns that an x_scale is for: 16, 32, 64 or 128, a divisor of group_size.
+                              Else 0 */
     uint64_t dx_stride;
     uint64_t dz_stride;
     uint64_t y_stride;
@@ -424,17 +429,18 @@ typedef struct clnorm_norm_backward_desc {
     uint64_t dresidual_out_stride;
     uint64_t dresidual_stride;
     clnorm_norm norm;
-    clnorm_dtype x_dtype;
-    clnorm_dtype z_dtype;             /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
-    clnorm_dtype dy_dtype;            /* CLNORM_DTYPE_NONE: as x */
-    clnorm_dtype weight_dtype;        /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
-    clnorm_dtype bias_dtype;          /* CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
-    clnorm_dtype dx_dtype;            /* CLNORM_DTYPE_NONE, as in all of these: not asked for */
-    clnorm_dtype dz_dtype;            /* needs a gate */
-    clnorm_dtype dweight_dtype;       /* F32, or any other; also without a weight */
-    clnorm_dtype dbias_dtype;         /* likewise; also without a bias */
-    clnorm_dtype y_dtype;             /* y is computed again, for what the forward did not keep */
-    clnorm_dtype residual_dtype;      /* CLNORM_DTYPE_NONE: no residual, or s_given; not with gate_first */
+    clnorm_dtype x_dtype;        /* F8_E4M3 or F8_E5M2 too: what is normalised is x · x_scale then. No gate, rstd_given */
+    clnorm_dtype x_scale_dtype;  /* of an 8-bit x: F32 or BF16. Else CLNORM_DTYPE_NONE */
+    clnorm_dtype z_dtype;        /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
+    clnorm_dtype dy_dtype;       /* CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
+    clnorm_dtype weight_dtype;   /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_dtype bias_dtype;     /* CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
+    clnorm_dtype dx_dtype;       /* CLNORM_DTYPE_NONE, as in all of these: not asked for */
+    clnorm_dtype dz_dtype;       /* needs a gate */
+    clnorm_dtype dweight_dtype;  /* F32, or any other; also without a weight */
+    clnorm_dtype dbias_dtype;    /* likewise; also without a bias */
+    clnorm_dtype y_dtype;        /* y is computed again, for what the forward did not keep */
+    clnorm_dtype residual_dtype; /* CLNORM_DTYPE_NONE: no residual, or s_given; not with gate_first */
     clnorm_dtype dresidual_out_dtype; /* CLNORM_DTYPE_NONE: there is no dresidual_out; not with gate_first */
     clnorm_dtype dresidual_dtype;     /* CLNORM_DTYPE_NONE: not asked for; needs a residual or s_given */
     clnorm_gate gate;
@@ -462,7 +468,9 @@ static inline clnorm_norm_backward_desc clnorm_norm_backward_desc_init(void) {
     desc.rows = desc.cols = desc.group_size = 0;
     desc.x_stride = desc.z_stride = desc.dy_stride = desc.dx_stride = desc.dz_stride = desc.y_stride = 0;
     desc.residual_stride = desc.dresidual_out_stride = desc.dresidual_stride = 0;
+    desc.x_group_size = 0;
     desc.x_dtype = CLNORM_F32;
+    desc.x_scale_dtype = CLNORM_DTYPE_NONE;
     desc.z_dtype = desc.dy_dtype = desc.weight_dtype = desc.bias_dtype = CLNORM_DTYPE_NONE;
     desc.dx_dtype = desc.dz_dtype = desc.dweight_dtype = desc.dbias_dtype = desc.y_dtype = CLNORM_DTYPE_NONE;
     desc.residual_dtype = desc.dresidual_out_dtype = desc.dresidual_dtype = CLNORM_DTYPE_NONE;
@@ -597,6 +605,147 @@ static inline clnorm_gelu_backward_desc clnorm_gelu_backward_desc_init(void) {
     return desc;
 }
 #define CLNORM_GELU_BACKWARD_DESC_INIT clnorm_gelu_backward_desc_init()
+/* What one scale of a quantised tensor is for. */
+typedef enum clnorm_scaling {
+    CLNORM_SCALING_TENSOR = 1, /* all of it: scale is [1] */
+    CLNORM_SCALING_ROW,        /* a row: [rows] */
+    CLNORM_SCALING_GROUP       /* group_size neighbouring elements of a row: [rows, ⌈cols / group_size⌉] */
+} clnorm_scaling;
+
+/* Quantisation of [rows, cols] to 8 bits:
+ *
+ *   amax  = the largest |x| of those that share a scale; NaNs and infinities do not count
+ *   scale = (amax + 1e-10) / max, with max 448 for CLNORM_F8_E4M3 and 57344 for CLNORM_F8_E5M2
+ *   q     = x / scale, rounded to nearest even
+ *
+ * What rounds to more than ± max becomes that, infinities too; a NaN becomes code 0x7f, and −0 stays −0. So where all is
+ * zero the scale is 1e-10 / max and q zero, and a NaN or an infinity spoils no other element. Divisions are correctly
+ * rounded where the device's are, on NVIDIA and CPUs, and codes then the same everywhere. */
+typedef struct clnorm_quantize_desc {
+    size_t size;              /* sizeof(clnorm_quantize_desc) */
+    uint64_t rows, cols;      /* rows 0 and up, cols 1 and up; without rows nothing is written */
+    uint64_t group_size;      /* of CLNORM_SCALING_GROUP: 1 and up; a row's last group may be shorter. Else 0 */
+    uint64_t x_stride;        /* elements from one row to the next, at least cols; 0: cols */
+    uint64_t q_stride;        /* likewise */
+    uint64_t q_t_stride;      /* at least rows; 0: rows */
+    uint64_t seed;            /* of stochastic rounding */
+    clnorm_dtype x_dtype;     /* F32, F16 or BF16 */
+    clnorm_dtype q_dtype;     /* F8_E4M3 or F8_E5M2 */
+    clnorm_dtype scale_dtype; /* F32; or BF16: scale is rounded to it, to nearest even, before x is divided by it */
+    clnorm_scaling scaling;
+    bool transpose; /* write q_t too */
+    bool save_amax; /* write amax, of scale's shape, in F32 */
+    /* Round up with the probability that q's distance from the code below is of a step, by a random number for each
+     * (seed, element) alone: Philox 4x32-10, 20 bits of it or more. */
+    bool stochastic;
+    double scale;         /* with CLNORM_SCALING_TENSOR: x is divided by this, and scale not written; 0: it is computed */
+    clnorm_config config; /* forced knobs; all 0 as a rule. vec must divide cols and group_size */
+} clnorm_quantize_desc;
+
+/* A descriptor of nothing yet: f32 x to F8_E4M3, a scale for all of it. */
+static inline clnorm_quantize_desc clnorm_quantize_desc_init(void) {
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    clnorm_quantize_desc desc;
+    desc.size = sizeof(clnorm_quantize_desc);
+    desc.rows = desc.cols = desc.group_size = 0;
+    desc.x_stride = desc.q_stride = desc.q_t_stride = desc.seed = 0;
+    desc.x_dtype = desc.scale_dtype = CLNORM_F32;
+    desc.q_dtype = CLNORM_F8_E4M3;
+    desc.scaling = CLNORM_SCALING_TENSOR;
+    desc.transpose = desc.save_amax = desc.stochastic = false;
+    desc.scale = 0;
+    desc.config = automatic;
+    return desc;
+}
+#define CLNORM_QUANTIZE_DESC_INIT clnorm_quantize_desc_init()
+
+/* x = q · scale, in F32, then rounded to x's dtype: to nearest even, to an infinity where F16 is too narrow. */
+typedef struct clnorm_dequantize_desc {
+    size_t size;         /* sizeof(clnorm_dequantize_desc) */
+    uint64_t rows, cols; /* and all the others as in clnorm_quantize_desc */
+    uint64_t group_size;
+    uint64_t q_stride;
+    uint64_t x_stride;
+    clnorm_dtype q_dtype;
+    clnorm_dtype scale_dtype;
+    clnorm_dtype x_dtype;
+    clnorm_scaling scaling;
+    clnorm_config config;
+} clnorm_dequantize_desc;
+
+/* A descriptor of nothing yet: F8_E4M3 with a scale for all of it to f32. */
+static inline clnorm_dequantize_desc clnorm_dequantize_desc_init(void) {
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    clnorm_dequantize_desc desc;
+    desc.size = sizeof(clnorm_dequantize_desc);
+    desc.rows = desc.cols = desc.group_size = desc.q_stride = desc.x_stride = 0;
+    desc.q_dtype = CLNORM_F8_E4M3;
+    desc.scale_dtype = desc.x_dtype = CLNORM_F32;
+    desc.scaling = CLNORM_SCALING_TENSOR;
+    desc.config = automatic;
+    return desc;
+}
+#define CLNORM_DEQUANTIZE_DESC_INIT clnorm_dequantize_desc_init()
+
+typedef enum clnorm_fp8_accuracy {
+    CLNORM_FP8_FUSED = 1, /* y is in F32 until it is quantised */
+    /* y is rounded to BF16 before that, and the scales too unless scale_dtype says otherwise: every step is rounded as
+     * COAT (Xi et al. 2024, arXiv:2410.19313) rounds it, and given its rstd the codes are COAT's, bit for bit. What a scale
+     * that was rounded down makes too large becomes ± max. */
+    CLNORM_FP8_COMPATIBLE
+} clnorm_fp8_accuracy;
+
+/* RMS normalisation of 8-bit [rows, cols] with a scale for each group_size columns, to 8 bits with a scale for all of it:
+ *
+ *   v         = x · x_scale
+ *   rstd      = 1 / √(Σv² / cols + eps)
+ *   n         = v · rstd · weight
+ *   row_scale = (max |n| over the row + 1e-10) / max, with max of y_dtype as for clnorm_quantize_desc
+ *   y_scale   = max row_scale over all rows
+ *   y         = n / y_scale, rounded and saturated as for clnorm_quantize_desc
+ *
+ * A row with a NaN has a NaN for rstd, and 0x7f everywhere; an infinity, or squares beyond F32, have an rstd of 0, and
+ * every code of their row that is no NaN is 0. Neither counts in the scales, so that other rows do not suffer. Rows of
+ * zeros give zeros. x is read twice, and n never written: it takes 4 bytes an element with y and y_t both. */
+typedef struct clnorm_fp8_rms_norm_desc {
+    size_t size;                /* sizeof(clnorm_fp8_rms_norm_desc) */
+    uint64_t rows, cols;        /* rows 0 and up, cols 1 and up; without rows nothing is written */
+    uint64_t group_size;        /* 16, 32, 64 or 128, a divisor of cols */
+    uint64_t x_stride;          /* elements from one row to the next, at least cols; 0: cols */
+    uint64_t y_stride;          /* likewise */
+    uint64_t y_t_stride;        /* at least rows; 0: rows */
+    clnorm_dtype x_dtype;       /* F8_E4M3 or F8_E5M2 */
+    clnorm_dtype x_scale_dtype; /* F32 or BF16 */
+    clnorm_dtype weight_dtype;  /* F32, F16 or BF16; CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_dtype y_dtype;       /* F8_E4M3 or F8_E5M2; CLNORM_DTYPE_NONE: as x */
+    clnorm_dtype scale_dtype;   /* of row_scale and y_scale, F32 or BF16; CLNORM_DTYPE_NONE: F32, BF16 when compatible */
+    clnorm_fp8_accuracy accuracy;
+    bool write_y; /* y or y_t or both; rstd [rows] in F32 and y_scale always */
+    bool write_y_t;
+    bool save_row_scale;  /* write row_scale */
+    double eps;           /* added to the mean of squares, 0 and up, finite */
+    clnorm_config config; /* forced knobs; all 0 as a rule */
+} clnorm_fp8_rms_norm_desc;
+
+/* A descriptor of nothing yet: F8_E4M3 in groups of 16 with f32 scales, f32 weight, y and y_t, eps 1e-5. */
+static inline clnorm_fp8_rms_norm_desc clnorm_fp8_rms_norm_desc_init(void) {
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    clnorm_fp8_rms_norm_desc desc;
+    desc.size = sizeof(clnorm_fp8_rms_norm_desc);
+    desc.rows = desc.cols = 0;
+    desc.group_size = 16;
+    desc.x_stride = desc.y_stride = desc.y_t_stride = 0;
+    desc.x_dtype = CLNORM_F8_E4M3;
+    desc.x_scale_dtype = desc.weight_dtype = CLNORM_F32;
+    desc.y_dtype = desc.scale_dtype = CLNORM_DTYPE_NONE;
+    desc.accuracy = CLNORM_FP8_FUSED;
+    desc.write_y = desc.write_y_t = true;
+    desc.save_row_scale = false;
+    desc.eps = 1e-5;
+    desc.config = automatic;
+    return desc;
+}
+#define CLNORM_FP8_RMS_NORM_DESC_INIT clnorm_fp8_rms_norm_desc_init()
 
 /* ------------------------------------------------------------------------------------------------------- 5. plans */
 
@@ -619,6 +768,13 @@ CLNORM_API clnorm_status clnorm_gelu_forward_plan_create(clnorm_context *context
                                                          clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_gelu_backward_plan_create(clnorm_context *context, const clnorm_gelu_backward_desc *desc,
                                                           clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_quantize_plan_create(clnorm_context *context, const clnorm_quantize_desc *desc,
+                                                     clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_dequantize_plan_create(clnorm_context *context, const clnorm_dequantize_desc *desc,
+                                                       clnorm_plan **plan);
+
+CLNORM_API clnorm_status clnorm_fp8_rms_norm_plan_create(clnorm_context *context, const clnorm_fp8_rms_norm_desc *desc,
+                                                         clnorm_plan **plan);
 
 /* NULL is allowed. Enqueued work keeps what it needs. */
 CLNORM_API void clnorm_plan_destroy(clnorm_plan *plan);
@@ -672,11 +828,18 @@ typedef struct clnorm_args {
     clnorm_buffer dweight;       /* out, in too with accumulate: [cols] */
     clnorm_buffer dbias;         /* likewise */
     clnorm_buffer residual;      /* in  [rows, cols], residual_stride */
-    clnorm_buffer row_scale;     /* in  [rows] f32 (f64 with F64 tensors) */
+    clnorm_buffer row_scale;     /* in  [rows] f32 (f64 with F64 tensors); out of fp8_rms_norm: [rows] scale_dtype */
     clnorm_buffer residual_out;  /* out [rows, cols], residual_out_stride; may be residual itself */
     clnorm_buffer dropout_mask;  /* out [rows, cols], a byte each, row after row: 1 where x was kept, 0 where not */
     clnorm_buffer dresidual_out; /* in  [rows, cols], dresidual_out_stride */
     clnorm_buffer dresidual;     /* out [rows, cols], dresidual_stride; may be dresidual_out itself */
+    clnorm_buffer q;             /* out of quantize, in of dequantize: [rows, cols], q_stride; dequantize writes x */
+    clnorm_buffer q_t;           /* out [cols, rows], q_t_stride: q transposed */
+    clnorm_buffer scale;         /* out of quantize, in of dequantize: as clnorm_scaling says, scale_dtype */
+    clnorm_buffer x_scale;       /* in  [rows, cols / group_size], x_scale_dtype: of an 8-bit x */
+    clnorm_buffer y_t;           /* out [cols, rows], y_t_stride: y transposed */
+    clnorm_buffer y_scale;       /* out [1]: of an 8-bit y */
+    clnorm_buffer amax;          /* out, of scale's shape, f32 */
     clnorm_buffer workspace;     /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
                                     shared by enqueues that can overlap */
     const clnorm_seed *seed;     /* with dropout: read by the call, and not later; NULL: absent */
@@ -691,6 +854,8 @@ static inline clnorm_args clnorm_args_init(void) {
     args.residual = args.row_scale = args.residual_out = args.dropout_mask = absent;
     args.dresidual_out = args.dresidual = absent;
     args.seed = NULL;
+    args.q = args.q_t = args.scale = args.amax = absent;
+    args.x_scale = args.y_t = args.y_scale = absent;
     return args;
 }
 #define CLNORM_ARGS_INIT clnorm_args_init()
@@ -732,6 +897,15 @@ CLNORM_API clnorm_status clnorm_gelu_forward(clnorm_context *context, cl_command
 CLNORM_API clnorm_status clnorm_gelu_backward(clnorm_context *context, cl_command_queue queue,
                                               const clnorm_gelu_backward_desc *desc, const clnorm_args *args,
                                               cl_uint num_wait, const cl_event *wait_list, cl_event *event);
+CLNORM_API clnorm_status clnorm_quantize(clnorm_context *context, cl_command_queue queue, const clnorm_quantize_desc *desc,
+                                         const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
+                                         cl_event *event);
+CLNORM_API clnorm_status clnorm_dequantize(clnorm_context *context, cl_command_queue queue,
+                                           const clnorm_dequantize_desc *desc, const clnorm_args *args, cl_uint num_wait,
+                                           const cl_event *wait_list, cl_event *event);
+CLNORM_API clnorm_status clnorm_fp8_rms_norm(clnorm_context *context, cl_command_queue queue,
+                                             const clnorm_fp8_rms_norm_desc *desc, const clnorm_args *args,
+                                             cl_uint num_wait, const cl_event *wait_list, cl_event *event);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,54 @@
+/* The tensors of a quantisation, and how one vector of x becomes codes. VEC divides cols and GROUP_SIZE, so that a vector
+ * has one scale. */
+#ifndef QUANTIZE_CALL_H
+#define QUANTIZE_CALL_H
+
+#include "quantize.h"
+
+#define SCALING_TENSOR 1
+#define SCALING_ROW 2
+#define SCALING_GROUP 3
+
+/* The arguments of a launch, offsets already added. */
+struct call {
+    const global STORAGE(X_DTYPE) * x;
+    global uchar *q, *q_t;
+    const global STORAGE(SCALE_DTYPE) * scale; /* as SCALING says: one, [rows] or [rows, GROUPS] */
+    float given;                               /* the one scale, where there is no such tensor */
+    ulong rows, cols;
+    ulong x_stride, q_stride, q_t_stride; /* elements */
+    ulong seed;
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+static inline floatv load_x(const struct call *call, const ulong row, const ulong column, const enum load_hint hint) {
+    return WIDEN(X_DTYPE)(LOAD(X_DTYPE)(call->x + row * call->x_stride + column, call->aligned, hint));
+}
+
+#if STOCHASTIC
+/* A word for each element, by its place in x alone. */
+static inline uintv random_at(const struct call *call, const ulong row, const ulong column) {
+    const uint2 key = (uint2)((uint)call->seed, (uint)(call->seed >> 32));
+    uint word[VEC];
+#if LANES == 1 /* compilers take long over sixteen generators at once */
+#pragma unroll 1
+#endif
+    for (uint i = 0; i < VEC; i++) {
+        const ulong element = row * call->cols + column + i;
+        word[i] = philox4x32((uint4)((uint)element, (uint)(element >> 32), 0, 0), key).x;
+    }
+    return VLOAD(word);
+}
+#endif
+
+static inline BYTES quantized(const struct call *call, const ulong row, const ulong column, const floatv x,
+                              const float scale) {
+    const floatv quotient = divide(x, scale);
+#if STOCHASTIC
+    return AS_BYTES(TO_UCHARV(encode_stochastic(quotient, random_at(call, row, column), JOIN(fp8_, Q_DTYPE))));
+#else
+    return NARROW(Q_DTYPE)(quotient);
+#endif
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* The largest of many magnitudes, and the scale of a tensor that has them. One work-group of LANES work-items.
+ *
+ * Macros (src/spec.h): X_DTYPE (f32), Q_DTYPE, SCALE_DTYPE (none: no scale is written), AMAX, VEC (1), LANES, SEGMENTS (1),
+ * REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
+
+#include "largest.h"
+#include "quantize.h"
+
+kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void
+quantize_largest(const global float *magnitudes, const ulong magnitudes_at, global STORAGE(SCALE_DTYPE) * scale,
+                 const ulong scale_at, global float *amax, const ulong amax_at, const ulong work) {
+    local float scratch[2 * SCRATCH];
+    struct lanes lanes = {scratch, 0};
+    float largest = 0;
+    for (ulong i = get_local_id(0); i < work; i += LANES)
+        largest = larger(largest, magnitudes[magnitudes_at + i]);
+    largest = largest_over_lanes(&lanes, largest);
+    if (work == 0 || get_local_id(0) != 0)
+        return;
+    if (AMAX)
+        amax[amax_at] = largest;
+#if PRESENT(SCALE_DTYPE)
+    STORE1(SCALE_DTYPE)(scale + scale_at, ROUND(SCALE_DTYPE)(scale_of(largest, FP8_LARGEST(Q_DTYPE))));
+#endif
+}

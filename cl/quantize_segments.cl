@@ -1,0 +1,75 @@
+/* The largest magnitude of each row or group, its scale, and its codes: LANES work-items a segment, SEGMENTS of them in a
+ * work-group at a time. A segment is a row, or with SCALING_GROUP GROUP_SIZE neighbouring elements, GROUPS of them in a
+ * row, the last one maybe shorter.
+ *
+ * Macros (src/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE (none: no scale is written), AMAX, WRITE_Q, SCALING, GROUP_SIZE,
+ * GROUPS, STOCHASTIC, VEC, LANES, SEGMENTS, UNROLL, REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
+
+#include "largest.h"
+#include "quantize_call.h"
+
+INLINED void take_segment(const struct call *call, const ulong index, const ulong work, global STORAGE(SCALE_DTYPE) * scale,
+                          global float *amax, struct lanes *lanes) {
+    const bool active = index < work;
+    const uint lane = (uint)get_local_id(0) % LANES;
+    const ulong row = SCALING == SCALING_GROUP ? index / GROUPS : index;
+    const ulong begin = SCALING == SCALING_GROUP ? index % GROUPS * GROUP_SIZE : 0;
+    const ulong whole = SCALING == SCALING_GROUP && begin + GROUP_SIZE < call->cols ? begin + GROUP_SIZE : call->cols;
+    const ulong end = active ? whole : begin;
+    floatv magnitudes = 0;
+#if LANES > 1
+#pragma unroll 4
+#endif
+    for (ulong column = begin + lane * VEC; column < end; column += LANES * VEC)
+        magnitudes = larger_magnitudes(magnitudes, load_x(call, row, column, LOAD_FIRST));
+    const float largest = largest_over_lanes(lanes, largest_element(magnitudes));
+    if (AMAX && active && lane == 0)
+        amax[index] = largest;
+#if PRESENT(SCALE_DTYPE)
+    const float rounded = ROUND(SCALE_DTYPE)(scale_of(largest, FP8_LARGEST(Q_DTYPE)));
+    if (active && lane == 0)
+        STORE1(SCALE_DTYPE)(scale + index, rounded);
+#if WRITE_Q
+    for (ulong column = begin + lane * VEC; column < end; column += LANES * VEC)
+        store_bytes(call->q + row * call->q_stride + column,
+                    quantized(call, row, column, load_x(call, row, column, LOAD_LAST), rounded), call->aligned);
+#endif
+#endif
+}
+
+#define PARAMETERS                                                                                          \
+    const global STORAGE(X_DTYPE) * x, const ulong x_at, global uchar *q, const ulong q_at,                 \
+        global STORAGE(SCALE_DTYPE) * scale, const ulong scale_at, global float *amax, const ulong amax_at, \
+        const ulong work, const ulong rounds, const ulong cols, const ulong x_stride, const ulong q_stride, \
+        const ulong seed
+
+#define CALL(aligned) \
+    { x + x_at, q + q_at, 0, 0, 0, 0, cols, x_stride, q_stride, 0, seed, aligned }
+
+/* This work-group's segments. */
+INLINED void take_share(const struct call *call, const ulong work, const ulong rounds, global STORAGE(SCALE_DTYPE) * scale,
+                        global float *amax, local float *scratch) {
+    struct lanes lanes = {scratch, 0};
+    for (ulong turn = 0; turn < rounds; turn++) {
+        const ulong first = (get_group_id(0) * rounds + turn) * SEGMENTS;
+        if (first >= work)
+            return; /* the whole work-group */
+        take_segment(call, first + get_local_id(0) / LANES, work, scale, amax, &lanes);
+    }
+}
+
+/* For offsets that are multiples of a vector's size. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void quantize_segments(PARAMETERS) {
+    local float scratch[2 * SCRATCH];
+    const struct call call = CALL(!ELEMENT_ALIGNED);
+    take_share(&call, work, rounds, scale + scale_at, amax + amax_at, scratch);
+}
+
+#if !ELEMENT_ALIGNED
+/* For any offsets: the same codes. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void quantize_segments_any(PARAMETERS) {
+    local float scratch[2 * SCRATCH];
+    const struct call call = CALL(false);
+    take_share(&call, work, rounds, scale + scale_at, amax + amax_at, scratch);
+}
+#endif

@@ -1,0 +1,46 @@
+/* Codes of x by scales that are known, and their transpose: a tile a work-group of LANES work-items.
+ *
+ * Macros (src/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE (none: the scale is an argument), SCALING, GROUP_SIZE, GROUPS,
+ * STOCHASTIC, WRITE_Q, TRANSPOSED, TILE_ROWS, TILE_COLS, ROW_VEC, VEC, LANES, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
+
+#include "quantize_call.h"
+
+static inline float scale_at_place(const struct call *call, const ulong row, const ulong column) {
+#if PRESENT(SCALE_DTYPE)
+    const ulong index = SCALING == SCALING_TENSOR ? 0 : SCALING == SCALING_ROW ? row : row * GROUPS + column / GROUP_SIZE;
+    return LOAD_SCALE(SCALE_DTYPE)(call->scale + index);
+#else
+    return call->given;
+#endif
+}
+
+static inline BYTES codes_at(const struct call *call, const ulong row, const ulong column) {
+    return quantized(call, row, column, load_x(call, row, column, LOAD_LAST), scale_at_place(call, row, column));
+}
+
+#include "tile.h"
+
+#define PARAMETERS                                                                                                        \
+    const global STORAGE(X_DTYPE) * x, const ulong x_at, const global STORAGE(SCALE_DTYPE) * scale, const ulong scale_at, \
+        global uchar *q, const ulong q_at, global uchar *q_t, const ulong q_t_at, const ulong work, const ulong rows,     \
+        const ulong cols, const ulong x_stride, const ulong q_stride, const ulong q_t_stride, const ulong seed,           \
+        const float given
+
+#define CALL(aligned) \
+    { x + x_at, q + q_at, q_t + q_t_at, scale + scale_at, given, rows, cols, x_stride, q_stride, q_t_stride, seed, aligned }
+
+/* For offsets that are multiples of a vector's size. */
+kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void quantize_tile(PARAMETERS) {
+    local uint4 tile[TILE_BYTES / 16];
+    const struct call call = CALL(!ELEMENT_ALIGNED);
+    put_tile(&call, work, (local uchar *)tile);
+}
+
+#if !ELEMENT_ALIGNED
+/* For any offsets: the same codes. */
+kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void quantize_tile_any(PARAMETERS) {
+    local uint4 tile[TILE_BYTES / 16];
+    const struct call call = CALL(false);
+    put_tile(&call, work, (local uchar *)tile);
+}
+#endif

@@ -1,0 +1,125 @@
+#include "fp8.h"
+
+#include <inttypes.h>
+
+#include "arithmetic.h"
+#include "context.h"
+#include "dtype.h"
+#include "status.h"
+
+enum { MOST_GROUPS = 1 << 30 }; /* work-groups of a launch */
+
+clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_workload *work, uint64_t cols,
+                             const clnorm_config *forced, clnorm_config *config) {
+    const uint64_t whole = cln_lowest_bit(cols | work->group_size);
+    clnorm_config wish = *forced;
+    if (forced->keep == CLNORM_KEEP_REGISTERS)
+        return cln_config_refuse("keep", forced->keep, "0 or CLNORM_KEEP_REREAD in this operation");
+    if (forced->vec && whole % forced->vec)
+        return cln_config_refuse("vec", forced->vec, "a divisor of cols and group_size in this operation");
+    wish.keep = CLNORM_KEEP_REREAD;
+    if (!wish.vec && cln_config_element_aligned(device, &wish))
+        wish.vec = (uint32_t)cln_smaller(whole, 16);
+    return cln_config_choose(device, work, &wish, config);
+}
+
+uint32_t cln_fp8_isa(const clnorm_device_info *device, const clnorm_config *config) {
+    enum { FIRST_WITH_FP8 = 89 };
+    return config->isa == CLNORM_ISA_PTX && device->compute_capability >= FIRST_WITH_FP8 ? CLNORM_ISA_PTX
+                                                                                         : CLNORM_ISA_PORTABLE;
+}
+
+struct cln_spec cln_fp8_spec(const clnorm_device_info *device, const clnorm_config *config) {
+    return (struct cln_spec){
+        .family = CLN_QUANTIZE,
+        .group_size = 1,
+        .groups = 1,
+        .vec = config->vec,
+        .lanes = config->lanes,
+        .segments = config->segments,
+        .unroll = config->unroll,
+        .reduce = config->reduce,
+        .stores = config->stores,
+        .isa = config->isa,
+        .fp8_isa = cln_fp8_isa(device, config),
+        .element_aligned = cln_config_element_aligned(device, config),
+        .opencl_c = config->reduce == CLNORM_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
+    };
+}
+
+struct cln_fp8_share cln_fp8_share_of(const clnorm_config *config, uint64_t segments) {
+    const uint64_t blocks = cln_divide_up(segments, config->segments);
+    const uint64_t rounds = cln_larger(config->rounds, cln_divide_up(blocks, MOST_GROUPS));
+    return (struct cln_fp8_share){rounds, (size_t)cln_divide_up(blocks, rounds), (size_t)config->lanes * config->segments};
+}
+
+/* GPUs: 128 work-items, four rows of 16 elements each at a time; a line of the transpose is 64 bytes. CPUs: what their
+ * caches hold of both. */
+struct cln_fp8_tile cln_fp8_tile_of(const clnorm_device_info *device, const clnorm_config *config, uint64_t rows,
+                                    uint64_t cols, bool transposed, uint64_t transposed_stride) {
+    const bool cpu = cln_config_element_aligned(device, config);
+    const bool alone = cpu && config->lanes == 1;
+    const uint64_t most_cols = transposed ? (cpu ? 64 : 128) : cpu ? 4096 : 128 * (uint64_t)config->vec;
+    struct cln_fp8_tile tile = {
+        .rows = transposed ? 64 : 4,
+        .cols = cln_larger(cln_smaller(cln_power_of_two_at_least(cols), most_cols), config->vec),
+        .lanes = alone ? 1 : cln_smaller(128, cln_power_of_two_at_most(device->max_work_group_size)),
+        .row_vec = cln_smaller(cln_lowest_bit(cpu ? rows : rows | transposed_stride), cpu ? 16 : 4),
+    };
+    tile.row_vec = cln_larger(transposed ? tile.row_vec : 1, 1);
+    tile.count = cln_divide_up(rows, tile.rows) * cln_divide_up(cols, tile.cols);
+    return tile;
+}
+
+clnorm_status cln_fp8_add_largest(clnorm_plan *plan, const struct cln_fp8_largest *largest) {
+    const clnorm_device_info *device = &plan->context->device;
+    const bool cpu = cln_config_element_aligned(device, &plan->config);
+    struct cln_spec spec = cln_fp8_spec(device, &plan->config);
+    spec.x_dtype = CLNORM_F32;
+    spec.q_dtype = largest->q_dtype;
+    spec.scale_dtype = largest->scale_dtype;
+    spec.amax = largest->amax;
+    spec.vec = spec.segments = spec.unroll = 1;
+    spec.lanes = cpu ? 1 : cln_smaller(cln_power_of_two_at_most(device->max_work_group_size), 512);
+    if (spec.lanes < 32 || spec.reduce == CLNORM_REDUCE_SUBGROUP) {
+        spec.reduce = CLNORM_REDUCE_TREE;
+        spec.opencl_c = 120;
+    }
+    const struct cln_binding binding[] = {largest->magnitudes, {.role = largest->scale}, {.role = CLN_AMAX}};
+    const struct cln_constant constant[] = {{0, NULL}};
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_quantize_largest,
+        .kernel = "quantize_largest",
+        .spec = &spec,
+        .binding = binding,
+        .tensors = sizeof binding / sizeof binding[0],
+        .work = largest->count,
+        .groups = 1,
+        .items = (size_t)spec.lanes,
+        .constant = constant,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+clnorm_status cln_fp8_check_scale_dtype(const char *field, clnorm_dtype dtype) {
+    return dtype == CLNORM_F32 || dtype == CLNORM_BF16 ? CLNORM_SUCCESS
+                                                       : cln_dtype_refuse(field, dtype, "CLNORM_F32 or CLNORM_BF16");
+}
+
+clnorm_status cln_fp8_check_stride(const char *field, uint64_t stride, const char *least_name, uint64_t least) {
+    return stride >= least ? CLNORM_SUCCESS
+                           : cln_fail(CLNORM_INVALID_SHAPE, "desc.%s is %" PRIu64 ": expected at least %s, %" PRIu64, field,
+                                      stride, least_name, least);
+}
+
+/* Of a tensor that is read, with scales that were made elsewhere. */
+clnorm_status cln_fp8_check_group(const char *field, uint64_t cols, uint64_t group_size) {
+    if (!cols)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.cols is 0: expected 1 or more");
+    if (!cln_power_of_two(group_size) || group_size < 16 || group_size > 128)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s is %" PRIu64 ": expected 16, 32, 64 or 128", field, group_size);
+    if (cols % group_size)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s is %" PRIu64 ": expected a divisor of %" PRIu64 " columns", field,
+                        group_size, cols);
+    return CLNORM_SUCCESS;
+}

@@ -1,0 +1,431 @@
+/* quantize and dequantize, code by code: shapes, strides, scalings, knobs; what is not finite; what is refused. */
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "fp8_model.h"
+#include "reference.h"
+#include "reference_philox.h"
+
+/* ------------------------------------------------------------------------------------------------------ one case */
+
+/* Strides are elements beyond the least; shift: elements that first ones are off by. */
+struct quantize_case {
+    clnorm_scaling scaling;
+    uint64_t rows, cols, group_size;
+    clnorm_dtype x, q, scale;
+    bool transpose, amax, stochastic;
+    double given;
+    uint64_t gap, shift;
+    clnorm_config config;
+    bool special; /* zeros, NaNs and infinities among the rows */
+};
+
+struct quantize_run {
+    clnorm_quantize_desc desc; /* strides filled in */
+    struct tensor x, q, q_t, scale, amax, back, workspace;
+};
+
+static uint64_t scale_cols(const clnorm_quantize_desc *desc) {
+    return desc->scaling == CLNORM_SCALING_GROUP ? (desc->cols + desc->group_size - 1) / desc->group_size : 1;
+}
+
+static uint64_t scale_rows(const clnorm_quantize_desc *desc) {
+    return desc->scaling == CLNORM_SCALING_TENSOR ? 1 : desc->rows;
+}
+
+static uint64_t scale_index(const clnorm_quantize_desc *desc, uint64_t row, uint64_t column) {
+    switch (desc->scaling) {
+    case CLNORM_SCALING_TENSOR:
+        return 0;
+    case CLNORM_SCALING_ROW:
+        return row;
+    default:
+        return row * scale_cols(desc) + column / desc->group_size;
+    }
+}
+
+static clnorm_quantize_desc desc_of(const struct quantize_case *c) {
+    clnorm_quantize_desc desc = CLNORM_QUANTIZE_DESC_INIT;
+    desc.scaling = c->scaling;
+    desc.rows = c->rows;
+    desc.cols = c->cols;
+    desc.group_size = c->group_size;
+    desc.x_dtype = c->x;
+    desc.q_dtype = c->q;
+    desc.scale_dtype = c->scale;
+    desc.transpose = c->transpose;
+    desc.save_amax = c->amax;
+    desc.stochastic = c->stochastic;
+    desc.seed = c->stochastic ? 0x123456789abcdefU : 0;
+    desc.scale = c->given;
+    desc.x_stride = c->cols + c->gap;
+    desc.q_stride = c->cols + 2 * c->gap;
+    desc.q_t_stride = c->transpose ? c->rows + 3 * c->gap : 0;
+    desc.config = c->config;
+    return desc;
+}
+
+/* Rows of magnitudes far apart; special: a row of zeros, a NaN in another, infinities in a third. */
+static void fill(struct tensor *x, bool special) {
+    struct random random = {x->rows * 31 + x->cols};
+    for (uint64_t row = 0; row < x->rows; row++)
+        for (uint64_t column = 0; column < x->cols; column++) {
+            double value = random_normal(&random) * exp2((double)(row % 7) * 3 - 9);
+            if (special && row % 4 == 1)
+                value = column % 2 ? 0.0 : -0.0;
+            if (special && row % 4 == 2 && column % 5 == 3)
+                value = NAN;
+            if (special && row % 4 == 3 && column % 6 == 0)
+                value = column % 12 ? INFINITY : -INFINITY;
+            ref_store(x->dtype, tensor_elements(x), row * x->stride + column, value);
+        }
+}
+
+static struct quantize_run make(const struct quantize_case *c) {
+    struct quantize_run run = {.desc = desc_of(c)};
+    const clnorm_quantize_desc *desc = &run.desc;
+    const uint64_t cols = scale_cols(desc);
+    run.x = tensor_make(c->x, c->rows, c->cols, desc->x_stride, c->shift, TENSOR_NAN);
+    run.q = tensor_make(c->q, c->rows, c->cols, desc->q_stride, 3 * c->shift, TENSOR_CANARY);
+    run.q_t = tensor_make(c->transpose ? c->q : CLNORM_DTYPE_NONE, c->cols, c->rows, desc->q_t_stride, 5 * c->shift,
+                          TENSOR_CANARY);
+    run.scale =
+        tensor_make(c->given != 0 ? CLNORM_DTYPE_NONE : c->scale, scale_rows(desc), cols, cols, c->shift, TENSOR_CANARY);
+    run.amax = tensor_make(c->amax ? CLNORM_F32 : CLNORM_DTYPE_NONE, scale_rows(desc), cols, cols, c->shift, TENSOR_CANARY);
+    run.back = tensor_make(c->x, c->rows, c->cols, desc->x_stride, c->shift, TENSOR_CANARY);
+    fill(&run.x, c->special);
+    return run;
+}
+
+static void free_run(struct quantize_run *run) {
+    struct tensor *const all[] = {&run->x, &run->q, &run->q_t, &run->scale, &run->amax, &run->back, &run->workspace};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        tensor_free(all[i]);
+}
+
+static clnorm_status quantize(const struct fixture *fixture, struct quantize_run *run) {
+    clnorm_plan *plan = NULL;
+    clnorm_status status = clnorm_quantize_plan_create(fixture->context, &run->desc, &plan);
+    if (status)
+        return status;
+    const uint64_t workspace = (clnorm_plan_workspace_size(plan) + 1) / 2;
+    if (workspace)
+        run->workspace = tensor_make(CLNORM_F16, 1, workspace, workspace, 0, TENSOR_CANARY);
+    struct tensor *const all[] = {&run->x, &run->q, &run->q_t, &run->scale, &run->amax, &run->workspace};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        tensor_upload(fixture, all[i]);
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.x = tensor_buffer(&run->x);
+    args.q = tensor_buffer(&run->q);
+    args.q_t = tensor_buffer(&run->q_t);
+    args.scale = tensor_buffer(&run->scale);
+    args.amax = tensor_buffer(&run->amax);
+    args.workspace = tensor_buffer(&run->workspace);
+    status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
+    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+    clnorm_plan_destroy(plan);
+    return status;
+}
+
+static clnorm_status dequantize(const struct fixture *fixture, struct quantize_run *run) {
+    clnorm_dequantize_desc desc = CLNORM_DEQUANTIZE_DESC_INIT;
+    desc.scaling = run->desc.scaling;
+    desc.rows = run->desc.rows;
+    desc.cols = run->desc.cols;
+    desc.group_size = run->desc.group_size;
+    desc.q_stride = run->desc.q_stride;
+    desc.x_stride = run->desc.x_stride;
+    desc.q_dtype = run->desc.q_dtype;
+    desc.x_dtype = run->desc.x_dtype;
+    desc.scale_dtype = run->desc.scale_dtype;
+    desc.config = run->desc.config;
+    tensor_upload(fixture, &run->back);
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.q = tensor_buffer(&run->q);
+    args.scale = tensor_buffer(&run->scale);
+    args.x = tensor_buffer(&run->back);
+    const clnorm_status status = clnorm_dequantize(fixture->context, fixture->queue, &desc, &args, 0, NULL, NULL);
+    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------------------- verification */
+
+static double x_of(const struct quantize_run *run, uint64_t row, uint64_t column) {
+    return ref_load(run->x.dtype, tensor_elements(&run->x), row * run->x.stride + column);
+}
+
+/* The largest finite magnitude among those that share a scale. */
+static float amax_of(const struct quantize_run *run, uint64_t scale) {
+    double amax = 0;
+    for (uint64_t row = 0; row < run->desc.rows; row++)
+        for (uint64_t column = 0; column < run->desc.cols; column++)
+            if (scale_index(&run->desc, row, column) == scale && isfinite(x_of(run, row, column)))
+                amax = fmax(amax, fabs(x_of(run, row, column)));
+    return (float)amax;
+}
+
+static bool check_scales(const struct quantize_run *run) {
+    const uint64_t scales = run->desc.rows ? scale_rows(&run->desc) * scale_cols(&run->desc) : 0;
+    for (uint64_t i = 0; i < scales; i++) {
+        const float amax = amax_of(run, i);
+        const double expected = (double)fp8_scale(run->desc.q_dtype, run->desc.scale_dtype, amax);
+        if (run->amax.mem && ref_load(CLNORM_F32, tensor_elements(&run->amax), i) != (double)amax) {
+            print_error("amax[%" PRIu64 "] should be %.9g\n", i, (double)amax);
+            return false;
+        }
+        if (run->scale.mem && ref_load(run->scale.dtype, tensor_elements(&run->scale), i) != expected) {
+            print_error("scale[%" PRIu64 "] should be %.9g\n", i, expected);
+            return false;
+        }
+    }
+    return true;
+}
+
+static unsigned expected_code(const struct quantize_run *run, uint64_t row, uint64_t column) {
+    const clnorm_quantize_desc *desc = &run->desc;
+    const float scale =
+        desc->scale != 0 ? (float)desc->scale
+                         : (float)ref_load(run->scale.dtype, tensor_elements(&run->scale), scale_index(desc, row, column));
+    const float quotient = (float)x_of(run, row, column) / scale;
+    if (!desc->stochastic)
+        return fp8_code(desc->q_dtype, (double)quotient);
+    const uint64_t element = row * desc->cols + column;
+    const uint32_t counter[4] = {(uint32_t)element, (uint32_t)(element >> 32), 0, 0};
+    const uint32_t key[2] = {(uint32_t)desc->seed, (uint32_t)(desc->seed >> 32)};
+    uint32_t words[4];
+    ref_philox(counter, key, words);
+    return fp8_code_stochastic(desc->q_dtype, (double)quotient, words[0]);
+}
+
+static bool check_codes(const struct quantize_run *run) {
+    for (uint64_t row = 0; row < run->desc.rows; row++)
+        for (uint64_t column = 0; column < run->desc.cols; column++) {
+            const unsigned expected = expected_code(run, row, column);
+            const unsigned char *q = tensor_elements(&run->q), *q_t = tensor_elements(&run->q_t);
+            const unsigned code = q[row * run->q.stride + column];
+            const unsigned code_t = q_t ? q_t[column * run->q_t.stride + row] : expected;
+            if (code == expected && code_t == expected)
+                continue;
+            print_error("q[%" PRIu64 ", %" PRIu64 "] is %02x, %02x transposed, but should be %02x\n", row, column, code,
+                        code_t, expected);
+            return false;
+        }
+    return true;
+}
+
+static bool check_back(const struct quantize_run *run) {
+    const unsigned char *q = tensor_elements(&run->q);
+    for (uint64_t row = 0; row < run->desc.rows; row++)
+        for (uint64_t column = 0; column < run->desc.cols; column++) {
+            const double scale =
+                ref_load(run->scale.dtype, tensor_elements(&run->scale), scale_index(&run->desc, row, column));
+            const float product = (float)fp8_value(run->desc.q_dtype, q[row * run->q.stride + column]) * (float)scale;
+            const double expected = ref_round(run->back.dtype, (double)product);
+            const double actual = ref_load(run->back.dtype, tensor_elements(&run->back), row * run->back.stride + column);
+            if (isnan(expected) ? isnan(actual) : actual == expected)
+                continue;
+            print_error("x[%" PRIu64 ", %" PRIu64 "] came back as %.9g, not %.9g\n", row, column, actual, expected);
+            return false;
+        }
+    return true;
+}
+
+static bool passes(const struct fixture *fixture, const struct quantize_case *c) {
+    struct quantize_run run = make(c);
+    bool good = quantize(fixture, &run) == CLNORM_SUCCESS;
+    if (!good)
+        print_error("%s\n", clnorm_error_detail());
+    good = good && tensor_unchanged(fixture, &run.x, "x") && tensor_receive(fixture, &run.q, "q") &&
+           tensor_receive(fixture, &run.q_t, "q_t") && tensor_receive(fixture, &run.scale, "scale") &&
+           tensor_receive(fixture, &run.amax, "amax") && tensor_receive(fixture, &run.workspace, "workspace") &&
+           check_scales(&run) && check_codes(&run);
+    if (good && c->given == 0)
+        good = dequantize(fixture, &run) == CLNORM_SUCCESS && tensor_receive(fixture, &run.back, "x") && check_back(&run);
+    if (!good)
+        print_error("in %" PRIu64 " x %" PRIu64 ", scaling %d by %" PRIu64 ", %s to %s, vec %u, lanes %u\n", c->rows,
+                    c->cols, (int)c->scaling, c->group_size, clnorm_dtype_name(c->x), clnorm_dtype_name(c->q),
+                    c->config.vec, c->config.lanes);
+    free_run(&run);
+    return good;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- cases */
+
+#define WHOLE CLNORM_SCALING_TENSOR
+#define ROW CLNORM_SCALING_ROW
+#define GROUP CLNORM_SCALING_GROUP
+#define E4M3 CLNORM_F8_E4M3
+#define E5M2 CLNORM_F8_E5M2
+#define F32 CLNORM_F32
+#define F16 CLNORM_F16
+#define BF16 CLNORM_BF16
+
+static const struct quantize_case cases[] = {
+    {WHOLE, 70, 208, 0, F32, E4M3, F32, true, true, false, 0, 0, 0, {0}, false},
+    {WHOLE, 17, 176, 0, F32, E4M3, F32, true, true, false, 0, 5, 1, {0}, true},
+    {WHOLE, 9, 33, 0, BF16, E5M2, BF16, true, false, false, 0, 5, 1, {0}, true},
+    {WHOLE, 66, 129, 0, F32, E4M3, F32, true, false, false, 0.0375, 1, 3, {0}, true},
+    {WHOLE, 8, 64, 0, F32, E4M3, F32, false, true, false, 2.5, 0, 0, {0}, true},
+    {WHOLE, 1, 1, 0, F32, E4M3, F32, true, true, false, 0, 0, 0, {0}, false},
+    {WHOLE, 0, 64, 0, F32, E4M3, F32, true, true, false, 0, 0, 0, {0}, false},
+    {ROW, 13, 96, 0, F16, E5M2, F32, false, true, false, 0, 0, 0, {0}, true},
+    {ROW, 3, 4112, 0, F16, E5M2, F32, false, true, false, 0, 7, 0, {0}, false},
+    {ROW, 67, 31, 0, BF16, E4M3, BF16, true, false, false, 0, 3, 2, {0}, true},
+    {GROUP, 5, 96, 16, F32, E4M3, F32, false, true, false, 0, 0, 0, {0}, true},
+    {GROUP, 66, 256, 64, BF16, E4M3, BF16, true, true, false, 0, 0, 0, {0}, true},
+    {GROUP, 7, 37, 5, F16, E4M3, F32, false, false, false, 0, 0, 3, {0}, true},
+    {GROUP, 3, 40, 128, F32, E4M3, F32, false, true, false, 0, 0, 0, {0}, false},
+    {WHOLE, 21, 48, 0, F32, E4M3, F32, true, false, true, 0, 0, 0, {0}, true},
+    {GROUP, 21, 48, 16, BF16, E5M2, F32, false, false, true, 0, 4, 0, {0}, true},
+};
+
+static void codes_are_those_of_the_model(void **state) {
+    const struct fixture *fixture = *state;
+    unsigned failed = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        failed += !passes(fixture, &cases[i]);
+    assert_int_equal(failed, 0);
+}
+
+/* The same numbers whichever way they are gone through. */
+static void knobs_change_no_code(void **state) {
+    const struct fixture *fixture = *state;
+    static const clnorm_config configs[] = {
+        {.vec = 4, .lanes = 64, .segments = 1, .reduce = CLNORM_REDUCE_TREE, .stores = CLNORM_STORES_STREAMING},
+        {.vec = 2, .lanes = 8, .segments = 4, .rounds = 2, .reduce = CLNORM_REDUCE_TREE, .isa = CLNORM_ISA_PORTABLE},
+    };
+    unsigned failed = 0;
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        struct quantize_case whole = {WHOLE, 71, 144, 0, F32, E4M3, F32, true, true, false, 0, 16, 0, configs[i], true};
+        struct quantize_case row = {ROW, 11, 144, 0, BF16, E5M2, F32, false, true, i == 1, 0, 0, i % 2, configs[i], true};
+        failed += !passes(fixture, &whole);
+        failed += !passes(fixture, &row);
+    }
+    assert_int_equal(failed, 0);
+}
+
+/* -------------------------------------------------------------------------------------------------------- refusals */
+
+static void check_refused(const struct fixture *fixture, const clnorm_quantize_desc *desc, clnorm_status status,
+                          const char *said) {
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_quantize_plan_create(fixture->context, desc, &plan), status);
+    assert_null(plan);
+    if (!strstr(clnorm_error_detail(), said))
+        fail_msg("'%s' does not say '%s'", clnorm_error_detail(), said);
+}
+
+static void bad_descriptors_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_quantize_desc good = CLNORM_QUANTIZE_DESC_INIT;
+    good.rows = 4;
+    good.cols = 64;
+    clnorm_quantize_desc desc = good;
+    desc.size = 8;
+    check_refused(fixture, &desc, CLNORM_INVALID_ARGUMENT, "desc.size is 8");
+    desc = good;
+    desc.cols = 0;
+    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.cols is 0");
+    desc = good;
+    desc.x_dtype = CLNORM_F8_E4M3;
+    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.x_dtype is f8e4m3: expected CLNORM_F32");
+    desc = good;
+    desc.q_dtype = CLNORM_F16;
+    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.q_dtype is f16: expected CLNORM_F8_E4M3");
+    desc = good;
+    desc.scale_dtype = (clnorm_dtype)77;
+    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.scale_dtype is 77");
+    desc = good;
+    desc.scaling = (clnorm_scaling)9;
+    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.scaling is 9");
+    desc = good;
+    desc.group_size = 16;
+    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.group_size is 16");
+    desc.group_size = 0;
+    desc.scaling = CLNORM_SCALING_GROUP;
+    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.group_size is 0");
+    desc = good;
+    desc.x_stride = 63;
+    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.x_stride is 63");
+    desc = good;
+    desc.transpose = true;
+    desc.q_t_stride = 3;
+    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.q_t_stride is 3: expected at least rows");
+    const double scales[] = {-1, INFINITY, NAN, 1e-300, 1e300};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        desc = good;
+        desc.scale = scales[i];
+        check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.scale is ");
+    }
+    desc = good;
+    desc.scale = 1;
+    desc.scaling = CLNORM_SCALING_ROW;
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "without CLNORM_SCALING_TENSOR");
+    desc = good;
+    desc.seed = 1;
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.seed is 1");
+    desc = good;
+    desc.cols = 63;
+    desc.config.vec = 2;
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 2");
+    desc = good;
+    desc.config.keep = CLNORM_KEEP_REGISTERS;
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.keep is 1");
+    desc = good;
+    desc.rows = UINT64_MAX / 2;
+    check_refused(fixture, &desc, CLNORM_OVERFLOW, "x has");
+}
+
+static void buffers_are_checked(void **state) {
+    const struct fixture *fixture = *state;
+    struct quantize_case c = cases[10];
+    c.amax = false;
+    struct quantize_run run = make(&c);
+    tensor_free(&run.scale);
+    run.scale = tensor_make(F32, 1, 1, 1, 0, TENSOR_CANARY);
+    run.desc.scaling = CLNORM_SCALING_GROUP;
+    run.desc.group_size = 1;
+    assert_int_equal(quantize(fixture, &run), CLNORM_INVALID_BUFFER);
+    assert_non_null(strstr(clnorm_error_detail(), "args.scale.mem has "));
+    free_run(&run);
+}
+
+/* The mean of many codes is x, within what chance allows: each is off by less than a step, so that the mean of n has a
+ * deviation of at most a step / 2 / √n. */
+static void stochastic_rounding_is_unbiased(void **state) {
+    const struct fixture *fixture = *state;
+    const uint64_t cols = 4096;
+    const double values[] = {1.03125, -3.3, 0x1.4p-9, 0x1.8p-12};
+    const double steps[] = {0.125, 0.25, 0x1p-9, 0x1p-9};
+    struct quantize_case c = {WHOLE, 4, cols, 0, F32, E4M3, F32, false, false, true, 1, 0, 0, {0}, false};
+    struct quantize_run run = make(&c);
+    for (uint64_t i = 0; i < 4 * cols; i++)
+        ref_store(F32, tensor_elements(&run.x), i, values[i / cols]);
+    assert_int_equal(quantize(fixture, &run), CLNORM_SUCCESS);
+    assert_true(tensor_receive(fixture, &run.q, "q"));
+    for (uint64_t row = 0; row < 4; row++) {
+        double sum = 0;
+        for (uint64_t i = 0; i < cols; i++)
+            sum += fp8_value(E4M3, ((const unsigned char *)tensor_elements(&run.q))[row * cols + i]);
+        assert_true(fabs(sum / (double)cols - values[row]) < 4 * steps[row] / 2 / sqrt((double)cols));
+    }
+    free_run(&run);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(codes_are_those_of_the_model),    cmocka_unit_test(knobs_change_no_code),
+        cmocka_unit_test(bad_descriptors_are_refused),     cmocka_unit_test(buffers_are_checked),
+        cmocka_unit_test(stochastic_rounding_is_unbiased),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
