@@ -4,7 +4,7 @@
  * Macros (src/spec.h): X_DTYPE, X_SCALE_DTYPE, WEIGHT_DTYPE, Q_DTYPE (of y), SCALE_DTYPE (none: no scale is written),
  * GROUP_SIZE, COMPATIBLE, VEC, LANES, SEGMENTS, REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
 
-#include "largest.h"
+#include "magnitude.h"
 
 #include "fp8_rms_norm.h"
 

@@ -3,7 +3,7 @@
  * Macros (src/spec.h): X_DTYPE (f32), Q_DTYPE, SCALE_DTYPE (none: no scale is written), AMAX, VEC (1), LANES, SEGMENTS (1),
  * REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
 
-#include "largest.h"
+#include "magnitude.h"
 #include "quantize.h"
 
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void
@@ -13,7 +13,7 @@ quantize_largest(const global float *magnitudes, const ulong magnitudes_at, glob
     struct lanes lanes = {scratch, 0};
     float largest = 0;
     for (ulong i = get_local_id(0); i < work; i += LANES)
-        largest = larger(largest, magnitudes[magnitudes_at + i]);
+        largest = fmax(largest, magnitudes[magnitudes_at + i]);
     largest = largest_over_lanes(&lanes, largest);
     if (work == 0 || get_local_id(0) != 0)
         return;

@@ -5,7 +5,7 @@
  * Macros (src/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE (none: no scale is written), AMAX, WRITE_Q, SCALING, GROUP_SIZE,
  * GROUPS, STOCHASTIC, VEC, LANES, SEGMENTS, UNROLL, REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
 
-#include "largest.h"
+#include "magnitude.h"
 #include "quantize_call.h"
 
 INLINED void take_segment(const struct call *call, const ulong index, const ulong work, global STORAGE(SCALE_DTYPE) * scale,

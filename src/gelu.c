@@ -5,6 +5,7 @@
 #include "plan_store.h"
 #include "rowwise.h"
 #include "status.h"
+#include "tuning.h"
 
 #include <string.h>
 
@@ -121,7 +122,10 @@ static clnorm_status make_plan(clnorm_context *context, struct problem *p, const
     if (status || (status = cln_plan_create(context, &made)))
         return status;
     const struct cln_workload work = workload_of(p);
-    status = cln_config_choose_elements(&context->device, &work, forced, &made->config);
+    const struct cln_tuning_key key = {.name = p->tensors.tensors == 3 ? "gelu_backward" : "gelu",
+                                       .dtype = p->tensors.tensor[0].dtype,
+                                       .group_size = p->tensors.cols};
+    status = cln_tuning_choose(made, &key, cln_config_choose_elements, &work, forced);
     if (!status)
         status = cln_rowwise_describe(&p->tensors, made->config.vec, made->tensor);
     if (!status && p->rows)

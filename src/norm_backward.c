@@ -111,8 +111,20 @@ static clnorm_status check_scales(const clnorm_norm_backward_desc *desc) {
         return status;
     if (!desc->dy_dtype || desc->dy_dtype == CLNORM_F64)
         return cln_dtype_refuse("dy_dtype", desc->dy_dtype, "CLNORM_F32, CLNORM_F16 or CLNORM_BF16 with an 8-bit x");
-    if (desc->gate)
-        return cln_fail(CLNORM_UNSUPPORTED, "desc.gate is %d: expected CLNORM_GATE_NONE with an 8-bit x", (int)desc->gate);
+    const struct {
+        const char *name;
+        bool asked;
+    } options[] = {{"gate", desc->gate != CLNORM_GATE_NONE},
+                   {"activation", desc->activation != CLNORM_ACTIVATION_NONE},
+                   {"residual_dtype", desc->residual_dtype != CLNORM_DTYPE_NONE},
+                   {"dresidual_out_dtype", desc->dresidual_out_dtype != CLNORM_DTYPE_NONE},
+                   {"dresidual_dtype", desc->dresidual_dtype != CLNORM_DTYPE_NONE},
+                   {"dropout", desc->dropout != 0},
+                   {"row_scale", desc->row_scale},
+                   {"s_given", desc->s_given}};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (options[i].asked)
+            return cln_fail(CLNORM_UNSUPPORTED, "desc.%s is set: expected none with an 8-bit x", options[i].name);
     if (!desc->rstd_given)
         return cln_fail(CLNORM_UNSUPPORTED, "desc.rstd_given is false: expected true with an 8-bit x");
     return CLNORM_SUCCESS;

@@ -5,6 +5,7 @@
 #include "plan_store.h"
 #include "rowwise.h"
 #include "status.h"
+#include "tuning.h"
 
 #include <string.h>
 
@@ -47,13 +48,13 @@ static struct cln_workload workload_of(const struct problem *p) {
     };
 }
 
-static clnorm_status choose(const clnorm_device_info *device, const struct problem *p, const clnorm_config *forced,
+static clnorm_status choose(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *forced,
                             clnorm_config *config) {
     if (forced->weights)
         return cln_config_refuse("weights", forced->weights, "0, softmax has no weights");
-    const struct cln_workload work = workload_of(p);
-    const clnorm_status status = cln_config_choose(device, &work, forced, config);
-    config->weights = 0;
+    const clnorm_status status = cln_config_choose(device, work, forced, config);
+    if (!status)
+        config->weights = 0;
     return status;
 }
 
@@ -114,7 +115,10 @@ static clnorm_status make_plan(clnorm_context *context, struct problem *p, const
     clnorm_plan *made = NULL;
     if (status || (status = cln_plan_create(context, &made)))
         return status;
-    status = choose(&context->device, p, forced, &made->config);
+    const struct cln_workload work = workload_of(p);
+    const struct cln_tuning_key key = {
+        .name = p->kernel, .dtype = p->tensors.tensor[0].dtype, .group_size = p->tensors.cols};
+    status = cln_tuning_choose(made, &key, choose, &work, forced);
     if (!status)
         status = cln_rowwise_describe(&p->tensors, made->config.vec, made->tensor);
     if (!status && p->tensors.rows)

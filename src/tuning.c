@@ -157,10 +157,12 @@ void cln_tuning_destroy(struct cln_tuning *tuning) {
 /* ---------------------------------------------------------------------------------------------------------- choosing */
 
 static void write_key(const struct cln_tuning_key *key, char text[CLN_TUNING_KEY]) {
-    (void)snprintf(text, CLN_TUNING_KEY, "%s%s%s_norm%s%s%s %s %" PRIu64, key->residual ? "add_" : "",
-                   key->dropout ? "dropout_" : "", key->norm == CLNORM_LAYER_NORM ? "layer" : "rms",
-                   key->gated ? "_gated" : "", key->activated ? "_activated" : "", key->backward ? "_backward" : "",
-                   clnorm_dtype_name(key->dtype), key->group_size);
+    char norm[CLN_TUNING_KEY / 2];
+    (void)snprintf(norm, sizeof norm, "%s%s%s_norm%s%s%s", key->residual ? "add_" : "", key->dropout ? "dropout_" : "",
+                   key->norm == CLNORM_LAYER_NORM ? "layer" : "rms", key->gated ? "_gated" : "",
+                   key->activated ? "_activated" : "", key->backward ? "_backward" : "");
+    (void)snprintf(text, CLN_TUNING_KEY, "%s %s %" PRIu64, key->name ? key->name : norm, clnorm_dtype_name(key->dtype),
+                   key->group_size);
 }
 
 size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity) {

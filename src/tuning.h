@@ -6,8 +6,9 @@
  *     driver 580.95.05
  *     rms_norm bf16 4096: vec=8,lanes=256,keep=reread # and so is the rest of a row from here on
  *
- * A row is an operation, layer_norm or rms_norm with what it has besides (add_dropout_rms_norm_gated_activated_backward has
- * everything), the dtype of x, and group_size; then the knobs, as clnorm_config_parse reads them. The device and its driver
+ * A row is an operation, the dtype of its first input, and group_size or cols; then the knobs, as clnorm_config_parse reads
+ * them. Operations are softmax and gelu, each with _backward too, and layer_norm or rms_norm with what it has besides:
+ * add_dropout_rms_norm_gated_activated_backward has everything. The device and its driver
  * must be the ones at hand. A file that is not understood, all of it, is not used at all.
  */
 #ifndef CLN_TUNING_H
@@ -26,6 +27,7 @@ void cln_tuning_destroy(struct cln_tuning *tuning);
 
 /* What a row is looked up by. */
 struct cln_tuning_key {
+    const char *name; /* of an operation that is no norm; else NULL, and the next two lines count */
     clnorm_norm norm;
     bool residual, dropout, gated, activated, backward;
     clnorm_dtype dtype;

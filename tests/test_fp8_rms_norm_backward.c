@@ -275,7 +275,7 @@ static void bad_descriptors_are_refused(void **state) {
         {E4M3, F32, E4M3, 16, CLNORM_GATE_NONE, true, CLNORM_UNSUPPORTED, "desc.dy_dtype is f8e4m3"},
         {E4M3, F32, F32, 24, CLNORM_GATE_NONE, true, CLNORM_INVALID_SHAPE, "desc.x_group_size is 24: expected 16"},
         {E4M3, F32, F32, 128, CLNORM_GATE_NONE, true, CLNORM_INVALID_SHAPE, "expected a divisor of 64 columns"},
-        {E4M3, F32, F32, 16, CLNORM_GATE_SILU, true, CLNORM_UNSUPPORTED, "desc.gate is 1"},
+        {E4M3, F32, F32, 16, CLNORM_GATE_SILU, true, CLNORM_UNSUPPORTED, "desc.gate is set"},
         {E4M3, F32, F32, 16, CLNORM_GATE_NONE, false, CLNORM_UNSUPPORTED, "desc.rstd_given is false"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -298,11 +298,38 @@ static void bad_descriptors_are_refused(void **state) {
     }
 }
 
+/* What the norms have besides goes with wider types alone. */
+static void options_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    static const char *const names[] = {"activation", "residual_dtype", "dropout", "row_scale", "s_given"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+        desc.norm = CLNORM_RMS_NORM;
+        desc.rows = 4;
+        desc.cols = 64;
+        desc.x_dtype = E4M3;
+        desc.x_scale_dtype = desc.dy_dtype = desc.dx_dtype = F32;
+        desc.x_group_size = 16;
+        desc.rstd_given = true;
+        desc.activation = i == 0 ? CLNORM_ACTIVATION_GELU : CLNORM_ACTIVATION_NONE;
+        desc.residual_dtype = i == 1 ? F32 : NONE;
+        desc.dropout = i == 2 ? 0.5 : 0;
+        desc.row_scale = i == 3;
+        desc.s_given = i == 4;
+        clnorm_plan *plan = NULL;
+        assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_UNSUPPORTED);
+        assert_null(plan);
+        if (!strstr(clnorm_error_detail(), names[i]))
+            fail_msg("'%s' does not say '%s'", clnorm_error_detail(), names[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_the_formulas),
         cmocka_unit_test(locked_sums_are_right_too),
         cmocka_unit_test(bad_descriptors_are_refused),
+        cmocka_unit_test(options_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

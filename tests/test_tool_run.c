@@ -219,8 +219,8 @@ static void test_run_backward_refuses(void **state) {
         {"rms_norm_backward --in x.npy dy=x --outputs dz", "--outputs dz: expected a --gate too"},
         {"rms_norm_backward --in x.npy dy=x --gate silu", "z: --gate needs"},
         {"rms_norm_backward --in x.npy dy=x --outputs ''", "--outputs"},
-        {"rms_norm --in x.npy --reduction locked", "--reduction: rms_norm_backward has it"},
-        {"rms_norm --in x.npy --recompute-output", "--recompute-output: rms_norm_backward has it"},
+        {"rms_norm --in x.npy --reduction locked", "--reduction: rms_norm has no such option"},
+        {"rms_norm --in x.npy --recompute-output", "--recompute-output: rms_norm has no such option"},
     };
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         run("run %s", requests[i].words);
@@ -381,8 +381,11 @@ static void test_run_quantises(void **state) {
         {"quantize --in x.npy --scale-dtype f16", "--scale-dtype f16"},
         {"quantize --in q.safetensors x=q", "tensor 'q' (x): dtype F8_E4M3; expected F32, F16, BF16 or F64"},
         {"dequantize --in q.safetensors", "tensor 'scale' (scale): shape [6, 10]; expected [1]"},
+        {"dequantize --in q.safetensors --transpose", "--transpose: dequantize has no such option"},
+        {"quantize --in x.npy --eps 1e-3", "--eps: quantize has no such option"},
         {"dequantize --in x.npy q=x scale=x", "tensor 'x' (q): dtype F32; expected F8_E4M3"},
         {"fp8_rms_norm --in q.safetensors x=q x_scale=q_t", "tensor 'q_t' (x_scale): last size 6; expected a divisor"},
+        {"fp8_rms_norm --in q.safetensors x=q x_scale=scale --group-size 32", "--group-size 32: expected 16"},
         {"fp8_rms_norm --in q.safetensors x=q x_scale=scale --accuracy high", "--accuracy 'high'"},
     };
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {

@@ -194,6 +194,33 @@ static void test_backward_rows_are_taken(void **state) {
     clnorm_context_destroy(context);
 }
 
+static void test_rows_of_other_operations_are_taken(void **state) {
+    const struct state *const made = *state;
+    const clnorm_device_info *const device = &made->fixture->device;
+    write_file(made, device->name, device->driver, "softmax f32 96: rounds=3\ngelu_backward bf16 96: rounds=5\n");
+    clnorm_softmax_desc softmax = CLNORM_SOFTMAX_DESC_INIT;
+    clnorm_gelu_backward_desc gelu = CLNORM_GELU_BACKWARD_DESC_INIT;
+    softmax.rows = gelu.rows = 8;
+    softmax.cols = gelu.cols = 96;
+    gelu.x_dtype = CLNORM_BF16;
+    clnorm_context *context = NULL;
+    clnorm_plan *plans[2] = {NULL, NULL};
+    clnorm_config config;
+    char key[64];
+    assert_int_equal(clnorm_context_create(made->fixture->cl, device->device, NULL, &context), 0);
+    assert_int_equal(clnorm_softmax_forward_plan_create(context, &softmax, &plans[0]), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_gelu_backward_plan_create(context, &gelu, &plans[1]), CLNORM_SUCCESS);
+    clnorm_plan_config(plans[0], &config);
+    assert_int_equal(config.rounds, 3);
+    clnorm_plan_config(plans[1], &config);
+    assert_int_equal(config.rounds, 5);
+    assert_int_equal(clnorm_plan_tuning_key(plans[1], key, sizeof key), strlen("gelu_backward bf16 96"));
+    assert_string_equal(key, "gelu_backward bf16 96");
+    clnorm_plan_destroy(plans[0]);
+    clnorm_plan_destroy(plans[1]);
+    clnorm_context_destroy(context);
+}
+
 /* A row that the device cannot do costs a note, and not the detail of an earlier failure. */
 static void test_rows_that_do_not_suit(void **state) {
     const struct state *const made = *state;
@@ -272,6 +299,7 @@ int main(void) {
         cmocka_unit_test(test_other_words_are_refused),
         cmocka_unit_test(test_rows_are_taken),
         cmocka_unit_test(test_backward_rows_are_taken),
+        cmocka_unit_test(test_rows_of_other_operations_are_taken),
         cmocka_unit_test(test_rows_that_do_not_suit),
         cmocka_unit_test(test_other_files_are_not_used),
         cmocka_unit_test(test_path),

@@ -134,7 +134,7 @@ struct operation_options bench_options(const struct bench_operation *operation, 
     options.gate = operation->gate;
     options.config = (char *)config;
     options.dropout = operation->dropout;
-    options.seed = 1;
+    options.seed = operation->dropout > 0 ? 1 : -1;
     options.activation = operation->activation;
     options.s_given = operation->s_given;
     options.approximate = operation->approximate;

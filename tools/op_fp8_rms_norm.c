@@ -36,6 +36,13 @@ const struct role fp8_rms_norm_backward_roles[] = {
 
 /* ----------------------------------------------------------------------------------------------------------- forward */
 
+/* x_scale's shape says what the groups are. */
+static bool check_groups(const struct job *job, const struct operation_options *options, struct fault *fault) {
+    return !options->group_size || (uint64_t)options->group_size == job->group_size ||
+           fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected %" PRIu64 ", as x_scale has it", options->group_size,
+                     job->group_size);
+}
+
 static bool parse_accuracy(const char *word, clnorm_fp8_accuracy *accuracy, struct fault *fault) {
     if (strcmp(word, "fused") != 0 && strcmp(word, "compatible") != 0)
         return fault_set(fault, EXIT_REQUEST, "--accuracy '%s': expected fused or compatible", word);
@@ -52,7 +59,8 @@ bool fp8_rms_norm_describe(struct job *job, const struct operation_options *opti
     desc.x_scale_dtype = job_dtype(job, "x_scale");
     desc.weight_dtype = job_dtype(job, "weight");
     desc.eps = options->eps;
-    if ((options->accuracy && !parse_accuracy(options->accuracy, &desc.accuracy, fault)) ||
+    if (!check_groups(job, options, fault) ||
+        (options->accuracy && !parse_accuracy(options->accuracy, &desc.accuracy, fault)) ||
         (options->dtype && !parse_fp8(options->dtype, &desc.y_dtype, fault)) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;
@@ -144,7 +152,7 @@ bool fp8_rms_norm_backward_describe(struct job *job, const struct operation_opti
     desc.dy_dtype = job_dtype(job, "dy");
     desc.rstd_given = true;
     clnorm_dtype main_dtype = desc.dy_dtype;
-    if ((options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
+    if (!check_groups(job, options, fault) || (options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
         !norm_read_reduction(options, &desc, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;

@@ -107,16 +107,6 @@ struct norm_inputs norm_inputs_of(const struct job *job) {
                                 job->seed};
 }
 
-/* Options that only a backward pass has a meaning for. */
-static bool check_forward(const struct job *job, const struct operation_options *options, struct fault *fault) {
-    const char *const word = options->reduction          ? "--reduction"
-                             : options->recompute_output ? "--recompute-output"
-                             : options->s_given          ? "--s-given"
-                                                         : NULL;
-    return !word || fault_set(fault, EXIT_REQUEST, "%s: %s_backward has it, %s has not", word, job->operation->name,
-                              job->operation->name);
-}
-
 bool norm_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
     const struct role *const roles = job->operation->roles;
     clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
@@ -133,8 +123,8 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
     desc.gate_first = options->gate_first;
     desc.residual_dtype = job_dtype(job, "residual");
     desc.row_scale = job_tensor(job, "row_scale");
-    if (!check_forward(job, options, fault) || !norm_read_activation(options, &desc.activation, fault) ||
-        !norm_read_dropout(job, options, &desc.dropout, fault) || !norm_read_gate(job, options, &desc.gate, fault) ||
+    if (!norm_read_activation(options, &desc.activation, fault) || !norm_read_dropout(job, options, &desc.dropout, fault) ||
+        !norm_read_gate(job, options, &desc.gate, fault) ||
         (options->dtype && !parse_dtype(options->dtype, &desc.y_dtype, fault)) ||
         !norm_check_doubles(job, desc.y_dtype, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))

@@ -1,25 +1,7 @@
 #include "op_rows.h"
 
-#include <string.h>
-
 #include "config_text.h"
 #include "options.h"
-
-/* The name of an option that only norms have a meaning for; NULL: none is given. */
-static const char *option_of_norms(const struct operation_options *options) {
-    const struct {
-        const char *name;
-        bool given;
-    } others[] = {
-        {"--group-size", options->group_size != 0}, {"--gate", options->gate},
-        {"--gate-first", options->gate_first},      {"--weight-offset", options->weight_offset != 0},
-        {"--reduction", options->reduction},        {"--recompute-output", options->recompute_output},
-    };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (others[i].given)
-            return others[i].name;
-    return NULL;
-}
 
 /* Where one tensor is of doubles, all are. */
 static bool check_doubles(const struct job *job, clnorm_dtype output, struct fault *fault) {
@@ -39,9 +21,6 @@ static bool check_doubles(const struct job *job, clnorm_dtype output, struct fau
 
 bool rows_describe(struct job *job, const struct operation_options *options, struct rows_request *request,
                    struct fault *fault) {
-    const char *const word = option_of_norms(options);
-    if (word)
-        return fault_set(fault, EXIT_REQUEST, "%s: %s has no such option", word, job->operation->name);
     *request = (struct rows_request){.output = job->tensor[0].element->dtype};
     if ((options->dtype && !parse_dtype(options->dtype, &request->output, fault)) ||
         !check_doubles(job, request->output, fault) ||

@@ -10,7 +10,7 @@ struct rows_request {
     clnorm_config config;
 };
 
-/* Refuses options that are of other operations, and gives the output its element. */
+/* Gives the output its element. */
 bool rows_describe(struct job *job, const struct operation_options *options, struct rows_request *request,
                    struct fault *fault);
 

@@ -7,29 +7,31 @@
 #include "options.h"
 
 const struct operation operations[] = {
-    {"layer_norm", "(x - mean) / sqrt(var + eps) * weight + bias", CLNORM_LAYER_NORM, layer_norm_roles, norm_describe,
-     norm_plan, norm_verify},
-    {"rms_norm", "x / sqrt(mean of squares + eps) * weight + bias", CLNORM_RMS_NORM, rms_norm_roles, norm_describe,
-     norm_plan, norm_verify},
-    {"layer_norm_backward", "the gradients of layer_norm", CLNORM_LAYER_NORM, layer_norm_backward_roles,
+    {"layer_norm", "(x - mean) / sqrt(var + eps) * weight + bias", OPERATION_NORM, CLNORM_LAYER_NORM, layer_norm_roles,
+     norm_describe, norm_plan, norm_verify},
+    {"rms_norm", "x / sqrt(mean of squares + eps) * weight + bias", OPERATION_NORM, CLNORM_RMS_NORM, rms_norm_roles,
+     norm_describe, norm_plan, norm_verify},
+    {"layer_norm_backward", "the gradients of layer_norm", OPERATION_NORM_BACKWARD, CLNORM_LAYER_NORM,
+     layer_norm_backward_roles, norm_backward_describe, norm_backward_plan, norm_backward_verify},
+    {"rms_norm_backward", "the gradients of rms_norm", OPERATION_NORM_BACKWARD, CLNORM_RMS_NORM, rms_norm_backward_roles,
      norm_backward_describe, norm_backward_plan, norm_backward_verify},
-    {"rms_norm_backward", "the gradients of rms_norm", CLNORM_RMS_NORM, rms_norm_backward_roles, norm_backward_describe,
-     norm_backward_plan, norm_backward_verify},
-    {"softmax", "exp(x - max) / sum of exp(x - max) over a row", 0, softmax_roles, softmax_describe, softmax_plan,
-     softmax_verify},
-    {"softmax_backward", "the gradient of softmax, from what it gave", 0, softmax_backward_roles, softmax_backward_describe,
-     softmax_backward_plan, softmax_backward_verify},
-    {"gelu", "x times the normal distribution function of x", 0, gelu_roles, gelu_describe, gelu_plan, gelu_verify},
-    {"gelu_backward", "the gradient of gelu", 0, gelu_backward_roles, gelu_backward_describe, gelu_backward_plan,
-     gelu_backward_verify},
-    {"quantize", "x / scale in 8 bits, with scale = (the largest |x| + 1e-10) / the largest number", 0, quantize_roles,
-     quantize_describe, quantize_plan, quantize_verify},
-    {"dequantize", "q * scale", 0, dequantize_roles, dequantize_describe, dequantize_plan, dequantize_verify},
-    {"fp8_rms_norm", "rms_norm of x * x_scale, quantised", CLNORM_RMS_NORM, fp8_rms_norm_roles, fp8_rms_norm_describe,
-     fp8_rms_norm_plan, fp8_rms_norm_verify},
-    {"fp8_rms_norm_backward", "the gradients of fp8_rms_norm", CLNORM_RMS_NORM, fp8_rms_norm_backward_roles,
-     fp8_rms_norm_backward_describe, norm_backward_plan, fp8_rms_norm_backward_verify},
-    {NULL, NULL, 0, NULL, NULL, NULL, NULL},
+    {"softmax", "exp(x - max) / sum of exp(x - max) over a row", OPERATION_SOFTMAX, 0, softmax_roles, softmax_describe,
+     softmax_plan, softmax_verify},
+    {"softmax_backward", "the gradient of softmax, from what it gave", OPERATION_SOFTMAX, 0, softmax_backward_roles,
+     softmax_backward_describe, softmax_backward_plan, softmax_backward_verify},
+    {"gelu", "x times the normal distribution function of x", OPERATION_GELU, 0, gelu_roles, gelu_describe, gelu_plan,
+     gelu_verify},
+    {"gelu_backward", "the gradient of gelu", OPERATION_GELU, 0, gelu_backward_roles, gelu_backward_describe,
+     gelu_backward_plan, gelu_backward_verify},
+    {"quantize", "x / scale in 8 bits, with scale = (the largest |x| + 1e-10) / the largest number", OPERATION_QUANTIZE, 0,
+     quantize_roles, quantize_describe, quantize_plan, quantize_verify},
+    {"dequantize", "q * scale", OPERATION_DEQUANTIZE, 0, dequantize_roles, dequantize_describe, dequantize_plan,
+     dequantize_verify},
+    {"fp8_rms_norm", "rms_norm of x * x_scale, quantised", OPERATION_FP8_NORM, CLNORM_RMS_NORM, fp8_rms_norm_roles,
+     fp8_rms_norm_describe, fp8_rms_norm_plan, fp8_rms_norm_verify},
+    {"fp8_rms_norm_backward", "the gradients of fp8_rms_norm", OPERATION_FP8_NORM_BACKWARD, CLNORM_RMS_NORM,
+     fp8_rms_norm_backward_roles, fp8_rms_norm_backward_describe, norm_backward_plan, fp8_rms_norm_backward_verify},
+    {.name = NULL},
 };
 
 bool operation_find(const char *name, const struct operation **operation, struct fault *fault) {
@@ -280,13 +282,13 @@ static bool choose_outputs(struct job *job, const struct operation_options *opti
 
 bool job_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
     const struct role *const roles = job->operation->roles;
+    if (!operation_check_options(job->operation, options, fault))
+        return false;
     if (job->tensor[0].element && !read_shape(job, options, fault))
         return false;
     for (int i = 0; roles[i].name; i++)
         if (!roles[i].output && !check_input(job, i, fault))
             return false;
-    if (options->approximate && strncmp(job->operation->name, "gelu", 4) != 0)
-        return fault_set(fault, EXIT_REQUEST, "--approximate: %s has no such option", job->operation->name);
     if (!choose_outputs(job, options, fault) || !job->operation->describe(job, options, fault))
         return false;
     for (int i = 0; roles[i].name; i++) {

@@ -83,9 +83,22 @@ struct job {
     } desc;
 };
 
+/* Operations that have the same options. */
+enum operation_kind {
+    OPERATION_NORM,
+    OPERATION_NORM_BACKWARD,
+    OPERATION_SOFTMAX, /* forward and backward, as the next one */
+    OPERATION_GELU,
+    OPERATION_QUANTIZE,
+    OPERATION_DEQUANTIZE,
+    OPERATION_FP8_NORM,
+    OPERATION_FP8_NORM_BACKWARD
+};
+
 struct operation {
     const char *name;
     const char *summary;
+    enum operation_kind kind;
     clnorm_norm norm;         /* 0: none */
     const struct role *roles; /* inputs, x first; then outputs; at most ROLES, ended by a name of NULL */
 
@@ -150,6 +163,10 @@ bool fp8_rms_norm_backward_describe(struct job *job, const struct operation_opti
 clnorm_status fp8_rms_norm_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
 bool fp8_rms_norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
 bool fp8_rms_norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+/* Refuses options that the operation has not. operation_options.c */
+bool operation_check_options(const struct operation *operation, const struct operation_options *options,
+                             struct fault *fault);
 
 /* Fails with the names that there are. */
 bool operation_find(const char *name, const struct operation **operation, struct fault *fault);

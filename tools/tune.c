@@ -236,13 +236,17 @@ static bool tune_one(const struct stopwatch *stopwatch, const struct bench_opera
                             .deadline = clock_us() + seconds * 1e6};
     double own_us = 0;
     double best_us = 0;
-    bool done = start(&search, fault) && descend(&search, fault) && compare(&search, &own_us, &best_us, fault);
+    char key[TUNING_KEY] = "";
+    bool done = start(&search, fault);
+    if (done)
+        clnorm_plan_tuning_key(search.launch.plan, key, sizeof key);
+    if (!*key)
+        search.deadline = 0; /* such a plan takes no row of a file */
+    done = done && descend(&search, fault) && compare(&search, &own_us, &best_us, fault);
     progress_end();
     if (done) {
-        const bool kept = best_us < own_us * (1 - least_gain);
+        const bool kept = *key && best_us < own_us * (1 - least_gain);
         report(&search, own_us, best_us, kept);
-        char key[TUNING_KEY];
-        clnorm_plan_tuning_key(search.launch.plan, key, sizeof key);
         done = tuning_file_put(file, key, kept ? &search.best : NULL, best_us / own_us, fault);
     }
     launch_free(&search.launch);

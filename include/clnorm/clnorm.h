@@ -429,7 +429,8 @@ typedef struct clnorm_norm_backward_desc {
     uint64_t dresidual_out_stride;
     uint64_t dresidual_stride;
     clnorm_norm norm;
-    clnorm_dtype x_dtype;        /* F8_E4M3 or F8_E5M2 too: what is normalised is x · x_scale then. No gate, rstd_given */
+    clnorm_dtype x_dtype;        /* F8_E4M3 or F8_E5M2 too: what is normalised is x · x_scale then, with rstd_given, and
+                                    without gate, activation, residual, dropout and row scale */
     clnorm_dtype x_scale_dtype;  /* of an 8-bit x: F32 or BF16. Else CLNORM_DTYPE_NONE */
     clnorm_dtype z_dtype;        /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
     clnorm_dtype dy_dtype;       /* CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
