@@ -143,11 +143,11 @@ static char *case_text(const struct check_case *check_case, char text[CASE_TEXT]
     return text;
 }
 
-static bool try_all(const struct session *session, bool verbose, struct fault *fault) {
+static bool try_all(const struct session *session, bool verbose, int every, struct fault *fault) {
     static const char *const words[] = {"right", "WRONG", "absent"};
     const int count = check_case_count();
     int outcomes[3] = {0};
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i += every) {
         const struct check_case check_case = check_case_of(i);
         char text[CASE_TEXT];
         progress("%d of %d: %s", i + 1, count, case_text(&check_case, text));
@@ -164,15 +164,17 @@ static bool try_all(const struct session *session, bool verbose, struct fault *f
            fault_set(fault, EXIT_FAILED, "check: %d of %d cases are wrong", outcomes[OUTCOME_WRONG], count);
 }
 
-static bool run_check(struct command_line *line, const char *selector, bool verbose, struct fault *fault) {
+static bool run_check(struct command_line *line, const char *selector, bool verbose, int every, struct fault *fault) {
     struct session session;
     clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
     options.cache_dir = ""; /* what is checked is what is built here and now */
+    if (every < 1)
+        return fault_set(fault, EXIT_REQUEST, "--every %d: expected 1 or more", every);
     if (!command_line_end(line, fault) || !session_open(&session, selector, CL_QUEUE_PROFILING_ENABLE, &options, fault))
         return false;
     printf("device ");
     device_print_line(&session.device);
-    const bool done = try_all(&session, verbose, fault);
+    const bool done = try_all(&session, verbose, every, fault);
     session_close(&session);
     return done;
 }
@@ -180,15 +182,17 @@ static bool run_check(struct command_line *line, const char *selector, bool verb
 int check_command(int argc, const char **argv, struct fault *fault) {
     char *device = NULL;
     int verbose = 0;
+    int every = 1;
     const struct poptOption table[] = {
         {"device", 'd', POPT_ARG_STRING, &device, 0, "Check this device; see clnorm select --help", "SELECTOR"},
         {"verbose", 'v', POPT_ARG_NONE, &verbose, 0, "Print every case", NULL},
+        {"every", '\0', POPT_ARG_INT, &every, 0, "Try one case in so many (1)", "N"},
         POPT_TABLEEND,
     };
     struct command_line line;
     if (!command_line_read(&line, argc, argv, "[OPTION...]", NULL, table, fault))
         return fault->code;
-    const bool done = line.help || run_check(&line, device, verbose, fault);
+    const bool done = line.help || run_check(&line, device, verbose, every, fault);
     command_line_close(&line);
     return done ? EXIT_DONE : fault->code;
 }
