@@ -1,17 +1,17 @@
 #!/bin/sh
-# The shared library exports just the functions of the public header; every global of the static one has our prefix.
+# The shared library exports just the functions of the public headers; every global of the static one has our prefix.
 #
-#   check_symbols.sh NM HEADER SHARED STATIC
+#   check_symbols.sh NM HEADERS SHARED STATIC
 set -eu
 nm=$1
-header=$2
+headers=$2
 shared=$3
 static=$4
 names() {
     sort -u | tr '\n' ' '
 }
 
-declared=$(sed -n 's/^CLNORM_API .*[ *]\(clnorm_[a-z0-9_]*\)(.*/\1/p' "$header" | names)
+declared=$(sed -n 's/^CLNORM_API .*[ *]\(clnorm_[a-z0-9_]*\)(.*/\1/p' "$headers"/*.h | names)
 exported=$("$nm" --dynamic --defined-only "$shared" | awk '{ print $NF }' | names)
 [ -n "$declared" ]
 if [ "$declared" != "$exported" ]; then

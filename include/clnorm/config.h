@@ -1,0 +1,83 @@
+/* Configs: how a kernel runs on its device. Most callers leave all of it to the library. */
+#ifndef CLNORM_CONFIG_H
+#define CLNORM_CONFIG_H
+
+#include "clnorm/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a kernel runs on its device. In a descriptor: a wish, 0 meaning "you choose"; a wish that the device or the shape
+ * cannot honour is refused, never bent. From clnorm_plan_config: what was chosen. Results of the same config are the same
+ * bits, run after run and for any number of rows. */
+typedef struct clnorm_config {
+    uint32_t vec;      /* elements per memory access: 1, 2, 4, 8, 16 */
+    uint32_t lanes;    /* work-items that share one segment: a power of two */
+    uint32_t segments; /* segments that a work-group holds at once: a power of two */
+    uint32_t rounds;   /* how often a work-group goes on to its next segments, at least */
+    uint32_t keep;     /* a clnorm_keep */
+    uint32_t unroll;   /* re-read: vectors that a lane takes in at once, 1 to 16 */
+    uint32_t reduce;   /* a clnorm_reduce: how lanes add up */
+    uint32_t stores;   /* a clnorm_stores */
+    uint32_t weights;  /* a clnorm_weights: keep registers: when weight and bias are read */
+    uint32_t isa;      /* a clnorm_isa: instructions beyond OpenCL C 1.2 */
+    uint32_t tile;     /* backward: columns of a segment that a work-group works on; group_size at most */
+    uint32_t gather;   /* backward: a clnorm_gather: where dweight and dbias are added up */
+    uint32_t fetch;    /* backward: a clnorm_fetch: keep registers: when a row is fetched */
+    uint32_t chunks;   /* backward: pieces that the sums of a segment in tiles are taken in */
+} clnorm_config;
+
+/* Configs as words, "vec=8,lanes=128,keep=registers": every knob that is not 0, named as its field is, with a number or the
+ * end of an enumerator's name in small letters. Writes at most capacity bytes and returns the whole text's length, as
+ * snprintf does. */
+CLNORM_API size_t clnorm_config_text(const clnorm_config *config, char *text, size_t capacity);
+
+/* Reads such words; knobs that are not named are 0. "" is a config of which everything is chosen. */
+CLNORM_API clnorm_status clnorm_config_parse(const char *text, clnorm_config *config);
+
+/* Where a segment is while its statistics are taken. */
+typedef enum clnorm_keep {
+    CLNORM_KEEP_REGISTERS = 1, /* read once, held by its lanes */
+    CLNORM_KEEP_REREAD         /* read again, from a cache as a rule */
+} clnorm_keep;
+
+typedef enum clnorm_reduce {
+    CLNORM_REDUCE_TREE = 1, /* local memory and barriers: any device */
+    CLNORM_REDUCE_SHUFFLE,  /* NVIDIA's shfl within 32 lanes, local memory between them */
+    CLNORM_REDUCE_SUBGROUP  /* sub_group_reduce_add, local memory between sub-groups */
+} clnorm_reduce;
+
+typedef enum clnorm_stores {
+    CLNORM_STORES_CACHED = 1,
+    CLNORM_STORES_STREAMING /* past the caches, for outputs larger than they are */
+} clnorm_stores;
+
+typedef enum clnorm_weights {
+    CLNORM_WEIGHTS_LATE = 1, /* when they are needed */
+    CLNORM_WEIGHTS_EARLY,    /* keep registers: together with x, which costs registers and saves latency */
+    CLNORM_WEIGHTS_KEPT      /* keep re-read: late, and caches are asked to keep them */
+} clnorm_weights;
+
+typedef enum clnorm_isa {
+    CLNORM_ISA_PORTABLE = 1, /* OpenCL C 1.2 alone */
+    CLNORM_ISA_PTX           /* inline PTX conversions, NVIDIA compute capability 8.0 and up */
+} clnorm_isa;
+
+typedef enum clnorm_gather {
+    CLNORM_GATHER_REGISTERS = 1, /* by each work-item for its columns, over all the rows that it sees */
+    CLNORM_GATHER_LOCAL,         /* in local memory */
+    CLNORM_GATHER_MEMORY,        /* in the work-group's own slot of the workspace, which caches hold; not when locked */
+    CLNORM_GATHER_SPLIT          /* dweight as in registers, dbias in local memory */
+} clnorm_gather;
+
+typedef enum clnorm_fetch {
+    CLNORM_FETCH_IN_TURN = 1, /* when the row before it is done */
+    CLNORM_FETCH_AHEAD        /* while the row before it is worked on, which costs registers and saves latency */
+} clnorm_fetch;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

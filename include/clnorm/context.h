@@ -1,0 +1,83 @@
+/* Contexts: one per (cl_context, cl_device_id), with device facts, compiled programs and caches. */
+#ifndef CLNORM_CONTEXT_H
+#define CLNORM_CONTEXT_H
+
+#include "clnorm/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clnorm_context clnorm_context;
+
+/* Called with one line, without a newline, for each thing chosen, built or fetched; from whichever thread did it. */
+typedef void (*clnorm_log_fn)(const char *line, void *user);
+
+typedef struct clnorm_context_options {
+    size_t size;       /* sizeof(clnorm_context_options) */
+    clnorm_log_fn log; /* NULL: silent */
+    void *log_user;
+    /* Where compiled programs are kept between processes. NULL: $CLNORM_CACHE_DIR, else $XDG_CACHE_HOME/clnorm, else
+     * ~/.cache/clnorm. CLNORM_CACHE=0 in the environment, or "" here, keeps none. */
+    const char *cache_dir;
+} clnorm_context_options;
+
+static inline clnorm_context_options clnorm_context_options_init(void) {
+    const clnorm_context_options options = {sizeof(clnorm_context_options), NULL, NULL, NULL};
+    return options;
+}
+#define CLNORM_CONTEXT_OPTIONS_INIT clnorm_context_options_init()
+
+/* Makes the library ready for one device of a cl_context, which it retains. options may be NULL. */
+CLNORM_API clnorm_status clnorm_context_create(cl_context cl, cl_device_id device, const clnorm_context_options *options,
+                                               clnorm_context **context);
+
+/* Releases everything that the context made. NULL is allowed. Its plans must have been destroyed; commands that are still
+ * running keep what they need. */
+CLNORM_API void clnorm_context_destroy(clnorm_context *context);
+
+/* The facts of its device, valid as long as the context. */
+CLNORM_API const clnorm_device_info *clnorm_context_device(const clnorm_context *context);
+
+/* The folder of the on-disk program cache, "" when there is none; valid as long as the context. */
+CLNORM_API const char *clnorm_context_cache_dir(const clnorm_context *context);
+
+/* The text file of measured configs for a device, as `clnorm tune` writes it and a new context reads it: $CLNORM_TUNING,
+ * else DEVICE.tuning in $XDG_CONFIG_HOME/clnorm or ~/.config/clnorm. A plan whose descriptor forces no knob takes those of
+ * the file's row for its operation, dtype and group_size; without one, or where the file is of another driver or cannot be
+ * understood, it has the library's own choice. clnorm_plan_describe says which. CLNORM_TUNING=0 reads none. Writes the
+ * path,
+ * "" for none, as snprintf does, and returns its length. */
+CLNORM_API size_t clnorm_tuning_path(const clnorm_device_info *device, char *path, size_t capacity);
+
+/* The cache of compiled programs on disk keeps itself in order; what follows is for looking into it and for having its
+ * space back. dir: a folder as in clnorm_context_options, NULL for the one that the environment names. */
+
+/* Writes the folder that the environment names, "" for none, as snprintf does: at most capacity bytes with the terminating
+ * NUL. Returns the length that the whole path has. */
+CLNORM_API size_t clnorm_cache_dir(char *path, size_t capacity);
+
+/* A file of the cache. The strings are valid until the callback returns. */
+typedef struct clnorm_cache_entry {
+    const char *file;    /* its name within the folder */
+    uint64_t size;       /* bytes */
+    int64_t last_used;   /* seconds since 1970 */
+    const char *source;  /* "norm_forward.cl"; "", as are the next two, where the file is unfinished or damaged */
+    const char *device;  /* the name of the device that it was built for */
+    const char *options; /* build options */
+} clnorm_cache_entry;
+
+typedef void (*clnorm_cache_fn)(const clnorm_cache_entry *entry, void *user);
+
+/* Calls each for every file of the cache, the latest used first. A folder that is not there has none; one that cannot be
+ * read or that is not the user's alone to write to is CLNORM_INVALID_ARGUMENT. */
+CLNORM_API clnorm_status clnorm_cache_list(const char *dir, clnorm_cache_fn each, void *user);
+
+/* Removes them all, also while other processes work with them. *removed: how many there were; may be NULL. */
+CLNORM_API clnorm_status clnorm_cache_clear(const char *dir, size_t *removed);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,78 @@
+/* Devices: which OpenCL devices are there, and the one that a selector means. */
+#ifndef CLNORM_DEVICE_H
+#define CLNORM_DEVICE_H
+
+#include "clnorm/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum clnorm_device_kind {
+    CLNORM_DEVICE_GPU = 1,
+    CLNORM_DEVICE_ACCELERATOR,
+    CLNORM_DEVICE_CPU,
+    CLNORM_DEVICE_OTHER
+} clnorm_device_kind;
+
+/* Who wrote the OpenCL implementation: it decides what is known about it, whatever hardware is below. */
+typedef enum clnorm_platform_family {
+    CLNORM_PLATFORM_OTHER = 0,
+    CLNORM_PLATFORM_POCL,
+    CLNORM_PLATFORM_NVIDIA,
+    CLNORM_PLATFORM_MESA, /* rusticl, also where llvmpipe stands in for a GPU */
+    CLNORM_PLATFORM_OCLGRIND
+} clnorm_platform_family;
+
+/* Everything that the library knows of a device; what it decides, it decides from this. Sizes are in bytes. */
+typedef struct clnorm_device_info {
+    cl_platform_id platform;
+    cl_device_id device;
+    unsigned platform_index; /* in clGetPlatformIDs' order */
+    unsigned device_index;   /* within its platform, in clGetDeviceIDs' order */
+    clnorm_device_kind kind;
+    clnorm_platform_family family;
+    char name[256];
+    char vendor[256];
+    char platform_name[256];
+    char platform_version[256];
+    char version[256]; /* CL_DEVICE_VERSION: "OpenCL 3.0 …" */
+    char driver[256];
+    char uuid[40];             /* 8-4-4-4-12 hexadecimal digits; "" where the device has none */
+    unsigned opencl_c_version; /* 100 · major + 10 · minor: 120, 200, 300 */
+    unsigned compute_units;
+    unsigned clock_mhz;
+    unsigned native_vector_float; /* floats in a hardware vector register, 1 on most GPUs */
+    unsigned subgroup_size;       /* work-items that run in step: 32 on NVIDIA; 0 where unknown */
+    unsigned compute_capability;  /* NVIDIA: 10 · major + minor, 90 for Hopper; 0 elsewhere */
+    uint64_t global_memory;
+    uint64_t max_allocation;
+    uint64_t cache_size;   /* last level that the device tells of; 0 where it tells none */
+    uint64_t local_memory; /* a __local array declared in a kernel may have this size */
+    uint64_t max_work_group_size;
+    bool little_endian;
+    bool fp16;          /* cl_khr_fp16: arithmetic; f16 tensors work without it */
+    bool fp64;          /* f64 tensors need it */
+    bool subgroups;     /* cl_khr_subgroups or the OpenCL 3.0 feature */
+    bool device_fences; /* OpenCL C's memory fences at device scope */
+} clnorm_device_info;
+
+/* Lists every device, best first: GPUs, then accelerators, then CPUs, each by compute units × clock.
+ * infos: room for capacity entries, may be NULL when capacity is 0. *count: how many there are, which can be more than
+ * capacity. No device at all is success with a count of 0. */
+CLNORM_API clnorm_status clnorm_device_list(clnorm_device_info *infos, size_t capacity, size_t *count);
+
+/* The facts of one device; a sub-device has the indices of the device that it is a part of. */
+CLNORM_API clnorm_status clnorm_device_describe(cl_device_id device, clnorm_device_info *info);
+
+/* The device that a selector means. selector: alternatives split by ';', the first that any device matches wins; each is
+ * comma-separated terms that must all hold, of gpu, cpu, accelerator, P:D (indices as above), uuid:…, name=TEXT,
+ * vendor=TEXT, platform=TEXT (case-insensitive parts), memory>=8G (K, M, G or T, powers of 1024), fp16, fp64, subgroups.
+ * NULL or "": the environment variable CLNORM_DEVICE, and where that is unset or empty too, the best device. */
+CLNORM_API clnorm_status clnorm_device_select(const char *selector, clnorm_device_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,91 @@
+/* GELU, forward and backward. */
+#ifndef CLNORM_GELU_H
+#define CLNORM_GELU_H
+
+#include "clnorm/context.h"
+#include "clnorm/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Gaussian error linear units: Hendrycks, Gimpel 2016, arXiv:1606.08415. Φ is the distribution function of the standard
+ * normal. Either is −0 at −∞ and ∞ at ∞; arguments of any size have an exact asymptote. */
+typedef enum clnorm_gelu_form {
+    CLNORM_GELU_ERF = 1, /* x · Φ(x) = x/2 · (1 + erf(x / √2)) */
+    CLNORM_GELU_TANH     /* x/2 · (1 + tanh(√(2/π) · (x + 0.044715 · x³))) */
+} clnorm_gelu_form;
+
+/* y = gelu(x), element by element. Arithmetic is in f32, in f64 for F64 tensors; y is rounded to nearest even. */
+typedef struct clnorm_gelu_desc {
+    size_t size;       /* sizeof(clnorm_gelu_desc) */
+    uint64_t rows;     /* 0 and up; 0 is a success that does nothing */
+    uint64_t cols;     /* 1 and up; tensors without gaps can be any rows x cols of as many elements */
+    uint64_t x_stride; /* elements from one row to the next, at least cols; 0: cols */
+    uint64_t y_stride; /* likewise */
+    clnorm_dtype x_dtype;
+    clnorm_dtype y_dtype; /* CLNORM_DTYPE_NONE: as x */
+    clnorm_gelu_form form;
+    clnorm_config config; /* forced knobs: vec, lanes, rounds, unroll, stores, isa; all 0 as a rule */
+} clnorm_gelu_desc;
+
+/* A descriptor of nothing yet: f32, CLNORM_GELU_ERF. Set rows and cols. */
+static inline clnorm_gelu_desc clnorm_gelu_desc_init(void) {
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    clnorm_gelu_desc desc;
+    desc.size = sizeof(clnorm_gelu_desc);
+    desc.rows = desc.cols = desc.x_stride = desc.y_stride = 0;
+    desc.x_dtype = CLNORM_F32;
+    desc.y_dtype = CLNORM_DTYPE_NONE;
+    desc.form = CLNORM_GELU_ERF;
+    desc.config = automatic;
+    return desc;
+}
+#define CLNORM_GELU_DESC_INIT clnorm_gelu_desc_init()
+
+CLNORM_API clnorm_status clnorm_gelu_forward_plan_create(clnorm_context *context, const clnorm_gelu_desc *desc,
+                                                         clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_gelu_forward(clnorm_context *context, cl_command_queue queue, const clnorm_gelu_desc *desc,
+                                             const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
+                                             cl_event *event);
+
+/* dx = dy · gelu′(x); gelu′ is exactly 0 at −∞ and 1 at ∞, and gelu′(0) = 1/2. */
+typedef struct clnorm_gelu_backward_desc {
+    size_t size;        /* sizeof(clnorm_gelu_backward_desc) */
+    uint64_t rows;      /* 0 and up */
+    uint64_t cols;      /* 1 and up */
+    uint64_t x_stride;  /* elements from one row to the next, at least cols; 0: cols */
+    uint64_t dy_stride; /* likewise */
+    uint64_t dx_stride; /* likewise */
+    clnorm_dtype x_dtype;
+    clnorm_dtype dy_dtype; /* CLNORM_DTYPE_NONE: as x */
+    clnorm_dtype dx_dtype; /* likewise */
+    clnorm_gelu_form form; /* as in the forward */
+    clnorm_config config;  /* as in the forward */
+} clnorm_gelu_backward_desc;
+
+/* A descriptor of nothing yet: f32, CLNORM_GELU_ERF. Set rows and cols. */
+static inline clnorm_gelu_backward_desc clnorm_gelu_backward_desc_init(void) {
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    clnorm_gelu_backward_desc desc;
+    desc.size = sizeof(clnorm_gelu_backward_desc);
+    desc.rows = desc.cols = desc.x_stride = desc.dy_stride = desc.dx_stride = 0;
+    desc.x_dtype = CLNORM_F32;
+    desc.dy_dtype = desc.dx_dtype = CLNORM_DTYPE_NONE;
+    desc.form = CLNORM_GELU_ERF;
+    desc.config = automatic;
+    return desc;
+}
+#define CLNORM_GELU_BACKWARD_DESC_INIT clnorm_gelu_backward_desc_init()
+
+CLNORM_API clnorm_status clnorm_gelu_backward_plan_create(clnorm_context *context, const clnorm_gelu_backward_desc *desc,
+                                                          clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_gelu_backward(clnorm_context *context, cl_command_queue queue,
+                                              const clnorm_gelu_backward_desc *desc, const clnorm_args *args,
+                                              cl_uint num_wait, const cl_event *wait_list, cl_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

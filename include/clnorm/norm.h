@@ -1,0 +1,215 @@
+/* Layer and RMS normalisation, forward and backward, with what is fused into them. */
+#ifndef CLNORM_NORM_H
+#define CLNORM_NORM_H
+
+#include "clnorm/context.h"
+#include "clnorm/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Layer normalisation: Ba, Kiros, Hinton 2016, arXiv:1607.06450. RMS normalisation: Zhang, Sennrich 2019, arXiv:1910.07467.
+ */
+typedef enum clnorm_norm { CLNORM_LAYER_NORM = 1, CLNORM_RMS_NORM } clnorm_norm;
+
+typedef enum clnorm_gate {
+    CLNORM_GATE_NONE = 0,
+    CLNORM_GATE_SILU,   /* act(z) = z · sigmoid(z) */
+    CLNORM_GATE_SIGMOID /* act(z) = 1 / (1 + exp(−z)) */
+} clnorm_gate;
+
+/* A function of each element of the norm's result. */
+typedef enum clnorm_activation {
+    CLNORM_ACTIVATION_NONE = 0,
+    CLNORM_ACTIVATION_GELU,      /* n · Φ(n), Φ(n) = (1 + erf(n / √2)) / 2: Hendrycks, Gimpel 2016, arXiv:1606.08415 */
+    CLNORM_ACTIVATION_GELU_TANH, /* n · (1 + tanh(√(2/π) · (n + 0.044715 n³))) / 2, from the same */
+    CLNORM_ACTIVATION_SILU       /* n · sigmoid(n) */
+} clnorm_activation;
+
+/* Forward normalisation of [rows, cols], one segment of group_size neighbouring elements at a time:
+ *
+ *   s = residual + row_scale · dropout(x), of which what is not asked for is left out; or x · act(z) with gate_first
+ *   x̂ = (s − mean) · rstd for layer norm, s · rstd for RMS norm
+ *   mean = Σs / group_size,   rstd = 1 / √(Σ(s − mean)² / group_size + eps), with mean taken as 0 for RMS norm
+ *   n = x̂ · (weight_offset + weight) + bias
+ *   y = activation(n), then · act(z) without gate_first
+ *
+ * Arithmetic and sums are in f32, in f64 for F64 tensors. y is rounded to nearest even; NaN and infinities pass through.
+ * residual_out is s, rounded to its dtype; statistics and x̂ are those of s before that rounding.
+ *
+ * dropout(x) is x / (1 − p) for the elements that are kept, and 0 for the others, whatever x is there. The element of row r
+ * and column c of the call is kept where word c mod 4 of Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random
+ * numbers: as easy as 1, 2, 3") is at least ⌊p · 2³²⌋, with the counter (c / 4, r, low and high word of args.seed's offset)
+ * and the key (low and high word of its seed): it depends on nothing else, and is never stored. */
+typedef struct clnorm_norm_desc {
+    size_t size;         /* sizeof(clnorm_norm_desc) */
+    uint64_t rows;       /* 0 and up; 0 is a success that does nothing */
+    uint64_t cols;       /* 1 and up */
+    uint64_t group_size; /* elements of a segment, a divisor of cols; 0: cols */
+    uint64_t x_stride;   /* elements from one row to the next, at least cols; 0: cols */
+    uint64_t y_stride;   /* likewise; at least cols, so that rows of y do not overlap */
+    uint64_t z_stride;   /* likewise */
+    uint64_t residual_stride;
+    uint64_t residual_out_stride;
+    clnorm_norm norm;
+    clnorm_dtype x_dtype;
+    clnorm_dtype y_dtype;            /* CLNORM_DTYPE_NONE: as x */
+    clnorm_dtype z_dtype;            /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
+    clnorm_dtype weight_dtype;       /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_dtype bias_dtype;         /* CLNORM_DTYPE_NONE: no bias */
+    clnorm_dtype residual_dtype;     /* CLNORM_DTYPE_NONE: no residual; not with gate_first */
+    clnorm_dtype residual_out_dtype; /* CLNORM_DTYPE_NONE: s is not written; needs a residual */
+    clnorm_gate gate;
+    clnorm_activation activation;
+    bool gate_first;      /* the gate is applied to x, before the statistics */
+    bool save_mean;       /* write mean; layer norm only */
+    bool save_rstd;       /* write rstd */
+    bool save_mask;       /* write dropout_mask, to look at; needs dropout */
+    bool row_scale;       /* every row of x has a factor (stochastic depth: 0 or 1 / keep rate); not with gate_first */
+    double eps;           /* added to the variance, 0 and up, finite */
+    double weight_offset; /* added to every weight: 1 for zero-centred weights; needs a weight unless 0 */
+    double dropout;       /* p, the probability of 0, in [0, 1); 0: none. Not with gate_first; rows and cols up to 2^32 */
+    clnorm_config config; /* forced knobs; all 0 as a rule */
+} clnorm_norm_desc;
+
+/* A descriptor of nothing yet: f32 x, eps 1e-5, every option off. Set norm, rows and cols at least. */
+static inline clnorm_norm_desc clnorm_norm_desc_init(void) {
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    clnorm_norm_desc desc;
+    desc.size = sizeof(clnorm_norm_desc);
+    desc.norm = CLNORM_LAYER_NORM;
+    desc.rows = 0;
+    desc.cols = 0;
+    desc.group_size = 0;
+    desc.x_stride = desc.y_stride = desc.z_stride = desc.residual_stride = desc.residual_out_stride = 0;
+    desc.x_dtype = CLNORM_F32;
+    desc.y_dtype = desc.z_dtype = desc.weight_dtype = desc.bias_dtype = CLNORM_DTYPE_NONE;
+    desc.residual_dtype = desc.residual_out_dtype = CLNORM_DTYPE_NONE;
+    desc.gate = CLNORM_GATE_NONE;
+    desc.activation = CLNORM_ACTIVATION_NONE;
+    desc.gate_first = desc.save_mean = desc.save_rstd = desc.save_mask = desc.row_scale = false;
+    desc.eps = 1e-5;
+    desc.weight_offset = desc.dropout = 0;
+    desc.config = automatic;
+    return desc;
+}
+#define CLNORM_NORM_DESC_INIT clnorm_norm_desc_init()
+
+CLNORM_API clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const clnorm_norm_desc *desc,
+                                                         clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_norm_forward(clnorm_context *context, cl_command_queue queue, const clnorm_norm_desc *desc,
+                                             const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
+                                             cl_event *event);
+
+/* How the sums over rows, dweight and dbias, come together from the work-groups that each see some of the rows. */
+typedef enum clnorm_reduction {
+    CLNORM_REDUCTION_PARTIAL = 1, /* each work-group writes a slot of its own: the same bits from run to run */
+    CLNORM_REDUCTION_LOCKED /* a few slots, a spin lock each: bounded workspace, sums in an order that differs between runs
+                             */
+} clnorm_reduction;
+
+/* The gradients of the forward normalisation above, with dy = ∂L/∂y and so on, where
+ *
+ *   n = x̂ · (weight_offset + weight) + bias
+ *   y = activation(n), or activation(n) · act(z) with a gate that is not first
+ *   dn = dy · activation′(n), or dy · act(z) · activation′(n) with such a gate
+ *   wdn = (weight_offset + weight) · dn
+ *   c1 = Σ(x̂ · wdn) / group_size,   c2 = Σwdn / group_size for layer norm, 0 for RMS norm
+ *   ds = rstd · (wdn − x̂ · c1 − c2), then + dresidual_out, what has come to s by way of residual_out
+ *   dresidual = ds
+ *   dx = row_scale · dropout(ds), of which what is not asked for is left out; or ds · act(z) with gate_first
+ *   dz = dy · activation(n) · act′(z), or ds · x · act′(z) with gate_first
+ *   dweight = Σ over rows of dn · x̂,   dbias = Σ over rows of dn
+ *
+ * s is made of x and residual as in the forward, with the same mask for the same seed; or with s_given, x is s itself, such
+ * as residual_out has it, and dropout and row_scale matter to dx alone.
+ *
+ * An output whose dtype is CLNORM_DTYPE_NONE is not asked for, and costs nothing. Arithmetic and sums are in f32, in f64
+ * for F64 tensors. With 0 rows dweight and dbias are 0, or stay as they are with accumulate. */
+typedef struct clnorm_norm_backward_desc {
+    size_t size;         /* sizeof(clnorm_norm_backward_desc) */
+    uint64_t rows;       /* 0 and up */
+    uint64_t cols;       /* 1 and up */
+    uint64_t group_size; /* as in the forward */
+    uint64_t x_stride;   /* elements from one row to the next, at least cols; 0: cols */
+    uint64_t z_stride;   /* likewise, as are all of these */
+    uint64_t dy_stride;
+    uint64_t x_group_size; /* of an 8-bit x: columns that an x_scale is for: 16, 32, 64 or 128, a divisor of group_size.
+                              Else 0 */
+    uint64_t dx_stride;
+    uint64_t dz_stride;
+    uint64_t y_stride;
+    uint64_t residual_stride;
+    uint64_t dresidual_out_stride;
+    uint64_t dresidual_stride;
+    clnorm_norm norm;
+    clnorm_dtype x_dtype;        /* F8_E4M3 or F8_E5M2 too: what is normalised is x · x_scale then, with rstd_given, and
+                                    without gate, activation, residual, dropout and row scale */
+    clnorm_dtype x_scale_dtype;  /* of an 8-bit x: F32 or BF16. Else CLNORM_DTYPE_NONE */
+    clnorm_dtype z_dtype;        /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
+    clnorm_dtype dy_dtype;       /* CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
+    clnorm_dtype weight_dtype;   /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_dtype bias_dtype;     /* CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
+    clnorm_dtype dx_dtype;       /* CLNORM_DTYPE_NONE, as in all of these: not asked for */
+    clnorm_dtype dz_dtype;       /* needs a gate */
+    clnorm_dtype dweight_dtype;  /* F32, or any other; also without a weight */
+    clnorm_dtype dbias_dtype;    /* likewise; also without a bias */
+    clnorm_dtype y_dtype;        /* y is computed again, for what the forward did not keep */
+    clnorm_dtype residual_dtype; /* CLNORM_DTYPE_NONE: no residual, or s_given; not with gate_first */
+    clnorm_dtype dresidual_out_dtype; /* CLNORM_DTYPE_NONE: there is no dresidual_out; not with gate_first */
+    clnorm_dtype dresidual_dtype;     /* CLNORM_DTYPE_NONE: not asked for; needs a residual or s_given */
+    clnorm_gate gate;
+    clnorm_activation activation;
+    clnorm_reduction reduction; /* 0: CLNORM_REDUCTION_PARTIAL */
+    uint32_t slots;             /* 1 and up: of CLNORM_REDUCTION_LOCKED */
+    bool gate_first;
+    bool mean_given;      /* mean is read, as the forward saved it, and not computed again; layer norm: both or neither */
+    bool rstd_given;      /* likewise rstd */
+    bool accumulate;      /* dweight and dbias are added to what is there */
+    bool s_given;         /* x is s; not with gate_first */
+    bool row_scale;       /* as in the forward */
+    double eps;           /* as in the forward; unused when rstd is given */
+    double weight_offset; /* as in the forward */
+    double dropout;       /* as in the forward */
+    clnorm_config config; /* forced knobs; all 0 as a rule */
+} clnorm_norm_backward_desc;
+
+/* A descriptor of nothing yet: f32 x, no output, 128 slots, eps 1e-5, every option off. */
+static inline clnorm_norm_backward_desc clnorm_norm_backward_desc_init(void) {
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    clnorm_norm_backward_desc desc;
+    desc.size = sizeof(clnorm_norm_backward_desc);
+    desc.norm = CLNORM_LAYER_NORM;
+    desc.rows = desc.cols = desc.group_size = 0;
+    desc.x_stride = desc.z_stride = desc.dy_stride = desc.dx_stride = desc.dz_stride = desc.y_stride = 0;
+    desc.residual_stride = desc.dresidual_out_stride = desc.dresidual_stride = 0;
+    desc.x_group_size = 0;
+    desc.x_dtype = CLNORM_F32;
+    desc.x_scale_dtype = CLNORM_DTYPE_NONE;
+    desc.z_dtype = desc.dy_dtype = desc.weight_dtype = desc.bias_dtype = CLNORM_DTYPE_NONE;
+    desc.dx_dtype = desc.dz_dtype = desc.dweight_dtype = desc.dbias_dtype = desc.y_dtype = CLNORM_DTYPE_NONE;
+    desc.residual_dtype = desc.dresidual_out_dtype = desc.dresidual_dtype = CLNORM_DTYPE_NONE;
+    desc.gate = CLNORM_GATE_NONE;
+    desc.activation = CLNORM_ACTIVATION_NONE;
+    desc.reduction = CLNORM_REDUCTION_PARTIAL;
+    desc.slots = 128;
+    desc.gate_first = desc.mean_given = desc.rstd_given = desc.accumulate = desc.s_given = desc.row_scale = false;
+    desc.eps = 1e-5;
+    desc.weight_offset = desc.dropout = 0;
+    desc.config = automatic;
+    return desc;
+}
+#define CLNORM_NORM_BACKWARD_DESC_INIT clnorm_norm_backward_desc_init()
+
+CLNORM_API clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const clnorm_norm_backward_desc *desc,
+                                                          clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_norm_backward(clnorm_context *context, cl_command_queue queue,
+                                              const clnorm_norm_backward_desc *desc, const clnorm_args *args,
+                                              cl_uint num_wait, const cl_event *wait_list, cl_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,121 @@
+/* Plans: a descriptor made ready for its device, and the buffers that it runs over. */
+#ifndef CLNORM_PLAN_H
+#define CLNORM_PLAN_H
+
+#include "clnorm/config.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clnorm_plan clnorm_plan;
+
+/* Each operation's header has its descriptor and two functions for it:
+ *
+ *   clnorm_OPERATION_plan_create   validates the descriptor, chooses a config, and compiles or fetches the kernels. The
+ * plan belongs to the context and must be destroyed before it. Slow the first time (a build), microseconds once the context
+ * has the program. clnorm_OPERATION               plans, once per descriptor, and enqueues. The context keeps its latest
+ * plans and lends workspace, so that from the second call on this costs little more than clnorm_plan_enqueue. */
+
+/* NULL is allowed. Enqueued work keeps what it needs. */
+CLNORM_API void clnorm_plan_destroy(clnorm_plan *plan);
+
+/* Bytes of args.workspace that an enqueue needs; 0 when it needs none. */
+CLNORM_API uint64_t clnorm_plan_workspace_size(const clnorm_plan *plan);
+
+/* The config that was chosen. */
+CLNORM_API void clnorm_plan_config(const clnorm_plan *plan, clnorm_config *config);
+
+/* What the row of a tuning file for such plans begins with: "rms_norm bf16 4096". Writes it as snprintf does, and returns
+ * its length; "" for operations that have no knobs to tune. */
+CLNORM_API size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity);
+
+/* A description for people, a line per kernel: name, grid, build options. Writes at most capacity bytes, always a
+ * terminating NUL when capacity is not 0, and returns the length that the whole text has, as snprintf does. */
+CLNORM_API size_t clnorm_plan_describe(const clnorm_plan *plan, char *text, size_t capacity);
+
+/* Runs each kernel once over no rows, and waits: some drivers (PoCL) compile at the first launch of a grid. Optional. */
+CLNORM_API clnorm_status clnorm_plan_warm_up(clnorm_plan *plan, cl_command_queue queue);
+
+/* Part of a buffer. offset: bytes, a multiple of the element's size. mem NULL: absent. */
+typedef struct clnorm_buffer {
+    cl_mem mem;
+    uint64_t offset;
+} clnorm_buffer;
+
+/* Where the random numbers of a call come from. Another seed, or another offset, is another mask. */
+typedef struct clnorm_seed {
+    uint64_t seed;
+    uint64_t offset; /* calls of one seed are told apart by it */
+} clnorm_seed;
+
+/* Every tensor that any operation reads or writes. An operation wants just those that its descriptor speaks of; one that is
+ * missing, or given without being wanted, is an error that names it. Outputs do not overlap anything but as said: an output
+ * that may be an input itself has its buffer, offset, element size and row stride. */
+typedef struct clnorm_args {
+    size_t size;                 /* sizeof(clnorm_args) */
+    clnorm_buffer x;             /* in  [rows, cols], x_stride */
+    clnorm_buffer weight;        /* in  [cols] */
+    clnorm_buffer bias;          /* in  [cols] */
+    clnorm_buffer z;             /* in  [rows, cols], z_stride: the gate */
+    clnorm_buffer dy;            /* in  [rows, cols], dy_stride */
+    clnorm_buffer y;             /* out [rows, cols], y_stride; may be x itself in a forward; in of softmax's backward */
+    clnorm_buffer mean;          /* out of the forward, in of the backward: [groups, rows] f32 (f64 with F64 tensors) */
+    clnorm_buffer rstd;          /* likewise */
+    clnorm_buffer dx;            /* out [rows, cols], dx_stride; may be x, dy or (softmax) y itself */
+    clnorm_buffer dz;            /* out [rows, cols], dz_stride; may be z itself */
+    clnorm_buffer dweight;       /* out, in too with accumulate: [cols] */
+    clnorm_buffer dbias;         /* likewise */
+    clnorm_buffer residual;      /* in  [rows, cols], residual_stride */
+    clnorm_buffer row_scale;     /* in  [rows] f32 (f64 with F64 tensors); out of fp8_rms_norm: [rows] scale_dtype */
+    clnorm_buffer residual_out;  /* out [rows, cols], residual_out_stride; may be residual itself */
+    clnorm_buffer dropout_mask;  /* out [rows, cols], a byte each, row after row: 1 where x was kept, 0 where not */
+    clnorm_buffer dresidual_out; /* in  [rows, cols], dresidual_out_stride */
+    clnorm_buffer dresidual;     /* out [rows, cols], dresidual_stride; may be dresidual_out itself */
+    clnorm_buffer q;             /* out of quantize, in of dequantize: [rows, cols], q_stride; dequantize writes x */
+    clnorm_buffer q_t;           /* out [cols, rows], q_t_stride: q transposed */
+    clnorm_buffer scale;         /* out of quantize, in of dequantize: as clnorm_scaling says, scale_dtype */
+    clnorm_buffer x_scale;       /* in  [rows, cols / group_size], x_scale_dtype: of an 8-bit x */
+    clnorm_buffer y_t;           /* out [cols, rows], y_t_stride: y transposed */
+    clnorm_buffer y_scale;       /* out [1]: of an 8-bit y */
+    clnorm_buffer amax;          /* out, of scale's shape, f32 */
+    clnorm_buffer workspace;     /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
+                                    shared by enqueues that can overlap */
+    const clnorm_seed *seed;     /* with dropout: read by the call, and not later; NULL: absent */
+} clnorm_args;
+
+static inline clnorm_args clnorm_args_init(void) {
+    const clnorm_buffer absent = {NULL, 0};
+    clnorm_args args;
+    args.size = sizeof(clnorm_args);
+    args.x = args.weight = args.bias = args.z = args.dy = args.y = args.mean = args.rstd = absent;
+    args.dx = args.dz = args.dweight = args.dbias = args.workspace = absent;
+    args.residual = args.row_scale = args.residual_out = args.dropout_mask = absent;
+    args.dresidual_out = args.dresidual = absent;
+    args.seed = NULL;
+    args.q = args.q_t = args.scale = args.amax = absent;
+    args.x_scale = args.y_t = args.y_scale = absent;
+    return args;
+}
+#define CLNORM_ARGS_INIT clnorm_args_init()
+
+/* Checks the arguments, binds them and launches; does not wait, allocate device memory or compile.
+ * queue: of the context and device of the plan, in-order or out-of-order. wait_list: events of the same cl_context to
+ * come first. event: may be NULL; else complete when all outputs are written, to be released by the caller.
+ * Several threads may enqueue the same plan. */
+CLNORM_API clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
+                                             cl_uint num_wait, const cl_event *wait_list, cl_event *event);
+
+/* The kernels that an enqueue of the plan runs, one after the other. */
+CLNORM_API cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan);
+
+/* clnorm_plan_enqueue with an event for each kernel, to see where time goes. events: [clnorm_plan_kernel_count(plan)], all
+ * of them to be released by the caller; a plan without kernels writes none. */
+CLNORM_API clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
+                                                     cl_uint num_wait, const cl_event *wait_list, cl_event *events);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
