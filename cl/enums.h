@@ -29,6 +29,10 @@
 #define ISA_PTX 2
 
 #define FETCH_AHEAD 2
+#define FETCH_FAR 3
+
+#define SUMS_BEFORE 1
+#define SUMS_EXCHANGED 2
 
 #define GATHER_REGISTERS 1
 #define GATHER_LOCAL 2

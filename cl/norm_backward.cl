@@ -8,10 +8,11 @@
  * Macros (src/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Z_DTYPE, DY_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE, DZ_DTYPE,
  * Y_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, ROW_SCALE, DROPOUT, ACTIVATION, DWEIGHT, DBIAS,
  * GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, TILE, GATHER,
- * FETCH, SPAN, CHUNKS, ELEMENT_ALIGNED. */
+ * FETCH, SPAN, CHUNKS, SUMS, ELEMENT_ALIGNED. */
 
 #include "norm_backward.h"
 #include "slots.h"
+#include "team.h"
 
 #if KEEP == KEEP_REGISTERS || GATHER == GATHER_REGISTERS || GATHER == GATHER_SPLIT
 #include "norm_backward_registers.h"
@@ -47,48 +48,59 @@
             aligned                                                                                                        \
     }
 
+/* Words of the locks, before the letters of teams. */
+#define LOCK_WORDS(slots) (LOCKED ? (BLOCKS * (slots) + 15) / 16 * 16 : 0)
+
+/* What the work-items of a work-group share. */
+#define LOCAL_MEMORY                  \
+    local real scratch[2 * SCRATCH];  \
+    local realv space[SPACE];         \
+    local real letters[LETTER_SPACE]; \
+    local uint told;
+
 /* rounds: how many blocks of SEGMENTS rows a work-group goes through; slots: work-groups share them in turn. */
 INLINED void walk_share(const struct call *call, const ulong rounds, const ulong slots, global real *dweight,
                         global real *dbias, volatile global uint *locks, local real *scratch, local realv *space,
-                        local uint *filled) {
+                        local real *letters, local uint *told) {
     if (call->rows == 0)
         return;
-    const ulong block = get_group_id(0) % BLOCKS;
-    const ulong walker = get_group_id(0) / BLOCKS;
+    volatile global uint *mail = locks + LOCK_WORDS(slots);
+    const ulong place = SUMS == SUMS_EXCHANGED ? take_place(mail, told) : get_group_id(0);
+    struct team team = team_of(mail, place, letters);
+    const ulong block = place % BLOCKS;
+    const ulong walker = place / BLOCKS;
     const ulong first = walker * rounds * SEGMENTS;
     const ulong end = first + rounds * SEGMENTS;
     const ulong group = block / TILES * SPAN;
     const struct share share = {first, end < call->rows ? end : call->rows, SEGMENTS, group, (uint)(block % TILES)};
-    const ulong place = walker % slots;
-    const ulong column = place * GROUPS * GROUP_SIZE + group * GROUP_SIZE;
+    const ulong slot_index = walker % slots;
+    const ulong column = slot_index * GROUPS * GROUP_SIZE + group * GROUP_SIZE;
     struct slot slot = {dweight + column, dbias + column, false, call->aligned};
-    walk(call, &share, &slot, locks + block * slots + place, scratch, space, filled);
+    walk(call, &share, &slot, locks + block * slots + slot_index, scratch, space, told, &team);
 }
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward(PARAMETERS) {
-    local real scratch[2 * SCRATCH];
-    local realv space[SPACE];
-    local uint filled;
+    LOCAL_MEMORY
     const struct call call = CALL(!ELEMENT_ALIGNED);
-    walk_share(&call, rounds, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space, &filled);
+    walk_share(&call, rounds, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space, letters,
+               &told);
 }
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward_any(PARAMETERS) {
-    local real scratch[2 * SCRATCH];
-    local realv space[SPACE];
-    local uint filled;
+    LOCAL_MEMORY
     const struct call call = CALL(false);
-    walk_share(&call, rounds, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space, &filled);
+    walk_share(&call, rounds, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space, letters,
+               &told);
 }
 #endif
 
-#if LOCKED
-/* Before any work-group comes to a slot. work: words of locks. */
+#if LOCKED || SUMS == SUMS_EXCHANGED
+/* Before any work-group comes to a slot, or posts a letter. work: words. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
-norm_backward_unlock(global uint *locks, const ulong locks_at, const ulong work) {
+norm_backward_clear(global uint *locks, const ulong locks_at, const ulong work) {
     for (ulong i = get_global_id(0); i < work; i += get_global_size(0))
         locks[locks_at + i] = 0;
 }

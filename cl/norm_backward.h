@@ -288,22 +288,21 @@ static inline void add_point(struct lane_sums *sums, const struct point point, c
         sums->gradient += wdn;
 }
 
-INLINED struct means means_over_lanes(struct lanes *lanes, const struct lane_sums *lane_sums) {
-    real sums[] = {sum_elements(lane_sums->product), sum_elements(lane_sums->gradient)};
+INLINED void sums_over_lanes(struct lanes *lanes, const struct lane_sums *lane_sums, real *sums) {
+    sums[0] = sum_elements(lane_sums->product);
+    sums[1] = sum_elements(lane_sums->gradient);
     sum_lanes(lanes, sums, NORM == LAYER_NORM ? 2 : 1);
-    return means_of_sums(sums[0], sums[1]);
 }
 
 /* With SPLIT, another kernel has taken the sums. */
-static inline struct means means_of_chunks(const struct call *call, const struct row *row) {
+static inline void sum_chunks(const struct call *call, const struct row *row, real *sums) {
     const ulong segments = GROUPS * call->rows;
-    real product = 0, gradient = 0;
+    sums[0] = sums[1] = 0;
     for (uint i = 0; row->active && i < CHUNKS; i++) {
-        product += call->sums[i * segments + statistic_of(call, row)];
+        sums[0] += call->sums[i * segments + statistic_of(call, row)];
         if (NORM == LAYER_NORM)
-            gradient += call->sums[(CHUNKS + i) * segments + statistic_of(call, row)];
+            sums[1] += call->sums[(CHUNKS + i) * segments + statistic_of(call, row)];
     }
-    return means_of_sums(product, gradient);
 }
 
 /* bias: of the segment's first element. */

@@ -5,6 +5,7 @@
 
 #include "norm_backward.h"
 #include "slots.h"
+#include "team.h"
 
 /* In local memory, for a slot that is shared, or in the slot itself. */
 #if GATHER == GATHER_LOCAL
@@ -74,7 +75,9 @@ INLINED struct means means_of_row(const struct call *call, const struct row *row
     const struct means means = {0, 0};
     return means;
 #elif SPLIT
-    return means_of_chunks(call, row);
+    real sums[2];
+    sum_chunks(call, row, sums);
+    return means_of_sums(sums[0], sums[1]);
 #else
     struct lane_sums sums[UNROLL]; /* several, so that none waits for the last addition */
 #pragma unroll
@@ -93,7 +96,9 @@ INLINED struct means means_of_row(const struct call *call, const struct row *row
         sums[0].product += sums[j].product;
         sums[0].gradient += sums[j].gradient;
     }
-    return means_over_lanes(lanes, &sums[0]);
+    real total[2];
+    sums_over_lanes(lanes, &sums[0], total);
+    return means_of_sums(total[0], total[1]);
 #endif
 }
 
@@ -154,8 +159,9 @@ INLINED void put_columns(const struct columns *columns, const struct slot *slot)
 }
 
 INLINED void walk(const struct call *call, const struct share *share, struct slot *slot, volatile global uint *lock,
-                  local real *scratch, local realv *space, local uint *filled) {
+                  local real *scratch, local realv *space, local uint *told, struct team *team) {
     struct lanes lanes = {scratch, 0};
+    (void)team;
     for (uint turn = 0; turn < SPAN; turn++) {
         const struct columns columns = columns_of(call, share, slot, space, turn);
         clear_columns(&columns, call->aligned);
@@ -168,7 +174,7 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
         }
     if (!(DWEIGHT || DBIAS))
         return;
-    open_slot(slot, lock, filled);
+    open_slot(slot, lock, told);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint turn = 0; turn < SPAN; turn++) {
         const struct columns columns = columns_of(call, share, slot, space, turn);

@@ -5,6 +5,7 @@
 
 #include "norm_backward.h"
 #include "slots.h"
+#include "team.h"
 
 #define DWEIGHT_IN_REGISTERS (GATHER == GATHER_REGISTERS || GATHER == GATHER_SPLIT)
 #define DBIAS_IN_REGISTERS (GATHER == GATHER_REGISTERS)
@@ -84,13 +85,10 @@ static inline void forget_wide(struct inputs *in) {
         forget((uint *)&in->dy, sizeof(in->dy) / sizeof(uint));
 }
 
-INLINED void take_row(const struct call *call, const struct row *row, const struct columns *columns,
-                      const struct scale *scales, struct inputs *held, struct gathered *gathered, struct lanes *lanes) {
-    struct means means = {0, 0};
-#if NEEDS_MEANS && SPLIT
-    means = means_of_chunks(call, row);
-#elif NEEDS_MEANS
-    struct lane_sums sums = {0, 0};
+/* Σ(x̂ · wdn) and Σwdn of the tile, or of the segment where that is not split. */
+INLINED void sum_row(const struct call *call, const struct row *row, const struct columns *columns,
+                     const struct scale *scales, struct inputs *held, struct lanes *lanes, real *sums) {
+    struct lane_sums lane_sums = {0, 0};
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++) {
         if (KEEP == KEEP_REREAD && !(row->active && has_vector(columns, i)))
@@ -98,12 +96,48 @@ INLINED void take_row(const struct call *call, const struct row *row, const stru
         if (KEEP == KEEP_REREAD)
             held[0] = load_inputs(call, row, vector_of(columns, i), LOAD_FIRST);
         const struct scale scale = scale_of(call, columns, scales, i);
-        add_point(&sums, point_at(call, row, &held[i % HELD_INPUTS], scale), scale, call->weight_offset);
+        add_point(&lane_sums, point_at(call, row, &held[i % HELD_INPUTS], scale), scale, call->weight_offset);
         if (KEEP == KEEP_REGISTERS)
             forget_wide(&held[i % HELD_INPUTS]);
     }
-    means = means_over_lanes(lanes, &sums);
+    sums_over_lanes(lanes, &lane_sums, sums);
+}
+
+/* To the other work-groups of the team, as early as can be. */
+INLINED void post_row(const struct call *call, const struct row *row, const struct columns *columns,
+                      const struct scale *scales, struct inputs *held, struct lanes *lanes, struct team *team) {
+#if NEEDS_MEANS && SUMS == SUMS_EXCHANGED
+    real sums[2];
+    sum_row(call, row, columns, scales, held, lanes, sums);
+    post(team, sums);
 #endif
+}
+
+INLINED void look_for_row(struct team *team) {
+#if NEEDS_MEANS && SUMS == SUMS_EXCHANGED
+    look(team);
+#else
+    (void)team;
+#endif
+}
+
+INLINED struct means means_of_row(const struct call *call, const struct row *row, const struct columns *columns,
+                                  const struct scale *scales, struct inputs *held, struct lanes *lanes, struct team *team) {
+    real sums[2] = {0, 0};
+#if NEEDS_MEANS && SUMS == SUMS_EXCHANGED
+    collect(team, sums);
+#elif NEEDS_MEANS && SPLIT
+    sum_chunks(call, row, sums);
+#elif NEEDS_MEANS
+    sum_row(call, row, columns, scales, held, lanes, sums);
+#endif
+    return means_of_sums(sums[0], sums[1]);
+}
+
+INLINED void take_row(const struct call *call, const struct row *row, const struct columns *columns,
+                      const struct scale *scales, struct inputs *held, struct gathered *gathered, struct lanes *lanes,
+                      struct team *team) {
+    const struct means means = means_of_row(call, row, columns, scales, held, lanes, team);
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++) {
         if (KEEP == KEEP_REREAD && !(row->active && has_vector(columns, i)))
@@ -190,37 +224,69 @@ INLINED void put_gathered(const struct columns *columns, const struct gathered *
 
 /* The rows of a share one after the other. */
 INLINED void take_rows(const struct call *call, const struct share *share, const struct columns *columns,
-                       const struct scale *scales, struct gathered *gathered, struct lanes *lanes) {
+                       const struct scale *scales, struct gathered *gathered, struct lanes *lanes, struct team *team) {
     const uint segment = (uint)get_local_id(0) / LANES;
-#if FETCH == FETCH_AHEAD
+#if FETCH == FETCH_AHEAD || FETCH == FETCH_FAR
     struct row row = row_at(call, share->first + segment, share->group);
     struct inputs held[TILE_HELD];
     fetch_row(call, &row, columns, held, LOAD_PLAIN);
+    post_row(call, &row, columns, scales, held, lanes, team);
+#if FETCH == FETCH_FAR
+    struct row next = row;
+    struct inputs next_held[TILE_HELD];
+    if (share->first + share->step < share->end) {
+        next = row_at(call, share->first + share->step + segment, share->group);
+        fetch_row(call, &next, columns, next_held, LOAD_PLAIN);
+    }
+#endif
     for (ulong first = share->first; first < share->end; first += share->step) {
+        const bool more = first + share->step < share->end;
+#if FETCH == FETCH_FAR
+        struct row after = next;
+        struct inputs after_held[TILE_HELD];
+        if (first + 2 * share->step < share->end) {
+            after = row_at(call, first + 2 * share->step + segment, share->group);
+            fetch_row(call, &after, columns, after_held, LOAD_IN_TURN);
+        }
+        look_for_row(team);
+        if (more)
+            post_row(call, &next, columns, scales, next_held, lanes, team);
+        take_row(call, &row, columns, scales, held, gathered, lanes, team);
+#else
         struct row next = row;
         struct inputs next_held[TILE_HELD];
-        if (first + share->step < share->end) {
+        if (more) {
             next = row_at(call, first + share->step + segment, share->group);
             fetch_row(call, &next, columns, next_held, LOAD_IN_TURN);
         }
-        take_row(call, &row, columns, scales, held, gathered, lanes);
+        take_row(call, &row, columns, scales, held, gathered, lanes, team);
+        if (more)
+            post_row(call, &next, columns, scales, next_held, lanes, team);
+#endif
         row = next;
 #pragma unroll
         for (uint i = 0; i < TILE_HELD; i++)
             held[i] = next_held[i];
+#if FETCH == FETCH_FAR
+        next = after;
+#pragma unroll
+        for (uint i = 0; i < TILE_HELD; i++)
+            next_held[i] = after_held[i];
+#endif
     }
 #else
     for (ulong first = share->first; first < share->end; first += share->step) {
         const struct row row = row_at(call, first + segment, share->group);
         struct inputs held[HELD_INPUTS];
         fetch_row(call, &row, columns, held, LOAD_PLAIN);
-        take_row(call, &row, columns, scales, held, gathered, lanes);
+        post_row(call, &row, columns, scales, held, lanes, team);
+        take_row(call, &row, columns, scales, held, gathered, lanes, team);
     }
 #endif
 }
 
 INLINED void walk(const struct call *call, const struct share *share, struct slot *slot, volatile global uint *lock,
-                  local real *scratch, local realv *space, local uint *filled) {
+                  local real *scratch, local realv *space, local uint *told, struct team *team) {
     struct lanes lanes = {scratch, 0};
     const ulong first_column = share->group * GROUP_SIZE;
     const struct columns columns = {share->tile * TILE_VECTORS, (uint)get_local_id(0) % LANES, call->weight + first_column,
@@ -234,9 +300,9 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
                 : no_scale();
     struct gathered gathered;
     clear_gathered(&gathered, space);
-    take_rows(call, share, &columns, scales, &gathered, &lanes);
+    take_rows(call, share, &columns, scales, &gathered, &lanes, team);
     if (DWEIGHT || DBIAS) {
-        open_slot(slot, lock, filled);
+        open_slot(slot, lock, told);
         put_gathered(&columns, &gathered, space, slot);
         close_slot(lock);
     }

@@ -30,7 +30,7 @@ enum slot_state { SLOT_EMPTY, SLOT_ENTERED, SLOT_FILLED };
 
 /* One work-item waits for all, so that none of them keeps the holder from running; every work-item of the work-group calls
  * this. */
-INLINED void open_slot(struct slot *slot, volatile global uint *lock, local uint *filled) {
+INLINED void open_slot(struct slot *slot, volatile global uint *lock, local uint *told) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
         uint before = SLOT_ENTERED;
@@ -39,11 +39,11 @@ INLINED void open_slot(struct slot *slot, volatile global uint *lock, local uint
             if (before == SLOT_EMPTY)
                 before = atomic_cmpxchg(lock, SLOT_EMPTY, SLOT_ENTERED) == SLOT_EMPTY ? SLOT_EMPTY : SLOT_ENTERED;
         }
-        *filled = before == SLOT_FILLED;
+        *told = before == SLOT_FILLED;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     device_fence();
-    slot->add = *filled;
+    slot->add = *told;
 }
 
 /* Every store of the work-group is with the device before the lock is open again. */
@@ -75,8 +75,8 @@ static inline void put_slot(global real *base, const index_t v, const realv valu
 
 #else
 
-INLINED void open_slot(struct slot *slot, volatile global uint *lock, local uint *filled) {
-    (void)slot, (void)lock, (void)filled;
+INLINED void open_slot(struct slot *slot, volatile global uint *lock, local uint *told) {
+    (void)slot, (void)lock, (void)told;
 }
 
 static inline void close_slot(volatile global uint *lock) {

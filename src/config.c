@@ -97,8 +97,10 @@ clnorm_status cln_config_check_ranges(const clnorm_config *c) {
         return cln_config_refuse("isa", c->isa, "a clnorm_isa");
     if (c->gather > CLNORM_GATHER_SPLIT)
         return cln_config_refuse("gather", c->gather, "a clnorm_gather");
-    if (c->fetch > CLNORM_FETCH_AHEAD)
+    if (c->fetch > CLNORM_FETCH_FAR)
         return cln_config_refuse("fetch", c->fetch, "a clnorm_fetch");
+    if (c->sums > CLNORM_SUMS_EXCHANGED)
+        return cln_config_refuse("sums", c->sums, "a clnorm_sums");
     return CLNORM_SUCCESS;
 }
 
@@ -219,7 +221,8 @@ static clnorm_status check_forward(const clnorm_config *forced) {
     const struct {
         const char *name;
         uint32_t value;
-    } others[] = {{"tile", forced->tile}, {"gather", forced->gather}, {"fetch", forced->fetch}, {"chunks", forced->chunks}};
+    } others[] = {{"tile", forced->tile},     {"gather", forced->gather}, {"fetch", forced->fetch},
+                  {"chunks", forced->chunks}, {"sums", forced->sums},     {"walkers", forced->walkers}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (others[i].value)
             return cln_config_refuse(others[i].name, others[i].value, "0, it is the backward's");

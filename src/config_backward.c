@@ -32,63 +32,71 @@ static const struct habit {
 
 /* What measurements on NVIDIA GPUs (H200) say. Beside each row: the time over that of a copy of the least traffic, for
  * layer norm and, behind a semicolon, for RMS norm. The first row that matches is taken. */
-enum kind_of_work { ANY, GATED, BOTH_SUMS }; /* BOTH_SUMS: dweight and dbias, without a gate */
+enum kind_of_work { ANY, GATED, BOTH_SUMS }; /* GATED: or with a residual; BOTH_SUMS: dweight and dbias, not gated */
+enum {
+    BEFORE = CLNORM_SUMS_BEFORE,
+    EXCHANGED = CLNORM_SUMS_EXCHANGED,
+    REGISTERS = CLNORM_KEEP_REGISTERS,
+    REREAD = CLNORM_KEEP_REREAD,
+    IN_REGISTERS = CLNORM_GATHER_REGISTERS,
+    IN_LOCAL = CLNORM_GATHER_LOCAL,
+    SPLIT = CLNORM_GATHER_SPLIT,
+    IN_TURN = CLNORM_FETCH_IN_TURN,
+    AHEAD = CLNORM_FETCH_AHEAD,
+    FAR = CLNORM_FETCH_FAR,
+    LATE = CLNORM_WEIGHTS_LATE,
+    EARLY = CLNORM_WEIGHTS_EARLY
+};
 static const struct tuned {
     uint64_t x_size; /* bytes of an element */
     enum kind_of_work kind;
     uint64_t group_size; /* from here on, down from the row before */
     uint32_t lanes, segments;
     uint32_t tile; /* 0: group_size */
-    clnorm_keep keep;
-    clnorm_gather gather;
-    clnorm_fetch fetch;
-    clnorm_weights weights;
+    int sums;      /* exchanged: only where rows keep the device busy with a team each */
+    int keep, gather, fetch, weights;
 } tuned[] = {
-    {2, ANY, 16385, 256, 1, 4096, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_EARLY}, /* 65536: 1.78; 1.87 */
-    {2, GATED, 8193, 512, 1, 0, CLNORM_KEEP_REREAD, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_LATE}, /* 16384: ; 1.28 */
-    {2, BOTH_SUMS, 8193, 512, 1, 0, CLNORM_KEEP_REREAD, CLNORM_GATHER_SPLIT, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_LATE}, /* 16384: 1.44 */
-    {2, ANY, 8193, 512, 1, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_LATE}, /* 16384: ; 1.15 */
-    {2, GATED, 4097, 512, 1, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_EARLY}, /* 8192: ; 1.21 */
-    {2, ANY, 4097, 512, 1, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_AHEAD,
-     CLNORM_WEIGHTS_EARLY}, /* 8192: 1.13; 1.11 */
-    {2, GATED, 2049, 256, 2, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_EARLY}, /* 4096: ; 1.18 */
-    {2, ANY, 2049, 256, 2, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_AHEAD,
-     CLNORM_WEIGHTS_EARLY}, /* 4096: 1.18; 1.16 */
-    {2, GATED, 513, 64, 8, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_EARLY}, /* 1024: ; 1.17 */
-    {2, ANY, 513, 64, 8, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_AHEAD,
-     CLNORM_WEIGHTS_EARLY}, /* 1024: 1.24; 1.20 */
-    {2, GATED, 129, 16, 16, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_AHEAD,
-     CLNORM_WEIGHTS_EARLY}, /* 256: ; 1.44 */
-    {2, ANY, 129, 16, 32, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_AHEAD,
-     CLNORM_WEIGHTS_EARLY}, /* 256: 1.49; 1.45 */
-    {4, ANY, 16385, 256, 1, 2048, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_EARLY}, /* 65536: 1.74; 1.76 */
-    {4, GATED, 8193, 512, 1, 0, CLNORM_KEEP_REREAD, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_LATE}, /* 16384: ; 1.39 */
-    {4, BOTH_SUMS, 8193, 512, 1, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_LOCAL, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_LATE}, /* 16384: 1.14 */
-    {4, ANY, 8193, 1024, 1, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_LOCAL, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_LATE}, /* 16384: ; 1.10 */
-    {4, ANY, 4097, 512, 1, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_EARLY}, /* 8192: 1.07; 1.07 */
-    {4, ANY, 2049, 256, 2, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_EARLY}, /* 4096: 1.10; 1.10 */
-    {4, GATED, 513, 128, 4, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_EARLY}, /* 1024: ; 1.10 */
-    {4, ANY, 513, 128, 8, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_EARLY}, /* 1024: 1.13; 1.12 */
-    {4, GATED, 129, 32, 16, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_EARLY}, /* 256: ; 1.22 */
-    {4, ANY, 129, 32, 32, 0, CLNORM_KEEP_REGISTERS, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN,
-     CLNORM_WEIGHTS_EARLY}, /* 256: 1.30; 1.30 */
+    /* More tiles than a team may have. */
+    {2, ANY, 131073, 256, 1, 4096, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},     /* 65536: 1.78; 1.88 */
+    {2, GATED, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY},   /* 65536: ; 1.49 */
+    {2, BOTH_SUMS, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, FAR, EARLY}, /* 65536: 1.38 */
+    {2, ANY, 16385, 512, 1, 16384, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, LATE},     /* 65536: ; 1.22 */
+    {2, ANY, 16385, 256, 1, 4096, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},      /* few rows */
+    {2, GATED, 8193, 512, 1, 0, BEFORE, REREAD, IN_REGISTERS, IN_TURN, LATE},            /* 16384: ; 1.31 */
+    {2, BOTH_SUMS, 8193, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, FAR, EARLY},  /* 16384: 1.36 */
+    {2, BOTH_SUMS, 8193, 512, 1, 0, BEFORE, REREAD, SPLIT, IN_TURN, LATE},               /* 16384: 1.45 */
+    {2, ANY, 8193, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, LATE},           /* 16384: ; 1.15 */
+    {2, GATED, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},        /* 8192: ; 1.21 */
+    {2, ANY, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY},            /* 8192: 1.13; 1.11 */
+    {2, GATED, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},        /* 4096: ; 1.18 */
+    {2, ANY, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY},            /* 4096: 1.18; 1.16 */
+    {2, GATED, 513, 64, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},          /* 1024: ; 1.17 */
+    {2, ANY, 513, 64, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY},              /* 1024: 1.24; 1.20 */
+    {2, GATED, 129, 16, 16, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY},           /* 256: ; 1.44 */
+    {2, ANY, 129, 16, 32, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY},             /* 256: 1.49; 1.45 */
+    {4, ANY, 131073, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},     /* 65536: 1.74; 1.76 */
+    {4, GATED, 65537, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},    /* 65536: ; 1.74 */
+    {4, GATED, 8193, 512, 1, 4096, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY},    /* 65536: ; 1.34, 16384: ; 1.20 */
+    {4, BOTH_SUMS, 8193, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, AHEAD, EARLY},       /* 65536: 1.16, 16384: 1.09 */
+    {4, ANY, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, LATE},      /* 65536: ; 1.22 */
+    {4, ANY, 16385, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},      /* few rows */
+    {4, GATED, 8193, 512, 1, 0, BEFORE, REREAD, IN_REGISTERS, IN_TURN, LATE},            /* 16384: ; 1.39 */
+    {4, BOTH_SUMS, 8193, 512, 1, 0, BEFORE, REGISTERS, IN_LOCAL, IN_TURN, LATE},         /* 16384: 1.17 */
+    {4, ANY, 8193, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY},      /* 16384: ; 1.10 */
+    {4, ANY, 8193, 1024, 1, 0, BEFORE, REGISTERS, IN_LOCAL, IN_TURN, LATE},              /* 16384: ; 1.13 */
+    {4, ANY, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},          /* 8192: 1.07; 1.07 */
+    {4, ANY, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},          /* 4096: 1.10; 1.10 */
+    {4, GATED, 513, 128, 4, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},         /* 1024: ; 1.10 */
+    {4, ANY, 513, 128, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},           /* 1024: 1.13; 1.12 */
+    {4, GATED, 129, 32, 16, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},         /* 256: ; 1.22 */
+    {4, ANY, 129, 32, 32, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},           /* 256: 1.30; 1.30 */
 };
+
+/* Enough rows for a team each to keep the device busy. */
+static bool enough_rows(const clnorm_device_info *device, const struct tuned *row, const struct cln_workload *work) {
+    return row->sums == CLNORM_SUMS_BEFORE ||
+           work->rows >= cln_divide_up(device->compute_units, cln_divide_up(work->group_size, row->tile) * work->groups);
+}
 
 static bool matches(const struct tuned *row, const struct cln_workload *work) {
     return row->x_size == work->x_size && work->group_size >= row->group_size &&
@@ -98,24 +106,25 @@ static bool matches(const struct tuned *row, const struct cln_workload *work) {
 
 /* Fills in what a tuned row says, where nothing is forced that it was not measured with. */
 static void apply_tuned(const clnorm_device_info *device, const struct cln_workload *work, clnorm_config *c) {
-    const bool forced =
-        c->vec || c->lanes || c->segments || c->tile || c->keep || c->gather || c->fetch || c->weights || c->chunks;
+    const bool forced = c->vec || c->lanes || c->segments || c->tile || c->keep || c->gather || c->fetch || c->weights ||
+                        c->chunks || c->sums;
     const uint64_t vec = 16 / work->x_size;
     if (device->family != CLNORM_PLATFORM_NVIDIA || forced || work->alignment % vec || device->max_work_group_size < 1024 ||
         device->local_memory < (160 << 10))
         return;
     for (size_t i = 0; i < sizeof tuned / sizeof tuned[0]; i++) {
         const struct tuned *row = &tuned[i];
-        if (!matches(row, work))
+        if (!matches(row, work) || !enough_rows(device, row, work))
             continue;
         c->vec = (uint32_t)vec;
         c->lanes = row->lanes;
         c->segments = row->segments;
         c->tile = row->tile ? row->tile : (uint32_t)work->group_size;
-        c->keep = row->keep;
-        c->gather = row->gather;
-        c->fetch = row->fetch;
-        c->weights = row->weights;
+        c->sums = (uint32_t)row->sums;
+        c->keep = (uint32_t)row->keep;
+        c->gather = (uint32_t)row->gather;
+        c->fetch = (uint32_t)row->fetch;
+        c->weights = (uint32_t)row->weights;
         return;
     }
 }
@@ -173,7 +182,7 @@ static clnorm_status check_gather(const clnorm_device_info *device, const struct
         return cln_config_refuse("segments", c->segments, "1 where neither a row nor sums are in registers");
     if (c->gather == CLNORM_GATHER_MEMORY && c->keep != CLNORM_KEEP_REREAD)
         return cln_config_refuse("keep", c->keep, "CLNORM_KEEP_REREAD where sums are gathered in memory");
-    if (c->fetch == CLNORM_FETCH_AHEAD && c->keep != CLNORM_KEEP_REGISTERS)
+    if (c->fetch != CLNORM_FETCH_IN_TURN && c->keep != CLNORM_KEEP_REGISTERS)
         return cln_config_refuse("fetch", c->fetch, "CLNORM_FETCH_IN_TURN where a row is not kept in registers");
     if (c->gather == CLNORM_GATHER_MEMORY && work->locked)
         return cln_config_refuse("gather", c->gather, "registers or local memory, slots are shared when they are locked");
@@ -187,6 +196,21 @@ static clnorm_status check_gather(const clnorm_device_info *device, const struct
         return cln_fail(CLNORM_UNSUPPORTED,
                         "desc.reduction is CLNORM_REDUCTION_LOCKED: the device %s has no memory fences at device scope",
                         device->name);
+    return CLNORM_SUCCESS;
+}
+
+/* All the work-groups of a team have to run at once. A single one has nobody to wait for, on any device. */
+static clnorm_status check_sums(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
+    enum { MOST_TILES = 16 };
+    if (c->sums != CLNORM_SUMS_EXCHANGED)
+        return CLNORM_SUCCESS;
+    const uint64_t tiles = cln_divide_up(work->group_size, c->tile);
+    if (!unrolled(c) || c->segments > 1 || work->real_size > sizeof(cl_float))
+        return cln_config_refuse(
+            "sums", c->sums,
+            "CLNORM_SUMS_BEFORE for f64, with several segments, or with neither a row nor sums in registers");
+    if (tiles > 1 && (device->family != CLNORM_PLATFORM_NVIDIA || tiles > MOST_TILES || tiles > device->compute_units))
+        return cln_config_refuse("sums", c->sums, "CLNORM_SUMS_BEFORE but on NVIDIA with at most 16 tiles, or with one");
     return CLNORM_SUCCESS;
 }
 
@@ -204,7 +228,8 @@ static clnorm_status check_whole(const clnorm_device_info *device, const struct 
         return cln_config_refuse("vec", c->vec, "a divisor of group_size where lanes share a segment");
     if (c->tile > work->group_size || (c->tile < work->group_size && c->tile % c->vec))
         return cln_config_refuse("tile", c->tile, "group_size, or a smaller multiple of vec");
-    if (c->chunks > (c->tile == work->group_size ? 1 : cln_divide_up(work->group_size, c->vec)))
+    if (c->chunks >
+        (c->tile == work->group_size || c->sums == CLNORM_SUMS_EXCHANGED ? 1 : cln_divide_up(work->group_size, c->vec)))
         return cln_config_refuse("chunks", c->chunks, "1 where a work-group has whole segments, else one a vector at most");
     if (c->reduce == CLNORM_REDUCE_SHUFFLE && (device->family != CLNORM_PLATFORM_NVIDIA || items < 32))
         return cln_config_refuse("reduce", c->reduce, "CLNORM_REDUCE_SHUFFLE on NVIDIA with at least 32 work-items only");
@@ -213,7 +238,8 @@ static clnorm_status check_whole(const clnorm_device_info *device, const struct 
                                  "CLNORM_REDUCE_SUBGROUP on a device with sub-groups and with 1 segment only");
     if (c->isa == CLNORM_ISA_PTX && !cln_config_runs_ptx(device))
         return cln_config_refuse("isa", c->isa, "CLNORM_ISA_PTX on NVIDIA, compute capability 8.0 and up, only");
-    return check_gather(device, work, c);
+    const clnorm_status status = check_sums(device, work, c);
+    return status ? status : check_gather(device, work, c);
 }
 
 /* ------------------------------------------------------------------------------------------------------- the choice */
@@ -260,7 +286,7 @@ static uint32_t choose_lanes(const struct habit *habit, const clnorm_device_info
 /* Rows side by side fill up a work-group; their sums are folded in local memory at last. */
 static uint32_t choose_segments(const struct habit *habit, const clnorm_device_info *device,
                                 const struct cln_workload *work, const clnorm_config *c) {
-    if (!unrolled(c) || c->reduce == CLNORM_REDUCE_SUBGROUP)
+    if (!unrolled(c) || c->reduce == CLNORM_REDUCE_SUBGROUP || c->sums == CLNORM_SUMS_EXCHANGED)
         return 1;
     const uint64_t most = cln_power_of_two_at_most(cln_larger(device->max_work_group_size / c->lanes, 1));
     const uint64_t rows = cln_power_of_two_at_least(cln_larger(cln_divide_up(work->rows, device->compute_units), 1));
@@ -270,19 +296,24 @@ static uint32_t choose_segments(const struct habit *habit, const clnorm_device_i
     return (uint32_t)segments;
 }
 
-static uint32_t choose_rounds(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
-                              const clnorm_config *c) {
+/* Work-groups for each compute unit. */
+static uint32_t choose_walkers(const struct habit *habit, const struct cln_workload *work, const clnorm_config *c) {
+    if (c->sums == CLNORM_SUMS_EXCHANGED)
+        return (uint32_t)cln_larger(habit->items / c->lanes, 1);
+    const uint32_t small = 4; /* tiles take small work-groups, which wait for no other lane */
+    return c->tile < work->group_size ? small * habit->walkers : habit->walkers;
+}
+
+static uint32_t choose_rounds(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
     const uint64_t blocks = work->groups / cln_config_span(device, work, c) * cln_divide_up(work->group_size, c->tile);
-    const uint64_t share =
-        c->tile < work->group_size ? 4 : 1; /* tiles take small work-groups, which wait for no other lane */
-    const uint64_t walkers = cln_larger(share * habit->walkers * device->compute_units / blocks, 1);
+    const uint64_t walkers = cln_larger((uint64_t)c->walkers * device->compute_units / blocks, 1);
     const uint64_t turns = cln_divide_up(work->rows, c->segments);
     return (uint32_t)cln_smaller(cln_larger(cln_divide_up(turns, walkers), 1), UINT32_MAX);
 }
 
 /* Enough to keep the device busy with few rows, but each worth a work-group's start. */
 static uint32_t choose_chunks(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
-    if (c->tile == work->group_size)
+    if (c->tile == work->group_size || c->sums == CLNORM_SUMS_EXCHANGED)
         return 1;
     const uint64_t wish = cln_divide_up(4 * (uint64_t)device->compute_units, work->rows * work->groups);
     const uint64_t most = cln_larger(work->group_size / cln_larger(4 * (uint64_t)c->lanes * c->vec, 1), 1);
@@ -322,10 +353,14 @@ clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const
     choose_columns(habit, device, work, &c);
     if (!c.fetch)
         c.fetch = CLNORM_FETCH_IN_TURN;
+    if (!c.sums)
+        c.sums = CLNORM_SUMS_BEFORE;
     if (!c.segments)
         c.segments = choose_segments(habit, device, work, &c);
+    if (!c.walkers)
+        c.walkers = choose_walkers(habit, work, &c);
     if (!c.rounds)
-        c.rounds = choose_rounds(habit, device, work, &c);
+        c.rounds = choose_rounds(device, work, &c);
     if (!c.unroll)
         c.unroll = 4;
     if (!c.reduce)

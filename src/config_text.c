@@ -26,8 +26,10 @@ static const struct knob {
     {"isa", offsetof(clnorm_config, isa), {"portable", "ptx"}},
     {"tile", offsetof(clnorm_config, tile), {NULL}},
     {"gather", offsetof(clnorm_config, gather), {"registers", "local", "memory", "split"}},
-    {"fetch", offsetof(clnorm_config, fetch), {"in_turn", "ahead"}},
+    {"fetch", offsetof(clnorm_config, fetch), {"in_turn", "ahead", "far"}},
     {"chunks", offsetof(clnorm_config, chunks), {NULL}},
+    {"sums", offsetof(clnorm_config, sums), {"before", "exchanged"}},
+    {"walkers", offsetof(clnorm_config, walkers), {NULL}},
 };
 enum { KNOBS = sizeof knobs / sizeof *knobs, KNOWN_TEXT = 160 };
 _Static_assert(sizeof(clnorm_config) == KNOBS * sizeof(uint32_t), "every knob of a config has a row");

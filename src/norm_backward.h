@@ -19,14 +19,16 @@ static inline uint64_t cln_backward_real_size(const cln_backward_problem *p) {
  *   mean, rstd     [groups, rows]             where they are not given
  *   sums           [2, chunks, groups, rows]  where segments are split
  *   dweight, dbias [slots, cols]
- *   locks          [blocks, slots] uint       of CLNORM_REDUCTION_LOCKED */
+ *   locks          [blocks, slots] uint       of CLNORM_REDUCTION_LOCKED
+ *   letters        as in cl/team.h, uint      of CLNORM_SUMS_EXCHANGED, in one part with the locks */
 struct cln_backward_layout {
     uint64_t span;    /* groups that a work-group takes in turn */
     uint64_t blocks;  /* work-groups that share a row */
     uint64_t walkers; /* work-groups for each block, that share the rows */
     uint64_t slots;
     uint64_t reduce_vec; /* elements of an access of norm_backward_reduce.cl */
-    bool split, locked;
+    uint64_t lock_words; /* locks and letters */
+    bool split, locked;  /* split: by a kernel of its own that takes sums */
     struct cln_binding mean, rstd, sums, dweight, dbias, locks;
     uint64_t size; /* bytes */
 };

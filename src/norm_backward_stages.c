@@ -52,18 +52,34 @@ static clnorm_status add_part(struct cln_backward_layout *layout, struct cln_bin
     return CLNORM_SUCCESS;
 }
 
+/* Of cl/team.h and norm_backward.cl: words in a cache line, words of the locks before the letters. */
+enum { LINE_WORDS = 16 };
+
+static uint64_t lock_words(uint64_t locks) {
+    return cln_divide_up(locks, LINE_WORDS) * LINE_WORDS;
+}
+
+/* The ticket's line, and of each work-group four sets of letters, of two words each. */
+static uint64_t letter_words(uint64_t work_groups, clnorm_norm norm) {
+    const uint64_t posted = norm == CLNORM_LAYER_NORM ? 2 : 1;
+    return LINE_WORDS + work_groups * 4 * posted * 2;
+}
+
 clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const problem *p, const clnorm_config *c,
                                    struct cln_backward_layout *layout) {
     const struct cln_workload work = cln_backward_workload(p);
     const bool gathers = p->dweight_dtype || p->dbias_dtype, mean = p->norm == CLNORM_LAYER_NORM;
     const uint64_t groups = work.groups, real = work.real_size, segments = p->rows * groups;
-    *layout = (struct cln_backward_layout){.split = c->tile < p->group_size, .locked = work.locked};
+    const bool exchanged = c->sums == CLNORM_SUMS_EXCHANGED;
+    *layout = (struct cln_backward_layout){.split = c->tile < p->group_size && !exchanged, .locked = work.locked};
     layout->span = cln_config_span(device, &work, c);
     layout->blocks = groups / layout->span * cln_divide_up(p->group_size, c->tile);
     layout->reduce_vec =
         cln_config_element_aligned(device, c) ? 16 : cln_smaller(cln_lowest_bit(p->cols), 16 / work.real_size);
     layout->walkers = cln_divide_up(p->rows, (uint64_t)c->rounds * c->segments);
     layout->slots = !gathers ? 0 : layout->locked ? cln_smaller(p->slots, layout->walkers) : layout->walkers;
+    layout->lock_words = (layout->locked ? lock_words(layout->blocks * layout->slots) : 0) +
+                         (exchanged ? letter_words(layout->blocks * layout->walkers, p->norm) : 0);
     clnorm_status status = CLNORM_SUCCESS;
     if (!p->rstd_given && mean)
         status = add_part(layout, &layout->mean, segments, real);
@@ -75,8 +91,8 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
         status = add_part(layout, &layout->dweight, layout->slots * p->cols, real);
     if (!status && p->dbias_dtype)
         status = add_part(layout, &layout->dbias, layout->slots * p->cols, real);
-    if (!status && layout->locked)
-        status = add_part(layout, &layout->locks, layout->blocks * layout->slots, sizeof(cl_uint));
+    if (!status && layout->lock_words)
+        status = add_part(layout, &layout->locks, layout->lock_words, sizeof(cl_uint));
     return status;
 }
 
@@ -126,6 +142,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .fp8_isa = cln_fp8_isa(device, c),
         .span = layout->span,
         .chunks = c->chunks,
+        .sums = c->sums,
         .element_aligned = cln_config_element_aligned(device, c),
         .opencl_c = c->reduce == CLNORM_REDUCE_SUBGROUP || (layout->locked && c->isa == CLNORM_ISA_PORTABLE)
                         ? device->opencl_c_version
@@ -203,15 +220,15 @@ static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct 
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* norm_backward.cl's kernel that opens all locks. */
-static clnorm_status add_unlock(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+/* norm_backward.cl's kernel that opens all locks and empties all boxes. */
+static clnorm_status add_clear(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const struct cln_spec spec = spec_of(p, &plan->context->device, &plan->config, layout);
-    const cl_ulong work = layout->blocks * layout->slots;
+    const cl_ulong work = layout->lock_words;
     const size_t items = (size_t)plan->config.lanes * plan->config.segments;
     const struct cln_constant constant[] = {{0, NULL}};
     const struct cln_stage_recipe recipe = {
         .source = &cln_source_norm_backward,
-        .kernel = "norm_backward_unlock",
+        .kernel = "norm_backward_clear",
         .spec = &spec,
         .binding = &layout->locks,
         .tensors = 1,
@@ -330,8 +347,8 @@ clnorm_status cln_backward_add_stages(clnorm_plan *plan, const problem *p, const
         status = cln_norm_add_statistics(plan, p, layout->mean, layout->rstd);
     if (!status && walks && layout->split)
         status = add_sums(plan, p, layout);
-    if (!status && walks && layout->locked)
-        status = add_unlock(plan, p, layout);
+    if (!status && walks && layout->lock_words)
+        status = add_clear(plan, p, layout);
     if (!status && walks)
         status = add_walk(plan, p, layout);
     if (!status && gathers && (walks || !p->accumulate))

@@ -30,8 +30,10 @@ static const struct knob {
     {"stores", offsetof(clnorm_config, stores), {CLNORM_STORES_CACHED, CLNORM_STORES_STREAMING}},
     {"weights", offsetof(clnorm_config, weights), {CLNORM_WEIGHTS_LATE, CLNORM_WEIGHTS_EARLY}},
     {"isa", offsetof(clnorm_config, isa), {CLNORM_ISA_PORTABLE, CLNORM_ISA_PTX}},
-    {"fetch", offsetof(clnorm_config, fetch), {CLNORM_FETCH_IN_TURN, CLNORM_FETCH_AHEAD}},
+    {"fetch", offsetof(clnorm_config, fetch), {CLNORM_FETCH_IN_TURN, CLNORM_FETCH_AHEAD, CLNORM_FETCH_FAR}},
     {"chunks", offsetof(clnorm_config, chunks), {1, 3}},
+    {"sums", offsetof(clnorm_config, sums), {CLNORM_SUMS_BEFORE, CLNORM_SUMS_EXCHANGED}},
+    {"walkers", offsetof(clnorm_config, walkers), {1, 4}},
 };
 
 /* What else varies, behind the knobs among the factors. */
@@ -85,6 +87,8 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
         return value != 8 || nvidia;
     case offsetof(clnorm_config, reduce):
         return value == CLNORM_REDUCE_TREE || (value == CLNORM_REDUCE_SHUFFLE ? nvidia : device->subgroups);
+    case offsetof(clnorm_config, sums): /* elsewhere: teams_agree() */
+        return value == CLNORM_SUMS_BEFORE || nvidia;
     case offsetof(clnorm_config, isa):
         return value == CLNORM_ISA_PORTABLE || (nvidia && device->compute_capability >= 80);
     default:
@@ -153,6 +157,7 @@ static const struct way {
     {"desc.config.keep", offsetof(clnorm_config, keep), CLNORM_KEEP_REREAD},
     {"desc.config.gather", offsetof(clnorm_config, gather), CLNORM_GATHER_LOCAL},
     {"desc.config.fetch", offsetof(clnorm_config, fetch), CLNORM_FETCH_IN_TURN},
+    {"desc.config.sums", offsetof(clnorm_config, sums), CLNORM_SUMS_BEFORE},
     {"desc.config.chunks", offsetof(clnorm_config, chunks), 1},
     {"desc.config.reduce", offsetof(clnorm_config, segments), 1},
     {"desc.config.reduce", offsetof(clnorm_config, reduce), CLNORM_REDUCE_TREE},
@@ -231,7 +236,7 @@ static unsigned run_cases(const struct fixture *fixture, struct tally *tally, bo
         uint32_t values[MOST_VALUES];
         levels[i] = values_of(fixture, &knobs[i], values);
     }
-    struct pairwise *pairwise = pairwise_make(levels, FACTORS, 1);
+    struct pairwise *pairwise = pairwise_make(levels, FACTORS, 2);
     unsigned level[PAIRWISE_FACTORS];
     unsigned failed = 0;
     while (failed < 10 && pairwise_next(pairwise, level)) {
@@ -272,6 +277,44 @@ static void forced_knobs_are_obeyed(void **state) {
     }
 }
 
+/* Exchanged sums: on any device with a team of one, whose letters go to itself, and on NVIDIA with real ones. */
+static void teams_agree(void **state) {
+    const struct fixture *fixture = *state;
+    static const struct {
+        clnorm_norm norm;
+        uint64_t rows, cols, groups, tile; /* tile: of real teams, 0: the segment */
+        clnorm_gather gather;
+        clnorm_fetch fetch;
+        clnorm_keep keep;
+        uint32_t slots; /* 0: not locked */
+    } cases[] = {
+        {CLNORM_LAYER_NORM, 9, 64, 1, 16, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_FAR, CLNORM_KEEP_REGISTERS, 0},
+        {CLNORM_RMS_NORM, 70, 96, 2, 16, CLNORM_GATHER_SPLIT, CLNORM_FETCH_AHEAD, CLNORM_KEEP_REGISTERS, 3},
+        {CLNORM_LAYER_NORM, 2, 48, 1, 32, CLNORM_GATHER_LOCAL, CLNORM_FETCH_FAR, CLNORM_KEEP_REGISTERS, 1},
+        {CLNORM_LAYER_NORM, 13, 64, 1, 16, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN, CLNORM_KEEP_REREAD, 0},
+        {CLNORM_RMS_NORM, 3000, 64, 1, 16, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_FAR, CLNORM_KEEP_REGISTERS, 0},
+    };
+    const bool teams = fixture->device.family == CLNORM_PLATFORM_NVIDIA, locks = norm_backward_locks(fixture);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct norm_backward_case c = {.desc = norm_backward_full_desc(cases[i].norm,
+                                                                       fixture_is_slow(fixture) ? 5 : cases[i].rows,
+                                                                       cases[i].cols, CLNORM_F32)};
+        const uint64_t group_size = cases[i].cols / cases[i].groups;
+        c.desc.group_size = group_size;
+        c.desc.reduction = cases[i].slots && locks ? CLNORM_REDUCTION_LOCKED : CLNORM_REDUCTION_PARTIAL;
+        c.desc.slots = cases[i].slots ? cases[i].slots : c.desc.slots;
+        c.desc.config = (clnorm_config){.vec = 4,
+                                        .lanes = teams ? 32 : 1,
+                                        .segments = 1,
+                                        .tile = (uint32_t)(teams ? cases[i].tile : group_size),
+                                        .gather = cases[i].gather,
+                                        .fetch = cases[i].fetch,
+                                        .keep = cases[i].keep,
+                                        .sums = CLNORM_SUMS_EXCHANGED};
+        assert_true(norm_backward_case_passes(fixture, &c));
+    }
+}
+
 /* What no device and no shape can honour is refused with the knob's name and value. */
 static void impossible_knobs_are_refused(void **state) {
     const struct fixture *fixture = *state;
@@ -293,9 +336,11 @@ static void impossible_knobs_are_refused(void **state) {
         {{.tile = 65537}, {"config.tile", "65537"}},
         {{.tile = 8, .vec = 16}, {"config.tile", "8"}},
         {{.gather = 5}, {"config.gather", "5"}},
-        {{.fetch = 3}, {"config.fetch", "3"}},
+        {{.fetch = 4}, {"config.fetch", "4"}},
         {{.fetch = CLNORM_FETCH_AHEAD, .keep = CLNORM_KEEP_REREAD}, {"config.fetch", "2"}},
         {{.chunks = 2, .tile = 65536}, {"config.chunks", "2"}},
+        {{.sums = 3}, {"config.sums", "3"}},
+        {{.sums = CLNORM_SUMS_EXCHANGED, .tile = 1024}, {"config.sums", "2"}},
         {{.chunks = UINT32_MAX, .tile = 16}, {"config.chunks", "4294967295"}},
         {{.gather = CLNORM_GATHER_MEMORY, .segments = 2}, {"config.", "2"}},
         {{.gather = CLNORM_GATHER_REGISTERS, .lanes = 1, .tile = 65536}, {"config.gather", "64 columns"}},
@@ -335,6 +380,7 @@ static void chosen_config_can_be_forced(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forced_knobs_are_obeyed),
+        cmocka_unit_test(teams_agree),
         cmocka_unit_test(impossible_knobs_are_refused),
         cmocka_unit_test(chosen_config_can_be_forced),
     };

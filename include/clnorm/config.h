@@ -26,7 +26,15 @@ typedef struct clnorm_config {
     uint32_t gather;   /* backward: a clnorm_gather: where dweight and dbias are added up */
     uint32_t fetch;    /* backward: a clnorm_fetch: keep registers: when a row is fetched */
     uint32_t chunks;   /* backward: pieces that the sums of a segment in tiles are taken in */
+    uint32_t sums;     /* backward: a clnorm_sums: of a segment in tiles */
+    uint32_t walkers;  /* backward: work-groups for each compute unit, about */
 } clnorm_config;
+
+/* The config of which everything is chosen. */
+static inline clnorm_config clnorm_config_automatic(void) {
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    return automatic;
+}
 
 /* Configs as words, "vec=8,lanes=128,keep=registers": every knob that is not 0, named as its field is, with a number or the
  * end of an enumerator's name in small letters. Writes at most capacity bytes and returns the whole text's length, as
@@ -71,9 +79,16 @@ typedef enum clnorm_gather {
     CLNORM_GATHER_SPLIT          /* dweight as in registers, dbias in local memory */
 } clnorm_gather;
 
+/* How a work-group that has a tile of a segment comes to the sums of all of it. */
+typedef enum clnorm_sums {
+    CLNORM_SUMS_BEFORE = 1, /* a kernel before has taken them, in chunks: x and dy are read twice */
+    CLNORM_SUMS_EXCHANGED   /* from the work-groups of the other tiles, which go through the same rows at the same time */
+} clnorm_sums;
+
 typedef enum clnorm_fetch {
     CLNORM_FETCH_IN_TURN = 1, /* when the row before it is done */
-    CLNORM_FETCH_AHEAD        /* while the row before it is worked on, which costs registers and saves latency */
+    CLNORM_FETCH_AHEAD,       /* while the row before it is worked on, which costs registers and saves latency */
+    CLNORM_FETCH_FAR          /* two rows before it is due; with exchanged sums, to hide the wait for these too */
 } clnorm_fetch;
 
 #ifdef __cplusplus

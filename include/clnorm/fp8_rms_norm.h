@@ -50,7 +50,7 @@ typedef struct clnorm_fp8_rms_norm_desc {
 
 /* A descriptor of nothing yet: F8_E4M3 in groups of 16 with f32 scales, f32 weight, y and y_t, eps 1e-5. */
 static inline clnorm_fp8_rms_norm_desc clnorm_fp8_rms_norm_desc_init(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = clnorm_config_automatic();
     clnorm_fp8_rms_norm_desc desc;
     desc.size = sizeof(clnorm_fp8_rms_norm_desc);
     desc.rows = desc.cols = 0;

@@ -31,7 +31,7 @@ typedef struct clnorm_gelu_desc {
 
 /* A descriptor of nothing yet: f32, CLNORM_GELU_ERF. Set rows and cols. */
 static inline clnorm_gelu_desc clnorm_gelu_desc_init(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = clnorm_config_automatic();
     clnorm_gelu_desc desc;
     desc.size = sizeof(clnorm_gelu_desc);
     desc.rows = desc.cols = desc.x_stride = desc.y_stride = 0;
@@ -66,7 +66,7 @@ typedef struct clnorm_gelu_backward_desc {
 
 /* A descriptor of nothing yet: f32, CLNORM_GELU_ERF. Set rows and cols. */
 static inline clnorm_gelu_backward_desc clnorm_gelu_backward_desc_init(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = clnorm_config_automatic();
     clnorm_gelu_backward_desc desc;
     desc.size = sizeof(clnorm_gelu_backward_desc);
     desc.rows = desc.cols = desc.x_stride = desc.dy_stride = desc.dx_stride = 0;

@@ -75,7 +75,7 @@ typedef struct clnorm_norm_desc {
 
 /* A descriptor of nothing yet: f32 x, eps 1e-5, every option off. Set norm, rows and cols at least. */
 static inline clnorm_norm_desc clnorm_norm_desc_init(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = clnorm_config_automatic();
     clnorm_norm_desc desc;
     desc.size = sizeof(clnorm_norm_desc);
     desc.norm = CLNORM_LAYER_NORM;
@@ -177,7 +177,7 @@ typedef struct clnorm_norm_backward_desc {
 
 /* A descriptor of nothing yet: f32 x, no output, 128 slots, eps 1e-5, every option off. */
 static inline clnorm_norm_backward_desc clnorm_norm_backward_desc_init(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = clnorm_config_automatic();
     clnorm_norm_backward_desc desc;
     desc.size = sizeof(clnorm_norm_backward_desc);
     desc.norm = CLNORM_LAYER_NORM;

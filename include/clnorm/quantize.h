@@ -48,7 +48,7 @@ typedef struct clnorm_quantize_desc {
 
 /* A descriptor of nothing yet: f32 x to F8_E4M3, a scale for all of it. */
 static inline clnorm_quantize_desc clnorm_quantize_desc_init(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = clnorm_config_automatic();
     clnorm_quantize_desc desc;
     desc.size = sizeof(clnorm_quantize_desc);
     desc.rows = desc.cols = desc.group_size = 0;
@@ -85,7 +85,7 @@ typedef struct clnorm_dequantize_desc {
 
 /* A descriptor of nothing yet: F8_E4M3 with a scale for all of it to f32. */
 static inline clnorm_dequantize_desc clnorm_dequantize_desc_init(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = clnorm_config_automatic();
     clnorm_dequantize_desc desc;
     desc.size = sizeof(clnorm_dequantize_desc);
     desc.rows = desc.cols = desc.group_size = desc.q_stride = desc.x_stride = 0;

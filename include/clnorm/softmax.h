@@ -28,7 +28,7 @@ typedef struct clnorm_softmax_desc {
 
 /* A descriptor of nothing yet: f32. Set rows and cols. */
 static inline clnorm_softmax_desc clnorm_softmax_desc_init(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = clnorm_config_automatic();
     clnorm_softmax_desc desc;
     desc.size = sizeof(clnorm_softmax_desc);
     desc.rows = desc.cols = desc.x_stride = desc.y_stride = 0;
@@ -61,7 +61,7 @@ typedef struct clnorm_softmax_backward_desc {
 
 /* A descriptor of nothing yet: f32. Set rows and cols. */
 static inline clnorm_softmax_backward_desc clnorm_softmax_backward_desc_init(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = clnorm_config_automatic();
     clnorm_softmax_backward_desc desc;
     desc.size = sizeof(clnorm_softmax_backward_desc);
     desc.rows = desc.cols = desc.y_stride = desc.dy_stride = desc.dx_stride = 0;
