@@ -27,8 +27,8 @@ struct cln_backward_layout {
     uint64_t slots;
     uint64_t reduce_vec; /* elements of an access of norm_backward_reduce.cl */
     bool split, locked;
-    struct cln_binding mean, rstd, sums, dweight, dbias, locks;
-    uint64_t size; /* bytes */
+    struct cln_binding mean, rstd, sums, dweight, dbias, locks; /* those that are not there have an element of 0 */
+    uint64_t size;                                              /* bytes */
 };
 
 /* norm_backward_stages.c */

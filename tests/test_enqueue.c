@@ -122,6 +122,9 @@ static void each_kernel_has_an_event(void **state) {
     assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &run.desc, &plan), CLNORM_SUCCESS);
     norm_backward_run_prepare(plan, &run);
     norm_backward_run_upload(fixture, &run);
+    clnorm_kernel_info last = CLNORM_KERNEL_INFO_INIT;
+    assert_int_equal(clnorm_plan_kernel(plan, clnorm_plan_kernel_count(plan) - 1, &last), CLNORM_SUCCESS);
+    assert_int_equal(last.bytes, clnorm_plan_workspace_size(plan) + 64 * sizeof(float)); /* no more than it reads */
     const cl_command_queue in_order = fixture_queue(fixture, 0);
     const cl_command_queue out_of_order = fixture_queue(fixture, fixture_out_of_order(fixture));
     check_kernel_events(fixture, plan, &run, in_order);

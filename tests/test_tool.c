@@ -30,7 +30,7 @@ static void assert_has_keys(const json_t *object, const char *const *keys) {
 
 static void test_usage(void **state) {
     (void)state;
-    static const char *const commands[] = {"devices", "select", "run", "bench", "check", "cache"};
+    static const char *const commands[] = {"devices", "select", "run", "bench", "profile", "check", "tune", "cache"};
     run("%s", "--help");
     assert_done();
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -160,6 +160,54 @@ static void test_bench(void **state) {
     assert_failed(EXIT_REQUEST, "too many");
 }
 
+static void test_profile(void **state) {
+    (void)state;
+    static const char *const keys[] = {"op",      "device",   "driver",          "rows", "cols",     "dtype", "runs",
+                                       "warm_up", "build_us", "first_launch_us", "us",   "least_us", "bytes", "gb_s",
+                                       "config",  NULL};
+    static const char *const kernel_keys[] = {"name",        "groups",    "items",        "us",    "least_us",
+                                              "gb_s",        "bytes",     "copy_share",   "local", "private",
+                                              "spill_loads", "registers", "spill_stores", "stack", NULL};
+    run("%s", "profile layer_norm_backward --shape 32x64 --dtype bf16 --runs 2 --warm-up 0 --json");
+    assert_done();
+    json_t *const object = json_of(result.out);
+    assert_has_keys(object, keys);
+    assert_string_equal(json_string_value(json_object_get(object, "op")), "layer_norm_backward");
+    assert_int_equal(json_integer_value(json_object_get(object, "bytes")), 3 * 32 * 64 * 2);
+    assert_true(json_number_value(json_object_get(object, "build_us")) > 0);
+    const json_t *const kernels = json_object_get(object, "kernels");
+    assert_true(json_array_size(kernels) >= 2);
+    double us = 0;
+    for (size_t i = 0; i < json_array_size(kernels); i++) {
+        const json_t *const kernel = json_array_get(kernels, i);
+        assert_has_keys(kernel, kernel_keys);
+        us += json_number_value(json_object_get(kernel, "least_us"));
+    }
+    assert_true(us > 0);
+    json_decref(object);
+
+    run("%s", "profile gelu --shape 8x64 --runs 1");
+    assert_done();
+    assert_says("kernel   gelu_rows, ");
+    assert_says("of the copy's");
+    run("%s", "profile");
+    assert_failed(EXIT_REQUEST, "expected an operation");
+    run("%s", "profile gelu softmax");
+    assert_failed(EXIT_REQUEST, "'softmax'");
+    run("%s", "profile sofmax");
+    assert_failed(EXIT_REQUEST, "'sofmax'");
+    run("%s", "profile gelu --shape 8x");
+    assert_failed(EXIT_REQUEST, "--shape '8x'");
+    run("%s", "profile gelu --dtype i8");
+    assert_failed(EXIT_REQUEST, "'i8'");
+    run("%s", "profile gelu --runs 0");
+    assert_failed(EXIT_REQUEST, "--runs 0");
+    run("%s", "profile gelu --warm-up -1");
+    assert_failed(EXIT_REQUEST, "--warm-up -1");
+    run("%s", "profile gelu --config lanes=7 --shape 8x64");
+    assert_failed(EXIT_REQUEST, "lanes");
+}
+
 static void test_tune(void **state) {
     (void)state;
     run_in("env CLNORM_TUNING=tuned", "%s", "tune rms_norm layer_norm_backward --shapes 16x64 --dtypes bf16 --seconds 0.2");
@@ -225,7 +273,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage), cmocka_unit_test(test_devices),    cmocka_unit_test(test_select),
         cmocka_unit_test(test_bench), cmocka_unit_test(test_bench_host), cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_tune),
+        cmocka_unit_test(test_tune),  cmocka_unit_test(test_profile),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -36,11 +36,19 @@ struct bench_request {
     char *config; /* forced knobs */
     char *json;   /* a file for JSON lines; "-": standard output, and no table */
     int runs;     /* at least so many of each */
+    int warm_up;  /* runs before those that count */
+    int median;   /* of runs also on CPUs, where else the least time counts */
     const struct bench_operation *operations[BENCH_MOST];
     struct bench_shape shapes[BENCH_MOST];
     clnorm_dtype dtypes[BENCH_MOST];
     size_t operation_count, shape_count, dtype_count; /* 0: the usual ones */
 };
+
+/* The operation that a word names. */
+bool bench_find_operation(const char *word, const struct bench_operation **operation, struct fault *fault);
+
+/* Reads "ROWSxCOLS". option: what it was given with. */
+bool bench_parse_shape(const char *word, const char *option, struct bench_shape *shape, struct fault *fault);
 
 /* Takes operations from the command line's words, and the lists of two options, which may be NULL. */
 bool bench_read(struct bench_request *request, struct command_line *line, const char *shapes, const char *dtypes,
@@ -55,6 +63,9 @@ struct operation_options bench_options(const struct bench_operation *operation, 
 /* The job of an operation on tensors without bytes. */
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
                const char *config, struct fault *fault);
+
+/* The least that it has to move. */
+uint64_t bench_bytes(const struct bench_operation *operation, const struct job *job);
 
 /* Opens the JSON file of a request; *json stays NULL when there is none. */
 bool bench_open_json(const struct bench_request *request, FILE **json, struct fault *fault);

@@ -1,17 +1,14 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "bench.h"
 #include "config_text.h"
+#include "copies.h"
 #include "report.h"
-#include "samples.h"
-#include "stopwatch.h"
 
 static const double least_time = 0.3e6, most_time = 20e6; /* us, of one measurement */
-enum { WARM_UPS = 3, MOST_RUNS = 2000 };
+enum { MOST_RUNS = 2000 };
 
 /* The device, and where results go. */
 struct bench {
@@ -20,7 +17,7 @@ struct bench {
     struct stopwatch stopwatch;
 };
 
-/* One operation, shape and dtype. The copy moves as many bytes as the operation has to: half of them in, half out. */
+/* One operation, shape and dtype. */
 struct measurement {
     const struct bench_operation *operation;
     struct bench_shape shape;
@@ -28,16 +25,17 @@ struct measurement {
     struct job job;
     struct launch launch;
     uint64_t least_bytes;
-    size_t copy_size; /* bytes, a multiple of 16 */
-    cl_mem from, to;
-    void *host_from, *host_to; /* on CPUs */
-    bool warm;                 /* times are recorded, those before are not */
-    struct samples event, wall, copy_kernel, copy_buffer, host_copy;
+    struct copies copies; /* of them */
+    bool warm;            /* times are recorded, those before are not */
+    struct samples event, wall;
 };
 
 static bool open_bench(struct bench *bench, const struct bench_request *request, struct fault *fault) {
     *bench = (struct bench){.request = request};
-    return bench_open_json(request, &bench->json, fault) && stopwatch_open(&bench->stopwatch, request->device, fault);
+    if (!bench_open_json(request, &bench->json, fault) || !stopwatch_open(&bench->stopwatch, request->device, NULL, fault))
+        return false;
+    bench->stopwatch.median |= request->median;
+    return true;
 }
 
 static bool close_bench(struct bench *bench, struct fault *fault) {
@@ -51,16 +49,6 @@ static bool record(const struct measurement *m, struct samples *samples, double 
     return !m->warm || samples_add(samples, us, fault);
 }
 
-/* Waits for an event's command, records its time, and releases it. */
-static bool record_event(const struct bench *bench, const struct measurement *m, struct samples *samples, double start,
-                         cl_event event, struct fault *fault) {
-    double us;
-    const bool done =
-        finish_and_time(bench->stopwatch.session.queue, start, NULL, event, &us, fault) && record(m, samples, us, fault);
-    clReleaseEvent(event);
-    return done;
-}
-
 static bool time_operation(const struct bench *bench, struct measurement *m, struct fault *fault) {
     struct lap lap;
     return stopwatch_time(&bench->stopwatch, &m->launch, &lap, fault) && record(m, &m->wall, lap.host_us, fault) &&
@@ -68,24 +56,7 @@ static bool time_operation(const struct bench *bench, struct measurement *m, str
 }
 
 static bool time_copies(const struct bench *bench, struct measurement *m, struct fault *fault) {
-    cl_event event;
-    double start = clock_us();
-    if (!stopwatch_flush(&bench->stopwatch, fault) ||
-        !device_copy(&bench->stopwatch.kernels, &bench->stopwatch.session, m->from, m->to, m->copy_size, &event, fault) ||
-        !record_event(bench, m, &m->copy_kernel, start, event, fault))
-        return false;
-    if (bench->stopwatch.cpu) {
-        start = clock_us();
-        memcpy(m->host_to, m->host_from, m->copy_size);
-        return record(m, &m->host_copy, clock_us() - start, fault);
-    }
-    start = clock_us();
-    if (!stopwatch_flush(&bench->stopwatch, fault))
-        return false;
-    const cl_int code =
-        clEnqueueCopyBuffer(bench->stopwatch.session.queue, m->from, m->to, 0, 0, m->copy_size, 0, NULL, &event);
-    return (!code || fault_opencl(fault, code, "clEnqueueCopyBuffer", "copy")) &&
-           record_event(bench, m, &m->copy_buffer, start, event, fault);
+    return copies_time(&m->copies, &bench->stopwatch, m->warm, fault);
 }
 
 static bool time_operation_and_copies(const struct bench *bench, struct measurement *m, struct fault *fault) {
@@ -97,7 +68,7 @@ typedef bool (*timed_fn)(const struct bench *bench, struct measurement *m, struc
 /* Until there are as many runs as were asked for and they took long enough. */
 static bool repeat(const struct bench *bench, struct measurement *m, timed_fn timed, struct fault *fault) {
     m->warm = false;
-    for (int i = 0; i < WARM_UPS; i++)
+    for (int i = 0; i < bench->request->warm_up; i++)
         if (!timed(bench, m, fault))
             return false;
     m->warm = true;
@@ -120,69 +91,27 @@ static bool time_all(const struct bench *bench, struct measurement *m, struct fa
     return repeat(bench, m, time_operation, fault) && repeat(bench, m, time_copies, fault);
 }
 
-/* ------------------------------------------------------------------------------------------------------- measurements */
-
-static bool fill_inputs(const struct bench *bench, const struct measurement *m, struct fault *fault) {
-    return stopwatch_fill(&bench->stopwatch, &m->launch, &m->job, fault) &&
-           device_fill(&bench->stopwatch.kernels, &bench->stopwatch.session, m->from, CLNORM_F32, m->copy_size / 4, ROLES,
-                       fault);
-}
-
-static bool make_copies(const struct bench *bench, struct measurement *m, struct fault *fault) {
-    cl_int code;
-    m->copy_size = (size_t)((m->least_bytes / 2 + 15) / 16 * 16);
-    m->from = clCreateBuffer(bench->stopwatch.session.cl, CL_MEM_READ_WRITE, m->copy_size, NULL, &code);
-    if (!code)
-        m->to = clCreateBuffer(bench->stopwatch.session.cl, CL_MEM_READ_WRITE, m->copy_size, NULL, &code);
-    if (code)
-        return fault_opencl(fault, code, "clCreateBuffer", "copy");
-    if (!bench->stopwatch.cpu)
-        return true;
-    m->host_from = malloc(m->copy_size);
-    m->host_to = malloc(m->copy_size);
-    if (!m->host_from || !m->host_to)
-        return fault_set(fault, EXIT_FAILED, "copy: out of memory for twice %zu bytes", m->copy_size);
-    memset(m->host_from, 1, m->copy_size);
-    return true;
-}
-
 static void free_measurement(struct measurement *m) {
     launch_free(&m->launch);
     job_free(&m->job);
-    if (m->from)
-        clReleaseMemObject(m->from);
-    if (m->to)
-        clReleaseMemObject(m->to);
-    free(m->host_from);
-    free(m->host_to);
+    copies_free(&m->copies);
     samples_free(&m->event);
     samples_free(&m->wall);
-    samples_free(&m->copy_kernel);
-    samples_free(&m->copy_buffer);
-    samples_free(&m->host_copy);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- reports */
 
-/* What was measured, in us; 0: not on this kind of device. */
+/* What was measured, in us. */
 struct result {
-    double us, limit_us, event_us, copy_us, copy_buffer_us, memcpy_us, gb_s;
+    double us, event_us, gb_s;
+    struct copy_times copy;
 };
 
-/* On CPUs the least times, as oneDNN's are taken; on GPUs the medians of flushed runs. */
 static struct result result_of(const struct bench *bench, struct measurement *m) {
-    struct result result = {0};
-    if (bench->stopwatch.cpu) {
-        result.us = samples_least(&m->wall);
-        result.event_us = samples_least(&m->event);
-        result.copy_us = samples_least(&m->copy_kernel);
-        result.limit_us = result.memcpy_us = samples_least(&m->host_copy);
-    } else {
-        result.us = result.event_us = samples_median(&m->event);
-        result.copy_us = samples_median(&m->copy_kernel);
-        result.copy_buffer_us = samples_median(&m->copy_buffer);
-        result.limit_us = result.copy_us < result.copy_buffer_us ? result.copy_us : result.copy_buffer_us;
-    }
+    const struct stopwatch *const stopwatch = &bench->stopwatch;
+    struct result result = {.event_us = stopwatch_of_many(stopwatch, &m->event),
+                            .copy = copies_times(&m->copies, stopwatch)};
+    result.us = stopwatch->cpu ? stopwatch_of_many(stopwatch, &m->wall) : result.event_us;
     result.gb_s = (double)m->least_bytes / result.us * 1e-3;
     return result;
 }
@@ -199,12 +128,12 @@ static bool print_json(const struct bench *bench, const struct measurement *m, c
         json_pack("{s:s, s:s, s:I, s:I, s:s}", "op", m->operation->label, "provider", "clnorm", "rows",
                   (json_int_t)m->shape.rows, "cols", (json_int_t)m->shape.cols, "dtype", clnorm_dtype_name(m->dtype));
     set_us(line, "us", result->us);
-    set_us(line, "limit_us", result->limit_us);
+    set_us(line, "limit_us", result->copy.limit_us);
     json_object_set_new(line, "gb_s", json_real((double)(int64_t)(result->gb_s * 10 + 0.5) / 10));
     set_us(line, "event_us", result->event_us);
-    set_us(line, "copy_us", result->copy_us);
-    set_us(line, "copy_buffer_us", result->copy_buffer_us);
-    set_us(line, "memcpy_us", result->memcpy_us);
+    set_us(line, "copy_us", result->copy.kernel_us);
+    set_us(line, "copy_buffer_us", result->copy.buffer_us);
+    set_us(line, "memcpy_us", result->copy.host_us);
     json_object_set_new(line, "runs", json_integer((json_int_t)m->event.count));
     json_object_set_new(line, "device", json_string(bench->stopwatch.session.device.name));
     json_object_set_new(line, "config", config_json(config));
@@ -222,7 +151,7 @@ static bool report(const struct bench *bench, struct measurement *m, struct faul
         char shape[48];
         (void)snprintf(shape, sizeof shape, "%" PRIu64 "x%" PRIu64, m->shape.rows, m->shape.cols);
         printf("%-23s %-12s %-5s %9.2f %9.2f %6.2f %7.1f %8.2f\n", m->operation->name, shape, clnorm_dtype_name(m->dtype),
-               result.us, result.limit_us, result.us / result.limit_us, result.gb_s, result.copy_us);
+               result.us, result.copy.limit_us, result.us / result.copy.limit_us, result.gb_s, result.copy.kernel_us);
         fflush(stdout);
     }
     return !bench->json || print_json(bench, m, &result, &config, fault);
@@ -233,9 +162,10 @@ static bool measure(const struct bench *bench, const struct bench_operation *ope
     struct measurement m = {.operation = operation, .shape = shape, .dtype = dtype};
     progress("%s %" PRIu64 "x%" PRIu64 " %s", operation->name, shape.rows, shape.cols, clnorm_dtype_name(dtype));
     bool done = bench_job(&m.job, operation, shape, dtype, bench->request->config, fault);
-    m.least_bytes = operation->moved ? operation->moved * m.job.tensor[0].size : job_bytes(&m.job);
-    done = done && launch_prepare(&m.launch, &bench->stopwatch.session, &m.job, fault) && make_copies(bench, &m, fault) &&
-           fill_inputs(bench, &m, fault) && time_all(bench, &m, fault);
+    m.least_bytes = bench_bytes(operation, &m.job);
+    done = done && launch_prepare(&m.launch, &bench->stopwatch.session, &m.job, fault) &&
+           stopwatch_fill(&bench->stopwatch, &m.launch, &m.job, fault) &&
+           copies_make(&m.copies, &bench->stopwatch, m.least_bytes, fault) && time_all(bench, &m, fault);
     progress_end();
     done = done && report(bench, &m, fault);
     free_measurement(&m);

@@ -127,9 +127,13 @@ static bool make_bare(struct bare *bare, const struct session *session, const st
     for (int i = 0; i < ROLES; i++)
         if (launch->mem[i])
             bare->mem[bare->tensors++] = launch->mem[i];
+    clnorm_kernel_info first = CLNORM_KERNEL_INFO_INIT;
+    const clnorm_status status = clnorm_plan_kernel(launch->plan, 0, &first);
+    if (status)
+        return fault_library(fault, status, "kernel");
     bare->launches = launch->kernels;
-    bare->global = launch->groups * launch->items;
-    bare->local = launch->items;
+    bare->global = first.groups * first.items;
+    bare->local = first.items;
     return build_bare(bare, session, fault);
 }
 
@@ -248,19 +252,6 @@ static bool print_json(FILE *json, const struct subject *subject, const struct h
     return done || fault_set(fault, EXIT_FAILED, "JSON cannot be written");
 }
 
-/* Points every cache on disk at folders within dir, before OpenCL is touched. */
-static bool redirect_caches(const char *dir, struct fault *fault) {
-    static const char *const variables[] = {"POCL_CACHE_DIR", "CUDA_CACHE_PATH", "MESA_SHADER_CACHE_DIR",
-                                            "CLNORM_CACHE_DIR"};
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        char path[TEMPORARY_PATH + 32];
-        (void)snprintf(path, sizeof path, "%s/%s", dir, variables[i]);
-        if (setenv(variables[i], path, 1))
-            return fault_set(fault, EXIT_FAILED, "%s: %s", variables[i], strerror(errno));
-    }
-    return true;
-}
-
 static bool measure(const struct bench_request *request, const struct subject *subject, FILE *json, struct fault *fault) {
     char dir[TEMPORARY_PATH];
     if (!temporary_make(dir, fault))
@@ -268,7 +259,7 @@ static bool measure(const struct bench_request *request, const struct subject *s
     struct host_times times = {0};
     clnorm_device_info device = {0};
     progress("making plans");
-    const bool done = redirect_caches(dir, fault) && time_plans_in_child(request, subject, &times.cold, fault) &&
+    const bool done = temporary_caches(dir, fault) && time_plans_in_child(request, subject, &times.cold, fault) &&
                       time_plans_in_child(request, subject, &times.disk, fault) &&
                       time_enqueues_on_device(request, subject, &times.enqueue, &device, fault);
     progress_end();

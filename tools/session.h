@@ -24,8 +24,8 @@ struct launch {
     cl_mem workspace;
     clnorm_plan *plan;
     clnorm_args args;
-    unsigned kernels;     /* launches that one enqueue makes */
-    size_t groups, items; /* work-groups of the first one, and work-items in each */
+    cl_uint kernels;            /* launches that one enqueue makes */
+    double plan_us, warm_up_us; /* what it took to make the plan, and to warm it up */
 };
 
 /* Buffers for every tensor of the job, without contents, and the plan, warmed up; the launch borrows the job's seed. On
