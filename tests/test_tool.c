@@ -145,6 +145,26 @@ static void test_bench(void **state) {
     assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "config"), "lanes")), 1);
     json_decref(object);
 
+    static const char *const both[] = {"clnorm", "clnorm_unfused"};
+    static const double moved[] = {4, 9};
+    run("%s", "bench norm_chain --shapes 5x67 --dtypes f32 --runs 1 --warm-up 0 --median --unfused --json -");
+    assert_done();
+    char *rest = result.out;
+    for (size_t i = 0; i < 2; i++) {
+        char *const words = strtok_r(rest, "\n", &rest);
+        assert_non_null(words);
+        json_t *const row = json_of(words);
+        assert_string_equal(json_string_value(json_object_get(row, "provider")), both[i]);
+        assert_true(json_number_value(json_object_get(row, "bytes")) == moved[i] * 5 * 67 * 4);
+        assert_true(json_number_value(json_object_get(row, "us")) > 0);
+        assert_int_equal(json_array_size(json_object_get(row, "steps")), i ? 4 : 0);
+        json_decref(row);
+    }
+    run("%s", "bench add_rms_norm_backward rms_norm_gated --shapes 8x64 --dtypes bf16 --runs 1 --unfused");
+    assert_done();
+    assert_says("= rms_norm_backward, add: ");
+    assert_says("= rms_norm, gate: ");
+
     run("%s", "bench sofmax");
     assert_failed(EXIT_REQUEST, "'sofmax'");
     static const char *const shapes[] = {"8", "8x", "x8", "0x8", "-8x8", "8x-8", "8x8x8", "8x8,"};
@@ -158,6 +178,36 @@ static void test_bench(void **state) {
     assert_failed(EXIT_REQUEST, "no/folder/b.json");
     run("%s", "bench --shapes 4294967296x4294967296");
     assert_failed(EXIT_REQUEST, "too many");
+}
+
+static size_t count_of(const char *text, const char *part) {
+    size_t count = 0;
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+/* A line an operation and dtype, with a place for each shape; and XML, where there is a program that knows. */
+static void test_bench_svg(void **state) {
+    (void)state;
+    run("%s", "bench gelu softmax --shapes 8x64,4x64,2x64 --dtypes f32,bf16 --runs 1 --svg b.svg");
+    assert_done();
+    char text[1 << 15];
+    FILE *const stream = fopen("b.svg", "r");
+    assert_non_null(stream);
+    text[fread(text, 1, sizeof text - 1, stream)] = '\0';
+    assert_int_equal(fclose(stream), 0);
+    assert_int_equal(count_of(text, "<polyline "), 4);
+    assert_int_equal(count_of(text, "<circle "), 12);
+    assert_int_equal(count_of(text, ">gelu bf16</text>"), 1);
+    assert_int_equal(count_of(text, ">4x64</text>"), 1);
+    assert_null(strstr(text, "nan"));
+    assert_null(strstr(text, "inf"));
+    assert_int_equal(system("command -v xmllint >/dev/null || exit 0; xmllint --noout b.svg"), 0);
+    run("%s", "bench gelu --shapes 8x64 --svg no/folder/b.svg");
+    assert_failed(EXIT_REQUEST, "no/folder/b.svg");
+    run("%s", "bench --host --svg b.svg");
+    assert_failed(EXIT_REQUEST, "--svg");
 }
 
 static void test_profile(void **state) {
@@ -273,7 +323,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage), cmocka_unit_test(test_devices),    cmocka_unit_test(test_select),
         cmocka_unit_test(test_bench), cmocka_unit_test(test_bench_host), cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_tune),  cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_tune),  cmocka_unit_test(test_profile),    cmocka_unit_test(test_bench_svg),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -27,7 +27,8 @@ const struct bench_operation bench_operations[] = {
      .inputs = {"x", "weight", "z"},
      .outputs = "y",
      .gate = "silu",
-     .moved = 3},
+     .moved = 3,
+     .unfused = {"rms_norm", "gate"}},
     {.name = "layer_norm_backward",
      .label = "layer_norm_backward",
      .operation = "layer_norm_backward",
@@ -49,21 +50,24 @@ const struct bench_operation bench_operations[] = {
      .operation = "rms_norm",
      .inputs = {"x", "weight", "residual"},
      .outputs = "y,residual_out",
-     .moved = 4},
+     .moved = 4,
+     .unfused = {"add", "rms_norm"}},
     {.name = "add_rms_norm_backward",
      .label = "add_rms_norm_backward",
      .operation = "rms_norm_backward",
      .inputs = {"x", "dy", "weight", "rstd", "dresidual_out"},
      .outputs = "dresidual,dweight",
      .s_given = 1,
-     .moved = 4},
+     .moved = 4,
+     .unfused = {"rms_norm_backward", "add"}},
     {.name = "dropout_rms_norm",
      .label = "dropout_rms_norm_forward",
      .operation = "rms_norm",
      .inputs = {"x", "weight"},
      .outputs = "y",
      .dropout = 0.1,
-     .moved = 2},
+     .moved = 2,
+     .unfused = {"dropout", "rms_norm"}},
     {.name = "norm_chain", /* residual + dropout(x), norm, gelu */
      .label = "norm_chain_forward",
      .operation = "rms_norm",
@@ -71,7 +75,8 @@ const struct bench_operation bench_operations[] = {
      .outputs = "y,residual_out",
      .dropout = 0.1,
      .activation = "gelu",
-     .moved = 4},
+     .moved = 4,
+     .unfused = {"dropout", "add", "rms_norm", "gelu"}},
     {.name = "softmax", .label = "softmax_forward", .operation = "softmax", .inputs = {"x"}, .moved = 2},
     {.name = "softmax_backward",
      .label = "softmax_backward",
@@ -161,19 +166,19 @@ uint64_t bench_bytes(const struct bench_operation *operation, const struct job *
     return operation->moved ? operation->moved * job->tensor[0].size : job_bytes(job);
 }
 
-bool bench_open_json(const struct bench_request *request, FILE **json, struct fault *fault) {
-    *json = NULL;
-    if (!request->json)
+bool bench_open_output(const char *path, FILE **stream, struct fault *fault) {
+    *stream = NULL;
+    if (!path)
         return true;
-    *json = strcmp(request->json, "-") != 0 ? fopen(request->json, "w") : stdout;
-    return *json || fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", request->json, strerror(errno));
+    *stream = strcmp(path, "-") != 0 ? fopen(path, "w") : stdout;
+    return *stream || fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-bool bench_close_json(const struct bench_request *request, FILE *json, struct fault *fault) {
-    if (!json || json == stdout)
+bool bench_close_output(const char *path, FILE *stream, struct fault *fault) {
+    if (!stream || stream == stdout)
         return true;
-    const bool good = !ferror(json);
-    return (!fclose(json) && good) || fault_set(fault, EXIT_FAILED, "%s: cannot be written", request->json);
+    const bool good = !ferror(stream);
+    return (!fclose(stream) && good) || fault_set(fault, EXIT_FAILED, "%s: cannot be written", path);
 }
 
 bool bench_find_operation(const char *word, const struct bench_operation **operation, struct fault *fault) {
@@ -249,6 +254,8 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
         return fault_set(fault, EXIT_REQUEST, "--runs %d: expected 1 or more", request->runs);
     if (request->warm_up < 0)
         return fault_set(fault, EXIT_REQUEST, "--warm-up %d: expected 0 or more", request->warm_up);
+    if (host && request->svg)
+        return fault_set(fault, EXIT_REQUEST, "--svg: expected no --host");
     return host ? bench_host(request, fault) : bench_device(request, fault);
 }
 
@@ -261,11 +268,13 @@ int bench_command(int argc, const char **argv, struct fault *fault) {
         {"shapes", '\0', POPT_ARG_STRING, &shapes, 0, "Rows and columns (usual ones for the device)", "MxN,..."},
         {"dtypes", '\0', POPT_ARG_STRING, &dtypes, 0, "Element types (bf16,f32; on CPUs f32)", "DT,..."},
         {"json", '\0', POPT_ARG_STRING, &request.json, 0, "Write a JSON line each; - for just these", "FILE"},
+        {"svg", '\0', POPT_ARG_STRING, &request.svg, 0, "Draw GB/s over shapes, against the copy", "FILE"},
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Run on this device; see clnorm select --help", "SELECTOR"},
         {"config", '\0', POPT_ARG_STRING, &request.config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
         {"runs", '\0', POPT_ARG_INT, &request.runs, 0, "Take at least so many runs of each (30)", "N"},
         {"warm-up", '\0', POPT_ARG_INT, &request.warm_up, 0, "Take so many before those that count (3)", "N"},
         {"median", '\0', POPT_ARG_NONE, &request.median, 0, "The median counts on CPUs too, not the least", NULL},
+        {"unfused", '\0', POPT_ARG_NONE, &request.unfused, 0, "What is fused beside the same in separate calls", NULL},
         {"host", '\0', POPT_ARG_NONE, &host, 0, "Measure the host: enqueue, and plan creation", NULL},
         POPT_TABLEEND,
     };

@@ -278,8 +278,8 @@ bool bench_host(const struct bench_request *request, struct fault *fault) {
     if (request->operation_count > 1 || request->shape_count > 1 || request->dtype_count > 1)
         return fault_set(fault, EXIT_REQUEST, "--host: expected at most one operation, shape and dtype");
     FILE *json;
-    if (!bench_open_json(request, &json, fault))
+    if (!bench_open_output(request->json, &json, fault))
         return false;
     const bool done = measure(request, &subject, json, fault);
-    return bench_close_json(request, json, fault) && done;
+    return bench_close_output(request->json, json, fault) && done;
 }

@@ -113,6 +113,13 @@ bool launch_replan(struct launch *launch, const struct session *session, const s
     return done;
 }
 
+void launch_take(struct launch *launch, const struct job *job, int role, cl_mem mem) {
+    clRetainMemObject(mem);
+    clReleaseMemObject(launch->mem[role]);
+    launch->mem[role] = mem;
+    argument_of(launch, &job->operation->roles[role])->mem = mem;
+}
+
 void launch_free(struct launch *launch) {
     drop_plan(launch);
     for (int i = 0; i < ROLES; i++)

@@ -36,6 +36,9 @@ bool launch_prepare(struct launch *launch, const struct session *session, const 
  * the launch can be given another. */
 bool launch_replan(struct launch *launch, const struct session *session, const struct job *job, struct fault *fault);
 
+/* Puts another buffer of the same size, which it retains, in the place of a role's own. */
+void launch_take(struct launch *launch, const struct job *job, int role, cl_mem mem);
+
 /* Takes a half-made one. */
 void launch_free(struct launch *launch);
 
