@@ -282,8 +282,15 @@ static void test_bench_host(void **state) {
     assert_true(json_number_value(json_object_get(object, "plan_cold_us")) >
                 json_number_value(json_object_get(object, "plan_memory_us")));
     json_decref(object);
-    run("%s", "bench --host rms_norm_gated_backward --shapes 4x64 --json -");
+    run("%s", "bench --host rms_norm_gated_backward --shapes 4x64 --enqueues 2000 --json -");
     assert_done();
+    json_t *const watched = json_of(result.out);
+    assert_int_equal(json_integer_value(json_object_get(watched, "enqueues")), 2000);
+    assert_true(json_is_integer(json_object_get(watched, "memory_before")));
+    assert_true(json_is_integer(json_object_get(watched, "memory_after")));
+    json_decref(watched);
+    run("%s", "bench --enqueues 2000");
+    assert_failed(EXIT_REQUEST, "--enqueues 2000");
     run("%s", "bench --host layer_norm rms_norm");
     assert_failed(EXIT_REQUEST, "--host");
 }

@@ -254,6 +254,8 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
         return fault_set(fault, EXIT_REQUEST, "--runs %d: expected 1 or more", request->runs);
     if (request->warm_up < 0)
         return fault_set(fault, EXIT_REQUEST, "--warm-up %d: expected 0 or more", request->warm_up);
+    if (request->enqueues < 0 || (request->enqueues && !host))
+        return fault_set(fault, EXIT_REQUEST, "--enqueues %d: expected 0 or more, with --host", request->enqueues);
     if (host && request->svg)
         return fault_set(fault, EXIT_REQUEST, "--svg: expected no --host");
     return host ? bench_host(request, fault) : bench_device(request, fault);
@@ -276,6 +278,7 @@ int bench_command(int argc, const char **argv, struct fault *fault) {
         {"median", '\0', POPT_ARG_NONE, &request.median, 0, "The median counts on CPUs too, not the least", NULL},
         {"unfused", '\0', POPT_ARG_NONE, &request.unfused, 0, "What is fused beside the same in separate calls", NULL},
         {"host", '\0', POPT_ARG_NONE, &host, 0, "Measure the host: enqueue, and plan creation", NULL},
+        {"enqueues", '\0', POPT_ARG_INT, &request.enqueues, 0, "--host: watch the memory over N more enqueues", "N"},
         POPT_TABLEEND,
     };
     struct command_line line;

@@ -42,6 +42,7 @@ struct bench_request {
     char *svg;    /* a file for a picture */
     int runs;     /* at least so many of each */
     int warm_up;  /* runs before those that count */
+    int enqueues; /* of the host's: how many to watch the memory over; 0: none */
     int unfused;  /* operations that are several in one also as separate calls */
     int median;   /* of runs also on CPUs, where else the least time counts */
     const struct bench_operation *operations[BENCH_MOST];
