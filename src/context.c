@@ -77,6 +77,7 @@ static clnorm_status set_up(clnorm_context *context, cl_context cl, cl_device_id
     context->cl = cl;
     context->log = options->log;
     context->log_user = options->log_user;
+    context->build_report = options->build_report;
     context->cache_dir = cln_cache_dir(options->cache_dir);
     if (!context->cache_dir)
         return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "out of host memory, making a context");

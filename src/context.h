@@ -13,6 +13,7 @@ struct clnorm_context {
     clnorm_device_info device;
     clnorm_log_fn log; /* NULL: silent */
     void *log_user;
+    bool build_report;
     char *cache_dir;                    /* "" when nothing is kept on disk */
     struct cln_program_store *programs; /* program.c: compiled programs, in memory */
     struct cln_plan_store *plans;       /* plan_store.c: plans of the one-call forms */

@@ -71,7 +71,15 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     const bool gathers = p->dweight_dtype || p->dbias_dtype, mean = p->norm == CLNORM_LAYER_NORM;
     const uint64_t groups = work.groups, real = work.real_size, segments = p->rows * groups;
     const bool exchanged = c->sums == CLNORM_SUMS_EXCHANGED;
-    *layout = (struct cln_backward_layout){.split = c->tile < p->group_size && !exchanged, .locked = work.locked};
+    const struct cln_binding absent = {.role = CLN_WORKSPACE};
+    *layout = (struct cln_backward_layout){.split = c->tile < p->group_size && !exchanged,
+                                           .locked = work.locked,
+                                           .mean = absent,
+                                           .rstd = absent,
+                                           .sums = absent,
+                                           .dweight = absent,
+                                           .dbias = absent,
+                                           .locks = absent};
     layout->span = cln_config_span(device, &work, c);
     layout->blocks = groups / layout->span * cln_divide_up(p->group_size, c->tile);
     layout->reduce_vec =

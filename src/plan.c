@@ -275,6 +275,38 @@ cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan) {
     return plan ? plan->stages : 0;
 }
 
+/* Each tensor once, whatever arguments it is behind. */
+static uint64_t stage_bytes(const clnorm_plan *plan, const struct cln_stage *stage) {
+    bool bound[CLN_ROLES] = {false};
+    uint64_t bytes = 0;
+    for (cl_uint i = 0; i < stage->tensors; i++) {
+        const enum cln_role role = stage->binding[i].role;
+        const bool absent = role == CLN_WORKSPACE && !stage->binding[i].element;
+        bytes += bound[role] || absent ? 0 : plan->tensor[role].span;
+        bound[role] = bound[role] || !absent;
+    }
+    return bytes;
+}
+
+clnorm_status clnorm_plan_kernel(const clnorm_plan *plan, cl_uint index, clnorm_kernel_info *info) {
+    if (!plan)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
+    if (!info)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "info is NULL");
+    if (info->size != sizeof *info)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "info.size is %zu: expected %zu, start from CLNORM_KERNEL_INFO_INIT",
+                        info->size, sizeof *info);
+    if (index >= plan->stages)
+        return cln_fail(CLNORM_INVALID_VALUE, "index is %u: expected less than the plan's %u kernels", index, plan->stages);
+    const struct cln_stage *stage = &plan->stage[index];
+    info->name = stage->name;
+    info->kernel = stage->aligned;
+    info->groups = stage->groups;
+    info->items = stage->items;
+    info->bytes = stage_bytes(plan, stage);
+    return CLNORM_SUCCESS;
+}
+
 clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
                                           cl_uint num_wait, const cl_event *wait_list, cl_event *events) {
     if (!events && clnorm_plan_kernel_count(plan))

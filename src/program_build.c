@@ -1,11 +1,13 @@
 #include "program_build.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cache.h"
 #include "context.h"
 #include "log.h"
+#include "spec.h"
 #include "status.h"
 
 /* ------------------------------------------------------------------------------------------------------- from source */
@@ -42,6 +44,14 @@ static clnorm_status fail_build(cl_int code, const struct cln_source *source, co
                          build_log ? build_log : "the build log cannot be read");
 }
 
+/* The build, which says more of itself where the context wants a report: that is no part of what a program is. */
+static cl_int build(const clnorm_context *context, cl_program program, const char *options) {
+    char all[CLN_OPTIONS_CAPACITY + 32];
+    const bool report = context->build_report && context->device.family == CLNORM_PLATFORM_NVIDIA;
+    snprintf(all, sizeof all, "%s%s", options, report ? " -cl-nv-verbose" : "");
+    return clBuildProgram(program, 1, &context->device.device, all, NULL, NULL);
+}
+
 clnorm_status cln_program_build(const clnorm_context *context, const struct cln_source *source, const char *options,
                                 cl_program *program) {
     const cl_device_id device = context->device.device;
@@ -50,7 +60,7 @@ clnorm_status cln_program_build(const clnorm_context *context, const struct cln_
         clCreateProgramWithSource(context->cl, 1, &(const char *){source->text}, &source->length, &code);
     if (code != CL_SUCCESS)
         return cln_fail_opencl(code, "clCreateProgramWithSource");
-    code = clBuildProgram(made, 1, &device, options, NULL, NULL);
+    code = build(context, made, options);
 
     clnorm_status status = CLNORM_SUCCESS;
     char *const build_log = context->log || code != CL_SUCCESS ? read_build_log(made, device) : NULL;

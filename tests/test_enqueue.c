@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "norm_backward_case.h"
 #include "norm_case.h"
 
 static struct norm_case small_case(uint64_t rows, uint64_t seed) {
@@ -87,6 +88,52 @@ static void work_waits_for_its_list(void **state) {
     check_wait_list(fixture, out_of_order, 0);
     clReleaseCommandQueue(in_order);
     clReleaseCommandQueue(out_of_order);
+}
+
+static void check_kernel_events(const struct fixture *fixture, clnorm_plan *plan, struct norm_backward_run *run,
+                                cl_command_queue queue) {
+    const cl_event gate = gate_of(fixture);
+    enum { MOST = 8 };
+    const cl_uint count = clnorm_plan_kernel_count(plan);
+    assert_in_range(count, 2, MOST);
+    cl_event events[MOST] = {NULL};
+    const clnorm_args args = norm_backward_run_args(run);
+    assert_int_equal(clnorm_plan_enqueue_kernels(plan, queue, &args, 1, &gate, events), CLNORM_SUCCESS);
+    assert_int_equal(clFlush(queue), CL_SUCCESS);
+    for (cl_uint i = 0; i < count; i++)
+        assert_true(status_of(events[i]) > CL_COMPLETE);
+    assert_int_equal(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+    assert_int_equal(clWaitForEvents(1, &events[count - 1]), CL_SUCCESS);
+    for (cl_uint i = 0; i < count; i++) {
+        assert_int_equal(status_of(events[i]), CL_COMPLETE);
+        clReleaseEvent(events[i]);
+    }
+    assert_true(norm_backward_run_receive(fixture, run) && norm_backward_run_check(run));
+    clReleaseEvent(gate);
+}
+
+/* The sums over rows are a kernel of their own, which waits for the first. */
+static void each_kernel_has_an_event(void **state) {
+    const struct fixture *fixture = *state;
+    struct norm_backward_case backward_case = {.desc = norm_backward_desc_of(CLNORM_RMS_NORM, 40, 64), .seed = 1};
+    backward_case.desc.dweight_dtype = CLNORM_F32;
+    struct norm_backward_run run = norm_backward_run_make(&backward_case);
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &run.desc, &plan), CLNORM_SUCCESS);
+    norm_backward_run_prepare(plan, &run);
+    norm_backward_run_upload(fixture, &run);
+    clnorm_kernel_info last = CLNORM_KERNEL_INFO_INIT;
+    assert_int_equal(clnorm_plan_kernel(plan, clnorm_plan_kernel_count(plan) - 1, &last), CLNORM_SUCCESS);
+    assert_int_equal(last.bytes, clnorm_plan_workspace_size(plan) + 64 * sizeof(float)); /* no more than it reads */
+    const cl_command_queue in_order = fixture_queue(fixture, 0);
+    const cl_command_queue out_of_order = fixture_queue(fixture, fixture_out_of_order(fixture));
+    check_kernel_events(fixture, plan, &run, in_order);
+    check_kernel_events(fixture, plan, &run, out_of_order);
+    assert_int_equal(clnorm_plan_enqueue_kernels(plan, in_order, NULL, 0, NULL, NULL), CLNORM_INVALID_ARGUMENT);
+    clReleaseCommandQueue(in_order);
+    clReleaseCommandQueue(out_of_order);
+    clnorm_plan_destroy(plan);
+    norm_backward_run_free(&run);
 }
 
 /* y of one is x of the next, on a queue that keeps no order by itself, where there are such. */
@@ -305,6 +352,7 @@ static void details_belong_to_a_thread(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_waits_for_its_list),
+        cmocka_unit_test(each_kernel_has_an_event),
         cmocka_unit_test(events_chain_an_out_of_order_queue),
         cmocka_unit_test(empty_wait_lists_are_fine),
         cmocka_unit_test(no_rows_need_no_buffers),

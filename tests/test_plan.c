@@ -301,6 +301,34 @@ static void plan_tells_its_config_and_workspace(void **state) {
     clnorm_plan_destroy(plan);
 }
 
+/* The name, the grid, what moves, and a kernel that can be asked things. */
+static void plan_tells_its_kernels(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_norm_desc desc = norm_desc_of(CLNORM_RMS_NORM, 4, 1000);
+    desc.weight_dtype = CLNORM_BF16;
+    clnorm_plan *plan = plan_of(fixture, &desc);
+    clnorm_config config;
+    clnorm_plan_config(plan, &config);
+    assert_int_equal(clnorm_plan_kernel_count(plan), 1);
+    clnorm_kernel_info info = CLNORM_KERNEL_INFO_INIT;
+    assert_int_equal(clnorm_plan_kernel(plan, 0, &info), CLNORM_SUCCESS);
+    assert_string_equal(info.name, "norm_forward");
+    assert_int_equal(info.items, config.lanes * config.segments);
+    assert_in_range(info.groups, 1, 4);
+    assert_int_equal(info.bytes, 4 * 1000 * (4 + 4) + 1000 * 2);
+    char name[64];
+    assert_int_equal(clGetKernelInfo(info.kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL), CL_SUCCESS);
+    assert_string_equal(name, info.name);
+    assert_int_equal(clnorm_plan_kernel(plan, 1, &info), CLNORM_INVALID_VALUE);
+    assert_says("index is 1", "1 kernels");
+    assert_int_equal(clnorm_plan_kernel(NULL, 0, &info), CLNORM_INVALID_ARGUMENT);
+    assert_int_equal(clnorm_plan_kernel(plan, 0, NULL), CLNORM_INVALID_ARGUMENT);
+    info.size--;
+    assert_int_equal(clnorm_plan_kernel(plan, 0, &info), CLNORM_INVALID_ARGUMENT);
+    assert_says("info.size", "CLNORM_KERNEL_INFO_INIT");
+    clnorm_plan_destroy(plan);
+}
+
 struct journal {
     unsigned built;
     unsigned remembered;
@@ -340,7 +368,8 @@ int main(void) {
         cmocka_unit_test(bad_descriptors_are_refused),           cmocka_unit_test(one_call_refuses_bad_descriptors),
         cmocka_unit_test(missing_arguments_are_refused),         cmocka_unit_test(f64_needs_a_device_with_fp64),
         cmocka_unit_test(odd_but_sound_descriptors_are_planned), cmocka_unit_test(description_is_cut_like_snprintf_does),
-        cmocka_unit_test(plan_tells_its_config_and_workspace),   cmocka_unit_test(log_tells_and_programs_are_kept),
+        cmocka_unit_test(plan_tells_its_config_and_workspace),   cmocka_unit_test(plan_tells_its_kernels),
+        cmocka_unit_test(log_tells_and_programs_are_kept),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

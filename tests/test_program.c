@@ -28,6 +28,7 @@ static struct {
     unsigned binaries;     /* that the driver was given */
     atomic_int references; /* to programs, that there are */
     enum refusal refusal;
+    bool verbose; /* the last build was asked to say more of itself */
 } driver;
 
 static void *opencl; /* the library itself */
@@ -86,6 +87,7 @@ cl_program clCreateProgramWithBinary(cl_context cl, cl_uint count, const cl_devi
 
 cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
                       void(CL_CALLBACK *notify)(cl_program, void *), void *user) {
+    driver.verbose = strstr(options, "-cl-nv-verbose") != NULL;
     if (driver.refusal == REFUSE_EVERY_BUILD)
         return CL_OUT_OF_RESOURCES;
     if (driver.refusal == REFUSE_BUILD) {
@@ -401,6 +403,25 @@ static void *get_programs(void *argument) {
     return NULL;
 }
 
+/* Just where the driver knows the option, just where it is wanted, and programs are the same ones. */
+static void a_build_report_is_asked_for(void **state) {
+    struct fixture *const fixture = *state;
+    for (unsigned i = 0; i < 4; i++) {
+        const bool wanted = i & 1, nvidia = i & 2;
+        start_again(fixture);
+        fixture->context->build_report = wanted;
+        fixture->context->device.family = nvidia ? CLNORM_PLATFORM_NVIDIA : CLNORM_PLATFORM_OTHER;
+        driver.refusal = nvidia ? REFUSE_EVERY_BUILD : REFUSE_NOTHING;
+        cl_program program = NULL;
+        const clnorm_status status = cln_program_get(fixture->context, &source, seven, &program);
+        assert_int_equal(driver.verbose, wanted && nvidia);
+        assert_int_equal(status == CLNORM_SUCCESS, !nvidia);
+        if (program)
+            clReleaseProgram(program);
+        assert_null(strstr(fixture->log, "verbose"));
+    }
+}
+
 static void threads_share_programs(void **state) {
     struct fixture *const fixture = *state;
     enum { THREADS = 4 };
@@ -466,6 +487,7 @@ int main(void) {
         TEST(an_entry_of_something_else_is_not_taken),
         TEST(a_failed_build_tells_why),
         TEST(wrong_options_are_a_failed_build),
+        TEST(a_build_report_is_asked_for),
         TEST(threads_share_programs),
         TEST(a_device_among_others_has_its_own_binary),
     };

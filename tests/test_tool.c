@@ -30,7 +30,7 @@ static void assert_has_keys(const json_t *object, const char *const *keys) {
 
 static void test_usage(void **state) {
     (void)state;
-    static const char *const commands[] = {"devices", "select", "run", "bench", "check", "cache"};
+    static const char *const commands[] = {"devices", "select", "run", "bench", "profile", "check", "tune", "cache"};
     run("%s", "--help");
     assert_done();
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -145,6 +145,26 @@ static void test_bench(void **state) {
     assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "config"), "lanes")), 1);
     json_decref(object);
 
+    static const char *const both[] = {"clnorm", "clnorm_unfused"};
+    static const double moved[] = {4, 9};
+    run("%s", "bench norm_chain --shapes 5x67 --dtypes f32 --runs 1 --warm-up 0 --median --unfused --json -");
+    assert_done();
+    char *rest = result.out;
+    for (size_t i = 0; i < 2; i++) {
+        char *const words = strtok_r(rest, "\n", &rest);
+        assert_non_null(words);
+        json_t *const row = json_of(words);
+        assert_string_equal(json_string_value(json_object_get(row, "provider")), both[i]);
+        assert_true(json_number_value(json_object_get(row, "bytes")) == moved[i] * 5 * 67 * 4);
+        assert_true(json_number_value(json_object_get(row, "us")) > 0);
+        assert_int_equal(json_array_size(json_object_get(row, "steps")), i ? 4 : 0);
+        json_decref(row);
+    }
+    run("%s", "bench add_rms_norm_backward rms_norm_gated --shapes 8x64 --dtypes bf16 --runs 1 --unfused");
+    assert_done();
+    assert_says("= rms_norm_backward, add: ");
+    assert_says("= rms_norm, gate: ");
+
     run("%s", "bench sofmax");
     assert_failed(EXIT_REQUEST, "'sofmax'");
     static const char *const shapes[] = {"8", "8x", "x8", "0x8", "-8x8", "8x-8", "8x8x8", "8x8,"};
@@ -158,6 +178,84 @@ static void test_bench(void **state) {
     assert_failed(EXIT_REQUEST, "no/folder/b.json");
     run("%s", "bench --shapes 4294967296x4294967296");
     assert_failed(EXIT_REQUEST, "too many");
+}
+
+static size_t count_of(const char *text, const char *part) {
+    size_t count = 0;
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+/* A line an operation and dtype, with a place for each shape; and XML, where there is a program that knows. */
+static void test_bench_svg(void **state) {
+    (void)state;
+    run("%s", "bench gelu softmax --shapes 8x64,4x64,2x64 --dtypes f32,bf16 --runs 1 --svg b.svg");
+    assert_done();
+    char text[1 << 15];
+    FILE *const stream = fopen("b.svg", "r");
+    assert_non_null(stream);
+    text[fread(text, 1, sizeof text - 1, stream)] = '\0';
+    assert_int_equal(fclose(stream), 0);
+    assert_int_equal(count_of(text, "<polyline "), 4);
+    assert_int_equal(count_of(text, "<circle "), 12);
+    assert_int_equal(count_of(text, ">gelu bf16</text>"), 1);
+    assert_int_equal(count_of(text, ">4x64</text>"), 1);
+    assert_null(strstr(text, "nan"));
+    assert_null(strstr(text, "inf"));
+    assert_int_equal(system("command -v xmllint >/dev/null || exit 0; xmllint --noout b.svg"), 0);
+    run("%s", "bench gelu --shapes 8x64 --svg no/folder/b.svg");
+    assert_failed(EXIT_REQUEST, "no/folder/b.svg");
+    run("%s", "bench --host --svg b.svg");
+    assert_failed(EXIT_REQUEST, "--svg");
+}
+
+static void test_profile(void **state) {
+    (void)state;
+    static const char *const keys[] = {"op",      "device",   "driver",          "rows", "cols",     "dtype", "runs",
+                                       "warm_up", "build_us", "first_launch_us", "us",   "least_us", "bytes", "gb_s",
+                                       "config",  NULL};
+    static const char *const kernel_keys[] = {"name",        "groups",    "items",        "us",    "least_us",
+                                              "gb_s",        "bytes",     "copy_share",   "local", "private",
+                                              "spill_loads", "registers", "spill_stores", "stack", NULL};
+    run("%s", "profile layer_norm_backward --shape 32x64 --dtype bf16 --runs 2 --warm-up 0 --json");
+    assert_done();
+    json_t *const object = json_of(result.out);
+    assert_has_keys(object, keys);
+    assert_string_equal(json_string_value(json_object_get(object, "op")), "layer_norm_backward");
+    assert_int_equal(json_integer_value(json_object_get(object, "bytes")), 3 * 32 * 64 * 2);
+    assert_true(json_number_value(json_object_get(object, "build_us")) > 0);
+    const json_t *const kernels = json_object_get(object, "kernels");
+    assert_true(json_array_size(kernels) >= 2);
+    double us = 0;
+    for (size_t i = 0; i < json_array_size(kernels); i++) {
+        const json_t *const kernel = json_array_get(kernels, i);
+        assert_has_keys(kernel, kernel_keys);
+        us += json_number_value(json_object_get(kernel, "least_us"));
+    }
+    assert_true(us > 0);
+    json_decref(object);
+
+    run("%s", "profile gelu --shape 8x64 --runs 1");
+    assert_done();
+    assert_says("kernel   gelu_rows, ");
+    assert_says("of the copy's");
+    run("%s", "profile");
+    assert_failed(EXIT_REQUEST, "expected an operation");
+    run("%s", "profile gelu softmax");
+    assert_failed(EXIT_REQUEST, "'softmax'");
+    run("%s", "profile sofmax");
+    assert_failed(EXIT_REQUEST, "'sofmax'");
+    run("%s", "profile gelu --shape 8x");
+    assert_failed(EXIT_REQUEST, "--shape '8x'");
+    run("%s", "profile gelu --dtype i8");
+    assert_failed(EXIT_REQUEST, "'i8'");
+    run("%s", "profile gelu --runs 0");
+    assert_failed(EXIT_REQUEST, "--runs 0");
+    run("%s", "profile gelu --warm-up -1");
+    assert_failed(EXIT_REQUEST, "--warm-up -1");
+    run("%s", "profile gelu --config lanes=7 --shape 8x64");
+    assert_failed(EXIT_REQUEST, "lanes");
 }
 
 static void test_tune(void **state) {
@@ -184,8 +282,15 @@ static void test_bench_host(void **state) {
     assert_true(json_number_value(json_object_get(object, "plan_cold_us")) >
                 json_number_value(json_object_get(object, "plan_memory_us")));
     json_decref(object);
-    run("%s", "bench --host rms_norm_gated_backward --shapes 4x64 --json -");
+    run("%s", "bench --host rms_norm_gated_backward --shapes 4x64 --enqueues 2000 --json -");
     assert_done();
+    json_t *const watched = json_of(result.out);
+    assert_int_equal(json_integer_value(json_object_get(watched, "enqueues")), 2000);
+    assert_true(json_is_integer(json_object_get(watched, "memory_before")));
+    assert_true(json_is_integer(json_object_get(watched, "memory_after")));
+    json_decref(watched);
+    run("%s", "bench --enqueues 2000");
+    assert_failed(EXIT_REQUEST, "--enqueues 2000");
     run("%s", "bench --host layer_norm rms_norm");
     assert_failed(EXIT_REQUEST, "--host");
 }
@@ -225,7 +330,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage), cmocka_unit_test(test_devices),    cmocka_unit_test(test_select),
         cmocka_unit_test(test_bench), cmocka_unit_test(test_bench_host), cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_tune),
+        cmocka_unit_test(test_tune),  cmocka_unit_test(test_profile),    cmocka_unit_test(test_bench_svg),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -27,7 +27,8 @@ const struct bench_operation bench_operations[] = {
      .inputs = {"x", "weight", "z"},
      .outputs = "y",
      .gate = "silu",
-     .moved = 3},
+     .moved = 3,
+     .unfused = {"rms_norm", "gate"}},
     {.name = "layer_norm_backward",
      .label = "layer_norm_backward",
      .operation = "layer_norm_backward",
@@ -49,21 +50,24 @@ const struct bench_operation bench_operations[] = {
      .operation = "rms_norm",
      .inputs = {"x", "weight", "residual"},
      .outputs = "y,residual_out",
-     .moved = 4},
+     .moved = 4,
+     .unfused = {"add", "rms_norm"}},
     {.name = "add_rms_norm_backward",
      .label = "add_rms_norm_backward",
      .operation = "rms_norm_backward",
      .inputs = {"x", "dy", "weight", "rstd", "dresidual_out"},
      .outputs = "dresidual,dweight",
      .s_given = 1,
-     .moved = 4},
+     .moved = 4,
+     .unfused = {"rms_norm_backward", "add"}},
     {.name = "dropout_rms_norm",
      .label = "dropout_rms_norm_forward",
      .operation = "rms_norm",
      .inputs = {"x", "weight"},
      .outputs = "y",
      .dropout = 0.1,
-     .moved = 2},
+     .moved = 2,
+     .unfused = {"dropout", "rms_norm"}},
     {.name = "norm_chain", /* residual + dropout(x), norm, gelu */
      .label = "norm_chain_forward",
      .operation = "rms_norm",
@@ -71,7 +75,8 @@ const struct bench_operation bench_operations[] = {
      .outputs = "y,residual_out",
      .dropout = 0.1,
      .activation = "gelu",
-     .moved = 4},
+     .moved = 4,
+     .unfused = {"dropout", "add", "rms_norm", "gelu"}},
     {.name = "softmax", .label = "softmax_forward", .operation = "softmax", .inputs = {"x"}, .moved = 2},
     {.name = "softmax_backward",
      .label = "softmax_backward",
@@ -157,46 +162,59 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
     return job_describe(job, &options, fault);
 }
 
-bool bench_open_json(const struct bench_request *request, FILE **json, struct fault *fault) {
-    *json = NULL;
-    if (!request->json)
-        return true;
-    *json = strcmp(request->json, "-") != 0 ? fopen(request->json, "w") : stdout;
-    return *json || fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", request->json, strerror(errno));
+uint64_t bench_bytes(const struct bench_operation *operation, const struct job *job) {
+    return operation->moved ? operation->moved * job->tensor[0].size : job_bytes(job);
 }
 
-bool bench_close_json(const struct bench_request *request, FILE *json, struct fault *fault) {
-    if (!json || json == stdout)
+bool bench_open_output(const char *path, FILE **stream, struct fault *fault) {
+    *stream = NULL;
+    if (!path)
         return true;
-    const bool good = !ferror(json);
-    return (!fclose(json) && good) || fault_set(fault, EXIT_FAILED, "%s: cannot be written", request->json);
+    *stream = strcmp(path, "-") != 0 ? fopen(path, "w") : stdout;
+    return *stream || fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-static bool take_operation(struct bench_request *request, const char *word, struct fault *fault) {
+bool bench_close_output(const char *path, FILE *stream, struct fault *fault) {
+    if (!stream || stream == stdout)
+        return true;
+    const bool good = !ferror(stream);
+    return (!fclose(stream) && good) || fault_set(fault, EXIT_FAILED, "%s: cannot be written", path);
+}
+
+bool bench_find_operation(const char *word, const struct bench_operation **operation, struct fault *fault) {
     char known[400] = "";
-    for (const struct bench_operation *operation = bench_operations; operation->name; operation++) {
-        if (!strcmp(word, operation->name) || !strcmp(word, operation->label)) {
-            if (request->operation_count < BENCH_MOST)
-                request->operations[request->operation_count++] = operation;
+    for (const struct bench_operation *row = bench_operations; row->name; row++) {
+        if (!strcmp(word, row->name) || !strcmp(word, row->label)) {
+            *operation = row;
             return true;
         }
         strncat(known, *known ? ", " : "", sizeof known - strlen(known) - 1);
-        strncat(known, operation->name, sizeof known - strlen(known) - 1);
+        strncat(known, row->name, sizeof known - strlen(known) - 1);
     }
     return fault_set(fault, EXIT_REQUEST, "'%s' is no operation; they are %s", word, known);
 }
 
+static bool take_operation(struct bench_request *request, const char *word, struct fault *fault) {
+    const struct bench_operation *operation = NULL;
+    if (!bench_find_operation(word, &operation, fault))
+        return false;
+    if (request->operation_count < BENCH_MOST)
+        request->operations[request->operation_count++] = operation;
+    return true;
+}
+
+bool bench_parse_shape(const char *word, const char *option, struct bench_shape *shape, struct fault *fault) {
+    int length = 0;
+    const bool read = word[0] != '-' && sscanf(word, "%" SCNu64 "x%" SCNu64 "%n", &shape->rows, &shape->cols, &length) == 2;
+    return (read && !word[length] && !strchr(word, '-') && shape->rows && shape->cols) ||
+           fault_set(fault, EXIT_REQUEST, "%s '%s': expected ROWSxCOLS, both 1 or more", option, word);
+}
+
 static bool take_shape(const char *word, void *user, struct fault *fault) {
     struct bench_request *const request = user;
-    struct bench_shape shape;
-    int length = 0;
-    const bool read = word[0] != '-' && sscanf(word, "%" SCNu64 "x%" SCNu64 "%n", &shape.rows, &shape.cols, &length) == 2;
-    if (!read || word[length] || strchr(word, '-') || shape.rows == 0 || shape.cols == 0)
-        return fault_set(fault, EXIT_REQUEST, "--shapes '%s': expected ROWSxCOLS, both 1 or more", word);
     if (request->shape_count == BENCH_MOST)
         return fault_set(fault, EXIT_REQUEST, "--shapes: expected at most %d", BENCH_MOST);
-    request->shapes[request->shape_count++] = shape;
-    return true;
+    return bench_parse_shape(word, "--shapes", &request->shapes[request->shape_count++], fault);
 }
 
 static bool take_dtype(const char *word, void *user, struct fault *fault) {
@@ -234,11 +252,17 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
         return false;
     if (request->runs < 1)
         return fault_set(fault, EXIT_REQUEST, "--runs %d: expected 1 or more", request->runs);
+    if (request->warm_up < 0)
+        return fault_set(fault, EXIT_REQUEST, "--warm-up %d: expected 0 or more", request->warm_up);
+    if (request->enqueues < 0 || (request->enqueues && !host))
+        return fault_set(fault, EXIT_REQUEST, "--enqueues %d: expected 0 or more, with --host", request->enqueues);
+    if (host && request->svg)
+        return fault_set(fault, EXIT_REQUEST, "--svg: expected no --host");
     return host ? bench_host(request, fault) : bench_device(request, fault);
 }
 
 int bench_command(int argc, const char **argv, struct fault *fault) {
-    struct bench_request request = {.runs = 30};
+    struct bench_request request = {.runs = 30, .warm_up = 3};
     char *shapes = NULL;
     char *dtypes = NULL;
     int host = 0;
@@ -246,10 +270,15 @@ int bench_command(int argc, const char **argv, struct fault *fault) {
         {"shapes", '\0', POPT_ARG_STRING, &shapes, 0, "Rows and columns (usual ones for the device)", "MxN,..."},
         {"dtypes", '\0', POPT_ARG_STRING, &dtypes, 0, "Element types (bf16,f32; on CPUs f32)", "DT,..."},
         {"json", '\0', POPT_ARG_STRING, &request.json, 0, "Write a JSON line each; - for just these", "FILE"},
+        {"svg", '\0', POPT_ARG_STRING, &request.svg, 0, "Draw GB/s over shapes, against the copy", "FILE"},
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Run on this device; see clnorm select --help", "SELECTOR"},
         {"config", '\0', POPT_ARG_STRING, &request.config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
         {"runs", '\0', POPT_ARG_INT, &request.runs, 0, "Take at least so many runs of each (30)", "N"},
+        {"warm-up", '\0', POPT_ARG_INT, &request.warm_up, 0, "Take so many before those that count (3)", "N"},
+        {"median", '\0', POPT_ARG_NONE, &request.median, 0, "The median counts on CPUs too, not the least", NULL},
+        {"unfused", '\0', POPT_ARG_NONE, &request.unfused, 0, "What is fused beside the same in separate calls", NULL},
         {"host", '\0', POPT_ARG_NONE, &host, 0, "Measure the host: enqueue, and plan creation", NULL},
+        {"enqueues", '\0', POPT_ARG_INT, &request.enqueues, 0, "--host: watch the memory over N more enqueues", "N"},
         POPT_TABLEEND,
     };
     struct command_line line;

@@ -8,6 +8,8 @@
 #include "options.h"
 #include "session.h"
 
+enum { UNFUSED_MOST = 5 }; /* separate calls and an end */
+
 /* An operation as it is measured. */
 struct bench_operation {
     const char *name;  /* on the command line */
@@ -20,7 +22,9 @@ struct bench_operation {
     double dropout;
     char *activation;
     int s_given;
-    char *approximate; /* of gelu */
+    char *approximate;                 /* of gelu */
+    const char *unfused[UNFUSED_MOST]; /* what it is as separate calls, ended by NULL: operations of this table that have
+                                          one x, or a plain add, dropout or gate; none: it fuses nothing that is measured */
 };
 
 extern const struct bench_operation bench_operations[]; /* ended by a name of NULL */
@@ -35,12 +39,23 @@ struct bench_request {
     char *device;
     char *config; /* forced knobs */
     char *json;   /* a file for JSON lines; "-": standard output, and no table */
+    char *svg;    /* a file for a picture */
     int runs;     /* at least so many of each */
+    int warm_up;  /* runs before those that count */
+    int enqueues; /* of the host's: how many to watch the memory over; 0: none */
+    int unfused;  /* operations that are several in one also as separate calls */
+    int median;   /* of runs also on CPUs, where else the least time counts */
     const struct bench_operation *operations[BENCH_MOST];
     struct bench_shape shapes[BENCH_MOST];
     clnorm_dtype dtypes[BENCH_MOST];
     size_t operation_count, shape_count, dtype_count; /* 0: the usual ones */
 };
+
+/* The operation that a word names. */
+bool bench_find_operation(const char *word, const struct bench_operation **operation, struct fault *fault);
+
+/* Reads "ROWSxCOLS". option: what it was given with. */
+bool bench_parse_shape(const char *word, const char *option, struct bench_shape *shape, struct fault *fault);
 
 /* Takes operations from the command line's words, and the lists of two options, which may be NULL. */
 bool bench_read(struct bench_request *request, struct command_line *line, const char *shapes, const char *dtypes,
@@ -56,9 +71,12 @@ struct operation_options bench_options(const struct bench_operation *operation, 
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
                const char *config, struct fault *fault);
 
-/* Opens the JSON file of a request; *json stays NULL when there is none. */
-bool bench_open_json(const struct bench_request *request, FILE **json, struct fault *fault);
-bool bench_close_json(const struct bench_request *request, FILE *json, struct fault *fault);
+/* The least that it has to move. */
+uint64_t bench_bytes(const struct bench_operation *operation, const struct job *job);
+
+/* Opens a file of a request to write to; *stream is NULL where path is, and standard output for "-". */
+bool bench_open_output(const char *path, FILE **stream, struct fault *fault);
+bool bench_close_output(const char *path, FILE *stream, struct fault *fault);
 
 /* Times on the device, against a copy. */
 bool bench_device(const struct bench_request *request, struct fault *fault);

@@ -1,26 +1,25 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "bench.h"
+#include "chain.h"
+#include "chart.h"
 #include "config_text.h"
+#include "copies.h"
 #include "report.h"
-#include "samples.h"
-#include "stopwatch.h"
 
 static const double least_time = 0.3e6, most_time = 20e6; /* us, of one measurement */
-enum { WARM_UPS = 3, MOST_RUNS = 2000 };
+enum { MOST_RUNS = 2000 };
 
 /* The device, and where results go. */
 struct bench {
     const struct bench_request *request;
-    FILE *json;
+    FILE *json, *svg; /* NULL: not wanted */
+    struct chart chart;
     struct stopwatch stopwatch;
 };
 
-/* One operation, shape and dtype. The copy moves as many bytes as the operation has to: half of them in, half out. */
+/* One operation, shape and dtype. */
 struct measurement {
     const struct bench_operation *operation;
     struct bench_shape shape;
@@ -28,21 +27,26 @@ struct measurement {
     struct job job;
     struct launch launch;
     uint64_t least_bytes;
-    size_t copy_size; /* bytes, a multiple of 16 */
-    cl_mem from, to;
-    void *host_from, *host_to; /* on CPUs */
-    bool warm;                 /* times are recorded, those before are not */
-    struct samples event, wall, copy_kernel, copy_buffer, host_copy;
+    struct copies copies; /* of them */
+    struct chain chain;   /* of no steps where it is not asked for */
+    bool warm;            /* times are recorded, those before are not */
+    struct samples event, wall, chain_event, chain_wall;
 };
 
 static bool open_bench(struct bench *bench, const struct bench_request *request, struct fault *fault) {
     *bench = (struct bench){.request = request};
-    return bench_open_json(request, &bench->json, fault) && stopwatch_open(&bench->stopwatch, request->device, fault);
+    if (!bench_open_output(request->json, &bench->json, fault) || !bench_open_output(request->svg, &bench->svg, fault) ||
+        !stopwatch_open(&bench->stopwatch, request->device, NULL, fault))
+        return false;
+    bench->stopwatch.median |= request->median;
+    return true;
 }
 
 static bool close_bench(struct bench *bench, struct fault *fault) {
     stopwatch_close(&bench->stopwatch);
-    return bench_close_json(bench->request, bench->json, fault);
+    chart_free(&bench->chart);
+    const bool done = bench_close_output(bench->request->json, bench->json, fault);
+    return bench_close_output(bench->request->svg, bench->svg, fault) && done;
 }
 
 /* -------------------------------------------------------------------------------------------------------- one of each */
@@ -51,45 +55,25 @@ static bool record(const struct measurement *m, struct samples *samples, double 
     return !m->warm || samples_add(samples, us, fault);
 }
 
-/* Waits for an event's command, records its time, and releases it. */
-static bool record_event(const struct bench *bench, const struct measurement *m, struct samples *samples, double start,
-                         cl_event event, struct fault *fault) {
-    double us;
-    const bool done =
-        finish_and_time(bench->stopwatch.session.queue, start, NULL, event, &us, fault) && record(m, samples, us, fault);
-    clReleaseEvent(event);
-    return done;
-}
-
 static bool time_operation(const struct bench *bench, struct measurement *m, struct fault *fault) {
     struct lap lap;
     return stopwatch_time(&bench->stopwatch, &m->launch, &lap, fault) && record(m, &m->wall, lap.host_us, fault) &&
            record(m, &m->event, lap.device_us, fault);
 }
 
-static bool time_copies(const struct bench *bench, struct measurement *m, struct fault *fault) {
-    cl_event event;
-    double start = clock_us();
-    if (!stopwatch_flush(&bench->stopwatch, fault) ||
-        !device_copy(&bench->stopwatch.kernels, &bench->stopwatch.session, m->from, m->to, m->copy_size, &event, fault) ||
-        !record_event(bench, m, &m->copy_kernel, start, event, fault))
-        return false;
-    if (bench->stopwatch.cpu) {
-        start = clock_us();
-        memcpy(m->host_to, m->host_from, m->copy_size);
-        return record(m, &m->host_copy, clock_us() - start, fault);
-    }
-    start = clock_us();
-    if (!stopwatch_flush(&bench->stopwatch, fault))
-        return false;
-    const cl_int code =
-        clEnqueueCopyBuffer(bench->stopwatch.session.queue, m->from, m->to, 0, 0, m->copy_size, 0, NULL, &event);
-    return (!code || fault_opencl(fault, code, "clEnqueueCopyBuffer", "copy")) &&
-           record_event(bench, m, &m->copy_buffer, start, event, fault);
+static bool time_chain(const struct bench *bench, struct measurement *m, struct fault *fault) {
+    struct lap lap;
+    return !m->chain.steps ||
+           (chain_time(&m->chain, &bench->stopwatch, &lap, fault) && record(m, &m->chain_wall, lap.host_us, fault) &&
+            record(m, &m->chain_event, lap.device_us, fault));
 }
 
-static bool time_operation_and_copies(const struct bench *bench, struct measurement *m, struct fault *fault) {
-    return time_operation(bench, m, fault) && time_copies(bench, m, fault);
+static bool time_copies(const struct bench *bench, struct measurement *m, struct fault *fault) {
+    return copies_time(&m->copies, &bench->stopwatch, m->warm, fault);
+}
+
+static bool time_each(const struct bench *bench, struct measurement *m, struct fault *fault) {
+    return time_operation(bench, m, fault) && time_copies(bench, m, fault) && time_chain(bench, m, fault);
 }
 
 typedef bool (*timed_fn)(const struct bench *bench, struct measurement *m, struct fault *fault);
@@ -97,7 +81,7 @@ typedef bool (*timed_fn)(const struct bench *bench, struct measurement *m, struc
 /* Until there are as many runs as were asked for and they took long enough. */
 static bool repeat(const struct bench *bench, struct measurement *m, timed_fn timed, struct fault *fault) {
     m->warm = false;
-    for (int i = 0; i < WARM_UPS; i++)
+    for (int i = 0; i < bench->request->warm_up; i++)
         if (!timed(bench, m, fault))
             return false;
     m->warm = true;
@@ -116,74 +100,45 @@ static bool repeat(const struct bench *bench, struct measurement *m, timed_fn ti
  * operation finds in the caches what its last run left, as in a program that runs nothing else. */
 static bool time_all(const struct bench *bench, struct measurement *m, struct fault *fault) {
     if (!bench->stopwatch.cpu)
-        return repeat(bench, m, time_operation_and_copies, fault);
-    return repeat(bench, m, time_operation, fault) && repeat(bench, m, time_copies, fault);
-}
-
-/* ------------------------------------------------------------------------------------------------------- measurements */
-
-static bool fill_inputs(const struct bench *bench, const struct measurement *m, struct fault *fault) {
-    return stopwatch_fill(&bench->stopwatch, &m->launch, &m->job, fault) &&
-           device_fill(&bench->stopwatch.kernels, &bench->stopwatch.session, m->from, CLNORM_F32, m->copy_size / 4, ROLES,
-                       fault);
-}
-
-static bool make_copies(const struct bench *bench, struct measurement *m, struct fault *fault) {
-    cl_int code;
-    m->copy_size = (size_t)((m->least_bytes / 2 + 15) / 16 * 16);
-    m->from = clCreateBuffer(bench->stopwatch.session.cl, CL_MEM_READ_WRITE, m->copy_size, NULL, &code);
-    if (!code)
-        m->to = clCreateBuffer(bench->stopwatch.session.cl, CL_MEM_READ_WRITE, m->copy_size, NULL, &code);
-    if (code)
-        return fault_opencl(fault, code, "clCreateBuffer", "copy");
-    if (!bench->stopwatch.cpu)
-        return true;
-    m->host_from = malloc(m->copy_size);
-    m->host_to = malloc(m->copy_size);
-    if (!m->host_from || !m->host_to)
-        return fault_set(fault, EXIT_FAILED, "copy: out of memory for twice %zu bytes", m->copy_size);
-    memset(m->host_from, 1, m->copy_size);
-    return true;
+        return repeat(bench, m, time_each, fault);
+    return repeat(bench, m, time_operation, fault) && repeat(bench, m, time_copies, fault) &&
+           (!m->chain.steps || repeat(bench, m, time_chain, fault));
 }
 
 static void free_measurement(struct measurement *m) {
     launch_free(&m->launch);
     job_free(&m->job);
-    if (m->from)
-        clReleaseMemObject(m->from);
-    if (m->to)
-        clReleaseMemObject(m->to);
-    free(m->host_from);
-    free(m->host_to);
+    copies_free(&m->copies);
     samples_free(&m->event);
     samples_free(&m->wall);
-    samples_free(&m->copy_kernel);
-    samples_free(&m->copy_buffer);
-    samples_free(&m->host_copy);
+    chain_free(&m->chain);
+    samples_free(&m->chain_event);
+    samples_free(&m->chain_wall);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- reports */
 
-/* What was measured, in us; 0: not on this kind of device. */
+/* What was measured, in us. */
 struct result {
-    double us, limit_us, event_us, copy_us, copy_buffer_us, memcpy_us, gb_s;
+    const char *provider;
+    uint64_t bytes; /* moved at the least */
+    double us, event_us, gb_s;
+    struct copy_times copy; /* of the operation's least bytes, also beside separate calls */
 };
 
-/* On CPUs the least times, as oneDNN's are taken; on GPUs the medians of flushed runs. */
-static struct result result_of(const struct bench *bench, struct measurement *m) {
-    struct result result = {0};
-    if (bench->stopwatch.cpu) {
-        result.us = samples_least(&m->wall);
-        result.event_us = samples_least(&m->event);
-        result.copy_us = samples_least(&m->copy_kernel);
-        result.limit_us = result.memcpy_us = samples_least(&m->host_copy);
-    } else {
-        result.us = result.event_us = samples_median(&m->event);
-        result.copy_us = samples_median(&m->copy_kernel);
-        result.copy_buffer_us = samples_median(&m->copy_buffer);
-        result.limit_us = result.copy_us < result.copy_buffer_us ? result.copy_us : result.copy_buffer_us;
-    }
-    result.gb_s = (double)m->least_bytes / result.us * 1e-3;
+static struct result result_of(const struct stopwatch *stopwatch, struct samples *event, struct samples *wall,
+                               uint64_t bytes) {
+    struct result result = {.provider = "clnorm", .bytes = bytes, .event_us = stopwatch_of_many(stopwatch, event)};
+    result.us = stopwatch->cpu ? stopwatch_of_many(stopwatch, wall) : result.event_us;
+    result.gb_s = (double)bytes / result.us * 1e-3;
+    return result;
+}
+
+static struct result unfused_result_of(const struct stopwatch *stopwatch, struct measurement *m,
+                                       const struct copy_times *copy) {
+    struct result result = result_of(stopwatch, &m->chain_event, &m->chain_wall, m->chain.bytes);
+    result.provider = "clnorm_unfused";
+    result.copy = *copy;
     return result;
 }
 
@@ -193,56 +148,99 @@ static void set_us(json_t *line, const char *key, double us) {
         json_object_set_new(line, key, json_real((double)(int64_t)(us * 100 + 0.5) / 100));
 }
 
-static bool print_json(const struct bench *bench, const struct measurement *m, const struct result *result,
-                       const clnorm_config *config, struct fault *fault) {
+static json_t *steps_json(const struct chain *chain) {
+    json_t *const steps = json_array();
+    for (int i = 0; i < chain->steps; i++)
+        json_array_append_new(steps, json_string(chain->step[i].name));
+    return steps;
+}
+
+/* details: what there is to say beside numbers; taken over. */
+static bool print_json(const struct bench *bench, const struct measurement *m, const struct result *result, json_t *details,
+                       struct fault *fault) {
+    const clnorm_device_info *const device = &bench->stopwatch.session.device;
     json_t *const line =
-        json_pack("{s:s, s:s, s:I, s:I, s:s}", "op", m->operation->label, "provider", "clnorm", "rows",
+        json_pack("{s:s, s:s, s:I, s:I, s:s}", "op", m->operation->label, "provider", result->provider, "rows",
                   (json_int_t)m->shape.rows, "cols", (json_int_t)m->shape.cols, "dtype", clnorm_dtype_name(m->dtype));
     set_us(line, "us", result->us);
-    set_us(line, "limit_us", result->limit_us);
+    set_us(line, "limit_us", result->copy.limit_us);
     json_object_set_new(line, "gb_s", json_real((double)(int64_t)(result->gb_s * 10 + 0.5) / 10));
+    json_object_set_new(line, "bytes", json_integer((json_int_t)result->bytes));
     set_us(line, "event_us", result->event_us);
-    set_us(line, "copy_us", result->copy_us);
-    set_us(line, "copy_buffer_us", result->copy_buffer_us);
-    set_us(line, "memcpy_us", result->memcpy_us);
+    set_us(line, "copy_us", result->copy.kernel_us);
+    set_us(line, "copy_buffer_us", result->copy.buffer_us);
+    set_us(line, "memcpy_us", result->copy.host_us);
     json_object_set_new(line, "runs", json_integer((json_int_t)m->event.count));
-    json_object_set_new(line, "device", json_string(bench->stopwatch.session.device.name));
-    json_object_set_new(line, "config", config_json(config));
+    json_object_set_new(line, "device", json_string(device->name));
+    json_object_set_new(line, "driver", json_string(device->driver));
+    json_object_set_new(line, "platform", json_string(device->platform_name));
+    json_object_update(line, details);
+    json_decref(details);
     const bool done = line && !json_dumpf(line, bench->json, JSON_REAL_PRECISION(12)) && fputc('\n', bench->json) != EOF &&
                       !fflush(bench->json);
     json_decref(line);
     return done || fault_set(fault, EXIT_FAILED, "%s: cannot be written", bench->request->json);
 }
 
-static bool report(const struct bench *bench, struct measurement *m, struct fault *fault) {
-    const struct result result = result_of(bench, m);
-    clnorm_config config;
-    clnorm_plan_config(m->launch.plan, &config);
-    if (bench->json != stdout) {
-        char shape[48];
-        (void)snprintf(shape, sizeof shape, "%" PRIu64 "x%" PRIu64, m->shape.rows, m->shape.cols);
-        printf("%-23s %-12s %-5s %9.2f %9.2f %6.2f %7.1f %8.2f\n", m->operation->name, shape, clnorm_dtype_name(m->dtype),
-               result.us, result.limit_us, result.us / result.limit_us, result.gb_s, result.copy_us);
-        fflush(stdout);
-    }
-    return !bench->json || print_json(bench, m, &result, &config, fault);
+static void print_row(const struct measurement *m, const char *name, const struct result *result) {
+    char shape[48];
+    (void)snprintf(shape, sizeof shape, "%" PRIu64 "x%" PRIu64, m->shape.rows, m->shape.cols);
+    printf("%-23s %-12s %-5s %9.2f %9.2f %9.2f %6.2f %7.1f %8.2f\n", name, shape, clnorm_dtype_name(m->dtype),
+           (double)result->bytes * 1e-6, result->us, result->copy.limit_us, result->us / result->copy.limit_us,
+           result->gb_s, result->copy.kernel_us);
+    fflush(stdout);
 }
 
-static bool measure(const struct bench *bench, const struct bench_operation *operation, struct bench_shape shape,
+static bool report_unfused(const struct bench *bench, struct measurement *m, const struct result *fused,
+                           struct fault *fault) {
+    const struct result result = unfused_result_of(&bench->stopwatch, m, &fused->copy);
+    if (bench->json != stdout) {
+        print_row(m, "  in separate calls", &result);
+        for (int i = 0; i < m->chain.steps; i++)
+            printf("%s%s", i ? ", " : "  = ", m->chain.step[i].name);
+        printf(": %.2f times the time, %.2f times the bytes\n", result.us / fused->us,
+               (double)result.bytes / (double)fused->bytes);
+    }
+    return !bench->json || print_json(bench, m, &result, json_pack("{s:o}", "steps", steps_json(&m->chain)), fault);
+}
+
+static bool add_to_chart(struct bench *bench, const struct measurement *m, const struct result *result,
+                         struct fault *fault) {
+    const struct chart_point point = {m->operation->name, m->dtype, m->shape, result->gb_s,
+                                      (double)m->least_bytes / result->copy.limit_us * 1e-3};
+    return !bench->svg || chart_add(&bench->chart, &point, fault);
+}
+
+static bool report(struct bench *bench, struct measurement *m, struct fault *fault) {
+    struct result result = result_of(&bench->stopwatch, &m->event, &m->wall, m->least_bytes);
+    result.copy = copies_times(&m->copies, &bench->stopwatch);
+    clnorm_config config;
+    clnorm_plan_config(m->launch.plan, &config);
+    if (bench->json != stdout)
+        print_row(m, m->operation->name, &result);
+    return (!bench->json || print_json(bench, m, &result, json_pack("{s:o}", "config", config_json(&config)), fault)) &&
+           (!m->chain.steps || report_unfused(bench, m, &result, fault)) && add_to_chart(bench, m, &result, fault);
+}
+
+static bool measure(struct bench *bench, const struct bench_operation *operation, struct bench_shape shape,
                     clnorm_dtype dtype, struct fault *fault) {
     struct measurement m = {.operation = operation, .shape = shape, .dtype = dtype};
     progress("%s %" PRIu64 "x%" PRIu64 " %s", operation->name, shape.rows, shape.cols, clnorm_dtype_name(dtype));
     bool done = bench_job(&m.job, operation, shape, dtype, bench->request->config, fault);
-    m.least_bytes = operation->moved ? operation->moved * m.job.tensor[0].size : job_bytes(&m.job);
-    done = done && launch_prepare(&m.launch, &bench->stopwatch.session, &m.job, fault) && make_copies(bench, &m, fault) &&
-           fill_inputs(bench, &m, fault) && time_all(bench, &m, fault);
+    m.least_bytes = bench_bytes(operation, &m.job);
+    done = done && launch_prepare(&m.launch, &bench->stopwatch.session, &m.job, fault) &&
+           stopwatch_fill(&bench->stopwatch, &m.launch, &m.job, fault) &&
+           copies_make(&m.copies, &bench->stopwatch, m.least_bytes, fault) &&
+           (!bench->request->unfused || !*operation->unfused ||
+            chain_make(&m.chain, &bench->stopwatch, operation, shape, dtype, fault)) &&
+           time_all(bench, &m, fault);
     progress_end();
     done = done && report(bench, &m, fault);
     free_measurement(&m);
     return done;
 }
 
-static bool measure_all(const struct bench *bench, struct fault *fault) {
+static bool measure_all(struct bench *bench, struct fault *fault) {
     struct bench_request request = *bench->request;
     bench_complete(&request, bench->stopwatch.cpu);
     for (size_t d = 0; d < request.dtype_count; d++)
@@ -253,15 +251,26 @@ static bool measure_all(const struct bench *bench, struct fault *fault) {
     return true;
 }
 
+static void draw(const struct bench *bench) {
+    const clnorm_device_info *const device = &bench->stopwatch.session.device;
+    char title[700];
+    (void)snprintf(title, sizeof title, "libclnorm on %s (%s, driver %.60s)", device->name, device->platform_name,
+                   device->driver);
+    if (bench->svg)
+        chart_write(&bench->chart, title, bench->svg);
+}
+
 bool bench_device(const struct bench_request *request, struct fault *fault) {
     struct bench bench;
     bool done = open_bench(&bench, request, fault);
     if (done && bench.json != stdout) {
         printf("device ");
         device_print_line(&bench.stopwatch.session.device);
-        printf("%-23s %-12s %-5s %9s %9s %6s %7s %8s\n", "operation", "shape", "dtype", "us", "limit_us", "ratio", "GB/s",
-               "copy_us");
+        printf("%-23s %-12s %-5s %9s %9s %9s %6s %7s %8s\n", "operation", "shape", "dtype", "MB", "us", "limit_us", "ratio",
+               "GB/s", "copy_us");
     }
     done = done && measure_all(&bench, fault);
+    if (done)
+        draw(&bench);
     return close_bench(&bench, fault) && done;
 }

@@ -16,7 +16,7 @@
 
 static const struct bench_shape usual_shape = {64, 1024};
 static const double most_time = 5e6; /* us, of the enqueues */
-enum { ENQUEUES = 2000, WARM_UPS = 20 };
+enum { ENQUEUES = 2000, WARM_UPS = 20, MORE_PLANS = 101 };
 
 /* What is measured: one operation, shape and dtype. */
 struct subject {
@@ -25,17 +25,32 @@ struct subject {
     clnorm_dtype dtype;
 };
 
-/* Microseconds of a plan's creation and of its first launch; of a second plan in the same context. */
+/* Microseconds of a plan's creation and of its first launch; of later plans in the same context, the median. */
 struct plan_times {
     double create, warm_up, again;
 };
 
 /* ---------------------------------------------------------------------------------------------------------- the plans */
 
+/* Plans of what the context has compiled already. */
+static clnorm_status time_more_plans(const struct session *session, const struct job *job, struct samples *samples,
+                                     struct fault *fault) {
+    clnorm_status status = CLNORM_SUCCESS;
+    bool kept = true;
+    for (int i = 0; i < MORE_PLANS && kept && !status; i++) {
+        clnorm_plan *plan = NULL;
+        const double start = clock_us();
+        status = job->operation->plan(session->context, job, &plan);
+        kept = samples_add(samples, clock_us() - start, fault);
+        clnorm_plan_destroy(plan);
+    }
+    return kept ? status : CLNORM_OUT_OF_HOST_MEMORY;
+}
+
 static bool time_plans(const struct session *session, const struct job *job, struct plan_times *times,
                        struct fault *fault) {
     clnorm_plan *first = NULL;
-    clnorm_plan *second = NULL;
+    struct samples more = {0};
     const double start = clock_us();
     clnorm_status status = job->operation->plan(session->context, job, &first);
     const double created = clock_us();
@@ -43,10 +58,11 @@ static bool time_plans(const struct session *session, const struct job *job, str
         status = clnorm_plan_warm_up(first, session->queue);
     const double warm = clock_us();
     if (!status)
-        status = job->operation->plan(session->context, job, &second);
-    *times = (struct plan_times){created - start, warm - created, clock_us() - warm};
+        status = time_more_plans(session, job, &more, fault);
+    if (!status)
+        *times = (struct plan_times){created - start, warm - created, samples_median(&more)};
     clnorm_plan_destroy(first);
-    clnorm_plan_destroy(second);
+    samples_free(&more);
     return !status || fault_library(fault, status, job->operation->name);
 }
 
@@ -127,9 +143,13 @@ static bool make_bare(struct bare *bare, const struct session *session, const st
     for (int i = 0; i < ROLES; i++)
         if (launch->mem[i])
             bare->mem[bare->tensors++] = launch->mem[i];
+    clnorm_kernel_info first = CLNORM_KERNEL_INFO_INIT;
+    const clnorm_status status = clnorm_plan_kernel(launch->plan, 0, &first);
+    if (status)
+        return fault_library(fault, status, "kernel");
     bare->launches = launch->kernels;
-    bare->global = launch->groups * launch->items;
-    bare->local = launch->items;
+    bare->global = first.groups * first.items;
+    bare->local = first.items;
     return build_bare(bare, session, fault);
 }
 
@@ -197,8 +217,56 @@ static bool time_enqueues(const struct session *session, const struct launch *la
     return done;
 }
 
+/* --------------------------------------------------------------------------------------------------------- the memory */
+
+/* What the process holds, in bytes, before and after so many enqueues. */
+struct memory_use {
+    int enqueues;
+    uint64_t before, after;
+};
+
+/* Bytes of the process that are in memory; 0 where the system does not say. */
+static uint64_t resident_bytes(void) {
+    unsigned long long pages = 0;
+    FILE *const stream = fopen("/proc/self/statm", "r");
+    if (!stream)
+        return 0;
+    if (fscanf(stream, "%*u %llu", &pages) != 1)
+        pages = 0;
+    fclose(stream);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static bool enqueue_often(const struct session *session, const struct launch *launch, int enqueues, struct fault *fault) {
+    enum { BATCH = 1000 }; /* enqueues that the queue may hold */
+    for (int i = 1; i <= enqueues; i++) {
+        if (!enqueue_plan(launch, session, fault))
+            return false;
+        if (i % BATCH && i < enqueues)
+            continue;
+        progress("enqueue %d of %d", i, enqueues);
+        const cl_int code = clFinish(session->queue);
+        if (code)
+            return fault_opencl(fault, code, "clFinish", "enqueues");
+    }
+    return true;
+}
+
+/* The first tenth lets the driver take what it keeps. */
+static bool watch_memory(const struct session *session, const struct launch *launch, int enqueues, struct memory_use *use,
+                         struct fault *fault) {
+    use->enqueues = enqueues;
+    if (!enqueue_often(session, launch, enqueues / 10, fault))
+        return false;
+    use->before = resident_bytes();
+    const bool done = enqueue_often(session, launch, enqueues, fault);
+    use->after = resident_bytes();
+    return done;
+}
+
 static bool time_enqueues_on_device(const struct bench_request *request, const struct subject *subject,
-                                    struct enqueue_times *times, clnorm_device_info *device, struct fault *fault) {
+                                    struct enqueue_times *times, struct memory_use *memory, clnorm_device_info *device,
+                                    struct fault *fault) {
     struct job job = {0};
     struct session session = {0};
     struct launch launch = {0};
@@ -206,7 +274,8 @@ static bool time_enqueues_on_device(const struct bench_request *request, const s
     const bool done = bench_job(&job, subject->operation, subject->shape, subject->dtype, request->config, fault) &&
                       session_open(&session, request->device, 0, NULL, fault) &&
                       launch_prepare(&launch, &session, &job, fault) && make_bare(&bare, &session, &launch, fault) &&
-                      time_enqueues(&session, &launch, &bare, times, fault);
+                      time_enqueues(&session, &launch, &bare, times, fault) &&
+                      watch_memory(&session, &launch, request->enqueues, memory, fault);
     *device = session.device;
     free_bare(&bare);
     launch_free(&launch);
@@ -220,6 +289,7 @@ static bool time_enqueues_on_device(const struct bench_request *request, const s
 struct host_times {
     struct plan_times cold, disk;
     struct enqueue_times enqueue;
+    struct memory_use memory;
 };
 
 static void print_text(const struct subject *subject, const struct host_times *times, const clnorm_device_info *device) {
@@ -232,6 +302,9 @@ static void print_text(const struct subject *subject, const struct host_times *t
     printf("plan     %.2f ms cold, %.2f ms from disk (%.1f%%), %.3f ms from memory\n", times->cold.create * 1e-3,
            times->disk.create * 1e-3, 100 * times->disk.create / times->cold.create, times->disk.again * 1e-3);
     printf("warm-up  %.2f ms cold, %.2f ms from disk\n", times->cold.warm_up * 1e-3, times->disk.warm_up * 1e-3);
+    if (times->memory.enqueues)
+        printf("memory   %.1f KiB in use, %+.1f KiB after %d more enqueues\n", (double)times->memory.before / 1024,
+               ((double)times->memory.after - (double)times->memory.before) / 1024, times->memory.enqueues);
 }
 
 static bool print_json(FILE *json, const struct subject *subject, const struct host_times *times,
@@ -243,22 +316,13 @@ static bool print_json(FILE *json, const struct subject *subject, const struct h
                   "enqueue_us", times->enqueue.plan, "bare_us", times->enqueue.bare, "plan_cold_us", times->cold.create,
                   "plan_disk_us", times->disk.create, "plan_memory_us", times->disk.again, "warm_up_cold_us",
                   times->cold.warm_up, "warm_up_disk_us", times->disk.warm_up);
+    if (times->memory.enqueues)
+        json_object_update_new(line, json_pack("{s:i, s:I, s:I}", "enqueues", times->memory.enqueues, "memory_before",
+                                               (json_int_t)times->memory.before, "memory_after",
+                                               (json_int_t)times->memory.after));
     const bool done = line && !json_dumpf(line, json, JSON_REAL_PRECISION(6)) && fputc('\n', json) != EOF;
     json_decref(line);
     return done || fault_set(fault, EXIT_FAILED, "JSON cannot be written");
-}
-
-/* Points every cache on disk at folders within dir, before OpenCL is touched. */
-static bool redirect_caches(const char *dir, struct fault *fault) {
-    static const char *const variables[] = {"POCL_CACHE_DIR", "CUDA_CACHE_PATH", "MESA_SHADER_CACHE_DIR",
-                                            "CLNORM_CACHE_DIR"};
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        char path[TEMPORARY_PATH + 32];
-        (void)snprintf(path, sizeof path, "%s/%s", dir, variables[i]);
-        if (setenv(variables[i], path, 1))
-            return fault_set(fault, EXIT_FAILED, "%s: %s", variables[i], strerror(errno));
-    }
-    return true;
 }
 
 static bool measure(const struct bench_request *request, const struct subject *subject, FILE *json, struct fault *fault) {
@@ -268,9 +332,9 @@ static bool measure(const struct bench_request *request, const struct subject *s
     struct host_times times = {0};
     clnorm_device_info device = {0};
     progress("making plans");
-    const bool done = redirect_caches(dir, fault) && time_plans_in_child(request, subject, &times.cold, fault) &&
+    const bool done = temporary_caches(dir, fault) && time_plans_in_child(request, subject, &times.cold, fault) &&
                       time_plans_in_child(request, subject, &times.disk, fault) &&
-                      time_enqueues_on_device(request, subject, &times.enqueue, &device, fault);
+                      time_enqueues_on_device(request, subject, &times.enqueue, &times.memory, &device, fault);
     progress_end();
     temporary_remove(dir);
     if (!done)
@@ -287,8 +351,8 @@ bool bench_host(const struct bench_request *request, struct fault *fault) {
     if (request->operation_count > 1 || request->shape_count > 1 || request->dtype_count > 1)
         return fault_set(fault, EXIT_REQUEST, "--host: expected at most one operation, shape and dtype");
     FILE *json;
-    if (!bench_open_json(request, &json, fault))
+    if (!bench_open_output(request->json, &json, fault))
         return false;
     const bool done = measure(request, &subject, json, fault);
-    return bench_close_json(request, json, fault) && done;
+    return bench_close_output(request->json, json, fault) && done;
 }

@@ -9,6 +9,7 @@ int devices_command(int argc, const char **argv, struct fault *fault);
 int select_command(int argc, const char **argv, struct fault *fault);
 int run_command(int argc, const char **argv, struct fault *fault);
 int bench_command(int argc, const char **argv, struct fault *fault);
+int profile_command(int argc, const char **argv, struct fault *fault);
 int check_command(int argc, const char **argv, struct fault *fault);
 int tune_command(int argc, const char **argv, struct fault *fault);
 int cache_command(int argc, const char **argv, struct fault *fault);

@@ -14,6 +14,7 @@ static const struct command {
     {"select", "say which device a selector means, and why", select_command},
     {"run", "normalise tensors of a file on a device", run_command},
     {"bench", "measure operations against a copy of the same bytes", bench_command},
+    {"profile", "say where the time of one operation goes, kernel by kernel", profile_command},
     {"check", "build every kernel on a device and compare with a double reference", check_command},
     {"tune", "measure configs on a device and keep the best for later runs", tune_command},
     {"cache", "look at or clear the compiled programs kept on disk", cache_command},

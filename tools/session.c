@@ -69,29 +69,17 @@ static bool make_buffers(struct launch *launch, const struct session *session, c
     return true;
 }
 
-/* A plan's description has a line for each kernel: "NAME: N work-groups x N, ...". */
-static void read_kernels(struct launch *launch) {
-    char text[8192];
-    clnorm_plan_describe(launch->plan, text, sizeof text);
-    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-        size_t groups;
-        size_t items;
-        if (sscanf(line, "%*[^:]: %zu work-groups x %zu", &groups, &items) != 2)
-            continue;
-        if (launch->kernels++ == 0) {
-            launch->groups = groups;
-            launch->items = items;
-        }
-    }
-}
-
 static bool make_plan(struct launch *launch, const struct session *session, const struct job *job, struct fault *fault) {
+    const double start = clock_us();
     clnorm_status status = job->operation->plan(session->context, job, &launch->plan);
+    const double planned = clock_us();
     if (!status)
         status = clnorm_plan_warm_up(launch->plan, session->queue);
+    launch->plan_us = planned - start;
+    launch->warm_up_us = clock_us() - planned;
     if (status)
         return fault_library(fault, status, job->operation->name);
-    read_kernels(launch);
+    launch->kernels = clnorm_plan_kernel_count(launch->plan);
     const uint64_t size = clnorm_plan_workspace_size(launch->plan);
     if (size && !make_buffer(session, "workspace", size, &launch->workspace, fault))
         return false;
@@ -123,6 +111,13 @@ bool launch_replan(struct launch *launch, const struct session *session, const s
     if (!done)
         drop_plan(launch);
     return done;
+}
+
+void launch_take(struct launch *launch, const struct job *job, int role, cl_mem mem) {
+    clRetainMemObject(mem);
+    clReleaseMemObject(launch->mem[role]);
+    launch->mem[role] = mem;
+    argument_of(launch, &job->operation->roles[role])->mem = mem;
 }
 
 void launch_free(struct launch *launch) {

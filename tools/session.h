@@ -24,8 +24,8 @@ struct launch {
     cl_mem workspace;
     clnorm_plan *plan;
     clnorm_args args;
-    unsigned kernels;     /* launches that one enqueue makes */
-    size_t groups, items; /* work-groups of the first one, and work-items in each */
+    cl_uint kernels;            /* launches that one enqueue makes */
+    double plan_us, warm_up_us; /* what it took to make the plan, and to warm it up */
 };
 
 /* Buffers for every tensor of the job, without contents, and the plan, warmed up; the launch borrows the job's seed. On
@@ -35,6 +35,9 @@ bool launch_prepare(struct launch *launch, const struct session *session, const 
 /* The same buffers with another plan of the job, whose forced knobs alone have changed. On failure there is no plan, and
  * the launch can be given another. */
 bool launch_replan(struct launch *launch, const struct session *session, const struct job *job, struct fault *fault);
+
+/* Puts another buffer of the same size, which it retains, in the place of a role's own. */
+void launch_take(struct launch *launch, const struct job *job, int role, cl_mem mem);
 
 /* Takes a half-made one. */
 void launch_free(struct launch *launch);

@@ -1,15 +1,15 @@
 #include "stopwatch.h"
 
-#include "samples.h"
-
 static const size_t flush_size = (size_t)256 << 20; /* bytes, more than any device's caches hold */
 
-bool stopwatch_open(struct stopwatch *stopwatch, const char *selector, struct fault *fault) {
+bool stopwatch_open(struct stopwatch *stopwatch, const char *selector, const clnorm_context_options *options,
+                    struct fault *fault) {
     *stopwatch = (struct stopwatch){0};
-    if (!session_open(&stopwatch->session, selector, CL_QUEUE_PROFILING_ENABLE, NULL, fault) ||
+    if (!session_open(&stopwatch->session, selector, CL_QUEUE_PROFILING_ENABLE, options, fault) ||
         !device_kernels_make(&stopwatch->kernels, &stopwatch->session, fault))
         return false;
     stopwatch->cpu = stopwatch->session.device.kind == CLNORM_DEVICE_CPU;
+    stopwatch->median = !stopwatch->cpu;
     if (stopwatch->cpu)
         return true;
     cl_int code;
@@ -57,4 +57,8 @@ bool stopwatch_time(const struct stopwatch *stopwatch, const struct launch *laun
 
 double stopwatch_us(const struct stopwatch *stopwatch, const struct lap *lap) {
     return stopwatch->cpu ? lap->host_us : lap->device_us;
+}
+
+double stopwatch_of_many(const struct stopwatch *stopwatch, struct samples *samples) {
+    return stopwatch->median ? samples_median(samples) : samples_least(samples);
 }

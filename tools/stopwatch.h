@@ -3,16 +3,19 @@
 #define STOPWATCH_H
 
 #include "device_kernels.h"
+#include "samples.h"
 
 struct stopwatch {
     struct session session;
     struct device_kernels kernels;
     cl_mem flush; /* NULL on CPUs, where a kernel finds in the caches what its last run left, as in a program of its own */
     bool cpu;
+    bool median; /* what counts of many times; else the least one, which is usual on CPUs */
 };
 
-/* selector: as for session_open. On failure it is to be closed too. */
-bool stopwatch_open(struct stopwatch *stopwatch, const char *selector, struct fault *fault);
+/* selector and options: as for session_open. On failure it is to be closed too. */
+bool stopwatch_open(struct stopwatch *stopwatch, const char *selector, const clnorm_context_options *options,
+                    struct fault *fault);
 
 void stopwatch_close(struct stopwatch *stopwatch);
 
@@ -34,5 +37,8 @@ bool stopwatch_time(const struct stopwatch *stopwatch, const struct launch *laun
 /* What counts of a lap: on CPUs the host's time, since other programs' runs are compared that way, elsewhere the device's.
  */
 double stopwatch_us(const struct stopwatch *stopwatch, const struct lap *lap);
+
+/* What counts of one sample or more, which it sorts. */
+double stopwatch_of_many(const struct stopwatch *stopwatch, struct samples *samples);
 
 #endif

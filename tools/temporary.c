@@ -17,6 +17,18 @@ bool temporary_make(char path[TEMPORARY_PATH], struct fault *fault) {
     return mkdtemp(path) || fault_set(fault, EXIT_FAILED, "%s: %s", path, strerror(errno));
 }
 
+bool temporary_caches(const char *path, struct fault *fault) {
+    static const char *const variables[] = {"POCL_CACHE_DIR", "CUDA_CACHE_PATH", "MESA_SHADER_CACHE_DIR",
+                                            "CLNORM_CACHE_DIR"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        char folder[TEMPORARY_PATH + 32];
+        (void)snprintf(folder, sizeof folder, "%s/%s", path, variables[i]);
+        if (setenv(variables[i], folder, 1))
+            return fault_set(fault, EXIT_FAILED, "%s: %s", variables[i], strerror(errno));
+    }
+    return true;
+}
+
 /* Removes what is in the folder of this descriptor, which is closed. Links are removed, not followed. */
 static void empty_folder(int descriptor) {
     DIR *const folder = fdopendir(descriptor);

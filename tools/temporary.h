@@ -9,6 +9,9 @@ enum { TEMPORARY_PATH = 512 };
 /* Makes an empty one, in $TMPDIR or /tmp. */
 bool temporary_make(char path[TEMPORARY_PATH], struct fault *fault);
 
+/* Points every cache of compiled programs, the drivers' too, at folders within it, before OpenCL is touched. */
+bool temporary_caches(const char *path, struct fault *fault);
+
 /* Removes it and all that is in it. */
 void temporary_remove(const char *path);
 

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 . tools/setup.sh
 
 # shellcheck disable=SC2086 # a list of words
-install_packages $build_packages g++ libcmocka-dev clang libclang-rt-14-dev clang-format-14 clang-tidy cppcheck \
+install_packages $build_packages g++ libcmocka-dev clang libclang-rt-14-dev clang-format-14 clang-tidy cppcheck python3 \
     mesa-opencl-icd oclgrind
 
 passed=0

@@ -116,7 +116,7 @@ static bool time_plan(const struct search *search, double long_us, double *us, s
                (i < 0 || samples_add(&samples, stopwatch_us(search->stopwatch, &lap), fault));
     }
     if (done)
-        *us = search->stopwatch->cpu ? samples_least(&samples) : samples_median(&samples);
+        *us = stopwatch_of_many(search->stopwatch, &samples);
     samples_free(&samples);
     return done;
 }
@@ -269,7 +269,7 @@ static bool tune_all(const struct stopwatch *stopwatch, const struct bench_reque
 
 static bool tune_device(struct bench_request *request, double seconds, struct tuning_file *file, struct fault *fault) {
     struct stopwatch stopwatch;
-    bool done = stopwatch_open(&stopwatch, request->device, fault);
+    bool done = stopwatch_open(&stopwatch, request->device, NULL, fault);
     if (done) {
         printf("device ");
         device_print_line(&stopwatch.session.device);

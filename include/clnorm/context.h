@@ -20,10 +20,13 @@ typedef struct clnorm_context_options {
     /* Where compiled programs are kept between processes. NULL: $CLNORM_CACHE_DIR, else $XDG_CACHE_HOME/clnorm, else
      * ~/.cache/clnorm. CLNORM_CACHE=0 in the environment, or "" here, keeps none. */
     const char *cache_dir;
+    /* Has the driver say in its build log, which goes to the log line by line, what registers and memory each kernel takes,
+     * where it can be asked (NVIDIA's can). Kernels are the same; those from a cache, a driver's too, have no such log. */
+    bool build_report;
 } clnorm_context_options;
 
 static inline clnorm_context_options clnorm_context_options_init(void) {
-    const clnorm_context_options options = {sizeof(clnorm_context_options), NULL, NULL, NULL};
+    const clnorm_context_options options = {sizeof(clnorm_context_options), NULL, NULL, NULL, false};
     return options;
 }
 #define CLNORM_CONTEXT_OPTIONS_INIT clnorm_context_options_init()

@@ -109,6 +109,24 @@ CLNORM_API clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue
 /* The kernels that an enqueue of the plan runs, one after the other. */
 CLNORM_API cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan);
 
+/* One of them. What is pointed to is the plan's. */
+typedef struct clnorm_kernel_info {
+    size_t size;          /* sizeof(clnorm_kernel_info) */
+    const char *name;     /* as its source has it */
+    cl_kernel kernel;     /* for questions alone, such as clGetKernelWorkGroupInfo's; its arguments are the plan's to set */
+    size_t groups, items; /* work-groups, and work-items in each */
+    uint64_t bytes;       /* of the tensors that it reads or writes, each once, and of the workspace, if it uses that */
+} clnorm_kernel_info;
+
+static inline clnorm_kernel_info clnorm_kernel_info_init(void) {
+    const clnorm_kernel_info info = {sizeof(clnorm_kernel_info), NULL, NULL, 0, 0, 0};
+    return info;
+}
+#define CLNORM_KERNEL_INFO_INIT clnorm_kernel_info_init()
+
+/* index: below clnorm_plan_kernel_count(plan), in the order in which they run. */
+CLNORM_API clnorm_status clnorm_plan_kernel(const clnorm_plan *plan, cl_uint index, clnorm_kernel_info *info);
+
 /* clnorm_plan_enqueue with an event for each kernel, to see where time goes. events: [clnorm_plan_kernel_count(plan)], all
  * of them to be released by the caller; a plan without kernels writes none. */
 CLNORM_API clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,

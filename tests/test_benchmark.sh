@@ -1,0 +1,68 @@
+#!/bin/sh
+# tools/benchmark.py on tiny shapes: the table of our measurements and a peer's, as Markdown and as XML; bad lines refused.
+#
+#   test_benchmark.sh CLNORM
+set -eu
+script=$(dirname "$0")/../tools/benchmark.py
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+die() {
+    echo "$*" >&2
+    exit 1
+}
+
+# says FILE TEXT
+says() {
+    grep -qF -- "$2" "$1" || {
+        cat "$1" >&2
+        die "\"$2\" is not in $1"
+    }
+}
+
+# refuses TEXT ARGUMENT …
+refuses() {
+    text=$1
+    shift
+    code=0
+    "$script" --out "$dir/refused" "$@" 2>"$dir/err" || code=$?
+    [ "$code" -eq 2 ] || die "exit code $code, not 2: $*"
+    says "$dir/err" "$text"
+    [ "$(wc -l <"$dir/err")" -le 2 ] || die "more than a line: $(cat "$dir/err")"
+}
+
+cat >"$dir/peers" <<'EOF'
+# what another program says
+{"op": "gelu_erf_forward", "provider": "slow", "rows": 8, "cols": 64, "dtype": "f32", "us": 9, "limit_us": 0.00001}
+
+{"op": "gelu_erf_forward", "provider": "a<b&c", "rows": 8, "cols": 64, "dtype": "f32", "us": 3, "limit_us": 400}
+{"op": "gelu_erf_forward", "provider": "elsewhere", "rows": 9, "cols": 64, "dtype": "f32", "us": 3, "limit_us": 2}
+EOF
+"$script" --clnorm "$1" --out "$dir/table" --peers "$dir/peers" -- gelu add_rms_norm --unfused --shapes 8x64,4x64 \
+    --dtypes f32 --runs 1
+says "$dir/table.md" "| operation, dtype | 8×64 | 4×64 | peers / ours |"
+says "$dir/table.md" "** (a<b&c 0.01)" # bold, since nobody is 100 times faster than a copy
+says "$dir/table.md" "| add_rms_norm_forward, f32, in separate calls | "
+says "$dir/table.md" "clnorm bench gelu add_rms_norm --unfused"
+says "$dir/table.md" "$(date +%Y)-"
+says "$dir/table.svg" "a&lt;b&amp;c"
+[ "$(grep -c '^| ' "$dir/table.md")" -eq 4 ] || die "rows of the table: $(cat "$dir/table.md")"
+[ "$(grep -c '"provider": "clnorm"' "$dir/table.json")" -eq 4 ] || die "lines: $(cat "$dir/table.json")"
+python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$dir/table.svg"
+
+"$script" --out "$dir/again" --peers "$dir/peers" --ours "$dir/table.json"
+tail -n +3 "$dir/table.md" >"$dir/a"
+tail -n +3 "$dir/again.md" >"$dir/b"
+cmp "$dir/a" "$dir/b"
+
+echo '{"op": "gelu_erf_forward", "provider": "p", "rows": 8, "cols": 64, "dtype": "f32", "us": 3}' >"$dir/bad"
+refuses "bad:1: limit_us" --ours "$dir/table.json" --peers "$dir/bad"
+echo 'nothing' >"$dir/bad"
+refuses "bad:1: " --ours "$dir/table.json" --peers "$dir/bad"
+echo '{"op": "o", "provider": "p", "rows": 8, "cols": 64, "dtype": "f32", "us": 0, "limit_us": 1}' >"$dir/bad"
+refuses "more than 0" --ours "$dir/bad"
+refuses "no/such" --ours "$dir/no/such"
+: >"$dir/bad"
+refuses "no measurements" --ours "$dir/bad"
+refuses "'sofmax'" --clnorm "$1" -- sofmax
+refuses "no/clnorm" --clnorm "$dir/no/clnorm"

@@ -1,0 +1,65 @@
+/* The log of NVIDIA's compiler, as the context's log passes it on, and logs that say nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "build_report.h"
+
+static const char log_text[] =
+    "program norm_backward.cl: ptxas info    : 0 bytes gmem\n"
+    "program norm_backward.cl: ptxas info    : Compiling entry function 'norm_backward_any' for 'sm_90'\n"
+    "program norm_backward.cl: ptxas info    : Function properties for norm_backward_any\n"
+    "program norm_backward.cl:     64 bytes stack frame, 60 bytes spill stores, 56 bytes spill loads\n"
+    "program norm_backward.cl: ptxas info    : Used 255 registers, used 1 barriers, 1040 bytes smem, 668 bytes cmem[0]\n"
+    "program norm_backward.cl: ptxas info    : Compiling entry function 'norm_backward' for 'sm_90'\n"
+    "program norm_backward.cl: ptxas info    : Function properties for norm_backward\n"
+    "program norm_backward.cl: ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+    "program norm_backward.cl: ptxas info    : Used 96 registers, 668 bytes cmem[0]\n"
+    "program norm_backward.cl: built in 180.00 ms, -cl-std=CL1.2\n"
+    "program norm_backward_reduce.cl: ptxas info    : Compiling entry function 'norm_backward_reduce' for 'sm_90'\n";
+
+static void assert_report(const char *log, const char *kernel, const struct build_report *expected) {
+    const struct build_report report = build_report_read(log, kernel);
+    assert_int_equal(report.registers, expected->registers);
+    assert_int_equal(report.stack, expected->stack);
+    assert_int_equal(report.spill_stores, expected->spill_stores);
+    assert_int_equal(report.spill_loads, expected->spill_loads);
+    assert_int_equal(report.local, expected->local);
+}
+
+static const struct build_report nothing = {NOT_TOLD, NOT_TOLD, NOT_TOLD, NOT_TOLD, NOT_TOLD};
+
+static void kernels_are_told_apart(void **state) {
+    (void)state;
+    assert_report(log_text, "norm_backward_any", &(struct build_report){255, 64, 60, 56, 1040});
+    assert_report(log_text, "norm_backward", &(struct build_report){96, 0, 0, 0, 0});
+}
+
+static void what_is_not_said_is_not_told(void **state) {
+    (void)state;
+    assert_report(log_text, "norm", &nothing);
+    assert_report(log_text, "norm_backward_reduce", &nothing);
+    assert_report("", "norm_backward", &nothing);
+    assert_report("Compiling entry function 'f'", "f", &nothing);
+    assert_report("Compiling entry function 'f' Used registers,  bytes smem", "f", &nothing);
+}
+
+/* A program that was built again stands further down. */
+static void the_last_build_counts(void **state) {
+    (void)state;
+    assert_report(
+        "Compiling entry function 'f'\nUsed 8 registers\nCompiling entry function 'f'\nUsed 16 registers, 4 bytes smem",
+        "f", &(struct build_report){16, NOT_TOLD, NOT_TOLD, NOT_TOLD, 4});
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_are_told_apart),
+        cmocka_unit_test(what_is_not_said_is_not_told),
+        cmocka_unit_test(the_last_build_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Runs `clnorm bench` and writes one table of it, as Markdown and as SVG: time over that of a copy of the same bytes, and
+beside it that of the best peer, from files of JSON lines that peers' own benchmarks print.
+
+  tools/benchmark.py --clnorm build/tools/clnorm --out results            results.md, results.svg, results.json
+  tools/benchmark.py --out results --peers peers.json -- --device gpu     what follows -- goes to clnorm bench
+  tools/benchmark.py --out results --peers peers.json --ours results.json does not run it again
+
+Without shapes, clnorm bench takes the usual ones of the device: on GPUs 32768x256 to 4096x65536 and some small ones, on CPUs
+16384x256 to 1024x8192. A peer's line has op, provider, rows, cols, dtype, us and limit_us, the time of a copy in the peer's
+own process; so ratios are compared, not times. Blank lines and those that begin with # are passed over.
+"""
+import argparse
+import datetime
+import html
+import json
+import math
+import shlex
+import subprocess
+import sys
+
+KEYS = {"op": str, "provider": str, "dtype": str, "rows": int, "cols": int, "us": (int, float), "limit_us": (int, float)}
+OURS, UNFUSED = "clnorm", "clnorm_unfused"
+
+
+def fail(code, text):
+    print(f"benchmark.py: {text}", file=sys.stderr)
+    sys.exit(code)
+
+
+def read_lines(name, text):
+    """The measurements of JSON lines; a line that is none is refused by its number."""
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            fail(2, f"{name}:{number}: {error}")
+        for key, kind in KEYS.items():
+            value = row.get(key) if isinstance(row, dict) else None
+            if not isinstance(value, kind) or isinstance(value, bool):
+                fail(2, f"{name}:{number}: {key}: expected {'a string' if kind is str else 'a number'}")
+        if not (0 < row["us"] < math.inf and 0 < row["limit_us"] < math.inf):
+            fail(2, f"{name}:{number}: us and limit_us: expected more than 0")
+        rows.append(row)
+    return rows
+
+
+def read_file(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return read_lines(path, file.read())
+    except (OSError, UnicodeDecodeError) as error:
+        fail(2, f"{path}: {error}")
+
+
+def run_bench(command):
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    except OSError as error:
+        fail(2, f"{command[0]}: {error.strerror}")
+    if done.returncode:
+        fail(done.returncode if done.returncode > 0 else 1, f"{shlex.join(command)}: exit code {done.returncode}")
+    return read_lines(command[0], done.stdout)
+
+
+class Table:
+    """Ratios by (operation, dtype, unfused) and shape."""
+
+    def __init__(self, ours, peers):
+        self.shapes = list(dict.fromkeys((row["rows"], row["cols"]) for row in ours))
+        self.rows = list(dict.fromkeys((row["op"], row["dtype"], row["provider"] == UNFUSED) for row in ours))
+        self.ours = {}
+        for row in ours:
+            key = (row["op"], row["dtype"], row["provider"] == UNFUSED, row["rows"], row["cols"])
+            self.ours[key] = row["us"] / row["limit_us"]
+        self.best = {}  # of the peers: ratio and provider
+        for row in peers:
+            key = (row["op"], row["dtype"], False, row["rows"], row["cols"])
+            found = (row["us"] / row["limit_us"], row["provider"])
+            if row["provider"] not in (OURS, UNFUSED):
+                self.best[key] = min(self.best.get(key, found), found)
+
+    @staticmethod
+    def label(row):
+        return f"{row[0]}, {row[1]}" + (", in separate calls" if row[2] else "")
+
+    def cell(self, row, shape):
+        """Our ratio and the best peer's with its name; None for what was not measured."""
+        return self.ours.get(row + shape), self.best.get(row + shape)
+
+    def lead(self, row):
+        """The geometric mean of the best peers' ratios over ours; None without peers."""
+        pairs = [self.cell(row, shape) for shape in self.shapes]
+        logs = [math.log(best[0] / ours) for ours, best in pairs if ours and best]
+        return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def heading(ours, command):
+    device = ours[0].get("device", "unknown device")
+    driver = f"{ours[0].get('platform', 'unknown platform')}, driver {ours[0].get('driver', 'unknown')}"
+    return device, driver, datetime.date.today().isoformat(), command
+
+
+def markdown(table, head):
+    device, driver, date, command = head
+    lines = [f"Time over that of a copy of the least traffic, on {device} ({driver}), {date}: `{command}`.",
+             "In brackets the best peer over a copy in its own process; last, the best peers over ours, geometric mean.",
+             "Bold: a peer is ahead by more than 1%.", "",
+             "| operation, dtype | " + " | ".join(f"{rows}×{cols}" for rows, cols in table.shapes) + " | peers / ours |",
+             "|---" * (len(table.shapes) + 2) + "|"]
+    for row in table.rows:
+        cells = []
+        for shape in table.shapes:
+            ours, best = table.cell(row, shape)
+            text = f"{ours:.2f}" if ours else ""
+            text = f"**{text}**" if ours and best and best[0] * 1.01 < ours else text
+            peer = best[1].replace("|", "\\|") if best else ""
+            cells.append(f"{text} ({peer} {best[0]:.2f})" if ours and best else text)
+        lead = table.lead(row)
+        lines.append(f"| {table.label(row)} | " + " | ".join(cells) + f" | {f'{lead:.2f}' if lead else ''} |")
+    return "\n".join(lines) + "\n"
+
+
+STYLE = """text { font: 12px sans-serif; fill: #24292f }
+.title { font-size: 15px }
+.ours { fill: #3b82f6 }
+.peer { fill: #8c959f }
+.limit { stroke: #e4572e; stroke-dasharray: 3 2 }
+@media (prefers-color-scheme: dark) { text { fill: #d0d7de } }"""
+LABEL, CELL, ROW, TOP, MOST = 270, 118, 30, 92, 3.0  # in the picture's unit; bars end at this ratio
+
+
+def bar(kind, x, y, ratio, text):
+    width = min(ratio, MOST) / MOST * (CELL - 40)
+    return (f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="10"><title>{html.escape(text)}</title>'
+            f'</rect><text x="{x + width + 3:.1f}" y="{y + 9}">{ratio:.2f}</text>')
+
+
+def svg(table, head):
+    device, driver, date, command = head
+    width, height = LABEL + CELL * len(table.shapes) + 10, TOP + ROW * len(table.rows) + 10
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
+             f"<style>{STYLE}</style>",
+             f'<text class="title" x="10" y="22">{html.escape(f"libclnorm on {device} ({driver}), {date}")}</text>',
+             f'<text x="10" y="40">{html.escape(command)}</text>',
+             '<rect class="ours" x="10" y="50" width="24" height="10"/><text x="40" y="59">libclnorm: time over that of a'
+             ' copy of the least traffic</text>',
+             '<rect class="peer" x="400" y="50" width="24" height="10"/><text x="430" y="59">the best peer</text>',
+             '<line class="limit" x1="540" y1="50" x2="540" y2="60"/><text x="550" y="59">the copy</text>']
+    for i, (rows, cols) in enumerate(table.shapes):
+        x = LABEL + CELL * i
+        parts.append(f'<text x="{x}" y="{TOP - 8}">{rows}x{cols}</text>')
+        limit = x + (CELL - 40) / MOST
+        parts.append(f'<line class="limit" x1="{limit:.1f}" y1="{TOP - 4}" x2="{limit:.1f}" y2="{height - 8}"/>')
+    for k, row in enumerate(table.rows):
+        y = TOP + ROW * k
+        parts.append(f'<text x="10" y="{y + 14}">{html.escape(table.label(row))}</text>')
+        for i, shape in enumerate(table.shapes):
+            ours, best = table.cell(row, shape)
+            if ours:
+                parts.append(bar("ours", LABEL + CELL * i, y, ours, f"libclnorm {ours:.3f}"))
+            if ours and best:
+                parts.append(bar("peer", LABEL + CELL * i, y + 12, best[0], f"{best[1]} {best[0]:.3f}"))
+    return "\n".join(parts) + "\n</svg>\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clnorm", default="clnorm", help="the tool (clnorm)")
+    parser.add_argument("--out", required=True, help="what .md, .svg and .json are appended to")
+    parser.add_argument("--peers", nargs="+", default=[], metavar="FILE", help="JSON lines of peers")
+    parser.add_argument("--ours", metavar="FILE", help="JSON lines of clnorm bench, instead of a run")
+    parser.add_argument("bench", nargs="*", help="operations and options for clnorm bench, after --")
+    args = parser.parse_args()
+    peers = [row for path in args.peers for row in read_file(path)]
+    command = [args.clnorm, "bench", "--json", "-"] + args.bench
+    ours = read_file(args.ours) if args.ours else run_bench(command)
+    ours = [row for row in ours if row["provider"] in (OURS, UNFUSED)]
+    if not ours:
+        fail(2, "there are no measurements of clnorm's")
+    table = Table(ours, peers)
+    head = heading(ours, shlex.join(["clnorm", "bench"] + args.bench) if not args.ours else f"from {args.ours}")
+    outputs = {".md": markdown(table, head), ".svg": svg(table, head)}
+    if not args.ours:
+        outputs[".json"] = "".join(json.dumps(row) + "\n" for row in ours)
+    for end, text in outputs.items():
+        try:
+            with open(args.out + end, "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            fail(2, f"{args.out}{end}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main()
