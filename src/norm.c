@@ -356,6 +356,7 @@ static struct cln_tuning_key tuning_key_of(const problem *p) {
         .dropout = p->dropout > 0,
         .gated = p->gate != CLNORM_GATE_NONE,
         .activated = p->activation != CLNORM_ACTIVATION_NONE,
+        .quantized = p->y_scaling != 0,
         .backward = false,
         .dtype = p->x_dtype,
         .group_size = p->group_size,

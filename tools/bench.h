@@ -21,6 +21,7 @@ struct bench_operation {
     char *activation;
     int s_given;
     char *approximate; /* of gelu */
+    char *quantize;    /* of the norms' y */
 };
 
 extern const struct bench_operation bench_operations[]; /* ended by a name of NULL */
