@@ -23,6 +23,10 @@
 
 #define STORES_STREAMING 2
 
+#define SCALING_TENSOR 1
+#define SCALING_ROW 2
+#define SCALING_GROUP 3
+
 #define WEIGHTS_EARLY 2
 #define WEIGHTS_KEPT 3
 

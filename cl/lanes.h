@@ -147,6 +147,32 @@ INLINED real largest_over_lanes(struct lanes *lanes, real v) {
     return v;
 }
 
+/* The largest over the neighbours that a lane is one of, a power of two of them up to LANES. Every work-item of the
+ * work-group must call it. */
+INLINED real largest_over_neighbours(struct lanes *lanes, real v, const uint neighbours) {
+    if (neighbours == LANES)
+        return largest_over_lanes(lanes, v);
+#if REDUCE == REDUCE_SHUFFLE
+    const uint step = STEP_LANES;
+#pragma unroll
+    for (uint mask = min(neighbours, step) / 2; mask > 0; mask /= 2)
+        v = fmax(v, shuffle_xor(v, mask));
+#else
+    const uint step = 1;
+#endif
+    if (neighbours <= step)
+        return v;
+    local real *scratch = next_scratch(lanes);
+    const uint item = (uint)get_local_id(0);
+    if (item % step == 0)
+        scratch[item / step] = v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const local real *others = scratch + item / neighbours * (neighbours / step);
+    for (uint i = 0; i < neighbours / step; i++)
+        v = fmax(v, others[i]);
+    return v;
+}
+
 INLINED real sum_over_lanes(struct lanes *lanes, real v) {
     sum_lanes(lanes, &v, 1);
     return v;

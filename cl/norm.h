@@ -9,6 +9,13 @@
 #include "lanes.h"
 #include "segment.h"
 
+#if IS_FP8(Y_DTYPE)
+#include "quantize.h"
+#endif
+
+/* y has scales that are taken from it. */
+#define MEASURED (IS_FP8(Y_DTYPE) && SCALING != SCALING_TENSOR)
+
 /* The arguments of a launch, offsets already added. */
 struct call {
     const global STORAGE(X_DTYPE) * x;
@@ -29,7 +36,9 @@ struct call {
     real weight_offset;
     real kept_scale; /* factor of what dropout keeps */
     struct dice dice;
-    bool aligned; /* wide accesses at their own size's alignment */
+    global float *y_scale; /* as SCALING says: [rows], or [rows, groups of Y_GROUP columns] */
+    float y_given;         /* the one scale, where there is no such tensor */
+    bool aligned;          /* wide accesses at their own size's alignment */
 };
 
 /* One segment: addresses of its first element. */
@@ -73,6 +82,11 @@ static inline struct segment segment_at(const struct call *call, const ulong ind
                                     (uint)get_local_id(0) % LANES,
                                     active};
     return segment;
+}
+
+/* Whether this lane has an i-th vector. */
+static inline bool has_vector(const struct segment *segment, const index_t i) {
+    return segment->active && (EVEN ? i < HELD : segment->lane + i * LANES < VECTORS);
 }
 
 /* Elements of x in vector v that dropout keeps, a bit each; any number where there is no dropout. */
@@ -162,14 +176,18 @@ static inline void put_mask(const struct call *call, const struct segment *segme
         mask[i] = kept >> i & 1;
 }
 
-/* All that is written of one vector. */
-static inline void put_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
-                              const struct affine *affine, const struct statistics statistics) {
+/* What is written of one vector besides y. */
+static inline void put_beside(const struct call *call, const struct segment *segment, const index_t v, const realv s) {
 #if PRESENT(RESIDUAL_OUT_DTYPE)
     STORE_VECTOR(RESIDUAL_OUT_DTYPE)(segment->residual_out, v, s, call->aligned);
 #endif
     if (SAVE_MASK)
         put_mask(call, segment, v);
+    (void)s;
+}
+
+static inline realv y_of(const struct call *call, const realv s, const struct affine *affine,
+                         const struct statistics statistics) {
 #if NORM == LAYER_NORM
     realv y = (s - statistics.mean) * statistics.rstd;
 #else
@@ -187,9 +205,35 @@ static inline void put_vector(const struct call *call, const struct segment *seg
 #if GATE && !GATE_FIRST
     y *= gate_factor(WIDEN(Z_DTYPE)(affine->z));
 #endif
-#if PRESENT(Y_DTYPE)
-    STORE_VECTOR(Y_DTYPE)(segment->y, v, y, call->aligned);
+    return y;
+}
+
+#if IS_FP8(Y_DTYPE)
+static inline void put_codes(const struct call *call, const struct segment *segment, const index_t v, const realv y,
+                             const float scale) {
+    const BYTES codes = NARROW(Y_DTYPE)(divide(y, scale));
+    global uchar *to = segment->y + v * VEC;
+    if (TAIL == 0 || v < WHOLE_VECTORS) {
+        store_bytes(to, codes, call->aligned);
+        return;
+    }
+    uchar code[VEC];
+    VSTORE(AS_UCHARV(codes), code);
+    for (uint i = 0; i < TAIL; i++)
+        to[i] = code[i];
+}
 #endif
+
+/* All that is written of one vector. scale: of an 8-bit y. */
+static inline void put_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
+                              const struct affine *affine, const struct statistics statistics, const float scale) {
+    put_beside(call, segment, v, s);
+#if IS_FP8(Y_DTYPE)
+    put_codes(call, segment, v, y_of(call, s, affine, statistics), scale);
+#elif PRESENT(Y_DTYPE)
+    STORE_VECTOR(Y_DTYPE)(segment->y, v, y_of(call, s, affine, statistics), call->aligned);
+#endif
+    (void)scale;
 }
 
 /* From Σ(s − mean)² over the segment. */

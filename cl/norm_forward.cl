@@ -4,10 +4,14 @@
  * statistics are taken is what KEEP says: a header for each way.
  *
  * Macros (src/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Y_DTYPE, Z_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, GATE, GATE_FIRST,
- * WEIGHT_OFFSET, RESIDUAL_DTYPE, RESIDUAL_OUT_DTYPE, ROW_SCALE, DROPOUT, SAVE_MASK, ACTIVATION, SAVE_MEAN, SAVE_RSTD, VEC,
- * LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, LOOP, ELEMENT_ALIGNED. */
+ * WEIGHT_OFFSET, RESIDUAL_DTYPE, RESIDUAL_OUT_DTYPE, ROW_SCALE, DROPOUT, SAVE_MASK, ACTIVATION, SAVE_MEAN, SAVE_RSTD,
+ * SCALING, Y_GROUP, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, FP8_ISA, LOOP, ELEMENT_ALIGNED. */
 
 #include "norm_statistics.h"
+
+#if MEASURED
+#include "norm_quantized.h"
+#endif
 
 #if KEEP == KEEP_REGISTERS
 #include "norm_registers.h"
@@ -36,17 +40,17 @@ INLINED void normalise_share(const struct call *call, const ulong rounds, local 
         global real *restrict mean, const ulong mean_at, global real *restrict rstd, const ulong rstd_at,                \
         const global STORAGE(RESIDUAL_DTYPE) * residual, const ulong residual_at, const global real *restrict row_scale, \
         const ulong row_scale_at, global STORAGE(RESIDUAL_OUT_DTYPE) * residual_out, const ulong residual_out_at,        \
-        global uchar *restrict mask, const ulong mask_at, const ulong work, const ulong rows, const ulong rounds,        \
-        const ulong x_stride, const ulong y_stride, const ulong z_stride, const ulong residual_stride,                   \
-        const ulong residual_out_stride, const real eps, const real weight_offset, const real kept_scale,                \
-        const uint threshold SEED_PARAMETERS
+        global uchar *restrict mask, const ulong mask_at, global float *restrict y_scale, const ulong y_scale_at,        \
+        const ulong work, const ulong rows, const ulong rounds, const ulong x_stride, const ulong y_stride,              \
+        const ulong z_stride, const ulong residual_stride, const ulong residual_out_stride, const real eps,              \
+        const real weight_offset, const real kept_scale, const uint threshold, const float y_given SEED_PARAMETERS
 
 #define CALL(aligned)                                                                                                     \
     {                                                                                                                     \
         x + x_offset, weight + weight_at, bias + bias_at, z + z_offset, y + y_offset, mean + mean_at, rstd + rstd_at,     \
             residual + residual_at, row_scale + row_scale_at, residual_out + residual_out_at, mask + mask_at, work, rows, \
             x_stride, y_stride, z_stride, residual_stride, residual_out_stride, eps, weight_offset, kept_scale, DICE,     \
-            aligned                                                                                                       \
+            y_scale + y_scale_at, y_given, aligned                                                                        \
     }
 
 /* For offsets that are multiples of a vector's size. */

@@ -8,10 +8,6 @@ struct held {
     held_t s[HELD];
 };
 
-static inline bool has_vector(const struct segment *segment, const uint i) {
-    return segment->active && (EVEN || segment->lane + i * LANES < VECTORS);
-}
-
 /* Called between one use of the vectors and the next. */
 static inline void forget_wide(struct held *held) {
 #pragma unroll
@@ -57,6 +53,37 @@ static inline held_t fetch(const struct call *call, const struct segment *segmen
     return load_s(segment, v, kept_in(call, segment, v), call->aligned, X_HINT);
 }
 
+/* All that is written of a segment. */
+INLINED void put_segment(const struct call *call, const struct segment *segment, const struct held *held,
+                         struct affine *affine, const struct statistics statistics, struct lanes *lanes) {
+#if MEASURED
+    realv y[HELD];
+#endif
+#pragma unroll
+    for (uint i = 0; i < HELD; i++) {
+#if MEASURED
+        y[i] = 0;
+#endif
+        if (!has_vector(segment, i))
+            continue;
+        const index_t v = segment->lane + i * LANES;
+        const realv s = widen_s(held->s[i]);
+        if (WEIGHTS != WEIGHTS_EARLY)
+            load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[0]);
+#if MEASURED
+        put_beside(call, segment, v, s);
+        y[i] = y_of(call, s, &affine[i % AFFINES], statistics);
+#else
+        put_vector(call, segment, v, s, &affine[i % AFFINES], statistics, call->y_given);
+#endif
+    }
+#if MEASURED
+    put_measured(call, segment, lanes, 0, y, HELD);
+#else
+    (void)lanes;
+#endif
+}
+
 INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
     struct held held;
     struct affine affine[AFFINES];
@@ -68,15 +95,7 @@ INLINED void normalise(const struct call *call, const struct segment *segment, s
         if (WEIGHTS == WEIGHTS_EARLY && has_vector(segment, i))
             load_affine(segment, segment->lane + i * LANES, call->aligned, X_HINT, &affine[i % AFFINES]);
     const struct statistics statistics = statistics_of(call, segment, lanes, &held);
-#pragma unroll
-    for (uint i = 0; i < HELD; i++) {
-        if (!has_vector(segment, i))
-            continue;
-        const index_t v = segment->lane + i * LANES;
-        if (WEIGHTS != WEIGHTS_EARLY)
-            load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[0]);
-        put_vector(call, segment, v, widen_s(held.s[i]), &affine[i % AFFINES], statistics);
-    }
+    put_segment(call, segment, &held, affine, statistics, lanes);
     save_statistics(call, segment, statistics);
 }
 

@@ -1,6 +1,7 @@
-/* A segment is read twice, for its statistics and to be normalised, UNROLL vectors of a lane at a time. Caches are asked to
- * keep it from the first time to the second, and no longer: registers stay free for more work-groups, and what the L2 cache
- * has of the output need not be written out while the kernel runs. */
+/* A segment is read twice, for its statistics and to be normalised, UNROLL vectors of a lane at a time; and once more
+ * between the two for a row's own scale. Caches are asked to keep it from the first time to the last, and no longer:
+ * registers stay free for more work-groups, and what the L2 cache has of the output need not be written out while the
+ * kernel runs. */
 #ifndef NORM_REREAD_H
 #define NORM_REREAD_H
 
@@ -28,9 +29,9 @@ static inline held_t read_first(const struct call *call, const struct segment *s
 }
 
 static inline held_t read_again(const struct call *call, const struct segment *segment, const index_t v,
-                                const struct memory *memory) {
+                                const struct memory *memory, const enum load_hint hint) {
     const uint kept = REMEMBERS ? (uint)(memory->kept >> v / LANES * VEC % 64) : kept_in(call, segment, v);
-    return load_s(segment, v, kept, call->aligned, LOAD_LAST);
+    return load_s(segment, v, kept, call->aligned, hint);
 }
 
 /* A lane's whole vectors. */
@@ -94,36 +95,104 @@ static inline void ask_for_next(const struct call *call, const struct segment *s
     ask_to_write(segment->y + NEXT(call->y_stride) + v * VEC);
 }
 
-INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
-    struct memory memory = {0};
-    const struct statistics statistics = statistics_of(call, segment, &memory, lanes);
-    if (!PRESENT(Y_DTYPE)) {
-        save_statistics(call, segment, statistics);
+/* What a lane does with its vectors when it reads them again: puts them, or takes magnitudes of y. */
+struct use {
+    struct statistics statistics;
+    const struct memory *memory;
+    float scale;       /* of an 8-bit y */
+    floatv magnitudes; /* the largest so far */
+};
+
+static inline void use_vector(const struct call *call, const struct segment *segment, const index_t v, const held_t held,
+                              const bool measure, struct use *use) {
+    struct affine affine;
+    load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
+#if MEASURED
+    if (measure) {
+        use->magnitudes = with_magnitudes(use->magnitudes, y_of(call, widen_s(held), &affine, use->statistics), v);
         return;
     }
+#endif
+    put_vector(call, segment, v, widen_s(held), &affine, use->statistics, use->scale);
+}
+
+static inline void use_vectors(const struct call *call, const struct segment *segment, const bool measure,
+                               struct use *use) {
+    const enum load_hint hint = measure ? LOAD_FIRST : LOAD_LAST;
     const index_t own = own_vectors(segment);
     index_t i = 0;
     for (; i + UNROLL <= own; i += UNROLL) {
         held_t s[UNROLL];
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            s[j] = read_again(call, segment, segment->lane + (i + j) * LANES, &memory);
+            s[j] = read_again(call, segment, segment->lane + (i + j) * LANES, use->memory, hint);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++) {
             const index_t v = segment->lane + (i + j) * LANES;
-            struct affine affine;
-            load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
-            put_vector(call, segment, v, widen_s(s[j]), &affine, statistics);
-            ask_for_next(call, segment, v);
+            use_vector(call, segment, v, s[j], measure, use);
+            if (!measure)
+                ask_for_next(call, segment, v);
         }
     }
     for (; i < own + owns_tail(segment); i++) {
         const index_t v = segment->lane + i * LANES;
-        const realv s = widen_s(read_again(call, segment, v, &memory));
-        struct affine affine;
-        load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
-        put_vector(call, segment, v, s, &affine, statistics);
+        use_vector(call, segment, v, read_again(call, segment, v, use->memory, hint), measure, use);
     }
+}
+
+#if MEASURED && SCALING == SCALING_GROUP
+
+#define BATCH (BLOCK < UNROLL ? UNROLL / BLOCK * BLOCK : BLOCK) /* vectors of a lane that y is held of at once */
+
+/* The number of turns is the same in every lane, as lanes wait for each other in each. */
+INLINED void put_groups(const struct call *call, const struct segment *segment, const struct statistics statistics,
+                        const struct memory *memory, struct lanes *lanes) {
+    for (index_t i = 0; i < HELD; i += BATCH) {
+        held_t s[BATCH];
+        realv y[BATCH];
+#pragma unroll
+        for (uint j = 0; j < BATCH; j++)
+            if (has_vector(segment, i + j))
+                s[j] = read_again(call, segment, segment->lane + (i + j) * LANES, memory, LOAD_LAST);
+#pragma unroll
+        for (uint j = 0; j < BATCH; j++) {
+            y[j] = 0;
+            if (!has_vector(segment, i + j))
+                continue;
+            const index_t v = segment->lane + (i + j) * LANES;
+            struct affine affine;
+            load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
+            put_beside(call, segment, v, widen_s(s[j]));
+            y[j] = y_of(call, widen_s(s[j]), &affine, statistics);
+            ask_for_next(call, segment, v);
+        }
+        put_measured(call, segment, lanes, i, y, BATCH);
+    }
+}
+
+#endif
+
+/* All that is written of a segment. */
+INLINED void put_segment(const struct call *call, const struct segment *segment, const struct statistics statistics,
+                         const struct memory *memory, struct lanes *lanes) {
+#if MEASURED && SCALING == SCALING_GROUP
+    put_groups(call, segment, statistics, memory, lanes);
+#else
+    struct use use = {statistics, memory, call->y_given, 0};
+#if MEASURED
+    use_vectors(call, segment, true, &use);
+    use.scale = take_scale(call, segment, lanes, use.magnitudes, 0);
+#endif
+    use_vectors(call, segment, false, &use);
+    (void)lanes;
+#endif
+}
+
+INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
+    struct memory memory = {0};
+    const struct statistics statistics = statistics_of(call, segment, &memory, lanes);
+    if (PRESENT(Y_DTYPE))
+        put_segment(call, segment, statistics, &memory, lanes);
     save_statistics(call, segment, statistics);
 }
 

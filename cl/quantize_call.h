@@ -5,10 +5,6 @@
 
 #include "quantize.h"
 
-#define SCALING_TENSOR 1
-#define SCALING_ROW 2
-#define SCALING_GROUP 3
-
 /* The arguments of a launch, offsets already added. */
 struct call {
     const global STORAGE(X_DTYPE) * x;

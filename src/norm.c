@@ -3,6 +3,8 @@
 #include "context.h"
 #include "dropout.h"
 #include "dtype.h"
+#include "fp8.h"
+#include "norm_quantized.h"
 #include "norm_statistics.h"
 #include "plan.h"
 #include "plan_store.h"
@@ -33,6 +35,7 @@ static clnorm_status check_enums(const clnorm_norm_desc *desc) {
         return cln_fail(CLNORM_INVALID_ENUM, "desc.gate is %d: expected a clnorm_gate", (int)desc->gate);
     if ((unsigned)desc->activation > CLNORM_ACTIVATION_SILU)
         return cln_fail(CLNORM_INVALID_ENUM, "desc.activation is %d: expected a clnorm_activation", (int)desc->activation);
+    enum { Y = 1 };
     const struct {
         const char *name;
         clnorm_dtype dtype;
@@ -47,7 +50,8 @@ static clnorm_status check_enums(const clnorm_norm_desc *desc) {
         {"residual_out_dtype", desc->residual_out_dtype, true},
     };
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
-        if (!cln_dtype_valid(dtypes[i].dtype) && !(dtypes[i].optional && dtypes[i].dtype == CLNORM_DTYPE_NONE))
+        if (!cln_dtype_valid(dtypes[i].dtype) && !(dtypes[i].optional && dtypes[i].dtype == CLNORM_DTYPE_NONE) &&
+            !(i == Y && cln_dtype_fp8(desc->y_dtype)))
             return cln_dtype_refuse(dtypes[i].name, dtypes[i].dtype,
                                     dtypes[i].optional ? "CLNORM_DTYPE_NONE or a clnorm_dtype of 16 bits or more"
                                                        : "a clnorm_dtype of 16 bits or more");
@@ -150,7 +154,7 @@ static clnorm_status validate(const clnorm_device_info *device, const clnorm_nor
         p->z_dtype = CLNORM_DTYPE_NONE;
     else if (!p->z_dtype)
         p->z_dtype = p->x_dtype;
-    if ((status = check_shape(p)))
+    if ((status = check_shape(p)) || (status = cln_norm_quantized_check(p)))
         return status;
     return check_double(device, p);
 }
@@ -196,7 +200,7 @@ static clnorm_status describe_tensors(const problem *p, uint32_t vec, struct cln
         if (vectors[i].size)
             status = cln_tensor_vector(&tensor[vectors[i].role], vectors[i].name, vectors[i].elements, vectors[i].size,
                                        vectors[i].vec);
-    return status;
+    return status ? status : cln_norm_quantized_describe(p, &tensor[CLN_Y_SCALE]);
 }
 
 /* s is not x alone, but made of several numbers. */
@@ -242,6 +246,9 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .dropout = p->dropout > 0,
         .save_mask = p->save_mask,
         .activation = p->activation,
+        .scaling = p->y_scaling,
+        .y_group = p->y_group_size,
+        .fp8_isa = cln_fp8_isa(device, c),
         .vec = c->vec,
         .lanes = c->lanes,
         .segments = c->segments,
@@ -270,7 +277,8 @@ static clnorm_status add_forward(clnorm_plan *plan, const problem *p, const clno
                                           {.role = CLN_RESIDUAL},
                                           {.role = CLN_ROW_SCALE},
                                           {.role = CLN_RESIDUAL_OUT},
-                                          {.role = CLN_DROPOUT_MASK}};
+                                          {.role = CLN_DROPOUT_MASK},
+                                          {.role = CLN_Y_SCALE}};
     enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
     const cl_ulong work = p->rows * (p->cols / p->group_size);
     const cl_ulong blocks = (work - 1) / c->segments + 1;
@@ -279,7 +287,7 @@ static clnorm_status add_forward(clnorm_plan *plan, const problem *p, const clno
     const struct cln_spec spec = spec_of(p, &plan->context->device, c, rounds > 1);
     const bool is_double = p->x_dtype == CLNORM_F64;
     const double scale = cln_dropout_scale(p->dropout);
-    const cl_float f[] = {(cl_float)p->eps, (cl_float)p->weight_offset, (cl_float)scale};
+    const cl_float f[] = {(cl_float)p->eps, (cl_float)p->weight_offset, (cl_float)scale, (cl_float)p->y_scale};
     const cl_uint threshold = cln_dropout_threshold(p->dropout);
     const struct cln_constant constant[] = {
         {sizeof p->rows, &p->rows},
@@ -293,6 +301,7 @@ static clnorm_status add_forward(clnorm_plan *plan, const problem *p, const clno
         {real_size(p), is_double ? (const void *)&p->weight_offset : &f[1]},
         {real_size(p), is_double ? (const void *)&scale : &f[2]},
         {sizeof threshold, &threshold},
+        {sizeof f[3], &f[3]},
         {0, NULL},
     };
     const struct cln_stage_recipe recipe = {
@@ -347,6 +356,7 @@ static struct cln_tuning_key tuning_key_of(const problem *p) {
         .dropout = p->dropout > 0,
         .gated = p->gate != CLNORM_GATE_NONE,
         .activated = p->activation != CLNORM_ACTIVATION_NONE,
+        .quantized = p->y_scaling != 0,
         .backward = false,
         .dtype = p->x_dtype,
         .group_size = p->group_size,
@@ -384,8 +394,8 @@ clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const cln
 
 /* The only gap between a descriptor's fields. */
 enum { GAP = offsetof(clnorm_norm_desc, row_scale) + sizeof(bool), GAP_END = offsetof(clnorm_norm_desc, eps) };
-_Static_assert(sizeof(clnorm_norm_desc) == sizeof(size_t) + 8 * sizeof(uint64_t) + 10 * sizeof(clnorm_norm) +
-                                               5 * sizeof(bool) + (GAP_END - GAP) + 3 * sizeof(double) +
+_Static_assert(sizeof(clnorm_norm_desc) == sizeof(size_t) + 9 * sizeof(uint64_t) + 11 * sizeof(clnorm_norm) +
+                                               5 * sizeof(bool) + (GAP_END - GAP) + 4 * sizeof(double) +
                                                sizeof(clnorm_config),
                "a descriptor has one gap");
 

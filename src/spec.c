@@ -69,7 +69,8 @@ static const struct field {
     {"X_GROUP", offsetof(struct cln_spec, x_group), NUMBER, BACKWARD},
     {"X_SCALE_DTYPE", offsetof(struct cln_spec, x_scale_dtype), DTYPE, QUANTIZE},
     {"COMPATIBLE", offsetof(struct cln_spec, compatible), NUMBER, QUANTIZE},
-    {"SCALING", offsetof(struct cln_spec, scaling), NUMBER, QUANTIZE},
+    {"SCALING", offsetof(struct cln_spec, scaling), NUMBER, FORWARD | QUANTIZE},
+    {"Y_GROUP", offsetof(struct cln_spec, y_group), NUMBER, FORWARD},
     {"AMAX", offsetof(struct cln_spec, amax), NUMBER, QUANTIZE},
     {"WRITE_Q", offsetof(struct cln_spec, write_q), NUMBER, QUANTIZE},
     {"TRANSPOSED", offsetof(struct cln_spec, transposed), NUMBER, QUANTIZE},
@@ -77,7 +78,7 @@ static const struct field {
     {"TILE_ROWS", offsetof(struct cln_spec, tile_rows), NUMBER, QUANTIZE},
     {"TILE_COLS", offsetof(struct cln_spec, tile_cols), NUMBER, QUANTIZE},
     {"ROW_VEC", offsetof(struct cln_spec, row_vec), NUMBER, QUANTIZE},
-    {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), NUMBER, QUANTIZE | BACKWARD},
+    {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), NUMBER, NORMS | QUANTIZE},
     {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
 };
 

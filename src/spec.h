@@ -44,7 +44,8 @@ struct cln_spec {
     uint64_t x_scale_dtype;
     uint64_t x_group;                   /* backward: columns that a scale of an 8-bit x is for */
     uint64_t compatible;                /* 1: the published method's roundings */
-    uint64_t scaling;                   /* a clnorm_scaling */
+    uint64_t scaling;                   /* a clnorm_scaling; 0: nothing is quantised */
+    uint64_t y_group;                   /* forward: columns that a scale of an 8-bit y is for */
     uint64_t amax, write_q, transposed; /* 1: it is written */
     uint64_t stochastic;
     uint64_t tile_rows, tile_cols; /* of a work-group */

@@ -157,10 +157,11 @@ void cln_tuning_destroy(struct cln_tuning *tuning) {
 /* ---------------------------------------------------------------------------------------------------------- choosing */
 
 static void write_key(const struct cln_tuning_key *key, char text[CLN_TUNING_KEY]) {
-    char norm[CLN_TUNING_KEY / 2];
-    (void)snprintf(norm, sizeof norm, "%s%s%s_norm%s%s%s", key->residual ? "add_" : "", key->dropout ? "dropout_" : "",
+    char norm[CLN_TUNING_KEY - 32];
+    (void)snprintf(norm, sizeof norm, "%s%s%s_norm%s%s%s%s", key->residual ? "add_" : "", key->dropout ? "dropout_" : "",
                    key->norm == CLNORM_LAYER_NORM ? "layer" : "rms", key->gated ? "_gated" : "",
-                   key->activated ? "_activated" : "", key->backward ? "_backward" : "");
+                   key->activated ? "_activated" : "", key->quantized ? "_quantized" : "",
+                   key->backward ? "_backward" : "");
     (void)snprintf(text, CLN_TUNING_KEY, "%s %s %" PRIu64, key->name ? key->name : norm, clnorm_dtype_name(key->dtype),
                    key->group_size);
 }

@@ -40,7 +40,7 @@ portable() {
 defaults="NORM=LAYER_NORM GROUP_SIZE=1000 GROUPS=2 X_DTYPE=f32 Y_DTYPE=f32 Z_DTYPE=none WEIGHT_DTYPE=f32 BIAS_DTYPE=f32
     GATE=0 GATE_FIRST=0 SAVE_MEAN=1 SAVE_RSTD=1 VEC=4 LANES=64 SEGMENTS=2 KEEP=KEEP_REGISTERS UNROLL=1 REDUCE=REDUCE_TREE
     RESIDUAL_DTYPE=none RESIDUAL_OUT_DTYPE=none ROW_SCALE=0 DROPOUT=0 SAVE_MASK=0 ACTIVATION=0 WEIGHT_OFFSET=0 WEIGHTS=1
-    LOOP=0 DY_DTYPE=none DX_DTYPE=none STORES=1 ISA=1 ELEMENT_ALIGNED=0"
+    LOOP=0 DY_DTYPE=none DX_DTYPE=none STORES=1 ISA=1 ELEMENT_ALIGNED=0 SCALING=0 Y_GROUP=0 FP8_ISA=1"
 
 for vec in 1 2 4 8 16; do
     portable VEC=$vec X_DTYPE=bf16 Y_DTYPE=f16
@@ -75,6 +75,19 @@ done
 strict norm_forward CL1.2 nvptx64 -all,+cl_khr_fp64 X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64 \
     REDUCE=REDUCE_SHUFFLE
 
+for vec in 1 2 4 8 16; do
+    for scaling in SCALING_TENSOR SCALING_ROW SCALING_GROUP; do
+        quantised="VEC=$vec SCALING=$scaling Y_GROUP=16"
+        # shellcheck disable=SC2086 # a list of words
+        portable $quantised Y_DTYPE=f8e4m3 X_DTYPE=f16 GROUPS=1
+        # shellcheck disable=SC2086
+        portable $quantised Y_DTYPE=f8e5m2 KEEP=KEEP_REREAD LANES=1 SEGMENTS=1 UNROLL=3 ELEMENT_ALIGNED=1 GROUPS=1
+        # shellcheck disable=SC2086
+        strict norm_forward CL1.2 nvptx64 -all $quantised Y_DTYPE=f8e4m3 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX FP8_ISA=ISA_PTX
+    done
+done
+strict norm_forward CL3.0 spir64 -all,+cl_khr_subgroups,+__opencl_c_subgroups REDUCE=REDUCE_SUBGROUP SEGMENTS=1 \
+    SCALING=SCALING_GROUP Y_GROUP=128 Y_DTYPE=f8e4m3 KEEP=KEEP_REREAD
 for gelu in GELU_ERF GELU_TANH; do
     for vec in 1 4 16; do
         strict gelu CL1.2 spir64 -all GELU=$gelu VEC=$vec LANES=1 UNROLL=4 ELEMENT_ALIGNED=1 Y_DTYPE=bf16

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "norm_quantized_check.h"
 #include "reference.h"
 
 /* ------------------------------------------------------------------------------------------------------ tolerance */
@@ -125,6 +126,9 @@ clnorm_norm_desc norm_desc_of(clnorm_norm norm, uint64_t rows, uint64_t cols) {
 static void print_sum(const struct norm_case *norm_case) {
     const clnorm_norm_desc *desc = &norm_case->desc;
     static const char *const activations[] = {"none", "gelu", "gelu_tanh", "silu"};
+    if (desc->y_scaling)
+        print_error("  y quantised, scaling %d by %" PRIu64 ", scale %g\n", (int)desc->y_scaling, desc->y_group_size,
+                    desc->y_scale);
     print_error("  residual %s+%u, out %s+%u%s, strides %" PRIu64 " %" PRIu64
                 "; dropout %g, mask %d; row_scale %d+%u; activation %s\n",
                 clnorm_dtype_name(desc->residual_dtype), (unsigned)norm_case->shift.residual,
@@ -215,16 +219,20 @@ struct norm_run norm_run_make(const struct norm_case *norm_case) {
     tensor_fill(&run.z, INPUT_NORMAL, cols, norm_case->seed + 3);
     run.y = norm_case->in_place ? view_of(&run.x)
                                 : tensor_make(desc->y_dtype, rows, cols, desc->y_stride, norm_case->shift.y, TENSOR_CANARY);
+    const struct scales scales = norm_scales_of(desc);
+    run.y_scale = tensor_make(scales.cols ? CLNORM_F32 : CLNORM_DTYPE_NONE, scales.rows, scales.cols, scales.cols,
+                              norm_case->shift.y_scale, TENSOR_CANARY);
     make_sum(norm_case, &run);
     return run;
 }
 
-enum { RUN_TENSORS = 12 };
+enum { RUN_TENSORS = 13 };
 
 static void list_tensors(struct norm_run *run, struct tensor *tensors[RUN_TENSORS]) {
     struct tensor *const all[RUN_TENSORS] = {&run->x,        &run->weight,    &run->bias,         &run->z,
                                              &run->y,        &run->mean,      &run->rstd,         &run->workspace,
-                                             &run->residual, &run->row_scale, &run->residual_out, &run->mask};
+                                             &run->residual, &run->row_scale, &run->residual_out, &run->mask,
+                                             &run->y_scale};
     memcpy(tensors, all, sizeof all);
 }
 
@@ -261,6 +269,7 @@ clnorm_args norm_run_args(const struct norm_run *run) {
     args.bias = tensor_buffer(&run->bias);
     args.z = tensor_buffer(&run->z);
     args.y = tensor_buffer(&run->y);
+    args.y_scale = tensor_buffer(&run->y_scale);
     args.mean = tensor_buffer(&run->mean);
     args.rstd = tensor_buffer(&run->rstd);
     args.workspace = tensor_buffer(&run->workspace);
@@ -313,6 +322,18 @@ static bool check_mask(const struct norm_run *run, uint64_t row, uint64_t column
     return mask == kept;
 }
 
+static bool check_quantized(const struct norm_run *run, uint64_t row, uint64_t group, const struct ref_segment *segment,
+                            const struct tolerance *tolerance) {
+    const uint64_t size = run->desc.group_size;
+    double *error = malloc(size * sizeof *error);
+    assert_non_null(error);
+    for (uint64_t i = 0; i < size; i++)
+        error[i] = y_error(run, tolerance, segment, i);
+    const bool good = norm_quantized_check(run, row, group * size, size, segment->y, error);
+    free(error);
+    return good;
+}
+
 static bool check_segment(const struct norm_run *run, uint64_t row, uint64_t group, const struct ref_segment *segment) {
     const struct tolerance tolerance = tolerance_of(run, segment);
     if (!check(&run->mean, "mean", group, row, segment->mean, tolerance.mean + tolerance.tiny) ||
@@ -320,12 +341,13 @@ static bool check_segment(const struct norm_run *run, uint64_t row, uint64_t gro
         return false;
     for (uint64_t i = 0; i < run->desc.group_size; i++) {
         const uint64_t column = group * run->desc.group_size + i;
-        if (!check(&run->y, "y", row, column, segment->y[i], y_error(run, &tolerance, segment, i)) ||
+        if ((!run->desc.y_scaling &&
+             !check(&run->y, "y", row, column, segment->y[i], y_error(run, &tolerance, segment, i))) ||
             !check(&run->residual_out, "residual_out", row, column, segment->s[i], s_error(run, &tolerance, segment, i)) ||
             !check_mask(run, row, column))
             return false;
     }
-    return true;
+    return !run->desc.y_scaling || check_quantized(run, row, group, segment, &tolerance);
 }
 
 bool norm_run_check(const struct norm_run *run) {
@@ -356,8 +378,9 @@ bool norm_run_verify(const struct fixture *fixture, struct norm_run *run) {
                              tensor_unchanged(fixture, &run->row_scale, "row_scale");
     return inputs_kept && tensor_receive(fixture, &run->residual_out, "residual_out") &&
            tensor_receive(fixture, &run->mask, "dropout_mask") && tensor_receive(fixture, &run->y, "y") &&
-           tensor_receive(fixture, &run->mean, "mean") && tensor_receive(fixture, &run->rstd, "rstd") &&
-           tensor_receive(fixture, &run->workspace, "workspace") && norm_run_check(run);
+           tensor_receive(fixture, &run->y_scale, "y_scale") && tensor_receive(fixture, &run->mean, "mean") &&
+           tensor_receive(fixture, &run->rstd, "rstd") && tensor_receive(fixture, &run->workspace, "workspace") &&
+           norm_run_check(run);
 }
 
 bool norm_case_passes(const struct fixture *fixture, const struct norm_case *norm_case) {

@@ -9,7 +9,7 @@
 struct norm_case {
     clnorm_norm_desc desc;
     struct {
-        uint64_t x, weight, bias, z, y, mean, rstd, residual, row_scale, residual_out;
+        uint64_t x, weight, bias, z, y, y_scale, mean, rstd, residual, row_scale, residual_out;
     } shift;
     bool in_place;          /* y is x */
     bool residual_in_place; /* residual_out is residual */
@@ -26,6 +26,7 @@ struct norm_run {
     clnorm_config config; /* the plan's */
     struct tensor x, weight, bias, z, y, mean, rstd, workspace;
     struct tensor residual, row_scale, residual_out;
+    struct tensor y_scale;
     struct tensor mask; /* its bytes, two to an element */
 };
 

@@ -45,6 +45,7 @@ static clnorm_norm_desc copy_with_padding(const clnorm_norm_desc *desc, int padd
     copy.z_stride = desc->z_stride;
     copy.residual_stride = desc->residual_stride;
     copy.residual_out_stride = desc->residual_out_stride;
+    copy.y_group_size = desc->y_group_size;
     copy.x_dtype = desc->x_dtype;
     copy.y_dtype = desc->y_dtype;
     copy.z_dtype = desc->z_dtype;
@@ -54,6 +55,7 @@ static clnorm_norm_desc copy_with_padding(const clnorm_norm_desc *desc, int padd
     copy.residual_out_dtype = desc->residual_out_dtype;
     copy.activation = desc->activation;
     copy.gate = desc->gate;
+    copy.y_scaling = desc->y_scaling;
     copy.gate_first = desc->gate_first;
     copy.save_mean = desc->save_mean;
     copy.save_rstd = desc->save_rstd;
@@ -62,6 +64,7 @@ static clnorm_norm_desc copy_with_padding(const clnorm_norm_desc *desc, int padd
     copy.eps = desc->eps;
     copy.weight_offset = desc->weight_offset;
     copy.dropout = desc->dropout;
+    copy.y_scale = desc->y_scale;
     copy.config = desc->config;
     return copy;
 }

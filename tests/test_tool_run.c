@@ -394,6 +394,41 @@ static void test_run_quantises(void **state) {
     }
 }
 
+static void test_run_norms_quantise(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 6, 160);
+    run("%s", "run rms_norm --in x.npy --quantize row --verify --repeat 1 --out y.safetensors");
+    assert_done();
+    assert_says("y F8_E4M3 [6, 160], rstd F32 [1, 6], y_scale F32 [6]");
+    run("%s",
+        "run layer_norm --in x.npy --quantize group --quantize-group 64 --dtype f8e5m2 --outputs y --verify --repeat 1 "
+        "--out y.safetensors");
+    assert_done();
+    assert_says("y F8_E5M2 [6, 160], y_scale F32 [6, 3]");
+    static const struct {
+        const char *words;
+        const char *part;
+    } requests[] = {
+        {"--quantize column", "--quantize 'column'"},
+        {"--quantize row --dtype bf16", "--dtype bf16: expected f8e4m3 or f8e5m2"},
+        {"--quantize row --quantize-group 16", "--quantize-group 16"},
+        {"--quantize row --quantize-scale 1", "--quantize-scale 1"},
+        {"--quantize row --group-size 80", "--quantize row: expected no --group-size"},
+        {"--quantize group", "--quantize-group 0: expected 16, 32, 64 or 128"},
+        {"--quantize group --quantize-group 32 --group-size 80", "expected a divisor of --group-size 80"},
+        {"--quantize tensor", "--quantize-scale 0"},
+        {"--quantize tensor --quantize-scale nan", "--quantize-scale nan"},
+        {"--dtype f8e4m3", "--dtype f8e4m3: expected --quantize"},
+        {"--quantize-group 16", "expected --quantize group"},
+        {"--quantize-scale 1", "expected --quantize tensor"},
+        {"--outputs y_scale", "--outputs y_scale: expected --quantize row or group"},
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        run("run rms_norm --in x.npy %s", requests[i].words);
+        assert_failed(EXIT_REQUEST, requests[i].part);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_normalises_the_sample),
@@ -405,6 +440,7 @@ int main(void) {
         cmocka_unit_test(test_run_backward_refuses),
         cmocka_unit_test(test_run_rows),
         cmocka_unit_test(test_run_quantises),
+        cmocka_unit_test(test_run_norms_quantise),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

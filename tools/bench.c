@@ -77,6 +77,12 @@ const struct bench_operation bench_operations[] = {
      .activation = "gelu",
      .moved = 4,
      .unfused = {"dropout", "add", "rms_norm", "gelu"}},
+    {.name = "rms_norm_quantized", /* a scale a row */
+     .label = "rms_norm_quantized_forward",
+     .operation = "rms_norm",
+     .inputs = {"x", "weight"},
+     .outputs = "y",
+     .quantize = "row"},
     {.name = "softmax", .label = "softmax_forward", .operation = "softmax", .inputs = {"x"}, .moved = 2},
     {.name = "softmax_backward",
      .label = "softmax_backward",
@@ -118,8 +124,8 @@ static const clnorm_dtype cpu_dtypes[] = {CLNORM_F32};
 
 static const char epilogue[] =
     "Operations: layer_norm, rms_norm, rms_norm_gated, add_rms_norm, softmax, gelu, gelu_tanh,\n"
-    "fp8_rms_norm and each with _backward, dropout_rms_norm, norm_chain and quantize; all of them\n"
-    "without a word. What is moved is the least: forward x in and y out, with a gate z in; backward\n"
+    "fp8_rms_norm and each with _backward, dropout_rms_norm, norm_chain, rms_norm_quantized and\n"
+    "quantize; all of them without a word. What is moved is the least: forward x in and y out, with a gate z in; backward\n"
     "x (of softmax y) and dy in and dx out, with a gate z in and dz out; with a residual, that in\n"
     "and the sum out, backward likewise; of 8-bit operations every tensor once.\n"
     "Each time is that of the kernels: on GPUs the median of many runs, the caches flushed\n"
@@ -143,6 +149,7 @@ struct operation_options bench_options(const struct bench_operation *operation, 
     options.activation = operation->activation;
     options.s_given = operation->s_given;
     options.approximate = operation->approximate;
+    options.quantize = operation->quantize;
     return options;
 }
 
@@ -182,7 +189,7 @@ bool bench_close_output(const char *path, FILE *stream, struct fault *fault) {
 }
 
 bool bench_find_operation(const char *word, const struct bench_operation **operation, struct fault *fault) {
-    char known[400] = "";
+    char known[512] = "";
     for (const struct bench_operation *row = bench_operations; row->name; row++) {
         if (!strcmp(word, row->name) || !strcmp(word, row->label)) {
             *operation = row;

@@ -23,6 +23,7 @@ struct bench_operation {
     char *activation;
     int s_given;
     char *approximate;                 /* of gelu */
+    char *quantize;                    /* of the norms' y */
     const char *unfused[UNFUSED_MOST]; /* what it is as separate calls, ended by NULL: operations of this table that have
                                           one x, or a plain add, dropout or gate; none: it fuses nothing that is measured */
 };

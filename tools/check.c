@@ -125,6 +125,8 @@ static char *case_text(const struct check_case *check_case, char text[CASE_TEXT]
         length += (size_t)snprintf(text + length, CASE_TEXT - length, " y=%s", options->dtype);
     if (options->outputs)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, ", outputs %s", options->outputs);
+    if (options->quantize)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", quantised by %s", options->quantize);
     if (options->reduction)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, ", %s", options->reduction);
     if (options->gate)

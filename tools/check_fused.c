@@ -10,6 +10,9 @@ static const struct fused_case {
     bool row_scale, s_given;
     double dropout;
     char *activation, *gate, *config;
+    char *quantize, *dtype;
+    long long quantize_group;
+    double quantize_scale;
 } cases[] = {
     {.operation = "rms_norm", .rows = 9, .cols = 1000, .x = CLNORM_BF16, .residual = CLNORM_F32},
     {.operation = "layer_norm", .rows = 7, .cols = 129, .x = CLNORM_F32, .residual = CLNORM_BF16, .dropout = 0.1},
@@ -39,6 +42,31 @@ static const struct fused_case {
      .activation = "gelu_tanh",
      .config = "keep=reread,lanes=64,segments=1,vec=4"},
     {.operation = "rms_norm", .rows = 3, .cols = 96, .x = CLNORM_F64, .residual = CLNORM_F64, .activation = "gelu"},
+    {.operation = "rms_norm", .rows = 9, .cols = 1000, .x = CLNORM_BF16, .residual = CLNORM_F32, .quantize = "row"},
+    {.operation = "layer_norm",
+     .rows = 5,
+     .cols = 300,
+     .pattern = PATTERN_SPECIAL,
+     .x = CLNORM_F32,
+     .dropout = 0.2,
+     .quantize = "group",
+     .quantize_group = 64},
+    {.operation = "rms_norm",
+     .rows = 5,
+     .cols = 1024,
+     .x = CLNORM_BF16,
+     .gate = "silu",
+     .quantize = "group",
+     .quantize_group = 128,
+     .config = "keep=registers,lanes=64,segments=1,vec=8"},
+    {.operation = "layer_norm",
+     .rows = 7,
+     .cols = 96,
+     .group_size = 48,
+     .x = CLNORM_F16,
+     .quantize = "tensor",
+     .quantize_scale = 0.0078,
+     .dtype = "f8e5m2"},
     {.operation = "rms_norm_backward", .rows = 9, .cols = 1000, .x = CLNORM_BF16, .residual = CLNORM_F32},
     {.operation = "layer_norm_backward",
      .rows = 21,
@@ -100,5 +128,9 @@ struct check_case check_fused_case(int i) {
     made.options.activation = row->activation;
     made.options.s_given = row->s_given;
     made.options.config = row->config;
+    made.options.quantize = row->quantize;
+    made.options.quantize_group = row->quantize_group;
+    made.options.quantize_scale = row->quantize_scale;
+    made.options.dtype = row->dtype;
     return made;
 }

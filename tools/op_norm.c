@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config_text.h"
+#include "op_norm_quantized.h"
 #include "options.h"
 
 #define ARGUMENT(role) offsetof(clnorm_args, role)
@@ -21,6 +22,7 @@ const struct role layer_norm_roles[] = {
     {"mean", true, true, SHAPE_STATISTICS, ARGUMENT(mean), "x"},
     {"rstd", true, true, SHAPE_STATISTICS, ARGUMENT(rstd), "x"},
     {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
+    {"y_scale", true, true, SHAPE_SCALES, ARGUMENT(y_scale), NULL},
     {NULL, false, false, 0, 0, NULL},
 };
 
@@ -34,6 +36,7 @@ const struct role rms_norm_roles[] = {
     {"y", true, false, SHAPE_X, ARGUMENT(y), "x"},
     {"rstd", true, true, SHAPE_STATISTICS, ARGUMENT(rstd), "x"},
     {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
+    {"y_scale", true, true, SHAPE_SCALES, ARGUMENT(y_scale), NULL},
     {NULL, false, false, 0, 0, NULL},
 };
 
@@ -124,15 +127,15 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
     desc.residual_dtype = job_dtype(job, "residual");
     desc.row_scale = job_tensor(job, "row_scale");
     if (!norm_read_activation(options, &desc.activation, fault) || !norm_read_dropout(job, options, &desc.dropout, fault) ||
-        !norm_read_gate(job, options, &desc.gate, fault) ||
-        (options->dtype && !parse_dtype(options->dtype, &desc.y_dtype, fault)) ||
+        !norm_read_gate(job, options, &desc.gate, fault) || !norm_read_quantize(job, options, &desc, fault) ||
+        (options->dtype && !desc.y_scaling && !parse_dtype(options->dtype, &desc.y_dtype, fault)) ||
         !norm_check_doubles(job, desc.y_dtype, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;
     for (int i = 0; roles[i].name; i++) {
         if (!job->wanted[i])
             continue;
-        const bool statistics = roles[i].shape == SHAPE_STATISTICS;
+        const bool statistics = roles[i].shape == SHAPE_STATISTICS || roles[i].shape == SHAPE_SCALES;
         const bool sum = !strcmp(roles[i].name, "residual_out") && desc.residual_dtype;
         const clnorm_dtype dtype = sum ? desc.residual_dtype : desc.y_dtype;
         job->tensor[i].element = element_by_dtype(statistics ? statistics_dtype(desc.x_dtype) : dtype);
@@ -155,6 +158,11 @@ bool norm_verify(const struct job *job, struct verdict *verdicts, struct fault *
     if (!segment.y)
         return fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " columns", desc->group_size);
     segment.s = segment.y + desc->group_size;
+    struct largest largest;
+    if (!largest_make(&largest, job, fault)) {
+        free(segment.y);
+        return false;
+    }
     const struct judged residual_out = judged_of(job, "residual_out", verdicts);
     const struct judged y = judged_of(job, "y", verdicts);
     const struct judged mean = judged_of(job, "mean", verdicts);
@@ -166,10 +174,13 @@ bool norm_verify(const struct job *job, struct verdict *verdicts, struct fault *
             judged_add(&mean, group * job->rows + row, segment.mean);
             judged_add(&rstd, group * job->rows + row, segment.rstd);
             for (uint64_t i = 0; i < desc->group_size; i++) {
-                judged_add(&y, row * job->cols + first + i, segment.y[i]);
+                largest_add(&largest, job, row, first + i, segment.y[i]);
+                judged_add(&y, row * job->cols + first + i, norm_stored(job, row, first + i, segment.y[i]));
                 judged_add(&residual_out, row * job->cols + first + i, segment.s[i]);
             }
         }
+    largest_judge(&largest, job, verdicts);
+    largest_free(&largest);
     free(segment.y);
     return true;
 }

@@ -72,10 +72,15 @@ void job_init(struct job *job, const struct operation *operation) {
     *job = (struct job){.operation = operation};
 }
 
+/* With a scale for each group. */
+static uint64_t scales_of_row(const struct job *job) {
+    return job->cols / job->group_size + (job->cols % job->group_size != 0);
+}
+
 uint64_t job_scale_index(const struct job *job, uint64_t row, uint64_t column) {
     switch (job->scaling) {
     case CLNORM_SCALING_GROUP:
-        return row * job->groups + column / job->group_size;
+        return row * scales_of_row(job) + column / job->group_size;
     case CLNORM_SCALING_ROW:
         return row;
     default:
@@ -92,7 +97,7 @@ static void set_shape(struct tensor *tensor, unsigned rank, uint64_t first, uint
 static void shape_of_scales(const struct job *job, struct tensor *tensor) {
     switch (job->scaling) {
     case CLNORM_SCALING_GROUP:
-        set_shape(tensor, 2, job->rows, job->groups);
+        set_shape(tensor, 2, job->rows, scales_of_row(job));
         break;
     case CLNORM_SCALING_ROW:
         set_shape(tensor, 1, job->rows, 0);

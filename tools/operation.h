@@ -56,6 +56,9 @@ struct operation_options {
     long long seed; /* of dropout; below 0: not given */
     int s_given;
     char *approximate; /* of gelu */
+    char *quantize;    /* the norm's output: what has a scale: tensor, row or group */
+    long long quantize_group;
+    double quantize_scale;
 };
 #define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128, .seed = -1, .stochastic = -1})
 

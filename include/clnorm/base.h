@@ -1,4 +1,4 @@
-/* What every other header stands on: the version, statuses, and dtypes. */
+/* What every other header stands on: the version, statuses, dtypes, and what scales are for. */
 #ifndef CLNORM_BASE_H
 #define CLNORM_BASE_H
 
@@ -77,6 +77,13 @@ CLNORM_API size_t clnorm_dtype_size(clnorm_dtype dtype);
 
 /* "f32", "f16", "bf16", "f64", "f8e4m3", "f8e5m2", "none". */
 CLNORM_API const char *clnorm_dtype_name(clnorm_dtype dtype);
+
+/* What one scale of a quantised tensor is for. */
+typedef enum clnorm_scaling {
+    CLNORM_SCALING_TENSOR = 1, /* all of it: scale is [1] */
+    CLNORM_SCALING_ROW,        /* a row: [rows] */
+    CLNORM_SCALING_GROUP       /* group_size neighbouring elements of a row: [rows, ⌈cols / group_size⌉] */
+} clnorm_scaling;
 
 #ifdef __cplusplus
 }

@@ -38,6 +38,16 @@ typedef enum clnorm_activation {
  * Arithmetic and sums are in f32, in f64 for F64 tensors. y is rounded to nearest even; NaN and infinities pass through.
  * residual_out is s, rounded to its dtype; statistics and x̂ are those of s before that rounding.
  *
+ * With a y_dtype of 8 bits y is quantised before it is written, to what clnorm_quantize would make of it in F32:
+ *
+ *   y_scale = (amax + 1e-10) / max, amax being the largest |y| of a row, or of y_group_size columns of it, and max that of
+ *             the dtype; NaNs and infinities do not count
+ *   codes   = y / y_scale, rounded to nearest even; what is more than ± max becomes that, infinities too, a NaN code 0x7f
+ *
+ * So where y is all zero, or NaN, the scale is 1e-10 / max; and the NaNs that the norm makes of a row with a NaN or an
+ * infinity, or of a weight that is one, leave the scale to what else shares it. With CLNORM_SCALING_TENSOR the scale is the
+ * descriptor's: one that depends on all rows would need all of y first, which clnorm_quantize goes through.
+ *
  * dropout(x) is x / (1 − p) for the elements that are kept, and 0 for the others, whatever x is there. The element of row r
  * and column c of the call is kept where word c mod 4 of Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random
  * numbers: as easy as 1, 2, 3") is at least ⌊p · 2³²⌋, with the counter (c / 4, r, low and high word of args.seed's offset)
@@ -52,9 +62,10 @@ typedef struct clnorm_norm_desc {
     uint64_t z_stride;   /* likewise */
     uint64_t residual_stride;
     uint64_t residual_out_stride;
+    uint64_t y_group_size; /* of CLNORM_SCALING_GROUP: 16, 32, 64 or 128; a row's last group may be shorter. Else 0 */
     clnorm_norm norm;
     clnorm_dtype x_dtype;
-    clnorm_dtype y_dtype;            /* CLNORM_DTYPE_NONE: as x */
+    clnorm_dtype y_dtype;            /* CLNORM_DTYPE_NONE: as x; F8_E4M3 or F8_E5M2: quantised, not with F64 */
     clnorm_dtype z_dtype;            /* CLNORM_DTYPE_NONE: as x; read only when there is a gate */
     clnorm_dtype weight_dtype;       /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
     clnorm_dtype bias_dtype;         /* CLNORM_DTYPE_NONE: no bias */
@@ -62,6 +73,9 @@ typedef struct clnorm_norm_desc {
     clnorm_dtype residual_out_dtype; /* CLNORM_DTYPE_NONE: s is not written; needs a residual */
     clnorm_gate gate;
     clnorm_activation activation;
+    /* Of a quantised y, else 0. A row's scale needs a group_size of cols, a group's one that y_group_size divides, or cols.
+     */
+    clnorm_scaling y_scaling;
     bool gate_first;      /* the gate is applied to x, before the statistics */
     bool save_mean;       /* write mean; layer norm only */
     bool save_rstd;       /* write rstd */
@@ -70,6 +84,7 @@ typedef struct clnorm_norm_desc {
     double eps;           /* added to the variance, 0 and up, finite */
     double weight_offset; /* added to every weight: 1 for zero-centred weights; needs a weight unless 0 */
     double dropout;       /* p, the probability of 0, in [0, 1); 0: none. Not with gate_first; rows and cols up to 2^32 */
+    double y_scale;       /* with CLNORM_SCALING_TENSOR: y is divided by this, a normal F32; else 0 */
     clnorm_config config; /* forced knobs; all 0 as a rule */
 } clnorm_norm_desc;
 
@@ -83,14 +98,16 @@ static inline clnorm_norm_desc clnorm_norm_desc_init(void) {
     desc.cols = 0;
     desc.group_size = 0;
     desc.x_stride = desc.y_stride = desc.z_stride = desc.residual_stride = desc.residual_out_stride = 0;
+    desc.y_group_size = 0;
     desc.x_dtype = CLNORM_F32;
     desc.y_dtype = desc.z_dtype = desc.weight_dtype = desc.bias_dtype = CLNORM_DTYPE_NONE;
     desc.residual_dtype = desc.residual_out_dtype = CLNORM_DTYPE_NONE;
     desc.gate = CLNORM_GATE_NONE;
     desc.activation = CLNORM_ACTIVATION_NONE;
+    desc.y_scaling = (clnorm_scaling)0;
     desc.gate_first = desc.save_mean = desc.save_rstd = desc.save_mask = desc.row_scale = false;
     desc.eps = 1e-5;
-    desc.weight_offset = desc.dropout = 0;
+    desc.weight_offset = desc.dropout = desc.y_scale = 0;
     desc.config = automatic;
     return desc;
 }

@@ -77,7 +77,7 @@ typedef struct clnorm_args {
     clnorm_buffer scale;         /* out of quantize, in of dequantize: as clnorm_scaling says, scale_dtype */
     clnorm_buffer x_scale;       /* in  [rows, cols / group_size], x_scale_dtype: of an 8-bit x */
     clnorm_buffer y_t;           /* out [cols, rows], y_t_stride: y transposed */
-    clnorm_buffer y_scale;       /* out [1]: of an 8-bit y */
+    clnorm_buffer y_scale;       /* out, of an 8-bit y: [1] scale_dtype of fp8_rms_norm; f32 of a norm, as y_scaling says */
     clnorm_buffer amax;          /* out, of scale's shape, f32 */
     clnorm_buffer workspace;     /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
                                     shared by enqueues that can overlap */

@@ -9,13 +9,6 @@
 extern "C" {
 #endif
 
-/* What one scale of a quantised tensor is for. */
-typedef enum clnorm_scaling {
-    CLNORM_SCALING_TENSOR = 1, /* all of it: scale is [1] */
-    CLNORM_SCALING_ROW,        /* a row: [rows] */
-    CLNORM_SCALING_GROUP       /* group_size neighbouring elements of a row: [rows, ⌈cols / group_size⌉] */
-} clnorm_scaling;
-
 /* Quantisation of [rows, cols] to 8 bits:
  *
  *   amax  = the largest |x| of those that share a scale; NaNs and infinities do not count
