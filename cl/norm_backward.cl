@@ -6,9 +6,9 @@
  * GATHER say: a header for each way.
  *
  * Macros (src/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Z_DTYPE, DY_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE, DZ_DTYPE,
- * Y_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, ROW_SCALE, DROPOUT, ACTIVATION, DWEIGHT, DBIAS,
- * GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, TILE, GATHER,
- * FETCH, SPAN, CHUNKS, SUMS, ELEMENT_ALIGNED. */
+ * Y_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN, ROW_SCALE, DROPOUT, ACTIVATION, DWEIGHT,
+ * DBIAS, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, TILE,
+ * GATHER, FETCH, SPAN, CHUNKS, SUMS, ELEMENT_ALIGNED. */
 
 #include "norm_backward.h"
 #include "slots.h"
@@ -22,22 +22,28 @@
 
 #define BLOCKS (GROUPS / SPAN * TILES) /* work-groups that share a row */
 
-#define PARAMETERS                                                                                                    \
-    const global STORAGE(X_DTYPE) * x, const ulong x_at, const global STORAGE(Z_DTYPE) * z, const ulong z_at,         \
-        const global STORAGE(DY_DTYPE) * dy, const ulong dy_at, const global STORAGE(WEIGHT_DTYPE) *restrict weight,  \
-        const ulong weight_at, const global STORAGE(BIAS_DTYPE) *restrict bias, const ulong bias_at,                  \
-        const global real *restrict mean, const ulong mean_at, const global real *restrict rstd, const ulong rstd_at, \
-        const global real *restrict sums, const ulong sums_at, global STORAGE(DX_DTYPE) * dx, const ulong dx_at,      \
-        global STORAGE(DZ_DTYPE) * dz, const ulong dz_at, global STORAGE(Y_DTYPE) * y, const ulong y_at,              \
-        global real *dweight, const ulong dweight_at, global real *dbias, const ulong dbias_at,                       \
-        volatile global uint *locks, const ulong locks_at, const global STORAGE(RESIDUAL_DTYPE) * residual,           \
-        const ulong residual_at, const global real *restrict row_scale, const ulong row_scale_at,                     \
-        const global STORAGE(DRESIDUAL_OUT_DTYPE) * dresidual_out, const ulong dresidual_out_at,                      \
-        global STORAGE(DRESIDUAL_DTYPE) * dresidual, const ulong dresidual_at, const ulong rows, const ulong rounds,  \
-        const ulong slots, const ulong x_stride, const ulong z_stride, const ulong dy_stride, const ulong dx_stride,  \
-        const ulong dz_stride, const ulong y_stride, const ulong residual_stride, const ulong dresidual_out_stride,   \
-        const ulong dresidual_stride, const real weight_offset, const real kept_scale,                                \
-        const uint threshold SEED_PARAMETERS
+#if Y_GIVEN /* a launch over no rows has no tensors */
+#define POISON (rows > 0 && fault[fault_at] ? (real)NAN : (real)0)
+#else
+#define POISON 0
+#endif
+
+#define PARAMETERS                                                                                                       \
+    const global STORAGE(X_DTYPE) * x, const ulong x_at, const global STORAGE(Z_DTYPE) * z, const ulong z_at,            \
+        const global STORAGE(DY_DTYPE) * dy, const ulong dy_at, const global STORAGE(WEIGHT_DTYPE) *restrict weight,     \
+        const ulong weight_at, const global STORAGE(BIAS_DTYPE) *restrict bias, const ulong bias_at,                     \
+        const global real *restrict mean, const ulong mean_at, const global real *restrict rstd, const ulong rstd_at,    \
+        const global real *restrict sums, const ulong sums_at, global STORAGE(DX_DTYPE) * dx, const ulong dx_at,         \
+        global STORAGE(DZ_DTYPE) * dz, const ulong dz_at, global STORAGE(Y_DTYPE) * y, const ulong y_at,                 \
+        global real *dweight, const ulong dweight_at, global real *dbias, const ulong dbias_at,                          \
+        volatile global uint *locks, const ulong locks_at, const global STORAGE(RESIDUAL_DTYPE) * residual,              \
+        const ulong residual_at, const global real *restrict row_scale, const ulong row_scale_at,                        \
+        const global STORAGE(DRESIDUAL_OUT_DTYPE) * dresidual_out, const ulong dresidual_out_at,                         \
+        global STORAGE(DRESIDUAL_DTYPE) * dresidual, const ulong dresidual_at, const global uint *restrict fault,        \
+        const ulong fault_at, const ulong rows, const ulong rounds, const ulong slots, const ulong x_stride,             \
+        const ulong z_stride, const ulong dy_stride, const ulong dx_stride, const ulong dz_stride, const ulong y_stride, \
+        const ulong residual_stride, const ulong dresidual_out_stride, const ulong dresidual_stride,                     \
+        const real weight_offset, const real kept_scale, const uint threshold SEED_PARAMETERS
 
 #define CALL(aligned)                                                                                                      \
     {                                                                                                                      \
@@ -45,7 +51,7 @@
             sums + sums_at, dx + dx_at, dz + dz_at, y + y_at, residual + residual_at, row_scale + row_scale_at,            \
             dresidual_out + dresidual_out_at, dresidual + dresidual_at, rows, x_stride, z_stride, dy_stride, dx_stride,    \
             dz_stride, y_stride, residual_stride, dresidual_out_stride, dresidual_stride, weight_offset, kept_scale, DICE, \
-            aligned                                                                                                        \
+            POISON, aligned                                                                                                \
     }
 
 /* Words of the locks, before the letters of teams. */

@@ -32,6 +32,8 @@ DEFINE_LOAD_VECTOR(f8e5m2)
 #define TILE_VECTORS (SPLIT ? TILE / VEC : VECTORS)
 #define TILE_HELD ((TILE_VECTORS + LANES - 1) / LANES) /* vectors of the lane that has most */
 
+#define READS_MEAN (NORM == LAYER_NORM && !(Y_GIVEN))
+
 /* Outputs that c1 and c2 matter to. */
 #define NEEDS_MEANS (PRESENT(DX_DTYPE) || PRESENT(DRESIDUAL_DTYPE) || (GATE_FIRST && PRESENT(DZ_DTYPE)))
 
@@ -62,6 +64,7 @@ struct call {
     real weight_offset;
     real kept_scale; /* factor of what dropout keeps */
     struct dice dice;
+    real poison;  /* added to every dy with Y_GIVEN: 0, or NaN where x̂ cannot be had from y */
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
@@ -76,7 +79,7 @@ struct share {
 struct row {
     ulong index;
     ulong group;
-    real mean; /* 0 for RMS norm */
+    real mean; /* 0 where it is not read */
     real rstd;
     bool active; /* false past the last row: nothing is read or written, but barriers are kept */
 };
@@ -90,7 +93,7 @@ static inline ulong statistic_of(const struct call *call, const struct row *row)
 
 static inline struct row row_at(const struct call *call, const ulong index, const ulong group) {
     struct row row = {index, group, 0, 0, SEGMENTS == 1 || index < call->rows};
-    if (NORM == LAYER_NORM && row.active)
+    if (READS_MEAN && row.active)
         row.mean = call->mean[statistic_of(call, &row)];
     if (row.active)
         row.rstd = call->rstd[statistic_of(call, &row)];
@@ -157,8 +160,9 @@ static inline struct inputs no_inputs(void) {
     return in;
 }
 
-/* weight_offset + weight of one vector, as loaded; with an activation, whose slope depends on it, the bias too. */
-#define HOLDS_BIAS (PRESENT(BIAS_DTYPE) && ACTIVATION)
+/* weight_offset + weight of one vector, as loaded; the bias too with an activation, whose slope depends on it, and where
+ * it is a part of what is read. */
+#define HOLDS_BIAS (PRESENT(BIAS_DTYPE) && (ACTIVATION || Y_GIVEN))
 
 struct scale {
 #if PRESENT(WEIGHT_DTYPE)
@@ -243,10 +247,31 @@ static inline realv s_of(const struct call *call, const struct row *row, const s
     return s;
 }
 
+#if Y_GIVEN
+/* A weight of 0 is there where no column is; one of a column has been found out. */
+static inline realv x_hat_of(const realv y, const struct scale scale, const real offset) {
+    const realv w = scaled((realv)1, scale, offset);
+#if HOLDS_BIAS
+    const realv product = y - WIDEN(BIAS_DTYPE)(scale.bias);
+#else
+    const realv product = y;
+#endif
+#if VEC == 1
+    return product / (w == 0 ? 1 : w);
+#else
+    return product / select(w, (realv)1, w == (realv)0);
+#endif
+}
+#endif
+
 static inline struct point point_at(const struct call *call, const struct row *row, const struct inputs *in,
                                     const struct scale scale) {
     const realv s = s_of(call, row, in);
+#if Y_GIVEN
+    struct point point = {x_hat_of(s, scale, call->weight_offset), WIDEN(DY_DTYPE)(in->dy) + call->poison};
+#else
     struct point point = {(NORM == LAYER_NORM ? s - row->mean : s) * row->rstd, WIDEN(DY_DTYPE)(in->dy)};
+#endif
 #if GATE && !GATE_FIRST
     point.dn *= gate_factor(WIDEN(Z_DTYPE)(in->z));
 #endif

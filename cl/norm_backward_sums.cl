@@ -21,7 +21,7 @@
     {                                                                                                                   \
         x + x_at, z + z_at, dy + dy_at, weight + weight_at, bias + bias_at, mean + mean_at, rstd + rstd_at, 0, 0, 0, 0, \
             residual + residual_at, row_scale + row_scale_at, 0, 0, rows, x_stride, z_stride, dy_stride, 0, 0, 0,       \
-            residual_stride, 0, 0, weight_offset, kept_scale, DICE, aligned                                             \
+            residual_stride, 0, 0, weight_offset, kept_scale, DICE, 0, aligned                                          \
     }
 
 static inline struct lane_sums sums_of_chunk(const struct call *call, const struct row *row, const index_t chunk,

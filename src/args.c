@@ -33,6 +33,7 @@ static const struct {
     [CLN_X_SCALE] = {"x_scale", offsetof(clnorm_args, x_scale)},
     [CLN_Y_T] = {"y_t", offsetof(clnorm_args, y_t)},
     [CLN_Y_SCALE] = {"y_scale", offsetof(clnorm_args, y_scale)},
+    [CLN_FAULT] = {"fault", offsetof(clnorm_args, fault)},
     [CLN_WORKSPACE] = {"workspace", offsetof(clnorm_args, workspace)},
 };
 

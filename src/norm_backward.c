@@ -66,7 +66,7 @@ static clnorm_status check_enums(const clnorm_norm_backward_desc *desc) {
 static clnorm_status check_statistics(const clnorm_norm_backward_desc *desc) {
     if (desc->norm == CLNORM_RMS_NORM && desc->mean_given)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.mean_given is true: expected false, RMS norm has no mean");
-    if (desc->norm == CLNORM_LAYER_NORM && desc->mean_given != desc->rstd_given)
+    if (desc->norm == CLNORM_LAYER_NORM && !desc->y_given && desc->mean_given != desc->rstd_given)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.mean_given is %s, desc.rstd_given is %s: expected both or neither",
                         desc->mean_given ? "true" : "false", desc->rstd_given ? "true" : "false");
     if (!(desc->eps >= 0) || isinf(desc->eps))
@@ -153,6 +153,10 @@ static clnorm_status check_sum(const clnorm_norm_backward_desc *desc) {
     return cln_dropout_check(desc->dropout, desc->rows, desc->cols);
 }
 
+static const char *name_of_x(const problem *p) {
+    return p->y_given ? "y" : "x";
+}
+
 static clnorm_status check_double(const clnorm_device_info *device, const problem *p) {
     const struct {
         const char *name;
@@ -171,10 +175,12 @@ static clnorm_status check_double(const clnorm_device_info *device, const proble
                   {"dresidual", p->dresidual_dtype}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (others[i].dtype && (others[i].dtype == CLNORM_F64) != (p->x_dtype == CLNORM_F64))
-            return cln_fail(CLNORM_UNSUPPORTED, "desc.%s_dtype is %s, desc.x_dtype is %s: expected f64 for all or for none",
-                            others[i].name, clnorm_dtype_name(others[i].dtype), clnorm_dtype_name(p->x_dtype));
+            return cln_fail(CLNORM_UNSUPPORTED,
+                            "desc.%s_dtype is %s, desc.%s_dtype is %s: expected f64 for all or for none", others[i].name,
+                            clnorm_dtype_name(others[i].dtype), name_of_x(p), clnorm_dtype_name(p->x_dtype));
     if (p->x_dtype == CLNORM_F64 && !device->fp64)
-        return cln_fail(CLNORM_UNSUPPORTED, "desc.x_dtype is f64: the device %s has no double precision", device->name);
+        return cln_fail(CLNORM_UNSUPPORTED, "desc.%s_dtype is f64: the device %s has no double precision", name_of_x(p),
+                        device->name);
     return CLNORM_SUCCESS;
 }
 
@@ -187,7 +193,7 @@ static clnorm_status check_shape(const problem *p) {
     const struct {
         const char *name;
         uint64_t stride;
-    } strides[] = {{"x_stride", p->x_stride},
+    } strides[] = {{p->y_given ? "y_stride" : "x_stride", p->x_stride},
                    {"z_stride", p->z_stride},
                    {"dy_stride", p->dy_stride},
                    {"dx_stride", p->dx_stride},
@@ -208,12 +214,14 @@ static uint64_t stride_of(uint64_t stride, clnorm_dtype dtype, uint64_t cols) {
     return cln_or_else(dtype ? stride : 0, cols);
 }
 
-static clnorm_status validate(const clnorm_device_info *device, const clnorm_norm_backward_desc *desc, problem *p) {
-    clnorm_status status = check_size(desc);
+static clnorm_status validate(const clnorm_device_info *device, const clnorm_norm_backward_desc *given, problem *p) {
+    clnorm_status status = check_size(given);
     if (status)
         return status;
-    if ((status = check_enums(desc)) || (status = check_statistics(desc)) || (status = check_values(desc)) ||
-        (status = check_sum(desc)) || (status = check_scales(desc)))
+    clnorm_norm_backward_desc taken = *given;
+    const clnorm_norm_backward_desc *desc = &taken;
+    if ((status = cln_backward_take_y(&taken)) || (status = check_enums(desc)) || (status = check_statistics(desc)) ||
+        (status = check_values(desc)) || (status = check_sum(desc)) || (status = check_scales(desc)))
         return status;
     *p = *desc;
     p->group_size = cln_or_else(desc->group_size, desc->cols);
@@ -243,7 +251,7 @@ static clnorm_status describe_tensors(const problem *p, uint32_t vec, struct cln
         const char *name;
         uint64_t stride;
         clnorm_dtype dtype;
-    } matrices[] = {{CLN_X, "x", p->x_stride, p->x_dtype},
+    } matrices[] = {{cln_backward_role_of_x(p), name_of_x(p), p->x_stride, p->x_dtype},
                     {CLN_Z, "z", p->z_stride, p->z_dtype},
                     {CLN_DY, "dy", p->dy_stride, p->dy_dtype},
                     {CLN_DX, "dx", p->dx_stride, p->dx_dtype},
@@ -263,18 +271,20 @@ static clnorm_status describe_tensors(const problem *p, uint32_t vec, struct cln
     if (!status && __builtin_mul_overflow(p->rows, p->cols / p->group_size, &statistics))
         status = cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ", groups %" PRIu64 ": expected a product below 2^63",
                           p->rows, p->cols / p->group_size);
+    const uint64_t columns = p->rows || p->y_given ? p->cols : 0; /* without rows only a check reads them */
     const struct {
         enum cln_role role;
         const char *name;
         uint64_t elements, size;
         uint32_t vec;
-    } vectors[] = {{CLN_WEIGHT, "weight", p->rows ? p->cols : 0, clnorm_dtype_size(p->weight_dtype), vec},
-                   {CLN_BIAS, "bias", p->rows ? p->cols : 0, clnorm_dtype_size(p->bias_dtype), vec},
+    } vectors[] = {{CLN_WEIGHT, "weight", columns, clnorm_dtype_size(p->weight_dtype), vec},
+                   {CLN_BIAS, "bias", columns, clnorm_dtype_size(p->bias_dtype), vec},
                    {CLN_DWEIGHT, "dweight", p->cols, clnorm_dtype_size(p->dweight_dtype), vec},
                    {CLN_DBIAS, "dbias", p->cols, clnorm_dtype_size(p->dbias_dtype), vec},
                    {CLN_MEAN, "mean", statistics, p->mean_given ? cln_backward_real_size(p) : 0, 0},
                    {CLN_RSTD, "rstd", statistics, p->rstd_given ? cln_backward_real_size(p) : 0, 0},
-                   {CLN_ROW_SCALE, "row_scale", p->rows, p->row_scale ? cln_backward_real_size(p) : 0, 0}};
+                   {CLN_ROW_SCALE, "row_scale", p->rows, p->row_scale ? cln_backward_real_size(p) : 0, 0},
+                   {CLN_FAULT, "fault", 1, p->y_given ? sizeof(cl_uint) : 0, 0}};
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0] && !status; i++)
         if (vectors[i].size)
             status = cln_tensor_vector(&tensor[vectors[i].role], vectors[i].name, vectors[i].elements, vectors[i].size,
@@ -341,8 +351,8 @@ enum {
     GAP_END = offsetof(clnorm_norm_backward_desc, eps)
 };
 _Static_assert(sizeof(clnorm_norm_backward_desc) == sizeof(size_t) + 13 * sizeof(uint64_t) + 18 * sizeof(clnorm_norm) +
-                                                        sizeof(uint32_t) + 6 * sizeof(bool) + (GAP_END - GAP) +
-                                                        3 * sizeof(double) + sizeof(clnorm_config),
+                                                        sizeof(uint32_t) + 7 * sizeof(bool) + (GAP_END - GAP) +
+                                                        5 * sizeof(double) + sizeof(clnorm_config),
                "a descriptor has one gap");
 
 static clnorm_status make_backward(clnorm_context *context, const void *desc, clnorm_plan **plan) {

@@ -5,12 +5,17 @@
 #include "config.h"
 #include "plan.h"
 
-/* A descriptor that is validated, with no default left in it. */
+/* A descriptor that is validated, with no default left in it. With y_given, x_dtype and x_stride are those of y. */
 typedef clnorm_norm_backward_desc cln_backward_problem;
 
 /* Bytes of the arithmetic type. */
 static inline uint64_t cln_backward_real_size(const cln_backward_problem *p) {
     return p->x_dtype == CLNORM_F64 ? sizeof(cl_double) : sizeof(cl_float);
+}
+
+/* What the kernels have as x. */
+static inline enum cln_role cln_backward_role_of_x(const cln_backward_problem *p) {
+    return p->y_given ? CLN_Y : CLN_X;
 }
 
 /* How the work is shared out, and what the workspace holds: one part after the other, each at a multiple of
@@ -32,6 +37,13 @@ struct cln_backward_layout {
     struct cln_binding mean, rstd, sums, dweight, dbias, locks; /* those that are not there have an element of 0 */
     uint64_t size;                                              /* bytes */
 };
+
+/* norm_backward_from_y.c: with y_given, puts y in x's place and fills in the bounds; refuses what does not go with it. desc
+ * is of the right size, and may hold anything else. */
+clnorm_status cln_backward_take_y(clnorm_norm_backward_desc *desc);
+
+/* Adds the stage that counts columns at which y does not do, before the others. */
+clnorm_status cln_backward_add_check(clnorm_plan *plan, const cln_backward_problem *p);
 
 /* norm_backward_stages.c */
 struct cln_workload cln_backward_workload(const cln_backward_problem *p);

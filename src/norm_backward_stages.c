@@ -131,6 +131,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .dresidual_out_dtype = p->dresidual_out_dtype,
         .dresidual_dtype = p->dresidual_dtype,
         .s_given = p->s_given,
+        .y_given = p->y_given,
         .row_scale = p->row_scale,
         .dropout = p->dropout > 0,
         .activation = p->activation,
@@ -191,7 +192,7 @@ static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct 
     clnorm_config c = plan->config;
     c.segments = 1;
     struct cln_spec spec = spec_of(p, &plan->context->device, &c, layout);
-    const struct cln_binding binding[] = {{.role = CLN_X},
+    const struct cln_binding binding[] = {{.role = cln_backward_role_of_x(p)},
                                           {.role = role_of_z(p)},
                                           {.role = CLN_DY},
                                           {.role = CLN_WEIGHT},
@@ -252,7 +253,7 @@ static clnorm_status add_clear(clnorm_plan *plan, const problem *p, const struct
 static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const clnorm_config *c = &plan->config;
     const struct cln_spec spec = spec_of(p, &plan->context->device, c, layout);
-    const struct cln_binding binding[] = {{.role = CLN_X},
+    const struct cln_binding binding[] = {{.role = cln_backward_role_of_x(p)},
                                           {.role = role_of_z(p)},
                                           {.role = CLN_DY},
                                           {.role = CLN_WEIGHT},
@@ -269,7 +270,8 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
                                           {.role = CLN_RESIDUAL},
                                           {.role = CLN_ROW_SCALE},
                                           {.role = CLN_DRESIDUAL_OUT},
-                                          {.role = CLN_DRESIDUAL}};
+                                          {.role = CLN_DRESIDUAL},
+                                          {.role = CLN_FAULT}};
     const cl_ulong rounds = c->rounds, slots = cln_larger(layout->slots, 1);
     const struct real weight_offset = real_of(p->weight_offset), kept_scale = real_of(cln_dropout_scale(p->dropout));
     const cl_uint threshold = cln_dropout_threshold(p->dropout);
@@ -351,7 +353,9 @@ clnorm_status cln_backward_add_stages(clnorm_plan *plan, const problem *p, const
     const bool gathers = p->dweight_dtype || p->dbias_dtype;
     const bool walks = p->rows > 0;
     clnorm_status status = CLNORM_SUCCESS;
-    if (walks && !p->rstd_given)
+    if (p->y_given)
+        status = cln_backward_add_check(plan, p);
+    if (!status && walks && !p->rstd_given)
         status = cln_norm_add_statistics(plan, p, layout->mean, layout->rstd);
     if (!status && walks && layout->split)
         status = add_sums(plan, p, layout);

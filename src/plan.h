@@ -36,6 +36,7 @@ enum cln_role {
     CLN_X_SCALE,
     CLN_Y_T,
     CLN_Y_SCALE,
+    CLN_FAULT,
     CLN_WORKSPACE,
     CLN_ROLES
 };
@@ -51,7 +52,7 @@ struct cln_tensor {
 /* Bytes of a sentence about how a plan came to its config, and of what a tuning file calls the like of it. */
 enum { CLN_NOTE = 512, CLN_TUNING_KEY = 96 };
 
-enum { CLN_STAGES = 5, CLN_STAGE_TENSORS = 18 };
+enum { CLN_STAGES = 5, CLN_STAGE_TENSORS = 19 };
 
 /* The workspace begins at a multiple of this, and so does each of its parts: bytes. */
 enum { CLN_WORKSPACE_ALIGNMENT = 64 };

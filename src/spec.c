@@ -8,7 +8,7 @@ enum kind { NUMBER, DTYPE };
 enum { FORWARD = CLN_NORM_FORWARD, BACKWARD = CLN_NORM_BACKWARD, REDUCTION = CLN_NORM_BACKWARD_REDUCE };
 enum { GELU = CLN_GELU, SOFTMAX_BACKWARD = CLN_SOFTMAX_BACKWARD, SOFTMAX = CLN_SOFTMAX | SOFTMAX_BACKWARD };
 enum { QUANTIZE = CLN_QUANTIZE, NORMS = FORWARD | BACKWARD, SEGMENTED = NORMS | REDUCTION | SOFTMAX | QUANTIZE };
-enum { ALL = SEGMENTED | GELU };
+enum { CHECK = CLN_NORM_BACKWARD_CHECK, ALL = SEGMENTED | GELU | CHECK };
 
 static const struct field {
     const char *macro;
@@ -22,8 +22,8 @@ static const struct field {
     {"X_DTYPE", offsetof(struct cln_spec, x_dtype), DTYPE, ALL},
     {"Y_DTYPE", offsetof(struct cln_spec, y_dtype), DTYPE, NORMS | GELU | SOFTMAX},
     {"Z_DTYPE", offsetof(struct cln_spec, z_dtype), DTYPE, NORMS},
-    {"WEIGHT_DTYPE", offsetof(struct cln_spec, weight_dtype), DTYPE, NORMS | QUANTIZE},
-    {"BIAS_DTYPE", offsetof(struct cln_spec, bias_dtype), DTYPE, NORMS},
+    {"WEIGHT_DTYPE", offsetof(struct cln_spec, weight_dtype), DTYPE, NORMS | QUANTIZE | CHECK},
+    {"BIAS_DTYPE", offsetof(struct cln_spec, bias_dtype), DTYPE, NORMS | CHECK},
     {"DY_DTYPE", offsetof(struct cln_spec, dy_dtype), DTYPE, BACKWARD | GELU | SOFTMAX_BACKWARD},
     {"DX_DTYPE", offsetof(struct cln_spec, dx_dtype), DTYPE, BACKWARD | GELU | SOFTMAX_BACKWARD},
     {"DZ_DTYPE", offsetof(struct cln_spec, dz_dtype), DTYPE, BACKWARD},
@@ -43,6 +43,7 @@ static const struct field {
     {"DRESIDUAL_OUT_DTYPE", offsetof(struct cln_spec, dresidual_out_dtype), DTYPE, BACKWARD},
     {"DRESIDUAL_DTYPE", offsetof(struct cln_spec, dresidual_dtype), DTYPE, BACKWARD},
     {"S_GIVEN", offsetof(struct cln_spec, s_given), NUMBER, BACKWARD},
+    {"Y_GIVEN", offsetof(struct cln_spec, y_given), NUMBER, BACKWARD},
     {"ROW_SCALE", offsetof(struct cln_spec, row_scale), NUMBER, NORMS},
     {"DROPOUT", offsetof(struct cln_spec, dropout), NUMBER, NORMS},
     {"SAVE_MASK", offsetof(struct cln_spec, save_mask), NUMBER, FORWARD},

@@ -13,7 +13,8 @@ enum cln_family {
     CLN_GELU = 8,
     CLN_SOFTMAX = 16,
     CLN_SOFTMAX_BACKWARD = 32,
-    CLN_QUANTIZE = 64 /* every kernel of fp8.h's formats */
+    CLN_QUANTIZE = 64, /* every kernel of fp8.h's formats */
+    CLN_NORM_BACKWARD_CHECK = 128
 };
 
 struct cln_spec {
@@ -32,6 +33,7 @@ struct cln_spec {
     uint64_t accumulate;     /* 1: outputs are added to */
     uint64_t residual_dtype, residual_out_dtype, dresidual_out_dtype, dresidual_dtype;
     uint64_t s_given;                       /* 1: x is s */
+    uint64_t y_given;                       /* 1: x is y */
     uint64_t row_scale, dropout, save_mask; /* 1: there is one */
     uint64_t activation;                    /* a clnorm_activation */
     uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, gather, fetch; /* of a clnorm_config */

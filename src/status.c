@@ -21,6 +21,7 @@ static const char *const status_texts[] = {
     [CLNORM_OUT_OF_DEVICE_MEMORY] = "the device is out of memory or resources",
     [CLNORM_BUILD_FAILED] = "the driver could not build a kernel",
     [CLNORM_OPENCL_ERROR] = "an OpenCL call failed",
+    [CLNORM_NOT_EXACT] = "the inputs do not allow exact results",
 };
 
 const char *clnorm_status_text(clnorm_status status) {

@@ -137,7 +137,7 @@ defaults="NORM=RMS_NORM GROUP_SIZE=1024 GROUPS=1 X_DTYPE=f8e4m3 X_GROUP=16 Z_DTY
     BIAS_DTYPE=none DX_DTYPE=bf16 DZ_DTYPE=none Y_DTYPE=none DWEIGHT=1 DBIAS=0 GATE=0 GATE_FIRST=0 WEIGHT_OFFSET=0 LOCKED=0
     VEC=8 LANES=64 SEGMENTS=1 KEEP=KEEP_REREAD UNROLL=2 REDUCE=REDUCE_TREE STORES=1 WEIGHTS=1 ISA=1 FP8_ISA=1 TILE=1024
     GATHER=GATHER_MEMORY FETCH=1 SPAN=1 CHUNKS=1 SUMS=1 ELEMENT_ALIGNED=0 RESIDUAL_DTYPE=none DRESIDUAL_OUT_DTYPE=none
-    DRESIDUAL_DTYPE=none S_GIVEN=0 ROW_SCALE=0 DROPOUT=0 ACTIVATION=0"
+    DRESIDUAL_DTYPE=none S_GIVEN=0 Y_GIVEN=0 ROW_SCALE=0 DROPOUT=0 ACTIVATION=0"
 for family in norm_backward norm_backward_sums; do
     strict $family CL1.2 spir64 -all X_DTYPE=f8e5m2 Z_DTYPE=bf16 VEC=16 LANES=1 ELEMENT_ALIGNED=1
     strict $family CL1.2 nvptx64 -all KEEP=KEEP_REGISTERS GATHER=GATHER_REGISTERS ISA=ISA_PTX FP8_ISA=ISA_PTX \
@@ -146,7 +146,20 @@ for family in norm_backward norm_backward_sums; do
         strict $family CL1.2 nvptx64 -all NORM=LAYER_NORM X_DTYPE=bf16 X_GROUP=0 BIAS_DTYPE=bf16 DBIAS=1 KEEP=KEEP_REGISTERS \
             GATHER=GATHER_SPLIT ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE TILE=512 SUMS=SUMS_EXCHANGED FETCH=$fetch LOCKED=1
     done
+    for norm in LAYER_NORM RMS_NORM; do
+        from_y="NORM=$norm Y_GIVEN=1"
+        strict $family CL1.2 spir64 -all $from_y X_DTYPE=bf16 VEC=1 BIAS_DTYPE=f32
+        strict $family CL1.2 spir64 -all $from_y X_DTYPE=f16 BIAS_DTYPE=f32 VEC=16 LANES=1 WEIGHT_OFFSET=1 ELEMENT_ALIGNED=1
+        strict $family CL1.2 spir64 -all,+cl_khr_fp64 $from_y X_DTYPE=f64 DY_DTYPE=f64 WEIGHT_DTYPE=none BIAS_DTYPE=f64 \
+            DX_DTYPE=none
+        strict $family CL1.2 nvptx64 -all $from_y X_DTYPE=bf16 BIAS_DTYPE=f32 KEEP=KEEP_REGISTERS GATHER=GATHER_REGISTERS \
+            ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
+    done
 done
+for weight in none f32 bf16; do
+    strict norm_backward_check CL1.2 spir64 -all X_DTYPE=f32 WEIGHT_DTYPE=$weight BIAS_DTYPE=f16 VEC=1
+done
+strict norm_backward_check CL1.2 spir64 -all,+cl_khr_fp64 X_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=none VEC=1
 
 echo "$builds builds, $failures of them with complaints"
 [ "$failures" -eq 0 ]

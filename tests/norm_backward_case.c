@@ -77,8 +77,9 @@ void norm_backward_case_print(const struct norm_backward_case *backward_case) {
     print_tensor("residual", desc.residual_dtype, desc.residual_stride, backward_case->shift.residual);
     print_tensor("dresidual_out", desc.dresidual_out_dtype, desc.dresidual_out_stride, backward_case->shift.dresidual_out);
     print_tensor("dresidual", desc.dresidual_dtype, desc.dresidual_stride, backward_case->shift.dresidual);
-    print_error("  dropout %g, row_scale %d, s_given %d, activation %d%s\n", desc.dropout, desc.row_scale, desc.s_given,
-                (int)desc.activation, backward_case->dresidual_in_place ? ", dresidual over dresidual_out" : "");
+    print_error("  dropout %g, row_scale %d, s_given %d, y_given %d, activation %d%s\n", desc.dropout, desc.row_scale,
+                desc.s_given, desc.y_given, (int)desc.activation,
+                backward_case->dresidual_in_place ? ", dresidual over dresidual_out" : "");
     print_config(&desc.config);
 }
 
@@ -156,6 +157,36 @@ static void fill_statistics(struct norm_backward_run *run) {
     ref_segment_free(&segment);
 }
 
+/* Makes every column one that x̂ can be had from y at. */
+static void bound_columns(struct norm_backward_run *run) {
+    for (uint64_t i = 0; i < run->desc.cols; i++) {
+        double scale = 1;
+        if (run->weight.dtype) {
+            const double w = run->desc.weight_offset + ref_load(run->weight.dtype, tensor_elements(&run->weight), i);
+            scale = fabs(w) < 0.25 ? 0.5 : w;
+            ref_store(run->weight.dtype, tensor_elements(&run->weight), i, scale - run->desc.weight_offset);
+        }
+        const double bias = run->bias.dtype ? ref_load(run->bias.dtype, tensor_elements(&run->bias), i) : 0;
+        if (fabs(bias) > 2 * fabs(scale))
+            ref_store(run->bias.dtype, tensor_elements(&run->bias), i, 2 * scale);
+    }
+}
+
+/* Puts y in x's place. */
+static void put_y(struct norm_backward_run *run) {
+    const struct ref_norm_backward norm = reference_of(run);
+    const struct ref_norm forward = ref_forward_operands(&norm);
+    struct ref_segment segment = ref_segment_make(run->desc.group_size);
+    const uint64_t groups = run->desc.cols / run->desc.group_size;
+    for (uint64_t i = 0; i < run->desc.rows * groups; i++) {
+        ref_norm_segment(&forward, i / groups, i % groups, &segment);
+        for (uint64_t j = 0; j < run->desc.group_size; j++)
+            ref_store(run->x.dtype, tensor_elements(&run->x),
+                      i / groups * run->desc.x_stride + i % groups * run->desc.group_size + j, segment.y[j]);
+    }
+    ref_segment_free(&segment);
+}
+
 /* What is added to x before the norm, and what comes back by way of it. */
 static void make_sum_inputs(const struct norm_backward_case *backward_case, struct norm_backward_run *run) {
     const clnorm_norm_backward_desc *desc = &run->desc;
@@ -193,8 +224,12 @@ static void make_inputs(const struct norm_backward_case *backward_case, struct n
     tensor_fill(&run->z, INPUT_NORMAL, cols, seed + 3);
     tensor_fill(&run->dy, INPUT_NORMAL, cols, seed + 4);
     make_sum_inputs(backward_case, run);
+    if (desc->y_given)
+        bound_columns(run);
     if (desc->rstd_given)
         fill_statistics(run);
+    if (desc->y_given)
+        put_y(run);
 }
 
 static void make_outputs(const struct norm_backward_case *backward_case, struct norm_backward_run *run) {
@@ -212,7 +247,9 @@ static void make_outputs(const struct norm_backward_case *backward_case, struct 
     run->dresidual = run->dresidual_in_place ? view_of(&run->dresidual_out, desc->dresidual_dtype)
                                              : tensor_make(desc->dresidual_dtype, rows, cols, desc->dresidual_stride,
                                                            backward_case->shift.dresidual, TENSOR_CANARY);
-    run->y = tensor_make(desc->y_dtype, rows, cols, desc->y_stride, backward_case->shift.y, TENSOR_CANARY);
+    run->y = tensor_make(desc->y_given ? CLNORM_DTYPE_NONE : desc->y_dtype, rows, cols, desc->y_stride,
+                         backward_case->shift.y, TENSOR_CANARY);
+    run->fault = tensor_make(desc->y_given ? CLNORM_F32 : CLNORM_DTYPE_NONE, 1, 1, 1, 3, TENSOR_CANARY);
     run->dweight = tensor_make(desc->dweight_dtype, 1, cols, cols, backward_case->shift.dweight, TENSOR_CANARY);
     run->dbias = tensor_make(desc->dbias_dtype, 1, cols, cols, backward_case->shift.dbias, TENSOR_CANARY);
     if (desc->accumulate) {
@@ -235,14 +272,14 @@ struct norm_backward_run norm_backward_run_make(const struct norm_backward_case 
     return run;
 }
 
-enum { RUN_TENSORS = 17 };
+enum { RUN_TENSORS = 18 };
 
 static void list_tensors(struct norm_backward_run *run, struct tensor *tensors[RUN_TENSORS]) {
     struct tensor *const all[RUN_TENSORS] = {&run->x,         &run->weight,   &run->bias,      &run->z,
                                              &run->dy,        &run->mean,     &run->rstd,      &run->dx,
                                              &run->dz,        &run->y,        &run->dweight,   &run->dbias,
                                              &run->workspace, &run->residual, &run->row_scale, &run->dresidual_out,
-                                             &run->dresidual};
+                                             &run->dresidual, &run->fault};
     memcpy(tensors, all, sizeof all);
 }
 
@@ -289,7 +326,7 @@ void norm_backward_run_upload(const struct fixture *fixture, struct norm_backwar
 
 clnorm_args norm_backward_run_args(const struct norm_backward_run *run) {
     clnorm_args args = CLNORM_ARGS_INIT;
-    args.x = tensor_buffer(&run->x);
+    *(run->desc.y_given ? &args.y : &args.x) = tensor_buffer(&run->x);
     args.weight = tensor_buffer(&run->weight);
     args.bias = tensor_buffer(&run->bias);
     args.z = tensor_buffer(&run->z);
@@ -298,7 +335,9 @@ clnorm_args norm_backward_run_args(const struct norm_backward_run *run) {
     args.rstd = tensor_buffer(&run->rstd);
     args.dx = tensor_buffer(&run->dx);
     args.dz = tensor_buffer(&run->dz);
-    args.y = tensor_buffer(&run->y);
+    if (!run->desc.y_given)
+        args.y = tensor_buffer(&run->y);
+    args.fault = tensor_buffer(&run->fault);
     args.dweight = tensor_buffer(&run->dweight);
     args.dbias = tensor_buffer(&run->dbias);
     args.workspace = tensor_buffer(&run->workspace);
@@ -336,7 +375,14 @@ bool norm_backward_run_receive(const struct fixture *fixture, struct norm_backwa
     return inputs_kept && tensor_receive(fixture, &run->dresidual, "dresidual") &&
            tensor_receive(fixture, &run->dx, "dx") && tensor_receive(fixture, &run->dz, "dz") &&
            tensor_receive(fixture, &run->y, "y") && tensor_receive(fixture, &run->dweight, "dweight") &&
-           tensor_receive(fixture, &run->dbias, "dbias") && tensor_receive(fixture, &run->workspace, "workspace");
+           tensor_receive(fixture, &run->dbias, "dbias") && tensor_receive(fixture, &run->workspace, "workspace") &&
+           tensor_receive(fixture, &run->fault, "fault");
+}
+
+uint32_t norm_backward_run_fault(const struct norm_backward_run *run) {
+    uint32_t columns;
+    memcpy(&columns, tensor_elements(&run->fault), sizeof columns);
+    return columns;
 }
 
 /* -------------------------------------------------------------------------------------------------- verification */
@@ -402,7 +448,9 @@ bool norm_backward_run_check(const struct norm_backward_run *run) {
     struct row_sum *dweight = calloc(desc->cols, 2 * sizeof *dweight);
     assert_non_null(dweight);
     struct row_sum *dbias = dweight + desc->cols;
-    bool good = true;
+    bool good = !desc->y_given || norm_backward_run_fault(run) == 0;
+    if (!good)
+        print_error("fault is %u\n", norm_backward_run_fault(run));
     for (uint64_t i = 0; good && i < desc->rows * groups; i++) {
         const uint64_t first = i % groups * desc->group_size;
         ref_norm_backward_segment(&norm, i / groups, i % groups, &gradients);

@@ -9,7 +9,8 @@ enum dx_place { DX_APART, DX_OVER_X, DX_OVER_DY };
 
 /* What a case is made of. Shifts are in elements: how far a tensor's first one is from an address that suits every vector.
  * dx and dz that lie over an input have its stride, and its dtype where they do not have one of its size. mean and rstd
- * that are given are not those of x, but near them: who computes them again is found out. */
+ * that are given are not those of x, but near them: who computes them again is found out. With y_given, x is filled as
+ * ever, and y made of it takes its place; weights and biases are such that x̂ can be had from it. */
 struct norm_backward_case {
     clnorm_norm_backward_desc desc;
     struct {
@@ -33,6 +34,7 @@ struct norm_backward_run {
     struct tensor x, weight, bias, z, dy, mean, rstd;
     struct tensor dx, dz, y, dweight, dbias, workspace;
     struct tensor residual, row_scale, dresidual_out, dresidual;
+    struct tensor fault;                        /* one number of 4 bytes */
     struct tensor dweight_before, dbias_before; /* in host memory: what accumulate adds to */
 };
 
@@ -63,6 +65,9 @@ bool norm_backward_run_receive(const struct fixture *fixture, struct norm_backwa
 
 /* Compares outputs in host memory with the reference, to a tolerance that dtypes, shape, config and magnitudes yield. */
 bool norm_backward_run_check(const struct norm_backward_run *run);
+
+/* Columns that the device found not exact enough, as received. */
+uint32_t norm_backward_run_fault(const struct norm_backward_run *run);
 
 /* All of it. Prints the case when something is wrong with it. */
 bool norm_backward_case_passes(const struct fixture *fixture, const struct norm_backward_case *backward_case);

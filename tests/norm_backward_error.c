@@ -161,6 +161,11 @@ static struct activation_errors activation_errors_of(const struct rounding *roun
                                       0.8 * n_error + own * (1 + fabs(n)) + tiny_of(rounding)};
 }
 
+/* Of x̂ from y as it is: the difference, the weight's offset, and a quotient to 2.5 units in the last place. */
+static double recovery_error(const struct rounding *rounding, double xhat, double scale) {
+    return 8 * unit_of(rounding) * fabs(xhat) + tiny_of(rounding) * (1 + 1 / fabs(scale));
+}
+
 /* Everything up to wdn, y and the terms of the sums over rows. */
 static void forward_errors(const struct rounding *rounding, const struct ref_gradients *gradients,
                            struct gradient_errors *errors) {
@@ -172,7 +177,9 @@ static void forward_errors(const struct rounding *rounding, const struct ref_gra
         const double act = fabs(forward->act[i]) * gate_error(rounding, forward->z[i]);
         const double scale = u * fabs(forward->scale[i]); /* the weight's offset is added */
         const double centre = s_error(rounding, forward, i) + statistics.mean + u * fabs(forward->centre[i]);
-        errors->xhat[i] = product_error(rounding, forward->centre[i], centre, forward->rstd, statistics.rstd);
+        errors->xhat[i] = rounding->desc->y_given
+                              ? recovery_error(rounding, gradients->xhat[i], forward->scale[i])
+                              : product_error(rounding, forward->centre[i], centre, forward->rstd, statistics.rstd);
         errors->n[i] = product_error(rounding, gradients->xhat[i], errors->xhat[i], forward->scale[i], scale) +
                        2 * u * fabs(forward->bias[i]);
         const struct activation_errors active = activation_errors_of(rounding, gradients->n[i], errors->n[i]);

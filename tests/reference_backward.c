@@ -20,8 +20,12 @@ clnorm_norm_backward_desc ref_norm_backward_complete(const clnorm_norm_backward_
     complete.residual_stride = or_else(desc->residual_stride, desc->cols);
     complete.dresidual_out_stride = or_else(desc->dresidual_out_stride, desc->cols);
     complete.dresidual_stride = or_else(desc->dresidual_stride, desc->cols);
-    complete.z_dtype = desc->z_dtype ? desc->z_dtype : desc->x_dtype;
-    complete.dy_dtype = desc->dy_dtype ? desc->dy_dtype : desc->x_dtype;
+    if (desc->y_given) {
+        complete.x_dtype = desc->y_dtype;
+        complete.x_stride = complete.y_stride;
+    }
+    complete.z_dtype = desc->z_dtype ? desc->z_dtype : complete.x_dtype;
+    complete.dy_dtype = desc->dy_dtype ? desc->dy_dtype : complete.x_dtype;
     complete.reduction = desc->reduction ? desc->reduction : CLNORM_REDUCTION_PARTIAL;
     return complete;
 }
@@ -180,7 +184,8 @@ void ref_norm_backward_segment(const struct ref_norm_backward *norm, uint64_t ro
         gradients->x[i] = ref_load(desc->x_dtype, norm->x, row * desc->x_stride + column + i);
         gradients->dy[i] = ref_load(desc->dy_dtype, norm->dy, row * desc->dy_stride + column + i);
         gradients->slope[i] = slope_of(desc->gate, forward->z[i]);
-        gradients->xhat[i] = forward->centre[i] * forward->rstd;
+        gradients->xhat[i] = desc->y_given ? (forward->s[i] - forward->bias[i]) / forward->scale[i] /* s is y */
+                                           : forward->centre[i] * forward->rstd;
         gradients->n[i] = gradients->xhat[i] * forward->scale[i] + forward->bias[i];
         gradients->active[i] = activate(desc->activation, gradients->n[i], &gradients->active_slope[i]);
         gradients->dn[i] = gradients->dy[i] * gradients->active_slope[i] * (gate_last ? forward->act[i] : 1);

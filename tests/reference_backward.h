@@ -4,7 +4,8 @@
 
 #include "reference.h"
 
-/* A descriptor with every default filled in: strides, group_size, dtypes of z and dy, reduction. */
+/* A descriptor with every default filled in: strides, group_size, dtypes of z and dy, reduction. With y_given, x's dtype
+ * and stride are y's, as are the elements that stand for x here. */
 clnorm_norm_backward_desc ref_norm_backward_complete(const clnorm_norm_backward_desc *desc);
 
 /* The forward normalisation whose gradients a complete descriptor asks for. */

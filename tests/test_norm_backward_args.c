@@ -67,6 +67,9 @@ static void apply(const struct change *change, clnorm_norm_backward_desc *desc) 
     }
 }
 
+/* Of the same dtype as everything else. */
+#define SET_Y SET_FLAG(y_given), SET_ENUM(y_dtype, CLNORM_F32)
+
 #define HUGE_COUNT (UINT64_C(1) << 62)
 #define HUGE_TEXT "4611686018427387904"
 
@@ -74,7 +77,7 @@ static void apply(const struct change *change, clnorm_norm_backward_desc *desc) 
 static const struct {
     clnorm_status status;
     const char *field, *value;
-    struct change change[3];
+    struct change change[5];
 } wrongs[] = {
     {CLNORM_INVALID_ARGUMENT, "desc.size is 8", "expected", {SET_WIDE(size, 8)}},
     {CLNORM_INVALID_ARGUMENT, "desc.size is 4096", "expected", {SET_WIDE(size, 4096)}},
@@ -162,6 +165,39 @@ static const struct {
     {CLNORM_UNSUPPORTED, "f64", "x_dtype is f32", {SET_ENUM(dbias_dtype, CLNORM_F64)}},
     {CLNORM_UNSUPPORTED, "dx_dtype is f32", "f64", {SET_ENUM(x_dtype, CLNORM_F64)}},
     {CLNORM_UNSUPPORTED, "dy_dtype is bf16", "f64", {SET_ENUM(x_dtype, CLNORM_F64), SET_ENUM(dy_dtype, CLNORM_BF16)}},
+    {CLNORM_INVALID_VALUE, "desc.weight_bound is 1", "y_given", {SET_REAL(weight_bound, 1)}},
+    {CLNORM_INVALID_VALUE, "bias_bound nan", "y_given", {SET_REAL(bias_bound, NAN)}},
+    {CLNORM_INVALID_ENUM, "desc.y_dtype is 0", "y_given", {SET_FLAG(y_given), SET_FLAG(rstd_given)}},
+    {CLNORM_UNSUPPORTED, "desc.y_dtype is f8e5m2", "y_given", {SET_FLAG(y_given), SET_ENUM(y_dtype, CLNORM_F8_E5M2)}},
+    {CLNORM_INVALID_VALUE, "desc.rstd_given", "y_given", {SET_Y}},
+    {CLNORM_INVALID_VALUE, "desc.mean_given", "y_given", {SET_Y, SET_FLAG(rstd_given), SET_FLAG(mean_given)}},
+    {CLNORM_INVALID_VALUE, "no output", "dx_dtype", {SET_Y, SET_FLAG(rstd_given), SET_ENUM(dx_dtype, 0)}},
+    {CLNORM_INVALID_VALUE, "desc.gate", "y_given", {SET_Y, SET_FLAG(rstd_given), SET_ENUM(gate, CLNORM_GATE_SILU)}},
+    {CLNORM_INVALID_VALUE,
+     "desc.activation",
+     "y_given",
+     {SET_Y, SET_FLAG(rstd_given), SET_ENUM(activation, CLNORM_ACTIVATION_GELU)}},
+    {CLNORM_INVALID_VALUE,
+     "desc.residual_dtype",
+     "y_given",
+     {SET_Y, SET_FLAG(rstd_given), SET_ENUM(residual_dtype, CLNORM_F32)}},
+    {CLNORM_INVALID_VALUE, "desc.dropout", "y_given", {SET_Y, SET_FLAG(rstd_given), SET_REAL(dropout, 0.5)}},
+    {CLNORM_INVALID_VALUE, "desc.row_scale", "y_given", {SET_Y, SET_FLAG(rstd_given), SET_FLAG(row_scale)}},
+    {CLNORM_INVALID_VALUE, "desc.s_given", "y_given", {SET_Y, SET_FLAG(rstd_given), SET_FLAG(s_given)}},
+    {CLNORM_INVALID_VALUE,
+     "desc.x_scale_dtype",
+     "expected none",
+     {SET_Y, SET_FLAG(rstd_given), SET_ENUM(x_scale_dtype, CLNORM_F32)}},
+    {CLNORM_INVALID_SHAPE, "desc.cols", "4294967296", {SET_Y, SET_FLAG(rstd_given), SET_WIDE(cols, UINT64_C(1) << 32)}},
+    {CLNORM_INVALID_SHAPE, "desc.y_stride", "63", {SET_Y, SET_FLAG(rstd_given), SET_WIDE(y_stride, 63)}},
+    {CLNORM_INVALID_VALUE, "desc.weight_bound", "1e-31", {SET_Y, SET_FLAG(rstd_given), SET_REAL(weight_bound, 1e-31)}},
+    {CLNORM_INVALID_VALUE, "desc.weight_bound", "inf", {SET_Y, SET_FLAG(rstd_given), SET_REAL(weight_bound, INFINITY)}},
+    {CLNORM_INVALID_VALUE, "desc.bias_bound", "-1", {SET_Y, SET_FLAG(rstd_given), SET_REAL(bias_bound, -1)}},
+    {CLNORM_INVALID_VALUE, "desc.bias_bound", "2e+06", {SET_Y, SET_FLAG(rstd_given), SET_REAL(bias_bound, 2e6)}},
+    {CLNORM_UNSUPPORTED,
+     "dx_dtype is f32",
+     "y_dtype is f64",
+     {SET_FLAG(y_given), SET_ENUM(y_dtype, CLNORM_F64), SET_FLAG(rstd_given)}},
 };
 
 static clnorm_norm_backward_desc wrong_desc(size_t i) {

@@ -150,6 +150,12 @@ static void test_run_goes_backward(void **state) {
     tensor_file_close(&in);
     tensor_file_close(&y);
     tensor_file_close(&out);
+    run("%s", "run layer_norm_backward --in \"$CLNORM_SAMPLE\" --in y.safetensors y=y dy=x --verify --repeat 1");
+    assert_done();
+    assert_says("y        BF16 [4, 16, 384]");
+    assert_says("verify   dweight ");
+    run("%s", "run layer_norm_backward --in \"$CLNORM_SAMPLE\" --in y.safetensors y=y dy=x weight=bias bias=weight");
+    assert_failed(EXIT_FAILED, "run: args.fault is 3"); /* of 384 columns more than 300 have a large bias */
 }
 
 static void test_run_backward_options(void **state) {
@@ -219,6 +225,9 @@ static void test_run_backward_refuses(void **state) {
         {"rms_norm_backward --in x.npy dy=x --outputs dz", "--outputs dz: expected a --gate too"},
         {"rms_norm_backward --in x.npy dy=x --gate silu", "z: --gate needs"},
         {"rms_norm_backward --in x.npy dy=x --outputs ''", "--outputs"},
+        {"rms_norm_backward --in x.npy dy=x y=x", "tensor 'rstd' (rstd) is not in x.npy"},
+        {"rms_norm_backward_from_y --in x.npy dy=x y=x y=x", "y is given twice"},
+        {"rms_norm_backward --in x.npy dy=x y=x --gate silu", "rstd"},
         {"rms_norm --in x.npy --reduction locked", "--reduction: rms_norm has no such option"},
         {"rms_norm --in x.npy --recompute-output", "--recompute-output: rms_norm has no such option"},
     };

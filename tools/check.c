@@ -31,6 +31,8 @@ static void fill_input(const struct tensor *tensor, unsigned char *bytes, enum p
             value += wide ? 1e4 : 50;
         if (is_x && pattern == PATTERN_SPECIAL && i / cols == 2)
             value = 0;
+        if (pattern == PATTERN_APART && !strcmp(tensor->name, "weight"))
+            value += value < 0 ? -0.5 : 0.5;
         element_store(tensor->element, bytes, i, value);
     }
     if (is_x && pattern == PATTERN_SPECIAL && tensor->count)

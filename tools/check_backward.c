@@ -11,7 +11,7 @@ static const struct backward_case {
     clnorm_dtype x;
     clnorm_dtype dy, z; /* CLNORM_DTYPE_NONE: as x */
     clnorm_dtype weight, bias;
-    bool rms, gate_first, statistics, recompute;
+    bool rms, gate_first, statistics, recompute, from_y;
 } cases[] = {
     {.rows = 5, .cols = 64, .x = CLNORM_F32, .weight = CLNORM_F32, .bias = CLNORM_F32, .statistics = true},
     {.rows = 0, .cols = 64, .x = CLNORM_F32, .weight = CLNORM_F32, .bias = CLNORM_F32, .statistics = true},
@@ -47,6 +47,16 @@ static const struct backward_case {
      .gate = "silu",
      .reduction = "locked",
      .slots = 2},
+    {.from_y = true, .rows = 5, .cols = 1000, .x = CLNORM_BF16, .weight = CLNORM_BF16, .bias = CLNORM_F32},
+    {.from_y = true,
+     .rms = true,
+     .rows = 40,
+     .cols = 96,
+     .group_size = 8,
+     .x = CLNORM_F16,
+     .weight = CLNORM_F32,
+     .reduction = "locked"},
+    {.from_y = true, .rows = 2, .cols = 65537, .x = CLNORM_F32, .weight = CLNORM_F32, .bias = CLNORM_F32},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -75,12 +85,14 @@ int check_backward_count(void) {
 }
 
 static struct check_case make(const struct backward_case *row) {
-    struct check_case made = {.operation = row->rms ? "rms_norm_backward" : "layer_norm_backward",
+    static const char *const names[2][2] = {{"layer_norm_backward", "layer_norm_backward_from_y"},
+                                            {"rms_norm_backward", "rms_norm_backward_from_y"}};
+    struct check_case made = {.operation = names[row->rms][row->from_y],
                               .rows = row->rows,
                               .cols = row->cols,
-                              .pattern = row->pattern,
+                              .pattern = row->from_y ? PATTERN_APART : row->pattern,
                               .options = OPERATION_OPTIONS_INIT};
-    check_case_add_input(&made, "x", row->x);
+    check_case_add_input(&made, row->from_y ? "y" : "x", row->x);
     check_case_add_input(&made, "dy", row->dy ? row->dy : row->x);
     if (row->weight)
         check_case_add_input(&made, "weight", row->weight);
@@ -90,7 +102,7 @@ static struct check_case make(const struct backward_case *row) {
         check_case_add_input(&made, "z", row->z ? row->z : row->x);
     if (row->statistics && !row->rms)
         check_case_add_input(&made, "mean", statistics_dtype(row->x));
-    if (row->statistics)
+    if (row->statistics || row->from_y)
         check_case_add_input(&made, "rstd", statistics_dtype(row->x));
     made.options.group_size = row->group_size;
     made.options.gate = row->gate;

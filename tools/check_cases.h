@@ -8,6 +8,7 @@
 enum pattern {
     PATTERN_CENTRED, /* about 0 */
     PATTERN_FAR,     /* about 50, in f32 and f64 about 10,000 */
+    PATTERN_APART,   /* about 0, but weights at least 1/2 from it */
     PATTERN_SPECIAL  /* about 0, but a NaN in the first row, an infinity in the second, and only zeros in the third */
 };
 

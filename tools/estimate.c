@@ -29,6 +29,12 @@ struct estimate estimate_multiply(const struct arithmetic *arithmetic, struct es
                            arithmetic->unit * fabs(value) + arithmetic->tiny);
 }
 
+struct estimate estimate_divide(const struct arithmetic *arithmetic, struct estimate a, struct estimate b) {
+    const double value = a.value / b.value;
+    return make(value, (a.slack + fabs(value) * b.slack) / fabs(b.value) + FUNCTION_UNITS * arithmetic->unit * fabs(value) +
+                           arithmetic->tiny);
+}
+
 /* exp, a sum and a division */
 static struct estimate estimate_sigmoid(const struct arithmetic *arithmetic, double z) {
     const double sigmoid = 1 / (1 + exp(-z));

@@ -28,6 +28,9 @@ struct estimate estimate_add(const struct arithmetic *arithmetic, struct estimat
 struct estimate estimate_subtract(const struct arithmetic *arithmetic, struct estimate a, struct estimate b);
 struct estimate estimate_multiply(const struct arithmetic *arithmetic, struct estimate a, struct estimate b);
 
+/* For a b whose slack is small beside it. */
+struct estimate estimate_divide(const struct arithmetic *arithmetic, struct estimate a, struct estimate b);
+
 /* act(z) and its derivative. */
 struct estimate estimate_gate(const struct arithmetic *arithmetic, clnorm_gate gate, double z);
 struct estimate estimate_gate_slope(const struct arithmetic *arithmetic, clnorm_gate gate, double z);

@@ -170,15 +170,22 @@ static bool make_memory(struct memory *memory, uint64_t group_size, uint64_t col
     return true;
 }
 
+/* y stands for x. */
+static struct norm_inputs inputs_from_y(const struct job *job) {
+    return (struct norm_inputs){
+        .x = job_tensor(job, "y"), .weight = job_tensor(job, "weight"), .bias = job_tensor(job, "bias")};
+}
+
 bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault) {
     const clnorm_norm_backward_desc *const desc = &job->desc.norm_backward;
-    const struct norm_backward_inputs inputs = {
-        norm_inputs_of(job), job_tensor(job, "dy"), desc->mean_given ? job_tensor(job, "mean") : NULL,
-        desc->rstd_given ? job_tensor(job, "rstd") : NULL, job_tensor(job, "dresidual_out")};
+    const struct norm_backward_inputs inputs = {desc->y_given ? inputs_from_y(job) : norm_inputs_of(job),
+                                                job_tensor(job, "dy"), desc->mean_given ? job_tensor(job, "mean") : NULL,
+                                                desc->rstd_given ? job_tensor(job, "rstd") : NULL,
+                                                job_tensor(job, "dresidual_out")};
     const struct judged dresidual = judged_of(job, "dresidual", verdicts);
     const struct judged dx = judged_of(job, "dx", verdicts);
     const struct judged dz = judged_of(job, "dz", verdicts);
-    const struct judged y = judged_of(job, "y", verdicts);
+    const struct judged y = desc->y_given ? (struct judged){NULL, NULL} : judged_of(job, "y", verdicts);
     const struct judged dweight = judged_of(job, "dweight", verdicts);
     const struct judged dbias = judged_of(job, "dbias", verdicts);
     struct memory memory;

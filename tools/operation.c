@@ -15,6 +15,10 @@ const struct operation operations[] = {
      layer_norm_backward_roles, norm_backward_describe, norm_backward_plan, norm_backward_verify},
     {"rms_norm_backward", "the gradients of rms_norm", OPERATION_NORM_BACKWARD, CLNORM_RMS_NORM, rms_norm_backward_roles,
      norm_backward_describe, norm_backward_plan, norm_backward_verify},
+    {"layer_norm_backward_from_y", "the same where y is read, and no x", OPERATION_NORM_BACKWARD_FROM_Y, CLNORM_LAYER_NORM,
+     norm_backward_from_y_roles, norm_backward_from_y_describe, norm_backward_plan, norm_backward_verify},
+    {"rms_norm_backward_from_y", "the same where y is read, and no x", OPERATION_NORM_BACKWARD_FROM_Y, CLNORM_RMS_NORM,
+     norm_backward_from_y_roles, norm_backward_from_y_describe, norm_backward_plan, norm_backward_verify},
     {"softmax", "exp(x - max) / sum of exp(x - max) over a row", OPERATION_SOFTMAX, 0, softmax_roles, softmax_describe,
      softmax_plan, softmax_verify},
     {"softmax_backward", "the gradient of softmax, from what it gave", OPERATION_SOFTMAX, 0, softmax_backward_roles,
@@ -45,6 +49,14 @@ bool operation_find(const char *name, const struct operation **operation, struct
         strncat(known, row->name, sizeof known - strlen(known) - 1);
     }
     return fault_set(fault, EXIT_REQUEST, "'%s' is no operation; they are %s", name, known);
+}
+
+const struct operation *operation_from_y(const struct operation *operation) {
+    const size_t length = strlen(operation->name);
+    for (const struct operation *row = operations; row->name; row++)
+        if (!strncmp(row->name, operation->name, length) && !strcmp(row->name + length, "_from_y"))
+            return row;
+    return NULL;
 }
 
 int operation_role(const struct operation *operation, const char *name) {

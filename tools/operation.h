@@ -90,6 +90,7 @@ struct job {
 enum operation_kind {
     OPERATION_NORM,
     OPERATION_NORM_BACKWARD,
+    OPERATION_NORM_BACKWARD_FROM_Y,
     OPERATION_SOFTMAX, /* forward and backward, as the next one */
     OPERATION_GELU,
     OPERATION_QUANTIZE,
@@ -128,6 +129,10 @@ extern const struct role rms_norm_backward_roles[];
 bool norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault);
 clnorm_status norm_backward_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
 bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+/* op_norm_backward_from_y.c */
+extern const struct role norm_backward_from_y_roles[];
+bool norm_backward_from_y_describe(struct job *job, const struct operation_options *options, struct fault *fault);
 
 /* op_softmax.c */
 extern const struct role softmax_roles[];
@@ -173,6 +178,9 @@ bool operation_check_options(const struct operation *operation, const struct ope
 
 /* Fails with the names that there are. */
 bool operation_find(const char *name, const struct operation **operation, struct fault *fault);
+
+/* The operation that has NAME_from_y for the name of this one; NULL where there is none. */
+const struct operation *operation_from_y(const struct operation *operation);
 
 /* The index of a role, -1 where there is none. */
 int operation_role(const struct operation *operation, const char *name);

@@ -3,6 +3,7 @@
 enum {
     NORM = 1 << OPERATION_NORM,
     NORM_BACKWARD = 1 << OPERATION_NORM_BACKWARD,
+    NORM_BACKWARD_FROM_Y = 1 << OPERATION_NORM_BACKWARD_FROM_Y,
     SOFTMAX = 1 << OPERATION_SOFTMAX,
     GELU = 1 << OPERATION_GELU,
     QUANTIZE = 1 << OPERATION_QUANTIZE,
@@ -21,10 +22,11 @@ bool operation_check_options(const struct operation *operation, const struct ope
         int kinds; /* of operations that have it */
     } table[] = {
         {"--eps", options->eps != usual.eps, NORMS | FP8_NORM},
-        {"--group-size", options->group_size != 0, NORMS | QUANTIZE | DEQUANTIZE | FP8_NORM | FP8_NORM_BACKWARD},
+        {"--group-size", options->group_size != 0,
+         NORMS | NORM_BACKWARD_FROM_Y | QUANTIZE | DEQUANTIZE | FP8_NORM | FP8_NORM_BACKWARD},
         {"--gate", options->gate, NORMS},
         {"--gate-first", options->gate_first, NORMS},
-        {"--weight-offset", options->weight_offset != 0, NORMS},
+        {"--weight-offset", options->weight_offset != 0, NORMS | NORM_BACKWARD_FROM_Y},
         {"--activation", options->activation, NORMS},
         {"--dropout", options->dropout != 0, NORMS},
         {"--quantize", options->quantize, NORM},
@@ -33,8 +35,8 @@ bool operation_check_options(const struct operation *operation, const struct ope
         {"--seed", options->seed >= 0, NORMS},
         {"--s-given", options->s_given, NORM_BACKWARD},
         {"--recompute-output", options->recompute_output, NORM_BACKWARD},
-        {"--reduction", options->reduction, NORM_BACKWARD | FP8_NORM_BACKWARD},
-        {"--slots", options->slots != usual.slots, NORM_BACKWARD | FP8_NORM_BACKWARD},
+        {"--reduction", options->reduction, NORM_BACKWARD | NORM_BACKWARD_FROM_Y | FP8_NORM_BACKWARD},
+        {"--slots", options->slots != usual.slots, NORM_BACKWARD | NORM_BACKWARD_FROM_Y | FP8_NORM_BACKWARD},
         {"--approximate", options->approximate, GELU},
         {"--mode", options->mode, QUANTIZE | DEQUANTIZE},
         {"--scale-dtype", options->scale_dtype, QUANTIZE | FP8_NORM},

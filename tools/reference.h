@@ -21,7 +21,7 @@ void reference_segment(const clnorm_norm_desc *desc, const struct norm_inputs *i
                        struct norm_segment *segment);
 
 struct norm_backward_inputs {
-    struct norm_inputs forward;
+    struct norm_inputs forward;                            /* with y_given, y is in x's place */
     const struct tensor *dy, *mean, *rstd, *dresidual_out; /* all but dy: NULL where they are not given */
 };
 

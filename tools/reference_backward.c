@@ -30,6 +30,21 @@ static clnorm_norm_desc forward_of(const clnorm_norm_backward_desc *desc) {
     return forward;
 }
 
+static struct estimate scale_at(const struct work *work, uint64_t i) {
+    return reference_scale(&work->arithmetic, &work->inputs->forward, work->desc->weight_offset, work->first + i);
+}
+
+/* Puts x̂, recovered from y, into gradients->y. */
+static void recover_hats(struct work *work) {
+    const struct norm_inputs *const forward = &work->inputs->forward;
+    for (uint64_t i = 0; i < work->desc->group_size; i++) {
+        struct estimate product = reference_value(forward->x, work->start + i);
+        if (forward->bias)
+            product = estimate_subtract(&work->arithmetic, product, reference_value(forward->bias, work->first + i));
+        work->gradients->y[i] = estimate_divide(&work->arithmetic, product, scale_at(work, i));
+    }
+}
+
 /* Puts x̂ into gradients->y. */
 static void take_hats(struct work *work, uint64_t row) {
     const clnorm_norm_desc forward = forward_of(work->desc);
@@ -42,6 +57,8 @@ static void take_hats(struct work *work, uint64_t row) {
         segment.rstd = reference_value(work->inputs->rstd, statistic);
     for (uint64_t i = 0; i < forward.group_size; i++)
         segment.y[i] = reference_hat(&work->arithmetic, &segment, segment.y[i]);
+    if (work->desc->y_given)
+        recover_hats(work);
     work->rstd = segment.rstd;
 }
 
@@ -55,10 +72,6 @@ static struct gate gate_at(const struct work *work, uint64_t i) {
         return (struct gate){estimate_exact(1), estimate_exact(0)};
     const double z = reference_value(work->inputs->forward.z, work->start + i).value;
     return (struct gate){estimate_gate(&work->arithmetic, gate, z), estimate_gate_slope(&work->arithmetic, gate, z)};
-}
-
-static struct estimate scale_at(const struct work *work, uint64_t i) {
-    return reference_scale(&work->arithmetic, &work->inputs->forward, work->desc->weight_offset, work->first + i);
 }
 
 /* n, while y is x̂. */

@@ -124,9 +124,16 @@ static bool read_request(struct run *run, struct command_line *line, const struc
         return false;
     if (request->repeat < 1)
         return fault_set(fault, EXIT_REQUEST, "--repeat %d: expected 1 or more", request->repeat);
+    const char *words[ROLES + 1]; /* one too many is one that is given twice, or is none */
+    int count = 0;
+    for (const char *word; count <= ROLES && (word = command_line_next(line)); count++) {
+        words[count] = word;
+        const bool reads_y = strncmp(word, "y=", 2) == 0 && operation_from_y(operation);
+        operation = reads_y ? operation_from_y(operation) : operation;
+    }
     job_init(&run->job, operation);
-    for (const char *word = command_line_next(line); word; word = command_line_next(line))
-        if (!read_mapping(run, word, fault))
+    for (int i = 0; i < count; i++)
+        if (!read_mapping(run, words[i], fault))
             return false;
     if (!open_files(run, request->in, fault) || !bind_inputs(run, fault) ||
         !job_describe(&run->job, &request->options, fault))
@@ -271,7 +278,8 @@ static void describe_operations(char *text, size_t capacity) {
                    "residual is added to x before the norm, after --dropout and row_scale; the sum is\n"
                    "residual_out. dweight is written where weight is given, dbias with bias, dz with z and\n"
                    "dresidual with residual; y is computed\n"
-                   "again with --recompute-output. --outputs names others, such as dweight without a weight,\n"
+                   "again with --recompute-output. With y=TENSOR a backward is the one from y. --outputs\n"
+                   "names others, such as dweight without a weight,\n"
                    "which is f32 then.\n"
                    "A tensor's role is its name, unless ROLE=TENSOR names another; ROLE= leaves one out.\n"
                    "Files end in .safetensors or .npy; an .npy file's tensor has the file's name.\n"

@@ -66,7 +66,11 @@ static bool make_buffers(struct launch *launch, const struct session *session, c
             return false;
         argument_of(launch, &roles[i])->mem = launch->mem[i];
     }
-    return true;
+    if (job->operation->kind != OPERATION_NORM_BACKWARD_FROM_Y)
+        return true;
+    const bool made = make_buffer(session, "fault", sizeof(cl_uint), &launch->fault, fault);
+    launch->args.fault.mem = launch->fault;
+    return made;
 }
 
 static bool make_plan(struct launch *launch, const struct session *session, const struct job *job, struct fault *fault) {
@@ -125,6 +129,8 @@ void launch_free(struct launch *launch) {
     for (int i = 0; i < ROLES; i++)
         if (launch->mem[i])
             clReleaseMemObject(launch->mem[i]);
+    if (launch->fault)
+        clReleaseMemObject(launch->fault);
     *launch = (struct launch){0};
 }
 
@@ -183,11 +189,15 @@ bool launch_run(const struct launch *launch, const struct session *session, doub
     if (code)
         return fault_opencl(fault, code, "clEnqueueMarkerWithWaitList", session->device.name);
     const clnorm_status status = clnorm_plan_enqueue(launch->plan, session->queue, &launch->args, 0, NULL, &done);
-    const bool timed =
+    bool good =
         status ? fault_library(fault, status, "enqueue") : finish_and_time(session->queue, start, before, done, us, fault);
     if (before)
         clReleaseEvent(before);
     if (done)
         clReleaseEvent(done);
-    return timed;
+    if (good && launch->fault) {
+        const clnorm_status exact = clnorm_norm_backward_check(session->queue, &launch->args, 0, NULL);
+        good = !exact || fault_library(fault, exact, "run");
+    }
+    return good;
 }

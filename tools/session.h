@@ -22,6 +22,7 @@ void session_close(struct session *session);
 struct launch {
     cl_mem mem[ROLES]; /* by role; NULL: absent */
     cl_mem workspace;
+    cl_mem fault; /* args.fault of an operation that has one; NULL: absent */
     clnorm_plan *plan;
     clnorm_args args;
     cl_uint kernels;            /* launches that one enqueue makes */

@@ -48,7 +48,8 @@ typedef enum clnorm_status {
     CLNORM_OUT_OF_HOST_MEMORY,
     CLNORM_OUT_OF_DEVICE_MEMORY,
     CLNORM_BUILD_FAILED, /* the driver refused a kernel; the detail has the head of its log */
-    CLNORM_OPENCL_ERROR  /* any other OpenCL error; the detail names the call and the code */
+    CLNORM_OPENCL_ERROR, /* any other OpenCL error; the detail names the call and the code */
+    CLNORM_NOT_EXACT     /* it ran, and the device found that these inputs do not allow results as exact as is promised */
 } clnorm_status;
 
 /* One sentence for a status. Never NULL; "unknown status" for a number that is none. */

@@ -142,6 +142,19 @@ typedef enum clnorm_reduction {
  * s is made of x and residual as in the forward, with the same mask for the same seed; or with s_given, x is s itself, such
  * as residual_out has it, and dropout and row_scale matter to dx alone.
  *
+ * With y_given there is no x, and a forward has to keep y and rstd alone: x̂ = (y − bias) / w with w = weight_offset +
+ * weight. It is off by the rounding of y, at most u · (|x̂| + |bias / w|) + v / |w|, and by as many roundings of the
+ * arithmetic. u is 2^-24 for a y in F32, 2^-11 for F16, 2^-8 for BF16, 2^-53 for F64; v is half a step of its denormals.
+ * A column is exact enough where
+ *
+ *   |w| ≥ weight_bound                          so that v / |w| ≤ u
+ *   |bias| ≤ bias_bound · |w|                   so that x̂ is off by at most u · (|x̂| + 1 + bias_bound)
+ *   |w| · √group_size + |bias| ≤ the largest y  which no |x̂|, at most √group_size, makes overflow
+ *
+ * and one with a NaN is not. The device counts the columns that are not, in args.fault, before anything else. Where there
+ * is one, every element of dx, dweight and dbias is NaN: there are no numbers that look right and are not. The enqueue does
+ * not wait for that and succeeds; clnorm_norm_backward_check waits, and gives it as a status.
+ *
  * An output whose dtype is CLNORM_DTYPE_NONE is not asked for, and costs nothing. Arithmetic and sums are in f32, in f64
  * for F64 tensors. With 0 rows dweight and dbias are 0, or stay as they are with accumulate. */
 typedef struct clnorm_norm_backward_desc {
@@ -172,7 +185,8 @@ typedef struct clnorm_norm_backward_desc {
     clnorm_dtype dz_dtype;       /* needs a gate */
     clnorm_dtype dweight_dtype;  /* F32, or any other; also without a weight */
     clnorm_dtype dbias_dtype;    /* likewise; also without a bias */
-    clnorm_dtype y_dtype;        /* y is computed again, for what the forward did not keep */
+    clnorm_dtype y_dtype;        /* y is computed again, for what the forward did not keep; with y_given: of y, not
+                                    CLNORM_DTYPE_NONE, and what is said of x's dtype and stride is said of y's */
     clnorm_dtype residual_dtype; /* CLNORM_DTYPE_NONE: no residual, or s_given; not with gate_first */
     clnorm_dtype dresidual_out_dtype; /* CLNORM_DTYPE_NONE: there is no dresidual_out; not with gate_first */
     clnorm_dtype dresidual_dtype;     /* CLNORM_DTYPE_NONE: not asked for; needs a residual or s_given */
@@ -185,10 +199,15 @@ typedef struct clnorm_norm_backward_desc {
     bool rstd_given;      /* likewise rstd */
     bool accumulate;      /* dweight and dbias are added to what is there */
     bool s_given;         /* x is s; not with gate_first */
+    bool y_given;         /* y is read, and no x, to which x_dtype and x_stride matter; needs rstd_given, with no mean, and
+                             args.fault. Below 2^32 columns; without gate, activation, residual, dropout and row scale */
     bool row_scale;       /* as in the forward */
     double eps;           /* as in the forward; unused when rstd is given */
     double weight_offset; /* as in the forward */
     double dropout;       /* as in the forward */
+    double weight_bound;  /* with y_given: 0 for the least, 2^-14 for a y in F16, 2^-100 in F32 and BF16 (some devices have
+                             no denormals), 2^-960 in F64; or more than that */
+    double bias_bound;    /* with y_given: 0 for 4; at most 1 / (16 · u) */
     clnorm_config config; /* forced knobs; all 0 as a rule */
 } clnorm_norm_backward_desc;
 
@@ -212,8 +231,9 @@ static inline clnorm_norm_backward_desc clnorm_norm_backward_desc_init(void) {
     desc.reduction = CLNORM_REDUCTION_PARTIAL;
     desc.slots = 128;
     desc.gate_first = desc.mean_given = desc.rstd_given = desc.accumulate = desc.s_given = desc.row_scale = false;
+    desc.y_given = false;
     desc.eps = 1e-5;
-    desc.weight_offset = desc.dropout = 0;
+    desc.weight_offset = desc.dropout = desc.weight_bound = desc.bias_bound = 0;
     desc.config = automatic;
     return desc;
 }
@@ -224,6 +244,11 @@ CLNORM_API clnorm_status clnorm_norm_backward_plan_create(clnorm_context *contex
 CLNORM_API clnorm_status clnorm_norm_backward(clnorm_context *context, cl_command_queue queue,
                                               const clnorm_norm_backward_desc *desc, const clnorm_args *args,
                                               cl_uint num_wait, const cl_event *wait_list, cl_event *event);
+
+/* Reads args.fault of a backward with y_given, which has been enqueued in this queue with the same args, and waits for it.
+ * wait_list: in an out-of-order queue, that enqueue's event. CLNORM_NOT_EXACT: not every column was exact enough. */
+CLNORM_API clnorm_status clnorm_norm_backward_check(cl_command_queue queue, const clnorm_args *args, cl_uint num_wait,
+                                                    const cl_event *wait_list);
 
 #ifdef __cplusplus
 }

@@ -59,10 +59,11 @@ typedef struct clnorm_args {
     clnorm_buffer bias;          /* in  [cols] */
     clnorm_buffer z;             /* in  [rows, cols], z_stride: the gate */
     clnorm_buffer dy;            /* in  [rows, cols], dy_stride */
-    clnorm_buffer y;             /* out [rows, cols], y_stride; may be x itself in a forward; in of softmax's backward */
+    clnorm_buffer y;             /* out [rows, cols], y_stride; may be x itself in a forward; in of softmax's backward,
+                                    and of a norm's with y_given */
     clnorm_buffer mean;          /* out of the forward, in of the backward: [groups, rows] f32 (f64 with F64 tensors) */
     clnorm_buffer rstd;          /* likewise */
-    clnorm_buffer dx;            /* out [rows, cols], dx_stride; may be x, dy or (softmax) y itself */
+    clnorm_buffer dx;            /* out [rows, cols], dx_stride; may be x, dy or a y that is read itself */
     clnorm_buffer dz;            /* out [rows, cols], dz_stride; may be z itself */
     clnorm_buffer dweight;       /* out, in too with accumulate: [cols] */
     clnorm_buffer dbias;         /* likewise */
@@ -79,6 +80,7 @@ typedef struct clnorm_args {
     clnorm_buffer y_t;           /* out [cols, rows], y_t_stride: y transposed */
     clnorm_buffer y_scale;       /* out, of an 8-bit y: [1] scale_dtype of fp8_rms_norm; f32 of a norm, as y_scaling says */
     clnorm_buffer amax;          /* out, of scale's shape, f32 */
+    clnorm_buffer fault;         /* out [1] uint32, with y_given: columns that are not exact enough */
     clnorm_buffer workspace;     /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
                                     shared by enqueues that can overlap */
     const clnorm_seed *seed;     /* with dropout: read by the call, and not later; NULL: absent */
@@ -94,7 +96,7 @@ static inline clnorm_args clnorm_args_init(void) {
     args.dresidual_out = args.dresidual = absent;
     args.seed = NULL;
     args.q = args.q_t = args.scale = args.amax = absent;
-    args.x_scale = args.y_t = args.y_scale = absent;
+    args.x_scale = args.y_t = args.y_scale = args.fault = absent;
     return args;
 }
 #define CLNORM_ARGS_INIT clnorm_args_init()

@@ -1,0 +1,332 @@
+/* The backward that recovers x̂ from y, weight and bias: against the reference on every kind of kernel, against the
+ * gradients at x that a forward began with, and columns at which it must not be trusted. */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* the one way to a queue that every version has */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "norm_backward_case.h"
+#include "norm_backward_error.h"
+#include "norm_case.h"
+#include "reference_backward.h"
+
+static const clnorm_config from_memory = {.vec = 4, .keep = CLNORM_KEEP_REREAD, .gather = CLNORM_GATHER_MEMORY};
+static const clnorm_config in_registers = {.vec = 4,
+                                           .lanes = 16,
+                                           .segments = 2,
+                                           .keep = CLNORM_KEEP_REGISTERS,
+                                           .gather = CLNORM_GATHER_REGISTERS,
+                                           .fetch = CLNORM_FETCH_AHEAD,
+                                           .weights = CLNORM_WEIGHTS_EARLY};
+static const clnorm_config in_tiles = {
+    .vec = 2, .lanes = 4, .tile = 32, .chunks = 2, .keep = CLNORM_KEEP_REREAD, .gather = CLNORM_GATHER_LOCAL};
+
+/* All in the dtype of y. */
+static clnorm_norm_backward_desc desc_of(clnorm_norm norm, uint64_t rows, uint64_t cols, clnorm_dtype dtype) {
+    clnorm_norm_backward_desc desc = norm_backward_full_desc(norm, rows, cols, dtype);
+    desc.x_dtype = CLNORM_DTYPE_NONE; /* there is none */
+    desc.y_given = desc.rstd_given = true;
+    return desc;
+}
+
+/* ------------------------------------------------------------------------------------------------- against the formula */
+
+static void gradients_are_those_of_y(void **state) {
+    static const struct {
+        clnorm_norm norm;
+        uint64_t rows, cols, group_size, gap;
+        clnorm_dtype y, dy, weight, bias;
+        double weight_offset;
+        const clnorm_config *config; /* NULL: the device's own */
+        clnorm_reduction reduction;
+        enum dx_place place;
+        uint64_t shift;
+        bool accumulate;
+    } cases[] = {
+        {CLNORM_LAYER_NORM, 33, 7, 0, 1, CLNORM_F32, 0, CLNORM_F32, CLNORM_F32, 0, NULL, 0, DX_APART, 1, false},
+        {CLNORM_RMS_NORM, 9, 129, 0, 3, CLNORM_BF16, CLNORM_F32, CLNORM_F32, 0, 0, NULL, 0, DX_APART, 3, true},
+        {CLNORM_LAYER_NORM, 5, 48, 3, 0, CLNORM_F16, 0, CLNORM_BF16, CLNORM_F16, 1, NULL, 0, DX_OVER_X, 0, false},
+        {CLNORM_LAYER_NORM, 17, 96, 0, 32, CLNORM_BF16, 0, 0, CLNORM_F32, 0, NULL, 0, DX_OVER_DY, 0, false},
+        {CLNORM_RMS_NORM, 4, 1, 0, 0, CLNORM_F32, 0, 0, 0, 0, NULL, 0, DX_APART, 0, false},
+        {CLNORM_LAYER_NORM, 6, 416, 208, 16, CLNORM_F32, 0, CLNORM_F32, CLNORM_F32, 0, &from_memory, 0, DX_APART, 0, false},
+        {CLNORM_LAYER_NORM, 13, 416, 208, 16, CLNORM_BF16, 0, CLNORM_BF16, CLNORM_BF16, 0, &in_registers, 0, DX_OVER_X, 0,
+         false},
+        {CLNORM_RMS_NORM, 13, 416, 208, 16, CLNORM_F32, 0, CLNORM_F32, CLNORM_F32, -1, &in_registers,
+         CLNORM_REDUCTION_LOCKED, DX_APART, 1, true},
+        {CLNORM_LAYER_NORM, 6, 416, 208, 16, CLNORM_F32, 0, CLNORM_F16, CLNORM_F32, 0, &in_tiles, 0, DX_APART, 0, false},
+        {CLNORM_RMS_NORM, 6, 416, 208, 16, CLNORM_BF16, 0, CLNORM_F32, 0, 1, &in_tiles, CLNORM_REDUCTION_LOCKED, DX_OVER_X,
+         0, false},
+        {CLNORM_LAYER_NORM, 5, 60, 0, 4, CLNORM_F64, 0, CLNORM_F64, CLNORM_F64, 0, NULL, 0, DX_APART, 1, false},
+    };
+    const struct fixture *fixture = *state;
+    const bool locks = norm_backward_locks(fixture);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (cases[i].y == CLNORM_F64 && !fixture->device.fp64)
+            continue;
+        struct norm_backward_case backward_case = {
+            .desc = desc_of(cases[i].norm, cases[i].rows, cases[i].cols, cases[i].y),
+            .shift = {.x = cases[i].shift, .weight = cases[i].shift, .bias = cases[i].shift, .dx = cases[i].shift},
+            .dx_place = cases[i].place,
+            .seed = 100 + i};
+        clnorm_norm_backward_desc *desc = &backward_case.desc;
+        desc->group_size = cases[i].group_size;
+        desc->y_stride = desc->cols + cases[i].gap;
+        desc->dy_stride = desc->cols + 2 * cases[i].gap;
+        desc->dy_dtype = cases[i].dy;
+        desc->weight_dtype = cases[i].weight;
+        desc->bias_dtype = cases[i].bias;
+        desc->weight_offset = cases[i].weight_offset;
+        desc->accumulate = cases[i].accumulate;
+        desc->reduction = locks ? cases[i].reduction : CLNORM_REDUCTION_PARTIAL;
+        desc->slots = 2;
+        if (cases[i].config)
+            desc->config = *cases[i].config;
+        assert_true(norm_backward_case_passes(fixture, &backward_case));
+    }
+}
+
+/* -------------------------------------------------------------------------------------------- against what y was made of
+ */
+
+/* The forward's y and rstd go backward; the gradients are compared with those at its x, and may be off by what the rounding
+ * of y does to x̂: u · (|x̂| + |bias / w|) beside the error that the arithmetic makes of it. */
+static void gradients_are_those_of_x(void **state) {
+    enum { ROWS = 5, COLS = 416 };
+    static const struct {
+        clnorm_norm norm;
+        clnorm_dtype dtype;
+        double unit;
+    } cases[] = {{CLNORM_LAYER_NORM, CLNORM_BF16, 0x1p-8},
+                 {CLNORM_RMS_NORM, CLNORM_F16, 0x1p-11},
+                 {CLNORM_LAYER_NORM, CLNORM_F32, 0x1p-22}}; /* of F32 the forward's own four roundings too */
+    const struct fixture *fixture = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct norm_backward_case backward_case = {.desc = desc_of(cases[i].norm, ROWS, COLS, cases[i].dtype),
+                                                   .seed = 200 + i};
+        backward_case.desc.dx_dtype = CLNORM_F32;
+        struct norm_backward_run run = norm_backward_run_make(&backward_case);
+        struct norm_case forward_case = {.desc = norm_desc_of(cases[i].norm, ROWS, COLS), .seed = 300 + i};
+        clnorm_norm_desc *forward_desc = &forward_case.desc;
+        forward_desc->x_dtype = CLNORM_F32;
+        forward_desc->y_dtype = forward_desc->weight_dtype = forward_desc->bias_dtype = cases[i].dtype;
+        forward_desc->save_rstd = true;
+        struct norm_run forward = norm_run_make(&forward_case);
+        memcpy(tensor_elements(&forward.weight), tensor_elements(&run.weight), COLS * clnorm_dtype_size(cases[i].dtype));
+        memcpy(tensor_elements(&forward.bias), tensor_elements(&run.bias), COLS * clnorm_dtype_size(cases[i].dtype));
+        assert_int_equal(norm_run_go(fixture, &forward), CLNORM_SUCCESS);
+        assert_true(norm_run_verify(fixture, &forward));
+        memcpy(tensor_elements(&run.x), tensor_elements(&forward.y), ROWS * COLS * clnorm_dtype_size(cases[i].dtype));
+        memcpy(tensor_elements(&run.rstd), tensor_elements(&forward.rstd), ROWS * sizeof(float));
+        assert_int_equal(norm_backward_run_go(fixture, &run), CLNORM_SUCCESS);
+        assert_true(norm_backward_run_receive(fixture, &run) && norm_backward_run_check(&run));
+
+        clnorm_norm_backward_desc at_x = run.desc;
+        at_x.y_given = at_x.rstd_given = false;
+        at_x.x_dtype = CLNORM_F32;
+        const struct ref_norm_backward norm = {.desc = at_x,
+                                               .x = tensor_elements(&forward.x),
+                                               .weight = tensor_elements(&run.weight),
+                                               .bias = tensor_elements(&run.bias),
+                                               .dy = tensor_elements(&run.dy)};
+        struct ref_gradients gradients = ref_gradients_make(COLS);
+        for (uint64_t row = 0; row < ROWS; row++) {
+            ref_norm_backward_segment(&norm, row, 0, &gradients);
+            double off[COLS];
+            double c1_off = 0;
+            for (uint64_t k = 0; k < COLS; k++) {
+                off[k] = cases[i].unit *
+                         (fabs(gradients.xhat[k]) + fabs(gradients.forward.bias[k] / gradients.forward.scale[k]));
+                c1_off += off[k] * fabs(gradients.wdn[k]) / COLS;
+            }
+            for (uint64_t k = 0; k < COLS; k++) {
+                const double arithmetic = 64 * 0x1p-24 * (fabs(gradients.wdn[k]) + fabs(gradients.xhat[k]) + 1);
+                const double error =
+                    gradients.forward.rstd *
+                    (off[k] * fabs(gradients.c1) + fabs(gradients.xhat[k]) * c1_off + off[k] * c1_off + arithmetic);
+                const double dx = ref_load(CLNORM_F32, tensor_elements(&run.dx), row * COLS + k);
+                assert_true(within_error(CLNORM_F32, dx, gradients.dx[k], error));
+            }
+        }
+        ref_gradients_free(&gradients);
+        norm_run_free(&forward);
+        norm_backward_run_free(&run);
+    }
+}
+
+/* Σ dy · y as a function of x, in double. */
+static double loss(const struct ref_norm *norm, const double *dy, uint64_t cols) {
+    struct ref_segment segment = ref_segment_make(cols);
+    ref_norm_segment(norm, 0, 0, &segment);
+    double sum = 0;
+    for (uint64_t i = 0; i < cols; i++)
+        sum += dy[i] * segment.y[i];
+    ref_segment_free(&segment);
+    return sum;
+}
+
+/* In f64, where the quotient of two small differences says something: h² of the third derivative, u / h of the loss. */
+static void gradients_are_finite_differences(void **state) {
+    enum { COLS = 60 };
+    const struct fixture *fixture = *state;
+    if (!fixture->device.fp64)
+        return;
+    struct norm_backward_case backward_case = {.desc = desc_of(CLNORM_LAYER_NORM, 1, COLS, CLNORM_F64), .seed = 7};
+    struct norm_backward_run run = norm_backward_run_make(&backward_case);
+    struct random random = {11};
+    double x[COLS];
+    for (int i = 0; i < COLS; i++)
+        x[i] = random_normal(&random);
+    clnorm_norm_desc forward_desc = norm_desc_of(CLNORM_LAYER_NORM, 1, COLS);
+    forward_desc.x_dtype = forward_desc.weight_dtype = forward_desc.bias_dtype = CLNORM_F64;
+    double *const inputs[] = {x, tensor_elements(&run.weight), tensor_elements(&run.bias)};
+    const struct ref_norm forward = {
+        .desc = ref_norm_complete(&forward_desc), .x = x, .weight = inputs[1], .bias = inputs[2]};
+    struct ref_segment segment = ref_segment_make(COLS);
+    ref_norm_segment(&forward, 0, 0, &segment);
+    memcpy(tensor_elements(&run.x), segment.y, sizeof x);
+    memcpy(tensor_elements(&run.rstd), &segment.rstd, sizeof segment.rstd);
+    ref_segment_free(&segment);
+    assert_int_equal(norm_backward_run_go(fixture, &run), CLNORM_SUCCESS);
+    assert_true(norm_backward_run_receive(fixture, &run));
+    const struct tensor *const outputs[] = {&run.dx, &run.dweight, &run.dbias};
+    for (int which = 0; which < 3; which++)
+        for (int i = 0; i < COLS; i++) {
+            const double h = 1e-5;
+            const double at = inputs[which][i];
+            inputs[which][i] = at + h;
+            const double above = loss(&forward, tensor_elements(&run.dy), COLS);
+            inputs[which][i] = at - h;
+            const double below = loss(&forward, tensor_elements(&run.dy), COLS);
+            inputs[which][i] = at;
+            const double difference = (above - below) / (2 * h);
+            assert_true(fabs(ref_load(CLNORM_F64, tensor_elements(outputs[which]), (uint64_t)i) - difference) <=
+                        1e-8 * (1 + fabs(difference)));
+        }
+    norm_backward_run_free(&run);
+}
+
+/* ---------------------------------------------------------------------------------------------- columns not to be trusted
+ */
+
+static bool all_nan(const struct tensor *tensor) {
+    for (uint64_t row = 0; row < tensor->rows; row++)
+        for (uint64_t column = 0; column < tensor->cols; column++)
+            if (!isnan(ref_load(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column)))
+                return false;
+    return true;
+}
+
+/* Columns of 208 in f16: their √ is 14.4. What is said of the bounds is true to the last bit. */
+static void bad_columns_are_found(void **state) {
+    static const struct {
+        double weight, bias, weight_bound, bias_bound;
+        bool bad;
+    } columns[] = {
+        {0, 0, 0, 0, true},           {-0.0, 0, 0, 0, true},          {NAN, 0, 0, 0, true},
+        {1, NAN, 0, 0, true},         {INFINITY, 0, 0, 0, true},      {1, -INFINITY, 0, 0, true},
+        {0x1.ff8p-15, 0, 0, 0, true}, {-0x1p-14, 0, 0, 0, false},     {0x1.ffcp-4, 0, 0.125, 0, true},
+        {0.125, 0, 0.125, 0, false},  {0.5, 2.001953125, 0, 0, true}, {-0.5, -2, 0, 0, false},
+        {1, 64, 0, 64, false},        {1, 64.0625, 0, 64, true},      {4000, 0, 0, 0, false},
+        {5000, 0, 0, 0, true},
+    };
+    const struct fixture *fixture = *state;
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        struct norm_backward_case backward_case = {.desc = desc_of(CLNORM_LAYER_NORM, 3, 416, CLNORM_F16), .seed = i};
+        backward_case.desc.group_size = 208;
+        backward_case.desc.weight_bound = columns[i].weight_bound;
+        backward_case.desc.bias_bound = columns[i].bias_bound;
+        struct norm_backward_run run = norm_backward_run_make(&backward_case);
+        ref_store(CLNORM_F16, tensor_elements(&run.weight), 415, columns[i].weight);
+        ref_store(CLNORM_F16, tensor_elements(&run.bias), 415, columns[i].bias);
+        assert_int_equal(norm_backward_run_go(fixture, &run), CLNORM_SUCCESS);
+        const clnorm_args args = norm_backward_run_args(&run);
+        assert_int_equal(clnorm_norm_backward_check(fixture->queue, &args, 0, NULL),
+                         columns[i].bad ? CLNORM_NOT_EXACT : CLNORM_SUCCESS);
+        if (columns[i].bad)
+            assert_non_null(strstr(clnorm_error_detail(), "args.fault is 1:"));
+        assert_true(norm_backward_run_receive(fixture, &run));
+        assert_int_equal(norm_backward_run_fault(&run), columns[i].bad);
+        if (columns[i].bad)
+            assert_true(all_nan(&run.dx) && all_nan(&run.dweight) && all_nan(&run.dbias));
+        else
+            assert_true(norm_backward_run_check(&run));
+        norm_backward_run_free(&run);
+    }
+}
+
+/* On every kind of kernel, and without rows, where weights are looked at all the same and sums are 0. */
+static void bad_columns_spoil_every_gradient(void **state) {
+    const struct fixture *fixture = *state;
+    const clnorm_config *const configs[] = {&from_memory, &in_registers, &in_tiles};
+    for (size_t i = 0; i < 2 * sizeof configs / sizeof *configs; i++) {
+        const clnorm_dtype y = i % 3 == 1 ? CLNORM_BF16 : CLNORM_F32;
+        struct norm_backward_case backward_case = {.desc = desc_of(CLNORM_LAYER_NORM, i < 3 ? 6 : 0, 416, y), .seed = i};
+        backward_case.desc.group_size = 208;
+        backward_case.desc.config = *configs[i % 3];
+        struct norm_backward_run run = norm_backward_run_make(&backward_case);
+        for (uint64_t column = 0; column < 416; column += 7)
+            ref_store(y, tensor_elements(&run.weight), column, 0);
+        assert_int_equal(norm_backward_run_go(fixture, &run), CLNORM_SUCCESS);
+        assert_true(norm_backward_run_receive(fixture, &run));
+        assert_int_equal(norm_backward_run_fault(&run), 60);
+        assert_true(all_nan(&run.dx));
+        for (uint64_t column = 0; column < 416; column++) {
+            const double dweight = ref_load(y, tensor_elements(&run.dweight), column);
+            assert_true(i < 3 ? isnan(dweight) && isnan(ref_load(y, tensor_elements(&run.dbias), column)) : dweight == 0);
+        }
+        norm_backward_run_free(&run);
+    }
+}
+
+/* A launch over nothing touches no tensor. */
+static void plans_warm_up(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_norm_backward_desc desc = desc_of(CLNORM_LAYER_NORM, 3, 416, CLNORM_F16);
+    desc.group_size = 208;
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_plan_warm_up(plan, fixture->queue), CLNORM_SUCCESS);
+    clnorm_plan_destroy(plan);
+}
+
+static void check_waits_for_events(void **state) {
+    const struct fixture *fixture = *state;
+    const cl_command_queue queue = fixture_queue(fixture, fixture_out_of_order(fixture));
+    struct norm_backward_case backward_case = {.desc = desc_of(CLNORM_LAYER_NORM, 3, 416, CLNORM_F16)};
+    backward_case.desc.group_size = 208;
+    struct norm_backward_run run = norm_backward_run_make(&backward_case);
+    ref_store(CLNORM_F16, tensor_elements(&run.weight), 5, 0);
+    norm_backward_run_upload(fixture, &run);
+    clnorm_args args = norm_backward_run_args(&run);
+    cl_event event = NULL;
+    assert_int_equal(clnorm_norm_backward(fixture->context, queue, &run.desc, &args, 0, NULL, &event), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_norm_backward_check(queue, &args, 1, &event), CLNORM_NOT_EXACT);
+    assert_int_equal(clReleaseEvent(event), CL_SUCCESS);
+    assert_int_equal(clnorm_norm_backward_check(queue, NULL, 0, NULL), CLNORM_INVALID_ARGUMENT);
+    assert_int_equal(clnorm_norm_backward_check(queue, &args, 1, NULL), CLNORM_INVALID_ARGUMENT);
+    assert_int_equal(clnorm_norm_backward_check(NULL, &args, 0, NULL), CLNORM_INVALID_QUEUE);
+    args.fault.mem = NULL;
+    assert_int_equal(clnorm_norm_backward_check(queue, &args, 0, NULL), CLNORM_INVALID_BUFFER);
+    assert_int_equal(clFinish(queue), CL_SUCCESS);
+    assert_int_equal(clReleaseCommandQueue(queue), CL_SUCCESS);
+    norm_backward_run_free(&run);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_are_those_of_y),
+        cmocka_unit_test(gradients_are_those_of_x),
+        cmocka_unit_test(gradients_are_finite_differences),
+        cmocka_unit_test(bad_columns_are_found),
+        cmocka_unit_test(bad_columns_spoil_every_gradient),
+        cmocka_unit_test(check_waits_for_events),
+        cmocka_unit_test(plans_warm_up),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
