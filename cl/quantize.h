@@ -16,8 +16,43 @@ static inline float round_bf16(const float v) {
 /* A finite number as the dtype has it. */
 #define ROUND(dtype) JOIN(round_, dtype)
 
-/* Correctly rounded, where / may be off by 2.5 units: NVIDIA's compiler takes its word for it. */
+/* Quotients are correctly rounded, so that codes are the same everywhere. CPUs' are as they come; elsewhere / may be off by
+ * 2.5 units, and is on NVIDIA. */
+#if ELEMENT_ALIGNED || defined(POCL_DEVICE_ADDRESS_BITS)
+
 static inline float divide1(const float a, const float b) {
+    return a / b;
+}
+
+static inline floatv divide(const floatv a, const float b) {
+    return a / b;
+}
+
+#else
+
+/* Where neither 1 / b nor what is left of a after a first quotient are too small or too large for what follows. */
+static inline bool divides_well(const float b) {
+    return fabs(b) > 0x1p-60f && fabs(b) < 0x1p60f;
+}
+
+/* 1 / b with an error of hardly more than half a unit. */
+static inline float inverse_of(const float b) {
+    const float inverse = 1 / b;
+    return fma(fma(-b, inverse, 1.0f), inverse, inverse);
+}
+
+/* Markstein's way: a first estimate, off by less than two units, is corrected by what it leaves of a; so the next one is
+ * off by less than one unit, what it leaves of a is exact, and the last one correctly rounded. Estimates that are tiny or
+ * huge stay as they are: codes of theirs are 0 or the largest. */
+static inline float quotient(const float a, const float b, const float inverse) {
+    const float estimate = a * inverse;
+    const float nearer = fma(fma(-estimate, b, a), inverse, estimate);
+    const float exact = fma(fma(-nearer, b, a), inverse, nearer);
+    return fabs(estimate) > 0x1p-60f && fabs(estimate) < 0x1p100f ? exact : estimate;
+}
+
+/* By a b that does not divide well. */
+static inline float divide_at_length(const float a, const float b) {
 #if ISA == ISA_PTX
     float quotient;
     __asm__("div.rn.f32 %0, %1, %2;" : "=f"(quotient) : "f"(a), "f"(b));
@@ -27,19 +62,28 @@ static inline float divide1(const float a, const float b) {
 #endif
 }
 
-static inline floatv divide(const floatv a, const float b) {
-#if ISA == ISA_PTX
-    floatv quotient;
-    const float *from = (const float *)&a;
-    float *to = (float *)&quotient;
-#pragma unroll
-    for (uint i = 0; i < VEC; i++)
-        to[i] = divide1(from[i], b);
-    return quotient;
-#else
-    return a / b;
-#endif
+static inline float divide1(const float a, const float b) {
+    return divides_well(b) ? quotient(a, b, inverse_of(b)) : divide_at_length(a, b);
 }
+
+static inline floatv divide(const floatv a, const float b) {
+    floatv quotients;
+    const float *from = (const float *)&a;
+    float *to = (float *)&quotients;
+    if (divides_well(b)) {
+        const float inverse = inverse_of(b);
+#pragma unroll
+        for (uint i = 0; i < VEC; i++)
+            to[i] = quotient(from[i], b, inverse);
+    } else {
+#pragma unroll
+        for (uint i = 0; i < VEC; i++)
+            to[i] = divide_at_length(from[i], b);
+    }
+    return quotients;
+}
+
+#endif
 
 /* The scale of numbers whose largest finite magnitude is amax: never 0, finite. */
 static inline float scale_of(const float amax, const float largest) {

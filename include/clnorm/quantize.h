@@ -16,8 +16,8 @@ extern "C" {
  *   q     = x / scale, rounded to nearest even
  *
  * What rounds to more than ± max becomes that, infinities too; a NaN becomes code 0x7f, and −0 stays −0. So where all is
- * zero the scale is 1e-10 / max and q zero, and a NaN or an infinity spoils no other element. Divisions are correctly
- * rounded where the device's are, on NVIDIA and CPUs, and codes then the same everywhere. */
+ * zero the scale is 1e-10 / max and q zero, and a NaN or an infinity spoils no other element. Quotients are correctly
+ * rounded, so that codes are the same everywhere; but for a given scale beyond 2^±60 only as well as the device divides. */
 typedef struct clnorm_quantize_desc {
     size_t size;              /* sizeof(clnorm_quantize_desc) */
     uint64_t rows, cols;      /* rows 0 and up, cols 1 and up; without rows nothing is written */
