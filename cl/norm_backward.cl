@@ -40,7 +40,7 @@
         const ulong residual_at, const global real *restrict row_scale, const ulong row_scale_at,                        \
         const global STORAGE(DRESIDUAL_OUT_DTYPE) * dresidual_out, const ulong dresidual_out_at,                         \
         global STORAGE(DRESIDUAL_DTYPE) * dresidual, const ulong dresidual_at, const global uint *restrict fault,        \
-        const ulong fault_at, const ulong rows, const ulong rounds, const ulong slots, const ulong x_stride,             \
+        const ulong fault_at, const ulong rows, const ulong share_rows, const ulong slots, const ulong x_stride,         \
         const ulong z_stride, const ulong dy_stride, const ulong dx_stride, const ulong dz_stride, const ulong y_stride, \
         const ulong residual_stride, const ulong dresidual_out_stride, const ulong dresidual_stride,                     \
         const real weight_offset, const real kept_scale, const uint threshold SEED_PARAMETERS
@@ -64,8 +64,8 @@
     local real letters[LETTER_SPACE]; \
     local uint told;
 
-/* rounds: how many blocks of SEGMENTS rows a work-group goes through; slots: work-groups share them in turn. */
-INLINED void walk_share(const struct call *call, const ulong rounds, const ulong slots, global real *dweight,
+/* share_rows: of a work-group; slots: work-groups share them in turn. */
+INLINED void walk_share(const struct call *call, const ulong share_rows, const ulong slots, global real *dweight,
                         global real *dbias, volatile global uint *locks, local real *scratch, local realv *space,
                         local real *letters, local uint *told) {
     if (call->rows == 0)
@@ -75,8 +75,8 @@ INLINED void walk_share(const struct call *call, const ulong rounds, const ulong
     struct team team = team_of(mail, place, letters);
     const ulong block = place % BLOCKS;
     const ulong walker = place / BLOCKS;
-    const ulong first = walker * rounds * SEGMENTS;
-    const ulong end = first + rounds * SEGMENTS;
+    const ulong first = walker * share_rows;
+    const ulong end = first + share_rows;
     const ulong group = block / TILES * SPAN;
     const struct share share = {first, end < call->rows ? end : call->rows, SEGMENTS, group, (uint)(block % TILES)};
     const ulong slot_index = walker % slots;
@@ -89,7 +89,7 @@ INLINED void walk_share(const struct call *call, const ulong rounds, const ulong
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward(PARAMETERS) {
     LOCAL_MEMORY
     const struct call call = CALL(!ELEMENT_ALIGNED);
-    walk_share(&call, rounds, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space, letters,
+    walk_share(&call, share_rows, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space, letters,
                &told);
 }
 
@@ -98,7 +98,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backwa
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward_any(PARAMETERS) {
     LOCAL_MEMORY
     const struct call call = CALL(false);
-    walk_share(&call, rounds, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space, letters,
+    walk_share(&call, share_rows, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space, letters,
                &told);
 }
 #endif

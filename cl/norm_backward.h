@@ -81,7 +81,7 @@ struct row {
     ulong group;
     real mean; /* 0 where it is not read */
     real rstd;
-    bool active; /* false past the last row: nothing is read or written, but barriers are kept */
+    bool active; /* false past the last row of the share: nothing is read or written, but barriers are kept */
 };
 
 /* A tensor's first element of a row's segment. */
@@ -91,8 +91,9 @@ static inline ulong statistic_of(const struct call *call, const struct row *row)
     return row->group * call->rows + row->index;
 }
 
-static inline struct row row_at(const struct call *call, const ulong index, const ulong group) {
-    struct row row = {index, group, 0, 0, SEGMENTS == 1 || index < call->rows};
+/* end: of the work-group's rows; SEGMENTS at once may go past it. */
+static inline struct row row_at(const struct call *call, const ulong index, const ulong end, const ulong group) {
+    struct row row = {index, group, 0, 0, SEGMENTS == 1 || index < end};
     if (READS_MEAN && row.active)
         row.mean = call->mean[statistic_of(call, &row)];
     if (row.active)

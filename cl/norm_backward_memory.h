@@ -169,7 +169,7 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
     for (ulong index = share->first; index < share->end; index += share->step)
         for (uint turn = 0; turn < SPAN; turn++) {
             const struct columns columns = columns_of(call, share, slot, space, turn);
-            const struct row row = row_at(call, index, share->group + turn);
+            const struct row row = row_at(call, index, share->end, share->group + turn);
             take_row(call, &row, &columns, &lanes);
         }
     if (!(DWEIGHT || DBIAS))

@@ -227,7 +227,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
                        const struct scale *scales, struct gathered *gathered, struct lanes *lanes, struct team *team) {
     const uint segment = (uint)get_local_id(0) / LANES;
 #if FETCH == FETCH_AHEAD || FETCH == FETCH_FAR
-    struct row row = row_at(call, share->first + segment, share->group);
+    struct row row = row_at(call, share->first + segment, share->end, share->group);
     struct inputs held[TILE_HELD];
     fetch_row(call, &row, columns, held, LOAD_PLAIN);
     post_row(call, &row, columns, scales, held, lanes, team);
@@ -235,7 +235,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
     struct row next = row;
     struct inputs next_held[TILE_HELD];
     if (share->first + share->step < share->end) {
-        next = row_at(call, share->first + share->step + segment, share->group);
+        next = row_at(call, share->first + share->step + segment, share->end, share->group);
         fetch_row(call, &next, columns, next_held, LOAD_PLAIN);
     }
 #endif
@@ -245,7 +245,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
         struct row after = next;
         struct inputs after_held[TILE_HELD];
         if (first + 2 * share->step < share->end) {
-            after = row_at(call, first + 2 * share->step + segment, share->group);
+            after = row_at(call, first + 2 * share->step + segment, share->end, share->group);
             fetch_row(call, &after, columns, after_held, LOAD_IN_TURN);
         }
         look_for_row(team);
@@ -256,7 +256,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
         struct row next = row;
         struct inputs next_held[TILE_HELD];
         if (more) {
-            next = row_at(call, first + share->step + segment, share->group);
+            next = row_at(call, first + share->step + segment, share->end, share->group);
             fetch_row(call, &next, columns, next_held, LOAD_IN_TURN);
         }
         take_row(call, &row, columns, scales, held, gathered, lanes, team);
@@ -276,7 +276,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
     }
 #else
     for (ulong first = share->first; first < share->end; first += share->step) {
-        const struct row row = row_at(call, first + segment, share->group);
+        const struct row row = row_at(call, first + segment, share->end, share->group);
         struct inputs held[HELD_INPUTS];
         fetch_row(call, &row, columns, held, LOAD_PLAIN);
         post_row(call, &row, columns, scales, held, lanes, team);

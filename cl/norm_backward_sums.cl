@@ -69,7 +69,7 @@ INLINED void sum_share(const struct call *call, global real *sums, const ulong w
         const ulong chunk = index % CHUNKS;
         const ulong segment = index / CHUNKS;
         const ulong group = segment % GROUPS;
-        const struct row row = row_at(call, segment / GROUPS, group);
+        const struct row row = row_at(call, segment / GROUPS, call->rows, group);
         const struct lane_sums lane_sums =
             sums_of_chunk(call, &row, (index_t)chunk, call->weight + group * GROUP_SIZE, call->bias + group * GROUP_SIZE);
         real total[] = {sum_elements(lane_sums.product), sum_elements(lane_sums.gradient)};

@@ -35,6 +35,9 @@ clnorm_status cln_config_choose_elements(const clnorm_device_info *device, const
 /* Groups whose columns a work-group of the backward works on in turn. */
 uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *config);
 
+/* Work-groups that share the rows of the backward, where a row takes so many blocks. */
+uint64_t cln_config_walkers(const clnorm_device_info *device, const clnorm_config *config, uint64_t blocks);
+
 /* Whether vectors are accessed at any element's address (CPUs, which lose nothing by it) rather than, wherever the
  * addresses allow it, at their own size's alignment. */
 bool cln_config_element_aligned(const clnorm_device_info *device, const clnorm_config *config);

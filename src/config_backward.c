@@ -304,11 +304,14 @@ static uint32_t choose_walkers(const struct habit *habit, const struct cln_workl
     return c->tile < work->group_size ? small * habit->walkers : habit->walkers;
 }
 
+uint64_t cln_config_walkers(const clnorm_device_info *device, const clnorm_config *c, uint64_t blocks) {
+    return cln_larger((uint64_t)c->walkers * device->compute_units / blocks, 1);
+}
+
 static uint32_t choose_rounds(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
     const uint64_t blocks = work->groups / cln_config_span(device, work, c) * cln_divide_up(work->group_size, c->tile);
-    const uint64_t walkers = cln_larger((uint64_t)c->walkers * device->compute_units / blocks, 1);
-    const uint64_t turns = cln_divide_up(work->rows, c->segments);
-    return (uint32_t)cln_smaller(cln_larger(cln_divide_up(turns, walkers), 1), UINT32_MAX);
+    const uint64_t share = cln_divide_up(work->rows, cln_config_walkers(device, c, blocks));
+    return (uint32_t)cln_smaller(cln_larger(cln_divide_up(share, c->segments), 1), UINT32_MAX);
 }
 
 /* Enough to keep the device busy with few rows, but each worth a work-group's start. */

@@ -30,6 +30,7 @@ struct cln_backward_layout {
     uint64_t span;    /* groups that a work-group takes in turn */
     uint64_t blocks;  /* work-groups that share a row */
     uint64_t walkers; /* work-groups for each block, that share the rows */
+    uint64_t share;   /* rows of each */
     uint64_t slots;
     uint64_t reduce_vec; /* elements of an access of norm_backward_reduce.cl */
     uint64_t lock_words; /* locks and letters */

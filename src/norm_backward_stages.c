@@ -65,6 +65,14 @@ static uint64_t letter_words(uint64_t work_groups, clnorm_norm norm) {
     return LINE_WORDS + work_groups * 4 * posted * 2;
 }
 
+/* Rows of a work-group: as many as its rounds take, or fewer in the last round, where that makes all shares alike. */
+static uint64_t share_of(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c,
+                         uint64_t blocks) {
+    const uint64_t most = (uint64_t)c->rounds * c->segments;
+    const uint64_t even = cln_divide_up(work->rows, cln_config_walkers(device, c, blocks));
+    return even > most - c->segments && even <= most ? even : most;
+}
+
 clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const problem *p, const clnorm_config *c,
                                    struct cln_backward_layout *layout) {
     const struct cln_workload work = cln_backward_workload(p);
@@ -84,7 +92,8 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     layout->blocks = groups / layout->span * cln_divide_up(p->group_size, c->tile);
     layout->reduce_vec =
         cln_config_element_aligned(device, c) ? 16 : cln_smaller(cln_lowest_bit(p->cols), 16 / work.real_size);
-    layout->walkers = cln_divide_up(p->rows, (uint64_t)c->rounds * c->segments);
+    layout->share = share_of(device, &work, c, layout->blocks);
+    layout->walkers = cln_divide_up(p->rows, layout->share);
     layout->slots = !gathers ? 0 : layout->locked ? cln_smaller(p->slots, layout->walkers) : layout->walkers;
     layout->lock_words = (layout->locked ? lock_words(layout->blocks * layout->slots) : 0) +
                          (exchanged ? letter_words(layout->blocks * layout->walkers, p->norm) : 0);
@@ -272,11 +281,11 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
                                           {.role = CLN_DRESIDUAL_OUT},
                                           {.role = CLN_DRESIDUAL},
                                           {.role = CLN_FAULT}};
-    const cl_ulong rounds = c->rounds, slots = cln_larger(layout->slots, 1);
+    const cl_ulong share = layout->share, slots = cln_larger(layout->slots, 1);
     const struct real weight_offset = real_of(p->weight_offset), kept_scale = real_of(cln_dropout_scale(p->dropout));
     const cl_uint threshold = cln_dropout_threshold(p->dropout);
     const struct cln_constant constant[] = {
-        {sizeof rounds, &rounds},
+        {sizeof share, &share},
         {sizeof slots, &slots},
         {sizeof p->x_stride, &p->x_stride},
         {sizeof p->z_stride, &p->z_stride},
