@@ -50,7 +50,7 @@ static const struct quantized_case {
     unsigned config;
     uint64_t gap, shift; /* elements */
 } cases[] = {
-    {RMS, 3, 500, 0, F32, E4M3, ROW, 0, PLAIN, 0, 0, 0},     {LAYER, 3, 33, 0, BF16, E5M2, ROW, 0, SUMMED, 0, 3, 1},
+    {RMS, 3, 500, 0, F32, E4M3, ROW, 0, PLAIN, 0, 0, 0},      {LAYER, 3, 33, 0, BF16, E5M2, ROW, 0, SUMMED, 0, 3, 1},
     {RMS, 9, 1, 0, F32, E4M3, ROW, 0, PLAIN, 0, 0, 0},        {RMS, 0, 64, 0, F32, E4M3, GROUP, 64, PLAIN, 0, 0, 0},
     {RMS, 3, 300, 0, F16, E4M3, GROUP, 128, ALL, 0, 4, 3},    {LAYER, 4, 96, 32, F32, E5M2, GROUP, 16, PLAIN, 0, 0, 0},
     {LAYER, 4, 129, 0, F32, E4M3, WHOLE, 0, SUMMED, 0, 1, 1}, {LAYER, 3, 131, 0, F32, E4M3, ROW, 0, SUMMED, 1, 1, 1},
