@@ -67,9 +67,13 @@ static struct fault_layer *layer(void) {
     return found;
 }
 
+enum { ROWS = 3, COLS = 64, GROUP = 16 };
+
 struct scene {
     struct fixture *fixture;
+    clnorm_status (*go)(struct scene *scene); /* what is tried */
     struct norm_run run;
+    struct tensor x, q, q_t, scale, y, y_t, y_scale, rstd, workspace; /* of operations on 8 bits */
     const char *cache_dir;
 };
 
@@ -114,18 +118,100 @@ static clnorm_status try_everything(struct scene *scene) {
     return status;
 }
 
+static clnorm_status enqueue_and_drop(const struct scene *scene, clnorm_plan *plan, const clnorm_args *args) {
+    const clnorm_status status = clnorm_plan_enqueue(plan, scene->fixture->queue, args, 0, NULL, NULL);
+    clnorm_plan_destroy(plan);
+    return status;
+}
+
+/* Quantisation, and the norm of what it gave: five kernels, and a workspace. Their programs are in the context already. */
+static clnorm_status try_quantized(struct scene *scene) {
+    clnorm_quantize_desc quantize = CLNORM_QUANTIZE_DESC_INIT;
+    quantize.rows = ROWS;
+    quantize.cols = COLS;
+    quantize.group_size = GROUP;
+    quantize.scaling = CLNORM_SCALING_GROUP;
+    quantize.transpose = true;
+    clnorm_fp8_rms_norm_desc norm = CLNORM_FP8_RMS_NORM_DESC_INIT;
+    norm.rows = ROWS;
+    norm.cols = COLS;
+    norm.group_size = GROUP;
+    norm.x_scale_dtype = CLNORM_F32;
+    norm.weight_dtype = CLNORM_DTYPE_NONE;
+    clnorm_args first = CLNORM_ARGS_INIT, second = CLNORM_ARGS_INIT;
+    first.x = tensor_buffer(&scene->x);
+    first.q = second.x = tensor_buffer(&scene->q);
+    first.q_t = tensor_buffer(&scene->q_t);
+    first.scale = second.x_scale = tensor_buffer(&scene->scale);
+    second.y = tensor_buffer(&scene->y);
+    second.y_t = tensor_buffer(&scene->y_t);
+    second.y_scale = tensor_buffer(&scene->y_scale);
+    second.rstd = tensor_buffer(&scene->rstd);
+    second.workspace = tensor_buffer(&scene->workspace);
+    clnorm_plan *plan = NULL;
+    clnorm_status status = clnorm_quantize_plan_create(scene->fixture->context, &quantize, &plan);
+    assert_int_equal(status == CLNORM_SUCCESS, plan != NULL);
+    if (status == CLNORM_SUCCESS)
+        status = enqueue_and_drop(scene, plan, &first);
+    plan = NULL;
+    if (status == CLNORM_SUCCESS) {
+        status = clnorm_fp8_rms_norm_plan_create(scene->fixture->context, &norm, &plan);
+        assert_int_equal(status == CLNORM_SUCCESS, plan != NULL);
+    }
+    return status == CLNORM_SUCCESS ? enqueue_and_drop(scene, plan, &second) : status;
+}
+
 static struct scene scene_open(struct fixture *fixture, const char *cache_dir) {
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, 3, 50), .seed = 1};
     norm_case.desc.weight_dtype = norm_case.desc.bias_dtype = CLNORM_F32;
     norm_case.desc.save_mean = norm_case.desc.save_rstd = true;
-    struct scene scene = {.fixture = fixture, .run = norm_run_make(&norm_case), .cache_dir = cache_dir};
+    struct scene scene = {
+        .fixture = fixture, .go = try_everything, .run = norm_run_make(&norm_case), .cache_dir = cache_dir};
     return scene;
+}
+
+static struct scene quantized_scene_open(struct fixture *fixture) {
+    const clnorm_dtype codes = CLNORM_F8_E4M3;
+    struct scene scene = {.fixture = fixture, .go = try_quantized, .cache_dir = ""};
+    scene.x = tensor_make(CLNORM_F32, ROWS, COLS, COLS, 0, TENSOR_NAN);
+    scene.q = tensor_make(codes, ROWS, COLS, COLS, 0, TENSOR_CANARY);
+    scene.q_t = tensor_make(codes, COLS, ROWS, ROWS, 0, TENSOR_CANARY);
+    scene.scale = tensor_make(CLNORM_F32, ROWS, COLS / GROUP, COLS / GROUP, 0, TENSOR_CANARY);
+    scene.y = tensor_make(codes, ROWS, COLS, COLS, 0, TENSOR_CANARY);
+    scene.y_t = tensor_make(codes, COLS, ROWS, ROWS, 0, TENSOR_CANARY);
+    scene.y_scale = tensor_make(CLNORM_F32, 1, 1, 1, 0, TENSOR_CANARY);
+    scene.rstd = tensor_make(CLNORM_F32, 1, ROWS, ROWS, 0, TENSOR_CANARY);
+    scene.workspace = tensor_make(CLNORM_F32, 1, ROWS, ROWS, 0, TENSOR_CANARY); /* a largest magnitude for each row */
+    tensor_fill(&scene.x, INPUT_NORMAL, COLS, 1);
+    return scene;
+}
+
+static void quantized_scene_close(struct scene *scene) {
+    struct tensor *const all[] = {&scene->x,   &scene->q,       &scene->q_t,  &scene->scale,    &scene->y,
+                                  &scene->y_t, &scene->y_scale, &scene->rstd, &scene->workspace};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        tensor_free(all[i]);
+}
+
+/* Without faults it must work, and the codes of y_t must be those of y; what they should be is another test's matter. */
+static void assert_quantized_works(struct scene *scene) {
+    struct tensor *const all[] = {&scene->x,   &scene->q,       &scene->q_t,  &scene->scale,    &scene->y,
+                                  &scene->y_t, &scene->y_scale, &scene->rstd, &scene->workspace};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        tensor_upload(scene->fixture, all[i]);
+    if (scene->go(scene) != CLNORM_SUCCESS)
+        fail_msg("without a fault: %s", clnorm_error_detail());
+    assert_int_equal(clFinish(scene->fixture->queue), CL_SUCCESS);
+    assert_true(tensor_receive(scene->fixture, &scene->y, "y") && tensor_receive(scene->fixture, &scene->y_t, "y_t"));
+    const unsigned char *y = tensor_elements(&scene->y), *y_t = tensor_elements(&scene->y_t);
+    for (int i = 0; i < ROWS * COLS; i++)
+        assert_int_equal(y_t[i % COLS * ROWS + i / COLS], y[i]);
 }
 
 /* Without faults it must work, and compute what it should. */
 static void assert_works(struct scene *scene) {
     norm_run_upload(scene->fixture, &scene->run);
-    if (try_everything(scene) != CLNORM_SUCCESS)
+    if (scene->go(scene) != CLNORM_SUCCESS)
         fail_msg("without a fault: %s", clnorm_error_detail());
     assert_int_equal(clFinish(scene->fixture->queue), CL_SUCCESS);
     assert_true(norm_run_verify(scene->fixture, &scene->run));
@@ -151,7 +237,7 @@ static long fail_each_call(struct scene *scene, cl_int code) {
     for (long at = 1;; at++) {
         const long references = control->references;
         *control = (struct fault_layer){.fail_at = at, .code = code, .references = references};
-        const clnorm_status status = try_everything(scene);
+        const clnorm_status status = scene->go(scene);
         control->fail_at = 0;
         assert_int_equal(clFinish(scene->fixture->queue), CL_SUCCESS);
         if (control->references != references)
@@ -188,30 +274,45 @@ static void every_opencl_call_fails_once_with_a_cache(void **state) {
     scratch_remove(folder);
 }
 
+static void fail_each_allocation(struct scene *scene) {
+    long at = 0;
+    do {
+        const long references = layer()->references;
+        at++;
+        allocation_failed = false;
+        allocations_to_failure = at;
+        const clnorm_status status = scene->go(scene);
+        allocations_to_failure = 0;
+        assert_int_equal(clFinish(scene->fixture->queue), CL_SUCCESS);
+        assert_int_equal(layer()->references, references);
+        assert_true(status == CLNORM_OUT_OF_HOST_MEMORY || status == CLNORM_SUCCESS);
+    } while (allocation_failed);
+    print_message("%ld allocations\n", at - 1);
+    assert_in_range(at, 2, 1000);
+}
+
 static void every_allocation_fails_once(void **state) {
     char *folder = scratch_make();
     const char *const folders[] = {"", folder};
     for (int i = 0; i < 2; i++) {
         struct scene scene = scene_open(*state, folders[i]);
         assert_works(&scene);
-        long at = 0;
-        do {
-            const long references = layer()->references;
-            at++;
-            allocation_failed = false;
-            allocations_to_failure = at;
-            const clnorm_status status = try_everything(&scene);
-            allocations_to_failure = 0;
-            assert_int_equal(clFinish(scene.fixture->queue), CL_SUCCESS);
-            assert_int_equal(layer()->references, references);
-            assert_true(status == CLNORM_OUT_OF_HOST_MEMORY || status == CLNORM_SUCCESS);
-        } while (allocation_failed);
-        print_message("%ld allocations\n", at - 1);
-        assert_in_range(at, 6, 1000);
+        fail_each_allocation(&scene);
         assert_works(&scene);
         norm_run_free(&scene.run);
     }
     scratch_remove(folder);
+}
+
+static void quantisation_fails_as_properly(void **state) {
+    struct scene scene = quantized_scene_open(*state);
+    assert_quantized_works(&scene);
+    const long calls = fail_each_call(&scene, CL_OUT_OF_RESOURCES);
+    print_message("%ld calls\n", calls);
+    assert_in_range(calls, 50, 1000);
+    fail_each_allocation(&scene);
+    assert_quantized_works(&scene);
+    quantized_scene_close(&scene);
 }
 
 int main(void) {
@@ -223,6 +324,7 @@ int main(void) {
         cmocka_unit_test(every_opencl_call_fails_once),
         cmocka_unit_test(every_opencl_call_fails_once_with_a_cache),
         cmocka_unit_test(every_allocation_fails_once),
+        cmocka_unit_test(quantisation_fails_as_properly),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -290,9 +290,10 @@ static const struct quantize_case cases[] = {
 
 static void codes_are_those_of_the_model(void **state) {
     const struct fixture *fixture = *state;
+    const uint64_t most = fixture_is_slow(fixture) ? 10000 : UINT64_MAX; /* elements */
     unsigned failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        failed += !passes(fixture, &cases[i]);
+        failed += cases[i].rows * cases[i].cols <= most && !passes(fixture, &cases[i]);
     assert_int_equal(failed, 0);
 }
 
@@ -403,7 +404,7 @@ static void buffers_are_checked(void **state) {
  * deviation of at most a step / 2 / √n. */
 static void stochastic_rounding_is_unbiased(void **state) {
     const struct fixture *fixture = *state;
-    const uint64_t cols = 4096;
+    const uint64_t cols = fixture_is_slow(fixture) ? 512 : 4096;
     const double values[] = {1.03125, -3.3, 0x1.4p-9, 0x1.8p-12};
     const double steps[] = {0.125, 0.25, 0x1p-9, 0x1p-9};
     struct quantize_case c = {WHOLE, 4, cols, 0, F32, E4M3, F32, false, false, true, 1, 0, 0, {0}, false};
