@@ -112,14 +112,14 @@ static bool time_plans_in_child(const struct bench_request *request, const struc
 
 /* -------------------------------------------------------------------------------------------------------- the enqueues */
 
-/* A kernel that takes as many tensors as the plan's, and does nothing; launched as often as the plan has kernels. */
+/* The OpenCL calls of an enqueue alone: as many arguments set, of a kernel that is there for that, and the plan's kernels
+ * launched with what its last enqueue has set. */
 struct bare {
     cl_program program;
-    cl_kernel kernel;
+    cl_kernel arguments;
     cl_mem mem[ROLES];
     cl_uint tensors;
-    unsigned launches;
-    size_t global, local;
+    const struct launch *launch;
 };
 
 static bool build_bare(struct bare *bare, const struct session *session, struct fault *fault) {
@@ -135,49 +135,49 @@ static bool build_bare(struct bare *bare, const struct session *session, struct 
     if (!code)
         code = clBuildProgram(bare->program, 1, &session->device.device, "", NULL, NULL);
     if (!code)
-        bare->kernel = clCreateKernel(bare->program, "bare", &code);
-    return !code || fault_opencl(fault, code, "clBuildProgram", "a kernel that does nothing");
+        bare->arguments = clCreateKernel(bare->program, "bare", &code);
+    return !code || fault_opencl(fault, code, "clBuildProgram", "a kernel that has arguments");
 }
 
 static bool make_bare(struct bare *bare, const struct session *session, const struct launch *launch, struct fault *fault) {
     for (int i = 0; i < ROLES; i++)
         if (launch->mem[i])
             bare->mem[bare->tensors++] = launch->mem[i];
-    clnorm_kernel_info first = CLNORM_KERNEL_INFO_INIT;
-    const clnorm_status status = clnorm_plan_kernel(launch->plan, 0, &first);
-    if (status)
-        return fault_library(fault, status, "kernel");
-    bare->launches = launch->kernels;
-    bare->global = first.groups * first.items;
-    bare->local = first.items;
+    bare->launch = launch;
     return build_bare(bare, session, fault);
 }
 
 static void free_bare(struct bare *bare) {
-    if (bare->kernel)
-        clReleaseKernel(bare->kernel);
+    if (bare->arguments)
+        clReleaseKernel(bare->arguments);
     if (bare->program)
         clReleaseProgram(bare->program);
 }
 
-static cl_int launch_bare(const struct bare *bare, const struct session *session) {
+static cl_int launch_bare(const struct bare *bare, const struct session *session, const clnorm_kernel_info *kernel) {
     const cl_ulong offset = 0;
+    const size_t global = kernel->groups * kernel->items;
     cl_int code = CL_SUCCESS;
     for (cl_uint i = 0; i < bare->tensors && !code; i++) {
-        code = clSetKernelArg(bare->kernel, 2 * i, sizeof(cl_mem), &bare->mem[i]);
+        code = clSetKernelArg(bare->arguments, 2 * i, sizeof(cl_mem), &bare->mem[i]);
         if (!code)
-            code = clSetKernelArg(bare->kernel, 2 * i + 1, sizeof offset, &offset);
+            code = clSetKernelArg(bare->arguments, 2 * i + 1, sizeof offset, &offset);
     }
     if (!code)
-        code = clEnqueueNDRangeKernel(session->queue, bare->kernel, 1, NULL, &bare->global, &bare->local, 0, NULL, NULL);
+        code = clEnqueueNDRangeKernel(session->queue, kernel->kernel, 1, NULL, &global, &kernel->items, 0, NULL, NULL);
     return code;
 }
 
 static bool enqueue_bare(const struct bare *bare, const struct session *session, struct fault *fault) {
     cl_int code = CL_SUCCESS;
-    for (unsigned i = 0; i < bare->launches && !code; i++)
-        code = launch_bare(bare, session);
-    return !code || fault_opencl(fault, code, "clEnqueueNDRangeKernel", "a kernel that does nothing");
+    for (cl_uint i = 0; i < bare->launch->kernels && !code; i++) {
+        clnorm_kernel_info kernel = CLNORM_KERNEL_INFO_INIT;
+        const clnorm_status status = clnorm_plan_kernel(bare->launch->plan, i, &kernel);
+        if (status)
+            return fault_library(fault, status, "kernel");
+        code = launch_bare(bare, session, &kernel);
+    }
+    return !code || fault_opencl(fault, code, "clEnqueueNDRangeKernel", "the OpenCL calls alone");
 }
 
 static bool enqueue_plan(const struct launch *launch, const struct session *session, struct fault *fault) {
