@@ -27,6 +27,14 @@
 #define storage_f64 double
 #define storage_none uchar
 
+/* Whether the arithmetic's numbers are stored in it as they are; f64 goes with f64 alone. */
+#define IS_REAL(dtype) JOIN(IS_REAL_, dtype)
+#define IS_REAL_f32 1
+#define IS_REAL_f64 1
+#define IS_REAL_f16 0
+#define IS_REAL_bf16 0
+#define IS_REAL_none 0
+
 /* Vectors of 2-byte elements as words, which is how 16 bytes travel in one access. */
 #if VEC == 1
 #define WORDS ushort
