@@ -322,6 +322,14 @@ static inline void store1_f16(global ushort *p, const real v) {
 
 #endif
 
+/* Loads before it are under way before what comes after it begins: NVIDIA's assembler would rather do with fewer registers
+ * and ask for one vector after the other, each time waiting for it. */
+static inline void begin_loads(void) {
+#if ISA == ISA_PTX
+    __asm__ volatile("fence.acq_rel.cta;" : : : "memory");
+#endif
+}
+
 /* Hides from the compiler what it knows of a packed vector, so that it widens it anew where it is used next: that costs
  * less than the registers which the wide values would take up meanwhile. */
 static inline void forget(uint *word, const uint words) {

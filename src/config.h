@@ -26,6 +26,7 @@ struct cln_workload {
     bool locked;        /* backward: by locked slots */
     bool gated;         /* backward: z is read too */
     bool both_sums;     /* backward: dweight and dbias */
+    bool of_8_bits;     /* backward: x has 8 bits, and x_size is that of dy */
 };
 
 /* Fills every field of config that the forward has: a forced one is checked against device and shape, the others are
