@@ -50,7 +50,8 @@ struct call {
     const global STORAGE(BIAS_DTYPE) * bias;
     const global real *mean; /* [groups, rows] */
     const global real *rstd; /* [groups, rows] */
-    const global real *sums; /* [2, CHUNKS, groups, rows]: Σ(x̂ · wdn), Σwdn of a segment's chunks, with SPLIT */
+    const global real *sums; /* [2, CHUNKS, groups, rows]: Σ(x̂ · wdn), Σwdn of a segment's chunks, with SPLIT and
+                              SUMS_BEFORE */
     global STORAGE(DX_DTYPE) * dx;
     global STORAGE(DZ_DTYPE) * dz;
     global STORAGE(Y_DTYPE) * y;
@@ -320,7 +321,7 @@ INLINED void sums_over_lanes(struct lanes *lanes, const struct lane_sums *lane_s
     sum_lanes(lanes, sums, NORM == LAYER_NORM ? 2 : 1);
 }
 
-/* With SPLIT, another kernel has taken the sums. */
+/* With SPLIT and SUMS_BEFORE, another kernel has taken the sums. */
 static inline void sum_chunks(const struct call *call, const struct row *row, real *sums) {
     const ulong segments = GROUPS * call->rows;
     sums[0] = sums[1] = 0;

@@ -153,7 +153,9 @@ static bool unrolled(const clnorm_config *c) {
 
 /* Local memory: the scratch of sums over lanes, and what holds or folds the sums over rows. */
 static uint64_t local_bytes(const struct cln_workload *work, const clnorm_config *c, uint64_t span) {
-    const uint64_t scratch = 4 * (uint64_t)c->lanes * c->segments * work->real_size;
+    enum { LETTERS = 4 * 2 * 16 }; /* of cl/team.h */
+    const uint64_t letters = c->sums == CLNORM_SUMS_EXCHANGED ? LETTERS * sizeof(cl_float) : work->real_size;
+    const uint64_t scratch = 4 * (uint64_t)c->lanes * c->segments * work->real_size + letters + sizeof(cl_uint);
     const uint64_t line =
         (unrolled(c) ? elements_per_lane(c) * c->lanes : cln_divide_up(c->tile, c->vec) * c->vec) * work->real_size;
     if (c->gather == CLNORM_GATHER_LOCAL)
@@ -203,7 +205,7 @@ static clnorm_status check_gather(const clnorm_device_info *device, const struct
 
 /* All the work-groups of a team have to run at once. A single one has nobody to wait for, on any device. */
 static clnorm_status check_sums(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
-    enum { MOST_TILES = 16 };
+    enum { MOST_TILES = 16, LAUNCHES_AT_ONCE = 8 /* that cannot take up the device with incomplete teams */ };
     if (c->sums != CLNORM_SUMS_EXCHANGED)
         return CLNORM_SUCCESS;
     const uint64_t tiles = cln_divide_up(work->group_size, c->tile);
@@ -211,8 +213,10 @@ static clnorm_status check_sums(const clnorm_device_info *device, const struct c
         return cln_config_refuse(
             "sums", c->sums,
             "CLNORM_SUMS_BEFORE for f64, with several segments, or with neither a row nor sums in registers");
-    if (tiles > 1 && (device->family != CLNORM_PLATFORM_NVIDIA || tiles > MOST_TILES || tiles > device->compute_units))
-        return cln_config_refuse("sums", c->sums, "CLNORM_SUMS_BEFORE but on NVIDIA with at most 16 tiles, or with one");
+    if (tiles > 1 && (device->family != CLNORM_PLATFORM_NVIDIA || tiles > MOST_TILES ||
+                      tiles * LAUNCHES_AT_ONCE > device->compute_units))
+        return cln_config_refuse(
+            "sums", c->sums, "CLNORM_SUMS_BEFORE but with one tile, or on NVIDIA with at most 16 and 8 compute units each");
     return CLNORM_SUCCESS;
 }
 

@@ -330,10 +330,9 @@ clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const cl
         status = describe_tensors(&p, made->config.vec, made->tensor);
     made->tensor[CLN_DWEIGHT].vector = layout.reduce_vec * made->tensor[CLN_DWEIGHT].element;
     made->tensor[CLN_DBIAS].vector = layout.reduce_vec * made->tensor[CLN_DBIAS].element;
-    made->workspace_size = layout.size;
     made->seeded = p.dropout > 0;
     if (layout.size)
-        made->tensor[CLN_WORKSPACE] = (struct cln_tensor){CLN_WORKSPACE_ALIGNMENT, layout.size, CLN_WORKSPACE_ALIGNMENT, 0};
+        cln_plan_set_workspace(made, layout.size);
     if (!status)
         status = cln_backward_add_stages(made, &p, &layout);
     if (status)

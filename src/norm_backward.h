@@ -34,7 +34,7 @@ struct cln_backward_layout {
     uint64_t slots;
     uint64_t reduce_vec;                                        /* elements of an access of norm_backward_reduce.cl */
     uint64_t lock_words;                                        /* locks and letters */
-    bool split, locked;                                         /* split: by a kernel of its own that takes sums */
+    bool split, exchanged, locked;                              /* split: by a kernel of its own that takes sums */
     struct cln_binding mean, rstd, sums, dweight, dbias, locks; /* those that are not there have an element of 0 */
     uint64_t size;                                              /* bytes */
 };

@@ -133,13 +133,19 @@ clnorm_status clnorm_norm_backward_check(cl_command_queue queue, const clnorm_ar
                         sizeof *args);
     if (!args->fault.mem)
         return cln_fail(CLNORM_INVALID_BUFFER, "args.fault.mem is NULL: expected what a backward with y_given wrote");
-    if (num_wait && !wait_list)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "wait_list is NULL: expected %u events", num_wait);
+    const clnorm_status status = cln_wait_list_check(num_wait, wait_list);
+    if (status)
+        return status;
     cl_uint columns = 0;
     const cl_int code = clEnqueueReadBuffer(queue, args->fault.mem, CL_TRUE, args->fault.offset, sizeof columns, &columns,
                                             num_wait, num_wait ? wait_list : NULL, NULL);
     if (code == CL_INVALID_COMMAND_QUEUE)
         return cln_fail_code(CLNORM_INVALID_QUEUE, code, "queue is not an OpenCL command queue");
+    if (code == CL_INVALID_CONTEXT || code == CL_INVALID_MEM_OBJECT || code == CL_INVALID_VALUE)
+        return cln_fail_code(CLNORM_INVALID_BUFFER, code,
+                             "args.fault.offset is %" PRIu64
+                             ": expected a buffer of the queue's context with 4 bytes from there",
+                             args->fault.offset);
     if (code)
         return cln_fail_opencl(code, "clEnqueueReadBuffer");
     if (columns)

@@ -53,6 +53,13 @@ static clnorm_status add_part(struct cln_backward_layout *layout, struct cln_bin
     return CLNORM_SUCCESS;
 }
 
+enum { MOST_GROUPS = 1 << 30 }; /* work-groups of a launch */
+
+/* Outputs that c1 and c2 of the header's formulas matter to. */
+static bool needs_means(const problem *p) {
+    return p->dx_dtype || p->dresidual_dtype || (p->gate_first && p->dz_dtype);
+}
+
 /* Of cl/team.h and norm_backward.cl: words in a cache line, words of the locks before the letters. */
 enum { LINE_WORDS = 16 };
 
@@ -79,9 +86,10 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     const struct cln_workload work = cln_backward_workload(p);
     const bool gathers = p->dweight_dtype || p->dbias_dtype, mean = p->norm == CLNORM_LAYER_NORM;
     const uint64_t groups = work.groups, real = work.real_size, segments = p->rows * groups;
-    const bool exchanged = c->sums == CLNORM_SUMS_EXCHANGED;
+    const bool means = needs_means(p), exchanged = means && c->sums == CLNORM_SUMS_EXCHANGED;
     const struct cln_binding absent = {.role = CLN_WORKSPACE};
-    *layout = (struct cln_backward_layout){.split = c->tile < p->group_size && !exchanged,
+    *layout = (struct cln_backward_layout){.split = means && c->tile < p->group_size && !exchanged,
+                                           .exchanged = exchanged,
                                            .locked = work.locked,
                                            .mean = absent,
                                            .rstd = absent,
@@ -96,8 +104,11 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     layout->share = share_of(device, &work, c, layout->blocks);
     layout->walkers = cln_divide_up(p->rows, layout->share);
     layout->slots = !gathers ? 0 : layout->locked ? cln_smaller(p->slots, layout->walkers) : layout->walkers;
+    const uint64_t work_groups = layout->blocks * layout->walkers;
+    if (work_groups > MOST_GROUPS)
+        return cln_config_refuse("rounds", c->rounds, "more, for at most 2^30 work-groups");
     layout->lock_words = (layout->locked ? lock_words(layout->blocks * layout->slots) : 0) +
-                         (exchanged ? letter_words(layout->blocks * layout->walkers, p->norm) : 0);
+                         (exchanged ? letter_words(work_groups, p->norm) : 0);
     clnorm_status status = CLNORM_SUCCESS;
     if (!p->rstd_given && mean)
         status = add_part(layout, &layout->mean, segments, real);
@@ -161,7 +172,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .fp8_isa = cln_fp8_isa(device, c),
         .span = layout->span,
         .chunks = c->chunks,
-        .sums = c->sums,
+        .sums = layout->exchanged ? CLNORM_SUMS_EXCHANGED : CLNORM_SUMS_BEFORE,
         .element_aligned = cln_config_element_aligned(device, c),
         .opencl_c = c->reduce == CLNORM_REDUCE_SUBGROUP || (layout->locked && c->isa == CLNORM_ISA_PORTABLE)
                         ? device->opencl_c_version
@@ -195,12 +206,12 @@ static struct cln_constant real_constant(const problem *p, const struct real *re
     return constant;
 }
 
-enum { MOST_GROUPS = 1 << 30 }; /* work-groups of a launch */
-
 /* norm_backward_sums.cl over the chunks of all segments. */
 static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     clnorm_config c = plan->config;
     c.segments = 1;
+    if (c.reduce == CLNORM_REDUCE_SHUFFLE && c.lanes < 32)
+        c.reduce = CLNORM_REDUCE_TREE;
     struct cln_spec spec = spec_of(p, &plan->context->device, &c, layout);
     const struct cln_binding binding[] = {{.role = cln_backward_role_of_x(p)},
                                           {.role = role_of_z(p)},

@@ -233,11 +233,11 @@ static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue,
     return status;
 }
 
-static clnorm_status check_order(const struct order *order) {
-    if (order->num_wait && !order->wait_list)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "wait_list is NULL: expected %u events", order->num_wait);
-    for (cl_uint i = 0; i < order->num_wait; i++)
-        if (!order->wait_list[i])
+clnorm_status cln_wait_list_check(cl_uint num_wait, const cl_event *wait_list) {
+    if (num_wait && !wait_list)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "wait_list is NULL: expected %u events", num_wait);
+    for (cl_uint i = 0; i < num_wait; i++)
+        if (!wait_list[i])
             return cln_fail_code(CLNORM_INVALID_ARGUMENT, CL_INVALID_EVENT_WAIT_LIST,
                                  "wait_list[%u] is NULL: expected an event", i);
     return CLNORM_SUCCESS;
@@ -248,7 +248,7 @@ static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const cl
     if (!plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
     bool in_order = false, aligned = false;
-    clnorm_status status = check_order(order);
+    clnorm_status status = cln_wait_list_check(order->num_wait, order->wait_list);
     if (!status)
         status = check_queue(plan, queue, &in_order);
     if (!status)
@@ -321,10 +321,16 @@ clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue qu
     return status;
 }
 
-/* Launches a kernel's own grid over no segments, so that it touches no tensor. */
+/* Launches a kernel's own grid over no segments, so that it touches no tensor: none of an earlier enqueue either, which its
+ * owner may have released since. */
 static clnorm_status run_empty(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue) {
+    const cl_mem absent = NULL;
     const cl_ulong none = 0;
-    cl_int code = clSetKernelArg(kernel, 2 * stage->tensors, sizeof none, &none);
+    cl_int code = CL_SUCCESS;
+    for (cl_uint i = 0; i < stage->tensors && !code; i++)
+        code = clSetKernelArg(kernel, 2 * i, sizeof absent, &absent);
+    if (!code)
+        code = clSetKernelArg(kernel, 2 * stage->tensors, sizeof none, &none);
     if (code)
         return cln_fail_opencl(code, "clSetKernelArg");
     const clnorm_status status = launch(stage, kernel, queue, 0, NULL, NULL);

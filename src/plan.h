@@ -121,6 +121,9 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
 /* Asks for a workspace of so many bytes, which are fewer than 2^63. */
 void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size);
 
+/* Whether every event is there. */
+clnorm_status cln_wait_list_check(cl_uint num_wait, const cl_event *wait_list);
+
 /* args.c: checks every tensor of args against the plan and the context. *aligned: all wide accesses may be aligned ones. */
 clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned);
 

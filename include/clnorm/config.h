@@ -82,7 +82,10 @@ typedef enum clnorm_gather {
 /* How a work-group that has a tile of a segment comes to the sums of all of it. */
 typedef enum clnorm_sums {
     CLNORM_SUMS_BEFORE = 1, /* a kernel before has taken them, in chunks: x and dy are read twice */
-    CLNORM_SUMS_EXCHANGED   /* from the work-groups of the other tiles, which go through the same rows at the same time */
+    /* From the work-groups of the other tiles, which go through the same rows at the same time and wait for each other. On
+     * NVIDIA; at most 8 such launches may run on a device side by side, in as many queues: more of them could take up all
+     * of it with work-groups that wait for others which find no room. */
+    CLNORM_SUMS_EXCHANGED
 } clnorm_sums;
 
 typedef enum clnorm_fetch {

@@ -104,7 +104,7 @@ static inline clnorm_args clnorm_args_init(void) {
 /* Checks the arguments, binds them and launches; does not wait, allocate device memory or compile.
  * queue: of the context and device of the plan, in-order or out-of-order. wait_list: events of the same cl_context to
  * come first. event: may be NULL; else complete when all outputs are written, to be released by the caller.
- * Several threads may enqueue the same plan. */
+ * Several threads may enqueue the same plan; see CLNORM_SUMS_EXCHANGED for how many wide backwards may overlap. */
 CLNORM_API clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
                                              cl_uint num_wait, const cl_event *wait_list, cl_event *event);
 
