@@ -250,6 +250,14 @@ static void suit_chunks(const struct habit *habit, const clnorm_device_info *dev
         c->keep = CLNORM_KEEP_REREAD;
 }
 
+static void share_out(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
+                      clnorm_config *c) {
+    if (!c->chunks)
+        c->chunks = choose_chunks(habit, device, work, c);
+    if (c->chunks > 1)
+        suit_chunks(habit, device, work, c);
+}
+
 static clnorm_status check_forward(const struct cln_workload *work, const clnorm_config *forced) {
     const struct {
         const char *name;
@@ -277,10 +285,8 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
         c.stores = CLNORM_STORES_CACHED;
     if (!c.vec)
         c.vec = choose_vec(habit, work, cln_config_element_aligned(device, &c));
-    if (work->splits && !c.chunks)
-        c.chunks = choose_chunks(habit, device, work, forced);
-    if (c.chunks > 1)
-        suit_chunks(habit, device, work, &c);
+    if (work->splits)
+        share_out(habit, device, work, &c);
     apply_tuned(habit, device, work, &c);
     if (!c.lanes)
         c.lanes = choose_lanes(habit, work, device, &c);
