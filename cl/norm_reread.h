@@ -1,7 +1,7 @@
-/* A segment is read twice, for its statistics and to be normalised, UNROLL vectors of a lane at a time; and once more
- * between the two for a row's own scale. Caches are asked to keep it from the first time to the last, and no longer:
- * registers stay free for more work-groups, and what the L2 cache has of the output need not be written out while the
- * kernel runs. */
+/* A segment, or one of the CHUNKS that it is taken in, is read twice, for its statistics and to be normalised, UNROLL
+ * vectors of a lane at a time; and once more between the two for a row's own scale. Caches are asked to keep it from the
+ * first time to the last, and no longer: registers stay free for more work-groups, and what the L2 cache has of the output
+ * need not be written out while the kernel runs. */
 #ifndef NORM_REREAD_H
 #define NORM_REREAD_H
 
@@ -14,7 +14,7 @@
 #endif
 
 /* What dropout keeps of a lane's vectors: drawn when they are read first, where a work-item has room for that. */
-#define REMEMBERS (DROPOUT && LANES > 1 && HELD * VEC <= 64)
+#define REMEMBERS (DROPOUT && CHUNKS == 1 && LANES > 1 && HELD * VEC <= 64)
 
 struct memory {
     ulong kept; /* VEC bits for each of the lane's vectors */
@@ -34,16 +34,48 @@ static inline held_t read_again(const struct call *call, const struct segment *s
     return load_s(segment, v, kept, call->aligned, hint);
 }
 
+/* Vectors of every chunk but the last ones, which may have fewer or none; the first vector of one; its whole vectors. */
+#define CHUNK_VECTORS ((VECTORS + CHUNKS - 1) / CHUNKS)
+
+static inline index_t begin_of(const index_t chunk) {
+    return CHUNKS == 1 ? 0 : chunk * CHUNK_VECTORS;
+}
+
+static inline index_t whole_vectors_of(const index_t chunk) {
+    const index_t begin = begin_of(chunk);
+    if (CHUNKS == 1 || begin + CHUNK_VECTORS <= WHOLE_VECTORS)
+        return CHUNKS == 1 ? WHOLE_VECTORS : CHUNK_VECTORS;
+    return begin < WHOLE_VECTORS ? WHOLE_VECTORS - begin : 0;
+}
+
+/* Whether the partly filled vector is in it: behind its whole ones. */
+static inline bool has_tail(const index_t chunk) {
+#if CHUNKS == 1
+    (void)chunk;
+    return TAIL != 0;
+#else
+    const index_t begin = begin_of(chunk);
+    return TAIL != 0 && begin <= WHOLE_VECTORS && WHOLE_VECTORS < begin + CHUNK_VECTORS;
+#endif
+}
+
 /* A lane's whole vectors. */
 static inline index_t own_vectors(const struct segment *segment) {
-    return segment->active ? WHOLE_VECTORS / LANES + (segment->lane < WHOLE_VECTORS % LANES) : 0;
+    const index_t whole = whole_vectors_of(segment->chunk);
+    return segment->active ? whole / LANES + (segment->lane < whole % LANES) : 0;
 }
 
 static inline bool owns_tail(const struct segment *segment) {
-    return TAIL != 0 && segment->active && segment->lane == WHOLE_VECTORS % LANES;
+    return has_tail(segment->chunk) && segment->active && segment->lane == whole_vectors_of(segment->chunk) % LANES;
 }
 
-#define MOST_IN_RUN (HELD < RUN ? HELD : RUN)
+/* The i-th vector of a lane. */
+static inline index_t vector_of(const struct segment *segment, const index_t i) {
+    return begin_of(segment->chunk) + segment->lane + i * LANES;
+}
+
+#define CHUNK_HELD ((CHUNK_VECTORS + LANES - 1) / LANES)
+#define MOST_IN_RUN (CHUNK_HELD < RUN ? CHUNK_HELD : RUN)
 
 /* A run of count vectors. The number of turns is a constant, so that all loads can be under way at once. */
 static inline void take_vectors(const struct call *call, const struct segment *segment, const index_t first,
@@ -56,7 +88,7 @@ static inline void take_vectors(const struct call *call, const struct segment *s
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             if (i + j < count)
-                block[j] = read_first(call, segment, segment->lane + (first + i + j) * LANES, memory);
+                block[j] = read_first(call, segment, vector_of(segment, first + i + j), memory);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             if (i + j < count)
@@ -64,17 +96,16 @@ static inline void take_vectors(const struct call *call, const struct segment *s
     }
 }
 
-INLINED struct statistics statistics_of(const struct call *call, const struct segment *segment, struct memory *memory,
-                                        struct lanes *lanes) {
-    struct moments moments = {0, 0, 0, 0};
-    const real origin = origin_of(call, segment);
+/* moments: 0 at first. */
+static inline void take_moments(const struct call *call, const struct segment *segment, struct memory *memory,
+                                struct moments *moments) {
     struct run run;
     start_run(&run);
     const index_t own = own_vectors(segment);
     index_t i = 0;
     for (; i + RUN < own; i += RUN) {
         take_vectors(call, segment, i, RUN, memory, &run);
-        end_run(&run, &moments, RUN * VEC);
+        end_run(&run, moments, RUN * VEC);
     }
     const uint rest = (uint)(own - i);
     take_vectors(call, segment, i, rest, memory, &run);
@@ -82,15 +113,17 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
         take(&run, rest, widen_s(read_first(call, segment, WHOLE_VECTORS, memory)), false);
     const uint elements = rest * VEC + (owns_tail(segment) ? TAIL : 0);
     if (elements > 0)
-        end_run(&run, &moments, elements);
-    return merge_lanes(call, &moments, origin, lanes);
+        end_run(&run, moments, elements);
 }
 
 /* Where the next segment of a CPU's work-item begins, from this one on. */
 #define NEXT(stride) (GROUPS == 1 ? (stride) : GROUP_SIZE)
 
-/* On PoCL, to ask for the next segment while this one is written made the whole kernel 1.14 to 1.27 times as fast. */
+/* On PoCL, to ask for the next segment while this one is written made the whole kernel 1.14 to 1.27 times as fast. Chunks
+ * have their work-groups side by side. */
 static inline void ask_for_next(const struct call *call, const struct segment *segment, const index_t v) {
+    if (CHUNKS > 1)
+        return;
     ask_to_read(segment->x + NEXT(call->x_stride) + v * VEC);
     ask_to_write(segment->y + NEXT(call->y_stride) + v * VEC);
 }
@@ -125,17 +158,17 @@ static inline void use_vectors(const struct call *call, const struct segment *se
         held_t s[UNROLL];
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            s[j] = read_again(call, segment, segment->lane + (i + j) * LANES, use->memory, hint);
+            s[j] = read_again(call, segment, vector_of(segment, i + j), use->memory, hint);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++) {
-            const index_t v = segment->lane + (i + j) * LANES;
+            const index_t v = vector_of(segment, i + j);
             use_vector(call, segment, v, s[j], measure, use);
             if (!measure)
                 ask_for_next(call, segment, v);
         }
     }
     for (; i < own + owns_tail(segment); i++) {
-        const index_t v = segment->lane + i * LANES;
+        const index_t v = vector_of(segment, i);
         use_vector(call, segment, v, read_again(call, segment, v, use->memory, hint), measure, use);
     }
 }
@@ -172,7 +205,7 @@ INLINED void put_groups(const struct call *call, const struct segment *segment, 
 
 #endif
 
-/* All that is written of a segment. */
+/* All that is written of a segment or a chunk, but for its statistics. */
 INLINED void put_segment(const struct call *call, const struct segment *segment, const struct statistics statistics,
                          const struct memory *memory, struct lanes *lanes) {
 #if MEASURED && SCALING == SCALING_GROUP
@@ -190,7 +223,10 @@ INLINED void put_segment(const struct call *call, const struct segment *segment,
 
 INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
     struct memory memory = {0};
-    const struct statistics statistics = statistics_of(call, segment, &memory, lanes);
+    struct moments moments = {0, 0, 0, 0};
+    const real origin = origin_of(call, segment);
+    take_moments(call, segment, &memory, &moments);
+    const struct statistics statistics = statistics_over_lanes(call, &moments, origin, lanes);
     if (PRESENT(Y_DTYPE))
         put_segment(call, segment, statistics, &memory, lanes);
     save_statistics(call, segment, statistics);

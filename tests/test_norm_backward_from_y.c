@@ -121,7 +121,8 @@ static void gradients_are_those_of_x(void **state) {
         memcpy(tensor_elements(&forward.bias), tensor_elements(&run.bias), COLS * clnorm_dtype_size(cases[i].dtype));
         assert_int_equal(norm_run_go(fixture, &forward), CLNORM_SUCCESS);
         assert_true(norm_run_verify(fixture, &forward));
-        memcpy(tensor_elements(&run.x), tensor_elements(&forward.y), ROWS * COLS * clnorm_dtype_size(cases[i].dtype));
+        memcpy(tensor_elements(&run.x), tensor_elements(&forward.y),
+               (size_t)ROWS * COLS * clnorm_dtype_size(cases[i].dtype));
         memcpy(tensor_elements(&run.rstd), tensor_elements(&forward.rstd), ROWS * sizeof(float));
         assert_int_equal(norm_backward_run_go(fixture, &run), CLNORM_SUCCESS);
         assert_true(norm_backward_run_receive(fixture, &run) && norm_backward_run_check(&run));
