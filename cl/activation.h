@@ -16,16 +16,24 @@ struct normal {
     realv below, density;
 };
 
-/* Φ(-a) = e^(-a²/2) · t · P(t) with t = 1 / (1 + 0.21 a), a >= 0: a minimax fit of relative error 1.3e-8, so that the tail
- * has as many digits as e^(-a²/2): it loses a²/2 units in the last place. */
-static inline struct normal normal_at(const realv x) {
-    const realv power = exponential(REAL(-0.5) * x * x);
-    struct normal normal;
-    normal.density = power * REAL(0.39894228040143267794);
 #if IS_DOUBLE(X_DTYPE)
-    normal.below = 0.5 * erfc(x * -0.70710678118654752440);
+
+static inline struct normal normal_at(const realv x) {
+    const struct normal normal = {0.5 * erfc(x * -0.70710678118654752440), bell(x) * 0.39894228040143267794};
+    return normal;
+}
+
+static inline realv gelu(const realv x) {
+    const realv near = at_least(x, -FAR);
+    return near * normal_at(near).below;
+}
+
 #else
-    const realv t = reciprocal(fabs(x) * 0.21f + 1.0f);
+
+/* Φ(-|x|) / e^(-x²/2) = t · P(t) with t = 1 / (1 + 0.21 |x|): a minimax fit of relative error 1.3e-8, so that the tail has
+ * as many digits as e^(-x²/2). */
+static inline realv tail_over_bell(const realv x) {
+    const realv t = quick_reciprocal(fabs(x) * 0.21f + 1.0f);
     realv p = t * -0.0721113086f + 0.285835445f;
     p = p * t - 0.334996939f;
     p = p * t + 0.354985356f;
@@ -34,16 +42,23 @@ static inline struct normal normal_at(const realv x) {
     p = p * t + 0.068706654f;
     p = p * t + 0.0851420239f;
     p = p * t + 0.083706893f;
-    const realv tail = power * (p * t);
-    normal.below = x < (real)0 ? tail : 1.0f - tail;
-#endif
+    return p * t;
+}
+
+static inline struct normal normal_at(const realv x) {
+    const realv power = bell(x);
+    const realv tail = power * tail_over_bell(x);
+    const struct normal normal = {x < (real)0 ? tail : 1.0f - tail, power * 0.39894228f};
     return normal;
 }
 
+/* x · Φ(x) = max(x, 0) - |x| · Φ(-|x|), of which the first term is -0 for a negative x. A NaN goes by way of the bell. */
 static inline realv gelu(const realv x) {
-    const realv near = at_least(x, -FAR);
-    return near * normal_at(near).below;
+    const realv share = fmin(fabs(x), FAR) * bell(x);
+    return fmax(x, -0.0f) - share * tail_over_bell(x);
 }
+
+#endif
 
 static inline realv gelu_slope(const realv x) {
     const realv near = at_most(at_least(x, -FAR), FAR);

@@ -27,6 +27,14 @@
 #define storage_f64 double
 #define storage_none uchar
 
+/* Whether the arithmetic's numbers are stored in it as they are; f64 goes with f64 alone. */
+#define IS_REAL(dtype) JOIN(IS_REAL_, dtype)
+#define IS_REAL_f32 1
+#define IS_REAL_f64 1
+#define IS_REAL_f16 0
+#define IS_REAL_bf16 0
+#define IS_REAL_none 0
+
 /* Vectors of 2-byte elements as words, which is how 16 bytes travel in one access. */
 #if VEC == 1
 #define WORDS ushort
@@ -313,6 +321,14 @@ static inline void store1_f16(global ushort *p, const real v) {
 }
 
 #endif
+
+/* Loads before it are under way before what comes after it begins: NVIDIA's assembler would rather do with fewer registers
+ * and ask for one vector after the other, each time waiting for it. */
+static inline void begin_loads(void) {
+#if ISA == ISA_PTX
+    __asm__ volatile("fence.acq_rel.cta;" : : : "memory");
+#endif
+}
 
 /* Hides from the compiler what it knows of a packed vector, so that it widens it anew where it is used next: that costs
  * less than the registers which the wide values would take up meanwhile. */

@@ -33,6 +33,21 @@ static inline realv reciprocal(const realv v) {
 #endif
 }
 
+/* Of a number whose reciprocal is no smaller than 2^-126, or may be 0 instead. */
+static inline realv quick_reciprocal(const realv v) {
+#if APPROXIMATE
+    realv quotient;
+    const float *from = (const float *)&v;
+    float *to = (float *)&quotient;
+#pragma unroll
+    for (uint i = 0; i < VEC; i++)
+        __asm__("rcp.approx.ftz.f32 %0, %1;" : "=f"(to[i]) : "f"(from[i]));
+    return quotient;
+#else
+    return (real)1 / v;
+#endif
+}
+
 #if IS_DOUBLE(X_DTYPE)
 
 static inline realv exponential(const realv x) {
@@ -41,8 +56,19 @@ static inline realv exponential(const realv x) {
 
 #elif APPROXIMATE
 
+/* 2^x. A result below 2^-126 is 0, which takes half as many instructions as one that is not. */
+static inline realv power_of_two(const realv x) {
+    realv power;
+    const float *from = (const float *)&x;
+    float *to = (float *)&power;
+#pragma unroll
+    for (uint i = 0; i < VEC; i++)
+        __asm__("ex2.approx.ftz.f32 %0, %1;" : "=f"(to[i]) : "f"(from[i]));
+    return power;
+}
+
 static inline realv exponential(const realv x) {
-    return native_exp(x);
+    return power_of_two(x * 1.44269504f);
 }
 
 #else
@@ -66,5 +92,14 @@ static inline realv exponential(const realv x) {
 }
 
 #endif
+
+/* e^(-x²/2): it loses as many units in the last place as the exponent is large. */
+static inline realv bell(const realv x) {
+#if APPROXIMATE
+    return power_of_two(x * (x * -0.72134752f));
+#else
+    return exponential(REAL(-0.5) * x * x);
+#endif
+}
 
 #endif

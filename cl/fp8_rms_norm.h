@@ -18,28 +18,31 @@ struct call {
     bool aligned;                         /* wide accesses at their own size's alignment */
 };
 
-static inline floatv code_values(const struct call *call, const ulong row, const ulong column, const enum load_hint hint) {
-    return WIDEN(X_DTYPE)(LOAD(X_DTYPE)(call->x + row * call->x_stride + column, call->aligned, hint));
+static inline BYTES load_codes(const struct call *call, const ulong row, const ulong column, const enum load_hint hint) {
+    return LOAD(X_DTYPE)(call->x + row * call->x_stride + column, call->aligned, hint);
 }
 
 static inline float scale_of_x(const struct call *call, const ulong row, const ulong column) {
     return LOAD_SCALE(X_SCALE_DTYPE)(call->x_scale + row * (call->cols / GROUP_SIZE) + column / GROUP_SIZE);
 }
 
-static inline floatv weighted(const struct call *call, const floatv v, const ulong column) {
+/* Of a vector's columns; 0 where there is none. */
+static inline floatv weight_at(const struct call *call, const ulong column) {
 #if PRESENT(WEIGHT_DTYPE)
-    return v * WIDEN(WEIGHT_DTYPE)(LOAD(WEIGHT_DTYPE)(call->weight + column, call->aligned, LOAD_FIRST));
+    return WIDEN(WEIGHT_DTYPE)(LOAD(WEIGHT_DTYPE)(call->weight + column, call->aligned, LOAD_PLAIN));
 #else
     (void)call, (void)column;
-    return v;
+    return 0;
 #endif
 }
 
+static inline floatv weighted(const floatv v, const floatv weight) {
+    return PRESENT(WEIGHT_DTYPE) ? v * weight : v;
+}
+
 /* With the roundings of the published method, up to the one to bfloat16. */
-static inline floatv y_step_by_step(const struct call *call, const ulong row, const ulong column, const float rstd,
-                                    const enum load_hint hint) {
-    const floatv x = code_values(call, row, column, hint) * scale_of_x(call, row, column);
-    return weighted(call, x * rstd, column);
+static inline floatv y_step_by_step(const floatv x, const float x_scale, const float rstd, const floatv weight) {
+    return weighted(x * x_scale * rstd, weight);
 }
 
 #endif

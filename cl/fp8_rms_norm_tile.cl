@@ -6,13 +6,33 @@
 
 #include "fp8_rms_norm.h"
 
-static inline BYTES codes_at(const struct call *call, const ulong row, const ulong column) {
+struct columns {
+    floatv weight;
+};
+
+struct taken {
+    BYTES x;
+    float x_scale, rstd;
+};
+
+static inline struct columns columns_at(const struct call *call, const ulong column) {
+    return (struct columns){weight_at(call, column)};
+}
+
+static inline struct taken take(const struct call *call, const ulong row, const ulong column) {
+    return (struct taken){load_codes(call, row, column, LOAD_LAST), scale_of_x(call, row, column), call->rstd[row]};
+}
+
+static inline BYTES codes_of(const struct call *call, const struct columns *columns, const struct taken *taken,
+                             const ulong row, const ulong column) {
+    (void)row, (void)column;
+    const floatv x = WIDEN(X_DTYPE)(taken->x);
 #if COMPATIBLE
-    const floatv y = y_step_by_step(call, row, column, call->rstd[row], LOAD_LAST);
+    const floatv y = y_step_by_step(x, taken->x_scale, taken->rstd, columns->weight);
     return NARROW(Q_DTYPE)(divide(widen_bf16(narrow_bf16(y)), call->y_scale));
 #else
-    const float factor = scale_of_x(call, row, column) * call->rstd[row] * call->inverse;
-    return NARROW(Q_DTYPE)(weighted(call, code_values(call, row, column, LOAD_LAST) * factor, column));
+    const float factor = taken->x_scale * taken->rstd * call->inverse;
+    return NARROW(Q_DTYPE)(weighted(x * factor, columns->weight));
 #endif
 }
 
@@ -33,18 +53,18 @@ static inline BYTES codes_at(const struct call *call, const ulong row, const ulo
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void fp8_rms_norm_tile(PARAMETERS) {
-    local uint4 tile[TILE_BYTES / 16];
+    local uint4 tile[(TILE_WORDS + 3) / 4];
     const float scale = work ? LOAD_SCALE(SCALE_DTYPE)(y_scale + y_scale_at) : 1;
     const struct call call = CALL(!ELEMENT_ALIGNED);
-    put_tile(&call, work, (local uchar *)tile);
+    put_tile(&call, work, (local uint *)tile);
 }
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same codes. */
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void fp8_rms_norm_tile_any(PARAMETERS) {
-    local uint4 tile[TILE_BYTES / 16];
+    local uint4 tile[(TILE_WORDS + 3) / 4];
     const float scale = work ? LOAD_SCALE(SCALE_DTYPE)(y_scale + y_scale_at) : 1;
     const struct call call = CALL(false);
-    put_tile(&call, work, (local uchar *)tile);
+    put_tile(&call, work, (local uint *)tile);
 }
 #endif

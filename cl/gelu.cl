@@ -106,8 +106,8 @@ static inline void take_block(const struct call *call, const struct row *row, co
 static inline void take_share(const struct call *call, const ulong work, const ulong rounds, const ulong blocks) {
     const ulong first = get_group_id(0) * rounds;
     const ulong end = min(first + rounds, work);
-    ulong row_index = first / blocks;
-    ulong block = first % blocks;
+    ulong row_index = work == blocks ? 0 : first / blocks; /* a division takes as long as a block does */
+    ulong block = first - row_index * blocks;
     for (ulong i = first; i < end; i++) {
         const struct row row = {call->x + row_index * call->x_stride, call->dy + row_index * call->dy_stride,
                                 call->out + row_index * call->out_stride};

@@ -91,9 +91,61 @@ static inline bool has_vector(const struct segment *segment, const index_t i) {
     return segment->active && (EVEN ? i < HELD : segment->lane + i * LANES < VECTORS);
 }
 
-/* Elements of x in vector v that dropout keeps, a bit each; any number where there is no dropout. */
-static inline uint kept_in(const struct call *call, const struct segment *segment, const index_t v) {
-    return DROPOUT ? kept_at(&call->dice, segment->row, segment->column + v * VEC) : 0;
+/* Elements of x in vector v that dropout keeps, as comparisons of vectors have it. */
+static inline intv kept_in(const struct call *call, const struct segment *segment, const index_t v) {
+#if DROPOUT
+    return kept_lanes(&call->dice, segment->row, segment->column + v * VEC);
+#else
+    (void)call, (void)segment, (void)v;
+    return 0;
+#endif
+}
+
+/* The same for a lane's vectors v, v + LANES, …, count of them. */
+static inline void kept_in_block(const struct call *call, const struct segment *segment, const index_t v, const uint count,
+                                 intv *kept) {
+    uint i = 0;
+#if DROPOUT && PAIRED && WHOLE_DRAWS && LANES == 1
+#pragma unroll
+    for (; i + 1 < count; i += 2)
+        kept_lanes_of_two(&call->dice, segment->row, segment->column + (v + i) * VEC, &kept[i]);
+#endif
+#pragma unroll
+    for (; i < count; i++)
+        kept[i] = kept_in(call, segment, v + i * LANES);
+}
+
+/* What one vector of s is made of, as loaded. Like struct affine it is never copied. */
+struct parts {
+    PACKED(X_DTYPE) x;
+#if GATE && GATE_FIRST
+    PACKED(Z_DTYPE) z;
+#endif
+#if PRESENT(RESIDUAL_DTYPE)
+    PACKED(RESIDUAL_DTYPE) residual;
+#endif
+};
+
+static inline void load_parts(const struct segment *segment, const index_t v, const bool aligned, const enum load_hint hint,
+                              struct parts *parts) {
+    parts->x = LOAD_VECTOR(X_DTYPE)(segment->x, v, aligned, hint);
+#if GATE && GATE_FIRST
+    parts->z = LOAD_VECTOR(Z_DTYPE)(segment->z, v, aligned, hint);
+#endif
+#if PRESENT(RESIDUAL_DTYPE)
+    parts->residual = LOAD_VECTOR(RESIDUAL_DTYPE)(segment->residual, v, aligned, hint);
+#endif
+}
+
+/* Those of a vector that is not there. */
+static inline void no_parts(struct parts *parts) {
+    parts->x = (PACKED(X_DTYPE))0;
+#if GATE && GATE_FIRST
+    parts->z = (PACKED(Z_DTYPE))0;
+#endif
+#if PRESENT(RESIDUAL_DTYPE)
+    parts->residual = (PACKED(RESIDUAL_DTYPE))0;
+#endif
 }
 
 /* s as a lane holds it: x as it was loaded, or what it is made of put together. */
@@ -102,22 +154,21 @@ static inline uint kept_in(const struct call *call, const struct segment *segmen
 
 typedef realv held_t;
 
-static inline held_t load_s(const struct segment *segment, const index_t v, const uint kept, const bool aligned,
-                            const enum load_hint hint) {
-    realv s = WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(segment->x, v, aligned, hint));
+static inline held_t s_of(const struct segment *segment, const struct parts *parts, const intv kept) {
+    realv s = WIDEN(X_DTYPE)(parts->x);
 #if GATE && GATE_FIRST
-    s *= gate_factor(WIDEN(Z_DTYPE)(LOAD_VECTOR(Z_DTYPE)(segment->z, v, aligned, hint)));
+    s *= gate_factor(WIDEN(Z_DTYPE)(parts->z));
 #endif
 #if DROPOUT || ROW_SCALE
     s *= segment->x_scale;
 #endif
 #if DROPOUT
-    s = only_kept(s, kept);
+    s = only_lanes(s, kept);
 #endif
 #if PRESENT(RESIDUAL_DTYPE)
-    s += WIDEN(RESIDUAL_DTYPE)(LOAD_VECTOR(RESIDUAL_DTYPE)(segment->residual, v, aligned, hint));
+    s += WIDEN(RESIDUAL_DTYPE)(parts->residual);
 #endif
-    (void)kept;
+    (void)segment, (void)kept;
     return s;
 }
 
@@ -129,10 +180,9 @@ static inline realv widen_s(const held_t held) {
 
 typedef PACKED(X_DTYPE) held_t;
 
-static inline held_t load_s(const struct segment *segment, const index_t v, const uint kept, const bool aligned,
-                            const enum load_hint hint) {
-    (void)kept;
-    return LOAD_VECTOR(X_DTYPE)(segment->x, v, aligned, hint);
+static inline held_t s_of(const struct segment *segment, const struct parts *parts, const intv kept) {
+    (void)segment, (void)kept;
+    return parts->x;
 }
 
 static inline realv widen_s(const held_t held) {
@@ -172,7 +222,7 @@ static inline void load_affine(const struct segment *segment, const index_t v, c
 }
 
 static inline void put_mask(const struct call *call, const struct segment *segment, const index_t v) {
-    const uint kept = kept_in(call, segment, v);
+    const uint kept = bits_of_lanes(kept_in(call, segment, v));
     global uchar *mask = call->mask + segment->row * (GROUPS * (ulong)GROUP_SIZE) + segment->column + v * VEC;
     for (uint i = 0; i < VEC && v * VEC + i < GROUP_SIZE; i++)
         mask[i] = kept >> i & 1;
@@ -226,10 +276,9 @@ static inline void put_codes(const struct call *call, const struct segment *segm
 }
 #endif
 
-/* All that is written of one vector. scale: of an 8-bit y. */
+/* y itself. scale: of an 8-bit one. */
 static inline void put_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
                               const struct affine *affine, const struct statistics statistics, const float scale) {
-    put_beside(call, segment, v, s);
 #if IS_FP8(Y_DTYPE)
     put_codes(call, segment, v, y_of(call, s, affine, statistics), scale);
 #elif PRESENT(Y_DTYPE)

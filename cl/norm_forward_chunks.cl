@@ -12,13 +12,15 @@ static inline real elements_of(const index_t chunk) {
 
 /* What the lanes' means are added up relative to, as in origin_of. */
 static inline real origin_of_chunk(const struct call *call, const struct segment *segment) {
-#if NORM == LAYER_NORM && !DROPOUT
+#if FROM_ORIGIN
     const index_t begin = begin_of(segment->chunk);
-    if (begin < VECTORS)
-        return pivot_of(widen_s(load_s(segment, begin, 0, call->aligned, LOAD_PLAIN)), begin < WHOLE_VECTORS);
-#else
-    (void)call, (void)segment;
+    if (begin < VECTORS) {
+        struct parts parts;
+        load_parts(segment, begin, call->aligned, LOAD_PLAIN, &parts);
+        return pivot_of(widen_s(s_of(segment, &parts, 0)), begin < WHOLE_VECTORS);
+    }
 #endif
+    (void)call, (void)segment;
     return 0;
 }
 

@@ -49,10 +49,6 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
 #define AFFINES 1
 #endif
 
-static inline held_t fetch(const struct call *call, const struct segment *segment, const index_t v) {
-    return load_s(segment, v, kept_in(call, segment, v), call->aligned, X_HINT);
-}
-
 /* All that is written of a segment. */
 INLINED void put_segment(const struct call *call, const struct segment *segment, const struct held *held,
                          struct affine *affine, const struct statistics statistics, struct lanes *lanes) {
@@ -70,8 +66,8 @@ INLINED void put_segment(const struct call *call, const struct segment *segment,
         const realv s = widen_s(held->s[i]);
         if (WEIGHTS != WEIGHTS_EARLY)
             load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[0]);
-#if MEASURED
         put_beside(call, segment, v, s);
+#if MEASURED
         y[i] = y_of(call, s, &affine[i % AFFINES], statistics);
 #else
         put_vector(call, segment, v, s, &affine[i % AFFINES], statistics, call->y_given);
@@ -86,14 +82,21 @@ INLINED void put_segment(const struct call *call, const struct segment *segment,
 
 INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
     struct held held;
+    struct parts parts[HELD];
     struct affine affine[AFFINES];
 #pragma unroll
     for (uint i = 0; i < HELD; i++)
-        held.s[i] = has_vector(segment, i) ? fetch(call, segment, segment->lane + i * LANES) : (held_t)0;
+        if (has_vector(segment, i))
+            load_parts(segment, segment->lane + i * LANES, call->aligned, X_HINT, &parts[i]);
+        else
+            no_parts(&parts[i]);
 #pragma unroll
     for (uint i = 0; i < HELD; i++)
         if (WEIGHTS == WEIGHTS_EARLY && has_vector(segment, i))
             load_affine(segment, segment->lane + i * LANES, call->aligned, X_HINT, &affine[i % AFFINES]);
+#pragma unroll
+    for (uint i = 0; i < HELD; i++)
+        held.s[i] = s_of(segment, &parts[i], kept_in(call, segment, segment->lane + i * LANES));
     const struct statistics statistics = statistics_of(call, segment, lanes, &held);
     put_segment(call, segment, &held, affine, statistics, lanes);
     save_statistics(call, segment, statistics);

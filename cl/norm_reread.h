@@ -13,25 +13,85 @@
 #define WEIGHTS_HINT LOAD_PLAIN
 #endif
 
-/* What dropout keeps of a lane's vectors: drawn when they are read first, where a work-item has room for that. */
-#define REMEMBERS (DROPOUT && CHUNKS == 1 && LANES > 1 && HELD * VEC <= 64)
+/* s is written when it is made, and then read rather than made again, where residual_out has it as it is. Not where lanes
+ * read another's first vector, which residual_out may take the place of. */
+#define READS_S (IS_REAL(RESIDUAL_OUT_DTYPE) && (!FROM_ORIGIN || LANES == 1))
+
+/* What dropout keeps of a lane's vectors: drawn when they are read first, and remembered where a work-item has room, and
+ * the same one reads them again. */
+#define REMEMBERS (DROPOUT && !READS_S && CHUNKS == 1)
+#define REMEMBERS_BITS (REMEMBERS && LANES > 1 && HELD * VEC <= 64)
+#define REMEMBERS_BYTES (REMEMBERS && LANES == 1 && ELEMENT_ALIGNED && HELD * VEC <= 16384)
 
 struct memory {
+#if REMEMBERS_BYTES
+    char kept[HELD * VEC];
+#else
     ulong kept; /* VEC bits for each of the lane's vectors */
+#endif
 };
 
-static inline held_t read_first(const struct call *call, const struct segment *segment, const index_t v,
-                                struct memory *memory) {
-    const uint kept = kept_in(call, segment, v);
-    if (REMEMBERS)
-        memory->kept |= (ulong)kept << v / LANES * VEC % 64;
-    return load_s(segment, v, kept, call->aligned, LOAD_FIRST);
+static inline void remember(struct memory *memory, const index_t v, const intv kept) {
+#if REMEMBERS_BYTES
+    VSTORE(TO_CHARV(kept), &memory->kept[v * VEC]);
+#elif REMEMBERS_BITS
+    memory->kept |= (ulong)bits_of_lanes(kept) << v / LANES * VEC;
+#else
+    (void)memory, (void)v, (void)kept;
+#endif
 }
 
-static inline held_t read_again(const struct call *call, const struct segment *segment, const index_t v,
-                                const struct memory *memory, const enum load_hint hint) {
-    const uint kept = REMEMBERS ? (uint)(memory->kept >> v / LANES * VEC % 64) : kept_in(call, segment, v);
-    return load_s(segment, v, kept, call->aligned, hint);
+static inline intv remembered(const struct call *call, const struct segment *segment, const index_t v,
+                              const struct memory *memory) {
+#if REMEMBERS_BYTES
+    return TO_INTV(VLOAD(&memory->kept[v * VEC]));
+#elif REMEMBERS_BITS
+    return lanes_of_bits((uint)(memory->kept >> v / LANES * VEC));
+#else
+    return kept_in(call, segment, v);
+#endif
+}
+
+/* The first time that s is needed. */
+static inline held_t make_s(const struct call *call, const struct segment *segment, const index_t v,
+                            const struct parts *parts, const intv kept, struct memory *memory) {
+    const held_t s = s_of(segment, parts, kept);
+    if (READS_S)
+        put_beside(call, segment, v, widen_s(s));
+    else
+        remember(memory, v, kept);
+    return s;
+}
+
+/* Of a vector, what s is made of the second time. */
+struct again {
+#if READS_S
+    PACKED(RESIDUAL_OUT_DTYPE) s;
+#else
+    struct parts parts;
+#endif
+};
+
+#define FIRST_HINT (READS_S ? LOAD_LAST : LOAD_FIRST)
+
+static inline void read_again(const struct call *call, const struct segment *segment, const index_t v,
+                              const enum load_hint hint, struct again *again) {
+#if READS_S
+    again->s = LOAD_VECTOR(RESIDUAL_OUT_DTYPE)(segment->residual_out, v, call->aligned, LOAD_PLAIN);
+    (void)hint;
+#else
+    load_parts(segment, v, call->aligned, hint, &again->parts);
+#endif
+}
+
+static inline realv s_again(const struct call *call, const struct segment *segment, const index_t v,
+                            const struct again *again, const struct memory *memory) {
+#if READS_S
+    (void)call, (void)segment, (void)v, (void)memory;
+    return WIDEN(RESIDUAL_OUT_DTYPE)(again->s);
+#else
+    return widen_s(s_of(segment, &again->parts, remembered(call, segment, v, memory)));
+#endif
 }
 
 /* Vectors of every chunk but the last ones, which may have fewer or none; the first vector of one; its whole vectors. */
@@ -84,15 +144,20 @@ static inline void take_vectors(const struct call *call, const struct segment *s
 #pragma unroll
 #endif
     for (uint i = 0; i < MOST_IN_RUN; i += UNROLL) {
-        held_t block[UNROLL];
+        struct parts block[UNROLL];
+        intv kept[UNROLL] = {0};
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             if (i + j < count)
-                block[j] = read_first(call, segment, vector_of(segment, first + i + j), memory);
+                load_parts(segment, vector_of(segment, first + i + j), call->aligned, FIRST_HINT, &block[j]);
+        if (DROPOUT)
+            kept_in_block(call, segment, vector_of(segment, first + i), UNROLL, kept);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            if (i + j < count)
-                take(run, i + j, widen_s(block[j]), true);
+            if (i + j < count) {
+                const index_t v = vector_of(segment, first + i + j);
+                take(run, i + j, widen_s(make_s(call, segment, v, &block[j], kept[j], memory)), true);
+            }
     }
 }
 
@@ -109,8 +174,12 @@ static inline void take_moments(const struct call *call, const struct segment *s
     }
     const uint rest = (uint)(own - i);
     take_vectors(call, segment, i, rest, memory, &run);
-    if (owns_tail(segment))
-        take(&run, rest, widen_s(read_first(call, segment, WHOLE_VECTORS, memory)), false);
+    if (owns_tail(segment)) {
+        struct parts parts;
+        load_parts(segment, WHOLE_VECTORS, call->aligned, FIRST_HINT, &parts);
+        const intv kept = kept_in(call, segment, WHOLE_VECTORS);
+        take(&run, rest, widen_s(make_s(call, segment, WHOLE_VECTORS, &parts, kept, memory)), false);
+    }
     const uint elements = rest * VEC + (owns_tail(segment) ? TAIL : 0);
     if (elements > 0)
         end_run(&run, moments, elements);
@@ -126,6 +195,12 @@ static inline void ask_for_next(const struct call *call, const struct segment *s
         return;
     ask_to_read(segment->x + NEXT(call->x_stride) + v * VEC);
     ask_to_write(segment->y + NEXT(call->y_stride) + v * VEC);
+#if PRESENT(RESIDUAL_DTYPE)
+    ask_to_read(segment->residual + NEXT(call->residual_stride) + v * VEC);
+#endif
+#if PRESENT(RESIDUAL_OUT_DTYPE)
+    ask_to_write(segment->residual_out + NEXT(call->residual_out_stride) + v * VEC);
+#endif
 }
 
 /* What a lane does with its vectors when it reads them again: puts them, or takes magnitudes of y. */
@@ -136,17 +211,19 @@ struct use {
     floatv magnitudes; /* the largest so far */
 };
 
-static inline void use_vector(const struct call *call, const struct segment *segment, const index_t v, const held_t held,
+static inline void use_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
                               const bool measure, struct use *use) {
     struct affine affine;
     load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
 #if MEASURED
     if (measure) {
-        use->magnitudes = with_magnitudes(use->magnitudes, y_of(call, widen_s(held), &affine, use->statistics), v);
+        use->magnitudes = with_magnitudes(use->magnitudes, y_of(call, s, &affine, use->statistics), v);
         return;
     }
 #endif
-    put_vector(call, segment, v, widen_s(held), &affine, use->statistics, use->scale);
+    if (!READS_S)
+        put_beside(call, segment, v, s);
+    put_vector(call, segment, v, s, &affine, use->statistics, use->scale);
 }
 
 static inline void use_vectors(const struct call *call, const struct segment *segment, const bool measure,
@@ -155,21 +232,23 @@ static inline void use_vectors(const struct call *call, const struct segment *se
     const index_t own = own_vectors(segment);
     index_t i = 0;
     for (; i + UNROLL <= own; i += UNROLL) {
-        held_t s[UNROLL];
+        struct again block[UNROLL];
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            s[j] = read_again(call, segment, vector_of(segment, i + j), use->memory, hint);
+            read_again(call, segment, vector_of(segment, i + j), hint, &block[j]);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++) {
             const index_t v = vector_of(segment, i + j);
-            use_vector(call, segment, v, s[j], measure, use);
+            use_vector(call, segment, v, s_again(call, segment, v, &block[j], use->memory), measure, use);
             if (!measure)
                 ask_for_next(call, segment, v);
         }
     }
     for (; i < own + owns_tail(segment); i++) {
         const index_t v = vector_of(segment, i);
-        use_vector(call, segment, v, read_again(call, segment, v, use->memory, hint), measure, use);
+        struct again again;
+        read_again(call, segment, v, hint, &again);
+        use_vector(call, segment, v, s_again(call, segment, v, &again, use->memory), measure, use);
     }
 }
 
@@ -181,12 +260,12 @@ static inline void use_vectors(const struct call *call, const struct segment *se
 INLINED void put_groups(const struct call *call, const struct segment *segment, const struct statistics statistics,
                         const struct memory *memory, struct lanes *lanes) {
     for (index_t i = 0; i < HELD; i += BATCH) {
-        held_t s[BATCH];
+        struct again block[BATCH];
         realv y[BATCH];
 #pragma unroll
         for (uint j = 0; j < BATCH; j++)
             if (has_vector(segment, i + j))
-                s[j] = read_again(call, segment, segment->lane + (i + j) * LANES, memory, LOAD_LAST);
+                read_again(call, segment, segment->lane + (i + j) * LANES, LOAD_LAST, &block[j]);
 #pragma unroll
         for (uint j = 0; j < BATCH; j++) {
             y[j] = 0;
@@ -195,8 +274,10 @@ INLINED void put_groups(const struct call *call, const struct segment *segment, 
             const index_t v = segment->lane + (i + j) * LANES;
             struct affine affine;
             load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
-            put_beside(call, segment, v, widen_s(s[j]));
-            y[j] = y_of(call, widen_s(s[j]), &affine, statistics);
+            const realv s = s_again(call, segment, v, &block[j], memory);
+            if (!READS_S)
+                put_beside(call, segment, v, s);
+            y[j] = y_of(call, s, &affine, statistics);
             ask_for_next(call, segment, v);
         }
         put_measured(call, segment, lanes, i, y, BATCH);
@@ -222,7 +303,10 @@ INLINED void put_segment(const struct call *call, const struct segment *segment,
 }
 
 INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
-    struct memory memory = {0};
+    struct memory memory;
+#if REMEMBERS_BITS
+    memory.kept = 0;
+#endif
     struct moments moments = {0, 0, 0, 0};
     const real origin = origin_of(call, segment);
     take_moments(call, segment, &memory, &moments);

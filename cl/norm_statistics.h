@@ -139,14 +139,18 @@ static inline void end_run(struct run *run, struct moments *moments, const uint 
  * in pairs are exact by themselves, and so are those of a power of two of them; with dropout no row is of equal ones. */
 #define EXACT_SUMS ((GROUP_SIZE & (GROUP_SIZE - 1)) == 0 && REDUCE != REDUCE_SUBGROUP)
 
+/* Chunks have any number of elements. */
+#define FROM_ORIGIN (NORM == LAYER_NORM && (CHUNKS > 1 || !EXACT_SUMS) && !DROPOUT)
+
 static inline real origin_of(const struct call *call, const struct segment *segment) {
-#if NORM == LAYER_NORM && !EXACT_SUMS && !DROPOUT
-    if (segment->active)
-        return pivot_of(widen_s(load_s(segment, 0, 0, call->aligned, LOAD_PLAIN)), WHOLE_VECTORS > 0);
-#else
-    (void)call;
-    (void)segment;
+#if FROM_ORIGIN
+    if (segment->active) {
+        struct parts parts;
+        load_parts(segment, 0, call->aligned, LOAD_PLAIN, &parts);
+        return pivot_of(widen_s(s_of(segment, &parts, 0)), WHOLE_VECTORS > 0);
+    }
 #endif
+    (void)call, (void)segment;
     return 0;
 }
 

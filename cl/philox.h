@@ -3,29 +3,67 @@
 #ifndef PHILOX_H
 #define PHILOX_H
 
+#include "enums.h"
+
+/* Of a's lower half and b. Vector units multiply the lower halves of 64-bit elements, whatever the upper ones are. */
+static inline ulong lower_product(const ulong a, const uint b) {
+#if ISA == ISA_PTX /* its compiler takes two products for the two halves of one */
+    ulong product;
+    __asm__("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"((uint)a), "r"(b));
+    return product;
+#else
+    return (a & 0xffffffffu) * b;
+#endif
+}
+
+static inline ulong2 lower_product2(const ulong2 a, const uint b) {
+#if ISA == ISA_PTX
+    return (ulong2)(lower_product(a.x, b), lower_product(a.y, b));
+#else
+    return (a & 0xffffffffu) * b;
+#endif
+}
+
+static inline ulong4 lower_product4(const ulong4 a, const uint b) {
+#if ISA == ISA_PTX
+    return (ulong4)(lower_product2(a.lo, b), lower_product2(a.hi, b));
+#else
+    return (a & 0xffffffffu) * b;
+#endif
+}
+
+static inline ulong8 lower_product8(const ulong8 a, const uint b) {
+#if ISA == ISA_PTX
+    return (ulong8)(lower_product4(a.lo, b), lower_product4(a.hi, b));
+#else
+    return (a & 0xffffffffu) * b;
+#endif
+}
+
 /* NAME(word, key): in place of the counters with words word[0] to word[3], one or a vector of them, what is drawn for them.
- */
-#define DEFINE_PHILOX(name, uints, ulongs, to_uints, to_ulongs)              \
-    static inline void name(uints word[4], uint2 key) {                      \
-        _Pragma("unroll") for (uint round = 0; round < 10; round++) {        \
-            const ulongs even = to_ulongs(word[0]) * (ulongs)0xd2511f53u;    \
-            const ulongs odd = to_ulongs(word[2]) * (ulongs)0xcd9e8d57u;     \
-            word[0] = to_uints(odd >> (ulongs)32) ^ word[1] ^ (uints)key.x;  \
-            word[1] = to_uints(odd & (ulongs)0xffffffffu);                   \
-            word[2] = to_uints(even >> (ulongs)32) ^ word[3] ^ (uints)key.y; \
-            word[3] = to_uints(even & (ulongs)0xffffffffu);                  \
-            key += (uint2)(0x9e3779b9u, 0xbb67ae85u);                        \
-        }                                                                    \
+ * Only the lower halves count, before and after. */
+#define DEFINE_PHILOX(name, words, product)                              \
+    static inline void name(words word[4], uint2 key) {                  \
+        _Pragma("unroll") for (uint round = 0; round < 10; round++) {    \
+            const words even = product(word[0], 0xd2511f53u);            \
+            const words odd = product(word[2], 0xcd9e8d57u);             \
+            word[0] = odd >> (words)32 ^ word[1] ^ (words)(ulong)key.x;  \
+            word[1] = odd;                                               \
+            word[2] = even >> (words)32 ^ word[3] ^ (words)(ulong)key.y; \
+            word[3] = even;                                              \
+            key += (uint2)(0x9e3779b9u, 0xbb67ae85u);                    \
+        }                                                                \
     }
 
-DEFINE_PHILOX(philox_one, uint, ulong, convert_uint, convert_ulong)
-DEFINE_PHILOX(philox_two, uint2, ulong2, convert_uint2, convert_ulong2)
-DEFINE_PHILOX(philox_four, uint4, ulong4, convert_uint4, convert_ulong4)
+DEFINE_PHILOX(philox, ulong, lower_product)
+DEFINE_PHILOX(philox2, ulong2, lower_product2)
+DEFINE_PHILOX(philox4, ulong4, lower_product4)
+DEFINE_PHILOX(philox8, ulong8, lower_product8)
 
 static inline uint4 philox4x32(const uint4 counter, const uint2 key) {
-    uint word[] = {counter.x, counter.y, counter.z, counter.w};
-    philox_one(word, key);
-    return (uint4)(word[0], word[1], word[2], word[3]);
+    ulong word[] = {counter.x, counter.y, counter.z, counter.w};
+    philox(word, key);
+    return (uint4)((uint)word[0], (uint)word[1], (uint)word[2], (uint)word[3]);
 }
 
 #endif

@@ -10,15 +10,16 @@ struct call {
     const global STORAGE(X_DTYPE) * x;
     global uchar *q, *q_t;
     const global STORAGE(SCALE_DTYPE) * scale; /* as SCALING says: one, [rows] or [rows, GROUPS] */
-    float given;                               /* the one scale, where there is no such tensor */
+    float given;                               /* the one scale for all */
     ulong rows, cols;
     ulong x_stride, q_stride, q_t_stride; /* elements */
     ulong seed;
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
-static inline floatv load_x(const struct call *call, const ulong row, const ulong column, const enum load_hint hint) {
-    return WIDEN(X_DTYPE)(LOAD(X_DTYPE)(call->x + row * call->x_stride + column, call->aligned, hint));
+static inline PACKED(X_DTYPE)
+    load_x(const struct call *call, const ulong row, const ulong column, const enum load_hint hint) {
+    return LOAD(X_DTYPE)(call->x + row * call->x_stride + column, call->aligned, hint);
 }
 
 #if STOCHASTIC

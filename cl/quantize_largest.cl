@@ -11,15 +11,16 @@ quantize_largest(const global float *magnitudes, const ulong magnitudes_at, glob
                  const ulong scale_at, global float *amax, const ulong amax_at, const ulong work) {
     local float scratch[2 * SCRATCH];
     struct lanes lanes = {scratch, 0};
-    float largest = 0;
+    float amax_of_all = 0;
+#pragma unroll 8
     for (ulong i = get_local_id(0); i < work; i += LANES)
-        largest = fmax(largest, magnitudes[magnitudes_at + i]);
-    largest = largest_over_lanes(&lanes, largest);
+        amax_of_all = fmax(amax_of_all, magnitudes[magnitudes_at + i]);
+    amax_of_all = largest_over_lanes(&lanes, amax_of_all);
     if (work == 0 || get_local_id(0) != 0)
         return;
     if (AMAX)
-        amax[amax_at] = largest;
+        amax[amax_at] = amax_of_all;
 #if PRESENT(SCALE_DTYPE)
-    STORE1(SCALE_DTYPE)(scale + scale_at, ROUND(SCALE_DTYPE)(scale_of(largest, FP8_LARGEST(Q_DTYPE))));
+    STORE1(SCALE_DTYPE)(scale + scale_at, ROUND(SCALE_DTYPE)(scale_of(amax_of_all, FP8_LARGEST(Q_DTYPE))));
 #endif
 }

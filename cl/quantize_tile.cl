@@ -5,17 +5,39 @@
 
 #include "quantize_call.h"
 
+/* Columns have nothing in common. */
+struct columns {
+    char unused; /* a struct has a member */
+};
+
+struct taken {
+    PACKED(X_DTYPE) x;
+    float scale;
+};
+
+static inline struct columns columns_at(const struct call *call, const ulong column) {
+    (void)call, (void)column;
+    return (struct columns){0};
+}
+
 static inline float scale_at_place(const struct call *call, const ulong row, const ulong column) {
-#if PRESENT(SCALE_DTYPE)
-    const ulong index = SCALING == SCALING_TENSOR ? 0 : SCALING == SCALING_ROW ? row : row * GROUPS + column / GROUP_SIZE;
-    return LOAD_SCALE(SCALE_DTYPE)(call->scale + index);
+#if SCALING == SCALING_ROW
+    return LOAD_SCALE(SCALE_DTYPE)(call->scale + row);
+#elif SCALING == SCALING_GROUP
+    return LOAD_SCALE(SCALE_DTYPE)(call->scale + row * GROUPS + column / GROUP_SIZE);
 #else
     return call->given;
 #endif
 }
 
-static inline BYTES codes_at(const struct call *call, const ulong row, const ulong column) {
-    return quantized(call, row, column, load_x(call, row, column, LOAD_LAST), scale_at_place(call, row, column));
+static inline struct taken take(const struct call *call, const ulong row, const ulong column) {
+    return (struct taken){load_x(call, row, column, LOAD_LAST), scale_at_place(call, row, column)};
+}
+
+static inline BYTES codes_of(const struct call *call, const struct columns *columns, const struct taken *taken,
+                             const ulong row, const ulong column) {
+    (void)columns;
+    return quantized(call, row, column, WIDEN(X_DTYPE)(taken->x), taken->scale);
 }
 
 #include "tile.h"
@@ -26,21 +48,31 @@ static inline BYTES codes_at(const struct call *call, const ulong row, const ulo
         const ulong cols, const ulong x_stride, const ulong q_stride, const ulong q_t_stride, const ulong seed,           \
         const float given
 
-#define CALL(aligned) \
-    { x + x_at, q + q_at, q_t + q_t_at, scale + scale_at, given, rows, cols, x_stride, q_stride, q_t_stride, seed, aligned }
+/* The one scale that there is for all. */
+#if SCALING == SCALING_TENSOR && PRESENT(SCALE_DTYPE)
+#define WHOLE_SCALE (work ? LOAD_SCALE(SCALE_DTYPE)(scale + scale_at) : 1)
+#else
+#define WHOLE_SCALE given
+#endif
+
+#define CALL(aligned)                                                                                                      \
+    {                                                                                                                      \
+        x + x_at, q + q_at, q_t + q_t_at, scale + scale_at, WHOLE_SCALE, rows, cols, x_stride, q_stride, q_t_stride, seed, \
+            aligned                                                                                                        \
+    }
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void quantize_tile(PARAMETERS) {
-    local uint4 tile[TILE_BYTES / 16];
+    local uint4 tile[(TILE_WORDS + 3) / 4];
     const struct call call = CALL(!ELEMENT_ALIGNED);
-    put_tile(&call, work, (local uchar *)tile);
+    put_tile(&call, work, (local uint *)tile);
 }
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same codes. */
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void quantize_tile_any(PARAMETERS) {
-    local uint4 tile[TILE_BYTES / 16];
+    local uint4 tile[(TILE_WORDS + 3) / 4];
     const struct call call = CALL(false);
-    put_tile(&call, work, (local uchar *)tile);
+    put_tile(&call, work, (local uint *)tile);
 }
 #endif

@@ -8,12 +8,6 @@
 #include "running_sum.h"
 #include "softmax.h"
 
-#define IS_REAL(dtype) JOIN(IS_REAL_, dtype)
-#define IS_REAL_f32 1
-#define IS_REAL_f64 1
-#define IS_REAL_f16 0
-#define IS_REAL_bf16 0
-
 /* A lane's vectors, the last one perhaps partly filled. */
 static inline index_t own_vectors(const struct row *row) {
     return row->active ? VECTORS / LANES + (row->lane < VECTORS % LANES) : 0;

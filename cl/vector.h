@@ -59,12 +59,16 @@ typedef VECTOR(ushort) ushortv;
 #define TO_UINTV convert_uint
 #define TO_FLOATV convert_float
 #define TO_USHORTV convert_ushort
+#define TO_CHARV convert_char
+#define TO_INTV convert_int
 #else
 #define AS_FLOATV JOIN(as_float, VEC)
 #define AS_UINTV JOIN(as_uint, VEC)
 #define TO_UINTV JOIN(convert_uint, VEC)
 #define TO_FLOATV JOIN(convert_float, VEC)
 #define TO_USHORTV JOIN(convert_ushort, VEC)
+#define TO_CHARV JOIN(convert_char, VEC)
+#define TO_INTV JOIN(convert_int, VEC)
 #endif
 
 /* a where the condition holds, else b. Vectors select by a mask of ones, scalars by a truth value. */

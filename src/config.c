@@ -173,7 +173,8 @@ static uint64_t most_lanes(const clnorm_device_info *device, const clnorm_config
 static uint32_t choose_lanes(const struct habit *habit, const struct cln_workload *work, const clnorm_device_info *device,
                              const clnorm_config *c) {
     const uint64_t vectors = cln_divide_up(work->group_size, c->vec);
-    const uint64_t held = work->x_size == 2 && !work->softmax ? habit->held2 : habit->held4; /* softmax holds wide ones */
+    const bool wide = work->work >= CLN_WORK_SOFTMAX; /* exponentials are held */
+    const uint64_t held = work->x_size == 2 && !wide ? habit->held2 : habit->held4;
     const uint64_t least = cln_smaller(habit->lanes_min, cln_power_of_two_at_least(vectors));
     const uint64_t wish = cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, held)), least);
     return (uint32_t)cln_smaller(cln_smaller(wish, habit->lanes_max), most_lanes(device, c));
@@ -183,6 +184,8 @@ static uint32_t choose_lanes(const struct habit *habit, const struct cln_workloa
  * (1 x 4096: 0.92 of the time). The sums are the same ones, so a row's bits do not depend on how many rows there are. */
 static void hold_few(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
                      clnorm_config *c) {
+    if (work->work >= CLN_WORK_SOFTMAX) /* its sums are others */
+        return;
     if (work->rows * work->groups > device->compute_units || bytes_per_lane(c, work) > habit->register_bytes)
         return;
     c->keep = CLNORM_KEEP_REGISTERS;
@@ -194,9 +197,13 @@ static void apply_tuned(const struct habit *habit, const clnorm_device_info *dev
                         clnorm_config *c) {
     const bool forced = c->lanes || c->segments || c->keep || c->unroll || c->weights;
     const uint64_t full_vec = 16 / work->x_size;
-    if (work->softmax && work->x_size == 2 && work->group_size <= 16384) /* exponentials cost more than registers */
-        return;
     if (device->family != CLNORM_PLATFORM_NVIDIA || forced || c->vec != full_vec || device->max_work_group_size < 1024)
+        return;
+    if (cln_config_tuned(work, c)) {
+        hold_few(habit, device, work, c);
+        return;
+    }
+    if (work->work >= CLN_WORK_SOFTMAX && work->x_size == 2) /* its exponentials cost more than registers do */
         return;
     for (size_t i = 0; i < sizeof tuned / sizeof tuned[0]; i++) {
         const struct tuned *row = &tuned[i];

@@ -4,6 +4,16 @@
 
 #include "clnorm/clnorm.h"
 
+/* What rows are read for, as far as that makes a difference. */
+enum cln_work {
+    CLN_WORK_NORM,
+    CLN_WORK_ADD,     /* a norm of a sum with a residual */
+    CLN_WORK_DROPOUT, /* a norm of what dropout leaves */
+    CLN_WORK_CHAIN,   /* of both */
+    CLN_WORK_SOFTMAX,
+    CLN_WORK_SOFTMAX_BACKWARD,
+};
+
 /* What the choice depends on. */
 struct cln_workload {
     uint64_t rows, groups, group_size;
@@ -12,12 +22,13 @@ struct cln_workload {
     uint64_t held_size; /* bytes of an element of what is read while statistics or sums are taken */
     clnorm_norm norm;
     uint64_t real_size; /* bytes of the arithmetic type: 4, or 8 for f64 */
-    bool softmax;       /* forward: rows of softmax or of its backward, which was not measured */
+    enum cln_work work; /* forward */
     bool splits;        /* forward: a segment can be shared out to several work-groups */
     bool y_scaled;      /* forward: y has 8 bits and scales */
     bool locked;        /* backward: by locked slots */
     bool gated;         /* backward: z is read too */
     bool both_sums;     /* backward: dweight and dbias */
+    bool of_8_bits;     /* backward: x has 8 bits, and x_size is that of dy */
 };
 
 /* Fills every field of config that the forward has: a forced one is checked against device and shape, the others are
@@ -25,12 +36,16 @@ struct cln_workload {
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
                                 const clnorm_config *forced, clnorm_config *config);
 
-/* config_backward.c: the same for the backward. */
+/* config_tuned.c: what measurements on NVIDIA GPUs say of other work than plain norms, in the fields keep, lanes, segments,
+ * unroll and weights. false: nothing. */
+bool cln_config_tuned(const struct cln_workload *work, clnorm_config *config);
+
+/* config_backward.c: as cln_config_choose, for the backward. */
 clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const struct cln_workload *work,
                                          const clnorm_config *forced, clnorm_config *config);
 
-/* config_elements.c: the same for work element by element. A segment is a row; alignment is that of the row strides alone,
- * as the end of a row is taken apart. */
+/* config_elements.c: as cln_config_choose, for work element by element. A segment is a row; alignment is that of the row
+ * strides alone, as the end of a row is taken apart. */
 clnorm_status cln_config_choose_elements(const clnorm_device_info *device, const struct cln_workload *work,
                                          const clnorm_config *forced, clnorm_config *config);
 

@@ -9,6 +9,14 @@
 
 enum { MOST_GROUPS = 1 << 30 }; /* work-groups of a launch */
 
+/* Lanes of an NVIDIA GPU that take four vectors each, which they ask for at once, or eight where there are many (H200,
+ * fp8_rms_norm's first pass at 16384 x 8192: 62 us, and 64 by four); 0 where there are too few vectors for that. */
+static uint32_t lanes_of(const clnorm_device_info *device, uint64_t vectors) {
+    const uint64_t most = cln_power_of_two_at_most(device->max_work_group_size);
+    const uint64_t wish = cln_smaller(vectors / 4, cln_larger(vectors / 8, 16));
+    return wish < 4 ? 0 : (uint32_t)cln_smaller(cln_power_of_two_at_most(wish), most);
+}
+
 clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_workload *work, uint64_t cols,
                              const clnorm_config *forced, clnorm_config *config) {
     const uint64_t whole = cln_lowest_bit(cols | work->group_size);
@@ -20,7 +28,11 @@ clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_
     wish.keep = CLNORM_KEEP_REREAD;
     if (!wish.vec && cln_config_element_aligned(device, &wish))
         wish.vec = (uint32_t)cln_smaller(whole, 16);
-    return cln_config_choose(device, work, &wish, config);
+    clnorm_status status = cln_config_choose(device, work, &wish, config);
+    if (status || device->family != CLNORM_PLATFORM_NVIDIA || forced->lanes || forced->segments)
+        return status;
+    wish.lanes = lanes_of(device, work->group_size / config->vec);
+    return wish.lanes ? cln_config_choose(device, work, &wish, config) : CLNORM_SUCCESS;
 }
 
 uint32_t cln_fp8_isa(const clnorm_device_info *device, const clnorm_config *config) {
@@ -47,24 +59,35 @@ struct cln_spec cln_fp8_spec(const clnorm_device_info *device, const clnorm_conf
     };
 }
 
-struct cln_fp8_share cln_fp8_share_of(const clnorm_config *config, uint64_t segments) {
+static struct cln_fp8_share share_among(const clnorm_config *config, uint64_t segments, uint64_t most_groups) {
     const uint64_t blocks = cln_divide_up(segments, config->segments);
-    const uint64_t rounds = cln_larger(config->rounds, cln_divide_up(blocks, MOST_GROUPS));
+    const uint64_t rounds = cln_larger(config->rounds, cln_divide_up(blocks, most_groups));
     return (struct cln_fp8_share){rounds, (size_t)cln_divide_up(blocks, rounds), (size_t)config->lanes * config->segments};
 }
 
-/* GPUs: 128 work-items, four rows of 16 elements each at a time; a line of the transpose is 64 bytes. CPUs: what their
- * caches hold of both. */
+struct cln_fp8_share cln_fp8_share_of(const clnorm_config *config, uint64_t segments) {
+    return share_among(config, segments, MOST_GROUPS);
+}
+
+struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, const clnorm_config *config,
+                                              uint64_t segments) {
+    const bool alone = config->lanes == 1; /* with long shares of its own */
+    return share_among(config, segments, alone ? MOST_GROUPS : 16 * (uint64_t)cln_larger(device->compute_units, 1));
+}
+
+/* GPUs: a work-item has four rows of a vector, and lines of the transpose are 128 bytes. CPUs: what their caches hold of
+ * both. */
 struct cln_fp8_tile cln_fp8_tile_of(const clnorm_device_info *device, const clnorm_config *config, uint64_t rows,
                                     uint64_t cols, bool transposed, uint64_t transposed_stride) {
     const bool cpu = cln_config_element_aligned(device, config);
     const bool alone = cpu && config->lanes == 1;
-    const uint64_t most_cols = transposed ? (cpu ? 64 : 128) : cpu ? 4096 : 128 * (uint64_t)config->vec;
+    const uint64_t lines = cpu ? 64 : 128;
+    const uint64_t most_cols = transposed ? lines : cpu ? 4096 : 128 * (uint64_t)config->vec;
     struct cln_fp8_tile tile = {
-        .rows = transposed ? 64 : 4,
+        .rows = transposed ? lines : 4,
         .cols = cln_larger(cln_smaller(cln_power_of_two_at_least(cols), most_cols), config->vec),
-        .lanes = alone ? 1 : cln_smaller(128, cln_power_of_two_at_most(device->max_work_group_size)),
-        .row_vec = cln_smaller(cln_lowest_bit(cpu ? rows : rows | transposed_stride), cpu ? 16 : 4),
+        .lanes = alone ? 1 : cln_smaller(transposed ? 256 : 128, cln_power_of_two_at_most(device->max_work_group_size)),
+        .row_vec = cln_smaller(cln_lowest_bit(cpu ? rows : rows | transposed_stride), 16),
     };
     tile.row_vec = cln_larger(transposed ? tile.row_vec : 1, 1);
     tile.count = cln_divide_up(rows, tile.rows) * cln_divide_up(cols, tile.cols);
@@ -80,7 +103,7 @@ clnorm_status cln_fp8_add_largest(clnorm_plan *plan, const struct cln_fp8_larges
     spec.scale_dtype = largest->scale_dtype;
     spec.amax = largest->amax;
     spec.vec = spec.segments = spec.unroll = 1;
-    spec.lanes = cpu ? 1 : cln_smaller(cln_power_of_two_at_most(device->max_work_group_size), 512);
+    spec.lanes = cpu ? 1 : cln_smaller(cln_power_of_two_at_most(device->max_work_group_size), 1024);
     if (spec.lanes < 32 || spec.reduce == CLNORM_REDUCE_SUBGROUP) {
         spec.reduce = CLNORM_REDUCE_TREE;
         spec.opencl_c = 120;

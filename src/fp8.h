@@ -24,6 +24,10 @@ struct cln_fp8_share {
 
 struct cln_fp8_share cln_fp8_share_of(const clnorm_config *config, uint64_t segments);
 
+/* Where each work-group has a largest magnitude, which others will look through: no more of them than run at once. */
+struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, const clnorm_config *config,
+                                              uint64_t segments);
+
 /* Work-groups that write tiles (cl/tile.h). */
 struct cln_fp8_tile {
     uint64_t rows, cols, lanes;

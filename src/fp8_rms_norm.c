@@ -116,16 +116,16 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
     return spec;
 }
 
-/* fp8_rms_norm_rows.cl. largest: where each row's largest |n| goes. */
-static clnorm_status add_rows(clnorm_plan *plan, const problem *p, struct cln_binding largest) {
-    const struct cln_fp8_share share = cln_fp8_share_of(&plan->config, p->rows);
+/* fp8_rms_norm_rows.cl. largest: where each work-group's largest |n| goes. */
+static clnorm_status add_rows(clnorm_plan *plan, const problem *p, const struct cln_fp8_share *share,
+                              struct cln_binding largest) {
     struct cln_spec spec = spec_of(plan, p);
     spec.scale_dtype = p->save_row_scale ? p->scale_dtype : CLNORM_DTYPE_NONE;
     const struct cln_binding binding[] = {{.role = CLN_X}, {.role = CLN_X_SCALE},  {.role = CLN_WEIGHT}, {.role = CLN_RSTD},
                                           largest,         {.role = CLN_ROW_SCALE}};
     const cl_float eps = (cl_float)p->eps;
     const struct cln_constant constant[] = {
-        {sizeof share.rounds, &share.rounds},
+        {sizeof share->rounds, &share->rounds},
         {sizeof p->cols, &p->cols},
         {sizeof p->x_stride, &p->x_stride},
         {sizeof eps, &eps},
@@ -139,8 +139,8 @@ static clnorm_status add_rows(clnorm_plan *plan, const problem *p, struct cln_bi
         .binding = binding,
         .tensors = sizeof binding / sizeof binding[0],
         .work = p->rows,
-        .groups = share.groups,
-        .items = share.items,
+        .groups = share->groups,
+        .items = share->items,
         .constant = constant,
     };
     return cln_plan_add_stage(plan, &recipe);
@@ -183,14 +183,16 @@ static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct
 }
 
 static clnorm_status add_stages(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile) {
+    const struct cln_fp8_share share = cln_fp8_share_of_largest(&plan->context->device, &plan->config, p->rows);
     const struct cln_fp8_largest largest = {
         .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0},
-        .count = p->rows,
+        .count = share.groups,
         .q_dtype = p->y_dtype,
         .scale_dtype = p->scale_dtype,
         .scale = CLN_Y_SCALE,
     };
-    clnorm_status status = add_rows(plan, p, largest.magnitudes);
+    cln_plan_set_workspace(plan, share.groups * sizeof(cl_float));
+    clnorm_status status = add_rows(plan, p, &share, largest.magnitudes);
     if (!status)
         status = cln_fp8_add_largest(plan, &largest);
     return status ? status : add_tiles(plan, p, tile);
@@ -217,10 +219,8 @@ clnorm_status clnorm_fp8_rms_norm_plan_create(clnorm_context *context, const cln
         tile = cln_fp8_tile_of(&context->device, &made->config, p.rows, p.cols, p.write_y_t, p.y_t_stride);
         status = describe_tensors(&p, made->config.vec, tile.row_vec, made->tensor);
     }
-    if (!status && p.rows) {
-        cln_plan_set_workspace(made, p.rows * sizeof(cl_float));
+    if (!status && p.rows)
         status = add_stages(made, &p, &tile);
-    }
     if (status)
         clnorm_plan_destroy(made);
     else

@@ -30,6 +30,7 @@ struct cln_workload cln_backward_workload(const problem *p) {
         .real_size = cln_backward_real_size(p),
         .gated = p->gate != CLNORM_GATE_NONE || p->residual_dtype,
         .both_sums = p->dweight_dtype && p->dbias_dtype,
+        .of_8_bits = p->x_scale_dtype != CLNORM_DTYPE_NONE,
         .locked = p->reduction == CLNORM_REDUCTION_LOCKED && (p->dweight_dtype || p->dbias_dtype),
     };
 }

@@ -16,6 +16,12 @@ static bool is_sum(const problem *p) {
     return p->residual_dtype || p->dropout > 0 || p->row_scale;
 }
 
+static enum cln_work work_of(const problem *p) {
+    if (p->dropout > 0)
+        return p->residual_dtype ? CLN_WORK_CHAIN : CLN_WORK_DROPOUT;
+    return p->residual_dtype ? CLN_WORK_ADD : CLN_WORK_NORM;
+}
+
 struct cln_workload cln_norm_workload(const problem *p) {
     const uint64_t strides = p->x_stride | p->y_stride | (p->gate ? p->z_stride : 0) |
                              (p->residual_dtype ? p->residual_stride : 0) |
@@ -29,6 +35,7 @@ struct cln_workload cln_norm_workload(const problem *p) {
         .held_size = p->gate_first || is_sum(p) ? cln_norm_real_size(p) : clnorm_dtype_size(p->x_dtype),
         .norm = p->norm,
         .real_size = cln_norm_real_size(p),
+        .work = work_of(p),
         .y_scaled = p->y_scaling != 0,
     };
 }

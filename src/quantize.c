@@ -103,11 +103,17 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
     return spec;
 }
 
-/* quantize_segments.cl over all rows or groups. With CLNORM_SCALING_TENSOR: what it says of each row goes to magnitudes. */
-static clnorm_status add_segments(clnorm_plan *plan, const problem *p, struct cln_binding magnitudes) {
+static struct cln_fp8_share share_of(const clnorm_plan *plan, const problem *p) {
+    const uint64_t segments = p->rows * cln_divide_up(p->cols, p->group_size);
+    return p->scaling == CLNORM_SCALING_TENSOR ? cln_fp8_share_of_largest(&plan->context->device, &plan->config, segments)
+                                               : cln_fp8_share_of(&plan->config, segments);
+}
+
+/* quantize_segments.cl over all rows or groups. With CLNORM_SCALING_TENSOR: what it says of each share goes to magnitudes.
+ */
+static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const struct cln_fp8_share *share,
+                                  struct cln_binding magnitudes) {
     const bool whole = p->scaling == CLNORM_SCALING_TENSOR;
-    const cl_ulong segments = p->rows * cln_divide_up(p->cols, p->group_size);
-    const struct cln_fp8_share share = cln_fp8_share_of(&plan->config, segments);
     struct cln_spec spec = spec_of(plan, p);
     spec.scale_dtype = whole ? CLNORM_DTYPE_NONE : p->scale_dtype;
     spec.amax = whole || p->save_amax;
@@ -115,8 +121,8 @@ static clnorm_status add_segments(clnorm_plan *plan, const problem *p, struct cl
     const struct cln_binding amax = {.role = CLN_AMAX};
     const struct cln_binding binding[] = {{.role = CLN_X}, {.role = CLN_Q}, {.role = CLN_SCALE}, whole ? magnitudes : amax};
     const struct cln_constant constant[] = {
-        {sizeof share.rounds, &share.rounds}, {sizeof p->cols, &p->cols}, {sizeof p->x_stride, &p->x_stride},
-        {sizeof p->q_stride, &p->q_stride},   {sizeof p->seed, &p->seed}, {0, NULL},
+        {sizeof share->rounds, &share->rounds}, {sizeof p->cols, &p->cols}, {sizeof p->x_stride, &p->x_stride},
+        {sizeof p->q_stride, &p->q_stride},     {sizeof p->seed, &p->seed}, {0, NULL},
     };
     const struct cln_stage_recipe recipe = {
         .source = &cln_source_quantize_segments,
@@ -125,9 +131,9 @@ static clnorm_status add_segments(clnorm_plan *plan, const problem *p, struct cl
         .spec = &spec,
         .binding = binding,
         .tensors = sizeof binding / sizeof binding[0],
-        .work = segments,
-        .groups = share.groups,
-        .items = share.items,
+        .work = p->rows * cln_divide_up(p->cols, p->group_size),
+        .groups = share->groups,
+        .items = share->items,
         .constant = constant,
     };
     return cln_plan_add_stage(plan, &recipe);
@@ -171,16 +177,19 @@ static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct
 
 static clnorm_status add_stages(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile) {
     const bool whole = p->scaling == CLNORM_SCALING_TENSOR;
+    const struct cln_fp8_share share = share_of(plan, p);
     const struct cln_fp8_largest largest = {
         .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0},
-        .count = p->rows,
+        .count = share.groups,
         .q_dtype = p->q_dtype,
         .scale_dtype = p->scale != 0 ? CLNORM_DTYPE_NONE : p->scale_dtype,
         .scale = CLN_SCALE,
         .amax = p->save_amax,
     };
     const bool searched = p->scale == 0 || p->save_amax;
-    clnorm_status status = searched ? add_segments(plan, p, largest.magnitudes) : CLNORM_SUCCESS;
+    if (searched && whole)
+        cln_plan_set_workspace(plan, share.groups * sizeof(cl_float));
+    clnorm_status status = searched ? add_segments(plan, p, &share, largest.magnitudes) : CLNORM_SUCCESS;
     if (!status && searched && whole)
         status = cln_fp8_add_largest(plan, &largest);
     if (!status && (whole || p->transpose))
@@ -208,8 +217,6 @@ clnorm_status clnorm_quantize_plan_create(clnorm_context *context, const clnorm_
         tile = cln_fp8_tile_of(&context->device, &made->config, p.rows, p.cols, p.transpose, p.q_t_stride);
         status = describe_tensors(&p, made->config.vec, tile.row_vec, made->tensor);
     }
-    if (!status && p.rows && p.scaling == CLNORM_SCALING_TENSOR && (p.scale == 0 || p.save_amax))
-        cln_plan_set_workspace(made, p.rows * sizeof(cl_float));
     if (!status && p.rows)
         status = add_stages(made, &p, &tile);
     if (status)

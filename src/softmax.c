@@ -44,7 +44,7 @@ static struct cln_workload workload_of(const struct problem *p) {
         .x_size = first,
         .held_size = tensors->tensors == 2 ? real : first + clnorm_dtype_size(tensors->tensor[1].dtype),
         .real_size = real,
-        .softmax = true,
+        .work = tensors->tensors == 2 ? CLN_WORK_SOFTMAX : CLN_WORK_SOFTMAX_BACKWARD,
     };
 }
 
