@@ -89,6 +89,16 @@ static void everything_beside_the_norm(void **state) {
     }
 }
 
+/* Every lane reads the first vector of its chunk, which another lane puts its sum in the place of. */
+static void sums_in_place_of_the_residual(void **state) {
+    const struct fixture *fixture = *state;
+    struct norm_case norm_case = case_of(CLNORM_LAYER_NORM, 3, 256, (clnorm_config){.vec = 4, .lanes = 4, .chunks = 4});
+    norm_case.desc.residual_dtype = norm_case.desc.residual_out_dtype = CLNORM_F32;
+    norm_case.residual_in_place = true;
+    norm_case.input = INPUT_FAR;
+    assert_true(norm_case_passes(fixture, &norm_case));
+}
+
 static void bits_do_not_depend_on_rows(void **state) {
     const struct fixture *fixture = *state;
     enum { COLS = 4096, ROWS = 6 };
@@ -181,9 +191,10 @@ static void impossible_chunks_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(segments_of_any_length),     cmocka_unit_test(tails),
-        cmocka_unit_test(everything_beside_the_norm), cmocka_unit_test(bits_do_not_depend_on_rows),
-        cmocka_unit_test(few_wide_rows_are_shared),   cmocka_unit_test(impossible_chunks_are_refused),
+        cmocka_unit_test(segments_of_any_length),        cmocka_unit_test(tails),
+        cmocka_unit_test(everything_beside_the_norm),    cmocka_unit_test(sums_in_place_of_the_residual),
+        cmocka_unit_test(bits_do_not_depend_on_rows),    cmocka_unit_test(few_wide_rows_are_shared),
+        cmocka_unit_test(impossible_chunks_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }
