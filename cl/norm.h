@@ -53,6 +53,7 @@ struct segment {
     ulong row, column; /* of its first element */
     real x_scale;      /* factor of x, where it is kept */
     ulong statistic;   /* where its statistics go */
+    index_t chunk;     /* which of the CHUNKS that a work-group has of it */
     uint lane;         /* of this work-item */
     bool active;       /* false past the last segment: nothing is read or written, but barriers are kept */
 };
@@ -62,7 +63,7 @@ struct statistics {
     real rstd;
 };
 
-static inline struct segment segment_at(const struct call *call, const ulong index) {
+static inline struct segment segment_at(const struct call *call, const ulong index, const index_t chunk) {
     const ulong row = index / GROUPS;
     const ulong group = index % GROUPS;
     const ulong first = group * GROUP_SIZE;
@@ -79,6 +80,7 @@ static inline struct segment segment_at(const struct call *call, const ulong ind
                                     (DROPOUT ? call->kept_scale : (real)1) *
                                         (ROW_SCALE && active ? call->row_scale[row] : (real)1),
                                     group * call->rows + row,
+                                    chunk,
                                     (uint)get_local_id(0) % LANES,
                                     active};
     return segment;

@@ -36,7 +36,7 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
     if (left > 0)
         end_run(&run, &moments, left);
     forget_wide(held);
-    return merge_lanes(call, &moments, origin, lanes);
+    return statistics_over_lanes(call, &moments, origin, lanes);
 }
 
 /* Early, weight and bias are on their way together with x, while the lanes add up: the least latency. Late, they do not

@@ -1,7 +1,7 @@
-/* A segment is read twice, for its statistics and to be normalised, UNROLL vectors of a lane at a time; and once more
- * between the two for a row's own scale. Caches are asked to keep it from the first time to the last, and no longer:
- * registers stay free for more work-groups, and what the L2 cache has of the output need not be written out while the
- * kernel runs. */
+/* A segment, or one of the CHUNKS that it is taken in, is read twice, for its statistics and to be normalised, UNROLL
+ * vectors of a lane at a time; and once more between the two for a row's own scale. Caches are asked to keep it from the
+ * first time to the last, and no longer: registers stay free for more work-groups, and what the L2 cache has of the output
+ * need not be written out while the kernel runs. */
 #ifndef NORM_REREAD_H
 #define NORM_REREAD_H
 
@@ -17,9 +17,11 @@
  * read another's first vector, which residual_out may take the place of. */
 #define READS_S (IS_REAL(RESIDUAL_OUT_DTYPE) && (!FROM_ORIGIN || LANES == 1))
 
-/* What dropout keeps of a lane's vectors: drawn when they are read first, and remembered where a work-item has room. */
-#define REMEMBERS_BITS (DROPOUT && !READS_S && LANES > 1 && HELD * VEC <= 64)
-#define REMEMBERS_BYTES (DROPOUT && !READS_S && LANES == 1 && ELEMENT_ALIGNED && HELD * VEC <= 16384)
+/* What dropout keeps of a lane's vectors: drawn when they are read first, and remembered where a work-item has room, and
+ * the same one reads them again. */
+#define REMEMBERS (DROPOUT && !READS_S && CHUNKS == 1)
+#define REMEMBERS_BITS (REMEMBERS && LANES > 1 && HELD * VEC <= 64)
+#define REMEMBERS_BYTES (REMEMBERS && LANES == 1 && ELEMENT_ALIGNED && HELD * VEC <= 16384)
 
 struct memory {
 #if REMEMBERS_BYTES
@@ -92,16 +94,48 @@ static inline realv s_again(const struct call *call, const struct segment *segme
 #endif
 }
 
+/* Vectors of every chunk but the last ones, which may have fewer or none; the first vector of one; its whole vectors. */
+#define CHUNK_VECTORS ((VECTORS + CHUNKS - 1) / CHUNKS)
+
+static inline index_t begin_of(const index_t chunk) {
+    return CHUNKS == 1 ? 0 : chunk * CHUNK_VECTORS;
+}
+
+static inline index_t whole_vectors_of(const index_t chunk) {
+    const index_t begin = begin_of(chunk);
+    if (CHUNKS == 1 || begin + CHUNK_VECTORS <= WHOLE_VECTORS)
+        return CHUNKS == 1 ? WHOLE_VECTORS : CHUNK_VECTORS;
+    return begin < WHOLE_VECTORS ? WHOLE_VECTORS - begin : 0;
+}
+
+/* Whether the partly filled vector is in it: behind its whole ones. */
+static inline bool has_tail(const index_t chunk) {
+#if CHUNKS == 1
+    (void)chunk;
+    return TAIL != 0;
+#else
+    const index_t begin = begin_of(chunk);
+    return TAIL != 0 && begin <= WHOLE_VECTORS && WHOLE_VECTORS < begin + CHUNK_VECTORS;
+#endif
+}
+
 /* A lane's whole vectors. */
 static inline index_t own_vectors(const struct segment *segment) {
-    return segment->active ? WHOLE_VECTORS / LANES + (segment->lane < WHOLE_VECTORS % LANES) : 0;
+    const index_t whole = whole_vectors_of(segment->chunk);
+    return segment->active ? whole / LANES + (segment->lane < whole % LANES) : 0;
 }
 
 static inline bool owns_tail(const struct segment *segment) {
-    return TAIL != 0 && segment->active && segment->lane == WHOLE_VECTORS % LANES;
+    return has_tail(segment->chunk) && segment->active && segment->lane == whole_vectors_of(segment->chunk) % LANES;
 }
 
-#define MOST_IN_RUN (HELD < RUN ? HELD : RUN)
+/* The i-th vector of a lane. */
+static inline index_t vector_of(const struct segment *segment, const index_t i) {
+    return begin_of(segment->chunk) + segment->lane + i * LANES;
+}
+
+#define CHUNK_HELD ((CHUNK_VECTORS + LANES - 1) / LANES)
+#define MOST_IN_RUN (CHUNK_HELD < RUN ? CHUNK_HELD : RUN)
 
 /* A run of count vectors. The number of turns is a constant, so that all loads can be under way at once. */
 static inline void take_vectors(const struct call *call, const struct segment *segment, const index_t first,
@@ -115,29 +149,28 @@ static inline void take_vectors(const struct call *call, const struct segment *s
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             if (i + j < count)
-                load_parts(segment, segment->lane + (first + i + j) * LANES, call->aligned, FIRST_HINT, &block[j]);
+                load_parts(segment, vector_of(segment, first + i + j), call->aligned, FIRST_HINT, &block[j]);
         if (DROPOUT)
-            kept_in_block(call, segment, segment->lane + (first + i) * LANES, UNROLL, kept);
+            kept_in_block(call, segment, vector_of(segment, first + i), UNROLL, kept);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             if (i + j < count) {
-                const index_t v = segment->lane + (first + i + j) * LANES;
+                const index_t v = vector_of(segment, first + i + j);
                 take(run, i + j, widen_s(make_s(call, segment, v, &block[j], kept[j], memory)), true);
             }
     }
 }
 
-INLINED struct statistics statistics_of(const struct call *call, const struct segment *segment, struct memory *memory,
-                                        struct lanes *lanes) {
-    struct moments moments = {0, 0, 0, 0};
-    const real origin = origin_of(call, segment);
+/* moments: 0 at first. */
+static inline void take_moments(const struct call *call, const struct segment *segment, struct memory *memory,
+                                struct moments *moments) {
     struct run run;
     start_run(&run);
     const index_t own = own_vectors(segment);
     index_t i = 0;
     for (; i + RUN < own; i += RUN) {
         take_vectors(call, segment, i, RUN, memory, &run);
-        end_run(&run, &moments, RUN * VEC);
+        end_run(&run, moments, RUN * VEC);
     }
     const uint rest = (uint)(own - i);
     take_vectors(call, segment, i, rest, memory, &run);
@@ -149,15 +182,17 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
     }
     const uint elements = rest * VEC + (owns_tail(segment) ? TAIL : 0);
     if (elements > 0)
-        end_run(&run, &moments, elements);
-    return merge_lanes(call, &moments, origin, lanes);
+        end_run(&run, moments, elements);
 }
 
 /* Where the next segment of a CPU's work-item begins, from this one on. */
 #define NEXT(stride) (GROUPS == 1 ? (stride) : GROUP_SIZE)
 
-/* On PoCL, to ask for the next segment while this one is written made the whole kernel 1.14 to 1.27 times as fast. */
+/* On PoCL, to ask for the next segment while this one is written made the whole kernel 1.14 to 1.27 times as fast. Chunks
+ * have their work-groups side by side. */
 static inline void ask_for_next(const struct call *call, const struct segment *segment, const index_t v) {
+    if (CHUNKS > 1)
+        return;
     ask_to_read(segment->x + NEXT(call->x_stride) + v * VEC);
     ask_to_write(segment->y + NEXT(call->y_stride) + v * VEC);
 #if PRESENT(RESIDUAL_DTYPE)
@@ -200,17 +235,17 @@ static inline void use_vectors(const struct call *call, const struct segment *se
         struct again block[UNROLL];
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            read_again(call, segment, segment->lane + (i + j) * LANES, hint, &block[j]);
+            read_again(call, segment, vector_of(segment, i + j), hint, &block[j]);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++) {
-            const index_t v = segment->lane + (i + j) * LANES;
+            const index_t v = vector_of(segment, i + j);
             use_vector(call, segment, v, s_again(call, segment, v, &block[j], use->memory), measure, use);
             if (!measure)
                 ask_for_next(call, segment, v);
         }
     }
     for (; i < own + owns_tail(segment); i++) {
-        const index_t v = segment->lane + i * LANES;
+        const index_t v = vector_of(segment, i);
         struct again again;
         read_again(call, segment, v, hint, &again);
         use_vector(call, segment, v, s_again(call, segment, v, &again, use->memory), measure, use);
@@ -251,7 +286,7 @@ INLINED void put_groups(const struct call *call, const struct segment *segment, 
 
 #endif
 
-/* All that is written of a segment. */
+/* All that is written of a segment or a chunk, but for its statistics. */
 INLINED void put_segment(const struct call *call, const struct segment *segment, const struct statistics statistics,
                          const struct memory *memory, struct lanes *lanes) {
 #if MEASURED && SCALING == SCALING_GROUP
@@ -272,7 +307,10 @@ INLINED void normalise(const struct call *call, const struct segment *segment, s
 #if REMEMBERS_BITS
     memory.kept = 0;
 #endif
-    const struct statistics statistics = statistics_of(call, segment, &memory, lanes);
+    struct moments moments = {0, 0, 0, 0};
+    const real origin = origin_of(call, segment);
+    take_moments(call, segment, &memory, &moments);
+    const struct statistics statistics = statistics_over_lanes(call, &moments, origin, lanes);
     if (PRESENT(Y_DTYPE))
         put_segment(call, segment, statistics, &memory, lanes);
     save_statistics(call, segment, statistics);

@@ -139,7 +139,8 @@ static inline void end_run(struct run *run, struct moments *moments, const uint 
  * in pairs are exact by themselves, and so are those of a power of two of them; with dropout no row is of equal ones. */
 #define EXACT_SUMS ((GROUP_SIZE & (GROUP_SIZE - 1)) == 0 && REDUCE != REDUCE_SUBGROUP)
 
-#define FROM_ORIGIN (NORM == LAYER_NORM && !EXACT_SUMS && !DROPOUT)
+/* Chunks have any number of elements. */
+#define FROM_ORIGIN (NORM == LAYER_NORM && (CHUNKS > 1 || !EXACT_SUMS) && !DROPOUT)
 
 static inline real origin_of(const struct call *call, const struct segment *segment) {
 #if FROM_ORIGIN
@@ -153,19 +154,32 @@ static inline real origin_of(const struct call *call, const struct segment *segm
     return 0;
 }
 
+/* Of many elements together. */
+struct spread {
+    real mean;    /* 0 for RMS norm */
+    real squares; /* Σ(s − mean)² */
+};
+
 /* The lanes' moments are merged by the same formula: squared deviations from the lanes' means, and the deviations of those
- * means. */
-INLINED struct statistics merge_lanes(const struct call *call, const struct moments *moments, const real origin,
-                                      struct lanes *lanes) {
+ * means. count: elements of all lanes, at least 1. */
+INLINED struct spread merge_lanes(const struct moments *moments, const real origin, const real count, struct lanes *lanes) {
 #if NORM == LAYER_NORM
     const real own = moments->origin - origin + moments->mean;
-    const real mean = sum_over_lanes(lanes, own * moments->count) / (real)GROUP_SIZE;
+    const real mean = sum_over_lanes(lanes, own * moments->count) / count;
     const real delta = own - mean;
     const real squares = sum_over_lanes(lanes, moments->squares + delta * delta * moments->count);
-    const struct statistics statistics = {origin + mean, rstd_of(squares, call->eps)};
+    const struct spread spread = {origin + mean, squares};
 #else
-    const struct statistics statistics = {0, rstd_of(sum_over_lanes(lanes, moments->squares), call->eps)};
+    const struct spread spread = {0, sum_over_lanes(lanes, moments->squares)};
+    (void)origin, (void)count;
 #endif
+    return spread;
+}
+
+INLINED struct statistics statistics_over_lanes(const struct call *call, const struct moments *moments, const real origin,
+                                                struct lanes *lanes) {
+    const struct spread spread = merge_lanes(moments, origin, (real)GROUP_SIZE, lanes);
+    const struct statistics statistics = {spread.mean, rstd_of(spread.squares, call->eps)};
     return statistics;
 }
 

@@ -23,6 +23,8 @@ struct cln_workload {
     clnorm_norm norm;
     uint64_t real_size; /* bytes of the arithmetic type: 4, or 8 for f64 */
     enum cln_work work; /* forward */
+    bool splits;        /* forward: a segment can be shared out to several work-groups */
+    bool y_scaled;      /* forward: y has 8 bits and scales */
     bool locked;        /* backward: by locked slots */
     bool gated;         /* backward: z is read too */
     bool both_sums;     /* backward: dweight and dbias */

@@ -5,7 +5,7 @@
 #include "dtype.h"
 #include "fp8.h"
 #include "norm_quantized.h"
-#include "norm_statistics.h"
+#include "norm_stages.h"
 #include "plan.h"
 #include "plan_store.h"
 #include "status.h"
@@ -159,10 +159,6 @@ static clnorm_status validate(const clnorm_device_info *device, const clnorm_nor
     return check_double(device, p);
 }
 
-static uint64_t real_size(const problem *p) {
-    return p->x_dtype == CLNORM_F64 ? sizeof(cl_double) : sizeof(cl_float);
-}
-
 /* What each argument has to be like. */
 static clnorm_status describe_tensors(const problem *p, uint32_t vec, struct cln_tensor tensor[CLN_ROLES]) {
     const uint64_t groups = p->cols / p->group_size;
@@ -192,167 +188,15 @@ static clnorm_status describe_tensors(const problem *p, uint32_t vec, struct cln
         uint32_t vec;
     } vectors[] = {{CLN_WEIGHT, "weight", columns, clnorm_dtype_size(p->weight_dtype), vec},
                    {CLN_BIAS, "bias", columns, clnorm_dtype_size(p->bias_dtype), vec},
-                   {CLN_MEAN, "mean", statistics, p->save_mean ? real_size(p) : 0, 0},
-                   {CLN_RSTD, "rstd", statistics, p->save_rstd ? real_size(p) : 0, 0},
-                   {CLN_ROW_SCALE, "row_scale", p->rows, p->row_scale ? real_size(p) : 0, 0},
+                   {CLN_MEAN, "mean", statistics, p->save_mean ? cln_norm_real_size(p) : 0, 0},
+                   {CLN_RSTD, "rstd", statistics, p->save_rstd ? cln_norm_real_size(p) : 0, 0},
+                   {CLN_ROW_SCALE, "row_scale", p->rows, p->row_scale ? cln_norm_real_size(p) : 0, 0},
                    {CLN_DROPOUT_MASK, "dropout_mask", p->rows * p->cols, p->save_mask, 0}};
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0] && !status; i++)
         if (vectors[i].size)
             status = cln_tensor_vector(&tensor[vectors[i].role], vectors[i].name, vectors[i].elements, vectors[i].size,
                                        vectors[i].vec);
     return status ? status : cln_norm_quantized_describe(p, &tensor[CLN_Y_SCALE]);
-}
-
-/* s is not x alone, but made of several numbers. */
-static bool is_sum(const problem *p) {
-    return p->residual_dtype || p->dropout > 0 || p->row_scale;
-}
-
-static enum cln_work work_of(const problem *p) {
-    if (p->dropout > 0)
-        return p->residual_dtype ? CLN_WORK_CHAIN : CLN_WORK_DROPOUT;
-    return p->residual_dtype ? CLN_WORK_ADD : CLN_WORK_NORM;
-}
-
-static struct cln_workload workload_of(const problem *p) {
-    const uint64_t strides = p->x_stride | p->y_stride | (p->gate ? p->z_stride : 0) |
-                             (p->residual_dtype ? p->residual_stride : 0) |
-                             (p->residual_out_dtype ? p->residual_out_stride : 0);
-    return (struct cln_workload){
-        .rows = p->rows,
-        .groups = p->cols / p->group_size,
-        .group_size = p->group_size,
-        .alignment = cln_lowest_bit(p->group_size | strides),
-        .x_size = clnorm_dtype_size(p->x_dtype),
-        .held_size = p->gate_first || is_sum(p) ? real_size(p) : clnorm_dtype_size(p->x_dtype),
-        .norm = p->norm,
-        .real_size = real_size(p),
-        .work = work_of(p),
-    };
-}
-
-static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const clnorm_config *c, bool loop) {
-    return (struct cln_spec){
-        .family = CLN_NORM_FORWARD,
-        .norm = p->norm,
-        .group_size = p->group_size,
-        .groups = p->cols / p->group_size,
-        .x_dtype = p->x_dtype,
-        .y_dtype = p->y_dtype,
-        .z_dtype = p->z_dtype,
-        .weight_dtype = p->weight_dtype,
-        .bias_dtype = p->bias_dtype,
-        .gate = p->gate,
-        .gate_first = p->gate_first,
-        .weight_offset = p->weight_offset != 0,
-        .save_mean = p->save_mean,
-        .save_rstd = p->save_rstd,
-        .residual_dtype = p->residual_dtype,
-        .residual_out_dtype = p->residual_out_dtype,
-        .row_scale = p->row_scale,
-        .dropout = p->dropout > 0,
-        .save_mask = p->save_mask,
-        .activation = p->activation,
-        .scaling = p->y_scaling,
-        .y_group = p->y_group_size,
-        .fp8_isa = cln_fp8_isa(device, c),
-        .vec = c->vec,
-        .lanes = c->lanes,
-        .segments = c->segments,
-        .keep = c->keep,
-        .unroll = c->unroll,
-        .reduce = c->reduce,
-        .stores = c->stores,
-        .weights = c->weights,
-        .isa = c->isa,
-        .loop = loop,
-        .element_aligned = cln_config_element_aligned(device, c),
-        .opencl_c = c->reduce == CLNORM_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
-    };
-}
-
-/* norm_forward.cl's kernel over all segments. mean, rstd: where the statistics go. */
-static clnorm_status add_forward(clnorm_plan *plan, const problem *p, const clnorm_config *c, struct cln_binding mean,
-                                 struct cln_binding rstd) {
-    const struct cln_binding binding[] = {{.role = CLN_X},
-                                          {.role = CLN_WEIGHT},
-                                          {.role = CLN_BIAS},
-                                          {.role = CLN_Z},
-                                          {.role = CLN_Y},
-                                          mean,
-                                          rstd,
-                                          {.role = CLN_RESIDUAL},
-                                          {.role = CLN_ROW_SCALE},
-                                          {.role = CLN_RESIDUAL_OUT},
-                                          {.role = CLN_DROPOUT_MASK},
-                                          {.role = CLN_Y_SCALE}};
-    enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
-    const cl_ulong work = p->rows * (p->cols / p->group_size);
-    const cl_ulong blocks = (work - 1) / c->segments + 1;
-    const cl_ulong least_rounds = (blocks - 1) / MOST_GROUPS + 1;
-    const cl_ulong rounds = c->rounds > least_rounds ? c->rounds : least_rounds;
-    const struct cln_spec spec = spec_of(p, &plan->context->device, c, rounds > 1);
-    const bool is_double = p->x_dtype == CLNORM_F64;
-    const double scale = cln_dropout_scale(p->dropout);
-    const cl_float f[] = {(cl_float)p->eps, (cl_float)p->weight_offset, (cl_float)scale, (cl_float)p->y_scale};
-    const cl_uint threshold = cln_dropout_threshold(p->dropout);
-    const struct cln_constant constant[] = {
-        {sizeof p->rows, &p->rows},
-        {sizeof rounds, &rounds},
-        {sizeof p->x_stride, &p->x_stride},
-        {sizeof p->y_stride, &p->y_stride},
-        {sizeof p->z_stride, &p->z_stride},
-        {sizeof p->residual_stride, &p->residual_stride},
-        {sizeof p->residual_out_stride, &p->residual_out_stride},
-        {real_size(p), is_double ? (const void *)&p->eps : &f[0]},
-        {real_size(p), is_double ? (const void *)&p->weight_offset : &f[1]},
-        {real_size(p), is_double ? (const void *)&scale : &f[2]},
-        {sizeof threshold, &threshold},
-        {sizeof f[3], &f[3]},
-        {0, NULL},
-    };
-    const struct cln_stage_recipe recipe = {
-        .source = &cln_source_norm_forward,
-        .kernel = "norm_forward",
-        .spec = &spec,
-        .any = !spec.element_aligned,
-        .binding = binding,
-        .tensors = sizeof binding / sizeof binding[0],
-        .work = work,
-        .groups = (size_t)((blocks - 1) / rounds + 1),
-        .items = (size_t)c->lanes * c->segments,
-        .constant = constant,
-        .seeded = p->dropout > 0,
-    };
-    return cln_plan_add_stage(plan, &recipe);
-}
-
-clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backward_desc *backward, struct cln_binding mean,
-                                      struct cln_binding rstd) {
-    problem p = CLNORM_NORM_DESC_INIT;
-    p.norm = backward->norm;
-    p.rows = backward->rows;
-    p.cols = backward->cols;
-    p.group_size = backward->group_size;
-    p.x_stride = backward->x_stride;
-    p.y_stride = p.residual_out_stride = backward->cols;
-    p.residual_stride = backward->residual_stride;
-    p.residual_dtype = backward->residual_dtype;
-    p.row_scale = backward->row_scale && !backward->s_given;
-    p.dropout = backward->s_given ? 0 : backward->dropout;
-    p.z_stride = backward->gate_first ? backward->z_stride : backward->cols;
-    p.x_dtype = backward->x_dtype;
-    p.gate = backward->gate_first ? backward->gate : CLNORM_GATE_NONE;
-    p.gate_first = backward->gate_first;
-    p.z_dtype = backward->gate_first ? backward->z_dtype : CLNORM_DTYPE_NONE;
-    p.save_mean = backward->norm == CLNORM_LAYER_NORM;
-    p.save_rstd = true;
-    p.eps = backward->eps;
-    const struct cln_workload work = workload_of(&p);
-    const clnorm_config forced = {.vec = plan->config.vec, .isa = plan->config.isa}; /* the plan's tensors allow this vec */
-    clnorm_config config;
-    const clnorm_status status = cln_config_choose(&plan->context->device, &work, &forced, &config);
-    return status ? status : add_forward(plan, &p, &config, mean, rstd);
 }
 
 /* What a tuning file tells apart. */
@@ -377,13 +221,13 @@ clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const cln
     clnorm_status status = validate(&context->device, desc, &p);
     if (status)
         return status;
-    const struct cln_binding mean = {.role = CLN_MEAN}, rstd = {.role = CLN_RSTD};
     clnorm_plan *made = NULL;
     if ((status = cln_plan_create(context, &made)))
         return status;
     struct cln_tensor unsized[CLN_ROLES] = {{0}};
     if (!(status = describe_tensors(&p, 1, unsized))) { /* before the config: its arithmetic relies on sizes that fit */
-        const struct cln_workload work = workload_of(&p);
+        struct cln_workload work = cln_norm_workload(&p);
+        work.splits = true;
         const struct cln_tuning_key key = tuning_key_of(&p);
         status = cln_tuning_choose(made, &key, cln_config_choose, &work, &p.config);
     }
@@ -391,7 +235,7 @@ clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const cln
         status = describe_tensors(&p, made->config.vec, made->tensor);
     made->seeded = p.dropout > 0;
     if (!status && p.rows)
-        status = add_forward(made, &p, &made->config, mean, rstd);
+        status = cln_norm_add_stages(made, &p);
     if (status)
         clnorm_plan_destroy(made);
     else

@@ -15,6 +15,7 @@ extern const struct cln_source cln_source_dequantize;
 extern const struct cln_source cln_source_fp8_rms_norm_rows;
 extern const struct cln_source cln_source_fp8_rms_norm_tile;
 extern const struct cln_source cln_source_norm_forward;
+extern const struct cln_source cln_source_norm_forward_chunks;
 extern const struct cln_source cln_source_norm_backward;
 extern const struct cln_source cln_source_norm_backward_check;
 extern const struct cln_source cln_source_norm_backward_reduce;

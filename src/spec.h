@@ -38,7 +38,7 @@ struct cln_spec {
     uint64_t activation;                    /* a clnorm_activation */
     uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, gather, fetch; /* of a clnorm_config */
     uint64_t span;                 /* groups that a work-group takes in turn */
-    uint64_t chunks;               /* that a split segment's sums are taken in */
+    uint64_t chunks;               /* that a split segment is taken in */
     uint64_t sums;                 /* a clnorm_sums */
     uint64_t loop;                 /* 1: a work-group goes through more than one round */
     uint64_t element_aligned;      /* 1: vectors are accessed at any element's address, as CPUs can */

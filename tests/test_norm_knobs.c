@@ -29,12 +29,13 @@ static const struct knob {
     {"stores", offsetof(clnorm_config, stores), {CLNORM_STORES_CACHED, CLNORM_STORES_STREAMING}},
     {"weights", offsetof(clnorm_config, weights), {CLNORM_WEIGHTS_LATE, CLNORM_WEIGHTS_EARLY, CLNORM_WEIGHTS_KEPT}},
     {"isa", offsetof(clnorm_config, isa), {CLNORM_ISA_PORTABLE, CLNORM_ISA_PTX}},
+    {"chunks", offsetof(clnorm_config, chunks), {1, 3}},
 };
 
 /* What else varies, behind the knobs among the factors. */
 enum { KNOBS = sizeof knobs / sizeof *knobs, SHAPE = KNOBS, DTYPE, SHIFT, NORM, FACTORS };
 
-_Static_assert(KNOBS == offsetof(clnorm_config, tile) / sizeof(uint32_t), "every knob of the forward is turned");
+_Static_assert(KNOBS == offsetof(clnorm_config, tile) / sizeof(uint32_t) + 1, "every knob of the forward is turned");
 
 static const struct {
     uint64_t rows, cols, group_size, gap;
@@ -105,6 +106,8 @@ static bool give_way(clnorm_config *config) {
     const char *detail = clnorm_error_detail();
     if (strstr(detail, "desc.config.vec") != NULL && config->vec > 1)
         config->vec /= 2;
+    else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1)
+        config->chunks = 1;
     else if (strstr(detail, "desc.config.keep") != NULL && config->keep != CLNORM_KEEP_REREAD)
         config->keep = CLNORM_KEEP_REREAD;
     else if (strstr(detail, "desc.config.reduce") != NULL && config->segments > 1)

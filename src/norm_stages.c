@@ -1,0 +1,202 @@
+#include "norm_stages.h"
+
+#include <inttypes.h>
+
+#include "arithmetic.h"
+#include "context.h"
+#include "dropout.h"
+#include "fp8.h"
+#include "norm_statistics.h"
+#include "status.h"
+
+typedef clnorm_norm_desc problem;
+
+/* s is not x alone, but made of several numbers. */
+static bool is_sum(const problem *p) {
+    return p->residual_dtype || p->dropout > 0 || p->row_scale;
+}
+
+static enum cln_work work_of(const problem *p) {
+    if (p->dropout > 0)
+        return p->residual_dtype ? CLN_WORK_CHAIN : CLN_WORK_DROPOUT;
+    return p->residual_dtype ? CLN_WORK_ADD : CLN_WORK_NORM;
+}
+
+struct cln_workload cln_norm_workload(const problem *p) {
+    const uint64_t strides = p->x_stride | p->y_stride | (p->gate ? p->z_stride : 0) |
+                             (p->residual_dtype ? p->residual_stride : 0) |
+                             (p->residual_out_dtype ? p->residual_out_stride : 0);
+    return (struct cln_workload){
+        .rows = p->rows,
+        .groups = p->cols / p->group_size,
+        .group_size = p->group_size,
+        .alignment = cln_lowest_bit(p->group_size | strides),
+        .x_size = clnorm_dtype_size(p->x_dtype),
+        .held_size = p->gate_first || is_sum(p) ? cln_norm_real_size(p) : clnorm_dtype_size(p->x_dtype),
+        .norm = p->norm,
+        .real_size = cln_norm_real_size(p),
+        .work = work_of(p),
+        .y_scaled = p->y_scaling != 0,
+    };
+}
+
+/* ---------------------------------------------------------------------------------------------------------- stages */
+
+static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const clnorm_config *c, bool loop) {
+    return (struct cln_spec){
+        .family = CLN_NORM_FORWARD,
+        .norm = p->norm,
+        .group_size = p->group_size,
+        .groups = p->cols / p->group_size,
+        .x_dtype = p->x_dtype,
+        .y_dtype = p->y_dtype,
+        .z_dtype = p->z_dtype,
+        .weight_dtype = p->weight_dtype,
+        .bias_dtype = p->bias_dtype,
+        .gate = p->gate,
+        .gate_first = p->gate_first,
+        .weight_offset = p->weight_offset != 0,
+        .save_mean = p->save_mean,
+        .save_rstd = p->save_rstd,
+        .residual_dtype = p->residual_dtype,
+        .residual_out_dtype = p->residual_out_dtype,
+        .row_scale = p->row_scale,
+        .dropout = p->dropout > 0,
+        .save_mask = p->save_mask,
+        .activation = p->activation,
+        .scaling = p->y_scaling,
+        .y_group = p->y_group_size,
+        .fp8_isa = cln_fp8_isa(device, c),
+        .vec = c->vec,
+        .lanes = c->lanes,
+        .segments = c->segments,
+        .keep = c->keep,
+        .unroll = c->unroll,
+        .reduce = c->reduce,
+        .stores = c->stores,
+        .weights = c->weights,
+        .isa = c->isa,
+        .loop = loop,
+        .chunks = cln_larger(c->chunks, 1),
+        .element_aligned = cln_config_element_aligned(device, c),
+        .opencl_c = c->reduce == CLNORM_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
+    };
+}
+
+/* A kernel over all segments, or over all of their chunks. */
+struct kernel {
+    const struct cln_source *source;
+    const char *name;
+    cl_uint tensors; /* of add_kernel's list */
+};
+
+static const struct kernel whole_segments = {&cln_source_norm_forward, "norm_forward", 12};
+static const struct kernel chunk_moments = {&cln_source_norm_forward_chunks, "norm_forward_moments", 13};
+static const struct kernel chunk_apply = {&cln_source_norm_forward_chunks, "norm_forward_apply", 13};
+
+/* Where the statistics go: those of segments, and of chunks. */
+struct parts {
+    struct cln_binding mean, rstd, moments;
+};
+
+static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const clnorm_config *c, const struct kernel *kernel,
+                                struct parts parts) {
+    const struct cln_binding binding[] = {{.role = CLN_X},
+                                          {.role = CLN_WEIGHT},
+                                          {.role = CLN_BIAS},
+                                          {.role = CLN_Z},
+                                          {.role = CLN_Y},
+                                          parts.mean,
+                                          parts.rstd,
+                                          {.role = CLN_RESIDUAL},
+                                          {.role = CLN_ROW_SCALE},
+                                          {.role = CLN_RESIDUAL_OUT},
+                                          {.role = CLN_DROPOUT_MASK},
+                                          {.role = CLN_Y_SCALE},
+                                          parts.moments};
+    enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
+    const cl_ulong work = p->rows * (p->cols / p->group_size) * cln_larger(c->chunks, 1);
+    const cl_ulong blocks = (work - 1) / c->segments + 1;
+    const cl_ulong least_rounds = (blocks - 1) / MOST_GROUPS + 1;
+    const cl_ulong rounds = c->rounds > least_rounds ? c->rounds : least_rounds;
+    const struct cln_spec spec = spec_of(p, &plan->context->device, c, rounds > 1);
+    const bool is_double = p->x_dtype == CLNORM_F64;
+    const double scale = cln_dropout_scale(p->dropout);
+    const cl_float f[] = {(cl_float)p->eps, (cl_float)p->weight_offset, (cl_float)scale, (cl_float)p->y_scale};
+    const cl_uint threshold = cln_dropout_threshold(p->dropout);
+    const struct cln_constant constant[] = {
+        {sizeof p->rows, &p->rows},
+        {sizeof rounds, &rounds},
+        {sizeof p->x_stride, &p->x_stride},
+        {sizeof p->y_stride, &p->y_stride},
+        {sizeof p->z_stride, &p->z_stride},
+        {sizeof p->residual_stride, &p->residual_stride},
+        {sizeof p->residual_out_stride, &p->residual_out_stride},
+        {cln_norm_real_size(p), is_double ? (const void *)&p->eps : &f[0]},
+        {cln_norm_real_size(p), is_double ? (const void *)&p->weight_offset : &f[1]},
+        {cln_norm_real_size(p), is_double ? (const void *)&scale : &f[2]},
+        {sizeof threshold, &threshold},
+        {sizeof f[3], &f[3]},
+        {0, NULL},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = kernel->source,
+        .kernel = kernel->name,
+        .spec = &spec,
+        .any = !spec.element_aligned,
+        .binding = binding,
+        .tensors = kernel->tensors,
+        .work = work,
+        .groups = (size_t)((blocks - 1) / rounds + 1),
+        .items = (size_t)c->lanes * c->segments,
+        .constant = constant,
+        .seeded = p->dropout > 0,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* Segments in chunks: the workspace holds the moments of each, [segments, chunks, 2]. */
+static clnorm_status add_chunks(clnorm_plan *plan, const problem *p, struct parts parts) {
+    const uint64_t segments = p->rows * (p->cols / p->group_size);
+    uint64_t bytes;
+    if (__builtin_mul_overflow(segments * plan->config.chunks, 2 * cln_norm_real_size(p), &bytes) || bytes > INT64_MAX)
+        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", p->rows);
+    cln_plan_set_workspace(plan, bytes);
+    parts.moments = (struct cln_binding){CLN_WORKSPACE, cln_norm_real_size(p), 0};
+    const clnorm_status status = add_kernel(plan, p, &plan->config, &chunk_moments, parts);
+    return status ? status : add_kernel(plan, p, &plan->config, &chunk_apply, parts);
+}
+
+clnorm_status cln_norm_add_stages(clnorm_plan *plan, const problem *p) {
+    const struct parts parts = {{.role = CLN_MEAN}, {.role = CLN_RSTD}, {0}};
+    return plan->config.chunks > 1 ? add_chunks(plan, p, parts)
+                                   : add_kernel(plan, p, &plan->config, &whole_segments, parts);
+}
+
+clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backward_desc *backward, struct cln_binding mean,
+                                      struct cln_binding rstd) {
+    problem p = CLNORM_NORM_DESC_INIT;
+    p.norm = backward->norm;
+    p.rows = backward->rows;
+    p.cols = backward->cols;
+    p.group_size = backward->group_size;
+    p.x_stride = backward->x_stride;
+    p.y_stride = p.residual_out_stride = backward->cols;
+    p.residual_stride = backward->residual_stride;
+    p.residual_dtype = backward->residual_dtype;
+    p.row_scale = backward->row_scale && !backward->s_given;
+    p.dropout = backward->s_given ? 0 : backward->dropout;
+    p.z_stride = backward->gate_first ? backward->z_stride : backward->cols;
+    p.x_dtype = backward->x_dtype;
+    p.gate = backward->gate_first ? backward->gate : CLNORM_GATE_NONE;
+    p.gate_first = backward->gate_first;
+    p.z_dtype = backward->gate_first ? backward->z_dtype : CLNORM_DTYPE_NONE;
+    p.save_mean = backward->norm == CLNORM_LAYER_NORM;
+    p.save_rstd = true;
+    p.eps = backward->eps;
+    const struct cln_workload work = cln_norm_workload(&p);
+    const clnorm_config forced = {.vec = plan->config.vec, .isa = plan->config.isa}; /* the plan's tensors allow this vec */
+    clnorm_config config;
+    const clnorm_status status = cln_config_choose(&plan->context->device, &work, &forced, &config);
+    return status ? status : add_kernel(plan, &p, &config, &whole_segments, (struct parts){mean, rstd, {0}});
+}

@@ -1,0 +1,200 @@
+/* Forward normalisation of segments that several work-groups share: chunks that do not divide them, and empty ones, with
+ * everything that is done beside the norm; when it is chosen; and that its bits depend on the config alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "norm_case.h"
+#include "reference.h"
+
+static struct norm_case case_of(clnorm_norm norm, uint64_t rows, uint64_t cols, clnorm_config config) {
+    struct norm_case norm_case = {.desc = norm_desc_of(norm, rows, cols), .seed = rows * cols};
+    clnorm_norm_desc *desc = &norm_case.desc;
+    desc->weight_dtype = desc->bias_dtype = CLNORM_F32;
+    desc->save_mean = norm == CLNORM_LAYER_NORM;
+    desc->save_rstd = true;
+    desc->config = config;
+    desc->config.keep = CLNORM_KEEP_REREAD;
+    desc->config.segments = 1;
+    return norm_case;
+}
+
+static void segments_of_any_length(void **state) {
+    const struct fixture *fixture = *state;
+    static const struct {
+        clnorm_norm norm;
+        uint64_t rows, cols, group_size;
+        clnorm_config config;
+        enum input input;
+    } cases[] = {
+        {CLNORM_LAYER_NORM, 3, 4099, 0, {.vec = 1, .lanes = 8, .chunks = 7}, INPUT_FAR},
+        {CLNORM_LAYER_NORM, 3, 4096, 0, {.vec = 4, .lanes = 64, .chunks = 16}, INPUT_SPIKES},
+        {CLNORM_RMS_NORM, 2, 1000, 500, {.vec = 4, .lanes = 2, .chunks = 3, .rounds = 2}, INPUT_FAR},
+        /* five vectors: the last chunk has none */
+        {CLNORM_RMS_NORM, 5, 20, 0, {.vec = 4, .lanes = 1, .chunks = 4}, INPUT_NORMAL},
+        {CLNORM_LAYER_NORM, 2, 70000, 0, {.lanes = 1, .chunks = 5}, INPUT_CONSTANT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (fixture_is_slow(fixture) && cases[i].cols > 4099)
+            continue;
+        struct norm_case norm_case = case_of(cases[i].norm, cases[i].rows, cases[i].cols, cases[i].config);
+        norm_case.desc.group_size = cases[i].group_size;
+        norm_case.input = cases[i].input;
+        norm_case.desc.eps = norm_case.input == INPUT_CONSTANT ? 0.5 : 1e-5;
+        assert_true(norm_case_passes(fixture, &norm_case));
+    }
+}
+
+/* A tail of a vector, in the last chunk, is a CPU's alone. */
+static void tails(void **state) {
+    const struct fixture *fixture = *state;
+    const clnorm_config config = {.vec = 8, .lanes = 1, .chunks = 3};
+    struct norm_case norm_case = case_of(CLNORM_LAYER_NORM, 4, 101, config);
+    clnorm_plan *plan = NULL;
+    const clnorm_status status = clnorm_norm_forward_plan_create(fixture->context, &norm_case.desc, &plan);
+    clnorm_plan_destroy(plan);
+    if (status == CLNORM_INVALID_VALUE)
+        return;
+    norm_case.desc.x_dtype = CLNORM_BF16;
+    norm_case.shift.x = norm_case.shift.y = 3;
+    assert_true(norm_case_passes(fixture, &norm_case));
+}
+
+static void everything_beside_the_norm(void **state) {
+    const struct fixture *fixture = *state;
+    const clnorm_config config = {.vec = 2, .lanes = 4, .chunks = 3, .unroll = 2};
+    for (int i = 0; i < 4; i++) {
+        struct norm_case norm_case = case_of(i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 5, 202, config);
+        clnorm_norm_desc *desc = &norm_case.desc;
+        desc->x_dtype = desc->y_dtype = CLNORM_BF16;
+        desc->x_stride = desc->y_stride = 206;
+        desc->gate = i < 2 ? CLNORM_GATE_SILU : CLNORM_GATE_NONE;
+        desc->gate_first = i == 1;
+        if (!desc->gate_first) {
+            desc->residual_dtype = desc->residual_out_dtype = CLNORM_F32;
+            desc->row_scale = true;
+            desc->dropout = 0.3;
+            desc->save_mask = true;
+            desc->activation = i == 2 ? CLNORM_ACTIVATION_GELU : CLNORM_ACTIVATION_NONE;
+            norm_case.residual_in_place = i == 2;
+        }
+        norm_case.in_place = i != 0;
+        norm_case.shift.x = norm_case.shift.y = i == 3;
+        assert_true(norm_case_passes(fixture, &norm_case));
+    }
+}
+
+/* Every lane reads the first vector of its chunk, which another lane puts its sum in the place of. */
+static void sums_in_place_of_the_residual(void **state) {
+    const struct fixture *fixture = *state;
+    struct norm_case norm_case = case_of(CLNORM_LAYER_NORM, 3, 256, (clnorm_config){.vec = 4, .lanes = 4, .chunks = 4});
+    norm_case.desc.residual_dtype = norm_case.desc.residual_out_dtype = CLNORM_F32;
+    norm_case.residual_in_place = true;
+    norm_case.input = INPUT_FAR;
+    assert_true(norm_case_passes(fixture, &norm_case));
+}
+
+static void bits_do_not_depend_on_rows(void **state) {
+    const struct fixture *fixture = *state;
+    enum { COLS = 4096, ROWS = 6 };
+    const clnorm_config config = {.vec = 4, .lanes = 64, .chunks = 16, .rounds = 1};
+    struct norm_case many_case = case_of(CLNORM_LAYER_NORM, ROWS, COLS, config);
+    struct norm_case one_case = case_of(CLNORM_LAYER_NORM, 1, COLS, config);
+    struct norm_run many = norm_run_make(&many_case);
+    struct norm_run one = norm_run_make(&one_case);
+    memcpy(tensor_elements(&one.weight), tensor_elements(&many.weight), COLS * sizeof(float));
+    memcpy(tensor_elements(&one.bias), tensor_elements(&many.bias), COLS * sizeof(float));
+    memcpy(tensor_elements(&one.x), (float *)tensor_elements(&many.x) + (size_t)(ROWS - 1) * COLS, COLS * sizeof(float));
+    assert_int_equal(norm_run_go(fixture, &many), CLNORM_SUCCESS);
+    assert_int_equal(norm_run_go(fixture, &one), CLNORM_SUCCESS);
+    assert_true(norm_run_verify(fixture, &many) && norm_run_verify(fixture, &one));
+    assert_memory_equal(tensor_elements(&one.y), (float *)tensor_elements(&many.y) + (size_t)(ROWS - 1) * COLS,
+                        COLS * sizeof(float));
+    norm_run_free(&many);
+    norm_run_free(&one);
+}
+
+static clnorm_config chosen(const struct fixture *fixture, const clnorm_norm_desc *desc, cl_uint *kernels,
+                            uint64_t *workspace) {
+    clnorm_plan *plan = NULL;
+    clnorm_config config = {0};
+    assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, desc, &plan), CLNORM_SUCCESS);
+    clnorm_plan_config(plan, &config);
+    *kernels = clnorm_plan_kernel_count(plan);
+    *workspace = clnorm_plan_workspace_size(plan);
+    clnorm_plan_destroy(plan);
+    return config;
+}
+
+/* Few wide rows are shared by what would be idle; many, narrow ones and those with a config of their own are not. */
+static void few_wide_rows_are_shared(void **state) {
+    const struct fixture *fixture = *state;
+    const uint64_t units = fixture->device.compute_units;
+    cl_uint kernels = 0;
+    uint64_t workspace = 0;
+    clnorm_norm_desc desc = norm_desc_of(CLNORM_RMS_NORM, 1, 262144);
+    const clnorm_config one = chosen(fixture, &desc, &kernels, &workspace);
+    assert_true(units < 2 ? one.chunks == 1 : one.chunks > 1 && one.chunks <= 2 * units);
+    assert_int_equal(kernels, one.chunks > 1 ? 2 : 1);
+    assert_int_equal(workspace, one.chunks > 1 ? 2 * sizeof(float) * one.chunks : 0);
+    desc.rows = units / 2 + 1;
+    assert_int_equal(chosen(fixture, &desc, &kernels, &workspace).chunks, 1);
+    assert_int_equal(workspace, 0);
+    const bool gpu = fixture->device.kind == CLNORM_DEVICE_GPU && fixture->device.family != CLNORM_PLATFORM_MESA;
+    desc = norm_desc_of(CLNORM_RMS_NORM, 1, gpu ? 65535 : 131071);
+    assert_int_equal(chosen(fixture, &desc, &kernels, &workspace).chunks, 1);
+    desc = norm_desc_of(CLNORM_RMS_NORM, 1, 262144);
+    desc.y_dtype = CLNORM_F8_E4M3;
+    desc.y_scaling = CLNORM_SCALING_ROW;
+    assert_int_equal(chosen(fixture, &desc, &kernels, &workspace).chunks, 1);
+    assert_int_equal(kernels, 1);
+    desc = norm_desc_of(CLNORM_RMS_NORM, 1, 262144);
+    desc.config.unroll = 2;
+    assert_int_equal(chosen(fixture, &desc, &kernels, &workspace).chunks, 1);
+    desc.rows = 0;
+    assert_int_equal(chosen(fixture, &desc, &kernels, &workspace).chunks, 1);
+    assert_int_equal(kernels, 0);
+    if (!fixture_is_slow(fixture)) {
+        struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, 1, 262143), .input = INPUT_FAR, .seed = 5};
+        assert_true(norm_case_passes(fixture, &norm_case));
+    }
+}
+
+static void impossible_chunks_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    static const clnorm_config configs[] = {
+        {.chunks = 65, .vec = 1},     {.chunks = 17, .vec = 4},
+        {.chunks = 2, .segments = 2}, {.chunks = 2, .keep = CLNORM_KEEP_REGISTERS},
+        {.chunks = UINT32_MAX},
+    };
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 64);
+        desc.config = configs[i];
+        clnorm_plan *plan = NULL;
+        assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
+        assert_non_null(strstr(clnorm_error_detail(), "desc.config.chunks"));
+    }
+    clnorm_norm_desc desc = norm_desc_of(CLNORM_RMS_NORM, 4, 64);
+    desc.y_dtype = CLNORM_F8_E5M2;
+    desc.y_scaling = CLNORM_SCALING_TENSOR;
+    desc.y_scale = 1;
+    desc.config.chunks = 2;
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.config.chunks is 2: expected 1 with a y of 8 bits"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(segments_of_any_length),        cmocka_unit_test(tails),
+        cmocka_unit_test(everything_beside_the_norm),    cmocka_unit_test(sums_in_place_of_the_residual),
+        cmocka_unit_test(bits_do_not_depend_on_rows),    cmocka_unit_test(few_wide_rows_are_shared),
+        cmocka_unit_test(impossible_chunks_are_refused),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
