@@ -185,7 +185,7 @@ static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct
 static clnorm_status add_stages(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile) {
     const struct cln_fp8_share share = cln_fp8_share_of_largest(&plan->context->device, &plan->config, p->rows);
     const struct cln_fp8_largest largest = {
-        .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0},
+        .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0, share.groups * sizeof(cl_float)},
         .count = share.groups,
         .q_dtype = p->y_dtype,
         .scale_dtype = p->scale_dtype,

@@ -48,7 +48,7 @@ static clnorm_status add_part(struct cln_backward_layout *layout, struct cln_bin
                         "the workspace has a part of %" PRIu64 " elements of %" PRIu64
                         " bytes: expected less than 2^63 bytes in all",
                         elements, element);
-    *part = (struct cln_binding){CLN_WORKSPACE, element, layout->size};
+    *part = (struct cln_binding){CLN_WORKSPACE, element, layout->size, elements * element};
     layout->size = bytes;
     return CLNORM_SUCCESS;
 }

@@ -162,7 +162,7 @@ static clnorm_status add_chunks(clnorm_plan *plan, const problem *p, struct part
     if (__builtin_mul_overflow(segments * plan->config.chunks, 2 * cln_norm_real_size(p), &bytes) || bytes > INT64_MAX)
         return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", p->rows);
     cln_plan_set_workspace(plan, bytes);
-    parts.moments = (struct cln_binding){CLN_WORKSPACE, cln_norm_real_size(p), 0};
+    parts.moments = (struct cln_binding){CLN_WORKSPACE, cln_norm_real_size(p), 0, bytes};
     const clnorm_status status = add_kernel(plan, p, &plan->config, &chunk_moments, parts);
     return status ? status : add_kernel(plan, p, &plan->config, &chunk_apply, parts);
 }

@@ -179,6 +179,11 @@ static clnorm_status set_seed(const struct cln_stage *stage, cl_kernel kernel, c
     return code ? cln_fail_opencl(code, "clSetKernelArg") : CLNORM_SUCCESS;
 }
 
+/* Whether a kernel's argument is a tensor that the plan wants, or a part that its workspace has. */
+static bool is_bound(const clnorm_plan *plan, const struct cln_binding *binding) {
+    return plan->tensor[binding->role].element && (binding->role != CLN_WORKSPACE || binding->element);
+}
+
 /* Sets the tensors of a stage and launches it. */
 static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *stage, cl_command_queue queue,
                                const clnorm_args *args, bool aligned, cl_uint num_wait, const cl_event *wait_list,
@@ -186,11 +191,10 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
     cl_kernel kernel = aligned || !stage->any ? stage->aligned : stage->any;
     for (cl_uint i = 0; i < stage->tensors; i++) {
         const struct cln_binding *binding = &stage->binding[i];
-        const struct cln_tensor *tensor = &plan->tensor[binding->role];
-        if (!tensor->element || (binding->role == CLN_WORKSPACE && !binding->element))
+        if (!is_bound(plan, binding))
             continue;
         const clnorm_buffer *buffer = cln_args_buffer(args, binding->role);
-        const uint64_t element = binding->element ? binding->element : tensor->element;
+        const uint64_t element = binding->element ? binding->element : plan->tensor[binding->role].element;
         const cl_ulong offset = (buffer->offset + binding->offset) / element;
         cl_int code = clSetKernelArg(kernel, 2 * i, sizeof buffer->mem, &buffer->mem);
         if (!code)
@@ -275,17 +279,29 @@ cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan) {
     return plan ? plan->stages : 0;
 }
 
-/* Each tensor once, whatever arguments it is behind. */
+/* Each tensor once, whatever arguments it is behind, and each part of the workspace. */
 static uint64_t stage_bytes(const clnorm_plan *plan, const struct cln_stage *stage) {
-    bool bound[CLN_ROLES] = {false};
+    bool counted[CLN_ROLES] = {false};
     uint64_t bytes = 0;
     for (cl_uint i = 0; i < stage->tensors; i++) {
-        const enum cln_role role = stage->binding[i].role;
-        const bool absent = role == CLN_WORKSPACE && !stage->binding[i].element;
-        bytes += bound[role] || absent ? 0 : plan->tensor[role].span;
-        bound[role] = bound[role] || !absent;
+        const struct cln_binding *binding = &stage->binding[i];
+        if (!is_bound(plan, binding))
+            continue;
+        if (binding->role == CLN_WORKSPACE)
+            bytes += binding->size;
+        else if (!counted[binding->role])
+            bytes += plan->tensor[binding->role].span;
+        counted[binding->role] = true;
     }
     return bytes;
+}
+
+/* What run_stage sets. */
+static cl_uint stage_arguments(const clnorm_plan *plan, const struct cln_stage *stage) {
+    cl_uint arguments = stage->seed ? 2 : 0;
+    for (cl_uint i = 0; i < stage->tensors; i++)
+        arguments += is_bound(plan, &stage->binding[i]) ? 2 : 0;
+    return arguments;
 }
 
 clnorm_status clnorm_plan_kernel(const clnorm_plan *plan, cl_uint index, clnorm_kernel_info *info) {
@@ -304,6 +320,7 @@ clnorm_status clnorm_plan_kernel(const clnorm_plan *plan, cl_uint index, clnorm_
     info->groups = stage->groups;
     info->items = stage->items;
     info->bytes = stage_bytes(plan, stage);
+    info->arguments = stage_arguments(plan, stage);
     return CLNORM_SUCCESS;
 }
 

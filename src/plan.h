@@ -62,6 +62,7 @@ struct cln_binding {
     enum cln_role role;
     uint64_t element; /* of a part: its elements' bytes; 0: as the role's tensor has them */
     uint64_t offset;  /* of a part: bytes from the start of the workspace */
+    uint64_t size;    /* of a part: bytes that the kernels which have it read or write */
 };
 
 /* One launch. A kernel's arguments: for each tensor in turn its cl_mem and its offset in elements (ulong), then the work

@@ -179,7 +179,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const problem *p, const struc
     const bool whole = p->scaling == CLNORM_SCALING_TENSOR;
     const struct cln_fp8_share share = share_of(plan, p);
     const struct cln_fp8_largest largest = {
-        .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0},
+        .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0, share.groups * sizeof(cl_float)},
         .count = share.groups,
         .q_dtype = p->q_dtype,
         .scale_dtype = p->scale != 0 ? CLNORM_DTYPE_NONE : p->scale_dtype,

@@ -112,26 +112,66 @@ static bool time_plans_in_child(const struct bench_request *request, const struc
 
 /* -------------------------------------------------------------------------------------------------------- the enqueues */
 
-/* The OpenCL calls of an enqueue alone: as many arguments set, of a kernel that is there for that, and the plan's kernels
- * launched with what its last enqueue has set. */
+/* The OpenCL calls of an enqueue alone: for each of the plan's kernels as many arguments set, of a kernel that is there for
+ * that, and itself launched with what the plan's last enqueue has set. */
 struct bare {
     cl_program program;
-    cl_kernel arguments;
-    cl_mem mem[ROLES];
-    cl_uint tensors;
+    cl_kernel arguments;   /* of `pairs` buffers and an offset for each; a seed's two numbers count as such a pair */
+    cl_mem mem[ROLES + 2]; /* the launch's, which are set in turn */
+    cl_uint mems, pairs;
     const struct launch *launch;
 };
 
-static bool build_bare(struct bare *bare, const struct session *session, struct fault *fault) {
-    char source[1024];
-    size_t length = (size_t)snprintf(source, sizeof source, "kernel void bare(");
-    for (cl_uint i = 0; i < bare->tensors; i++)
+static bool kernel_of(const struct launch *launch, cl_uint index, clnorm_kernel_info *kernel, struct fault *fault) {
+    *kernel = CLNORM_KERNEL_INFO_INIT;
+    const clnorm_status status = clnorm_plan_kernel(launch->plan, index, kernel);
+    return !status || fault_library(fault, status, "kernel");
+}
+
+/* The most pairs of any kernel. */
+static bool count_pairs(struct bare *bare, struct fault *fault) {
+    for (cl_uint i = 0; i < bare->launch->kernels; i++) {
+        clnorm_kernel_info kernel;
+        if (!kernel_of(bare->launch, i, &kernel, fault))
+            return false;
+        bare->pairs = kernel.arguments / 2 > bare->pairs ? kernel.arguments / 2 : bare->pairs;
+    }
+    return true;
+}
+
+static void list_buffers(struct bare *bare) {
+    for (int i = 0; i < ROLES; i++)
+        if (bare->launch->mem[i])
+            bare->mem[bare->mems++] = bare->launch->mem[i];
+    if (bare->launch->workspace)
+        bare->mem[bare->mems++] = bare->launch->workspace;
+    if (bare->launch->fault)
+        bare->mem[bare->mems++] = bare->launch->fault;
+}
+
+/* The caller's to free; NULL: no memory. */
+static char *bare_source(cl_uint pairs) {
+    enum { PAIR_TEXT = 64, FRAME_TEXT = 64 };
+    const size_t capacity = FRAME_TEXT + (size_t)pairs * PAIR_TEXT;
+    char *const source = malloc(capacity);
+    if (!source)
+        return NULL;
+    size_t length = (size_t)snprintf(source, capacity, "kernel void bare(");
+    for (cl_uint i = 0; i < pairs; i++)
         length +=
-            (size_t)snprintf(source + length, sizeof source - length, "%sglobal uint *m%u, ulong o%u", i ? ", " : "", i, i);
-    (void)snprintf(source + length, sizeof source - length, ") { if (o0 == ~0UL) *m0 = 0; }");
-    const char *text = source;
+            (size_t)snprintf(source + length, capacity - length, "%sglobal uint *m%u, ulong o%u", i ? ", " : "", i, i);
+    (void)snprintf(source + length, capacity - length, ") { if (o0 == ~0UL) *m0 = 0; }");
+    return source;
+}
+
+static bool build_bare(struct bare *bare, const struct session *session, struct fault *fault) {
+    char *const source = bare_source(bare->pairs);
+    if (!source)
+        return fault_set(fault, EXIT_FAILED, "out of memory for a kernel of %u arguments", 2 * bare->pairs);
+    const char *const text = source;
     cl_int code;
-    bare->program = clCreateProgramWithSource(session->cl, 1, &text, NULL, &code);
+    bare->program = clCreateProgramWithSource(session->cl, 1, (const char **)&text, NULL, &code);
+    free(source);
     if (!code)
         code = clBuildProgram(bare->program, 1, &session->device.device, "", NULL, NULL);
     if (!code)
@@ -140,11 +180,9 @@ static bool build_bare(struct bare *bare, const struct session *session, struct 
 }
 
 static bool make_bare(struct bare *bare, const struct session *session, const struct launch *launch, struct fault *fault) {
-    for (int i = 0; i < ROLES; i++)
-        if (launch->mem[i])
-            bare->mem[bare->tensors++] = launch->mem[i];
     bare->launch = launch;
-    return build_bare(bare, session, fault);
+    list_buffers(bare);
+    return count_pairs(bare, fault) && build_bare(bare, session, fault);
 }
 
 static void free_bare(struct bare *bare) {
@@ -158,8 +196,8 @@ static cl_int launch_bare(const struct bare *bare, const struct session *session
     const cl_ulong offset = 0;
     const size_t global = kernel->groups * kernel->items;
     cl_int code = CL_SUCCESS;
-    for (cl_uint i = 0; i < bare->tensors && !code; i++) {
-        code = clSetKernelArg(bare->arguments, 2 * i, sizeof(cl_mem), &bare->mem[i]);
+    for (cl_uint i = 0; i < kernel->arguments / 2 && !code; i++) {
+        code = clSetKernelArg(bare->arguments, 2 * i, sizeof(cl_mem), &bare->mem[i % bare->mems]);
         if (!code)
             code = clSetKernelArg(bare->arguments, 2 * i + 1, sizeof offset, &offset);
     }
@@ -171,10 +209,9 @@ static cl_int launch_bare(const struct bare *bare, const struct session *session
 static bool enqueue_bare(const struct bare *bare, const struct session *session, struct fault *fault) {
     cl_int code = CL_SUCCESS;
     for (cl_uint i = 0; i < bare->launch->kernels && !code; i++) {
-        clnorm_kernel_info kernel = CLNORM_KERNEL_INFO_INIT;
-        const clnorm_status status = clnorm_plan_kernel(bare->launch->plan, i, &kernel);
-        if (status)
-            return fault_library(fault, status, "kernel");
+        clnorm_kernel_info kernel;
+        if (!kernel_of(bare->launch, i, &kernel, fault))
+            return false;
         code = launch_bare(bare, session, &kernel);
     }
     return !code || fault_opencl(fault, code, "clEnqueueNDRangeKernel", "the OpenCL calls alone");
@@ -185,7 +222,7 @@ static bool enqueue_plan(const struct launch *launch, const struct session *sess
     return !status || fault_library(fault, status, "enqueue");
 }
 
-/* Medians of enqueues that find the queue empty, in turn. */
+/* Medians of enqueues that find the queue empty, in turn; of one where even the warm-ups take too long. */
 struct enqueue_times {
     double plan, bare;
     size_t count;
@@ -197,7 +234,10 @@ static bool time_enqueues(const struct session *session, const struct launch *la
     struct samples bare_samples = {0};
     const double start = clock_us();
     bool done = true;
-    for (int i = -WARM_UPS; done && i < ENQUEUES && clock_us() - start < most_time; i++) {
+    for (int i = -WARM_UPS; done && i < ENQUEUES; i++) {
+        const bool late = clock_us() - start > most_time;
+        if (late && plan_samples.count)
+            break;
         const double before_plan = clock_us();
         done = enqueue_plan(launch, session, fault);
         const double after_plan = clock_us();
@@ -206,7 +246,7 @@ static bool time_enqueues(const struct session *session, const struct launch *la
         done = done && enqueue_bare(bare, session, fault);
         const double after_bare = clock_us();
         clFinish(session->queue);
-        if (i >= 0)
+        if (i >= 0 || late)
             done = done && samples_add(&plan_samples, after_plan - before_plan, fault) &&
                    samples_add(&bare_samples, after_bare - before_bare, fault);
     }

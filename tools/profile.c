@@ -333,7 +333,7 @@ static bool run_profile(struct command_line *line, struct request *request, stru
 
 static const char epilogue[] =
     "Operations are those of `clnorm bench`. Of a kernel, the bytes are those of the tensors that it reads or writes,\n"
-    "each once, and of the workspace, if it uses that. Registers, spills and the stack are in NVIDIA's build log; other\n"
+    "each once, and of its parts of the workspace. Registers, spills and the stack are in NVIDIA's build log; other\n"
     "drivers do not tell. On a GPU the caches are flushed before each run.\n";
 
 int profile_command(int argc, const char **argv, struct fault *fault) {

@@ -117,11 +117,12 @@ typedef struct clnorm_kernel_info {
     const char *name;     /* as its source has it */
     cl_kernel kernel;     /* for questions alone, such as clGetKernelWorkGroupInfo's; its arguments are the plan's to set */
     size_t groups, items; /* work-groups, and work-items in each */
-    uint64_t bytes;       /* of the tensors that it reads or writes, each once, and of the workspace, if it uses that */
+    uint64_t bytes;       /* of the tensors that it reads or writes, each once, and of its parts of the workspace */
+    cl_uint arguments;    /* that an enqueue sets: two for a tensor or a part of the workspace, and two for a seed */
 } clnorm_kernel_info;
 
 static inline clnorm_kernel_info clnorm_kernel_info_init(void) {
-    const clnorm_kernel_info info = {sizeof(clnorm_kernel_info), NULL, NULL, 0, 0, 0};
+    const clnorm_kernel_info info = {sizeof(clnorm_kernel_info), NULL, NULL, 0, 0, 0, 0};
     return info;
 }
 #define CLNORM_KERNEL_INFO_INIT clnorm_kernel_info_init()
