@@ -167,7 +167,7 @@ static void write_key(const struct cln_tuning_key *key, char text[CLN_TUNING_KEY
 }
 
 size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity) {
-    const int length = snprintf(text, capacity, "%s", plan->tuning_key);
+    const int length = snprintf(text, capacity, "%s", plan ? plan->tuning_key : "");
     return length < 0 ? 0 : (size_t)length;
 }
 

@@ -176,6 +176,8 @@ static void test_bench(void **state) {
     assert_failed(EXIT_REQUEST, "'i8'");
     run("%s", "bench --shapes 8x8 --json no/folder/b.json");
     assert_failed(EXIT_REQUEST, "no/folder/b.json");
+    run("%s", "bench --shapes 8x8 $(yes gelu | head -n 65)");
+    assert_failed(EXIT_REQUEST, "at most 64 operations");
     run("%s", "bench --shapes 4294967296x4294967296");
     assert_failed(EXIT_REQUEST, "too many");
 }
@@ -208,6 +210,8 @@ static void test_bench_svg(void **state) {
     assert_failed(EXIT_REQUEST, "no/folder/b.svg");
     run("%s", "bench --host --svg b.svg");
     assert_failed(EXIT_REQUEST, "--svg");
+    run("%s", "bench gelu --shapes 8x64 --svg -");
+    assert_failed(EXIT_REQUEST, "--svg -");
 }
 
 static void test_profile(void **state) {

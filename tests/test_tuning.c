@@ -217,6 +217,8 @@ static void test_rows_of_other_operations_are_taken(void **state) {
     assert_int_equal(config.rounds, 5);
     assert_int_equal(clnorm_plan_tuning_key(plans[1], key, sizeof key), strlen("gelu_backward bf16 96"));
     assert_string_equal(key, "gelu_backward bf16 96");
+    assert_int_equal(clnorm_plan_tuning_key(NULL, key, sizeof key), 0);
+    assert_string_equal(key, "");
     clnorm_plan_destroy(plans[0]);
     clnorm_plan_destroy(plans[1]);
     clnorm_context_destroy(context);

@@ -205,8 +205,9 @@ static bool take_operation(struct bench_request *request, const char *word, stru
     const struct bench_operation *operation = NULL;
     if (!bench_find_operation(word, &operation, fault))
         return false;
-    if (request->operation_count < BENCH_MOST)
-        request->operations[request->operation_count++] = operation;
+    if (request->operation_count == BENCH_MOST)
+        return fault_set(fault, EXIT_REQUEST, "'%s': expected at most %d operations", word, BENCH_MOST);
+    request->operations[request->operation_count++] = operation;
     return true;
 }
 
@@ -265,6 +266,8 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
         return fault_set(fault, EXIT_REQUEST, "--enqueues %d: expected 0 or more, with --host", request->enqueues);
     if (host && request->svg)
         return fault_set(fault, EXIT_REQUEST, "--svg: expected no --host");
+    if (request->svg && !strcmp(request->svg, "-"))
+        return fault_set(fault, EXIT_REQUEST, "--svg -: expected a file, standard output has the table or the JSON lines");
     return host ? bench_host(request, fault) : bench_device(request, fault);
 }
 
@@ -280,7 +283,7 @@ int bench_command(int argc, const char **argv, struct fault *fault) {
         {"svg", '\0', POPT_ARG_STRING, &request.svg, 0, "Draw GB/s over shapes, against the copy", "FILE"},
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Run on this device; see clnorm select --help", "SELECTOR"},
         {"config", '\0', POPT_ARG_STRING, &request.config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
-        {"runs", '\0', POPT_ARG_INT, &request.runs, 0, "Take at least so many runs of each (30)", "N"},
+        {"runs", '\0', POPT_ARG_INT, &request.runs, 0, "Take so many runs of each, or more; for 20 s at most (30)", "N"},
         {"warm-up", '\0', POPT_ARG_INT, &request.warm_up, 0, "Take so many before those that count (3)", "N"},
         {"median", '\0', POPT_ARG_NONE, &request.median, 0, "The median counts on CPUs too, not the least", NULL},
         {"unfused", '\0', POPT_ARG_NONE, &request.unfused, 0, "What is fused beside the same in separate calls", NULL},

@@ -41,7 +41,7 @@ struct bench_request {
     char *config; /* forced knobs */
     char *json;   /* a file for JSON lines; "-": standard output, and no table */
     char *svg;    /* a file for a picture */
-    int runs;     /* at least so many of each */
+    int runs;     /* at least so many of each, where they are done in 20 s */
     int warm_up;  /* runs before those that count */
     int enqueues; /* of the host's: how many to watch the memory over; 0: none */
     int unfused;  /* operations that are several in one also as separate calls */

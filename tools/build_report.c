@@ -31,17 +31,13 @@ static long number_before(const char *text, size_t length, const char *word) {
 struct build_report build_report_read(const char *log, const char *kernel) {
     const char *const section = find_section(log, kernel);
     if (!section)
-        return (struct build_report){NOT_TOLD, NOT_TOLD, NOT_TOLD, NOT_TOLD, NOT_TOLD};
+        return (struct build_report){NOT_TOLD, NOT_TOLD, NOT_TOLD, NOT_TOLD};
     const char *const next = strstr(section, heading);
     const size_t length = next ? (size_t)(next - section) : strlen(section);
-    struct build_report report = {
+    return (struct build_report){
         .registers = number_before(section, length, " registers"),
         .stack = number_before(section, length, " bytes stack frame"),
         .spill_stores = number_before(section, length, " bytes spill stores"),
         .spill_loads = number_before(section, length, " bytes spill loads"),
-        .local = number_before(section, length, " bytes smem"),
     };
-    if (report.local == NOT_TOLD && report.registers != NOT_TOLD)
-        report.local = 0; /* it is left out where there is none */
-    return report;
 }

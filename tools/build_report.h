@@ -8,7 +8,6 @@ enum { NOT_TOLD = -1 };
 struct build_report {
     long registers;                        /* of a work-item */
     long stack, spill_stores, spill_loads; /* bytes of a work-item */
-    long local;                            /* bytes of a work-group */
 };
 
 /* Reads the log of NVIDIA's ptxas, which has some lines on each kernel; the last that it says of this one. */
