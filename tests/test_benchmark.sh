@@ -51,9 +51,22 @@ says "$dir/table.svg" "a&lt;b&amp;c"
 python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$dir/table.svg"
 
 "$script" --out "$dir/again" --peers "$dir/peers" --ours "$dir/table.json"
-tail -n +3 "$dir/table.md" >"$dir/a"
-tail -n +3 "$dir/again.md" >"$dir/b"
-cmp "$dir/a" "$dir/b"
+cmp "$dir/table.md" "$dir/again.md"
+cmp "$dir/table.svg" "$dir/again.svg"
+
+# the date and the command are those of the measurements; lines of clnorm bench itself have none
+sed '1s/"date": "[0-9-]*"/"date": "2001-02-03"/; 1s/"command": "[^"]*"/"command": "clnorm bench early"/' "$dir/table.json" \
+    >"$dir/early"
+"$script" --out "$dir/again" --ours "$dir/early"
+says "$dir/again.md" "2001-02-03 and $(date +%Y)-"
+says "$dir/again.md" "clnorm bench early; clnorm bench gelu"
+sed 's/"date": "[^"]*", "command": "[^"]*"/"runs": 1/' "$dir/table.json" >"$dir/bare"
+"$script" --out "$dir/again" --ours "$dir/bare"
+says "$dir/again.md" "an unknown date: \`from $dir/bare\`"
+sed '2s/"device": "[^"]*"/"device": "another"/' "$dir/table.json" >"$dir/bad"
+refuses "expected lines of one device, not of " --ours "$dir/bad"
+sed '2s/"device": "[^"]*"/"device": ["another"]/' "$dir/table.json" >"$dir/bad"
+refuses "bad:2: device: expected a string" --ours "$dir/bad"
 
 echo '{"op": "gelu_erf_forward", "provider": "p", "rows": 8, "cols": 64, "dtype": "f32", "us": 3}' >"$dir/bad"
 refuses "bad:1: limit_us" --ours "$dir/table.json" --peers "$dir/bad"

@@ -8,7 +8,8 @@ beside it that of the best peer, from files of JSON lines that peers' own benchm
 
 Without shapes, clnorm bench takes the usual ones of the device: on GPUs 32768x256 to 4096x65536 and some small ones, on CPUs
 16384x256 to 1024x8192. A peer's line has op, provider, rows, cols, dtype, us and limit_us, the time of a copy in the peer's
-own process; so ratios are compared, not times. Blank lines and those that begin with # are passed over.
+own process; so ratios are compared, not times. Blank lines and those that begin with # are passed over. Our lines are of one
+device and driver; results.json has in each line the date and the command of its run too, which --ours reads back.
 """
 import argparse
 import datetime
@@ -20,6 +21,7 @@ import subprocess
 import sys
 
 KEYS = {"op": str, "provider": str, "dtype": str, "rows": int, "cols": int, "us": (int, float), "limit_us": (int, float)}
+OPTIONAL = ("device", "platform", "driver", "date", "command")  # strings, what the heading says of our lines
 OURS, UNFUSED = "clnorm", "clnorm_unfused"
 
 
@@ -42,6 +44,9 @@ def read_lines(name, text):
             value = row.get(key) if isinstance(row, dict) else None
             if not isinstance(value, kind) or isinstance(value, bool):
                 fail(2, f"{name}:{number}: {key}: expected {'a string' if kind is str else 'a number'}")
+        for key in OPTIONAL:
+            if not isinstance(row.get(key, ""), str):
+                fail(2, f"{name}:{number}: {key}: expected a string")
         if not (0 < row["us"] < math.inf and 0 < row["limit_us"] < math.inf):
             fail(2, f"{name}:{number}: us and limit_us: expected more than 0")
         rows.append(row)
@@ -64,6 +69,12 @@ def run_bench(command):
     if done.returncode:
         fail(done.returncode if done.returncode > 0 else 1, f"{shlex.join(command)}: exit code {done.returncode}")
     return read_lines(command[0], done.stdout)
+
+
+def measure(tool, words):
+    """Runs clnorm bench; each line also says when and by which command."""
+    run = {"date": datetime.date.today().isoformat(), "command": shlex.join(["clnorm", "bench"] + words)}
+    return [{**row, **run} for row in run_bench([tool, "bench", "--json", "-"] + words)]
 
 
 class Table:
@@ -98,10 +109,16 @@ class Table:
         return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-def heading(ours, command):
-    device = ours[0].get("device", "unknown device")
-    driver = f"{ours[0].get('platform', 'unknown platform')}, driver {ours[0].get('driver', 'unknown')}"
-    return device, driver, datetime.date.today().isoformat(), command
+def heading(name, ours):
+    """Device, driver, date and command of the lines, which may be of several runs on one device."""
+    devices = {(row.get("device", "unknown device"),
+                f"{row.get('platform', 'unknown platform')}, driver {row.get('driver', 'unknown')}"): None for row in ours}
+    if len(devices) > 1:
+        fail(2, f"{name}: expected lines of one device, not of " + "; ".join(f"{device} ({of})" for device, of in devices))
+    (device, driver), = devices
+    dates = sorted({row.get("date", "") for row in ours})
+    commands = dict.fromkeys(row.get("command", f"from {name}") for row in ours)
+    return device, driver, " and ".join(date or "an unknown date" for date in dates), "; ".join(commands)
 
 
 def markdown(table, head):
@@ -176,13 +193,12 @@ def main():
     parser.add_argument("bench", nargs="*", help="operations and options for clnorm bench, after --")
     args = parser.parse_args()
     peers = [row for path in args.peers for row in read_file(path)]
-    command = [args.clnorm, "bench", "--json", "-"] + args.bench
-    ours = read_file(args.ours) if args.ours else run_bench(command)
+    ours = read_file(args.ours) if args.ours else measure(args.clnorm, args.bench)
     ours = [row for row in ours if row["provider"] in (OURS, UNFUSED)]
     if not ours:
         fail(2, "there are no measurements of clnorm's")
     table = Table(ours, peers)
-    head = heading(ours, shlex.join(["clnorm", "bench"] + args.bench) if not args.ours else f"from {args.ours}")
+    head = heading(args.ours or args.clnorm, ours)
     outputs = {".md": markdown(table, head), ".svg": svg(table, head)}
     if not args.ours:
         outputs[".json"] = "".join(json.dumps(row) + "\n" for row in ours)
