@@ -15,7 +15,7 @@
 #include "stopwatch.h"
 #include "tuning_file.h"
 
-/* What is tried: knobs that go together. All others stay as they are. Ended by NULL. */
+/* What is tried: knobs that go together, 0 being the library's choice. All others stay as they are. Ended by NULL. */
 static const char *const gpu_moves[] = {
     "keep=registers,weights=early",
     "keep=registers,weights=late",
@@ -50,6 +50,11 @@ static const char *const gpu_backward_moves[] = {
     "keep=registers,gather=local,fetch=ahead",
     "keep=registers,gather=local,fetch=in_turn",
     "keep=reread,gather=local,fetch=in_turn,segments=1",
+    "keep=registers,tile=8192,gather=registers,fetch=far,sums=exchanged,segments=1,chunks=0,rounds=0,walkers=0",
+    "keep=registers,tile=8192,gather=split,fetch=ahead,sums=exchanged,segments=1,chunks=0,rounds=0,walkers=0",
+    "keep=registers,tile=16384,gather=registers,fetch=ahead,weights=late,sums=exchanged,segments=1,chunks=0,rounds=0,"
+    "walkers=0",
+    "sums=before,chunks=0,rounds=0,walkers=0",
     "weights=early",
     "weights=late",
     "lanes=32,segments=4",
@@ -71,7 +76,7 @@ static const char *const cpu_backward_moves[] = {
 
 static const double least_gain = 0.02;               /* of the time, for a row to be worth keeping */
 static const double trial_us = 20e3, final_us = 2e5; /* of runs: while searching, and before a row is kept */
-enum { PASSES = 2, LEAST_RUNS = 7, CHECK_ROWS = 5 };
+enum { PASSES = 2, LEAST_RUNS = 7, CHECK_ROWS = 5, TEAM_ROWS = 6 };
 
 /* One operation, dtype and shape on the device. */
 struct search {
@@ -121,12 +126,26 @@ static bool time_plan(const struct search *search, double long_us, double *us, s
     return done;
 }
 
-/* Whether a few rows come out as a double reference has them. */
+/* Of the plan's work-groups, teams of one for each tile of a row. */
+static uint64_t count_teams(const struct search *search) {
+    clnorm_config config;
+    clnorm_plan_config(search->launch.plan, &config);
+    const uint64_t tiles = (search->shape.cols + config.tile - 1) / config.tile;
+    const uint64_t teams = (uint64_t)config.walkers * search->stopwatch->session.device.compute_units / tiles;
+    return teams ? teams : 1;
+}
+
+/* Whether a few rows come out as a double reference has them. Where teams exchange sums, each walks so many rows that every
+ * place in memory for a sum is taken again. config: the plan's. */
 static bool is_right(const struct search *search, const clnorm_config *config) {
+    const bool exchanged = config->sums == CLNORM_SUMS_EXCHANGED;
+    clnorm_config checked = *config;
+    if (exchanged)
+        checked.rounds = TEAM_ROWS;
     char text[CONFIG_TEXT];
-    clnorm_config_text(config, text, sizeof text);
+    clnorm_config_text(&checked, text, sizeof text);
     struct check_case check_case = {.operation = search->operation->operation,
-                                    .rows = CHECK_ROWS,
+                                    .rows = exchanged ? TEAM_ROWS * count_teams(search) : CHECK_ROWS,
                                     .cols = search->shape.cols,
                                     .options = bench_options(search->operation, text)};
     for (int i = 0; search->operation->inputs[i]; i++)
