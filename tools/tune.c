@@ -50,10 +50,9 @@ static const char *const gpu_backward_moves[] = {
     "keep=registers,gather=local,fetch=ahead",
     "keep=registers,gather=local,fetch=in_turn",
     "keep=reread,gather=local,fetch=in_turn,segments=1",
-    "keep=registers,tile=8192,gather=registers,fetch=far,sums=exchanged,segments=1,chunks=0,rounds=0,walkers=0",
-    "keep=registers,tile=8192,gather=split,fetch=ahead,sums=exchanged,segments=1,chunks=0,rounds=0,walkers=0",
-    "keep=registers,tile=16384,gather=registers,fetch=ahead,weights=late,sums=exchanged,segments=1,chunks=0,rounds=0,"
-    "walkers=0",
+    "keep=registers,tile=8192,gather=registers,fetch=far,sums=exchanged,segments=1,rounds=0,walkers=0",
+    "keep=registers,tile=8192,gather=split,fetch=ahead,sums=exchanged,segments=1,rounds=0,walkers=0",
+    "keep=registers,tile=16384,gather=registers,fetch=ahead,weights=late,sums=exchanged,segments=1,rounds=0,walkers=0",
     "sums=before,chunks=0,rounds=0,walkers=0",
     "weights=early",
     "weights=late",
