@@ -15,7 +15,8 @@ static const double rounding = 0x1p-22;
 
 /* Columns that share a scale. */
 static uint64_t sharing(const clnorm_norm_desc *desc) {
-    return desc->y_scaling == CLNORM_SCALING_GROUP && desc->y_group_size > 0 ? desc->y_group_size : desc->cols;
+    const uint64_t columns = desc->y_scaling == CLNORM_SCALING_GROUP ? desc->y_group_size : desc->cols;
+    return columns > 0 ? columns : 1;
 }
 
 struct scales norm_scales_of(const clnorm_norm_desc *desc) {
