@@ -120,7 +120,7 @@ static void check_moved_bytes(const clnorm_plan *plan) {
     clnorm_kernel_info first = CLNORM_KERNEL_INFO_INIT, last = CLNORM_KERNEL_INFO_INIT;
     assert_int_equal(clnorm_plan_kernel(plan, 0, &first), CLNORM_SUCCESS);
     assert_int_equal(clnorm_plan_kernel(plan, clnorm_plan_kernel_count(plan) - 1, &last), CLNORM_SUCCESS);
-    assert_int_equal(first.bytes, 40 * 64 * sizeof(float) + rstd);
+    assert_int_equal(first.bytes, (uint64_t)40 * 64 * sizeof(float) + rstd);
     assert_int_equal(last.bytes, clnorm_plan_workspace_size(plan) - aligned + 64 * sizeof(float));
     assert_int_equal(first.arguments, 4);
     assert_int_equal(last.arguments, 4);
