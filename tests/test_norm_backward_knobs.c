@@ -89,6 +89,8 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
         return value == CLNORM_REDUCE_TREE || (value == CLNORM_REDUCE_SHUFFLE ? nvidia : device->subgroups);
     case offsetof(clnorm_config, sums): /* elsewhere: teams_agree() */
         return value == CLNORM_SUMS_BEFORE || nvidia;
+    case offsetof(clnorm_config, fetch): /* likewise: three rows at once take PoCL long to compile */
+        return value != CLNORM_FETCH_FAR || nvidia;
     case offsetof(clnorm_config, isa):
         return value == CLNORM_ISA_PORTABLE || (nvidia && device->compute_capability >= 80);
     default:
