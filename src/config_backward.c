@@ -94,10 +94,20 @@ static const struct tuned {
     {4, ANY, 129, 32, 32, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},           /* 256: 1.30; 1.30 */
 };
 
-/* Enough rows for a team each to keep the device busy. */
-static bool enough_rows(const clnorm_device_info *device, const struct tuned *row, const struct cln_workload *work) {
-    return row->sums == CLNORM_SUMS_BEFORE ||
-           work->rows >= cln_divide_up(device->compute_units, cln_divide_up(work->group_size, row->tile) * work->groups);
+/* Whether work-groups that have so many tiles can wait for each other: all of a team have to run at once. A single one has
+ * nobody to wait for, on any device. */
+static bool can_exchange(const clnorm_device_info *device, uint64_t tiles) {
+    enum { MOST_TILES = 16, LAUNCHES_AT_ONCE = 8 /* that cannot take up the device with incomplete teams */ };
+    return tiles == 1 || (device->family == CLNORM_PLATFORM_NVIDIA && tiles <= MOST_TILES &&
+                          tiles * LAUNCHES_AT_ONCE <= device->compute_units);
+}
+
+/* Teams that the device has room for, and enough rows for a team each to keep it busy. */
+static bool suits(const clnorm_device_info *device, const struct tuned *row, const struct cln_workload *work) {
+    if (row->sums == CLNORM_SUMS_BEFORE)
+        return true;
+    const uint64_t tiles = cln_divide_up(work->group_size, row->tile);
+    return can_exchange(device, tiles) && work->rows >= cln_divide_up(device->compute_units, tiles * work->groups);
 }
 
 static bool matches(const struct tuned *row, const struct cln_workload *work) {
@@ -116,7 +126,7 @@ static void apply_tuned(const clnorm_device_info *device, const struct cln_workl
         return;
     for (size_t i = 0; i < sizeof tuned / sizeof tuned[0]; i++) {
         const struct tuned *row = &tuned[i];
-        if (!matches(row, work) || !enough_rows(device, row, work))
+        if (!matches(row, work) || !suits(device, row, work))
             continue;
         c->vec = (uint32_t)vec;
         c->lanes = row->lanes;
@@ -203,18 +213,14 @@ static clnorm_status check_gather(const clnorm_device_info *device, const struct
     return CLNORM_SUCCESS;
 }
 
-/* All the work-groups of a team have to run at once. A single one has nobody to wait for, on any device. */
 static clnorm_status check_sums(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
-    enum { MOST_TILES = 16, LAUNCHES_AT_ONCE = 8 /* that cannot take up the device with incomplete teams */ };
     if (c->sums != CLNORM_SUMS_EXCHANGED)
         return CLNORM_SUCCESS;
-    const uint64_t tiles = cln_divide_up(work->group_size, c->tile);
     if (!unrolled(c) || c->segments > 1 || work->real_size > sizeof(cl_float))
         return cln_config_refuse(
             "sums", c->sums,
             "CLNORM_SUMS_BEFORE for f64, with several segments, or with neither a row nor sums in registers");
-    if (tiles > 1 && (device->family != CLNORM_PLATFORM_NVIDIA || tiles > MOST_TILES ||
-                      tiles * LAUNCHES_AT_ONCE > device->compute_units))
+    if (!can_exchange(device, cln_divide_up(work->group_size, c->tile)))
         return cln_config_refuse(
             "sums", c->sums, "CLNORM_SUMS_BEFORE but with one tile, or on NVIDIA with at most 16 and 8 compute units each");
     return CLNORM_SUCCESS;

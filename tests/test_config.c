@@ -1,0 +1,89 @@
+/* What the library chooses by itself is never what it refuses, on whatever GPU: small ones and large ones, which no test
+ * machine has. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "clnorm/clnorm.h"
+#include "config.h"
+
+static const clnorm_platform_family families[] = {CLNORM_PLATFORM_NVIDIA, CLNORM_PLATFORM_OTHER};
+static const uint32_t units[] = {1, 16, 40, 64, 108, 132, 1000};
+static const uint64_t rows[] = {1, 64, 4096, 1000000};
+static const uint64_t cols[] = {1, 256, 1024, 4096, 8192, 16384, 20000, 65536, 131072, 262144, 1048576};
+
+static clnorm_device_info gpu_of(clnorm_platform_family family, uint32_t compute_units) {
+    return (clnorm_device_info){
+        .kind = CLNORM_DEVICE_GPU,
+        .family = family,
+        .name = "a GPU",
+        .compute_units = compute_units,
+        .max_work_group_size = 1024,
+        .local_memory = 163 << 10,
+        .compute_capability = family == CLNORM_PLATFORM_NVIDIA ? 80 : 0,
+        .device_fences = true,
+        .opencl_c_version = 300,
+    };
+}
+
+typedef clnorm_status (*chooser)(const clnorm_device_info *, const struct cln_workload *, const clnorm_config *,
+                                 clnorm_config *);
+
+/* Every family, number of compute units and shape, for a workload whose other fields are set. */
+static void choose_everywhere(chooser choose, struct cln_workload work) {
+    const clnorm_config automatic = clnorm_config_automatic();
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++)
+        for (size_t u = 0; u < sizeof units / sizeof *units; u++)
+            for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+                for (size_t j = 0; j < sizeof cols / sizeof *cols; j++) {
+                    const clnorm_device_info device = gpu_of(families[f], units[u]);
+                    clnorm_config config;
+                    work.rows = rows[i];
+                    work.group_size = cols[j];
+                    work.alignment = cols[j] & -cols[j];
+                    if (choose(&device, &work, &automatic, &config) != CLNORM_SUCCESS)
+                        fail_msg("%" PRIu32 " units, %" PRIu64 "x%" PRIu64 ", %" PRIu64 " bytes: %s", units[u], rows[i],
+                                 cols[j], work.x_size, clnorm_error_detail());
+                }
+}
+
+static struct cln_workload workload_of(uint64_t x_size) {
+    return (struct cln_workload){
+        .groups = 1, .x_size = x_size, .held_size = x_size, .norm = CLNORM_LAYER_NORM, .real_size = sizeof(float)};
+}
+
+static void forward_choices_are_accepted(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (int of = CLN_WORK_NORM; of <= CLN_WORK_SOFTMAX_BACKWARD; of++) {
+            struct cln_workload work = workload_of(x_size);
+            work.work = (enum cln_work)of;
+            work.splits = of < CLN_WORK_SOFTMAX;
+            choose_everywhere(cln_config_choose, work);
+        }
+}
+
+static void backward_choices_are_accepted(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (unsigned options = 0; options < 16; options++) {
+            struct cln_workload work = workload_of(x_size);
+            work.locked = options & 1;
+            work.gated = options & 2;
+            work.both_sums = options & 4;
+            work.of_8_bits = options & 8;
+            choose_everywhere(cln_config_choose_backward, work);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forward_choices_are_accepted),
+        cmocka_unit_test(backward_choices_are_accepted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
