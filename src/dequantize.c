@@ -2,7 +2,7 @@
 #include "context.h"
 #include "dtype.h"
 #include "fp8.h"
-#include "plan_store.h"
+#include "one_call.h"
 #include "scaling.h"
 #include "status.h"
 #include "tensor.h"
@@ -10,17 +10,14 @@
 /* From here on a descriptor is a problem: validated, with no default left in it. */
 typedef clnorm_dequantize_desc problem;
 
-static clnorm_status check_size(const clnorm_dequantize_desc *desc) {
-    if (!desc)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc is NULL");
-    if (desc->size != sizeof *desc)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc.size is %zu: expected %zu, start from CLNORM_DEQUANTIZE_DESC_INIT",
-                        desc->size, sizeof *desc);
-    return CLNORM_SUCCESS;
-}
+_Static_assert(sizeof(clnorm_dequantize_desc) ==
+                   sizeof(size_t) + 5 * sizeof(uint64_t) + 4 * sizeof(clnorm_dtype) + sizeof(clnorm_config),
+               "a descriptor has no gap");
+_Static_assert(sizeof(clnorm_dequantize_desc) <= CLN_DESCRIPTOR_MOST, "a descriptor can be copied");
+static const struct cln_descriptor descriptor = {"CLNORM_DEQUANTIZE_DESC_INIT", sizeof(clnorm_dequantize_desc), 0, 0};
 
 static clnorm_status validate(const clnorm_dequantize_desc *desc, problem *p) {
-    clnorm_status status = check_size(desc);
+    clnorm_status status = cln_descriptor_check(&descriptor, desc);
     if (status)
         return status;
     *p = *desc;
@@ -127,16 +124,7 @@ static clnorm_status make_dequantize(clnorm_context *context, const void *desc, 
     return clnorm_dequantize_plan_create(context, desc, plan);
 }
 
-_Static_assert(sizeof(clnorm_dequantize_desc) ==
-                   sizeof(size_t) + 5 * sizeof(uint64_t) + 4 * sizeof(clnorm_dtype) + sizeof(clnorm_config),
-               "a descriptor has no gap: the store compares bytes");
-
 clnorm_status clnorm_dequantize(clnorm_context *context, cl_command_queue queue, const clnorm_dequantize_desc *desc,
                                 const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    if (!context)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
-    const clnorm_status status = check_size(desc);
-    if (status)
-        return status;
-    return cln_plan_store_enqueue(context, make_dequantize, desc, sizeof *desc, queue, args, num_wait, wait_list, event);
+    return cln_one_call(context, &descriptor, make_dequantize, desc, queue, args, num_wait, wait_list, event);
 }

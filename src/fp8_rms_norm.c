@@ -1,26 +1,29 @@
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "arithmetic.h"
 #include "context.h"
 #include "dtype.h"
 #include "fp8.h"
-#include "plan_store.h"
+#include "one_call.h"
 #include "status.h"
 #include "tensor.h"
 
 /* From here on a descriptor is a problem: validated, with no default left in it. */
 typedef clnorm_fp8_rms_norm_desc problem;
 
-static clnorm_status check_size(const clnorm_fp8_rms_norm_desc *desc) {
-    if (!desc)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc is NULL");
-    if (desc->size != sizeof *desc)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc.size is %zu: expected %zu, start from CLNORM_FP8_RMS_NORM_DESC_INIT",
-                        desc->size, sizeof *desc);
-    return CLNORM_SUCCESS;
-}
+/* The only gap between a descriptor's fields. */
+enum {
+    GAP = offsetof(clnorm_fp8_rms_norm_desc, save_row_scale) + sizeof(bool),
+    GAP_END = offsetof(clnorm_fp8_rms_norm_desc, eps)
+};
+_Static_assert(sizeof(clnorm_fp8_rms_norm_desc) == sizeof(size_t) + 6 * sizeof(uint64_t) + 6 * sizeof(clnorm_dtype) +
+                                                       3 * sizeof(bool) + (GAP_END - GAP) + sizeof(double) +
+                                                       sizeof(clnorm_config),
+               "a descriptor has one gap");
+_Static_assert(sizeof(clnorm_fp8_rms_norm_desc) <= CLN_DESCRIPTOR_MOST, "a descriptor can be copied");
+static const struct cln_descriptor descriptor = {"CLNORM_FP8_RMS_NORM_DESC_INIT", sizeof(clnorm_fp8_rms_norm_desc), GAP,
+                                                 GAP_END};
 
 static clnorm_status check_dtypes(const clnorm_fp8_rms_norm_desc *desc) {
     if (!cln_dtype_fp8(desc->x_dtype))
@@ -55,7 +58,7 @@ static clnorm_status check_shape(const problem *p) {
 }
 
 static clnorm_status validate(const clnorm_fp8_rms_norm_desc *desc, problem *p) {
-    clnorm_status status = check_size(desc);
+    clnorm_status status = cln_descriptor_check(&descriptor, desc);
     if (status)
         return status;
     *p = *desc;
@@ -230,28 +233,11 @@ clnorm_status clnorm_fp8_rms_norm_plan_create(clnorm_context *context, const cln
 
 /* ----------------------------------------------------------------------------------------------------------- one call */
 
-/* The only gap between a descriptor's fields. */
-enum {
-    GAP = offsetof(clnorm_fp8_rms_norm_desc, save_row_scale) + sizeof(bool),
-    GAP_END = offsetof(clnorm_fp8_rms_norm_desc, eps)
-};
-_Static_assert(sizeof(clnorm_fp8_rms_norm_desc) == sizeof(size_t) + 6 * sizeof(uint64_t) + 6 * sizeof(clnorm_dtype) +
-                                                       3 * sizeof(bool) + (GAP_END - GAP) + sizeof(double) +
-                                                       sizeof(clnorm_config),
-               "a descriptor has one gap");
-
 static clnorm_status make_fp8_rms_norm(clnorm_context *context, const void *desc, clnorm_plan **plan) {
     return clnorm_fp8_rms_norm_plan_create(context, desc, plan);
 }
 
 clnorm_status clnorm_fp8_rms_norm(clnorm_context *context, cl_command_queue queue, const clnorm_fp8_rms_norm_desc *desc,
                                   const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    if (!context)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
-    const clnorm_status status = check_size(desc);
-    if (status)
-        return status;
-    clnorm_fp8_rms_norm_desc key = *desc; /* the store compares bytes */
-    memset((char *)&key + GAP, 0, GAP_END - GAP);
-    return cln_plan_store_enqueue(context, make_fp8_rms_norm, &key, sizeof key, queue, args, num_wait, wait_list, event);
+    return cln_one_call(context, &descriptor, make_fp8_rms_norm, desc, queue, args, num_wait, wait_list, event);
 }

@@ -1,13 +1,11 @@
 #include "arithmetic.h"
 #include "config.h"
 #include "context.h"
+#include "one_call.h"
 #include "plan.h"
-#include "plan_store.h"
 #include "rowwise.h"
 #include "status.h"
 #include "tuning.h"
-
-#include <string.h>
 
 /* What is asked for, forward or backward: x first, the output last. */
 struct problem {
@@ -16,21 +14,19 @@ struct problem {
     clnorm_gelu_form form;
 };
 
-static clnorm_status check_size(const char *init, const size_t *size, size_t expected) {
-    if (!size)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc is NULL");
-    if (*size != expected)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc.size is %zu: expected %zu, start from %s", *size, expected, init);
-    return CLNORM_SUCCESS;
-}
-
-static clnorm_status check_forward(const clnorm_gelu_desc *desc) {
-    return check_size("CLNORM_GELU_DESC_INIT", desc ? &desc->size : NULL, sizeof *desc);
-}
-
-static clnorm_status check_backward(const clnorm_gelu_backward_desc *desc) {
-    return check_size("CLNORM_GELU_BACKWARD_DESC_INIT", desc ? &desc->size : NULL, sizeof *desc);
-}
+/* Bytes behind the last field say nothing; there are none between fields. */
+enum { FORWARD_END = offsetof(clnorm_gelu_desc, config) + sizeof(clnorm_config) };
+_Static_assert(FORWARD_END == sizeof(size_t) + 4 * sizeof(uint64_t) + 3 * sizeof(clnorm_dtype) + sizeof(clnorm_config),
+               "a descriptor has no gap");
+_Static_assert(sizeof(clnorm_gelu_backward_desc) ==
+                   sizeof(size_t) + 5 * sizeof(uint64_t) + 4 * sizeof(clnorm_dtype) + sizeof(clnorm_config),
+               "a descriptor has no gap");
+_Static_assert(sizeof(clnorm_gelu_desc) <= CLN_DESCRIPTOR_MOST && sizeof(clnorm_gelu_backward_desc) <= CLN_DESCRIPTOR_MOST,
+               "a descriptor can be copied");
+static const struct cln_descriptor forward_descriptor = {"CLNORM_GELU_DESC_INIT", sizeof(clnorm_gelu_desc), FORWARD_END,
+                                                         sizeof(clnorm_gelu_desc)};
+static const struct cln_descriptor backward_descriptor = {"CLNORM_GELU_BACKWARD_DESC_INIT",
+                                                          sizeof(clnorm_gelu_backward_desc), 0, 0};
 
 static clnorm_status validate(const clnorm_device_info *device, struct problem *p) {
     if (p->form != CLNORM_GELU_ERF && p->form != CLNORM_GELU_TANH)
@@ -140,7 +136,7 @@ static clnorm_status make_plan(clnorm_context *context, struct problem *p, const
 clnorm_status clnorm_gelu_forward_plan_create(clnorm_context *context, const clnorm_gelu_desc *desc, clnorm_plan **plan) {
     if (!context || !plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "%s is NULL", context ? "plan" : "context");
-    const clnorm_status status = check_forward(desc);
+    const clnorm_status status = cln_descriptor_check(&forward_descriptor, desc);
     if (status)
         return status;
     struct problem p = {
@@ -157,7 +153,7 @@ clnorm_status clnorm_gelu_backward_plan_create(clnorm_context *context, const cl
                                                clnorm_plan **plan) {
     if (!context || !plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "%s is NULL", context ? "plan" : "context");
-    const clnorm_status status = check_backward(desc);
+    const clnorm_status status = cln_descriptor_check(&backward_descriptor, desc);
     if (status)
         return status;
     struct problem p = {
@@ -172,14 +168,6 @@ clnorm_status clnorm_gelu_backward_plan_create(clnorm_context *context, const cl
     return make_plan(context, &p, &desc->config, plan);
 }
 
-/* The store compares bytes: those behind the last field are left at 0, and there are none between fields. */
-enum { FORWARD_END = offsetof(clnorm_gelu_desc, config) + sizeof(clnorm_config) };
-_Static_assert(FORWARD_END == sizeof(size_t) + 4 * sizeof(uint64_t) + 3 * sizeof(clnorm_dtype) + sizeof(clnorm_config),
-               "a descriptor has no gap");
-_Static_assert(sizeof(clnorm_gelu_backward_desc) ==
-                   sizeof(size_t) + 5 * sizeof(uint64_t) + 4 * sizeof(clnorm_dtype) + sizeof(clnorm_config),
-               "a descriptor has no gap");
-
 static clnorm_status make_forward(clnorm_context *context, const void *desc, clnorm_plan **plan) {
     return clnorm_gelu_forward_plan_create(context, desc, plan);
 }
@@ -190,23 +178,10 @@ static clnorm_status make_backward(clnorm_context *context, const void *desc, cl
 
 clnorm_status clnorm_gelu_forward(clnorm_context *context, cl_command_queue queue, const clnorm_gelu_desc *desc,
                                   const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    if (!context)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
-    const clnorm_status status = check_forward(desc);
-    if (status)
-        return status;
-    clnorm_gelu_desc key;
-    memset(&key, 0, sizeof key);
-    memcpy(&key, desc, FORWARD_END);
-    return cln_plan_store_enqueue(context, make_forward, &key, sizeof key, queue, args, num_wait, wait_list, event);
+    return cln_one_call(context, &forward_descriptor, make_forward, desc, queue, args, num_wait, wait_list, event);
 }
 
 clnorm_status clnorm_gelu_backward(clnorm_context *context, cl_command_queue queue, const clnorm_gelu_backward_desc *desc,
                                    const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    if (!context)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
-    const clnorm_status status = check_backward(desc);
-    if (status)
-        return status;
-    return cln_plan_store_enqueue(context, make_backward, desc, sizeof *desc, queue, args, num_wait, wait_list, event);
+    return cln_one_call(context, &backward_descriptor, make_backward, desc, queue, args, num_wait, wait_list, event);
 }

@@ -6,27 +6,26 @@
 #include "fp8.h"
 #include "norm_quantized.h"
 #include "norm_stages.h"
+#include "one_call.h"
 #include "plan.h"
-#include "plan_store.h"
 #include "status.h"
 #include "tensor.h"
 #include "tuning.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 /* From here on a descriptor is a problem: validated, with no default left in it. */
 typedef clnorm_norm_desc problem;
 
-static clnorm_status check_size(const clnorm_norm_desc *desc) {
-    if (!desc)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc is NULL");
-    if (desc->size != sizeof *desc)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc.size is %zu: expected %zu, start from CLNORM_NORM_DESC_INIT",
-                        desc->size, sizeof *desc);
-    return CLNORM_SUCCESS;
-}
+/* The only gap between a descriptor's fields. */
+enum { GAP = offsetof(clnorm_norm_desc, row_scale) + sizeof(bool), GAP_END = offsetof(clnorm_norm_desc, eps) };
+_Static_assert(sizeof(clnorm_norm_desc) == sizeof(size_t) + 9 * sizeof(uint64_t) + 11 * sizeof(clnorm_norm) +
+                                               5 * sizeof(bool) + (GAP_END - GAP) + 4 * sizeof(double) +
+                                               sizeof(clnorm_config),
+               "a descriptor has one gap");
+_Static_assert(sizeof(clnorm_norm_desc) <= CLN_DESCRIPTOR_MOST, "a descriptor can be copied");
+static const struct cln_descriptor descriptor = {"CLNORM_NORM_DESC_INIT", sizeof(clnorm_norm_desc), GAP, GAP_END};
 
 static clnorm_status check_enums(const clnorm_norm_desc *desc) {
     if (desc->norm != CLNORM_LAYER_NORM && desc->norm != CLNORM_RMS_NORM)
@@ -136,7 +135,7 @@ static clnorm_status check_shape(const problem *p) {
 }
 
 static clnorm_status validate(const clnorm_device_info *device, const clnorm_norm_desc *desc, problem *p) {
-    clnorm_status status = check_size(desc);
+    clnorm_status status = cln_descriptor_check(&descriptor, desc);
     if (status)
         return status;
     if ((status = check_enums(desc)) || (status = check_values(desc)) || (status = check_sum(desc)))
@@ -243,25 +242,11 @@ clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const cln
     return status;
 }
 
-/* The only gap between a descriptor's fields. */
-enum { GAP = offsetof(clnorm_norm_desc, row_scale) + sizeof(bool), GAP_END = offsetof(clnorm_norm_desc, eps) };
-_Static_assert(sizeof(clnorm_norm_desc) == sizeof(size_t) + 9 * sizeof(uint64_t) + 11 * sizeof(clnorm_norm) +
-                                               5 * sizeof(bool) + (GAP_END - GAP) + 4 * sizeof(double) +
-                                               sizeof(clnorm_config),
-               "a descriptor has one gap");
-
 static clnorm_status make_forward(clnorm_context *context, const void *desc, clnorm_plan **plan) {
     return clnorm_norm_forward_plan_create(context, desc, plan);
 }
 
 clnorm_status clnorm_norm_forward(clnorm_context *context, cl_command_queue queue, const clnorm_norm_desc *desc,
                                   const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    if (!context)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
-    const clnorm_status status = check_size(desc);
-    if (status)
-        return status;
-    clnorm_norm_desc key = *desc; /* the store compares bytes */
-    memset((char *)&key + GAP, 0, GAP_END - GAP);
-    return cln_plan_store_enqueue(context, make_forward, &key, sizeof key, queue, args, num_wait, wait_list, event);
+    return cln_one_call(context, &descriptor, make_forward, desc, queue, args, num_wait, wait_list, event);
 }

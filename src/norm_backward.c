@@ -2,14 +2,13 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "arithmetic.h"
 #include "context.h"
 #include "dropout.h"
 #include "dtype.h"
 #include "fp8.h"
-#include "plan_store.h"
+#include "one_call.h"
 #include "status.h"
 #include "tensor.h"
 #include "tuning.h"
@@ -18,15 +17,18 @@ typedef cln_backward_problem problem;
 
 /* ------------------------------------------------------------------------------------------- descriptor to problem */
 
-static clnorm_status check_size(const clnorm_norm_backward_desc *desc) {
-    if (!desc)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc is NULL");
-    if (desc->size != sizeof *desc)
-        return cln_fail(CLNORM_INVALID_ARGUMENT,
-                        "desc.size is %zu: expected %zu, start from CLNORM_NORM_BACKWARD_DESC_INIT", desc->size,
-                        sizeof *desc);
-    return CLNORM_SUCCESS;
-}
+/* The only gap between a descriptor's fields. */
+enum {
+    GAP = offsetof(clnorm_norm_backward_desc, row_scale) + sizeof(bool),
+    GAP_END = offsetof(clnorm_norm_backward_desc, eps)
+};
+_Static_assert(sizeof(clnorm_norm_backward_desc) == sizeof(size_t) + 13 * sizeof(uint64_t) + 18 * sizeof(clnorm_norm) +
+                                                        sizeof(uint32_t) + 7 * sizeof(bool) + (GAP_END - GAP) +
+                                                        5 * sizeof(double) + sizeof(clnorm_config),
+               "a descriptor has one gap");
+_Static_assert(sizeof(clnorm_norm_backward_desc) <= CLN_DESCRIPTOR_MOST, "a descriptor can be copied");
+static const struct cln_descriptor descriptor = {"CLNORM_NORM_BACKWARD_DESC_INIT", sizeof(clnorm_norm_backward_desc), GAP,
+                                                 GAP_END};
 
 static clnorm_status check_enums(const clnorm_norm_backward_desc *desc) {
     if (desc->norm != CLNORM_LAYER_NORM && desc->norm != CLNORM_RMS_NORM)
@@ -215,7 +217,7 @@ static uint64_t stride_of(uint64_t stride, clnorm_dtype dtype, uint64_t cols) {
 }
 
 static clnorm_status validate(const clnorm_device_info *device, const clnorm_norm_backward_desc *given, problem *p) {
-    clnorm_status status = check_size(given);
+    clnorm_status status = cln_descriptor_check(&descriptor, given);
     if (status)
         return status;
     clnorm_norm_backward_desc taken = *given;
@@ -344,28 +346,11 @@ clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const cl
 
 /* ----------------------------------------------------------------------------------------------------------- one call */
 
-/* The only gap between a descriptor's fields. */
-enum {
-    GAP = offsetof(clnorm_norm_backward_desc, row_scale) + sizeof(bool),
-    GAP_END = offsetof(clnorm_norm_backward_desc, eps)
-};
-_Static_assert(sizeof(clnorm_norm_backward_desc) == sizeof(size_t) + 13 * sizeof(uint64_t) + 18 * sizeof(clnorm_norm) +
-                                                        sizeof(uint32_t) + 7 * sizeof(bool) + (GAP_END - GAP) +
-                                                        5 * sizeof(double) + sizeof(clnorm_config),
-               "a descriptor has one gap");
-
 static clnorm_status make_backward(clnorm_context *context, const void *desc, clnorm_plan **plan) {
     return clnorm_norm_backward_plan_create(context, desc, plan);
 }
 
 clnorm_status clnorm_norm_backward(clnorm_context *context, cl_command_queue queue, const clnorm_norm_backward_desc *desc,
                                    const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    if (!context)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
-    const clnorm_status status = check_size(desc);
-    if (status)
-        return status;
-    clnorm_norm_backward_desc key = *desc; /* the store compares bytes */
-    memset((char *)&key + GAP, 0, GAP_END - GAP);
-    return cln_plan_store_enqueue(context, make_backward, &key, sizeof key, queue, args, num_wait, wait_list, event);
+    return cln_one_call(context, &descriptor, make_backward, desc, queue, args, num_wait, wait_list, event);
 }

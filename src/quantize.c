@@ -1,12 +1,11 @@
 #include <float.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "arithmetic.h"
 #include "context.h"
 #include "dtype.h"
 #include "fp8.h"
-#include "plan_store.h"
+#include "one_call.h"
 #include "scaling.h"
 #include "status.h"
 #include "tensor.h"
@@ -14,14 +13,14 @@
 /* From here on a descriptor is a problem: validated, with no default left in it. */
 typedef clnorm_quantize_desc problem;
 
-static clnorm_status check_size(const clnorm_quantize_desc *desc) {
-    if (!desc)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc is NULL");
-    if (desc->size != sizeof *desc)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc.size is %zu: expected %zu, start from CLNORM_QUANTIZE_DESC_INIT",
-                        desc->size, sizeof *desc);
-    return CLNORM_SUCCESS;
-}
+/* The only gap between a descriptor's fields. */
+enum { GAP = offsetof(clnorm_quantize_desc, stochastic) + sizeof(bool), GAP_END = offsetof(clnorm_quantize_desc, scale) };
+_Static_assert(sizeof(clnorm_quantize_desc) == sizeof(size_t) + 7 * sizeof(uint64_t) + 4 * sizeof(clnorm_dtype) +
+                                                   3 * sizeof(bool) + (GAP_END - GAP) + sizeof(double) +
+                                                   sizeof(clnorm_config),
+               "a descriptor has one gap");
+_Static_assert(sizeof(clnorm_quantize_desc) <= CLN_DESCRIPTOR_MOST, "a descriptor can be copied");
+static const struct cln_descriptor descriptor = {"CLNORM_QUANTIZE_DESC_INIT", sizeof(clnorm_quantize_desc), GAP, GAP_END};
 
 static clnorm_status check_values(const clnorm_quantize_desc *desc) {
     if (desc->scale != 0 && !(desc->scale >= FLT_MIN && desc->scale <= FLT_MAX))
@@ -37,7 +36,7 @@ static clnorm_status check_values(const clnorm_quantize_desc *desc) {
 }
 
 static clnorm_status validate(const clnorm_quantize_desc *desc, problem *p) {
-    clnorm_status status = check_size(desc);
+    clnorm_status status = cln_descriptor_check(&descriptor, desc);
     if (status)
         return status;
     *p = *desc;
@@ -228,25 +227,11 @@ clnorm_status clnorm_quantize_plan_create(clnorm_context *context, const clnorm_
 
 /* ----------------------------------------------------------------------------------------------------------- one call */
 
-/* The only gap between a descriptor's fields. */
-enum { GAP = offsetof(clnorm_quantize_desc, stochastic) + sizeof(bool), GAP_END = offsetof(clnorm_quantize_desc, scale) };
-_Static_assert(sizeof(clnorm_quantize_desc) == sizeof(size_t) + 7 * sizeof(uint64_t) + 4 * sizeof(clnorm_dtype) +
-                                                   3 * sizeof(bool) + (GAP_END - GAP) + sizeof(double) +
-                                                   sizeof(clnorm_config),
-               "a descriptor has one gap");
-
 static clnorm_status make_quantize(clnorm_context *context, const void *desc, clnorm_plan **plan) {
     return clnorm_quantize_plan_create(context, desc, plan);
 }
 
 clnorm_status clnorm_quantize(clnorm_context *context, cl_command_queue queue, const clnorm_quantize_desc *desc,
                               const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    if (!context)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
-    const clnorm_status status = check_size(desc);
-    if (status)
-        return status;
-    clnorm_quantize_desc key = *desc; /* the store compares bytes */
-    memset((char *)&key + GAP, 0, GAP_END - GAP);
-    return cln_plan_store_enqueue(context, make_quantize, &key, sizeof key, queue, args, num_wait, wait_list, event);
+    return cln_one_call(context, &descriptor, make_quantize, desc, queue, args, num_wait, wait_list, event);
 }

@@ -1,13 +1,11 @@
 #include "arithmetic.h"
 #include "config.h"
 #include "context.h"
+#include "one_call.h"
 #include "plan.h"
-#include "plan_store.h"
 #include "rowwise.h"
 #include "status.h"
 #include "tuning.h"
-
-#include <string.h>
 
 /* Forward or backward: the tensors in the order of the kernel's arguments, the output last. */
 struct problem {
@@ -16,21 +14,20 @@ struct problem {
     const char *kernel;
 };
 
-static clnorm_status check_size(const char *init, const size_t *size, size_t expected) {
-    if (!size)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc is NULL");
-    if (*size != expected)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "desc.size is %zu: expected %zu, start from %s", *size, expected, init);
-    return CLNORM_SUCCESS;
-}
-
-static clnorm_status check_forward(const clnorm_softmax_desc *desc) {
-    return check_size("CLNORM_SOFTMAX_DESC_INIT", desc ? &desc->size : NULL, sizeof *desc);
-}
-
-static clnorm_status check_backward(const clnorm_softmax_backward_desc *desc) {
-    return check_size("CLNORM_SOFTMAX_BACKWARD_DESC_INIT", desc ? &desc->size : NULL, sizeof *desc);
-}
+/* Bytes behind the last field say nothing; there are none between fields. */
+enum { BACKWARD_END = offsetof(clnorm_softmax_backward_desc, config) + sizeof(clnorm_config) };
+_Static_assert(BACKWARD_END == sizeof(size_t) + 5 * sizeof(uint64_t) + 3 * sizeof(clnorm_dtype) + sizeof(clnorm_config),
+               "a descriptor has no gap");
+_Static_assert(sizeof(clnorm_softmax_desc) ==
+                   sizeof(size_t) + 4 * sizeof(uint64_t) + 2 * sizeof(clnorm_dtype) + sizeof(clnorm_config),
+               "a descriptor has no gap");
+_Static_assert(sizeof(clnorm_softmax_desc) <= CLN_DESCRIPTOR_MOST &&
+                   sizeof(clnorm_softmax_backward_desc) <= CLN_DESCRIPTOR_MOST,
+               "a descriptor can be copied");
+static const struct cln_descriptor forward_descriptor = {"CLNORM_SOFTMAX_DESC_INIT", sizeof(clnorm_softmax_desc), 0, 0};
+static const struct cln_descriptor backward_descriptor = {"CLNORM_SOFTMAX_BACKWARD_DESC_INIT",
+                                                          sizeof(clnorm_softmax_backward_desc), BACKWARD_END,
+                                                          sizeof(clnorm_softmax_backward_desc)};
 
 /* A forward's registers hold exponentials, a backward's both of its inputs. */
 static struct cln_workload workload_of(const struct problem *p) {
@@ -134,7 +131,7 @@ clnorm_status clnorm_softmax_forward_plan_create(clnorm_context *context, const 
                                                  clnorm_plan **plan) {
     if (!context || !plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "%s is NULL", context ? "plan" : "context");
-    const clnorm_status status = check_forward(desc);
+    const clnorm_status status = cln_descriptor_check(&forward_descriptor, desc);
     if (status)
         return status;
     struct problem p = {
@@ -152,7 +149,7 @@ clnorm_status clnorm_softmax_backward_plan_create(clnorm_context *context, const
                                                   clnorm_plan **plan) {
     if (!context || !plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "%s is NULL", context ? "plan" : "context");
-    const clnorm_status status = check_backward(desc);
+    const clnorm_status status = cln_descriptor_check(&backward_descriptor, desc);
     if (status)
         return status;
     struct problem p = {
@@ -168,14 +165,6 @@ clnorm_status clnorm_softmax_backward_plan_create(clnorm_context *context, const
     return make_plan(context, &p, &desc->config, plan);
 }
 
-/* The store compares bytes: those behind the last field are left at 0, and there are none between fields. */
-enum { BACKWARD_END = offsetof(clnorm_softmax_backward_desc, config) + sizeof(clnorm_config) };
-_Static_assert(BACKWARD_END == sizeof(size_t) + 5 * sizeof(uint64_t) + 3 * sizeof(clnorm_dtype) + sizeof(clnorm_config),
-               "a descriptor has no gap");
-_Static_assert(sizeof(clnorm_softmax_desc) ==
-                   sizeof(size_t) + 4 * sizeof(uint64_t) + 2 * sizeof(clnorm_dtype) + sizeof(clnorm_config),
-               "a descriptor has no gap");
-
 static clnorm_status make_forward(clnorm_context *context, const void *desc, clnorm_plan **plan) {
     return clnorm_softmax_forward_plan_create(context, desc, plan);
 }
@@ -187,24 +176,11 @@ static clnorm_status make_backward(clnorm_context *context, const void *desc, cl
 clnorm_status clnorm_softmax_forward(clnorm_context *context, cl_command_queue queue, const clnorm_softmax_desc *desc,
                                      const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
                                      cl_event *event) {
-    if (!context)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
-    const clnorm_status status = check_forward(desc);
-    if (status)
-        return status;
-    return cln_plan_store_enqueue(context, make_forward, desc, sizeof *desc, queue, args, num_wait, wait_list, event);
+    return cln_one_call(context, &forward_descriptor, make_forward, desc, queue, args, num_wait, wait_list, event);
 }
 
 clnorm_status clnorm_softmax_backward(clnorm_context *context, cl_command_queue queue,
                                       const clnorm_softmax_backward_desc *desc, const clnorm_args *args, cl_uint num_wait,
                                       const cl_event *wait_list, cl_event *event) {
-    if (!context)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
-    const clnorm_status status = check_backward(desc);
-    if (status)
-        return status;
-    clnorm_softmax_backward_desc key;
-    memset(&key, 0, sizeof key);
-    memcpy(&key, desc, BACKWARD_END);
-    return cln_plan_store_enqueue(context, make_backward, &key, sizeof key, queue, args, num_wait, wait_list, event);
+    return cln_one_call(context, &backward_descriptor, make_backward, desc, queue, args, num_wait, wait_list, event);
 }
