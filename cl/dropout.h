@@ -12,29 +12,16 @@ struct dice {
     uint threshold; /* random words from here on keep their element */
 };
 
-/* Counters of a vector, or of two where that fills a CPU's registers, which are drawn for at once. */
-#define PAIRED (VEC == 16)
-#if PAIRED
-#define PHILOX philox8
-#define COUNTERS (draws_t)(0, 1, 2, 3, 4, 5, 6, 7)
-typedef ulong8 draws_t;
-#elif VEC == 8
-#define PHILOX philox2
-#define COUNTERS (draws_t)(0, 1)
-typedef ulong2 draws_t;
-#else
-#define PHILOX philox
-#define COUNTERS 0
-typedef ulong draws_t;
-#endif
+/* A draw of four words decides about eight columns: a word about an even one, and with its halves exchanged about the next
+ * one. */
+#define DRAW 8
 
-/* For the counters from that of a column on. */
-static inline void draw(const struct dice *dice, const ulong row, const ulong column, draws_t word[4]) {
-    word[0] = (uint)(column / 4) + COUNTERS;
-    word[1] = row;
-    word[2] = (uint)dice->offset;
-    word[3] = dice->offset >> 32;
-    PHILOX(word, (uint2)((uint)dice->seed, (uint)(dice->seed >> 32)));
+/* That of a column, as philox() and its kin take it: draws is ulong, or a vector of it for as many draws. */
+#define COUNTER(draws, dice, row, column) \
+    { (draws)((uint)((column) / DRAW)), (draws)(row), (draws)((uint)(dice)->offset), (draws)((dice)->offset >> 32) }
+
+static inline uint2 key_of(const struct dice *dice) {
+    return (uint2)((uint)dice->seed, (uint)(dice->seed >> 32));
 }
 
 static inline intv lanes_of_bits(const uint bits) {
@@ -63,54 +50,87 @@ static inline uint bits_of_lanes(const intv lanes) {
 #endif
 }
 
-#define WHOLE_DRAWS (VEC >= 4 && (GROUPS == 1 || GROUP_SIZE % 4 == 0)) /* columns of vectors are multiples of 4 */
+/* Columns of vectors are multiples of VEC: none lies across two draws that it does not have whole. */
+#define WHOLE_DRAWS (VEC >= 4 && (GROUPS == 1 || GROUP_SIZE % VEC == 0))
 
-#if PAIRED && WHOLE_DRAWS
-static inline intv kept_lanes_of(const struct dice *dice, const uint4 a, const uint4 b, const uint4 c, const uint4 d) {
-    const uintv words = (uintv)(a.x, b.x, c.x, d.x, a.y, b.y, c.y, d.y, a.z, b.z, c.z, d.z, a.w, b.w, c.w, d.w);
-    return words >= (uintv)dice->threshold;
+/* Vectors that fill a CPU's registers when they are drawn for at once. */
+#define AT_ONCE 4
+#define DRAWS_AT_ONCE (VEC == 16 && WHOLE_DRAWS)
+
+#if WHOLE_DRAWS
+
+static inline uint2 even_and_odd(const ulong word) {
+    return (uint2)((uint)word, rotate((uint)word, 16u));
 }
 
-/* Of the vector that begins at a column, and of the next one. */
-static inline void kept_lanes_of_two(const struct dice *dice, const ulong row, const ulong column, intv kept[2]) {
-    draws_t word[4];
-    draw(dice, row, column, word);
-    const uint8 a = convert_uint8(word[0]), b = convert_uint8(word[1]);
-    const uint8 c = convert_uint8(word[2]), d = convert_uint8(word[3]);
-    kept[0] = kept_lanes_of(dice, a.lo, b.lo, c.lo, d.lo);
-    kept[1] = kept_lanes_of(dice, a.hi, b.hi, c.hi, d.hi);
-}
-#endif
-
-/* Of a vector that begins at a column. */
 static inline intv kept_lanes(const struct dice *dice, const ulong row, const ulong column) {
-#if PAIRED && WHOLE_DRAWS
-    intv kept[2];
-    kept_lanes_of_two(dice, row, column, kept);
-    return kept[0];
-#elif WHOLE_DRAWS
-    draws_t word[4];
-    draw(dice, row, column, word);
-#if VEC == 8
-    const uintv words = (uintv)((uint)word[0].x, (uint)word[1].x, (uint)word[2].x, (uint)word[3].x, (uint)word[0].y,
-                                (uint)word[1].y, (uint)word[2].y, (uint)word[3].y);
+#if VEC == 16
+    ulong2 word[] = COUNTER(ulong2, dice, row, column);
+    word[0] += (ulong2)(0, 1);
+    philox2(word, key_of(dice));
+    const uintv words =
+        (uintv)(even_and_odd(word[0].x), even_and_odd(word[1].x), even_and_odd(word[2].x), even_and_odd(word[3].x),
+                even_and_odd(word[0].y), even_and_odd(word[1].y), even_and_odd(word[2].y), even_and_odd(word[3].y));
 #else
-    const uintv words = (uintv)((uint)word[0], (uint)word[1], (uint)word[2], (uint)word[3]);
+    ulong word[] = COUNTER(ulong, dice, row, column);
+    philox(word, key_of(dice));
+#if VEC == 8
+    const uintv words = (uintv)(even_and_odd(word[0]), even_and_odd(word[1]), even_and_odd(word[2]), even_and_odd(word[3]));
+#else
+    const bool second = column & 4;
+    const uintv words = (uintv)(even_and_odd(second ? word[2] : word[0]), even_and_odd(second ? word[3] : word[1]));
+#endif
 #endif
     return words >= (uintv)dice->threshold;
+}
+
+#if DRAWS_AT_ONCE
+
+/* What a word of each of eight draws says of its two columns. */
+static inline short8 kept_by(const struct dice *dice, const ulong8 word) {
+    const uint16 even = convert_uint8(word).s0011223344556677;
+    const uint16 words = rotate(even, (uint16)(0, 16, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16));
+    return as_short8(convert_char16(words >= dice->threshold));
+}
+
+static inline int8 side_by_side(const short8 a, const short8 b) {
+    return as_int8(
+        (short16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7));
+}
+
+/* Of AT_ONCE vectors from the one on that begins at a column. */
+static inline void kept_lanes_at_once(const struct dice *dice, const ulong row, const ulong column, intv *kept) {
+    ulong8 word[] = COUNTER(ulong8, dice, row, column);
+    word[0] += (ulong8)(0, 1, 2, 3, 4, 5, 6, 7);
+    philox8(word, key_of(dice));
+    const int8 first = side_by_side(kept_by(dice, word[0]), kept_by(dice, word[1]));
+    const int8 last = side_by_side(kept_by(dice, word[2]), kept_by(dice, word[3]));
+    kept[0] = convert_int16(as_char16((int4)(first.s0, last.s0, first.s1, last.s1)));
+    kept[1] = convert_int16(as_char16((int4)(first.s2, last.s2, first.s3, last.s3)));
+    kept[2] = convert_int16(as_char16((int4)(first.s4, last.s4, first.s5, last.s5)));
+    kept[3] = convert_int16(as_char16((int4)(first.s6, last.s6, first.s7, last.s7)));
+}
+
+#endif
+
 #else
+
+static inline bool keeps(const struct dice *dice, const ulong row, const ulong column) {
+    ulong word[] = COUNTER(ulong, dice, row, column);
+    philox(word, key_of(dice));
+    const uint even = (uint)(column & 4 ? (column & 2 ? word[3] : word[2]) : (column & 2 ? word[1] : word[0]));
+    return (column & 1 ? rotate(even, 16u) : even) >= dice->threshold;
+}
+
+static inline intv kept_lanes(const struct dice *dice, const ulong row, const ulong column) {
     uint bits = 0;
 #pragma unroll 1
-    for (uint i = 0; i < VEC; i++) {
-        const ulong own = column + i;
-        const uint4 counter = (uint4)((uint)(own / 4), (uint)row, (uint)dice->offset, (uint)(dice->offset >> 32));
-        const uint4 words = philox4x32(counter, (uint2)((uint)dice->seed, (uint)(dice->seed >> 32)));
-        const uint2 pair = own & 2 ? words.zw : words.xy;
-        bits |= (own & 1 ? pair.y : pair.x) >= dice->threshold ? 1u << i : 0u;
-    }
+    for (uint i = 0; i < VEC; i++)
+        bits |= keeps(dice, row, column + i) ? 1u << i : 0u;
     return lanes_of_bits(bits);
-#endif
 }
+
+#endif
 
 /* v with zeros where an element is not kept. */
 static inline realv only_lanes(const realv v, const intv kept) {

@@ -105,10 +105,10 @@ static inline intv kept_in(const struct call *call, const struct segment *segmen
 static inline void kept_in_block(const struct call *call, const struct segment *segment, const index_t v, const uint count,
                                  intv *kept) {
     uint i = 0;
-#if DROPOUT && PAIRED && WHOLE_DRAWS && LANES == 1
+#if DROPOUT && DRAWS_AT_ONCE && LANES == 1
 #pragma unroll
-    for (; i + 1 < count; i += 2)
-        kept_lanes_of_two(&call->dice, segment->row, segment->column + (v + i) * VEC, &kept[i]);
+    for (; i + AT_ONCE <= count; i += AT_ONCE)
+        kept_lanes_at_once(&call->dice, segment->row, segment->column + (v + i) * VEC, &kept[i]);
 #endif
 #pragma unroll
     for (; i < count; i++)

@@ -25,7 +25,7 @@
 
 struct memory {
 #if REMEMBERS_BYTES
-    char kept[HELD * VEC];
+    charv kept[HELD];
 #else
     ulong kept; /* VEC bits for each of the lane's vectors */
 #endif
@@ -33,7 +33,7 @@ struct memory {
 
 static inline void remember(struct memory *memory, const index_t v, const intv kept) {
 #if REMEMBERS_BYTES
-    VSTORE(TO_CHARV(kept), &memory->kept[v * VEC]);
+    memory->kept[v] = TO_CHARV(kept);
 #elif REMEMBERS_BITS
     memory->kept |= (ulong)bits_of_lanes(kept) << v / LANES * VEC;
 #else
@@ -44,7 +44,7 @@ static inline void remember(struct memory *memory, const index_t v, const intv k
 static inline intv remembered(const struct call *call, const struct segment *segment, const index_t v,
                               const struct memory *memory) {
 #if REMEMBERS_BYTES
-    return TO_INTV(VLOAD(&memory->kept[v * VEC]));
+    return TO_INTV(memory->kept[v]);
 #elif REMEMBERS_BITS
     return lanes_of_bits((uint)(memory->kept >> v / LANES * VEC));
 #else

@@ -57,7 +57,6 @@ static inline ulong8 lower_product8(const ulong8 a, const uint b) {
 
 DEFINE_PHILOX(philox, ulong, lower_product)
 DEFINE_PHILOX(philox2, ulong2, lower_product2)
-DEFINE_PHILOX(philox4, ulong4, lower_product4)
 DEFINE_PHILOX(philox8, ulong8, lower_product8)
 
 static inline uint4 philox4x32(const uint4 counter, const uint2 key) {

@@ -51,6 +51,7 @@ typedef VECTOR(real) realv;
 typedef VECTOR(float) floatv;
 typedef VECTOR(uint) uintv;
 typedef VECTOR(int) intv;
+typedef VECTOR(char) charv;
 typedef VECTOR(ushort) ushortv;
 
 #if VEC == 1

@@ -188,12 +188,14 @@ static double activate(clnorm_gate gate, double z) {
 }
 
 bool ref_kept(clnorm_seed seed, double probability, uint64_t row, uint64_t column) {
-    const uint32_t counter[4] = {(uint32_t)(column / 4), (uint32_t)row, (uint32_t)seed.offset,
+    const uint32_t counter[4] = {(uint32_t)(column / 8), (uint32_t)row, (uint32_t)seed.offset,
                                  (uint32_t)(seed.offset >> 32)};
     const uint32_t key[2] = {(uint32_t)seed.seed, (uint32_t)(seed.seed >> 32)};
     uint32_t words[4];
     ref_philox(counter, key, words);
-    return words[column % 4] >= floor(probability * 4294967296.0);
+    const uint32_t even = words[column % 8 / 2];
+    const uint32_t own = column % 2 ? even << 16 | even >> 16 : even;
+    return own >= floor(probability * 4294967296.0);
 }
 
 /* row_scale · dropout(x) */

@@ -16,9 +16,10 @@ static void philox(uint32_t words[4], uint32_t key0, uint32_t key1) {
 }
 
 bool reference_kept(clnorm_seed seed, double dropout, uint64_t row, uint64_t column) {
-    uint32_t words[4] = {(uint32_t)(column / 4), (uint32_t)row, (uint32_t)seed.offset, (uint32_t)(seed.offset >> 32)};
+    uint32_t words[4] = {(uint32_t)(column / 8), (uint32_t)row, (uint32_t)seed.offset, (uint32_t)(seed.offset >> 32)};
     philox(words, (uint32_t)seed.seed, (uint32_t)(seed.seed >> 32));
-    return words[column % 4] >= floor(dropout * 0x1p32);
+    const uint32_t word = words[column % 8 / 2], exchanged = word << 16 | word >> 16;
+    return (column % 2 ? exchanged : word) >= floor(dropout * 0x1p32);
 }
 
 struct estimate reference_branch(const struct arithmetic *arithmetic, const struct norm_inputs *inputs, double dropout,

@@ -49,9 +49,11 @@ typedef enum clnorm_activation {
  * descriptor's: one that depends on all rows would need all of y first, which clnorm_quantize goes through.
  *
  * dropout(x) is x / (1 − p) for the elements that are kept, and 0 for the others, whatever x is there. The element of row r
- * and column c of the call is kept where word c mod 4 of Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random
- * numbers: as easy as 1, 2, 3") is at least ⌊p · 2³²⌋, with the counter (c / 4, r, low and high word of args.seed's offset)
- * and the key (low and high word of its seed): it depends on nothing else, and is never stored. */
+ * and column c of the call is kept where a word is at least ⌊p · 2³²⌋: word (c mod 8) / 2, rounded down, of Philox 4x32-10
+ * (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") with the counter (c / 8, r, low and high
+ * word of args.seed's offset) and the key (low and high word of its seed); where c is odd, with the halves of the word
+ * exchanged. So each element is kept with probability 1 − p to 32 bits, two columns of a word independently of each other
+ * to 16. The mask depends on nothing else, and is never stored. */
 typedef struct clnorm_norm_desc {
     size_t size;         /* sizeof(clnorm_norm_desc) */
     uint64_t rows;       /* 0 and up; 0 is a success that does nothing */
