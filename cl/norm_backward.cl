@@ -11,6 +11,7 @@
  * GATHER, FETCH, SPAN, CHUNKS, SUMS, ELEMENT_ALIGNED. */
 
 #include "norm_backward.h"
+#include "parameter.h"
 #include "slots.h"
 #include "team.h"
 
@@ -28,31 +29,65 @@
 #define POISON 0
 #endif
 
-#define PARAMETERS                                                                                                       \
-    const global STORAGE(X_DTYPE) * x, const ulong x_at, const global STORAGE(Z_DTYPE) * z, const ulong z_at,            \
-        const global STORAGE(DY_DTYPE) * dy, const ulong dy_at, const global STORAGE(WEIGHT_DTYPE) *restrict weight,     \
-        const ulong weight_at, const global STORAGE(BIAS_DTYPE) *restrict bias, const ulong bias_at,                     \
-        const global real *restrict mean, const ulong mean_at, const global real *restrict rstd, const ulong rstd_at,    \
-        const global real *restrict sums, const ulong sums_at, global STORAGE(DX_DTYPE) * dx, const ulong dx_at,         \
-        global STORAGE(DZ_DTYPE) * dz, const ulong dz_at, global STORAGE(Y_DTYPE) * y, const ulong y_at,                 \
-        global real *dweight, const ulong dweight_at, global real *dbias, const ulong dbias_at,                          \
-        volatile global uint *locks, const ulong locks_at, const global STORAGE(RESIDUAL_DTYPE) * residual,              \
-        const ulong residual_at, const global real *restrict row_scale, const ulong row_scale_at,                        \
-        const global STORAGE(DRESIDUAL_OUT_DTYPE) * dresidual_out, const ulong dresidual_out_at,                         \
-        global STORAGE(DRESIDUAL_DTYPE) * dresidual, const ulong dresidual_at, const global uint *restrict fault,        \
-        const ulong fault_at, const ulong rows, const ulong share_rows, const ulong slots, const ulong x_stride,         \
-        const ulong z_stride, const ulong dy_stride, const ulong dx_stride, const ulong dz_stride, const ulong y_stride, \
-        const ulong residual_stride, const ulong dresidual_out_stride, const ulong dresidual_stride,                     \
-        const real weight_offset, const real kept_scale, const uint threshold SEED_PARAMETERS
+#if READS_MEAN
+#define HAS_MEAN 1
+#else
+#define HAS_MEAN 0
+#endif
+#if NEEDS_MEANS && SPLIT && SUMS == SUMS_BEFORE
+#define HAS_SUMS 1
+#else
+#define HAS_SUMS 0
+#endif
+#if LOCKED || SUMS == SUMS_EXCHANGED
+#define HAS_LOCKS 1
+#else
+#define HAS_LOCKS 0
+#endif
 
-#define CALL(aligned)                                                                                                      \
-    {                                                                                                                      \
-        x + x_at, z + z_at, dy + dy_at, weight + weight_at, bias + bias_at, mean + mean_at, rstd + rstd_at,                \
-            sums + sums_at, dx + dx_at, dz + dz_at, y + y_at, residual + residual_at, row_scale + row_scale_at,            \
-            dresidual_out + dresidual_out_at, dresidual + dresidual_at, rows, x_stride, z_stride, dy_stride, dx_stride,    \
-            dz_stride, y_stride, residual_stride, dresidual_out_stride, dresidual_stride, weight_offset, kept_scale, DICE, \
-            POISON, aligned                                                                                                \
+/* A line for each tensor, which would be taken for calls within calls. */
+/* clang-format off */
+#define PARAMETERS                                                                                           \
+    const global STORAGE(X_DTYPE) * x, const ulong x_at,                                                     \
+    OPTIONAL(PRESENT(Z_DTYPE), const global STORAGE(Z_DTYPE) *, z)                                           \
+    const global STORAGE(DY_DTYPE) * dy, const ulong dy_at,                                                  \
+    OPTIONAL(PRESENT(WEIGHT_DTYPE), const global STORAGE(WEIGHT_DTYPE) *restrict, weight)                    \
+    OPTIONAL(PRESENT(BIAS_DTYPE), const global STORAGE(BIAS_DTYPE) *restrict, bias)                          \
+    OPTIONAL(HAS_MEAN, const global real *restrict, mean)                                                    \
+    const global real *restrict rstd, const ulong rstd_at,                                                   \
+    OPTIONAL(HAS_SUMS, const global real *restrict, sums)                                                    \
+    OPTIONAL(PRESENT(DX_DTYPE), global STORAGE(DX_DTYPE) *, dx)                                              \
+    OPTIONAL(PRESENT(DZ_DTYPE), global STORAGE(DZ_DTYPE) *, dz)                                              \
+    OPTIONAL(PRESENT(Y_DTYPE), global STORAGE(Y_DTYPE) *, y)                                                 \
+    OPTIONAL(DWEIGHT, global real *, dweight)                                                                \
+    OPTIONAL(DBIAS, global real *, dbias)                                                                    \
+    OPTIONAL(HAS_LOCKS, volatile global uint *, locks)                                                       \
+    OPTIONAL(PRESENT(RESIDUAL_DTYPE), const global STORAGE(RESIDUAL_DTYPE) *, residual)                      \
+    OPTIONAL(ROW_SCALE, const global real *restrict, row_scale)                                              \
+    OPTIONAL(PRESENT(DRESIDUAL_OUT_DTYPE), const global STORAGE(DRESIDUAL_OUT_DTYPE) *, dresidual_out)       \
+    OPTIONAL(PRESENT(DRESIDUAL_DTYPE), global STORAGE(DRESIDUAL_DTYPE) *, dresidual)                         \
+    OPTIONAL(Y_GIVEN, const global uint *restrict, fault)                                                    \
+    const ulong rows, const ulong share_rows, const ulong slots, const ulong x_stride, const ulong z_stride, \
+    const ulong dy_stride, const ulong dx_stride, const ulong dz_stride, const ulong y_stride,               \
+    const ulong residual_stride, const ulong dresidual_out_stride, const ulong dresidual_stride,             \
+    const real weight_offset, const real kept_scale, const uint threshold SEED_PARAMETERS
+/* clang-format on */
+
+#define CALL(aligned)                                                                                                    \
+    {                                                                                                                    \
+        x + x_at, OPTIONAL_AT(PRESENT(Z_DTYPE), z), dy + dy_at, OPTIONAL_AT(PRESENT(WEIGHT_DTYPE), weight),              \
+            OPTIONAL_AT(PRESENT(BIAS_DTYPE), bias), OPTIONAL_AT(HAS_MEAN, mean), rstd + rstd_at,                         \
+            OPTIONAL_AT(HAS_SUMS, sums), OPTIONAL_AT(PRESENT(DX_DTYPE), dx), OPTIONAL_AT(PRESENT(DZ_DTYPE), dz),         \
+            OPTIONAL_AT(PRESENT(Y_DTYPE), y), OPTIONAL_AT(PRESENT(RESIDUAL_DTYPE), residual),                            \
+            OPTIONAL_AT(ROW_SCALE, row_scale), OPTIONAL_AT(PRESENT(DRESIDUAL_OUT_DTYPE), dresidual_out),                 \
+            OPTIONAL_AT(PRESENT(DRESIDUAL_DTYPE), dresidual), rows, x_stride, z_stride, dy_stride, dx_stride, dz_stride, \
+            y_stride, residual_stride, dresidual_out_stride, dresidual_stride, weight_offset, kept_scale, DICE, POISON,  \
+            aligned                                                                                                      \
     }
+
+#define WALK_SHARE                                                                                 \
+    walk_share(&call, share_rows, slots, OPTIONAL_AT(DWEIGHT, dweight), OPTIONAL_AT(DBIAS, dbias), \
+               OPTIONAL_AT(HAS_LOCKS, locks), scratch, space, letters, &told)
 
 /* Words of the locks, before the letters of teams. */
 #define LOCK_WORDS(slots) (LOCKED ? (BLOCKS * (slots) + 15) / 16 * 16 : 0)
@@ -89,8 +124,7 @@ INLINED void walk_share(const struct call *call, const ulong share_rows, const u
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward(PARAMETERS) {
     LOCAL_MEMORY
     const struct call call = CALL(!ELEMENT_ALIGNED);
-    walk_share(&call, share_rows, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space, letters,
-               &told);
+    WALK_SHARE;
 }
 
 #if !ELEMENT_ALIGNED
@@ -98,12 +132,11 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backwa
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward_any(PARAMETERS) {
     LOCAL_MEMORY
     const struct call call = CALL(false);
-    walk_share(&call, share_rows, slots, dweight + dweight_at, dbias + dbias_at, locks + locks_at, scratch, space, letters,
-               &told);
+    WALK_SHARE;
 }
 #endif
 
-#if LOCKED || SUMS == SUMS_EXCHANGED
+#if HAS_LOCKS
 /* Before any work-group comes to a slot, or posts a letter. work: words. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 norm_backward_clear(global uint *locks, const ulong locks_at, const ulong work) {

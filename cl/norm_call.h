@@ -3,15 +3,30 @@
 #define NORM_CALL_H
 
 #include "norm.h"
+#include "parameter.h"
 
-#define TENSORS                                                                                                          \
-    const global STORAGE(X_DTYPE) * x, const ulong x_offset, const global STORAGE(WEIGHT_DTYPE) *restrict weight,        \
-        const ulong weight_at, const global STORAGE(BIAS_DTYPE) *restrict bias, const ulong bias_at,                     \
-        const global STORAGE(Z_DTYPE) * z, const ulong z_offset, global STORAGE(Y_DTYPE) * y, const ulong y_offset,      \
-        global real *restrict mean, const ulong mean_at, global real *restrict rstd, const ulong rstd_at,                \
-        const global STORAGE(RESIDUAL_DTYPE) * residual, const ulong residual_at, const global real *restrict row_scale, \
-        const ulong row_scale_at, global STORAGE(RESIDUAL_OUT_DTYPE) * residual_out, const ulong residual_out_at,        \
-        global uchar *restrict mask, const ulong mask_at, global float *restrict y_scale, const ulong y_scale_at
+#if MEASURED
+#define SAVE_SCALES 1
+#else
+#define SAVE_SCALES 0
+#endif
+
+/* A line for each tensor, which would be taken for calls within calls. */
+/* clang-format off */
+#define TENSORS                                                                               \
+    const global STORAGE(X_DTYPE) * x, const ulong x_at,                                      \
+    OPTIONAL(PRESENT(WEIGHT_DTYPE), const global STORAGE(WEIGHT_DTYPE) *restrict, weight)     \
+    OPTIONAL(PRESENT(BIAS_DTYPE), const global STORAGE(BIAS_DTYPE) *restrict, bias)           \
+    OPTIONAL(PRESENT(Z_DTYPE), const global STORAGE(Z_DTYPE) *, z)                            \
+    OPTIONAL(PRESENT(Y_DTYPE), global STORAGE(Y_DTYPE) *, y)                                  \
+    OPTIONAL(SAVE_MEAN, global real *restrict, mean)                                          \
+    OPTIONAL(SAVE_RSTD, global real *restrict, rstd)                                          \
+    OPTIONAL(PRESENT(RESIDUAL_DTYPE), const global STORAGE(RESIDUAL_DTYPE) *, residual)       \
+    OPTIONAL(ROW_SCALE, const global real *restrict, row_scale)                               \
+    OPTIONAL(PRESENT(RESIDUAL_OUT_DTYPE), global STORAGE(RESIDUAL_OUT_DTYPE) *, residual_out) \
+    OPTIONAL(SAVE_MASK, global uchar *restrict, mask)                                         \
+    OPTIONAL(SAVE_SCALES, global float *restrict, y_scale)
+/* clang-format on */
 
 #define SCALARS                                                                                             \
     const ulong work, const ulong rows, const ulong rounds, const ulong x_stride, const ulong y_stride,     \
@@ -20,10 +35,12 @@
 
 #define CALL(aligned)                                                                                                     \
     {                                                                                                                     \
-        x + x_offset, weight + weight_at, bias + bias_at, z + z_offset, y + y_offset, mean + mean_at, rstd + rstd_at,     \
-            residual + residual_at, row_scale + row_scale_at, residual_out + residual_out_at, mask + mask_at, work, rows, \
-            x_stride, y_stride, z_stride, residual_stride, residual_out_stride, eps, weight_offset, kept_scale, DICE,     \
-            y_scale + y_scale_at, y_given, aligned                                                                        \
+        x + x_at, OPTIONAL_AT(PRESENT(WEIGHT_DTYPE), weight), OPTIONAL_AT(PRESENT(BIAS_DTYPE), bias),                     \
+            OPTIONAL_AT(PRESENT(Z_DTYPE), z), OPTIONAL_AT(PRESENT(Y_DTYPE), y), OPTIONAL_AT(SAVE_MEAN, mean),             \
+            OPTIONAL_AT(SAVE_RSTD, rstd), OPTIONAL_AT(PRESENT(RESIDUAL_DTYPE), residual),                                 \
+            OPTIONAL_AT(ROW_SCALE, row_scale), OPTIONAL_AT(PRESENT(RESIDUAL_OUT_DTYPE), residual_out),                    \
+            OPTIONAL_AT(SAVE_MASK, mask), work, rows, x_stride, y_stride, z_stride, residual_stride, residual_out_stride, \
+            eps, weight_offset, kept_scale, DICE, OPTIONAL_AT(SAVE_SCALES, y_scale), y_given, aligned                     \
     }
 
 #endif

@@ -36,7 +36,7 @@ INLINED void normalise_share(const struct call *call, const ulong rounds, local 
 }
 
 /* For offsets that are multiples of a vector's size. */
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward(TENSORS, SCALARS) {
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward(TENSORS SCALARS) {
     local real scratch[2 * SCRATCH];
     const struct call call = CALL(!ELEMENT_ALIGNED);
     normalise_share(&call, rounds, scratch);
@@ -44,7 +44,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forwar
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward_any(TENSORS, SCALARS) {
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward_any(TENSORS SCALARS) {
     local real scratch[2 * SCRATCH];
     const struct call call = CALL(false);
     normalise_share(&call, rounds, scratch);

@@ -83,14 +83,14 @@ INLINED void put_share(const struct call *call, const global real *moments, cons
 }
 
 /* For offsets that are multiples of a vector's size. */
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward_moments(TENSORS, global real *moments,
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward_moments(TENSORS global real *moments,
                                                                                           const ulong moments_at, SCALARS) {
     local real scratch[2 * SCRATCH];
     const struct call call = CALL(!ELEMENT_ALIGNED);
     take_share(&call, moments + moments_at, rounds, scratch);
 }
 
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward_apply(TENSORS, const global real *moments,
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward_apply(TENSORS const global real *moments,
                                                                                         const ulong moments_at, SCALARS) {
     local real scratch[2 * SCRATCH];
     const struct call call = CALL(!ELEMENT_ALIGNED);
@@ -100,14 +100,14 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forwar
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
-norm_forward_moments_any(TENSORS, global real *moments, const ulong moments_at, SCALARS) {
+norm_forward_moments_any(TENSORS global real *moments, const ulong moments_at, SCALARS) {
     local real scratch[2 * SCRATCH];
     const struct call call = CALL(false);
     take_share(&call, moments + moments_at, rounds, scratch);
 }
 
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
-norm_forward_apply_any(TENSORS, const global real *moments, const ulong moments_at, SCALARS) {
+norm_forward_apply_any(TENSORS const global real *moments, const ulong moments_at, SCALARS) {
     local real scratch[2 * SCRATCH];
     const struct call call = CALL(false);
     put_share(&call, moments + moments_at, rounds, scratch);

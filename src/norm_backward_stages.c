@@ -274,25 +274,27 @@ static clnorm_status add_clear(clnorm_plan *plan, const problem *p, const struct
 static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const clnorm_config *c = &plan->config;
     const struct cln_spec spec = spec_of(p, &plan->context->device, c, layout);
-    const struct cln_binding binding[] = {{.role = cln_backward_role_of_x(p)},
-                                          {.role = role_of_z(p)},
-                                          {.role = CLN_DY},
-                                          {.role = CLN_WEIGHT},
-                                          {.role = CLN_BIAS},
-                                          given_or(p->mean_given, CLN_MEAN, layout->mean),
-                                          given_or(p->rstd_given, CLN_RSTD, layout->rstd),
-                                          layout->sums,
-                                          {.role = CLN_DX},
-                                          {.role = CLN_DZ},
-                                          {.role = CLN_Y},
-                                          layout->dweight,
-                                          layout->dbias,
-                                          layout->locks,
-                                          {.role = CLN_RESIDUAL},
-                                          {.role = CLN_ROW_SCALE},
-                                          {.role = CLN_DRESIDUAL_OUT},
-                                          {.role = CLN_DRESIDUAL},
-                                          {.role = CLN_FAULT}};
+    const struct cln_binding binding[] = {
+        {.role = cln_backward_role_of_x(p)},
+        cln_role_if(p->z_dtype || p->x_scale_dtype, role_of_z(p)),
+        {.role = CLN_DY},
+        cln_role_if(p->weight_dtype, CLN_WEIGHT),
+        cln_role_if(p->bias_dtype, CLN_BIAS),
+        cln_binding_if(p->norm == CLNORM_LAYER_NORM && !p->y_given, given_or(p->mean_given, CLN_MEAN, layout->mean)),
+        given_or(p->rstd_given, CLN_RSTD, layout->rstd),
+        cln_binding_if(layout->split, layout->sums),
+        cln_role_if(p->dx_dtype, CLN_DX),
+        cln_role_if(p->dz_dtype, CLN_DZ),
+        cln_role_if(p->y_dtype, CLN_Y),
+        cln_binding_if(p->dweight_dtype, layout->dweight),
+        cln_binding_if(p->dbias_dtype, layout->dbias),
+        cln_binding_if(layout->locked || layout->exchanged, layout->locks),
+        cln_role_if(p->residual_dtype, CLN_RESIDUAL),
+        cln_role_if(p->row_scale, CLN_ROW_SCALE),
+        cln_role_if(p->dresidual_out_dtype, CLN_DRESIDUAL_OUT),
+        cln_role_if(p->dresidual_dtype, CLN_DRESIDUAL),
+        cln_role_if(p->y_given, CLN_FAULT),
+    };
     const cl_ulong share = layout->share, slots = cln_larger(layout->slots, 1);
     const struct real weight_offset = real_of(p->weight_offset), kept_scale = real_of(cln_dropout_scale(p->dropout));
     const cl_uint threshold = cln_dropout_threshold(p->dropout);

@@ -101,19 +101,22 @@ struct parts {
 
 static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const clnorm_config *c, const struct kernel *kernel,
                                 struct parts parts) {
-    const struct cln_binding binding[] = {{.role = CLN_X},
-                                          {.role = CLN_WEIGHT},
-                                          {.role = CLN_BIAS},
-                                          {.role = CLN_Z},
-                                          {.role = CLN_Y},
-                                          parts.mean,
-                                          parts.rstd,
-                                          {.role = CLN_RESIDUAL},
-                                          {.role = CLN_ROW_SCALE},
-                                          {.role = CLN_RESIDUAL_OUT},
-                                          {.role = CLN_DROPOUT_MASK},
-                                          {.role = CLN_Y_SCALE},
-                                          parts.moments};
+    const bool measured = p->y_scaling && p->y_scaling != CLNORM_SCALING_TENSOR;
+    const struct cln_binding binding[] = {
+        {.role = CLN_X},
+        cln_role_if(p->weight_dtype, CLN_WEIGHT),
+        cln_role_if(p->bias_dtype, CLN_BIAS),
+        cln_role_if(p->z_dtype, CLN_Z),
+        cln_role_if(p->y_dtype, CLN_Y),
+        cln_binding_if(p->save_mean, parts.mean),
+        cln_binding_if(p->save_rstd, parts.rstd),
+        cln_role_if(p->residual_dtype, CLN_RESIDUAL),
+        cln_role_if(p->row_scale, CLN_ROW_SCALE),
+        cln_role_if(p->residual_out_dtype, CLN_RESIDUAL_OUT),
+        cln_role_if(p->save_mask, CLN_DROPOUT_MASK),
+        cln_role_if(measured, CLN_Y_SCALE),
+        parts.moments,
+    };
     enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
     const cl_ulong work = p->rows * (p->cols / p->group_size) * cln_larger(c->chunks, 1);
     const cl_ulong blocks = (work - 1) / c->segments + 1;

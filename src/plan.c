@@ -38,9 +38,18 @@ void clnorm_plan_destroy(clnorm_plan *plan) {
     free(plan);
 }
 
+struct cln_binding cln_binding_if(bool there, struct cln_binding binding) {
+    const struct cln_binding no_parameter = {.role = CLN_ROLES};
+    return there ? binding : no_parameter;
+}
+
+struct cln_binding cln_role_if(bool there, enum cln_role role) {
+    return cln_binding_if(there, (struct cln_binding){.role = role});
+}
+
 /* A kernel whose tensors are absent so far and whose other arguments are set, but for a seed. */
 static clnorm_status make_kernel(cl_program program, const char *name, const struct cln_stage_recipe *recipe,
-                                 cl_kernel *kernel) {
+                                 cl_uint tensors, cl_kernel *kernel) {
     cl_int code;
     *kernel = clCreateKernel(program, name, &code);
     if (code)
@@ -48,7 +57,7 @@ static clnorm_status make_kernel(cl_program program, const char *name, const str
     const cl_mem absent = NULL;
     const cl_ulong no_offset = 0;
     cl_uint index = 0;
-    while (!code && index < 2 * recipe->tensors) {
+    while (!code && index < 2 * tensors) {
         code = clSetKernelArg(*kernel, index++, sizeof absent, &absent);
         if (!code)
             code = clSetKernelArg(*kernel, index++, sizeof no_offset, &no_offset);
@@ -63,8 +72,8 @@ static clnorm_status make_kernel(cl_program program, const char *name, const str
 }
 
 /* The argument behind the tensors, the work and the constants. */
-static cl_uint seed_index(const struct cln_stage_recipe *recipe) {
-    cl_uint index = 2 * recipe->tensors + 1;
+static cl_uint seed_index(const struct cln_stage_recipe *recipe, cl_uint tensors) {
+    cl_uint index = 2 * tensors + 1;
     for (const struct cln_constant *constant = recipe->constant; constant->size; constant++)
         index++;
     return index;
@@ -72,9 +81,11 @@ static cl_uint seed_index(const struct cln_stage_recipe *recipe) {
 
 clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recipe *recipe) {
     struct cln_stage *stage = &plan->stage[plan->stages];
-    memcpy(stage->binding, recipe->binding, recipe->tensors * sizeof *recipe->binding);
-    stage->tensors = recipe->tensors;
-    stage->seed = recipe->seeded ? seed_index(recipe) : 0;
+    stage->tensors = 0;
+    for (cl_uint i = 0; i < recipe->tensors; i++)
+        if (recipe->binding[i].role != CLN_ROLES)
+            stage->binding[stage->tensors++] = recipe->binding[i];
+    stage->seed = recipe->seeded ? seed_index(recipe, stage->tensors) : 0;
     stage->work = recipe->work;
     stage->groups = recipe->groups;
     stage->items = recipe->items;
@@ -85,11 +96,11 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
     clnorm_status status = cln_program_get(plan->context, recipe->source, stage->options, &program);
     if (status)
         return status;
-    status = make_kernel(program, stage->name, recipe, &stage->aligned);
+    status = make_kernel(program, stage->name, recipe, stage->tensors, &stage->aligned);
     if (!status && recipe->any) {
         char any[sizeof stage->name + 4];
         snprintf(any, sizeof any, "%s_any", stage->name);
-        status = make_kernel(program, any, recipe, &stage->any);
+        status = make_kernel(program, any, recipe, stage->tensors, &stage->any);
     }
     clReleaseProgram(program); /* kernels keep their program */
     if (!status)

@@ -65,6 +65,10 @@ struct cln_binding {
     uint64_t size;    /* of a part: bytes that the kernels which have it read or write */
 };
 
+/* Of a tensor that a kernel has parameters for where it is there, and else none: cl/parameter.h. */
+struct cln_binding cln_binding_if(bool there, struct cln_binding binding);
+struct cln_binding cln_role_if(bool there, enum cln_role role);
+
 /* One launch. A kernel's arguments: for each tensor in turn its cl_mem and its offset in elements (ulong), then the work
  * (ulong, 0 makes a launch do nothing), then constants. */
 struct cln_stage {
