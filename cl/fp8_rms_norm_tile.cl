@@ -2,7 +2,10 @@
  * work-items.
  *
  * Macros (src/spec.h): X_DTYPE, X_SCALE_DTYPE, WEIGHT_DTYPE, Q_DTYPE (of y), SCALE_DTYPE, GROUP_SIZE, COMPATIBLE, WRITE_Q,
- * TRANSPOSED, TILE_ROWS, TILE_COLS, ROW_VEC, VEC, LANES, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
+ * TRANSPOSED, TILE_ROWS, TILE_COLS, ROW_VEC, VEC, LANES, SEGMENTS (1), REDUCE, AMAX (0), STORES, ISA, FP8_ISA,
+ * ELEMENT_ALIGNED. */
+
+#include "whole_scale.h"
 
 #include "fp8_rms_norm.h"
 
@@ -20,7 +23,7 @@ static inline struct columns columns_at(const struct call *call, const ulong col
 }
 
 static inline struct taken take(const struct call *call, const ulong row, const ulong column) {
-    return (struct taken){load_codes(call, row, column, LOAD_LAST), scale_of_x(call, row, column), call->rstd[row]};
+    return (struct taken){load_codes(call, row, column, LOAD_PLAIN), scale_of_x(call, row, column), call->rstd[row]};
 }
 
 static inline BYTES codes_of(const struct call *call, const struct columns *columns, const struct taken *taken,
@@ -41,9 +44,10 @@ static inline BYTES codes_of(const struct call *call, const struct columns *colu
 #define PARAMETERS                                                                                                         \
     const global uchar *x, const ulong x_at, const global STORAGE(X_SCALE_DTYPE) * x_scale, const ulong x_scale_at,        \
         const global STORAGE(WEIGHT_DTYPE) * weight, const ulong weight_at, const global float *rstd, const ulong rstd_at, \
-        const global STORAGE(SCALE_DTYPE) * y_scale, const ulong y_scale_at, global uchar *y, const ulong y_at,            \
-        global uchar *y_t, const ulong y_t_at, const ulong work, const ulong rows, const ulong cols, const ulong x_stride, \
-        const ulong y_stride, const ulong y_t_stride
+        global STORAGE(SCALE_DTYPE) * y_scale, const ulong y_scale_at, global uchar *y, const ulong y_at,                  \
+        global uchar *y_t, const ulong y_t_at, const global float *magnitudes, const ulong magnitudes_at,                  \
+        const ulong work, const ulong rows, const ulong cols, const ulong x_stride, const ulong y_stride,                  \
+        const ulong y_t_stride, const ulong count
 
 #define CALL(aligned)                                                                                                     \
     {                                                                                                                     \
@@ -53,18 +57,26 @@ static inline BYTES codes_of(const struct call *call, const struct columns *colu
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void fp8_rms_norm_tile(PARAMETERS) {
-    local uint4 tile[(TILE_WORDS + 3) / 4];
-    const float scale = work ? LOAD_SCALE(SCALE_DTYPE)(y_scale + y_scale_at) : 1;
+    local uint4 tile[TILE_UNITS];
+    local float scratch[WHOLE_SCRATCH];
+    if (get_group_id(0) >= work)
+        return; /* the whole work-group */
+    const struct whole whole = {y_scale + y_scale_at, 0, magnitudes + magnitudes_at, count};
+    const float scale = whole_scale(whole, scratch);
     const struct call call = CALL(!ELEMENT_ALIGNED);
-    put_tile(&call, work, (local uint *)tile);
+    put_tile(&call, work, (local uchar *)tile);
 }
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same codes. */
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void fp8_rms_norm_tile_any(PARAMETERS) {
-    local uint4 tile[(TILE_WORDS + 3) / 4];
-    const float scale = work ? LOAD_SCALE(SCALE_DTYPE)(y_scale + y_scale_at) : 1;
+    local uint4 tile[TILE_UNITS];
+    local float scratch[WHOLE_SCRATCH];
+    if (get_group_id(0) >= work)
+        return; /* the whole work-group */
+    const struct whole whole = {y_scale + y_scale_at, 0, magnitudes + magnitudes_at, count};
+    const float scale = whole_scale(whole, scratch);
     const struct call call = CALL(false);
-    put_tile(&call, work, (local uint *)tile);
+    put_tile(&call, work, (local uchar *)tile);
 }
 #endif

@@ -52,4 +52,15 @@ INLINED float largest_over_segments(local float *scratch, float v) {
     return v;
 }
 
+/* The largest of count magnitudes, to each lane of a work-group's one segment. Every work-item of it calls it. */
+INLINED float largest_of_all(const global float *magnitudes, const ulong count, struct lanes *lanes) {
+    float v = 0;
+#if !ELEMENT_ALIGNED /* many of them under way at once; PoCL's compiler warns that it does not unroll this */
+#pragma unroll 8
+#endif
+    for (ulong i = get_local_id(0); i < count; i += LANES)
+        v = fmax(v, magnitudes[i]);
+    return largest_over_lanes(lanes, v);
+}
+
 #endif

@@ -11,13 +11,7 @@ quantize_largest(const global float *magnitudes, const ulong magnitudes_at, glob
                  const ulong scale_at, global float *amax, const ulong amax_at, const ulong work) {
     local float scratch[2 * SCRATCH];
     struct lanes lanes = {scratch, 0};
-    float amax_of_all = 0;
-#if !ELEMENT_ALIGNED /* many magnitudes under way at once; PoCL's compiler warns that it does not unroll this */
-#pragma unroll 8
-#endif
-    for (ulong i = get_local_id(0); i < work; i += LANES)
-        amax_of_all = fmax(amax_of_all, magnitudes[magnitudes_at + i]);
-    amax_of_all = largest_over_lanes(&lanes, amax_of_all);
+    const float amax_of_all = largest_of_all(magnitudes + magnitudes_at, work, &lanes);
     if (work == 0 || get_local_id(0) != 0)
         return;
     if (AMAX)

@@ -17,17 +17,17 @@
 #define QUAD 4 /* rows that a work-item takes at once: their codes of a column make a word */
 #define QUADS (TILE_ROWS / QUAD)
 
-/* Words from column to column in local memory, and some more from one vector to the next. Lanes that write the words of
- * their columns, and then ones that read those of columns side by side, so find them in different banks. A lane alone needs
- * no banks, but whole vectors. */
+/* Local memory holds a column's codes side by side. Where lanes are many, units of UNIT rows change places from one vector
+ * of columns to the next: lanes that write the words of their columns, and then ones that read units of columns side by
+ * side, so find them in different banks. A lane alone needs no banks, but columns that are no power of two apart. */
+#define UNIT 16
+#define UNITS (TILE_ROWS > UNIT ? TILE_ROWS / UNIT : 1)
 #if LANES > 1
-#define PITCH (QUADS + 1)
-#define GAP (VEC / QUAD)
+#define PITCH TILE_ROWS
 #else
-#define PITCH (QUADS + (ROW_VEC > QUAD ? ROW_VEC / QUAD : 1))
-#define GAP 0
+#define PITCH (TILE_ROWS + (ROW_VEC > QUAD ? ROW_VEC : QUAD))
 #endif
-#define TILE_WORDS (TRANSPOSED ? TILE_COLS * PITCH + TILE_VECTORS * GAP : 4)
+#define TILE_UNITS (TRANSPOSED ? (TILE_COLS * PITCH + UNIT - 1) / UNIT : 1)
 
 #define ROW_BYTES VECTOR_OF(ROW_VEC)
 #define VECTOR_OF(n) JOIN(VECTOR_OF_, n)
@@ -41,13 +41,37 @@ struct __attribute__((packed)) rows_anywhere {
     ROW_BYTES vector;
 };
 
-static inline uint word_at(const uint column, const uint quad) {
-    return column * PITCH + column / VEC * GAP + quad;
+static inline uint place_of(const uint column, const uint row) {
+    const uint turned = LANES > 1 ? column / VEC % UNITS : 0;
+    return column * PITCH + (row / UNIT ^ turned) * UNIT + row % UNIT;
 }
+
+#if ISA == ISA_PTX
+/* Four of the bytes of b and a: a selector's digit names each, 0 to 3 of a's, 4 to 7 of b's. */
+static inline uint bytes_of(const uint a, const uint b, const uint selector) {
+    uint bytes;
+    __asm__("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(selector));
+    return bytes;
+}
+#endif
 
 /* The codes of QUAD rows, as words for their columns: word i has column i's, the first row's in its lowest byte. */
 INLINED void words_of(const BYTES *codes, uint *words) {
-#if VEC >= QUAD /* columns in fours: pairs of rows exchange bytes, then pairs of pairs halves of words */
+#if VEC >= QUAD && ISA == ISA_PTX
+#pragma unroll
+    for (uint i = 0; i < VEC; i += QUAD) {
+        uint row[QUAD];
+#pragma unroll
+        for (uint k = 0; k < QUAD; k++)
+            row[k] = ((const uint *)&codes[k])[i / QUAD];
+        const uint columns01_of01 = bytes_of(row[0], row[1], 0x5140), columns23_of01 = bytes_of(row[0], row[1], 0x7362);
+        const uint columns01_of23 = bytes_of(row[2], row[3], 0x5140), columns23_of23 = bytes_of(row[2], row[3], 0x7362);
+        words[i] = bytes_of(columns01_of01, columns01_of23, 0x5410);
+        words[i + 1] = bytes_of(columns01_of01, columns01_of23, 0x7632);
+        words[i + 2] = bytes_of(columns23_of01, columns23_of23, 0x5410);
+        words[i + 3] = bytes_of(columns23_of01, columns23_of23, 0x7632);
+    }
+#elif VEC >= QUAD /* columns in fours: pairs of rows exchange bytes, then pairs of pairs halves of words */
     const BYTES even = 0x00ff00ffu, low = 0x0000ffffu;
     const BYTES columns02_of01 = (codes[0] & even) | (codes[1] << 8 & ~even);
     const BYTES columns13_of01 = (codes[0] >> 8 & even) | (codes[1] & ~even);
@@ -68,25 +92,13 @@ INLINED void words_of(const BYTES *codes, uint *words) {
 }
 
 /* Into the tile's columns from column on. */
-INLINED void put_words(local uint *tile, const uint column, const uint quad, const BYTES *codes) {
+INLINED void put_words(local uchar *tile, const uint column, const uint row, const BYTES *codes) {
     uint words[VEC];
     words_of(codes, words);
-    local uint *to = tile + word_at(column, quad);
+    local uchar *to = tile + place_of(column, row);
 #pragma unroll
     for (uint i = 0; i < VEC; i++)
-        to[i * PITCH] = words[i];
-}
-
-/* Codes of ROW_VEC rows of a column, from a place in the tile. */
-INLINED ROW_BYTES column_codes(const local uint *tile, const uint column, const uint row) {
-    const local uint *from = tile + word_at(column, row / QUAD);
-#if LANES > 1 && ROW_VEC == 16
-    return (uint4)(from[0], from[1], from[2], from[3]);
-#elif LANES > 1 && ROW_VEC == 8
-    return (uint2)(from[0], from[1]);
-#else
-    return *(const local ROW_BYTES *)((const local uchar *)from + row % QUAD);
-#endif
+        *(local uint *)(to + i * PITCH) = words[i];
 }
 
 /* One vector of q_t. */
@@ -103,17 +115,15 @@ INLINED void put_column(const struct call *call, const ROW_BYTES codes, const ul
 
 /* QUAD rows of a vector of columns. All is loaded before anything is stored, which might be what is loaded for all that
  * compilers know. Beyond the last row it is that row again, which costs less than a branch, and is not stored. */
-INLINED void put_quad(const struct call *call, const ulong row, const ulong column, BYTES *codes) {
-    const uint last = call->rows - row < QUAD ? (uint)(call->rows - row) - 1 : QUAD - 1;
-    const struct columns columns = columns_at(call, column);
+INLINED void put_quad(const struct call *call, const struct columns *columns, const ulong row, const uint last,
+                      const ulong column, BYTES *codes) {
     struct taken taken[QUAD];
 #pragma unroll
     for (uint k = 0; k < QUAD; k++)
         taken[k] = take(call, row + min(k, last), column);
-    begin_loads();
 #pragma unroll
     for (uint k = 0; k < QUAD; k++)
-        codes[k] = codes_of(call, &columns, &taken[k], row + k, column);
+        codes[k] = codes_of(call, columns, &taken[k], row + k, column);
     if (WRITE_Q) {
 #pragma unroll
         for (uint k = 0; k < QUAD; k++)
@@ -122,33 +132,64 @@ INLINED void put_quad(const struct call *call, const ulong row, const ulong colu
     }
 }
 
-/* work: tiles, 0 for none. The last tile comes first: what was read last before this is what caches still have. */
-INLINED void put_tile(const struct call *call, const ulong work, local uint *tile) {
-    if (get_group_id(0) >= work)
-        return; /* the whole work-group */
+/* The tile as it is, and into local memory. whole: it has all its rows and columns. */
+INLINED void put_rows(const struct call *call, const ulong first_row, const ulong first_column, const bool whole,
+                      local uchar *tile) {
+    const uint item = (uint)get_local_id(0);
+    const uint quads_at_once = LANES > TILE_VECTORS ? LANES / TILE_VECTORS : 1;
+    for (uint vector = item % TILE_VECTORS; vector < TILE_VECTORS; vector += LANES) {
+        const ulong column = first_column + vector * VEC;
+        if (!whole && column >= call->cols)
+            break;
+        const struct columns columns = columns_at(call, column);
+#if LANES > 1
+#pragma unroll 1
+#endif
+        for (uint quad = item / TILE_VECTORS; quad < QUADS; quad += quads_at_once) {
+            const ulong row = first_row + quad * QUAD;
+            if (!whole && row >= call->rows)
+                break;
+            const uint last = whole || call->rows - row >= QUAD ? QUAD - 1 : (uint)(call->rows - row) - 1;
+            BYTES codes[QUAD];
+            put_quad(call, &columns, row, last, column, codes);
+            if (TRANSPOSED)
+                put_words(tile, vector * VEC, quad * QUAD, codes);
+        }
+    }
+}
+
+/* Its transpose, from there. */
+INLINED void put_columns(const struct call *call, const ulong first_row, const ulong first_column, const bool whole,
+                         const local uchar *tile) {
+    const uint vectors = TILE_ROWS / ROW_VEC;
+#if LANES > 1
+#pragma unroll 4
+#endif
+    for (uint i = (uint)get_local_id(0); i < TILE_COLS * vectors; i += LANES) {
+        const uint column = i / vectors, row = i % vectors * ROW_VEC;
+        if (whole || (first_column + column < call->cols && first_row + row < call->rows))
+            put_column(call, *(const local ROW_BYTES *)(tile + place_of(column, row)), first_column + column,
+                       first_row + row);
+    }
+}
+
+/* work: tiles. The last tile comes first: what was read last before this is what caches still have. */
+INLINED void put_tile(const struct call *call, const ulong work, local uchar *tile) {
     const ulong index = work - 1 - get_group_id(0);
     const ulong across = (call->cols + TILE_COLS - 1) / TILE_COLS;
     const ulong first_row = index / across * TILE_ROWS;
     const ulong first_column = index % across * TILE_COLS;
-    for (uint i = (uint)get_local_id(0); i < QUADS * TILE_VECTORS; i += LANES) {
-        const uint quad = i / TILE_VECTORS, column = i % TILE_VECTORS * VEC;
-        if (first_row + quad * QUAD >= call->rows || first_column + column >= call->cols)
-            continue;
-        BYTES codes[QUAD];
-        put_quad(call, first_row + quad * QUAD, first_column + column, codes);
-        if (TRANSPOSED)
-            put_words(tile, column, quad, codes);
-    }
+    const bool whole = LANES > 1 && first_row + TILE_ROWS <= call->rows && first_column + TILE_COLS <= call->cols;
+    if (whole)
+        put_rows(call, first_row, first_column, true, tile);
+    else
+        put_rows(call, first_row, first_column, false, tile);
 #if TRANSPOSED
     barrier(CLK_LOCAL_MEM_FENCE);
-#if LANES > 1
-#pragma unroll 4
-#endif
-    for (uint i = (uint)get_local_id(0); i < TILE_COLS * (TILE_ROWS / ROW_VEC); i += LANES) {
-        const uint column = i / (TILE_ROWS / ROW_VEC), row = i % (TILE_ROWS / ROW_VEC) * ROW_VEC;
-        if (first_column + column < call->cols && first_row + row < call->rows)
-            put_column(call, column_codes(tile, column, row), first_column + column, first_row + row);
-    }
+    if (whole)
+        put_columns(call, first_row, first_column, true, tile);
+    else
+        put_columns(call, first_row, first_column, false, tile);
 #endif
 }
 

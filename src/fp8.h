@@ -38,6 +38,12 @@ struct cln_fp8_tile {
 struct cln_fp8_tile cln_fp8_tile_of(const clnorm_device_info *device, const clnorm_config *config, uint64_t rows,
                                     uint64_t cols, bool transposed, uint64_t transposed_stride);
 
+/* What a spec says of them. */
+void cln_fp8_spec_tile(struct cln_spec *spec, const struct cln_fp8_tile *tile);
+
+/* Whether each work-group looks through so many magnitudes for the largest, rather than a stage of its own. */
+bool cln_fp8_tiles_search(const struct cln_fp8_tile *tile, uint64_t magnitudes);
+
 /* Adds the stage that takes the largest of count magnitudes (f32, a part of the workspace), and writes amax and the scale
  * of a tensor of q_dtype. scale_dtype none: no scale. */
 struct cln_fp8_largest {

@@ -119,11 +119,18 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
     return spec;
 }
 
+/* Two rows have the weights in common; more of them take up registers that let fewer work-groups run at once. A work-item
+ * alone has no use for that, it has both rows' whole vectors to add up. */
+static uint64_t rows_at_once(const clnorm_config *config) {
+    return config->lanes > 1 ? 2 : 1;
+}
+
 /* fp8_rms_norm_rows.cl. largest: where each work-group's largest |n| goes. */
 static clnorm_status add_rows(clnorm_plan *plan, const problem *p, const struct cln_fp8_share *share,
                               struct cln_binding largest) {
     struct cln_spec spec = spec_of(plan, p);
     spec.scale_dtype = p->save_row_scale ? p->scale_dtype : CLNORM_DTYPE_NONE;
+    spec.rows = rows_at_once(&plan->config);
     const struct cln_binding binding[] = {{.role = CLN_X}, {.role = CLN_X_SCALE},  {.role = CLN_WEIGHT}, {.role = CLN_RSTD},
                                           largest,         {.role = CLN_ROW_SCALE}};
     const cl_float eps = (cl_float)p->eps;
@@ -149,25 +156,24 @@ static clnorm_status add_rows(clnorm_plan *plan, const problem *p, const struct 
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* fp8_rms_norm_tile.cl. */
-static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile) {
+/* fp8_rms_norm_tile.cl. count: of the magnitudes that it looks through; 0: y_scale is there. */
+static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile,
+                               struct cln_binding magnitudes, cl_ulong count) {
     struct cln_spec spec = spec_of(plan, p);
     spec.scale_dtype = p->scale_dtype;
     spec.write_q = p->write_y;
     spec.transposed = p->write_y_t;
-    spec.tile_rows = tile->rows;
-    spec.tile_cols = tile->cols;
-    spec.row_vec = tile->row_vec;
-    spec.lanes = tile->lanes;
-    const struct cln_binding binding[] = {{.role = CLN_X},    {.role = CLN_X_SCALE}, {.role = CLN_WEIGHT},
-                                          {.role = CLN_RSTD}, {.role = CLN_Y_SCALE}, {.role = CLN_Y},
-                                          {.role = CLN_Y_T}};
+    cln_fp8_spec_tile(&spec, tile);
+    const struct cln_binding binding[] = {
+        {.role = CLN_X},       {.role = CLN_X_SCALE}, {.role = CLN_WEIGHT}, {.role = CLN_RSTD},
+        {.role = CLN_Y_SCALE}, {.role = CLN_Y},       {.role = CLN_Y_T},    magnitudes};
     const struct cln_constant constant[] = {
         {sizeof p->rows, &p->rows},
         {sizeof p->cols, &p->cols},
         {sizeof p->x_stride, &p->x_stride},
         {sizeof p->y_stride, &p->y_stride},
         {sizeof p->y_t_stride, &p->y_t_stride},
+        {sizeof count, &count},
         {0, NULL},
     };
     const struct cln_stage_recipe recipe = {
@@ -186,7 +192,8 @@ static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct
 }
 
 static clnorm_status add_stages(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile) {
-    const struct cln_fp8_share share = cln_fp8_share_of_largest(&plan->context->device, &plan->config, p->rows);
+    const uint64_t rows = cln_divide_up(p->rows, rows_at_once(&plan->config));
+    const struct cln_fp8_share share = cln_fp8_share_of_largest(&plan->context->device, &plan->config, rows);
     const struct cln_fp8_largest largest = {
         .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0, share.groups * sizeof(cl_float)},
         .count = share.groups,
@@ -194,11 +201,12 @@ static clnorm_status add_stages(clnorm_plan *plan, const problem *p, const struc
         .scale_dtype = p->scale_dtype,
         .scale = CLN_Y_SCALE,
     };
+    const bool tiles_search = cln_fp8_tiles_search(tile, largest.count);
     cln_plan_set_workspace(plan, share.groups * sizeof(cl_float));
     clnorm_status status = add_rows(plan, p, &share, largest.magnitudes);
-    if (!status)
+    if (!status && !tiles_search)
         status = cln_fp8_add_largest(plan, &largest);
-    return status ? status : add_tiles(plan, p, tile);
+    return status ? status : add_tiles(plan, p, tile, largest.magnitudes, tiles_search ? largest.count : 0);
 }
 
 clnorm_status clnorm_fp8_rms_norm_plan_create(clnorm_context *context, const clnorm_fp8_rms_norm_desc *desc,

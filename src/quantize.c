@@ -138,16 +138,16 @@ static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const str
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* quantize_tile.cl. */
-static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile) {
+/* quantize_tile.cl. count: of the magnitudes that it looks through; 0: the scale is there. */
+static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile,
+                               struct cln_binding magnitudes, cl_ulong count) {
     struct cln_spec spec = spec_of(plan, p);
     spec.scale_dtype = p->scale != 0 ? CLNORM_DTYPE_NONE : p->scale_dtype;
     spec.transposed = p->transpose;
-    spec.tile_rows = tile->rows;
-    spec.tile_cols = tile->cols;
-    spec.row_vec = tile->row_vec;
-    spec.lanes = tile->lanes;
-    const struct cln_binding binding[] = {{.role = CLN_X}, {.role = CLN_SCALE}, {.role = CLN_Q}, {.role = CLN_Q_T}};
+    spec.amax = count > 0 && p->save_amax;
+    cln_fp8_spec_tile(&spec, tile);
+    const struct cln_binding binding[] = {{.role = CLN_X},   {.role = CLN_SCALE}, {.role = CLN_Q},
+                                          {.role = CLN_Q_T}, {.role = CLN_AMAX},  magnitudes};
     const cl_float given = (cl_float)p->scale;
     const struct cln_constant constant[] = {
         {sizeof p->rows, &p->rows},
@@ -157,6 +157,7 @@ static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct
         {sizeof p->q_t_stride, &p->q_t_stride},
         {sizeof p->seed, &p->seed},
         {sizeof given, &given},
+        {sizeof count, &count},
         {0, NULL},
     };
     const struct cln_stage_recipe recipe = {
@@ -186,13 +187,14 @@ static clnorm_status add_stages(clnorm_plan *plan, const problem *p, const struc
         .amax = p->save_amax,
     };
     const bool searched = p->scale == 0 || p->save_amax;
+    const bool tiles_search = whole && p->scale == 0 && cln_fp8_tiles_search(tile, largest.count);
     if (searched && whole)
         cln_plan_set_workspace(plan, share.groups * sizeof(cl_float));
     clnorm_status status = searched ? add_segments(plan, p, &share, largest.magnitudes) : CLNORM_SUCCESS;
-    if (!status && searched && whole)
+    if (!status && searched && whole && !tiles_search)
         status = cln_fp8_add_largest(plan, &largest);
     if (!status && (whole || p->transpose))
-        status = add_tiles(plan, p, tile);
+        status = add_tiles(plan, p, tile, largest.magnitudes, tiles_search ? largest.count : 0);
     return status;
 }
 

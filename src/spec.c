@@ -76,6 +76,7 @@ static const struct field {
     {"WRITE_Q", offsetof(struct cln_spec, write_q), NUMBER, QUANTIZE},
     {"TRANSPOSED", offsetof(struct cln_spec, transposed), NUMBER, QUANTIZE},
     {"STOCHASTIC", offsetof(struct cln_spec, stochastic), NUMBER, QUANTIZE},
+    {"ROWS", offsetof(struct cln_spec, rows), NUMBER, QUANTIZE},
     {"TILE_ROWS", offsetof(struct cln_spec, tile_rows), NUMBER, QUANTIZE},
     {"TILE_COLS", offsetof(struct cln_spec, tile_cols), NUMBER, QUANTIZE},
     {"ROW_VEC", offsetof(struct cln_spec, row_vec), NUMBER, QUANTIZE},

@@ -50,6 +50,7 @@ struct cln_spec {
     uint64_t y_group;                   /* forward: columns that a scale of an 8-bit y is for */
     uint64_t amax, write_q, transposed; /* 1: it is written */
     uint64_t stochastic;
+    uint64_t rows;                 /* that lanes take at a time */
     uint64_t tile_rows, tile_cols; /* of a work-group */
     uint64_t row_vec;              /* elements of an access of what is transposed */
     uint64_t fp8_isa;              /* a clnorm_isa: of the conversions to and from 8 bits */

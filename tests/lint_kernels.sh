@@ -122,7 +122,7 @@ done
 
 defaults="X_DTYPE=f32 Q_DTYPE=f8e4m3 SCALE_DTYPE=f32 SCALING=3 GROUP_SIZE=32 GROUPS=4 AMAX=1 WRITE_Q=1 TRANSPOSED=1
     STOCHASTIC=0 TILE_ROWS=64 TILE_COLS=64 ROW_VEC=4 VEC=4 LANES=64 SEGMENTS=1 UNROLL=4 REDUCE=REDUCE_TREE STORES=1 ISA=1
-    FP8_ISA=1 ELEMENT_ALIGNED=0 X_SCALE_DTYPE=f32 WEIGHT_DTYPE=f32 COMPATIBLE=0"
+    FP8_ISA=1 ELEMENT_ALIGNED=0 X_SCALE_DTYPE=f32 WEIGHT_DTYPE=f32 COMPATIBLE=0 ROWS=2"
 for family in quantize_segments quantize_tile quantize_largest dequantize; do
     for vec in 1 2 4 8 16; do
         strict $family CL1.2 spir64 -all VEC=$vec X_DTYPE=bf16 ROW_VEC=$vec
@@ -130,6 +130,7 @@ for family in quantize_segments quantize_tile quantize_largest dequantize; do
     done
     strict $family CL1.2 spir64 -all SCALING=1 STOCHASTIC=1 X_DTYPE=f16 LANES=1 VEC=16 ELEMENT_ALIGNED=1
     strict $family CL1.2 spir64 -all SCALING=2 SCALE_DTYPE=bf16 TRANSPOSED=0 AMAX=0 LANES=1
+    strict $family CL1.2 spir64 -all SCALING=1 SCALE_DTYPE=bf16
 done
 for family in fp8_rms_norm_rows fp8_rms_norm_tile; do
     for vec in 1 2 4 8 16; do
@@ -137,7 +138,8 @@ for family in fp8_rms_norm_rows fp8_rms_norm_tile; do
         strict $family CL1.2 nvptx64 -all VEC=$vec X_DTYPE=f8e4m3 ISA=ISA_PTX FP8_ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE \
             COMPATIBLE=1
     done
-    strict $family CL1.2 spir64 -all X_DTYPE=f8e4m3 WEIGHT_DTYPE=none TRANSPOSED=0 LANES=1 VEC=16 ELEMENT_ALIGNED=1
+    strict $family CL1.2 spir64 -all X_DTYPE=f8e4m3 WEIGHT_DTYPE=none TRANSPOSED=0 LANES=1 VEC=16 ELEMENT_ALIGNED=1 \
+        ROWS=1
 done
 
 defaults="NORM=RMS_NORM GROUP_SIZE=1024 GROUPS=1 X_DTYPE=f8e4m3 X_GROUP=16 Z_DTYPE=f32 DY_DTYPE=bf16 WEIGHT_DTYPE=f32
