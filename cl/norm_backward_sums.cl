@@ -3,9 +3,8 @@
  *
  * Macros as for norm_backward.cl; SEGMENTS is 1. */
 
+#include "chunk.h"
 #include "norm_backward.h"
-
-#define CHUNK_VECTORS ((VECTORS + CHUNKS - 1) / CHUNKS)
 
 #define PARAMETERS                                                                                                         \
     const global STORAGE(X_DTYPE) * x, const ulong x_at, const global STORAGE(Z_DTYPE) * z, const ulong z_at,              \

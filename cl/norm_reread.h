@@ -5,6 +5,7 @@
 #ifndef NORM_REREAD_H
 #define NORM_REREAD_H
 
+#include "chunk.h"
 #include "norm_statistics.h"
 
 #if WEIGHTS == WEIGHTS_KEPT
@@ -91,31 +92,6 @@ static inline realv s_again(const struct call *call, const struct segment *segme
     return WIDEN(RESIDUAL_OUT_DTYPE)(again->s);
 #else
     return widen_s(s_of(segment, &again->parts, remembered(call, segment, v, memory)));
-#endif
-}
-
-/* Vectors of every chunk but the last ones, which may have fewer or none; the first vector of one; its whole vectors. */
-#define CHUNK_VECTORS ((VECTORS + CHUNKS - 1) / CHUNKS)
-
-static inline index_t begin_of(const index_t chunk) {
-    return CHUNKS == 1 ? 0 : chunk * CHUNK_VECTORS;
-}
-
-static inline index_t whole_vectors_of(const index_t chunk) {
-    const index_t begin = begin_of(chunk);
-    if (CHUNKS == 1 || begin + CHUNK_VECTORS <= WHOLE_VECTORS)
-        return CHUNKS == 1 ? WHOLE_VECTORS : CHUNK_VECTORS;
-    return begin < WHOLE_VECTORS ? WHOLE_VECTORS - begin : 0;
-}
-
-/* Whether the partly filled vector is in it: behind its whole ones. */
-static inline bool has_tail(const index_t chunk) {
-#if CHUNKS == 1
-    (void)chunk;
-    return TAIL != 0;
-#else
-    const index_t begin = begin_of(chunk);
-    return TAIL != 0 && begin <= WHOLE_VECTORS && WHOLE_VECTORS < begin + CHUNK_VECTORS;
 #endif
 }
 

@@ -73,14 +73,6 @@ static inline void start_run(struct run *run) {
         run->sum[k] = run->squares[k] = -(real)0;
 }
 
-static inline real first_element(const realv v) {
-#if VEC == 1
-    return v;
-#else
-    return v.s0;
-#endif
-}
-
 static inline real pivot_of(const realv s, const bool whole) {
     return whole ? sum_elements(s) / (real)VEC : first_element(s);
 }

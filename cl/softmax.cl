@@ -3,8 +3,8 @@
  * A work-group owns rows, SEGMENTS of them at a time, LANES work-items each. Where a row is while its largest element and
  * its sum are taken is what KEEP says: a header for each way.
  *
- * Macros (src/spec.h): GROUP_SIZE (cols), X_DTYPE, Y_DTYPE, VEC, LANES, SEGMENTS, KEEP, UNROLL, REDUCE, STORES, ISA,
- * ELEMENT_ALIGNED. */
+ * Macros (src/spec.h): GROUP_SIZE (cols), X_DTYPE, Y_DTYPE, VEC, LANES, SEGMENTS, KEEP, UNROLL, CHUNKS (1), REDUCE, STORES,
+ * ISA, ELEMENT_ALIGNED. */
 
 #include "softmax.h"
 
@@ -23,8 +23,7 @@ INLINED void take_share(const struct call *call, const ulong work, const ulong r
         if (index >= work)
             return; /* the whole work-group */
         const ulong own = index + get_local_id(0) / LANES;
-        const struct row row = {call->x + own * call->x_stride, call->y + own * call->y_stride,
-                                (uint)get_local_id(0) % LANES, SEGMENTS == 1 || own < work};
+        const struct row row = row_at(call, own, 0, SEGMENTS == 1 || own < work);
         take_row(call, &row, &lanes);
     }
 }

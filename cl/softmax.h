@@ -2,9 +2,9 @@
 #ifndef SOFTMAX_H
 #define SOFTMAX_H
 
+#include "chunk.h"
 #include "exponential.h"
 #include "lanes.h"
-#include "segment.h"
 
 /* The arguments of a launch, offsets already added. */
 struct call {
@@ -18,9 +18,16 @@ struct call {
 struct row {
     const global STORAGE(X_DTYPE) * x;
     global STORAGE(Y_DTYPE) * y;
-    uint lane;   /* of this work-item */
-    bool active; /* false past the last row: nothing is read or written, but barriers are kept */
+    uint lane;     /* of this work-item */
+    bool active;   /* false past the last row: nothing is read or written, but barriers are kept */
+    index_t chunk; /* which of the CHUNKS that a work-group has of it */
 };
+
+static inline struct row row_at(const struct call *call, const ulong index, const index_t chunk, const bool active) {
+    const struct row row = {call->x + index * call->x_stride, call->y + index * call->y_stride,
+                            (uint)get_local_id(0) % LANES, active, chunk};
+    return row;
+}
 
 /* Vector v; beyond the last element, as masked as entries of -∞. */
 static inline realv load_x(const struct call *call, const struct row *row, const index_t v, const enum load_hint hint) {

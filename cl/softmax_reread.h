@@ -1,34 +1,35 @@
-/* A row is read again, UNROLL vectors of a lane at a time. Lanes that share a row read it twice: first for the largest
- * element and, relative to the largest so far, the sum (Milakov, Gimelshein 2018, arXiv:1805.02867). A CPU's work-item has
- * the row in its cache, where another pass costs less than another exponential does: it takes the largest, then the sum,
- * and leaves the exponentials in y where they fit it. */
+/* A row, or one of the CHUNKS that it is taken in, is read again, UNROLL vectors of a lane at a time. Lanes that share it
+ * read it twice: first for the largest element and, relative to the largest so far, the sum (Milakov, Gimelshein 2018,
+ * arXiv:1805.02867). A CPU's work-item has it in its cache, where another pass costs less than another exponential does: it
+ * takes the largest, then the sum, and leaves the exponentials of a whole row in y where they fit it. */
 #ifndef SOFTMAX_REREAD_H
 #define SOFTMAX_REREAD_H
 
 #include "running_sum.h"
 #include "softmax.h"
 
-/* A lane's vectors, the last one perhaps partly filled. */
 static inline index_t own_vectors(const struct row *row) {
-    return row->active ? VECTORS / LANES + (row->lane < VECTORS % LANES) : 0;
+    return row->active ? vectors_of_lane(row->chunk, row->lane) : 0;
 }
 
-/* How many of them are in blocks of UNROLL; those are whole. */
 static inline index_t in_blocks(const struct row *row) {
-    const index_t whole = row->active ? WHOLE_VECTORS / LANES + (row->lane < WHOLE_VECTORS % LANES) : 0;
-    return whole / UNROLL * UNROLL;
+    return row->active ? in_blocks_of_lane(row->chunk, row->lane) : 0;
+}
+
+static inline index_t vector_of(const struct row *row, const index_t i) {
+    return vector_of_lane(row->chunk, row->lane, i);
 }
 
 static inline void load_block(const struct call *call, const struct row *row, const index_t i, const enum load_hint hint,
                               realv *block) {
 #pragma unroll
     for (uint j = 0; j < UNROLL; j++)
-        block[j] = load_x(call, row, row->lane + (i + j) * LANES, hint);
+        block[j] = load_x(call, row, vector_of(row, i + j), hint);
 }
 
-/* What the exponentials of a row are made with. */
+/* Of a row or a chunk: its largest element, and the sum of exponentials of differences from origin_of(it). */
 struct totals {
-    real origin, sum;
+    real largest, sum;
 };
 
 #if LANES > 1
@@ -62,12 +63,12 @@ INLINED struct totals totals_of(const struct call *call, const struct row *row, 
         take_vectors(&online, block, UNROLL);
     }
     for (; i < own_vectors(row); i++) {
-        block[0] = load_x(call, row, row->lane + i * LANES, LOAD_FIRST);
+        block[0] = load_x(call, row, vector_of(row, i), LOAD_FIRST);
         take_vectors(&online, block, 1);
     }
-    const real origin = origin_of(largest_over_lanes(lanes, largest_element(online.largest)));
-    const realv sum = online.sum * exponential(online.largest - origin);
-    const struct totals totals = {origin, sum_over_lanes(lanes, sum_elements(sum))};
+    const real largest = largest_over_lanes(lanes, largest_element(online.largest));
+    const realv sum = online.sum * exponential(online.largest - origin_of(largest));
+    const struct totals totals = {largest, sum_over_lanes(lanes, sum_elements(sum))};
     return totals;
 }
 
@@ -75,7 +76,7 @@ INLINED struct totals totals_of(const struct call *call, const struct row *row, 
 
 #else
 
-#define STASHED (IS_REAL(Y_DTYPE) && STORES != STORES_STREAMING)
+#define STASHED (CHUNKS == 1 && IS_REAL(Y_DTYPE) && STORES != STORES_STREAMING)
 
 static inline real largest_of(const struct call *call, const struct row *row) {
     realv largest[UNROLL];
@@ -91,7 +92,7 @@ static inline real largest_of(const struct call *call, const struct row *row) {
             largest[j] = larger(largest[j], block[j]);
     }
     for (; i < own_vectors(row); i++)
-        largest[0] = larger(largest[0], load_x(call, row, i, LOAD_FIRST));
+        largest[0] = larger(largest[0], load_x(call, row, vector_of(row, i), LOAD_FIRST));
 #pragma unroll
     for (uint j = 1; j < UNROLL; j++)
         largest[0] = larger(largest[0], largest[j]);
@@ -107,7 +108,8 @@ static inline realv take_vector(const struct call *call, const struct row *row, 
 }
 
 INLINED struct totals totals_of(const struct call *call, const struct row *row, struct lanes *lanes) {
-    const real origin = origin_of(largest_of(call, row));
+    const real largest = largest_of(call, row);
+    const real origin = origin_of(largest);
     struct running_sum sum;
     realv block[UNROLL];
     running_sum_start(&sum);
@@ -116,13 +118,15 @@ INLINED struct totals totals_of(const struct call *call, const struct row *row, 
         load_block(call, row, i, LOAD_FIRST, block);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            sum.run[j] += take_vector(call, row, i + j, block[j], origin);
+            sum.run[j] += take_vector(call, row, vector_of(row, i + j), block[j], origin);
         running_sum_end_block(&sum);
     }
-    for (; i < own_vectors(row); i++)
-        sum.runs += take_vector(call, row, i, load_x(call, row, i, LOAD_FIRST), origin);
+    for (; i < own_vectors(row); i++) {
+        const index_t v = vector_of(row, i);
+        sum.runs += take_vector(call, row, v, load_x(call, row, v, LOAD_FIRST), origin);
+    }
     (void)lanes;
-    const struct totals totals = {origin, running_sum_total(&sum)};
+    const struct totals totals = {largest, running_sum_total(&sum)};
     return totals;
 }
 
@@ -139,27 +143,38 @@ static inline realv power_at(const struct call *call, const struct row *row, con
 }
 #endif
 
-INLINED void take_row(const struct call *call, const struct row *row, struct lanes *lanes) {
-    const struct totals totals = totals_of(call, row, lanes);
+/* Where a CPU's work-item goes on. Chunks have their work-groups side by side. */
+static inline void ask_for_next(const struct call *call, const struct row *row, const index_t v) {
+    if (CHUNKS > 1)
+        return;
+    ask_to_read(row->x + call->x_stride + v * VEC);
+    ask_to_write(row->y + call->y_stride + v * VEC);
+}
+
+/* y of a row or a chunk. totals: of the row. */
+static inline void put_row(const struct call *call, const struct row *row, const struct totals totals) {
+    const real origin = origin_of(totals.largest);
     const real scale = scale_of(totals.sum);
     index_t i = 0;
     for (; i < in_blocks(row); i += UNROLL) {
         realv power[UNROLL];
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            power[j] = power_at(call, row, row->lane + (i + j) * LANES, totals.origin);
+            power[j] = power_at(call, row, vector_of(row, i + j), origin);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++) {
-            const index_t v = row->lane + (i + j) * LANES;
-            store_y(call, row, v, power[j] * scale);
-            ask_to_read(row->x + call->x_stride + v * VEC);
-            ask_to_write(row->y + call->y_stride + v * VEC);
+            store_y(call, row, vector_of(row, i + j), power[j] * scale);
+            ask_for_next(call, row, vector_of(row, i + j));
         }
     }
     for (; i < own_vectors(row); i++) {
-        const index_t v = row->lane + i * LANES;
-        store_y(call, row, v, power_at(call, row, v, totals.origin) * scale);
+        const index_t v = vector_of(row, i);
+        store_y(call, row, v, power_at(call, row, v, origin) * scale);
     }
+}
+
+INLINED void take_row(const struct call *call, const struct row *row, struct lanes *lanes) {
+    put_row(call, row, totals_of(call, row, lanes));
 }
 
 #endif

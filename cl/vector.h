@@ -81,6 +81,14 @@ static inline uintv choose(intv condition, uintv a, uintv b) {
 #endif
 }
 
+static inline real first_element(const realv v) {
+#if VEC == 1
+    return v;
+#else
+    return v.s0;
+#endif
+}
+
 /* The sum over a vector's elements, pairwise. */
 static inline real sum_elements(realv v) {
 #if VEC == 16

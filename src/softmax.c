@@ -1,3 +1,5 @@
+#include <inttypes.h>
+
 #include "arithmetic.h"
 #include "config.h"
 #include "context.h"
@@ -7,11 +9,17 @@
 #include "status.h"
 #include "tuning.h"
 
-/* Forward or backward: the tensors in the order of the kernel's arguments, the output last. */
+/* A kernel over all rows, or over all of their chunks. */
+struct kernel {
+    const struct cln_source *source;
+    const char *name;
+};
+
+/* Forward or backward: the tensors in the order of the kernels' arguments, the output last. */
 struct problem {
     struct cln_rowwise tensors;
-    const struct cln_source *source;
-    const char *kernel;
+    struct kernel whole_rows, chunk_sums, chunk_apply;
+    uint64_t sums; /* that the kernel of chunks leaves of each */
 };
 
 /* Bytes behind the last field say nothing; there are none between fields. */
@@ -42,6 +50,7 @@ static struct cln_workload workload_of(const struct problem *p) {
         .held_size = tensors->tensors == 2 ? real : first + clnorm_dtype_size(tensors->tensor[1].dtype),
         .real_size = real,
         .work = tensors->tensors == 2 ? CLN_WORK_SOFTMAX : CLN_WORK_SOFTMAX_BACKWARD,
+        .splits = true,
     };
 }
 
@@ -70,6 +79,7 @@ static struct cln_spec spec_of(const struct problem *p, const clnorm_device_info
         .segments = c->segments,
         .keep = c->keep,
         .unroll = c->unroll,
+        .chunks = cln_larger(c->chunks, 1),
         .reduce = c->reduce,
         .stores = c->stores,
         .isa = c->isa,
@@ -78,32 +88,57 @@ static struct cln_spec spec_of(const struct problem *p, const clnorm_device_info
     };
 }
 
-static clnorm_status add_stage(clnorm_plan *plan, const struct problem *p) {
+/* The first so many of the tensors, with a part of the workspace behind the inputs where there is one. */
+static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, const struct kernel *kernel, unsigned tensors,
+                                const struct cln_binding *part) {
     enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
-    const struct cln_rowwise *const tensors = &p->tensors;
     const clnorm_config *const c = &plan->config;
-    const cl_ulong blocks = cln_divide_up(tensors->rows, c->segments);
+    const cl_ulong work = p->tensors.rows * cln_larger(c->chunks, 1);
+    const cl_ulong blocks = cln_divide_up(work, c->segments);
     const cl_ulong rounds = cln_larger(c->rounds, cln_divide_up(blocks, MOST_GROUPS));
     const struct cln_spec spec = spec_of(p, &plan->context->device, c);
-    struct cln_binding binding[CLN_ROWWISE_TENSORS];
+    struct cln_binding binding[CLN_ROWWISE_TENSORS + 1];
     struct cln_constant constant[1 + CLN_ROWWISE_TENSORS + 1] = {{sizeof rounds, &rounds}};
-    for (unsigned i = 0; i < tensors->tensors; i++) {
-        binding[i] = (struct cln_binding){.role = tensors->tensor[i].role};
-        constant[1 + i] = (struct cln_constant){sizeof tensors->tensor[i].stride, &tensors->tensor[i].stride};
+    unsigned bindings = 0;
+    for (unsigned i = 0; i < p->tensors.tensors; i++) {
+        const struct cln_rowwise_tensor *const tensor = &p->tensors.tensor[i];
+        if (part && i + 1 == p->tensors.tensors)
+            binding[bindings++] = *part;
+        if (i < tensors) {
+            binding[bindings++] = (struct cln_binding){.role = tensor->role};
+            constant[1 + i] = (struct cln_constant){sizeof tensor->stride, &tensor->stride};
+        }
     }
     const struct cln_stage_recipe recipe = {
-        .source = p->source,
-        .kernel = p->kernel,
+        .source = kernel->source,
+        .kernel = kernel->name,
         .spec = &spec,
         .any = !spec.element_aligned,
         .binding = binding,
-        .tensors = tensors->tensors,
-        .work = tensors->rows,
+        .tensors = bindings,
+        .work = work,
         .groups = (size_t)cln_divide_up(blocks, rounds),
         .items = (size_t)c->lanes * c->segments,
         .constant = constant,
     };
     return cln_plan_add_stage(plan, &recipe);
+}
+
+/* Rows in chunks: the workspace holds the sums of each, [rows, chunks, sums]. */
+static clnorm_status add_chunks(clnorm_plan *plan, const struct problem *p) {
+    const uint64_t element = cln_rowwise_real_size(&p->tensors);
+    uint64_t bytes;
+    if (__builtin_mul_overflow(p->tensors.rows * plan->config.chunks, p->sums * element, &bytes) || bytes > INT64_MAX)
+        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace",
+                        p->tensors.rows);
+    cln_plan_set_workspace(plan, bytes);
+    const struct cln_binding part = {CLN_WORKSPACE, element, 0, bytes};
+    const clnorm_status status = add_kernel(plan, p, &p->chunk_sums, p->tensors.tensors - 1, &part);
+    return status ? status : add_kernel(plan, p, &p->chunk_apply, p->tensors.tensors, &part);
+}
+
+static clnorm_status add_stages(clnorm_plan *plan, const struct problem *p) {
+    return plan->config.chunks > 1 ? add_chunks(plan, p) : add_kernel(plan, p, &p->whole_rows, p->tensors.tensors, NULL);
 }
 
 static clnorm_status make_plan(clnorm_context *context, struct problem *p, const clnorm_config *forced,
@@ -114,12 +149,12 @@ static clnorm_status make_plan(clnorm_context *context, struct problem *p, const
         return status;
     const struct cln_workload work = workload_of(p);
     const struct cln_tuning_key key = {
-        .name = p->kernel, .dtype = p->tensors.tensor[0].dtype, .group_size = p->tensors.cols};
+        .name = p->whole_rows.name, .dtype = p->tensors.tensor[0].dtype, .group_size = p->tensors.cols};
     status = cln_tuning_choose(made, &key, choose, &work, forced);
     if (!status)
         status = cln_rowwise_describe(&p->tensors, made->config.vec, made->tensor);
     if (!status && p->tensors.rows)
-        status = add_stage(made, p);
+        status = add_stages(made, p);
     if (status)
         clnorm_plan_destroy(made);
     else
@@ -139,8 +174,10 @@ clnorm_status clnorm_softmax_forward_plan_create(clnorm_context *context, const 
                     .cols = desc->cols,
                     .tensor = {{"x", CLN_X, desc->x_dtype, desc->x_stride}, {"y", CLN_Y, desc->y_dtype, desc->y_stride}},
                     .tensors = 2},
-        .source = &cln_source_softmax,
-        .kernel = "softmax",
+        .whole_rows = {&cln_source_softmax, "softmax"},
+        .chunk_sums = {&cln_source_softmax_chunks, "softmax_totals"},
+        .chunk_apply = {&cln_source_softmax_chunks, "softmax_apply"},
+        .sums = 2,
     };
     return make_plan(context, &p, &desc->config, plan);
 }
@@ -159,8 +196,10 @@ clnorm_status clnorm_softmax_backward_plan_create(clnorm_context *context, const
                                {"dy", CLN_DY, desc->dy_dtype, desc->dy_stride},
                                {"dx", CLN_DX, desc->dx_dtype, desc->dx_stride}},
                     .tensors = 3},
-        .source = &cln_source_softmax_backward,
-        .kernel = "softmax_backward",
+        .whole_rows = {&cln_source_softmax_backward, "softmax_backward"},
+        .chunk_sums = {&cln_source_softmax_backward_chunks, "softmax_backward_sums"},
+        .chunk_apply = {&cln_source_softmax_backward_chunks, "softmax_backward_apply"},
+        .sums = 1,
     };
     return make_plan(context, &p, &desc->config, plan);
 }

@@ -61,7 +61,7 @@ static const struct field {
     {"GATHER", offsetof(struct cln_spec, gather), NUMBER, BACKWARD},
     {"FETCH", offsetof(struct cln_spec, fetch), NUMBER, BACKWARD},
     {"SPAN", offsetof(struct cln_spec, span), NUMBER, BACKWARD},
-    {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, NORMS},
+    {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, NORMS | SOFTMAX},
     {"SUMS", offsetof(struct cln_spec, sums), NUMBER, BACKWARD},
     {"LOOP", offsetof(struct cln_spec, loop), NUMBER, FORWARD},
     {"GELU", offsetof(struct cln_spec, gelu), NUMBER, GELU},

@@ -119,6 +119,14 @@ for keep in KEEP_REGISTERS KEEP_REREAD; do
             DY_DTYPE=f32 DX_DTYPE=f32
     done
 done
+for family in softmax_chunks softmax_backward_chunks; do
+    chunks="KEEP=KEEP_REREAD SEGMENTS=1 CHUNKS=7 UNROLL=4"
+    strict $family CL1.2 spir64 -all $chunks VEC=1 X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=f16 DX_DTYPE=f32
+    strict $family CL1.2 spir64 -all $chunks VEC=16 LANES=1 ELEMENT_ALIGNED=1 DY_DTYPE=f32 DX_DTYPE=f32
+    strict $family CL1.2 spir64 -all,+cl_khr_fp64 $chunks X_DTYPE=f64 Y_DTYPE=f64 DY_DTYPE=f64 DX_DTYPE=f64
+    strict $family CL1.2 nvptx64 -all $chunks VEC=8 X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=bf16 DX_DTYPE=bf16 \
+        REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+done
 
 defaults="X_DTYPE=f32 Q_DTYPE=f8e4m3 SCALE_DTYPE=f32 SCALING=3 GROUP_SIZE=32 GROUPS=4 AMAX=1 WRITE_Q=1 TRANSPOSED=1
     STOCHASTIC=0 TILE_ROWS=64 TILE_COLS=64 ROW_VEC=4 VEC=4 LANES=64 SEGMENTS=1 UNROLL=4 REDUCE=REDUCE_TREE STORES=1 ISA=1

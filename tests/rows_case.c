@@ -142,8 +142,8 @@ static void print_case(const struct rows_case *rows_case) {
         print_error("  tensor %d: %s + %" PRIu64 ", gap %" PRIu64 "\n", i, clnorm_dtype_name(dtype_of(rows_case, i)),
                     rows_case->shift[i], rows_case->gap[i]);
     const clnorm_config *const c = &rows_case->config;
-    print_error("  config %u %u %u %u keep %u unroll %u reduce %u stores %u isa %u\n", c->vec, c->lanes, c->segments,
-                c->rounds, c->keep, c->unroll, c->reduce, c->stores, c->isa);
+    print_error("  config %u %u %u %u keep %u unroll %u reduce %u stores %u isa %u chunks %u\n", c->vec, c->lanes,
+                c->segments, c->rounds, c->keep, c->unroll, c->reduce, c->stores, c->isa, c->chunks);
 }
 
 /* -------------------------------------------------------------------------------------------------------- the run */
@@ -152,6 +152,7 @@ struct run {
     const struct rows_case *rows_case;
     clnorm_config config; /* the plan's */
     struct tensor tensor[ROWS_TENSORS];
+    struct tensor workspace; /* the plan's, where it is no one-call form */
 };
 
 /* Numbers that exponentials and their sums have trouble with. */
@@ -213,9 +214,11 @@ static struct run run_make(const struct rows_case *rows_case) {
 static void run_free(struct run *run) {
     for (int i = 0; i < ROWS_TENSORS; i++)
         tensor_free(&run->tensor[i]);
+    tensor_free(&run->workspace);
 }
 
 static void upload(const struct fixture *fixture, struct run *run) {
+    tensor_upload(fixture, &run->workspace);
     for (int i = 0; i < ROWS_TENSORS; i++) {
         if (i == ROWS_OUT && run->rows_case->in_place) {
             run->tensor[i].mem = run->tensor[run->rows_case->place].mem;
@@ -231,6 +234,7 @@ static clnorm_args args_of(const struct run *run) {
     *(run->rows_case->operation == ROWS_SOFTMAX_BACKWARD ? &args.y : &args.x) = tensor_buffer(&run->tensor[ROWS_FIRST]);
     args.dy = tensor_buffer(&run->tensor[ROWS_DY]);
     *(backward ? &args.dx : &args.y) = tensor_buffer(&run->tensor[ROWS_OUT]);
+    args.workspace = tensor_buffer(&run->workspace);
     return args;
 }
 
@@ -240,6 +244,9 @@ static clnorm_status go(const struct fixture *fixture, struct run *run) {
     if (status)
         return status;
     clnorm_plan_config(plan, &run->config);
+    const uint64_t workspace = clnorm_plan_workspace_size(plan) / sizeof(float);
+    if (workspace && !run->rows_case->one_call)
+        run->workspace = tensor_make(CLNORM_F32, 1, workspace, workspace, 0, TENSOR_CANARY);
     upload(fixture, run);
     const clnorm_args args = args_of(run);
     status = run->rows_case->one_call ? call(fixture->context, fixture->queue, run->rows_case, &args)
@@ -337,7 +344,8 @@ static bool verify(const struct fixture *fixture, struct run *run) {
         if (!(run->rows_case->in_place && i == run->rows_case->place) &&
             !tensor_unchanged(fixture, &run->tensor[i], i == ROWS_DY ? "dy" : "the first input"))
             return false;
-    return tensor_receive(fixture, &run->tensor[ROWS_OUT], "the output") && check(run);
+    return tensor_receive(fixture, &run->tensor[ROWS_OUT], "the output") &&
+           tensor_receive(fixture, &run->workspace, "workspace") && check(run);
 }
 
 static bool run_passes(const struct fixture *fixture, struct run *run) {

@@ -93,8 +93,8 @@ static void backward_shapes_and_dtypes(void **state) {
     sweep(*state, ROWS_SOFTMAX_BACKWARD);
 }
 
-/* Ways to share out a row, with tails and without, and rows that do not fill the last work-group. A device does not have
- * all of them. */
+/* Ways to share out a row, with tails and without, and rows that do not fill the last work-group; chunks that do not divide
+ * it, and empty ones. A device does not have all of them. */
 static void forced_knobs(void **state) {
     static const struct {
         clnorm_config config;
@@ -109,8 +109,9 @@ static void forced_knobs(void **state) {
         {{.keep = CLNORM_KEEP_REREAD, .lanes = 16, .vec = 1, .segments = 4, .unroll = 3, .rounds = 2}, 129},
         {{.keep = CLNORM_KEEP_REREAD, .lanes = 64, .vec = 8, .segments = 1, .stores = CLNORM_STORES_STREAMING}, 4096},
         {{.keep = CLNORM_KEEP_REREAD, .lanes = 1, .vec = 16, .unroll = 1, .rounds = 3}, 1003},
-        {{.keep = CLNORM_KEEP_REREAD, .lanes = 1, .vec = 1, .unroll = 5}, 1003},
         {{.keep = CLNORM_KEEP_REREAD, .lanes = 256, .segments = 1, .reduce = CLNORM_REDUCE_SUBGROUP}, 4096},
+        {{.vec = 4, .lanes = 4, .chunks = 24, .unroll = 2}, 1000},           /* the last but one is short, the last empty */
+        {{.vec = 8, .lanes = 1, .chunks = 4, .rounds = 5, .unroll = 5}, 37}, /* one has the tail alone, the last nothing */
     };
     const struct fixture *fixture = *state;
     unsigned ran = 0;
@@ -119,6 +120,11 @@ static void forced_knobs(void **state) {
             struct rows_case c = rows_case_of(j ? ROWS_SOFTMAX_BACKWARD : ROWS_SOFTMAX, 7, ways[i].cols);
             c.dtype[ROWS_FIRST] = (i + j) % 2 ? CLNORM_BF16 : CLNORM_F32;
             c.config = ways[i].config;
+            c.in_place = i % 3 == 0;
+            if (i % 2)
+                memcpy(c.gap, gaps[1], sizeof c.gap);
+            c.gap[ROWS_OUT] = c.in_place ? c.gap[c.place] : c.gap[ROWS_OUT];
+            c.one_call = i % 4 == 0;
             c.seed = i;
             clnorm_plan *plan = NULL;
             const clnorm_status status = rows_case_plan(fixture->context, &c, &plan);
@@ -128,7 +134,7 @@ static void forced_knobs(void **state) {
             ran++;
             set_kind(&c, KIND_MASKED);
             assert_true(rows_case_passes(fixture, &c));
-            set_kind(&c, KIND_SPECIAL);
+            set_kind(&c, c.config.chunks ? KIND_WIDE : KIND_SPECIAL);
             assert_true(rows_case_passes(fixture, &c));
         }
     assert_true(ran >= 4);
@@ -146,6 +152,9 @@ static void impossible_knobs(void **state) {
         {{.tile = 16}, "config.tile"},
         {{.gather = CLNORM_GATHER_LOCAL}, "config.gather"},
         {{.lanes = 1, .keep = CLNORM_KEEP_REGISTERS}, "config.keep"},
+        {{.chunks = 2, .segments = 2}, "config.chunks"},
+        {{.chunks = 65537, .vec = 1}, "config.chunks"},
+        {{.chunks = UINT32_MAX}, "config.chunks"},
     };
     const struct fixture *fixture = *state;
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
@@ -158,24 +167,48 @@ static void impossible_knobs(void **state) {
         }
 }
 
-/* Rows sum to one, one entry is exactly one, and a constant that is added changes nothing: the same bits where the sums
- * are exact. A row's bits do not depend on how many rows there are. */
+/* Few wide rows are shared by what would be idle, and more are not. */
+static void few_wide_rows_are_shared(void **state) {
+    const struct fixture *fixture = *state;
+    const uint64_t units = fixture->device.compute_units;
+    for (uint64_t i = 0; i < 4; i++) {
+        const bool backward = i % 2, many = i / 2;
+        const bool shared = !many && units > 1;
+        const struct rows_case c =
+            rows_case_of(backward ? ROWS_SOFTMAX_BACKWARD : ROWS_SOFTMAX, many ? units / 2 + 1 : 1, 262144);
+        clnorm_plan *plan = NULL;
+        clnorm_config config = {0};
+        assert_int_equal(rows_case_plan(fixture->context, &c, &plan), CLNORM_SUCCESS);
+        clnorm_plan_config(plan, &config);
+        assert_true(shared ? config.chunks > 1 && config.chunks <= 2 * units : config.chunks == 1);
+        assert_int_equal(clnorm_plan_kernel_count(plan), shared ? 2 : 1);
+        assert_int_equal(clnorm_plan_workspace_size(plan), shared ? (backward ? 1 : 2) * sizeof(float) * config.chunks : 0);
+        clnorm_plan_destroy(plan);
+    }
+}
+
+/* Rows sum to one, and one entry is exactly one. A row's bits do not depend on how many rows there are, in chunks or not.
+ */
 static void properties(void **state) {
     enum { ROWS_MANY = 6, SMALL = 64 };
     const struct fixture *fixture = *state;
     float *const many = malloc(sizeof(float) * ROWS_MANY * 1000), *const one = malloc(sizeof(float) * 1000);
     assert_true(many && one);
-    struct rows_case c = rows_case_of(ROWS_SOFTMAX, ROWS_MANY, 1000);
-    assert_true(rows_case_output(fixture, &c, many));
-    for (int row = 0; row < ROWS_MANY; row++) {
-        double sum = 0;
-        for (int i = 0; i < 1000; i++)
-            sum += (double)many[1000 * row + i];
-        assert_true(fabs(sum - 1) < 32 * 0x1p-24);
+    struct rows_case c;
+    for (uint32_t chunks = 1; chunks <= 4; chunks += 3) {
+        c = rows_case_of(ROWS_SOFTMAX, ROWS_MANY, 1000);
+        c.config.chunks = chunks;
+        assert_true(rows_case_output(fixture, &c, many));
+        for (int row = 0; row < ROWS_MANY; row++) {
+            double sum = 0;
+            for (int i = 0; i < 1000; i++)
+                sum += (double)many[1000 * row + i];
+            assert_true(fabs(sum - 1) < 32 * 0x1p-24);
+        }
+        c.rows = 1;
+        assert_true(rows_case_output(fixture, &c, one));
+        assert_memory_equal(one, many, sizeof(float) * 1000);
     }
-    c.rows = 1;
-    assert_true(rows_case_output(fixture, &c, one));
-    assert_memory_equal(one, many, sizeof(float) * 1000);
 
     c = rows_case_of(ROWS_SOFTMAX, SMALL, 1);
     assert_true(rows_case_output(fixture, &c, many));
@@ -218,9 +251,13 @@ static void reference_gradient(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_gradient),         cmocka_unit_test(forward_shapes_and_dtypes),
-        cmocka_unit_test(backward_shapes_and_dtypes), cmocka_unit_test(forced_knobs),
-        cmocka_unit_test(impossible_knobs),           cmocka_unit_test(properties),
+        cmocka_unit_test(reference_gradient),
+        cmocka_unit_test(forward_shapes_and_dtypes),
+        cmocka_unit_test(backward_shapes_and_dtypes),
+        cmocka_unit_test(forced_knobs),
+        cmocka_unit_test(impossible_knobs),
+        cmocka_unit_test(few_wide_rows_are_shared),
+        cmocka_unit_test(properties),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -25,8 +25,8 @@ typedef struct clnorm_config {
     uint32_t tile;     /* backward: columns of a segment that a work-group works on; group_size at most */
     uint32_t gather;   /* backward: a clnorm_gather: where dweight and dbias are added up */
     uint32_t fetch;    /* backward: a clnorm_fetch: keep registers: when a row is fetched */
-    uint32_t chunks;   /* pieces of a segment, a work-group each: of the norms' forward, two kernels instead of one where
-                          they are more than 1; of the backward's sums over a segment in tiles */
+    uint32_t chunks;   /* pieces of a segment, a work-group each: of the norms' forward and of softmax, two kernels instead
+                          of one where they are more than 1; of the norms' backward, sums over a segment in tiles */
     uint32_t sums;     /* backward: a clnorm_sums: of a segment in tiles */
     uint32_t walkers;  /* backward: work-groups for each compute unit, about */
 } clnorm_config;

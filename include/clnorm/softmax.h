@@ -14,7 +14,10 @@ extern "C" {
  *   y = exp(x − max) / Σexp(x − max),   max and Σ over the row
  *
  * Entries of −∞ are masked: their y is exactly 0, and a row of nothing else is all 0. A row with a NaN or +∞ in it is all
- * NaN. Arithmetic is in f32, in f64 for F64 tensors; y is rounded to nearest even. */
+ * NaN. Arithmetic is in f32, in f64 for F64 tensors; y is rounded to nearest even.
+ *
+ * Few very wide rows are shared by several work-groups, forward and backward: the plan then has two kernels, and a
+ * workspace for the sums of config.chunks pieces of each row. */
 typedef struct clnorm_softmax_desc {
     size_t size;       /* sizeof(clnorm_softmax_desc) */
     uint64_t rows;     /* 0 and up; 0 is a success that does nothing */

@@ -1,0 +1,81 @@
+/* A row of y and dy, or one of the CHUNKS that it is taken in, is read twice, UNROLL vectors of a lane at a time: for the
+ * sum of their product, and for dx. */
+#ifndef SOFTMAX_BACKWARD_REREAD_H
+#define SOFTMAX_BACKWARD_REREAD_H
+
+#include "running_sum.h"
+#include "softmax_backward.h"
+
+static inline index_t own_vectors(const struct row *row) {
+    return row->active ? vectors_of_lane(row->chunk, row->lane) : 0;
+}
+
+static inline index_t in_blocks(const struct row *row) {
+    return row->active ? in_blocks_of_lane(row->chunk, row->lane) : 0;
+}
+
+static inline index_t vector_of(const struct row *row, const index_t i) {
+    return vector_of_lane(row->chunk, row->lane, i);
+}
+
+static inline void load_block(const struct call *call, const struct row *row, const index_t i, const enum load_hint hint,
+                              struct point *block) {
+#pragma unroll
+    for (uint j = 0; j < UNROLL; j++)
+        load_point(call, row, vector_of(row, i + j), hint, &block[j]);
+}
+
+static inline real own_sum(const struct call *call, const struct row *row) {
+    struct running_sum sum;
+    running_sum_start(&sum);
+    index_t i = 0;
+    for (; i < in_blocks(row); i += UNROLL) {
+        struct point block[UNROLL];
+        load_block(call, row, i, LOAD_FIRST, block);
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++)
+            sum.run[j] += product_of(&block[j]);
+        running_sum_end_block(&sum);
+    }
+    for (; i < own_vectors(row); i++) {
+        struct point point;
+        load_point(call, row, vector_of(row, i), LOAD_FIRST, &point);
+        sum.runs += product_of(&point);
+    }
+    return running_sum_total(&sum);
+}
+
+/* Where a CPU's work-item goes on. Chunks have their work-groups side by side. */
+static inline void ask_for_next(const struct call *call, const struct row *row, const index_t v) {
+    if (CHUNKS > 1)
+        return;
+    ask_to_read(row->y + call->y_stride + v * VEC);
+    ask_to_read(row->dy + call->dy_stride + v * VEC);
+    ask_to_write(row->dx + call->dx_stride + v * VEC);
+}
+
+/* dx of a row or a chunk. sum: of the row. */
+static inline void put_row(const struct call *call, const struct row *row, const real sum) {
+    index_t i = 0;
+    for (; i < in_blocks(row); i += UNROLL) {
+        struct point block[UNROLL];
+        load_block(call, row, i, LOAD_LAST, block);
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++) {
+            put_dx(call, row, vector_of(row, i + j), &block[j], sum);
+            ask_for_next(call, row, vector_of(row, i + j));
+        }
+    }
+    for (; i < own_vectors(row); i++) {
+        const index_t v = vector_of(row, i);
+        struct point point;
+        load_point(call, row, v, LOAD_LAST, &point);
+        put_dx(call, row, v, &point, sum);
+    }
+}
+
+INLINED void take_row(const struct call *call, const struct row *row, struct lanes *lanes) {
+    put_row(call, row, sum_over_lanes(lanes, own_sum(call, row)));
+}
+
+#endif
