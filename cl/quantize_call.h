@@ -23,18 +23,31 @@ static inline PACKED(X_DTYPE)
 }
 
 #if STOCHASTIC
-/* A word for each element, by its place in x alone. */
+/* A word for each element, by its place in x alone: a draw's four words are those of four neighbours. */
+static inline uint4 draw(const struct call *call, const ulong element) {
+    const ulong four = element / 4;
+    return philox4x32((uint4)((uint)four, (uint)(four >> 32), 0, 0), (uint2)((uint)call->seed, (uint)(call->seed >> 32)));
+}
+
 static inline uintv random_at(const struct call *call, const ulong row, const ulong column) {
-    const uint2 key = (uint2)((uint)call->seed, (uint)(call->seed >> 32));
+    const ulong element = row * call->cols + column;
+#if VEC >= 4
     uint word[VEC];
-#if LANES == 1 /* compilers take long over sixteen generators at once */
+#if LANES == 1 /* compilers take long over four generators at once */
 #pragma unroll 1
 #endif
-    for (uint i = 0; i < VEC; i++) {
-        const ulong element = row * call->cols + column + i;
-        word[i] = philox4x32((uint4)((uint)element, (uint)(element >> 32), 0, 0), key).x;
-    }
+    for (uint i = 0; i < VEC; i += 4)
+        vstore4(draw(call, element + i), 0, word + i);
     return VLOAD(word);
+#else
+    const uint4 four = draw(call, element);
+    const uint2 two = element & 2 ? four.zw : four.xy;
+#if VEC == 2
+    return two;
+#else
+    return element & 1 ? two.y : two.x;
+#endif
+#endif
 }
 #endif
 

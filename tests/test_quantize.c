@@ -199,11 +199,12 @@ static unsigned expected_code(const struct quantize_run *run, uint64_t row, uint
     if (!desc->stochastic)
         return fp8_code(desc->q_dtype, (double)quotient);
     const uint64_t element = row * desc->cols + column;
-    const uint32_t counter[4] = {(uint32_t)element, (uint32_t)(element >> 32), 0, 0};
+    const uint64_t draw = element / 4;
+    const uint32_t counter[4] = {(uint32_t)draw, (uint32_t)(draw >> 32), 0, 0};
     const uint32_t key[2] = {(uint32_t)desc->seed, (uint32_t)(desc->seed >> 32)};
     uint32_t words[4];
     ref_philox(counter, key, words);
-    return fp8_code_stochastic(desc->q_dtype, (double)quotient, words[0]);
+    return fp8_code_stochastic(desc->q_dtype, (double)quotient, words[element % 4]);
 }
 
 static bool check_codes(const struct quantize_run *run) {

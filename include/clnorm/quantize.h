@@ -33,7 +33,8 @@ typedef struct clnorm_quantize_desc {
     bool transpose; /* write q_t too */
     bool save_amax; /* write amax, of scale's shape, in F32 */
     /* Round up with the probability that q's distance from the code below is of a step, by a random number for each
-     * (seed, element) alone: Philox 4x32-10, 20 bits of it or more. */
+     * (seed, element) alone: 20 bits or more of word (element mod 4) of Philox 4x32-10 with the counter element / 4 and the
+     * key seed, where element is row · cols + column. */
     bool stochastic;
     double scale;         /* with CLNORM_SCALING_TENSOR: x is divided by this, and scale not written; 0: it is computed */
     clnorm_config config; /* forced knobs; all 0 as a rule. vec must divide cols and group_size */
