@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "norm_backward_error.h"
+#include "plan_run.h"
 #include "reference_backward.h"
 
 /* ------------------------------------------------------------------------------------------------------- the case */
@@ -294,13 +295,10 @@ void norm_backward_run_free(struct norm_backward_run *run) {
 
 /* ------------------------------------------------------------------------------------------------------- on the device */
 
-/* Elements are NaNs, which no result survives that has read one before it was written; so are lock words no lock's. */
 void norm_backward_run_prepare(const clnorm_plan *plan, struct norm_backward_run *run) {
-    const uint64_t halves = (clnorm_plan_workspace_size(plan) + 1) / 2;
     clnorm_plan_config(plan, &run->config);
     tensor_free(&run->workspace);
-    if (halves > 0)
-        run->workspace = tensor_make(CLNORM_F16, 1, halves, halves, 0, TENSOR_CANARY);
+    run->workspace = plan_workspace(plan);
 }
 
 static void share_buffer(const struct fixture *fixture, struct tensor *input, struct tensor *output) {
@@ -351,16 +349,13 @@ clnorm_args norm_backward_run_args(const struct norm_backward_run *run) {
 
 clnorm_status norm_backward_run_go(const struct fixture *fixture, struct norm_backward_run *run) {
     clnorm_plan *plan = NULL;
-    clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, &run->desc, &plan);
+    const clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, &run->desc, &plan);
     if (status != CLNORM_SUCCESS)
         return status;
     norm_backward_run_prepare(plan, run);
     norm_backward_run_upload(fixture, run);
     const clnorm_args args = norm_backward_run_args(run);
-    status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
-    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
-    clnorm_plan_destroy(plan);
-    return status;
+    return plan_run(fixture, plan, &args);
 }
 
 bool norm_backward_run_receive(const struct fixture *fixture, struct norm_backward_run *run) {

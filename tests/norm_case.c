@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "norm_quantized_check.h"
+#include "plan_run.h"
 #include "reference.h"
 
 /* ------------------------------------------------------------------------------------------------------ tolerance */
@@ -284,19 +285,14 @@ clnorm_args norm_run_args(const struct norm_run *run) {
 
 clnorm_status norm_run_go(const struct fixture *fixture, struct norm_run *run) {
     clnorm_plan *plan = NULL;
-    clnorm_status status = clnorm_norm_forward_plan_create(fixture->context, &run->desc, &plan);
+    const clnorm_status status = clnorm_norm_forward_plan_create(fixture->context, &run->desc, &plan);
     if (status != CLNORM_SUCCESS)
         return status;
     clnorm_plan_config(plan, &run->config);
-    const uint64_t workspace = clnorm_plan_workspace_size(plan);
-    if (workspace > 0)
-        run->workspace = tensor_make(CLNORM_F16, 1, (workspace + 1) / 2, (workspace + 1) / 2, 0, TENSOR_CANARY);
+    run->workspace = plan_workspace(plan);
     norm_run_upload(fixture, run);
     const clnorm_args args = norm_run_args(run);
-    status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
-    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
-    clnorm_plan_destroy(plan);
-    return status;
+    return plan_run(fixture, plan, &args);
 }
 
 /* -------------------------------------------------------------------------------------------------- verification */

@@ -46,14 +46,6 @@ static bool *pair_of(const struct pairwise *pairwise, const unsigned *level, uns
     return &pairwise->seen[(pairwise->first[a] + level[a]) * pairwise->total + pairwise->first[b] + level[b]];
 }
 
-static unsigned new_pairs(const struct pairwise *pairwise, const unsigned *level) {
-    unsigned count = 0;
-    for (unsigned a = 0; a < pairwise->factors; a++)
-        for (unsigned b = a + 1; b < pairwise->factors; b++)
-            count += !*pair_of(pairwise, level, a, b);
-    return count;
-}
-
 /* The factor and level that a number means. */
 static unsigned factor_of(const struct pairwise *pairwise, unsigned number) {
     unsigned factor = 0;
@@ -73,28 +65,67 @@ static bool find_unseen(struct pairwise *pairwise) {
     return false;
 }
 
-/* A random case with that pair in it. */
-static void propose(struct pairwise *pairwise, unsigned *level) {
+/* How many pairs no case has had that a level of a factor makes with the levels of these other factors. */
+static unsigned gain_of(const struct pairwise *pairwise, const unsigned *level, const unsigned *others, unsigned count,
+                        unsigned factor) {
+    unsigned gain = 0;
+    for (unsigned i = 0; i < count; i++)
+        gain += others[i] < factor ? !*pair_of(pairwise, level, others[i], factor)
+                                   : !*pair_of(pairwise, level, factor, others[i]);
+    return gain;
+}
+
+/* Sets a factor to the level that gains most, of equals to any. Returns the gain. */
+static unsigned set_best(struct pairwise *pairwise, unsigned *level, const unsigned *others, unsigned count,
+                         unsigned factor) {
+    unsigned best = 0;
+    unsigned most = 0;
+    unsigned equals = 0;
+    for (level[factor] = 0; level[factor] < pairwise->levels[factor]; level[factor]++) {
+        const unsigned gain = gain_of(pairwise, level, others, count, factor);
+        equals = gain > most ? 1 : equals + (gain == most);
+        if (gain > most || (gain == most && random_below(&pairwise->random, equals) == 0))
+            best = level[factor];
+        most = gain > most ? gain : most;
+    }
+    level[factor] = best;
+    return most;
+}
+
+/* A case with that pair in it, its other factors set one after another in any order. Returns how many pairs are new. After
+ * Cohen, Dalal, Fredman and Patton 1997, "The AETG system". */
+static unsigned propose(struct pairwise *pairwise, unsigned *level) {
     const unsigned numbers[] = {pairwise->next / pairwise->total, pairwise->next % pairwise->total};
+    unsigned order[PAIRWISE_FACTORS] = {0};
     for (unsigned i = 0; i < pairwise->factors; i++)
-        level[i] = (unsigned)random_below(&pairwise->random, pairwise->levels[i]);
-    for (int i = 0; i < 2; i++) {
+        order[i] = i;
+    for (unsigned i = 0; i < 2; i++) {
         const unsigned factor = factor_of(pairwise, numbers[i]);
         level[factor] = numbers[i] - pairwise->first[factor];
+        order[factor] = order[i];
+        order[i] = factor;
     }
+    unsigned gain = 1;
+    for (unsigned i = 2; i < pairwise->factors; i++) {
+        const unsigned other = i + (unsigned)random_below(&pairwise->random, pairwise->factors - i);
+        const unsigned factor = order[other];
+        order[other] = order[i];
+        order[i] = factor;
+        gain += set_best(pairwise, level, order, i, factor);
+    }
+    return gain;
 }
 
 bool pairwise_next(struct pairwise *pairwise, unsigned *level) {
-    enum { PROPOSALS = 200 };
+    enum { PROPOSALS = 50 };
     if (!find_unseen(pairwise))
         return false;
     unsigned most = 0;
     for (int i = 0; i < PROPOSALS; i++) {
         unsigned proposal[PAIRWISE_FACTORS];
-        propose(pairwise, proposal);
-        const unsigned count = new_pairs(pairwise, proposal);
-        if (count > most) {
-            most = count;
+        const unsigned gain = propose(pairwise, proposal);
+        if (gain > most) {
+            most = gain;
             memcpy(level, proposal, pairwise->factors * sizeof *level);
         }
     }
@@ -102,4 +133,11 @@ bool pairwise_next(struct pairwise *pairwise, unsigned *level) {
         for (unsigned b = a + 1; b < pairwise->factors; b++)
             *pair_of(pairwise, level, a, b) = true;
     return true;
+}
+
+void pairwise_cycle(struct pairwise **pairwise, const unsigned *levels, unsigned factors, unsigned *level, uint64_t seed) {
+    while (*pairwise == NULL || !pairwise_next(*pairwise, level)) {
+        pairwise_free(*pairwise);
+        *pairwise = pairwise_make(levels, factors, seed);
+    }
 }

@@ -15,7 +15,11 @@ struct pairwise *pairwise_make(const unsigned *levels, unsigned factors, uint64_
 /* NULL is allowed. */
 void pairwise_free(struct pairwise *pairwise);
 
-/* The next case: a level for each factor. false: every pair has been seen. */
+/* The next case: a level for each factor. false: every pair has been seen, and level is left as it was. */
 bool pairwise_next(struct pairwise *pairwise, unsigned *level);
+
+/* The same without an end: after the last case they begin again in another order, that of the seed. *pairwise is NULL at
+ * first. */
+void pairwise_cycle(struct pairwise **pairwise, const unsigned *levels, unsigned factors, unsigned *level, uint64_t seed);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "plan_run.h"
 #include "reference.h"
 #include "reference_rows.h"
 
@@ -244,9 +245,8 @@ static clnorm_status go(const struct fixture *fixture, struct run *run) {
     if (status)
         return status;
     clnorm_plan_config(plan, &run->config);
-    const uint64_t workspace = clnorm_plan_workspace_size(plan) / sizeof(float);
-    if (workspace && !run->rows_case->one_call)
-        run->workspace = tensor_make(CLNORM_F32, 1, workspace, workspace, 0, TENSOR_CANARY);
+    if (!run->rows_case->one_call)
+        run->workspace = plan_workspace(plan);
     upload(fixture, run);
     const clnorm_args args = args_of(run);
     status = run->rows_case->one_call ? call(fixture->context, fixture->queue, run->rows_case, &args)

@@ -13,6 +13,8 @@
 
 #include "fixture.h"
 #include "fp8_model.h"
+#include "fp8_tensor.h"
+#include "plan_run.h"
 #include "reference.h"
 
 struct norm_case {
@@ -36,30 +38,6 @@ static void list(struct norm_run *run, struct tensor *tensors[TENSORS]) {
     struct tensor *const all[TENSORS] = {&run->x,    &run->x_scale,   &run->weight,  &run->y,        &run->y_t,
                                          &run->rstd, &run->row_scale, &run->y_scale, &run->workspace};
     memcpy(tensors, all, sizeof all);
-}
-
-/* Codes of numbers; special: a row of zeros, and rows with the codes of a NaN and, where there is one, an infinity. */
-static void fill_codes(struct tensor *x, bool special) {
-    struct random random = {x->rows + 7 * x->cols};
-    const unsigned most = x->dtype == CLNORM_F8_E4M3 ? 0x7e : 0x7b;
-    unsigned char *codes = tensor_elements(x);
-    for (uint64_t row = 0; row < x->rows; row++)
-        for (uint64_t column = 0; column < x->cols; column++) {
-            unsigned code = (unsigned)(random_below(&random, most + 1) | random_below(&random, 2) << 7);
-            if (special && row % 4 == 1)
-                code = column % 2 ? 0x80 : 0;
-            if (special && row % 4 == 2 && column == x->cols / 2)
-                code = 0xff;
-            if (special && row % 4 == 3 && column == 1)
-                code = 0x7c;
-            codes[row * x->stride + column] = (unsigned char)code;
-        }
-}
-
-static void fill_scales(struct tensor *scale) {
-    struct random random = {scale->cols};
-    for (uint64_t i = 0; i < scale->rows * scale->cols; i++)
-        ref_store(scale->dtype, tensor_elements(scale), i, exp2(6 * random_uniform(&random) - 8));
 }
 
 static struct norm_run make(const struct norm_case *c) {
@@ -91,8 +69,8 @@ static struct norm_run make(const struct norm_case *c) {
     run.rstd = tensor_make(CLNORM_F32, 1, c->rows, c->rows, c->shift, TENSOR_CANARY);
     run.row_scale = tensor_make(c->scale, 1, c->rows, c->rows, c->shift, TENSOR_CANARY);
     run.y_scale = tensor_make(c->scale, 1, 1, 1, c->shift, TENSOR_CANARY);
-    fill_codes(&run.x, c->special);
-    fill_scales(&run.x_scale);
+    fp8_fill(&run.x, c->special);
+    fp8_fill_scales(&run.x_scale);
     tensor_fill(&run.weight, INPUT_NORMAL, c->cols, 5);
     return run;
 }
@@ -106,13 +84,11 @@ static void free_run(struct norm_run *run) {
 
 static clnorm_status go(const struct fixture *fixture, struct norm_run *run) {
     clnorm_plan *plan = NULL;
-    clnorm_status status = clnorm_fp8_rms_norm_plan_create(fixture->context, &run->desc, &plan);
+    const clnorm_status status = clnorm_fp8_rms_norm_plan_create(fixture->context, &run->desc, &plan);
     if (status)
         return status;
     clnorm_plan_config(plan, &run->config);
-    const uint64_t workspace = (clnorm_plan_workspace_size(plan) + 1) / 2;
-    if (workspace)
-        run->workspace = tensor_make(CLNORM_F16, 1, workspace, workspace, 0, TENSOR_CANARY);
+    run->workspace = plan_workspace(plan);
     struct tensor *tensors[TENSORS];
     list(run, tensors);
     for (int i = 0; i < TENSORS; i++)
@@ -127,10 +103,7 @@ static clnorm_status go(const struct fixture *fixture, struct norm_run *run) {
     args.row_scale = tensor_buffer(&run->row_scale);
     args.y_scale = tensor_buffer(&run->y_scale);
     args.workspace = tensor_buffer(&run->workspace);
-    status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
-    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
-    clnorm_plan_destroy(plan);
-    return status;
+    return plan_run(fixture, plan, &args);
 }
 
 /* --------------------------------------------------------------------------------------------------- verification */
@@ -142,9 +115,7 @@ static double load(const struct tensor *tensor, uint64_t index) {
 }
 
 static float v_of(const struct norm_run *run, uint64_t row, uint64_t column) {
-    const unsigned char *codes = tensor_elements(&run->x);
-    const float x = (float)fp8_value(run->x.dtype, codes[row * run->x.stride + column]);
-    return x * (float)load(&run->x_scale, row * run->x_scale.cols + column / run->desc.group_size);
+    return fp8_scaled(&run->x, &run->x_scale, run->desc.group_size, row, column);
 }
 
 /* x · rstd · weight, a rounding to float each. */

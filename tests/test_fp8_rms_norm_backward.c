@@ -11,7 +11,8 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "fp8_model.h"
+#include "fp8_tensor.h"
+#include "plan_run.h"
 #include "reference.h"
 
 struct backward_case {
@@ -40,22 +41,13 @@ static double load(const struct tensor *tensor, uint64_t index) {
     return ref_load(tensor->dtype, tensor_elements(tensor), index);
 }
 
-/* x · x_scale, as floats multiply. */
 static double v_of(const struct backward_run *run, uint64_t row, uint64_t column) {
-    const unsigned char *codes = tensor_elements(&run->x);
-    const float x = (float)fp8_value(run->x.dtype, codes[row * run->x.stride + column]);
-    return (double)(x * (float)load(&run->x_scale, row * run->x_scale.cols + column / run->desc.x_group_size));
+    return (double)fp8_scaled(&run->x, &run->x_scale, run->desc.x_group_size, row, column);
 }
 
 static void fill(struct backward_run *run) {
-    struct random random = {run->x.cols};
-    const unsigned most = run->x.dtype == CLNORM_F8_E4M3 ? 0x7e : 0x7b;
-    unsigned char *codes = tensor_elements(&run->x);
-    for (uint64_t i = 0; i < run->x.rows * run->x.cols; i++)
-        codes[i / run->x.cols * run->x.stride + i % run->x.cols] =
-            (unsigned char)(random_below(&random, most + 1) | random_below(&random, 2) << 7);
-    for (uint64_t i = 0; i < run->x_scale.rows * run->x_scale.cols; i++)
-        ref_store(run->x_scale.dtype, tensor_elements(&run->x_scale), i, exp2(6 * random_uniform(&random) - 8));
+    fp8_fill(&run->x, false);
+    fp8_fill_scales(&run->x_scale);
     tensor_fill(&run->weight, INPUT_NORMAL, run->x.cols, 3);
     tensor_fill(&run->dy, INPUT_NORMAL, run->x.cols, 4);
     for (uint64_t row = 0; row < run->x.rows; row++) {
@@ -107,13 +99,11 @@ static void free_run(struct backward_run *run) {
 
 static clnorm_status go(const struct fixture *fixture, struct backward_run *run) {
     clnorm_plan *plan = NULL;
-    clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, &run->desc, &plan);
+    const clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, &run->desc, &plan);
     if (status)
         return status;
     clnorm_plan_config(plan, &run->config);
-    const uint64_t workspace = (clnorm_plan_workspace_size(plan) + 1) / 2;
-    if (workspace)
-        run->workspace = tensor_make(CLNORM_F16, 1, workspace, workspace, 0, TENSOR_CANARY);
+    run->workspace = plan_workspace(plan);
     struct tensor *tensors[TENSORS];
     list(run, tensors);
     for (int i = 0; i < TENSORS; i++)
@@ -127,10 +117,7 @@ static clnorm_status go(const struct fixture *fixture, struct backward_run *run)
     args.dx = tensor_buffer(&run->dx);
     args.dweight = tensor_buffer(&run->dweight);
     args.workspace = tensor_buffer(&run->workspace);
-    status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
-    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
-    clnorm_plan_destroy(plan);
-    return status;
+    return plan_run(fixture, plan, &args);
 }
 
 /* --------------------------------------------------------------------------------------------------- verification */

@@ -164,16 +164,8 @@ static struct norm_backward_case case_of(uint64_t cols, const unsigned *build, c
     return backward_case;
 }
 
-/* The next case of factors; after the last one, they begin again in another order. */
-static void next_level(struct pairwise **pairwise, const unsigned *levels, unsigned factors, unsigned *level,
-                       uint64_t seed) {
-    while (*pairwise == NULL || !pairwise_next(*pairwise, level)) {
-        pairwise_free(*pairwise);
-        *pairwise = pairwise_make(levels, factors, seed);
-    }
-}
-
-/* Builds go round the cols, while every two levels of the other factors meet. */
+/* Builds go round the cols twice, while four of five pairs of the other factors' levels meet; all would take as many again.
+ */
 static void shapes_dtypes_options_and_outputs(void **state) {
     enum { COLS = sizeof cols_levels / sizeof *cols_levels };
     const struct fixture *fixture = *state;
@@ -198,17 +190,16 @@ static void shapes_dtypes_options_and_outputs(void **state) {
     const bool slow = fixture_is_slow(fixture);
     const unsigned all_builds = (slow ? 1 : 2) * COLS;
     const unsigned runs_per_build = slow ? 1 : 6;
-    struct pairwise *builds = NULL;
+    struct pairwise *builds = pairwise_make(build_levels, BUILD_FACTORS, 1);
     struct pairwise *runs = NULL;
     unsigned cases = 0;
     unsigned failed = 0;
-    for (unsigned i = 0; failed < 10 && i < all_builds; i++) {
+    unsigned build[PAIRWISE_FACTORS];
+    for (unsigned i = 0; failed < 10 && i < all_builds && pairwise_next(builds, build); i++) {
         const uint64_t cols = cols_levels[i % COLS];
-        unsigned build[PAIRWISE_FACTORS];
-        next_level(&builds, build_levels, BUILD_FACTORS, build, i);
         for (unsigned j = 0; j < runs_per_build && (cols <= limit || !slow); j++) {
             unsigned run[PAIRWISE_FACTORS];
-            next_level(&runs, run_levels, RUN_FACTORS, run, i);
+            pairwise_cycle(&runs, run_levels, RUN_FACTORS, run, i);
             const struct norm_backward_case backward_case = case_of(cols, build, run, limit, cases++);
             failed += !norm_backward_case_passes(fixture, &backward_case);
         }

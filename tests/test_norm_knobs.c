@@ -53,9 +53,14 @@ static uint32_t *setting_of(clnorm_config *config, const struct knob *knob) {
 static bool device_has(const struct fixture *fixture, const struct knob *knob, uint32_t value) {
     const clnorm_device_info *device = &fixture->device;
     const bool nvidia = device->family == CLNORM_PLATFORM_NVIDIA;
+    const bool slow = fixture_is_slow(fixture); /* and spared what lies between others */
     switch (knob->offset) {
+    case offsetof(clnorm_config, vec):
+        return !slow || value == 1 || value == 4 || value == 16;
+    case offsetof(clnorm_config, unroll):
+        return !slow || value <= 3;
     case offsetof(clnorm_config, lanes):
-        return value <= device->max_work_group_size && (value <= 64 || !fixture_is_slow(fixture));
+        return value <= device->max_work_group_size && (!slow || value <= 64);
     case offsetof(clnorm_config, reduce):
         return value == CLNORM_REDUCE_TREE || (value == CLNORM_REDUCE_SHUFFLE ? nvidia : device->subgroups);
     case offsetof(clnorm_config, isa):

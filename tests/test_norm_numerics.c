@@ -311,8 +311,8 @@ static void assert_same_rows(const struct norm_run *few, const struct norm_run *
 static void bits_depend_on_the_row_alone(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t all_cols[] = {7, 256, 1000, 4096, 65537};
-    for (int i = 0; i < 10; i++) {
-        const uint64_t cols = all_cols[i / 2];
+    for (int i = 0; i < 5; i++) {
+        const uint64_t cols = all_cols[i];
         struct norm_case norm_case = {.desc = norm_desc_of(i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 1, cols),
                                       .seed = 10};
         if (cols > fixture_element_limit(fixture))

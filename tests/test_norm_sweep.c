@@ -110,16 +110,7 @@ static struct norm_case case_of(uint64_t cols, const unsigned *build, const unsi
     return norm_case;
 }
 
-/* The next case of factors; after the last one, they begin again in another order. */
-static void next_level(struct pairwise **pairwise, const unsigned *levels, unsigned factors, unsigned *level,
-                       uint64_t seed) {
-    while (*pairwise == NULL || !pairwise_next(*pairwise, level)) {
-        pairwise_free(*pairwise);
-        *pairwise = pairwise_make(levels, factors, seed);
-    }
-}
-
-/* Builds go round the cols a few times, while every two levels of the other factors meet. */
+/* Builds go round the cols until every two levels of the other factors have met. */
 static void shapes_dtypes_and_options(void **state) {
     enum { COLS = sizeof cols_levels / sizeof *cols_levels };
     const struct fixture *fixture = *state;
@@ -136,19 +127,17 @@ static void shapes_dtypes_and_options(void **state) {
     };
     const uint64_t limit = fixture_element_limit(fixture);
     const bool slow = fixture_is_slow(fixture);
-    const unsigned all_builds = (slow ? 1 : 2) * COLS;
-    struct pairwise *builds = NULL;
+    struct pairwise *builds = pairwise_make(build_levels, BUILD_FACTORS, 1);
     struct pairwise *runs = NULL;
     unsigned cases = 0;
     unsigned failed = 0;
-    for (unsigned i = 0; failed < 10 && i < all_builds; i++) {
+    unsigned build[PAIRWISE_FACTORS];
+    for (unsigned i = 0; failed < 10 && (pairwise_next(builds, build) || i < COLS); i++) {
         const uint64_t cols = cols_levels[i % COLS];
-        unsigned build[PAIRWISE_FACTORS];
-        next_level(&builds, build_levels, BUILD_FACTORS, build, i);
         const unsigned runs_per_build = cols > limit ? !slow : slow ? 1 : 4;
         for (unsigned j = 0; j < runs_per_build; j++) {
             unsigned run[PAIRWISE_FACTORS];
-            next_level(&runs, run_levels, RUN_FACTORS, run, i);
+            pairwise_cycle(&runs, run_levels, RUN_FACTORS, run, i);
             const struct norm_case norm_case = case_of(cols, build, run, limit, cases++);
             failed += !norm_case_passes(fixture, &norm_case);
         }

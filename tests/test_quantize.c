@@ -11,6 +11,7 @@
 
 #include "fixture.h"
 #include "fp8_model.h"
+#include "plan_run.h"
 #include "reference.h"
 #include "reference_philox.h"
 
@@ -113,12 +114,10 @@ static void free_run(struct quantize_run *run) {
 
 static clnorm_status quantize(const struct fixture *fixture, struct quantize_run *run) {
     clnorm_plan *plan = NULL;
-    clnorm_status status = clnorm_quantize_plan_create(fixture->context, &run->desc, &plan);
+    const clnorm_status status = clnorm_quantize_plan_create(fixture->context, &run->desc, &plan);
     if (status)
         return status;
-    const uint64_t workspace = (clnorm_plan_workspace_size(plan) + 1) / 2;
-    if (workspace)
-        run->workspace = tensor_make(CLNORM_F16, 1, workspace, workspace, 0, TENSOR_CANARY);
+    run->workspace = plan_workspace(plan);
     struct tensor *const all[] = {&run->x, &run->q, &run->q_t, &run->scale, &run->amax, &run->workspace};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         tensor_upload(fixture, all[i]);
@@ -129,10 +128,7 @@ static clnorm_status quantize(const struct fixture *fixture, struct quantize_run
     args.scale = tensor_buffer(&run->scale);
     args.amax = tensor_buffer(&run->amax);
     args.workspace = tensor_buffer(&run->workspace);
-    status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
-    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
-    clnorm_plan_destroy(plan);
-    return status;
+    return plan_run(fixture, plan, &args);
 }
 
 static clnorm_status dequantize(const struct fixture *fixture, struct quantize_run *run) {

@@ -61,21 +61,17 @@ static void sweep(const struct fixture *fixture, enum rows_operation operation) 
     const unsigned run_levels[RUN_FACTORS] = {[ROWS] = 4, [GAP] = 4, [SHIFT] = 3, [PLACE] = 3, [KIND] = KINDS};
     const bool slow = fixture_is_slow(fixture);
     const uint64_t limit = fixture_element_limit(fixture);
-    struct pairwise *builds = pairwise_make(build_levels, BUILD_FACTORS, operation);
+    struct pairwise *builds = NULL;
     struct pairwise *runs = NULL;
     unsigned failed = 0;
     for (unsigned i = 0; failed < 10 && i < COLS; i++) {
         const uint64_t cols = cols_levels[i];
         unsigned build[PAIRWISE_FACTORS];
-        if (!pairwise_next(builds, build))
-            memset(build, 0, sizeof build);
+        pairwise_cycle(&builds, build_levels, BUILD_FACTORS, build, operation + i);
         const unsigned runs_of_build = cols > limit ? !slow : slow ? cols < 8192 : 4;
         for (unsigned j = 0; j < runs_of_build; j++) {
             unsigned run[PAIRWISE_FACTORS];
-            while (!runs || !pairwise_next(runs, run)) {
-                pairwise_free(runs);
-                runs = pairwise_make(run_levels, RUN_FACTORS, i);
-            }
+            pairwise_cycle(&runs, run_levels, RUN_FACTORS, run, i);
             const struct rows_case rows_case = case_of(operation, cols, build, run, limit, 4 * i + j);
             failed += !rows_case_passes(fixture, &rows_case);
         }

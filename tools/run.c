@@ -319,7 +319,8 @@ int run_command(int argc, const char **argv, struct fault *fault) {
         {"stochastic", '\0', POPT_ARG_LONGLONG, &options->stochastic, 0, "Quantisation: round at random", "SEED"},
         {"transpose", '\0', POPT_ARG_NONE, &options->transpose, 0, "Quantisation: write q_t too", NULL},
         {"accuracy", '\0', POPT_ARG_STRING, &options->accuracy, 0, "fp8_rms_norm: roundings", "fused|compatible"},
-        {"dtype", '\0', POPT_ARG_STRING, &options->dtype, 0, "Of the main output: f32, f16, bf16, f64 (as x)", "DT"},
+        {"dtype", '\0', POPT_ARG_STRING, &options->dtype, 0,
+         "Of the main output: f32, f16, bf16, f64 (as x); in 8 bits f8e4m3 or f8e5m2", "DT"},
         {"config", '\0', POPT_ARG_STRING, &options->config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
         POPT_TABLEEND,
     };

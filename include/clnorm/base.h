@@ -43,7 +43,7 @@ typedef enum clnorm_status {
     CLNORM_INVALID_QUEUE,    /* a queue of another context or device */
     CLNORM_INVALID_SELECTOR, /* a device selector that cannot be read */
     CLNORM_OVERFLOW,         /* rows × cols × size does not fit 63 bits */
-    CLNORM_UNSUPPORTED,      /* sound, but this device cannot do it */
+    CLNORM_UNSUPPORTED,      /* sound, but this device, or this operation with such dtypes, cannot do it */
     CLNORM_DEVICE_NOT_FOUND, /* no OpenCL device, or none that the selector means */
     CLNORM_OUT_OF_HOST_MEMORY,
     CLNORM_OUT_OF_DEVICE_MEMORY,

@@ -12,10 +12,11 @@ typedef struct clnorm_plan clnorm_plan;
 
 /* Each operation's header has its descriptor and two functions for it:
  *
- *   clnorm_OPERATION_plan_create   validates the descriptor, chooses a config, and compiles or fetches the kernels. The
- * plan belongs to the context and must be destroyed before it. Slow the first time (a build), microseconds once the context
- * has the program. clnorm_OPERATION               plans, once per descriptor, and enqueues. The context keeps its latest
- * plans and lends workspace, so that from the second call on this costs little more than clnorm_plan_enqueue. */
+ * - clnorm_OPERATION_plan_create validates the descriptor, chooses a config, and compiles or fetches the kernels. The plan
+ *   belongs to the context and must be destroyed before it. Slow the first time (a build), microseconds once the context
+ *   has the program.
+ * - clnorm_OPERATION plans, once per descriptor, and enqueues. The context keeps its latest plans and lends workspace, so
+ *   that from the second call on this costs little more than clnorm_plan_enqueue. */
 
 /* NULL is allowed. Enqueued work keeps what it needs. */
 CLNORM_API void clnorm_plan_destroy(clnorm_plan *plan);
