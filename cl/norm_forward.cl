@@ -22,7 +22,7 @@
 #endif
 
 /* This work-group's segments. rounds: how often it goes on to its next ones. */
-INLINED void normalise_share(const struct call *call, const ulong rounds, local real *scratch) {
+INLINED void normalise_share(const struct call *call, const ulong rounds, local real *scratch, local struct shelf *shelf) {
     struct lanes lanes = {scratch, 0};
     const ulong turns = LOOP ? rounds : 1; /* without a loop, compilers fetch weights after x, not before it */
     const ulong first = get_group_id(0) * turns * SEGMENTS;
@@ -31,22 +31,24 @@ INLINED void normalise_share(const struct call *call, const ulong rounds, local 
         if (index >= call->work)
             return; /* the whole work-group */
         const struct segment segment = segment_at(call, index + get_local_id(0) / LANES, 0);
-        normalise(call, &segment, &lanes);
+        normalise(call, &segment, &lanes, shelf);
     }
 }
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward(TENSORS SCALARS) {
     local real scratch[2 * SCRATCH];
+    local struct shelf shelf;
     const struct call call = CALL(!ELEMENT_ALIGNED);
-    normalise_share(&call, rounds, scratch);
+    normalise_share(&call, rounds, scratch, &shelf);
 }
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward_any(TENSORS SCALARS) {
     local real scratch[2 * SCRATCH];
+    local struct shelf shelf;
     const struct call call = CALL(false);
-    normalise_share(&call, rounds, scratch);
+    normalise_share(&call, rounds, scratch, &shelf);
 }
 #endif

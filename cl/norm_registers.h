@@ -4,6 +4,11 @@
 
 #include "norm_statistics.h"
 
+/* Nothing in local memory. */
+struct shelf {
+    char unused;
+};
+
 struct held {
     held_t s[HELD];
 };
@@ -80,7 +85,9 @@ INLINED void put_segment(const struct call *call, const struct segment *segment,
 #endif
 }
 
-INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
+INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes,
+                       local struct shelf *shelf) {
+    (void)shelf;
     struct held held;
     struct parts parts[HELD];
     struct affine affine[AFFINES];

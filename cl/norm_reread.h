@@ -18,11 +18,24 @@
  * read another's first vector, which residual_out may take the place of. */
 #define READS_S (IS_REAL(RESIDUAL_OUT_DTYPE) && (!FROM_ORIGIN || LANES == 1))
 
-/* What dropout keeps of a lane's vectors: drawn when they are read first, and remembered where a work-item has room, and
- * the same one reads them again. */
+/* What dropout keeps of a lane's vectors: drawn when they are read first, and remembered where there is room, and the same
+ * work-item reads them again. */
 #define REMEMBERS (DROPOUT && !READS_S && CHUNKS == 1)
 #define REMEMBERS_BITS (REMEMBERS && LANES > 1 && HELD * VEC <= 64)
 #define REMEMBERS_BYTES (REMEMBERS && LANES == 1 && ELEMENT_ALIGNED && HELD * VEC <= 16384)
+
+/* The least local memory that there is, bytes, has room for the scratch and a byte for each vector. */
+#define SHELF_FITS (SEGMENTS * VECTORS + 2 * 8 * SCRATCH <= 32768)
+#define REMEMBERS_LOCAL (REMEMBERS && LANES > 1 && !REMEMBERS_BITS && VEC <= 8 && SHELF_FITS)
+
+/* Of a work-group, in local memory: the bits of each vector, where a lane's registers have no room for its own. */
+struct shelf {
+    uchar kept[REMEMBERS_LOCAL ? SEGMENTS * VECTORS : 1];
+};
+
+static inline index_t place_on_shelf(const index_t v) {
+    return get_local_id(0) / LANES * VECTORS + v;
+}
 
 struct memory {
 #if REMEMBERS_BYTES
@@ -30,32 +43,37 @@ struct memory {
 #else
     ulong kept; /* VEC bits for each of the lane's vectors */
 #endif
+    local struct shelf *shelf;
 };
 
-static inline void remember(struct memory *memory, const index_t v, const intv kept) {
+INLINED void remember(struct memory *memory, const index_t v, const intv kept) {
 #if REMEMBERS_BYTES
     memory->kept[v] = TO_CHARV(kept);
 #elif REMEMBERS_BITS
     memory->kept |= (ulong)bits_of_lanes(kept) << v / LANES * VEC;
+#elif REMEMBERS_LOCAL
+    memory->shelf->kept[place_on_shelf(v)] = (uchar)bits_of_lanes(kept);
 #else
     (void)memory, (void)v, (void)kept;
 #endif
 }
 
-static inline intv remembered(const struct call *call, const struct segment *segment, const index_t v,
-                              const struct memory *memory) {
+INLINED intv remembered(const struct call *call, const struct segment *segment, const index_t v,
+                        const struct memory *memory) {
 #if REMEMBERS_BYTES
     return TO_INTV(memory->kept[v]);
 #elif REMEMBERS_BITS
     return lanes_of_bits((uint)(memory->kept >> v / LANES * VEC));
+#elif REMEMBERS_LOCAL
+    return lanes_of_bits(memory->shelf->kept[place_on_shelf(v)]);
 #else
     return kept_in(call, segment, v);
 #endif
 }
 
 /* The first time that s is needed. */
-static inline held_t make_s(const struct call *call, const struct segment *segment, const index_t v,
-                            const struct parts *parts, const intv kept, struct memory *memory) {
+INLINED held_t make_s(const struct call *call, const struct segment *segment, const index_t v, const struct parts *parts,
+                      const intv kept, struct memory *memory) {
     const held_t s = s_of(segment, parts, kept);
     if (READS_S)
         put_beside(call, segment, v, widen_s(s));
@@ -85,8 +103,8 @@ static inline void read_again(const struct call *call, const struct segment *seg
 #endif
 }
 
-static inline realv s_again(const struct call *call, const struct segment *segment, const index_t v,
-                            const struct again *again, const struct memory *memory) {
+INLINED realv s_again(const struct call *call, const struct segment *segment, const index_t v, const struct again *again,
+                      const struct memory *memory) {
 #if READS_S
     (void)call, (void)segment, (void)v, (void)memory;
     return WIDEN(RESIDUAL_OUT_DTYPE)(again->s);
@@ -114,8 +132,8 @@ static inline index_t vector_of(const struct segment *segment, const index_t i) 
 #define MOST_IN_RUN (CHUNK_HELD < RUN ? CHUNK_HELD : RUN)
 
 /* A run of count vectors. The number of turns is a constant, so that all loads can be under way at once. */
-static inline void take_vectors(const struct call *call, const struct segment *segment, const index_t first,
-                                const uint count, struct memory *memory, struct run *run) {
+INLINED void take_vectors(const struct call *call, const struct segment *segment, const index_t first, const uint count,
+                          struct memory *memory, struct run *run) {
 #if LANES > 1
 #pragma unroll
 #endif
@@ -138,8 +156,8 @@ static inline void take_vectors(const struct call *call, const struct segment *s
 }
 
 /* moments: 0 at first. */
-static inline void take_moments(const struct call *call, const struct segment *segment, struct memory *memory,
-                                struct moments *moments) {
+INLINED void take_moments(const struct call *call, const struct segment *segment, struct memory *memory,
+                          struct moments *moments) {
     struct run run;
     start_run(&run);
     const index_t own = own_vectors(segment);
@@ -202,8 +220,7 @@ static inline void use_vector(const struct call *call, const struct segment *seg
     put_vector(call, segment, v, s, &affine, use->statistics, use->scale);
 }
 
-static inline void use_vectors(const struct call *call, const struct segment *segment, const bool measure,
-                               struct use *use) {
+INLINED void use_vectors(const struct call *call, const struct segment *segment, const bool measure, struct use *use) {
     const enum load_hint hint = measure ? LOAD_FIRST : LOAD_LAST;
     const index_t own = own_vectors(segment);
     index_t i = 0;
@@ -278,8 +295,10 @@ INLINED void put_segment(const struct call *call, const struct segment *segment,
 #endif
 }
 
-INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes) {
+INLINED void normalise(const struct call *call, const struct segment *segment, struct lanes *lanes,
+                       local struct shelf *shelf) {
     struct memory memory;
+    memory.shelf = shelf;
 #if REMEMBERS_BITS
     memory.kept = 0;
 #endif

@@ -46,7 +46,7 @@ static const clnorm_config configs[] = {
     {0},
     {.vec = 4, .lanes = 64, .keep = CLNORM_KEEP_REGISTERS, .reduce = CLNORM_REDUCE_TREE},
     {.vec = 8, .lanes = 16, .segments = 2, .keep = CLNORM_KEEP_REREAD, .unroll = 3, .reduce = CLNORM_REDUCE_TREE},
-    {.vec = 2, .lanes = 4, .keep = CLNORM_KEEP_REREAD, .rounds = 2, .reduce = CLNORM_REDUCE_TREE},
+    {.vec = 2, .lanes = 2, .segments = 2, .keep = CLNORM_KEEP_REREAD, .rounds = 2, .reduce = CLNORM_REDUCE_TREE},
 };
 
 /* What the fused operands are, for the options that go together. */
