@@ -1,7 +1,8 @@
 /* A segment, or one of the CHUNKS that it is taken in, is read twice, for its statistics and to be normalised, UNROLL
  * vectors of a lane at a time; and once more between the two for a row's own scale. Caches are asked to keep it from the
  * first time to the last, and no longer: registers stay free for more work-groups, and what the L2 cache has of the output
- * need not be written out while the kernel runs. */
+ * need not be written out while the kernel runs. Of what is kept in local memory, SHELVED vectors of each lane, tensors are
+ * read once. */
 #ifndef NORM_REREAD_H
 #define NORM_REREAD_H
 
@@ -26,12 +27,19 @@
 
 /* The least local memory that there is, bytes, has room for the scratch and a byte for each vector. */
 #define SHELF_FITS (SEGMENTS * VECTORS + 2 * 8 * SCRATCH <= 32768)
-#define REMEMBERS_LOCAL (REMEMBERS && LANES > 1 && !REMEMBERS_BITS && VEC <= 8 && SHELF_FITS)
+#define REMEMBERS_LOCAL (REMEMBERS && SHELVED == 0 && LANES > 1 && !REMEMBERS_BITS && VEC <= 8 && SHELF_FITS)
 
 /* Of a work-group, in local memory: the bits of each vector, where a lane's registers have no room for its own. */
 struct shelf {
     uchar kept[REMEMBERS_LOCAL ? SEGMENTS * VECTORS : 1];
+#if SHELVED
+    held_t s[SHELVED * LANES]; /* with one segment in a work-group */
+#endif
 };
+
+static inline bool is_shelved(const index_t v) {
+    return v / LANES < SHELVED;
+}
 
 static inline index_t place_on_shelf(const index_t v) {
     return get_local_id(0) / LANES * VECTORS + v;
@@ -79,6 +87,10 @@ INLINED held_t make_s(const struct call *call, const struct segment *segment, co
         put_beside(call, segment, v, widen_s(s));
     else
         remember(memory, v, kept);
+#if SHELVED
+    if (is_shelved(v))
+        memory->shelf->s[v] = s;
+#endif
     return s;
 }
 
@@ -91,10 +103,12 @@ struct again {
 #endif
 };
 
-#define FIRST_HINT (READS_S ? LOAD_LAST : LOAD_FIRST)
+#define FIRST_HINT (READS_S ? LOAD_LAST : SHELVED ? LOAD_PLAIN : LOAD_FIRST)
 
 static inline void read_again(const struct call *call, const struct segment *segment, const index_t v,
                               const enum load_hint hint, struct again *again) {
+    if (is_shelved(v))
+        return;
 #if READS_S
     again->s = LOAD_VECTOR(RESIDUAL_OUT_DTYPE)(segment->residual_out, v, call->aligned, LOAD_PLAIN);
     (void)hint;
@@ -105,6 +119,10 @@ static inline void read_again(const struct call *call, const struct segment *seg
 
 INLINED realv s_again(const struct call *call, const struct segment *segment, const index_t v, const struct again *again,
                       const struct memory *memory) {
+#if SHELVED
+    if (is_shelved(v))
+        return widen_s(memory->shelf->s[v]);
+#endif
 #if READS_S
     (void)call, (void)segment, (void)v, (void)memory;
     return WIDEN(RESIDUAL_OUT_DTYPE)(again->s);

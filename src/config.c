@@ -88,7 +88,7 @@ clnorm_status cln_config_check_ranges(const clnorm_config *c) {
         return cln_config_refuse("segments", c->segments, "a power of two up to 1024");
     if (c->unroll > 16)
         return cln_config_refuse("unroll", c->unroll, "1 to 16");
-    if (c->keep > CLNORM_KEEP_REREAD)
+    if (c->keep > CLNORM_KEEP_LOCAL)
         return cln_config_refuse("keep", c->keep, "a clnorm_keep");
     if (c->reduce > CLNORM_REDUCE_SUBGROUP)
         return cln_config_refuse("reduce", c->reduce, "a clnorm_reduce");
@@ -124,6 +124,14 @@ static uint64_t scratch_bytes(const clnorm_config *c, const struct cln_workload 
     return 4 * (uint64_t)c->lanes * c->segments * work->real_size;
 }
 
+uint64_t cln_config_shelved(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
+    const uint64_t scratch = scratch_bytes(c, work);
+    if (c->keep != CLNORM_KEEP_LOCAL || c->segments > 1 || scratch > device->local_memory)
+        return 0;
+    const uint64_t room = (device->local_memory - scratch) / (c->lanes * c->vec * work->held_size);
+    return cln_smaller(room, vectors_per_lane(c, work));
+}
+
 /* What has to hold of a whole config on this device and shape; only a forced knob can break it. */
 static clnorm_status check_whole(const clnorm_device_info *device, const struct cln_workload *work,
                                  const clnorm_config *c) {
@@ -143,6 +151,11 @@ static clnorm_status check_whole(const clnorm_device_info *device, const struct 
     if (c->keep == CLNORM_KEEP_REGISTERS && bytes_per_lane(c, work) > MOST_REGISTER_BYTES)
         return cln_config_refuse("keep", c->keep,
                                  "CLNORM_KEEP_REREAD: a lane's share of the segment is more than 1024 bytes");
+    if (c->keep == CLNORM_KEEP_LOCAL && (!work->shelves || !cln_config_shelved(device, work, c)))
+        return cln_config_refuse(
+            "keep", c->keep,
+            "CLNORM_KEEP_LOCAL for the norms' forward, with 1 segment and local memory for a vector of "
+            "each lane only");
     if (c->reduce == CLNORM_REDUCE_SHUFFLE && (device->family != CLNORM_PLATFORM_NVIDIA || items < 32))
         return cln_config_refuse("reduce", c->reduce, "CLNORM_REDUCE_SHUFFLE on NVIDIA with at least 32 work-items only");
     if (c->reduce == CLNORM_REDUCE_SUBGROUP && (!device->subgroups || c->segments > 1))

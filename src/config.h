@@ -24,6 +24,7 @@ struct cln_workload {
     uint64_t real_size; /* bytes of the arithmetic type: 4, or 8 for f64 */
     enum cln_work work; /* forward */
     bool splits;        /* forward: a segment can be shared out to several work-groups */
+    bool shelves;       /* forward: a part of a segment can be kept in local memory */
     bool y_scaled;      /* forward: y has 8 bits and scales */
     bool locked;        /* backward: by locked slots */
     bool gated;         /* backward: z is read too */
@@ -54,6 +55,9 @@ uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_work
 
 /* Work-groups that share the rows of the backward, where a row takes so many blocks. */
 uint64_t cln_config_walkers(const clnorm_device_info *device, const clnorm_config *config, uint64_t blocks);
+
+/* Vectors of each lane that CLNORM_KEEP_LOCAL has room for in local memory. */
+uint64_t cln_config_shelved(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *config);
 
 /* Whether vectors are accessed at any element's address (CPUs, which lose nothing by it) rather than, wherever the
  * addresses allow it, at their own size's alignment. */

@@ -194,6 +194,8 @@ static clnorm_status check_gather(const clnorm_device_info *device, const struct
     }
     if (!unrolled(c) && c->segments > 1)
         return cln_config_refuse("segments", c->segments, "1 where neither a row nor sums are in registers");
+    if (c->keep == CLNORM_KEEP_LOCAL)
+        return cln_config_refuse("keep", c->keep, "CLNORM_KEEP_REGISTERS or CLNORM_KEEP_REREAD");
     if (c->gather == CLNORM_GATHER_MEMORY && c->keep != CLNORM_KEEP_REREAD)
         return cln_config_refuse("keep", c->keep, "CLNORM_KEEP_REREAD where sums are gathered in memory");
     if (c->fetch != CLNORM_FETCH_IN_TURN && c->keep != CLNORM_KEEP_REGISTERS)

@@ -18,7 +18,7 @@ static const struct knob {
     {"lanes", offsetof(clnorm_config, lanes), {NULL}},
     {"segments", offsetof(clnorm_config, segments), {NULL}},
     {"rounds", offsetof(clnorm_config, rounds), {NULL}},
-    {"keep", offsetof(clnorm_config, keep), {"registers", "reread"}},
+    {"keep", offsetof(clnorm_config, keep), {"registers", "reread", "local"}},
     {"unroll", offsetof(clnorm_config, unroll), {NULL}},
     {"reduce", offsetof(clnorm_config, reduce), {"tree", "shuffle", "subgroup"}},
     {"stores", offsetof(clnorm_config, stores), {"cached", "streaming"}},

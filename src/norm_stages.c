@@ -42,6 +42,11 @@ struct cln_workload cln_norm_workload(const problem *p) {
 
 /* ---------------------------------------------------------------------------------------------------------- stages */
 
+static uint64_t shelved_of(const problem *p, const clnorm_device_info *device, const clnorm_config *c) {
+    const struct cln_workload work = cln_norm_workload(p);
+    return cln_config_shelved(device, &work, c);
+}
+
 static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const clnorm_config *c, bool loop) {
     return (struct cln_spec){
         .family = CLN_NORM_FORWARD,
@@ -76,6 +81,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .stores = c->stores,
         .weights = c->weights,
         .isa = c->isa,
+        .shelved = shelved_of(p, device, c),
         .loop = loop,
         .chunks = cln_larger(c->chunks, 1),
         .element_aligned = cln_config_element_aligned(device, c),

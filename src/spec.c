@@ -63,6 +63,7 @@ static const struct field {
     {"SPAN", offsetof(struct cln_spec, span), NUMBER, BACKWARD},
     {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, NORMS | SOFTMAX},
     {"SUMS", offsetof(struct cln_spec, sums), NUMBER, BACKWARD},
+    {"SHELVED", offsetof(struct cln_spec, shelved), NUMBER, FORWARD},
     {"LOOP", offsetof(struct cln_spec, loop), NUMBER, FORWARD},
     {"GELU", offsetof(struct cln_spec, gelu), NUMBER, GELU},
     {"Q_DTYPE", offsetof(struct cln_spec, q_dtype), DTYPE, QUANTIZE},

@@ -331,7 +331,7 @@ static void impossible_knobs_are_refused(void **state) {
         {{.segments = 7}, {"config.segments", "7"}},
         {{.lanes = 1024, .segments = 1024}, {"config.lanes x segments", "1024 x 1024"}},
         {{.unroll = 17}, {"config.unroll", "17"}},
-        {{.keep = 3}, {"config.keep", "3"}},
+        {{.keep = 4}, {"config.keep", "4"}},
         {{.reduce = 4}, {"config.reduce", "4"}},
         {{.stores = 3}, {"config.stores", "3"}},
         {{.weights = 4}, {"config.weights", "4"}},

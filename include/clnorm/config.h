@@ -48,7 +48,8 @@ CLNORM_API clnorm_status clnorm_config_parse(const char *text, clnorm_config *co
 /* Where a segment is while its statistics are taken. */
 typedef enum clnorm_keep {
     CLNORM_KEEP_REGISTERS = 1, /* read once, held by its lanes */
-    CLNORM_KEEP_REREAD         /* read again, from a cache as a rule */
+    CLNORM_KEEP_REREAD,        /* read again, from a cache as a rule */
+    CLNORM_KEEP_LOCAL          /* the norms' forward: in local memory, as far as there is room, and else read again */
 } clnorm_keep;
 
 typedef enum clnorm_reduce {
