@@ -74,6 +74,7 @@ static inline BYTES codes_of(const struct call *call, const struct columns *colu
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void quantize_tile(PARAMETERS) {
     local uint4 tile[TILE_UNITS];
     local float scratch[SCRATCH_SIZE];
+    (void)scratch;
     if (get_group_id(0) >= work)
         return; /* the whole work-group */
     const struct call call = CALL(!ELEMENT_ALIGNED);
@@ -85,6 +86,7 @@ kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void quantize_tile(PAR
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void quantize_tile_any(PARAMETERS) {
     local uint4 tile[TILE_UNITS];
     local float scratch[SCRATCH_SIZE];
+    (void)scratch;
     if (get_group_id(0) >= work)
         return; /* the whole work-group */
     const struct call call = CALL(false);
