@@ -45,7 +45,7 @@ void cln_program_store_destroy(struct cln_program_store *store) {
 }
 
 static XXH128_hash_t identify(const struct cln_source *source, const char *options) {
-    return XXH3_128bits_withSeed(options, strlen(options), XXH3_64bits(source->text, source->length));
+    return XXH3_128bits_withSeed(options, strlen(options), source->digest);
 }
 
 /* Where an id is, or would be inserted. */

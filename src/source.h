@@ -4,11 +4,13 @@
 #define CLN_SOURCE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct cln_source {
     const char *name; /* of the file, "norm_forward.cl" */
     const char *text; /* length bytes and a NUL */
     size_t length;
+    uint64_t digest; /* of the text, which takes its place where programs are looked up */
 };
 
 extern const struct cln_source cln_source_dequantize;

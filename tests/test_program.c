@@ -162,7 +162,7 @@ static int teardown(void **state) {
 /* ----------------------------------------------------------------------------------------------------------- programs */
 
 static const char text[] = "__kernel void fill(__global int *to) { to[get_global_id(0)] = NUMBER; }\n";
-static const struct cln_source source = {"fill.cl", text, sizeof text - 1};
+static const struct cln_source source = {"fill.cl", text, sizeof text - 1, 1};
 static const char seven[] = "-cl-std=CL1.2 -D NUMBER=7";
 
 static cl_program get(struct fixture *fixture, const struct cln_source *of, const char *options) {
@@ -343,7 +343,7 @@ static void an_entry_of_something_else_is_not_taken(void **state) {
         assert_int_equal(scratch_count(fixture->dir), ++entries);
     }
     static const char other_text[] = "__kernel void fill(__global int *to) { to[get_global_id(0)] = NUMBER; }\n\n";
-    const struct cln_source other = {"fill.cl", other_text, sizeof other_text - 1};
+    const struct cln_source other = {"fill.cl", other_text, sizeof other_text - 1, 2};
     start_again(fixture);
     clReleaseProgram(get(fixture, &other, seven));
     assert_non_null(strstr(fixture->log, "built in"));
@@ -359,7 +359,7 @@ static void an_entry_of_something_else_is_not_taken(void **state) {
 static void a_failed_build_tells_why(void **state) {
     struct fixture *const fixture = *state;
     static const char wrong_text[] = "__kernel void fill(__global int *to) {\n    to[0] = undeclared_thing;\n}\n";
-    const struct cln_source wrong = {"wrong.cl", wrong_text, sizeof wrong_text - 1};
+    const struct cln_source wrong = {"wrong.cl", wrong_text, sizeof wrong_text - 1, 3};
     cl_program program = NULL;
     assert_int_equal(cln_program_get(fixture->context, &wrong, seven, &program), CLNORM_BUILD_FAILED);
     assert_null(program);

@@ -44,6 +44,8 @@ set(expanded "")
 expand("${file_name}")
 
 string(LENGTH "${expanded}" length)
+string(SHA256 digest "${expanded}")
+string(SUBSTRING "${digest}" 0 16 digest)
 string(HEX "${expanded}" hex)
 string(REGEX REPLACE "(................................)" "\\1\n    " hex "${hex}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
@@ -53,5 +55,6 @@ file(WRITE "${OUTPUT}" "/* Made from cl/${file_name} by tools/embed.cmake. */
 static const unsigned char text[] = {
     ${hex}0x00};
 
-const struct cln_source cln_source_${family} = {\"${file_name}\", (const char *)text, ${length}};
+const struct cln_source cln_source_${family} = {\"${file_name}\", (const char *)text, ${length},
+                                                UINT64_C(0x${digest})};
 ")
