@@ -129,7 +129,7 @@ uint64_t cln_config_shelved(const clnorm_device_info *device, const struct cln_w
     const uint64_t scratch = scratch_bytes(c, work);
     if (c->keep != CLNORM_KEEP_LOCAL || c->segments > 1 || scratch > device->local_memory)
         return 0;
-    const uint64_t room = (device->local_memory - scratch) / (c->lanes * c->vec * work->held_size);
+    const uint64_t room = (device->local_memory - scratch) / ((uint64_t)c->lanes * c->vec * work->held_size);
     return cln_smaller(room, vectors_per_lane(c, work));
 }
 

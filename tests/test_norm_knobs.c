@@ -111,12 +111,11 @@ static bool give_way(clnorm_config *config) {
     const char *detail = clnorm_error_detail();
     if (strstr(detail, "desc.config.vec") != NULL && config->vec > 1)
         config->vec /= 2;
-    else if (strstr(detail, "desc.config.chunks") != NULL && config->keep == CLNORM_KEEP_LOCAL)
+    else if ((strstr(detail, "desc.config.keep") != NULL && config->keep != CLNORM_KEEP_REREAD) ||
+             (strstr(detail, "desc.config.chunks") != NULL && config->keep == CLNORM_KEEP_LOCAL))
         config->keep = CLNORM_KEEP_REREAD;
     else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1)
         config->chunks = 1;
-    else if (strstr(detail, "desc.config.keep") != NULL && config->keep != CLNORM_KEEP_REREAD)
-        config->keep = CLNORM_KEEP_REREAD;
     else if (strstr(detail, "desc.config.reduce") != NULL && config->segments > 1)
         config->segments = 1;
     else if (strstr(detail, "desc.config.reduce") != NULL && config->reduce != CLNORM_REDUCE_TREE)

@@ -21,6 +21,7 @@ static const char *const gpu_moves[] = {
     "keep=registers,weights=late",
     "keep=reread,weights=late",
     "keep=reread,weights=kept",
+    "keep=local,weights=kept,segments=1",
     "lanes=16,segments=16",
     "lanes=32,segments=4",
     "lanes=32,segments=8",
