@@ -32,7 +32,7 @@ static inline BYTES codes_of(const struct call *call, const struct columns *colu
     const floatv x = WIDEN(X_DTYPE)(taken->x);
 #if COMPATIBLE
     const floatv y = y_step_by_step(x, taken->x_scale, taken->rstd, columns->weight);
-    return NARROW(Q_DTYPE)(divide(widen_bf16(narrow_bf16(y)), call->y_scale));
+    return DIVIDED(Q_DTYPE)(widen_bf16(narrow_bf16(y)), call->y_scale);
 #else
     const float factor = taken->x_scale * taken->rstd * call->inverse;
     return NARROW(Q_DTYPE)(weighted(x * factor, columns->weight));

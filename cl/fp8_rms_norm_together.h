@@ -45,7 +45,8 @@ static inline void add_vectors(const struct call *call, const struct taken *take
     }
 }
 
-/* Of this lane's part. The next vectors are under way while it adds up. */
+/* Of this lane's part. The next vectors are under way while it adds up; after the last ones it is those again, without a
+ * branch that compilers would move behind the sums. */
 static inline struct sums sums_of(const struct call *call, const ulong *row) {
     struct sums sums;
 #pragma unroll
@@ -58,8 +59,7 @@ static inline struct sums sums_of(const struct call *call, const ulong *row) {
 #pragma unroll 1
     for (ulong column = begin; column < call->cols; column += STEP) {
         const struct taken taken = next;
-        if (column + STEP < call->cols)
-            next = take(call, row, column + STEP);
+        next = take(call, row, column + STEP < call->cols ? column + STEP : column);
         add_vectors(call, &taken, column, &sums);
     }
     return sums;

@@ -263,7 +263,7 @@ static inline realv y_of(const struct call *call, const realv s, const struct af
 #if IS_FP8(Y_DTYPE)
 static inline void put_codes(const struct call *call, const struct segment *segment, const index_t v, const realv y,
                              const float scale) {
-    const BYTES codes = NARROW(Y_DTYPE)(divide(y, scale));
+    const BYTES codes = DIVIDED(Y_DTYPE)(y, scale);
     global uchar *to = segment->y + v * VEC;
     if (TAIL == 0 || v < WHOLE_VECTORS) {
         store_bytes(to, codes, call->aligned);

@@ -17,8 +17,8 @@
 #endif
 
 /* Magnitudes of y's elements in vector v, and of what was before it. */
-static inline floatv with_magnitudes(const floatv so_far, const floatv y, const index_t v) {
-    return larger_magnitudes(so_far, TAIL == 0 ? y : only_elements(y, v));
+static inline largest with_magnitudes(const largest so_far, const floatv y, const index_t v) {
+    return larger_of(so_far, TAIL == 0 ? y : only_elements(y, v));
 }
 
 /* Where the scale of a lane's vector v goes. */
@@ -35,9 +35,9 @@ static inline ulong place_of_scale(const struct segment *segment, const index_t 
 /* The scale of what has these magnitudes in this lane, beginning with its i-th vector. Every work-item of the work-group
  * calls it. */
 INLINED float take_scale(const struct call *call, const struct segment *segment, struct lanes *lanes,
-                         const floatv magnitudes, const index_t i) {
-    const float largest = largest_over_neighbours(lanes, largest_element(magnitudes), WIDTH);
-    const float scale = scale_of(largest, FP8_LARGEST(Y_DTYPE));
+                         const largest magnitudes, const index_t i) {
+    const float amax = largest_over_neighbours(lanes, largest_of(magnitudes), WIDTH);
+    const float scale = scale_of(amax, FP8_LARGEST(Y_DTYPE));
     if (segment->lane % WIDTH == 0 && has_vector(segment, i))
         call->y_scale[place_of_scale(segment, segment->lane + i * LANES)] = scale;
     return scale;
@@ -49,7 +49,7 @@ INLINED void put_measured(const struct call *call, const struct segment *segment
                           const realv *y, const uint count) {
 #pragma unroll
     for (uint i = 0; i < count; i += BLOCK) {
-        floatv magnitudes = 0;
+        largest magnitudes = 0;
 #pragma unroll
         for (uint j = i; j < i + BLOCK && j < count; j++)
             magnitudes = with_magnitudes(magnitudes, y[j], segment->lane + (first + j) * LANES);

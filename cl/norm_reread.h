@@ -219,8 +219,10 @@ static inline void ask_for_next(const struct call *call, const struct segment *s
 struct use {
     struct statistics statistics;
     const struct memory *memory;
-    float scale;       /* of an 8-bit y */
-    floatv magnitudes; /* the largest so far */
+    float scale; /* of an 8-bit y */
+#if MEASURED
+    largest magnitudes;
+#endif
 };
 
 static inline void use_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
@@ -303,8 +305,9 @@ INLINED void put_segment(const struct call *call, const struct segment *segment,
 #if MEASURED && SCALING == SCALING_GROUP
     put_groups(call, segment, statistics, memory, lanes);
 #else
-    struct use use = {statistics, memory, call->y_given, 0};
+    struct use use = {statistics, memory, call->y_given};
 #if MEASURED
+    use.magnitudes = 0;
     use_vectors(call, segment, true, &use);
     use.scale = take_scale(call, segment, lanes, use.magnitudes, 0);
 #endif

@@ -83,11 +83,41 @@ static inline floatv divide(const floatv a, const float b) {
     return quotients;
 }
 
+/* Whether estimates of quotients, off by less than two units, have the codes of the correctly rounded ones: none is near
+ * the middle between two codes, where the last 19 bits are 0, in each format's normal numbers and below them. */
+static inline bool have_their_codes(const floatv estimates) {
+    const uint *bits = (const uint *)&estimates;
+    uint nearest = UINT_MAX;
+#pragma unroll
+    for (uint i = 0; i < VEC; i++)
+        nearest = min(nearest, (bits[i] + 4u) & 0x7ffffu);
+    return nearest > 8;
+}
+
 #endif
 
 /* The scale of numbers whose largest finite magnitude is amax: never 0, finite. */
 static inline float scale_of(const float amax, const float largest) {
     return divide1(amax + 1e-10f, largest);
 }
+
+/* The codes of a / b. */
+#if ELEMENT_ALIGNED || defined(POCL_DEVICE_ADDRESS_BITS)
+#define DEFINE_DIVIDED(dtype)                                                  \
+    static inline BYTES JOIN(divided_, dtype)(const floatv a, const float b) { \
+        return NARROW(dtype)(divide(a, b));                                    \
+    }
+#else
+#define DEFINE_DIVIDED(dtype)                                                  \
+    static inline BYTES JOIN(divided_, dtype)(const floatv a, const float b) { \
+        const floatv estimates = a * inverse_of(b);                            \
+        const bool good = divides_well(b) && have_their_codes(estimates);      \
+        return NARROW(dtype)(good ? estimates : divide(a, b));                 \
+    }
+#endif
+DEFINE_DIVIDED(f8e4m3)
+DEFINE_DIVIDED(f8e5m2)
+
+#define DIVIDED(dtype) JOIN(divided_, dtype)
 
 #endif

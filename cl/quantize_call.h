@@ -53,11 +53,11 @@ static inline uintv random_at(const struct call *call, const ulong row, const ul
 
 static inline BYTES quantized(const struct call *call, const ulong row, const ulong column, const floatv x,
                               const float scale) {
-    const floatv quotient = divide(x, scale);
 #if STOCHASTIC
-    return AS_BYTES(TO_UCHARV(encode_stochastic(quotient, random_at(call, row, column), JOIN(fp8_, Q_DTYPE))));
+    return AS_BYTES(TO_UCHARV(encode_stochastic(divide(x, scale), random_at(call, row, column), JOIN(fp8_, Q_DTYPE))));
 #else
-    return NARROW(Q_DTYPE)(quotient);
+    (void)call, (void)row, (void)column;
+    return DIVIDED(Q_DTYPE)(x, scale);
 #endif
 }
 

@@ -115,15 +115,17 @@ INLINED void put_column(const struct call *call, const ROW_BYTES codes, const ul
 
 /* QUAD rows of a vector of columns. All is loaded before anything is stored, which might be what is loaded for all that
  * compilers know. Beyond the last row it is that row again, which costs less than a branch, and is not stored. */
-INLINED void put_quad(const struct call *call, const struct columns *columns, const ulong row, const uint last,
-                      const ulong column, BYTES *codes) {
+INLINED void put_quad(const struct call *call, const ulong row, const uint last, const ulong column, BYTES *codes) {
+    const struct columns columns = columns_at(call, column);
     struct taken taken[QUAD];
 #pragma unroll
     for (uint k = 0; k < QUAD; k++)
         taken[k] = take(call, row + min(k, last), column);
+    if (QUADS * TILE_VECTORS <= LANES) /* else the stores of the quad before would be waited for */
+        begin_loads();
 #pragma unroll
     for (uint k = 0; k < QUAD; k++)
-        codes[k] = codes_of(call, columns, &taken[k], row + k, column);
+        codes[k] = codes_of(call, &columns, &taken[k], row + k, column);
     if (WRITE_Q) {
 #pragma unroll
         for (uint k = 0; k < QUAD; k++)
@@ -137,21 +139,20 @@ INLINED void put_rows(const struct call *call, const ulong first_row, const ulon
                       local uchar *tile) {
     const uint item = (uint)get_local_id(0);
     const uint quads_at_once = LANES > TILE_VECTORS ? LANES / TILE_VECTORS : 1;
-    for (uint vector = item % TILE_VECTORS; vector < TILE_VECTORS; vector += LANES) {
-        const ulong column = first_column + vector * VEC;
-        if (!whole && column >= call->cols)
-            break;
-        const struct columns columns = columns_at(call, column);
 #if LANES > 1
 #pragma unroll 1
 #endif
-        for (uint quad = item / TILE_VECTORS; quad < QUADS; quad += quads_at_once) {
-            const ulong row = first_row + quad * QUAD;
-            if (!whole && row >= call->rows)
+    for (uint quad = item / TILE_VECTORS; quad < QUADS; quad += quads_at_once) {
+        const ulong row = first_row + quad * QUAD;
+        if (!whole && row >= call->rows)
+            break;
+        const uint last = whole || call->rows - row >= QUAD ? QUAD - 1 : (uint)(call->rows - row) - 1;
+        for (uint vector = item % TILE_VECTORS; vector < TILE_VECTORS; vector += LANES) {
+            const ulong column = first_column + vector * VEC;
+            if (!whole && column >= call->cols)
                 break;
-            const uint last = whole || call->rows - row >= QUAD ? QUAD - 1 : (uint)(call->rows - row) - 1;
             BYTES codes[QUAD];
-            put_quad(call, &columns, row, last, column, codes);
+            put_quad(call, row, last, column, codes);
             if (TRANSPOSED)
                 put_words(tile, vector * VEC, quad * QUAD, codes);
         }

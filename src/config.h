@@ -7,9 +7,10 @@
 /* What rows are read for, as far as that makes a difference. */
 enum cln_work {
     CLN_WORK_NORM,
-    CLN_WORK_ADD,     /* a norm of a sum with a residual */
-    CLN_WORK_DROPOUT, /* a norm of what dropout leaves */
-    CLN_WORK_CHAIN,   /* of both */
+    CLN_WORK_ADD,       /* a norm of a sum with a residual */
+    CLN_WORK_DROPOUT,   /* a norm of what dropout leaves */
+    CLN_WORK_CHAIN,     /* of both */
+    CLN_WORK_QUANTIZED, /* a norm whose output has 8 bits, with scales to be found */
     CLN_WORK_SOFTMAX,
     CLN_WORK_SOFTMAX_BACKWARD,
 };

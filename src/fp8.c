@@ -9,11 +9,15 @@
 
 enum { MOST_GROUPS = 1 << 30 }; /* work-groups of a launch */
 
-/* Lanes of an NVIDIA GPU that take four vectors each, which they ask for at once, or eight where there are many (H200,
- * fp8_rms_norm's first pass at 16384 x 8192: 62 us, and 64 by four); 0 where there are too few vectors for that. */
-static uint32_t lanes_of(const clnorm_device_info *device, uint64_t vectors) {
+/* Lanes of an NVIDIA GPU that take four vectors each, which they ask for at once, or eight where there are many; 0 where
+ * there are too few vectors for that. Of an 8-bit x lanes take two rows, and up to sixteen vectors of each, as fewer sums
+ * over lanes make up for the latency: at 16384 x 8192 pairs of 64 lanes took 58.7 us, 32 lanes 55.9; at 8192 x 16384 128
+ * lanes 57.8, 32 lanes 55.2 and 16 lanes, which are too few for all of an H200, 70.8. */
+static uint32_t lanes_of(const clnorm_device_info *device, const struct cln_workload *work, uint32_t vec) {
     const uint64_t most = cln_power_of_two_at_most(device->max_work_group_size);
-    const uint64_t wish = cln_smaller(vectors / 4, cln_larger(vectors / 8, 16));
+    const uint64_t vectors = work->group_size / vec;
+    const uint64_t many = work->x_size == 1 ? cln_smaller(cln_larger(vectors / 16, 8), 32) : cln_larger(vectors / 8, 16);
+    const uint64_t wish = cln_smaller(vectors / 4, many);
     return wish < 4 ? 0 : (uint32_t)cln_smaller(cln_power_of_two_at_most(wish), most);
 }
 
@@ -31,7 +35,7 @@ clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_
     clnorm_status status = cln_config_choose(device, work, &wish, config);
     if (status || device->family != CLNORM_PLATFORM_NVIDIA || forced->lanes || forced->segments)
         return status;
-    wish.lanes = lanes_of(device, work->group_size / config->vec);
+    wish.lanes = lanes_of(device, work, config->vec);
     return wish.lanes ? cln_config_choose(device, work, &wish, config) : CLNORM_SUCCESS;
 }
 
@@ -72,7 +76,7 @@ struct cln_fp8_share cln_fp8_share_of(const clnorm_config *config, uint64_t segm
 struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, const clnorm_config *config,
                                               uint64_t segments) {
     const bool alone = config->lanes == 1; /* with long shares of its own */
-    return share_among(config, segments, alone ? MOST_GROUPS : 16 * (uint64_t)cln_larger(device->compute_units, 1));
+    return share_among(config, segments, alone ? MOST_GROUPS : 8 * (uint64_t)cln_larger(device->compute_units, 1));
 }
 
 /* Work-items, and rows and columns, of a tile that is transposed too; work-groups for each compute unit that there have to
@@ -82,8 +86,8 @@ static const struct tiling {
     uint32_t side, items, groups;
 } tilings[] = {
     /* 64 KiB of local memory, of which three work-groups have room on an H200's compute unit. Lines of 256 bytes: 109 us
-     * for 115 at 16384 x 8192. */
-    {90, 256, 512, 4},
+     * for 115 at 16384 x 8192, 28.7 for 30.7 at 32768 x 1024. */
+    {90, 256, 512, 3},
     {0, 128, 256, 0}, /* lines of 128 bytes */
 };
 
@@ -93,7 +97,8 @@ static bool suits(const struct tiling *tiling, const clnorm_device_info *device,
            tiles >= tiling->groups * (uint64_t)device->compute_units;
 }
 
-/* GPUs: a work-item has four rows of a vector. CPUs: what their caches hold of both. */
+/* GPUs: a work-item has four rows of a vector. CPUs: what their caches hold of both (64 x 256 took 0.85 of the time of
+ * 64 x 64 at 4096 x 1024). */
 struct cln_fp8_tile cln_fp8_tile_of(const clnorm_device_info *device, const clnorm_config *config, uint64_t rows,
                                     uint64_t cols, bool transposed, uint64_t transposed_stride) {
     const bool cpu = cln_config_element_aligned(device, config);
@@ -101,11 +106,13 @@ struct cln_fp8_tile cln_fp8_tile_of(const clnorm_device_info *device, const clno
     const struct tiling *tiling = tilings;
     while (tiling->compute_capability && !suits(tiling, device, rows, cols))
         tiling++;
-    const uint64_t side = cpu ? 64 : tiling->side;
-    const uint64_t most_cols = transposed ? side : cpu ? 4096 : 128 * (uint64_t)config->vec;
+    const uint64_t transposed_cols = cpu ? 256 : tiling->side;
+    const uint64_t most_cols = transposed ? transposed_cols : cpu ? 4096 : 128 * (uint64_t)config->vec;
     const uint64_t items = transposed ? tiling->items : 128;
     struct cln_fp8_tile tile = {
-        .rows = transposed ? side : 4,
+        .rows = !transposed ? 4
+                : cpu       ? 64
+                            : tiling->side,
         .cols = cln_larger(cln_smaller(cln_power_of_two_at_least(cols), most_cols), config->vec),
         .lanes = alone ? 1 : cln_smaller(items, cln_power_of_two_at_most(device->max_work_group_size)),
         .row_vec = cln_smaller(cln_lowest_bit(cpu ? rows : rows | transposed_stride), 16),
@@ -133,7 +140,7 @@ void cln_fp8_spec_tile(struct cln_spec *spec, const struct cln_fp8_tile *tile) {
 }
 
 bool cln_fp8_tiles_search(const struct cln_fp8_tile *tile, uint64_t magnitudes) {
-    return tile->lanes > 1 && magnitudes <= 16 * tile->lanes;
+    return tile->lanes > 1 && magnitudes <= tile->rows * tile->cols / 8;
 }
 
 clnorm_status cln_fp8_add_largest(clnorm_plan *plan, const struct cln_fp8_largest *largest) {

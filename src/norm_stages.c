@@ -19,7 +19,10 @@ static bool is_sum(const problem *p) {
 static enum cln_work work_of(const problem *p) {
     if (p->dropout > 0)
         return p->residual_dtype ? CLN_WORK_CHAIN : CLN_WORK_DROPOUT;
-    return p->residual_dtype ? CLN_WORK_ADD : CLN_WORK_NORM;
+    if (p->residual_dtype)
+        return CLN_WORK_ADD;
+    const bool scaled = p->y_scaling == CLNORM_SCALING_ROW || p->y_scaling == CLNORM_SCALING_GROUP;
+    return scaled ? CLN_WORK_QUANTIZED : CLN_WORK_NORM;
 }
 
 struct cln_workload cln_norm_workload(const problem *p) {
