@@ -55,7 +55,7 @@ static inline uint bits_of_lanes(const intv lanes) {
 
 /* Vectors that fill a CPU's registers when they are drawn for at once. */
 #define AT_ONCE 4
-#define DRAWS_AT_ONCE (VEC == 16 && WHOLE_DRAWS)
+#define DRAWS_AT_ONCE (VEC == 16 && WHOLE_DRAWS && ISA != ISA_PTX)
 
 #if WHOLE_DRAWS
 

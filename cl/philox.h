@@ -24,20 +24,8 @@ static inline ulong2 lower_product2(const ulong2 a, const uint b) {
 #endif
 }
 
-static inline ulong4 lower_product4(const ulong4 a, const uint b) {
-#if ISA == ISA_PTX
-    return (ulong4)(lower_product2(a.lo, b), lower_product2(a.hi, b));
-#else
-    return (a & 0xffffffffu) * b;
-#endif
-}
-
 static inline ulong8 lower_product8(const ulong8 a, const uint b) {
-#if ISA == ISA_PTX
-    return (ulong8)(lower_product4(a.lo, b), lower_product4(a.hi, b));
-#else
     return (a & 0xffffffffu) * b;
-#endif
 }
 
 /* NAME(word, key): in place of the counters with words word[0] to word[3], one or a vector of them, what is drawn for them.

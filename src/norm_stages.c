@@ -96,12 +96,11 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
 struct kernel {
     const struct cln_source *source;
     const char *name;
-    cl_uint tensors; /* of add_kernel's list */
 };
 
-static const struct kernel whole_segments = {&cln_source_norm_forward, "norm_forward", 12};
-static const struct kernel chunk_moments = {&cln_source_norm_forward_chunks, "norm_forward_moments", 13};
-static const struct kernel chunk_apply = {&cln_source_norm_forward_chunks, "norm_forward_apply", 13};
+static const struct kernel whole_segments = {&cln_source_norm_forward, "norm_forward"};
+static const struct kernel chunk_moments = {&cln_source_norm_forward_chunks, "norm_forward_moments"};
+static const struct kernel chunk_apply = {&cln_source_norm_forward_chunks, "norm_forward_apply"};
 
 /* Where the statistics go: those of segments, and of chunks. */
 struct parts {
@@ -124,7 +123,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const clnor
         cln_role_if(p->residual_out_dtype, CLN_RESIDUAL_OUT),
         cln_role_if(p->save_mask, CLN_DROPOUT_MASK),
         cln_role_if(measured, CLN_Y_SCALE),
-        parts.moments,
+        cln_binding_if(c->chunks > 1, parts.moments),
     };
     enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
     const cl_ulong work = p->rows * (p->cols / p->group_size) * cln_larger(c->chunks, 1);
@@ -157,7 +156,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const clnor
         .spec = &spec,
         .any = !spec.element_aligned,
         .binding = binding,
-        .tensors = kernel->tensors,
+        .tensors = sizeof binding / sizeof binding[0],
         .work = work,
         .groups = (size_t)((blocks - 1) / rounds + 1),
         .items = (size_t)c->lanes * c->segments,

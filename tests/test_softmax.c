@@ -111,16 +111,17 @@ static void forced_knobs(void **state) {
     };
     const struct fixture *fixture = *state;
     unsigned ran = 0;
+    unsigned chunked = 0;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         for (size_t j = 0; j < 2; j++) {
             struct rows_case c = rows_case_of(j ? ROWS_SOFTMAX_BACKWARD : ROWS_SOFTMAX, 7, ways[i].cols);
             c.dtype[ROWS_FIRST] = (i + j) % 2 ? CLNORM_BF16 : CLNORM_F32;
             c.config = ways[i].config;
-            c.in_place = i % 3 == 0;
+            c.in_place = i % 3 == 0 || i == 10;
             if (i % 2)
                 memcpy(c.gap, gaps[1], sizeof c.gap);
             c.gap[ROWS_OUT] = c.in_place ? c.gap[c.place] : c.gap[ROWS_OUT];
-            c.one_call = i % 4 == 0;
+            c.one_call = i % 4 == 0 || i == 11;
             c.seed = i;
             clnorm_plan *plan = NULL;
             const clnorm_status status = rows_case_plan(fixture->context, &c, &plan);
@@ -130,10 +131,16 @@ static void forced_knobs(void **state) {
             ran++;
             set_kind(&c, KIND_MASKED);
             assert_true(rows_case_passes(fixture, &c));
-            set_kind(&c, c.config.chunks ? KIND_WIDE : KIND_SPECIAL);
+            set_kind(&c, KIND_SPECIAL);
+            assert_true(rows_case_passes(fixture, &c));
+            if (!c.config.chunks)
+                continue;
+            chunked++;
+            set_kind(&c, KIND_WIDE);
             assert_true(rows_case_passes(fixture, &c));
         }
     assert_true(ran >= 4);
+    assert_int_equal(chunked, 4);
 }
 
 /* What no device and no shape can honour is refused with the knob's name. */
