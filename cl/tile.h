@@ -3,8 +3,8 @@
  *
  *     struct columns columns_at(const struct call *call, ulong column)
  *     struct taken take(const struct call *call, ulong row, ulong column)
- *     BYTES codes_of(const struct call *call, const struct columns *columns, const struct taken *taken, ulong row, ulong
- * column)
+ *     BYTES codes_of(const struct call *call, const struct columns *columns, const struct taken *taken, ulong row,
+ *                    ulong column)
  *
  * for what VEC columns from one on have in common, what is loaded of them for one row, and the VEC codes. VEC divides cols,
  * and ROW_VEC rows: vectors are whole. */

@@ -79,11 +79,12 @@ struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, 
     return share_among(config, segments, alone ? MOST_GROUPS : 8 * (uint64_t)cln_larger(device->compute_units, 1));
 }
 
-/* Work-items, and rows and columns, of a tile that is transposed too; work-groups for each compute unit that there have to
- * be. The first row that suits is taken. */
+/* Of a tile that is transposed too. The first row that suits is taken. */
 static const struct tiling {
     uint32_t compute_capability; /* at least; 0: any device */
-    uint32_t side, items, groups;
+    uint32_t side;               /* rows, and columns */
+    uint32_t items;              /* work-items of its work-group */
+    uint32_t groups;             /* for each compute unit that there have to be, at least */
 } tilings[] = {
     /* 64 KiB of local memory, of which three work-groups have room on an H200's compute unit. Lines of 256 bytes: 109 us
      * for 115 at 16384 x 8192, 28.7 for 30.7 at 32768 x 1024. */
@@ -93,7 +94,9 @@ static const struct tiling {
 
 static bool suits(const struct tiling *tiling, const clnorm_device_info *device, uint64_t rows, uint64_t cols) {
     const uint64_t tiles = cln_divide_up(rows, tiling->side) * cln_divide_up(cols, tiling->side);
+    const uint64_t scratch = 4096; /* bytes, more than lanes need to find the largest magnitude */
     return device->compute_capability >= tiling->compute_capability && device->max_work_group_size >= tiling->items &&
+           device->local_memory >= (uint64_t)tiling->side * tiling->side + scratch &&
            tiles >= tiling->groups * (uint64_t)device->compute_units;
 }
 
