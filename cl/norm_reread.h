@@ -305,7 +305,10 @@ INLINED void put_segment(const struct call *call, const struct segment *segment,
 #if MEASURED && SCALING == SCALING_GROUP
     put_groups(call, segment, statistics, memory, lanes);
 #else
-    struct use use = {statistics, memory, call->y_given};
+    struct use use;
+    use.statistics = statistics;
+    use.memory = memory;
+    use.scale = call->y_given;
 #if MEASURED
     use.magnitudes = 0;
     use_vectors(call, segment, true, &use);

@@ -109,13 +109,12 @@ struct cln_fp8_tile cln_fp8_tile_of(const clnorm_device_info *device, const clno
     const struct tiling *tiling = tilings;
     while (tiling->compute_capability && !suits(tiling, device, rows, cols))
         tiling++;
+    const uint64_t transposed_rows = cpu ? 64 : tiling->side;
     const uint64_t transposed_cols = cpu ? 256 : tiling->side;
     const uint64_t most_cols = transposed ? transposed_cols : cpu ? 4096 : 128 * (uint64_t)config->vec;
     const uint64_t items = transposed ? tiling->items : 128;
     struct cln_fp8_tile tile = {
-        .rows = !transposed ? 4
-                : cpu       ? 64
-                            : tiling->side,
+        .rows = transposed ? transposed_rows : 4,
         .cols = cln_larger(cln_smaller(cln_power_of_two_at_least(cols), most_cols), config->vec),
         .lanes = alone ? 1 : cln_smaller(items, cln_power_of_two_at_most(device->max_work_group_size)),
         .row_vec = cln_smaller(cln_lowest_bit(cpu ? rows : rows | transposed_stride), 16),
