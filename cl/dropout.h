@@ -59,26 +59,24 @@ static inline uint bits_of_lanes(const intv lanes) {
 
 #if WHOLE_DRAWS
 
-static inline uint2 even_and_odd(const ulong word) {
-    return (uint2)((uint)word, rotate((uint)word, 16u));
-}
+/* Words of an even column and of the next one: no vector of the two, as Oclgrind 21.10 cannot make a vector of vectors. */
+#define BOTH(word) (uint)(word), rotate((uint)(word), 16u)
 
 static inline intv kept_lanes(const struct dice *dice, const ulong row, const ulong column) {
 #if VEC == 16
     ulong2 word[] = COUNTER(ulong2, dice, row, column);
     word[0] += (ulong2)(0, 1);
     philox2(word, key_of(dice));
-    const uintv words =
-        (uintv)(even_and_odd(word[0].x), even_and_odd(word[1].x), even_and_odd(word[2].x), even_and_odd(word[3].x),
-                even_and_odd(word[0].y), even_and_odd(word[1].y), even_and_odd(word[2].y), even_and_odd(word[3].y));
+    const uintv words = (uintv)(BOTH(word[0].x), BOTH(word[1].x), BOTH(word[2].x), BOTH(word[3].x), BOTH(word[0].y),
+                                BOTH(word[1].y), BOTH(word[2].y), BOTH(word[3].y));
 #else
     ulong word[] = COUNTER(ulong, dice, row, column);
     philox(word, key_of(dice));
 #if VEC == 8
-    const uintv words = (uintv)(even_and_odd(word[0]), even_and_odd(word[1]), even_and_odd(word[2]), even_and_odd(word[3]));
+    const uintv words = (uintv)(BOTH(word[0]), BOTH(word[1]), BOTH(word[2]), BOTH(word[3]));
 #else
     const bool second = column & 4;
-    const uintv words = (uintv)(even_and_odd(second ? word[2] : word[0]), even_and_odd(second ? word[3] : word[1]));
+    const uintv words = (uintv)(BOTH(second ? word[2] : word[0]), BOTH(second ? word[3] : word[1]));
 #endif
 #endif
     return words >= (uintv)dice->threshold;
