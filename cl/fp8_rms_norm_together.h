@@ -32,7 +32,7 @@ static inline float sum_of_squares(const floatv v) {
     return sum;
 }
 
-/* One comparison an element: infinities count, for they hardly ever are. */
+/* One comparison an element: infinities count, which are rare, and whose rows are gone through again. */
 static inline void add_vectors(const struct call *call, const struct taken *taken, const ulong column, struct sums *sums) {
     const floatv weight = weight_at(call, column);
 #pragma unroll

@@ -119,8 +119,8 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
     return spec;
 }
 
-/* Two rows have the weights in common; more of them take up registers that let fewer work-groups run at once. A work-item
- * alone has no use for that, it has both rows' whole vectors to add up. */
+/* Two rows have the weights in common, which are loaded and widened once; more of them take up registers that let fewer
+ * work-groups run at once. The time of a work-item alone goes into its sums, not into weights. */
 static uint64_t rows_at_once(const clnorm_config *config) {
     return config->lanes > 1 ? 2 : 1;
 }

@@ -381,7 +381,7 @@ static void test_run_quantises(void **state) {
         {"quantize --in x.npy --mode column", "--mode 'column'"},
         {"quantize --in x.npy --mode group", "--group-size 0"},
         {"quantize --in x.npy --scale-dtype f16", "--scale-dtype f16"},
-        {"quantize --in q.safetensors x=q", "tensor 'q' (x): dtype F8_E4M3; expected F32, F16, BF16 or F64"},
+        {"quantize --in q.safetensors x=q", "tensor 'q' (x): dtype F8_E4M3; expected F32, F16 or BF16"},
         {"dequantize --in q.safetensors", "tensor 'scale' (scale): shape [6, 10]; expected [1]"},
         {"dequantize --in q.safetensors --transpose", "--transpose: dequantize has no such option"},
         {"quantize --in x.npy --eps 1e-3", "--eps: quantize has no such option"},

@@ -238,18 +238,24 @@ static bool read_shape(struct job *job, const struct operation_options *options,
     return true;
 }
 
+/* What tensors that are not of 8 bits may be: doubles do not go with those. */
+static const char *reals_of(const struct operation *operation) {
+    const bool codes = operation_role(operation, "q") >= 0 || operation_role(operation, "x_scale") >= 0;
+    return codes ? "F32, F16 or BF16" : "F32, F16, BF16 or F64";
+}
+
 static bool check_input(const struct job *job, int i, struct fault *fault) {
     const struct role *const role = &job->operation->roles[i];
     const struct tensor *const tensor = &job->tensor[i];
     if (!tensor->element)
         return role->optional || fault_set(fault, EXIT_REQUEST, "%s: the operation needs this tensor", role->name);
     if (tensor->element->dtype == CLNORM_DTYPE_NONE)
-        return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected F32, F16, BF16 or F64", tensor->name,
-                         role->name, tensor->element->name);
+        return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s", tensor->name, role->name,
+                         tensor->element->name, reals_of(job->operation));
     if ((tensor->element->bits == 8) != (role->shape == SHAPE_CODES))
         return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s", tensor->name, role->name,
                          tensor->element->name,
-                         role->shape == SHAPE_CODES ? "F8_E4M3 or F8_E5M2" : "F32, F16, BF16 or F64");
+                         role->shape == SHAPE_CODES ? "F8_E4M3 or F8_E5M2" : reals_of(job->operation));
     const bool scales = role->shape == SHAPE_SCALES || role->shape == SHAPE_X_GROUPS;
     if (scales && tensor->element->dtype != CLNORM_F32 && tensor->element->dtype != CLNORM_BF16)
         return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected F32 or BF16", tensor->name, role->name,
