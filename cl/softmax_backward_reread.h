@@ -5,18 +5,7 @@
 
 #include "running_sum.h"
 #include "softmax_backward.h"
-
-static inline index_t own_vectors(const struct row *row) {
-    return row->active ? vectors_of_lane(row->chunk, row->lane) : 0;
-}
-
-static inline index_t in_blocks(const struct row *row) {
-    return row->active ? in_blocks_of_lane(row->chunk, row->lane) : 0;
-}
-
-static inline index_t vector_of(const struct row *row, const index_t i) {
-    return vector_of_lane(row->chunk, row->lane, i);
-}
+#include "softmax_vectors.h"
 
 static inline void load_block(const struct call *call, const struct row *row, const index_t i, const enum load_hint hint,
                               struct point *block) {

@@ -1,7 +1,5 @@
 #include "norm_stages.h"
 
-#include <inttypes.h>
-
 #include "arithmetic.h"
 #include "context.h"
 #include "dropout.h"
@@ -16,13 +14,17 @@ static bool is_sum(const problem *p) {
     return p->residual_dtype || p->dropout > 0 || p->row_scale;
 }
 
+/* Scales are taken from y and written, where one is not given. */
+static bool takes_scales(const problem *p) {
+    return p->y_scaling == CLNORM_SCALING_ROW || p->y_scaling == CLNORM_SCALING_GROUP;
+}
+
 static enum cln_work work_of(const problem *p) {
     if (p->dropout > 0)
         return p->residual_dtype ? CLN_WORK_CHAIN : CLN_WORK_DROPOUT;
     if (p->residual_dtype)
         return CLN_WORK_ADD;
-    const bool scaled = p->y_scaling == CLNORM_SCALING_ROW || p->y_scaling == CLNORM_SCALING_GROUP;
-    return scaled ? CLN_WORK_QUANTIZED : CLN_WORK_NORM;
+    return takes_scales(p) ? CLN_WORK_QUANTIZED : CLN_WORK_NORM;
 }
 
 struct cln_workload cln_norm_workload(const problem *p) {
@@ -109,7 +111,6 @@ struct parts {
 
 static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const clnorm_config *c, const struct kernel *kernel,
                                 struct parts parts) {
-    const bool measured = p->y_scaling && p->y_scaling != CLNORM_SCALING_TENSOR;
     const struct cln_binding binding[] = {
         {.role = CLN_X},
         cln_role_if(p->weight_dtype, CLN_WEIGHT),
@@ -122,7 +123,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const clnor
         cln_role_if(p->row_scale, CLN_ROW_SCALE),
         cln_role_if(p->residual_out_dtype, CLN_RESIDUAL_OUT),
         cln_role_if(p->save_mask, CLN_DROPOUT_MASK),
-        cln_role_if(measured, CLN_Y_SCALE),
+        cln_role_if(takes_scales(p), CLN_Y_SCALE),
         cln_binding_if(c->chunks > 1, parts.moments),
     };
     enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
@@ -168,12 +169,10 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const clnor
 
 /* Segments in chunks: the workspace holds the moments of each, [segments, chunks, 2]. */
 static clnorm_status add_chunks(clnorm_plan *plan, const problem *p, struct parts parts) {
-    const uint64_t segments = p->rows * (p->cols / p->group_size);
-    uint64_t bytes;
-    if (__builtin_mul_overflow(segments * plan->config.chunks, 2 * cln_norm_real_size(p), &bytes) || bytes > INT64_MAX)
-        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", p->rows);
-    cln_plan_set_workspace(plan, bytes);
-    parts.moments = (struct cln_binding){CLN_WORKSPACE, cln_norm_real_size(p), 0, bytes};
+    const clnorm_status sized =
+        cln_plan_set_chunks(plan, p->rows, p->cols / p->group_size, 2, cln_norm_real_size(p), &parts.moments);
+    if (sized)
+        return sized;
     const clnorm_status status = add_kernel(plan, p, &plan->config, &chunk_moments, parts);
     return status ? status : add_kernel(plan, p, &plan->config, &chunk_apply, parts);
 }

@@ -113,6 +113,17 @@ void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size) {
     plan->tensor[CLN_WORKSPACE] = (struct cln_tensor){CLN_WORKSPACE_ALIGNMENT, size, CLN_WORKSPACE_ALIGNMENT, 0};
 }
 
+clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,
+                                  struct cln_binding *part) {
+    const uint64_t chunks = rows * groups * plan->config.chunks; /* no more than a tensor has elements */
+    uint64_t bytes;
+    if (__builtin_mul_overflow(chunks, numbers * element, &bytes) || bytes > INT64_MAX)
+        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", rows);
+    cln_plan_set_workspace(plan, bytes);
+    *part = (struct cln_binding){CLN_WORKSPACE, element, 0, bytes};
+    return CLNORM_SUCCESS;
+}
+
 uint64_t clnorm_plan_workspace_size(const clnorm_plan *plan) {
     return plan ? plan->workspace_size : 0;
 }

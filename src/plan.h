@@ -126,6 +126,11 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
 /* Asks for a workspace of so many bytes, which are fewer than 2^63. */
 void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size);
 
+/* Asks for a workspace of some numbers for each of a config's chunks, [rows, groups, chunks, numbers], an element's bytes
+ * each, and says which part that is. */
+clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,
+                                  struct cln_binding *part);
+
 /* Whether every event is there. */
 clnorm_status cln_wait_list_check(cl_uint num_wait, const cl_event *wait_list);
 

@@ -1,5 +1,3 @@
-#include <inttypes.h>
-
 #include "arithmetic.h"
 #include "config.h"
 #include "context.h"
@@ -126,13 +124,11 @@ static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, cons
 
 /* Rows in chunks: the workspace holds the sums of each, [rows, chunks, sums]. */
 static clnorm_status add_chunks(clnorm_plan *plan, const struct problem *p) {
-    const uint64_t element = cln_rowwise_real_size(&p->tensors);
-    uint64_t bytes;
-    if (__builtin_mul_overflow(p->tensors.rows * plan->config.chunks, p->sums * element, &bytes) || bytes > INT64_MAX)
-        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace",
-                        p->tensors.rows);
-    cln_plan_set_workspace(plan, bytes);
-    const struct cln_binding part = {CLN_WORKSPACE, element, 0, bytes};
+    struct cln_binding part;
+    const clnorm_status sized =
+        cln_plan_set_chunks(plan, p->tensors.rows, 1, p->sums, cln_rowwise_real_size(&p->tensors), &part);
+    if (sized)
+        return sized;
     const clnorm_status status = add_kernel(plan, p, &p->chunk_sums, p->tensors.tensors - 1, &part);
     return status ? status : add_kernel(plan, p, &p->chunk_apply, p->tensors.tensors, &part);
 }
