@@ -3,6 +3,7 @@
 #ifndef DROPOUT_H
 #define DROPOUT_H
 
+#include "dtype.h"
 #include "philox.h"
 #include "vector.h"
 
@@ -130,18 +131,7 @@ static inline intv kept_lanes(const struct dice *dice, const ulong row, const ul
 
 #endif
 
-/* v with zeros where an element is not kept. */
-static inline realv only_lanes(const realv v, const intv kept) {
-#if VEC == 1
-    return kept ? v : (real)0;
-#elif IS_DOUBLE(X_DTYPE)
-    return select((realv)0, v, JOIN(convert_long, VEC)(kept));
-#else
-    return AS_FLOATV(choose(kept, AS_UINTV(v), (uintv)0));
-#endif
-}
-
-/* The same with bits. */
+/* Which elements are kept, as bits. */
 static inline uint kept_at(const struct dice *dice, const ulong row, const ulong column) {
     return bits_of_lanes(kept_lanes(dice, row, column));
 }

@@ -4,6 +4,7 @@
  *     packed_NAME               VEC elements as they were loaded, in as few registers as they can be
  *     load_NAME(p, aligned, hint)   VEC elements at p, packed; aligned: p is a multiple of the vector's size
  *     widen_NAME(packed)        as realv
+ *     only_NAME(packed, kept)   with zeros where a comparison of vectors does not hold
  *     store_NAME(p, v, aligned) realv v, rounded to nearest even and stored; NaN stays NaN
  *     load1_NAME, widen1_NAME, store1_NAME   the same for one element
  *
@@ -18,6 +19,7 @@
 #define PACKED(dtype) JOIN(packed_, dtype)
 #define LOAD(dtype) JOIN(load_, dtype)
 #define WIDEN(dtype) JOIN(widen_, dtype)
+#define ONLY(dtype) JOIN(only_, dtype)
 #define STORE(dtype) JOIN(store_, dtype)
 #define STORE1(dtype) JOIN(store1_, dtype)
 
@@ -145,6 +147,33 @@ static inline void store_words(global ushort *p, const WORDS v, const bool align
         VSTORE(AS_USHORTV(v), p);
 }
 
+static inline WORDS only_words(const WORDS v, const intv kept) {
+#if VEC == 1
+    return kept ? v : (WORDS)0;
+#elif ISA == ISA_PTX
+    WORDS only = v;
+    const int *keep = (const int *)&kept;
+    uint *word = (uint *)&only;
+#pragma unroll
+    for (uint i = 0; i < VEC / 2; i++)
+        word[i] &= ((uint)keep[2 * i] & 0xffffu) | (uint)keep[2 * i + 1] << 16;
+    return only;
+#else
+    return AS_WORDS(AS_USHORTV(v) & TO_USHORTV(AS_UINTV(kept)));
+#endif
+}
+
+/* v with zeros where an element is not kept. */
+static inline realv only_lanes(const realv v, const intv kept) {
+#if VEC == 1
+    return kept ? v : (real)0;
+#elif IS_DOUBLE(X_DTYPE)
+    return select((realv)0, v, JOIN(convert_long, VEC)(kept));
+#else
+    return AS_FLOATV(choose(kept, AS_UINTV(v), (uintv)0));
+#endif
+}
+
 static inline realv load_reals(const global real *p, const bool aligned, const enum load_hint hint) {
 #if ISA == ISA_PTX && VEC == 4 && !IS_DOUBLE(X_DTYPE)
     if (aligned && hint == LOAD_IN_TURN)
@@ -194,6 +223,10 @@ static inline packed_f64 load_f64(const global double *p, const bool aligned, co
     return load_reals(p, aligned, hint);
 }
 
+static inline packed_f64 only_f64(const packed_f64 v, const intv kept) {
+    return only_lanes(v, kept);
+}
+
 static inline realv widen_f64(const packed_f64 v) {
     return v;
 }
@@ -212,6 +245,10 @@ static inline packed_f32 load_f32(const global float *p, const bool aligned, con
     return load_reals(p, aligned, hint);
 }
 
+static inline packed_f32 only_f32(const packed_f32 v, const intv kept) {
+    return only_lanes(v, kept);
+}
+
 static inline realv widen_f32(const packed_f32 v) {
     return v;
 }
@@ -228,6 +265,10 @@ static inline void store1_f32(global float *p, const real v) {
 
 static inline packed_bf16 load_bf16(const global ushort *p, const bool aligned, const enum load_hint hint) {
     return load_words(p, aligned, hint);
+}
+
+static inline packed_bf16 only_bf16(const packed_bf16 v, const intv kept) {
+    return only_words(v, kept);
 }
 
 static inline realv widen_bf16(const packed_bf16 v) {
@@ -284,6 +325,10 @@ typedef _Float16 halfv __attribute__((ext_vector_type(VEC)));
 
 static inline packed_f16 load_f16(const global ushort *p, const bool aligned, const enum load_hint hint) {
     return load_words(p, aligned, hint);
+}
+
+static inline packed_f16 only_f16(const packed_f16 v, const intv kept) {
+    return only_words(v, kept);
 }
 
 static inline realv widen_f16(const packed_f16 v) {

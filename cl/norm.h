@@ -148,9 +148,8 @@ static inline void no_parts(struct parts *parts) {
 #endif
 }
 
-/* s as a lane holds it: x as it was loaded, or what it is made of put together. */
-#define IS_SUM (PRESENT(RESIDUAL_DTYPE) || DROPOUT || ROW_SCALE)
-#if IS_SUM || GATE && GATE_FIRST
+/* s as a lane holds it: x as it was loaded, x with zeros where dropout takes it, or what s is made of put together. */
+#if PRESENT(RESIDUAL_DTYPE) || ROW_SCALE || DROPOUT && !SHELVED || GATE && GATE_FIRST
 
 typedef realv held_t;
 
@@ -172,7 +171,8 @@ static inline held_t s_of(const struct segment *segment, const struct parts *par
     return s;
 }
 
-static inline realv widen_s(const held_t held) {
+static inline realv widen_s(const struct segment *segment, const held_t held) {
+    (void)segment;
     return held;
 }
 
@@ -182,11 +182,20 @@ typedef PACKED(X_DTYPE) held_t;
 
 static inline held_t s_of(const struct segment *segment, const struct parts *parts, const intv kept) {
     (void)segment, (void)kept;
+#if DROPOUT
+    return ONLY(X_DTYPE)(parts->x, kept);
+#else
     return parts->x;
+#endif
 }
 
-static inline realv widen_s(const held_t held) {
+static inline realv widen_s(const struct segment *segment, const held_t held) {
+    (void)segment;
+#if DROPOUT
+    return WIDEN(X_DTYPE)(held) * segment->x_scale;
+#else
     return WIDEN(X_DTYPE)(held);
+#endif
 }
 
 #endif

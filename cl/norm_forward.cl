@@ -5,8 +5,8 @@
  *
  * Macros (src/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Y_DTYPE, Z_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, GATE, GATE_FIRST,
  * WEIGHT_OFFSET, RESIDUAL_DTYPE, RESIDUAL_OUT_DTYPE, ROW_SCALE, DROPOUT, SAVE_MASK, ACTIVATION, SAVE_MEAN, SAVE_RSTD,
- * SCALING, Y_GROUP, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, FP8_ISA, LOOP, CHUNKS (1),
- * ELEMENT_ALIGNED. */
+ * SCALING, Y_GROUP, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, FP8_ISA, SHELVED,
+ * REGISTERS, LOOP, CHUNKS (1), ELEMENT_ALIGNED. */
 
 #include "norm_call.h"
 #include "norm_statistics.h"
@@ -19,6 +19,13 @@
 #include "norm_registers.h"
 #else
 #include "norm_reread.h"
+#endif
+
+/* NVIDIA's compiler takes no number of registers for kernels whose work-groups have a size of their own. */
+#if REGISTERS
+#define OF_GROUP_ITEMS
+#else
+#define OF_GROUP_ITEMS __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1)))
 #endif
 
 /* This work-group's segments. rounds: how often it goes on to its next ones. */
@@ -36,7 +43,7 @@ INLINED void normalise_share(const struct call *call, const ulong rounds, local 
 }
 
 /* For offsets that are multiples of a vector's size. */
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward(TENSORS SCALARS) {
+kernel OF_GROUP_ITEMS void norm_forward(TENSORS SCALARS) {
     local real scratch[2 * SCRATCH];
     local struct shelf shelf;
     const struct call call = CALL(!ELEMENT_ALIGNED);
@@ -45,7 +52,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forwar
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward_any(TENSORS SCALARS) {
+kernel OF_GROUP_ITEMS void norm_forward_any(TENSORS SCALARS) {
     local real scratch[2 * SCRATCH];
     local struct shelf shelf;
     const struct call call = CALL(false);

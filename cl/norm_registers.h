@@ -36,7 +36,7 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
             end_run(&run, &moments, RUN * VEC);
             left -= RUN * VEC;
         }
-        take(&run, i % RUN, widen_s(held->s[i]), TAIL == 0 || segment->lane + i * LANES < WHOLE_VECTORS);
+        take(&run, i % RUN, widen_s(segment, held->s[i]), TAIL == 0 || segment->lane + i * LANES < WHOLE_VECTORS);
     }
     if (left > 0)
         end_run(&run, &moments, left);
@@ -68,7 +68,7 @@ INLINED void put_segment(const struct call *call, const struct segment *segment,
         if (!has_vector(segment, i))
             continue;
         const index_t v = segment->lane + i * LANES;
-        const realv s = widen_s(held->s[i]);
+        const realv s = widen_s(segment, held->s[i]);
         if (WEIGHTS != WEIGHTS_EARLY)
             load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[0]);
         put_beside(call, segment, v, s);

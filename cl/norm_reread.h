@@ -84,7 +84,7 @@ INLINED held_t make_s(const struct call *call, const struct segment *segment, co
                       const intv kept, struct memory *memory) {
     const held_t s = s_of(segment, parts, kept);
     if (READS_S)
-        put_beside(call, segment, v, widen_s(s));
+        put_beside(call, segment, v, widen_s(segment, s));
     else
         remember(memory, v, kept);
 #if SHELVED
@@ -121,13 +121,13 @@ INLINED realv s_again(const struct call *call, const struct segment *segment, co
                       const struct memory *memory) {
 #if SHELVED
     if (is_shelved(v))
-        return widen_s(memory->shelf->s[v]);
+        return widen_s(segment, memory->shelf->s[v]);
 #endif
 #if READS_S
     (void)call, (void)segment, (void)v, (void)memory;
     return WIDEN(RESIDUAL_OUT_DTYPE)(again->s);
 #else
-    return widen_s(s_of(segment, &again->parts, remembered(call, segment, v, memory)));
+    return widen_s(segment, s_of(segment, &again->parts, remembered(call, segment, v, memory)));
 #endif
 }
 
@@ -168,7 +168,7 @@ INLINED void take_vectors(const struct call *call, const struct segment *segment
         for (uint j = 0; j < UNROLL; j++)
             if (i + j < count) {
                 const index_t v = vector_of(segment, first + i + j);
-                take(run, i + j, widen_s(make_s(call, segment, v, &block[j], kept[j], memory)), true);
+                take(run, i + j, widen_s(segment, make_s(call, segment, v, &block[j], kept[j], memory)), true);
             }
     }
 }
@@ -190,7 +190,7 @@ INLINED void take_moments(const struct call *call, const struct segment *segment
         struct parts parts;
         load_parts(segment, WHOLE_VECTORS, call->aligned, FIRST_HINT, &parts);
         const intv kept = kept_in(call, segment, WHOLE_VECTORS);
-        take(&run, rest, widen_s(make_s(call, segment, WHOLE_VECTORS, &parts, kept, memory)), false);
+        take(&run, rest, widen_s(segment, make_s(call, segment, WHOLE_VECTORS, &parts, kept, memory)), false);
     }
     const uint elements = rest * VEC + (owns_tail(segment) ? TAIL : 0);
     if (elements > 0)

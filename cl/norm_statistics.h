@@ -139,7 +139,7 @@ static inline real origin_of(const struct call *call, const struct segment *segm
     if (segment->active) {
         struct parts parts;
         load_parts(segment, 0, call->aligned, LOAD_PLAIN, &parts);
-        return pivot_of(widen_s(s_of(segment, &parts, 0)), WHOLE_VECTORS > 0);
+        return pivot_of(widen_s(segment, s_of(segment, &parts, 0)), WHOLE_VECTORS > 0);
     }
 #endif
     (void)call, (void)segment;

@@ -46,22 +46,24 @@ static const struct tuned {
     clnorm_keep keep;    /* as in a config, from here on */
     uint32_t lanes, segments, unroll;
     clnorm_weights weights;
+    uint32_t shelved;
 } tuned[] = {
-    {2, 0, 16385, CLNORM_KEEP_REREAD, 1024, 1, 8, CLNORM_WEIGHTS_KEPT}, /* 65536: LN 1.17, RMS 1.01, 1.11 */
-    {2, 0, 8193, CLNORM_KEEP_REREAD, 512, 1, 4,
-     CLNORM_WEIGHTS_KEPT}, /* 16384: LN 1.01, RMS 1.01, 1.00; 11008: 1.04, 1.04 */
-    {2, CLNORM_RMS_NORM, 8192, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_KEPT}, /* 0.99, 0.99 */
-    {2, 0, 4097, CLNORM_KEEP_REREAD, 256, 1, 4, CLNORM_WEIGHTS_KEPT}, /* 5120: LN 1.04, RMS 1.01; 8192: LN 1.01 */
-    {2, 0, 4096, CLNORM_KEEP_REREAD, 256, 1, 1, CLNORM_WEIGHTS_LATE}, /* LN 1.01, RMS 0.99, 1.00 */
-    {2, 0, 2049, CLNORM_KEEP_REREAD, 128, 1, 4, CLNORM_WEIGHTS_KEPT}, /* 2560: LN 1.02, RMS 1.02; 3072: LN 1.05, RMS 1.01 */
-    {2, CLNORM_RMS_NORM, 513, CLNORM_KEEP_REGISTERS, 64, 2, 1, CLNORM_WEIGHTS_EARLY}, /* 1024: 1.00, 1.02 */
-    {4, 0, 16385, CLNORM_KEEP_REREAD, 1024, 1, 8, CLNORM_WEIGHTS_LATE},               /* 65536: LN 1.22, RMS 1.11, 1.08 */
-    {4, CLNORM_RMS_NORM, 8193, CLNORM_KEEP_REREAD, 1024, 1, 2, CLNORM_WEIGHTS_LATE},  /* 16384: 0.99, 0.99; 11008: 0.99 */
-    {4, CLNORM_LAYER_NORM, 8193, CLNORM_KEEP_REREAD, 512, 1, 8, CLNORM_WEIGHTS_KEPT}, /* 16384: 1.01; 11008: 1.02 */
-    {4, CLNORM_RMS_NORM, 4097, CLNORM_KEEP_REREAD, 512, 1, 4, CLNORM_WEIGHTS_LATE},   /* 8192: 0.99, 0.98; 5120: 0.99 */
-    {4, CLNORM_LAYER_NORM, 4097, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_LATE}, /* 8192: 0.99; 5120: 1.02 */
-    {4, 0, 4096, CLNORM_KEEP_REREAD, 512, 1, 1, CLNORM_WEIGHTS_LATE},                 /* LN 1.00, RMS 0.99, 0.98 */
-    {4, 0, 2049, CLNORM_KEEP_REREAD, 256, 1, 4, CLNORM_WEIGHTS_KEPT}, /* 2560: LN 0.99, RMS 1.00; 3072: LN 1.01, RMS 1.00 */
+    {2, CLNORM_LAYER_NORM, 49153, CLNORM_KEEP_LOCAL, 1024, 1, 8, CLNORM_WEIGHTS_LATE, 0}, /* 65536: 1.08, reread 1.16 */
+    {2, 0, 16385, CLNORM_KEEP_REREAD, 1024, 1, 8, CLNORM_WEIGHTS_KEPT, 0}, /* 65536: RMS 1.01, 1.12; 32768: LN 1.04 */
+    {2, 0, 8193, CLNORM_KEEP_REREAD, 512, 1, 4, CLNORM_WEIGHTS_KEPT, 0},   /* 16384: 1.01, 1.00; 11008: 1.04, 1.04 */
+    {2, CLNORM_RMS_NORM, 8192, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_KEPT, 0}, /* 0.99, 0.99 */
+    {2, 0, 4097, CLNORM_KEEP_REREAD, 256, 1, 4, CLNORM_WEIGHTS_KEPT, 0}, /* 5120: LN 1.04, RMS 1.01; 8192: LN 1.01 */
+    {2, 0, 4096, CLNORM_KEEP_REREAD, 256, 1, 1, CLNORM_WEIGHTS_LATE, 0}, /* LN 1.01, RMS 0.99, 1.00 */
+    {2, 0, 2049, CLNORM_KEEP_REREAD, 128, 1, 4, CLNORM_WEIGHTS_KEPT, 0}, /* 2560: 1.02; 3072: LN 1.05, RMS 1.01 */
+    {2, CLNORM_RMS_NORM, 513, CLNORM_KEEP_REGISTERS, 64, 2, 1, CLNORM_WEIGHTS_EARLY, 0},   /* 1024: 1.00, 1.02 */
+    {4, CLNORM_LAYER_NORM, 49153, CLNORM_KEEP_LOCAL, 1024, 1, 8, CLNORM_WEIGHTS_KEPT, 12}, /* 65536: 1.18, reread 1.24 */
+    {4, 0, 16385, CLNORM_KEEP_REREAD, 1024, 1, 8, CLNORM_WEIGHTS_LATE, 0},              /* 65536: LN 1.22, RMS 1.11, 1.08 */
+    {4, CLNORM_RMS_NORM, 8193, CLNORM_KEEP_REREAD, 1024, 1, 2, CLNORM_WEIGHTS_LATE, 0}, /* 16384: 0.99, 0.99; 11008: 0.99 */
+    {4, CLNORM_LAYER_NORM, 8193, CLNORM_KEEP_REREAD, 512, 1, 8, CLNORM_WEIGHTS_KEPT, 0}, /* 16384: 1.01; 11008: 1.02 */
+    {4, CLNORM_RMS_NORM, 4097, CLNORM_KEEP_REREAD, 512, 1, 4, CLNORM_WEIGHTS_LATE, 0},   /* 8192: 0.99, 0.98; 5120: 0.99 */
+    {4, CLNORM_LAYER_NORM, 4097, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_LATE, 0}, /* 8192: 0.99; 5120: 1.02 */
+    {4, 0, 4096, CLNORM_KEEP_REREAD, 512, 1, 1, CLNORM_WEIGHTS_LATE, 0},                 /* LN 1.00, RMS 0.99, 0.98 */
+    {4, 0, 2049, CLNORM_KEEP_REREAD, 256, 1, 4, CLNORM_WEIGHTS_KEPT, 0}, /* 2560: 1.00; 3072: LN 1.01, RMS 1.00 */
 };
 
 static const struct habit *habit_of(const clnorm_device_info *device) {
@@ -105,6 +107,8 @@ clnorm_status cln_config_check_ranges(const clnorm_config *c) {
         return cln_config_refuse("fetch", c->fetch, "a clnorm_fetch");
     if (c->sums > CLNORM_SUMS_EXCHANGED)
         return cln_config_refuse("sums", c->sums, "a clnorm_sums");
+    if (c->registers && (c->registers < 16 || c->registers > 255))
+        return cln_config_refuse("registers", c->registers, "16 to 255");
     return CLNORM_SUCCESS;
 }
 
@@ -122,15 +126,27 @@ static uint64_t bytes_per_lane(const clnorm_config *c, const struct cln_workload
 
 /* Local memory that the sums over lanes take. */
 static uint64_t scratch_bytes(const clnorm_config *c, const struct cln_workload *work) {
-    return 4 * (uint64_t)c->lanes * c->segments * work->real_size;
+    const uint64_t in_step = c->reduce == CLNORM_REDUCE_SHUFFLE ? cln_smaller(c->lanes, 32) : 1;
+    return 4 * (uint64_t)c->lanes * c->segments / in_step * work->real_size;
 }
 
 uint64_t cln_config_shelved(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
-    const uint64_t scratch = scratch_bytes(c, work);
-    if (c->keep != CLNORM_KEEP_LOCAL || c->segments > 1 || scratch > device->local_memory)
+    const uint64_t alignment = 64; /* of each array */
+    const uint64_t scratch = scratch_bytes(c, work) + 2 * alignment;
+    if (c->keep != CLNORM_KEEP_LOCAL || !work->shelf_size || c->segments > 1 || scratch > device->local_memory)
         return 0;
-    const uint64_t room = (device->local_memory - scratch) / ((uint64_t)c->lanes * c->vec * work->held_size);
-    return cln_smaller(room, vectors_per_lane(c, work));
+    const uint64_t room = (device->local_memory - scratch) / ((uint64_t)c->lanes * c->vec * work->shelf_size);
+    return cln_smaller(cln_smaller(room, cln_or_else(c->shelved, room)), vectors_per_lane(c, work));
+}
+
+static clnorm_status check_registers(const clnorm_device_info *device, const struct cln_workload *work,
+                                     const clnorm_config *c) {
+    enum { MOST = 65536 }; /* of a compute unit */
+    if (c->registers && (device->family != CLNORM_PLATFORM_NVIDIA || !work->shelf_size || c->chunks > 1))
+        return cln_config_refuse("registers", c->registers, "0 but for the norms' forward on NVIDIA, without chunks");
+    if ((uint64_t)c->registers * c->lanes * c->segments > MOST)
+        return cln_config_refuse("registers", c->registers, "at most 65536 for all the work-items of a work-group");
+    return CLNORM_SUCCESS;
 }
 
 /* What has to hold of a whole config on this device and shape; only a forced knob can break it. */
@@ -152,11 +168,13 @@ static clnorm_status check_whole(const clnorm_device_info *device, const struct 
     if (c->keep == CLNORM_KEEP_REGISTERS && bytes_per_lane(c, work) > MOST_REGISTER_BYTES)
         return cln_config_refuse("keep", c->keep,
                                  "CLNORM_KEEP_REREAD: a lane's share of the segment is more than 1024 bytes");
-    if (c->keep == CLNORM_KEEP_LOCAL && (!work->shelves || !cln_config_shelved(device, work, c)))
+    if (c->keep == CLNORM_KEEP_LOCAL && !cln_config_shelved(device, work, c))
         return cln_config_refuse(
             "keep", c->keep,
             "CLNORM_KEEP_LOCAL for the norms' forward, with 1 segment and local memory for a vector of "
             "each lane only");
+    if (c->keep != CLNORM_KEEP_LOCAL && c->shelved)
+        return cln_config_refuse("shelved", c->shelved, "0 without CLNORM_KEEP_LOCAL");
     if (c->reduce == CLNORM_REDUCE_SHUFFLE && (device->family != CLNORM_PLATFORM_NVIDIA || items < 32))
         return cln_config_refuse("reduce", c->reduce, "CLNORM_REDUCE_SHUFFLE on NVIDIA with at least 32 work-items only");
     if (c->reduce == CLNORM_REDUCE_SUBGROUP && (!device->subgroups || c->segments > 1))
@@ -170,7 +188,7 @@ static clnorm_status check_whole(const clnorm_device_info *device, const struct 
         return cln_config_refuse("chunks", c->chunks, "1 with more than 1 segment, or without CLNORM_KEEP_REREAD");
     if (c->chunks > cln_divide_up(work->group_size, c->vec))
         return cln_config_refuse("chunks", c->chunks, "one for each vector of a segment at most");
-    return CLNORM_SUCCESS;
+    return check_registers(device, work, c);
 }
 
 static uint32_t choose_vec(const struct habit *habit, const struct cln_workload *work, bool element_aligned) {
@@ -206,14 +224,24 @@ static void hold_few(const struct habit *habit, const clnorm_device_info *device
     c->weights = CLNORM_WEIGHTS_EARLY;
 }
 
+/* Rows that keep much in local memory were measured where there is much of it; elsewhere all is read again. */
+static void shelve_much(const clnorm_device_info *device, const struct cln_workload *work, clnorm_config *c) {
+    const uint64_t least = (uint64_t)160 << 10;
+    if (c->keep == CLNORM_KEEP_LOCAL && (device->local_memory < least || !work->shelf_size))
+        c->keep = CLNORM_KEEP_REREAD;
+    if (c->keep == CLNORM_KEEP_REREAD)
+        c->shelved = 0;
+}
+
 /* Fills in what a tuned row says, where nothing else is forced that it was not measured with. */
 static void apply_tuned(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
                         clnorm_config *c) {
-    const bool forced = c->lanes || c->segments || c->keep || c->unroll || c->weights;
+    const bool forced = c->lanes || c->segments || c->keep || c->unroll || c->weights || c->registers || c->shelved;
     const uint64_t full_vec = 16 / work->x_size;
     if (device->family != CLNORM_PLATFORM_NVIDIA || forced || c->vec != full_vec || device->max_work_group_size < 1024)
         return;
     if (cln_config_tuned(work, c)) {
+        shelve_much(device, work, c);
         hold_few(habit, device, work, c);
         return;
     }
@@ -228,6 +256,8 @@ static void apply_tuned(const struct habit *habit, const clnorm_device_info *dev
         c->segments = row->segments;
         c->unroll = row->unroll;
         c->weights = row->weights;
+        c->shelved = row->shelved;
+        shelve_much(device, work, c);
         hold_few(habit, device, work, c);
         return;
     }
@@ -260,8 +290,8 @@ static uint32_t choose_unroll(const struct habit *habit, const struct cln_worklo
  * and writes. */
 static uint32_t choose_chunks(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
                               const clnorm_config *forced) {
-    const bool otherwise =
-        forced->lanes || forced->segments || forced->rounds || forced->keep || forced->unroll || forced->weights;
+    const bool otherwise = forced->lanes || forced->segments || forced->rounds || forced->keep || forced->unroll ||
+                           forced->weights || forced->registers || forced->shelved;
     const uint64_t segments = work->rows * work->groups;
     if (otherwise || work->y_scaled || !segments || work->group_size < habit->wide || 2 * segments > device->compute_units)
         return 1;

@@ -22,15 +22,15 @@ struct cln_workload {
     uint64_t x_size;    /* bytes of an element of x, the tensor that is read most */
     uint64_t held_size; /* bytes of an element of what is read while statistics or sums are taken */
     clnorm_norm norm;
-    uint64_t real_size; /* bytes of the arithmetic type: 4, or 8 for f64 */
-    enum cln_work work; /* forward */
-    bool splits;        /* forward: a segment can be shared out to several work-groups */
-    bool shelves;       /* forward: a part of a segment can be kept in local memory */
-    bool y_scaled;      /* forward: y has 8 bits and scales */
-    bool locked;        /* backward: by locked slots */
-    bool gated;         /* backward: z is read too */
-    bool both_sums;     /* backward: dweight and dbias */
-    bool of_8_bits;     /* backward: x has 8 bits, and x_size is that of dy */
+    uint64_t real_size;  /* bytes of the arithmetic type: 4, or 8 for f64 */
+    enum cln_work work;  /* forward */
+    bool splits;         /* forward: a segment can be shared out to several work-groups */
+    uint64_t shelf_size; /* forward: bytes of an element that is kept in local memory; 0: none can be */
+    bool y_scaled;       /* forward: y has 8 bits and scales */
+    bool locked;         /* backward: by locked slots */
+    bool gated;          /* backward: z is read too */
+    bool both_sums;      /* backward: dweight and dbias */
+    bool of_8_bits;      /* backward: x has 8 bits, and x_size is that of dy */
 };
 
 /* Fills every field of config that the forward has: a forced one is checked against device and shape, the others are

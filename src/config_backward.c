@@ -228,6 +228,14 @@ static clnorm_status check_sums(const clnorm_device_info *device, const struct c
     return CLNORM_SUCCESS;
 }
 
+static clnorm_status check_backward(const clnorm_config *forced) {
+    if (forced->registers)
+        return cln_config_refuse("registers", forced->registers, "0, the backward has no such knob");
+    if (forced->shelved)
+        return cln_config_refuse("shelved", forced->shelved, "0, the backward has no such knob");
+    return CLNORM_SUCCESS;
+}
+
 static clnorm_status check_whole(const clnorm_device_info *device, const struct cln_workload *work,
                                  const clnorm_config *c) {
     const uint64_t items = (uint64_t)c->lanes * c->segments;
@@ -357,7 +365,9 @@ static void choose_columns(const struct habit *habit, const clnorm_device_info *
 
 clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const struct cln_workload *work,
                                          const clnorm_config *forced, clnorm_config *config) {
-    const clnorm_status status = cln_config_check_ranges(forced);
+    clnorm_status status = cln_config_check_ranges(forced);
+    if (!status)
+        status = check_backward(forced);
     if (status)
         return status;
     const struct habit *habit = habit_of(device);

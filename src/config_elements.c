@@ -35,8 +35,9 @@ static clnorm_status check_others(const clnorm_config *c) {
         const char *name;
         uint32_t value;
     } others[] = {
-        {"segments", c->segments}, {"keep", c->keep},     {"reduce", c->reduce}, {"weights", c->weights},
-        {"tile", c->tile},         {"gather", c->gather}, {"fetch", c->fetch},   {"chunks", c->chunks},
+        {"segments", c->segments}, {"keep", c->keep},       {"reduce", c->reduce},       {"weights", c->weights},
+        {"tile", c->tile},         {"gather", c->gather},   {"fetch", c->fetch},         {"chunks", c->chunks},
+        {"sums", c->sums},         {"walkers", c->walkers}, {"registers", c->registers}, {"shelved", c->shelved},
     };
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (others[i].value)

@@ -30,6 +30,8 @@ static const struct knob {
     {"chunks", offsetof(clnorm_config, chunks), {NULL}},
     {"sums", offsetof(clnorm_config, sums), {"before", "exchanged"}},
     {"walkers", offsetof(clnorm_config, walkers), {NULL}},
+    {"registers", offsetof(clnorm_config, registers), {NULL}},
+    {"shelved", offsetof(clnorm_config, shelved), {NULL}},
 };
 enum { KNOBS = sizeof knobs / sizeof *knobs, KNOWN_TEXT = 160 };
 _Static_assert(sizeof(clnorm_config) == KNOBS * sizeof(uint32_t), "every knob of a config has a row");

@@ -226,7 +226,7 @@ clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const cln
     struct cln_tensor unsized[CLN_ROLES] = {{0}};
     if (!(status = describe_tensors(&p, 1, unsized))) { /* before the config: its arithmetic relies on sizes that fit */
         struct cln_workload work = cln_norm_workload(&p);
-        work.splits = work.shelves = true;
+        work.splits = true;
         const struct cln_tuning_key key = tuning_key_of(&p);
         status = cln_tuning_choose(made, &key, cln_config_choose, &work, &p.config);
     }

@@ -11,7 +11,7 @@ typedef clnorm_norm_desc problem;
 
 /* s is not x alone, but made of several numbers. */
 static bool is_sum(const problem *p) {
-    return p->residual_dtype || p->dropout > 0 || p->row_scale;
+    return p->residual_dtype || p->row_scale || p->gate_first;
 }
 
 /* Scales are taken from y and written, where one is not given. */
@@ -37,7 +37,8 @@ struct cln_workload cln_norm_workload(const problem *p) {
         .group_size = p->group_size,
         .alignment = cln_lowest_bit(p->group_size | strides),
         .x_size = clnorm_dtype_size(p->x_dtype),
-        .held_size = p->gate_first || is_sum(p) ? cln_norm_real_size(p) : clnorm_dtype_size(p->x_dtype),
+        .held_size = is_sum(p) || p->dropout > 0 ? cln_norm_real_size(p) : clnorm_dtype_size(p->x_dtype),
+        .shelf_size = is_sum(p) ? cln_norm_real_size(p) : clnorm_dtype_size(p->x_dtype),
         .norm = p->norm,
         .real_size = cln_norm_real_size(p),
         .work = work_of(p),
@@ -87,6 +88,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .weights = c->weights,
         .isa = c->isa,
         .shelved = shelved_of(p, device, c),
+        .registers = c->registers,
         .loop = loop,
         .chunks = cln_larger(c->chunks, 1),
         .element_aligned = cln_config_element_aligned(device, c),
@@ -206,7 +208,9 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
     p.eps = backward->eps;
     const struct cln_workload work = cln_norm_workload(&p);
     const clnorm_config forced = {.vec = plan->config.vec, .isa = plan->config.isa}; /* the plan's tensors allow this vec */
-    clnorm_config config;
+    clnorm_config config = clnorm_config_automatic();
     const clnorm_status status = cln_config_choose(&plan->context->device, &work, &forced, &config);
+    if (config.keep == CLNORM_KEEP_LOCAL) /* nothing is read again */
+        config.keep = CLNORM_KEEP_REREAD;
     return status ? status : add_kernel(plan, &p, &config, &whole_segments, (struct parts){mean, rstd, {0}});
 }

@@ -64,6 +64,7 @@ static const struct field {
     {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, NORMS | SOFTMAX},
     {"SUMS", offsetof(struct cln_spec, sums), NUMBER, BACKWARD},
     {"SHELVED", offsetof(struct cln_spec, shelved), NUMBER, FORWARD},
+    {"REGISTERS", offsetof(struct cln_spec, registers), NUMBER, FORWARD},
     {"LOOP", offsetof(struct cln_spec, loop), NUMBER, FORWARD},
     {"GELU", offsetof(struct cln_spec, gelu), NUMBER, GELU},
     {"Q_DTYPE", offsetof(struct cln_spec, q_dtype), DTYPE, QUANTIZE},
@@ -104,4 +105,6 @@ void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPA
                                 : snprintf(end, room, " -D %s=%" PRIu64, fields[i].macro, value);
         length += (size_t)written;
     }
+    if (spec->registers)
+        (void)snprintf(options + length, CLN_OPTIONS_CAPACITY - length, " -cl-nv-maxrregcount=%" PRIu64, spec->registers);
 }

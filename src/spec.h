@@ -41,6 +41,7 @@ struct cln_spec {
     uint64_t chunks;               /* that a split segment is taken in */
     uint64_t sums;                 /* a clnorm_sums */
     uint64_t shelved;              /* vectors of a lane in local memory */
+    uint64_t registers;            /* of a work-item at most; 0: as the compiler likes */
     uint64_t loop;                 /* 1: a work-group goes through more than one round */
     uint64_t element_aligned;      /* 1: vectors are accessed at any element's address, as CPUs can */
     uint64_t q_dtype, scale_dtype; /* of 8 bits; of its scales */

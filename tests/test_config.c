@@ -52,8 +52,12 @@ static void choose_everywhere(chooser choose, struct cln_workload work) {
 }
 
 static struct cln_workload workload_of(uint64_t x_size) {
-    return (struct cln_workload){
-        .groups = 1, .x_size = x_size, .held_size = x_size, .norm = CLNORM_LAYER_NORM, .real_size = sizeof(float)};
+    return (struct cln_workload){.groups = 1,
+                                 .x_size = x_size,
+                                 .held_size = x_size,
+                                 .shelf_size = x_size,
+                                 .norm = CLNORM_LAYER_NORM,
+                                 .real_size = sizeof(float)};
 }
 
 static void forward_choices_are_accepted(void **state) {

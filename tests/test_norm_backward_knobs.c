@@ -51,7 +51,7 @@ enum {
     FACTORS
 };
 
-_Static_assert(KNOBS + 2 == sizeof(clnorm_config) / sizeof(uint32_t), "every knob is turned");
+_Static_assert(KNOBS + 2 == offsetof(clnorm_config, registers) / sizeof(uint32_t), "every knob of the backward is turned");
 
 /* Where sums are gathered, for the columns of whole segments or of tiles. */
 enum { TILE_COLS = 16 };

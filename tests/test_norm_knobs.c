@@ -30,12 +30,14 @@ static const struct knob {
     {"weights", offsetof(clnorm_config, weights), {CLNORM_WEIGHTS_LATE, CLNORM_WEIGHTS_EARLY, CLNORM_WEIGHTS_KEPT}},
     {"isa", offsetof(clnorm_config, isa), {CLNORM_ISA_PORTABLE, CLNORM_ISA_PTX}},
     {"chunks", offsetof(clnorm_config, chunks), {1, 3}},
+    {"registers", offsetof(clnorm_config, registers), {40, 128}},
+    {"shelved", offsetof(clnorm_config, shelved), {1, 3}},
 };
 
 /* What else varies, behind the knobs among the factors. */
 enum { KNOBS = sizeof knobs / sizeof *knobs, SHAPE = KNOBS, DTYPE, SHIFT, NORM, FACTORS };
 
-_Static_assert(KNOBS == offsetof(clnorm_config, tile) / sizeof(uint32_t) + 1, "every knob of the forward is turned");
+_Static_assert(KNOBS == offsetof(clnorm_config, tile) / sizeof(uint32_t) + 3, "every knob of the forward is turned");
 
 static const struct {
     uint64_t rows, cols, group_size, gap;
@@ -65,17 +67,21 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
         return value == CLNORM_REDUCE_TREE || (value == CLNORM_REDUCE_SHUFFLE ? nvidia : device->subgroups);
     case offsetof(clnorm_config, isa):
         return value == CLNORM_ISA_PORTABLE || (nvidia && device->compute_capability >= 80);
+    case offsetof(clnorm_config, registers):
+        return nvidia;
     default:
         return true;
     }
 }
 
-/* The values of a knob that the device has. */
+/* The values of a knob that the device has; 0 where it has none. */
 static unsigned values_of(const struct fixture *fixture, const struct knob *knob, uint32_t values[MOST_VALUES]) {
     unsigned count = 0;
     for (unsigned i = 0; knob->values[i] != 0; i++)
         if (device_has(fixture, knob, knob->values[i]))
             values[count++] = knob->values[i];
+    if (count == 0)
+        values[count++] = 0;
     return count;
 }
 
@@ -116,6 +122,11 @@ static bool give_way(clnorm_config *config) {
         config->keep = CLNORM_KEEP_REREAD;
     else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1)
         config->chunks = 1;
+    else if (strstr(detail, "desc.config.shelved") != NULL ||
+             (strstr(detail, "desc.config.registers") != NULL && config->chunks > 1))
+        config->shelved = config->registers = 0;
+    else if (strstr(detail, "desc.config.registers") != NULL && config->registers > 40)
+        config->registers = 40;
     else if (strstr(detail, "desc.config.reduce") != NULL && config->segments > 1)
         config->segments = 1;
     else if (strstr(detail, "desc.config.reduce") != NULL && config->reduce != CLNORM_REDUCE_TREE)

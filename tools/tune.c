@@ -17,11 +17,17 @@
 
 /* What is tried: knobs that go together, 0 being the library's choice. All others stay as they are. Ended by NULL. */
 static const char *const gpu_moves[] = {
-    "keep=registers,weights=early",
-    "keep=registers,weights=late",
-    "keep=reread,weights=late",
-    "keep=reread,weights=kept",
+    "keep=registers,weights=early,shelved=0",
+    "keep=registers,weights=late,shelved=0",
+    "keep=reread,weights=late,shelved=0",
+    "keep=reread,weights=kept,shelved=0",
     "keep=local,weights=kept,segments=1",
+    "keep=local,weights=late,segments=1",
+    "registers=64",
+    "registers=0",
+    "shelved=4",
+    "shelved=6",
+    "shelved=8",
     "lanes=16,segments=16",
     "lanes=32,segments=4",
     "lanes=32,segments=8",

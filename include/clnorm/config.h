@@ -12,28 +12,30 @@ extern "C" {
  * cannot honour is refused, never bent. From clnorm_plan_config: what was chosen. Results of the same config are the same
  * bits, run after run and for any number of rows. */
 typedef struct clnorm_config {
-    uint32_t vec;      /* elements per memory access: 1, 2, 4, 8, 16 */
-    uint32_t lanes;    /* work-items that share one segment: a power of two */
-    uint32_t segments; /* segments that a work-group holds at once: a power of two */
-    uint32_t rounds;   /* how often a work-group goes on to its next segments, at least */
-    uint32_t keep;     /* a clnorm_keep */
-    uint32_t unroll;   /* re-read: vectors that a lane takes in at once, 1 to 16 */
-    uint32_t reduce;   /* a clnorm_reduce: how lanes add up */
-    uint32_t stores;   /* a clnorm_stores */
-    uint32_t weights;  /* a clnorm_weights: keep registers: when weight and bias are read */
-    uint32_t isa;      /* a clnorm_isa: instructions beyond OpenCL C 1.2 */
-    uint32_t tile;     /* backward: columns of a segment that a work-group works on; group_size at most */
-    uint32_t gather;   /* backward: a clnorm_gather: where dweight and dbias are added up */
-    uint32_t fetch;    /* backward: a clnorm_fetch: keep registers: when a row is fetched */
-    uint32_t chunks;   /* pieces of a segment, a work-group each: of the norms' forward and of softmax, two kernels instead
-                          of one where they are more than 1; of the norms' backward, sums over a segment in tiles */
-    uint32_t sums;     /* backward: a clnorm_sums: of a segment in tiles */
-    uint32_t walkers;  /* backward: work-groups for each compute unit, about */
+    uint32_t vec;       /* elements per memory access: 1, 2, 4, 8, 16 */
+    uint32_t lanes;     /* work-items that share one segment: a power of two */
+    uint32_t segments;  /* segments that a work-group holds at once: a power of two */
+    uint32_t rounds;    /* how often a work-group goes on to its next segments, at least */
+    uint32_t keep;      /* a clnorm_keep */
+    uint32_t unroll;    /* re-read: vectors that a lane takes in at once, 1 to 16 */
+    uint32_t reduce;    /* a clnorm_reduce: how lanes add up */
+    uint32_t stores;    /* a clnorm_stores */
+    uint32_t weights;   /* a clnorm_weights: keep registers: when weight and bias are read */
+    uint32_t isa;       /* a clnorm_isa: instructions beyond OpenCL C 1.2 */
+    uint32_t tile;      /* backward: columns of a segment that a work-group works on; group_size at most */
+    uint32_t gather;    /* backward: a clnorm_gather: where dweight and dbias are added up */
+    uint32_t fetch;     /* backward: a clnorm_fetch: keep registers: when a row is fetched */
+    uint32_t chunks;    /* pieces of a segment, a work-group each: of the norms' forward and of softmax, two kernels instead
+                           of one where they are more than 1; of the norms' backward, sums over a segment in tiles */
+    uint32_t sums;      /* backward: a clnorm_sums: of a segment in tiles */
+    uint32_t walkers;   /* backward: work-groups for each compute unit, about */
+    uint32_t registers; /* the norms' forward on NVIDIA: of a work-item at most; 0: as its compiler likes */
+    uint32_t shelved;   /* keep local: vectors of each lane that are, at most; 0: as many as there is room for */
 } clnorm_config;
 
 /* The config of which everything is chosen. */
 static inline clnorm_config clnorm_config_automatic(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     return automatic;
 }
 
