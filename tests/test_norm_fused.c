@@ -47,6 +47,7 @@ static const clnorm_config configs[] = {
     {.vec = 4, .lanes = 64, .keep = CLNORM_KEEP_REGISTERS, .reduce = CLNORM_REDUCE_TREE},
     {.vec = 8, .lanes = 16, .segments = 2, .keep = CLNORM_KEEP_REREAD, .unroll = 3, .reduce = CLNORM_REDUCE_TREE},
     {.vec = 2, .lanes = 2, .segments = 2, .keep = CLNORM_KEEP_REREAD, .rounds = 2, .reduce = CLNORM_REDUCE_TREE},
+    {.vec = 8, .lanes = 8, .segments = 1, .keep = CLNORM_KEEP_LOCAL, .reduce = CLNORM_REDUCE_TREE, .shelved = 1},
 };
 
 /* What the fused operands are, for the options that go together. */
@@ -145,6 +146,25 @@ static void every_two_options_together(void **state) {
 
 /* ------------------------------------------------------------------------------------------------------------ dropout */
 
+/* What dropout leaves of x is kept as it came, and the rest of a row read and masked again. */
+static void masked_elements_are_kept(void **state) {
+    const struct fixture *fixture = *state;
+    for (uint32_t i = 0; i < 6; i++) {
+        struct norm_case norm_case = {.desc = norm_desc_of(i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 7, 192),
+                                      .input = (enum input)(i % INPUTS),
+                                      .seed = i};
+        clnorm_norm_desc *desc = &norm_case.desc;
+        desc->x_dtype = desc->weight_dtype = dtypes[i / 2];
+        desc->bias_dtype = i % 2 ? CLNORM_DTYPE_NONE : desc->x_dtype;
+        desc->dropout = 0.3;
+        desc->save_rstd = true;
+        desc->eps = 0.5;
+        desc->config = configs[sizeof configs / sizeof *configs - 1];
+        desc->config.shelved = i % 4;
+        assert_true(norm_case_passes(fixture, &norm_case));
+    }
+}
+
 /* The mask of a call of this seed and config, [rows, cols] bytes to be freed. */
 static unsigned char *mask_of(const struct fixture *fixture, uint64_t rows, uint64_t cols, double dropout, clnorm_seed seed,
                               clnorm_config config) {
@@ -234,6 +254,7 @@ static void masks_do_not_depend_on_the_config(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_two_options_together),
+        cmocka_unit_test(masked_elements_are_kept),
         cmocka_unit_test(keep_rate_is_as_asked),
         cmocka_unit_test(masks_are_independent),
         cmocka_unit_test(masks_do_not_depend_on_the_config),
