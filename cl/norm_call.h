@@ -28,10 +28,11 @@
     OPTIONAL(SAVE_SCALES, global float *restrict, y_scale)
 /* clang-format on */
 
+/* What every kernel reads comes first: a launch waits for each of the lines of memory that what it reads lies in. */
 #define SCALARS                                                                                             \
-    const ulong work, const ulong rows, const ulong rounds, const ulong x_stride, const ulong y_stride,     \
-        const ulong z_stride, const ulong residual_stride, const ulong residual_out_stride, const real eps, \
-        const real weight_offset, const real kept_scale, const uint threshold, const float y_given SEED_PARAMETERS
+    const ulong work, const ulong x_stride, const ulong y_stride, const real eps, const real weight_offset, \
+        const ulong rows, const ulong rounds, const ulong z_stride, const ulong residual_stride,            \
+        const ulong residual_out_stride, const real kept_scale, const uint threshold, const float y_given SEED_PARAMETERS
 
 #define CALL(aligned)                                                                                                     \
     {                                                                                                                     \

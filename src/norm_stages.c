@@ -139,15 +139,15 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const clnor
     const cl_float f[] = {(cl_float)p->eps, (cl_float)p->weight_offset, (cl_float)scale, (cl_float)p->y_scale};
     const cl_uint threshold = cln_dropout_threshold(p->dropout);
     const struct cln_constant constant[] = {
-        {sizeof p->rows, &p->rows},
-        {sizeof rounds, &rounds},
         {sizeof p->x_stride, &p->x_stride},
         {sizeof p->y_stride, &p->y_stride},
+        {cln_norm_real_size(p), is_double ? (const void *)&p->eps : &f[0]},
+        {cln_norm_real_size(p), is_double ? (const void *)&p->weight_offset : &f[1]},
+        {sizeof p->rows, &p->rows},
+        {sizeof rounds, &rounds},
         {sizeof p->z_stride, &p->z_stride},
         {sizeof p->residual_stride, &p->residual_stride},
         {sizeof p->residual_out_stride, &p->residual_out_stride},
-        {cln_norm_real_size(p), is_double ? (const void *)&p->eps : &f[0]},
-        {cln_norm_real_size(p), is_double ? (const void *)&p->weight_offset : &f[1]},
         {cln_norm_real_size(p), is_double ? (const void *)&scale : &f[2]},
         {sizeof threshold, &threshold},
         {sizeof f[3], &f[3]},
