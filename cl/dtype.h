@@ -6,7 +6,8 @@
  *     widen_NAME(packed)        as realv
  *     only_NAME(packed, kept)   with zeros where a comparison of vectors does not hold
  *     store_NAME(p, v, aligned) realv v, rounded to nearest even and stored; NaN stays NaN
- *     load1_NAME, widen1_NAME, store1_NAME   the same for one element
+ *     store1_NAME(p, v)         the same for one element
+ *     put1_NAME(p, v, add)      that, or with add that added to what is there
  *
  * and a kernel names them by the macro of a tensor: LOAD(X_DTYPE)(x + i, aligned, LOAD_PLAIN). */
 #ifndef DTYPE_H
@@ -22,6 +23,7 @@
 #define ONLY(dtype) JOIN(only_, dtype)
 #define STORE(dtype) JOIN(store_, dtype)
 #define STORE1(dtype) JOIN(store1_, dtype)
+#define PUT1(dtype) JOIN(put1_, dtype)
 
 #define storage_f32 float
 #define storage_f16 ushort
@@ -239,6 +241,10 @@ static inline void store1_f64(global double *p, const real v) {
     *p = v;
 }
 
+static inline void put1_f64(global double *p, const real v, const bool add) {
+    store1_f64(p, add ? *p + v : v);
+}
+
 #else
 
 static inline packed_f32 load_f32(const global float *p, const bool aligned, const enum load_hint hint) {
@@ -259,6 +265,10 @@ static inline void store_f32(global float *p, const realv v, const bool aligned)
 
 static inline void store1_f32(global float *p, const real v) {
     *p = v;
+}
+
+static inline void put1_f32(global float *p, const real v, const bool add) {
+    store1_f32(p, add ? *p + v : v);
 }
 
 /* ------------------------------------------------------------------------------ bfloat16: the upper half of a float */
@@ -313,6 +323,10 @@ static inline void store1_bf16(global ushort *p, const real v) {
     *p = (ushort)((v != v ? bits | 0x400000u : rounded) >> 16);
 }
 
+static inline void put1_bf16(global ushort *p, const real v, const bool add) {
+    store1_bf16(p, add ? as_float((uint)*p << 16) + v : v);
+}
+
 /* binary16, by the conversions that OpenCL C has without half arithmetic; they read and write private memory, which
  * compilers turn into registers. PoCL makes four elements of that an instruction, where a CPU can convert a whole vector.
  */
@@ -363,6 +377,10 @@ static inline void store1_f16(global ushort *p, const real v) {
     ushort narrowed;
     vstore_half_rte(v, 0, (half *)&narrowed);
     *p = narrowed;
+}
+
+static inline void put1_f16(global ushort *p, const real v, const bool add) {
+    store1_f16(p, add ? vload_half(0, (const global half *)p) + v : v);
 }
 
 #endif

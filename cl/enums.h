@@ -42,5 +42,6 @@
 #define GATHER_LOCAL 2
 #define GATHER_MEMORY 3
 #define GATHER_SPLIT 4
+#define GATHER_COLUMNS 5
 
 #endif

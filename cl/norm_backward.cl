@@ -6,16 +6,17 @@
  * GATHER say: a header for each way.
  *
  * Macros (src/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Z_DTYPE, DY_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE, DZ_DTYPE,
- * Y_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN, ROW_SCALE, DROPOUT, ACTIVATION, DWEIGHT,
- * DBIAS, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, TILE,
- * GATHER, FETCH, SPAN, CHUNKS, SUMS, ELEMENT_ALIGNED. */
+ * Y_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN, ROW_SCALE,
+ * DROPOUT, ACTIVATION, ACCUMULATE, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS,
+ * REDUCE, STORES, ISA, TILE, GATHER, FETCH, SPAN, CHUNKS, SUMS, ELEMENT_ALIGNED. */
 
 #include "norm_backward.h"
+#include "norm_backward_columns.h"
 #include "parameter.h"
 #include "slots.h"
 #include "team.h"
 
-#if KEEP == KEEP_REGISTERS || GATHER == GATHER_REGISTERS || GATHER == GATHER_SPLIT
+#if KEEP == KEEP_REGISTERS || GATHER == GATHER_REGISTERS || GATHER == GATHER_SPLIT || GATHER == GATHER_COLUMNS
 #include "norm_backward_registers.h"
 #else
 #include "norm_backward_memory.h"
@@ -59,34 +60,45 @@
     OPTIONAL(PRESENT(DX_DTYPE), global STORAGE(DX_DTYPE) *, dx)                                              \
     OPTIONAL(PRESENT(DZ_DTYPE), global STORAGE(DZ_DTYPE) *, dz)                                              \
     OPTIONAL(PRESENT(Y_DTYPE), global STORAGE(Y_DTYPE) *, y)                                                 \
-    OPTIONAL(DWEIGHT, global real *, dweight)                                                                \
-    OPTIONAL(DBIAS, global real *, dbias)                                                                    \
+    OPTIONAL(DWEIGHT, global STORAGE(DWEIGHT_DTYPE) *, dweight)                                              \
+    OPTIONAL(DBIAS, global STORAGE(DBIAS_DTYPE) *, dbias)                                                    \
     OPTIONAL(HAS_LOCKS, volatile global uint *, locks)                                                       \
     OPTIONAL(PRESENT(RESIDUAL_DTYPE), const global STORAGE(RESIDUAL_DTYPE) *, residual)                      \
     OPTIONAL(ROW_SCALE, const global real *restrict, row_scale)                                              \
     OPTIONAL(PRESENT(DRESIDUAL_OUT_DTYPE), const global STORAGE(DRESIDUAL_OUT_DTYPE) *, dresidual_out)       \
     OPTIONAL(PRESENT(DRESIDUAL_DTYPE), global STORAGE(DRESIDUAL_DTYPE) *, dresidual)                         \
     OPTIONAL(Y_GIVEN, const global uint *restrict, fault)                                                    \
-    const ulong rows, const ulong share_rows, const ulong slots, const ulong x_stride, const ulong z_stride, \
-    const ulong dy_stride, const ulong dx_stride, const ulong dz_stride, const ulong y_stride,               \
-    const ulong residual_stride, const ulong dresidual_out_stride, const ulong dresidual_stride,             \
-    const real weight_offset, const real kept_scale, const uint threshold SEED_PARAMETERS
+    const ulong rows, OPTIONAL_NUMBER(HAS_SLOTS, ulong, slots)                                               \
+    const ulong x_stride, OPTIONAL_NUMBER(PRESENT(Z_DTYPE), ulong, z_stride)                                 \
+    const ulong dy_stride, OPTIONAL_NUMBER(PRESENT(DX_DTYPE), ulong, dx_stride)                              \
+    OPTIONAL_NUMBER(PRESENT(DZ_DTYPE), ulong, dz_stride)                                                     \
+    OPTIONAL_NUMBER(PRESENT(Y_DTYPE), ulong, y_stride)                                                       \
+    OPTIONAL_NUMBER(PRESENT(RESIDUAL_DTYPE), ulong, residual_stride)                                         \
+    OPTIONAL_NUMBER(PRESENT(DRESIDUAL_OUT_DTYPE), ulong, dresidual_out_stride)                               \
+    OPTIONAL_NUMBER(PRESENT(DRESIDUAL_DTYPE), ulong, dresidual_stride)                                       \
+    OPTIONAL_NUMBER(WEIGHT_OFFSET, real, weight_offset)                                                      \
+    OPTIONAL_NUMBER(DROPOUT, real, kept_scale)                                                               \
+    OPTIONAL_NUMBER(DROPOUT, uint, threshold)                                                                \
+    const ulong share_rows SEED_PARAMETERS
 /* clang-format on */
 
-#define CALL(aligned)                                                                                                    \
-    {                                                                                                                    \
-        x + x_at, OPTIONAL_AT(PRESENT(Z_DTYPE), z), dy + dy_at, OPTIONAL_AT(PRESENT(WEIGHT_DTYPE), weight),              \
-            OPTIONAL_AT(PRESENT(BIAS_DTYPE), bias), OPTIONAL_AT(HAS_MEAN, mean), rstd + rstd_at,                         \
-            OPTIONAL_AT(HAS_SUMS, sums), OPTIONAL_AT(PRESENT(DX_DTYPE), dx), OPTIONAL_AT(PRESENT(DZ_DTYPE), dz),         \
-            OPTIONAL_AT(PRESENT(Y_DTYPE), y), OPTIONAL_AT(PRESENT(RESIDUAL_DTYPE), residual),                            \
-            OPTIONAL_AT(ROW_SCALE, row_scale), OPTIONAL_AT(PRESENT(DRESIDUAL_OUT_DTYPE), dresidual_out),                 \
-            OPTIONAL_AT(PRESENT(DRESIDUAL_DTYPE), dresidual), rows, x_stride, z_stride, dy_stride, dx_stride, dz_stride, \
-            y_stride, residual_stride, dresidual_out_stride, dresidual_stride, weight_offset, kept_scale, DICE, POISON,  \
-            aligned                                                                                                      \
+#define CALL(aligned)                                                                                                  \
+    {                                                                                                                  \
+        x + x_at, OPTIONAL_AT(PRESENT(Z_DTYPE), z), dy + dy_at, OPTIONAL_AT(PRESENT(WEIGHT_DTYPE), weight),            \
+            OPTIONAL_AT(PRESENT(BIAS_DTYPE), bias), OPTIONAL_AT(HAS_MEAN, mean), rstd + rstd_at,                       \
+            OPTIONAL_AT(HAS_SUMS, sums), OPTIONAL_AT(PRESENT(DX_DTYPE), dx), OPTIONAL_AT(PRESENT(DZ_DTYPE), dz),       \
+            OPTIONAL_AT(PRESENT(Y_DTYPE), y), OPTIONAL_AT(PRESENT(RESIDUAL_DTYPE), residual),                          \
+            OPTIONAL_AT(ROW_SCALE, row_scale), OPTIONAL_AT(PRESENT(DRESIDUAL_OUT_DTYPE), dresidual_out),               \
+            OPTIONAL_AT(PRESENT(DRESIDUAL_DTYPE), dresidual), rows, x_stride, NUMBER_OR_0(PRESENT(Z_DTYPE), z_stride), \
+            dy_stride, NUMBER_OR_0(PRESENT(DX_DTYPE), dx_stride), NUMBER_OR_0(PRESENT(DZ_DTYPE), dz_stride),           \
+            NUMBER_OR_0(PRESENT(Y_DTYPE), y_stride), NUMBER_OR_0(PRESENT(RESIDUAL_DTYPE), residual_stride),            \
+            NUMBER_OR_0(PRESENT(DRESIDUAL_OUT_DTYPE), dresidual_out_stride),                                           \
+            NUMBER_OR_0(PRESENT(DRESIDUAL_DTYPE), dresidual_stride), NUMBER_OR_0(WEIGHT_OFFSET, weight_offset),        \
+            NUMBER_OR_0(DROPOUT, kept_scale), DICE, POISON, aligned                                                    \
     }
 
-#define WALK_SHARE                                                                                 \
-    walk_share(&call, share_rows, slots, OPTIONAL_AT(DWEIGHT, dweight), OPTIONAL_AT(DBIAS, dbias), \
+#define WALK_SHARE                                                                                                         \
+    walk_share(&call, share_rows, NUMBER_OR_0(HAS_SLOTS, slots), OPTIONAL_AT(DWEIGHT, dweight), OPTIONAL_AT(DBIAS, dbias), \
                OPTIONAL_AT(HAS_LOCKS, locks), scratch, space, letters, &told)
 
 /* Words of the locks, before the letters of teams. */
@@ -100,23 +112,27 @@
     local uint told;
 
 /* share_rows: of a work-group; slots: work-groups share them in turn. */
-INLINED void walk_share(const struct call *call, const ulong share_rows, const ulong slots, global real *dweight,
-                        global real *dbias, volatile global uint *locks, local real *scratch, local realv *space,
-                        local real *letters, local uint *told) {
+INLINED void walk_share(const struct call *call, const ulong share_rows, const ulong slots,
+                        global STORAGE(DWEIGHT_DTYPE) * dweight, global STORAGE(DBIAS_DTYPE) * dbias,
+                        volatile global uint *locks, local real *scratch, local realv *space, local real *letters,
+                        local uint *told) {
     if (call->rows == 0)
         return;
+    const ulong work_group = WORK_GROUP;
+    const bool has_rows = work_group >= COLUMN_GROUPS;
+    take_columns(call, work_group, dweight, dbias, space);
     volatile global uint *mail = locks + LOCK_WORDS(slots);
-    const ulong place = SUMS == SUMS_EXCHANGED ? take_place(mail, told) : get_group_id(0);
+    const ulong place = SUMS == SUMS_EXCHANGED ? take_place(mail, told) : has_rows ? work_group - COLUMN_GROUPS : 0;
     struct team team = team_of(mail, place, letters);
     const ulong block = place % BLOCKS;
     const ulong walker = place / BLOCKS;
-    const ulong first = walker * share_rows;
+    const ulong first = has_rows ? walker * share_rows : call->rows;
     const ulong end = first + share_rows;
     const ulong group = block / TILES * SPAN;
     const struct share share = {first, end < call->rows ? end : call->rows, SEGMENTS, group, (uint)(block % TILES)};
-    const ulong slot_index = walker % slots;
+    const ulong slot_index = HAS_SLOTS ? walker % slots : 0;
     const ulong column = slot_index * GROUPS * GROUP_SIZE + group * GROUP_SIZE;
-    struct slot slot = {dweight + column, dbias + column, false, call->aligned};
+    struct slot slot = {(global real *)dweight + column, (global real *)dbias + column, false, call->aligned};
     walk(call, &share, &slot, locks + block * slots + slot_index, scratch, space, told, &team);
 }
 

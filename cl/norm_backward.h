@@ -34,6 +34,15 @@ DEFINE_LOAD_VECTOR(f8e5m2)
 
 #define READS_MEAN (NORM == LAYER_NORM && !(Y_GIVEN))
 
+/* Sums over rows, of the dtype that they are put down in: the slots' or, with GATHER_COLUMNS, the outputs'. */
+#define DWEIGHT PRESENT(DWEIGHT_DTYPE)
+#define DBIAS PRESENT(DBIAS_DTYPE)
+#if (DWEIGHT || DBIAS) && GATHER != GATHER_COLUMNS
+#define HAS_SLOTS 1
+#else
+#define HAS_SLOTS 0
+#endif
+
 /* Outputs that c1 and c2 matter to. */
 #define NEEDS_MEANS (PRESENT(DX_DTYPE) || PRESENT(DRESIDUAL_DTYPE) || (GATE_FIRST && PRESENT(DZ_DTYPE)))
 

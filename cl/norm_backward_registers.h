@@ -7,8 +7,8 @@
 #include "slots.h"
 #include "team.h"
 
-#define DWEIGHT_IN_REGISTERS (GATHER == GATHER_REGISTERS || GATHER == GATHER_SPLIT)
-#define DBIAS_IN_REGISTERS (GATHER == GATHER_REGISTERS)
+#define DWEIGHT_IN_REGISTERS (GATHER != GATHER_LOCAL)
+#define DBIAS_IN_REGISTERS (GATHER == GATHER_REGISTERS || GATHER == GATHER_COLUMNS)
 
 struct columns {
     index_t first; /* vector of the tile */
@@ -160,7 +160,9 @@ INLINED void take_row(const struct call *call, const struct row *row, const stru
  * dbias's, or one after the other in the same place. */
 #define LINE (TILE_HELD * LANES)
 #define DBIAS_LINES (DWEIGHT_IN_REGISTERS ? 0 : SEGMENTS * LINE)
-#if DBIAS_IN_REGISTERS
+#if GATHER == GATHER_COLUMNS
+#define SPACE (2 * GROUP_ITEMS) /* of norm_backward_columns.h */
+#elif DBIAS_IN_REGISTERS
 #define SPACE (SEGMENTS > 1 ? SEGMENTS * LINE : 1)
 #else
 #define SPACE (DBIAS_LINES + SEGMENTS * LINE)
@@ -301,7 +303,7 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
     struct gathered gathered;
     clear_gathered(&gathered, space);
     take_rows(call, share, &columns, scales, &gathered, &lanes, team);
-    if (DWEIGHT || DBIAS) {
+    if (HAS_SLOTS) {
         open_slot(slot, lock, told);
         put_gathered(&columns, &gathered, space, slot);
         close_slot(lock);

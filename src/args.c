@@ -122,6 +122,29 @@ static clnorm_status check_alias(const clnorm_plan *plan, const clnorm_args *arg
     return CLNORM_SUCCESS;
 }
 
+/* The buffer that mem is a part of, or mem itself. */
+static cl_mem whole_buffer(cl_mem mem) {
+    cl_mem parent = NULL;
+    const cl_int code = clGetMemObjectInfo(mem, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL);
+    return code || !parent ? mem : parent;
+}
+
+/* Parts of one buffer have different names for the same place: they may lie over each other. */
+static bool may_overlap(const clnorm_buffer *a, const clnorm_buffer *b) {
+    if (!a->mem || !b->mem)
+        return false;
+    return a->mem == b->mem ? a->offset == b->offset : whole_buffer(a->mem) == whole_buffer(b->mem);
+}
+
+bool cln_args_in_place(const clnorm_plan *plan, const clnorm_args *args) {
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
+        if (plan->tensor[aliases[i].output].span && plan->tensor[aliases[i].input].span &&
+            aliases[i].input != CLN_DRESIDUAL_OUT &&
+            may_overlap(cln_args_buffer(args, aliases[i].output), cln_args_buffer(args, aliases[i].input)))
+            return true;
+    return false;
+}
+
 clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned) {
     if (!args)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "args is NULL");

@@ -101,7 +101,7 @@ clnorm_status cln_config_check_ranges(const clnorm_config *c) {
         return cln_config_refuse("weights", c->weights, "a clnorm_weights");
     if (c->isa > CLNORM_ISA_PTX)
         return cln_config_refuse("isa", c->isa, "a clnorm_isa");
-    if (c->gather > CLNORM_GATHER_SPLIT)
+    if (c->gather > CLNORM_GATHER_COLUMNS)
         return cln_config_refuse("gather", c->gather, "a clnorm_gather");
     if (c->fetch > CLNORM_FETCH_FAR)
         return cln_config_refuse("fetch", c->fetch, "a clnorm_fetch");

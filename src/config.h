@@ -31,6 +31,7 @@ struct cln_workload {
     bool gated;          /* backward: z is read too */
     bool both_sums;      /* backward: dweight and dbias */
     bool of_8_bits;      /* backward: x has 8 bits, and x_size is that of dy */
+    bool sums_rows;      /* backward: dweight or dbias */
 };
 
 /* Fills every field of config that the forward has: a forced one is checked against device and shape, the others are

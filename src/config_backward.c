@@ -156,9 +156,14 @@ static uint64_t elements_per_lane(const clnorm_config *c) {
     return cln_divide_up(cln_divide_up(c->tile, c->vec), c->lanes) * c->vec;
 }
 
+/* Nothing but registers is needed for the sums over rows, where they are needed at all. */
+static bool gathers_in_registers(const clnorm_config *c) {
+    return c->gather == CLNORM_GATHER_REGISTERS || c->gather == CLNORM_GATHER_COLUMNS;
+}
+
 /* Each lane has the same columns of every row, known when the kernel is built. */
 static bool unrolled(const clnorm_config *c) {
-    return c->keep == CLNORM_KEEP_REGISTERS || c->gather == CLNORM_GATHER_REGISTERS || c->gather == CLNORM_GATHER_SPLIT;
+    return c->keep == CLNORM_KEEP_REGISTERS || gathers_in_registers(c) || c->gather == CLNORM_GATHER_SPLIT;
 }
 
 /* Local memory: the scratch of sums over lanes, and what holds or folds the sums over rows. */
@@ -172,6 +177,8 @@ static uint64_t local_bytes(const struct cln_workload *work, const clnorm_config
         return scratch + 2 * span * c->segments * line;
     if (c->gather == CLNORM_GATHER_SPLIT)
         return scratch + c->segments * line;
+    if (c->gather == CLNORM_GATHER_COLUMNS)
+        return scratch + 2 * (uint64_t)c->lanes * c->segments * c->vec * work->real_size;
     return scratch + (c->gather == CLNORM_GATHER_REGISTERS && c->segments > 1 ? c->segments * line : 0);
 }
 
@@ -200,7 +207,9 @@ static clnorm_status check_gather(const clnorm_device_info *device, const struct
         return cln_config_refuse("keep", c->keep, "CLNORM_KEEP_REREAD where sums are gathered in memory");
     if (c->fetch != CLNORM_FETCH_IN_TURN && c->keep != CLNORM_KEEP_REGISTERS)
         return cln_config_refuse("fetch", c->fetch, "CLNORM_FETCH_IN_TURN where a row is not kept in registers");
-    if (c->gather == CLNORM_GATHER_MEMORY && work->locked)
+    if (c->fetch != CLNORM_FETCH_IN_TURN && c->gather == CLNORM_GATHER_COLUMNS)
+        return cln_config_refuse("fetch", c->fetch, "CLNORM_FETCH_IN_TURN where sums are gathered by columns");
+    if ((c->gather == CLNORM_GATHER_MEMORY || c->gather == CLNORM_GATHER_COLUMNS) && work->locked)
         return cln_config_refuse("gather", c->gather, "registers or local memory, slots are shared when they are locked");
     const uint64_t local = local_bytes(work, c, cln_config_span(device, work, c));
     if (local > device->local_memory)
@@ -222,6 +231,8 @@ static clnorm_status check_sums(const clnorm_device_info *device, const struct c
         return cln_config_refuse(
             "sums", c->sums,
             "CLNORM_SUMS_BEFORE for f64, with several segments, or with neither a row nor sums in registers");
+    if (c->gather == CLNORM_GATHER_COLUMNS)
+        return cln_config_refuse("sums", c->sums, "CLNORM_SUMS_BEFORE where sums over rows are gathered by columns");
     if (!can_exchange(device, cln_divide_up(work->group_size, c->tile)))
         return cln_config_refuse(
             "sums", c->sums, "CLNORM_SUMS_BEFORE but with one tile, or on NVIDIA with at most 16 and 8 compute units each");
@@ -357,8 +368,8 @@ static void choose_columns(const struct habit *habit, const clnorm_device_info *
     if (!c->lanes)
         c->lanes = choose_lanes(habit, device, c);
     if (!c->keep)
-        c->keep = c->gather == CLNORM_GATHER_REGISTERS && elements_per_lane(c) <= habit->held ? CLNORM_KEEP_REGISTERS
-                                                                                              : CLNORM_KEEP_REREAD;
+        c->keep =
+            gathers_in_registers(c) && elements_per_lane(c) <= habit->held ? CLNORM_KEEP_REGISTERS : CLNORM_KEEP_REREAD;
     if (!c->chunks)
         c->chunks = choose_chunks(device, work, c);
 }
@@ -393,7 +404,7 @@ clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const
     if (!c.reduce)
         c.reduce = habit->reduce == CLNORM_REDUCE_SHUFFLE && c.lanes * c.segments < 32 ? CLNORM_REDUCE_TREE : habit->reduce;
     if (!c.weights)
-        c.weights = c.gather == CLNORM_GATHER_REGISTERS ? habit->weights : CLNORM_WEIGHTS_LATE;
+        c.weights = gathers_in_registers(&c) ? habit->weights : CLNORM_WEIGHTS_LATE;
     const clnorm_status whole = check_whole(device, work, &c);
     if (!whole)
         *config = c;

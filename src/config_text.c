@@ -6,7 +6,7 @@
 
 #include "status.h"
 
-enum { WORDS = 4 };
+enum { WORDS = 5 };
 
 /* A knob; words for the values of an enumeration, from 1 on. */
 static const struct knob {
@@ -25,7 +25,7 @@ static const struct knob {
     {"weights", offsetof(clnorm_config, weights), {"late", "early", "kept"}},
     {"isa", offsetof(clnorm_config, isa), {"portable", "ptx"}},
     {"tile", offsetof(clnorm_config, tile), {NULL}},
-    {"gather", offsetof(clnorm_config, gather), {"registers", "local", "memory", "split"}},
+    {"gather", offsetof(clnorm_config, gather), {"registers", "local", "memory", "split", "columns"}},
     {"fetch", offsetof(clnorm_config, fetch), {"in_turn", "ahead", "far"}},
     {"chunks", offsetof(clnorm_config, chunks), {NULL}},
     {"sums", offsetof(clnorm_config, sums), {"before", "exchanged"}},

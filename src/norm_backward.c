@@ -330,8 +330,9 @@ clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const cl
         status = cln_backward_lay_out(&context->device, &p, &made->config, &layout);
     if (!status)
         status = describe_tensors(&p, made->config.vec, made->tensor);
-    made->tensor[CLN_DWEIGHT].vector = layout.reduce_vec * made->tensor[CLN_DWEIGHT].element;
-    made->tensor[CLN_DBIAS].vector = layout.reduce_vec * made->tensor[CLN_DBIAS].element;
+    const uint64_t sum_vec = layout.columns ? 1 : layout.reduce_vec;
+    made->tensor[CLN_DWEIGHT].vector = sum_vec * made->tensor[CLN_DWEIGHT].element;
+    made->tensor[CLN_DBIAS].vector = sum_vec * made->tensor[CLN_DBIAS].element;
     made->seeded = p.dropout > 0;
     if (layout.size)
         cln_plan_set_workspace(made, layout.size);

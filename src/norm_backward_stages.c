@@ -32,6 +32,7 @@ struct cln_workload cln_backward_workload(const problem *p) {
         .both_sums = p->dweight_dtype && p->dbias_dtype,
         .of_8_bits = p->x_scale_dtype != CLNORM_DTYPE_NONE,
         .locked = p->reduction == CLNORM_REDUCTION_LOCKED && (p->dweight_dtype || p->dbias_dtype),
+        .sums_rows = p->dweight_dtype || p->dbias_dtype,
     };
 }
 
@@ -73,6 +74,13 @@ static uint64_t letter_words(uint64_t work_groups, clnorm_norm norm) {
     return LINE_WORDS + work_groups * 4 * posted * 2;
 }
 
+/* Of cl/norm_backward_columns.h: work-groups for the columns, a few lanes beside each other in each. */
+static uint64_t column_groups(const problem *p, const clnorm_config *c) {
+    const uint64_t vectors = p->cols / p->group_size * cln_divide_up(p->group_size, c->vec);
+    const uint64_t most = vectors < 256 ? 2 : vectors < 512 ? 4 : 8;
+    return cln_divide_up(vectors, cln_smaller((uint64_t)c->lanes * c->segments, most));
+}
+
 /* Rows of a work-group: as many as its rounds take, or fewer in the last round, where that makes all shares alike. */
 static uint64_t share_of(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c,
                          uint64_t blocks) {
@@ -103,8 +111,11 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
         cln_config_element_aligned(device, c) ? 16 : cln_smaller(cln_lowest_bit(p->cols), 16 / work.real_size);
     layout->share = share_of(device, &work, c, layout->blocks);
     layout->walkers = cln_divide_up(p->rows, layout->share);
-    layout->slots = !gathers ? 0 : layout->locked ? cln_smaller(p->slots, layout->walkers) : layout->walkers;
-    const uint64_t work_groups = layout->blocks * layout->walkers;
+    layout->columns = gathers && p->rows && c->gather == CLNORM_GATHER_COLUMNS ? column_groups(p, c) : 0;
+    layout->slots = !gathers || layout->columns ? 0
+                    : layout->locked            ? cln_smaller(p->slots, layout->walkers)
+                                                : layout->walkers;
+    const uint64_t work_groups = layout->columns + layout->blocks * layout->walkers;
     if (work_groups > MOST_GROUPS)
         return cln_config_refuse("rounds", c->rounds, "more, for at most 2^30 work-groups");
     layout->lock_words = (layout->locked ? lock_words(layout->blocks * layout->slots) : 0) +
@@ -127,6 +138,13 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
 
 /* ---------------------------------------------------------------------------------------------------------- stages */
 
+/* Of what norm_backward.cl writes a sum over rows to: slots, or the output itself. */
+static clnorm_dtype sums_dtype(const problem *p, clnorm_dtype dtype, const struct cln_backward_layout *layout) {
+    if (!dtype || layout->columns)
+        return dtype;
+    return p->x_dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+}
+
 static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const clnorm_config *c,
                                const struct cln_backward_layout *layout) {
     return (struct cln_spec){
@@ -145,8 +163,9 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .gate = p->gate,
         .gate_first = p->gate_first,
         .weight_offset = p->weight_offset != 0,
-        .dweight = p->dweight_dtype != CLNORM_DTYPE_NONE,
-        .dbias = p->dbias_dtype != CLNORM_DTYPE_NONE,
+        .dweight_dtype = sums_dtype(p, p->dweight_dtype, layout),
+        .dbias_dtype = sums_dtype(p, p->dbias_dtype, layout),
+        .accumulate = layout->columns && p->accumulate,
         .locked = layout->locked,
         .residual_dtype = p->residual_dtype,
         .dresidual_out_dtype = p->dresidual_out_dtype,
@@ -204,6 +223,15 @@ static struct cln_constant real_constant(const problem *p, const struct real *re
     const bool is_double = p->x_dtype == CLNORM_F64;
     const struct cln_constant constant = {cln_backward_real_size(p), is_double ? (const void *)&real->d : &real->f};
     return constant;
+}
+
+/* Of a number that the kernels have a parameter for where it counts: cl/parameter.h. */
+static struct cln_constant number_if(bool counts, const uint64_t *number) {
+    return (struct cln_constant){counts ? sizeof *number : 0, number};
+}
+
+static struct cln_constant real_if(bool counts, const problem *p, const struct real *real) {
+    return (struct cln_constant){counts ? cln_backward_real_size(p) : 0, real_constant(p, real).value};
 }
 
 /* norm_backward_sums.cl over the chunks of all segments. */
@@ -286,8 +314,8 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         cln_role_if(p->dx_dtype, CLN_DX),
         cln_role_if(p->dz_dtype, CLN_DZ),
         cln_role_if(p->y_dtype, CLN_Y),
-        cln_binding_if(p->dweight_dtype, layout->dweight),
-        cln_binding_if(p->dbias_dtype, layout->dbias),
+        cln_binding_if(p->dweight_dtype, given_or(layout->columns, CLN_DWEIGHT, layout->dweight)),
+        cln_binding_if(p->dbias_dtype, given_or(layout->columns, CLN_DBIAS, layout->dbias)),
         cln_binding_if(layout->locked || layout->exchanged, layout->locks),
         cln_role_if(p->residual_dtype, CLN_RESIDUAL),
         cln_role_if(p->row_scale, CLN_ROW_SCALE),
@@ -295,24 +323,24 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         cln_role_if(p->dresidual_dtype, CLN_DRESIDUAL),
         cln_role_if(p->y_given, CLN_FAULT),
     };
-    const cl_ulong share = layout->share, slots = cln_larger(layout->slots, 1);
+    const cl_ulong share = layout->share, slots = layout->slots;
     const struct real weight_offset = real_of(p->weight_offset), kept_scale = real_of(cln_dropout_scale(p->dropout));
     const cl_uint threshold = cln_dropout_threshold(p->dropout);
     const struct cln_constant constant[] = {
-        {sizeof share, &share},
-        {sizeof slots, &slots},
-        {sizeof p->x_stride, &p->x_stride},
-        {sizeof p->z_stride, &p->z_stride},
-        {sizeof p->dy_stride, &p->dy_stride},
-        {sizeof p->dx_stride, &p->dx_stride},
-        {sizeof p->dz_stride, &p->dz_stride},
-        {sizeof p->y_stride, &p->y_stride},
-        {sizeof p->residual_stride, &p->residual_stride},
-        {sizeof p->dresidual_out_stride, &p->dresidual_out_stride},
-        {sizeof p->dresidual_stride, &p->dresidual_stride},
-        real_constant(p, &weight_offset),
-        real_constant(p, &kept_scale),
-        {sizeof threshold, &threshold},
+        number_if(slots, &slots),
+        number_if(true, &p->x_stride),
+        number_if(p->z_dtype || p->x_scale_dtype, &p->z_stride),
+        number_if(true, &p->dy_stride),
+        number_if(p->dx_dtype, &p->dx_stride),
+        number_if(p->dz_dtype, &p->dz_stride),
+        number_if(p->y_dtype, &p->y_stride),
+        number_if(p->residual_dtype, &p->residual_stride),
+        number_if(p->dresidual_out_dtype, &p->dresidual_out_stride),
+        number_if(p->dresidual_dtype, &p->dresidual_stride),
+        real_if(p->weight_offset != 0, p, &weight_offset),
+        real_if(p->dropout > 0, p, &kept_scale),
+        {p->dropout > 0 ? sizeof threshold : 0, &threshold},
+        number_if(true, &share),
         {0, NULL},
     };
     const struct cln_stage_recipe recipe = {
@@ -323,8 +351,9 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         .binding = binding,
         .tensors = sizeof binding / sizeof binding[0],
         .work = p->rows,
-        .groups = (size_t)(layout->blocks * layout->walkers),
+        .groups = (size_t)(layout->columns + layout->blocks * layout->walkers),
         .items = (size_t)c->lanes * c->segments,
+        .readers = (size_t)layout->columns,
         .constant = constant,
         .seeded = p->dropout > 0,
     };
@@ -386,7 +415,7 @@ clnorm_status cln_backward_add_stages(clnorm_plan *plan, const problem *p, const
         status = add_clear(plan, p, layout);
     if (!status && walks)
         status = add_walk(plan, p, layout);
-    if (!status && gathers && (walks || !p->accumulate))
+    if (!status && gathers && (walks ? !layout->columns : !p->accumulate))
         status = add_reduce(plan, p, layout);
     return status;
 }

@@ -64,8 +64,9 @@ static clnorm_status make_kernel(cl_program program, const char *name, const str
     }
     if (!code)
         code = clSetKernelArg(*kernel, index++, sizeof recipe->work, &recipe->work);
-    for (const struct cln_constant *constant = recipe->constant; !code && constant->size; constant++)
-        code = clSetKernelArg(*kernel, index++, constant->size, constant->value);
+    for (const struct cln_constant *constant = recipe->constant; !code && constant->value; constant++)
+        if (constant->size)
+            code = clSetKernelArg(*kernel, index++, constant->size, constant->value);
     for (int i = 0; !code && recipe->seeded && i < 2; i++)
         code = clSetKernelArg(*kernel, index++, sizeof no_offset, &no_offset);
     return code ? cln_fail_opencl(code, "clSetKernelArg") : CLNORM_SUCCESS;
@@ -74,8 +75,8 @@ static clnorm_status make_kernel(cl_program program, const char *name, const str
 /* The argument behind the tensors, the work and the constants. */
 static cl_uint seed_index(const struct cln_stage_recipe *recipe, cl_uint tensors) {
     cl_uint index = 2 * tensors + 1;
-    for (const struct cln_constant *constant = recipe->constant; constant->size; constant++)
-        index++;
+    for (const struct cln_constant *constant = recipe->constant; constant->value; constant++)
+        index += constant->size ? 1 : 0;
     return index;
 }
 
@@ -89,6 +90,7 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
     stage->work = recipe->work;
     stage->groups = recipe->groups;
     stage->items = recipe->items;
+    stage->readers = recipe->readers;
     snprintf(stage->name, sizeof stage->name, "%s", recipe->kernel);
     cln_spec_options(recipe->spec, stage->options);
 
@@ -185,12 +187,30 @@ static clnorm_status check_queue(const clnorm_plan *plan, cl_command_queue queue
     return CLNORM_SUCCESS;
 }
 
-static clnorm_status launch(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue, cl_uint num_wait,
-                            const cl_event *wait_list, cl_event *event) {
-    const size_t global = stage->groups * stage->items;
-    const cl_int code = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &stage->items, num_wait,
+/* Work-groups first to end - 1 of a stage. */
+static clnorm_status launch_part(const struct cln_stage *stage, cl_kernel kernel, size_t first, size_t end,
+                                 cl_command_queue queue, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    const size_t offset = first * stage->items, global = (end - first) * stage->items;
+    const cl_int code = clEnqueueNDRangeKernel(queue, kernel, 1, first ? &offset : NULL, &global, &stage->items, num_wait,
                                                num_wait ? wait_list : NULL, event);
     return code ? cln_fail_opencl(code, "clEnqueueNDRangeKernel") : CLNORM_SUCCESS;
+}
+
+static clnorm_status launch(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue, cl_uint num_wait,
+                            const cl_event *wait_list, cl_event *event) {
+    return launch_part(stage, kernel, 0, stage->groups, queue, num_wait, wait_list, event);
+}
+
+/* Those that only read before the others write. */
+static clnorm_status launch_in_place(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue,
+                                     cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    cl_event read = NULL;
+    clnorm_status status = launch_part(stage, kernel, 0, stage->readers, queue, num_wait, wait_list, &read);
+    if (status)
+        return status;
+    status = launch_part(stage, kernel, stage->readers, stage->groups, queue, 1, &read, event);
+    clReleaseEvent(read);
+    return status;
 }
 
 static clnorm_status set_seed(const struct cln_stage *stage, cl_kernel kernel, const clnorm_seed *seed) {
@@ -225,7 +245,10 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
             return cln_fail_opencl(code, "clSetKernelArg");
     }
     const clnorm_status status = stage->seed ? set_seed(stage, kernel, args->seed) : CLNORM_SUCCESS;
-    return status ? status : launch(stage, kernel, queue, num_wait, wait_list, event);
+    if (status)
+        return status;
+    const bool apart = stage->readers && cln_args_in_place(plan, args);
+    return (apart ? launch_in_place : launch)(stage, kernel, queue, num_wait, wait_list, event);
 }
 
 /* What an enqueue waits for, and the events that it gives: of its last stage, or of each. */

@@ -79,6 +79,7 @@ struct cln_stage {
     cl_uint seed;         /* argument that args.seed's two numbers begin at; 0: the kernel draws none */
     cl_ulong work;        /* segments, rows or columns, as the kernel says */
     size_t groups, items; /* work-groups, work-items in each */
+    size_t readers;       /* the first of the work-groups: they only read what the others may write in place; mostly 0 */
     char name[48];
     char options[CLN_OPTIONS_CAPACITY];
 };
@@ -102,8 +103,8 @@ clnorm_status cln_plan_create(clnorm_context *context, clnorm_plan **plan);
 
 /* The next constant argument of a stage's kernels. */
 struct cln_constant {
-    size_t size; /* bytes; 0 ends a list */
-    const void *value;
+    size_t size;       /* bytes; 0: the kernels do not have it */
+    const void *value; /* NULL ends a list */
 };
 
 /* What a stage is made from. */
@@ -116,6 +117,7 @@ struct cln_stage_recipe {
     cl_uint tensors;
     cl_ulong work;
     size_t groups, items;
+    size_t readers; /* where an output lies over an input they are launched first, and the others at an offset */
     const struct cln_constant *constant;
     bool seeded; /* after the constants come args.seed's two numbers (ulong each) */
 };
@@ -136,6 +138,9 @@ clnorm_status cln_wait_list_check(cl_uint num_wait, const cl_event *wait_list);
 
 /* args.c: checks every tensor of args against the plan and the context. *aligned: all wide accesses may be aligned ones. */
 clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned);
+
+/* Whether an output lies over an input, but for dresidual_out, which is read where it is written alone. args is checked. */
+bool cln_args_in_place(const clnorm_plan *plan, const clnorm_args *args);
 
 /* The buffer that a role has in args. */
 const clnorm_buffer *cln_args_buffer(const clnorm_args *args, enum cln_role role);

@@ -28,9 +28,8 @@ struct cln_spec {
     uint64_t gate_first;
     uint64_t weight_offset; /* 1: there is one to add */
     uint64_t save_mean, save_rstd;
-    uint64_t dweight, dbias; /* 1: there are sums for it */
-    uint64_t locked;         /* 1: slots have locks */
-    uint64_t accumulate;     /* 1: outputs are added to */
+    uint64_t locked;     /* 1: slots have locks */
+    uint64_t accumulate; /* 1: dweight and dbias are added to */
     uint64_t residual_dtype, residual_out_dtype, dresidual_out_dtype, dresidual_dtype;
     uint64_t s_given;                       /* 1: x is s */
     uint64_t y_given;                       /* 1: x is y */

@@ -74,12 +74,13 @@ static void forward_choices_are_accepted(void **state) {
 static void backward_choices_are_accepted(void **state) {
     (void)state;
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
-        for (unsigned options = 0; options < 16; options++) {
+        for (unsigned options = 0; options < 32; options++) {
             struct cln_workload work = workload_of(x_size);
             work.locked = options & 1;
             work.gated = options & 2;
             work.both_sums = options & 4;
             work.of_8_bits = options & 8;
+            work.sums_rows = work.both_sums || options & 16;
             choose_everywhere(cln_config_choose_backward, work);
         }
 }

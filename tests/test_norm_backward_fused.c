@@ -91,6 +91,10 @@ static struct norm_backward_case case_of(const unsigned *level, uint64_t seed) {
     desc->mean_given = desc->rstd_given && norm == CLNORM_LAYER_NORM;
     desc->eps = backward_case.input == INPUT_CONSTANT ? 0.5 : 1e-5; /* roundings are not divided by 0 */
     desc->config = configs[level[CONFIG]];
+    if (desc->config.fetch && seed % 2) {
+        desc->config.gather = CLNORM_GATHER_COLUMNS;
+        desc->config.fetch = CLNORM_FETCH_IN_TURN;
+    }
     set_sum(&backward_case, level);
     set_layout(&backward_case, level);
     return backward_case;

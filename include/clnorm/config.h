@@ -80,7 +80,11 @@ typedef enum clnorm_gather {
     CLNORM_GATHER_REGISTERS = 1, /* by each work-item for its columns, over all the rows that it sees */
     CLNORM_GATHER_LOCAL,         /* in local memory */
     CLNORM_GATHER_MEMORY,        /* in the work-group's own slot of the workspace, which caches hold; not when locked */
-    CLNORM_GATHER_SPLIT          /* dweight as in registers, dbias in local memory */
+    CLNORM_GATHER_SPLIT,         /* dweight as in registers, dbias in local memory */
+    /* For few rows: by work-groups of their own, which have some columns of all rows each and read x, dy and z again, while
+     * the others write dx: no slots, and one kernel less. Where dx or dz lies over an input they run before the others. Not
+     * when locked. */
+    CLNORM_GATHER_COLUMNS
 } clnorm_gather;
 
 /* How a work-group that has a tile of a segment comes to the sums of all of it. */

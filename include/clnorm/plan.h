@@ -132,7 +132,8 @@ static inline clnorm_kernel_info clnorm_kernel_info_init(void) {
 CLNORM_API clnorm_status clnorm_plan_kernel(const clnorm_plan *plan, cl_uint index, clnorm_kernel_info *info);
 
 /* clnorm_plan_enqueue with an event for each kernel, to see where time goes. events: [clnorm_plan_kernel_count(plan)], all
- * of them to be released by the caller; a plan without kernels writes none. */
+ * of them to be released by the caller; a plan without kernels writes none. Of a kernel that is launched in two parts, as
+ * an output lies over an input (see CLNORM_GATHER_COLUMNS), the event is the second part's. */
 CLNORM_API clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
                                                      cl_uint num_wait, const cl_event *wait_list, cl_event *events);
 

@@ -1,0 +1,105 @@
+/* dweight and dbias without slots, for few rows: work-groups of their own have some columns of every row each and add them
+ * up, while those that have rows see to the rest. Nobody waits for anybody; x, dy and z are read twice. */
+#ifndef NORM_BACKWARD_COLUMNS_H
+#define NORM_BACKWARD_COLUMNS_H
+
+#include "norm_backward.h"
+
+#if GATHER == GATHER_COLUMNS && (DWEIGHT || DBIAS)
+
+/* Of such a work-group: lanes beside each other, of a vector each, and lines of them, which take a row in turn. */
+#define MOST_LANES (GROUPS * VECTORS < 256 ? 2 : GROUPS * VECTORS < 512 ? 4 : 8)
+#define COLUMN_LANES (GROUP_ITEMS < MOST_LANES ? GROUP_ITEMS : MOST_LANES)
+#define COLUMN_LINES (GROUP_ITEMS / COLUMN_LANES)
+#define COLUMN_GROUPS ((GROUPS * VECTORS + COLUMN_LANES - 1) / COLUMN_LANES)
+
+/* Where an output lies over an input, those that have rows are launched behind the others, at an offset. */
+#define WORK_GROUP (get_group_id(0) + get_global_offset(0) / GROUP_ITEMS)
+
+struct column_sums {
+    realv dweight, dbias;
+};
+
+/* Past the last row: one that is not active. */
+static inline struct row row_of_line(const struct call *call, const ulong index, const ulong group) {
+    const struct row none = {index, group, 0, 0, false};
+    return index < call->rows ? row_at(call, index, call->rows, group) : none;
+}
+
+/* Vector v of a group, of this line's rows, UNROLL of them at once. Every line goes round as often. */
+static inline struct column_sums sum_column(const struct call *call, const ulong group, const index_t v, const uint line) {
+    struct column_sums sums = {0, 0};
+    const struct scale scale =
+        load_scale(call->weight + group * GROUP_SIZE, call->bias + group * GROUP_SIZE, v, call->aligned, LOAD_PLAIN);
+    for (ulong first = 0; first < call->rows; first += UNROLL * COLUMN_LINES) {
+        struct row row[UNROLL];
+        struct inputs in[UNROLL];
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++) {
+            row[j] = row_of_line(call, first + j * COLUMN_LINES + line, group);
+            in[j] = row[j].active ? load_inputs(call, &row[j], v, LOAD_IN_TURN) : no_inputs();
+        }
+        begin_loads();
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++) {
+            if (!row[j].active)
+                continue;
+            const struct point point = point_at(call, &row[j], &in[j], scale);
+            sums.dweight += point.dn * point.x_hat;
+            sums.dbias += point.dn;
+        }
+    }
+    return sums;
+}
+
+#define COLUMNS (COLUMN_LANES * VEC) /* of such a work-group */
+
+/* Every work-item of every work-group calls it, and has a share of no rows where it has columns: PoCL 3.1 gets lost at
+ * barriers that some work-groups do not come to. tile: from COLUMN_GROUPS on there is nothing to do; space: 2 · GROUP_ITEMS
+ * vectors. */
+INLINED void take_columns(const struct call *call, const ulong tile, global STORAGE(DWEIGHT_DTYPE) * dweight,
+                          global STORAGE(DBIAS_DTYPE) * dbias, local realv *space) {
+    const ulong first = tile * COLUMN_LANES;
+    const ulong own = first + get_local_id(0) % COLUMN_LANES;
+    struct column_sums sums = {0, 0};
+    if (own < GROUPS * VECTORS)
+        sums = sum_column(call, own / VECTORS, (index_t)(own % VECTORS), (uint)get_local_id(0) / COLUMN_LANES);
+    space[get_local_id(0)] = sums.dweight;
+    space[GROUP_ITEMS + get_local_id(0)] = sums.dbias;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (tile >= COLUMN_GROUPS)
+        return;
+    const local real *lines = (const local real *)space; /* [2, COLUMN_LINES, COLUMNS]: dweight's, then dbias's */
+    for (uint i = (uint)get_local_id(0); i < 2 * COLUMNS; i += GROUP_ITEMS) {
+        real sum = 0;
+        for (uint line = 0; line < COLUMN_LINES; line++) /* in their order */
+            sum += lines[(i / COLUMNS * COLUMN_LINES + line) * COLUMNS + i % COLUMNS];
+        const ulong vector = first + i % COLUMNS / VEC;
+        const ulong in_group = vector % VECTORS * VEC + i % VEC;
+        const ulong column = vector / VECTORS * GROUP_SIZE + in_group;
+        const bool there = vector < GROUPS * VECTORS && in_group < GROUP_SIZE;
+#if DWEIGHT
+        if (there && i < COLUMNS)
+            PUT1(DWEIGHT_DTYPE)(dweight + column, sum, ACCUMULATE);
+#endif
+#if DBIAS
+        if (there && i >= COLUMNS)
+            PUT1(DBIAS_DTYPE)(dbias + column, sum, ACCUMULATE);
+#endif
+    }
+    (void)dweight, (void)dbias;
+}
+
+#else
+
+#define COLUMN_GROUPS 0
+#define WORK_GROUP get_group_id(0)
+
+INLINED void take_columns(const struct call *call, const ulong tile, global STORAGE(DWEIGHT_DTYPE) * dweight,
+                          global STORAGE(DBIAS_DTYPE) * dbias, local realv *space) {
+    (void)call, (void)tile, (void)dweight, (void)dbias, (void)space;
+}
+
+#endif
+
+#endif

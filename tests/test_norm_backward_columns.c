@@ -1,0 +1,143 @@
+/* Few rows: work-groups that have columns of all rows beside those that have rows, and read what these may write in place.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "norm_backward_case.h"
+
+/* Lines of several lanes, and of one; segments in tiles. */
+static const clnorm_config side_by_side = {
+    .vec = 4, .lanes = 8, .segments = 4, .unroll = 2, .keep = CLNORM_KEEP_REGISTERS, .gather = CLNORM_GATHER_COLUMNS};
+static const clnorm_config alone = {.lanes = 1, .segments = 1, .keep = CLNORM_KEEP_REREAD, .gather = CLNORM_GATHER_COLUMNS};
+
+static const clnorm_config in_tiles = {.vec = 4,
+                                       .lanes = 8,
+                                       .segments = 1,
+                                       .tile = 32,
+                                       .chunks = 2,
+                                       .keep = CLNORM_KEEP_REREAD,
+                                       .gather = CLNORM_GATHER_COLUMNS};
+
+static struct norm_backward_case case_of(clnorm_norm norm, uint64_t rows, uint64_t cols, clnorm_dtype dtype,
+                                         const clnorm_config *config) {
+    struct norm_backward_case c = {.desc = norm_backward_full_desc(norm, rows, cols, dtype), .seed = rows};
+    c.desc.rstd_given = true;
+    c.desc.mean_given = norm == CLNORM_LAYER_NORM;
+    c.desc.y_dtype = CLNORM_DTYPE_NONE;
+    c.desc.config = *config;
+    return c;
+}
+
+/* Outputs of their own dtype, added to what is there; one of the two; the last lanes of the last line beyond the columns.
+ */
+static void every_output_is_right(void **state) {
+    struct norm_backward_case cases[] = {
+        case_of(CLNORM_LAYER_NORM, 67, 96, CLNORM_F32, &side_by_side),
+        case_of(CLNORM_LAYER_NORM, 1, 96, CLNORM_F32, &side_by_side),
+        case_of(CLNORM_RMS_NORM, 5, 37, CLNORM_F16, &alone),
+        case_of(CLNORM_LAYER_NORM, 5, 72, CLNORM_BF16, &in_tiles),
+        case_of(CLNORM_RMS_NORM, 0, 96, CLNORM_F32, &side_by_side),
+    };
+    for (int i = 0; i < 2; i++) {
+        cases[i].desc.group_size = 32;
+        cases[i].desc.accumulate = true;
+        cases[i].desc.dweight_dtype = CLNORM_F16;
+        cases[i].desc.dbias_dtype = CLNORM_BF16;
+        cases[i].shift.dbias = cases[i].shift.x = 1;
+    }
+    cases[2].desc.dbias_dtype = CLNORM_DTYPE_NONE;
+    cases[3].desc.dweight_dtype = CLNORM_DTYPE_NONE;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_true(norm_backward_case_passes(*state, &cases[i]));
+}
+
+/* What the tests below share, so that it is built once. */
+enum { ROWS = 48, SLOW_ROWS = 3, COLS = 128 };
+
+static struct norm_backward_case gated_case(const struct fixture *fixture) {
+    const uint64_t rows = fixture_is_slow(fixture) ? SLOW_ROWS : ROWS;
+    struct norm_backward_case c = case_of(CLNORM_LAYER_NORM, rows, COLS, CLNORM_F32, &side_by_side);
+    c.desc.gate = CLNORM_GATE_SILU;
+    c.desc.dz_dtype = CLNORM_F32;
+    return c;
+}
+
+/* One kernel, no workspace. */
+static void nothing_else_is_launched(void **state) {
+    const struct fixture *fixture = *state;
+    const struct norm_backward_case c = gated_case(fixture);
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &c.desc, &plan), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_plan_kernel_count(plan), 1);
+    assert_int_equal(clnorm_plan_workspace_size(plan), 0);
+    clnorm_plan_destroy(plan);
+}
+
+static void assert_same_bits(const struct tensor *a, const struct tensor *b) {
+    assert_int_equal(a->size, b->size);
+    assert_memory_equal(a->host, b->host, a->size);
+}
+
+/* With dx over x or over dy, and dz over z: the sums have the same bits. */
+static void outputs_may_lie_over_inputs(void **state) {
+    const struct fixture *fixture = *state;
+    static const enum dx_place places[] = {DX_OVER_X, DX_OVER_DY, DX_APART};
+    struct norm_backward_case c = gated_case(fixture);
+    struct norm_backward_run apart = norm_backward_run_make(&c);
+    assert_int_equal(norm_backward_run_go(fixture, &apart), CLNORM_SUCCESS);
+    assert_true(norm_backward_run_receive(fixture, &apart) && norm_backward_run_check(&apart));
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        c.dx_place = places[i];
+        c.dz_over_z = i > 0;
+        struct norm_backward_run run = norm_backward_run_make(&c);
+        assert_int_equal(norm_backward_run_go(fixture, &run), CLNORM_SUCCESS);
+        assert_true(norm_backward_run_receive(fixture, &run));
+        assert_same_bits(&run.dweight, &apart.dweight);
+        assert_same_bits(&run.dbias, &apart.dbias);
+        norm_backward_run_free(&run);
+    }
+    norm_backward_run_free(&apart);
+}
+
+/* Two parts of one buffer, which OpenCL gives names of their own, are one place too. */
+static void parts_of_a_buffer_are_its_place(void **state) {
+    const struct fixture *fixture = *state;
+    const struct norm_backward_case c = gated_case(fixture);
+    struct norm_backward_run run = norm_backward_run_make(&c);
+    assert_int_equal(norm_backward_run_go(fixture, &run), CLNORM_SUCCESS);
+    assert_true(norm_backward_run_receive(fixture, &run) && norm_backward_run_check(&run));
+
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &c.desc, &plan), CLNORM_SUCCESS);
+    clnorm_args args = norm_backward_run_args(&run);
+    const cl_buffer_region all = {0, run.x.size};
+    cl_int code = CL_SUCCESS;
+    args.dx = args.x;
+    args.dx.mem = clCreateSubBuffer(args.x.mem, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &all, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    float again[COLS];
+    assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL), CLNORM_SUCCESS);
+    assert_int_equal(clEnqueueReadBuffer(fixture->queue, args.dweight.mem, CL_TRUE, args.dweight.offset, sizeof again,
+                                         again, 0, NULL, NULL),
+                     CL_SUCCESS);
+    assert_memory_equal(again, tensor_elements(&run.dweight), sizeof again);
+    clReleaseMemObject(args.dx.mem);
+    clnorm_plan_destroy(plan);
+    norm_backward_run_free(&run);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_output_is_right),
+        cmocka_unit_test(nothing_else_is_launched),
+        cmocka_unit_test(outputs_may_lie_over_inputs),
+        cmocka_unit_test(parts_of_a_buffer_are_its_place),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
