@@ -32,8 +32,8 @@ static const struct habit {
 
 /* What measurements on NVIDIA GPUs (H200) say. Beside each row: the time over that of a copy of the least traffic, for
  * layer norm and, behind a semicolon, for RMS norm. The first row that matches is taken. */
-/* GATED: or with a residual; BOTH_SUMS: dweight and dbias, not gated; OF_8_BITS: x. */
-enum kind_of_work { ANY, GATED, BOTH_SUMS, OF_8_BITS };
+/* GATED: or with a residual; BOTH_SUMS: dweight and dbias, not gated; OF_8_BITS: x; FEW: rows, and sums over them. */
+enum kind_of_work { ANY, GATED, BOTH_SUMS, OF_8_BITS, FEW };
 enum {
     BEFORE = CLNORM_SUMS_BEFORE,
     EXCHANGED = CLNORM_SUMS_EXCHANGED,
@@ -42,6 +42,7 @@ enum {
     IN_REGISTERS = CLNORM_GATHER_REGISTERS,
     IN_LOCAL = CLNORM_GATHER_LOCAL,
     SPLIT = CLNORM_GATHER_SPLIT,
+    BY_COLUMNS = CLNORM_GATHER_COLUMNS,
     IN_TURN = CLNORM_FETCH_IN_TURN,
     AHEAD = CLNORM_FETCH_AHEAD,
     FAR = CLNORM_FETCH_FAR,
@@ -57,6 +58,17 @@ static const struct tuned {
     int sums;      /* exchanged: only where rows keep the device busy with a team each */
     int keep, gather, fetch, weights;
 } tuned[] = {
+    /* Microseconds, and those with slots. A work-group has the lanes for a row that it has with many rows. */
+    {2, FEW, 16385, 128, 1, 1024, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY}, /* 16x65536: 15.0, 31.1 */
+    {2, FEW, 4097, 512, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, LATE},  /* 64x8192: 7.4, 14.6; 16x16384: 8.8, 18.1 */
+    {2, FEW, 2049, 256, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY}, /* 1x4096: 4.6, 10.0; 64x4096: 5.2, 10.9 */
+    {2, FEW, 513, 64, 4, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY},   /* 64x1024: 5.8, 9.9 */
+    {2, FEW, 129, 16, 16, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY},  /* 64x256: 4.9, 10.3 */
+    {4, FEW, 16385, 128, 1, 1024, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY},
+    {4, FEW, 4097, 512, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, LATE},
+    {4, FEW, 2049, 256, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY}, /* 1x4096: 4.7, 10.0; 64x4096: 6.0, 11.6 */
+    {4, FEW, 513, 128, 2, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY},
+    {4, FEW, 129, 32, 8, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY},
     /* More tiles than a team may have. */
     {2, ANY, 131073, 256, 1, 4096, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},     /* 65536: 1.78; 1.88 */
     {2, GATED, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY},   /* 65536: ; 1.49 */
@@ -110,10 +122,18 @@ static bool suits(const clnorm_device_info *device, const struct tuned *row, con
     return can_exchange(device, tiles) && work->rows >= cln_divide_up(device->compute_units, tiles * work->groups);
 }
 
+/* Whether to read twice costs less than to write slots, wait, and add them up: 1024 rows of 4096 columns in 2 bytes take
+ * 17.1 microseconds rather than 18.8, twice as many 30 rather than 26. work->gated: 512 rows 14.9 rather than 17.4. */
+static bool has_few_rows(const struct cln_workload *work) {
+    const uint64_t most = work->gated ? 4 << 20 : 8 << 20; /* bytes of x */
+    return work->sums_rows && !work->locked && work->rows <= 2048 &&
+           work->rows * work->groups * work->group_size <= most / work->x_size;
+}
+
 static bool matches(const struct tuned *row, const struct cln_workload *work) {
     return row->x_size == work->x_size && work->group_size >= row->group_size &&
            (row->kind == ANY || (row->kind == GATED && work->gated) || (row->kind == OF_8_BITS && work->of_8_bits) ||
-            (row->kind == BOTH_SUMS && work->both_sums && !work->gated));
+            (row->kind == BOTH_SUMS && work->both_sums && !work->gated) || (row->kind == FEW && has_few_rows(work)));
 }
 
 /* Fills in what a tuned row says, where nothing is forced that it was not measured with. */
