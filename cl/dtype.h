@@ -71,12 +71,17 @@ typedef realv packed_f64;
 
 /* ------------------------------------------------------------------------------------------- to and from memory */
 
-#if STORES == STORES_STREAMING && defined(__has_builtin)
+#if defined(__has_builtin)
 #if __has_builtin(__builtin_nontemporal_store)
-#define STORE_ALIGNED(value, pointer) __builtin_nontemporal_store(value, pointer)
+#define STORE_STREAMING(value, pointer) __builtin_nontemporal_store(value, pointer)
 #endif
 #endif
-#ifndef STORE_ALIGNED
+#ifndef STORE_STREAMING
+#define STORE_STREAMING(value, pointer) (*(pointer) = (value))
+#endif
+#if STORES == STORES_STREAMING
+#define STORE_ALIGNED(value, pointer) STORE_STREAMING(value, pointer)
+#else
 #define STORE_ALIGNED(value, pointer) (*(pointer) = (value))
 #endif
 

@@ -78,18 +78,19 @@ constant const struct fp8 fp8_f8e5m2 = {2, 15, 0x7b, 0x7c, 57344.0f};
 
 #define FP8_LARGEST(dtype) JOIN(fp8_, dtype).largest
 
-/* A number below the normal ones is a normal one plus the smallest of those, which is then taken away: no step of it is a
- * float that devices may take for 0. */
+/* A number below the normal ones is what its code would be as a normal one, twice, less the smallest of those: no step of
+ * it is a float that devices may take for 0. */
 static inline floatv decode(const uintv code, const struct fp8 format) {
     const uint shift = 23 - format.mantissa;
     const uint rebias = (127 - format.bias) << 23;
     const uint smallest = rebias + (1u << 23);
     const uintv magnitude = code & 0x7fu;
     const uintv fields = magnitude << shift;
-    const uintv below = AS_UINTV(AS_FLOATV(fields + smallest) - as_float(smallest));
+    const floatv normal = AS_FLOATV(fields + rebias);
+    const floatv below = normal * 2 - as_float(smallest);
     const uintv special = choose(magnitude == format.infinity, (uintv)0x7f800000u, (uintv)0x7fc00000u);
-    const uintv number = choose(fields < (1u << 23), below, fields + rebias);
-    return AS_FLOATV(choose(magnitude > format.most, special, number) | (code & 0x80u) << 24);
+    const floatv number = select(normal, below, fields < (1u << 23));
+    return AS_FLOATV(choose(magnitude > format.most, special, AS_UINTV(number)) | (code & 0x80u) << 24);
 }
 
 /* The magnitude's bits, not larger than the largest number's; also for infinities and NaNs. */
@@ -102,15 +103,17 @@ static inline uintv signed_code(const floatv v, const uintv code) {
     return choose(v != v, (uintv)0x7fu, code | (AS_UINTV(v) >> 24 & 0x80u));
 }
 
-/* Numbers below the normal ones are rounded by adding a float whose last bit is the format's. */
+/* Adding a float whose last bit is the format's there rounds: of the power of two at or below v, or at the smallest normal
+ * number. The sum's lowest byte then has the code, less the exponent's part of it, for what that float has in its own;
+ * conversions to bytes leave the rest. */
 static inline uintv encode(const floatv v, const struct fp8 format) {
     const uint shift = 23 - format.mantissa;
-    const uint unit = (151 - format.bias - format.mantissa) << 23;
+    const uint smallest = (128 - format.bias) << 23;
+    const uint unit = (shift << 23) + (-(smallest >> shift) & 0xffu);
     const uintv magnitude = saturated(v, format);
-    const uintv rounded = magnitude + ((1u << (shift - 1)) - 1) + (magnitude >> shift & 1u);
-    const uintv normal = (rounded >> shift) - ((127 - format.bias) << format.mantissa);
-    const uintv below = AS_UINTV(AS_FLOATV(magnitude) + as_float(unit)) - unit;
-    return signed_code(v, choose(magnitude < (128 - format.bias) << 23, below, normal));
+    const uintv power = max(magnitude & 0x7f800000u, (uintv)smallest);
+    const uintv sum = AS_UINTV(AS_FLOATV(magnitude) + AS_FLOATV(power + unit));
+    return signed_code(v, sum + (power >> shift));
 }
 
 /* Rounded up with the probability that v's distance from the code below is of a step, random being uniform. Exact above

@@ -57,7 +57,7 @@ static inline BYTES codes_of(const struct call *call, const struct columns *colu
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void fp8_rms_norm_tile(PARAMETERS) {
-    local uint4 tile[TILE_UNITS];
+    local tile_unit tile[TILE_UNITS];
     local float scratch[WHOLE_SCRATCH];
     if (get_group_id(0) >= work)
         return; /* the whole work-group */
@@ -70,7 +70,7 @@ kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void fp8_rms_norm_tile
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same codes. */
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void fp8_rms_norm_tile_any(PARAMETERS) {
-    local uint4 tile[TILE_UNITS];
+    local tile_unit tile[TILE_UNITS];
     local float scratch[WHOLE_SCRATCH];
     if (get_group_id(0) >= work)
         return; /* the whole work-group */

@@ -72,7 +72,7 @@ static inline BYTES codes_of(const struct call *call, const struct columns *colu
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void quantize_tile(PARAMETERS) {
-    local uint4 tile[TILE_UNITS];
+    local tile_unit tile[TILE_UNITS];
     local float scratch[SCRATCH_SIZE];
     (void)scratch;
     if (get_group_id(0) >= work)
@@ -84,7 +84,7 @@ kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void quantize_tile(PAR
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same codes. */
 kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void quantize_tile_any(PARAMETERS) {
-    local uint4 tile[TILE_UNITS];
+    local tile_unit tile[TILE_UNITS];
     local float scratch[SCRATCH_SIZE];
     (void)scratch;
     if (get_group_id(0) >= work)
