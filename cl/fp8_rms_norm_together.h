@@ -45,8 +45,7 @@ static inline void add_vectors(const struct call *call, const struct taken *take
     }
 }
 
-/* Of this lane's part. The next vectors are under way while it adds up; after the last ones it is those again, without a
- * branch that compilers would move behind the sums. */
+/* Of this lane's part. The next vectors are under way while it adds up. */
 static inline struct sums sums_of(const struct call *call, const ulong *row) {
     struct sums sums;
 #pragma unroll
@@ -59,7 +58,8 @@ static inline struct sums sums_of(const struct call *call, const ulong *row) {
 #pragma unroll 1
     for (ulong column = begin; column < call->cols; column += STEP) {
         const struct taken taken = next;
-        next = take(call, row, column + STEP < call->cols ? column + STEP : column);
+        if (column + STEP < call->cols)
+            next = take(call, row, column + STEP);
         add_vectors(call, &taken, column, &sums);
     }
     return sums;

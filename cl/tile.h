@@ -17,8 +17,8 @@
 
 /* QUAD rows of a vector of columns. All is loaded before anything is stored, which might be what is loaded for all that
  * compilers know. Beyond the last row it is that row again, which costs less than a branch, and is not stored. */
-INLINED void put_quad(const struct call *call, const ulong row, const uint last, const ulong column, BYTES *codes) {
-    const struct columns columns = columns_at(call, column);
+INLINED void put_quad(const struct call *call, const struct columns *columns, const ulong row, const uint last,
+                      const ulong column, BYTES *codes) {
     struct taken taken[QUAD];
 #pragma unroll
     for (uint k = 0; k < QUAD; k++)
@@ -27,7 +27,7 @@ INLINED void put_quad(const struct call *call, const ulong row, const uint last,
         begin_loads();
 #pragma unroll
     for (uint k = 0; k < QUAD; k++)
-        codes[k] = codes_of(call, &columns, &taken[k], row + k, column);
+        codes[k] = codes_of(call, columns, &taken[k], row + k, column);
     if (WRITE_Q) {
 #pragma unroll
         for (uint k = 0; k < QUAD; k++)

@@ -82,8 +82,9 @@ INLINED void put_rows(const struct call *call, const ulong first_row, const ulon
     const uint cols = (uint)min((ulong)TILE_COLS, call->cols - first_column);
     for (uint row = 0; row < rows; row += QUAD) {
         for (uint c = 0; c < cols; c += VEC) {
+            const struct columns columns = columns_at(call, first_column + c);
             BYTES codes[QUAD];
-            put_quad(call, first_row + row, min((uint)QUAD, rows - row) - 1, first_column + c, codes);
+            put_quad(call, &columns, first_row + row, min((uint)QUAD, rows - row) - 1, first_column + c, codes);
             if (TRANSPOSED) {
                 uintv word = 0;
 #pragma unroll

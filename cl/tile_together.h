@@ -99,18 +99,19 @@ INLINED void put_rows(const struct call *call, const ulong first_row, const ulon
                       local uchar *tile) {
     const uint item = (uint)get_local_id(0);
     const uint quads_at_once = LANES > TILE_VECTORS ? LANES / TILE_VECTORS : 1;
-#pragma unroll 1
-    for (uint quad = item / TILE_VECTORS; quad < QUADS; quad += quads_at_once) {
-        const ulong row = first_row + quad * QUAD;
-        if (!whole && row >= call->rows)
+    for (uint vector = item % TILE_VECTORS; vector < TILE_VECTORS; vector += LANES) {
+        const ulong column = first_column + vector * VEC;
+        if (!whole && column >= call->cols)
             break;
-        const uint last = whole || call->rows - row >= QUAD ? QUAD - 1 : (uint)(call->rows - row) - 1;
-        for (uint vector = item % TILE_VECTORS; vector < TILE_VECTORS; vector += LANES) {
-            const ulong column = first_column + vector * VEC;
-            if (!whole && column >= call->cols)
+        const struct columns columns = columns_at(call, column);
+#pragma unroll 1
+        for (uint quad = item / TILE_VECTORS; quad < QUADS; quad += quads_at_once) {
+            const ulong row = first_row + quad * QUAD;
+            if (!whole && row >= call->rows)
                 break;
+            const uint last = whole || call->rows - row >= QUAD ? QUAD - 1 : (uint)(call->rows - row) - 1;
             BYTES codes[QUAD];
-            put_quad(call, row, last, column, codes);
+            put_quad(call, &columns, row, last, column, codes);
             if (TRANSPOSED)
                 put_words(tile, vector * VEC, quad * QUAD, codes);
         }

@@ -12,12 +12,14 @@ enum { MOST_GROUPS = 1 << 30 }; /* work-groups of a launch */
 /* Lanes of an NVIDIA GPU that take four vectors each, which they ask for at once, or eight where there are many; 0 where
  * there are too few vectors for that. Of an 8-bit x lanes take two rows, and up to sixteen vectors of each, as fewer sums
  * over lanes make up for the latency: at 16384 x 8192 pairs of 64 lanes took 58.7 us, 32 lanes 55.9; at 8192 x 16384 128
- * lanes 57.8, 32 lanes 55.2 and 16 lanes, which are too few for all of an H200, 70.8. */
+ * lanes 57.8, 32 lanes 55.2 and 16 lanes, which are too few for all of an H200, 70.8. Few pairs take more, to keep all of
+ * it busy. */
 static uint32_t lanes_of(const clnorm_device_info *device, const struct cln_workload *work, uint32_t vec) {
     const uint64_t most = cln_power_of_two_at_most(device->max_work_group_size);
     const uint64_t vectors = work->group_size / vec;
-    const uint64_t many = work->x_size == 1 ? cln_smaller(cln_larger(vectors / 16, 8), 32) : cln_larger(vectors / 8, 16);
-    const uint64_t wish = cln_smaller(vectors / 4, many);
+    const uint64_t pairs = cln_larger(work->rows * work->groups / 2, 1), busy = 1024 * (uint64_t)device->compute_units;
+    const uint64_t of_pairs = cln_larger(cln_smaller(cln_larger(vectors / 16, 8), 32), busy / pairs);
+    const uint64_t wish = cln_smaller(vectors / 4, work->x_size == 1 ? of_pairs : cln_larger(vectors / 8, 16));
     return wish < 4 ? 0 : (uint32_t)cln_smaller(cln_power_of_two_at_most(wish), most);
 }
 
