@@ -7,8 +7,6 @@
 #include "dtype.h"
 #include "status.h"
 
-enum { MOST_GROUPS = 1 << 30 }; /* work-groups of a launch */
-
 /* Lanes of an NVIDIA GPU that take four vectors each, which they ask for at once, or eight where there are many; 0 where
  * there are too few vectors for that. Of an 8-bit x lanes take two rows, and up to sixteen vectors of each, as fewer sums
  * over lanes make up for the latency: at 16384 x 8192 pairs of 64 lanes took 58.7 us, 32 lanes 55.9; at 8192 x 16384 128
@@ -72,13 +70,13 @@ static struct cln_fp8_share share_among(const clnorm_config *config, uint64_t se
 }
 
 struct cln_fp8_share cln_fp8_share_of(const clnorm_config *config, uint64_t segments) {
-    return share_among(config, segments, MOST_GROUPS);
+    return share_among(config, segments, CLN_MOST_GROUPS);
 }
 
 struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, const clnorm_config *config,
                                               uint64_t segments) {
     const bool alone = config->lanes == 1; /* with long shares of its own */
-    return share_among(config, segments, alone ? MOST_GROUPS : 8 * (uint64_t)cln_larger(device->compute_units, 1));
+    return share_among(config, segments, alone ? CLN_MOST_GROUPS : 8 * (uint64_t)cln_larger(device->compute_units, 1));
 }
 
 /* Of a tile that is transposed too. The first row that suits is taken. */

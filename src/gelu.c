@@ -76,7 +76,6 @@ static struct cln_spec spec_of(const struct problem *p, const clnorm_device_info
 }
 
 static clnorm_status add_stage(clnorm_plan *plan, const struct problem *p) {
-    enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
     const clnorm_config *const c = &plan->config;
     const struct cln_rowwise_tensor *const x = &p->tensors.tensor[0], *const out = x + p->tensors.tensors - 1;
     const struct cln_rowwise_tensor *const dy = x + 1; /* the output itself in a forward, where nothing is read from it */
@@ -84,7 +83,7 @@ static clnorm_status add_stage(clnorm_plan *plan, const struct problem *p) {
     const struct cln_binding binding[] = {{.role = CLN_X}, {.role = CLN_DY}, {.role = out->role}};
     const cl_ulong blocks = cln_divide_up(p->cols, (uint64_t)c->vec * c->lanes * c->unroll);
     const cl_ulong work = p->rows * blocks;
-    const cl_ulong rounds = cln_larger(c->rounds, cln_divide_up(work, MOST_GROUPS));
+    const cl_ulong rounds = cln_larger(c->rounds, cln_divide_up(work, CLN_MOST_GROUPS));
     const cl_ulong dy_stride = backward ? dy->stride : 0;
     const struct cln_spec spec = spec_of(p, &plan->context->device, c);
     const struct cln_constant constant[] = {

@@ -128,10 +128,9 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const clnor
         cln_role_if(takes_scales(p), CLN_Y_SCALE),
         cln_binding_if(c->chunks > 1, parts.moments),
     };
-    enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
     const cl_ulong work = p->rows * (p->cols / p->group_size) * cln_larger(c->chunks, 1);
     const cl_ulong blocks = (work - 1) / c->segments + 1;
-    const cl_ulong least_rounds = (blocks - 1) / MOST_GROUPS + 1;
+    const cl_ulong least_rounds = (blocks - 1) / CLN_MOST_GROUPS + 1;
     const cl_ulong rounds = c->rounds > least_rounds ? c->rounds : least_rounds;
     const struct cln_spec spec = spec_of(p, &plan->context->device, c, rounds > 1);
     const bool is_double = p->x_dtype == CLNORM_F64;

@@ -54,6 +54,8 @@ enum { CLN_NOTE = 512, CLN_TUNING_KEY = 96 };
 
 enum { CLN_STAGES = 5, CLN_STAGE_TENSORS = 19 };
 
+enum { CLN_MOST_GROUPS = 1 << 30 }; /* work-groups of a launch; past that each goes through more rounds */
+
 /* The workspace begins at a multiple of this, and so does each of its parts: bytes. */
 enum { CLN_WORKSPACE_ALIGNMENT = 64 };
 

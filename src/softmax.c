@@ -89,11 +89,10 @@ static struct cln_spec spec_of(const struct problem *p, const clnorm_device_info
 /* The first so many of the tensors, with a part of the workspace behind the inputs where there is one. */
 static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, const struct kernel *kernel, unsigned tensors,
                                 const struct cln_binding *part) {
-    enum { MOST_GROUPS = 1 << 30 }; /* work-groups; past that each goes through more rounds */
     const clnorm_config *const c = &plan->config;
     const cl_ulong work = p->tensors.rows * cln_larger(c->chunks, 1);
     const cl_ulong blocks = cln_divide_up(work, c->segments);
-    const cl_ulong rounds = cln_larger(c->rounds, cln_divide_up(blocks, MOST_GROUPS));
+    const cl_ulong rounds = cln_larger(c->rounds, cln_divide_up(blocks, CLN_MOST_GROUPS));
     const struct cln_spec spec = spec_of(p, &plan->context->device, c);
     struct cln_binding binding[CLN_ROWWISE_TENSORS + 1];
     struct cln_constant constant[1 + CLN_ROWWISE_TENSORS + 1] = {{sizeof rounds, &rounds}};
