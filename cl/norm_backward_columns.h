@@ -67,10 +67,9 @@ INLINED void take_columns(const struct call *call, const ulong tile, global STOR
     space[get_local_id(0)] = sums.dweight;
     space[GROUP_ITEMS + get_local_id(0)] = sums.dbias;
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (tile >= COLUMN_GROUPS)
-        return;
     const local real *lines = (const local real *)space; /* [2, COLUMN_LINES, COLUMNS]: dweight's, then dbias's */
-    for (uint i = (uint)get_local_id(0); i < 2 * COLUMNS; i += GROUP_ITEMS) {
+    const uint own_sums = tile < COLUMN_GROUPS ? 2 * COLUMNS : 0;
+    for (uint i = (uint)get_local_id(0); i < own_sums; i += GROUP_ITEMS) {
         real sum = 0;
         for (uint line = 0; line < COLUMN_LINES; line++) /* in their order */
             sum += lines[(i / COLUMNS * COLUMN_LINES + line) * COLUMNS + i % COLUMNS];
@@ -87,6 +86,7 @@ INLINED void take_columns(const struct call *call, const ulong tile, global STOR
             PUT1(DBIAS_DTYPE)(dbias + column, sum, ACCUMULATE);
 #endif
     }
+    last_barrier();
     (void)dweight, (void)dbias;
 }
 

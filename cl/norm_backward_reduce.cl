@@ -81,16 +81,16 @@ INLINED void reduce_tile(const global real *dweight_slots, const global real *db
     const index_t v = (index_t)(get_group_id(0) % TILES) * LANES + (uint)get_local_id(0) % LANES;
     const bool is_dweight = PRESENT(DWEIGHT_DTYPE) && get_group_id(0) < TILES;
     const realv sum = sum_slots(is_dweight ? dweight_slots : dbias_slots, slots, v, lines);
-    if (v >= VECTORS || get_local_id(0) >= LANES)
-        return;
+    const bool puts = v < VECTORS && get_local_id(0) < LANES;
 #if PRESENT(DWEIGHT_DTYPE)
-    if (is_dweight)
+    if (puts && is_dweight)
         PUT(DWEIGHT_DTYPE)(dweight, v, sum, aligned);
 #endif
 #if PRESENT(DBIAS_DTYPE)
-    if (!is_dweight)
+    if (puts && !is_dweight)
         PUT(DBIAS_DTYPE)(dbias, v, sum, aligned);
 #endif
+    last_barrier();
     (void)dweight, (void)dbias;
 }
 

@@ -24,6 +24,14 @@ static const clnorm_config in_tiles = {.vec = 4,
                                        .keep = CLNORM_KEEP_REREAD,
                                        .gather = CLNORM_GATHER_COLUMNS};
 
+/* More work-items than a work-group's columns have sums. */
+static const clnorm_config many = {.vec = 2,
+                                   .lanes = 16,
+                                   .segments = 1,
+                                   .unroll = 1,
+                                   .stores = CLNORM_STORES_STREAMING,
+                                   .gather = CLNORM_GATHER_COLUMNS};
+
 static struct norm_backward_case case_of(clnorm_norm norm, uint64_t rows, uint64_t cols, clnorm_dtype dtype,
                                          const clnorm_config *config) {
     struct norm_backward_case c = {.desc = norm_backward_full_desc(norm, rows, cols, dtype), .seed = rows};
@@ -43,6 +51,8 @@ static void every_output_is_right(void **state) {
         case_of(CLNORM_RMS_NORM, 5, 37, CLNORM_F16, &alone),
         case_of(CLNORM_LAYER_NORM, 5, 72, CLNORM_BF16, &in_tiles),
         case_of(CLNORM_RMS_NORM, 0, 96, CLNORM_F32, &side_by_side),
+        case_of(CLNORM_LAYER_NORM, 67, 8, CLNORM_F32, &many),
+        case_of(CLNORM_RMS_NORM, 0, 512, CLNORM_F16, &many),
     };
     for (int i = 0; i < 2; i++) {
         cases[i].desc.group_size = 32;
@@ -53,6 +63,9 @@ static void every_output_is_right(void **state) {
     }
     cases[2].desc.dbias_dtype = CLNORM_DTYPE_NONE;
     cases[3].desc.dweight_dtype = CLNORM_DTYPE_NONE;
+    cases[5].desc.dx_dtype = CLNORM_DTYPE_NONE;
+    cases[6].desc.dweight_dtype = CLNORM_BF16;
+    cases[6].desc.dbias_dtype = CLNORM_F32;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_true(norm_backward_case_passes(*state, &cases[i]));
 }
