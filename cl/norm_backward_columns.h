@@ -8,10 +8,11 @@
 #if GATHER == GATHER_COLUMNS && (DWEIGHT || DBIAS)
 
 /* Of such a work-group: lanes beside each other, of a vector each, and lines of them, which take a row in turn. */
-#define MOST_LANES (GROUPS * VECTORS < 256 ? 2 : GROUPS * VECTORS < 512 ? 4 : 8)
+#define ROW_VECTORS (GROUPS * (ulong)VECTORS)
+#define MOST_LANES (ROW_VECTORS < 256 ? 2 : ROW_VECTORS < 512 ? 4 : 8)
 #define COLUMN_LANES (GROUP_ITEMS < MOST_LANES ? GROUP_ITEMS : MOST_LANES)
 #define COLUMN_LINES (GROUP_ITEMS / COLUMN_LANES)
-#define COLUMN_GROUPS ((GROUPS * VECTORS + COLUMN_LANES - 1) / COLUMN_LANES)
+#define COLUMN_GROUPS ((ROW_VECTORS + COLUMN_LANES - 1) / COLUMN_LANES)
 
 /* Where an output lies over an input, those that have rows are launched behind the others, at an offset. */
 #define WORK_GROUP (get_group_id(0) + get_global_offset(0) / GROUP_ITEMS)
@@ -62,7 +63,7 @@ INLINED void take_columns(const struct call *call, const ulong tile, global STOR
     const ulong first = tile * COLUMN_LANES;
     const ulong own = first + get_local_id(0) % COLUMN_LANES;
     struct column_sums sums = {0, 0};
-    if (own < GROUPS * VECTORS)
+    if (own < ROW_VECTORS)
         sums = sum_column(call, own / VECTORS, (index_t)(own % VECTORS), (uint)get_local_id(0) / COLUMN_LANES);
     space[get_local_id(0)] = sums.dweight;
     space[GROUP_ITEMS + get_local_id(0)] = sums.dbias;
@@ -76,7 +77,7 @@ INLINED void take_columns(const struct call *call, const ulong tile, global STOR
         const ulong vector = first + i % COLUMNS / VEC;
         const ulong in_group = vector % VECTORS * VEC + i % VEC;
         const ulong column = vector / VECTORS * GROUP_SIZE + in_group;
-        const bool there = vector < GROUPS * VECTORS && in_group < GROUP_SIZE;
+        const bool there = vector < ROW_VECTORS && in_group < GROUP_SIZE;
 #if DWEIGHT
         if (there && i < COLUMNS)
             PUT1(DWEIGHT_DTYPE)(dweight + column, sum, ACCUMULATE);

@@ -176,6 +176,7 @@ for family in norm_backward norm_backward_sums; do
         strict $family CL1.2 nvptx64 -all $columns KEEP=KEEP_REGISTERS ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE GATE=GATE_SILU \
             Z_DTYPE=bf16 DZ_DTYPE=bf16
     done
+    strict $family CL1.2 spir64 -all $columns GROUPS=65536 GROUP_SIZE=65536 TILE=64 VEC=1
     for norm in LAYER_NORM RMS_NORM; do
         from_y="NORM=$norm Y_GIVEN=1"
         strict $family CL1.2 spir64 -all $from_y X_DTYPE=bf16 VEC=1 BIAS_DTYPE=f32
