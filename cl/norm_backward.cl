@@ -134,6 +134,8 @@ INLINED void walk_share(const struct call *call, const ulong share_rows, const u
     const ulong column = slot_index * GROUPS * GROUP_SIZE + group * GROUP_SIZE;
     struct slot slot = {(global real *)dweight + column, (global real *)dbias + column, false, call->aligned};
     walk(call, &share, &slot, locks + block * slots + slot_index, scratch, space, told, &team);
+    if (COLUMN_GROUPS > 0)
+        last_barrier();
 }
 
 /* For offsets that are multiples of a vector's size. */

@@ -87,7 +87,6 @@ INLINED void take_columns(const struct call *call, const ulong tile, global STOR
             PUT1(DBIAS_DTYPE)(dbias + column, sum, ACCUMULATE);
 #endif
     }
-    last_barrier();
     (void)dweight, (void)dbias;
 }
 

@@ -10,8 +10,8 @@
 #define INLINED static inline
 #endif
 
-/* At the end of a kernel, behind what some work-items alone do after its only barrier: PoCL 3.1 mixes up their variables
- * where no other barrier follows. Every work-item comes to it. */
+/* At the end of a kernel, behind what some work-items alone do after its last other barrier: PoCL 3.1 mixes up their
+ * variables where none follows. Every work-item comes to it. */
 INLINED void last_barrier(void) {
 #ifdef POCL_DEVICE_ADDRESS_BITS
     barrier(CLK_LOCAL_MEM_FENCE);

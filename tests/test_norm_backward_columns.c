@@ -25,12 +25,17 @@ static const clnorm_config in_tiles = {.vec = 4,
                                        .gather = CLNORM_GATHER_COLUMNS};
 
 /* More work-items than a work-group's columns have sums. */
-static const clnorm_config many = {.vec = 2,
-                                   .lanes = 16,
-                                   .segments = 1,
-                                   .unroll = 1,
-                                   .stores = CLNORM_STORES_STREAMING,
-                                   .gather = CLNORM_GATHER_COLUMNS};
+static const clnorm_config many = {
+    .vec = 2, .lanes = 16, .segments = 1, .unroll = 1, .stores = CLNORM_STORES_STREAMING, .gather = CLNORM_GATHER_COLUMNS};
+
+/* A last tile that is half as wide, more lanes than its vectors, a last share of rows that is not full. */
+static const clnorm_config in_small_tiles = {.vec = 4,
+                                             .lanes = 8,
+                                             .segments = 8,
+                                             .tile = 16,
+                                             .keep = CLNORM_KEEP_REGISTERS,
+                                             .weights = CLNORM_WEIGHTS_LATE,
+                                             .gather = CLNORM_GATHER_COLUMNS};
 
 static struct norm_backward_case case_of(clnorm_norm norm, uint64_t rows, uint64_t cols, clnorm_dtype dtype,
                                          const clnorm_config *config) {
@@ -51,8 +56,9 @@ static void every_output_is_right(void **state) {
         case_of(CLNORM_RMS_NORM, 5, 37, CLNORM_F16, &alone),
         case_of(CLNORM_LAYER_NORM, 5, 72, CLNORM_BF16, &in_tiles),
         case_of(CLNORM_RMS_NORM, 0, 96, CLNORM_F32, &side_by_side),
-        case_of(CLNORM_LAYER_NORM, 67, 8, CLNORM_F32, &many),
+        case_of(CLNORM_LAYER_NORM, 3, 8, CLNORM_F32, &many),
         case_of(CLNORM_RMS_NORM, 0, 512, CLNORM_F16, &many),
+        case_of(CLNORM_LAYER_NORM, 33, 200, CLNORM_F16, &in_small_tiles),
     };
     for (int i = 0; i < 2; i++) {
         cases[i].desc.group_size = 32;
@@ -66,6 +72,12 @@ static void every_output_is_right(void **state) {
     cases[5].desc.dx_dtype = CLNORM_DTYPE_NONE;
     cases[6].desc.dweight_dtype = CLNORM_BF16;
     cases[6].desc.dbias_dtype = CLNORM_F32;
+    cases[7].desc.weight_dtype = cases[7].desc.bias_dtype = cases[7].desc.dweight_dtype = CLNORM_DTYPE_NONE;
+    cases[7].desc.x_dtype = CLNORM_F32;
+    cases[7].desc.y_dtype = CLNORM_F16;
+    cases[7].desc.dy_dtype = CLNORM_F16;
+    cases[7].desc.y_given = true;
+    cases[7].desc.mean_given = false;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_true(norm_backward_case_passes(*state, &cases[i]));
 }
