@@ -327,12 +327,22 @@ static uint32_t choose_tile(const struct habit *habit, const clnorm_device_info 
     return (uint32_t)cln_smaller(work->group_size, work->group_size <= most ? most : cln_larger(part, c->vec));
 }
 
-static uint32_t choose_lanes(const struct habit *habit, const clnorm_device_info *device, const clnorm_config *c) {
+/* Work-items of a work-group, at most: those that local memory has room for, where each has vectors of its own there. */
+static uint64_t most_items(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
+    const uint64_t of_group = work->real_size + sizeof(cl_uint), of_item = (4 + 2 * (uint64_t)c->vec) * work->real_size;
+    return c->gather == CLNORM_GATHER_COLUMNS
+               ? cln_smaller(device->max_work_group_size, (device->local_memory - of_group) / of_item)
+               : device->max_work_group_size;
+}
+
+static uint32_t choose_lanes(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
+                             const clnorm_config *c) {
     const uint64_t vectors = cln_divide_up(c->tile, c->vec);
     const uint64_t held = cln_larger(habit->elements / c->vec, 1);
     const uint64_t least = cln_smaller(habit->lanes_min, cln_power_of_two_at_least(vectors));
     const uint64_t wish = cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, held)), least);
-    const uint64_t most = cln_power_of_two_at_most(cln_larger(device->max_work_group_size / cln_larger(c->segments, 1), 1));
+    const uint64_t items = most_items(device, work, c);
+    const uint64_t most = cln_power_of_two_at_most(cln_larger(items / cln_larger(c->segments, 1), 1));
     return (uint32_t)cln_smaller(cln_smaller(wish, habit->lanes_max), most);
 }
 
@@ -341,7 +351,7 @@ static uint32_t choose_segments(const struct habit *habit, const clnorm_device_i
                                 const struct cln_workload *work, const clnorm_config *c) {
     if (!unrolled(c) || c->reduce == CLNORM_REDUCE_SUBGROUP || c->sums == CLNORM_SUMS_EXCHANGED)
         return 1;
-    const uint64_t most = cln_power_of_two_at_most(cln_larger(device->max_work_group_size / c->lanes, 1));
+    const uint64_t most = cln_power_of_two_at_most(cln_larger(most_items(device, work, c) / c->lanes, 1));
     const uint64_t rows = cln_power_of_two_at_least(cln_larger(cln_divide_up(work->rows, device->compute_units), 1));
     uint64_t segments = cln_smaller(cln_smaller(cln_larger(habit->items / c->lanes, 1), most), rows);
     while (segments > 1 && segments * elements_per_lane(c) * c->lanes * work->real_size > device->local_memory / 2)
@@ -386,7 +396,7 @@ static void choose_columns(const struct habit *habit, const clnorm_device_info *
     if (!c->tile)
         c->tile = choose_tile(habit, device, work, c);
     if (!c->lanes)
-        c->lanes = choose_lanes(habit, device, c);
+        c->lanes = choose_lanes(habit, device, work, c);
     if (!c->keep)
         c->keep =
             gathers_in_registers(c) && elements_per_lane(c) <= habit->held ? CLNORM_KEEP_REGISTERS : CLNORM_KEEP_REREAD;

@@ -85,10 +85,30 @@ static void backward_choices_are_accepted(void **state) {
         }
 }
 
+/* Where local memory is small, forced columns take as many lanes as it has room for. */
+static void columns_fit_into_local_memory(void **state) {
+    (void)state;
+    clnorm_device_info device = gpu_of(CLNORM_PLATFORM_NVIDIA, 40);
+    device.local_memory = 48 << 10;
+    const clnorm_config forced = {.gather = CLNORM_GATHER_COLUMNS};
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
+            struct cln_workload work = workload_of(x_size);
+            clnorm_config config;
+            work.rows = 64;
+            work.group_size = cols[i];
+            work.alignment = cols[i] & -cols[i];
+            work.sums_rows = true;
+            if (cln_config_choose_backward(&device, &work, &forced, &config) != CLNORM_SUCCESS)
+                fail_msg("%" PRIu64 " columns, %" PRIu64 " bytes: %s", cols[i], x_size, clnorm_error_detail());
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_choices_are_accepted),
         cmocka_unit_test(backward_choices_are_accepted),
+        cmocka_unit_test(columns_fit_into_local_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
