@@ -47,6 +47,14 @@ bool cln_config_tuned(const struct cln_workload *work, clnorm_config *config);
 clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const struct cln_workload *work,
                                          const clnorm_config *forced, clnorm_config *config);
 
+/* config_backward_tuned.c: fills in what measurements on NVIDIA GPUs say, where nothing is forced that they were not made
+ * with. */
+void cln_config_backward_tuned(const clnorm_device_info *device, const struct cln_workload *work, clnorm_config *config);
+
+/* Whether work-groups that have so many tiles of a segment can wait for each other: all of a team have to run at once. A
+ * single one has nobody to wait for, on any device. */
+bool cln_config_can_exchange(const clnorm_device_info *device, uint64_t tiles);
+
 /* config_elements.c: as cln_config_choose, for work element by element. A segment is a row; alignment is that of the row
  * strides alone, as the end of a row is taken apart. */
 clnorm_status cln_config_choose_elements(const clnorm_device_info *device, const struct cln_workload *work,
