@@ -61,6 +61,8 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
         return !slow || value == 1 || value == 4 || value == 16;
     case offsetof(clnorm_config, unroll):
         return !slow || value <= 3;
+    case offsetof(clnorm_config, shelved):
+        return !slow || value == 1;
     case offsetof(clnorm_config, lanes):
         return value <= device->max_work_group_size && (!slow || value <= 64);
     case offsetof(clnorm_config, reduce):
@@ -120,6 +122,8 @@ static bool give_way(clnorm_config *config) {
     else if ((strstr(detail, "desc.config.keep") != NULL && config->keep != CLNORM_KEEP_REREAD) ||
              (strstr(detail, "desc.config.chunks") != NULL && config->keep == CLNORM_KEEP_LOCAL))
         config->keep = CLNORM_KEEP_REREAD;
+    else if (strstr(detail, "desc.config.chunks") != NULL && config->keep == CLNORM_KEEP_REREAD && config->segments > 1)
+        config->segments = 1;
     else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1)
         config->chunks = 1;
     else if (strstr(detail, "desc.config.shelved") != NULL ||
