@@ -122,7 +122,8 @@ static bool give_way(clnorm_config *config) {
     else if ((strstr(detail, "desc.config.keep") != NULL && config->keep != CLNORM_KEEP_REREAD) ||
              (strstr(detail, "desc.config.chunks") != NULL && config->keep == CLNORM_KEEP_LOCAL))
         config->keep = CLNORM_KEEP_REREAD;
-    else if (strstr(detail, "desc.config.chunks") != NULL && config->keep == CLNORM_KEEP_REREAD && config->segments > 1)
+    else if ((strstr(detail, "desc.config.chunks") != NULL || strstr(detail, "desc.config.reduce") != NULL) &&
+             config->segments > 1)
         config->segments = 1;
     else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1)
         config->chunks = 1;
@@ -131,8 +132,6 @@ static bool give_way(clnorm_config *config) {
         config->shelved = config->registers = 0;
     else if (strstr(detail, "desc.config.registers") != NULL && config->registers > 40)
         config->registers = 40;
-    else if (strstr(detail, "desc.config.reduce") != NULL && config->segments > 1)
-        config->segments = 1;
     else if (strstr(detail, "desc.config.reduce") != NULL && config->reduce != CLNORM_REDUCE_TREE)
         config->reduce = CLNORM_REDUCE_TREE;
     else if (strstr(detail, "desc.config.lanes") != NULL && config->segments > 1)
