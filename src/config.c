@@ -35,37 +35,6 @@ static const struct habit {
     {0, CLNORM_PLATFORM_OTHER, 16, 1, 256, 4, 2, 64, 128, 4, CLNORM_REDUCE_TREE, 0, 8192, 65536, 2},
 };
 
-/* What measurements on NVIDIA GPUs (H200) say of wide segments: read twice, by way of the L1 and L2 caches, they leave
- * registers free for more work-groups; from 65536 columns on, what counts is how much of one segment is under way at once.
- * Beside each row: the time over that of a copy, and behind a comma that of the gated norm. The first row that matches is
- * taken. */
-static const struct tuned {
-    uint64_t x_size;     /* bytes of an element */
-    clnorm_norm norm;    /* 0: either */
-    uint64_t group_size; /* from here on, down from the row before */
-    clnorm_keep keep;    /* as in a config, from here on */
-    uint32_t lanes, segments, unroll;
-    clnorm_weights weights;
-    uint32_t shelved;
-} tuned[] = {
-    {2, CLNORM_LAYER_NORM, 49153, CLNORM_KEEP_LOCAL, 1024, 1, 8, CLNORM_WEIGHTS_LATE, 0}, /* 65536: 1.08, reread 1.16 */
-    {2, 0, 16385, CLNORM_KEEP_REREAD, 1024, 1, 8, CLNORM_WEIGHTS_KEPT, 0}, /* 65536: RMS 1.01, 1.12; 32768: LN 1.04 */
-    {2, 0, 8193, CLNORM_KEEP_REREAD, 512, 1, 4, CLNORM_WEIGHTS_KEPT, 0},   /* 16384: 1.01, 1.00; 11008: 1.04, 1.04 */
-    {2, CLNORM_RMS_NORM, 8192, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_KEPT, 0}, /* 0.99, 0.99 */
-    {2, 0, 4097, CLNORM_KEEP_REREAD, 256, 1, 4, CLNORM_WEIGHTS_KEPT, 0}, /* 5120: LN 1.04, RMS 1.01; 8192: LN 1.01 */
-    {2, 0, 4096, CLNORM_KEEP_REREAD, 256, 1, 1, CLNORM_WEIGHTS_LATE, 0}, /* LN 1.01, RMS 0.99, 1.00 */
-    {2, 0, 2049, CLNORM_KEEP_REREAD, 128, 1, 4, CLNORM_WEIGHTS_KEPT, 0}, /* 2560: 1.02; 3072: LN 1.05, RMS 1.01 */
-    {2, CLNORM_RMS_NORM, 513, CLNORM_KEEP_REGISTERS, 64, 2, 1, CLNORM_WEIGHTS_EARLY, 0},   /* 1024: 1.00, 1.02 */
-    {4, CLNORM_LAYER_NORM, 49153, CLNORM_KEEP_LOCAL, 1024, 1, 8, CLNORM_WEIGHTS_KEPT, 12}, /* 65536: 1.18, reread 1.24 */
-    {4, 0, 16385, CLNORM_KEEP_REREAD, 1024, 1, 8, CLNORM_WEIGHTS_LATE, 0},              /* 65536: LN 1.22, RMS 1.11, 1.08 */
-    {4, CLNORM_RMS_NORM, 8193, CLNORM_KEEP_REREAD, 1024, 1, 2, CLNORM_WEIGHTS_LATE, 0}, /* 16384: 0.99, 0.99; 11008: 0.99 */
-    {4, CLNORM_LAYER_NORM, 8193, CLNORM_KEEP_REREAD, 512, 1, 8, CLNORM_WEIGHTS_KEPT, 0}, /* 16384: 1.01; 11008: 1.02 */
-    {4, CLNORM_RMS_NORM, 4097, CLNORM_KEEP_REREAD, 512, 1, 4, CLNORM_WEIGHTS_LATE, 0},   /* 8192: 0.99, 0.98; 5120: 0.99 */
-    {4, CLNORM_LAYER_NORM, 4097, CLNORM_KEEP_REREAD, 512, 1, 2, CLNORM_WEIGHTS_LATE, 0}, /* 8192: 0.99; 5120: 1.02 */
-    {4, 0, 4096, CLNORM_KEEP_REREAD, 512, 1, 1, CLNORM_WEIGHTS_LATE, 0},                 /* LN 1.00, RMS 0.99, 0.98 */
-    {4, 0, 2049, CLNORM_KEEP_REREAD, 256, 1, 4, CLNORM_WEIGHTS_KEPT, 0}, /* 2560: 1.00; 3072: LN 1.01, RMS 1.00 */
-};
-
 static const struct habit *habit_of(const clnorm_device_info *device) {
     const struct habit *habit = habits;
     while ((habit->kind && habit->kind != device->kind) || (habit->family && habit->family != device->family))
@@ -240,27 +209,10 @@ static void apply_tuned(const struct habit *habit, const clnorm_device_info *dev
     const uint64_t full_vec = 16 / work->x_size;
     if (device->family != CLNORM_PLATFORM_NVIDIA || forced || c->vec != full_vec || device->max_work_group_size < 1024)
         return;
-    if (cln_config_tuned(work, c)) {
-        shelve_much(device, work, c);
-        hold_few(habit, device, work, c);
+    if (!cln_config_tuned(work, c))
         return;
-    }
-    if (work->work >= CLN_WORK_SOFTMAX && work->x_size == 2) /* its exponentials cost more than registers do */
-        return;
-    for (size_t i = 0; i < sizeof tuned / sizeof tuned[0]; i++) {
-        const struct tuned *row = &tuned[i];
-        if (row->x_size != work->x_size || (row->norm && row->norm != work->norm) || work->group_size < row->group_size)
-            continue;
-        c->keep = row->keep;
-        c->lanes = row->lanes;
-        c->segments = row->segments;
-        c->unroll = row->unroll;
-        c->weights = row->weights;
-        c->shelved = row->shelved;
-        shelve_much(device, work, c);
-        hold_few(habit, device, work, c);
-        return;
-    }
+    shelve_much(device, work, c);
+    hold_few(habit, device, work, c);
 }
 
 static uint32_t choose_segments(const struct habit *habit, const clnorm_device_info *device, const clnorm_config *c) {

@@ -39,8 +39,8 @@ struct cln_workload {
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
                                 const clnorm_config *forced, clnorm_config *config);
 
-/* config_tuned.c: what measurements on NVIDIA GPUs say of other work than plain norms, in the fields keep, lanes, segments,
- * unroll and weights. false: nothing. */
+/* config_tuned.c: what measurements on NVIDIA GPUs say of this work, or else of plain norms, in the fields keep, lanes,
+ * segments, unroll, weights, registers and shelved. false: nothing. */
 bool cln_config_tuned(const struct cln_workload *work, clnorm_config *config);
 
 /* config_backward.c: as cln_config_choose, for the backward. */
