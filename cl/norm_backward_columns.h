@@ -7,10 +7,9 @@
 
 #if GATHER == GATHER_COLUMNS && (DWEIGHT || DBIAS)
 
-/* Of such a work-group: lanes beside each other, of a vector each, and lines of them, which take a row in turn. */
+/* Of such a work-group: COLUMN_LANES lanes beside each other, of a vector each, and lines of them, which take a row in
+ * turn. */
 #define ROW_VECTORS (GROUPS * (ulong)VECTORS)
-#define MOST_LANES (ROW_VECTORS < 256 ? 2 : ROW_VECTORS < 512 ? 4 : 8)
-#define COLUMN_LANES (GROUP_ITEMS < MOST_LANES ? GROUP_ITEMS : MOST_LANES)
 #define COLUMN_LINES (GROUP_ITEMS / COLUMN_LANES)
 #define COLUMN_GROUPS ((ROW_VECTORS + COLUMN_LANES - 1) / COLUMN_LANES)
 

@@ -32,10 +32,11 @@ struct cln_backward_layout {
     uint64_t walkers; /* work-groups for each block, that share the rows */
     uint64_t share;   /* rows of each */
     uint64_t slots;
-    uint64_t columns;    /* work-groups of CLNORM_GATHER_COLUMNS that have columns, before the others; 0: there are slots */
-    uint64_t reduce_vec; /* elements of an access of norm_backward_reduce.cl */
-    uint64_t lock_words; /* locks and letters */
-    bool split, exchanged, locked;                              /* split: by a kernel of its own that takes sums */
+    uint64_t columns;              /* work-groups that have columns, of CLNORM_GATHER_COLUMNS; 0: there are slots */
+    uint64_t column_lanes;         /* beside each other in one of those */
+    uint64_t reduce_vec;           /* elements of an access of norm_backward_reduce.cl */
+    uint64_t lock_words;           /* locks and letters */
+    bool split, exchanged, locked; /* split: by a kernel of its own that takes sums */
     struct cln_binding mean, rstd, sums, dweight, dbias, locks; /* those that are not there have an element of 0 */
     uint64_t size;                                              /* bytes */
 };

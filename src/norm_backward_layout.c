@@ -69,11 +69,16 @@ static uint64_t letter_words(uint64_t work_groups, clnorm_norm norm) {
     return LINE_WORDS + work_groups * 4 * posted * 2;
 }
 
-/* Of cl/norm_backward_columns.h: work-groups for the columns, a few lanes beside each other in each. */
-static uint64_t column_groups(const problem *p, const clnorm_config *c) {
-    const uint64_t vectors = p->cols / p->group_size * cln_divide_up(p->group_size, c->vec);
+/* Vectors of a row. */
+static uint64_t row_vectors(const problem *p, const clnorm_config *c) {
+    return p->cols / p->group_size * cln_divide_up(p->group_size, c->vec);
+}
+
+/* Lanes beside each other of a work-group that has columns: few where there are few vectors, for more work-groups. */
+static uint64_t column_lanes(const problem *p, const clnorm_config *c) {
+    const uint64_t vectors = row_vectors(p, c);
     const uint64_t most = vectors < 256 ? 2 : vectors < 512 ? 4 : 8;
-    return cln_divide_up(vectors, cln_smaller((uint64_t)c->lanes * c->segments, most));
+    return cln_smaller((uint64_t)c->lanes * c->segments, most);
 }
 
 /* Rows of a work-group: as many as its rounds take, or fewer in the last round, where that makes all shares alike. */
@@ -106,7 +111,10 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
         cln_config_element_aligned(device, c) ? 16 : cln_smaller(cln_lowest_bit(p->cols), 16 / work.real_size);
     layout->share = share_of(device, &work, c, layout->blocks);
     layout->walkers = cln_divide_up(p->rows, layout->share);
-    layout->columns = gathers && p->rows && c->gather == CLNORM_GATHER_COLUMNS ? column_groups(p, c) : 0;
+    layout->column_lanes = column_lanes(p, c);
+    layout->columns = gathers && p->rows && c->gather == CLNORM_GATHER_COLUMNS
+                          ? cln_divide_up(row_vectors(p, c), layout->column_lanes)
+                          : 0;
     layout->slots = !gathers || layout->columns ? 0
                     : layout->locked            ? cln_smaller(p->slots, layout->walkers)
                                                 : layout->walkers;

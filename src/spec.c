@@ -57,6 +57,7 @@ static const struct field {
     {"ISA", offsetof(struct cln_spec, isa), NUMBER, ALL},
     {"TILE", offsetof(struct cln_spec, tile), NUMBER, BACKWARD},
     {"GATHER", offsetof(struct cln_spec, gather), NUMBER, BACKWARD},
+    {"COLUMN_LANES", offsetof(struct cln_spec, column_lanes), NUMBER, BACKWARD},
     {"FETCH", offsetof(struct cln_spec, fetch), NUMBER, BACKWARD},
     {"SPAN", offsetof(struct cln_spec, span), NUMBER, BACKWARD},
     {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, NORMS | SOFTMAX},
