@@ -8,7 +8,7 @@
  * Macros (src/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Z_DTYPE, DY_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE, DZ_DTYPE,
  * Y_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN, ROW_SCALE,
  * DROPOUT, ACTIVATION, ACCUMULATE, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS,
- * REDUCE, STORES, ISA, TILE, GATHER, COLUMN_LANES, FETCH, SPAN, CHUNKS, SUMS, ELEMENT_ALIGNED. */
+ * REDUCE, STORES, ISA, TILE, GATHER, COLUMN_LANES, FETCH, ROUNDS, SPAN, CHUNKS, SUMS, ELEMENT_ALIGNED. */
 
 #include "norm_backward.h"
 #include "norm_backward_columns.h"
@@ -111,7 +111,7 @@
     local real letters[LETTER_SPACE]; \
     local uint told;
 
-/* share_rows: of a work-group; slots: work-groups share them in turn. */
+/* share_rows: of a work-group or, with ROUNDS, of all of them in so many rounds; slots: work-groups share them in turn. */
 INLINED void walk_share(const struct call *call, const ulong share_rows, const ulong slots,
                         global STORAGE(DWEIGHT_DTYPE) * dweight, global STORAGE(DBIAS_DTYPE) * dbias,
                         volatile global uint *locks, local real *scratch, local realv *space, local real *letters,
@@ -126,10 +126,11 @@ INLINED void walk_share(const struct call *call, const ulong share_rows, const u
     struct team team = team_of(mail, place, letters);
     const ulong block = place % BLOCKS;
     const ulong walker = place / BLOCKS;
-    const ulong first = has_rows ? walker * share_rows : call->rows;
-    const ulong end = first + share_rows;
+    const ulong neighbours = ROUNDS ? (ulong)ROUNDS * SEGMENTS : share_rows;
+    const ulong first = has_rows ? walker * neighbours : call->rows;
+    const ulong end = ROUNDS ? call->rows : min(first + share_rows, call->rows);
     const ulong group = block / TILES * SPAN;
-    const struct share share = {first, end < call->rows ? end : call->rows, SEGMENTS, group, (uint)(block % TILES)};
+    const struct share share = {first, end, share_rows - neighbours, group, (uint)(block % TILES)};
     const ulong slot_index = HAS_SLOTS ? walker % slots : 0;
     const ulong column = slot_index * GROUPS * GROUP_SIZE + group * GROUP_SIZE;
     struct slot slot = {(global real *)dweight + column, (global real *)dbias + column, false, call->aligned};

@@ -166,7 +166,7 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
         const struct columns columns = columns_of(call, share, slot, space, turn);
         clear_columns(&columns, call->aligned);
     }
-    for (ulong index = share->first; index < share->end; index += share->step)
+    for (ulong index = share->first; index < share->end; index = rows_after(share, index))
         for (uint turn = 0; turn < SPAN; turn++) {
             const struct columns columns = columns_of(call, share, slot, space, turn);
             const struct row row = row_at(call, index, share->end, share->group + turn);

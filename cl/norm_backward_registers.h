@@ -236,18 +236,18 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
 #if FETCH == FETCH_FAR
     struct row next = row;
     struct inputs next_held[TILE_HELD];
-    if (share->first + share->step < share->end) {
-        next = row_at(call, share->first + share->step + segment, share->end, share->group);
+    if (rows_after(share, share->first) < share->end) {
+        next = row_at(call, rows_after(share, share->first) + segment, share->end, share->group);
         fetch_row(call, &next, columns, next_held, LOAD_PLAIN);
     }
 #endif
-    for (ulong first = share->first; first < share->end; first += share->step) {
-        const bool more = first + share->step < share->end;
+    for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
+        const bool more = rows_after(share, first) < share->end;
 #if FETCH == FETCH_FAR
         struct row after = next;
         struct inputs after_held[TILE_HELD];
-        if (first + 2 * share->step < share->end) {
-            after = row_at(call, first + 2 * share->step + segment, share->end, share->group);
+        if (rows_after(share, rows_after(share, first)) < share->end) {
+            after = row_at(call, rows_after(share, rows_after(share, first)) + segment, share->end, share->group);
             fetch_row(call, &after, columns, after_held, LOAD_IN_TURN);
         }
         look_for_row(team);
@@ -258,7 +258,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
         struct row next = row;
         struct inputs next_held[TILE_HELD];
         if (more) {
-            next = row_at(call, first + share->step + segment, share->end, share->group);
+            next = row_at(call, rows_after(share, first) + segment, share->end, share->group);
             fetch_row(call, &next, columns, next_held, LOAD_IN_TURN);
         }
         take_row(call, &row, columns, scales, held, gathered, lanes, team);
@@ -277,7 +277,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
 #endif
     }
 #else
-    for (ulong first = share->first; first < share->end; first += share->step) {
+    for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
         const struct row row = row_at(call, first + segment, share->end, share->group);
         struct inputs held[HELD_INPUTS];
         fetch_row(call, &row, columns, held, LOAD_PLAIN);

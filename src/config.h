@@ -48,8 +48,8 @@ clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const
                                          const clnorm_config *forced, clnorm_config *config);
 
 /* config_backward_tuned.c: fills in what measurements on NVIDIA GPUs say, where nothing is forced that they were not made
- * with. */
-void cln_config_backward_tuned(const clnorm_device_info *device, const struct cln_workload *work, clnorm_config *config);
+ * with; rounds of 0: all rows that a work-group has are neighbours. false: nothing. */
+bool cln_config_backward_tuned(const clnorm_device_info *device, const struct cln_workload *work, clnorm_config *config);
 
 /* Whether work-groups that have so many tiles of a segment can wait for each other: all of a team have to run at once. A
  * single one has nobody to wait for, on any device. */

@@ -17,17 +17,18 @@ static const struct habit {
     uint32_t tile_lanes;           /* work-items of a work-group that has a tile */
     uint32_t items;                /* work-items per work-group, by more segments where a segment needs fewer */
     uint32_t walkers;              /* work-groups per compute unit, at most */
+    uint32_t rounds;               /* of neighbouring rows; 0: all rows that a work-group has are neighbours */
     clnorm_reduce reduce;
     clnorm_weights weights;
 } habits[] = {
-    {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_NVIDIA, 16, 32, 1024, 8, 16, 16, 256, 512, 1, CLNORM_REDUCE_SHUFFLE,
+    {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_NVIDIA, 16, 32, 1024, 8, 16, 16, 256, 512, 1, 1, CLNORM_REDUCE_SHUFFLE,
      CLNORM_WEIGHTS_EARLY},
     /* llvmpipe: as for the forward. */
-    {0, CLNORM_PLATFORM_MESA, 16, 1, 64, 16, 64, 64, 64, 1, 2, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
+    {0, CLNORM_PLATFORM_MESA, 16, 1, 64, 16, 64, 64, 64, 1, 2, 0, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
     /* CPUs: a work-item per row; a few work-groups for each core, so that none is left alone with the last rows. */
-    {CLNORM_DEVICE_CPU, CLNORM_PLATFORM_OTHER, 64, 1, 1, 16, 16, 64, 1, 1, 4, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
+    {CLNORM_DEVICE_CPU, CLNORM_PLATFORM_OTHER, 64, 1, 1, 16, 16, 64, 1, 1, 4, 0, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
     /* Any other GPU or accelerator. */
-    {0, CLNORM_PLATFORM_OTHER, 16, 1, 256, 8, 16, 32, 128, 128, 4, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
+    {0, CLNORM_PLATFORM_OTHER, 16, 1, 256, 8, 16, 32, 128, 128, 4, 0, CLNORM_REDUCE_TREE, CLNORM_WEIGHTS_LATE},
 };
 
 /* A lane is not asked to unroll more elements than this. */
@@ -240,7 +241,8 @@ uint64_t cln_config_walkers(const clnorm_device_info *device, const clnorm_confi
     return cln_larger((uint64_t)c->walkers * device->compute_units / blocks, 1);
 }
 
-static uint32_t choose_rounds(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
+/* All that a work-group's rows take. */
+static uint32_t count_rounds(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
     const uint64_t blocks = work->groups / cln_config_span(device, work, c) * cln_divide_up(work->group_size, c->tile);
     const uint64_t share = cln_divide_up(work->rows, cln_config_walkers(device, c, blocks));
     return (uint32_t)cln_smaller(cln_larger(cln_divide_up(share, c->segments), 1), UINT32_MAX);
@@ -286,7 +288,7 @@ clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const
         c.stores = CLNORM_STORES_CACHED;
     if (!c.isa)
         c.isa = cln_config_runs_ptx(device) ? CLNORM_ISA_PTX : CLNORM_ISA_PORTABLE;
-    cln_config_backward_tuned(device, work, &c);
+    const bool tuned = cln_config_backward_tuned(device, work, &c);
     choose_columns(habit, device, work, &c);
     if (!c.fetch)
         c.fetch = CLNORM_FETCH_IN_TURN;
@@ -296,8 +298,10 @@ clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const
         c.segments = choose_segments(habit, device, work, &c);
     if (!c.walkers)
         c.walkers = choose_walkers(habit, work, &c);
+    if (!c.rounds && !tuned)
+        c.rounds = habit->rounds;
     if (!c.rounds)
-        c.rounds = choose_rounds(device, work, &c);
+        c.rounds = count_rounds(device, work, &c);
     if (!c.unroll)
         c.unroll = 4;
     if (!c.reduce)

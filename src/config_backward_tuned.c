@@ -28,53 +28,55 @@ static const struct tuned {
     uint32_t tile; /* 0: group_size */
     int sums;      /* exchanged: only where rows keep the device busy with a team each */
     int keep, gather, fetch, weights;
+    uint32_t rounds; /* of neighbouring rows; 0: all rows that a work-group has are neighbours */
 } tuned[] = {
     /* Microseconds, and those with slots. A work-group has the lanes for a row that it has with many rows. */
-    {2, FEW, 16385, 128, 1, 1024, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY}, /* 16x65536: 15.0, 31.1 */
-    {2, FEW, 4097, 512, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, LATE},  /* 64x8192: 7.4, 14.6; 16x16384: 8.8, 18.1 */
-    {2, FEW, 2049, 256, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY}, /* 1x4096: 4.6, 10.0; 64x4096: 5.2, 10.9 */
-    {2, FEW, 513, 64, 4, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY},   /* 64x1024: 5.8, 9.9 */
-    {2, FEW, 129, 16, 16, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY},  /* 64x256: 4.9, 10.3 */
-    {4, FEW, 16385, 128, 1, 1024, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY},
-    {4, FEW, 4097, 512, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, LATE},
-    {4, FEW, 2049, 256, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY}, /* 1x4096: 4.7, 10.0; 64x4096: 6.0, 11.6 */
-    {4, FEW, 513, 128, 2, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY},
-    {4, FEW, 129, 32, 8, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY},
+    {2, FEW, 16385, 128, 1, 1024, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0}, /* 16x65536: 15.0, 31.1 */
+    {2, FEW, 4097, 512, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, LATE,
+     0}, /* 64x8192: 7.4, 14.6; 16x16384: 8.8, 18.1 */
+    {2, FEW, 2049, 256, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0}, /* 1x4096: 4.6, 10.0; 64x4096: 5.2, 10.9 */
+    {2, FEW, 513, 64, 4, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0},   /* 64x1024: 5.8, 9.9 */
+    {2, FEW, 129, 16, 16, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0},  /* 64x256: 4.9, 10.3 */
+    {4, FEW, 16385, 128, 1, 1024, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0},
+    {4, FEW, 4097, 512, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, LATE, 0},
+    {4, FEW, 2049, 256, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0}, /* 1x4096: 4.7, 10.0; 64x4096: 6.0, 11.6 */
+    {4, FEW, 513, 128, 2, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0},
+    {4, FEW, 129, 32, 8, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0},
     /* More tiles than a team may have. */
-    {2, ANY, 131073, 256, 1, 4096, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},     /* 65536: 1.78; 1.88 */
-    {2, GATED, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY},   /* 65536: ; 1.49 */
-    {2, BOTH_SUMS, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, FAR, EARLY}, /* 65536: 1.40 */
-    {2, ANY, 16385, 512, 1, 16384, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, LATE},     /* 65536: ; 1.22 */
-    {2, ANY, 16385, 256, 1, 4096, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},      /* few rows */
-    {2, GATED, 8193, 512, 1, 0, BEFORE, REREAD, IN_REGISTERS, IN_TURN, LATE},            /* 16384: ; 1.31 */
-    {2, BOTH_SUMS, 8193, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, FAR, EARLY},  /* 16384: 1.37 */
-    {2, BOTH_SUMS, 8193, 512, 1, 0, BEFORE, REREAD, SPLIT, IN_TURN, LATE},               /* 16384: 1.45 */
-    {2, ANY, 8193, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, LATE},           /* 16384: ; 1.15 */
-    {2, OF_8_BITS, 8192, 1024, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY},     /* 8192: ; 1.18, by 512 1.20 */
-    {2, GATED, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},        /* 8192: ; 1.21 */
-    {2, ANY, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY},            /* 8192: 1.13; 1.11 */
-    {2, GATED, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},        /* 4096: ; 1.18 */
-    {2, ANY, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY},            /* 4096: 1.18; 1.16 */
-    {2, GATED, 513, 64, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},          /* 1024: ; 1.17 */
-    {2, ANY, 513, 64, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY},              /* 1024: 1.24; 1.20 */
-    {2, GATED, 129, 16, 16, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY},           /* 256: ; 1.44 */
-    {2, ANY, 129, 16, 32, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY},             /* 256: 1.49; 1.45 */
-    {4, ANY, 131073, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},     /* 65536: 1.74; 1.76 */
-    {4, GATED, 65537, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},    /* 65536: ; 1.74 */
-    {4, GATED, 8193, 512, 1, 4096, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY},    /* 65536: ; 1.34, 16384: ; 1.20 */
-    {4, BOTH_SUMS, 8193, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, AHEAD, EARLY},       /* 65536: 1.13, 16384: 1.09 */
-    {4, ANY, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, LATE},      /* 65536: ; 1.16 */
-    {4, ANY, 16385, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},      /* few rows */
-    {4, GATED, 8193, 512, 1, 0, BEFORE, REREAD, IN_REGISTERS, IN_TURN, LATE},            /* 16384: ; 1.39 */
-    {4, BOTH_SUMS, 8193, 512, 1, 0, BEFORE, REGISTERS, IN_LOCAL, IN_TURN, LATE},         /* 16384: 1.17 */
-    {4, ANY, 8193, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY},      /* 16384: ; 1.10 */
-    {4, ANY, 8193, 1024, 1, 0, BEFORE, REGISTERS, IN_LOCAL, IN_TURN, LATE},              /* 16384: ; 1.13 */
-    {4, ANY, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},          /* 8192: 1.07; 1.07 */
-    {4, ANY, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},          /* 4096: 1.10; 1.10 */
-    {4, GATED, 513, 128, 4, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},         /* 1024: ; 1.10 */
-    {4, ANY, 513, 128, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},           /* 1024: 1.13; 1.12 */
-    {4, GATED, 129, 32, 16, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},         /* 256: ; 1.22 */
-    {4, ANY, 129, 32, 32, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY},           /* 256: 1.30; 1.30 */
+    {2, ANY, 131073, 256, 1, 4096, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},     /* 65536: 1.78; 1.88 */
+    {2, GATED, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 0},   /* 65536: ; 1.49 */
+    {2, BOTH_SUMS, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, FAR, EARLY, 0}, /* 65536: 1.38 */
+    {2, ANY, 16385, 512, 1, 16384, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, LATE, 0},     /* 65536: ; 1.18 */
+    {2, ANY, 16385, 256, 1, 4096, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},      /* few rows */
+    {2, GATED, 8193, 512, 1, 0, BEFORE, REREAD, IN_REGISTERS, IN_TURN, LATE, 1},            /* 16384: ; 1.30 */
+    {2, BOTH_SUMS, 8193, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, FAR, EARLY, 1},         /* 16384: 1.35 */
+    {2, BOTH_SUMS, 8193, 512, 1, 0, BEFORE, REGISTERS, SPLIT, IN_TURN, LATE, 1},            /* 16384: 1.40 */
+    {2, ANY, 8193, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, LATE, 1},           /* 16384: ; 1.11 */
+    {2, OF_8_BITS, 8192, 1024, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 0},     /* 8192: ; 1.19 */
+    {2, GATED, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},        /* 8192: ; 1.18 */
+    {2, ANY, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 2},            /* 8192: 1.10; 1.08 */
+    {2, GATED, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},        /* 4096: ; 1.14 */
+    {2, ANY, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1},            /* 4096: 1.14; 1.11 */
+    {2, GATED, 513, 64, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},          /* 1024: ; 1.14 */
+    {2, ANY, 513, 64, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 2},              /* 1024: 1.23; 1.18 */
+    {2, GATED, 129, 16, 16, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1},           /* 256: ; 1.36 */
+    {2, ANY, 129, 16, 32, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1},             /* 256: 1.50; 1.44 */
+    {4, ANY, 131073, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},     /* 65536: 1.74; 1.76 */
+    {4, GATED, 65537, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},    /* 65536: ; 1.74 */
+    {4, GATED, 8193, 512, 1, 4096, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 0}, /* 65536: ; 1.35, 16384: ; 1.23 */
+    {4, BOTH_SUMS, 8193, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, AHEAD, EARLY, 1},    /* 65536: 1.12, 16384: 1.05 */
+    {4, ANY, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1},  /* 65536: ; 1.16 */
+    {4, ANY, 16385, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},   /* few rows */
+    {4, GATED, 8193, 512, 1, 0, BEFORE, REREAD, IN_REGISTERS, IN_TURN, LATE, 1},         /* 16384: ; 1.39 */
+    {4, BOTH_SUMS, 8193, 512, 1, 0, BEFORE, REGISTERS, IN_LOCAL, IN_TURN, LATE, 1},      /* 16384: 1.11 */
+    {4, ANY, 8193, 1024, 1, 0, BEFORE, REGISTERS, IN_LOCAL, IN_TURN, LATE, 1},           /* 16384: ; 1.05 */
+    {4, ANY, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},       /* 8192: 1.04; 1.04 */
+    {4, GATED, 2049, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},     /* 4096: ; 1.12 */
+    {4, ANY, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},       /* 4096: 1.07; 1.06 */
+    {4, GATED, 513, 128, 4, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},      /* 1024: ; 1.06 */
+    {4, ANY, 513, 128, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},        /* 1024: 1.09; 1.08 */
+    {4, GATED, 129, 32, 16, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},      /* 256: ; 1.16 */
+    {4, ANY, 129, 32, 32, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1},        /* 256: 1.28; 1.26 */
 };
 
 bool cln_config_can_exchange(const clnorm_device_info *device, uint64_t tiles) {
@@ -106,13 +108,13 @@ static bool matches(const struct tuned *row, const struct cln_workload *work) {
             (row->kind == BOTH_SUMS && work->both_sums && !work->gated) || (row->kind == FEW && has_few_rows(work)));
 }
 
-void cln_config_backward_tuned(const clnorm_device_info *device, const struct cln_workload *work, clnorm_config *c) {
+bool cln_config_backward_tuned(const clnorm_device_info *device, const struct cln_workload *work, clnorm_config *c) {
     const bool forced = c->vec || c->lanes || c->segments || c->tile || c->keep || c->gather || c->fetch || c->weights ||
                         c->chunks || c->sums;
     const uint64_t vec = 16 / work->x_size;
     if (device->family != CLNORM_PLATFORM_NVIDIA || forced || work->alignment % vec || device->max_work_group_size < 1024 ||
         device->local_memory < (160 << 10))
-        return;
+        return false;
     for (size_t i = 0; i < sizeof tuned / sizeof tuned[0]; i++) {
         const struct tuned *row = &tuned[i];
         if (!matches(row, work) || !suits(device, row, work))
@@ -126,6 +128,9 @@ void cln_config_backward_tuned(const clnorm_device_info *device, const struct cl
         c->gather = (uint32_t)row->gather;
         c->fetch = (uint32_t)row->fetch;
         c->weights = (uint32_t)row->weights;
-        return;
+        if (!c->rounds)
+            c->rounds = row->rounds;
+        return true;
     }
+    return false;
 }

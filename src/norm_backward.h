@@ -30,7 +30,8 @@ struct cln_backward_layout {
     uint64_t span;    /* groups that a work-group takes in turn */
     uint64_t blocks;  /* work-groups that share a row */
     uint64_t walkers; /* work-groups for each block, that share the rows */
-    uint64_t share;   /* rows of each */
+    uint64_t rounds; /* of neighbouring rows, before a work-group goes on behind those of all others; 0: all its rows are */
+    uint64_t share;  /* rows of a walker or, with rounds, of all walkers in so many of them */
     uint64_t slots;
     uint64_t columns;              /* work-groups that have columns, of CLNORM_GATHER_COLUMNS; 0: there are slots */
     uint64_t column_lanes;         /* beside each other in one of those */

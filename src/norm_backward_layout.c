@@ -81,12 +81,17 @@ static uint64_t column_lanes(const problem *p, const clnorm_config *c) {
     return cln_smaller((uint64_t)c->lanes * c->segments, most);
 }
 
-/* Rows of a work-group: as many as its rounds take, or fewer in the last round, where that makes all shares alike. */
-static uint64_t share_of(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c,
-                         uint64_t blocks) {
-    const uint64_t most = (uint64_t)c->rounds * c->segments;
-    const uint64_t even = cln_divide_up(work->rows, cln_config_walkers(device, c, blocks));
-    return even > most - c->segments && even <= most ? even : most;
+/* Where one run of rounds is enough for a work-group, all its rows are neighbours, and fewer in the last round where that
+ * makes all shares alike. */
+static void share_rows(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c,
+                       struct cln_backward_layout *layout) {
+    const uint64_t run = (uint64_t)c->rounds * c->segments;
+    const uint64_t most = cln_config_walkers(device, c, layout->blocks);
+    const uint64_t even = cln_divide_up(work->rows, most);
+    const bool one_run = even <= run;
+    layout->rounds = one_run ? 0 : c->rounds;
+    layout->share = !one_run ? most * run : even > run - c->segments ? even : run;
+    layout->walkers = one_run ? cln_divide_up(work->rows, layout->share) : most;
 }
 
 clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const problem *p, const clnorm_config *c,
@@ -109,8 +114,7 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     layout->blocks = groups / layout->span * cln_divide_up(p->group_size, c->tile);
     layout->reduce_vec =
         cln_config_element_aligned(device, c) ? 16 : cln_smaller(cln_lowest_bit(p->cols), 16 / work.real_size);
-    layout->share = share_of(device, &work, c, layout->blocks);
-    layout->walkers = cln_divide_up(p->rows, layout->share);
+    share_rows(device, &work, c, layout);
     layout->column_lanes = column_lanes(p, c);
     layout->columns = gathers && p->rows && c->gather == CLNORM_GATHER_COLUMNS
                           ? cln_divide_up(row_vectors(p, c), layout->column_lanes)
@@ -120,7 +124,7 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
                                                 : layout->walkers;
     const uint64_t work_groups = layout->columns + layout->blocks * layout->walkers;
     if (work_groups > CLN_MOST_GROUPS)
-        return cln_config_refuse("rounds", c->rounds, "more, for at most 2^30 work-groups");
+        return cln_config_refuse("walkers", c->walkers, "fewer, for at most 2^30 work-groups");
     layout->lock_words = (layout->locked ? lock_words(layout->blocks * layout->slots) : 0) +
                          (exchanged ? letter_words(work_groups, p->norm) : 0);
     clnorm_status status = CLNORM_SUCCESS;

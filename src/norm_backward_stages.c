@@ -56,6 +56,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .isa = c->isa,
         .tile = c->tile,
         .gather = c->gather,
+        .rounds = layout->rounds,
         .column_lanes = layout->column_lanes,
         .fetch = c->fetch,
         .x_group = p->x_group_size,

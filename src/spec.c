@@ -59,6 +59,7 @@ static const struct field {
     {"GATHER", offsetof(struct cln_spec, gather), NUMBER, BACKWARD},
     {"COLUMN_LANES", offsetof(struct cln_spec, column_lanes), NUMBER, BACKWARD},
     {"FETCH", offsetof(struct cln_spec, fetch), NUMBER, BACKWARD},
+    {"ROUNDS", offsetof(struct cln_spec, rounds), NUMBER, BACKWARD},
     {"SPAN", offsetof(struct cln_spec, span), NUMBER, BACKWARD},
     {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, NORMS | SOFTMAX},
     {"SUMS", offsetof(struct cln_spec, sums), NUMBER, BACKWARD},

@@ -36,6 +36,7 @@ struct cln_spec {
     uint64_t row_scale, dropout, save_mask; /* 1: there is one */
     uint64_t activation;                    /* a clnorm_activation */
     uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, gather, fetch; /* of a clnorm_config */
+    uint64_t rounds;               /* of neighbouring rows; 0: all that a work-group has are neighbours */
     uint64_t column_lanes;         /* beside each other in a work-group that has columns */
     uint64_t span;                 /* groups that a work-group takes in turn */
     uint64_t chunks;               /* that a split segment is taken in */

@@ -98,7 +98,8 @@ static clnorm_norm_backward_desc exact_desc(uint64_t rows, uint64_t cols, uint32
     desc.mean_given = desc.rstd_given = true;
     desc.config.tile = tile;
     desc.config.lanes = 8;
-    desc.config.segments = desc.config.rounds = 1; /* a work-group for each row */
+    desc.config.segments = desc.config.rounds = 1;
+    desc.config.walkers = (uint32_t)desc.rows; /* a work-group for each row */
     return desc;
 }
 

@@ -63,6 +63,8 @@ static const char *const gpu_backward_moves[] = {
     "sums=before,chunks=0,rounds=0,walkers=0",
     "weights=early",
     "weights=late",
+    "rounds=1",
+    "rounds=2",
     "lanes=32,segments=4",
     "lanes=32,segments=8",
     "lanes=64,segments=4",
@@ -76,8 +78,8 @@ static const char *const gpu_backward_moves[] = {
     NULL,
 };
 static const char *const cpu_backward_moves[] = {
-    "vec=8",     "vec=16",     "unroll=1",   "unroll=2",     "unroll=4", "rounds=16",
-    "rounds=64", "rounds=256", "rounds=512", "gather=local", NULL,
+    "vec=8",    "vec=16",    "unroll=1",  "unroll=2",   "unroll=4",     "rounds=4",
+    "rounds=0", "walkers=1", "walkers=2", "walkers=16", "gather=local", NULL,
 };
 
 static const double least_gain = 0.02;               /* of the time, for a row to be worth keeping */
@@ -145,11 +147,8 @@ static uint64_t count_teams(const struct search *search) {
  * place in memory for a sum is taken again. config: the plan's. */
 static bool is_right(const struct search *search, const clnorm_config *config) {
     const bool exchanged = config->sums == CLNORM_SUMS_EXCHANGED;
-    clnorm_config checked = *config;
-    if (exchanged)
-        checked.rounds = TEAM_ROWS;
     char text[CONFIG_TEXT];
-    clnorm_config_text(&checked, text, sizeof text);
+    clnorm_config_text(config, text, sizeof text);
     struct check_case check_case = {.operation = search->operation->operation,
                                     .rows = exchanged ? TEAM_ROWS * count_teams(search) : CHECK_ROWS,
                                     .cols = search->shape.cols,

@@ -15,7 +15,8 @@ typedef struct clnorm_config {
     uint32_t vec;       /* elements per memory access: 1, 2, 4, 8, 16 */
     uint32_t lanes;     /* work-items that share one segment: a power of two */
     uint32_t segments;  /* segments that a work-group holds at once: a power of two */
-    uint32_t rounds;    /* how often a work-group goes on to its next segments, at least */
+    uint32_t rounds;    /* how often a work-group goes on to its next segments, at least; backward: to the next rows, before
+                           it goes on behind those of all the other work-groups */
     uint32_t keep;      /* a clnorm_keep */
     uint32_t unroll;    /* re-read: vectors that a lane takes in at once, 1 to 16 */
     uint32_t reduce;    /* a clnorm_reduce: how lanes add up */
@@ -28,7 +29,7 @@ typedef struct clnorm_config {
     uint32_t chunks;    /* pieces of a segment, a work-group each: of the norms' forward and of softmax, two kernels instead
                            of one where they are more than 1; of the norms' backward, sums over a segment in tiles */
     uint32_t sums;      /* backward: a clnorm_sums: of a segment in tiles */
-    uint32_t walkers;   /* backward: work-groups for each compute unit, about */
+    uint32_t walkers;   /* backward: work-groups for each compute unit, at most, about */
     uint32_t registers; /* the norms' forward on NVIDIA: of a work-item at most; 0: as its compiler likes */
     uint32_t shelved;   /* keep local: vectors of each lane that are, at most; 0: as many as there is room for */
 } clnorm_config;
