@@ -241,11 +241,12 @@ uint64_t cln_config_walkers(const clnorm_device_info *device, const clnorm_confi
     return cln_larger((uint64_t)c->walkers * device->compute_units / blocks, 1);
 }
 
-/* All that a work-group's rows take. */
-static uint32_t count_rounds(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
+/* As many as there are already, where there are any, but no more than a work-group's rows take: with few rows, one that
+ * went on to the next ones would leave another with none. */
+static uint32_t choose_rounds(const clnorm_device_info *device, const struct cln_workload *work, const clnorm_config *c) {
     const uint64_t blocks = work->groups / cln_config_span(device, work, c) * cln_divide_up(work->group_size, c->tile);
     const uint64_t share = cln_divide_up(work->rows, cln_config_walkers(device, c, blocks));
-    return (uint32_t)cln_smaller(cln_larger(cln_divide_up(share, c->segments), 1), UINT32_MAX);
+    return (uint32_t)cln_smaller(cln_larger(cln_divide_up(share, c->segments), 1), cln_or_else(c->rounds, UINT32_MAX));
 }
 
 /* Enough to keep the device busy with few rows, but each worth a work-group's start. */
@@ -300,8 +301,8 @@ clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const
         c.walkers = choose_walkers(habit, work, &c);
     if (!c.rounds && !tuned)
         c.rounds = habit->rounds;
-    if (!c.rounds)
-        c.rounds = count_rounds(device, work, &c);
+    if (!forced->rounds)
+        c.rounds = choose_rounds(device, work, &c);
     if (!c.unroll)
         c.unroll = 4;
     if (!c.reduce)

@@ -124,7 +124,7 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
                                                 : layout->walkers;
     const uint64_t work_groups = layout->columns + layout->blocks * layout->walkers;
     if (work_groups > CLN_MOST_GROUPS)
-        return cln_config_refuse("walkers", c->walkers, "fewer, for at most 2^30 work-groups");
+        return cln_config_refuse("walkers", c->walkers, "fewer, or larger tiles, for at most 2^30 work-groups");
     layout->lock_words = (layout->locked ? lock_words(layout->blocks * layout->slots) : 0) +
                          (exchanged ? letter_words(work_groups, p->norm) : 0);
     clnorm_status status = CLNORM_SUCCESS;

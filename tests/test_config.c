@@ -104,11 +104,31 @@ static void columns_fit_into_local_memory(void **state) {
         }
 }
 
+/* However many rounds are best for many rows, few rows keep as many work-groups busy as they can. */
+static void few_rows_are_for_many(void **state) {
+    (void)state;
+    const clnorm_device_info device = gpu_of(CLNORM_PLATFORM_NVIDIA, 132);
+    const clnorm_config automatic = clnorm_config_automatic();
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
+            struct cln_workload work = workload_of(x_size);
+            clnorm_config config;
+            work.group_size = cols[i];
+            work.alignment = cols[i] & -cols[i];
+            for (work.rows = 1; work.rows <= device.compute_units; work.rows++) {
+                assert_int_equal(cln_config_choose_backward(&device, &work, &automatic, &config), CLNORM_SUCCESS);
+                if (config.tile == cols[i]) /* tiles take more work-groups than the device has room for */
+                    assert_int_equal(config.rounds, 1);
+            }
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_choices_are_accepted),
         cmocka_unit_test(backward_choices_are_accepted),
         cmocka_unit_test(columns_fit_into_local_memory),
+        cmocka_unit_test(few_rows_are_for_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -296,6 +296,7 @@ static void teams_agree(void **state) {
         {CLNORM_LAYER_NORM, 21, 48, 1, 32, CLNORM_GATHER_LOCAL, CLNORM_FETCH_FAR, CLNORM_KEEP_REGISTERS, 1},
         {CLNORM_LAYER_NORM, 33, 64, 1, 16, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_IN_TURN, CLNORM_KEEP_REREAD, 0},
         {CLNORM_RMS_NORM, 3000, 64, 1, 16, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_FAR, CLNORM_KEEP_REGISTERS, 0},
+        {CLNORM_LAYER_NORM, 3000, 64, 1, 16, CLNORM_GATHER_REGISTERS, CLNORM_FETCH_FAR, CLNORM_KEEP_REGISTERS, 0},
     };
     const bool teams = fixture->device.family == CLNORM_PLATFORM_NVIDIA, locks = norm_backward_locks(fixture);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -310,6 +311,7 @@ static void teams_agree(void **state) {
                                         .lanes = teams ? 32 : 1,
                                         .segments = 1,
                                         .rounds = i % 2 ? 23 : (uint32_t)c.desc.rows, /* of a team */
+                                        .walkers = 1, /* so that many rows are more than 23 for each */
                                         .tile = (uint32_t)(teams ? cases[i].tile : group_size),
                                         .gather = cases[i].gather,
                                         .fetch = cases[i].fetch,

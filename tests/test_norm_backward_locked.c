@@ -92,14 +92,19 @@ static void hammer_slots(const struct fixture *fixture, clnorm_norm_backward_des
         hammer(fixture, &desc, turns);
 }
 
-static clnorm_norm_backward_desc exact_desc(uint64_t rows, uint64_t cols, uint32_t tile) {
+/* So many work-groups at least, all tiles together. */
+static uint32_t walkers_of(const struct fixture *fixture, uint64_t work_groups) {
+    return (uint32_t)(work_groups / fixture->device.compute_units) + 1;
+}
+
+static clnorm_norm_backward_desc exact_desc(const struct fixture *fixture, uint64_t rows, uint64_t cols, uint32_t tile) {
     clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_LAYER_NORM, rows, cols);
     desc.dweight_dtype = desc.dbias_dtype = CLNORM_F32;
     desc.mean_given = desc.rstd_given = true;
     desc.config.tile = tile;
     desc.config.lanes = 8;
     desc.config.segments = desc.config.rounds = 1;
-    desc.config.walkers = (uint32_t)desc.rows; /* a work-group for each row */
+    desc.config.walkers = walkers_of(fixture, rows * (cols / tile)); /* a work-group for each row */
     return desc;
 }
 
@@ -118,7 +123,7 @@ static void exact_sums_stay_exact(void **state) {
                   {100, 1024, 0, 256, CLNORM_GATHER_REGISTERS}, {100, 1024, 0, 256, CLNORM_GATHER_LOCAL}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const uint64_t rows = fixture_is_slow(fixture) ? 16 : shapes[i].rows;
-        clnorm_norm_backward_desc desc = exact_desc(rows, shapes[i].cols, shapes[i].tile);
+        clnorm_norm_backward_desc desc = exact_desc(fixture, rows, shapes[i].cols, shapes[i].tile);
         desc.group_size = shapes[i].group_size;
         desc.dx_dtype = CLNORM_DTYPE_NONE;
         desc.config.gather = shapes[i].gather;
@@ -132,12 +137,14 @@ static void folded_sums_stay_exact(void **state) {
     const struct fixture *fixture = *state;
     static const clnorm_gather gathers[] = {CLNORM_GATHER_REGISTERS, CLNORM_GATHER_LOCAL};
     for (int i = 0; i < 2; i++) {
-        clnorm_norm_backward_desc desc =
-            exact_desc(fixture_is_slow(fixture) ? 10 : 62, fixture_is_slow(fixture) ? 128 : 4096, 64);
+        const uint64_t rows = fixture_is_slow(fixture) ? 10 : 62;
+        const uint64_t cols = fixture_is_slow(fixture) ? 128 : 4096;
+        clnorm_norm_backward_desc desc = exact_desc(fixture, rows, cols, 64);
         desc.config.gather = gathers[i];
         desc.config.keep = CLNORM_KEEP_REGISTERS;
         desc.config.vec = 2; /* more than one vector for a lane */
         desc.config.segments = 4;
+        desc.config.walkers = walkers_of(fixture, rows / 4 * (cols / 64));
         hammer_slots(fixture, desc, 0, turns_of(fixture) / 2);
         hammer_slots(fixture, desc, 2, turns_of(fixture) / 2);
     }

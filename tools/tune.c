@@ -147,8 +147,11 @@ static uint64_t count_teams(const struct search *search) {
  * place in memory for a sum is taken again. config: the plan's. */
 static bool is_right(const struct search *search, const clnorm_config *config) {
     const bool exchanged = config->sums == CLNORM_SUMS_EXCHANGED;
+    clnorm_config checked = *config;
+    if (exchanged && checked.rounds > TEAM_ROWS) /* else one team would have the rows of many */
+        checked.rounds = TEAM_ROWS;
     char text[CONFIG_TEXT];
-    clnorm_config_text(config, text, sizeof text);
+    clnorm_config_text(&checked, text, sizeof text);
     struct check_case check_case = {.operation = search->operation->operation,
                                     .rows = exchanged ? TEAM_ROWS * count_teams(search) : CHECK_ROWS,
                                     .cols = search->shape.cols,
