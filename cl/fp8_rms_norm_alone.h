@@ -24,6 +24,7 @@ static inline void add_vector(const struct call *call, const ulong row, const ul
 static inline struct sums sums_of(const struct call *call, const ulong *row) {
     struct places places;
     places.largest = 0;
+#pragma unroll
     for (uint k = 0; k < CHAINS; k++)
         places.squares[k] = 0;
     ulong column = 0;
@@ -34,6 +35,7 @@ static inline struct sums sums_of(const struct call *call, const ulong *row) {
     }
     for (; column < call->cols; column += VEC)
         add_vector(call, row[0], column, 0, &places);
+#pragma unroll
     for (uint k = 1; k < CHAINS; k++)
         places.squares[0] += places.squares[k];
     return (struct sums){{sum_elements(places.squares[0])}, {largest_element(places.largest)}};
