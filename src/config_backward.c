@@ -123,6 +123,8 @@ static clnorm_status check_sums(const clnorm_device_info *device, const struct c
             "CLNORM_SUMS_BEFORE for f64, with several segments, or with neither a row nor sums in registers");
     if (c->gather == CLNORM_GATHER_COLUMNS)
         return cln_config_refuse("sums", c->sums, "CLNORM_SUMS_BEFORE where sums over rows are gathered by columns");
+    if (c->lanes > 1 && device->family != CLNORM_PLATFORM_NVIDIA) /* lanes of PoCL 3.1 then wait for each other's letters */
+        return cln_config_refuse("sums", c->sums, "CLNORM_SUMS_BEFORE but with one lane, or on NVIDIA");
     if (!cln_config_can_exchange(device, cln_divide_up(work->group_size, c->tile)))
         return cln_config_refuse(
             "sums", c->sums, "CLNORM_SUMS_BEFORE but with one tile, or on NVIDIA with at most 16 and 8 compute units each");

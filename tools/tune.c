@@ -134,26 +134,32 @@ static bool time_plan(const struct search *search, double long_us, double *us, s
     return done;
 }
 
-/* Of the plan's work-groups, teams of one for each tile of a row. */
-static uint64_t count_teams(const struct search *search) {
-    clnorm_config config;
-    clnorm_plan_config(search->launch.plan, &config);
-    const uint64_t tiles = (search->shape.cols + config.tile - 1) / config.tile;
-    const uint64_t teams = (uint64_t)config.walkers * search->stopwatch->session.device.compute_units / tiles;
+/* Of the backward's work-groups, teams of one for each tile of a row. */
+static uint64_t count_teams(const struct search *search, const clnorm_config *plan) {
+    const uint64_t tiles = (search->shape.cols + plan->tile - 1) / plan->tile;
+    const uint64_t teams = (uint64_t)plan->walkers * search->stopwatch->session.device.compute_units / tiles;
     return teams ? teams : 1;
 }
 
-/* Whether a few rows come out as a double reference has them. Where teams exchange sums, each walks so many rows that every
- * place in memory for a sum is taken again. config: the plan's. */
+/* A few; where teams exchange sums, so many that every place in memory for a sum is taken again, and where work-groups take
+ * short runs of rows in turn, so many that they do. */
+static uint64_t rows_to_check(const struct search *search, const clnorm_config *plan) {
+    if (plan->sums == CLNORM_SUMS_EXCHANGED)
+        return TEAM_ROWS * count_teams(search, plan);
+    const bool in_turn = plan->walkers && plan->rounds < TEAM_ROWS;
+    return in_turn ? (plan->rounds + 1) * (uint64_t)plan->segments * count_teams(search, plan) : CHECK_ROWS;
+}
+
+/* Whether some rows come out as a double reference has them. config: as it was wished for. */
 static bool is_right(const struct search *search, const clnorm_config *config) {
-    const bool exchanged = config->sums == CLNORM_SUMS_EXCHANGED;
-    clnorm_config checked = *config;
-    if (exchanged && checked.rounds > TEAM_ROWS) /* else one team would have the rows of many */
+    clnorm_config plan, checked = *config;
+    clnorm_plan_config(search->launch.plan, &plan);
+    if (plan.sums == CLNORM_SUMS_EXCHANGED && plan.rounds > TEAM_ROWS) /* else one team would have the rows of many */
         checked.rounds = TEAM_ROWS;
     char text[CONFIG_TEXT];
     clnorm_config_text(&checked, text, sizeof text);
     struct check_case check_case = {.operation = search->operation->operation,
-                                    .rows = exchanged ? TEAM_ROWS * count_teams(search) : CHECK_ROWS,
+                                    .rows = rows_to_check(search, &plan),
                                     .cols = search->shape.cols,
                                     .options = bench_options(search->operation, text)};
     for (int i = 0; search->operation->inputs[i]; i++)
