@@ -12,6 +12,7 @@
 
 #include "norm_backward.h"
 #include "norm_backward_columns.h"
+#include "norm_backward_share.h"
 #include "parameter.h"
 #include "slots.h"
 #include "team.h"

@@ -4,6 +4,7 @@
 #define NORM_BACKWARD_MEMORY_H
 
 #include "norm_backward.h"
+#include "norm_backward_share.h"
 #include "slots.h"
 #include "team.h"
 
