@@ -14,6 +14,7 @@
 
 #include "fault_layer.h"
 #include "fixture.h"
+#include "norm_backward_case.h"
 #include "norm_case.h"
 #include "scratch.h"
 
@@ -73,6 +74,7 @@ struct scene {
     struct fixture *fixture;
     clnorm_status (*go)(struct scene *scene); /* what is tried */
     struct norm_run run;
+    struct norm_backward_run backward;
     struct tensor x, q, q_t, scale, y, y_t, y_scale, rstd, workspace; /* of operations on 8 bits */
     const char *cache_dir;
 };
@@ -159,6 +161,23 @@ static clnorm_status try_quantized(struct scene *scene) {
         assert_int_equal(status == CLNORM_SUCCESS, plan != NULL);
     }
     return status == CLNORM_SUCCESS ? enqueue_and_drop(scene, plan, &second) : status;
+}
+
+/* The backward of few rows with dx over dy: its last kernel is launched in two parts, one after the other. */
+static clnorm_status try_in_place(struct scene *scene) {
+    const clnorm_args args = norm_backward_run_args(&scene->backward);
+    clnorm_plan *plan = NULL;
+    cl_event event = NULL;
+    clnorm_status status = clnorm_norm_backward_plan_create(scene->fixture->context, &scene->backward.desc, &plan);
+    assert_int_equal(status == CLNORM_SUCCESS, plan != NULL);
+    if (status == CLNORM_SUCCESS) {
+        status = clnorm_plan_enqueue(plan, scene->fixture->queue, &args, 0, NULL, &event);
+        assert_int_equal(status == CLNORM_SUCCESS, event != NULL);
+    }
+    if (event != NULL)
+        assert_int_equal(clReleaseEvent(event), CL_SUCCESS);
+    clnorm_plan_destroy(plan);
+    return status;
 }
 
 static struct scene scene_open(struct fixture *fixture, const char *cache_dir) {
@@ -315,16 +334,29 @@ static void quantisation_fails_as_properly(void **state) {
     quantized_scene_close(&scene);
 }
 
+static void backward_in_place_fails_as_properly(void **state) {
+    struct norm_backward_case c = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, ROWS, COLS, CLNORM_F32),
+                                   .dx_place = DX_OVER_DY};
+    c.desc.config.gather = CLNORM_GATHER_COLUMNS;
+    struct scene scene = {.fixture = *state, .go = try_in_place, .backward = norm_backward_run_make(&c), .cache_dir = ""};
+    assert_int_equal(norm_backward_run_go(scene.fixture, &scene.backward), CLNORM_SUCCESS);
+    const long calls = fail_each_call(&scene, CL_OUT_OF_RESOURCES);
+    print_message("%ld calls\n", calls);
+    assert_in_range(calls, 20, 1000);
+    fail_each_allocation(&scene);
+    norm_backward_run_free(&scene.backward);
+    assert_true(norm_backward_case_passes(scene.fixture, &c));
+}
+
 int main(void) {
     if (getenv("OPENCL_LAYERS") == NULL) {
         fprintf(stderr, "OPENCL_LAYERS must name the library of fault_layer.c\n");
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_opencl_call_fails_once),
-        cmocka_unit_test(every_opencl_call_fails_once_with_a_cache),
-        cmocka_unit_test(every_allocation_fails_once),
-        cmocka_unit_test(quantisation_fails_as_properly),
+        cmocka_unit_test(every_opencl_call_fails_once),        cmocka_unit_test(every_opencl_call_fails_once_with_a_cache),
+        cmocka_unit_test(every_allocation_fails_once),         cmocka_unit_test(quantisation_fails_as_properly),
+        cmocka_unit_test(backward_in_place_fails_as_properly),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }
