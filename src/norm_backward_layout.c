@@ -88,10 +88,15 @@ static void share_rows(const clnorm_device_info *device, const struct cln_worklo
     const uint64_t run = (uint64_t)c->rounds * c->segments;
     const uint64_t most = cln_config_walkers(device, c, layout->blocks);
     const uint64_t even = cln_divide_up(work->rows, most);
-    const bool one_run = even <= run;
-    layout->rounds = one_run ? 0 : c->rounds;
-    layout->share = !one_run ? most * run : even > run - c->segments ? even : run;
-    layout->walkers = one_run ? cln_divide_up(work->rows, layout->share) : most;
+    if (even > run) {
+        layout->rounds = c->rounds;
+        layout->share = most * run;
+        layout->walkers = most;
+    } else {
+        layout->rounds = 0;
+        layout->share = even > run - c->segments ? even : run;
+        layout->walkers = cln_divide_up(work->rows, layout->share);
+    }
 }
 
 clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const problem *p, const clnorm_config *c,
