@@ -35,6 +35,8 @@
 #define FETCH_AHEAD 2
 #define FETCH_FAR 3
 
+#define PREFETCH_NEXT 2
+
 #define SUMS_BEFORE 1
 #define SUMS_EXCHANGED 2
 

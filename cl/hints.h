@@ -24,6 +24,15 @@ static inline void ask_to_write(const global void *p) {
     (void)p;
 }
 
+/* Ask the L2 cache, or a CPU's, for what is read some time later. */
+static inline void ask_for_later(const global void *p) {
+#if ISA == ISA_PTX
+    __asm__ volatile("prefetch.global.L2 [%0];" : : "l"(p));
+#else
+    ask_to_read(p);
+#endif
+}
+
 /* Loads before it are under way before what comes after it begins: NVIDIA's assembler would rather do with fewer registers
  * and ask for one vector after the other, each time waiting for it. */
 static inline void begin_loads(void) {

@@ -137,6 +137,29 @@ static inline void load_parts(const struct segment *segment, const index_t v, co
 #endif
 }
 
+#if ROWS_AHEAD
+#define ASKED_HELD (ASKED > 0 && ASKED < HELD ? ASKED : HELD)
+
+/* Called with vector v of a row when it is written, for what is read of the row that is ROWS_AHEAD: the last vectors of a
+ * lane ask for its first ones, so that these are in the cache for as short a time as can be. */
+static inline void ask_for_row_ahead(const struct call *call, const struct segment *segment, const index_t v) {
+    if (segment->row + ROWS_AHEAD >= call->rows || v / LANES < HELD - ASKED_HELD)
+        return;
+    const index_t asked = v - (HELD - ASKED_HELD) * LANES;
+    ask_for_later(segment->x + ROWS_AHEAD * call->x_stride + asked * VEC);
+#if GATE
+    ask_for_later(segment->z + ROWS_AHEAD * call->z_stride + asked * VEC);
+#endif
+#if PRESENT(RESIDUAL_DTYPE)
+    ask_for_later(segment->residual + ROWS_AHEAD * call->residual_stride + asked * VEC);
+#endif
+}
+#else
+static inline void ask_for_row_ahead(const struct call *call, const struct segment *segment, const index_t v) {
+    (void)call, (void)segment, (void)v;
+}
+#endif
+
 /* Those of a vector that is not there. */
 static inline void no_parts(struct parts *parts) {
     parts->x = (PACKED(X_DTYPE))0;

@@ -124,14 +124,19 @@ struct inputs {
 #endif
 };
 
+#if IS_FP8(X_DTYPE)
+static inline const global STORAGE(Z_DTYPE) * scale_at(const struct call *call, const struct row *row, const index_t v) {
+    return call->z + row->index * (GROUPS * GROUP_SIZE / X_GROUP) + (row->group * GROUP_SIZE + v * VEC) / X_GROUP;
+}
+#endif
+
 static inline struct inputs load_inputs(const struct call *call, const struct row *row, const index_t v,
                                         const enum load_hint hint) {
     struct inputs in;
     in.x = LOAD_VECTOR(X_DTYPE)(SEGMENT_OF(x, row), v, call->aligned, hint);
     in.dy = LOAD_VECTOR(DY_DTYPE)(SEGMENT_OF(dy, row), v, call->aligned, hint);
 #if IS_FP8(X_DTYPE)
-    const ulong column = row->group * GROUP_SIZE + v * VEC;
-    in.x_scale = LOAD_SCALE(Z_DTYPE)(call->z + row->index * (GROUPS * GROUP_SIZE / X_GROUP) + column / X_GROUP);
+    in.x_scale = LOAD_SCALE(Z_DTYPE)(scale_at(call, row, v));
 #endif
 #if GATE
     in.z = LOAD_VECTOR(Z_DTYPE)(SEGMENT_OF(z, row), v, call->aligned, hint);
@@ -143,6 +148,21 @@ static inline struct inputs load_inputs(const struct call *call, const struct ro
     in.kept = kept_at(&call->dice, row->index, row->group * GROUP_SIZE + v * VEC);
 #endif
     return in;
+}
+
+/* What load_inputs reads of vector v, of a row that is due later. */
+static inline void ask_for_inputs(const struct call *call, const struct row *row, const index_t v) {
+    ask_for_later(SEGMENT_OF(x, row) + v * VEC);
+    ask_for_later(SEGMENT_OF(dy, row) + v * VEC);
+#if IS_FP8(X_DTYPE)
+    ask_for_later(scale_at(call, row, v));
+#endif
+#if GATE
+    ask_for_later(SEGMENT_OF(z, row) + v * VEC);
+#endif
+#if ADDS_RESIDUAL
+    ask_for_later(SEGMENT_OF(residual, row) + v * VEC);
+#endif
 }
 
 static inline struct inputs no_inputs(void) {

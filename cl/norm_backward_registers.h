@@ -71,6 +71,22 @@ INLINED void fetch_row(const struct call *call, const struct row *row, const str
             held[i % HELD_INPUTS] = fetch(call, row, columns, i, hint);
 }
 
+/* first: of SEGMENTS rows that are due after those that are fetched, if the share has them. */
+INLINED void prefetch_rows(const struct call *call, const struct share *share, const ulong first,
+                           const struct columns *columns) {
+#if PREFETCH == PREFETCH_NEXT
+    const struct row row = {first + get_local_id(0) / LANES, share->group, 0, 0, true};
+    if (row.index >= share->end)
+        return;
+#pragma unroll
+    for (uint i = 0; i < TILE_HELD; i++)
+        if (has_vector(columns, i))
+            ask_for_inputs(call, &row, vector_of(columns, i));
+#else
+    (void)call, (void)share, (void)first, (void)columns;
+#endif
+}
+
 INLINED struct scale scale_of(const struct call *call, const struct columns *columns, const struct scale *scales,
                               const uint i) {
     if (WEIGHTS == WEIGHTS_EARLY || !has_vector(columns, i))
@@ -250,6 +266,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
         if (rows_after(share, rows_after(share, first)) < share->end) {
             after = row_at(call, rows_after(share, rows_after(share, first)) + segment, share->end, share->group);
             fetch_row(call, &after, columns, after_held, LOAD_IN_TURN);
+            prefetch_rows(call, share, rows_after(share, rows_after(share, rows_after(share, first))), columns);
         }
         look_for_row(team);
         if (more)
@@ -261,6 +278,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
         if (more) {
             next = row_at(call, rows_after(share, first) + segment, share->end, share->group);
             fetch_row(call, &next, columns, next_held, LOAD_IN_TURN);
+            prefetch_rows(call, share, rows_after(share, rows_after(share, first)), columns);
         }
         take_row(call, &row, columns, scales, held, gathered, lanes, team);
         if (more)
@@ -282,6 +300,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
         const struct row row = row_at(call, first + segment, share->end, share->group);
         struct inputs held[HELD_INPUTS];
         fetch_row(call, &row, columns, held, LOAD_PLAIN);
+        prefetch_rows(call, share, rows_after(share, first), columns);
         post_row(call, &row, columns, scales, held, lanes, team);
         take_row(call, &row, columns, scales, held, gathered, lanes, team);
     }

@@ -72,6 +72,7 @@ INLINED void put_segment(const struct call *call, const struct segment *segment,
         if (WEIGHTS != WEIGHTS_EARLY)
             load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[0]);
         put_beside(call, segment, v, s);
+        ask_for_row_ahead(call, segment, v);
 #if MEASURED
         y[i] = y_of(call, s, &affine[i % AFFINES], statistics);
 #else

@@ -237,6 +237,7 @@ static inline void use_vector(const struct call *call, const struct segment *seg
 #endif
     if (!READS_S)
         put_beside(call, segment, v, s);
+    ask_for_row_ahead(call, segment, v);
     put_vector(call, segment, v, s, &affine, use->statistics, use->scale);
 }
 

@@ -76,6 +76,8 @@ clnorm_status cln_config_check_ranges(const clnorm_config *c) {
         return cln_config_refuse("fetch", c->fetch, "a clnorm_fetch");
     if (c->sums > CLNORM_SUMS_EXCHANGED)
         return cln_config_refuse("sums", c->sums, "a clnorm_sums");
+    if (c->prefetch > CLNORM_PREFETCH_NEXT)
+        return cln_config_refuse("prefetch", c->prefetch, "a clnorm_prefetch");
     if (c->registers && (c->registers < 16 || c->registers > 255))
         return cln_config_refuse("registers", c->registers, "16 to 255");
     return CLNORM_SUCCESS;
@@ -106,6 +108,21 @@ uint64_t cln_config_shelved(const clnorm_device_info *device, const struct cln_w
         return 0;
     const uint64_t room = (device->local_memory - scratch) / ((uint64_t)c->lanes * c->vec * work->shelf_size);
     return cln_smaller(cln_smaller(room, cln_or_else(c->shelved, room)), vectors_per_lane(c, work));
+}
+
+/* Whether a segment is a row, whose successor on a compute unit is known. */
+static bool can_prefetch(const struct cln_workload *work, const clnorm_config *c) {
+    return work->shelf_size && work->groups == 1 && !work->y_scaled && c->chunks <= 1 && c->segments <= 1;
+}
+
+static clnorm_status check_prefetch(const struct cln_workload *work, const clnorm_config *c) {
+    if (c->prefetch == CLNORM_PREFETCH_NEXT && !can_prefetch(work, c))
+        return cln_config_refuse("prefetch", c->prefetch,
+                                 "CLNORM_PREFETCH_NONE but for the norms' forward of whole rows, with 1 segment, without "
+                                 "chunks and without a y of 8 bits");
+    if (c->asked && c->prefetch != CLNORM_PREFETCH_NEXT)
+        return cln_config_refuse("asked", c->asked, "0 without CLNORM_PREFETCH_NEXT");
+    return CLNORM_SUCCESS;
 }
 
 static clnorm_status check_registers(const clnorm_device_info *device, const struct cln_workload *work,
@@ -157,7 +174,8 @@ static clnorm_status check_whole(const clnorm_device_info *device, const struct 
         return cln_config_refuse("chunks", c->chunks, "1 with more than 1 segment, or without CLNORM_KEEP_REREAD");
     if (c->chunks > cln_divide_up(work->group_size, c->vec))
         return cln_config_refuse("chunks", c->chunks, "one for each vector of a segment at most");
-    return check_registers(device, work, c);
+    const clnorm_status status = check_prefetch(work, c);
+    return status ? status : check_registers(device, work, c);
 }
 
 static uint32_t choose_vec(const struct habit *habit, const struct cln_workload *work, bool element_aligned) {
@@ -193,19 +211,23 @@ static void hold_few(const struct habit *habit, const clnorm_device_info *device
     c->weights = CLNORM_WEIGHTS_EARLY;
 }
 
-/* Rows that keep much in local memory were measured where there is much of it; elsewhere all is read again. */
+/* Rows that keep much in local memory, or in the L2 cache beforehand, were measured where there is much of both; elsewhere
+ * all is read again, and when it is due. */
 static void shelve_much(const clnorm_device_info *device, const struct cln_workload *work, clnorm_config *c) {
-    const uint64_t least = (uint64_t)160 << 10;
-    if (c->keep == CLNORM_KEEP_LOCAL && (device->local_memory < least || !work->shelf_size))
+    const bool much = device->local_memory >= (uint64_t)160 << 10;
+    if (c->keep == CLNORM_KEEP_LOCAL && (!much || !work->shelf_size))
         c->keep = CLNORM_KEEP_REREAD;
     if (c->keep == CLNORM_KEEP_REREAD)
         c->shelved = 0;
+    if (!much || !can_prefetch(work, c))
+        c->prefetch = c->asked = 0;
 }
 
 /* Fills in what a tuned row says, where nothing else is forced that it was not measured with. */
 static void apply_tuned(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
                         clnorm_config *c) {
-    const bool forced = c->lanes || c->segments || c->keep || c->unroll || c->weights || c->registers || c->shelved;
+    const bool forced = c->lanes || c->segments || c->keep || c->unroll || c->weights || c->registers || c->shelved ||
+                        c->prefetch || c->asked;
     const uint64_t full_vec = 16 / work->x_size;
     if (device->family != CLNORM_PLATFORM_NVIDIA || forced || c->vec != full_vec || device->max_work_group_size < 1024)
         return;
@@ -243,7 +265,8 @@ static uint32_t choose_unroll(const struct habit *habit, const struct cln_worklo
 static uint32_t choose_chunks(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
                               const clnorm_config *forced) {
     const bool otherwise = forced->lanes || forced->segments || forced->rounds || forced->keep || forced->unroll ||
-                           forced->weights || forced->registers || forced->shelved;
+                           forced->weights || forced->registers || forced->shelved ||
+                           forced->prefetch == CLNORM_PREFETCH_NEXT;
     const uint64_t segments = work->rows * work->groups;
     if (otherwise || work->y_scaled || !segments || work->group_size < habit->wide || 2 * segments > device->compute_units)
         return 1;
@@ -307,7 +330,9 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
     if (!c.lanes)
         c.lanes = choose_lanes(habit, work, device, &c);
     if (!c.segments)
-        c.segments = c.reduce == CLNORM_REDUCE_SUBGROUP ? 1 : choose_segments(habit, device, &c);
+        c.segments = c.reduce == CLNORM_REDUCE_SUBGROUP || c.prefetch == CLNORM_PREFETCH_NEXT
+                         ? 1
+                         : choose_segments(habit, device, &c);
     if (!c.rounds)
         c.rounds = choose_rounds(habit, device, work, &c);
     if (!c.keep)
@@ -316,6 +341,8 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
         c.unroll = choose_unroll(habit, work);
     if (!c.reduce)
         c.reduce = habit->reduce == CLNORM_REDUCE_SHUFFLE && c.lanes * c.segments < 32 ? CLNORM_REDUCE_TREE : habit->reduce;
+    if (!c.prefetch)
+        c.prefetch = CLNORM_PREFETCH_NONE;
     if (!c.weights)
         c.weights = c.keep == CLNORM_KEEP_REGISTERS ? CLNORM_WEIGHTS_EARLY : CLNORM_WEIGHTS_LATE;
     if (!c.isa)

@@ -7,6 +7,7 @@
 /* What rows are read for, as far as that makes a difference. */
 enum cln_work {
     CLN_WORK_NORM,
+    CLN_WORK_GATED,     /* a norm beside a gate */
     CLN_WORK_ADD,       /* a norm of a sum with a residual */
     CLN_WORK_DROPOUT,   /* a norm of what dropout leaves */
     CLN_WORK_CHAIN,     /* of both */
@@ -40,7 +41,7 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
                                 const clnorm_config *forced, clnorm_config *config);
 
 /* config_tuned.c: what measurements on NVIDIA GPUs say of this work, or else of plain norms, in the fields keep, lanes,
- * segments, unroll, weights, registers and shelved. false: nothing. */
+ * segments, unroll, weights, registers, shelved, prefetch and asked. false: nothing. */
 bool cln_config_tuned(const struct cln_workload *work, clnorm_config *config);
 
 /* config_backward.c: as cln_config_choose, for the backward. */

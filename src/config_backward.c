@@ -99,6 +99,9 @@ static clnorm_status check_gather(const clnorm_device_info *device, const struct
         return cln_config_refuse("fetch", c->fetch, "CLNORM_FETCH_IN_TURN where a row is not kept in registers");
     if (c->fetch != CLNORM_FETCH_IN_TURN && c->gather == CLNORM_GATHER_COLUMNS)
         return cln_config_refuse("fetch", c->fetch, "CLNORM_FETCH_IN_TURN where sums are gathered by columns");
+    if (c->prefetch != CLNORM_PREFETCH_NONE && !unrolled(c))
+        return cln_config_refuse("prefetch", c->prefetch,
+                                 "CLNORM_PREFETCH_NONE where neither a row nor sums are in registers");
     if ((c->gather == CLNORM_GATHER_MEMORY || c->gather == CLNORM_GATHER_COLUMNS) && work->locked)
         return cln_config_refuse("gather", c->gather, "registers or local memory, slots are shared when they are locked");
     const uint64_t local = local_bytes(work, c, cln_config_span(device, work, c));
@@ -136,6 +139,8 @@ static clnorm_status check_backward(const clnorm_config *forced) {
         return cln_config_refuse("registers", forced->registers, "0, the backward has no such knob");
     if (forced->shelved)
         return cln_config_refuse("shelved", forced->shelved, "0, the backward has no such knob");
+    if (forced->asked)
+        return cln_config_refuse("asked", forced->asked, "0, the backward has no such knob");
     return CLNORM_SUCCESS;
 }
 
@@ -295,6 +300,8 @@ clnorm_status cln_config_choose_backward(const clnorm_device_info *device, const
     choose_columns(habit, device, work, &c);
     if (!c.fetch)
         c.fetch = CLNORM_FETCH_IN_TURN;
+    if (!c.prefetch)
+        c.prefetch = CLNORM_PREFETCH_NONE;
     if (!c.sums)
         c.sums = CLNORM_SUMS_BEFORE;
     if (!c.segments)

@@ -35,9 +35,10 @@ static clnorm_status check_others(const clnorm_config *c) {
         const char *name;
         uint32_t value;
     } others[] = {
-        {"segments", c->segments}, {"keep", c->keep},       {"reduce", c->reduce},       {"weights", c->weights},
-        {"tile", c->tile},         {"gather", c->gather},   {"fetch", c->fetch},         {"chunks", c->chunks},
-        {"sums", c->sums},         {"walkers", c->walkers}, {"registers", c->registers}, {"shelved", c->shelved},
+        {"segments", c->segments}, {"keep", c->keep},       {"reduce", c->reduce},     {"weights", c->weights},
+        {"tile", c->tile},         {"gather", c->gather},   {"fetch", c->fetch},       {"chunks", c->chunks},
+        {"sums", c->sums},         {"walkers", c->walkers}, {"prefetch", c->prefetch}, {"registers", c->registers},
+        {"shelved", c->shelved},   {"asked", c->asked},
     };
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (others[i].value)

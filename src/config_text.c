@@ -30,10 +30,12 @@ static const struct knob {
     {"chunks", offsetof(clnorm_config, chunks), {NULL}},
     {"sums", offsetof(clnorm_config, sums), {"before", "exchanged"}},
     {"walkers", offsetof(clnorm_config, walkers), {NULL}},
+    {"prefetch", offsetof(clnorm_config, prefetch), {"none", "next"}},
     {"registers", offsetof(clnorm_config, registers), {NULL}},
     {"shelved", offsetof(clnorm_config, shelved), {NULL}},
+    {"asked", offsetof(clnorm_config, asked), {NULL}},
 };
-enum { KNOBS = sizeof knobs / sizeof *knobs, KNOWN_TEXT = 160 };
+enum { KNOBS = sizeof knobs / sizeof *knobs, KNOWN_TEXT = 200 };
 _Static_assert(sizeof(clnorm_config) == KNOBS * sizeof(uint32_t), "every knob of a config has a row");
 
 static clnorm_status parse_number(const struct knob *knob, const char *value, size_t length, uint32_t *number) {

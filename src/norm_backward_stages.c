@@ -59,6 +59,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .rounds = layout->rounds,
         .column_lanes = layout->column_lanes,
         .fetch = c->fetch,
+        .prefetch = c->prefetch,
         .x_group = p->x_group_size,
         .fp8_isa = cln_fp8_isa(device, c),
         .span = layout->span,

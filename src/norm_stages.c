@@ -24,7 +24,9 @@ static enum cln_work work_of(const problem *p) {
         return p->residual_dtype ? CLN_WORK_CHAIN : CLN_WORK_DROPOUT;
     if (p->residual_dtype)
         return CLN_WORK_ADD;
-    return takes_scales(p) ? CLN_WORK_QUANTIZED : CLN_WORK_NORM;
+    if (takes_scales(p))
+        return CLN_WORK_QUANTIZED;
+    return p->gate ? CLN_WORK_GATED : CLN_WORK_NORM;
 }
 
 struct cln_workload cln_norm_workload(const problem *p) {
@@ -53,7 +55,8 @@ static uint64_t shelved_of(const problem *p, const clnorm_device_info *device, c
     return cln_config_shelved(device, &work, c);
 }
 
-static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const clnorm_config *c, bool loop) {
+static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const clnorm_config *c,
+                               uint64_t rounds) {
     return (struct cln_spec){
         .family = CLN_NORM_FORWARD,
         .norm = p->norm,
@@ -89,7 +92,9 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .isa = c->isa,
         .shelved = shelved_of(p, device, c),
         .registers = c->registers,
-        .loop = loop,
+        .rows_ahead = c->prefetch == CLNORM_PREFETCH_NEXT ? rounds * device->compute_units : 0,
+        .asked = c->asked,
+        .loop = rounds > 1,
         .chunks = cln_larger(c->chunks, 1),
         .element_aligned = cln_config_element_aligned(device, c),
         .opencl_c = c->reduce == CLNORM_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
@@ -132,7 +137,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const clnor
     const cl_ulong blocks = (work - 1) / c->segments + 1;
     const cl_ulong least_rounds = (blocks - 1) / CLN_MOST_GROUPS + 1;
     const cl_ulong rounds = c->rounds > least_rounds ? c->rounds : least_rounds;
-    const struct cln_spec spec = spec_of(p, &plan->context->device, c, rounds > 1);
+    const struct cln_spec spec = spec_of(p, &plan->context->device, c, rounds);
     const bool is_double = p->x_dtype == CLNORM_F64;
     const double scale = cln_dropout_scale(p->dropout);
     const cl_float f[] = {(cl_float)p->eps, (cl_float)p->weight_offset, (cl_float)scale, (cl_float)p->y_scale};

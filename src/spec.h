@@ -37,6 +37,9 @@ struct cln_spec {
     uint64_t activation;                    /* a clnorm_activation */
     uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, gather, fetch; /* of a clnorm_config */
     uint64_t rounds;               /* of neighbouring rows; 0: all that a work-group has are neighbours */
+    uint64_t prefetch;             /* a clnorm_prefetch */
+    uint64_t rows_ahead;           /* rows that the next one on a compute unit is away; 0: it is not asked for */
+    uint64_t asked;                /* vectors of each lane that are, at most; 0: all */
     uint64_t column_lanes;         /* beside each other in a work-group that has columns */
     uint64_t span;                 /* groups that a work-group takes in turn */
     uint64_t chunks;               /* that a split segment is taken in */

@@ -48,10 +48,10 @@ static void print_tensor(const char *name, clnorm_dtype dtype, uint64_t stride, 
 
 static void print_config(const clnorm_config *config) {
     print_error("  config: vec %u lanes %u segments %u rounds %u keep %u unroll %u reduce %u stores %u weights %u isa %u "
-                "tile %u gather %u fetch %u chunks %u sums %u walkers %u\n",
+                "tile %u gather %u fetch %u chunks %u sums %u walkers %u prefetch %u\n",
                 config->vec, config->lanes, config->segments, config->rounds, config->keep, config->unroll, config->reduce,
                 config->stores, config->weights, config->isa, config->tile, config->gather, config->fetch, config->chunks,
-                config->sums, config->walkers);
+                config->sums, config->walkers, config->prefetch);
 }
 
 void norm_backward_case_print(const struct norm_backward_case *backward_case) {

@@ -154,7 +154,8 @@ void norm_case_print(const struct norm_case *norm_case) {
     print_error(
         "case: %s; x %s+%u y %s+%u z %s+%u weight %s+%u bias %s+%u; gate %s%s, offset %g, eps %g, mean %d+%u, "
         "rstd %d+%u%s; %s, seed %" PRIu64
-        "; config %u %u %u %u keep %u unroll %u reduce %u stores %u weights %u isa %u chunks %u registers %u shelved %u\n",
+        "; config %u %u %u %u keep %u unroll %u reduce %u stores %u weights %u isa %u chunks %u prefetch %u registers %u "
+        "shelved %u asked %u\n",
         layout_text(&desc, layout, sizeof layout), clnorm_dtype_name(desc.x_dtype), (unsigned)norm_case->shift.x,
         clnorm_dtype_name(desc.y_dtype), (unsigned)norm_case->shift.y, clnorm_dtype_name(desc.z_dtype),
         (unsigned)norm_case->shift.z, clnorm_dtype_name(desc.weight_dtype), (unsigned)norm_case->shift.weight,
@@ -163,7 +164,7 @@ void norm_case_print(const struct norm_case *norm_case) {
         desc.save_rstd, (unsigned)norm_case->shift.rstd, norm_case->in_place ? ", in place" : "",
         input_name(norm_case->input), norm_case->seed, config->vec, config->lanes, config->segments, config->rounds,
         config->keep, config->unroll, config->reduce, config->stores, config->weights, config->isa, config->chunks,
-        config->registers, config->shelved);
+        config->prefetch, config->registers, config->shelved, config->asked);
     print_sum(norm_case);
 }
 

@@ -63,12 +63,16 @@ static struct cln_workload workload_of(uint64_t x_size) {
 static void forward_choices_are_accepted(void **state) {
     (void)state;
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
-        for (int of = CLN_WORK_NORM; of <= CLN_WORK_SOFTMAX_BACKWARD; of++) {
-            struct cln_workload work = workload_of(x_size);
-            work.work = (enum cln_work)of;
-            work.splits = of < CLN_WORK_SOFTMAX;
-            choose_everywhere(cln_config_choose, work);
-        }
+        for (int of = CLN_WORK_NORM; of <= CLN_WORK_SOFTMAX_BACKWARD; of++)
+            for (unsigned options = 0; options < 8; options++) {
+                struct cln_workload work = workload_of(x_size);
+                work.work = (enum cln_work)of;
+                work.splits = of < CLN_WORK_SOFTMAX;
+                work.norm = options & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM;
+                work.groups = options & 2 ? 2 : 1;
+                work.y_scaled = options & 4;
+                choose_everywhere(cln_config_choose, work);
+            }
 }
 
 static void backward_choices_are_accepted(void **state) {

@@ -34,6 +34,7 @@ static const struct knob {
     {"chunks", offsetof(clnorm_config, chunks), {1, 3}},
     {"sums", offsetof(clnorm_config, sums), {CLNORM_SUMS_BEFORE, CLNORM_SUMS_EXCHANGED}},
     {"walkers", offsetof(clnorm_config, walkers), {1, 4}},
+    {"prefetch", offsetof(clnorm_config, prefetch), {CLNORM_PREFETCH_NONE, CLNORM_PREFETCH_NEXT}},
 };
 
 /* What else varies, behind the knobs among the factors. */
@@ -159,6 +160,7 @@ static const struct way {
     {"desc.config.keep", offsetof(clnorm_config, keep), CLNORM_KEEP_REREAD},
     {"desc.config.gather", offsetof(clnorm_config, gather), CLNORM_GATHER_LOCAL},
     {"desc.config.fetch", offsetof(clnorm_config, fetch), CLNORM_FETCH_IN_TURN},
+    {"desc.config.prefetch", offsetof(clnorm_config, prefetch), CLNORM_PREFETCH_NONE},
     {"desc.config.sums", offsetof(clnorm_config, sums), CLNORM_SUMS_BEFORE},
     {"desc.config.chunks", offsetof(clnorm_config, chunks), 1},
     {"desc.config.reduce", offsetof(clnorm_config, segments), 1},
@@ -302,6 +304,9 @@ static void impossible_knobs_are_refused(void **state) {
         {{.tile = 8, .vec = 16}, {"config.tile", "8"}},
         {{.gather = 6}, {"config.gather", "6"}},
         {{.fetch = 4}, {"config.fetch", "4"}},
+        {{.prefetch = 3}, {"config.prefetch", "3"}},
+        {{.prefetch = CLNORM_PREFETCH_NEXT, .gather = CLNORM_GATHER_MEMORY, .keep = CLNORM_KEEP_REREAD},
+         {"config.prefetch", "2"}},
         {{.fetch = CLNORM_FETCH_AHEAD, .keep = CLNORM_KEEP_REREAD}, {"config.fetch", "2"}},
         {{.chunks = 2, .tile = 65536}, {"config.chunks", "2"}},
         {{.sums = 3}, {"config.sums", "3"}},

@@ -30,14 +30,16 @@ static const struct knob {
     {"weights", offsetof(clnorm_config, weights), {CLNORM_WEIGHTS_LATE, CLNORM_WEIGHTS_EARLY, CLNORM_WEIGHTS_KEPT}},
     {"isa", offsetof(clnorm_config, isa), {CLNORM_ISA_PORTABLE, CLNORM_ISA_PTX}},
     {"chunks", offsetof(clnorm_config, chunks), {1, 3}},
+    {"prefetch", offsetof(clnorm_config, prefetch), {CLNORM_PREFETCH_NONE, CLNORM_PREFETCH_NEXT}},
     {"registers", offsetof(clnorm_config, registers), {40, 128}},
     {"shelved", offsetof(clnorm_config, shelved), {1, 3}},
+    {"asked", offsetof(clnorm_config, asked), {1, 3}},
 };
 
 /* What else varies, behind the knobs among the factors. */
 enum { KNOBS = sizeof knobs / sizeof *knobs, SHAPE = KNOBS, DTYPE, SHIFT, NORM, FACTORS };
 
-_Static_assert(KNOBS == offsetof(clnorm_config, tile) / sizeof(uint32_t) + 3, "every knob of the forward is turned");
+_Static_assert(KNOBS == offsetof(clnorm_config, tile) / sizeof(uint32_t) + 5, "every knob of the forward is turned");
 
 static const struct {
     uint64_t rows, cols, group_size, gap;
@@ -63,6 +65,8 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
         return !slow || value <= 3;
     case offsetof(clnorm_config, shelved):
         return !slow || value == 1;
+    case offsetof(clnorm_config, asked):
+        return !slow;
     case offsetof(clnorm_config, lanes):
         return value <= device->max_work_group_size && (!slow || value <= 64);
     case offsetof(clnorm_config, reduce):
@@ -119,9 +123,10 @@ static bool give_way(clnorm_config *config) {
     const char *detail = clnorm_error_detail();
     if (strstr(detail, "desc.config.vec") != NULL && config->vec > 1)
         config->vec /= 2;
-    else if ((strstr(detail, "desc.config.keep") != NULL && config->keep != CLNORM_KEEP_REREAD) ||
-             (strstr(detail, "desc.config.chunks") != NULL && config->keep == CLNORM_KEEP_LOCAL))
+    else if (strstr(detail, "desc.config.keep") != NULL && config->keep != CLNORM_KEEP_REREAD)
         config->keep = CLNORM_KEEP_REREAD;
+    else if (strstr(detail, "desc.config.chunks") != NULL && config->keep == CLNORM_KEEP_LOCAL)
+        config->chunks = 1;
     else if ((strstr(detail, "desc.config.chunks") != NULL || strstr(detail, "desc.config.reduce") != NULL) &&
              config->segments > 1)
         config->segments = 1;
@@ -130,7 +135,10 @@ static bool give_way(clnorm_config *config) {
     else if (strstr(detail, "desc.config.shelved") != NULL ||
              (strstr(detail, "desc.config.registers") != NULL && config->chunks > 1))
         config->shelved = config->registers = 0;
-    else if (strstr(detail, "desc.config.registers") != NULL && config->registers > 40)
+    else if (strstr(detail, "desc.config.prefetch") != NULL || strstr(detail, "desc.config.asked") != NULL) {
+        config->prefetch = CLNORM_PREFETCH_NONE;
+        config->asked = 0;
+    } else if (strstr(detail, "desc.config.registers") != NULL && config->registers > 40)
         config->registers = 40;
     else if (strstr(detail, "desc.config.reduce") != NULL && config->reduce != CLNORM_REDUCE_TREE)
         config->reduce = CLNORM_REDUCE_TREE;
@@ -237,6 +245,10 @@ static void impossible_knobs_are_refused(void **state) {
         {{.weights = 4}, {"config.weights", "4"}},
         {{.isa = 3}, {"config.isa", "3"}},
         {{.lanes = 1, .keep = CLNORM_KEEP_REGISTERS}, {"config.keep", "1"}},
+        {{.prefetch = 3}, {"config.prefetch", "3"}},
+        {{.prefetch = CLNORM_PREFETCH_NEXT, .segments = 2}, {"config.prefetch", "2"}},
+        {{.prefetch = CLNORM_PREFETCH_NEXT, .chunks = 2}, {"config.prefetch", "2"}},
+        {{.prefetch = CLNORM_PREFETCH_NONE, .asked = 1}, {"config.asked", "1"}},
     };
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
         clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 65536);

@@ -41,13 +41,13 @@ static int tear_down(void **state) {
 
 static void test_words_are_read_back(void **state) {
     (void)state;
-    const clnorm_config every = {16, 1024, 2, 3, 2, 8, 2, 2, 3, 2, 65536, 4, 2, 64, 2, 1, 96, 7};
+    const clnorm_config every = {16, 1024, 2, 3, 2, 8, 2, 2, 3, 2, 65536, 4, 2, 64, 2, 1, 2, 96, 7, 5};
     clnorm_config read;
     char text[320];
     const size_t length = clnorm_config_text(&every, text, sizeof text);
     assert_string_equal(text, "vec=16,lanes=1024,segments=2,rounds=3,keep=reread,unroll=8,reduce=shuffle,stores=streaming,"
                               "weights=kept,isa=ptx,tile=65536,gather=split,fetch=ahead,chunks=64,sums=exchanged,"
-                              "walkers=1,registers=96,shelved=7");
+                              "walkers=1,prefetch=next,registers=96,shelved=7,asked=5");
     assert_int_equal(length, strlen(text));
     assert_int_equal(clnorm_config_parse(text, &read), CLNORM_SUCCESS);
     assert_memory_equal(&read, &every, sizeof every);

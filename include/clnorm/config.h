@@ -30,13 +30,15 @@ typedef struct clnorm_config {
                            of one where they are more than 1; of the norms' backward, sums over a segment in tiles */
     uint32_t sums;      /* backward: a clnorm_sums: of a segment in tiles */
     uint32_t walkers;   /* backward: work-groups for each compute unit, at most, about */
+    uint32_t prefetch;  /* norms: a clnorm_prefetch: what the L2 cache is asked for beforehand */
     uint32_t registers; /* the norms' forward on NVIDIA: of a work-item at most; 0: as its compiler likes */
     uint32_t shelved;   /* keep local: vectors of each lane that are, at most; 0: as many as there is room for */
+    uint32_t asked;     /* the norms' forward, prefetch next: vectors of each lane that are, at most; 0: all */
 } clnorm_config;
 
 /* The config of which everything is chosen. */
 static inline clnorm_config clnorm_config_automatic(void) {
-    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    const clnorm_config automatic = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     return automatic;
 }
 
@@ -102,6 +104,14 @@ typedef enum clnorm_fetch {
     CLNORM_FETCH_AHEAD,       /* while the row before it is worked on, which costs registers and saves latency */
     CLNORM_FETCH_FAR          /* two rows before it is due; with exchanged sums, to hide the wait for these too */
 } clnorm_fetch;
+
+/* On NVIDIA, and where compilers have a prefetch for CPUs; elsewhere nothing is asked for. */
+typedef enum clnorm_prefetch {
+    CLNORM_PREFETCH_NONE = 1,
+    /* Backward: the row behind those that are in registers. Forward: the segment that is due on this compute unit when it
+     * is done with this one, of those that take a unit each. What is read of it must find room in the cache meanwhile. */
+    CLNORM_PREFETCH_NEXT
+} clnorm_prefetch;
 
 #ifdef __cplusplus
 }
