@@ -110,7 +110,8 @@ uint64_t cln_config_shelved(const clnorm_device_info *device, const struct cln_w
     return cln_smaller(cln_smaller(room, cln_or_else(c->shelved, room)), vectors_per_lane(c, work));
 }
 
-/* Whether a segment is a row, whose successor on a compute unit is known. */
+/* Whether a work-group has one row, and so that the next one on its compute unit is known. A y of 8
+ * bits is written in other ways, of which nothing was measured. */
 static bool can_prefetch(const struct cln_workload *work, const clnorm_config *c) {
     return work->shelf_size && work->groups == 1 && !work->y_scaled && c->chunks <= 1 && c->segments <= 1;
 }
@@ -215,11 +216,12 @@ static void hold_few(const struct habit *habit, const clnorm_device_info *device
  * all is read again, and when it is due. */
 static void shelve_much(const clnorm_device_info *device, const struct cln_workload *work, clnorm_config *c) {
     const bool much = device->local_memory >= (uint64_t)160 << 10;
+    const bool heeded = cln_config_runs_ptx(device) && c->isa != CLNORM_ISA_PORTABLE;
     if (c->keep == CLNORM_KEEP_LOCAL && (!much || !work->shelf_size))
         c->keep = CLNORM_KEEP_REREAD;
     if (c->keep == CLNORM_KEEP_REREAD)
         c->shelved = 0;
-    if (!much || !can_prefetch(work, c))
+    if (!much || !heeded || !can_prefetch(work, c))
         c->prefetch = c->asked = 0;
 }
 
@@ -227,7 +229,7 @@ static void shelve_much(const clnorm_device_info *device, const struct cln_workl
 static void apply_tuned(const struct habit *habit, const clnorm_device_info *device, const struct cln_workload *work,
                         clnorm_config *c) {
     const bool forced = c->lanes || c->segments || c->keep || c->unroll || c->weights || c->registers || c->shelved ||
-                        c->prefetch || c->asked;
+                        c->prefetch == CLNORM_PREFETCH_NEXT || c->asked;
     const uint64_t full_vec = 16 / work->x_size;
     if (device->family != CLNORM_PLATFORM_NVIDIA || forced || c->vec != full_vec || device->max_work_group_size < 1024)
         return;
@@ -238,6 +240,8 @@ static void apply_tuned(const struct habit *habit, const clnorm_device_info *dev
 }
 
 static uint32_t choose_segments(const struct habit *habit, const clnorm_device_info *device, const clnorm_config *c) {
+    if (c->reduce == CLNORM_REDUCE_SUBGROUP || c->prefetch == CLNORM_PREFETCH_NEXT)
+        return 1;
     const uint64_t lanes = cln_larger(c->lanes, 1);
     const uint64_t most = cln_power_of_two_at_most(cln_larger(device->max_work_group_size / lanes, 1));
     return (uint32_t)cln_smaller(cln_larger(habit->items / lanes, 1), most);
@@ -330,9 +334,7 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
     if (!c.lanes)
         c.lanes = choose_lanes(habit, work, device, &c);
     if (!c.segments)
-        c.segments = c.reduce == CLNORM_REDUCE_SUBGROUP || c.prefetch == CLNORM_PREFETCH_NEXT
-                         ? 1
-                         : choose_segments(habit, device, &c);
+        c.segments = choose_segments(habit, device, &c);
     if (!c.rounds)
         c.rounds = choose_rounds(habit, device, work, &c);
     if (!c.keep)
@@ -341,8 +343,7 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
         c.unroll = choose_unroll(habit, work);
     if (!c.reduce)
         c.reduce = habit->reduce == CLNORM_REDUCE_SHUFFLE && c.lanes * c.segments < 32 ? CLNORM_REDUCE_TREE : habit->reduce;
-    if (!c.prefetch)
-        c.prefetch = CLNORM_PREFETCH_NONE;
+    c.prefetch = (uint32_t)cln_or_else(c.prefetch, CLNORM_PREFETCH_NONE);
     if (!c.weights)
         c.weights = c.keep == CLNORM_KEEP_REGISTERS ? CLNORM_WEIGHTS_EARLY : CLNORM_WEIGHTS_LATE;
     if (!c.isa)

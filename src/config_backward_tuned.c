@@ -4,10 +4,11 @@
 /* What measurements on NVIDIA GPUs (H200) say. Beside each row: the time over that of a copy of the least traffic, for
  * layer norm and, behind a semicolon, for RMS norm. The first row that matches is taken.
  *
- * Rows are asked for beforehand where a work-group's registers have no room for enough of them: 4096 x 65536 took 1.27
- * rather than 1.52 (gated, 2 bytes), 1.06 rather than 1.13. What is asked for has to fit the L2 cache beside what is being
- * written: asked for too early or too much (1024 columns and 8192 gated, 4 bytes: 1.15, 1.22 rather than 1.09) it is gone
- * when it is due, and so it was with rstd, mean and the gradient of residual_out asked for as well. */
+ * Rows are asked for beforehand (NEXT) where that was faster by more than runs differ: 4096 x 65536 took 1.27 rather than
+ * 1.52 (gated, 2 bytes), 1.07 rather than 1.13 (4 bytes), as registers have no room for more rows that are under way. What
+ * is asked for has to fit the L2 cache beside what is being written, and else is gone when it is due: gated rows of 8192
+ * columns in 4 bytes took 1.22 rather than 1.09; and so it was where rstd, mean and the gradient of residual_out were asked
+ * for as well. */
 /* GATED: or with a residual; BOTH_SUMS: dweight and dbias, not gated; OF_8_BITS: x; FEW: rows, and sums over them. */
 enum kind_of_work { ANY, GATED, BOTH_SUMS, OF_8_BITS, FEW };
 enum {
@@ -40,16 +41,13 @@ static const struct tuned {
 } tuned[] = {
     /* Microseconds, and those with slots. A work-group has the lanes for a row that it has with many rows. */
     {2, FEW, 16385, 128, 1, 1024, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0, NONE}, /* 16x65536: 15.0, 31.1 */
-    {2, FEW, 4097, 512, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, LATE, 0,
-     NONE}, /* 64x8192: 7.4, 14.6; 16x16384: 8.8, 18.1 */
-    {2, FEW, 2049, 256, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0,
-     NONE}, /* 1x4096: 4.6, 10.0; 64x4096: 5.2, 10.9 */
-    {2, FEW, 513, 64, 4, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0, NONE},  /* 64x1024: 5.8, 9.9 */
-    {2, FEW, 129, 16, 16, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0, NONE}, /* 64x256: 4.9, 10.3 */
+    {2, FEW, 4097, 512, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, LATE, 0, NONE},      /* 64x8192: 7.4, 14.6 */
+    {2, FEW, 2049, 256, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0, NONE},     /* 64x4096: 5.2, 10.9 */
+    {2, FEW, 513, 64, 4, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0, NONE},       /* 64x1024: 5.8, 9.9 */
+    {2, FEW, 129, 16, 16, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0, NONE},      /* 64x256: 4.9, 10.3 */
     {4, FEW, 16385, 128, 1, 1024, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0, NONE},
     {4, FEW, 4097, 512, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, LATE, 0, NONE},
-    {4, FEW, 2049, 256, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0,
-     NONE}, /* 1x4096: 4.7, 10.0; 64x4096: 6.0, 11.6 */
+    {4, FEW, 2049, 256, 1, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0, NONE}, /* 64x4096: 6.0, 11.6 */
     {4, FEW, 513, 128, 2, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0, NONE},
     {4, FEW, 129, 32, 8, 0, BEFORE, REGISTERS, BY_COLUMNS, IN_TURN, EARLY, 0, NONE},
     /* More tiles than a team may have. */
@@ -76,24 +74,23 @@ static const struct tuned {
     {2, ANY, 129, 16, 32, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1, NONE},              /* 256: 1.50; 1.44 */
     {4, ANY, 131073, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},      /* 65536: 1.74; 1.76 */
     {4, GATED, 65537, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},     /* 65536: ; 1.74 */
-    {4, GATED, 8193, 512, 1, 4096, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 2,
-     NEXT}, /* 65536: ; 1.09, 16384: ; 1.08 */
-    {4, BOTH_SUMS, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, AHEAD, EARLY, 1, NEXT},   /* 65536: 1.07 */
-    {4, BOTH_SUMS, 8193, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, AHEAD, EARLY, 1, NONE},    /* 16384: 1.06 */
-    {4, ANY, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1, NEXT},  /* 65536: ; 1.07 */
-    {4, ANY, 16385, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},   /* few rows */
-    {4, GATED, 8193, 512, 1, 0, BEFORE, REREAD, IN_REGISTERS, IN_TURN, LATE, 1, NONE},         /* 16384: ; 1.39 */
-    {4, BOTH_SUMS, 8193, 512, 1, 0, BEFORE, REGISTERS, IN_LOCAL, IN_TURN, LATE, 1, NONE},      /* 16384: 1.11 */
-    {4, ANY, 8193, 1024, 1, 0, BEFORE, REGISTERS, IN_LOCAL, IN_TURN, LATE, 1, NONE},           /* 16384: ; 1.05 */
-    {4, BOTH_SUMS, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT}, /* 8192: 1.01 */
-    {4, ANY, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},       /* 8192: ; 1.04 */
-    {4, GATED, 2049, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT},     /* 4096: ; 1.00 */
-    {4, BOTH_SUMS, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT}, /* 4096: 1.04 */
-    {4, ANY, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},       /* 4096: ; 1.06 */
-    {4, GATED, 513, 128, 4, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},      /* 1024: ; 1.06 */
-    {4, ANY, 513, 128, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},        /* 1024: 1.09; 1.08 */
-    {4, GATED, 129, 32, 16, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},      /* 256: ; 1.16 */
-    {4, ANY, 129, 32, 32, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},        /* 256: 1.28; 1.26 */
+    {4, GATED, 8193, 512, 1, 4096, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 2, NEXT},     /* 16384: ; 1.08 */
+    {4, BOTH_SUMS, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, AHEAD, EARLY, 1, NEXT},       /* 65536: 1.07 */
+    {4, BOTH_SUMS, 8193, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, AHEAD, EARLY, 1, NONE},        /* 16384: 1.06 */
+    {4, ANY, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1, NEXT},      /* 65536: ; 1.07 */
+    {4, ANY, 16385, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},       /* few rows */
+    {4, GATED, 8193, 512, 1, 0, BEFORE, REREAD, IN_REGISTERS, IN_TURN, LATE, 1, NONE},             /* 16384: ; 1.39 */
+    {4, BOTH_SUMS, 8193, 512, 1, 0, BEFORE, REGISTERS, IN_LOCAL, IN_TURN, LATE, 1, NONE},          /* 16384: 1.11 */
+    {4, ANY, 8193, 1024, 1, 0, BEFORE, REGISTERS, IN_LOCAL, IN_TURN, LATE, 1, NONE},               /* 16384: ; 1.05 */
+    {4, BOTH_SUMS, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT},     /* 8192: 1.01 */
+    {4, ANY, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},           /* 8192: ; 1.04 */
+    {4, GATED, 2049, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT},         /* 4096: ; 1.00 */
+    {4, BOTH_SUMS, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT},     /* 4096: 1.04 */
+    {4, ANY, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},           /* 4096: ; 1.06 */
+    {4, GATED, 513, 128, 4, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},          /* 1024: ; 1.06 */
+    {4, ANY, 513, 128, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},            /* 1024: 1.09; 1.08 */
+    {4, GATED, 129, 32, 16, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},          /* 256: ; 1.16 */
+    {4, ANY, 129, 32, 32, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},            /* 256: 1.28; 1.26 */
 };
 
 bool cln_config_can_exchange(const clnorm_device_info *device, uint64_t tiles) {
@@ -146,7 +143,7 @@ bool cln_config_backward_tuned(const clnorm_device_info *device, const struct cl
         c->fetch = (uint32_t)row->fetch;
         c->weights = (uint32_t)row->weights;
         if (!c->prefetch)
-            c->prefetch = (uint32_t)row->prefetch;
+            c->prefetch = c->isa == CLNORM_ISA_PTX ? (uint32_t)row->prefetch : CLNORM_PREFETCH_NONE;
         if (!c->rounds)
             c->rounds = row->rounds;
         return true;

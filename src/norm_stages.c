@@ -92,7 +92,9 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .isa = c->isa,
         .shelved = shelved_of(p, device, c),
         .registers = c->registers,
-        .rows_ahead = c->prefetch == CLNORM_PREFETCH_NEXT ? rounds * device->compute_units : 0,
+        .rows_ahead = c->prefetch != CLNORM_PREFETCH_NEXT ? 0
+                      : rounds > 1                        ? 1
+                                                          : device->compute_units,
         .asked = c->asked,
         .loop = rounds > 1,
         .chunks = cln_larger(c->chunks, 1),
@@ -216,5 +218,7 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
     const clnorm_status status = cln_config_choose(&plan->context->device, &work, &forced, &config);
     if (config.keep == CLNORM_KEEP_LOCAL) /* nothing is read again */
         config.keep = CLNORM_KEEP_REREAD;
+    config.prefetch = CLNORM_PREFETCH_NONE; /* nothing is written that could be waited for */
+    config.asked = 0;
     return status ? status : add_kernel(plan, &p, &config, &whole_segments, (struct parts){mean, rstd, {0}});
 }

@@ -62,7 +62,7 @@ size_t clnorm_tuning_path(const clnorm_device_info *device, char *path, size_t c
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
 static bool refuse(struct cln_tuning *tuning, unsigned line, const char *why) {
-    (void)snprintf(tuning->refusal, sizeof tuning->refusal, "line %u: %.200s", line, why);
+    (void)snprintf(tuning->refusal, sizeof tuning->refusal, "line %u: %.230s", line, why);
     return false;
 }
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -89,6 +90,71 @@ static void backward_choices_are_accepted(void **state) {
         }
 }
 
+/* In the backward and the forward of the device. */
+static clnorm_config chosen(const clnorm_device_info *device, const struct cln_workload *work,
+                            const clnorm_config *forced) {
+    const bool backward = work->sums_rows;
+    clnorm_config config;
+    if ((backward ? cln_config_choose_backward : cln_config_choose)(device, work, forced, &config) != CLNORM_SUCCESS)
+        fail_msg("%s", clnorm_error_detail());
+    return config;
+}
+
+static struct cln_workload many_rows_of(uint64_t x_size, uint64_t columns) {
+    struct cln_workload work = workload_of(x_size);
+    work.rows = 4096;
+    work.group_size = columns;
+    work.alignment = columns & -columns;
+    return work;
+}
+
+/* What was measured with prefetch has it where it is heeded and not forbidden, and is the same but for that. */
+static void tuned_rows_are_asked_for(void **state) {
+    (void)state;
+    const clnorm_config automatic = clnorm_config_automatic();
+    const clnorm_config none = {.prefetch = CLNORM_PREFETCH_NONE}, portable = {.isa = CLNORM_ISA_PORTABLE};
+    clnorm_device_info device = gpu_of(CLNORM_PLATFORM_NVIDIA, 132);
+    struct cln_workload works[] = {many_rows_of(2, 65536), many_rows_of(2, 65536), many_rows_of(2, 1024)};
+    works[1].work = CLN_WORK_GATED;
+    works[1].norm = CLNORM_RMS_NORM;
+    works[2].sums_rows = true;
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        const clnorm_config asks = chosen(&device, &works[i], &automatic);
+        clnorm_config does_not = chosen(&device, &works[i], &none);
+        assert_int_equal(asks.prefetch, CLNORM_PREFETCH_NEXT);
+        assert_int_equal(asks.asked, i == 1 ? 2 : 0);
+        assert_int_equal(does_not.prefetch, CLNORM_PREFETCH_NONE);
+        does_not.prefetch = asks.prefetch;
+        does_not.asked = asks.asked;
+        assert_memory_equal(&does_not, &asks, sizeof asks);
+        assert_int_equal(chosen(&device, &works[i], &portable).prefetch, CLNORM_PREFETCH_NONE);
+    }
+    device.local_memory = 100 << 10;
+    assert_int_equal(chosen(&device, &works[0], &automatic).prefetch, CLNORM_PREFETCH_NONE);
+}
+
+/* A forced prefetch has what is not forced suit it, and is refused where there is none. */
+static void prefetch_is_of_whole_rows(void **state) {
+    (void)state;
+    const clnorm_device_info device = gpu_of(CLNORM_PLATFORM_NVIDIA, 132);
+    const clnorm_config next = {.prefetch = CLNORM_PREFETCH_NEXT};
+    struct cln_workload wide = many_rows_of(4, 65536), narrow = many_rows_of(4, 64);
+    wide.rows = 16;
+    wide.splits = true;
+    assert_int_equal(chosen(&device, &wide, &next).chunks, 1);
+    assert_int_equal(chosen(&device, &narrow, &next).segments, 1);
+    struct cln_workload without[] = {wide, wide, wide};
+    without[0].groups = 2;
+    without[1].y_scaled = true;
+    without[2].work = CLN_WORK_SOFTMAX;
+    without[2].shelf_size = 0;
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        clnorm_config config;
+        assert_int_equal(cln_config_choose(&device, &without[i], &next, &config), CLNORM_INVALID_VALUE);
+        assert_non_null(strstr(clnorm_error_detail(), "desc.config.prefetch is 2"));
+    }
+}
+
 /* Where local memory is small, forced columns take as many lanes as it has room for. */
 static void columns_fit_into_local_memory(void **state) {
     (void)state;
@@ -129,10 +195,9 @@ static void few_rows_are_for_many(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forward_choices_are_accepted),
-        cmocka_unit_test(backward_choices_are_accepted),
-        cmocka_unit_test(columns_fit_into_local_memory),
-        cmocka_unit_test(few_rows_are_for_many),
+        cmocka_unit_test(forward_choices_are_accepted),  cmocka_unit_test(backward_choices_are_accepted),
+        cmocka_unit_test(tuned_rows_are_asked_for),      cmocka_unit_test(prefetch_is_of_whole_rows),
+        cmocka_unit_test(columns_fit_into_local_memory), cmocka_unit_test(few_rows_are_for_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

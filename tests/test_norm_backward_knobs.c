@@ -305,6 +305,7 @@ static void impossible_knobs_are_refused(void **state) {
         {{.gather = 6}, {"config.gather", "6"}},
         {{.fetch = 4}, {"config.fetch", "4"}},
         {{.prefetch = 3}, {"config.prefetch", "3"}},
+        {{.prefetch = CLNORM_PREFETCH_NEXT, .asked = 1}, {"config.asked", "1"}},
         {{.prefetch = CLNORM_PREFETCH_NEXT, .gather = CLNORM_GATHER_MEMORY, .keep = CLNORM_KEEP_REREAD},
          {"config.prefetch", "2"}},
         {{.fetch = CLNORM_FETCH_AHEAD, .keep = CLNORM_KEEP_REREAD}, {"config.fetch", "2"}},

@@ -46,6 +46,7 @@ static void teams_agree(void **state) {
                                         .gather = cases[i].gather,
                                         .fetch = cases[i].fetch,
                                         .keep = cases[i].keep,
+                                        .prefetch = i % 2 ? CLNORM_PREFETCH_NONE : CLNORM_PREFETCH_NEXT,
                                         .sums = CLNORM_SUMS_EXCHANGED};
         assert_true(norm_backward_case_passes(fixture, &c));
     }

@@ -44,7 +44,7 @@ _Static_assert(KNOBS == offsetof(clnorm_config, tile) / sizeof(uint32_t) + 5, "e
 static const struct {
     uint64_t rows, cols, group_size, gap;
 } shapes[] = {
-    {5, 1, 0, 0}, {33, 7, 0, 1}, {3, 192, 3, 0}, {9, 257, 0, 3}, {4, 1000, 0, 8}, {5, 512, 64, 16}, {1, 65537, 0, 0},
+    {5, 1, 0, 0}, {300, 7, 0, 1}, {3, 192, 3, 0}, {9, 257, 0, 3}, {4, 1000, 0, 8}, {5, 512, 64, 16}, {1, 65537, 0, 0},
 };
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
 static const uint64_t shifts[] = {0, 1, 8};

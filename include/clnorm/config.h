@@ -105,11 +105,12 @@ typedef enum clnorm_fetch {
     CLNORM_FETCH_FAR          /* two rows before it is due; with exchanged sums, to hide the wait for these too */
 } clnorm_fetch;
 
-/* On NVIDIA, and where compilers have a prefetch for CPUs; elsewhere nothing is asked for. */
+/* What the norms ask the L2 cache for before they read it, with CLNORM_ISA_PTX and, where compilers can, on CPUs; elsewhere
+ * it makes no difference. What is asked for must find room in the cache until it is read. */
 typedef enum clnorm_prefetch {
-    CLNORM_PREFETCH_NONE = 1,
-    /* Backward: the row behind those that are in registers. Forward: the segment that is due on this compute unit when it
-     * is done with this one, of those that take a unit each. What is read of it must find room in the cache meanwhile. */
+    CLNORM_PREFETCH_NONE = 1, /* nothing, but for what CPUs that read a row again ask for of the next one in any case */
+    /* Backward: the row behind those that are in registers. Forward: what a compute unit that has one work-group does next,
+     * which is the row as many rows further on as there are units or, with several rounds, the next row. */
     CLNORM_PREFETCH_NEXT
 } clnorm_prefetch;
 
