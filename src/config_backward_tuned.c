@@ -5,7 +5,7 @@
  * layer norm and, behind a semicolon, for RMS norm. The first row that matches is taken.
  *
  * Rows are asked for beforehand (NEXT) where that was faster by more than runs differ: 4096 x 65536 took 1.27 rather than
- * 1.52 (gated, 2 bytes), 1.07 rather than 1.13 (4 bytes), as registers have no room for more rows that are under way. What
+ * 1.52 (gated, 2 bytes), 1.06 rather than 1.13 (4 bytes), as registers have no room for more rows that are under way. What
  * is asked for has to fit the L2 cache beside what is being written, and else is gone when it is due: gated rows of 8192
  * columns in 4 bytes took 1.22 rather than 1.09; and so it was where rstd, mean and the gradient of residual_out were asked
  * for as well. */
@@ -54,11 +54,11 @@ static const struct tuned {
     {2, ANY, 131073, 256, 1, 4096, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},      /* 65536: 1.78; 1.88 */
     {2, GATED, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 4, NEXT},    /* 65536: ; 1.27 */
     {2, BOTH_SUMS, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, FAR, EARLY, 4, NEXT},         /* 65536: 1.29 */
-    {2, ANY, 16385, 512, 1, 16384, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, LATE, 0, NEXT},      /* 65536: ; 1.11 */
+    {2, ANY, 16385, 512, 1, 16384, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, LATE, 0, NEXT},      /* 65536: ; 1.12 */
     {2, ANY, 16385, 256, 1, 4096, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},       /* few rows */
     {2, GATED, 8193, 256, 1, 4096, EXCHANGED, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT},   /* 16384: ; 1.19 */
     {2, GATED, 8193, 512, 1, 0, BEFORE, REREAD, IN_REGISTERS, IN_TURN, LATE, 1, NONE},             /* 16384: ; 1.30 */
-    {2, BOTH_SUMS, 8193, 256, 1, 4096, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 4, NEXT}, /* 16384: 1.26 */
+    {2, BOTH_SUMS, 8193, 256, 1, 4096, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 4, NEXT}, /* 16384: 1.25 */
     {2, BOTH_SUMS, 8193, 512, 1, 0, BEFORE, REGISTERS, SPLIT, IN_TURN, LATE, 1, NONE},             /* 16384: 1.40 */
     {2, OF_8_BITS, 8193, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, LATE, 1, NEXT},      /* 16384: ; 1.10 */
     {2, ANY, 8193, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, LATE, 1, NONE},            /* 16384: ; 1.10 */
@@ -67,25 +67,25 @@ static const struct tuned {
     {2, ANY, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 2, NONE},             /* 8192: 1.10; 1.08 */
     {2, GATED, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT},         /* 4096: ; 1.10 */
     {2, BOTH_SUMS, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1, NONE},       /* 4096: 1.14 */
-    {2, ANY, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1, NEXT},             /* 4096: ; 1.07 */
+    {2, ANY, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1, NEXT},             /* 4096: ; 1.09 */
     {2, GATED, 513, 64, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},           /* 1024: ; 1.13 */
-    {2, ANY, 513, 64, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 2, NEXT},               /* 1024: 1.22; 1.15 */
-    {2, GATED, 129, 16, 16, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1, NONE},            /* 256: ; 1.36 */
-    {2, ANY, 129, 16, 32, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1, NONE},              /* 256: 1.50; 1.44 */
+    {2, ANY, 513, 64, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 2, NEXT},               /* 1024: 1.23; 1.18 */
+    {2, GATED, 129, 16, 16, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 2, NEXT},            /* 256: ; 1.33 */
+    {2, ANY, 129, 16, 32, 0, BEFORE, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1, NONE},              /* 256: 1.47; 1.42 */
     {4, ANY, 131073, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},      /* 65536: 1.74; 1.76 */
     {4, GATED, 65537, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},     /* 65536: ; 1.74 */
     {4, GATED, 8193, 512, 1, 4096, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 2, NEXT},     /* 16384: ; 1.08 */
-    {4, BOTH_SUMS, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, AHEAD, EARLY, 1, NEXT},       /* 65536: 1.07 */
-    {4, BOTH_SUMS, 8193, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, AHEAD, EARLY, 1, NONE},        /* 16384: 1.06 */
-    {4, ANY, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1, NEXT},      /* 65536: ; 1.07 */
+    {4, BOTH_SUMS, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, AHEAD, EARLY, 1, NEXT},       /* 65536: 1.06 */
+    {4, BOTH_SUMS, 8193, 512, 1, 8192, EXCHANGED, REGISTERS, SPLIT, AHEAD, EARLY, 1, NONE},        /* 16384: 1.08 */
+    {4, ANY, 16385, 512, 1, 8192, EXCHANGED, REGISTERS, IN_REGISTERS, AHEAD, EARLY, 1, NEXT},      /* 65536: ; 1.09 */
     {4, ANY, 16385, 256, 1, 2048, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},       /* few rows */
     {4, GATED, 8193, 512, 1, 0, BEFORE, REREAD, IN_REGISTERS, IN_TURN, LATE, 1, NONE},             /* 16384: ; 1.39 */
     {4, BOTH_SUMS, 8193, 512, 1, 0, BEFORE, REGISTERS, IN_LOCAL, IN_TURN, LATE, 1, NONE},          /* 16384: 1.11 */
     {4, ANY, 8193, 1024, 1, 0, BEFORE, REGISTERS, IN_LOCAL, IN_TURN, LATE, 1, NONE},               /* 16384: ; 1.05 */
-    {4, BOTH_SUMS, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT},     /* 8192: 1.01 */
+    {4, BOTH_SUMS, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT},     /* 8192: 1.02 */
     {4, ANY, 4097, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},           /* 8192: ; 1.04 */
-    {4, GATED, 2049, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT},         /* 4096: ; 1.00 */
-    {4, BOTH_SUMS, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT},     /* 4096: 1.04 */
+    {4, GATED, 2049, 512, 1, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT},         /* 4096: ; 1.01 */
+    {4, BOTH_SUMS, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NEXT},     /* 4096: 1.06 */
     {4, ANY, 2049, 256, 2, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},           /* 4096: ; 1.06 */
     {4, GATED, 513, 128, 4, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},          /* 1024: ; 1.06 */
     {4, ANY, 513, 128, 8, 0, BEFORE, REGISTERS, IN_REGISTERS, IN_TURN, EARLY, 1, NONE},            /* 1024: 1.09; 1.08 */

@@ -94,7 +94,7 @@ static void backward_choices_are_accepted(void **state) {
 static clnorm_config chosen(const clnorm_device_info *device, const struct cln_workload *work,
                             const clnorm_config *forced) {
     const bool backward = work->sums_rows;
-    clnorm_config config;
+    clnorm_config config = clnorm_config_automatic();
     if ((backward ? cln_config_choose_backward : cln_config_choose)(device, work, forced, &config) != CLNORM_SUCCESS)
         fail_msg("%s", clnorm_error_detail());
     return config;

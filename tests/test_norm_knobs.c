@@ -125,10 +125,8 @@ static bool give_way(clnorm_config *config) {
         config->vec /= 2;
     else if (strstr(detail, "desc.config.keep") != NULL && config->keep != CLNORM_KEEP_REREAD)
         config->keep = CLNORM_KEEP_REREAD;
-    else if (strstr(detail, "desc.config.chunks") != NULL && config->keep == CLNORM_KEEP_LOCAL)
-        config->chunks = 1;
     else if ((strstr(detail, "desc.config.chunks") != NULL || strstr(detail, "desc.config.reduce") != NULL) &&
-             config->segments > 1)
+             config->segments > 1 && config->keep != CLNORM_KEEP_LOCAL)
         config->segments = 1;
     else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1)
         config->chunks = 1;
