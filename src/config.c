@@ -50,6 +50,13 @@ clnorm_status cln_config_refuse(const char *knob, uint32_t value, const char *ex
     return cln_fail(CLNORM_INVALID_VALUE, "desc.config.%s is %" PRIu32 ": expected %s", knob, value, expected);
 }
 
+clnorm_status cln_config_refuse_foreign(const struct cln_config_foreign *knobs) {
+    for (; knobs->name; knobs++)
+        if (knobs->value)
+            return cln_config_refuse(knobs->name, knobs->value, "0, this operation has no such knob");
+    return CLNORM_SUCCESS;
+}
+
 /* What can be said of a knob by itself. */
 clnorm_status cln_config_check_ranges(const clnorm_config *c) {
     if (c->vec && (!cln_power_of_two(c->vec) || c->vec > 16))
@@ -303,16 +310,16 @@ static void share_out(const struct habit *habit, const clnorm_device_info *devic
 }
 
 static clnorm_status check_forward(const struct cln_workload *work, const clnorm_config *forced) {
-    const struct {
-        const char *name;
-        uint32_t value;
-    } others[] = {{"tile", forced->tile},   {"gather", forced->gather},
-                  {"fetch", forced->fetch}, {"chunks", work->splits ? 0 : forced->chunks},
-                  {"sums", forced->sums},   {"walkers", forced->walkers}};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (others[i].value)
-            return cln_config_refuse(others[i].name, others[i].value, "0, this operation has no such knob");
-    return CLNORM_SUCCESS;
+    const struct cln_config_foreign foreign[] = {
+        {"tile", forced->tile},
+        {"gather", forced->gather},
+        {"fetch", forced->fetch},
+        {"chunks", work->splits ? 0 : forced->chunks},
+        {"sums", forced->sums},
+        {"walkers", forced->walkers},
+        {NULL, 0},
+    };
+    return cln_config_refuse_foreign(foreign);
 }
 
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,

@@ -77,6 +77,13 @@ bool cln_config_element_aligned(const clnorm_device_info *device, const clnorm_c
 /* What both choices need: what can be said of each knob by itself, and the words for one that cannot be had. */
 clnorm_status cln_config_check_ranges(const clnorm_config *config);
 clnorm_status cln_config_refuse(const char *knob, uint32_t value, const char *expected);
+
+/* Knobs that an operation does not have: the first one that is set is refused. The list ends with a name that is NULL. */
+struct cln_config_foreign {
+    const char *name;
+    uint32_t value;
+};
+clnorm_status cln_config_refuse_foreign(const struct cln_config_foreign *knobs);
 bool cln_config_runs_ptx(const clnorm_device_info *device);
 
 #endif

@@ -135,13 +135,9 @@ static clnorm_status check_sums(const clnorm_device_info *device, const struct c
 }
 
 static clnorm_status check_backward(const clnorm_config *forced) {
-    if (forced->registers)
-        return cln_config_refuse("registers", forced->registers, "0, the backward has no such knob");
-    if (forced->shelved)
-        return cln_config_refuse("shelved", forced->shelved, "0, the backward has no such knob");
-    if (forced->asked)
-        return cln_config_refuse("asked", forced->asked, "0, the backward has no such knob");
-    return CLNORM_SUCCESS;
+    const struct cln_config_foreign foreign[] = {
+        {"registers", forced->registers}, {"shelved", forced->shelved}, {"asked", forced->asked}, {NULL, 0}};
+    return cln_config_refuse_foreign(foreign);
 }
 
 static clnorm_status check_whole(const clnorm_device_info *device, const struct cln_workload *work,

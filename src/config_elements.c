@@ -31,19 +31,14 @@ static const struct habit *habit_of(const clnorm_device_info *device) {
 
 /* Knobs of operations that have segments, sums or weights. */
 static clnorm_status check_others(const clnorm_config *c) {
-    const struct {
-        const char *name;
-        uint32_t value;
-    } others[] = {
-        {"segments", c->segments}, {"keep", c->keep},       {"reduce", c->reduce},     {"weights", c->weights},
-        {"tile", c->tile},         {"gather", c->gather},   {"fetch", c->fetch},       {"chunks", c->chunks},
-        {"sums", c->sums},         {"walkers", c->walkers}, {"prefetch", c->prefetch}, {"registers", c->registers},
-        {"shelved", c->shelved},   {"asked", c->asked},
+    const struct cln_config_foreign foreign[] = {
+        {"segments", c->segments}, {"keep", c->keep},         {"reduce", c->reduce},
+        {"weights", c->weights},   {"tile", c->tile},         {"gather", c->gather},
+        {"fetch", c->fetch},       {"chunks", c->chunks},     {"sums", c->sums},
+        {"walkers", c->walkers},   {"prefetch", c->prefetch}, {"registers", c->registers},
+        {"shelved", c->shelved},   {"asked", c->asked},       {NULL, 0},
     };
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (others[i].value)
-            return cln_config_refuse(others[i].name, others[i].value, "0, elements are taken one by one");
-    return CLNORM_SUCCESS;
+    return cln_config_refuse_foreign(foreign);
 }
 
 static clnorm_status check_whole(const clnorm_device_info *device, const struct cln_workload *work,

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -155,6 +156,33 @@ static void prefetch_is_of_whole_rows(void **state) {
     }
 }
 
+/* By its name, whatever its value. */
+static void foreign_knobs_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        chooser choose;
+        const char *knobs[15];
+    } operations[] = {
+        {cln_config_choose, {"tile=64", "gather=local", "fetch=in_turn", "chunks=1", "sums=before", "walkers=1"}},
+        {cln_config_choose_backward, {"registers=64", "shelved=1", "asked=1"}},
+        {cln_config_choose_elements,
+         {"segments=1", "keep=reread", "reduce=tree", "weights=late", "tile=64", "gather=local", "fetch=in_turn",
+          "chunks=1", "sums=before", "walkers=1", "prefetch=none", "registers=64", "shelved=1", "asked=1"}},
+    };
+    const clnorm_device_info device = gpu_of(CLNORM_PLATFORM_NVIDIA, 132);
+    const struct cln_workload work = many_rows_of(4, 1024); /* which is not split into chunks */
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        for (const char *const *knob = operations[i].knobs; *knob; knob++) {
+            clnorm_config forced, config;
+            char says[64];
+            (void)snprintf(says, sizeof says, "desc.config.%.*s is", (int)strcspn(*knob, "="), *knob);
+            assert_int_equal(clnorm_config_parse(*knob, &forced), CLNORM_SUCCESS);
+            assert_int_equal(operations[i].choose(&device, &work, &forced, &config), CLNORM_INVALID_VALUE);
+            if (!strstr(clnorm_error_detail(), says))
+                fail_msg("%s: \"%s\"", *knob, clnorm_error_detail());
+        }
+}
+
 /* Where local memory is small, forced columns take as many lanes as it has room for. */
 static void columns_fit_into_local_memory(void **state) {
     (void)state;
@@ -195,9 +223,10 @@ static void few_rows_are_for_many(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forward_choices_are_accepted),  cmocka_unit_test(backward_choices_are_accepted),
-        cmocka_unit_test(tuned_rows_are_asked_for),      cmocka_unit_test(prefetch_is_of_whole_rows),
-        cmocka_unit_test(columns_fit_into_local_memory), cmocka_unit_test(few_rows_are_for_many),
+        cmocka_unit_test(forward_choices_are_accepted), cmocka_unit_test(backward_choices_are_accepted),
+        cmocka_unit_test(tuned_rows_are_asked_for),     cmocka_unit_test(prefetch_is_of_whole_rows),
+        cmocka_unit_test(foreign_knobs_are_refused),    cmocka_unit_test(columns_fit_into_local_memory),
+        cmocka_unit_test(few_rows_are_for_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
