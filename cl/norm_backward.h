@@ -150,21 +150,6 @@ static inline struct inputs load_inputs(const struct call *call, const struct ro
     return in;
 }
 
-/* What load_inputs reads of vector v, of a row that is due later. */
-static inline void ask_for_inputs(const struct call *call, const struct row *row, const index_t v) {
-    ask_for_later(SEGMENT_OF(x, row) + v * VEC);
-    ask_for_later(SEGMENT_OF(dy, row) + v * VEC);
-#if IS_FP8(X_DTYPE)
-    ask_for_later(scale_at(call, row, v));
-#endif
-#if GATE
-    ask_for_later(SEGMENT_OF(z, row) + v * VEC);
-#endif
-#if ADDS_RESIDUAL
-    ask_for_later(SEGMENT_OF(residual, row) + v * VEC);
-#endif
-}
-
 static inline struct inputs no_inputs(void) {
     struct inputs in;
     in.x = (PACKED(X_DTYPE))0;

@@ -71,6 +71,21 @@ INLINED void fetch_row(const struct call *call, const struct row *row, const str
             held[i % HELD_INPUTS] = fetch(call, row, columns, i, hint);
 }
 
+/* What load_inputs reads of vector v, of a row that is due later. */
+static inline void ask_for_inputs(const struct call *call, const struct row *row, const index_t v) {
+    ask_for_later(SEGMENT_OF(x, row) + v * VEC);
+    ask_for_later(SEGMENT_OF(dy, row) + v * VEC);
+#if IS_FP8(X_DTYPE)
+    ask_for_later(scale_at(call, row, v));
+#endif
+#if GATE
+    ask_for_later(SEGMENT_OF(z, row) + v * VEC);
+#endif
+#if ADDS_RESIDUAL
+    ask_for_later(SEGMENT_OF(residual, row) + v * VEC);
+#endif
+}
+
 /* first: of SEGMENTS rows that are due after those that are fetched, if the share has them. */
 INLINED void prefetch_rows(const struct call *call, const struct share *share, const ulong first,
                            const struct columns *columns) {
