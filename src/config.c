@@ -117,8 +117,8 @@ uint64_t cln_config_shelved(const clnorm_device_info *device, const struct cln_w
     return cln_smaller(cln_smaller(room, cln_or_else(c->shelved, room)), vectors_per_lane(c, work));
 }
 
-/* Whether a work-group has one row, and so that the next one on its compute unit is known. A y of 8
- * bits is written in other ways, of which nothing was measured. */
+/* Whether a work-group has one row, and the next one on its compute unit is known. A y of 8 bits is written in other ways,
+ * of which nothing was measured. */
 static bool can_prefetch(const struct cln_workload *work, const clnorm_config *c) {
     return work->shelf_size && work->groups == 1 && !work->y_scaled && c->chunks <= 1 && c->segments <= 1;
 }
@@ -223,12 +223,11 @@ static void hold_few(const struct habit *habit, const clnorm_device_info *device
  * all is read again, and when it is due. */
 static void shelve_much(const clnorm_device_info *device, const struct cln_workload *work, clnorm_config *c) {
     const bool much = device->local_memory >= (uint64_t)160 << 10;
-    const bool heeded = cln_config_runs_ptx(device) && c->isa != CLNORM_ISA_PORTABLE;
     if (c->keep == CLNORM_KEEP_LOCAL && (!much || !work->shelf_size))
         c->keep = CLNORM_KEEP_REREAD;
     if (c->keep == CLNORM_KEEP_REREAD)
         c->shelved = 0;
-    if (!much || !heeded || !can_prefetch(work, c))
+    if (!much || c->isa != CLNORM_ISA_PTX || !can_prefetch(work, c))
         c->prefetch = c->asked = 0;
 }
 
@@ -333,6 +332,8 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
     clnorm_config c = *forced;
     if (!c.stores) /* streaming took 1.15 to 1.2 times as long where it was measured (PoCL, 64 MiB): a knob for tuning */
         c.stores = CLNORM_STORES_CACHED;
+    if (!c.isa)
+        c.isa = cln_config_runs_ptx(device) ? CLNORM_ISA_PTX : CLNORM_ISA_PORTABLE;
     if (!c.vec)
         c.vec = choose_vec(habit, work, cln_config_element_aligned(device, &c));
     if (work->splits)
@@ -353,8 +354,6 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
     c.prefetch = (uint32_t)cln_or_else(c.prefetch, CLNORM_PREFETCH_NONE);
     if (!c.weights)
         c.weights = c.keep == CLNORM_KEEP_REGISTERS ? CLNORM_WEIGHTS_EARLY : CLNORM_WEIGHTS_LATE;
-    if (!c.isa)
-        c.isa = cln_config_runs_ptx(device) ? CLNORM_ISA_PTX : CLNORM_ISA_PORTABLE;
     const clnorm_status whole = check_whole(device, work, &c);
     if (!whole)
         *config = c;

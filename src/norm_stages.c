@@ -55,6 +55,14 @@ static uint64_t shelved_of(const problem *p, const clnorm_device_info *device, c
     return cln_config_shelved(device, &work, c);
 }
 
+/* What a work-group goes on to is its next row; what its compute unit does when it ends is as many rows away as there are
+ * units. 0: it is not asked for. */
+static uint64_t rows_ahead(const clnorm_device_info *device, const clnorm_config *c, uint64_t rounds) {
+    if (c->prefetch != CLNORM_PREFETCH_NEXT)
+        return 0;
+    return rounds > 1 ? 1 : device->compute_units;
+}
+
 static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const clnorm_config *c,
                                uint64_t rounds) {
     return (struct cln_spec){
@@ -92,9 +100,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .isa = c->isa,
         .shelved = shelved_of(p, device, c),
         .registers = c->registers,
-        .rows_ahead = c->prefetch != CLNORM_PREFETCH_NEXT ? 0
-                      : rounds > 1                        ? 1
-                                                          : device->compute_units,
+        .rows_ahead = rows_ahead(device, c, rounds),
         .asked = c->asked,
         .loop = rounds > 1,
         .chunks = cln_larger(c->chunks, 1),

@@ -91,7 +91,7 @@ static void backward_choices_are_accepted(void **state) {
         }
 }
 
-/* In the backward and the forward of the device. */
+/* By the backward where the work has sums over rows, else by the forward. */
 static clnorm_config chosen(const clnorm_device_info *device, const struct cln_workload *work,
                             const clnorm_config *forced) {
     const bool backward = work->sums_rows;
