@@ -1,18 +1,21 @@
 #!/bin/sh
-# The shared library exports just the functions of the public headers; every global of the static one has our prefix.
+# The shared library exports just the functions of the public headers, each in the version that its name has; every global
+# of the static one has our prefix.
 #
-#   check_symbols.sh NM HEADERS SHARED STATIC
+#   check_symbols.sh NM HEADERS SHARED STATIC VERSION     VERSION: CLNORM_0.1; empty where the linker knows no versions
 set -eu
 nm=$1
 headers=$2
 shared=$3
 static=$4
+version=$5
 names() {
     sort -u | tr '\n' ' '
 }
 
-declared=$(sed -n 's/^CLNORM_API .*[ *]\(clnorm_[a-z0-9_]*\)(.*/\1/p' "$headers"/*.h | names)
-exported=$("$nm" --dynamic --defined-only "$shared" | awk '{ print $NF }' | names)
+# nm writes a default version behind @@, and the version itself as an absolute symbol.
+declared=$(sed -n "s/^CLNORM_API .*[ *]\(clnorm_[a-z0-9_]*\)(.*/\1${version:+@@$version}/p" "$headers"/*.h | names)
+exported=$("$nm" --dynamic --defined-only --with-symbol-versions "$shared" | awk '$2 != "A" { print $3 }' | names)
 [ -n "$declared" ]
 if [ "$declared" != "$exported" ]; then
     printf 'declared: %s\nexported: %s\n' "$declared" "$exported"

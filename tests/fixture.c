@@ -10,11 +10,12 @@
 
 #include <cmocka.h>
 
-#include "reference.h"
+#include "reference/reference.h"
 
 /* ------------------------------------------------------------------------------------------------------ the device */
 
 static bool fixture_open(struct fixture *fixture) {
+    clnorm_device_info_init(&fixture->device);
     if (clnorm_device_select(NULL, &fixture->device) != CLNORM_SUCCESS) {
         print_error("no device: %s\n", clnorm_error_detail());
         return false;

@@ -2,9 +2,6 @@
 
 #include <math.h>
 
-#include "fp8_model.h"
-#include "reference.h"
-
 void fp8_fill(struct tensor *x, bool special) {
     struct random random = {x->rows + 7 * x->cols};
     const unsigned most = x->dtype == CLNORM_F8_E4M3 ? 0x7e : 0x7b;
@@ -28,8 +25,26 @@ void fp8_fill_scales(struct tensor *x_scale) {
         ref_store(x_scale->dtype, tensor_elements(x_scale), i, exp2(6 * random_uniform(&random) - 8));
 }
 
-float fp8_scaled(const struct tensor *x, const struct tensor *x_scale, uint64_t group_size, uint64_t row, uint64_t column) {
-    const unsigned char *codes = tensor_elements(x);
-    const float value = (float)fp8_value(x->dtype, codes[row * x->stride + column]);
-    return value * (float)ref_load(x_scale->dtype, tensor_elements(x_scale), row * x_scale->stride + column / group_size);
+struct scales fp8_scales_of(const clnorm_tensor *tensor, uint64_t rows, uint64_t cols) {
+    switch (tensor->scaling) {
+    case CLNORM_SCALING_TENSOR:
+        return (struct scales){1, 1};
+    case CLNORM_SCALING_ROW:
+        return (struct scales){rows, 1};
+    case CLNORM_SCALING_GROUP:
+        return (struct scales){rows, (cols + tensor->scale_group - 1) / tensor->scale_group};
+    default:
+        return (struct scales){0, 0};
+    }
+}
+
+struct ref_tensor fp8_reference(const struct tensor *x, const struct tensor *x_scale, uint64_t group_size) {
+    return (struct ref_tensor){.elements = tensor_elements(x),
+                               .dtype = x->dtype,
+                               .stride = x->stride,
+                               .scales = tensor_elements(x_scale),
+                               .scale_dtype = x_scale->dtype,
+                               .scaling = CLNORM_SCALING_GROUP,
+                               .scale_group = group_size,
+                               .scale_stride = x_scale->stride};
 }

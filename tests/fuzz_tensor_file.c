@@ -1,7 +1,8 @@
 /* A libFuzzer target for the parsers of tensor files. It needs no corpus: inputs begin as the valid files below.
  *
- *   clang -g -O1 -std=c11 -D_POSIX_C_SOURCE=200809L -fsanitize=fuzzer,address,undefined -Iinclude -Itools \
- *       tests/fuzz_tensor_file.c tools/{fault,element,tensor_file,safetensors,npy}.c LIBCLNORM -ljansson -lm -lOpenCL
+ *   clang -g -O1 -std=c11 -D_POSIX_C_SOURCE=200809L -fsanitize=fuzzer,address,undefined -Iinclude -Itools/clnorm \
+ *       tests/fuzz_tensor_file.c tools/clnorm/{fault,element,json_reader,tensor_file,safetensors,npy}.c LIBCLNORM -lm \
+ *       -lOpenCL
  *   ./a.out -max_total_time=300 -max_len=4096
  */
 #include <stdint.h>

@@ -1,14 +1,15 @@
 # Checks of the sources. Each is a test where the program that makes it is installed.
 
 set(root "${PROJECT_SOURCE_DIR}")
-set(c_folders src tools tests)
+set(c_folders src tools tests examples)
 foreach(folder IN LISTS c_folders)
-    file(GLOB sources_in_${folder} CONFIGURE_DEPENDS "${root}/${folder}/*.c")
+    file(GLOB_RECURSE sources_in_${folder} CONFIGURE_DEPENDS "${root}/${folder}/*.c")
+    list(FILTER sources_in_${folder} EXCLUDE REGEX "/tests/consumer/")
     list(APPEND c_sources ${sources_in_${folder}})
 endforeach()
-file(GLOB formatted_sources CONFIGURE_DEPENDS "${root}/include/clnorm/*.h" "${root}/src/*.[ch]" "${root}/cl/*.h"
-    "${root}/cl/*.cl" "${root}/tools/*.[ch]" "${root}/tests/*.[ch]" "${root}/tests/consumer/*.c"
-    "${root}/tests/consumer/*.cpp")
+file(GLOB formatted_sources CONFIGURE_DEPENDS "${root}/include/clnorm/*.h" "${root}/src/*/*.[ch]" "${root}/cl/*/*.h"
+    "${root}/cl/*/*.cl" "${root}/tools/*/*.[ch]" "${root}/tests/*.[ch]" "${root}/tests/consumer/*.c"
+    "${root}/tests/consumer/*.cpp" "${root}/examples/*.c" "${root}/examples/*.cpp")
 
 # clnorm_lint(NAME PROGRAM ARGUMENT...)
 function(clnorm_lint name program)
@@ -20,12 +21,17 @@ function(clnorm_lint name program)
     endif()
 endfunction()
 
+file(GLOB python_sources CONFIGURE_DEPENDS "${root}/tools/*.py" "${root}/tools/peers/*.py")
+clnorm_lint(python python3 python3 -c "import ast, sys\nfor path in sys.argv[1:]: ast.parse(open(path).read(), path)"
+    ${python_sources})
+file(GLOB shell_scripts CONFIGURE_DEPENDS "${root}/tools/*.sh" "${root}/tests/*.sh" "${root}/tests/consumer/*.sh")
+clnorm_lint(shell shellcheck shellcheck --external-sources "--source-path=${root}" --severity=warning "${root}/.ci/run" ${shell_scripts})
 clnorm_lint(kernels clang "${root}/tests/lint_kernels.sh" clang "${root}/cl")
 # Other versions lay out some lines otherwise.
 clnorm_lint(format clang-format-14 clang-format-14 --dry-run -Werror ${formatted_sources})
 foreach(folder IN LISTS c_folders)
     set(compiled_sources ${sources_in_${folder}})
-    list(FILTER compiled_sources EXCLUDE REGEX "/fuzz_") # how to compile those, a build without sanitizers does not know
+    list(FILTER compiled_sources EXCLUDE REGEX "/fuzz_|/peers/") # those are not compiled in this build
     # What the analyzer follows on paper the tests themselves do under sanitizers; it takes most of the time.
     set(checks "")
     if(folder STREQUAL tests)
@@ -36,7 +42,4 @@ endforeach()
 # One configuration: others differ in how functions are exported, and in what Windows and macOS call their headers.
 clnorm_lint(cppcheck cppcheck cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --max-configs=1
     --enable=warning,performance,portability --suppress=missingIncludeSystem --suppress=toomanyconfigs
-    -I "${root}/include" -I "${root}/src" -I "${root}/tests" -I "${root}/tools" ${c_sources})
-
-clnorm_takes(40 lint_clang_tidy_src lint_clang_tidy_tools)
-clnorm_takes(15 lint_clang_tidy_tests lint_cppcheck)
+    -I "${root}/include" -I "${root}/src" -I "${root}/cl" -I "${root}/tests" -I "${root}/tools" ${c_sources})

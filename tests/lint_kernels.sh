@@ -28,9 +28,18 @@ strict() {
     # shellcheck disable=SC2086 # a list of words
     "$clang" -x cl "-cl-std=$standard" -target "$target" -Xclang "-cl-ext=$extensions" -Xclang -finclude-default-header \
         -include "$tests/lint_half.h" -fsyntax-only -Wall -Wextra -pedantic -Werror -Wno-unused-parameter $options \
-        "$kernels/$family.cl" && return
+        -I "$kernels" "$kernels"/*/"$family.cl" && return
     echo "^^^ $family, $standard for $target with $extensions:$options"
     failures=$((failures + 1))
+}
+
+# Where OpenCL C has a generic address space, to which a pointer without one points. later FAMILY MACRO=VALUE …
+later() {
+    family=$1
+    shift
+    fences=+__opencl_c_atomic_order_acq_rel,+__opencl_c_atomic_scope_device
+    strict "$family" CL2.0 spir64 -all,+cl_khr_subgroups "$@"
+    strict "$family" CL3.0 spir64 "-all,+__opencl_c_generic_address_space,+__opencl_c_subgroups,+cl_khr_subgroups,$fences" "$@"
 }
 
 portable() {
@@ -40,8 +49,9 @@ portable() {
 defaults="NORM=LAYER_NORM GROUP_SIZE=1000 GROUPS=2 X_DTYPE=f32 Y_DTYPE=f32 Z_DTYPE=none WEIGHT_DTYPE=f32 BIAS_DTYPE=f32
     GATE=0 GATE_FIRST=0 SAVE_MEAN=1 SAVE_RSTD=1 VEC=4 LANES=64 SEGMENTS=2 KEEP=KEEP_REGISTERS UNROLL=1 REDUCE=REDUCE_TREE
     RESIDUAL_DTYPE=none RESIDUAL_OUT_DTYPE=none ROW_SCALE=0 DROPOUT=0 SAVE_MASK=0 ACTIVATION=0 WEIGHT_OFFSET=0 WEIGHTS=1
-    LOOP=0 SHELVED=0 REGISTERS=0 CHUNKS=1 DY_DTYPE=none DX_DTYPE=none STORES=1 ISA=1 ELEMENT_ALIGNED=0 SCALING=0 Y_GROUP=0 FP8_ISA=1
-    ROWS_AHEAD=0 ASKED=0"
+    LOOP=0 LOCAL_VECTORS=0 REGISTERS=0 CHUNKS=1 DY_DTYPE=none DX_DTYPE=none STORES=1 ISA=1 ELEMENT_ALIGNED=0 SCALING=0 Y_GROUP=0 FP8_ISA=1
+    ROWS_AHEAD=0 PREFETCH_VECTORS=0 X_SCALE_DTYPE=none X_SCALING=0 X_GROUP=0
+    SCALE_DTYPE=none Y_SCALES=0 WRITES_Y=1 MEASURES=0 SAVE_Y_ROW_SCALE=0 COMPATIBLE=0"
 
 for vec in 1 2 4 8 16; do
     portable VEC=$vec X_DTYPE=bf16 Y_DTYPE=f16
@@ -61,10 +71,10 @@ for vec in 1 2 4 8 16; do
 done
 portable DROPOUT=1 KEEP=KEEP_REREAD LANES=8
 for vec in 1 2 8; do
-    portable VEC=$vec X_DTYPE=bf16 DROPOUT=1 KEEP=3 LANES=8 SEGMENTS=1 SHELVED=20
-    strict norm_forward CL1.2 nvptx64 -all VEC=$vec X_DTYPE=f16 DROPOUT=1 KEEP=3 SHELVED=2 SEGMENTS=1 ISA=ISA_PTX REGISTERS=64
+    portable VEC=$vec X_DTYPE=bf16 DROPOUT=1 KEEP=3 LANES=8 SEGMENTS=1 LOCAL_VECTORS=20
+    strict norm_forward CL1.2 nvptx64 -all VEC=$vec X_DTYPE=f16 DROPOUT=1 KEEP=3 LOCAL_VECTORS=2 SEGMENTS=1 ISA=ISA_PTX REGISTERS=64
 done
-portable X_DTYPE=bf16 KEEP=3 SEGMENTS=1 SHELVED=2 RESIDUAL_DTYPE=f32 RESIDUAL_OUT_DTYPE=f32
+portable X_DTYPE=bf16 KEEP=3 SEGMENTS=1 LOCAL_VECTORS=2 RESIDUAL_DTYPE=f32 RESIDUAL_OUT_DTYPE=f32
 for activation in ACTIVATION_GELU ACTIVATION_GELU_TANH ACTIVATION_SILU; do
     portable ACTIVATION=$activation
     portable ACTIVATION=$activation VEC=1 GATE=GATE_SILU Z_DTYPE=f32 KEEP=KEEP_REREAD
@@ -84,7 +94,7 @@ for keep in KEEP_REGISTERS KEEP_REREAD; do
     # shellcheck disable=SC2086 # a list of words
     portable $ahead GATE=GATE_SILU Z_DTYPE=f32
     # shellcheck disable=SC2086
-    strict norm_forward CL1.2 nvptx64 -all $ahead ASKED=2 RESIDUAL_DTYPE=bf16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+    strict norm_forward CL1.2 nvptx64 -all $ahead PREFETCH_VECTORS=2 RESIDUAL_DTYPE=bf16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
 done
 portable RESIDUAL_DTYPE=f32 X_DTYPE=bf16 KEEP=KEEP_REREAD
 portable GROUP_SIZE=4294967296 KEEP=KEEP_REREAD
@@ -95,20 +105,59 @@ for lanes in 16 32 1024; do
 done
 strict norm_forward CL1.2 nvptx64 -all,+cl_khr_fp64 X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64 \
     REDUCE=REDUCE_SHUFFLE
+for vec in 1 2 8; do
+    for keep in KEEP_REGISTERS KEEP_REREAD; do
+        later norm_forward REDUCE=REDUCE_SUBGROUP VEC=$vec KEEP=$keep SEGMENTS=1 X_DTYPE=f16 Y_DTYPE=bf16 ACTIVATION=ACTIVATION_GELU
+        later norm_forward REDUCE=REDUCE_SUBGROUP VEC=$vec KEEP=$keep SEGMENTS=1 DROPOUT=1 SAVE_MASK=1 RESIDUAL_DTYPE=bf16
+    done
+    later norm_forward REDUCE=REDUCE_SUBGROUP VEC=$vec SEGMENTS=1 SCALING=SCALING_ROW Y_DTYPE=f8e4m3 SCALE_DTYPE=f32 Y_SCALES=1 X_DTYPE=bf16
+    later norm_forward_chunks REDUCE=REDUCE_SUBGROUP VEC=$vec SEGMENTS=1 KEEP=KEEP_REREAD CHUNKS=7
+done
 
 for vec in 1 4 16; do
     for scaling in SCALING_TENSOR SCALING_ROW SCALING_GROUP; do
-        quantised="VEC=$vec SCALING=$scaling Y_GROUP=16"
+        quantised="VEC=$vec SCALING=$scaling Y_SCALES=1 Y_GROUP=16 SCALE_DTYPE=bf16"
         # shellcheck disable=SC2086 # a list of words
         portable $quantised Y_DTYPE=f8e4m3 X_DTYPE=f16 GROUPS=1
         # shellcheck disable=SC2086
         portable $quantised Y_DTYPE=f8e5m2 KEEP=KEEP_REREAD LANES=1 SEGMENTS=1 UNROLL=3 ELEMENT_ALIGNED=1 GROUPS=1
         # shellcheck disable=SC2086
-        strict norm_forward CL1.2 nvptx64 -all $quantised Y_DTYPE=f8e4m3 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX FP8_ISA=ISA_PTX
+        strict norm_forward CL1.2 nvptx64 -all $quantised Y_DTYPE=f8e4m3 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX FP8_ISA=ISA_PTX \
+            COMPATIBLE=1
+    done
+done
+for vec in 1 2 4 16; do
+    for scaling in SCALING_TENSOR SCALING_ROW SCALING_GROUP; do
+        scaled="VEC=$vec X_SCALING=$scaling X_GROUP=32 GROUPS=1"
+        # shellcheck disable=SC2086 # a list of words
+        portable $scaled X_DTYPE=f8e4m3 X_SCALE_DTYPE=f32 DROPOUT=1 GATE=GATE_SILU Z_DTYPE=bf16
+        # shellcheck disable=SC2086
+        portable $scaled X_DTYPE=f8e5m2 X_SCALE_DTYPE=bf16 KEEP=3 SEGMENTS=1 LOCAL_VECTORS=2 RESIDUAL_DTYPE=f32
+        # shellcheck disable=SC2086
+        strict norm_forward CL1.2 nvptx64 -all $scaled X_DTYPE=f8e4m3 X_SCALE_DTYPE=f32 SCALING=$scaling Y_GROUP=16 \
+            SCALE_DTYPE=f32 Y_SCALES=1 Y_DTYPE=f8e4m3 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX FP8_ISA=ISA_PTX
+        # shellcheck disable=SC2086
+        strict norm_forward_chunks CL1.2 spir64 -all $scaled X_DTYPE=f8e4m3 X_SCALE_DTYPE=f32 KEEP=KEEP_REREAD SEGMENTS=1 \
+            CHUNKS=7
     done
 done
 strict norm_forward CL3.0 spir64 -all,+cl_khr_subgroups,+__opencl_c_subgroups REDUCE=REDUCE_SUBGROUP SEGMENTS=1 \
-    SCALING=SCALING_GROUP Y_GROUP=128 Y_DTYPE=f8e4m3 KEEP=KEEP_REREAD
+    SCALING=SCALING_GROUP Y_GROUP=128 Y_DTYPE=f8e4m3 SCALE_DTYPE=f32 Y_SCALES=1 KEEP=KEEP_REREAD
+for keep in KEEP_REGISTERS KEEP_REREAD; do
+    for measures in 0 1; do
+        for vec in 1 2 16; do
+            pass_of="VEC=$vec KEEP=$keep MEASURES=$measures WRITES_Y=$((1 - measures)) Y_SCALES=$((1 - measures)) SCALING=SCALING_TENSOR SCALE_DTYPE=bf16 Y_DTYPE=f8e4m3"
+            # shellcheck disable=SC2086 # a list of words
+            portable $pass_of SAVE_Y_ROW_SCALE=1
+            # shellcheck disable=SC2086
+            portable $pass_of LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 X_DTYPE=f8e5m2 X_SCALE_DTYPE=f32 X_SCALING=SCALING_ROW
+            # shellcheck disable=SC2086
+            strict norm_forward CL1.2 nvptx64 -all $pass_of REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX FP8_ISA=ISA_PTX
+        done
+        # shellcheck disable=SC2086
+        later norm_forward $pass_of REDUCE=REDUCE_SUBGROUP SEGMENTS=1 SAVE_Y_ROW_SCALE=1
+    done
+done
 for gelu in GELU_ERF GELU_TANH; do
     for vec in 1 4 16; do
         strict gelu CL1.2 spir64 -all GELU=$gelu VEC=$vec LANES=1 UNROLL=4 ELEMENT_ALIGNED=1 Y_DTYPE=bf16
@@ -120,6 +169,7 @@ for gelu in GELU_ERF GELU_TANH; do
 done
 for keep in KEEP_REGISTERS KEEP_REREAD; do
     for family in softmax softmax_backward; do
+        later $family KEEP=$keep REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=bf16 Y_DTYPE=f16 DY_DTYPE=f16 DX_DTYPE=bf16
         for vec in 1 4 16; do
             strict $family CL1.2 spir64 -all KEEP=$keep VEC=$vec X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=f16 DX_DTYPE=f32 UNROLL=4
             strict $family CL1.2 spir64 -all KEEP=$keep VEC=$vec LANES=1 SEGMENTS=1 UNROLL=4 ELEMENT_ALIGNED=1 \
@@ -150,9 +200,15 @@ for family in quantize_segments quantize_tile quantize_largest dequantize; do
         strict $family CL1.2 spir64 -all VEC=$vec X_DTYPE=bf16 ROW_VEC=$vec
         strict $family CL1.2 nvptx64 -all VEC=$vec Q_DTYPE=f8e5m2 ISA=ISA_PTX FP8_ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
     done
+    later $family REDUCE=REDUCE_SUBGROUP X_DTYPE=bf16 VEC=2 ROW_VEC=2
     strict $family CL1.2 spir64 -all SCALING=1 STOCHASTIC=1 X_DTYPE=f16 LANES=1 VEC=16 ELEMENT_ALIGNED=1
     strict $family CL1.2 spir64 -all SCALING=2 SCALE_DTYPE=bf16 TRANSPOSED=0 AMAX=0 LANES=1
     strict $family CL1.2 spir64 -all SCALING=1 SCALE_DTYPE=bf16
+done
+for vec in 1 2 16; do
+    strict transpose CL1.2 spir64 -all X_DTYPE=f8e4m3 WRITE_Q=0 VEC=$vec ROW_VEC=$vec
+    strict transpose CL1.2 spir64 -all X_DTYPE=f8e4m3 WRITE_Q=0 VEC=$vec LANES=1 ELEMENT_ALIGNED=1
+    strict transpose CL1.2 nvptx64 -all X_DTYPE=f8e5m2 WRITE_Q=0 VEC=$vec ISA=ISA_PTX FP8_ISA=ISA_PTX
 done
 for family in fp8_rms_norm_rows fp8_rms_norm_tile; do
     for vec in 1 2 4 8 16; do
@@ -160,32 +216,51 @@ for family in fp8_rms_norm_rows fp8_rms_norm_tile; do
         strict $family CL1.2 nvptx64 -all VEC=$vec X_DTYPE=f8e4m3 ISA=ISA_PTX FP8_ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE \
             COMPATIBLE=1
     done
+    later $family REDUCE=REDUCE_SUBGROUP X_DTYPE=f8e4m3
     strict $family CL1.2 spir64 -all X_DTYPE=f8e4m3 WEIGHT_DTYPE=none TRANSPOSED=0 LANES=1 VEC=16 ELEMENT_ALIGNED=1 \
         ROWS=1
 done
 
-defaults="NORM=RMS_NORM GROUP_SIZE=1024 GROUPS=1 X_DTYPE=f8e4m3 X_GROUP=16 Z_DTYPE=f32 DY_DTYPE=bf16 WEIGHT_DTYPE=f32
+defaults="NORM=RMS_NORM GROUP_SIZE=1024 GROUPS=1 X_DTYPE=f8e4m3 X_SCALE_DTYPE=f32 X_SCALING=SCALING_GROUP X_GROUP=16 Z_DTYPE=none DY_DTYPE=bf16 WEIGHT_DTYPE=f32
     BIAS_DTYPE=none DX_DTYPE=bf16 DZ_DTYPE=none Y_DTYPE=none DWEIGHT_DTYPE=f32 DBIAS_DTYPE=none GATE=0 GATE_FIRST=0
-    WEIGHT_OFFSET=0 LOCKED=0 ACCUMULATE=0
+    WEIGHT_OFFSET=0 READS_MEAN=0 HAS_SUMS=0 HAS_SLOTS=1 HAS_LOCKS=0 LOCKED=0 ACCUMULATE=0
     VEC=8 LANES=64 SEGMENTS=1 KEEP=KEEP_REREAD UNROLL=2 REDUCE=REDUCE_TREE STORES=1 WEIGHTS=1 ISA=1 FP8_ISA=1 TILE=1024
-    GATHER=GATHER_MEMORY COLUMN_LANES=8 FETCH=1 PREFETCH=1 ROUNDS=0 SPAN=1 CHUNKS=1 SUMS=1 ELEMENT_ALIGNED=0 RESIDUAL_DTYPE=none
+    ACCUMULATOR=ACCUMULATOR_MEMORY COLUMN_LANES=8 PIPELINE=1 PREFETCH=1 RUN_LENGTH=0 SPAN=1 CHUNKS=1 ROW_SPLIT=1 ELEMENT_ALIGNED=0 RESIDUAL_DTYPE=none
     DRESIDUAL_OUT_DTYPE=none DRESIDUAL_DTYPE=none S_GIVEN=0 Y_GIVEN=0 ROW_SCALE=0 DROPOUT=0 ACTIVATION=0"
 for family in norm_backward norm_backward_sums; do
-    strict $family CL1.2 spir64 -all X_DTYPE=f8e5m2 Z_DTYPE=bf16 VEC=16 LANES=1 ELEMENT_ALIGNED=1
-    strict $family CL1.2 nvptx64 -all KEEP=KEEP_REGISTERS GATHER=GATHER_REGISTERS ISA=ISA_PTX FP8_ISA=ISA_PTX \
+    strict $family CL1.2 spir64 -all X_DTYPE=f8e5m2 X_SCALE_DTYPE=bf16 VEC=16 LANES=1 ELEMENT_ALIGNED=1
+    for scaling in SCALING_TENSOR SCALING_ROW SCALING_GROUP; do
+        strict $family CL1.2 spir64 -all X_SCALING=$scaling NORM=LAYER_NORM GATE=GATE_SILU Z_DTYPE=bf16 DZ_DTYPE=f32 DROPOUT=1 \
+            RESIDUAL_DTYPE=f32
+        strict $family CL1.2 nvptx64 -all X_SCALING=$scaling GATE=GATE_SILU GATE_FIRST=1 Z_DTYPE=f32 DZ_DTYPE=f32 \
+            KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS ISA=ISA_PTX FP8_ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE \
+            PREFETCH=PREFETCH_NEXT
+    done
+    strict $family CL1.2 nvptx64 -all KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS ISA=ISA_PTX FP8_ISA=ISA_PTX \
         REDUCE=REDUCE_SHUFFLE
-    for rounds in 1 3; do
-        strict $family CL1.2 spir64 -all ROUNDS=$rounds
-        strict $family CL1.2 spir64 -all ROUNDS=$rounds KEEP=KEEP_REGISTERS GATHER=GATHER_REGISTERS SEGMENTS=2 \
+    for run_length in 1 3; do
+        strict $family CL1.2 spir64 -all RUN_LENGTH=$run_length
+        strict $family CL1.2 spir64 -all RUN_LENGTH=$run_length KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS SEGMENTS=2 \
             PREFETCH=PREFETCH_NEXT
     done
-    for fetch in 1 FETCH_AHEAD FETCH_FAR; do
+    for pipeline in 1 2 3; do
         strict $family CL1.2 nvptx64 -all NORM=LAYER_NORM X_DTYPE=bf16 X_GROUP=0 BIAS_DTYPE=bf16 DBIAS_DTYPE=f32 KEEP=KEEP_REGISTERS \
-            GATHER=GATHER_SPLIT ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE TILE=512 SUMS=SUMS_EXCHANGED FETCH=$fetch LOCKED=1 ROUNDS=1 \
+            ACCUMULATOR=ACCUMULATOR_SPLIT ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE TILE=512 ROW_SPLIT=ROW_SPLIT_EXCHANGE PIPELINE=$pipeline LOCKED=1 RUN_LENGTH=1 \
             PREFETCH=PREFETCH_NEXT
     done
+    for keep in KEEP_REGISTERS KEEP_REREAD; do
+        for accumulator in ACCUMULATOR_REGISTERS ACCUMULATOR_LOCAL ACCUMULATOR_MEMORY ACCUMULATOR_SPLIT; do
+            fused="NORM=LAYER_NORM KEEP=$keep ACCUMULATOR=$accumulator X_DTYPE=f16 X_GROUP=0 Z_DTYPE=none DBIAS_DTYPE=f32"
+            later $family $fused LOCKED=1 VEC=1 DROPOUT=1
+            later $family $fused LOCKED=1 VEC=2 RESIDUAL_DTYPE=bf16 DRESIDUAL_DTYPE=bf16 WEIGHTS=WEIGHTS_EARLY
+            later $family $fused REDUCE=REDUCE_SUBGROUP Y_DTYPE=f16 ACTIVATION=ACTIVATION_SILU
+        done
+        later $family KEEP=$keep ACCUMULATOR=ACCUMULATOR_REGISTERS LOCKED=1 SEGMENTS=2 PIPELINE=2 GATE=GATE_SILU Z_DTYPE=f32 \
+            DZ_DTYPE=f32 X_DTYPE=bf16 X_GROUP=0
+    done
+    later $family KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_COLUMNS REDUCE=REDUCE_SUBGROUP DBIAS_DTYPE=f32
     for sum in none f32 f16 bf16; do
-        columns="X_DTYPE=bf16 X_GROUP=0 GATHER=GATHER_COLUMNS DWEIGHT_DTYPE=$sum DBIAS_DTYPE=f32 ACCUMULATE=1"
+        columns="X_DTYPE=bf16 X_GROUP=0 ACCUMULATOR=ACCUMULATOR_COLUMNS DWEIGHT_DTYPE=$sum DBIAS_DTYPE=f32 ACCUMULATE=1"
         strict $family CL1.2 spir64 -all $columns GROUPS=3 LANES=8 SEGMENTS=2 KEEP=KEEP_REGISTERS
         strict $family CL1.2 nvptx64 -all $columns KEEP=KEEP_REGISTERS ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE GATE=GATE_SILU \
             Z_DTYPE=bf16 DZ_DTYPE=bf16
@@ -197,9 +272,15 @@ for family in norm_backward norm_backward_sums; do
         strict $family CL1.2 spir64 -all $from_y X_DTYPE=f16 BIAS_DTYPE=f32 VEC=16 LANES=1 WEIGHT_OFFSET=1 ELEMENT_ALIGNED=1
         strict $family CL1.2 spir64 -all,+cl_khr_fp64 $from_y X_DTYPE=f64 DY_DTYPE=f64 WEIGHT_DTYPE=none BIAS_DTYPE=f64 \
             DX_DTYPE=none DWEIGHT_DTYPE=f64
-        strict $family CL1.2 nvptx64 -all $from_y X_DTYPE=bf16 BIAS_DTYPE=f32 KEEP=KEEP_REGISTERS GATHER=GATHER_REGISTERS \
+        strict $family CL1.2 nvptx64 -all $from_y X_DTYPE=bf16 BIAS_DTYPE=f32 KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS \
             ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
     done
+done
+for vec in 1 4 16; do
+    sums="VEC=$vec DWEIGHT_DTYPE=bf16 DBIAS_DTYPE=f16 ACCUMULATE=1"
+    strict norm_backward_reduce CL1.2 spir64 -all $sums X_DTYPE=f32 LANES=8 SEGMENTS=32
+    strict norm_backward_reduce CL1.2 nvptx64 -all $sums X_DTYPE=f32 ISA=ISA_PTX GROUP_SIZE=4097
+    strict norm_backward_reduce CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f64 DWEIGHT_DTYPE=f64 LANES=1 ELEMENT_ALIGNED=1
 done
 for weight in none f32 bf16; do
     strict norm_backward_check CL1.2 spir64 -all X_DTYPE=f32 WEIGHT_DTYPE=$weight BIAS_DTYPE=f16 VEC=1

@@ -9,9 +9,10 @@
 
 #include <cmocka.h>
 
-#include "norm_backward_error.h"
+#include "fp8_tensor.h"
+#include "knob.h"
 #include "plan_run.h"
-#include "reference_backward.h"
+#include "reference/reference.h"
 
 /* ------------------------------------------------------------------------------------------------------- the case */
 
@@ -20,20 +21,20 @@ clnorm_norm_backward_desc norm_backward_desc_of(clnorm_norm norm, uint64_t rows,
     desc.norm = norm;
     desc.rows = rows;
     desc.cols = cols;
-    desc.dx_dtype = CLNORM_F32;
+    desc.dx.dtype = CLNORM_F32;
     return desc;
 }
 
 clnorm_norm_backward_desc norm_backward_full_desc(clnorm_norm norm, uint64_t rows, uint64_t cols, clnorm_dtype dtype) {
     clnorm_norm_backward_desc desc = norm_backward_desc_of(norm, rows, cols);
-    desc.x_dtype = desc.weight_dtype = desc.bias_dtype = dtype;
-    desc.dx_dtype = desc.y_dtype = desc.dweight_dtype = desc.dbias_dtype = dtype;
+    desc.x.dtype = desc.weight.dtype = desc.bias.dtype = dtype;
+    desc.dx.dtype = desc.y.dtype = desc.dweight.dtype = desc.dbias.dtype = dtype;
     return desc;
 }
 
 bool norm_backward_locks(const struct fixture *fixture) {
     clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_RMS_NORM, 1, 1);
-    desc.dbias_dtype = CLNORM_F32;
+    desc.dbias.dtype = CLNORM_F32;
     desc.reduction = CLNORM_REDUCTION_LOCKED;
     clnorm_plan *plan = NULL;
     const clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, &desc, &plan);
@@ -47,11 +48,9 @@ static void print_tensor(const char *name, clnorm_dtype dtype, uint64_t stride, 
 }
 
 static void print_config(const clnorm_config *config) {
-    print_error("  config: vec %u lanes %u segments %u rounds %u keep %u unroll %u reduce %u stores %u weights %u isa %u "
-                "tile %u gather %u fetch %u chunks %u sums %u walkers %u prefetch %u\n",
-                config->vec, config->lanes, config->segments, config->rounds, config->keep, config->unroll, config->reduce,
-                config->stores, config->weights, config->isa, config->tile, config->gather, config->fetch, config->chunks,
-                config->sums, config->walkers, config->prefetch);
+    char text[320];
+    clnorm_config_text(config, text, sizeof text);
+    print_error("  config: %s\n", text);
 }
 
 void norm_backward_case_print(const struct norm_backward_case *backward_case) {
@@ -65,19 +64,19 @@ void norm_backward_case_print(const struct norm_backward_case *backward_case) {
     print_error("  gate %s%s, offset %g, eps %g, mean %d, rstd %d, accumulate %d, %s with %u slots\n", gates[desc.gate],
                 desc.gate_first ? " first" : "", desc.weight_offset, desc.eps, desc.mean_given, desc.rstd_given,
                 desc.accumulate, desc.reduction == CLNORM_REDUCTION_LOCKED ? "locked" : "partial", desc.slots);
-    print_tensor("x", desc.x_dtype, desc.x_stride, backward_case->shift.x);
-    print_tensor("z", desc.gate ? desc.z_dtype : CLNORM_DTYPE_NONE, desc.z_stride, backward_case->shift.z);
-    print_tensor("dy", desc.dy_dtype, desc.dy_stride, backward_case->shift.dy);
-    print_tensor("weight", desc.weight_dtype, desc.cols, backward_case->shift.weight);
-    print_tensor("bias", desc.bias_dtype, desc.cols, backward_case->shift.bias);
-    print_tensor("dx", desc.dx_dtype, desc.dx_stride, backward_case->shift.dx);
-    print_tensor("dz", desc.dz_dtype, desc.dz_stride, backward_case->shift.dz);
-    print_tensor("y", desc.y_dtype, desc.y_stride, backward_case->shift.y);
-    print_tensor("dweight", desc.dweight_dtype, desc.cols, backward_case->shift.dweight);
-    print_tensor("dbias", desc.dbias_dtype, desc.cols, backward_case->shift.dbias);
-    print_tensor("residual", desc.residual_dtype, desc.residual_stride, backward_case->shift.residual);
-    print_tensor("dresidual_out", desc.dresidual_out_dtype, desc.dresidual_out_stride, backward_case->shift.dresidual_out);
-    print_tensor("dresidual", desc.dresidual_dtype, desc.dresidual_stride, backward_case->shift.dresidual);
+    print_tensor("x", desc.x.dtype, desc.x.stride, backward_case->shift.x);
+    print_tensor("z", desc.gate ? desc.z.dtype : CLNORM_DTYPE_NONE, desc.z.stride, backward_case->shift.z);
+    print_tensor("dy", desc.dy.dtype, desc.dy.stride, backward_case->shift.dy);
+    print_tensor("weight", desc.weight.dtype, desc.cols, backward_case->shift.weight);
+    print_tensor("bias", desc.bias.dtype, desc.cols, backward_case->shift.bias);
+    print_tensor("dx", desc.dx.dtype, desc.dx.stride, backward_case->shift.dx);
+    print_tensor("dz", desc.dz.dtype, desc.dz.stride, backward_case->shift.dz);
+    print_tensor("y", desc.y.dtype, desc.y.stride, backward_case->shift.y);
+    print_tensor("dweight", desc.dweight.dtype, desc.cols, backward_case->shift.dweight);
+    print_tensor("dbias", desc.dbias.dtype, desc.cols, backward_case->shift.dbias);
+    print_tensor("residual", desc.residual.dtype, desc.residual.stride, backward_case->shift.residual);
+    print_tensor("dresidual_out", desc.dresidual_out.dtype, desc.dresidual_out.stride, backward_case->shift.dresidual_out);
+    print_tensor("dresidual", desc.dresidual.dtype, desc.dresidual.stride, backward_case->shift.dresidual);
     print_error("  dropout %g, row_scale %d, s_given %d, y_given %d, activation %d%s\n", desc.dropout, desc.row_scale,
                 desc.s_given, desc.y_given, (int)desc.activation,
                 backward_case->dresidual_in_place ? ", dresidual over dresidual_out" : "");
@@ -110,40 +109,42 @@ static clnorm_norm_backward_desc settled_desc(const struct norm_backward_case *b
     clnorm_norm_backward_desc desc = ref_norm_backward_complete(&backward_case->desc);
     if (backward_case->dx_place != DX_APART) {
         const bool over_x = backward_case->dx_place == DX_OVER_X;
-        desc.dx_stride = over_x ? desc.x_stride : desc.dy_stride;
-        desc.dx_dtype = fitting(desc.dx_dtype, over_x ? desc.x_dtype : desc.dy_dtype);
+        desc.dx.stride = over_x ? desc.x.stride : desc.dy.stride;
+        desc.dx.dtype = fitting(desc.dx.dtype, over_x ? desc.x.dtype : desc.dy.dtype);
     }
     if (backward_case->dz_over_z) {
-        desc.dz_stride = desc.z_stride;
-        desc.dz_dtype = fitting(desc.dz_dtype, desc.z_dtype);
+        desc.dz.stride = desc.z.stride;
+        desc.dz.dtype = fitting(desc.dz.dtype, desc.z.dtype);
     }
     if (backward_case->dresidual_in_place) {
-        desc.dresidual_stride = desc.dresidual_out_stride;
-        desc.dresidual_dtype = fitting(desc.dresidual_dtype, desc.dresidual_out_dtype);
+        desc.dresidual.stride = desc.dresidual_out.stride;
+        desc.dresidual.dtype = fitting(desc.dresidual.dtype, desc.dresidual_out.dtype);
     }
     return desc;
 }
 
 static struct ref_norm_backward reference_of(const struct norm_backward_run *run) {
-    return (struct ref_norm_backward){.desc = run->desc,
-                                      .x = tensor_elements(&run->x),
-                                      .weight = tensor_elements(&run->weight),
-                                      .bias = tensor_elements(&run->bias),
-                                      .z = tensor_elements(&run->z),
-                                      .dy = tensor_elements(&run->dy),
-                                      .mean = tensor_elements(&run->mean),
-                                      .rstd = tensor_elements(&run->rstd),
-                                      .residual = tensor_elements(&run->residual),
-                                      .row_scale = tensor_elements(&run->row_scale),
-                                      .dresidual_out = tensor_elements(&run->dresidual_out),
-                                      .seed = run->seed};
+    struct ref_norm_backward norm = ref_norm_backward_of(&run->desc);
+    norm.forward.x.elements = tensor_elements(&run->x);
+    norm.forward.x.scales = tensor_elements(&run->x_scale);
+    norm.forward.weight.elements = tensor_elements(&run->weight);
+    norm.forward.bias.elements = tensor_elements(&run->bias);
+    norm.forward.z.elements = tensor_elements(&run->z);
+    norm.forward.residual.elements = tensor_elements(&run->residual);
+    norm.forward.row_scale.elements = tensor_elements(&run->row_scale);
+    norm.forward.seed = run->seed;
+    norm.dy.elements = tensor_elements(&run->dy);
+    norm.mean.elements = tensor_elements(&run->mean);
+    norm.rstd.elements = tensor_elements(&run->rstd);
+    norm.dresidual_out.elements = tensor_elements(&run->dresidual_out);
+    return norm;
 }
 
 /* A quarter of a deviation off the mean, and an eighth more than rstd. */
 static void fill_statistics(struct norm_backward_run *run) {
     const clnorm_norm_backward_desc *desc = &run->desc;
     const struct ref_norm_backward norm = reference_of(run);
-    const struct ref_norm forward = ref_forward_operands(&norm);
+    const struct ref_norm forward = ref_norm_forward(&norm);
     const uint64_t groups = desc->cols / desc->group_size;
     struct ref_segment segment = ref_segment_make(desc->group_size);
     for (uint64_t i = 0; i < desc->rows * groups; i++) {
@@ -176,14 +177,14 @@ static void bound_columns(struct norm_backward_run *run) {
 /* Puts y in x's place. */
 static void put_y(struct norm_backward_run *run) {
     const struct ref_norm_backward norm = reference_of(run);
-    const struct ref_norm forward = ref_forward_operands(&norm);
+    const struct ref_norm forward = ref_norm_forward(&norm);
     struct ref_segment segment = ref_segment_make(run->desc.group_size);
     const uint64_t groups = run->desc.cols / run->desc.group_size;
     for (uint64_t i = 0; i < run->desc.rows * groups; i++) {
         ref_norm_segment(&forward, i / groups, i % groups, &segment);
         for (uint64_t j = 0; j < run->desc.group_size; j++)
             ref_store(run->x.dtype, tensor_elements(&run->x),
-                      i / groups * run->desc.x_stride + i % groups * run->desc.group_size + j, segment.y[j]);
+                      i / groups * run->desc.x.stride + i % groups * run->desc.group_size + j, segment.y[j]);
     }
     ref_segment_free(&segment);
 }
@@ -191,15 +192,30 @@ static void put_y(struct norm_backward_run *run) {
 /* What is added to x before the norm, and what comes back by way of it. */
 static void make_sum_inputs(const struct norm_backward_case *backward_case, struct norm_backward_run *run) {
     const clnorm_norm_backward_desc *desc = &run->desc;
-    const clnorm_dtype real = desc->x_dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
-    run->residual = tensor_make(desc->residual_dtype, desc->rows, desc->cols, desc->residual_stride,
+    const clnorm_dtype real = desc->x.dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+    run->residual = tensor_make(desc->residual.dtype, desc->rows, desc->cols, desc->residual.stride,
                                 backward_case->shift.residual, TENSOR_NAN);
-    run->dresidual_out = tensor_make(desc->dresidual_out_dtype, desc->rows, desc->cols, desc->dresidual_out_stride,
+    run->dresidual_out = tensor_make(desc->dresidual_out.dtype, desc->rows, desc->cols, desc->dresidual_out.stride,
                                      backward_case->shift.dresidual_out, TENSOR_NAN);
     run->row_scale = tensor_make(desc->row_scale ? real : CLNORM_DTYPE_NONE, 1, desc->rows, desc->rows, 0, TENSOR_NAN);
     tensor_fill(&run->residual, backward_case->input, desc->group_size, backward_case->seed + 7);
     tensor_fill(&run->dresidual_out, INPUT_NORMAL, desc->cols, backward_case->seed + 8);
     tensor_fill_row_scale(&run->row_scale);
+}
+
+/* x of 8 bits has codes of all magnitudes. */
+static void fill_x(const struct norm_backward_case *backward_case, struct norm_backward_run *run) {
+    const clnorm_norm_backward_desc *desc = &run->desc;
+    if (!desc->x.scaling) {
+        tensor_fill(&run->x, backward_case->input, desc->group_size, backward_case->seed);
+        return;
+    }
+    const struct scales scales = fp8_scales_of(&desc->x, desc->rows, desc->cols);
+    const clnorm_dtype dtype = desc->x.scale_dtype ? desc->x.scale_dtype : CLNORM_F32;
+    run->x_scale = tensor_make(dtype, scales.rows, scales.cols, scales.cols, backward_case->shift.x_scale, TENSOR_NAN);
+    run->input = INPUT_SPIKES;
+    fp8_fill(&run->x, false);
+    fp8_fill_scales(&run->x_scale);
 }
 
 static void make_inputs(const struct norm_backward_case *backward_case, struct norm_backward_run *run) {
@@ -208,18 +224,18 @@ static void make_inputs(const struct norm_backward_case *backward_case, struct n
     const uint64_t cols = desc->cols;
     const uint64_t groups = cols / desc->group_size;
     const uint64_t seed = backward_case->seed;
-    const clnorm_dtype z = desc->gate ? desc->z_dtype : CLNORM_DTYPE_NONE;
-    const clnorm_dtype statistics = desc->x_dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+    const clnorm_dtype z = desc->gate ? desc->z.dtype : CLNORM_DTYPE_NONE;
+    const clnorm_dtype statistics = desc->x.dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
     const clnorm_dtype mean = desc->mean_given ? statistics : CLNORM_DTYPE_NONE;
     const clnorm_dtype rstd = desc->rstd_given ? statistics : CLNORM_DTYPE_NONE;
-    run->x = tensor_make(desc->x_dtype, rows, cols, desc->x_stride, backward_case->shift.x, TENSOR_NAN);
-    run->weight = tensor_make(desc->weight_dtype, 1, cols, cols, backward_case->shift.weight, TENSOR_NAN);
-    run->bias = tensor_make(desc->bias_dtype, 1, cols, cols, backward_case->shift.bias, TENSOR_NAN);
-    run->z = tensor_make(z, rows, cols, desc->z_stride, backward_case->shift.z, TENSOR_NAN);
-    run->dy = tensor_make(desc->dy_dtype, rows, cols, desc->dy_stride, backward_case->shift.dy, TENSOR_NAN);
+    run->x = tensor_make(desc->x.dtype, rows, cols, desc->x.stride, backward_case->shift.x, TENSOR_NAN);
+    run->weight = tensor_make(desc->weight.dtype, 1, cols, cols, backward_case->shift.weight, TENSOR_NAN);
+    run->bias = tensor_make(desc->bias.dtype, 1, cols, cols, backward_case->shift.bias, TENSOR_NAN);
+    run->z = tensor_make(z, rows, cols, desc->z.stride, backward_case->shift.z, TENSOR_NAN);
+    run->dy = tensor_make(desc->dy.dtype, rows, cols, desc->dy.stride, backward_case->shift.dy, TENSOR_NAN);
     run->mean = tensor_make(mean, groups, rows, rows, backward_case->shift.mean, TENSOR_NAN);
     run->rstd = tensor_make(rstd, groups, rows, rows, backward_case->shift.rstd, TENSOR_NAN);
-    tensor_fill(&run->x, backward_case->input, desc->group_size, seed);
+    fill_x(backward_case, run);
     tensor_fill(&run->weight, INPUT_NORMAL, cols, seed + 1);
     tensor_fill(&run->bias, INPUT_NORMAL, cols, seed + 2);
     tensor_fill(&run->z, INPUT_NORMAL, cols, seed + 3);
@@ -238,21 +254,21 @@ static void make_outputs(const struct norm_backward_case *backward_case, struct 
     const uint64_t rows = desc->rows;
     const uint64_t cols = desc->cols;
     if (run->dx_place == DX_APART)
-        run->dx = tensor_make(desc->dx_dtype, rows, cols, desc->dx_stride, backward_case->shift.dx, TENSOR_CANARY);
+        run->dx = tensor_make(desc->dx.dtype, rows, cols, desc->dx.stride, backward_case->shift.dx, TENSOR_CANARY);
     else
-        run->dx = view_of(run->dx_place == DX_OVER_X ? &run->x : &run->dy, desc->dx_dtype);
+        run->dx = view_of(run->dx_place == DX_OVER_X ? &run->x : &run->dy, desc->dx.dtype);
     if (run->dz_over_z)
-        run->dz = view_of(&run->z, desc->dz_dtype);
+        run->dz = view_of(&run->z, desc->dz.dtype);
     else
-        run->dz = tensor_make(desc->dz_dtype, rows, cols, desc->dz_stride, backward_case->shift.dz, TENSOR_CANARY);
-    run->dresidual = run->dresidual_in_place ? view_of(&run->dresidual_out, desc->dresidual_dtype)
-                                             : tensor_make(desc->dresidual_dtype, rows, cols, desc->dresidual_stride,
+        run->dz = tensor_make(desc->dz.dtype, rows, cols, desc->dz.stride, backward_case->shift.dz, TENSOR_CANARY);
+    run->dresidual = run->dresidual_in_place ? view_of(&run->dresidual_out, desc->dresidual.dtype)
+                                             : tensor_make(desc->dresidual.dtype, rows, cols, desc->dresidual.stride,
                                                            backward_case->shift.dresidual, TENSOR_CANARY);
-    run->y = tensor_make(desc->y_given ? CLNORM_DTYPE_NONE : desc->y_dtype, rows, cols, desc->y_stride,
+    run->y = tensor_make(desc->y_given ? CLNORM_DTYPE_NONE : desc->y.dtype, rows, cols, desc->y.stride,
                          backward_case->shift.y, TENSOR_CANARY);
     run->fault = tensor_make(desc->y_given ? CLNORM_F32 : CLNORM_DTYPE_NONE, 1, 1, 1, 3, TENSOR_CANARY);
-    run->dweight = tensor_make(desc->dweight_dtype, 1, cols, cols, backward_case->shift.dweight, TENSOR_CANARY);
-    run->dbias = tensor_make(desc->dbias_dtype, 1, cols, cols, backward_case->shift.dbias, TENSOR_CANARY);
+    run->dweight = tensor_make(desc->dweight.dtype, 1, cols, cols, backward_case->shift.dweight, TENSOR_CANARY);
+    run->dbias = tensor_make(desc->dbias.dtype, 1, cols, cols, backward_case->shift.dbias, TENSOR_CANARY);
     if (desc->accumulate) {
         tensor_fill(&run->dweight, INPUT_NORMAL, cols, backward_case->seed + 5);
         tensor_fill(&run->dbias, INPUT_NORMAL, cols, backward_case->seed + 6);
@@ -273,14 +289,14 @@ struct norm_backward_run norm_backward_run_make(const struct norm_backward_case 
     return run;
 }
 
-enum { RUN_TENSORS = 18 };
+enum { RUN_TENSORS = 19 };
 
 static void list_tensors(struct norm_backward_run *run, struct tensor *tensors[RUN_TENSORS]) {
     struct tensor *const all[RUN_TENSORS] = {&run->x,         &run->weight,   &run->bias,      &run->z,
                                              &run->dy,        &run->mean,     &run->rstd,      &run->dx,
                                              &run->dz,        &run->y,        &run->dweight,   &run->dbias,
                                              &run->workspace, &run->residual, &run->row_scale, &run->dresidual_out,
-                                             &run->dresidual, &run->fault};
+                                             &run->dresidual, &run->fault,    &run->x_scale};
     memcpy(tensors, all, sizeof all);
 }
 
@@ -296,7 +312,7 @@ void norm_backward_run_free(struct norm_backward_run *run) {
 /* ------------------------------------------------------------------------------------------------------- on the device */
 
 void norm_backward_run_prepare(const clnorm_plan *plan, struct norm_backward_run *run) {
-    clnorm_plan_config(plan, &run->config);
+    run->config = chosen_knobs(plan);
     tensor_free(&run->workspace);
     run->workspace = plan_workspace(plan);
 }
@@ -325,6 +341,7 @@ void norm_backward_run_upload(const struct fixture *fixture, struct norm_backwar
 clnorm_args norm_backward_run_args(const struct norm_backward_run *run) {
     clnorm_args args = CLNORM_ARGS_INIT;
     *(run->desc.y_given ? &args.y : &args.x) = tensor_buffer(&run->x);
+    args.x_scale = tensor_buffer(&run->x_scale);
     args.weight = tensor_buffer(&run->weight);
     args.bias = tensor_buffer(&run->bias);
     args.z = tensor_buffer(&run->z);
@@ -361,6 +378,7 @@ clnorm_status norm_backward_run_go(const struct fixture *fixture, struct norm_ba
 bool norm_backward_run_receive(const struct fixture *fixture, struct norm_backward_run *run) {
     const bool inputs_kept =
         (run->dx_place == DX_OVER_X || tensor_unchanged(fixture, &run->x, "x")) &&
+        tensor_unchanged(fixture, &run->x_scale, "x_scale") &&
         (run->dx_place == DX_OVER_DY || tensor_unchanged(fixture, &run->dy, "dy")) &&
         (run->dz_over_z || tensor_unchanged(fixture, &run->z, "z")) && tensor_unchanged(fixture, &run->weight, "weight") &&
         tensor_unchanged(fixture, &run->bias, "bias") && tensor_unchanged(fixture, &run->mean, "mean") &&
@@ -380,6 +398,45 @@ uint32_t norm_backward_run_fault(const struct norm_backward_run *run) {
     return columns;
 }
 
+/* ------------------------------------------------------------------------------------------------------- roundings */
+
+/* Roundings that count of a sum with this many additions in a row: like a random walk, or all one way where a large number
+ * swallows the small ones that come after it. */
+static double chain_roundings(double chain, bool one_way) {
+    return one_way ? chain : 2 * sqrt(chain);
+}
+
+/* Of the sums that statistics are: by a kernel of their own, in vectors of 8 elements at least where there are as many. */
+static double statistic_roundings(const struct norm_backward_run *run) {
+    const double n = (double)run->desc.group_size;
+    const double width = fmin(8, (double)run->config.vec * run->config.lanes);
+    return 4 + log2(n) + chain_roundings(ceil(n / width), run->input >= INPUT_SPIKES);
+}
+
+/* Of c1 and c2: additions of one lane's one vector element follow each other, those of lanes and elements are merged in
+ * pairs, and those of tiles follow each other again. */
+static double segment_roundings(const struct norm_backward_run *run) {
+    const double n = (double)run->desc.group_size;
+    const double width = (double)run->config.vec * run->config.lanes;
+    const double tile = fmin(n, (double)run->config.tile);
+    return 4 + log2(width) + chain_roundings(ceil(tile / width) + ceil(n / tile), false);
+}
+
+/* The most that a sum over rows may be off by its additions, for terms whose magnitudes add up to that: each row is added
+ * once, in any order, and the slots then once more. */
+static double row_sum_error(const struct norm_backward_run *run, double magnitude) {
+    const struct ref_arithmetic arithmetic = ref_arithmetic_of(run->desc.x.dtype);
+    const double rows = (double)run->desc.rows;
+    return (4 + chain_roundings(2 * rows, false)) * arithmetic.unit * magnitude + arithmetic.tiny;
+}
+
+static struct ref_arithmetic arithmetic_of(const struct norm_backward_run *run) {
+    struct ref_arithmetic arithmetic = ref_arithmetic_of(run->desc.x.dtype);
+    arithmetic.statistics = statistic_roundings(run);
+    arithmetic.sum = segment_roundings(run);
+    return arithmetic;
+}
+
 /* -------------------------------------------------------------------------------------------------- verification */
 
 static bool check(const struct tensor *tensor, const char *name, uint64_t row, uint64_t column, double expected,
@@ -387,7 +444,7 @@ static bool check(const struct tensor *tensor, const char *name, uint64_t row, u
     if (tensor->dtype == CLNORM_DTYPE_NONE)
         return true;
     const double result = ref_load(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column);
-    if (within_error(tensor->dtype, result, expected, error))
+    if (ref_within(tensor->dtype, result, (struct ref_value){expected, error}))
         return true;
     print_error("%s[%" PRIu64 ", %" PRIu64 "] is %.9g, but should be %.9g within %.3g\n", name, row, column, result,
                 expected, error);
@@ -395,7 +452,7 @@ static bool check(const struct tensor *tensor, const char *name, uint64_t row, u
 }
 
 static bool check_segment(const struct norm_backward_run *run, uint64_t row, uint64_t group,
-                          const struct ref_gradients *gradients, const struct gradient_errors *errors) {
+                          const struct ref_gradients *gradients, const struct ref_gradient_errors *errors) {
     for (uint64_t i = 0; i < run->desc.group_size; i++) {
         const uint64_t column = group * run->desc.group_size + i;
         if (!check(&run->dx, "dx", row, column, gradients->dx[i], errors->dx[i]) ||
@@ -407,27 +464,15 @@ static bool check_segment(const struct norm_backward_run *run, uint64_t row, uin
     return true;
 }
 
-/* Of one column. */
-struct row_sum {
-    long double sum;
-    double magnitude; /* of the terms */
-    double error;
-};
-
-static void add_row(struct row_sum *sum, double term, double error) {
-    sum->sum += term;
-    sum->magnitude += fabs(term);
-    sum->error += error;
-}
-
 static bool check_sums(const struct norm_backward_run *run, const struct tensor *tensor, const struct tensor *before,
-                       const char *name, const struct row_sum *sums) {
-    const struct rounding rounding = {&run->desc, run->config, run->input};
+                       const char *name, const struct ref_row_sum *sums) {
     for (uint64_t column = 0; tensor->dtype != CLNORM_DTYPE_NONE && column < run->desc.cols; column++) {
-        const struct row_sum *sum = &sums[column];
+        struct ref_row_sum sum = sums[column];
         const double start = run->desc.accumulate ? ref_load(before->dtype, tensor_elements(before), column) : 0;
-        const double additions = run->desc.rows ? row_sum_error(&rounding, sum->magnitude + 2 * fabs(start)) : 0;
-        if (!check(tensor, name, 0, column, (double)(start + sum->sum), sum->error + additions))
+        const double magnitude = ref_sum_value(&sum.magnitude) + 2 * fabs(start);
+        const double additions = run->desc.rows ? row_sum_error(run, magnitude) : 0;
+        ref_sum_add(&sum.sum, start);
+        if (!check(tensor, name, 0, column, ref_sum_value(&sum.sum), ref_sum_value(&sum.error) + additions))
             return false;
     }
     return true;
@@ -436,30 +481,27 @@ static bool check_sums(const struct norm_backward_run *run, const struct tensor 
 bool norm_backward_run_check(const struct norm_backward_run *run) {
     const clnorm_norm_backward_desc *desc = &run->desc;
     const struct ref_norm_backward norm = reference_of(run);
-    const struct rounding rounding = {desc, run->config, run->input};
+    const struct ref_arithmetic arithmetic = arithmetic_of(run);
     const uint64_t groups = desc->cols / desc->group_size;
     struct ref_gradients gradients = ref_gradients_make(desc->group_size);
-    struct gradient_errors errors = gradient_errors_make(desc->group_size);
-    struct row_sum *dweight = calloc(desc->cols, 2 * sizeof *dweight);
+    struct ref_gradient_errors errors = ref_gradient_errors_make(desc->group_size);
+    struct ref_row_sum *dweight = calloc(desc->cols, 2 * sizeof *dweight);
     assert_non_null(dweight);
-    struct row_sum *dbias = dweight + desc->cols;
+    struct ref_row_sum *dbias = dweight + desc->cols;
     bool good = !desc->y_given || norm_backward_run_fault(run) == 0;
     if (!good)
         print_error("fault is %u\n", norm_backward_run_fault(run));
     for (uint64_t i = 0; good && i < desc->rows * groups; i++) {
         const uint64_t first = i % groups * desc->group_size;
         ref_norm_backward_segment(&norm, i / groups, i % groups, &gradients);
-        gradient_errors_of(&rounding, &gradients, &errors);
+        ref_gradient_errors_of(&norm, &arithmetic, &gradients, &errors);
         good = check_segment(run, i / groups, i % groups, &gradients, &errors);
-        for (uint64_t j = 0; j < desc->group_size; j++) {
-            add_row(&dweight[first + j], gradients.dn[j] * gradients.xhat[j], errors.dweight[j]);
-            add_row(&dbias[first + j], gradients.dn[j], errors.dbias[j]);
-        }
+        ref_add_row(&gradients, &errors, desc->group_size, dweight + first, dbias + first);
     }
     good = good && check_sums(run, &run->dweight, &run->dweight_before, "dweight", dweight) &&
            check_sums(run, &run->dbias, &run->dbias_before, "dbias", dbias);
     free(dweight);
-    gradient_errors_free(&errors);
+    ref_gradient_errors_free(&errors);
     ref_gradients_free(&gradients);
     return good;
 }

@@ -3,6 +3,7 @@
 #define TEST_NORM_BACKWARD_CASE_H
 
 #include "fixture.h"
+#include "knob.h"
 
 /* Where dx lies. */
 enum dx_place { DX_APART, DX_OVER_X, DX_OVER_DY };
@@ -14,7 +15,7 @@ enum dx_place { DX_APART, DX_OVER_X, DX_OVER_DY };
 struct norm_backward_case {
     clnorm_norm_backward_desc desc;
     struct {
-        uint64_t x, weight, bias, z, dy, mean, rstd, dx, dz, y, dweight, dbias, residual, dresidual_out, dresidual;
+        uint64_t x, x_scale, weight, bias, z, dy, mean, rstd, dx, dz, y, dweight, dbias, residual, dresidual_out, dresidual;
     } shift;
     enum dx_place dx_place;
     bool dz_over_z;
@@ -30,8 +31,8 @@ struct norm_backward_run {
     bool dz_over_z, dresidual_in_place;
     enum input input;
     clnorm_seed seed;
-    clnorm_config config; /* the plan's */
-    struct tensor x, weight, bias, z, dy, mean, rstd;
+    struct cln_config config; /* the plan's */
+    struct tensor x, x_scale, weight, bias, z, dy, mean, rstd;
     struct tensor dx, dz, y, dweight, dbias, workspace;
     struct tensor residual, row_scale, dresidual_out, dresidual;
     struct tensor fault;                        /* one number of 4 bytes */

@@ -1,6 +1,5 @@
 #include "norm_case.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
@@ -11,24 +10,17 @@
 
 #include <cmocka.h>
 
+#include "fp8_tensor.h"
+#include "knob.h"
 #include "norm_quantized_check.h"
 #include "plan_run.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 /* ------------------------------------------------------------------------------------------------------ tolerance */
 
-/* How far results may be off, before they are rounded to their dtype. u is half a step of the arithmetic at 1. */
-struct tolerance {
-    double u;
-    double tiny; /* what a device without denormals may drop */
-    double sum;  /* error of a segment's mean, in u of the mean magnitude */
-    double mean; /* of the mean */
-    double rstd; /* of rstd */
-};
-
 /* Whether s is put together of several numbers. */
 static bool is_sum(const clnorm_norm_desc *desc) {
-    return desc->residual_dtype || desc->dropout > 0 || desc->row_scale;
+    return desc->residual.dtype || desc->dropout > 0 || desc->row_scale;
 }
 
 /* Additions of one lane's one vector element follow each other; their roundings add up like a random walk, or all one way
@@ -38,80 +30,17 @@ static double sum_roundings(const struct norm_run *run) {
     const double width = (double)run->config.vec * run->config.lanes;
     const double chain = ceil((double)run->desc.group_size / width);
     const bool exact = run->input == INPUT_EXACT && !run->desc.gate_first && !is_sum(&run->desc) &&
-                       (run->desc.norm == CLNORM_RMS_NORM || run->config.keep == CLNORM_KEEP_REGISTERS);
+                       (run->desc.norm == CLNORM_RMS_NORM || run->config.keep == CLN_KEEP_REGISTERS);
     if (exact)
         return 2;
     const bool one_way = run->input >= INPUT_SPIKES;
     return 4 + log2(width) + (one_way ? chain : 2 * sqrt(chain));
 }
 
-/* Relative error of act(z): exp to 3 units in the last place of an argument that was rounded, a sum and a quotient. */
-static double gate_error(const struct norm_run *run, const struct tolerance *t, double z) {
-    return run->desc.gate ? (16 + 2 * fabs(z)) * t->u : 0;
-}
-
-static double s_error(const struct norm_run *run, const struct tolerance *t, const struct ref_segment *segment,
-                      uint64_t i) {
-    if (run->desc.gate_first)
-        return t->tiny + fabs(segment->s[i]) * gate_error(run, t, segment->z[i]);
-    /* factors are multiplied first, and then x; the sum is rounded, too */
-    return t->tiny + (is_sum(&run->desc) ? (3 * fabs(segment->part[i]) + fabs(segment->s[i])) * t->u : 0);
-}
-
-static struct tolerance tolerance_of(const struct norm_run *run, const struct ref_segment *segment) {
-    const uint64_t n = run->desc.group_size;
-    const bool wide = run->desc.x_dtype == CLNORM_F64;
-    struct tolerance t = {.u = wide ? 0x1p-53 : 0x1p-24, .tiny = wide ? DBL_MIN : FLT_MIN, .sum = sum_roundings(run)};
-    if (!isfinite(segment->variance))
-        return t; /* the results follow from the formula without a rounding */
-    double magnitude = 0;
-    double largest = 0;
-    double shift = 0; /* error of the mean that the errors of s make */
-    for (uint64_t i = 0; i < n; i++) {
-        magnitude += fabs(segment->s[i]);
-        largest = fmax(largest, fabs(segment->s[i]));
-        shift += s_error(run, &t, segment, i);
-    }
-    if (run->desc.norm == CLNORM_LAYER_NORM) /* sums may be of differences to one of the elements */
-        t.mean = (t.sum * t.u * magnitude + shift) / (double)n + 4 * t.u * largest;
-    double spread = 0; /* error of the mean square; where parts are merged, each has an error of its own in its mean */
-    for (uint64_t i = 0; i < n; i++)
-        spread += 2 * fabs(segment->centre[i]) * (t.mean + s_error(run, &t, segment, i));
-    const double variance = (t.sum + 6) * t.u * segment->variance + spread / (double)n + t.mean * t.mean;
-    const double least = segment->variance > variance ? segment->variance - variance : 0;
-    t.rstd = 8 * t.u * segment->rstd + 1 / sqrt(least + run->desc.eps) - segment->rstd;
-    if (run->desc.dropout > 0) /* a row of equal elements is as rare there as it is not exact */
-        t.rstd += segment->rstd - 1 / sqrt(segment->variance + variance + run->desc.eps);
-    return t;
-}
-
-/* No activation's slope is more than 1.13. exp to 3 units in the last place of an argument rounded a few times, or erf to
- * 16 of one. */
-static double activated_error(const struct tolerance *t, double n, double n_error) {
-    return 1.13 * n_error + (24 + 4 * fmin(fabs(n), 16)) * t->u * fabs(n) + t->tiny;
-}
-
-static double y_error(const struct norm_run *run, const struct tolerance *t, const struct ref_segment *segment,
-                      uint64_t i) {
-    const double centre = fabs(segment->centre[i]);
-    const double scale = fabs(segment->scale[i]);
-    const double act = fabs(segment->act[i]);
-    const double centre_error = s_error(run, t, segment, i) + t->mean + t->u * centre;
-    const double normed_error =
-        centre * t->rstd + centre_error * (segment->rstd + t->rstd) + 5 * t->u * centre * segment->rstd;
-    const double product = scale * centre * segment->rstd;
-    const double n_error = scale * normed_error + t->u * (product + fabs(segment->bias[i])) + t->tiny;
-    const double error = run->desc.activation ? activated_error(t, segment->n[i], n_error) : n_error;
-    if (!run->desc.gate || run->desc.gate_first)
-        return error;
-    return act * error + (gate_error(run, t, segment->z[i]) + 2 * t->u) * fabs(segment->y[i]) + t->tiny;
-}
-
-/* Whether a stored result is a rounding of something within error of what is expected. */
-static bool close_enough(clnorm_dtype dtype, double result, double expected, double error) {
-    if (isnan(expected))
-        return isnan(result);
-    return result >= ref_round(dtype, expected - error) && result <= ref_round(dtype, expected + error);
+static struct ref_arithmetic arithmetic_of(const struct norm_run *run) {
+    struct ref_arithmetic arithmetic = ref_arithmetic_of(run->desc.x.dtype);
+    arithmetic.statistics = sum_roundings(run);
+    return arithmetic;
 }
 
 /* ------------------------------------------------------------------------------------------------------- the case */
@@ -127,14 +56,21 @@ clnorm_norm_desc norm_desc_of(clnorm_norm norm, uint64_t rows, uint64_t cols) {
 static void print_sum(const struct norm_case *norm_case) {
     const clnorm_norm_desc *desc = &norm_case->desc;
     static const char *const activations[] = {"none", "gelu", "gelu_tanh", "silu"};
-    if (desc->y_scaling)
-        print_error("  y quantised, scaling %d by %" PRIu64 ", scale %g\n", (int)desc->y_scaling, desc->y_group_size,
-                    desc->y_scale);
+    if (desc->x.scaling)
+        print_error("  x of 8 bits, scaling %d by %" PRIu32 ", scales %s+%u\n", (int)desc->x.scaling, desc->x.scale_group,
+                    clnorm_dtype_name(desc->x.scale_dtype), (unsigned)norm_case->shift.x_scale);
+    const clnorm_tensor *const codes = norm_codes_of(desc);
+    if (codes->scaling)
+        print_error("  y %s+%u, y_t %s+%u quantised, scaling %d by %" PRIu32
+                    ", scale %g, scales %s, accuracy %d, rows' %u\n",
+                    clnorm_dtype_name(desc->y.dtype), (unsigned)norm_case->shift.y, clnorm_dtype_name(desc->y_t.dtype),
+                    (unsigned)norm_case->shift.y_t, (int)codes->scaling, codes->scale_group, codes->scale,
+                    clnorm_dtype_name(codes->scale_dtype), (int)desc->accuracy, desc->save_y_row_scale);
     print_error("  residual %s+%u, out %s+%u%s, strides %" PRIu64 " %" PRIu64
                 "; dropout %g, mask %d; row_scale %d+%u; activation %s\n",
-                clnorm_dtype_name(desc->residual_dtype), (unsigned)norm_case->shift.residual,
-                clnorm_dtype_name(desc->residual_out_dtype), (unsigned)norm_case->shift.residual_out,
-                norm_case->residual_in_place ? " in place" : "", desc->residual_stride, desc->residual_out_stride,
+                clnorm_dtype_name(desc->residual.dtype), (unsigned)norm_case->shift.residual,
+                clnorm_dtype_name(desc->residual_out.dtype), (unsigned)norm_case->shift.residual_out,
+                norm_case->residual_in_place ? " in place" : "", desc->residual.stride, desc->residual_out.stride,
                 desc->dropout, desc->save_mask, desc->row_scale, (unsigned)norm_case->shift.row_scale,
                 activations[desc->activation]);
 }
@@ -142,29 +78,24 @@ static void print_sum(const struct norm_case *norm_case) {
 static const char *layout_text(const clnorm_norm_desc *desc, char *text, size_t capacity) {
     snprintf(text, capacity, "%s %" PRIu64 "x%" PRIu64 " groups of %" PRIu64 ", strides %" PRIu64 " %" PRIu64 " %" PRIu64,
              desc->norm == CLNORM_LAYER_NORM ? "layer_norm" : "rms_norm", desc->rows, desc->cols, desc->group_size,
-             desc->x_stride, desc->y_stride, desc->z_stride);
+             desc->x.stride, desc->y.stride, desc->z.stride);
     return text;
 }
 
 void norm_case_print(const struct norm_case *norm_case) {
     const clnorm_norm_desc desc = ref_norm_complete(&norm_case->desc);
     static const char *const gates[] = {"none", "silu", "sigmoid"};
-    const clnorm_config *config = &desc.config;
-    char layout[200];
-    print_error(
-        "case: %s; x %s+%u y %s+%u z %s+%u weight %s+%u bias %s+%u; gate %s%s, offset %g, eps %g, mean %d+%u, "
-        "rstd %d+%u%s; %s, seed %" PRIu64
-        "; config %u %u %u %u keep %u unroll %u reduce %u stores %u weights %u isa %u chunks %u prefetch %u registers %u "
-        "shelved %u asked %u\n",
-        layout_text(&desc, layout, sizeof layout), clnorm_dtype_name(desc.x_dtype), (unsigned)norm_case->shift.x,
-        clnorm_dtype_name(desc.y_dtype), (unsigned)norm_case->shift.y, clnorm_dtype_name(desc.z_dtype),
-        (unsigned)norm_case->shift.z, clnorm_dtype_name(desc.weight_dtype), (unsigned)norm_case->shift.weight,
-        clnorm_dtype_name(desc.bias_dtype), (unsigned)norm_case->shift.bias, gates[desc.gate],
-        desc.gate_first ? " first" : "", desc.weight_offset, desc.eps, desc.save_mean, (unsigned)norm_case->shift.mean,
-        desc.save_rstd, (unsigned)norm_case->shift.rstd, norm_case->in_place ? ", in place" : "",
-        input_name(norm_case->input), norm_case->seed, config->vec, config->lanes, config->segments, config->rounds,
-        config->keep, config->unroll, config->reduce, config->stores, config->weights, config->isa, config->chunks,
-        config->prefetch, config->registers, config->shelved, config->asked);
+    char layout[200], config[320];
+    clnorm_config_text(&desc.config, config, sizeof config);
+    print_error("case: %s; x %s+%u y %s+%u z %s+%u weight %s+%u bias %s+%u; gate %s%s, offset %g, eps %g, mean %d+%u, "
+                "rstd %d+%u%s; %s, seed %" PRIu64 "; config %s\n",
+                layout_text(&desc, layout, sizeof layout), clnorm_dtype_name(desc.x.dtype), (unsigned)norm_case->shift.x,
+                clnorm_dtype_name(desc.y.dtype), (unsigned)norm_case->shift.y, clnorm_dtype_name(desc.z.dtype),
+                (unsigned)norm_case->shift.z, clnorm_dtype_name(desc.weight.dtype), (unsigned)norm_case->shift.weight,
+                clnorm_dtype_name(desc.bias.dtype), (unsigned)norm_case->shift.bias, gates[desc.gate],
+                desc.gate_first ? " first" : "", desc.weight_offset, desc.eps, desc.save_mean,
+                (unsigned)norm_case->shift.mean, desc.save_rstd, (unsigned)norm_case->shift.rstd,
+                norm_case->in_place ? ", in place" : "", input_name(norm_case->input), norm_case->seed, config);
     print_sum(norm_case);
 }
 
@@ -182,19 +113,48 @@ static void make_sum(const struct norm_case *norm_case, struct norm_run *run) {
     const clnorm_norm_desc *desc = &run->desc;
     const uint64_t rows = desc->rows;
     const uint64_t cols = desc->cols;
-    const clnorm_dtype real = desc->x_dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+    const clnorm_dtype real = desc->x.dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
     run->residual =
-        tensor_make(desc->residual_dtype, rows, cols, desc->residual_stride, norm_case->shift.residual, TENSOR_NAN);
+        tensor_make(desc->residual.dtype, rows, cols, desc->residual.stride, norm_case->shift.residual, TENSOR_NAN);
     run->row_scale =
         tensor_make(desc->row_scale ? real : CLNORM_DTYPE_NONE, 1, rows, rows, norm_case->shift.row_scale, TENSOR_NAN);
     tensor_fill(&run->residual, norm_case->input, desc->group_size, norm_case->seed + 4);
     tensor_fill_row_scale(&run->row_scale);
     run->residual_out = norm_case->residual_in_place
                             ? view_of(&run->residual)
-                            : tensor_make(desc->residual_out_dtype, rows, cols, desc->residual_out_stride,
+                            : tensor_make(desc->residual_out.dtype, rows, cols, desc->residual_out.stride,
                                           norm_case->shift.residual_out, TENSOR_CANARY);
     const uint64_t pairs = (rows * cols + 1) / 2;
     run->mask = tensor_make(desc->save_mask ? CLNORM_F16 : CLNORM_DTYPE_NONE, 1, pairs, pairs, 0, TENSOR_CANARY);
+}
+
+/* x of 8 bits has codes of all magnitudes. */
+static void fill_x(const struct norm_case *norm_case, struct norm_run *run) {
+    const clnorm_norm_desc *desc = &run->desc;
+    const struct scales scales = fp8_scales_of(&desc->x, desc->rows, desc->cols);
+    const clnorm_dtype dtype = desc->x.scale_dtype ? desc->x.scale_dtype : CLNORM_F32;
+    if (!desc->x.scaling) {
+        tensor_fill(&run->x, norm_case->input, desc->group_size, norm_case->seed);
+        return;
+    }
+    run->x_scale = tensor_make(dtype, scales.rows, scales.cols, scales.cols, norm_case->shift.x_scale, TENSOR_NAN);
+    run->input = INPUT_SPIKES;
+    fp8_fill(&run->x, false);
+    fp8_fill_scales(&run->x_scale);
+}
+
+/* The transposed copy of an 8-bit y, and the scales that are measured. */
+static void make_codes(const struct norm_case *norm_case, struct norm_run *run) {
+    const clnorm_norm_desc *desc = &run->desc;
+    const clnorm_tensor *const codes = norm_codes_of(desc);
+    const struct scales scales = fp8_scales_of(codes, desc->rows, desc->cols);
+    const clnorm_dtype otherwise = desc->accuracy == CLNORM_FP8_COMPATIBLE ? CLNORM_BF16 : CLNORM_F32;
+    const clnorm_dtype dtype = codes->scale_dtype ? codes->scale_dtype : otherwise;
+    run->y_t = tensor_make(desc->y_t.dtype, desc->cols, desc->rows, desc->y_t.stride, norm_case->shift.y_t, TENSOR_CANARY);
+    run->y_scale = tensor_make(codes->scaling && codes->scale == 0 ? dtype : CLNORM_DTYPE_NONE, scales.rows, scales.cols,
+                               scales.cols, norm_case->shift.y_scale, TENSOR_CANARY);
+    run->y_row_scale = tensor_make(desc->save_y_row_scale ? dtype : CLNORM_DTYPE_NONE, 1, desc->rows, desc->rows,
+                                   norm_case->shift.y_scale, TENSOR_CANARY);
 }
 
 struct norm_run norm_run_make(const struct norm_case *norm_case) {
@@ -207,36 +167,34 @@ struct norm_run norm_run_make(const struct norm_case *norm_case) {
     const uint64_t rows = desc->rows;
     const uint64_t cols = desc->cols;
     const uint64_t groups = cols / desc->group_size;
-    const clnorm_dtype z = desc->gate ? desc->z_dtype : CLNORM_DTYPE_NONE;
-    const clnorm_dtype statistics = desc->x_dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+    const clnorm_dtype z = desc->gate ? desc->z.dtype : CLNORM_DTYPE_NONE;
+    const clnorm_dtype statistics = desc->x.dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
     const clnorm_dtype mean = desc->save_mean ? statistics : CLNORM_DTYPE_NONE;
     const clnorm_dtype rstd = desc->save_rstd ? statistics : CLNORM_DTYPE_NONE;
-    run.x = tensor_make(desc->x_dtype, rows, cols, desc->x_stride, norm_case->shift.x, TENSOR_NAN);
-    run.weight = tensor_make(desc->weight_dtype, 1, cols, cols, norm_case->shift.weight, TENSOR_NAN);
-    run.bias = tensor_make(desc->bias_dtype, 1, cols, cols, norm_case->shift.bias, TENSOR_NAN);
-    run.z = tensor_make(z, rows, cols, desc->z_stride, norm_case->shift.z, TENSOR_NAN);
+    run.x = tensor_make(desc->x.dtype, rows, cols, desc->x.stride, norm_case->shift.x, TENSOR_NAN);
+    run.weight = tensor_make(desc->weight.dtype, 1, cols, cols, norm_case->shift.weight, TENSOR_NAN);
+    run.bias = tensor_make(desc->bias.dtype, 1, cols, cols, norm_case->shift.bias, TENSOR_NAN);
+    run.z = tensor_make(z, rows, cols, desc->z.stride, norm_case->shift.z, TENSOR_NAN);
     run.mean = tensor_make(mean, groups, rows, rows, norm_case->shift.mean, TENSOR_CANARY);
     run.rstd = tensor_make(rstd, groups, rows, rows, norm_case->shift.rstd, TENSOR_CANARY);
-    tensor_fill(&run.x, norm_case->input, desc->group_size, norm_case->seed);
+    fill_x(norm_case, &run);
     tensor_fill(&run.weight, INPUT_NORMAL, cols, norm_case->seed + 1);
     tensor_fill(&run.bias, INPUT_NORMAL, cols, norm_case->seed + 2);
     tensor_fill(&run.z, INPUT_NORMAL, cols, norm_case->seed + 3);
     run.y = norm_case->in_place ? view_of(&run.x)
-                                : tensor_make(desc->y_dtype, rows, cols, desc->y_stride, norm_case->shift.y, TENSOR_CANARY);
-    const struct scales scales = norm_scales_of(desc);
-    run.y_scale = tensor_make(scales.cols ? CLNORM_F32 : CLNORM_DTYPE_NONE, scales.rows, scales.cols, scales.cols,
-                              norm_case->shift.y_scale, TENSOR_CANARY);
+                                : tensor_make(desc->y.dtype, rows, cols, desc->y.stride, norm_case->shift.y, TENSOR_CANARY);
+    make_codes(norm_case, &run);
     make_sum(norm_case, &run);
     return run;
 }
 
-enum { RUN_TENSORS = 13 };
+enum { RUN_TENSORS = 16 };
 
 static void list_tensors(struct norm_run *run, struct tensor *tensors[RUN_TENSORS]) {
     struct tensor *const all[RUN_TENSORS] = {&run->x,        &run->weight,    &run->bias,         &run->z,
                                              &run->y,        &run->mean,      &run->rstd,         &run->workspace,
                                              &run->residual, &run->row_scale, &run->residual_out, &run->mask,
-                                             &run->y_scale};
+                                             &run->y_scale,  &run->x_scale,   &run->y_t,          &run->y_row_scale};
     memcpy(tensors, all, sizeof all);
 }
 
@@ -269,11 +227,14 @@ void norm_run_upload(const struct fixture *fixture, struct norm_run *run) {
 clnorm_args norm_run_args(const struct norm_run *run) {
     clnorm_args args = CLNORM_ARGS_INIT;
     args.x = tensor_buffer(&run->x);
+    args.x_scale = tensor_buffer(&run->x_scale);
     args.weight = tensor_buffer(&run->weight);
     args.bias = tensor_buffer(&run->bias);
     args.z = tensor_buffer(&run->z);
     args.y = tensor_buffer(&run->y);
+    args.y_t = tensor_buffer(&run->y_t);
     args.y_scale = tensor_buffer(&run->y_scale);
+    args.y_row_scale = tensor_buffer(&run->y_row_scale);
     args.mean = tensor_buffer(&run->mean);
     args.rstd = tensor_buffer(&run->rstd);
     args.workspace = tensor_buffer(&run->workspace);
@@ -290,7 +251,7 @@ clnorm_status norm_run_go(const struct fixture *fixture, struct norm_run *run) {
     const clnorm_status status = clnorm_norm_forward_plan_create(fixture->context, &run->desc, &plan);
     if (status != CLNORM_SUCCESS)
         return status;
-    clnorm_plan_config(plan, &run->config);
+    run->config = chosen_knobs(plan);
     run->workspace = plan_workspace(plan);
     norm_run_upload(fixture, run);
     const clnorm_args args = norm_run_args(run);
@@ -304,7 +265,7 @@ static bool check(const struct tensor *tensor, const char *name, uint64_t row, u
     if (tensor->dtype == CLNORM_DTYPE_NONE)
         return true;
     const double result = ref_load(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column);
-    if (close_enough(tensor->dtype, result, expected, error))
+    if (ref_within(tensor->dtype, result, (struct ref_value){expected, error}))
         return true;
     print_error("%s[%" PRIu64 ", %" PRIu64 "] is %.9g, but should be %.9g within %.3g\n", name, row, column, result,
                 expected, error);
@@ -321,63 +282,75 @@ static bool check_mask(const struct norm_run *run, uint64_t row, uint64_t column
     return mask == kept;
 }
 
-static bool check_quantized(const struct norm_run *run, uint64_t row, uint64_t group, const struct ref_segment *segment,
-                            const struct tolerance *tolerance) {
+static bool check_quantized(const struct norm_run *run, uint64_t row, uint64_t group, const struct ref_norm_error *error,
+                            struct norm_magnitude *all) {
     const uint64_t size = run->desc.group_size;
-    double *error = malloc(size * sizeof *error);
-    assert_non_null(error);
+    double *errors = malloc(size * sizeof *errors);
+    assert_non_null(errors);
     for (uint64_t i = 0; i < size; i++)
-        error[i] = y_error(run, tolerance, segment, i);
-    const bool good = norm_quantized_check(run, row, group * size, size, segment->y, error);
-    free(error);
+        errors[i] = ref_y_error(error, i);
+    const bool good = norm_quantized_check(run, row, group * size, size, error->segment->y, errors, all);
+    free(errors);
     return good;
 }
 
-static bool check_segment(const struct norm_run *run, uint64_t row, uint64_t group, const struct ref_segment *segment) {
-    const struct tolerance tolerance = tolerance_of(run, segment);
-    if (!check(&run->mean, "mean", group, row, segment->mean, tolerance.mean + tolerance.tiny) ||
-        !check(&run->rstd, "rstd", group, row, segment->rstd, tolerance.rstd))
+static bool check_segment(const struct norm_run *run, uint64_t row, uint64_t group, const struct ref_norm_error *error,
+                          struct norm_magnitude *all) {
+    const bool quantized = norm_codes_of(&run->desc)->scaling;
+    const struct ref_segment *const segment = error->segment;
+    if (!check(&run->mean, "mean", group, row, segment->mean, error->mean + error->arithmetic->tiny) ||
+        !check(&run->rstd, "rstd", group, row, segment->rstd, error->rstd))
         return false;
     for (uint64_t i = 0; i < run->desc.group_size; i++) {
         const uint64_t column = group * run->desc.group_size + i;
-        if ((!run->desc.y_scaling &&
-             !check(&run->y, "y", row, column, segment->y[i], y_error(run, &tolerance, segment, i))) ||
-            !check(&run->residual_out, "residual_out", row, column, segment->s[i], s_error(run, &tolerance, segment, i)) ||
+        if ((!quantized && !check(&run->y, "y", row, column, segment->y[i], ref_y_error(error, i))) ||
+            !check(&run->residual_out, "residual_out", row, column, segment->s[i], ref_s_error(error, i)) ||
             !check_mask(run, row, column))
             return false;
     }
-    return !run->desc.y_scaling || check_quantized(run, row, group, segment, &tolerance);
+    return !quantized || check_quantized(run, row, group, error, all);
+}
+
+static struct ref_norm reference_of(const struct norm_run *run) {
+    struct ref_norm norm = ref_norm_of(&run->desc);
+    norm.x.elements = tensor_elements(&run->x);
+    norm.x.scales = tensor_elements(&run->x_scale);
+    norm.weight.elements = tensor_elements(&run->weight);
+    norm.bias.elements = tensor_elements(&run->bias);
+    norm.z.elements = tensor_elements(&run->z);
+    norm.residual.elements = tensor_elements(&run->residual);
+    norm.row_scale.elements = tensor_elements(&run->row_scale);
+    norm.seed = run->seed;
+    return norm;
 }
 
 bool norm_run_check(const struct norm_run *run) {
-    const struct ref_norm norm = {.desc = run->desc,
-                                  .x = tensor_elements(&run->x),
-                                  .weight = tensor_elements(&run->weight),
-                                  .bias = tensor_elements(&run->bias),
-                                  .z = tensor_elements(&run->z),
-                                  .residual = tensor_elements(&run->residual),
-                                  .row_scale = tensor_elements(&run->row_scale),
-                                  .seed = run->seed};
+    const struct ref_norm norm = reference_of(run);
+    const struct ref_arithmetic arithmetic = arithmetic_of(run);
     const uint64_t groups = run->desc.cols / run->desc.group_size;
     struct ref_segment segment = ref_segment_make(run->desc.group_size);
+    struct norm_magnitude all = {0, 0};
     bool good = true;
     for (uint64_t i = 0; good && i < run->desc.rows * groups; i++) {
         ref_norm_segment(&norm, i / groups, i % groups, &segment);
-        good = check_segment(run, i / groups, i % groups, &segment);
+        const struct ref_norm_error error = ref_norm_error_of(&norm, &arithmetic, &segment);
+        good = check_segment(run, i / groups, i % groups, &error, &all);
     }
     ref_segment_free(&segment);
-    return good;
+    return good && norm_quantized_check_whole(run, all);
 }
 
 bool norm_run_verify(const struct fixture *fixture, struct norm_run *run) {
     const bool inputs_kept = (run->in_place || tensor_unchanged(fixture, &run->x, "x")) &&
+                             tensor_unchanged(fixture, &run->x_scale, "x_scale") &&
                              tensor_unchanged(fixture, &run->weight, "weight") &&
                              tensor_unchanged(fixture, &run->bias, "bias") && tensor_unchanged(fixture, &run->z, "z") &&
                              (run->residual_in_place || tensor_unchanged(fixture, &run->residual, "residual")) &&
                              tensor_unchanged(fixture, &run->row_scale, "row_scale");
     return inputs_kept && tensor_receive(fixture, &run->residual_out, "residual_out") &&
            tensor_receive(fixture, &run->mask, "dropout_mask") && tensor_receive(fixture, &run->y, "y") &&
-           tensor_receive(fixture, &run->y_scale, "y_scale") && tensor_receive(fixture, &run->mean, "mean") &&
+           tensor_receive(fixture, &run->y_t, "y_t") && tensor_receive(fixture, &run->y_scale, "y_scale") &&
+           tensor_receive(fixture, &run->y_row_scale, "y_row_scale") && tensor_receive(fixture, &run->mean, "mean") &&
            tensor_receive(fixture, &run->rstd, "rstd") && tensor_receive(fixture, &run->workspace, "workspace") &&
            norm_run_check(run);
 }

@@ -3,13 +3,14 @@
 #define TEST_NORM_CASE_H
 
 #include "fixture.h"
+#include "knob.h"
 
 /* What a case is made of. Shifts are in elements: how far a tensor's first one is from an address that suits every vector.
  */
 struct norm_case {
     clnorm_norm_desc desc;
     struct {
-        uint64_t x, weight, bias, z, y, y_scale, mean, rstd, residual, row_scale, residual_out;
+        uint64_t x, x_scale, weight, bias, z, y, y_t, y_scale, mean, rstd, residual, row_scale, residual_out;
     } shift;
     bool in_place;          /* y is x */
     bool residual_in_place; /* residual_out is residual */
@@ -23,10 +24,10 @@ struct norm_run {
     bool in_place, residual_in_place;
     enum input input;
     clnorm_seed seed;
-    clnorm_config config; /* the plan's */
-    struct tensor x, weight, bias, z, y, mean, rstd, workspace;
+    struct cln_config config; /* the plan's */
+    struct tensor x, x_scale, weight, bias, z, y, mean, rstd, workspace;
     struct tensor residual, row_scale, residual_out;
-    struct tensor y_scale;
+    struct tensor y_t, y_scale, y_row_scale;
     struct tensor mask; /* its bytes, two to an element */
 };
 

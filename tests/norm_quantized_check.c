@@ -7,38 +7,60 @@
 
 #include <cmocka.h>
 
-#include "fp8_model.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 /* Of an addition and two divisions in float. */
 static const double rounding = 0x1p-22;
 
+const clnorm_tensor *norm_codes_of(const clnorm_norm_desc *desc) {
+    return desc->y.dtype ? &desc->y : &desc->y_t;
+}
+
 /* Columns that share a scale. */
-static uint64_t sharing(const clnorm_norm_desc *desc) {
-    const uint64_t columns = desc->y_scaling == CLNORM_SCALING_GROUP ? desc->y_group_size : desc->cols;
+static uint64_t sharing(const struct norm_run *run) {
+    const clnorm_tensor *const codes = norm_codes_of(&run->desc);
+    const uint64_t columns = codes->scaling == CLNORM_SCALING_GROUP ? codes->scale_group : run->desc.cols;
     return columns > 0 ? columns : 1;
 }
 
-struct scales norm_scales_of(const clnorm_norm_desc *desc) {
-    if (desc->y_scaling != CLNORM_SCALING_ROW && desc->y_scaling != CLNORM_SCALING_GROUP)
-        return (struct scales){0, 0};
-    return (struct scales){desc->rows, (desc->cols + sharing(desc) - 1) / sharing(desc)};
+static double scale_at(const struct norm_run *run, uint64_t row, uint64_t column) {
+    const clnorm_tensor *const codes = norm_codes_of(&run->desc);
+    const bool whole = codes->scaling == CLNORM_SCALING_TENSOR;
+    if (whole && codes->scale != 0)
+        return (double)(float)codes->scale;
+    const uint64_t place = whole ? 0 : row * run->y_scale.stride + column / sharing(run);
+    return ref_load(run->y_scale.dtype, tensor_elements(&run->y_scale), place);
 }
 
-static double scale_at(const struct norm_run *run, uint64_t row, uint64_t column) {
-    if (run->desc.y_scaling == CLNORM_SCALING_TENSOR)
-        return (double)(float)run->desc.y_scale;
-    return ref_load(CLNORM_F32, tensor_elements(&run->y_scale), row * run->y_scale.stride + column / sharing(&run->desc));
+/* Of y, and the same of its transposed copy. */
+static bool read_code(const struct norm_run *run, uint64_t row, uint64_t column, unsigned *code) {
+    const unsigned char *const y = tensor_elements(&run->y), *const y_t = tensor_elements(&run->y_t);
+    const unsigned transposed = y_t ? y_t[column * run->y_t.stride + row] : 0;
+    *code = y ? y[row * run->y.stride + column] : transposed;
+    if (!y_t || *code == transposed)
+        return true;
+    print_error("y[%" PRIu64 ", %" PRIu64 "] is code %02x, but %02x transposed\n", row, column, *code, transposed);
+    return false;
+}
+
+/* What the code of y stands for, where the quotient is off by some roundings: 1 or -1 of them. */
+static double coded(const struct norm_run *run, double y, double scale, double roundings) {
+    const clnorm_dtype dtype = norm_codes_of(&run->desc)->dtype;
+    const double divided = run->desc.accuracy == CLNORM_FP8_COMPATIBLE ? ref_round(CLNORM_BF16, y) : y;
+    const double quotient = divided / scale;
+    const double slack = isfinite(quotient) ? roundings * rounding * fabs(quotient) : 0;
+    return ref_code_value(dtype, ref_code(dtype, quotient + slack));
 }
 
 /* Codes are in the order of what they stand for. */
 static bool check_code(const struct norm_run *run, uint64_t row, uint64_t column, double y, double error) {
-    const clnorm_dtype dtype = run->desc.y_dtype;
-    const unsigned code = ((const unsigned char *)tensor_elements(&run->y))[row * run->y.stride + column];
-    const double scale = scale_at(run, row, column), slack = isfinite(y) ? error + fabs(y) * rounding : 0;
-    const double value = fp8_value(dtype, code);
-    const double low = fp8_value(dtype, fp8_code(dtype, (y - slack) / scale));
-    const double high = fp8_value(dtype, fp8_code(dtype, (y + slack) / scale));
+    unsigned code;
+    if (!read_code(run, row, column, &code))
+        return false;
+    const clnorm_dtype dtype = norm_codes_of(&run->desc)->dtype;
+    const double scale = scale_at(run, row, column), slack = isfinite(y) ? error : 0;
+    const double value = ref_code_value(dtype, code);
+    const double low = coded(run, y - slack, scale, -1), high = coded(run, y + slack, scale, 1);
     if (isnan(y) ? code == 0x7f : value >= low && value <= high)
         return true;
     print_error("y[%" PRIu64 ", %" PRIu64 "] is code %02x, %g of %g, but should be %.9g within %.3g\n", row, column, code,
@@ -46,33 +68,58 @@ static bool check_code(const struct norm_run *run, uint64_t row, uint64_t column
     return false;
 }
 
-/* The scale that these columns share. */
-static bool check_scale(const struct norm_run *run, uint64_t row, uint64_t first, uint64_t count, const double *y,
-                        const double *error) {
-    double low = 0, high = 0;
+static struct norm_magnitude magnitude_of(uint64_t count, const double *y, const double *error) {
+    struct norm_magnitude magnitude = {0, 0};
     for (uint64_t i = 0; i < count; i++)
         if (isfinite(y[i])) {
-            low = fmax(low, fabs(y[i]) - error[i]);
-            high = fmax(high, fabs(y[i]) + error[i]);
+            magnitude.low = fmax(magnitude.low, fabs(y[i]) - error[i]);
+            magnitude.high = fmax(magnitude.high, fabs(y[i]) + error[i]);
         }
-    const double largest = fp8_largest(run->desc.y_dtype), scale = scale_at(run, row, first);
-    if (scale >= (low + 1e-10) / largest * (1 - rounding) && scale <= (high + 1e-10) / largest * (1 + rounding))
+    return magnitude;
+}
+
+static bool check_scale(const struct norm_run *run, const char *name, const struct tensor *scales, uint64_t place,
+                        struct norm_magnitude magnitude) {
+    const double largest = ref_largest(norm_codes_of(&run->desc)->dtype);
+    const double scale = ref_load(scales->dtype, tensor_elements(scales), place);
+    const double low = ref_round(scales->dtype, (magnitude.low + 1e-10) / largest * (1 - rounding));
+    const double high = ref_round(scales->dtype, (magnitude.high + 1e-10) / largest * (1 + rounding));
+    if (scale >= low && scale <= high)
         return true;
-    print_error("y_scale of [%" PRIu64 ", %" PRIu64 "] is %.9g, but should be of %.9g to %.9g\n", row, first, scale, low,
-                high);
+    print_error("%s[%" PRIu64 "] is %.9g, but should be of %.9g to %.9g\n", name, place, scale, magnitude.low,
+                magnitude.high);
     return false;
 }
 
-bool norm_quantized_check(const struct norm_run *run, uint64_t row, uint64_t first, uint64_t count, const double *y,
-                          const double *error) {
-    for (uint64_t i = 0; run->y_scale.mem && i < count; i += sharing(&run->desc)) {
-        const uint64_t left = count - i;
-        const uint64_t own = left < sharing(&run->desc) ? left : sharing(&run->desc);
-        if (!check_scale(run, row, first + i, own, y + i, error + i))
+/* Those of groups of columns, or of their row. */
+static bool check_scales(const struct norm_run *run, uint64_t row, uint64_t first, uint64_t count, const double *y,
+                         const double *error) {
+    for (uint64_t i = 0; i < count; i += sharing(run)) {
+        const uint64_t left = count - i, own = left < sharing(run) ? left : sharing(run);
+        const uint64_t place = row * run->y_scale.stride + (first + i) / sharing(run);
+        if (!check_scale(run, "y_scale", &run->y_scale, place, magnitude_of(own, y + i, error + i)))
             return false;
     }
+    return true;
+}
+
+bool norm_quantized_check(const struct norm_run *run, uint64_t row, uint64_t first, uint64_t count, const double *y,
+                          const double *error, struct norm_magnitude *all) {
+    const struct norm_magnitude own = magnitude_of(count, y, error);
+    all->low = fmax(all->low, own.low);
+    all->high = fmax(all->high, own.high);
+    if (run->y_row_scale.mem && !check_scale(run, "y_row_scale", &run->y_row_scale, row, own))
+        return false;
+    const bool whole = norm_codes_of(&run->desc)->scaling == CLNORM_SCALING_TENSOR;
+    if (!whole && run->y_scale.mem && !check_scales(run, row, first, count, y, error))
+        return false;
     for (uint64_t i = 0; i < count; i++)
         if (!check_code(run, row, first + i, y[i], error[i]))
             return false;
     return true;
+}
+
+bool norm_quantized_check_whole(const struct norm_run *run, struct norm_magnitude all) {
+    const bool whole = norm_codes_of(&run->desc)->scaling == CLNORM_SCALING_TENSOR;
+    return !whole || !run->y_scale.mem || run->desc.rows == 0 || check_scale(run, "y_scale", &run->y_scale, 0, all);
 }

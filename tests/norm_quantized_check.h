@@ -4,16 +4,20 @@
 
 #include "norm_case.h"
 
-/* The shape of y's scales, [rows, cols] of them; rows 0 where none are written. */
-struct scales {
-    uint64_t rows, cols;
+/* The tensor of a descriptor that says what y's scales are: y, or y_t where there is no y. */
+const clnorm_tensor *norm_codes_of(const clnorm_norm_desc *desc);
+
+/* What the largest |y| lies between. */
+struct norm_magnitude {
+    double low, high;
 };
 
-struct scales norm_scales_of(const clnorm_norm_desc *desc);
-
-/* Checks the codes and scales of count columns of a row, from the first one on, which are whole groups. y: what they
- * stand for; error: how far each may be off. Prints what is wrong. */
+/* Checks the codes and scales of count columns of a row, from the first one on, which are whole groups; and adds them to
+ * the magnitude of all of y. y: what they stand for; error: how far each may be off. Prints what is wrong. */
 bool norm_quantized_check(const struct norm_run *run, uint64_t row, uint64_t first, uint64_t count, const double *y,
-                          const double *error);
+                          const double *error, struct norm_magnitude *all);
+
+/* Checks the one scale that all of y has, where it is measured. */
+bool norm_quantized_check_whole(const struct norm_run *run, struct norm_magnitude all);
 
 #endif

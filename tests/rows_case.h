@@ -3,6 +3,7 @@
 #define TEST_ROWS_CASE_H
 
 #include "fixture.h"
+#include "knob.h"
 
 enum rows_operation { ROWS_GELU, ROWS_GELU_BACKWARD, ROWS_SOFTMAX, ROWS_SOFTMAX_BACKWARD };
 
@@ -19,12 +20,13 @@ struct rows_case {
     int place;
     bool special;    /* infinities, NaNs, zeros and far numbers are among the input */
     bool masked;     /* −∞ is: half of the entries, and every third row */
+    bool zeros;      /* the first input is zeros of either sign */
     bool every_half; /* the first input goes through all bits of 16 */
     bool one_call;
     clnorm_gelu_form form;
     enum input input;
     uint64_t seed;
-    clnorm_config config; /* forced */
+    struct cln_config config; /* forced */
 };
 
 bool rows_backward(enum rows_operation operation);

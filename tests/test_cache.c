@@ -14,8 +14,9 @@
 
 #include <cmocka.h>
 
-#include "cache.h"
 #include "clnorm/clnorm.h"
+#include "program/cache.h"
+#include "program/cache_folder.h"
 #include "scratch.h"
 
 /* Where the fields of an entry are. */
@@ -491,6 +492,30 @@ static void what_was_used_stays(void **state) {
     assert_false(scratch_exists(other));
 }
 
+/* A temporary file as a store that was killed leaves it. */
+static const char *make_temporary(const char *dir, char digit, time_t age) {
+    char name[CLN_FILE_CAPACITY];
+    memset(name, digit, CLN_DIGEST_DIGITS);
+    strcpy(name + CLN_DIGEST_DIGITS, "-1790000000.123456789-4711.clnorm");
+    const char *const path = scratch_path(dir, name);
+    scratch_write(path, "half of an ent", 14);
+    set_age(path, age);
+    return path;
+}
+
+static void what_killed_stores_left_goes_after_an_hour(void **state) {
+    const char *const dir = *state;
+    const char *const old = make_temporary(dir, '1', 3700);
+    const char *const ahead = make_temporary(dir, '2', -100000);
+    const char *const young = make_temporary(dir, '3', 3500); /* its store may be under way */
+    const char *const entry = make_old(dir, '4', 1, 100000);
+    store(dir, "one");
+    assert_true(fetch(dir, "one"));
+    assert_false(scratch_exists(old) || scratch_exists(ahead));
+    assert_true(scratch_exists(young) && scratch_exists(entry));
+    assert_int_equal(scratch_count(dir), 3);
+}
+
 /* ----------------------------------------------------------------------------------------------------------- threads */
 
 static void *store_and_fetch(void *dir) {
@@ -540,6 +565,7 @@ int main(void) {
         TEST(other_files_are_left_alone),
         TEST(past_the_cap_the_oldest_go),
         TEST(what_was_used_stays),
+        TEST(what_killed_stores_left_goes_after_an_hour),
         TEST(threads_do_not_disturb_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "cache.h"
-#include "cache_folder.h"
 #include "clnorm/clnorm.h"
+#include "program/cache.h"
+#include "program/cache_folder.h"
 #include "scratch.h"
 
 static int make_scratch(void **state) {

@@ -1,5 +1,5 @@
-/* What the library chooses by itself is never what it refuses, on whatever GPU: small ones and large ones, which no test
- * machine has. */
+/* The model's choice on devices that no test machine has, by their published limits: it is never refused, its registers and
+ * local memory fit, and forced knobs are kept. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,148 +11,304 @@
 #include <cmocka.h>
 
 #include "clnorm/clnorm.h"
-#include "config.h"
+#include "config/cost.h"
+#include "config/resources.h"
+#include "knob.h"
 
-static const clnorm_platform_family families[] = {CLNORM_PLATFORM_NVIDIA, CLNORM_PLATFORM_OTHER};
-static const uint32_t units[] = {1, 16, 40, 64, 108, 132, 1000};
-static const uint64_t rows[] = {1, 64, 4096, 1000000};
-static const uint64_t cols[] = {1, 256, 1024, 4096, 8192, 16384, 20000, 65536, 131072, 262144, 1048576};
+static const uint64_t rows[] = {1, 64, 1000000};
+static const uint64_t cols[] = {1,    2,     3,     7,     31,    64,    96,    100,   128,   257,    512,
+                                768,  1000,  1001,  1024,  1280,  1536,  2048,  3000,  4096,  5120,   7168,
+                                8192, 10001, 12288, 16384, 20000, 28672, 32769, 65535, 65536, 131072, 1048576};
 
-static clnorm_device_info gpu_of(clnorm_platform_family family, uint32_t compute_units) {
-    return (clnorm_device_info){
-        .kind = CLNORM_DEVICE_GPU,
-        .family = family,
-        .name = "a GPU",
-        .compute_units = compute_units,
-        .max_work_group_size = 1024,
-        .local_memory = 163 << 10,
-        .compute_capability = family == CLNORM_PLATFORM_NVIDIA ? 80 : 0,
-        .device_fences = true,
-        .opencl_c_version = 300,
-    };
-}
+#define KIB UINT64_C(1024)
+#define MIB (1024 * KIB)
 
-typedef clnorm_status (*chooser)(const clnorm_device_info *, const struct cln_workload *, const clnorm_config *,
-                                 clnorm_config *);
+/* Limits as their OpenCL reports them. */
+static const struct clnorm_device_info devices[] = {
+    {.name = "NVIDIA H200",
+     .kind = CLNORM_DEVICE_GPU,
+     .family = CLNORM_PLATFORM_NVIDIA,
+     .vendor = "NVIDIA Corporation",
+     .compute_units = 132,
+     .max_work_group_size = 1024,
+     .local_memory = 227 * KIB,
+     .cache_size = 60 * MIB,
+     .subgroup_size = 32,
+     .compute_capability = 90},
+    {.name = "NVIDIA A100",
+     .kind = CLNORM_DEVICE_GPU,
+     .family = CLNORM_PLATFORM_NVIDIA,
+     .vendor = "NVIDIA Corporation",
+     .compute_units = 108,
+     .max_work_group_size = 1024,
+     .local_memory = 163 * KIB,
+     .cache_size = 40 * MIB,
+     .subgroup_size = 32,
+     .compute_capability = 80},
+    {.name = "NVIDIA RTX 4090",
+     .kind = CLNORM_DEVICE_GPU,
+     .family = CLNORM_PLATFORM_NVIDIA,
+     .vendor = "NVIDIA Corporation",
+     .compute_units = 128,
+     .max_work_group_size = 1024,
+     .local_memory = 99 * KIB,
+     .cache_size = 72 * MIB,
+     .subgroup_size = 32,
+     .compute_capability = 89},
+    {.name = "NVIDIA L4",
+     .kind = CLNORM_DEVICE_GPU,
+     .family = CLNORM_PLATFORM_NVIDIA,
+     .vendor = "NVIDIA Corporation",
+     .compute_units = 58,
+     .max_work_group_size = 1024,
+     .local_memory = 48 * KIB,
+     .cache_size = 48 * MIB,
+     .subgroup_size = 32,
+     .compute_capability = 89},
+    {.name = "Tesla T4",
+     .kind = CLNORM_DEVICE_GPU,
+     .family = CLNORM_PLATFORM_NVIDIA,
+     .vendor = "NVIDIA Corporation",
+     .compute_units = 40,
+     .max_work_group_size = 1024,
+     .local_memory = 48 * KIB,
+     .cache_size = 4 * MIB,
+     .subgroup_size = 32,
+     .compute_capability = 75},
+    {.name = "gfx942",
+     .kind = CLNORM_DEVICE_GPU,
+     .vendor = "Advanced Micro Devices, Inc.",
+     .compute_units = 304,
+     .max_work_group_size = 256,
+     .local_memory = 64 * KIB,
+     .cache_size = 4 * MIB,
+     .subgroup_size = 64},
+    {.name = "gfx1100",
+     .kind = CLNORM_DEVICE_GPU,
+     .vendor = "Advanced Micro Devices, Inc.",
+     .compute_units = 48,
+     .max_work_group_size = 256,
+     .local_memory = 64 * KIB,
+     .cache_size = 6 * MIB,
+     .subgroup_size = 32},
+    {.name = "Intel(R) Iris(R) Xe Graphics",
+     .kind = CLNORM_DEVICE_GPU,
+     .vendor = "Intel(R) Corporation",
+     .compute_units = 96,
+     .max_work_group_size = 512,
+     .local_memory = 64 * KIB,
+     .cache_size = 2 * MIB},
+    {.name = "Intel(R) Arc(TM) A770 Graphics",
+     .kind = CLNORM_DEVICE_GPU,
+     .vendor = "Intel(R) Corporation",
+     .compute_units = 512,
+     .max_work_group_size = 1024,
+     .local_memory = 64 * KIB,
+     .cache_size = 16 * MIB},
+    {.name = "QUALCOMM Adreno(TM) 740",
+     .kind = CLNORM_DEVICE_GPU,
+     .vendor = "QUALCOMM",
+     .compute_units = 6,
+     .max_work_group_size = 1024,
+     .local_memory = 32 * KIB,
+     .cache_size = 128 * KIB},
+    {.name = "Mali-G715",
+     .kind = CLNORM_DEVICE_GPU,
+     .vendor = "ARM",
+     .compute_units = 11,
+     .max_work_group_size = 1024,
+     .local_memory = 32 * KIB,
+     .cache_size = 4 * MIB},
+    {.name = "Apple M2",
+     .kind = CLNORM_DEVICE_GPU,
+     .vendor = "Apple",
+     .compute_units = 10,
+     .max_work_group_size = 256,
+     .local_memory = 32 * KIB},
+    {.name = "Apple M2",
+     .kind = CLNORM_DEVICE_CPU,
+     .vendor = "Apple",
+     .compute_units = 8,
+     .max_work_group_size = 1,
+     .local_memory = 32 * KIB,
+     .native_vector_float = 4},
+    {.name = "pthread-skylake-avx512",
+     .kind = CLNORM_DEVICE_CPU,
+     .family = CLNORM_PLATFORM_POCL,
+     .vendor = "AuthenticAMD",
+     .compute_units = 2,
+     .max_work_group_size = 4096,
+     .local_memory = 512 * KIB,
+     .native_vector_float = 16},
+    {.name = "llvmpipe",
+     .kind = CLNORM_DEVICE_GPU,
+     .family = CLNORM_PLATFORM_MESA,
+     .vendor = "Mesa",
+     .compute_units = 1,
+     .max_work_group_size = 1024,
+     .local_memory = 64 * KIB},
+    {.name = "an accelerator",
+     .kind = CLNORM_DEVICE_ACCELERATOR,
+     .vendor = "unknown",
+     .compute_units = 4,
+     .max_work_group_size = 64,
+     .local_memory = 32 * KIB},
+    {.name = "a GPU of one unit",
+     .kind = CLNORM_DEVICE_GPU,
+     .vendor = "unknown",
+     .compute_units = 1,
+     .max_work_group_size = 16,
+     .local_memory = 16 * KIB},
+};
 
-/* Every family, number of compute units and shape, for a workload whose other fields are set. */
-static void choose_everywhere(chooser choose, struct cln_workload work) {
-    const clnorm_config automatic = clnorm_config_automatic();
-    for (size_t f = 0; f < sizeof families / sizeof *families; f++)
-        for (size_t u = 0; u < sizeof units / sizeof *units; u++)
-            for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-                for (size_t j = 0; j < sizeof cols / sizeof *cols; j++) {
-                    const clnorm_device_info device = gpu_of(families[f], units[u]);
-                    clnorm_config config;
-                    work.rows = rows[i];
-                    work.group_size = cols[j];
-                    work.alignment = cols[j] & -cols[j];
-                    if (choose(&device, &work, &automatic, &config) != CLNORM_SUCCESS)
-                        fail_msg("%" PRIu32 " units, %" PRIu64 "x%" PRIu64 ", %" PRIu64 " bytes: %s", units[u], rows[i],
-                                 cols[j], work.x_size, clnorm_error_detail());
-                }
+static clnorm_device_info device_of(size_t i) {
+    clnorm_device_info device = devices[i];
+    device.device_fences = true;
+    device.opencl_c_version = 300;
+    return device;
 }
 
 static struct cln_workload workload_of(uint64_t x_size) {
     return (struct cln_workload){.groups = 1,
                                  .x_size = x_size,
                                  .held_size = x_size,
-                                 .shelf_size = x_size,
+                                 .local_size = x_size,
                                  .norm = CLNORM_LAYER_NORM,
+                                 .users = CLN_KNOBS_FORWARD,
                                  .real_size = sizeof(float)};
 }
 
-static void forward_choices_are_accepted(void **state) {
-    (void)state;
-    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
-        for (int of = CLN_WORK_NORM; of <= CLN_WORK_SOFTMAX_BACKWARD; of++)
-            for (unsigned options = 0; options < 8; options++) {
-                struct cln_workload work = workload_of(x_size);
-                work.work = (enum cln_work)of;
-                work.splits = of < CLN_WORK_SOFTMAX;
-                work.norm = options & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM;
-                work.groups = options & 2 ? 2 : 1;
-                work.y_scaled = options & 4;
-                choose_everywhere(cln_config_choose, work);
+static void set_columns(struct cln_workload *work, uint64_t columns) {
+    work->group_size = columns;
+    work->alignment = columns & -columns;
+}
+
+/* Work-items, registers and local memory within the device's. */
+static bool fits(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c) {
+    const struct cln_facts facts = cln_facts_of(device);
+    const bool backward = work->users == CLN_KNOBS_BACKWARD;
+    const uint64_t items = (uint64_t)c->lanes * c->segments;
+    const uint64_t registers = backward ? cln_backward_registers(work, c) : cln_forward_registers(work, c);
+    const uint64_t local =
+        backward ? cln_backward_local_bytes(work, c, cln_config_span(device, work, c)) : cln_scratch_bytes(work, c);
+    return items <= device->max_work_group_size && local <= device->local_memory &&
+           (facts.alone || cln_registers_fit(&facts, items, registers));
+}
+
+/* Every device and shape, for a workload whose other fields are set. */
+static void choose_everywhere(struct cln_workload work) {
+    const struct cln_config automatic = {0};
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            for (size_t j = 0; j < sizeof cols / sizeof *cols; j++) {
+                const clnorm_device_info device = device_of(d);
+                struct cln_config config;
+                work.rows = rows[i];
+                set_columns(&work, cols[j]);
+                if (cln_config_choose(&device, &work, &automatic, &config) != CLNORM_SUCCESS)
+                    fail_msg("%s, %" PRIu64 "x%" PRIu64 ", %" PRIu64 " bytes: %s", device.name, rows[i], cols[j],
+                             work.x_size, clnorm_error_detail());
+                if (!fits(&device, &work, &config)) {
+                    const clnorm_config words = cln_config_close(&config);
+                    char text[400];
+                    clnorm_config_text(&words, text, sizeof text);
+                    fail_msg("%s, %" PRIu64 "x%" PRIu64 ", %" PRIu64 " bytes: %s does not fit", device.name, rows[i],
+                             cols[j], work.x_size, text);
+                }
             }
 }
 
-static void backward_choices_are_accepted(void **state) {
+static void forward_choices_fit(void **state) {
     (void)state;
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
-        for (unsigned options = 0; options < 32; options++) {
+        for (int of = CLN_WORK_NORM; of <= CLN_WORK_SOFTMAX_BACKWARD; of++)
+            for (unsigned options = 0; options < 4; options++) {
+                struct cln_workload work = workload_of(x_size);
+                work.work = (enum cln_work)of;
+                work.users = of < CLN_WORK_SOFTMAX ? CLN_KNOBS_FORWARD : CLN_KNOBS_SOFTMAX;
+                work.norm = options & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM;
+                work.groups = options & 2 ? 2 : 1;
+                work.y_scaled = of == CLN_WORK_QUANTIZED;
+                choose_everywhere(work);
+            }
+}
+
+static void backward_choices_fit(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (unsigned options = 0; options < 8; options++) {
             struct cln_workload work = workload_of(x_size);
+            work.users = CLN_KNOBS_BACKWARD;
+            work.norm = options & 4 ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM;
             work.locked = options & 1;
             work.gated = options & 2;
-            work.both_sums = options & 4;
-            work.of_8_bits = options & 8;
-            work.sums_rows = work.both_sums || options & 16;
-            choose_everywhere(cln_config_choose_backward, work);
+            work.both_sums = work.sums_rows = options & 4;
+            choose_everywhere(work);
         }
 }
 
-/* By the backward where the work has sums over rows, else by the forward. */
-static clnorm_config chosen(const clnorm_device_info *device, const struct cln_workload *work,
-                            const clnorm_config *forced) {
-    const bool backward = work->sums_rows;
-    clnorm_config config = clnorm_config_automatic();
-    if ((backward ? cln_config_choose_backward : cln_config_choose)(device, work, forced, &config) != CLNORM_SUCCESS)
-        fail_msg("%s", clnorm_error_detail());
-    return config;
-}
-
-static struct cln_workload many_rows_of(uint64_t x_size, uint64_t columns) {
-    struct cln_workload work = workload_of(x_size);
-    work.rows = 4096;
-    work.group_size = columns;
-    work.alignment = columns & -columns;
-    return work;
-}
-
-/* What was measured with prefetch has it where it is heeded and not forbidden, and is the same but for that. */
-static void tuned_rows_are_asked_for(void **state) {
+static void element_choices_are_accepted(void **state) {
     (void)state;
-    const clnorm_config automatic = clnorm_config_automatic();
-    const clnorm_config none = {.prefetch = CLNORM_PREFETCH_NONE}, portable = {.isa = CLNORM_ISA_PORTABLE};
-    clnorm_device_info device = gpu_of(CLNORM_PLATFORM_NVIDIA, 132);
-    struct cln_workload works[] = {many_rows_of(2, 65536), many_rows_of(2, 65536), many_rows_of(2, 1024)};
-    works[1].work = CLN_WORK_GATED;
-    works[1].norm = CLNORM_RMS_NORM;
-    works[2].sums_rows = true;
-    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
-        const clnorm_config asks = chosen(&device, &works[i], &automatic);
-        clnorm_config does_not = chosen(&device, &works[i], &none);
-        assert_int_equal(asks.prefetch, CLNORM_PREFETCH_NEXT);
-        assert_int_equal(asks.asked, i == 1 ? 2 : 0);
-        assert_int_equal(does_not.prefetch, CLNORM_PREFETCH_NONE);
-        does_not.prefetch = asks.prefetch;
-        does_not.asked = asks.asked;
-        assert_memory_equal(&does_not, &asks, sizeof asks);
-        assert_int_equal(chosen(&device, &works[i], &portable).prefetch, CLNORM_PREFETCH_NONE);
-    }
-    device.local_memory = 100 << 10;
-    assert_int_equal(chosen(&device, &works[0], &automatic).prefetch, CLNORM_PREFETCH_NONE);
+    const struct cln_config automatic = {0};
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (size_t j = 0; j < sizeof cols / sizeof *cols; j++) {
+            const clnorm_device_info device = device_of(d);
+            struct cln_workload work = workload_of(2);
+            struct cln_config config;
+            work.users = CLN_KNOBS_ELEMENTS;
+            work.rows = 64;
+            set_columns(&work, cols[j]);
+            assert_int_equal(cln_config_choose(&device, &work, &automatic, &config), CLNORM_SUCCESS);
+            assert_true(config.lanes <= device.max_work_group_size);
+        }
+}
+
+/* Ranked configs are different ones, the choice first. */
+static void ranking_begins_with_the_choice(void **state) {
+    (void)state;
+    const struct cln_config automatic = {0};
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (size_t j = 0; j < sizeof cols / sizeof *cols; j++)
+            for (int backward = 0; backward < 2; backward++) {
+                const clnorm_device_info device = device_of(d);
+                struct cln_workload work = workload_of(2);
+                struct cln_config choice, ranked[CLN_MOST_RANKED];
+                work.users = backward ? CLN_KNOBS_BACKWARD : CLN_KNOBS_FORWARD;
+                work.both_sums = work.sums_rows = backward;
+                work.rows = 8192;
+                set_columns(&work, cols[j]);
+                const size_t count = cln_config_rank(&device, &work, ranked, CLN_MOST_RANKED);
+                assert_in_range(count, 1, CLN_MOST_RANKED);
+                assert_int_equal(cln_config_choose(&device, &work, &automatic, &choice), CLNORM_SUCCESS);
+                assert_memory_equal(&ranked[0], &choice, sizeof choice);
+                for (size_t i = 0; i < count; i++)
+                    for (size_t k = 0; k < i; k++)
+                        assert_memory_not_equal(&ranked[i], &ranked[k], sizeof *ranked);
+            }
 }
 
 /* A forced prefetch has what is not forced suit it, and is refused where there is none. */
 static void prefetch_is_of_whole_rows(void **state) {
     (void)state;
-    const clnorm_device_info device = gpu_of(CLNORM_PLATFORM_NVIDIA, 132);
-    const clnorm_config next = {.prefetch = CLNORM_PREFETCH_NEXT};
-    struct cln_workload wide = many_rows_of(4, 65536), narrow = many_rows_of(4, 64);
-    wide.rows = 16;
-    wide.splits = true;
-    assert_int_equal(chosen(&device, &wide, &next).chunks, 1);
-    assert_int_equal(chosen(&device, &narrow, &next).segments, 1);
+    const clnorm_device_info device = device_of(0);
+    const struct cln_config next = {.prefetch = CLN_PREFETCH_NEXT};
+    struct cln_workload wide = workload_of(4), narrow = workload_of(4);
+    struct cln_config config;
+    wide.rows = narrow.rows = 16;
+    set_columns(&wide, 65536);
+    set_columns(&narrow, 64);
+    assert_int_equal(cln_config_choose(&device, &wide, &next, &config), CLNORM_SUCCESS);
+    assert_int_equal(config.chunks, 1);
+    assert_int_equal(cln_config_choose(&device, &narrow, &next, &config), CLNORM_SUCCESS);
+    assert_int_equal(config.segments, 1);
     struct cln_workload without[] = {wide, wide, wide};
     without[0].groups = 2;
     without[1].y_scaled = true;
     without[2].work = CLN_WORK_SOFTMAX;
-    without[2].shelf_size = 0;
+    without[2].local_size = 0;
     for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
-        clnorm_config config;
         assert_int_equal(cln_config_choose(&device, &without[i], &next, &config), CLNORM_INVALID_VALUE);
-        assert_non_null(strstr(clnorm_error_detail(), "desc.config.prefetch is 2"));
+        assert_non_null(strstr(clnorm_error_detail(), "desc.config.prefetch is next"));
     }
 }
 
@@ -160,73 +316,80 @@ static void prefetch_is_of_whole_rows(void **state) {
 static void foreign_knobs_are_refused(void **state) {
     (void)state;
     static const struct {
-        chooser choose;
-        const char *knobs[15];
+        enum cln_knob_users users;
+        const char *knobs[16];
     } operations[] = {
-        {cln_config_choose, {"tile=64", "gather=local", "fetch=in_turn", "chunks=1", "sums=before", "walkers=1"}},
-        {cln_config_choose_backward, {"registers=64", "shelved=1", "asked=1"}},
-        {cln_config_choose_elements,
-         {"segments=1", "keep=reread", "reduce=tree", "weights=late", "tile=64", "gather=local", "fetch=in_turn",
-          "chunks=1", "sums=before", "walkers=1", "prefetch=none", "registers=64", "shelved=1", "asked=1"}},
+        {CLN_KNOBS_FORWARD,
+         {"tile=64", "accumulator=local", "pipeline=1", "row_split=two_passes", "groups_per_cu=1", "run_length=1"}},
+        {CLN_KNOBS_SOFTMAX, {"weights=early", "prefetch=next", "registers=64", "local_vectors=1"}},
+        {CLN_KNOBS_QUANTIZE, {"weights=early", "chunks=2", "prefetch=next", "tile=64"}},
+        {CLN_KNOBS_BACKWARD, {"registers=64", "local_vectors=1", "prefetch_vectors=1", "iterations=2"}},
+        {CLN_KNOBS_ELEMENTS,
+         {"segments=1", "keep=reread", "reduce=tree", "weights=late", "tile=64", "accumulator=local", "pipeline=1",
+          "chunks=1", "row_split=two_passes", "groups_per_cu=1", "prefetch=none", "registers=64", "local_vectors=1",
+          "prefetch_vectors=1"}},
     };
-    const clnorm_device_info device = gpu_of(CLNORM_PLATFORM_NVIDIA, 132);
-    const struct cln_workload work = many_rows_of(4, 1024); /* which is not split into chunks */
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+    const clnorm_device_info device = device_of(0);
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        struct cln_workload work = workload_of(4);
+        work.rows = 4096;
+        set_columns(&work, 1024);
+        work.users = operations[i].users;
         for (const char *const *knob = operations[i].knobs; *knob; knob++) {
-            clnorm_config forced, config;
+            struct cln_config forced, config;
             char says[64];
             (void)snprintf(says, sizeof says, "desc.config.%.*s is", (int)strcspn(*knob, "="), *knob);
-            assert_int_equal(clnorm_config_parse(*knob, &forced), CLNORM_SUCCESS);
-            assert_int_equal(operations[i].choose(&device, &work, &forced, &config), CLNORM_INVALID_VALUE);
+            assert_int_equal(cln_config_parse(*knob, &forced), CLNORM_SUCCESS);
+            assert_int_equal(cln_config_choose(&device, &work, &forced, &config), CLNORM_INVALID_VALUE);
             if (!strstr(clnorm_error_detail(), says))
                 fail_msg("%s: \"%s\"", *knob, clnorm_error_detail());
         }
+    }
 }
 
 /* Where local memory is small, forced columns take as many lanes as it has room for. */
 static void columns_fit_into_local_memory(void **state) {
     (void)state;
-    clnorm_device_info device = gpu_of(CLNORM_PLATFORM_NVIDIA, 40);
-    device.local_memory = 48 << 10;
-    const clnorm_config forced = {.gather = CLNORM_GATHER_COLUMNS};
+    const clnorm_device_info device = device_of(4);
+    const struct cln_config forced = {.accumulator = CLN_ACCUMULATOR_COLUMNS};
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
             struct cln_workload work = workload_of(x_size);
-            clnorm_config config;
+            struct cln_config config;
             work.rows = 64;
-            work.group_size = cols[i];
-            work.alignment = cols[i] & -cols[i];
+            work.users = CLN_KNOBS_BACKWARD;
+            set_columns(&work, cols[i]);
             work.sums_rows = true;
-            if (cln_config_choose_backward(&device, &work, &forced, &config) != CLNORM_SUCCESS)
+            if (cln_config_choose(&device, &work, &forced, &config) != CLNORM_SUCCESS)
                 fail_msg("%" PRIu64 " columns, %" PRIu64 " bytes: %s", cols[i], x_size, clnorm_error_detail());
         }
 }
 
-/* However many rounds are best for many rows, few rows keep as many work-groups busy as they can. */
+/* However long the runs are that are best for many rows, few rows keep as many work-groups busy as they can. */
 static void few_rows_are_for_many(void **state) {
     (void)state;
-    const clnorm_device_info device = gpu_of(CLNORM_PLATFORM_NVIDIA, 132);
-    const clnorm_config automatic = clnorm_config_automatic();
+    const clnorm_device_info device = device_of(0);
+    const struct cln_config automatic = {0};
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
             struct cln_workload work = workload_of(x_size);
-            clnorm_config config;
-            work.group_size = cols[i];
-            work.alignment = cols[i] & -cols[i];
+            struct cln_config config;
+            work.users = CLN_KNOBS_BACKWARD;
+            set_columns(&work, cols[i]);
             for (work.rows = 1; work.rows <= device.compute_units; work.rows++) {
-                assert_int_equal(cln_config_choose_backward(&device, &work, &automatic, &config), CLNORM_SUCCESS);
+                assert_int_equal(cln_config_choose(&device, &work, &automatic, &config), CLNORM_SUCCESS);
                 if (config.tile == cols[i]) /* tiles take more work-groups than the device has room for */
-                    assert_int_equal(config.rounds, 1);
+                    assert_int_equal(config.run_length, 1);
             }
         }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forward_choices_are_accepted), cmocka_unit_test(backward_choices_are_accepted),
-        cmocka_unit_test(tuned_rows_are_asked_for),     cmocka_unit_test(prefetch_is_of_whole_rows),
-        cmocka_unit_test(foreign_knobs_are_refused),    cmocka_unit_test(columns_fit_into_local_memory),
-        cmocka_unit_test(few_rows_are_for_many),
+        cmocka_unit_test(forward_choices_fit),           cmocka_unit_test(backward_choices_fit),
+        cmocka_unit_test(element_choices_are_accepted),  cmocka_unit_test(ranking_begins_with_the_choice),
+        cmocka_unit_test(prefetch_is_of_whole_rows),     cmocka_unit_test(foreign_knobs_are_refused),
+        cmocka_unit_test(columns_fit_into_local_memory), cmocka_unit_test(few_rows_are_for_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,12 +12,13 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "knob.h"
 #include "norm_backward_case.h"
 #include "norm_case.h"
 
 static struct norm_case small_case(uint64_t rows, uint64_t seed) {
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, rows, 200), .seed = seed};
-    norm_case.desc.weight_dtype = CLNORM_F32;
+    norm_case.desc.weight.dtype = CLNORM_F32;
     norm_case.desc.save_mean = norm_case.desc.save_rstd = true;
     return norm_case;
 }
@@ -26,7 +27,7 @@ static clnorm_plan *plan_of(const struct fixture *fixture, struct norm_run *run)
     clnorm_plan *plan = NULL;
     if (clnorm_norm_forward_plan_create(fixture->context, &run->desc, &plan) != CLNORM_SUCCESS)
         fail_msg("%s", clnorm_error_detail());
-    clnorm_plan_config(plan, &run->config);
+    run->config = chosen_knobs(plan);
     return plan;
 }
 
@@ -130,7 +131,7 @@ static void check_moved_bytes(const clnorm_plan *plan) {
 static void each_kernel_has_an_event(void **state) {
     const struct fixture *fixture = *state;
     struct norm_backward_case backward_case = {.desc = norm_backward_desc_of(CLNORM_RMS_NORM, 40, 64), .seed = 1};
-    backward_case.desc.dweight_dtype = CLNORM_F32;
+    backward_case.desc.dweight.dtype = CLNORM_F32;
     struct norm_backward_run run = norm_backward_run_make(&backward_case);
     clnorm_plan *plan = NULL;
     assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &run.desc, &plan), CLNORM_SUCCESS);
@@ -162,8 +163,7 @@ static void events_chain_an_out_of_order_queue(void **state) {
         runs[i] = norm_run_make(&norm_case);
         norm_run_upload(fixture, &runs[i]);
         plan = plan != NULL ? plan : plan_of(fixture, &runs[i]);
-        runs[i].config = (clnorm_config){0};
-        clnorm_plan_config(plan, &runs[i].config);
+        runs[i].config = chosen_knobs(plan);
     }
     for (int i = 0; i < LINKS; i++) {
         clnorm_args args = norm_run_args(&runs[i]);
@@ -319,7 +319,7 @@ static void check_threads(const struct fixture *fixture, bool planned) {
             (struct worker){.fixture = fixture, .queue = fixture_queue(fixture, 0), .run = norm_run_make(&norm_case)};
         norm_run_upload(fixture, &workers[i].run);
         plan = plan != NULL ? plan : plan_of(fixture, &workers[i].run);
-        clnorm_plan_config(plan, &workers[i].run.config);
+        workers[i].run.config = chosen_knobs(plan);
         workers[i].plan = planned ? plan : NULL;
     }
     for (int i = 0; i < THREADS; i++)

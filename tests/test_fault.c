@@ -14,6 +14,7 @@
 
 #include "fault_layer.h"
 #include "fixture.h"
+#include "knob.h"
 #include "norm_backward_case.h"
 #include "norm_case.h"
 #include "scratch.h"
@@ -61,7 +62,8 @@ char *__wrap_strdup(const char *text) {
 /* The control block of the layer; the test fails where there is none. */
 static struct fault_layer *layer(void) {
     void *library = dlopen(getenv("OPENCL_LAYERS"), RTLD_NOW | RTLD_NOLOAD);
-    assert_non_null(library);
+    if (!library)
+        fail_msg("the OpenCL loader has not loaded %s; it must know layers (ocl-icd from 2.3 on)", getenv("OPENCL_LAYERS"));
     struct fault_layer *found = dlsym(library, FAULT_LAYER_SYMBOL);
     assert_non_null(found);
     (void)dlclose(library);
@@ -97,7 +99,7 @@ static clnorm_status enqueue_twice(const struct scene *scene, clnorm_context *co
 
 /* The whole way of a call, from the choice of a device on. */
 static clnorm_status try_everything(struct scene *scene) {
-    clnorm_device_info device;
+    clnorm_device_info device = CLNORM_DEVICE_INFO_INIT;
     clnorm_context *context = NULL;
     clnorm_plan *plan = NULL;
     clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
@@ -112,7 +114,7 @@ static clnorm_status try_everything(struct scene *scene) {
         assert_int_equal(status == CLNORM_SUCCESS, plan != NULL);
     }
     if (status == CLNORM_SUCCESS) {
-        clnorm_plan_config(plan, &scene->run.config);
+        scene->run.config = chosen_knobs(plan);
         status = enqueue_twice(scene, context, plan);
     }
     clnorm_plan_destroy(plan);
@@ -131,15 +133,14 @@ static clnorm_status try_quantized(struct scene *scene) {
     clnorm_quantize_desc quantize = CLNORM_QUANTIZE_DESC_INIT;
     quantize.rows = ROWS;
     quantize.cols = COLS;
-    quantize.group_size = GROUP;
-    quantize.scaling = CLNORM_SCALING_GROUP;
-    quantize.transpose = true;
-    clnorm_fp8_rms_norm_desc norm = CLNORM_FP8_RMS_NORM_DESC_INIT;
-    norm.rows = ROWS;
-    norm.cols = COLS;
-    norm.group_size = GROUP;
-    norm.x_scale_dtype = CLNORM_F32;
-    norm.weight_dtype = CLNORM_DTYPE_NONE;
+    quantize.q.scaling = CLNORM_SCALING_GROUP;
+    quantize.q.scale_group = GROUP;
+    quantize.q_t.dtype = CLNORM_F8_E4M3;
+    clnorm_norm_desc norm = norm_desc_of(CLNORM_RMS_NORM, ROWS, COLS);
+    norm.x = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_GROUP, .scale_group = GROUP};
+    norm.y = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_TENSOR};
+    norm.y_t.dtype = CLNORM_F8_E4M3;
+    norm.save_rstd = 1;
     clnorm_args first = CLNORM_ARGS_INIT, second = CLNORM_ARGS_INIT;
     first.x = tensor_buffer(&scene->x);
     first.q = second.x = tensor_buffer(&scene->q);
@@ -157,7 +158,7 @@ static clnorm_status try_quantized(struct scene *scene) {
         status = enqueue_and_drop(scene, plan, &first);
     plan = NULL;
     if (status == CLNORM_SUCCESS) {
-        status = clnorm_fp8_rms_norm_plan_create(scene->fixture->context, &norm, &plan);
+        status = clnorm_norm_forward_plan_create(scene->fixture->context, &norm, &plan);
         assert_int_equal(status == CLNORM_SUCCESS, plan != NULL);
     }
     return status == CLNORM_SUCCESS ? enqueue_and_drop(scene, plan, &second) : status;
@@ -182,7 +183,7 @@ static clnorm_status try_in_place(struct scene *scene) {
 
 static struct scene scene_open(struct fixture *fixture, const char *cache_dir) {
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, 3, 50), .seed = 1};
-    norm_case.desc.weight_dtype = norm_case.desc.bias_dtype = CLNORM_F32;
+    norm_case.desc.weight.dtype = norm_case.desc.bias.dtype = CLNORM_F32;
     norm_case.desc.save_mean = norm_case.desc.save_rstd = true;
     struct scene scene = {
         .fixture = fixture, .go = try_everything, .run = norm_run_make(&norm_case), .cache_dir = cache_dir};
@@ -337,7 +338,7 @@ static void quantisation_fails_as_properly(void **state) {
 static void backward_in_place_fails_as_properly(void **state) {
     struct norm_backward_case c = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, ROWS, COLS, CLNORM_F32),
                                    .dx_place = DX_OVER_DY};
-    c.desc.config.gather = CLNORM_GATHER_COLUMNS;
+    KNOB(c.desc.config, accumulator) = CLN_ACCUMULATOR_COLUMNS;
     struct scene scene = {.fixture = *state, .go = try_in_place, .backward = norm_backward_run_make(&c), .cache_dir = ""};
     assert_int_equal(norm_backward_run_go(scene.fixture, &scene.backward), CLNORM_SUCCESS);
     const long calls = fail_each_call(&scene, CL_OUT_OF_RESOURCES);
@@ -351,7 +352,7 @@ static void backward_in_place_fails_as_properly(void **state) {
 int main(void) {
     if (getenv("OPENCL_LAYERS") == NULL) {
         fprintf(stderr, "OPENCL_LAYERS must name the library of fault_layer.c\n");
-        return 77;
+        return EXIT_FAILURE;
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_opencl_call_fails_once),        cmocka_unit_test(every_opencl_call_fails_once_with_a_cache),

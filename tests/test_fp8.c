@@ -12,7 +12,8 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "fp8_model.h"
+#include "knob.h"
+#include "reference/reference.h"
 
 static const clnorm_dtype formats[] = {CLNORM_F8_E4M3, CLNORM_F8_E5M2};
 
@@ -31,18 +32,18 @@ static void the_model_has_the_specifications_numbers(void **state) {
         {CLNORM_F8_E5M2, 0x7b, 57344},   {CLNORM_F8_E5M2, 0x7c, INFINITY}, {CLNORM_F8_E5M2, 0xfc, -INFINITY},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_true(fp8_value(rows[i].dtype, rows[i].code) == rows[i].value);
+        assert_true(ref_code_value(rows[i].dtype, rows[i].code) == rows[i].value);
         if (isfinite(rows[i].value))
-            assert_int_equal(fp8_code(rows[i].dtype, rows[i].value), rows[i].code);
+            assert_int_equal(ref_code(rows[i].dtype, rows[i].value), rows[i].code);
     }
     for (size_t i = 0; i < 2; i++)
         for (unsigned code = i ? 0x7d : 0x7f; code < 0x80; code++)
-            assert_true(isnan(fp8_value(formats[i], code)) && isnan(fp8_value(formats[i], code | 0x80)));
-    assert_int_equal(fp8_code(CLNORM_F8_E4M3, 17), 0x58); /* of 16 and 18 the even one */
-    assert_int_equal(fp8_code(CLNORM_F8_E4M3, 19), 0x5a);
-    assert_int_equal(fp8_code(CLNORM_F8_E4M3, -INFINITY), 0xfe);
-    assert_int_equal(fp8_code(CLNORM_F8_E5M2, 1e30), 0x7b);
-    assert_int_equal(fp8_code(CLNORM_F8_E5M2, -0.0), 0x80);
+            assert_true(isnan(ref_code_value(formats[i], code)) && isnan(ref_code_value(formats[i], code | 0x80)));
+    assert_int_equal(ref_code(CLNORM_F8_E4M3, 17), 0x58); /* of 16 and 18 the even one */
+    assert_int_equal(ref_code(CLNORM_F8_E4M3, 19), 0x5a);
+    assert_int_equal(ref_code(CLNORM_F8_E4M3, -INFINITY), 0xfe);
+    assert_int_equal(ref_code(CLNORM_F8_E5M2, 1e30), 0x7b);
+    assert_int_equal(ref_code(CLNORM_F8_E5M2, -0.0), 0x80);
 }
 
 /* ------------------------------------------------------------------------------------------------------ the device */
@@ -58,9 +59,9 @@ static void quantize(const struct fixture *fixture, clnorm_dtype dtype, uint32_t
     clnorm_quantize_desc desc = CLNORM_QUANTIZE_DESC_INIT;
     desc.rows = 1;
     desc.cols = count;
-    desc.q_dtype = dtype;
-    desc.scale = 1;
-    desc.config.vec = vec;
+    desc.q.dtype = dtype;
+    desc.q.scale = 1;
+    KNOB(desc.config, vec) = vec;
     clnorm_args args = CLNORM_ARGS_INIT;
     args.x = tensor_buffer(&from);
     args.q = tensor_buffer(&to);
@@ -77,7 +78,7 @@ static void check_codes(const struct fixture *fixture, clnorm_dtype dtype, uint3
     quantize(fixture, dtype, vec, x, count, codes);
     unsigned wrong = 0;
     for (uint64_t i = 0; i < count && wrong < 10; i++) {
-        const unsigned expected = fp8_code(dtype, (double)x[i]);
+        const unsigned expected = ref_code(dtype, (double)x[i]);
         if (codes[i] == expected)
             continue;
         wrong++;
@@ -107,8 +108,8 @@ static void numbers_become_the_nearest_codes(void **state) {
     for (size_t f = 0; f < 2; f++) {
         uint64_t count = 0;
         for (unsigned i = 0; i < PLACES; i++) {
-            const double low = fp8_value(formats[f], i / 2);
-            const double high = fp8_value(formats[f], i / 2 + 1);
+            const double low = ref_code_value(formats[f], i / 2);
+            const double high = ref_code_value(formats[f], i / 2 + 1);
             const double middle = isfinite(high) ? (low + high) / 2 : low * (1 + 1 / 16.0);
             const uint32_t bits = bits_of((float)(i % 2 || !isfinite(low) ? middle : low));
             for (uint32_t k = 0; k < 2 * NEAR; k++) {
@@ -158,8 +159,8 @@ static void codes_become_their_numbers(void **state) {
         clnorm_dequantize_desc desc = CLNORM_DEQUANTIZE_DESC_INIT;
         desc.rows = 1;
         desc.cols = 256;
-        desc.q_dtype = format;
-        desc.config.vec = f < 2 ? 0 : 1;
+        desc.q.dtype = format;
+        KNOB(desc.config, vec) = f < 2 ? 0 : 1;
         clnorm_args args = CLNORM_ARGS_INIT;
         args.q = tensor_buffer(&q);
         args.scale = tensor_buffer(&scale);
@@ -167,7 +168,7 @@ static void codes_become_their_numbers(void **state) {
         assert_int_equal(clnorm_dequantize(fixture->context, fixture->queue, &desc, &args, 0, NULL, NULL), CLNORM_SUCCESS);
         assert_true(tensor_receive(fixture, &x, "x"));
         for (unsigned code = 0; code < 256; code++) {
-            const double expected = fp8_value(format, code);
+            const double expected = ref_code_value(format, code);
             const double actual = (double)((const float *)tensor_elements(&x))[code];
             if (isnan(expected))
                 assert_true(isnan(actual));

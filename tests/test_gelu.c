@@ -9,8 +9,9 @@
 
 #include <cmocka.h>
 
+#include "knob.h"
 #include "pairwise.h"
-#include "reference_rows.h"
+#include "reference/reference.h"
 #include "rows_case.h"
 
 /* Tensors without gaps are one row, whose kernel knows nothing of its length: shapes cost no builds. */
@@ -83,15 +84,35 @@ static void every_half(void **state) {
     }
 }
 
+/* Zeros of either sign, in every dtype, with and without a vector that is not whole. */
+static void zeros_keep_their_signs(void **state) {
+    const struct fixture *fixture = *state;
+    for (unsigned i = 0; i < (fixture->device.fp64 ? 4U : 3U); i++)
+        for (uint32_t vec = 1; vec <= 16; vec *= 2)
+            for (uint64_t j = 0; j < 4; j++) {
+                const uint64_t cols = vec % 3 == 1 ? 51 : 48, gap = 64 - cols; /* every vector divides the stride */
+                if (j > 0 && vec != 1U << (i + j) % 5)
+                    continue; /* the erf form forward in all widths, the others in some */
+                struct rows_case c = rows_case_of(j % 2 ? ROWS_GELU_BACKWARD : ROWS_GELU, 3, cols);
+                c.form = j / 2 ? CLNORM_GELU_TANH : CLNORM_GELU_ERF;
+                c.dtype[ROWS_FIRST] = dtypes[i];
+                c.gap[ROWS_FIRST] = c.gap[ROWS_DY] = c.gap[ROWS_OUT] = gap;
+                c.config.vec = vec;
+                c.zeros = true;
+                c.seed = 16 * i + vec;
+                assert_true(rows_case_passes(fixture, &c));
+            }
+}
+
 /* Ways to run that a device has, or that are refused by the name of a knob. */
 static void forced_knobs(void **state) {
-    static const clnorm_config configs[] = {
-        {.vec = 1, .lanes = 1, .unroll = 1, .rounds = 3},
+    static const struct cln_config configs[] = {
+        {.vec = 1, .lanes = 1, .unroll = 1, .iterations = 3},
         {.vec = 16, .lanes = 1, .unroll = 3},
-        {.vec = 4, .lanes = 64, .unroll = 2, .rounds = 2},
-        {.vec = 8, .lanes = 16, .unroll = 1, .stores = CLNORM_STORES_STREAMING},
-        {.vec = 2, .lanes = 32, .unroll = 4, .stores = CLNORM_STORES_STREAMING},
-        {.isa = CLNORM_ISA_PTX},
+        {.vec = 4, .lanes = 64, .unroll = 2, .iterations = 2},
+        {.vec = 8, .lanes = 16, .unroll = 1, .stores = CLN_STORES_STREAMING},
+        {.vec = 2, .lanes = 32, .unroll = 4, .stores = CLN_STORES_STREAMING},
+        {.isa = CLN_ISA_PTX},
     };
     static const uint64_t rounding_gaps[ROWS_TENSORS] = {21, 37, 53}; /* to strides that every vector divides */
     const struct fixture *fixture = *state;
@@ -150,7 +171,8 @@ static void reference_gradient(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_gradient), cmocka_unit_test(shapes_dtypes_and_places),   cmocka_unit_test(every_half),
+        cmocka_unit_test(reference_gradient), cmocka_unit_test(shapes_dtypes_and_places),
+        cmocka_unit_test(every_half),         cmocka_unit_test(zeros_keep_their_signs),
         cmocka_unit_test(forced_knobs),       cmocka_unit_test(bits_do_not_depend_on_rows),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -13,8 +13,9 @@
 
 #include <cmocka.h>
 
-#include "context.h"
+#include "base/context.h"
 #include "fixture.h"
+#include "knob.h"
 #include "norm_backward_case.h"
 
 static void assert_says(const char *first, const char *second) {
@@ -48,7 +49,6 @@ struct change {
 static void apply(const struct change *change, clnorm_norm_backward_desc *desc) {
     unsigned char *field = (unsigned char *)desc + change->offset;
     const uint32_t number = (uint32_t)change->number; /* enumerations and slots are stored alike */
-    const bool flag = change->number != 0;
     switch (change->kind) {
     case NOTHING:
         break;
@@ -56,19 +56,17 @@ static void apply(const struct change *change, clnorm_norm_backward_desc *desc) 
         memcpy(field, &change->number, sizeof change->number);
         break;
     case ENUM:
+    case FLAG:
         memcpy(field, &number, sizeof number);
         break;
     case REAL:
         memcpy(field, &change->real, sizeof change->real);
         break;
-    case FLAG:
-        memcpy(field, &flag, sizeof flag);
-        break;
     }
 }
 
 /* Of the same dtype as everything else. */
-#define SET_Y SET_FLAG(y_given), SET_ENUM(y_dtype, CLNORM_F32)
+#define SET_Y SET_FLAG(y_given), SET_ENUM(y.dtype, CLNORM_F32)
 
 #define HUGE_COUNT (UINT64_C(1) << 62)
 #define HUGE_TEXT "4611686018427387904"
@@ -80,55 +78,56 @@ static const struct {
     struct change change[5];
 } wrongs[] = {
     {CLNORM_INVALID_ARGUMENT, "desc.size is 8", "expected", {SET_WIDE(size, 8)}},
-    {CLNORM_INVALID_ARGUMENT, "desc.size is 4096", "expected", {SET_WIDE(size, 4096)}},
+    {CLNORM_INVALID_ARGUMENT, "desc.size is 8192", "expected", {SET_WIDE(size, 8192)}},
     {CLNORM_INVALID_ENUM, "desc.norm", "0", {SET_ENUM(norm, 0)}},
     {CLNORM_INVALID_ENUM, "desc.norm", "3", {SET_ENUM(norm, 3)}},
-    {CLNORM_INVALID_ENUM, "desc.x_dtype", "0", {SET_ENUM(x_dtype, 0)}},
-    {CLNORM_INVALID_ENUM, "desc.x_dtype", "77", {SET_ENUM(x_dtype, 77)}},
-    {CLNORM_INVALID_ENUM, "desc.z_dtype", "-1", {SET_ENUM(z_dtype, UINT32_MAX)}},
-    {CLNORM_INVALID_ENUM, "desc.dy_dtype", "7", {SET_ENUM(dy_dtype, 7)}},
-    {CLNORM_INVALID_ENUM, "desc.weight_dtype", "99", {SET_ENUM(weight_dtype, 99)}},
-    {CLNORM_INVALID_ENUM, "desc.bias_dtype", "1000", {SET_ENUM(bias_dtype, 1000)}},
-    {CLNORM_INVALID_ENUM, "desc.dx_dtype", "9", {SET_ENUM(dx_dtype, 9)}},
-    {CLNORM_INVALID_ENUM, "desc.dz_dtype", "7", {SET_ENUM(dz_dtype, 7)}},
-    {CLNORM_INVALID_ENUM, "desc.dweight_dtype", "8", {SET_ENUM(dweight_dtype, 8)}},
-    {CLNORM_INVALID_ENUM, "desc.dbias_dtype", "9", {SET_ENUM(dbias_dtype, 9)}},
-    {CLNORM_INVALID_ENUM, "desc.y_dtype", "10", {SET_ENUM(y_dtype, 10)}},
+    {CLNORM_INVALID_ENUM, "desc.x.dtype", "0", {SET_ENUM(x.dtype, 0)}},
+    {CLNORM_INVALID_ENUM, "desc.x.dtype", "77", {SET_ENUM(x.dtype, 77)}},
+    {CLNORM_INVALID_ENUM, "desc.z.dtype", "-1", {SET_ENUM(z.dtype, UINT32_MAX)}},
+    {CLNORM_INVALID_ENUM, "desc.dy.dtype", "7", {SET_ENUM(dy.dtype, 7)}},
+    {CLNORM_INVALID_ENUM, "desc.weight.dtype", "99", {SET_ENUM(weight.dtype, 99)}},
+    {CLNORM_INVALID_ENUM, "desc.bias.dtype", "1000", {SET_ENUM(bias.dtype, 1000)}},
+    {CLNORM_INVALID_ENUM, "desc.dx.dtype", "9", {SET_ENUM(dx.dtype, 9)}},
+    {CLNORM_INVALID_ENUM, "desc.dz.dtype", "7", {SET_ENUM(dz.dtype, 7)}},
+    {CLNORM_INVALID_ENUM, "desc.dweight.dtype", "8", {SET_ENUM(dweight.dtype, 8)}},
+    {CLNORM_INVALID_ENUM, "desc.dbias.dtype", "9", {SET_ENUM(dbias.dtype, 9)}},
+    {CLNORM_INVALID_ENUM, "desc.y.dtype", "10", {SET_ENUM(y.dtype, 10)}},
     {CLNORM_INVALID_ENUM, "desc.gate", "3", {SET_ENUM(gate, 3)}},
     {CLNORM_INVALID_ENUM, "desc.reduction", "3", {SET_ENUM(reduction, 3)}},
     {CLNORM_INVALID_VALUE, "desc.eps", "-0.5", {SET_REAL(eps, -0.5)}},
     {CLNORM_INVALID_VALUE, "desc.eps", "nan", {SET_REAL(eps, NAN)}},
     {CLNORM_INVALID_VALUE, "desc.eps", "inf", {SET_REAL(eps, INFINITY)}},
+    {CLNORM_INVALID_VALUE, "desc.eps", "1e+39", {SET_REAL(eps, 1e39)}},
     {CLNORM_INVALID_VALUE, "desc.weight_offset", "1", {SET_REAL(weight_offset, 1)}},
-    {CLNORM_INVALID_VALUE, "desc.weight_offset", "nan", {SET_REAL(weight_offset, NAN), SET_ENUM(weight_dtype, CLNORM_F32)}},
-    {CLNORM_INVALID_VALUE, "desc.gate_first", "true", {SET_FLAG(gate_first)}},
+    {CLNORM_INVALID_VALUE, "desc.weight_offset", "nan", {SET_REAL(weight_offset, NAN), SET_ENUM(weight.dtype, CLNORM_F32)}},
+    {CLNORM_INVALID_VALUE, "desc.gate_first", "is 1", {SET_FLAG(gate_first)}},
     {CLNORM_INVALID_ENUM, "desc.activation", "-1", {SET_ENUM(activation, UINT32_MAX)}},
-    {CLNORM_INVALID_ENUM, "desc.residual_dtype", "77", {SET_ENUM(residual_dtype, 77)}},
-    {CLNORM_INVALID_ENUM, "desc.dresidual_dtype", "78", {SET_ENUM(dresidual_dtype, 78)}},
-    {CLNORM_INVALID_ENUM, "desc.dresidual_out_dtype", "79", {SET_ENUM(dresidual_out_dtype, 79)}},
+    {CLNORM_INVALID_ENUM, "desc.residual.dtype", "77", {SET_ENUM(residual.dtype, 77)}},
+    {CLNORM_INVALID_ENUM, "desc.dresidual.dtype", "78", {SET_ENUM(dresidual.dtype, 78)}},
+    {CLNORM_INVALID_ENUM, "desc.dresidual_out.dtype", "79", {SET_ENUM(dresidual_out.dtype, 79)}},
     {CLNORM_INVALID_VALUE, "desc.dropout", "is 1:", {SET_REAL(dropout, 1)}},
     {CLNORM_INVALID_VALUE, "desc.dropout", "nan", {SET_REAL(dropout, NAN)}},
-    {CLNORM_INVALID_VALUE, "desc.dresidual_dtype", "without a residual", {SET_ENUM(dresidual_dtype, CLNORM_F32)}},
-    {CLNORM_INVALID_VALUE, "desc.residual_dtype", "s_given", {SET_ENUM(residual_dtype, CLNORM_F32), SET_FLAG(s_given)}},
+    {CLNORM_INVALID_VALUE, "desc.dresidual.dtype", "without a residual", {SET_ENUM(dresidual.dtype, CLNORM_F32)}},
+    {CLNORM_INVALID_VALUE, "desc.residual.dtype", "s_given", {SET_ENUM(residual.dtype, CLNORM_F32), SET_FLAG(s_given)}},
     {CLNORM_INVALID_VALUE,
      "desc.gate_first",
      "s_given",
      {SET_ENUM(gate, CLNORM_GATE_SILU), SET_FLAG(gate_first), SET_FLAG(s_given)}},
     {CLNORM_INVALID_VALUE,
      "desc.gate_first",
-     "dresidual_out_dtype",
-     {SET_ENUM(gate, CLNORM_GATE_SILU), SET_FLAG(gate_first), SET_ENUM(dresidual_out_dtype, CLNORM_F32)}},
+     "desc.dresidual_out is set",
+     {SET_ENUM(gate, CLNORM_GATE_SILU), SET_FLAG(gate_first), SET_ENUM(dresidual_out.dtype, CLNORM_F32)}},
     {CLNORM_INVALID_SHAPE,
-     "desc.residual_stride",
+     "desc.residual.stride",
      "63",
-     {SET_WIDE(residual_stride, 63), SET_ENUM(residual_dtype, CLNORM_F32)}},
+     {SET_WIDE(residual.stride, 63), SET_ENUM(residual.dtype, CLNORM_F32)}},
     {CLNORM_INVALID_SHAPE,
-     "desc.dresidual_out_stride",
+     "desc.dresidual_out.stride",
      "7",
-     {SET_WIDE(dresidual_out_stride, 7), SET_ENUM(dresidual_out_dtype, CLNORM_F32)}},
+     {SET_WIDE(dresidual_out.stride, 7), SET_ENUM(dresidual_out.dtype, CLNORM_F32)}},
     {CLNORM_INVALID_SHAPE, "desc.rows", "4294967297", {SET_WIDE(rows, (UINT64_C(1) << 32) + 1), SET_REAL(dropout, 0.5)}},
-    {CLNORM_UNSUPPORTED, "desc.residual_dtype", "f64", {SET_ENUM(residual_dtype, CLNORM_F64)}},
-    {CLNORM_INVALID_VALUE, "desc.dz_dtype", "gate", {SET_ENUM(dz_dtype, CLNORM_F32)}},
+    {CLNORM_UNSUPPORTED, "desc.residual.dtype", "f64", {SET_ENUM(residual.dtype, CLNORM_F64)}},
+    {CLNORM_INVALID_VALUE, "desc.dz.dtype", "gate", {SET_ENUM(dz.dtype, CLNORM_F32)}},
     {CLNORM_INVALID_VALUE, "mean_given", "rstd_given", {SET_FLAG(mean_given)}},
     {CLNORM_INVALID_VALUE, "mean_given", "rstd_given", {SET_FLAG(rstd_given)}},
     {CLNORM_INVALID_VALUE, "desc.mean_given", "RMS", {SET_FLAG(mean_given), SET_ENUM(norm, CLNORM_RMS_NORM)}},
@@ -140,64 +139,64 @@ static const struct {
     {CLNORM_INVALID_VALUE,
      "desc.slots",
      "0",
-     {SET_ENUM(slots, 0), SET_ENUM(reduction, CLNORM_REDUCTION_LOCKED), SET_ENUM(dbias_dtype, CLNORM_F32)}},
-    {CLNORM_INVALID_VALUE, "no output", "dweight_dtype", {SET_ENUM(dx_dtype, 0)}},
+     {SET_ENUM(slots, 0), SET_ENUM(reduction, CLNORM_REDUCTION_LOCKED), SET_ENUM(dbias.dtype, CLNORM_F32)}},
+    {CLNORM_INVALID_VALUE, "no output", "dweight", {SET_ENUM(dx.dtype, 0)}},
     {CLNORM_INVALID_SHAPE, "desc.cols", "0", {SET_WIDE(cols, 0)}},
     {CLNORM_INVALID_SHAPE, "desc.group_size", "48", {SET_WIDE(group_size, 48)}},
-    {CLNORM_INVALID_SHAPE, "desc.x_stride", "63", {SET_WIDE(x_stride, 63)}},
-    {CLNORM_INVALID_SHAPE, "desc.dy_stride", "62", {SET_WIDE(dy_stride, 62)}},
-    {CLNORM_INVALID_SHAPE, "desc.dx_stride", "1", {SET_WIDE(dx_stride, 1)}},
-    {CLNORM_INVALID_SHAPE, "desc.y_stride", "61", {SET_WIDE(y_stride, 61), SET_ENUM(y_dtype, CLNORM_F32)}},
-    {CLNORM_INVALID_SHAPE, "desc.z_stride", "60", {SET_WIDE(z_stride, 60), SET_ENUM(gate, CLNORM_GATE_SILU)}},
+    {CLNORM_INVALID_SHAPE, "desc.x.stride", "63", {SET_WIDE(x.stride, 63)}},
+    {CLNORM_INVALID_SHAPE, "desc.dy.stride", "62", {SET_WIDE(dy.stride, 62)}},
+    {CLNORM_INVALID_SHAPE, "desc.dx.stride", "1", {SET_WIDE(dx.stride, 1)}},
+    {CLNORM_INVALID_SHAPE, "desc.y.stride", "61", {SET_WIDE(y.stride, 61), SET_ENUM(y.dtype, CLNORM_F32)}},
+    {CLNORM_INVALID_SHAPE, "desc.z.stride", "60", {SET_WIDE(z.stride, 60), SET_ENUM(gate, CLNORM_GATE_SILU)}},
     {CLNORM_INVALID_SHAPE,
-     "desc.dz_stride",
+     "desc.dz.stride",
      "59",
-     {SET_WIDE(dz_stride, 59), SET_ENUM(gate, CLNORM_GATE_SILU), SET_ENUM(dz_dtype, CLNORM_BF16)}},
+     {SET_WIDE(dz.stride, 59), SET_ENUM(gate, CLNORM_GATE_SILU), SET_ENUM(dz.dtype, CLNORM_BF16)}},
     {CLNORM_OVERFLOW, "rows", HUGE_TEXT, {SET_WIDE(rows, HUGE_COUNT)}},
     {CLNORM_OVERFLOW, "rows", "18446744073709551615", {SET_WIDE(rows, UINT64_MAX)}},
-    {CLNORM_OVERFLOW, "x has", HUGE_TEXT, {SET_WIDE(x_stride, HUGE_COUNT)}},
-    {CLNORM_OVERFLOW, "dy has", HUGE_TEXT, {SET_WIDE(dy_stride, HUGE_COUNT)}},
-    {CLNORM_OVERFLOW, "dx has", HUGE_TEXT, {SET_WIDE(dx_stride, HUGE_COUNT)}},
+    {CLNORM_OVERFLOW, "x has", HUGE_TEXT, {SET_WIDE(x.stride, HUGE_COUNT)}},
+    {CLNORM_OVERFLOW, "dy has", HUGE_TEXT, {SET_WIDE(dy.stride, HUGE_COUNT)}},
+    {CLNORM_OVERFLOW, "dx has", HUGE_TEXT, {SET_WIDE(dx.stride, HUGE_COUNT)}},
     {CLNORM_OVERFLOW,
      "dweight",
      "2305843009213693952",
-     {SET_WIDE(rows, 0), SET_WIDE(cols, HUGE_COUNT / 2), SET_ENUM(dweight_dtype, CLNORM_F32)}},
-    {CLNORM_UNSUPPORTED, "f64", "x_dtype is f32", {SET_ENUM(dbias_dtype, CLNORM_F64)}},
-    {CLNORM_UNSUPPORTED, "dx_dtype is f32", "f64", {SET_ENUM(x_dtype, CLNORM_F64)}},
-    {CLNORM_UNSUPPORTED, "dy_dtype is bf16", "f64", {SET_ENUM(x_dtype, CLNORM_F64), SET_ENUM(dy_dtype, CLNORM_BF16)}},
+     {SET_WIDE(rows, 0), SET_WIDE(cols, HUGE_COUNT / 2), SET_ENUM(dweight.dtype, CLNORM_F32)}},
+    {CLNORM_UNSUPPORTED, "f64", "x.dtype is f32", {SET_ENUM(dbias.dtype, CLNORM_F64)}},
+    {CLNORM_UNSUPPORTED, "dx.dtype is f32", "f64", {SET_ENUM(x.dtype, CLNORM_F64)}},
+    {CLNORM_UNSUPPORTED, "dy.dtype is bf16", "f64", {SET_ENUM(x.dtype, CLNORM_F64), SET_ENUM(dy.dtype, CLNORM_BF16)}},
     {CLNORM_INVALID_VALUE, "desc.weight_bound is 1", "y_given", {SET_REAL(weight_bound, 1)}},
     {CLNORM_INVALID_VALUE, "bias_bound nan", "y_given", {SET_REAL(bias_bound, NAN)}},
-    {CLNORM_INVALID_ENUM, "desc.y_dtype is 0", "y_given", {SET_FLAG(y_given), SET_FLAG(rstd_given)}},
-    {CLNORM_UNSUPPORTED, "desc.y_dtype is f8e5m2", "y_given", {SET_FLAG(y_given), SET_ENUM(y_dtype, CLNORM_F8_E5M2)}},
+    {CLNORM_INVALID_ENUM, "desc.y.dtype is 0", "y_given", {SET_FLAG(y_given), SET_FLAG(rstd_given)}},
+    {CLNORM_UNSUPPORTED, "desc.y.dtype is f8e5m2", "y_given", {SET_FLAG(y_given), SET_ENUM(y.dtype, CLNORM_F8_E5M2)}},
     {CLNORM_INVALID_VALUE, "desc.rstd_given", "y_given", {SET_Y}},
     {CLNORM_INVALID_VALUE, "desc.mean_given", "y_given", {SET_Y, SET_FLAG(rstd_given), SET_FLAG(mean_given)}},
-    {CLNORM_INVALID_VALUE, "no output", "dx_dtype", {SET_Y, SET_FLAG(rstd_given), SET_ENUM(dx_dtype, 0)}},
+    {CLNORM_INVALID_VALUE, "no output", "dx", {SET_Y, SET_FLAG(rstd_given), SET_ENUM(dx.dtype, 0)}},
     {CLNORM_INVALID_VALUE, "desc.gate", "y_given", {SET_Y, SET_FLAG(rstd_given), SET_ENUM(gate, CLNORM_GATE_SILU)}},
     {CLNORM_INVALID_VALUE,
      "desc.activation",
      "y_given",
      {SET_Y, SET_FLAG(rstd_given), SET_ENUM(activation, CLNORM_ACTIVATION_GELU)}},
     {CLNORM_INVALID_VALUE,
-     "desc.residual_dtype",
+     "desc.residual is set",
      "y_given",
-     {SET_Y, SET_FLAG(rstd_given), SET_ENUM(residual_dtype, CLNORM_F32)}},
+     {SET_Y, SET_FLAG(rstd_given), SET_ENUM(residual.dtype, CLNORM_F32)}},
     {CLNORM_INVALID_VALUE, "desc.dropout", "y_given", {SET_Y, SET_FLAG(rstd_given), SET_REAL(dropout, 0.5)}},
     {CLNORM_INVALID_VALUE, "desc.row_scale", "y_given", {SET_Y, SET_FLAG(rstd_given), SET_FLAG(row_scale)}},
     {CLNORM_INVALID_VALUE, "desc.s_given", "y_given", {SET_Y, SET_FLAG(rstd_given), SET_FLAG(s_given)}},
     {CLNORM_INVALID_VALUE,
-     "desc.x_scale_dtype",
+     "desc.x.scale_dtype",
      "expected none",
-     {SET_Y, SET_FLAG(rstd_given), SET_ENUM(x_scale_dtype, CLNORM_F32)}},
+     {SET_Y, SET_FLAG(rstd_given), SET_ENUM(x.scale_dtype, CLNORM_F32)}},
     {CLNORM_INVALID_SHAPE, "desc.cols", "4294967296", {SET_Y, SET_FLAG(rstd_given), SET_WIDE(cols, UINT64_C(1) << 32)}},
-    {CLNORM_INVALID_SHAPE, "desc.y_stride", "63", {SET_Y, SET_FLAG(rstd_given), SET_WIDE(y_stride, 63)}},
+    {CLNORM_INVALID_SHAPE, "desc.y.stride", "63", {SET_Y, SET_FLAG(rstd_given), SET_WIDE(y.stride, 63)}},
     {CLNORM_INVALID_VALUE, "desc.weight_bound", "1e-31", {SET_Y, SET_FLAG(rstd_given), SET_REAL(weight_bound, 1e-31)}},
     {CLNORM_INVALID_VALUE, "desc.weight_bound", "inf", {SET_Y, SET_FLAG(rstd_given), SET_REAL(weight_bound, INFINITY)}},
     {CLNORM_INVALID_VALUE, "desc.bias_bound", "-1", {SET_Y, SET_FLAG(rstd_given), SET_REAL(bias_bound, -1)}},
     {CLNORM_INVALID_VALUE, "desc.bias_bound", "2e+06", {SET_Y, SET_FLAG(rstd_given), SET_REAL(bias_bound, 2e6)}},
     {CLNORM_UNSUPPORTED,
-     "dx_dtype is f32",
-     "y_dtype is f64",
-     {SET_FLAG(y_given), SET_ENUM(y_dtype, CLNORM_F64), SET_FLAG(rstd_given)}},
+     "dx.dtype is f32",
+     "y.dtype is f64",
+     {SET_FLAG(y_given), SET_ENUM(y.dtype, CLNORM_F64), SET_FLAG(rstd_given)}},
 };
 
 static clnorm_norm_backward_desc wrong_desc(size_t i) {
@@ -260,10 +259,10 @@ static void missing_features_are_refused(void **state) {
     const clnorm_status wide = clnorm_norm_backward_plan_create(fixture->context, &desc, &plan);
     *device = kept;
     assert_int_equal(wide, CLNORM_UNSUPPORTED);
-    assert_says("x_dtype", "f64");
+    assert_says("x.dtype", "f64");
     desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 4, 64, CLNORM_F32);
     desc.reduction = CLNORM_REDUCTION_LOCKED;
-    desc.config.isa = CLNORM_ISA_PORTABLE;
+    KNOB(desc.config, isa) = CLN_ISA_PORTABLE;
     device->device_fences = false;
     const clnorm_status locked = clnorm_norm_backward_plan_create(fixture->context, &desc, &plan);
     *device = kept;
@@ -292,10 +291,10 @@ static struct scene scene_open(const struct fixture *fixture) {
     struct norm_backward_case backward_case = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 6, 40, CLNORM_F32),
                                                .seed = 1};
     clnorm_norm_backward_desc *desc = &backward_case.desc;
-    desc->x_dtype = CLNORM_BF16;
-    desc->z_dtype = CLNORM_F16;
+    desc->x.dtype = CLNORM_BF16;
+    desc->z.dtype = CLNORM_F16;
     desc->gate = CLNORM_GATE_SILU;
-    desc->dz_dtype = CLNORM_F16;
+    desc->dz.dtype = CLNORM_F16;
     desc->mean_given = desc->rstd_given = true;
     struct scene scene = {.fixture = fixture, .run = norm_backward_run_make(&backward_case)};
     scene_plan(&scene, &scene.run.desc);
@@ -423,7 +422,7 @@ static void workspace_must_be_aligned(void **state) {
 static void unwanted_buffers_are_refused(void **state) {
     struct scene scene = scene_open(*state);
     clnorm_norm_backward_desc bare = norm_backward_desc_of(CLNORM_RMS_NORM, 6, 40);
-    bare.x_dtype = CLNORM_BF16;
+    bare.x.dtype = CLNORM_BF16;
     bare.rstd_given = true;
     scene_plan(&scene, &bare);
     assert_int_equal(clnorm_plan_workspace_size(scene.plan), 0);
@@ -448,10 +447,10 @@ static void outputs_over_inputs_must_match_them(void **state) {
         clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_LAYER_NORM, 2, 20);
         const bool stride = i % 2;
         desc.gate = CLNORM_GATE_SILU;
-        desc.x_dtype = desc.dy_dtype = desc.z_dtype = CLNORM_BF16;
-        desc.dx_dtype = i < 4 ? stride ? CLNORM_BF16 : CLNORM_F32 : CLNORM_DTYPE_NONE;
-        desc.dz_dtype = i < 4 ? CLNORM_DTYPE_NONE : stride ? CLNORM_F16 : CLNORM_F32;
-        desc.dx_stride = desc.dz_stride = stride ? 24 : 0;
+        desc.x.dtype = desc.dy.dtype = desc.z.dtype = CLNORM_BF16;
+        desc.dx.dtype = i < 4 ? stride ? CLNORM_BF16 : CLNORM_F32 : CLNORM_DTYPE_NONE;
+        desc.dz.dtype = i < 4 ? CLNORM_DTYPE_NONE : stride ? CLNORM_F16 : CLNORM_F32;
+        desc.dx.stride = desc.dz.stride = stride ? 24 : 0;
         desc.mean_given = desc.rstd_given = true;
         scene_plan(&scene, &desc);
         clnorm_args args = CLNORM_ARGS_INIT;
@@ -509,12 +508,12 @@ static void workspace_is_bounded(void **state) {
         desc.slots = slots[i % 3];
         desc.rows = i < 3 ? 1 : 100000;
         const uint64_t row = cols * sizeof(float) + 64;
-        desc.dbias_dtype = CLNORM_F32;
+        desc.dbias.dtype = CLNORM_F32;
         assert_in_range(workspace_of(fixture, &desc), 1, (2 * row + 64) * desc.slots + 64);
-        desc.dbias_dtype = CLNORM_DTYPE_NONE;
+        desc.dbias.dtype = CLNORM_DTYPE_NONE;
         assert_in_range(workspace_of(fixture, &desc), 1, (row + 64) * desc.slots + 64);
     }
-    desc.dweight_dtype = desc.dbias_dtype = CLNORM_DTYPE_NONE;
+    desc.dweight.dtype = desc.dbias.dtype = CLNORM_DTYPE_NONE;
     assert_int_equal(workspace_of(fixture, &desc), 0);
     desc.mean_given = desc.rstd_given = false;
     assert_in_range(workspace_of(fixture, &desc), 2 * desc.rows * sizeof(float), 2 * desc.rows * sizeof(float) + 128);

@@ -9,41 +9,47 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "knob.h"
 #include "norm_backward_case.h"
 
 /* Lines of several lanes, and of one; segments in tiles. */
-static const clnorm_config side_by_side = {
-    .vec = 4, .lanes = 8, .segments = 4, .unroll = 2, .keep = CLNORM_KEEP_REGISTERS, .gather = CLNORM_GATHER_COLUMNS};
-static const clnorm_config alone = {.lanes = 1, .segments = 1, .keep = CLNORM_KEEP_REREAD, .gather = CLNORM_GATHER_COLUMNS};
+static const struct cln_config side_by_side = {
+    .vec = 4, .lanes = 8, .segments = 4, .unroll = 2, .keep = CLN_KEEP_REGISTERS, .accumulator = CLN_ACCUMULATOR_COLUMNS};
+static const struct cln_config alone = {
+    .lanes = 1, .segments = 1, .keep = CLN_KEEP_REREAD, .accumulator = CLN_ACCUMULATOR_COLUMNS};
 
-static const clnorm_config in_tiles = {.vec = 4,
-                                       .lanes = 8,
-                                       .segments = 1,
-                                       .tile = 32,
-                                       .chunks = 2,
-                                       .keep = CLNORM_KEEP_REREAD,
-                                       .gather = CLNORM_GATHER_COLUMNS};
+static const struct cln_config in_tiles = {.vec = 4,
+                                           .lanes = 8,
+                                           .segments = 1,
+                                           .tile = 32,
+                                           .chunks = 2,
+                                           .keep = CLN_KEEP_REREAD,
+                                           .accumulator = CLN_ACCUMULATOR_COLUMNS};
 
 /* More work-items than a work-group's columns have sums. */
-static const clnorm_config many = {
-    .vec = 2, .lanes = 16, .segments = 1, .unroll = 1, .stores = CLNORM_STORES_STREAMING, .gather = CLNORM_GATHER_COLUMNS};
+static const struct cln_config many = {.vec = 2,
+                                       .lanes = 16,
+                                       .segments = 1,
+                                       .unroll = 1,
+                                       .stores = CLN_STORES_STREAMING,
+                                       .accumulator = CLN_ACCUMULATOR_COLUMNS};
 
 /* A last tile that is half as wide, more lanes than its vectors, a last share of rows that is not full. */
-static const clnorm_config in_small_tiles = {.vec = 4,
-                                             .lanes = 8,
-                                             .segments = 8,
-                                             .tile = 16,
-                                             .keep = CLNORM_KEEP_REGISTERS,
-                                             .weights = CLNORM_WEIGHTS_LATE,
-                                             .gather = CLNORM_GATHER_COLUMNS};
+static const struct cln_config in_small_tiles = {.vec = 4,
+                                                 .lanes = 8,
+                                                 .segments = 8,
+                                                 .tile = 16,
+                                                 .keep = CLN_KEEP_REGISTERS,
+                                                 .weights = CLN_WEIGHTS_LATE,
+                                                 .accumulator = CLN_ACCUMULATOR_COLUMNS};
 
 static struct norm_backward_case case_of(clnorm_norm norm, uint64_t rows, uint64_t cols, clnorm_dtype dtype,
-                                         const clnorm_config *config) {
+                                         const struct cln_config *config) {
     struct norm_backward_case c = {.desc = norm_backward_full_desc(norm, rows, cols, dtype), .seed = rows};
     c.desc.rstd_given = true;
     c.desc.mean_given = norm == CLNORM_LAYER_NORM;
-    c.desc.y_dtype = CLNORM_DTYPE_NONE;
-    c.desc.config = *config;
+    c.desc.y.dtype = CLNORM_DTYPE_NONE;
+    c.desc.config = forced(*config);
     return c;
 }
 
@@ -63,19 +69,19 @@ static void every_output_is_right(void **state) {
     for (int i = 0; i < 2; i++) {
         cases[i].desc.group_size = 32;
         cases[i].desc.accumulate = true;
-        cases[i].desc.dweight_dtype = CLNORM_F16;
-        cases[i].desc.dbias_dtype = CLNORM_BF16;
+        cases[i].desc.dweight.dtype = CLNORM_F16;
+        cases[i].desc.dbias.dtype = CLNORM_BF16;
         cases[i].shift.dbias = cases[i].shift.x = 1;
     }
-    cases[2].desc.dbias_dtype = CLNORM_DTYPE_NONE;
-    cases[3].desc.dweight_dtype = CLNORM_DTYPE_NONE;
-    cases[5].desc.dx_dtype = CLNORM_DTYPE_NONE;
-    cases[6].desc.dweight_dtype = CLNORM_BF16;
-    cases[6].desc.dbias_dtype = CLNORM_F32;
-    cases[7].desc.weight_dtype = cases[7].desc.bias_dtype = cases[7].desc.dweight_dtype = CLNORM_DTYPE_NONE;
-    cases[7].desc.x_dtype = CLNORM_F32;
-    cases[7].desc.y_dtype = CLNORM_F16;
-    cases[7].desc.dy_dtype = CLNORM_F16;
+    cases[2].desc.dbias.dtype = CLNORM_DTYPE_NONE;
+    cases[3].desc.dweight.dtype = CLNORM_DTYPE_NONE;
+    cases[5].desc.dx.dtype = CLNORM_DTYPE_NONE;
+    cases[6].desc.dweight.dtype = CLNORM_BF16;
+    cases[6].desc.dbias.dtype = CLNORM_F32;
+    cases[7].desc.weight.dtype = cases[7].desc.bias.dtype = cases[7].desc.dweight.dtype = CLNORM_DTYPE_NONE;
+    cases[7].desc.x.dtype = CLNORM_F32;
+    cases[7].desc.y.dtype = CLNORM_F16;
+    cases[7].desc.dy.dtype = CLNORM_F16;
     cases[7].desc.y_given = true;
     cases[7].desc.mean_given = false;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -89,7 +95,7 @@ static struct norm_backward_case gated_case(const struct fixture *fixture) {
     const uint64_t rows = fixture_is_slow(fixture) ? SLOW_ROWS : ROWS;
     struct norm_backward_case c = case_of(CLNORM_LAYER_NORM, rows, COLS, CLNORM_F32, &side_by_side);
     c.desc.gate = CLNORM_GATE_SILU;
-    c.desc.dz_dtype = CLNORM_F32;
+    c.desc.dz.dtype = CLNORM_F32;
     return c;
 }
 

@@ -11,26 +11,26 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "knob.h"
 #include "norm_backward_case.h"
-#include "norm_backward_error.h"
 #include "norm_case.h"
-#include "reference_backward.h"
+#include "reference/reference.h"
 
-static const clnorm_config from_memory = {.vec = 4, .keep = CLNORM_KEEP_REREAD, .gather = CLNORM_GATHER_MEMORY};
-static const clnorm_config in_registers = {.vec = 4,
-                                           .lanes = 16,
-                                           .segments = 2,
-                                           .keep = CLNORM_KEEP_REGISTERS,
-                                           .gather = CLNORM_GATHER_REGISTERS,
-                                           .fetch = CLNORM_FETCH_AHEAD,
-                                           .weights = CLNORM_WEIGHTS_EARLY};
-static const clnorm_config in_tiles = {
-    .vec = 2, .lanes = 4, .tile = 32, .chunks = 2, .keep = CLNORM_KEEP_REREAD, .gather = CLNORM_GATHER_LOCAL};
+static const struct cln_config from_memory = {.vec = 4, .keep = CLN_KEEP_REREAD, .accumulator = CLN_ACCUMULATOR_MEMORY};
+static const struct cln_config in_registers = {.vec = 4,
+                                               .lanes = 16,
+                                               .segments = 2,
+                                               .keep = CLN_KEEP_REGISTERS,
+                                               .accumulator = CLN_ACCUMULATOR_REGISTERS,
+                                               .pipeline = 2,
+                                               .weights = CLN_WEIGHTS_EARLY};
+static const struct cln_config in_tiles = {
+    .vec = 2, .lanes = 4, .tile = 32, .chunks = 2, .keep = CLN_KEEP_REREAD, .accumulator = CLN_ACCUMULATOR_LOCAL};
 
 /* All in the dtype of y. */
 static clnorm_norm_backward_desc desc_of(clnorm_norm norm, uint64_t rows, uint64_t cols, clnorm_dtype dtype) {
     clnorm_norm_backward_desc desc = norm_backward_full_desc(norm, rows, cols, dtype);
-    desc.x_dtype = CLNORM_DTYPE_NONE; /* there is none */
+    desc.x.dtype = CLNORM_DTYPE_NONE; /* there is none */
     desc.y_given = desc.rstd_given = true;
     return desc;
 }
@@ -43,7 +43,7 @@ static void gradients_are_those_of_y(void **state) {
         uint64_t rows, cols, group_size, gap;
         clnorm_dtype y, dy, weight, bias;
         double weight_offset;
-        const clnorm_config *config; /* NULL: the device's own */
+        const struct cln_config *config; /* NULL: the device's own */
         clnorm_reduction reduction;
         enum dx_place place;
         uint64_t shift;
@@ -76,17 +76,17 @@ static void gradients_are_those_of_y(void **state) {
             .seed = 100 + i};
         clnorm_norm_backward_desc *desc = &backward_case.desc;
         desc->group_size = cases[i].group_size;
-        desc->y_stride = desc->cols + cases[i].gap;
-        desc->dy_stride = desc->cols + 2 * cases[i].gap;
-        desc->dy_dtype = cases[i].dy;
-        desc->weight_dtype = cases[i].weight;
-        desc->bias_dtype = cases[i].bias;
+        desc->y.stride = desc->cols + cases[i].gap;
+        desc->dy.stride = desc->cols + 2 * cases[i].gap;
+        desc->dy.dtype = cases[i].dy;
+        desc->weight.dtype = cases[i].weight;
+        desc->bias.dtype = cases[i].bias;
         desc->weight_offset = cases[i].weight_offset;
         desc->accumulate = cases[i].accumulate;
         desc->reduction = locks ? cases[i].reduction : CLNORM_REDUCTION_PARTIAL;
         desc->slots = 2;
         if (cases[i].config)
-            desc->config = *cases[i].config;
+            desc->config = forced(*cases[i].config);
         assert_true(norm_backward_case_passes(fixture, &backward_case));
     }
 }
@@ -109,12 +109,12 @@ static void gradients_are_those_of_x(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct norm_backward_case backward_case = {.desc = desc_of(cases[i].norm, ROWS, COLS, cases[i].dtype),
                                                    .seed = 200 + i};
-        backward_case.desc.dx_dtype = CLNORM_F32;
+        backward_case.desc.dx.dtype = CLNORM_F32;
         struct norm_backward_run run = norm_backward_run_make(&backward_case);
         struct norm_case forward_case = {.desc = norm_desc_of(cases[i].norm, ROWS, COLS), .seed = 300 + i};
         clnorm_norm_desc *forward_desc = &forward_case.desc;
-        forward_desc->x_dtype = CLNORM_F32;
-        forward_desc->y_dtype = forward_desc->weight_dtype = forward_desc->bias_dtype = cases[i].dtype;
+        forward_desc->x.dtype = CLNORM_F32;
+        forward_desc->y.dtype = forward_desc->weight.dtype = forward_desc->bias.dtype = cases[i].dtype;
         forward_desc->save_rstd = true;
         struct norm_run forward = norm_run_make(&forward_case);
         memcpy(tensor_elements(&forward.weight), tensor_elements(&run.weight), COLS * clnorm_dtype_size(cases[i].dtype));
@@ -129,12 +129,12 @@ static void gradients_are_those_of_x(void **state) {
 
         clnorm_norm_backward_desc at_x = run.desc;
         at_x.y_given = at_x.rstd_given = false;
-        at_x.x_dtype = CLNORM_F32;
-        const struct ref_norm_backward norm = {.desc = at_x,
-                                               .x = tensor_elements(&forward.x),
-                                               .weight = tensor_elements(&run.weight),
-                                               .bias = tensor_elements(&run.bias),
-                                               .dy = tensor_elements(&run.dy)};
+        at_x.x.dtype = CLNORM_F32;
+        struct ref_norm_backward norm = ref_norm_backward_of(&at_x);
+        norm.forward.x.elements = tensor_elements(&forward.x);
+        norm.forward.weight.elements = tensor_elements(&run.weight);
+        norm.forward.bias.elements = tensor_elements(&run.bias);
+        norm.dy.elements = tensor_elements(&run.dy);
         struct ref_gradients gradients = ref_gradients_make(COLS);
         for (uint64_t row = 0; row < ROWS; row++) {
             ref_norm_backward_segment(&norm, row, 0, &gradients);
@@ -151,7 +151,7 @@ static void gradients_are_those_of_x(void **state) {
                     gradients.forward.rstd *
                     (off[k] * fabs(gradients.c1) + fabs(gradients.xhat[k]) * c1_off + off[k] * c1_off + arithmetic);
                 const double dx = ref_load(CLNORM_F32, tensor_elements(&run.dx), row * COLS + k);
-                assert_true(within_error(CLNORM_F32, dx, gradients.dx[k], error));
+                assert_true(ref_within(CLNORM_F32, dx, (struct ref_value){gradients.dx[k], error}));
             }
         }
         ref_gradients_free(&gradients);
@@ -184,10 +184,12 @@ static void gradients_are_finite_differences(void **state) {
     for (int i = 0; i < COLS; i++)
         x[i] = random_normal(&random);
     clnorm_norm_desc forward_desc = norm_desc_of(CLNORM_LAYER_NORM, 1, COLS);
-    forward_desc.x_dtype = forward_desc.weight_dtype = forward_desc.bias_dtype = CLNORM_F64;
+    forward_desc.x.dtype = forward_desc.weight.dtype = forward_desc.bias.dtype = CLNORM_F64;
     double *const inputs[] = {x, tensor_elements(&run.weight), tensor_elements(&run.bias)};
-    const struct ref_norm forward = {
-        .desc = ref_norm_complete(&forward_desc), .x = x, .weight = inputs[1], .bias = inputs[2]};
+    struct ref_norm forward = ref_norm_of(&forward_desc);
+    forward.x.elements = x;
+    forward.weight.elements = inputs[1];
+    forward.bias.elements = inputs[2];
     struct ref_segment segment = ref_segment_make(COLS);
     ref_norm_segment(&forward, 0, 0, &segment);
     memcpy(tensor_elements(&run.x), segment.y, sizeof x);
@@ -264,12 +266,12 @@ static void bad_columns_are_found(void **state) {
 /* On every kind of kernel, and without rows, where weights are looked at all the same and sums are 0. */
 static void bad_columns_spoil_every_gradient(void **state) {
     const struct fixture *fixture = *state;
-    const clnorm_config *const configs[] = {&from_memory, &in_registers, &in_tiles};
+    const struct cln_config *const configs[] = {&from_memory, &in_registers, &in_tiles};
     for (size_t i = 0; i < 2 * sizeof configs / sizeof *configs; i++) {
         const clnorm_dtype y = i % 3 == 1 ? CLNORM_BF16 : CLNORM_F32;
         struct norm_backward_case backward_case = {.desc = desc_of(CLNORM_LAYER_NORM, i < 3 ? 6 : 0, 416, y), .seed = i};
         backward_case.desc.group_size = 208;
-        backward_case.desc.config = *configs[i % 3];
+        backward_case.desc.config = forced(*configs[i % 3]);
         struct norm_backward_run run = norm_backward_run_make(&backward_case);
         for (uint64_t column = 0; column < 416; column += 7)
             ref_store(y, tensor_elements(&run.weight), column, 0);

@@ -9,15 +9,16 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "knob.h"
 #include "norm_backward_case.h"
 #include "norm_case.h"
 #include "pairwise.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 enum factor { NORM, X_DTYPE, SUM, LATER, DROPOUT, ROW_SCALE, ACTIVATION, GATE, SHAPE, CONFIG, SHIFT, FACTORS };
 
 /* What x is to s. */
-enum sum { ALONE, RESIDUAL, S_GIVEN, SUMS };
+enum sum { ALONE, RESIDUAL, S_GIVEN, ROW_SPLIT };
 
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_BF16, CLNORM_F64};
 
@@ -29,16 +30,16 @@ static const struct {
 static const struct { uint64_t rows, cols, group_size, gap; } shapes[] = {{33, 7, 0, 1}, {5, 48, 3, 0}, {6, 416, 208, 16}};
 
 /* A kind of kernel each: what the device chooses, and what another one would. */
-static const clnorm_config configs[] = {
+static const struct cln_config configs[] = {
     {0},
     {.vec = 4,
      .lanes = 16,
      .segments = 2,
-     .keep = CLNORM_KEEP_REGISTERS,
-     .gather = CLNORM_GATHER_REGISTERS,
-     .fetch = CLNORM_FETCH_AHEAD,
-     .weights = CLNORM_WEIGHTS_EARLY},
-    {.vec = 2, .lanes = 4, .tile = 32, .chunks = 2, .keep = CLNORM_KEEP_REREAD, .gather = CLNORM_GATHER_LOCAL},
+     .keep = CLN_KEEP_REGISTERS,
+     .accumulator = CLN_ACCUMULATOR_REGISTERS,
+     .pipeline = 2,
+     .weights = CLN_WEIGHTS_EARLY},
+    {.vec = 2, .lanes = 4, .tile = 32, .chunks = 2, .keep = CLN_KEEP_REREAD, .accumulator = CLN_ACCUMULATOR_LOCAL},
 };
 
 /* An option's dtype beside x's, which is f64 only together with it. */
@@ -51,10 +52,10 @@ static void set_sum(struct norm_backward_case *backward_case, const unsigned *le
     if (desc->gate_first)
         return;
     desc->s_given = level[SUM] == S_GIVEN;
-    desc->residual_dtype = level[SUM] == RESIDUAL ? beside(desc->x_dtype, CLNORM_F32) : CLNORM_DTYPE_NONE;
-    desc->dresidual_dtype = level[SUM] != ALONE ? beside(desc->x_dtype, CLNORM_BF16) : CLNORM_DTYPE_NONE;
-    desc->dresidual_out_dtype = level[LATER] ? beside(desc->x_dtype, CLNORM_BF16) : CLNORM_DTYPE_NONE;
-    backward_case->dresidual_in_place = desc->dresidual_dtype && level[LATER] && level[SHIFT] == 0;
+    desc->residual.dtype = level[SUM] == RESIDUAL ? beside(desc->x.dtype, CLNORM_F32) : CLNORM_DTYPE_NONE;
+    desc->dresidual.dtype = level[SUM] != ALONE ? beside(desc->x.dtype, CLNORM_BF16) : CLNORM_DTYPE_NONE;
+    desc->dresidual_out.dtype = level[LATER] ? beside(desc->x.dtype, CLNORM_BF16) : CLNORM_DTYPE_NONE;
+    backward_case->dresidual_in_place = desc->dresidual.dtype && level[LATER] && level[SHIFT] == 0;
     desc->dropout = level[DROPOUT] ? 0.3 : 0;
     desc->row_scale = level[ROW_SCALE];
 }
@@ -63,11 +64,11 @@ static void set_layout(struct norm_backward_case *backward_case, const unsigned 
     clnorm_norm_backward_desc *desc = &backward_case->desc;
     const uint64_t gap = shapes[level[SHAPE]].gap;
     const uint64_t shift = level[SHIFT];
-    desc->x_stride = desc->cols + gap;
-    desc->dx_stride = desc->cols + 2 * gap;
-    desc->residual_stride = desc->cols + 3 * gap;
-    desc->dresidual_out_stride = desc->cols + gap;
-    desc->dresidual_stride = desc->cols + 4 * gap;
+    desc->x.stride = desc->cols + gap;
+    desc->dx.stride = desc->cols + 2 * gap;
+    desc->residual.stride = desc->cols + 3 * gap;
+    desc->dresidual_out.stride = desc->cols + gap;
+    desc->dresidual.stride = desc->cols + 4 * gap;
     backward_case->shift.residual = shift;
     backward_case->shift.dresidual_out = 3 * shift;
     backward_case->shift.dresidual = 5 * shift;
@@ -82,18 +83,18 @@ static struct norm_backward_case case_of(const unsigned *level, uint64_t seed) {
         .seed = seed};
     clnorm_norm_backward_desc *desc = &backward_case.desc;
     desc->group_size = shapes[level[SHAPE]].group_size;
-    desc->bias_dtype = level[NORM] ? CLNORM_DTYPE_NONE : x;
+    desc->bias.dtype = level[NORM] ? CLNORM_DTYPE_NONE : x;
     desc->gate = gates[level[GATE]].gate;
     desc->gate_first = gates[level[GATE]].first;
-    desc->dz_dtype = desc->gate ? x : CLNORM_DTYPE_NONE;
+    desc->dz.dtype = desc->gate ? x : CLNORM_DTYPE_NONE;
     desc->activation = (clnorm_activation)level[ACTIVATION];
     desc->rstd_given = level[CONFIG] > 0; /* a config of the forward's own takes them otherwise */
     desc->mean_given = desc->rstd_given && norm == CLNORM_LAYER_NORM;
     desc->eps = backward_case.input == INPUT_CONSTANT ? 0.5 : 1e-5; /* roundings are not divided by 0 */
-    desc->config = configs[level[CONFIG]];
-    if (desc->config.fetch && seed % 2) {
-        desc->config.gather = CLNORM_GATHER_COLUMNS;
-        desc->config.fetch = CLNORM_FETCH_IN_TURN;
+    desc->config = forced(configs[level[CONFIG]]);
+    if (KNOB(desc->config, pipeline) && seed % 2) {
+        KNOB(desc->config, accumulator) = CLN_ACCUMULATOR_COLUMNS;
+        KNOB(desc->config, pipeline) = 1;
     }
     set_sum(&backward_case, level);
     set_layout(&backward_case, level);
@@ -104,10 +105,10 @@ static struct norm_backward_case case_of(const unsigned *level, uint64_t seed) {
 static void settle(const struct fixture *fixture, clnorm_norm_backward_desc *desc) {
     clnorm_plan *plan = NULL;
     while (clnorm_norm_backward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE) {
-        if (strstr(clnorm_error_detail(), "desc.config.vec") != NULL && desc->config.vec > 1)
-            desc->config.vec /= 2;
-        else if (desc->config.tile)
-            desc->config.tile = desc->config.chunks = 0;
+        if (strstr(clnorm_error_detail(), "desc.config.vec") != NULL && KNOB(desc->config, vec) > 1)
+            KNOB(desc->config, vec) /= 2;
+        else if (KNOB(desc->config, tile))
+            KNOB(desc->config, tile) = KNOB(desc->config, chunks) = 0;
         else
             break;
     }
@@ -119,7 +120,7 @@ static void every_two_options_together(void **state) {
     const unsigned levels[FACTORS] = {
         [NORM] = 2,
         [X_DTYPE] = fixture->device.fp64 ? 3 : 2,
-        [SUM] = SUMS,
+        [SUM] = ROW_SPLIT,
         [LATER] = 2,
         [DROPOUT] = 2,
         [ROW_SCALE] = 2,
@@ -158,7 +159,7 @@ static void masks_are_the_forwards(void **state) {
         struct norm_backward_case backward_case = {.desc = norm_backward_desc_of(CLNORM_RMS_NORM, ROWS, COLS), .seed = 3};
         backward_case.desc.dropout = 0.4;
         backward_case.desc.s_given = true;
-        backward_case.desc.config = configs[i];
+        backward_case.desc.config = forced(configs[i]);
         struct norm_backward_run backward = norm_backward_run_make(&backward_case);
         assert_int_equal(norm_backward_run_go(fixture, &backward), CLNORM_SUCCESS);
         assert_true(norm_backward_run_receive(fixture, &backward));

@@ -9,32 +9,33 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "knob.h"
 #include "norm_backward_case.h"
 #include "pairwise.h"
 
 enum { MOST_VALUES = 4 };
 
-/* A knob and what it is set to; 0 ends the values. tile and gather are a factor of their own. */
+/* A knob and what it is set to; 0 ends the values. tile and accumulator are a factor of their own. */
 static const struct knob {
     const char *name;
     size_t offset;
     uint32_t values[MOST_VALUES + 1];
 } knobs[] = {
-    {"vec", offsetof(clnorm_config, vec), {1, 2, 8, 16}},
-    {"lanes", offsetof(clnorm_config, lanes), {1, 8, 64, 256}},
-    {"segments", offsetof(clnorm_config, segments), {1, 2, 8}},
-    {"rounds", offsetof(clnorm_config, rounds), {1, 3}},
-    {"keep", offsetof(clnorm_config, keep), {CLNORM_KEEP_REGISTERS, CLNORM_KEEP_REREAD}},
-    {"unroll", offsetof(clnorm_config, unroll), {1, 3}},
-    {"reduce", offsetof(clnorm_config, reduce), {CLNORM_REDUCE_TREE, CLNORM_REDUCE_SHUFFLE, CLNORM_REDUCE_SUBGROUP}},
-    {"stores", offsetof(clnorm_config, stores), {CLNORM_STORES_CACHED, CLNORM_STORES_STREAMING}},
-    {"weights", offsetof(clnorm_config, weights), {CLNORM_WEIGHTS_LATE, CLNORM_WEIGHTS_EARLY}},
-    {"isa", offsetof(clnorm_config, isa), {CLNORM_ISA_PORTABLE, CLNORM_ISA_PTX}},
-    {"fetch", offsetof(clnorm_config, fetch), {CLNORM_FETCH_IN_TURN, CLNORM_FETCH_AHEAD, CLNORM_FETCH_FAR}},
-    {"chunks", offsetof(clnorm_config, chunks), {1, 3}},
-    {"sums", offsetof(clnorm_config, sums), {CLNORM_SUMS_BEFORE, CLNORM_SUMS_EXCHANGED}},
-    {"walkers", offsetof(clnorm_config, walkers), {1, 4}},
-    {"prefetch", offsetof(clnorm_config, prefetch), {CLNORM_PREFETCH_NONE, CLNORM_PREFETCH_NEXT}},
+    {"vec", offsetof(struct cln_config, vec), {1, 2, 8, 16}},
+    {"lanes", offsetof(struct cln_config, lanes), {1, 8, 64, 256}},
+    {"segments", offsetof(struct cln_config, segments), {1, 2, 8}},
+    {"run_length", offsetof(struct cln_config, run_length), {1, 3}},
+    {"keep", offsetof(struct cln_config, keep), {CLN_KEEP_REGISTERS, CLN_KEEP_REREAD}},
+    {"unroll", offsetof(struct cln_config, unroll), {1, 3}},
+    {"reduce", offsetof(struct cln_config, reduce), {CLN_REDUCE_TREE, CLN_REDUCE_SHUFFLE, CLN_REDUCE_SUBGROUP}},
+    {"stores", offsetof(struct cln_config, stores), {CLN_STORES_CACHED, CLN_STORES_STREAMING}},
+    {"weights", offsetof(struct cln_config, weights), {CLN_WEIGHTS_LATE, CLN_WEIGHTS_EARLY}},
+    {"isa", offsetof(struct cln_config, isa), {CLN_ISA_PORTABLE, CLN_ISA_PTX}},
+    {"pipeline", offsetof(struct cln_config, pipeline), {1, 2, 3}},
+    {"chunks", offsetof(struct cln_config, chunks), {1, 3}},
+    {"row_split", offsetof(struct cln_config, row_split), {CLN_ROW_SPLIT_TWO_PASSES, CLN_ROW_SPLIT_EXCHANGE}},
+    {"groups_per_cu", offsetof(struct cln_config, groups_per_cu), {1, 4}},
+    {"prefetch", offsetof(struct cln_config, prefetch), {CLN_PREFETCH_NONE, CLN_PREFETCH_NEXT}},
 };
 
 /* What else varies, behind the knobs among the factors. */
@@ -52,17 +53,18 @@ enum {
     FACTORS
 };
 
-_Static_assert(KNOBS + 2 == offsetof(clnorm_config, registers) / sizeof(uint32_t), "every knob of the backward is turned");
+_Static_assert(KNOBS + 3 == offsetof(struct cln_config, registers) / sizeof(uint32_t),
+               "every knob of the backward is turned");
 
-/* Where sums are gathered, for the columns of whole segments or of tiles. */
+/* Where sums are accumulator, for the columns of whole segments or of tiles. */
 enum { TILE_COLS = 16 };
 
 static const struct layout {
-    clnorm_gather gather;
+    enum cln_accumulator accumulator;
     bool tiles;
-} layouts[] = {{CLNORM_GATHER_REGISTERS, false}, {CLNORM_GATHER_LOCAL, false},    {CLNORM_GATHER_MEMORY, false},
-               {CLNORM_GATHER_SPLIT, false},     {CLNORM_GATHER_REGISTERS, true}, {CLNORM_GATHER_LOCAL, true},
-               {CLNORM_GATHER_MEMORY, true},     {CLNORM_GATHER_SPLIT, true},     {CLNORM_GATHER_COLUMNS, false}};
+} layouts[] = {{CLN_ACCUMULATOR_REGISTERS, false}, {CLN_ACCUMULATOR_LOCAL, false},    {CLN_ACCUMULATOR_MEMORY, false},
+               {CLN_ACCUMULATOR_SPLIT, false},     {CLN_ACCUMULATOR_REGISTERS, true}, {CLN_ACCUMULATOR_LOCAL, true},
+               {CLN_ACCUMULATOR_MEMORY, true},     {CLN_ACCUMULATOR_SPLIT, true},     {CLN_ACCUMULATOR_COLUMNS, false}};
 
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
@@ -74,7 +76,7 @@ static const uint64_t shifts[] = {0, 1, 8};
 static const uint32_t slots[] = {1, 3, 128};
 
 static uint32_t *setting_of(clnorm_config *config, const struct knob *knob) {
-    return (uint32_t *)(void *)((char *)config + knob->offset);
+    return &config->words[knob->offset / sizeof(uint32_t)];
 }
 
 /* Whether a value is within what the device can do, whatever the shape. */
@@ -82,18 +84,18 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
     const clnorm_device_info *device = &fixture->device;
     const bool nvidia = device->family == CLNORM_PLATFORM_NVIDIA;
     switch (knob->offset) {
-    case offsetof(clnorm_config, lanes):
+    case offsetof(struct cln_config, lanes):
         return value <= device->max_work_group_size && (value <= 8 || nvidia || (value <= 64 && !fixture_is_slow(fixture)));
-    case offsetof(clnorm_config, vec):
+    case offsetof(struct cln_config, vec):
         return value != 8 || nvidia;
-    case offsetof(clnorm_config, reduce):
-        return value == CLNORM_REDUCE_TREE || (value == CLNORM_REDUCE_SHUFFLE ? nvidia : device->subgroups);
-    case offsetof(clnorm_config, sums): /* elsewhere: test_norm_backward_teams.c */
-        return value == CLNORM_SUMS_BEFORE || nvidia;
-    case offsetof(clnorm_config, fetch): /* likewise: three rows at once take PoCL long to compile */
-        return value != CLNORM_FETCH_FAR || nvidia;
-    case offsetof(clnorm_config, isa):
-        return value == CLNORM_ISA_PORTABLE || (nvidia && device->compute_capability >= 80);
+    case offsetof(struct cln_config, reduce):
+        return value == CLN_REDUCE_TREE || (value == CLN_REDUCE_SHUFFLE ? nvidia : device->subgroups);
+    case offsetof(struct cln_config, row_split): /* elsewhere: test_norm_backward_teams.c */
+        return value == CLN_ROW_SPLIT_TWO_PASSES || nvidia;
+    case offsetof(struct cln_config, pipeline): /* likewise: three rows at once take PoCL long to compile */
+        return value != 3 || nvidia;
+    case offsetof(struct cln_config, isa):
+        return value == CLN_ISA_PORTABLE || (nvidia && device->compute_capability >= 80);
     default:
         return true;
     }
@@ -116,8 +118,8 @@ static void set_knobs(const struct fixture *fixture, const unsigned *level, clno
     }
     const uint64_t segment = desc->group_size ? desc->group_size : desc->cols;
     const struct layout *layout = &layouts[level[LAYOUT]];
-    desc->config.gather = layout->gather;
-    desc->config.tile = layout->tiles ? TILE_COLS : (uint32_t)segment;
+    KNOB(desc->config, accumulator) = layout->accumulator;
+    KNOB(desc->config, tile) = layout->tiles ? TILE_COLS : (uint32_t)segment;
 }
 
 static struct norm_backward_case case_of(const struct fixture *fixture, const unsigned *level, uint64_t seed) {
@@ -133,11 +135,11 @@ static struct norm_backward_case case_of(const struct fixture *fixture, const un
     };
     clnorm_norm_backward_desc *desc = &backward_case.desc;
     desc->group_size = shapes[level[SHAPE]].group_size;
-    desc->x_stride = desc->dy_stride = desc->cols + shapes[level[SHAPE]].gap;
+    desc->x.stride = desc->dy.stride = desc->cols + shapes[level[SHAPE]].gap;
     desc->gate = level[GATE] >= 2 ? CLNORM_GATE_SILU : CLNORM_GATE_NONE; /* which takes long to build */
     desc->gate_first = level[GATE] == 3;
-    desc->dz_dtype = desc->gate ? dtype : CLNORM_DTYPE_NONE;
-    desc->dweight_dtype = desc->dbias_dtype = dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+    desc->dz.dtype = desc->gate ? dtype : CLNORM_DTYPE_NONE;
+    desc->dweight.dtype = desc->dbias.dtype = dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
     desc->rstd_given = level[STATISTICS] > 0;
     desc->mean_given = desc->rstd_given && layer;
     desc->eps = backward_case.input == INPUT_CONSTANT ? 0.5 : 1e-5;
@@ -145,7 +147,7 @@ static struct norm_backward_case case_of(const struct fixture *fixture, const un
     desc->slots = slots[level[SLOTS]];
     set_knobs(fixture, level, desc);
     if (desc->reduction == CLNORM_REDUCTION_LOCKED && !fixture->device.device_fences)
-        desc->config.isa = CLNORM_ISA_PTX; /* which has fences of its own */
+        KNOB(desc->config, isa) = CLN_ISA_PTX; /* which has fences of its own */
     return backward_case;
 }
 
@@ -155,27 +157,27 @@ static const struct way {
     size_t offset;
     uint32_t to;
 } ways[] = {
-    {"desc.config.vec", offsetof(clnorm_config, vec), 0},
-    {"64 columns", offsetof(clnorm_config, tile), TILE_COLS},
-    {"desc.config.keep", offsetof(clnorm_config, keep), CLNORM_KEEP_REREAD},
-    {"desc.config.gather", offsetof(clnorm_config, gather), CLNORM_GATHER_LOCAL},
-    {"desc.config.fetch", offsetof(clnorm_config, fetch), CLNORM_FETCH_IN_TURN},
-    {"desc.config.prefetch", offsetof(clnorm_config, prefetch), CLNORM_PREFETCH_NONE},
-    {"desc.config.sums", offsetof(clnorm_config, sums), CLNORM_SUMS_BEFORE},
-    {"desc.config.chunks", offsetof(clnorm_config, chunks), 1},
-    {"desc.config.reduce", offsetof(clnorm_config, segments), 1},
-    {"desc.config.reduce", offsetof(clnorm_config, reduce), CLNORM_REDUCE_TREE},
-    {"desc.config.segments", offsetof(clnorm_config, segments), 1},
-    {"desc.config.lanes", offsetof(clnorm_config, segments), 0},
-    {"memory fences", offsetof(clnorm_config, isa), CLNORM_ISA_PTX},
-    {"local memory", offsetof(clnorm_config, tile), TILE_COLS},
-    {"desc.config.lanes", offsetof(clnorm_config, lanes), 0},
+    {"desc.config.vec", offsetof(struct cln_config, vec), 0},
+    {"64 columns", offsetof(struct cln_config, tile), TILE_COLS},
+    {"desc.config.keep", offsetof(struct cln_config, keep), CLN_KEEP_REREAD},
+    {"desc.config.accumulator", offsetof(struct cln_config, accumulator), CLN_ACCUMULATOR_LOCAL},
+    {"desc.config.pipeline", offsetof(struct cln_config, pipeline), 1},
+    {"desc.config.prefetch", offsetof(struct cln_config, prefetch), CLN_PREFETCH_NONE},
+    {"desc.config.row_split", offsetof(struct cln_config, row_split), CLN_ROW_SPLIT_TWO_PASSES},
+    {"desc.config.chunks", offsetof(struct cln_config, chunks), 1},
+    {"desc.config.reduce", offsetof(struct cln_config, segments), 1},
+    {"desc.config.reduce", offsetof(struct cln_config, reduce), CLN_REDUCE_TREE},
+    {"desc.config.segments", offsetof(struct cln_config, segments), 1},
+    {"desc.config.lanes", offsetof(struct cln_config, segments), 0},
+    {"memory fences", offsetof(struct cln_config, isa), CLN_ISA_PTX},
+    {"local memory", offsetof(struct cln_config, tile), TILE_COLS},
+    {"desc.config.lanes", offsetof(struct cln_config, lanes), 0},
 };
 
 /* Gives way in what the library refuses; false: there is no way left. */
 static bool give_way(clnorm_config *config) {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        uint32_t *setting = (uint32_t *)(void *)((char *)config + ways[i].offset);
+        uint32_t *setting = &config->words[ways[i].offset / sizeof(uint32_t)];
         const uint32_t to = ways[i].to ? ways[i].to : *setting / 2;
         if (strstr(clnorm_error_detail(), ways[i].says) == NULL || *setting == to || to == 0)
             continue;
@@ -210,14 +212,14 @@ struct tally {
 };
 
 static void count_case(struct tally *tally, clnorm_norm_backward_desc desc) {
-    const bool tiles = desc.config.tile < (desc.group_size ? desc.group_size : desc.cols);
+    const bool tiles = KNOB(desc.config, tile) < (desc.group_size ? desc.group_size : desc.cols);
     tally->cases++;
     for (int i = 0; i < KNOBS; i++)
         for (unsigned j = 0; knobs[i].values[j] != 0; j++)
             tally->runs[i][j] += knobs[i].values[j] == *setting_of(&desc.config, &knobs[i]);
     for (int i = 0; i < LAYOUTS; i++)
         tally->layouts[i][desc.reduction == CLNORM_REDUCTION_LOCKED] +=
-            layouts[i].gather == desc.config.gather && layouts[i].tiles == tiles;
+            layouts[i].accumulator == KNOB(desc.config, accumulator) && layouts[i].tiles == tiles;
 }
 
 /* What a simulator is spared. */
@@ -275,9 +277,9 @@ static void forced_knobs_are_obeyed(void **state) {
     }
     for (int i = 0; i < LAYOUTS; i++) {
         const bool refused =
-            !locks || layouts[i].gather == CLNORM_GATHER_MEMORY || layouts[i].gather == CLNORM_GATHER_COLUMNS;
+            !locks || layouts[i].accumulator == CLN_ACCUMULATOR_MEMORY || layouts[i].accumulator == CLN_ACCUMULATOR_COLUMNS;
         if (tally.layouts[i][0] == 0 || (tally.layouts[i][1] == 0 && !refused))
-            fail_msg("gather %d in %s ran %u times partial, %u locked", layouts[i].gather,
+            fail_msg("accumulator %d in %s ran %u times partial, %u locked", layouts[i].accumulator,
                      layouts[i].tiles ? "tiles" : "whole segments", tally.layouts[i][0], tally.layouts[i][1]);
     }
 }
@@ -286,7 +288,7 @@ static void forced_knobs_are_obeyed(void **state) {
 static void impossible_knobs_are_refused(void **state) {
     const struct fixture *fixture = *state;
     static const struct {
-        clnorm_config config;
+        struct cln_config config;
         const char *says[2];
     } wishes[] = {
         {{.vec = 3}, {"config.vec", "3"}},
@@ -302,23 +304,23 @@ static void impossible_knobs_are_refused(void **state) {
         {{.isa = 3}, {"config.isa", "3"}},
         {{.tile = 65537}, {"config.tile", "65537"}},
         {{.tile = 8, .vec = 16}, {"config.tile", "8"}},
-        {{.gather = 6}, {"config.gather", "6"}},
-        {{.fetch = 4}, {"config.fetch", "4"}},
+        {{.accumulator = 6}, {"config.accumulator", "6"}},
+        {{.pipeline = 4}, {"config.pipeline", "4"}},
         {{.prefetch = 3}, {"config.prefetch", "3"}},
-        {{.prefetch = CLNORM_PREFETCH_NEXT, .asked = 1}, {"config.asked", "1"}},
-        {{.prefetch = CLNORM_PREFETCH_NEXT, .gather = CLNORM_GATHER_MEMORY, .keep = CLNORM_KEEP_REREAD},
-         {"config.prefetch", "2"}},
-        {{.fetch = CLNORM_FETCH_AHEAD, .keep = CLNORM_KEEP_REREAD}, {"config.fetch", "2"}},
+        {{.prefetch = CLN_PREFETCH_NEXT, .prefetch_vectors = 1}, {"config.prefetch_vectors", "1"}},
+        {{.prefetch = CLN_PREFETCH_NEXT, .accumulator = CLN_ACCUMULATOR_MEMORY, .keep = CLN_KEEP_REREAD},
+         {"config.prefetch", "next"}},
+        {{.pipeline = 2, .keep = CLN_KEEP_REREAD}, {"config.pipeline", "2"}},
         {{.chunks = 2, .tile = 65536}, {"config.chunks", "2"}},
-        {{.sums = 3}, {"config.sums", "3"}},
-        {{.sums = CLNORM_SUMS_EXCHANGED, .tile = 1024}, {"config.sums", "2"}},
+        {{.row_split = 3}, {"config.row_split", "3"}},
+        {{.row_split = CLN_ROW_SPLIT_EXCHANGE, .tile = 1024}, {"config.row_split", "exchange"}},
         {{.chunks = UINT32_MAX, .tile = 16}, {"config.chunks", "4294967295"}},
-        {{.gather = CLNORM_GATHER_MEMORY, .segments = 2}, {"config.", "2"}},
-        {{.gather = CLNORM_GATHER_REGISTERS, .lanes = 1, .tile = 65536}, {"config.gather", "64 columns"}},
+        {{.accumulator = CLN_ACCUMULATOR_MEMORY, .segments = 2}, {"config.", "2"}},
+        {{.accumulator = CLN_ACCUMULATOR_REGISTERS, .lanes = 1, .tile = 65536}, {"config.accumulator", "64 columns"}},
     };
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
         clnorm_norm_backward_desc desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 4, 65536, CLNORM_F32);
-        desc.config = wishes[i].config;
+        desc.config = forced(wishes[i].config);
         clnorm_plan *plan = NULL;
         const clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, &desc, &plan);
         if (status != CLNORM_INVALID_VALUE || plan != NULL)
@@ -336,7 +338,7 @@ static void chosen_config_can_be_forced(void **state) {
     struct norm_backward_run chosen = norm_backward_run_make(&backward_case);
     assert_int_equal(norm_backward_run_go(fixture, &chosen), CLNORM_SUCCESS);
     assert_true(norm_backward_run_receive(fixture, &chosen) && norm_backward_run_check(&chosen));
-    backward_case.desc.config = chosen.config;
+    backward_case.desc.config = forced(chosen.config);
     struct norm_backward_run forced = norm_backward_run_make(&backward_case);
     if (norm_backward_run_go(fixture, &forced) != CLNORM_SUCCESS)
         fail_msg("%s", clnorm_error_detail());

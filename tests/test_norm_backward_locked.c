@@ -12,8 +12,9 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "knob.h"
 #include "norm_backward_case.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 /* dy and x are whole numbers, of the statistics that are given mean is 2 and rstd 1/2 or 2: x̂ is halves. */
 static void fill_exact(struct norm_backward_run *run, uint64_t seed) {
@@ -93,18 +94,18 @@ static void hammer_slots(const struct fixture *fixture, clnorm_norm_backward_des
 }
 
 /* So many work-groups at least, all tiles together. */
-static uint32_t walkers_of(const struct fixture *fixture, uint64_t work_groups) {
+static uint32_t groups_per_cu_of(const struct fixture *fixture, uint64_t work_groups) {
     return (uint32_t)(work_groups / fixture->device.compute_units) + 1;
 }
 
 static clnorm_norm_backward_desc exact_desc(const struct fixture *fixture, uint64_t rows, uint64_t cols, uint32_t tile) {
     clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_LAYER_NORM, rows, cols);
-    desc.dweight_dtype = desc.dbias_dtype = CLNORM_F32;
+    desc.dweight.dtype = desc.dbias.dtype = CLNORM_F32;
     desc.mean_given = desc.rstd_given = true;
-    desc.config.tile = tile;
-    desc.config.lanes = 8;
-    desc.config.segments = desc.config.rounds = 1;
-    desc.config.walkers = walkers_of(fixture, rows * (cols / tile)); /* a work-group for each row */
+    KNOB(desc.config, tile) = tile;
+    KNOB(desc.config, lanes) = 8;
+    KNOB(desc.config, segments) = KNOB(desc.config, run_length) = 1;
+    KNOB(desc.config, groups_per_cu) = groups_per_cu_of(fixture, rows * (cols / tile)); /* a work-group for each row */
     return desc;
 }
 
@@ -117,16 +118,16 @@ static void exact_sums_stay_exact(void **state) {
     static const struct {
         uint64_t rows, cols, group_size;
         uint32_t tile;
-        clnorm_gather gather;
-    } shapes[] = {{512, 24, 0, 24, CLNORM_GATHER_REGISTERS},    {300, 257, 0, 257, CLNORM_GATHER_LOCAL},
-                  {200, 96, 32, 32, CLNORM_GATHER_REGISTERS},   {200, 96, 32, 32, CLNORM_GATHER_LOCAL},
-                  {100, 1024, 0, 256, CLNORM_GATHER_REGISTERS}, {100, 1024, 0, 256, CLNORM_GATHER_LOCAL}};
+        enum cln_accumulator accumulator;
+    } shapes[] = {{512, 24, 0, 24, CLN_ACCUMULATOR_REGISTERS},    {300, 257, 0, 257, CLN_ACCUMULATOR_LOCAL},
+                  {200, 96, 32, 32, CLN_ACCUMULATOR_REGISTERS},   {200, 96, 32, 32, CLN_ACCUMULATOR_LOCAL},
+                  {100, 1024, 0, 256, CLN_ACCUMULATOR_REGISTERS}, {100, 1024, 0, 256, CLN_ACCUMULATOR_LOCAL}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const uint64_t rows = fixture_is_slow(fixture) ? 16 : shapes[i].rows;
         clnorm_norm_backward_desc desc = exact_desc(fixture, rows, shapes[i].cols, shapes[i].tile);
         desc.group_size = shapes[i].group_size;
-        desc.dx_dtype = CLNORM_DTYPE_NONE;
-        desc.config.gather = shapes[i].gather;
+        desc.dx.dtype = CLNORM_DTYPE_NONE;
+        KNOB(desc.config, accumulator) = shapes[i].accumulator;
         for (uint32_t slots = 1; slots <= 3; slots++)
             hammer_slots(fixture, desc, slots, turns_of(fixture));
     }
@@ -135,16 +136,16 @@ static void exact_sums_stay_exact(void **state) {
 /* Rows side by side, folded in local memory before they go to a slot; so many work-groups that some run at once. */
 static void folded_sums_stay_exact(void **state) {
     const struct fixture *fixture = *state;
-    static const clnorm_gather gathers[] = {CLNORM_GATHER_REGISTERS, CLNORM_GATHER_LOCAL};
+    static const enum cln_accumulator accumulators[] = {CLN_ACCUMULATOR_REGISTERS, CLN_ACCUMULATOR_LOCAL};
     for (int i = 0; i < 2; i++) {
         const uint64_t rows = fixture_is_slow(fixture) ? 10 : 62;
         const uint64_t cols = fixture_is_slow(fixture) ? 128 : 4096;
         clnorm_norm_backward_desc desc = exact_desc(fixture, rows, cols, 64);
-        desc.config.gather = gathers[i];
-        desc.config.keep = CLNORM_KEEP_REGISTERS;
-        desc.config.vec = 2; /* more than one vector for a lane */
-        desc.config.segments = 4;
-        desc.config.walkers = walkers_of(fixture, rows / 4 * (cols / 64));
+        KNOB(desc.config, accumulator) = accumulators[i];
+        KNOB(desc.config, keep) = CLN_KEEP_REGISTERS;
+        KNOB(desc.config, vec) = 2; /* more than one vector for a lane */
+        KNOB(desc.config, segments) = 4;
+        KNOB(desc.config, groups_per_cu) = groups_per_cu_of(fixture, rows / 4 * (cols / 64));
         hammer_slots(fixture, desc, 0, turns_of(fixture) / 2);
         hammer_slots(fixture, desc, 2, turns_of(fixture) / 2);
     }

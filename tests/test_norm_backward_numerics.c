@@ -9,9 +9,10 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "knob.h"
 #include "norm_backward_case.h"
 #include "norm_case.h"
-#include "reference_backward.h"
+#include "reference/reference.h"
 
 /* Most tests have this many columns of f32, and share their kernels. */
 enum { COLS = 1000 };
@@ -49,10 +50,10 @@ static void far_mean_costs_its_resolution(void **state) {
     tensor_fill(&run.weight, INPUT_UNIFORM, COLS, 1);
     go(fixture, &run);
     struct ref_gradients gradients = ref_gradients_make(COLS);
-    const struct ref_norm_backward norm = {.desc = run.desc,
-                                           .x = tensor_elements(&run.x),
-                                           .weight = tensor_elements(&run.weight),
-                                           .dy = tensor_elements(&run.dy)};
+    struct ref_norm_backward norm = ref_norm_backward_of(&run.desc);
+    norm.forward.x.elements = tensor_elements(&run.x);
+    norm.forward.weight.elements = tensor_elements(&run.weight);
+    norm.dy.elements = tensor_elements(&run.dy);
     double dweight[COLS] = {0};
     for (uint64_t row = 0; row < ROWS; row++) {
         ref_norm_backward_segment(&norm, row, 0, &gradients);
@@ -156,7 +157,7 @@ static void scaled_inputs(const struct fixture *fixture, const clnorm_norm_backw
     }
     go(fixture, &run);
     if (!norm_backward_run_check(&run))
-        fail_msg("x of %s times %g, dy times %g, eps %g", clnorm_dtype_name(desc->x_dtype), x_scale, dy_scale, eps);
+        fail_msg("x of %s times %g, dy times %g, eps %g", clnorm_dtype_name(desc->x.dtype), x_scale, dy_scale, eps);
     norm_backward_run_free(&run);
 }
 
@@ -165,8 +166,8 @@ static void denormals_and_huge_values(void **state) {
     for (int i = 0; i < 4; i++) {
         const clnorm_norm norm = i & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM;
         clnorm_norm_backward_desc desc = norm_backward_full_desc(norm, 3, COLS, i & 2 ? CLNORM_F16 : CLNORM_F32);
-        desc.dweight_dtype = desc.dbias_dtype = CLNORM_F32;
-        if (desc.x_dtype == CLNORM_F16) {
+        desc.dweight.dtype = desc.dbias.dtype = CLNORM_F32;
+        if (desc.x.dtype == CLNORM_F16) {
             scaled_inputs(fixture, &desc, 0x1p-18, 0x1p-18, 1e-20); /* denormals of f16, but not of f32 */
             scaled_inputs(fixture, &desc, 1e4, 1e4, 1e-5);
             scaled_inputs(fixture, &desc, 1e-3, 1e4, 0); /* dx overflows f16 */
@@ -225,7 +226,7 @@ static void partial_bits_repeat(void **state) {
             .seed = 10};
         if (fixture_element_limit(fixture) < 500 * all_cols[i])
             backward_case.desc.rows = fixture_element_limit(fixture) / all_cols[i];
-        backward_case.desc.dweight_dtype = backward_case.desc.dbias_dtype = CLNORM_F32;
+        backward_case.desc.dweight.dtype = backward_case.desc.dbias.dtype = CLNORM_F32;
         struct norm_backward_run first = norm_backward_run_make(&backward_case);
         go_and_check(fixture, &first);
         for (int j = 0; j < 6; j++) {
@@ -253,11 +254,11 @@ static void dx_bits_depend_on_the_row_alone(void **state) {
             .desc = norm_backward_desc_of(i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 1, cols), .seed = 11};
         if (cols > fixture_element_limit(fixture))
             continue;
-        backward_case.desc.x_dtype = i % 2 ? CLNORM_F32 : CLNORM_BF16;
-        backward_case.desc.dbias_dtype = CLNORM_F32;
+        backward_case.desc.x.dtype = i % 2 ? CLNORM_F32 : CLNORM_BF16;
+        backward_case.desc.dbias.dtype = CLNORM_F32;
         struct norm_backward_run one = norm_backward_run_make(&backward_case);
         go(fixture, &one);
-        backward_case.desc.config = one.config;
+        backward_case.desc.config = forced(one.config);
         const uint64_t most = fixture_element_limit(fixture) / cols;
         const uint64_t rows[] = {7, most < 1000 ? most + 1 : 1000};
         for (int j = 0; j < 2; j++) {
@@ -295,7 +296,7 @@ static void saved_statistics_are_what_is_given(void **state) {
                                                     .rows = 11,
                                                     .cols = 120,
                                                     .group_size = 40,
-                                                    .x_dtype = CLNORM_F32,
+                                                    .x.dtype = CLNORM_F32,
                                                     .save_mean = true,
                                                     .save_rstd = true,
                                                     .eps = 1e-5},
@@ -389,7 +390,7 @@ static void check_differences(const struct fixture *fixture, const clnorm_norm_b
     go(fixture, &backward);
     struct norm_case forward_case = {.desc = ref_norm_forward_of(&backward.desc), .seed = 14};
     forward_case.desc.rows = DIFFERENCE_ROWS;
-    forward_case.desc.y_dtype = desc->x_dtype;
+    forward_case.desc.y.dtype = desc->x.dtype;
     struct norm_run forward = norm_run_make(&forward_case);
     repeat_row(&forward.x, &backward.x);
     repeat_row(&forward.z, &backward.z);
@@ -424,7 +425,7 @@ static void gradients_are_differences_of_the_forward(void **state) {
         desc.weight_offset = i % 2;
         desc.gate = i < 2 ? CLNORM_GATE_SILU : CLNORM_GATE_SIGMOID;
         desc.gate_first = i == 1 || i == 2;
-        desc.dz_dtype = desc.x_dtype;
+        desc.dz.dtype = desc.x.dtype;
         check_differences(fixture, &desc, wide ? 1e-5 : 0x1p-7, wide ? 1e-8 : 1e-2);
     }
 }

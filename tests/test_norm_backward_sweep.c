@@ -64,7 +64,7 @@ static clnorm_dtype dtype_of(const unsigned *level, enum build_factor factor) {
 /* An output of that dtype, or of x's where the level is none. */
 static clnorm_dtype output_dtype(const clnorm_norm_backward_desc *desc, const unsigned *level, enum build_factor factor) {
     const clnorm_dtype dtype = dtype_of(level, factor);
-    return dtype ? dtype : desc->x_dtype;
+    return dtype ? dtype : desc->x.dtype;
 }
 
 static void set_outputs(clnorm_norm_backward_desc *desc, const unsigned *level) {
@@ -73,11 +73,11 @@ static void set_outputs(clnorm_norm_backward_desc *desc, const unsigned *level) 
     const unsigned asked = able ? able : DX;
     const clnorm_dtype out = output_dtype(desc, level, OUT_DTYPE);
     const clnorm_dtype sum = output_dtype(desc, level, SUM_DTYPE);
-    desc->dx_dtype = asked & DX ? out : CLNORM_DTYPE_NONE;
-    desc->dz_dtype = asked & DZ ? out : CLNORM_DTYPE_NONE;
-    desc->y_dtype = asked & Y ? desc->x_dtype : CLNORM_DTYPE_NONE;
-    desc->dweight_dtype = asked & DWEIGHT ? sum : CLNORM_DTYPE_NONE;
-    desc->dbias_dtype = asked & DBIAS ? output_dtype(desc, level, WEIGHT_DTYPE) : CLNORM_DTYPE_NONE;
+    desc->dx.dtype = asked & DX ? out : CLNORM_DTYPE_NONE;
+    desc->dz.dtype = asked & DZ ? out : CLNORM_DTYPE_NONE;
+    desc->y.dtype = asked & Y ? desc->x.dtype : CLNORM_DTYPE_NONE;
+    desc->dweight.dtype = asked & DWEIGHT ? sum : CLNORM_DTYPE_NONE;
+    desc->dbias.dtype = asked & DBIAS ? output_dtype(desc, level, WEIGHT_DTYPE) : CLNORM_DTYPE_NONE;
     desc->accumulate = level[ACCUMULATE] && asked & (DWEIGHT | DBIAS);
 }
 
@@ -91,16 +91,16 @@ static uint64_t group_size_of(uint64_t cols, unsigned level) {
 static void set_build(clnorm_norm_backward_desc *desc, const unsigned *level) {
     const bool layer = desc->norm == CLNORM_LAYER_NORM;
     desc->group_size = group_size_of(desc->cols, level[GROUP]);
-    desc->x_dtype = level[X_DTYPE] + 1 == ALL_F64 ? CLNORM_F64 : dtype_levels[level[X_DTYPE]];
-    desc->z_dtype = dtype_of(level, Z_DTYPE);
-    desc->dy_dtype = dtype_of(level, DY_DTYPE);
-    desc->weight_dtype = dtype_of(level, WEIGHT_DTYPE);
-    desc->bias_dtype = dtype_of(level, BIAS_DTYPE);
+    desc->x.dtype = level[X_DTYPE] + 1 == ALL_F64 ? CLNORM_F64 : dtype_levels[level[X_DTYPE]];
+    desc->z.dtype = dtype_of(level, Z_DTYPE);
+    desc->dy.dtype = dtype_of(level, DY_DTYPE);
+    desc->weight.dtype = dtype_of(level, WEIGHT_DTYPE);
+    desc->bias.dtype = dtype_of(level, BIAS_DTYPE);
     desc->gate = (clnorm_gate)((level[GATE] + 1) / 2);
     desc->gate_first = level[GATE] == 2 || level[GATE] == 4;
     desc->rstd_given = level[STATISTICS] > 0;
     desc->mean_given = desc->rstd_given && layer;
-    desc->weight_offset = desc->weight_dtype ? level[OFFSET] : 0;
+    desc->weight_offset = desc->weight.dtype ? level[OFFSET] : 0;
     desc->reduction = level[REDUCTION] ? CLNORM_REDUCTION_LOCKED : CLNORM_REDUCTION_PARTIAL;
     set_outputs(desc, level);
 }
@@ -110,12 +110,12 @@ static uint64_t stride_of(uint64_t cols, uint64_t gap) {
 }
 
 static void set_strides(clnorm_norm_backward_desc *desc, const uint64_t gap[6]) {
-    desc->x_stride = stride_of(desc->cols, gap[0]);
-    desc->z_stride = stride_of(desc->cols, gap[1]);
-    desc->dy_stride = stride_of(desc->cols, gap[2]);
-    desc->dx_stride = stride_of(desc->cols, gap[3]);
-    desc->dz_stride = stride_of(desc->cols, gap[4]);
-    desc->y_stride = stride_of(desc->cols, gap[5]);
+    desc->x.stride = stride_of(desc->cols, gap[0]);
+    desc->z.stride = stride_of(desc->cols, gap[1]);
+    desc->dy.stride = stride_of(desc->cols, gap[2]);
+    desc->dx.stride = stride_of(desc->cols, gap[3]);
+    desc->dz.stride = stride_of(desc->cols, gap[4]);
+    desc->y.stride = stride_of(desc->cols, gap[5]);
 }
 
 static void set_shifts(struct norm_backward_case *backward_case, const uint64_t shift[12]) {
@@ -141,10 +141,10 @@ static bool same_size(clnorm_dtype a, clnorm_dtype b, clnorm_dtype b_default) {
 static void set_places(struct norm_backward_case *backward_case, const unsigned *level) {
     const clnorm_norm_backward_desc *desc = &backward_case->desc;
     const enum dx_place place = (enum dx_place)level[DX_PLACE];
-    const clnorm_dtype below = place == DX_OVER_X ? desc->x_dtype : desc->dy_dtype;
-    if (desc->dx_dtype && same_size(desc->dx_dtype, below, desc->x_dtype))
+    const clnorm_dtype below = place == DX_OVER_X ? desc->x.dtype : desc->dy.dtype;
+    if (desc->dx.dtype && same_size(desc->dx.dtype, below, desc->x.dtype))
         backward_case->dx_place = place;
-    backward_case->dz_over_z = level[DZ_PLACE] && desc->dz_dtype && same_size(desc->dz_dtype, desc->z_dtype, desc->x_dtype);
+    backward_case->dz_over_z = level[DZ_PLACE] && desc->dz.dtype && same_size(desc->dz.dtype, desc->z.dtype, desc->x.dtype);
 }
 
 static struct norm_backward_case case_of(uint64_t cols, const unsigned *build, const unsigned *run, uint64_t element_limit,

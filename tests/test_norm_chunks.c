@@ -9,18 +9,19 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "knob.h"
 #include "norm_case.h"
-#include "reference.h"
+#include "reference/reference.h"
 
-static struct norm_case case_of(clnorm_norm norm, uint64_t rows, uint64_t cols, clnorm_config config) {
+static struct norm_case case_of(clnorm_norm norm, uint64_t rows, uint64_t cols, struct cln_config config) {
     struct norm_case norm_case = {.desc = norm_desc_of(norm, rows, cols), .seed = rows * cols};
     clnorm_norm_desc *desc = &norm_case.desc;
-    desc->weight_dtype = desc->bias_dtype = CLNORM_F32;
+    desc->weight.dtype = desc->bias.dtype = CLNORM_F32;
     desc->save_mean = norm == CLNORM_LAYER_NORM;
     desc->save_rstd = true;
-    desc->config = config;
-    desc->config.keep = CLNORM_KEEP_REREAD;
-    desc->config.segments = 1;
+    desc->config = forced(config);
+    KNOB(desc->config, keep) = CLN_KEEP_REREAD;
+    KNOB(desc->config, segments) = 1;
     return norm_case;
 }
 
@@ -29,12 +30,12 @@ static void segments_of_any_length(void **state) {
     static const struct {
         clnorm_norm norm;
         uint64_t rows, cols, group_size;
-        clnorm_config config;
+        struct cln_config config;
         enum input input;
     } cases[] = {
         {CLNORM_LAYER_NORM, 3, 4099, 0, {.vec = 1, .lanes = 8, .chunks = 7}, INPUT_FAR},
         {CLNORM_LAYER_NORM, 3, 4096, 0, {.vec = 4, .lanes = 64, .chunks = 16}, INPUT_SPIKES},
-        {CLNORM_RMS_NORM, 2, 1000, 500, {.vec = 4, .lanes = 2, .chunks = 3, .rounds = 2}, INPUT_FAR},
+        {CLNORM_RMS_NORM, 2, 1000, 500, {.vec = 4, .lanes = 2, .chunks = 3, .iterations = 2}, INPUT_FAR},
         /* five vectors: the last chunk has none */
         {CLNORM_RMS_NORM, 5, 20, 0, {.vec = 4, .lanes = 1, .chunks = 4}, INPUT_NORMAL},
         {CLNORM_LAYER_NORM, 2, 70000, 0, {.lanes = 1, .chunks = 5}, INPUT_CONSTANT},
@@ -53,30 +54,30 @@ static void segments_of_any_length(void **state) {
 /* A tail of a vector, in the last chunk, is a CPU's alone. */
 static void tails(void **state) {
     const struct fixture *fixture = *state;
-    const clnorm_config config = {.vec = 8, .lanes = 1, .chunks = 3};
+    const struct cln_config config = {.vec = 8, .lanes = 1, .chunks = 3};
     struct norm_case norm_case = case_of(CLNORM_LAYER_NORM, 4, 101, config);
     clnorm_plan *plan = NULL;
     const clnorm_status status = clnorm_norm_forward_plan_create(fixture->context, &norm_case.desc, &plan);
     clnorm_plan_destroy(plan);
     if (status == CLNORM_INVALID_VALUE)
         return;
-    norm_case.desc.x_dtype = CLNORM_BF16;
+    norm_case.desc.x.dtype = CLNORM_BF16;
     norm_case.shift.x = norm_case.shift.y = 3;
     assert_true(norm_case_passes(fixture, &norm_case));
 }
 
 static void everything_beside_the_norm(void **state) {
     const struct fixture *fixture = *state;
-    const clnorm_config config = {.vec = 2, .lanes = 4, .chunks = 3, .unroll = 2};
+    const struct cln_config config = {.vec = 2, .lanes = 4, .chunks = 3, .unroll = 2};
     for (int i = 0; i < 4; i++) {
         struct norm_case norm_case = case_of(i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 5, 202, config);
         clnorm_norm_desc *desc = &norm_case.desc;
-        desc->x_dtype = desc->y_dtype = CLNORM_BF16;
-        desc->x_stride = desc->y_stride = 206;
+        desc->x.dtype = desc->y.dtype = CLNORM_BF16;
+        desc->x.stride = desc->y.stride = 206;
         desc->gate = i < 2 ? CLNORM_GATE_SILU : CLNORM_GATE_NONE;
         desc->gate_first = i == 1;
         if (!desc->gate_first) {
-            desc->residual_dtype = desc->residual_out_dtype = CLNORM_F32;
+            desc->residual.dtype = desc->residual_out.dtype = CLNORM_F32;
             desc->row_scale = true;
             desc->dropout = 0.3;
             desc->save_mask = true;
@@ -92,8 +93,8 @@ static void everything_beside_the_norm(void **state) {
 /* Every lane reads the first vector of its chunk, which another lane puts its sum in the place of. */
 static void sums_in_place_of_the_residual(void **state) {
     const struct fixture *fixture = *state;
-    struct norm_case norm_case = case_of(CLNORM_LAYER_NORM, 3, 256, (clnorm_config){.vec = 4, .lanes = 4, .chunks = 4});
-    norm_case.desc.residual_dtype = norm_case.desc.residual_out_dtype = CLNORM_F32;
+    struct norm_case norm_case = case_of(CLNORM_LAYER_NORM, 3, 256, (struct cln_config){.vec = 4, .lanes = 4, .chunks = 4});
+    norm_case.desc.residual.dtype = norm_case.desc.residual_out.dtype = CLNORM_F32;
     norm_case.residual_in_place = true;
     norm_case.input = INPUT_FAR;
     assert_true(norm_case_passes(fixture, &norm_case));
@@ -102,7 +103,7 @@ static void sums_in_place_of_the_residual(void **state) {
 static void bits_do_not_depend_on_rows(void **state) {
     const struct fixture *fixture = *state;
     enum { COLS = 4096, ROWS = 6 };
-    const clnorm_config config = {.vec = 4, .lanes = 64, .chunks = 16, .rounds = 1};
+    const struct cln_config config = {.vec = 4, .lanes = 64, .chunks = 16, .iterations = 1};
     struct norm_case many_case = case_of(CLNORM_LAYER_NORM, ROWS, COLS, config);
     struct norm_case one_case = case_of(CLNORM_LAYER_NORM, 1, COLS, config);
     struct norm_run many = norm_run_make(&many_case);
@@ -119,12 +120,12 @@ static void bits_do_not_depend_on_rows(void **state) {
     norm_run_free(&one);
 }
 
-static clnorm_config chosen(const struct fixture *fixture, const clnorm_norm_desc *desc, cl_uint *kernels,
-                            uint64_t *workspace) {
+static struct cln_config chosen(const struct fixture *fixture, const clnorm_norm_desc *desc, cl_uint *kernels,
+                                uint64_t *workspace) {
     clnorm_plan *plan = NULL;
-    clnorm_config config = {0};
+    struct cln_config config = {0};
     assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, desc, &plan), CLNORM_SUCCESS);
-    clnorm_plan_config(plan, &config);
+    config = chosen_knobs(plan);
     *kernels = clnorm_plan_kernel_count(plan);
     *workspace = clnorm_plan_workspace_size(plan);
     clnorm_plan_destroy(plan);
@@ -138,7 +139,7 @@ static void few_wide_rows_are_shared(void **state) {
     cl_uint kernels = 0;
     uint64_t workspace = 0;
     clnorm_norm_desc desc = norm_desc_of(CLNORM_RMS_NORM, 1, 262144);
-    const clnorm_config one = chosen(fixture, &desc, &kernels, &workspace);
+    const struct cln_config one = chosen(fixture, &desc, &kernels, &workspace);
     assert_true(units < 2 ? one.chunks == 1 : one.chunks > 1 && one.chunks <= 4 * units);
     assert_int_equal(kernels, one.chunks > 1 ? 2 : 1);
     assert_int_equal(workspace, one.chunks > 1 ? 2 * sizeof(float) * one.chunks : 0);
@@ -149,12 +150,12 @@ static void few_wide_rows_are_shared(void **state) {
     desc = norm_desc_of(CLNORM_RMS_NORM, 1, gpu ? 65535 : 131071);
     assert_int_equal(chosen(fixture, &desc, &kernels, &workspace).chunks, 1);
     desc = norm_desc_of(CLNORM_RMS_NORM, 1, 262144);
-    desc.y_dtype = CLNORM_F8_E4M3;
-    desc.y_scaling = CLNORM_SCALING_ROW;
+    desc.y.dtype = CLNORM_F8_E4M3;
+    desc.y.scaling = CLNORM_SCALING_ROW;
     assert_int_equal(chosen(fixture, &desc, &kernels, &workspace).chunks, 1);
     assert_int_equal(kernels, 1);
     desc = norm_desc_of(CLNORM_RMS_NORM, 1, 262144);
-    desc.config.unroll = 2;
+    KNOB(desc.config, unroll) = 2;
     assert_int_equal(chosen(fixture, &desc, &kernels, &workspace).chunks, 1);
     desc.rows = 0;
     assert_int_equal(chosen(fixture, &desc, &kernels, &workspace).chunks, 1);
@@ -167,23 +168,23 @@ static void few_wide_rows_are_shared(void **state) {
 
 static void impossible_chunks_are_refused(void **state) {
     const struct fixture *fixture = *state;
-    static const clnorm_config configs[] = {
+    static const struct cln_config configs[] = {
         {.chunks = 65, .vec = 1},     {.chunks = 17, .vec = 4},
-        {.chunks = 2, .segments = 2}, {.chunks = 2, .keep = CLNORM_KEEP_REGISTERS},
+        {.chunks = 2, .segments = 2}, {.chunks = 2, .keep = CLN_KEEP_REGISTERS},
         {.chunks = UINT32_MAX},
     };
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 64);
-        desc.config = configs[i];
+        desc.config = forced(configs[i]);
         clnorm_plan *plan = NULL;
         assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
         assert_non_null(strstr(clnorm_error_detail(), "desc.config.chunks"));
     }
     clnorm_norm_desc desc = norm_desc_of(CLNORM_RMS_NORM, 4, 64);
-    desc.y_dtype = CLNORM_F8_E5M2;
-    desc.y_scaling = CLNORM_SCALING_TENSOR;
-    desc.y_scale = 1;
-    desc.config.chunks = 2;
+    desc.y.dtype = CLNORM_F8_E5M2;
+    desc.y.scaling = CLNORM_SCALING_TENSOR;
+    desc.y.scale = 1;
+    KNOB(desc.config, chunks) = 2;
     clnorm_plan *plan = NULL;
     assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
     assert_non_null(strstr(clnorm_error_detail(), "desc.config.chunks is 2: expected 1 with a y of 8 bits"));

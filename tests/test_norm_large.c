@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "knob.h"
 #include "norm_case.h"
 
 enum { COLS = 4096, PROBES = 6 };
@@ -31,8 +32,8 @@ static struct scene scene_open(const struct fixture *fixture, uint64_t rows, uin
                  .norm = CLNORM_LAYER_NORM,
                  .rows = PROBES,
                  .cols = COLS,
-                 .x_dtype = CLNORM_BF16,
-                 .weight_dtype = CLNORM_BF16,
+                 .x.dtype = CLNORM_BF16,
+                 .weight.dtype = CLNORM_BF16,
                  .save_rstd = true,
                  .eps = 1e-5},
         .in_place = true,
@@ -78,10 +79,10 @@ static void normalise_and_check(struct scene *scene) {
     const struct fixture *fixture = scene->fixture;
     clnorm_norm_desc desc = scene->probes.desc;
     desc.rows = scene->rows;
-    desc.x_stride = desc.y_stride = scene->stride;
+    desc.x.stride = desc.y.stride = scene->stride;
     clnorm_plan *plan = NULL;
     assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
-    clnorm_plan_config(plan, &scene->probes.config);
+    scene->probes.config = chosen_knobs(plan);
     struct tensor rstd = tensor_make(CLNORM_F32, 1, scene->rows, scene->rows, 0, TENSOR_CANARY);
     tensor_upload(fixture, &scene->probes.weight);
     tensor_upload(fixture, &rstd);

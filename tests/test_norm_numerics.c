@@ -10,8 +10,9 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "knob.h"
 #include "norm_case.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 static double load(const struct tensor *tensor, uint64_t index) {
     return ref_load(tensor->dtype, tensor_elements(tensor), index);
@@ -43,7 +44,8 @@ static void far_mean_costs_its_resolution(void **state) {
         struct norm_run run = norm_run_make(&norm_case);
         go(fixture, &run);
         struct ref_segment segment = ref_segment_make(cols);
-        const struct ref_norm norm = {.desc = run.desc, .x = tensor_elements(&run.x)};
+        struct ref_norm norm = ref_norm_of(&run.desc);
+        norm.x.elements = tensor_elements(&run.x);
         for (uint64_t row = 0; row < 4; row++) {
             ref_norm_segment(&norm, row, 0, &segment);
             for (uint64_t column = 0; column < cols; column++) {
@@ -58,13 +60,13 @@ static void far_mean_costs_its_resolution(void **state) {
 }
 
 /* Rows of equal elements, however large: mean is the element, the variance is 0, and y is the bias to the bit. */
-static void check_constant_rows(const struct fixture *fixture, uint64_t cols, clnorm_keep keep) {
+static void check_constant_rows(const struct fixture *fixture, uint64_t cols, enum cln_keep keep) {
     static const double elements[] = {0.1, -3, 1234.567, 1e6 / 3, 3.3e7, -1e15};
     enum { ROWS = sizeof elements / sizeof *elements };
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, ROWS, cols), .seed = 3};
-    norm_case.desc.bias_dtype = norm_case.desc.weight_dtype = CLNORM_F32;
+    norm_case.desc.bias.dtype = norm_case.desc.weight.dtype = CLNORM_F32;
     norm_case.desc.save_mean = norm_case.desc.save_rstd = true;
-    norm_case.desc.config.keep = keep;
+    KNOB(norm_case.desc.config, keep) = keep;
     struct norm_run run = norm_run_make(&norm_case);
     for (uint64_t i = 0; i < ROWS * cols; i++)
         store(&run.x, i, elements[i / cols]);
@@ -80,11 +82,11 @@ static void check_constant_rows(const struct fixture *fixture, uint64_t cols, cl
 }
 
 static void equal_elements_give_the_bias(void **state) {
-    check_constant_rows(*state, 7, CLNORM_KEEP_REGISTERS);
-    check_constant_rows(*state, 7, CLNORM_KEEP_REREAD);
-    check_constant_rows(*state, 200, CLNORM_KEEP_REGISTERS);
-    check_constant_rows(*state, 1000, CLNORM_KEEP_REREAD);
-    check_constant_rows(*state, 5003, CLNORM_KEEP_REREAD);
+    check_constant_rows(*state, 7, CLN_KEEP_REGISTERS);
+    check_constant_rows(*state, 7, CLN_KEEP_REREAD);
+    check_constant_rows(*state, 200, CLN_KEEP_REGISTERS);
+    check_constant_rows(*state, 1000, CLN_KEEP_REREAD);
+    check_constant_rows(*state, 5003, CLN_KEEP_REREAD);
 }
 
 /* -------------------------------------------------------------------------------------------- beyond finite numbers */
@@ -107,9 +109,9 @@ static void nan_and_infinity_stay_in_their_rows(void **state) {
     for (int i = 0; i < 4; i++) {
         struct norm_case norm_case = {.desc = norm_desc_of(i & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 8, all_cols[i / 2]),
                                       .seed = 9};
-        norm_case.desc.x_dtype = i == 1 || i == 2 ? CLNORM_BF16 : CLNORM_F32;
-        norm_case.desc.y_dtype = i == 1 || i == 2 ? CLNORM_F16 : CLNORM_BF16;
-        norm_case.desc.weight_dtype = norm_case.desc.bias_dtype = CLNORM_F32;
+        norm_case.desc.x.dtype = i == 1 || i == 2 ? CLNORM_BF16 : CLNORM_F32;
+        norm_case.desc.y.dtype = i == 1 || i == 2 ? CLNORM_F16 : CLNORM_BF16;
+        norm_case.desc.weight.dtype = norm_case.desc.bias.dtype = CLNORM_F32;
         norm_case.desc.save_rstd = true;
         struct norm_run run = norm_run_make(&norm_case);
         spoil_rows(&run);
@@ -138,8 +140,8 @@ static void nan_stays_in_its_group(void **state) {
 
 static void scaled_inputs(const struct fixture *fixture, clnorm_norm norm, clnorm_dtype dtype, double scale, double eps) {
     struct norm_case norm_case = {.desc = norm_desc_of(norm, 3, 200), .seed = 5};
-    norm_case.desc.x_dtype = dtype;
-    norm_case.desc.y_dtype = CLNORM_F32;
+    norm_case.desc.x.dtype = dtype;
+    norm_case.desc.y.dtype = CLNORM_F32;
     norm_case.desc.eps = eps;
     struct norm_run run = norm_run_make(&norm_case);
     for (uint64_t i = 0; i < UINT64_C(3) * 200; i++)
@@ -166,8 +168,8 @@ static void denormals_and_huge_values(void **state) {
 static void f16_underflows_and_overflows(void **state) {
     const struct fixture *fixture = *state;
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_RMS_NORM, 4, 640), .seed = 6};
-    norm_case.desc.y_dtype = CLNORM_F16;
-    norm_case.desc.weight_dtype = CLNORM_F32;
+    norm_case.desc.y.dtype = CLNORM_F16;
+    norm_case.desc.weight.dtype = CLNORM_F32;
     struct norm_run run = norm_run_make(&norm_case);
     for (uint64_t i = 0; i < 640; i++)
         store(&run.weight, i, ldexp(1.25, (int)(i % 64) - 40));
@@ -192,8 +194,8 @@ static void f16_underflows_and_overflows(void **state) {
 static void check_conversions(const struct fixture *fixture, clnorm_dtype from, clnorm_dtype to, uint64_t count,
                               double (*value_of)(uint64_t)) {
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_RMS_NORM, 1, count), .input = INPUT_UNIFORM};
-    norm_case.desc.bias_dtype = from;
-    norm_case.desc.y_dtype = to;
+    norm_case.desc.bias.dtype = from;
+    norm_case.desc.y.dtype = to;
     struct norm_run run = norm_run_make(&norm_case);
     memset(tensor_elements(&run.x), 0, count * sizeof(float));
     for (uint64_t i = 0; i < count; i++)
@@ -300,7 +302,7 @@ static void rms_norm_ignores_a_scale(void **state) {
 }
 
 static void assert_same_rows(const struct norm_run *few, const struct norm_run *many) {
-    const size_t row = few->desc.cols * clnorm_dtype_size(few->desc.y_dtype);
+    const size_t row = few->desc.cols * clnorm_dtype_size(few->desc.y.dtype);
     assert_memory_equal(tensor_elements(&few->y), tensor_elements(&many->y), few->desc.rows * row);
     const size_t statistic = clnorm_dtype_size(few->rstd.dtype);
     assert_memory_equal(tensor_elements(&few->rstd), tensor_elements(&many->rstd), few->desc.rows * statistic);
@@ -317,10 +319,10 @@ static void bits_depend_on_the_row_alone(void **state) {
                                       .seed = 10};
         if (cols > fixture_element_limit(fixture))
             continue;
-        norm_case.desc.x_dtype = i % 2 ? CLNORM_F32 : CLNORM_BF16;
-        norm_case.desc.weight_dtype = CLNORM_F32;
+        norm_case.desc.x.dtype = i % 2 ? CLNORM_F32 : CLNORM_BF16;
+        norm_case.desc.weight.dtype = CLNORM_F32;
         norm_case.desc.save_rstd = true;
-        norm_case.desc.config.chunks = 1;
+        KNOB(norm_case.desc.config, chunks) = 1;
         struct norm_run one = norm_run_make(&norm_case);
         go(fixture, &one);
         const uint64_t most = fixture_element_limit(fixture) / cols;

@@ -10,8 +10,9 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "knob.h"
 #include "norm_case.h"
-#include "reference.h"
+#include "reference/reference.h"
 
 #define E4M3 CLNORM_F8_E4M3
 #define E5M2 CLNORM_F8_E5M2
@@ -30,14 +31,14 @@
 enum extra { PLAIN, GATED, SUMMED, ALL };
 
 /* Kinds of kernel. On a CPU accesses are aligned ones only with streaming stores. */
-static const clnorm_config configs[] = {
+static const struct cln_config configs[] = {
     {0},
-    {.vec = 4, .lanes = 64, .keep = CLNORM_KEEP_REGISTERS, .reduce = CLNORM_REDUCE_TREE},
-    {.vec = 4, .lanes = 8, .segments = 2, .keep = CLNORM_KEEP_REREAD, .unroll = 3, .reduce = CLNORM_REDUCE_TREE},
-    {.vec = 2, .lanes = 4, .keep = CLNORM_KEEP_REREAD, .rounds = 2, .reduce = CLNORM_REDUCE_TREE},
-    {.vec = 1, .lanes = 64, .keep = CLNORM_KEEP_REREAD}, /* the device's own way to add up */
-    {.vec = 8, .lanes = 4, .keep = CLNORM_KEEP_REGISTERS, .stores = CLNORM_STORES_STREAMING},
-    {.vec = 16, .lanes = 1, .segments = 1, .keep = CLNORM_KEEP_REGISTERS},
+    {.vec = 4, .lanes = 64, .keep = CLN_KEEP_REGISTERS, .reduce = CLN_REDUCE_TREE},
+    {.vec = 4, .lanes = 8, .segments = 2, .keep = CLN_KEEP_REREAD, .unroll = 3, .reduce = CLN_REDUCE_TREE},
+    {.vec = 2, .lanes = 4, .keep = CLN_KEEP_REREAD, .iterations = 2, .reduce = CLN_REDUCE_TREE},
+    {.vec = 1, .lanes = 64, .keep = CLN_KEEP_REREAD}, /* the device's own way to add up */
+    {.vec = 8, .lanes = 4, .keep = CLN_KEEP_REGISTERS, .stores = CLN_STORES_STREAMING},
+    {.vec = 16, .lanes = 1, .segments = 1, .keep = CLN_KEEP_REGISTERS},
 };
 
 static const struct quantized_case {
@@ -65,7 +66,7 @@ static void add_extra(struct norm_case *made, enum extra extra) {
     if (extra == GATED || extra == ALL)
         desc->gate = CLNORM_GATE_SILU;
     if (extra == SUMMED || extra == ALL) {
-        desc->residual_dtype = desc->residual_out_dtype = BF16;
+        desc->residual.dtype = desc->residual_out.dtype = BF16;
         made->residual_in_place = extra == SUMMED;
         desc->dropout = 0.2;
     }
@@ -80,17 +81,17 @@ static struct norm_case norm_case_of(const struct quantized_case *c) {
     clnorm_norm_desc *desc = &made.desc;
     made.input = (enum input)(made.seed % INPUT_CONSTANT);
     desc->group_size = c->group_size;
-    desc->x_dtype = desc->weight_dtype = c->x;
-    desc->bias_dtype = c->norm == LAYER ? c->x : CLNORM_DTYPE_NONE;
-    desc->y_dtype = c->y;
-    desc->y_scaling = c->scaling;
-    desc->y_group_size = c->y_group;
-    desc->y_scale = c->scaling == WHOLE ? 0.0078 : 0;
+    desc->x.dtype = desc->weight.dtype = c->x;
+    desc->bias.dtype = c->norm == LAYER ? c->x : CLNORM_DTYPE_NONE;
+    desc->y.dtype = c->y;
+    desc->y.scaling = c->scaling;
+    desc->y.scale_group = (uint32_t)c->y_group;
+    desc->y.scale = c->scaling == WHOLE ? 0.0078 : 0;
     desc->save_mean = c->norm == LAYER;
     desc->save_rstd = true;
-    desc->x_stride = c->cols + c->gap;
-    desc->y_stride = c->cols + 2 * c->gap;
-    desc->config = configs[c->config];
+    desc->x.stride = c->cols + c->gap;
+    desc->y.stride = c->cols + 2 * c->gap;
+    desc->config = forced(configs[c->config]);
     made.shift.x = made.shift.y_scale = c->shift;
     made.shift.y = 3 * c->shift;
     add_extra(&made, c->extra);
@@ -100,10 +101,10 @@ static struct norm_case norm_case_of(const struct quantized_case *c) {
 /* The same norm to f32. */
 static struct norm_case plain_case_of(const struct norm_case *quantized) {
     struct norm_case made = *quantized;
-    made.desc.y_dtype = F32;
-    made.desc.y_scaling = (clnorm_scaling)0;
-    made.desc.y_group_size = 0;
-    made.desc.y_scale = 0;
+    made.desc.y.dtype = F32;
+    made.desc.y.scaling = (clnorm_scaling)0;
+    made.desc.y.scale_group = 0;
+    made.desc.y.scale = 0;
     return made;
 }
 
@@ -113,12 +114,12 @@ static void quantize(const struct fixture *fixture, const struct norm_run *plain
     clnorm_quantize_desc desc = CLNORM_QUANTIZE_DESC_INIT;
     desc.rows = like->rows;
     desc.cols = like->cols;
-    desc.group_size = like->y_group_size;
-    desc.scaling = like->y_scaling;
-    desc.scale = like->y_scale;
-    desc.x_stride = plain->desc.y_stride;
-    desc.q_stride = like->y_stride;
-    desc.q_dtype = like->y_dtype;
+    desc.q.scaling = like->y.scaling;
+    desc.q.scale_group = like->y.scale_group;
+    desc.q.scale = like->y.scale;
+    desc.x.stride = plain->desc.y.stride;
+    desc.q.stride = like->y.stride;
+    desc.q.dtype = like->y.dtype;
     tensor_upload(fixture, codes);
     tensor_upload(fixture, scale);
     clnorm_args args = CLNORM_ARGS_INIT;
@@ -176,8 +177,8 @@ static bool passes(const struct fixture *fixture, const struct norm_case *norm_c
 static void settle(const struct fixture *fixture, clnorm_norm_desc *desc) {
     clnorm_plan *plan = NULL;
     while (clnorm_norm_forward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE &&
-           strstr(clnorm_error_detail(), "desc.config.vec") != NULL && desc->config.vec > 1)
-        desc->config.vec /= 2;
+           strstr(clnorm_error_detail(), "desc.config.vec") != NULL && KNOB(desc->config, vec) > 1)
+        KNOB(desc->config, vec) /= 2;
     clnorm_plan_destroy(plan);
 }
 
@@ -209,9 +210,9 @@ static void zeros_nans_and_infinities_are_as_defined(void **state) {
     const struct fixture *fixture = *state;
     for (unsigned config = 0; config < 2; config++) {
         struct norm_case norm_case = {.desc = norm_desc_of(RMS, SPECIAL_ROWS, SPECIAL_COLS), .seed = 5};
-        norm_case.desc.y_dtype = E4M3;
-        norm_case.desc.y_scaling = ROW;
-        norm_case.desc.config = configs[config];
+        norm_case.desc.y.dtype = E4M3;
+        norm_case.desc.y.scaling = ROW;
+        norm_case.desc.config = forced(configs[config]);
         struct norm_run run = norm_run_make(&norm_case);
         make_special(&run.x);
         assert_int_equal(norm_run_go(fixture, &run), CLNORM_SUCCESS);
@@ -235,10 +236,10 @@ static void zeros_nans_and_infinities_are_as_defined(void **state) {
 static void bad_weights_spoil_no_scale(void **state) {
     const struct fixture *fixture = *state;
     struct norm_case norm_case = {.desc = norm_desc_of(RMS, 3, 96), .seed = 7};
-    norm_case.desc.weight_dtype = F32;
-    norm_case.desc.y_dtype = E5M2;
-    norm_case.desc.y_scaling = GROUP;
-    norm_case.desc.y_group_size = 32;
+    norm_case.desc.weight.dtype = F32;
+    norm_case.desc.y.dtype = E5M2;
+    norm_case.desc.y.scaling = GROUP;
+    norm_case.desc.y.scale_group = 32;
     struct norm_run run = norm_run_make(&norm_case);
     ref_store(F32, tensor_elements(&run.weight), 40, INFINITY);
     ref_store(F32, tensor_elements(&run.weight), 41, NAN);
@@ -267,64 +268,61 @@ static void check_refused(const struct fixture *fixture, const clnorm_norm_desc 
 static void bad_scales_are_refused(void **state) {
     const struct fixture *fixture = *state;
     clnorm_norm_desc good = norm_desc_of(RMS, 4, 96);
-    good.y_dtype = E4M3;
-    good.y_scaling = WHOLE;
-    const double scales[] = {0, -1, INFINITY, NAN, 1e-300, 1e300};
+    good.y.dtype = E4M3;
+    good.y.scaling = WHOLE;
+    const double scales[] = {-1, INFINITY, NAN, 1e-300, 1e300};
     clnorm_norm_desc desc = good;
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
-        desc.y_scale = scales[i];
-        check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_scale is ");
+        desc.y.scale = scales[i];
+        check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is ");
     }
-    desc.y_scale = 1;
-    desc.y_scaling = ROW;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_scale is 1: expected 0 without CLNORM_SCALING_TENSOR");
-    desc.y_scale = NAN;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_scale is nan");
-    desc.y_dtype = F32;
-    desc.y_scaling = (clnorm_scaling)0;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_scale is nan: expected 0 with a y_dtype of f32");
+    desc.y.scale = 1;
+    desc.y.scaling = ROW;
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is 1: expected 0 without CLNORM_SCALING_TENSOR");
+    desc.y.scale = NAN;
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is nan");
+    desc.y.dtype = F32;
+    desc.y.scaling = (clnorm_scaling)0;
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is nan: expected 0 with a dtype of f32");
 }
 
 static void bad_descriptors_are_refused(void **state) {
     const struct fixture *fixture = *state;
     clnorm_norm_desc good = norm_desc_of(RMS, 4, 96);
-    good.y_dtype = E4M3;
-    good.y_scaling = ROW;
+    good.y.dtype = E4M3;
+    good.y.scaling = ROW;
     clnorm_norm_desc desc = good;
-    desc.y_scaling = (clnorm_scaling)0;
-    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y_scaling is 0: expected a clnorm_scaling");
-    desc.y_scaling = (clnorm_scaling)-1;
-    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y_scaling is -1");
+    desc.y.scaling = (clnorm_scaling)0;
+    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y.scaling is 0: expected a clnorm_scaling");
+    desc.y.scaling = (clnorm_scaling)-1;
+    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y.scaling is -1");
     desc = good;
-    desc.y_dtype = CLNORM_DTYPE_NONE;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_scaling is 2: expected 0 with a y_dtype of f32");
-    desc.y_scaling = (clnorm_scaling)0;
-    desc.y_group_size = 16;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_group_size is 16: expected 0 with a y_dtype of f32");
+    desc.y.dtype = CLNORM_DTYPE_NONE;
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scaling is 2: expected 0 with a dtype of f32");
+    desc.y.scaling = (clnorm_scaling)0;
+    desc.y.scale_group = 16;
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale_group is 16: expected 0 with a dtype of f32");
     desc = good;
-    desc.y_group_size = 16;
-    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y_group_size is 16: expected 0");
-    const uint64_t sizes[] = {0, 8, 48, 256};
+    desc.y.scale_group = 16;
+    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y.scale_group is 16: expected 0");
+    const uint64_t sizes[] = {8, 48, 256};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        desc.y_scaling = GROUP;
-        desc.y_group_size = sizes[i];
+        desc.y.scaling = GROUP;
+        desc.y.scale_group = (uint32_t)sizes[i];
         check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "expected 16, 32, 64 or 128");
     }
     desc.group_size = 48;
-    desc.y_group_size = 32;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.y_group_size is 32: expected a divisor of group_size, 48");
+    desc.y.scale_group = 32;
+    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.y.scale_group is 32: expected a divisor of group_size, 48");
     desc = good;
     desc.group_size = 48;
     check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.group_size is 48: expected cols, 96");
     desc = good;
-    desc.x_dtype = CLNORM_F64;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.y_dtype is f8e4m3: expected f64");
+    desc.x.dtype = CLNORM_F64;
+    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.y.dtype is f8e4m3, desc.x.dtype is f64: expected f64");
     desc = good;
-    desc.x_dtype = E4M3;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.x_dtype is f8e4m3");
-    desc = good;
-    desc.y_stride = 95;
-    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y_stride is 95");
+    desc.y.stride = 95;
+    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y.stride is 95");
     desc = good;
     desc.rows = UINT64_MAX / 4;
     check_refused(fixture, &desc, CLNORM_OVERFLOW, "");
@@ -345,9 +343,9 @@ static void buffers_are_checked(void **state) {
     assert_non_null(strstr(clnorm_error_detail(), "args.y_scale.mem is NULL"));
     run.y_scale = whole;
     norm_run_free(&run);
-    norm_case.desc.y_scaling = WHOLE;
-    norm_case.desc.y_group_size = 0;
-    norm_case.desc.y_scale = 1;
+    norm_case.desc.y.scaling = WHOLE;
+    norm_case.desc.y.scale_group = 0;
+    norm_case.desc.y.scale = 1;
     run = norm_run_make(&norm_case);
     run.y_scale = tensor_make(F32, 1, 1, 1, 0, TENSOR_CANARY);
     assert_int_equal(norm_run_go(fixture, &run), CLNORM_INVALID_BUFFER);

@@ -46,16 +46,16 @@ enum { ALL_F64 = 4 }; /* the level of X_DTYPE after those of dtype_levels that x
 
 static void set_dtypes(clnorm_norm_desc *desc, const unsigned *level) {
     if (level[X_DTYPE] + 1 == ALL_F64) {
-        desc->x_dtype = desc->y_dtype = desc->z_dtype = CLNORM_F64;
-        desc->weight_dtype = level[WEIGHT_DTYPE] < 3 ? CLNORM_F64 : CLNORM_DTYPE_NONE;
-        desc->bias_dtype = level[BIAS_DTYPE] < 3 ? CLNORM_F64 : CLNORM_DTYPE_NONE;
+        desc->x.dtype = desc->y.dtype = desc->z.dtype = CLNORM_F64;
+        desc->weight.dtype = level[WEIGHT_DTYPE] < 3 ? CLNORM_F64 : CLNORM_DTYPE_NONE;
+        desc->bias.dtype = level[BIAS_DTYPE] < 3 ? CLNORM_F64 : CLNORM_DTYPE_NONE;
         return;
     }
-    desc->x_dtype = dtype_levels[level[X_DTYPE]];
-    desc->y_dtype = dtype_levels[level[Y_DTYPE]];
-    desc->z_dtype = dtype_levels[level[Z_DTYPE]];
-    desc->weight_dtype = dtype_levels[level[WEIGHT_DTYPE]];
-    desc->bias_dtype = dtype_levels[level[BIAS_DTYPE]];
+    desc->x.dtype = dtype_levels[level[X_DTYPE]];
+    desc->y.dtype = dtype_levels[level[Y_DTYPE]];
+    desc->z.dtype = dtype_levels[level[Z_DTYPE]];
+    desc->weight.dtype = dtype_levels[level[WEIGHT_DTYPE]];
+    desc->bias.dtype = dtype_levels[level[BIAS_DTYPE]];
 }
 
 /* The group size that a level means, or the whole row where it does not divide that. */
@@ -73,19 +73,19 @@ static void set_build(struct norm_case *norm_case, const unsigned *level) {
     desc->gate_first = level[GATE] == 2 || level[GATE] == 4;
     desc->save_mean = level[STATISTICS] % 2 == 1 && desc->norm == CLNORM_LAYER_NORM;
     desc->save_rstd = level[STATISTICS] >= 2;
-    desc->weight_offset = desc->weight_dtype ? level[OFFSET] : 0;
+    desc->weight_offset = desc->weight.dtype ? level[OFFSET] : 0;
     norm_case->in_place = level[IN_PLACE];
     if (norm_case->in_place)
-        desc->y_dtype = desc->x_dtype;
+        desc->y.dtype = desc->x.dtype;
 }
 
 static void set_run(struct norm_case *norm_case, const unsigned *level) {
     clnorm_norm_desc *desc = &norm_case->desc;
     const uint64_t *gap = gap_levels[level[STRIDES]];
     const uint64_t *shift = shift_levels[level[SHIFTS]];
-    desc->x_stride = gap[0] ? desc->cols + gap[0] : 0;
-    desc->y_stride = gap[1] ? desc->cols + gap[1] : 0;
-    desc->z_stride = gap[2] ? desc->cols + gap[2] : 0;
+    desc->x.stride = gap[0] ? desc->cols + gap[0] : 0;
+    desc->y.stride = gap[1] ? desc->cols + gap[1] : 0;
+    desc->z.stride = gap[2] ? desc->cols + gap[2] : 0;
     norm_case->shift.x = shift[0];
     norm_case->shift.y = shift[1];
     norm_case->shift.z = shift[2];
@@ -96,7 +96,7 @@ static void set_run(struct norm_case *norm_case, const unsigned *level) {
     norm_case->input = (enum input)level[INPUT];
     desc->eps = norm_case->input == INPUT_CONSTANT ? 0.5 : eps_levels[level[EPS]]; /* roundings are not divided by 0 */
     if (norm_case->in_place)
-        desc->y_stride = desc->x_stride;
+        desc->y.stride = desc->x.stride;
 }
 
 static struct norm_case case_of(uint64_t cols, const unsigned *build, const unsigned *run, uint64_t element_limit,

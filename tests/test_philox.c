@@ -1,4 +1,4 @@
-/* cl/philox.h and the tests' own Philox: the vectors that its authors published, and each other. */
+/* cl/common/philox.h and the reference's Philox: the vectors that its authors published, and each other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "reference_philox.h"
+#include "reference/reference.h"
 
 /* Of philox4x32-10 in the file kat_vectors of Random123, the authors' own implementation. */
 static const struct vector {
@@ -25,7 +25,7 @@ static const struct vector {
 enum { VECTORS = sizeof vectors / sizeof *vectors, DRAWS = 256 };
 
 static const char *const text =
-    "#include \"philox.h\"\n"
+    "#include \"common/philox.h\"\n"
     "kernel void draw(const global uint4 *counters, const global uint2 *keys, global uint4 *out) {\n"
     "    const size_t i = get_global_id(0);\n"
     "    out[i] = philox4x32(counters[i], keys[i]);\n"

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "context.h"
-#include "plan_store.h"
-#include "status.h"
+#include "base/context.h"
+#include "base/status.h"
+#include "plan/plan_store.h"
 
 /* ------------------------------------------------------------------------------------------------------- made-up plans */
 
@@ -69,23 +69,20 @@ clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, con
     return CLNORM_SUCCESS;
 }
 
-static clnorm_status make_plan(clnorm_context *context, const void *desc, clnorm_plan **plan) {
+/* Kinds of descriptors, by their addresses. */
+static const char quick, slow;
+
+static clnorm_status make_plan(clnorm_context *context, const void *kind, const void *desc, clnorm_plan **plan) {
     (void)context;
     if (world.make_status != CLNORM_SUCCESS)
         return cln_fail(world.make_status, "no plan");
     clnorm_plan *const made = calloc(1, sizeof *made);
     assert_non_null(made);
     memcpy(&made->number, desc, sizeof made->number);
+    made->slow = kind == &slow;
     count_up(&world.made);
     *plan = made;
     return CLNORM_SUCCESS;
-}
-
-static clnorm_status make_slow_plan(clnorm_context *context, const void *desc, clnorm_plan **plan) {
-    const clnorm_status status = make_plan(context, desc, plan);
-    if (status == CLNORM_SUCCESS)
-        (*plan)->slow = true;
-    return status;
 }
 
 /* Buffers of workspace are made and released here too. */
@@ -126,13 +123,20 @@ static int teardown(void **state) {
     return all_destroyed ? 0 : -1;
 }
 
-static clnorm_status enqueue(clnorm_context *context, cln_plan_maker maker, uint64_t number) {
+/* With the plan of a descriptor of so many numbers. */
+static clnorm_status enqueue_args(clnorm_context *context, const void *kind, const uint64_t *numbers, size_t count,
+                                  const clnorm_args *args) {
+    const struct cln_plan_source source = {make_plan, kind, numbers, count * sizeof *numbers};
+    return cln_plan_store_enqueue(context, &source, NULL, args, 0, NULL, NULL);
+}
+
+static clnorm_status enqueue(clnorm_context *context, const void *kind, uint64_t number) {
     const clnorm_args args = CLNORM_ARGS_INIT;
-    return cln_plan_store_enqueue(context, maker, &number, sizeof number, NULL, &args, 0, NULL, NULL);
+    return enqueue_args(context, kind, &number, 1, &args);
 }
 
 static void run(clnorm_context *context, uint64_t number) {
-    assert_int_equal(enqueue(context, make_plan, number), CLNORM_SUCCESS);
+    assert_int_equal(enqueue(context, &quick, number), CLNORM_SUCCESS);
     assert_int_equal(world.last, number);
 }
 
@@ -154,12 +158,11 @@ static void operations_are_told_apart(void **state) {
     clnorm_context *const context = *state;
     world.let_go = true;
     run(context, 1);
-    assert_int_equal(enqueue(context, make_slow_plan, 1), CLNORM_SUCCESS);
+    assert_int_equal(enqueue(context, &slow, 1), CLNORM_SUCCESS);
     assert_int_equal(world.made, 2);
     const uint64_t longer[2] = {1, 0};
     const clnorm_args args = CLNORM_ARGS_INIT;
-    assert_int_equal(cln_plan_store_enqueue(context, make_plan, longer, sizeof longer, NULL, &args, 0, NULL, NULL),
-                     CLNORM_SUCCESS);
+    assert_int_equal(enqueue_args(context, &quick, longer, 2, &args), CLNORM_SUCCESS);
     assert_int_equal(world.made, 3);
 }
 
@@ -186,7 +189,7 @@ static void the_least_recently_used_plan_goes(void **state) {
 static void a_plan_that_cannot_be_made_is_told(void **state) {
     clnorm_context *const context = *state;
     world.make_status = CLNORM_INVALID_SHAPE;
-    assert_int_equal(enqueue(context, make_plan, 1), CLNORM_INVALID_SHAPE);
+    assert_int_equal(enqueue(context, &quick, 1), CLNORM_INVALID_SHAPE);
     assert_string_equal(clnorm_error_detail(), "no plan");
     assert_int_equal(world.enqueued, 0);
     world.make_status = CLNORM_SUCCESS;
@@ -205,12 +208,11 @@ static void workspace_is_lent(void **state) {
     clnorm_args args = CLNORM_ARGS_INIT;
     const uint64_t number = 1;
     args.workspace.mem = (cl_mem)&args;
-    assert_int_equal(cln_plan_store_enqueue(context, make_plan, &number, sizeof number, NULL, &args, 0, NULL, NULL),
-                     CLNORM_SUCCESS);
+    assert_int_equal(enqueue_args(context, &quick, &number, 1, &args), CLNORM_SUCCESS);
     assert_ptr_equal(world.workspace, &args);
 
     world.workspace_size = UINT64_C(1) << 40;
-    assert_int_equal(enqueue(context, make_plan, 1), CLNORM_OUT_OF_DEVICE_MEMORY);
+    assert_int_equal(enqueue(context, &quick, 1), CLNORM_OUT_OF_DEVICE_MEMORY);
     assert_int_equal(world.made, 1);
 }
 
@@ -220,15 +222,13 @@ static void arguments_that_cannot_be_read_are_refused(void **state) {
     clnorm_args args = CLNORM_ARGS_INIT;
     args.size = 8;
     world.workspace_size = 4096;
-    assert_int_equal(cln_plan_store_enqueue(context, make_plan, &number, sizeof number, NULL, NULL, 0, NULL, NULL),
-                     CLNORM_INVALID_ARGUMENT);
-    assert_int_equal(cln_plan_store_enqueue(context, make_plan, &number, sizeof number, NULL, &args, 0, NULL, NULL),
-                     CLNORM_INVALID_ARGUMENT);
+    assert_int_equal(enqueue_args(context, &quick, &number, 1, NULL), CLNORM_INVALID_ARGUMENT);
+    assert_int_equal(enqueue_args(context, &quick, &number, 1, &args), CLNORM_INVALID_ARGUMENT);
     assert_int_equal(world.enqueued, 0);
 }
 
 static void *enqueue_slowly(void *context) {
-    return enqueue(context, make_slow_plan, 7) == CLNORM_SUCCESS ? context : NULL;
+    return enqueue(context, &slow, 7) == CLNORM_SUCCESS ? context : NULL;
 }
 
 static void a_plan_in_use_outlives_its_place(void **state) {
@@ -257,7 +257,7 @@ static void a_plan_in_use_outlives_its_place(void **state) {
 static void *enqueue_many(void *context) {
     unsigned failures = 0;
     for (uint64_t i = 0; i < 3000; i++)
-        failures += enqueue(context, make_plan, i * i % 97) != CLNORM_SUCCESS;
+        failures += enqueue(context, &quick, i * i % 97) != CLNORM_SUCCESS;
     return failures == 0 ? context : NULL;
 }
 

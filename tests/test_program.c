@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "context.h"
-#include "program.h"
-#include "program_build.h"
+#include "base/context.h"
+#include "program/program.h"
+#include "program/program_build.h"
 #include "scratch.h"
 
 /* ------------------------------------------------------------------------------------------------------ OpenCL's calls */
@@ -28,7 +28,7 @@ static struct {
     unsigned binaries;     /* that the driver was given */
     atomic_int references; /* to programs, that there are */
     enum refusal refusal;
-    bool verbose; /* the last build was asked to say more of itself */
+    atomic_bool verbose; /* the last build had -cl-nv-verbose */
 } driver;
 
 static void *opencl; /* the library itself */
@@ -139,6 +139,7 @@ static int setup(void **state) {
     *state = fixture;
     fixture->dir = scratch_make();
     assert_int_equal(unsetenv("CLNORM_CACHE"), 0);
+    clnorm_device_info_init(&fixture->device);
     if (clnorm_device_select(NULL, &fixture->device) != CLNORM_SUCCESS)
         fail_msg("%s", clnorm_error_detail());
     cl_int code = CL_SUCCESS;

@@ -5,15 +5,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "fp8_model.h"
+#include "knob.h"
 #include "plan_run.h"
-#include "reference.h"
-#include "reference_philox.h"
+#include "reference/reference.h"
 
 /* ------------------------------------------------------------------------------------------------------ one case */
 
@@ -25,7 +25,7 @@ struct quantize_case {
     bool transpose, amax, stochastic;
     double given;
     uint64_t gap, shift;
-    clnorm_config config;
+    struct cln_config config;
     bool special; /* zeros, NaNs and infinities among the rows */
 };
 
@@ -34,44 +34,41 @@ struct quantize_run {
     struct tensor x, q, q_t, scale, amax, back, workspace;
 };
 
-static uint64_t scale_cols(const clnorm_quantize_desc *desc) {
-    return desc->scaling == CLNORM_SCALING_GROUP ? (desc->cols + desc->group_size - 1) / desc->group_size : 1;
-}
-
-static uint64_t scale_rows(const clnorm_quantize_desc *desc) {
-    return desc->scaling == CLNORM_SCALING_TENSOR ? 1 : desc->rows;
-}
-
-static uint64_t scale_index(const clnorm_quantize_desc *desc, uint64_t row, uint64_t column) {
-    switch (desc->scaling) {
-    case CLNORM_SCALING_TENSOR:
-        return 0;
-    case CLNORM_SCALING_ROW:
-        return row;
-    default:
-        return row * scale_cols(desc) + column / desc->group_size;
-    }
-}
-
 static clnorm_quantize_desc desc_of(const struct quantize_case *c) {
     clnorm_quantize_desc desc = CLNORM_QUANTIZE_DESC_INIT;
-    desc.scaling = c->scaling;
+    desc.q.scaling = c->scaling;
     desc.rows = c->rows;
     desc.cols = c->cols;
-    desc.group_size = c->group_size;
-    desc.x_dtype = c->x;
-    desc.q_dtype = c->q;
-    desc.scale_dtype = c->scale;
-    desc.transpose = c->transpose;
+    desc.q.scale_group = (uint32_t)c->group_size;
+    desc.x.dtype = c->x;
+    desc.q.dtype = c->q;
+    desc.q.scale_dtype = c->scale;
+    desc.q_t.dtype = c->transpose ? c->q : CLNORM_DTYPE_NONE;
     desc.save_amax = c->amax;
     desc.stochastic = c->stochastic;
     desc.seed = c->stochastic ? 0x123456789abcdefU : 0;
-    desc.scale = c->given;
-    desc.x_stride = c->cols + c->gap;
-    desc.q_stride = c->cols + 2 * c->gap;
-    desc.q_t_stride = c->transpose ? c->rows + 3 * c->gap : 0;
-    desc.config = c->config;
+    desc.q.scale = c->given;
+    desc.x.stride = c->cols + c->gap;
+    desc.q.stride = c->cols + 2 * c->gap;
+    desc.q_t.stride = c->transpose ? c->rows + 3 * c->gap : 0;
+    desc.config = forced(c->config);
     return desc;
+}
+
+static struct ref_quantize reference_of(const struct quantize_run *run) {
+    const clnorm_quantize_desc *desc = &run->desc;
+    return (struct ref_quantize){
+        .x = {.elements = tensor_elements(&run->x), .dtype = desc->x.dtype, .stride = desc->x.stride},
+        .rows = desc->rows,
+        .cols = desc->cols,
+        .scaling = desc->q.scaling,
+        .scale_group = desc->q.scale_group,
+        .dtype = desc->q.dtype,
+        .scale_dtype = desc->q.scale_dtype,
+        .scale = desc->q.scale,
+        .stochastic = desc->stochastic,
+        .seed = desc->seed,
+    };
 }
 
 /* Rows of magnitudes far apart; special: a row of zeros, a NaN in another, infinities in a third. */
@@ -93,15 +90,15 @@ static void fill(struct tensor *x, bool special) {
 static struct quantize_run make(const struct quantize_case *c) {
     struct quantize_run run = {.desc = desc_of(c)};
     const clnorm_quantize_desc *desc = &run.desc;
-    const uint64_t cols = scale_cols(desc);
-    run.x = tensor_make(c->x, c->rows, c->cols, desc->x_stride, c->shift, TENSOR_NAN);
-    run.q = tensor_make(c->q, c->rows, c->cols, desc->q_stride, 3 * c->shift, TENSOR_CANARY);
-    run.q_t = tensor_make(c->transpose ? c->q : CLNORM_DTYPE_NONE, c->cols, c->rows, desc->q_t_stride, 5 * c->shift,
+    const struct ref_quantize reference = reference_of(&run);
+    const uint64_t rows = ref_scale_rows(&reference), cols = ref_scale_cols(&reference);
+    run.x = tensor_make(c->x, c->rows, c->cols, desc->x.stride, c->shift, TENSOR_NAN);
+    run.q = tensor_make(c->q, c->rows, c->cols, desc->q.stride, 3 * c->shift, TENSOR_CANARY);
+    run.q_t = tensor_make(c->transpose ? c->q : CLNORM_DTYPE_NONE, c->cols, c->rows, desc->q_t.stride, 5 * c->shift,
                           TENSOR_CANARY);
-    run.scale =
-        tensor_make(c->given != 0 ? CLNORM_DTYPE_NONE : c->scale, scale_rows(desc), cols, cols, c->shift, TENSOR_CANARY);
-    run.amax = tensor_make(c->amax ? CLNORM_F32 : CLNORM_DTYPE_NONE, scale_rows(desc), cols, cols, c->shift, TENSOR_CANARY);
-    run.back = tensor_make(c->x, c->rows, c->cols, desc->x_stride, c->shift, TENSOR_CANARY);
+    run.scale = tensor_make(c->given != 0 ? CLNORM_DTYPE_NONE : c->scale, rows, cols, cols, c->shift, TENSOR_CANARY);
+    run.amax = tensor_make(c->amax ? CLNORM_F32 : CLNORM_DTYPE_NONE, rows, cols, cols, c->shift, TENSOR_CANARY);
+    run.back = tensor_make(c->x, c->rows, c->cols, desc->x.stride, c->shift, TENSOR_CANARY);
     fill(&run.x, c->special);
     return run;
 }
@@ -133,15 +130,15 @@ static clnorm_status quantize(const struct fixture *fixture, struct quantize_run
 
 static clnorm_status dequantize(const struct fixture *fixture, struct quantize_run *run) {
     clnorm_dequantize_desc desc = CLNORM_DEQUANTIZE_DESC_INIT;
-    desc.scaling = run->desc.scaling;
+    desc.q.scaling = run->desc.q.scaling;
     desc.rows = run->desc.rows;
     desc.cols = run->desc.cols;
-    desc.group_size = run->desc.group_size;
-    desc.q_stride = run->desc.q_stride;
-    desc.x_stride = run->desc.x_stride;
-    desc.q_dtype = run->desc.q_dtype;
-    desc.x_dtype = run->desc.x_dtype;
-    desc.scale_dtype = run->desc.scale_dtype;
+    desc.q.scale_group = run->desc.q.scale_group;
+    desc.q.stride = run->desc.q.stride;
+    desc.x.stride = run->desc.x.stride;
+    desc.q.dtype = run->desc.q.dtype;
+    desc.x.dtype = run->desc.x.dtype;
+    desc.q.scale_dtype = run->desc.q.scale_dtype;
     desc.config = run->desc.config;
     tensor_upload(fixture, &run->back);
     clnorm_args args = CLNORM_ARGS_INIT;
@@ -155,78 +152,80 @@ static clnorm_status dequantize(const struct fixture *fixture, struct quantize_r
 
 /* --------------------------------------------------------------------------------------------------- verification */
 
-static double x_of(const struct quantize_run *run, uint64_t row, uint64_t column) {
-    return ref_load(run->x.dtype, tensor_elements(&run->x), row * run->x.stride + column);
+/* What all of it should be. */
+struct expected {
+    struct ref_quantize reference;
+    double *amax, *scale;
+    unsigned char *codes;
+};
+
+static struct expected expect(const struct quantize_run *run) {
+    struct expected expected = {.reference = reference_of(run)};
+    const uint64_t scales = ref_scale_rows(&expected.reference) * ref_scale_cols(&expected.reference);
+    expected.amax = ref_arrays(scales + 1, 2);
+    expected.codes = malloc(run->desc.rows * run->desc.cols + 1);
+    assert_true(expected.amax && expected.codes);
+    expected.scale = expected.amax + scales;
+    ref_quantize(&expected.reference, expected.amax, expected.scale, expected.codes, NULL);
+    return expected;
 }
 
-/* The largest finite magnitude among those that share a scale. */
-static float amax_of(const struct quantize_run *run, uint64_t scale) {
-    double amax = 0;
-    for (uint64_t row = 0; row < run->desc.rows; row++)
-        for (uint64_t column = 0; column < run->desc.cols; column++)
-            if (scale_index(&run->desc, row, column) == scale && isfinite(x_of(run, row, column)))
-                amax = fmax(amax, fabs(x_of(run, row, column)));
-    return (float)amax;
+static void free_expected(struct expected *expected) {
+    free(expected->amax);
+    free(expected->codes);
 }
 
-static bool check_scales(const struct quantize_run *run) {
-    const uint64_t scales = run->desc.rows ? scale_rows(&run->desc) * scale_cols(&run->desc) : 0;
-    for (uint64_t i = 0; i < scales; i++) {
-        const float amax = amax_of(run, i);
-        const double expected = (double)fp8_scale(run->desc.q_dtype, run->desc.scale_dtype, amax);
-        if (run->amax.mem && ref_load(CLNORM_F32, tensor_elements(&run->amax), i) != (double)amax) {
-            print_error("amax[%" PRIu64 "] should be %.9g\n", i, (double)amax);
+static bool check_scales(const struct quantize_run *run, const struct expected *expected) {
+    const uint64_t scales = run->amax.rows * run->amax.cols;
+    const struct tensor *const scale = &run->scale, *const amax = &run->amax;
+    for (uint64_t i = 0; run->desc.rows && amax->mem && i < scales; i++)
+        if (ref_load(CLNORM_F32, tensor_elements(amax), i) != expected->amax[i]) {
+            print_error("amax[%" PRIu64 "] should be %.9g\n", i, expected->amax[i]);
             return false;
         }
-        if (run->scale.mem && ref_load(run->scale.dtype, tensor_elements(&run->scale), i) != expected) {
-            print_error("scale[%" PRIu64 "] should be %.9g\n", i, expected);
+    for (uint64_t i = 0; run->desc.rows && scale->mem && i < scale->rows * scale->cols; i++)
+        if (ref_load(scale->dtype, tensor_elements(scale), i) != expected->scale[i]) {
+            print_error("scale[%" PRIu64 "] should be %.9g\n", i, expected->scale[i]);
             return false;
         }
-    }
     return true;
 }
 
-static unsigned expected_code(const struct quantize_run *run, uint64_t row, uint64_t column) {
-    const clnorm_quantize_desc *desc = &run->desc;
-    const float scale =
-        desc->scale != 0 ? (float)desc->scale
-                         : (float)ref_load(run->scale.dtype, tensor_elements(&run->scale), scale_index(desc, row, column));
-    const float quotient = (float)x_of(run, row, column) / scale;
-    if (!desc->stochastic)
-        return fp8_code(desc->q_dtype, (double)quotient);
-    const uint64_t element = row * desc->cols + column;
-    const uint64_t draw = element / 4;
-    const uint32_t counter[4] = {(uint32_t)draw, (uint32_t)(draw >> 32), 0, 0};
-    const uint32_t key[2] = {(uint32_t)desc->seed, (uint32_t)(desc->seed >> 32)};
-    uint32_t words[4];
-    ref_philox(counter, key, words);
-    return fp8_code_stochastic(desc->q_dtype, (double)quotient, words[element % 4]);
-}
-
-static bool check_codes(const struct quantize_run *run) {
+static bool check_codes(const struct quantize_run *run, const struct expected *expected) {
+    const unsigned char *q = tensor_elements(&run->q), *q_t = tensor_elements(&run->q_t);
     for (uint64_t row = 0; row < run->desc.rows; row++)
         for (uint64_t column = 0; column < run->desc.cols; column++) {
-            const unsigned expected = expected_code(run, row, column);
-            const unsigned char *q = tensor_elements(&run->q), *q_t = tensor_elements(&run->q_t);
+            const unsigned right = expected->codes[row * run->desc.cols + column];
             const unsigned code = q[row * run->q.stride + column];
-            const unsigned code_t = q_t ? q_t[column * run->q_t.stride + row] : expected;
-            if (code == expected && code_t == expected)
+            const unsigned code_t = q_t ? q_t[column * run->q_t.stride + row] : right;
+            if (code == right && code_t == right)
                 continue;
             print_error("q[%" PRIu64 ", %" PRIu64 "] is %02x, %02x transposed, but should be %02x\n", row, column, code,
-                        code_t, expected);
+                        code_t, right);
             return false;
         }
     return true;
+}
+
+static bool check_quantized(const struct quantize_run *run) {
+    struct expected expected = expect(run);
+    const bool good = check_scales(run, &expected) && check_codes(run, &expected);
+    free_expected(&expected);
+    return good;
 }
 
 static bool check_back(const struct quantize_run *run) {
-    const unsigned char *q = tensor_elements(&run->q);
+    const struct ref_tensor q = {.elements = tensor_elements(&run->q),
+                                 .dtype = run->q.dtype,
+                                 .stride = run->q.stride,
+                                 .scales = tensor_elements(&run->scale),
+                                 .scale_dtype = run->scale.dtype,
+                                 .scaling = run->desc.q.scaling,
+                                 .scale_group = run->desc.q.scale_group,
+                                 .scale_stride = run->scale.cols};
     for (uint64_t row = 0; row < run->desc.rows; row++)
         for (uint64_t column = 0; column < run->desc.cols; column++) {
-            const double scale =
-                ref_load(run->scale.dtype, tensor_elements(&run->scale), scale_index(&run->desc, row, column));
-            const float product = (float)fp8_value(run->desc.q_dtype, q[row * run->q.stride + column]) * (float)scale;
-            const double expected = ref_round(run->back.dtype, (double)product);
+            const double expected = ref_round(run->back.dtype, ref_at(&q, row, column));
             const double actual = ref_load(run->back.dtype, tensor_elements(&run->back), row * run->back.stride + column);
             if (isnan(expected) ? isnan(actual) : actual == expected)
                 continue;
@@ -244,7 +243,7 @@ static bool passes(const struct fixture *fixture, const struct quantize_case *c)
     good = good && tensor_unchanged(fixture, &run.x, "x") && tensor_receive(fixture, &run.q, "q") &&
            tensor_receive(fixture, &run.q_t, "q_t") && tensor_receive(fixture, &run.scale, "scale") &&
            tensor_receive(fixture, &run.amax, "amax") && tensor_receive(fixture, &run.workspace, "workspace") &&
-           check_scales(&run) && check_codes(&run);
+           check_quantized(&run);
     if (good && c->given == 0)
         good = dequantize(fixture, &run) == CLNORM_SUCCESS && tensor_receive(fixture, &run.back, "x") && check_back(&run);
     if (!good)
@@ -297,9 +296,9 @@ static void codes_are_those_of_the_model(void **state) {
 /* The same numbers whichever way they are gone through. */
 static void knobs_change_no_code(void **state) {
     const struct fixture *fixture = *state;
-    static const clnorm_config configs[] = {
-        {.vec = 4, .lanes = 64, .segments = 1, .reduce = CLNORM_REDUCE_TREE, .stores = CLNORM_STORES_STREAMING},
-        {.vec = 2, .lanes = 8, .segments = 4, .rounds = 2, .reduce = CLNORM_REDUCE_TREE, .isa = CLNORM_ISA_PORTABLE},
+    static const struct cln_config configs[] = {
+        {.vec = 4, .lanes = 64, .segments = 1, .reduce = CLN_REDUCE_TREE, .stores = CLN_STORES_STREAMING},
+        {.vec = 2, .lanes = 8, .segments = 4, .iterations = 2, .reduce = CLN_REDUCE_TREE, .isa = CLN_ISA_PORTABLE},
     };
     unsigned failed = 0;
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
@@ -334,50 +333,50 @@ static void bad_descriptors_are_refused(void **state) {
     desc.cols = 0;
     check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.cols is 0");
     desc = good;
-    desc.x_dtype = CLNORM_F8_E4M3;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.x_dtype is f8e4m3: expected CLNORM_F32");
+    desc.x.dtype = CLNORM_F8_E4M3;
+    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.x.dtype is f8e4m3: expected f32");
     desc = good;
-    desc.q_dtype = CLNORM_F16;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.q_dtype is f16: expected CLNORM_F8_E4M3");
+    desc.q.dtype = CLNORM_F16;
+    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.q.dtype is f16: expected f8e4m3");
     desc = good;
-    desc.scale_dtype = (clnorm_dtype)77;
-    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.scale_dtype is 77");
+    desc.q.scale_dtype = (clnorm_dtype)77;
+    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.q.scale_dtype is 77");
     desc = good;
-    desc.scaling = (clnorm_scaling)9;
-    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.scaling is 9");
+    desc.q.scaling = (clnorm_scaling)9;
+    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.q.scaling is 9");
     desc = good;
-    desc.group_size = 16;
-    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.group_size is 16");
-    desc.group_size = 0;
-    desc.scaling = CLNORM_SCALING_GROUP;
-    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.group_size is 0");
+    desc.q.scale_group = 16;
+    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.q.scale_group is 16");
+    desc.q.scale_group = 0;
+    desc.q.scaling = CLNORM_SCALING_GROUP;
+    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.q.scale_group is 0");
     desc = good;
-    desc.x_stride = 63;
-    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.x_stride is 63");
+    desc.x.stride = 63;
+    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.x.stride is 63");
     desc = good;
-    desc.transpose = true;
-    desc.q_t_stride = 3;
-    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.q_t_stride is 3: expected at least rows");
+    desc.q_t.dtype = desc.q.dtype;
+    desc.q_t.stride = 3;
+    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.q_t.stride is 3: expected at least rows");
     const double scales[] = {-1, INFINITY, NAN, 1e-300, 1e300};
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
         desc = good;
-        desc.scale = scales[i];
-        check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.scale is ");
+        desc.q.scale = scales[i];
+        check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.q.scale is ");
     }
     desc = good;
-    desc.scale = 1;
-    desc.scaling = CLNORM_SCALING_ROW;
+    desc.q.scale = 1;
+    desc.q.scaling = CLNORM_SCALING_ROW;
     check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "without CLNORM_SCALING_TENSOR");
     desc = good;
     desc.seed = 1;
     check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.seed is 1");
     desc = good;
     desc.cols = 63;
-    desc.config.vec = 2;
+    KNOB(desc.config, vec) = 2;
     check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 2");
     desc = good;
-    desc.config.keep = CLNORM_KEEP_REGISTERS;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.keep is 1");
+    KNOB(desc.config, keep) = CLN_KEEP_REGISTERS;
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.keep is registers");
     desc = good;
     desc.rows = UINT64_MAX / 2;
     check_refused(fixture, &desc, CLNORM_OVERFLOW, "x has");
@@ -390,8 +389,8 @@ static void buffers_are_checked(void **state) {
     struct quantize_run run = make(&c);
     tensor_free(&run.scale);
     run.scale = tensor_make(F32, 1, 1, 1, 0, TENSOR_CANARY);
-    run.desc.scaling = CLNORM_SCALING_GROUP;
-    run.desc.group_size = 1;
+    run.desc.q.scaling = CLNORM_SCALING_GROUP;
+    run.desc.q.scale_group = 1;
     assert_int_equal(quantize(fixture, &run), CLNORM_INVALID_BUFFER);
     assert_non_null(strstr(clnorm_error_detail(), "args.scale.mem has "));
     free_run(&run);
@@ -413,7 +412,7 @@ static void stochastic_rounding_is_unbiased(void **state) {
     for (uint64_t row = 0; row < 4; row++) {
         double sum = 0;
         for (uint64_t i = 0; i < cols; i++)
-            sum += fp8_value(E4M3, ((const unsigned char *)tensor_elements(&run.q))[row * cols + i]);
+            sum += ref_code_value(E4M3, ((const unsigned char *)tensor_elements(&run.q))[row * cols + i]);
         assert_true(fabs(sum / (double)cols - values[row]) < 4 * steps[row] / 2 / sqrt((double)cols));
     }
     free_run(&run);

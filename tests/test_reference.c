@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "reference.h"
+#include "reference/reference.h"
 
 struct bits_case {
     double value;
@@ -111,6 +111,9 @@ static void wide_dtypes_load_and_store(void **state) {
     assert_true(singles[2] == 0.1f);
     assert_true(ref_load(CLNORM_F32, singles, 2) == (double)0.1f);
     assert_true(ref_round(CLNORM_F32, 1e300) == INFINITY);
+    uint16_t halves[3];
+    ref_store(CLNORM_F16, halves, 2, -1.5);
+    assert_true(halves[2] == 0xbe00 && ref_load(CLNORM_F16, halves, 2) == -1.5);
     double doubles[3];
     ref_store(CLNORM_F64, doubles, 1, 0.1);
     assert_true(doubles[1] == 0.1 && ref_load(CLNORM_F64, doubles, 1) == 0.1);
@@ -137,15 +140,15 @@ static struct small small_make(clnorm_norm kind) {
     desc.rows = 2;
     desc.cols = 8;
     desc.group_size = 4;
-    desc.x_dtype = desc.weight_dtype = desc.bias_dtype = CLNORM_F64;
+    desc.x.dtype = desc.weight.dtype = desc.bias.dtype = CLNORM_F64;
     desc.eps = 0.5;
-    small.norm.desc = ref_norm_complete(&desc);
+    small.norm = ref_norm_of(&desc);
     small.segment = ref_segment_make(4);
     return small;
 }
 
 static void small_run(struct small *small) {
-    small->norm.x = small->x;
+    small->norm.x.elements = small->x;
     ref_norm_segment(&small->norm, 1, 1, &small->segment);
 }
 
@@ -165,10 +168,10 @@ static void layer_norm_by_hand(void **state) {
 static void rms_norm_by_hand(void **state) {
     (void)state;
     struct small small = small_make(CLNORM_RMS_NORM);
-    small.norm.desc.eps = 3.5; /* the mean square is 12.5 */
-    small.norm.weight = small.weight;
-    small.norm.bias = small.bias;
-    small.norm.desc.weight_offset = 1;
+    small.norm.eps = 3.5; /* the mean square is 12.5 */
+    small.norm.weight.elements = small.weight;
+    small.norm.bias.elements = small.bias;
+    small.norm.weight_offset = 1;
     small_run(&small);
     assert_near(small.segment.rstd, 0.25);
     const double expected[4] = {10 + 0.25 * 2, 20 + 0.5 * 3, 30 + 0.75 * 0, 40 + 1.5 * 1.5};
@@ -183,15 +186,14 @@ static void gates_by_hand(void **state) {
     const double quarter = log(3.0); /* sigmoid(ln 3) = 3/4, sigmoid(-ln 3) = 1/4 */
     for (int i = 0; i < 4; i++)
         small.z[8 + 4 + i] = i % 2 ? quarter : -quarter;
-    small.norm.z = small.z;
-    small.norm.desc.z_dtype = CLNORM_F64;
-    small.norm.desc.gate = CLNORM_GATE_SIGMOID;
+    small.norm.z.elements = small.z;
+    small.norm.gate = CLNORM_GATE_SIGMOID;
     small_run(&small);
     const double after[4] = {-1 * 0.25, -0.5 * 0.75, 0, 1.5 * 0.75};
     for (int i = 0; i < 4; i++)
         assert_near(small.segment.y[i], after[i]);
-    small.norm.desc.gate = CLNORM_GATE_SILU;
-    small.norm.desc.gate_first = true;
+    small.norm.gate = CLNORM_GATE_SILU;
+    small.norm.gate_first = true;
     small_run(&small);
     const double gated[4] = {-quarter * 0.25, 2 * quarter * 0.75, -3 * quarter * 0.25, 6 * quarter * 0.75};
     for (int i = 0; i < 4; i++)
@@ -200,29 +202,151 @@ static void gates_by_hand(void **state) {
     ref_segment_free(&small.segment);
 }
 
+/* The first published vector of Philox, counter and key 0, begins 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8: of 2^32
+ * these are 0.40, 0.88, 0.74 and 0.61, and with their halves exchanged 0.91, 0.77, 0.67 and 0.86. */
+static void dropout_by_hand(void **state) {
+    (void)state;
+    static const bool kept[2][8] = {{0, 1, 1, 1, 1, 1, 1, 1}, {0, 1, 1, 1, 1, 0, 0, 1}};
+    const clnorm_seed seed = {0, 0};
+    for (uint64_t column = 0; column < 8; column++) {
+        assert_int_equal(ref_kept(seed, 0.5, 0, column), kept[0][column]);
+        assert_int_equal(ref_kept(seed, 0.7, 0, column), kept[1][column]);
+    }
+    assert_true(ref_kept(seed, 0x6627e8d5 / 0x1p32, 0, 0));
+    assert_false(ref_kept(seed, 0x6627e8d6 / 0x1p32, 0, 0));
+}
+
+/* Element 4 c + w draws word w of the counter c. */
+static void stochastic_draws_by_hand(void **state) {
+    (void)state;
+    const uint32_t counter[4] = {7, 1, 0, 0}, key[2] = {5, 2};
+    uint32_t words[4];
+    ref_philox(counter, key, words);
+    assert_int_equal(ref_draw(0, 0), 0x6627e8d5);
+    assert_int_equal(ref_draw(0, 3), 0x9b00dbd8);
+    assert_int_equal(ref_draw(0x200000005, 4 * 0x100000007 + 2), words[2]);
+}
+
+/* row_scale · dropout(x) is 2 · {1, 0, 3, 6} / (1 − 0.5), and s twice {1, 2, 3, 6}: mean 6, variance 14. */
+static void residual_by_hand(void **state) {
+    (void)state;
+    static const double residual[16] = {[12] = -2, 4, -6, -12}, row_scale[2] = {0, 2};
+    static const unsigned char mask[16] = {[12] = 1, 0, 1, 1};
+    struct small small = small_make(CLNORM_LAYER_NORM);
+    small.norm.residual = ref_doubles(residual, 8);
+    small.norm.row_scale = ref_doubles(row_scale, 2);
+    small.norm.mask = mask;
+    small.norm.dropout = 0.5;
+    small.norm.eps = 2;
+    small_run(&small);
+    const double part[4] = {4, 0, 12, 24}, y[4] = {-1, -0.5, 0, 1.5};
+    assert_near(small.segment.mean, 6);
+    assert_near(small.segment.rstd, 0.25);
+    for (int i = 0; i < 4; i++) {
+        assert_near(small.segment.part[i], part[i]);
+        assert_near(small.segment.y[i], y[i]);
+    }
+    ref_segment_free(&small.segment);
+}
+
+/* {1, 2} and {1, 2} in E4M3 with scales of 1 and 3. */
+static void scaled_codes_by_hand(void **state) {
+    (void)state;
+    static const unsigned char codes[16] = {[12] = 0x38, 0x40, 0x38, 0x40};
+    static const float scales[8] = {[6] = 1, 3};
+    struct small small = small_make(CLNORM_LAYER_NORM);
+    small.norm.x = (struct ref_tensor){.dtype = CLNORM_F8_E4M3,
+                                       .stride = 8,
+                                       .scales = scales,
+                                       .scale_dtype = CLNORM_F32,
+                                       .scaling = CLNORM_SCALING_GROUP,
+                                       .scale_group = 2,
+                                       .scale_stride = 4};
+    small.norm.x.elements = codes;
+    ref_norm_segment(&small.norm, 1, 1, &small.segment);
+    const double y[4] = {-1, -0.5, 0, 1.5};
+    for (int i = 0; i < 4; i++)
+        assert_near(small.segment.y[i], y[i]);
+    ref_segment_free(&small.segment);
+}
+
+/* sigmoid(ln 3) = 3/4, of slope 3/16. Φ(1) = 0.84134474606854293, φ(1) = 0.24197072451914337. The tanh form is
+ * n · sigmoid(v), with v = 2 √(2/π) · 1.044715 at 1, of slope 2 √(2/π) · 1.134145. */
+static void activations_by_hand(void **state) {
+    (void)state;
+    const double third = log(3.0), tanh_form = 0.84119199060827676, root = 2 * sqrt(2 / acos(-1));
+    assert_near(ref_gate(CLNORM_GATE_SIGMOID, third), 0.75);
+    assert_near(ref_gate_slope(CLNORM_GATE_SIGMOID, third), 0.1875);
+    assert_near(ref_gate_slope(CLNORM_GATE_SILU, third), 0.75 + 0.1875 * third);
+    assert_near(ref_gate_slope(CLNORM_GATE_NONE, third), 0);
+    assert_near(ref_activation(CLNORM_ACTIVATION_SILU, -third), -0.25 * third);
+    assert_near(ref_activation_slope(CLNORM_ACTIVATION_SILU, third), 0.75 + 0.1875 * third);
+    assert_near(ref_activation(CLNORM_ACTIVATION_GELU, 1), 0.84134474606854293);
+    assert_near(ref_activation_slope(CLNORM_ACTIVATION_GELU, 1), 0.84134474606854293 + 0.24197072451914337);
+    assert_near(ref_activation(CLNORM_ACTIVATION_GELU_TANH, 1), tanh_form);
+    assert_near(ref_activation_slope(CLNORM_ACTIVATION_GELU_TANH, 1),
+                tanh_form + tanh_form * (1 - tanh_form) * root * 1.134145);
+    for (int a = CLNORM_ACTIVATION_GELU; a <= CLNORM_ACTIVATION_SILU; a++) {
+        assert_near(ref_activation_slope((clnorm_activation)a, 0), 0.5);
+        assert_near(ref_activation_slope((clnorm_activation)a, INFINITY), 1);
+        assert_near(ref_activation((clnorm_activation)a, -INFINITY), 0);
+        assert_near(ref_activation_slope((clnorm_activation)a, -INFINITY), 0);
+        assert_true(ref_activation((clnorm_activation)a, INFINITY) == INFINITY);
+    }
+    assert_near(ref_activation(CLNORM_ACTIVATION_NONE, -3), -3);
+    assert_near(ref_activation_slope(CLNORM_ACTIVATION_NONE, -3), 1);
+}
+
+static void activated_norm_by_hand(void **state) {
+    (void)state;
+    struct small small = small_make(CLNORM_LAYER_NORM);
+    for (int i = 0; i < 4; i++)
+        small.z[8 + 4 + i] = log(3.0);
+    small.norm.z.elements = small.z;
+    small.norm.gate = CLNORM_GATE_SIGMOID;
+    small.norm.activation = CLNORM_ACTIVATION_GELU;
+    small.norm.weight.elements = (const double[8]){[4] = -1, 2, 1, 1}; /* n is {1, −1, 0, 1.5} */
+    small_run(&small);
+    assert_near(small.segment.n[0], 1);
+    assert_near(small.segment.y[0], 0.75 * 0.84134474606854293);
+    assert_near(small.segment.y[1], 0.75 * (0.84134474606854293 - 1));
+    assert_near(small.segment.y[2], 0);
+    ref_segment_free(&small.segment);
+}
+
 /* Defaults: group_size and strides are cols, y and z have x's dtype. */
 static void defaults_are_completed(void **state) {
     (void)state;
     clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
     desc.cols = 12;
-    desc.z_stride = 13;
-    desc.x_dtype = CLNORM_BF16;
+    desc.z.stride = 13;
+    desc.x.dtype = CLNORM_BF16;
     const clnorm_norm_desc complete = ref_norm_complete(&desc);
     assert_int_equal(complete.group_size, 12);
-    assert_int_equal(complete.x_stride, 12);
-    assert_int_equal(complete.y_stride, 12);
-    assert_int_equal(complete.z_stride, 13);
-    assert_int_equal(complete.y_dtype, CLNORM_BF16);
-    assert_int_equal(complete.z_dtype, CLNORM_BF16);
-    assert_int_equal(complete.weight_dtype, CLNORM_DTYPE_NONE);
+    assert_int_equal(complete.x.stride, 12);
+    assert_int_equal(complete.y.stride, 12);
+    assert_int_equal(complete.z.stride, 13);
+    assert_int_equal(complete.y.dtype, CLNORM_BF16);
+    assert_int_equal(complete.z.dtype, CLNORM_BF16);
+    assert_int_equal(complete.weight.dtype, CLNORM_DTYPE_NONE);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(f16_rounds_to_nearest_even), cmocka_unit_test(bf16_rounds_to_nearest_even),
-        cmocka_unit_test(loads_invert_stores),        cmocka_unit_test(nan_is_kept),
-        cmocka_unit_test(wide_dtypes_load_and_store), cmocka_unit_test(layer_norm_by_hand),
-        cmocka_unit_test(rms_norm_by_hand),           cmocka_unit_test(gates_by_hand),
+        cmocka_unit_test(f16_rounds_to_nearest_even),
+        cmocka_unit_test(bf16_rounds_to_nearest_even),
+        cmocka_unit_test(loads_invert_stores),
+        cmocka_unit_test(nan_is_kept),
+        cmocka_unit_test(wide_dtypes_load_and_store),
+        cmocka_unit_test(layer_norm_by_hand),
+        cmocka_unit_test(rms_norm_by_hand),
+        cmocka_unit_test(gates_by_hand),
+        cmocka_unit_test(dropout_by_hand),
+        cmocka_unit_test(stochastic_draws_by_hand),
+        cmocka_unit_test(residual_by_hand),
+        cmocka_unit_test(scaled_codes_by_hand),
+        cmocka_unit_test(activations_by_hand),
+        cmocka_unit_test(activated_norm_by_hand),
         cmocka_unit_test(defaults_are_completed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

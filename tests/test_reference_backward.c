@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "reference_backward.h"
+#include "reference/reference.h"
 
 static void assert_near(const char *name, int i, double value, double expected, double tolerance) {
     if (!(fabs(value - expected) <= tolerance * fmax(1, fabs(expected))))
@@ -26,9 +26,11 @@ static struct ref_norm_backward small_norm(clnorm_norm kind, double eps) {
     desc.norm = kind;
     desc.rows = 1;
     desc.cols = 4;
-    desc.x_dtype = desc.weight_dtype = CLNORM_F64;
+    desc.x.dtype = desc.weight.dtype = CLNORM_F64;
     desc.eps = eps;
-    return (struct ref_norm_backward){.desc = ref_norm_backward_complete(&desc), .x = four};
+    struct ref_norm_backward norm = ref_norm_backward_of(&desc);
+    norm.forward.x.elements = four;
+    return norm;
 }
 
 static void layer_norm_by_hand(void **state) {
@@ -36,7 +38,7 @@ static void layer_norm_by_hand(void **state) {
     static const double dy[4] = {1, 0, 0, 0};
     static const double dx[4] = {0.25, -0.1875, -0.125, 0.0625};
     struct ref_norm_backward norm = small_norm(CLNORM_LAYER_NORM, 0.5);
-    norm.dy = dy;
+    norm.dy.elements = dy;
     struct ref_gradients gradients = ref_gradients_make(4);
     ref_norm_backward_segment(&norm, 0, 0, &gradients);
     assert_near("c1", 0, gradients.c1, -0.25, 1e-15);
@@ -54,15 +56,94 @@ static void rms_norm_by_hand(void **state) {
     /* wdn is {8, 0, 0, 12} with an offset of 1, x̂ is x / 4, c1 = (2 + 18) / 4 */
     static const double dx[4] = {0.25 * (8 - 1.25), 0.25 * -2.5, 0.25 * -3.75, 0.25 * (12 - 7.5)};
     struct ref_norm_backward norm = small_norm(CLNORM_RMS_NORM, 3.5);
-    norm.weight = weight;
-    norm.desc.weight_offset = 1;
-    norm.dy = dy;
+    norm.forward.weight.elements = weight;
+    norm.forward.weight_offset = 1;
+    norm.dy.elements = dy;
     struct ref_gradients gradients = ref_gradients_make(4);
     ref_norm_backward_segment(&norm, 0, 0, &gradients);
     assert_near("c1", 0, gradients.c1, 5, 1e-15);
     assert_near("c2", 0, gradients.c2, 0, 0);
     for (int i = 0; i < 4; i++)
         assert_near("dx", i, gradients.dx[i], dx[i], 1e-15);
+    ref_gradients_free(&gradients);
+}
+
+/* A dy of {1, 0, 0, 0} through row_scale 2 and dropout 0.5: ds as above, times 4 where x was kept. dresidual_out is added
+ * to ds before that. */
+static void residual_by_hand(void **state) {
+    (void)state;
+    static const double dy[4] = {1, 0, 0, 0}, row_scale = 2, dresidual_out[4] = {0, 1, 0, 1};
+    static const double x[4] = {0.25, 0.5, 0.75, 1.5}; /* x · 4 is {1, 2, 3, 6} */
+    static const unsigned char mask[4] = {1, 1, 1, 1}, some[4] = {1, 0, 1, 1};
+    static const double ds[4] = {0.25, 1 - 0.1875, -0.125, 1.0625};
+    struct ref_norm_backward norm = small_norm(CLNORM_LAYER_NORM, 0.5);
+    norm.dy.elements = dy;
+    norm.dresidual_out = ref_doubles(dresidual_out, 4);
+    norm.forward.x.elements = x;
+    norm.forward.row_scale = ref_doubles(&row_scale, 1);
+    norm.forward.dropout = 0.5;
+    norm.forward.mask = mask;
+    struct ref_gradients gradients = ref_gradients_make(4);
+    ref_norm_backward_segment(&norm, 0, 0, &gradients);
+    for (int i = 0; i < 4; i++) {
+        assert_near("ds", i, gradients.ds[i], ds[i], 1e-15);
+        assert_near("dx", i, gradients.dx[i], 4 * ds[i], 1e-15);
+    }
+    norm.s_given = true;
+    norm.forward.x.elements = four;
+    norm.forward.mask = some;
+    ref_norm_backward_segment(&norm, 0, 0, &gradients);
+    for (int i = 0; i < 4; i++)
+        assert_near("dx of s", i, gradients.dx[i], i == 1 ? 0 : 4 * ds[i], 1e-15);
+    ref_gradients_free(&gradients);
+}
+
+/* A gate of sigmoid(ln 3) = 3/4, of slope 3/16, after an n of {-1, -0.5, 0, 1.5}. dn is dy · 3/4 · activation′(n), which is
+ * 1/2 at n = 0: c1 = 0 and c2 = 3/32 for a dy of {0, 0, 1, 0}. */
+static void gate_and_activation_by_hand(void **state) {
+    (void)state;
+    static const double dy[4] = {0, 0, 1, 0};
+    const double z[4] = {log(3), log(3), log(3), log(3)};
+    struct ref_norm_backward norm = small_norm(CLNORM_LAYER_NORM, 0.5);
+    norm.dy.elements = dy;
+    norm.forward.z = ref_doubles(z, 4);
+    norm.forward.gate = CLNORM_GATE_SIGMOID;
+    norm.forward.activation = CLNORM_ACTIVATION_SILU;
+    struct ref_gradients gradients = ref_gradients_make(4);
+    ref_norm_backward_segment(&norm, 0, 0, &gradients);
+    for (int i = 0; i < 4; i++) {
+        assert_near("dn", i, gradients.dn[i], i == 2 ? 0.375 : 0, 1e-15);
+        assert_near("dx", i, gradients.dx[i], 0.5 * (gradients.dn[i] - 0.09375), 1e-15);
+        assert_near("dz", i, gradients.dz[i], 0, 1e-15);
+    }
+    norm.forward.activation = CLNORM_ACTIVATION_NONE;
+    norm.dy.elements = (const double[4]){1, 0, 0, 2};
+    ref_norm_backward_segment(&norm, 0, 0, &gradients);
+    assert_near("dz", 0, gradients.dz[0], -0.1875, 1e-15);
+    assert_near("dz", 3, gradients.dz[3], 2 * 1.5 * 0.1875, 1e-15);
+    ref_gradients_free(&gradients);
+}
+
+/* y = x̂ · w + b with w = {1, 2, −1, 0.5} and b = 3: x̂ of {-1, -0.5, 0, 1.5} comes back, and dx is that of x. */
+static void given_y_by_hand(void **state) {
+    (void)state;
+    static const double weight[4] = {1, 2, -1, 0.5}, bias[4] = {3, 3, 3, 3}, y[4] = {2, 2, 3, 3.75};
+    static const double dy[4] = {1, 0, 0, 0}, rstd = 0.5;
+    static const double dx[4] = {0.25, -0.1875, -0.125, 0.0625};
+    struct ref_norm_backward norm = small_norm(CLNORM_LAYER_NORM, 0.5);
+    norm.forward.x.elements = y;
+    norm.forward.weight.elements = weight;
+    norm.forward.bias = ref_doubles(bias, 4);
+    norm.dy.elements = dy;
+    norm.rstd.elements = &rstd;
+    norm.y_given = true;
+    struct ref_gradients gradients = ref_gradients_make(4);
+    ref_norm_backward_segment(&norm, 0, 0, &gradients);
+    const double xhat[4] = {-1, -0.5, 0, 1.5};
+    for (int i = 0; i < 4; i++) {
+        assert_near("xhat", i, gradients.xhat[i], xhat[i], 1e-15);
+        assert_near("dx", i, gradients.dx[i], dx[i], 1e-15);
+    }
     ref_gradients_free(&gradients);
 }
 
@@ -73,9 +154,9 @@ static void given_statistics_by_hand(void **state) {
     static const double mean = 2;
     static const double rstd = 0.25;
     struct ref_norm_backward norm = small_norm(CLNORM_LAYER_NORM, 0.5);
-    norm.dy = dy;
-    norm.mean = &mean;
-    norm.rstd = &rstd;
+    norm.dy.elements = dy;
+    norm.mean.elements = &mean;
+    norm.rstd.elements = &rstd;
     struct ref_gradients gradients = ref_gradients_make(4);
     ref_norm_backward_segment(&norm, 0, 0, &gradients);
     for (int i = 0; i < 4; i++)
@@ -109,8 +190,8 @@ static void scene_make(struct scene *scene, clnorm_norm kind, unsigned gate, boo
     desc.rows = ROWS;
     desc.cols = COLS;
     desc.group_size = GROUP;
-    desc.x_stride = desc.z_stride = desc.dy_stride = STRIDE;
-    desc.x_dtype = desc.weight_dtype = desc.bias_dtype = CLNORM_F64;
+    desc.x.stride = desc.z.stride = desc.dy.stride = STRIDE;
+    desc.x.dtype = desc.weight.dtype = desc.bias.dtype = CLNORM_F64;
     desc.gate = (clnorm_gate)((gate + 1) / 2);
     desc.gate_first = gate == 2 || gate == 4;
     desc.weight_offset = affine ? 0.5 : 0;
@@ -120,39 +201,36 @@ static void scene_make(struct scene *scene, clnorm_norm kind, unsigned gate, boo
     fill(scene->dy, ELEMENTS, &random);
     fill(scene->weight, COLS, &random);
     fill(scene->bias, COLS, &random);
-    scene->norm = (struct ref_norm_backward){.desc = ref_norm_backward_complete(&desc),
-                                             .x = scene->x,
-                                             .weight = affine ? scene->weight : NULL,
-                                             .bias = affine ? scene->bias : NULL,
-                                             .z = scene->z,
-                                             .dy = scene->dy};
+    scene->norm = ref_norm_backward_of(&desc);
+    struct ref_norm *const forward = &scene->norm.forward;
+    forward->x.elements = scene->x;
+    forward->weight.elements = affine ? scene->weight : NULL;
+    forward->bias.elements = affine ? scene->bias : NULL;
+    forward->z.elements = scene->z;
+    scene->norm.dy.elements = scene->dy;
 }
 
 /* With a residual that goes on behind the norm, and what is done to x before it is added to it. */
 static void scene_fuse(struct scene *scene, clnorm_activation activation, unsigned sum) {
     struct random random = {99};
-    struct ref_norm_backward *norm = &scene->norm;
-    norm->desc.activation = activation;
-    if (norm->desc.gate_first)
+    struct ref_norm *const forward = &scene->norm.forward;
+    forward->activation = activation;
+    if (forward->gate_first)
         return;
     fill(scene->residual, ELEMENTS, &random);
     fill(scene->dresidual_out, ELEMENTS, &random);
     fill(scene->row_scale, ROWS, &random);
-    norm->desc.residual_stride = norm->desc.dresidual_out_stride = STRIDE;
-    norm->desc.residual_dtype = sum & 1 ? CLNORM_F64 : CLNORM_DTYPE_NONE;
-    norm->residual = sum & 1 ? scene->residual : NULL;
-    norm->desc.dresidual_out_dtype = CLNORM_F64;
-    norm->dresidual_out = scene->dresidual_out;
-    norm->desc.dropout = sum & 2 ? 0.4 : 0;
-    norm->desc.row_scale = sum & 4;
-    norm->row_scale = sum & 4 ? scene->row_scale : NULL;
-    norm->seed = (clnorm_seed){sum, 1};
+    forward->residual = ref_doubles(sum & 1 ? scene->residual : NULL, STRIDE);
+    scene->norm.dresidual_out = ref_doubles(scene->dresidual_out, STRIDE);
+    forward->dropout = sum & 2 ? 0.4 : 0;
+    forward->row_scale = ref_doubles(sum & 4 ? scene->row_scale : NULL, ROWS);
+    forward->seed = (clnorm_seed){sum, 1};
 }
 
 /* L = Σ dy · y + Σ dresidual_out · s, of which every gradient is one. */
 static double loss(const struct scene *scene) {
     const struct ref_norm_backward *norm = &scene->norm;
-    const struct ref_norm forward = ref_forward_operands(norm);
+    const struct ref_norm forward = ref_norm_forward(norm);
     struct ref_segment segment = ref_segment_make(GROUP);
     double sum = 0;
     for (uint64_t row = 0; row < ROWS; row++) {
@@ -160,7 +238,8 @@ static double loss(const struct scene *scene) {
             ref_norm_segment(&forward, row, group, &segment);
             for (uint64_t i = 0; i < GROUP; i++)
                 sum += scene->dy[row * STRIDE + group * GROUP + i] * segment.y[i] +
-                       (norm->dresidual_out ? scene->dresidual_out[row * STRIDE + group * GROUP + i] * segment.s[i] : 0);
+                       (norm->dresidual_out.elements ? scene->dresidual_out[row * STRIDE + group * GROUP + i] * segment.s[i]
+                                                     : 0);
         }
     }
     ref_segment_free(&segment);
@@ -191,15 +270,15 @@ static void check_scene(struct scene *scene) {
             if (i == 0)
                 ref_norm_backward_segment(&scene->norm, (uint64_t)row, (uint64_t)(column / GROUP), &gradients);
             assert_near("dx", at, gradients.dx[i], difference(scene, &scene->x[at]), 1e-8);
-            if (scene->norm.residual)
+            if (scene->norm.forward.residual.elements)
                 assert_near("dresidual", at, gradients.ds[i], difference(scene, &scene->residual[at]), 1e-8);
-            if (scene->norm.desc.gate)
+            if (scene->norm.forward.gate)
                 assert_near("dz", at, gradients.dz[i], difference(scene, &scene->z[at]), 1e-8);
             dweight[column] += gradients.dn[i] * gradients.xhat[i];
             dbias[column] += gradients.dn[i];
         }
     }
-    for (int column = 0; scene->norm.weight != NULL && column < COLS; column++) {
+    for (int column = 0; scene->norm.forward.weight.elements != NULL && column < COLS; column++) {
         assert_near("dweight", column, dweight[column], difference(scene, &scene->weight[column]), 1e-8);
         assert_near("dbias", column, dbias[column], difference(scene, &scene->bias[column]), 1e-8);
     }
@@ -236,10 +315,9 @@ static void given_s_has_the_same_gradients(void **state) {
     ref_norm_backward_segment(&scene.norm, 1, 1, &gradients);
     double s[ELEMENTS];
     memcpy(s + STRIDE + GROUP, gradients.forward.s, GROUP * sizeof *s);
-    scene.norm.x = s;
-    scene.norm.residual = NULL;
-    scene.norm.desc.residual_dtype = CLNORM_DTYPE_NONE;
-    scene.norm.desc.s_given = true;
+    scene.norm.forward.x.elements = s;
+    scene.norm.forward.residual.elements = NULL;
+    scene.norm.s_given = true;
     ref_norm_backward_segment(&scene.norm, 1, 1, &given);
     for (int i = 0; i < GROUP; i++) {
         assert_near("dx", i, given.dx[i], gradients.dx[i], 1e-15);
@@ -256,7 +334,7 @@ static void y_is_the_forwards(void **state) {
     for (unsigned gate = 0; gate < 5; gate++) {
         struct scene scene;
         scene_make(&scene, CLNORM_LAYER_NORM, gate, true);
-        const struct ref_norm forward = ref_forward_operands(&scene.norm);
+        const struct ref_norm forward = ref_norm_forward(&scene.norm);
         struct ref_gradients gradients = ref_gradients_make(GROUP);
         struct ref_segment segment = ref_segment_make(GROUP);
         ref_norm_backward_segment(&scene.norm, 2, 1, &gradients);
@@ -272,15 +350,15 @@ static void defaults_are_completed(void **state) {
     (void)state;
     clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
     desc.cols = 12;
-    desc.dx_stride = 13;
-    desc.x_dtype = CLNORM_BF16;
+    desc.dx.stride = 13;
+    desc.x.dtype = CLNORM_BF16;
     desc.reduction = (clnorm_reduction)0;
     const clnorm_norm_backward_desc complete = ref_norm_backward_complete(&desc);
     assert_int_equal(complete.group_size, 12);
-    assert_int_equal(complete.x_stride, 12);
-    assert_int_equal(complete.dx_stride, 13);
-    assert_int_equal(complete.dy_dtype, CLNORM_BF16);
-    assert_int_equal(complete.dx_dtype, CLNORM_DTYPE_NONE);
+    assert_int_equal(complete.x.stride, 12);
+    assert_int_equal(complete.dx.stride, 13);
+    assert_int_equal(complete.dy.dtype, CLNORM_BF16);
+    assert_int_equal(complete.dx.dtype, CLNORM_DTYPE_NONE);
     assert_int_equal(complete.reduction, CLNORM_REDUCTION_PARTIAL);
 }
 
@@ -288,6 +366,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layer_norm_by_hand),
         cmocka_unit_test(rms_norm_by_hand),
+        cmocka_unit_test(residual_by_hand),
+        cmocka_unit_test(gate_and_activation_by_hand),
+        cmocka_unit_test(given_y_by_hand),
         cmocka_unit_test(given_statistics_by_hand),
         cmocka_unit_test(gradients_are_differences),
         cmocka_unit_test(fused_gradients_are_differences),

@@ -1,4 +1,4 @@
-/* Softmax and GELU that are refused: descriptors and arguments, by a status and a sentence each. */
+/* Softmax and GELU that are refused beside what test_operations does for all: by a status and a sentence each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "knob.h"
 #include "rows_case.h"
 
 static const enum rows_operation operations[] = {ROWS_GELU, ROWS_GELU_BACKWARD, ROWS_SOFTMAX, ROWS_SOFTMAX_BACKWARD};
@@ -24,24 +25,11 @@ static void assert_refused(const struct fixture *fixture, const struct rows_case
 static void descriptors_are_refused(void **state) {
     const struct fixture *fixture = *state;
     for (int i = 0; i < OPERATIONS; i++) {
-        const bool backward = rows_backward(operations[i]);
         const struct rows_case sound = rows_case_of(operations[i], 4, 40);
         struct rows_case c = sound;
         c.dtype[ROWS_FIRST] = CLNORM_DTYPE_NONE;
         assert_refused(fixture, &c, CLNORM_INVALID_ENUM,
-                       operations[i] == ROWS_SOFTMAX_BACKWARD ? "desc.y_dtype" : "desc.x_dtype");
-        c = sound;
-        c.dtype[ROWS_OUT] = (clnorm_dtype)99;
-        assert_refused(fixture, &c, CLNORM_INVALID_ENUM, backward ? "desc.dx_dtype is 99" : "desc.y_dtype is 99");
-        c = sound;
-        c.cols = 0;
-        assert_refused(fixture, &c, CLNORM_INVALID_SHAPE, "desc.cols is 0");
-        c = sound;
-        c.gap[ROWS_OUT] = UINT64_MAX; /* a stride of 39 */
-        assert_refused(fixture, &c, CLNORM_INVALID_SHAPE, backward ? "desc.dx_stride is 39" : "desc.y_stride is 39");
-        c = sound;
-        c.dtype[ROWS_OUT] = CLNORM_F64;
-        assert_refused(fixture, &c, CLNORM_UNSUPPORTED, "f64 beside other dtypes");
+                       operations[i] == ROWS_SOFTMAX_BACKWARD ? "desc.y.dtype" : "desc.x.dtype");
         c = sound;
         c.rows = c.cols = UINT64_C(1) << 40;
         assert_refused(fixture, &c, CLNORM_OVERFLOW, "expected less than 2^63 bytes");
@@ -54,8 +42,8 @@ static void descriptors_are_refused(void **state) {
         c.form = (clnorm_gelu_form)3;
         assert_refused(fixture, &c, CLNORM_INVALID_ENUM, "desc.form is 3");
         c = sound;
-        c.config.keep = CLNORM_KEEP_REREAD;
-        assert_refused(fixture, &c, CLNORM_INVALID_VALUE, "desc.config.keep is 2");
+        c.config.keep = CLN_KEEP_REREAD;
+        assert_refused(fixture, &c, CLNORM_INVALID_VALUE, "desc.config.keep is reread");
     }
 }
 
@@ -86,43 +74,22 @@ static void sizes_are_refused(void **state) {
     assert_null(plan);
 }
 
-static void assert_args_refused(const struct fixture *fixture, clnorm_plan *plan, const clnorm_args *args,
-                                const char *words) {
-    assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, args, 0, NULL, NULL), CLNORM_INVALID_BUFFER);
-    if (!strstr(clnorm_error_detail(), words))
-        fail_msg("\"%s\" does not say %s", clnorm_error_detail(), words);
-}
-
-/* A tensor that is missing, given without being wanted, too small or misaligned; an output in a place that does not fit. */
+/* An output in the place of an input of another element size. */
 static void arguments_are_refused(void **state) {
     const struct fixture *fixture = *state;
     struct tensor large = tensor_make(CLNORM_F32, 4, 40, 40, 0, TENSOR_NAN);
-    struct tensor small = tensor_make(CLNORM_F32, 1, 1, 1, 0, TENSOR_NAN);
     tensor_upload(fixture, &large);
-    tensor_upload(fixture, &small);
     struct rows_case c = rows_case_of(ROWS_SOFTMAX_BACKWARD, 4, 40);
     c.dtype[ROWS_OUT] = CLNORM_F16;
     clnorm_plan *plan = NULL;
     assert_int_equal(rows_case_plan(fixture->context, &c, &plan), CLNORM_SUCCESS);
     clnorm_args args = CLNORM_ARGS_INIT;
-    args.y = args.dy = tensor_buffer(&large);
-    assert_args_refused(fixture, plan, &args, "args.dx.mem is NULL");
-    args.dx = args.y; /* of another element size */
-    assert_args_refused(fixture, plan, &args, "args.dx is args.");
-    args.dx = tensor_buffer(&small);
-    args.dx.offset = (uint64_t)small.size;
-    assert_args_refused(fixture, plan, &args, "args.dx.mem has");
-    args.dx.offset = 1;
-    assert_args_refused(fixture, plan, &args, "args.dx.offset is 1");
-    args.x = args.y;
-    assert_args_refused(fixture, plan, &args, "args.x is given");
-    args.x = (clnorm_buffer){NULL, 0};
-    args.y = (clnorm_buffer){NULL, 0};
-    assert_args_refused(fixture, plan, &args, "args.y.mem is NULL");
+    args.y = args.dy = args.dx = tensor_buffer(&large);
+    assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL), CLNORM_INVALID_BUFFER);
+    assert_non_null(strstr(clnorm_error_detail(), "args.dx is args."));
     clnorm_plan_destroy(plan);
-    assert_true(tensor_unchanged(fixture, &large, "large") && tensor_unchanged(fixture, &small, "small"));
+    assert_true(tensor_unchanged(fixture, &large, "large"));
     tensor_free(&large);
-    tensor_free(&small);
 }
 
 int main(void) {

@@ -51,7 +51,7 @@ static void selectors_mean_devices(void **state) {
         {"gpu,cpu", -1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        clnorm_device_info info = {.device = NULL};
+        clnorm_device_info info = CLNORM_DEVICE_INFO_INIT;
         const clnorm_status status = clnorm_device_select(cases[i].selector, &info);
         if (status != (cases[i].device >= 0 ? CLNORM_SUCCESS : CLNORM_DEVICE_NOT_FOUND))
             fail_msg("'%s': %s (%s)", cases[i].selector, clnorm_status_text(status), clnorm_error_detail());
@@ -101,7 +101,7 @@ static void what_cannot_be_read_is_quoted(void **state) {
         {"uuid:c0c1c2c3xc4c5-c6c7-c8c9-cacbcccdcecf", "'uuid:c0c1c2c3xc4c5-c6c7-c8c9-cacbcccdcecf'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        clnorm_device_info info = {.name = "untouched"};
+        clnorm_device_info info = {.size = sizeof info, .name = "untouched"};
         const clnorm_status status = clnorm_device_select(cases[i].selector, &info);
         if (status != CLNORM_INVALID_SELECTOR || !strstr(clnorm_error_detail(), cases[i].quoted))
             fail_msg("'%s': %s (%s)", cases[i].selector, clnorm_status_text(status), clnorm_error_detail());
@@ -111,7 +111,7 @@ static void what_cannot_be_read_is_quoted(void **state) {
 
 static void the_largest_numbers_can_be_read(void **state) {
     (void)state;
-    clnorm_device_info info;
+    clnorm_device_info info = CLNORM_DEVICE_INFO_INIT;
     assert_int_equal(clnorm_device_select("memory>=18446744073709551615", &info), CLNORM_DEVICE_NOT_FOUND);
     assert_int_equal(clnorm_device_select("memory>=17179869183G", &info), CLNORM_DEVICE_NOT_FOUND);
 }
@@ -121,7 +121,7 @@ static void a_long_selector_is_quoted_in_part(void **state) {
     char selector[10000];
     memset(selector, 'z', sizeof selector - 1);
     selector[sizeof selector - 1] = '\0';
-    clnorm_device_info info;
+    clnorm_device_info info = CLNORM_DEVICE_INFO_INIT;
     assert_int_equal(clnorm_device_select(selector, &info), CLNORM_INVALID_SELECTOR);
     assert_non_null(strstr(clnorm_error_detail(), "expected gpu"));
     memcpy(selector, "name=", 5);
@@ -130,7 +130,7 @@ static void a_long_selector_is_quoted_in_part(void **state) {
 
 static void without_a_selector_the_environment_decides(void **state) {
     (void)state;
-    clnorm_device_info info;
+    clnorm_device_info info = CLNORM_DEVICE_INFO_INIT;
     assert_int_equal(clnorm_device_select(NULL, &info), CLNORM_SUCCESS);
     assert_ptr_equal(info.device, fake_handle(FAKE_H200));
     assert_int_equal(setenv("CLNORM_DEVICE", "cpu,platform=rusticl", 1), 0);

@@ -9,8 +9,9 @@
 
 #include <cmocka.h>
 
+#include "knob.h"
 #include "pairwise.h"
-#include "reference_rows.h"
+#include "reference/reference.h"
 #include "rows_case.h"
 
 static const uint64_t cols_levels[] = {1, 7, 16, 257, 1000, 8192, 65537, 1048579};
@@ -93,21 +94,22 @@ static void backward_shapes_and_dtypes(void **state) {
  * it, and empty ones. A device does not have all of them. */
 static void forced_knobs(void **state) {
     static const struct {
-        clnorm_config config;
+        struct cln_config config;
         uint64_t cols;
     } ways[] = {
-        {{.keep = CLNORM_KEEP_REGISTERS, .lanes = 64, .vec = 4, .segments = 1}, 1000},
-        {{.keep = CLNORM_KEEP_REGISTERS, .lanes = 8, .vec = 2, .segments = 4, .rounds = 2}, 257},
-        {{.keep = CLNORM_KEEP_REGISTERS, .lanes = 1, .vec = 8, .segments = 2}, 67},
-        {{.keep = CLNORM_KEEP_REGISTERS, .lanes = 32, .vec = 8, .segments = 2, .reduce = CLNORM_REDUCE_SHUFFLE}, 1024},
-        {{.keep = CLNORM_KEEP_REGISTERS, .lanes = 128, .segments = 1, .isa = CLNORM_ISA_PTX}, 4096},
-        {{.keep = CLNORM_KEEP_REREAD, .lanes = 64, .vec = 4, .segments = 1, .unroll = 2}, 4099},
-        {{.keep = CLNORM_KEEP_REREAD, .lanes = 16, .vec = 1, .segments = 4, .unroll = 3, .rounds = 2}, 129},
-        {{.keep = CLNORM_KEEP_REREAD, .lanes = 64, .vec = 8, .segments = 1, .stores = CLNORM_STORES_STREAMING}, 4096},
-        {{.keep = CLNORM_KEEP_REREAD, .lanes = 1, .vec = 16, .unroll = 1, .rounds = 3}, 1003},
-        {{.keep = CLNORM_KEEP_REREAD, .lanes = 256, .segments = 1, .reduce = CLNORM_REDUCE_SUBGROUP}, 4096},
-        {{.vec = 4, .lanes = 4, .chunks = 24, .unroll = 2}, 1000},           /* the last but one is short, the last empty */
-        {{.vec = 8, .lanes = 1, .chunks = 4, .rounds = 5, .unroll = 5}, 37}, /* one has the tail alone, the last nothing */
+        {{.keep = CLN_KEEP_REGISTERS, .lanes = 64, .vec = 4, .segments = 1}, 1000},
+        {{.keep = CLN_KEEP_REGISTERS, .lanes = 8, .vec = 2, .segments = 4, .iterations = 2}, 257},
+        {{.keep = CLN_KEEP_REGISTERS, .lanes = 1, .vec = 8, .segments = 2}, 67},
+        {{.keep = CLN_KEEP_REGISTERS, .lanes = 32, .vec = 8, .segments = 2, .reduce = CLN_REDUCE_SHUFFLE}, 1024},
+        {{.keep = CLN_KEEP_REGISTERS, .lanes = 128, .segments = 1, .isa = CLN_ISA_PTX}, 4096},
+        {{.keep = CLN_KEEP_REREAD, .lanes = 64, .vec = 4, .segments = 1, .unroll = 2}, 4099},
+        {{.keep = CLN_KEEP_REREAD, .lanes = 16, .vec = 1, .segments = 4, .unroll = 3, .iterations = 2}, 129},
+        {{.keep = CLN_KEEP_REREAD, .lanes = 64, .vec = 8, .segments = 1, .stores = CLN_STORES_STREAMING}, 4096},
+        {{.keep = CLN_KEEP_REREAD, .lanes = 1, .vec = 16, .unroll = 1, .iterations = 3}, 1003},
+        {{.keep = CLN_KEEP_REREAD, .lanes = 256, .segments = 1, .reduce = CLN_REDUCE_SUBGROUP}, 4096},
+        {{.vec = 4, .lanes = 4, .chunks = 24, .unroll = 2}, 1000}, /* the last but one is short, the last empty */
+        {{.vec = 8, .lanes = 1, .chunks = 4, .iterations = 5, .unroll = 5},
+         37}, /* one has the tail alone, the last nothing */
     };
     const struct fixture *fixture = *state;
     unsigned ran = 0;
@@ -143,18 +145,38 @@ static void forced_knobs(void **state) {
     assert_true(chunked >= 2); /* vectors that do not divide the columns are for CPUs */
 }
 
+/* Zeros of either sign, in every dtype, with and without a vector that is not whole. */
+static void zeros_keep_their_signs(void **state) {
+    const struct fixture *fixture = *state;
+    for (unsigned i = 0; i < (fixture->device.fp64 ? 4U : 3U); i++)
+        for (uint32_t vec = 1; vec <= 16; vec *= 2)
+            for (uint64_t j = 0; j < 2; j++) {
+                const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU; /* elsewhere vectors divide the columns */
+                const uint64_t cols = cpu && vec % 3 == 1 ? 51 : 48, gap = 64 - cols; /* every vector divides the stride */
+                if (vec != UINT64_C(1) << (2 * (uint64_t)i + j) % 5)
+                    continue; /* a build takes a second */
+                struct rows_case c = rows_case_of(j % 2 ? ROWS_SOFTMAX_BACKWARD : ROWS_SOFTMAX, 3, cols);
+                c.dtype[ROWS_FIRST] = dtypes[i];
+                c.gap[ROWS_FIRST] = c.gap[ROWS_DY] = c.gap[ROWS_OUT] = gap;
+                c.config.vec = vec;
+                c.zeros = true;
+                c.seed = 16 * i + vec;
+                assert_true(rows_case_passes(fixture, &c));
+            }
+}
+
 /* What no device and no shape can honour is refused with the knob's name. */
 static void impossible_knobs(void **state) {
     static const struct {
-        clnorm_config config;
+        struct cln_config config;
         const char *name;
     } wishes[] = {
         {{.vec = 3}, "config.vec"},
         {{.lanes = 12}, "config.lanes"},
-        {{.weights = CLNORM_WEIGHTS_EARLY}, "config.weights"},
+        {{.weights = CLN_WEIGHTS_EARLY}, "config.weights"},
         {{.tile = 16}, "config.tile"},
-        {{.gather = CLNORM_GATHER_LOCAL}, "config.gather"},
-        {{.lanes = 1, .keep = CLNORM_KEEP_REGISTERS}, "config.keep"},
+        {{.accumulator = CLN_ACCUMULATOR_LOCAL}, "config.accumulator"},
+        {{.lanes = 1, .keep = CLN_KEEP_REGISTERS}, "config.keep"},
         {{.chunks = 2, .segments = 2}, "config.chunks"},
         {{.chunks = 65537, .vec = 1}, "config.chunks"},
         {{.chunks = UINT32_MAX}, "config.chunks"},
@@ -180,9 +202,9 @@ static void few_wide_rows_are_shared(void **state) {
         const struct rows_case c =
             rows_case_of(backward ? ROWS_SOFTMAX_BACKWARD : ROWS_SOFTMAX, many ? units / 2 + 1 : 1, 262144);
         clnorm_plan *plan = NULL;
-        clnorm_config config = {0};
+        struct cln_config config = {0};
         assert_int_equal(rows_case_plan(fixture->context, &c, &plan), CLNORM_SUCCESS);
-        clnorm_plan_config(plan, &config);
+        config = chosen_knobs(plan);
         assert_true(shared ? config.chunks > 1 && config.chunks <= 4 * units : config.chunks == 1);
         assert_int_equal(clnorm_plan_kernel_count(plan), shared ? 2 : 1);
         assert_int_equal(clnorm_plan_workspace_size(plan), shared ? (backward ? 1 : 2) * sizeof(float) * config.chunks : 0);
@@ -254,13 +276,10 @@ static void reference_gradient(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_gradient),
-        cmocka_unit_test(forward_shapes_and_dtypes),
-        cmocka_unit_test(backward_shapes_and_dtypes),
-        cmocka_unit_test(forced_knobs),
-        cmocka_unit_test(impossible_knobs),
-        cmocka_unit_test(few_wide_rows_are_shared),
-        cmocka_unit_test(properties),
+        cmocka_unit_test(reference_gradient),         cmocka_unit_test(forward_shapes_and_dtypes),
+        cmocka_unit_test(backward_shapes_and_dtypes), cmocka_unit_test(forced_knobs),
+        cmocka_unit_test(zeros_keep_their_signs),     cmocka_unit_test(impossible_knobs),
+        cmocka_unit_test(few_wide_rows_are_shared),   cmocka_unit_test(properties),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

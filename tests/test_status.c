@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "dtype.h"
-#include "status.h"
+#include "base/dtype.h"
+#include "base/status.h"
 
 static void every_status_has_its_sentence(void **state) {
     (void)state;

@@ -6,9 +6,14 @@
 #include <cmocka.h>
 
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tool_process.h"
 
@@ -26,11 +31,19 @@ static void assert_has_keys(const json_t *object, const char *const *keys) {
             fail_msg("no key %s", *keys);
 }
 
+static size_t count_of(const char *text, const char *part) {
+    size_t count = 0;
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
 /* --------------------------------------------------------------------------------------------------------- the words */
 
 static void test_usage(void **state) {
     (void)state;
-    static const char *const commands[] = {"devices", "select", "run", "bench", "profile", "check", "tune", "cache"};
+    static const char *const commands[] = {"devices", "select", "run",   "bench",  "profile",
+                                           "check",   "tune",   "cache", "tensors"};
     run("%s", "--help");
     assert_done();
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -39,6 +52,12 @@ static void test_usage(void **state) {
         run("%s --help", commands[i]);
         assert_done();
         assert_says("Usage: clnorm ");
+        assert_narrow();
+        const char *const usage = strstr(result.out, "Usage: clnorm ");
+        assert_true(!strncmp(usage + 14, commands[i], strlen(commands[i])));
+        run("help %s", commands[i]);
+        assert_done();
+        assert_true(!strncmp(result.out, usage, 20));
         run("%s --no-such-option", commands[i]);
         assert_failed(EXIT_REQUEST, "--no-such-option");
     }
@@ -46,7 +65,11 @@ static void test_usage(void **state) {
     assert_done();
     assert_says(clnorm_version());
     run("%s", "frobnicate");
-    assert_failed(EXIT_REQUEST, "'frobnicate' is no command");
+    assert_failed(EXIT_REQUEST, "'frobnicate' is no command; see clnorm --help");
+    run("%s", "tnue");
+    assert_failed(EXIT_REQUEST, "'tnue' is no command; did you mean tune?");
+    run("%s", "run layer_norm --verfy");
+    assert_failed(EXIT_REQUEST, "--verfy: unknown option; did you mean --verify?");
     run("%s", "");
     assert_int_equal(result.code, EXIT_REQUEST);
     assert_non_null(strstr(result.err, "Usage: clnorm"));
@@ -54,6 +77,36 @@ static void test_usage(void **state) {
     assert_failed(EXIT_REQUEST, "'extra'");
     run("%s", "--help >/dev/full 2>err.txt #");
     assert_failed(EXIT_FAILED, "standard output");
+}
+
+static void test_tensors(void **state) {
+    (void)state;
+    run("%s", "tensors \"$CLNORM_SAMPLE\"");
+    assert_done();
+    assert_says("x       BF16        48 KiB  [4, 16, 384]\n");
+    assert_says("3 tensors, 51 KiB\n");
+    run("%s", "tensors \"$CLNORM_SAMPLE\" --json");
+    assert_done();
+    json_t *const list = json_of(result.out);
+    assert_int_equal(json_array_size(list), 3);
+    static const char *const names[] = {"bias", "weight", "x"};
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(json_string_value(json_object_get(json_array_get(list, i), "name")), names[i]);
+    const json_t *const x = json_array_get(list, 2);
+    assert_string_equal(json_string_value(json_object_get(x, "dtype")), "BF16");
+    assert_int_equal(json_array_size(json_object_get(x, "shape")), 3);
+    assert_int_equal(json_integer_value(json_object_get(x, "bytes")), 4 * 16 * 384 * 2);
+    json_decref(list);
+    run("%s", "tensors");
+    assert_failed(EXIT_REQUEST, "expected a FILE");
+    run("%s", "tensors none.npy");
+    assert_failed(EXIT_REQUEST, "none.npy: No such file");
+    run("%s", "tensors a.npy b.npy");
+    assert_failed(EXIT_REQUEST, "'b.npy'");
+    put_tensor("e.safetensors", "\x1b[31m", "F32", 1, 2, 0);
+    run("%s", "tensors e.safetensors");
+    assert_done();
+    assert_says("?[31m  F32");
 }
 
 static void test_devices(void **state) {
@@ -115,7 +168,7 @@ static void test_bench(void **state) {
     (void)state;
     static const char *const keys[] = {"op",       "provider", "rows",   "cols",   "dtype", "us",
                                        "limit_us", "gb_s",     "config", "device", "runs",  NULL};
-    static const char *const names[] = {"rms_norm_forward", "softmax_backward"};
+    static const char *const names[] = {"rms_norm", "softmax_backward"};
     run("%s", "bench rms_norm softmax_backward --shapes 64x96 --dtypes f32 --runs 2 --json b.json");
     assert_done();
     assert_says("limit_us");
@@ -139,7 +192,9 @@ static void test_bench(void **state) {
     assert_null(fgets(line, sizeof line, stream));
     assert_int_equal(fclose(stream), 0);
 
-    run("%s", "bench rms_norm_forward --shapes 8x64 --dtypes bf16 --runs 1 --config lanes=1 --json -");
+    run("%s", "bench rms_norm_forward");
+    assert_failed(EXIT_REQUEST, "'rms_norm_forward' is no operation; did you mean rms_norm?");
+    run("%s", "bench rms-norm --shapes 8x64 --dtypes bf16 --runs 1 --config lanes=1 --json -");
     assert_done();
     json_t *const object = json_of(result.out);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "config"), "lanes")), 1);
@@ -166,7 +221,9 @@ static void test_bench(void **state) {
     assert_says("= rms_norm, gate: ");
 
     run("%s", "bench sofmax");
-    assert_failed(EXIT_REQUEST, "'sofmax'");
+    assert_failed(EXIT_REQUEST, "'sofmax' is no operation; did you mean softmax?");
+    run("%s", "bench conv");
+    assert_failed(EXIT_REQUEST, "'conv' is no operation; they are layer_norm, ");
     static const char *const shapes[] = {"8", "8x", "x8", "0x8", "-8x8", "8x-8", "8x8x8", "8x8,"};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         run("bench --shapes=%s", shapes[i]);
@@ -182,27 +239,26 @@ static void test_bench(void **state) {
     assert_failed(EXIT_REQUEST, "too many");
 }
 
-static size_t count_of(const char *text, const char *part) {
-    size_t count = 0;
-    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
-        count++;
-    return count;
-}
-
-/* A line an operation and dtype, with a place for each shape; and XML, where there is a program that knows. */
+/* A panel an operation, a line a dtype with a place for each shape; and XML, where there is a program that knows. */
 static void test_bench_svg(void **state) {
     (void)state;
-    run("%s", "bench gelu softmax --shapes 8x64,4x64,2x64 --dtypes f32,bf16 --runs 1 --svg b.svg");
+    run("%s", "bench gelu rms_norm_gated --shapes 8x64,4x64,2x64 --dtypes f32,bf16 --runs 1 --svg b.svg --unfused");
     assert_done();
+    assert_narrow();
     char text[1 << 15];
     FILE *const stream = fopen("b.svg", "r");
     assert_non_null(stream);
     text[fread(text, 1, sizeof text - 1, stream)] = '\0';
     assert_int_equal(fclose(stream), 0);
-    assert_int_equal(count_of(text, "<polyline "), 4);
-    assert_int_equal(count_of(text, "<circle "), 12);
-    assert_int_equal(count_of(text, ">gelu bf16</text>"), 1);
-    assert_int_equal(count_of(text, ">4x64</text>"), 1);
+    assert_int_equal(count_of(text, "<polyline class=\"series\""), 4);
+    assert_int_equal(count_of(text, "<polyline class=\"unfused\""), 2); /* gelu fuses nothing */
+    assert_int_equal(count_of(text, "<path class=\"copy\""), 4);
+    assert_int_equal(count_of(text, "<circle "), 18);
+    assert_int_equal(count_of(text, ">gelu</text>"), 1);
+    assert_int_equal(count_of(text, ">4x64</text>"), 2);
+    assert_int_equal(count_of(text, ">bf16</text>"), 1);
+    assert_int_equal(count_of(text, ">copy of as many bytes</text>"), 1);
+    assert_int_equal(count_of(text, ">in separate calls</text>"), 1);
     assert_null(strstr(text, "nan"));
     assert_null(strstr(text, "inf"));
     assert_int_equal(system("command -v xmllint >/dev/null || exit 0; xmllint --noout b.svg"), 0);
@@ -244,7 +300,8 @@ static void test_profile(void **state) {
     assert_done();
     assert_says("unroll=2");
     assert_says("kernel   gelu_rows, ");
-    assert_says("of the copy's");
+    assert_says("GB/s of its ");
+    assert_narrow();
     run("%s", "profile");
     assert_failed(EXIT_REQUEST, "expected an operation");
     run("%s", "profile gelu softmax");
@@ -261,18 +318,189 @@ static void test_profile(void **state) {
     assert_failed(EXIT_REQUEST, "--warm-up -1");
 }
 
+/* Waits for a folder to have as many names as expected. */
+static void assert_becomes(const char *dir, size_t count) {
+    char command[256];
+    (void)snprintf(command, sizeof command,
+                   "for i in $(seq 600); do [ $(ls %s | wc -l) -eq %zu ] && exit; sleep 0.05; done; "
+                   "ls %s; exit 1",
+                   dir, count, dir);
+    assert_int_equal(system(command), 0);
+}
+
+/* A profile that takes long, with its folder in this one. */
+static pid_t start_profile(const char *dir) {
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)setenv("TMPDIR", dir, 1);
+        execl(getenv("CLNORM_TOOL"), "clnorm", "profile", "gelu", "--shape", "8x64", "--runs", "1000000", (char *)NULL);
+        _exit(127);
+    }
+    return child;
+}
+
+/* The folder of compiled programs goes however the process ends. */
+static void test_profile_leaves_no_folder(void **state) {
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
+    assert_int_equal(mkdir("profiles", 0700), 0);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        int status;
+        const pid_t child = start_profile("profiles");
+        assert_becomes("profiles", 1);
+        assert_int_equal(kill(child, signals[i]), 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
+        assert_becomes("profiles", 0);
+    }
+    run_in("env TMPDIR=profiles", "%s", "profile gelu --shape 8x64 --runs 1");
+    assert_done();
+    assert_becomes("profiles", 0);
+}
+
+static void test_check(void **state) {
+    (void)state;
+    static const char *const keys[] = {"version", "date", "device", "driver", "platform", "cases", NULL};
+    run("%s", "check --every 40 --json");
+    assert_done();
+    json_t *const object = json_of(result.out);
+    assert_has_keys(object, keys);
+    const json_t *const cases = json_object_get(object, "cases");
+    assert_in_range(json_array_size(cases), 3, 10);
+    json_int_t outcomes = 0;
+    static const char *const words[] = {"right", "wrong", "absent"};
+    for (size_t i = 0; i < 3; i++)
+        outcomes += json_integer_value(json_object_get(object, words[i]));
+    assert_int_equal(outcomes, json_array_size(cases));
+    const json_t *const first = json_array_get(cases, 0);
+    assert_string_equal(json_string_value(json_object_get(first, "outcome")), "right");
+    assert_true(!strncmp(json_string_value(json_object_get(first, "case")), "layer_norm 1x1, x=f32", 21));
+    json_decref(object);
+    run("%s", "check --every 40 --verbose");
+    assert_done();
+    assert_narrow();
+    assert_says("right   layer_norm 1x1, x=f32");
+    run("%s", "check --every 0");
+    assert_failed(EXIT_REQUEST, "--every 0");
+    run("%s", "check --device 'name=no such device'");
+    assert_failed(EXIT_FAILED, "no such device");
+}
+
+/* The only child of a process, once the file that it writes has so many lines; 0: not in a minute. */
+static pid_t wait_for_child(pid_t parent, const char *path, int lines) {
+    char name[64];
+    (void)snprintf(name, sizeof name, "/proc/%ld/task/%ld/children", (long)parent, (long)parent);
+    for (int i = 0; i < 6000; i++) {
+        const struct timespec pause = {0, 10000000};
+        (void)nanosleep(&pause, NULL);
+        FILE *const text = fopen(path, "r");
+        int seen = 0;
+        for (int c = text ? fgetc(text) : EOF; c != EOF; c = fgetc(text))
+            seen += c == '\n';
+        if (text)
+            (void)fclose(text);
+        FILE *const children = seen >= lines ? fopen(name, "r") : NULL;
+        long child = 0;
+        const bool found = children && fscanf(children, "%ld", &child) == 1;
+        if (children)
+            (void)fclose(children);
+        if (found)
+            return (pid_t)child;
+    }
+    return 0;
+}
+
+/* A driver that ends the process is played by a signal that no driver catches: the case that ran is named, and those after
+ * it are tried. */
+static void test_check_names_the_case_that_aborts(void **state) {
+    (void)state;
+    const pid_t parent = fork();
+    assert_true(parent >= 0);
+    if (parent == 0) {
+        const char *const tool = getenv("CLNORM_TOOL");
+        if (freopen("aborted.txt", "w", stdout) && freopen("aborted.err", "w", stderr))
+            execl(tool, "clnorm", "check", "--verbose", "--every", "9", (char *)NULL);
+        _exit(127);
+    }
+    const pid_t child = wait_for_child(parent, "aborted.txt", 3);
+    assert_true(child > 0);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    int status;
+    assert_int_equal(waitpid(parent, &status, 0), parent);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILED);
+    assert_int_equal(
+        system("tr -s ' \\n' ' ' <aborted.txt | grep -q 'WRONG .*: the driver ended the process: signal 9 right ' && "
+               "grep -q ' right, 1 wrong, ' aborted.txt && grep -q 'check: 1 of [0-9]* cases' aborted.err"),
+        0);
+}
+
 static void test_tune(void **state) {
     (void)state;
     run_in("env CLNORM_TUNING=tuned", "%s", "tune rms_norm layer_norm_backward --shapes 16x64 --dtypes bf16 --seconds 0.2");
     assert_done();
-    assert_says("rms_norm                16x64        bf16");
+    assert_says("rms_norm                16x64       bf16");
     assert_says("tuned: ");
+    assert_narrow();
     run_in("env CLNORM_TUNING=tuned", "%s", "run layer_norm --in \"$CLNORM_SAMPLE\" --verify"); /* it can be read */
     assert_done();
     run("%s", "tune rms_norm --seconds 0 --out tuned");
     assert_failed(EXIT_REQUEST, "--seconds 0");
     run("%s", "tune rms_norm --shapes 4x64");
     assert_failed(EXIT_REQUEST, "--out");
+}
+
+/* Before anything is measured: stdout is empty. */
+/* Rows for the database, each once: a second run measures what is missing alone. */
+static void test_tune_grid(void **state) {
+    (void)state;
+    run("%s", "tune rms_norm softmax --grid --widths 64,100 --bytes 16K --dtypes f32 --jobs 2 --out grid");
+    assert_done();
+    assert_says("grid: 4 points measured, 0 were there");
+    run("%s", "tune rms_norm softmax --grid --widths 64,96 --bytes 16K --dtypes f32 --out grid");
+    assert_says("grid: 2 points measured, 2 were there");
+    run("%s", "tune rms_norm --grid --widths 64");
+    assert_failed(EXIT_REQUEST, "--grid: expected --out FILE");
+    run("%s", "tune rms_norm --grid --widths 64,,96 --out grid");
+    assert_failed(EXIT_REQUEST, "--widths 64,,96: expected");
+    run("%s", "tune rms_norm --grid --jobs 0 --out grid");
+    assert_failed(EXIT_REQUEST, "--jobs 0");
+}
+
+static void assert_tune_refuses(const char *path, const char *part) {
+    run("tune rms_norm --shapes 4x64 --out %s", path);
+    assert_failed(EXIT_REQUEST, part);
+    assert_string_equal(result.out, "");
+}
+
+static void test_tune_refuses_first(void **state) {
+    (void)state;
+    assert_int_equal(system("mkfifo tuning-fifo; echo nonsense >tuning-text; mkdir -m 0500 tuning-folder"), 0);
+    assert_tune_refuses("tuning-fifo", "tuning-fifo: not a regular file");
+    assert_tune_refuses("tuning-folder", "tuning-folder: not a regular file");
+    assert_tune_refuses("tuning-text", "tuning-text: line 1: 'nonsense'; expected 'clnorm tuning 1'");
+    assert_tune_refuses("/proc/none/tuned", "/proc/none/tuned: cannot be written");
+    assert_int_equal(system("grep -q nonsense tuning-text"), 0);
+}
+
+/* Each row is in the file when it is found: a search that is ended leaves those before. */
+static void test_tune_saves_each_row(void **state) {
+    (void)state;
+    run("%s", "tune rms_norm softmax gelu --shapes 16x64,16x128 --dtypes f32 --seconds 2 --out saved & "
+              "while ! [ -s saved ] && kill -0 $!; do sleep 0.05; done; kill $!; wait $!");
+    assert_int_equal(result.code, 128 + SIGTERM);
+    assert_int_equal(system("grep -q '^clnorm tuning 1$' saved && ! ls saved.* 2>/dev/null"), 0);
+}
+
+/* On a terminal, how far it is and how long it takes yet, in lines that do not wrap. */
+static void test_tune_shows_progress(void **state) {
+    (void)state;
+    run_in("script -qec '", "tune rms_norm softmax --shapes 16x64 --seconds 0.3 --out shown' /dev/null");
+    assert_int_equal(result.code, EXIT_DONE);
+    assert_says("\r\x1b[K1 of 2, about 1 s left: rms_norm 16x64 f32, ");
+    assert_says("\r\x1b[K2 of 2, about ");
+    for (const char *line = strstr(result.out, "\x1b[K"); line; line = strstr(line + 3, "\x1b[K"))
+        assert_in_range(strcspn(line + 3, "\r\n"), 0, 79);
 }
 
 static void test_bench_host(void **state) {
@@ -312,9 +540,21 @@ static void test_cache(void **state) {
     assert_done();
     assert_says("norm_forward.cl");
     assert_says("1 files");
+    run_in(own_cache, "%s", "run layer_norm --in \"$CLNORM_SAMPLE\" --repeat 1 --config vec=4");
+    assert_done();
+    run_in(own_cache, "%s", "cache");
+    assert_done();
+    assert_says("     2 x norm_forward.cl ");
+    assert_says("2 files");
+    assert_narrow();
+    run_in(own_cache, "%s", "cache --verbose");
+    assert_done();
+    assert_int_equal(count_of(result.out, "norm_forward.cl, "), 2);
+    assert_says("VEC=4 ");
+    assert_narrow();
     run_in(own_cache, "%s", "cache clear");
     assert_done();
-    assert_says("1 files removed");
+    assert_says("2 files removed");
     run_in(own_cache, "%s", "cache list");
     assert_says("0 files");
     run_in(own_cache, "%s", "cache burn");
@@ -327,9 +567,23 @@ static void test_cache(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_usage), cmocka_unit_test(test_devices),    cmocka_unit_test(test_select),
-        cmocka_unit_test(test_bench), cmocka_unit_test(test_bench_host), cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_tune),  cmocka_unit_test(test_profile),    cmocka_unit_test(test_bench_svg),
+        cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_select),
+        cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_bench_host),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_check),
+        cmocka_unit_test(test_check_names_the_case_that_aborts),
+        cmocka_unit_test(test_tune),
+        cmocka_unit_test(test_tune_grid),
+        cmocka_unit_test(test_tune_refuses_first),
+        cmocka_unit_test(test_tune_saves_each_row),
+        cmocka_unit_test(test_tune_shows_progress),
+        cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_profile_leaves_no_folder),
+        cmocka_unit_test(test_bench_svg),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

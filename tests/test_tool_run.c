@@ -5,10 +5,15 @@
 
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "tensor_write.h"
 #include "tool_process.h"
 
 /* y is the layer norm of x, computed here, within one unit of its element type in the last place. */
@@ -50,6 +55,7 @@ static void test_run_normalises_the_sample(void **state) {
     assert_says("verify   y ");
     assert_says("verify   rstd");
     assert_says("y BF16 [4, 16, 384]");
+    assert_narrow();
     struct tensor_file in;
     struct tensor_file out;
     open_file(&in, getenv("CLNORM_SAMPLE"));
@@ -85,6 +91,86 @@ static void test_run_options(void **state) {
     tensor_file_close(&out);
     run("%s --repeat 1", options[1]);
     assert_says("vec=4,lanes=4,");
+}
+
+/* -------------------------------------------------------------------------------------------------- what it prints */
+
+static const json_t *member(const json_t *object, const char *key) {
+    const json_t *const value = json_object_get(object, key);
+    if (!value)
+        fail_msg("no key %s", key);
+    return value;
+}
+
+static double number(const json_t *object, const char *key) {
+    return json_number_value(member(object, key));
+}
+
+/* min, mean and max are of finite numbers; JSON has null for others. */
+static void test_run_prints_values(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 17, 1); /* 0 to 16 */
+    run("%s", "run softmax --in x.npy --repeat 1");
+    assert_done();
+    assert_says("y        F32 [17, 1]: min 1, mean 1, max 1; first 1, 1, 1, 1, 1, ...\n");
+    struct tensor q = {.name = "q", .element = element_by_name("F8_E4M3"), .rank = 2, .shape = {2, 2}};
+    struct tensor scale = {.name = "scale", .element = element_by_name("F32"), .rank = 1, .shape = {1}};
+    const unsigned char codes[] = {0x38, 0xc0, 0x7f, 0x00}; /* 1, -2, NaN, 0 */
+    const float half = 0.5F;
+    q.data = codes;
+    scale.data = (const unsigned char *)&half;
+    assert_true(tensor_measure(&q) && tensor_measure(&scale));
+    const struct tensor *const tensors[] = {&q, &scale};
+    struct fault fault = {0};
+    assert_true(tensor_write("q.safetensors", tensors, 2, &fault));
+    run("%s", "run dequantize --in q.safetensors --repeat 2 --verify --out d.npy");
+    assert_done();
+    assert_says("x        F32 [2, 2]: min -1, mean -0.1667, max 0.5, 1 not finite; first 0.5, -1,\n         nan, 0\n");
+
+    run("%s", "run dequantize --in q.safetensors --repeat 2 --verify --out d.npy --json");
+    assert_done();
+    json_t *const json = json_loads(result.out, 0, NULL);
+    assert_non_null(json);
+    assert_string_equal(json_string_value(member(json, "op")), "dequantize");
+    assert_string_equal(json_string_value(member(json, "out")), "d.npy");
+    assert_true(number(json, "rows") == 2 && number(json, "cols") == 2 && number(json, "runs") == 2);
+    assert_true(number(json, "us") > 0);
+    assert_true(json_is_object(member(json, "config")) && json_is_string(member(json, "device")));
+    assert_int_equal(json_array_size(member(json, "inputs")), 2);
+    const json_t *const input = json_array_get(member(json, "inputs"), 0);
+    assert_string_equal(json_string_value(member(input, "role")), "q");
+    assert_string_equal(json_string_value(member(input, "dtype")), "F8_E4M3");
+    assert_int_equal(json_array_size(member(json, "outputs")), 1);
+    const json_t *const output = json_array_get(member(json, "outputs"), 0);
+    assert_true(number(output, "min") == -1 && number(output, "max") == 0.5 && number(output, "not_finite") == 1);
+    assert_true(fabs(number(output, "mean") + 0.5 / 3) < 1e-9);
+    assert_true(json_real_value(json_array_get(member(output, "first"), 1)) == -1);
+    assert_true(json_is_null(json_array_get(member(output, "first"), 2)));
+    assert_true(number(member(output, "verify"), "checked") == 4 && number(member(output, "verify"), "wrong") == 0);
+    json_decref(json);
+}
+
+/* Whether a row of a tuning file was used, and why not. */
+static void test_run_names_the_tuning_file(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 6, 10);
+    run("%s", "select --json");
+    json_t *const device = json_loads(result.out, 0, NULL);
+    FILE *const stream = fopen("tuned", "w");
+    assert_non_null(stream);
+    fprintf(stream, "clnorm tuning 1\ndevice %s\ndriver %s\nsoftmax f32 10: vec=2\n",
+            json_string_value(member(device, "name")), json_string_value(member(device, "driver")));
+    assert_int_equal(fclose(stream), 0);
+    json_decref(device);
+    run_in("env CLNORM_TUNING=tuned", "%s", "run softmax --in x.npy --repeat 1");
+    assert_done();
+    assert_says("         tuned by line 4 of tuned\n");
+    run_in("env CLNORM_TUNING=tuned", "%s", "run softmax --in x.npy --repeat 1 --json");
+    assert_says("\"config_note\": \"tuned by line 4 of tuned\"");
+    run_in("env CLNORM_TUNING=.", "%s", "run softmax --in x.npy --repeat 1");
+    assert_says("         . is not used: it is not a regular file\n");
+    run("%s", "run softmax --in x.npy --repeat 1");
+    assert_null(strstr(result.out, "tuned"));
 }
 
 /* ---------------------------------------------------------------------------------------------------------- backward */
@@ -231,6 +317,64 @@ static void test_run_backward_refuses(void **state) {
     }
 }
 
+/* '-' stands for '_'; the only tensor of the only file is x, and nothing else besides. */
+static void test_run_takes_other_names(void **state) {
+    (void)state;
+    put_tensor("weight.npy", "weight", "F32", 2, 6, 10);
+    run("%s", "run layer-norm --in weight.npy --repeat 1");
+    assert_done();
+    assert_says("x        F32 [6, 10], from weight\n");
+    assert_null(strstr(result.out, "weight   "));
+    run("%s", "run layer_norm-backward --in weight.npy x=weight dy=weight weight= --repeat 1");
+    assert_done();
+    put_tensor("s.npy", "s", "F32", 1, 6, 0);
+    run("%s", "run rms_norm --in weight.npy --in s.npy x=weight weight= row-scale=s --repeat 1");
+    assert_done();
+    assert_says("row_scale F32 [6], from s\n");
+}
+
+/* Scales of an x of rank 3, with one leading dimension of all rows or with x's. */
+static void test_run_takes_scales_of_either_shape(void **state) {
+    (void)state;
+    run("%s", "run quantize --in \"$CLNORM_SAMPLE\" --mode group --group-size 16 --repeat 1 --out q.safetensors");
+    assert_done();
+    assert_says("scale F32 [64, 24]");
+    run("%s", "run fp8_rms_norm --in q.safetensors x=q x_scale=scale --verify --repeat 1 --out flat.safetensors");
+    assert_done();
+    struct tensor_file file;
+    open_file(&file, "q.safetensors");
+    struct tensor scale = *find(&file, "scale", CLNORM_F32, 2);
+    const struct tensor *const tensors[] = {&scale};
+    struct fault fault = {0};
+    scale.rank = 3;
+    scale.shape[0] = 4;
+    scale.shape[1] = 16;
+    scale.shape[2] = 24;
+    scale.name = "scale3";
+    assert_true(tensor_write("scale3.safetensors", tensors, 1, &fault));
+    scale.shape[0] = 16;
+    scale.shape[1] = 4;
+    scale.name = "scale4";
+    assert_true(tensor_write("scale4.safetensors", tensors, 1, &fault));
+    tensor_file_close(&file);
+    run("%s", "run fp8_rms_norm --in q.safetensors --in scale3.safetensors x=q x_scale=scale3 --verify --repeat 1 "
+              "--out full.safetensors");
+    assert_done();
+    assert_int_equal(system("cmp flat.safetensors full.safetensors"), 0);
+    run("%s",
+        "run dequantize --in q.safetensors --in scale3.safetensors scale=scale3 --mode group --group-size 16 --verify "
+        "--repeat 1");
+    assert_done();
+    run("%s", "run fp8_rms_norm --in q.safetensors --in scale4.safetensors x=q x_scale=scale4");
+    assert_failed(EXIT_REQUEST, "tensor 'scale4' (x_scale): shape [16, 4, 24]; expected [4, 16, 24] or [64, 24]");
+    run("%s", "run quantize --in \"$CLNORM_SAMPLE\" --mode row --repeat 1 --out q.safetensors");
+    assert_done();
+    run("%s", "run dequantize --in q.safetensors scale=q --mode row");
+    assert_failed(EXIT_REQUEST, "dtype F8_E4M3");
+    run("%s", "run dequantize --in q.safetensors --in scale3.safetensors scale=scale3 --mode row");
+    assert_failed(EXIT_REQUEST, "shape [4, 16, 24]; expected [64] or [4, 16]");
+}
+
 static void test_run_takes_arrays_of_any_rank(void **state) {
     (void)state;
     put_tensor("x.npy", "x", "F32", 2, 6, 10);
@@ -261,20 +405,26 @@ static void test_run_refuses(void **state) {
     put_tensor("scalar.npy", "scalar", "F32", 0, 0, 0);
     put_tensor("narrow.npy", "narrow", "F32", 2, 3, 0);
     put_tensor("double.npy", "double", "F64", 1, 10, 0);
+    put_tensor("bias.npy", "bias", "F32", 1, 10, 0);
     static const struct {
         const char *words;
         const char *part;
     } requests[] = {
         {"", "expected an operation"},
         {"batch_norm --in x.npy", "'batch_norm' is no operation; they are layer_norm, rms_norm"},
+        {"rmsnorm --in x.npy", "'rmsnorm' is no operation; did you mean rms_norm?"},
+        {"add-rms-norm --in x.npy", "'add-rms-norm' is no operation; did you mean rms_norm?"},
+        {"layer_norm --in x.npy wieght=x", "layer_norm has no input of that role; did you mean weight?"},
+        {"layer_norm --in x.npy --outputs rsdt", "--outputs 'rsdt'"},
         {"layer_norm", "--in FILE"},
         {"layer_norm --in none.npy", "none.npy: No such file"},
         {"layer_norm --in /dev/null", "/dev/null: a tensor file's name ends in"},
         {"layer_norm --in x.npy x=other", "tensor 'other' (x) is not in x.npy, which has 'x'"},
-        {"layer_norm --in weight.npy", "tensor 'x' (x) is not in weight.npy"},
+        {"layer_norm --in weight.npy --in scalar.npy", "tensor 'x' (x) is not in weight.npy nor in the other files"},
+        {"layer_norm --in weight.npy --in scalar.npy --in x.npy weight=wiegth", "which have 'weight', 'scalar', 'x'; name"},
         {"layer_norm --in x.npy --in x.safetensors", "tensor 'x' is in two files, x.npy and x.safetensors"},
         {"layer_norm --in x.npy bias=none", "tensor 'none' (bias)"},
-        {"layer_norm --in x.npy y=x", "has no input of that role; it reads x, weight, bias, z"},
+        {"layer_norm --in x.npy y=x", "has no input of that role; it reads x, x_scale, weight, bias, z"},
         {"layer_norm --in x.npy x=x x=x", "given twice"},
         {"layer_norm --in x.npy words", "expected ROLE=TENSOR"},
         {"layer_norm --in x.npy --in weight.npy", "tensor 'weight' (weight): shape [9]; expected [10]"},
@@ -284,7 +434,7 @@ static void test_run_refuses(void **state) {
         {"layer_norm --in x.npy --gate tanh z=x", "--gate 'tanh'"},
         {"layer_norm --in x.npy --gate-first", "--gate-first"},
         {"layer_norm --in int.npy x=int", "tensor 'int' (x): dtype I32"},
-        {"layer_norm --in fp8.safetensors", "tensor 'x' (x): dtype F8_E4M3"},
+        {"layer_norm --in fp8.safetensors", "x_scale: tensor 'x' (x) of dtype F8_E4M3 needs this tensor"},
         {"layer_norm --in scalar.npy x=scalar", "tensor 'scalar' (x): shape []"},
         {"layer_norm --in narrow.npy x=narrow", "tensor 'narrow' (x): shape [3, 0]"},
         {"layer_norm --in x.npy --in double.npy weight=double",
@@ -293,6 +443,26 @@ static void test_run_refuses(void **state) {
         {"layer_norm --in x.npy --eps -1", "eps"},
         {"layer_norm --in x.npy --eps nan", "eps"},
         {"layer_norm --in x.npy --eps much", "--eps"},
+        {"layer_norm --in x.npy --eps ''", "--eps '': expected a number"},
+        {"layer_norm --in x.npy --eps=", "--eps '': expected a number"},
+        {"layer_norm --in x.npy --eps 1e39", "desc.eps is 1e+39: expected 0 to 3.40282e+38"},
+        {"layer_norm --in x.npy --weight-offset ''", "--weight-offset '': expected a number"},
+        {"layer_norm --in x.npy weight=bias --in bias.npy --weight-offset -1e39", "desc.weight_offset is -1e+39"},
+        {"layer_norm --in x.npy --group-size ''", "--group-size '': expected a number"},
+        {"layer_norm --in x.npy --dropout ''", "--dropout '': expected a number"},
+        {"layer_norm --in x.npy --repeat ''", "--repeat '': expected a number"},
+        {"layer_norm --in x.npy --slots=''", "--slots '': expected a number"},
+        {"layer_norm --in x.npy --quantize row --quantize-scale ''", "--quantize-scale '': expected a number"},
+        {"layer_norm --in x.npy --quantize row --quantize-group ''", "--quantize-group '': expected a number"},
+        {"layer_norm --in x.npy --dropout 0.5", "--dropout 0.5: expected a --seed too"},
+        {"layer_norm --in x.npy --dropout 0.5 --seed ''",
+         "--seed '': expected a whole number from 0 to 1844674407370955161"},
+        {"layer_norm --in x.npy --seed -1", "--seed '-1': expected"},
+        {"layer_norm --in x.npy --seed +1", "--seed '+1': expected"},
+        {"layer_norm --in x.npy --seed 1e3", "--seed '1e3': expected"},
+        {"layer_norm --in x.npy --seed 18446744073709551616", "--seed '18446744073709551616': expected"},
+        {"quantize --in x.npy --stochastic -1", "--stochastic '-1': expected"},
+        {"quantize --in x.npy --stochastic ''", "--stochastic '': expected"},
         {"layer_norm --in x.npy --group-size 3", "--group-size 3"},
         {"layer_norm --in x.npy --group-size -5", "--group-size -5"},
         {"layer_norm --in x.npy --weight-offset 1", "weight_offset"},
@@ -312,7 +482,59 @@ static void test_run_refuses(void **state) {
         assert_failed(EXIT_REQUEST, requests[i].part);
     }
     run("%s", "run layer_norm --in x.npy --out no/folder/y.npy --repeat 1");
-    assert_failed(EXIT_FAILED, "no/folder/y.npy");
+    assert_failed(EXIT_REQUEST, "no/folder/y.npy");
+}
+
+/* The largest seeds; an eps that only doubles have; columns that are too many for memory, of no rows. */
+static void test_run_takes_extremes(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 6, 10);
+    put_tensor("double.npy", "double", "F64", 2, 6, 10);
+    put_tensor("none.npy", "none", "F32", 2, 0, UINT64_C(1) << 40);
+    static const char *const runs[] = {
+        "layer_norm --in x.npy --dropout 0.5 --seed 18446744073709551615",
+        "layer_norm --in x.npy --dropout 0.5 --seed 9223372036854775808",
+        "quantize --in x.npy --stochastic 18446744073709551615",
+        "rms_norm --in double.npy x=double --eps 1e39",
+        "layer_norm --in none.npy x=none",
+        "softmax --in none.npy x=none",
+        "rms_norm_backward --in none.npy x=none dy=none",
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        run("run %s --verify --repeat 1", runs[i]);
+        assert_done();
+    }
+}
+
+/* An input under any of its names is written over on request alone; then it keeps its permissions. */
+static void test_run_keeps_its_inputs(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 6, 10);
+    assert_int_equal(chmod("x.npy", 0600), 0);
+    assert_int_equal(symlink("x.npy", "symlink.npy"), 0);
+    assert_int_equal(link("x.npy", "hard.npy"), 0);
+    static const char *const names[] = {"x.npy", "./x.npy", "symlink.npy", "hard.npy"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        run("run layer_norm --in x.npy --out %s --repeat 1", names[i]);
+        assert_failed(EXIT_REQUEST, "this is the input x.npy; --force replaces it");
+    }
+    assert_int_equal(unlink("hard.npy"), 0);
+    struct tensor_file file;
+    open_file(&file, "x.npy");
+    assert_true(at(find(&file, "x", CLNORM_F32, 2), 1) == 1);
+    tensor_file_close(&file);
+
+    run("%s", "run layer_norm --in x.npy --out symlink.npy --force --repeat 1");
+    assert_done();
+    struct stat facts;
+    assert_true(!lstat("symlink.npy", &facts) && S_ISLNK(facts.st_mode));
+    assert_true(!lstat("x.npy", &facts) && (facts.st_mode & 07777) == 0600);
+    open_file(&file, "x.npy");
+    assert_true(at(find(&file, "x", CLNORM_F32, 2), 0) < -1);
+    tensor_file_close(&file);
+    assert_int_equal(mkfifo("fifo.npy", 0600), 0);
+    run("%s", "run layer_norm --in x.npy --out fifo.npy --force");
+    assert_failed(EXIT_REQUEST, "fifo.npy: not a regular file");
 }
 
 static void test_run_rows(void **state) {
@@ -320,6 +542,7 @@ static void test_run_rows(void **state) {
     put_tensor("x.npy", "x", "F32", 2, 6, 10);
     put_tensor("dy.npy", "dy", "F16", 2, 6, 10);
     put_tensor("wide.npy", "wide", "F64", 2, 6, 10);
+    put_tensor("w.npy", "w", "F32", 1, 10, 0);
     static const char *const runs[] = {
         "softmax --in x.npy --dtype f16 --out y.npy",
         "softmax_backward --in x.npy --in dy.npy y=x --out dx.npy",
@@ -340,6 +563,7 @@ static void test_run_rows(void **state) {
         {"softmax --in x.npy --approximate tanh", "--approximate: softmax has no such option"},
         {"layer_norm --in x.npy --approximate tanh", "--approximate: layer_norm has no such option"},
         {"gelu --in x.npy --approximate erf", "--approximate 'erf': expected none or tanh"},
+        {"softmax --in x.npy --eps 1e-5", "--eps: softmax has no such option"},
         {"softmax_backward --in x.npy --in wide.npy y=x dy=wide",
          "tensor 'wide' (dy): dtype F64; expected F32, F16 or BF16"},
         {"gelu --in x.npy --dtype f64", "--dtype f64"},
@@ -358,14 +582,15 @@ static void test_run_quantises(void **state) {
     run("%s", "run quantize --in x.npy --mode group --group-size 16 --scale-dtype bf16 --transpose --verify --repeat 1 "
               "--out q.safetensors");
     assert_done();
-    assert_says("q F8_E4M3 [6, 160], scale BF16 [6, 10], q_t F8_E4M3 [160, 6]");
+    assert_says("q.safetensors: q F8_E4M3 [6, 160], scale BF16 [6, 10], q_t F8_E4M3");
     run("%s", "run dequantize --in q.safetensors --mode group --group-size 16 --verify --repeat 1 --out back.npy");
     assert_done();
     assert_says("x F32 [6, 160]");
     run("%s", "run fp8_rms_norm --in q.safetensors x=q x_scale=scale --accuracy compatible --verify --repeat 1 "
               "--out y.safetensors");
     assert_done();
-    assert_says("y F8_E4M3 [6, 160], y_scale BF16 [1], y_t F8_E4M3 [160, 6], row_scale BF16 [6], rstd F32 [1, 6]");
+    assert_says("y.safetensors: y F8_E4M3 [6, 160], y_scale BF16 [1], y_t F8_E4M3\n");
+    assert_says("         [160, 6], row_scale BF16 [6], rstd F32 [1, 6]\n");
     run("%s",
         "run fp8_rms_norm_backward --in q.safetensors --in y.safetensors --in x.npy x=q x_scale=scale dy=x --dtype bf16 "
         "--outputs dweight --verify --repeat 1 --out dx.safetensors");
@@ -407,6 +632,10 @@ static void test_run_norms_quantise(void **state) {
         "--out y.safetensors");
     assert_done();
     assert_says("y F8_E5M2 [6, 160], y_scale F32 [6, 3]");
+    run("%s", "run layer_norm --in x.npy --quantize tensor --outputs y_t,mean --verify --repeat 1 --out y.safetensors");
+    assert_done();
+    assert_says("y F8_E4M3 [6, 160], mean F32 [1, 6], y_scale F32 [1]");
+    assert_says("y_t F8_E4M3 [160,");
     static const struct {
         const char *words;
         const char *part;
@@ -418,15 +647,47 @@ static void test_run_norms_quantise(void **state) {
         {"--quantize row --group-size 80", "--quantize row: expected no --group-size"},
         {"--quantize group", "--quantize-group 0: expected 16, 32, 64 or 128"},
         {"--quantize group --quantize-group 32 --group-size 80", "expected a divisor of --group-size 80"},
-        {"--quantize tensor", "--quantize-scale 0"},
         {"--quantize tensor --quantize-scale nan", "--quantize-scale nan"},
         {"--dtype f8e4m3", "--dtype f8e4m3: expected --quantize"},
         {"--quantize-group 16", "expected --quantize group"},
         {"--quantize-scale 1", "expected --quantize tensor"},
-        {"--outputs y_scale", "--outputs y_scale: expected --quantize row or group"},
+        {"--outputs y_scale", "--outputs y_scale: expected --quantize too"},
+        {"--outputs y_scale --quantize tensor --quantize-scale 2", "without --quantize-scale"},
+        {"--outputs y_t", "--outputs y_t: expected --quantize tensor, row or group too"},
     };
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         run("run rms_norm --in x.npy %s", requests[i].words);
+        assert_failed(EXIT_REQUEST, requests[i].part);
+    }
+}
+
+/* Of a tensor of any rank: scales of all of it, of rows and of groups, in either of their shapes. */
+static void test_run_norms_read_scales(void **state) {
+    (void)state;
+    static const char *const modes[] = {"tensor", "row", "group --group-size 32"};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        run("run quantize --in \"$CLNORM_SAMPLE\" --mode %s --repeat 1 --out q.safetensors --force", modes[i]);
+        assert_done();
+        run("%s", "run rms_norm --in q.safetensors x=q x_scale=scale --verify --repeat 1 --out y.safetensors --force");
+        assert_done();
+        assert_says("y F32 [4, 16, 384], rstd F32 [1, 64]");
+    }
+    run("%s",
+        "run layer_norm --in q.safetensors --in \"$CLNORM_SAMPLE\" x=q x_scale=scale z=x --gate silu --quantize row --verify --repeat 1 "
+        "--out y.safetensors --force");
+    assert_done();
+    assert_says("y F8_E4M3 [4, 16, 384]");
+    static const struct {
+        const char *words;
+        const char *part;
+    } requests[] = {
+        {"--in q.safetensors x=q", "x_scale: tensor 'q' (x) of dtype F8_E4M3 needs this tensor"},
+        {"--in q.safetensors --in \"$CLNORM_SAMPLE\" x=x x_scale=scale",
+         "expected F8_E4M3 or F8_E5M2, as there is an x_scale"},
+        {"--in q.safetensors x=q x_scale=q", "tensor 'q' (x_scale): last size 384; expected a scale for 16, 32, 64 or 128"},
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        run("run rms_norm %s", requests[i].words);
         assert_failed(EXIT_REQUEST, requests[i].part);
     }
 }
@@ -435,14 +696,21 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_normalises_the_sample),
         cmocka_unit_test(test_run_options),
+        cmocka_unit_test(test_run_prints_values),
+        cmocka_unit_test(test_run_names_the_tuning_file),
         cmocka_unit_test(test_run_takes_arrays_of_any_rank),
+        cmocka_unit_test(test_run_takes_other_names),
+        cmocka_unit_test(test_run_takes_scales_of_either_shape),
         cmocka_unit_test(test_run_refuses),
+        cmocka_unit_test(test_run_takes_extremes),
+        cmocka_unit_test(test_run_keeps_its_inputs),
         cmocka_unit_test(test_run_goes_backward),
         cmocka_unit_test(test_run_backward_options),
         cmocka_unit_test(test_run_backward_refuses),
         cmocka_unit_test(test_run_rows),
         cmocka_unit_test(test_run_quantises),
         cmocka_unit_test(test_run_norms_quantise),
+        cmocka_unit_test(test_run_norms_read_scales),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

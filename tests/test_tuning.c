@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "knob.h"
 #include "scratch.h"
 
 struct state {
@@ -41,13 +44,14 @@ static int tear_down(void **state) {
 
 static void test_words_are_read_back(void **state) {
     (void)state;
-    const clnorm_config every = {16, 1024, 2, 3, 2, 8, 2, 2, 3, 2, 65536, 4, 2, 64, 2, 1, 2, 96, 7, 5};
+    const clnorm_config every = {{16, 1024, 2, 3, 2, 8, 2, 2, 3, 2, 65536, 4, 2, 64, 2, 1, 9, 2, 96, 7, 5}};
     clnorm_config read;
     char text[320];
     const size_t length = clnorm_config_text(&every, text, sizeof text);
-    assert_string_equal(text, "vec=16,lanes=1024,segments=2,rounds=3,keep=reread,unroll=8,reduce=shuffle,stores=streaming,"
-                              "weights=kept,isa=ptx,tile=65536,gather=split,fetch=ahead,chunks=64,sums=exchanged,"
-                              "walkers=1,prefetch=next,registers=96,shelved=7,asked=5");
+    assert_string_equal(text,
+                        "vec=16,lanes=1024,segments=2,iterations=3,keep=reread,unroll=8,reduce=shuffle,stores=streaming,"
+                        "weights=kept,isa=ptx,tile=65536,accumulator=split,pipeline=2,chunks=64,row_split=exchange,"
+                        "groups_per_cu=1,run_length=9,prefetch=next,registers=96,local_vectors=7,prefetch_vectors=5");
     assert_int_equal(length, strlen(text));
     assert_int_equal(clnorm_config_parse(text, &read), CLNORM_SUCCESS);
     assert_memory_equal(&read, &every, sizeof every);
@@ -58,14 +62,14 @@ static void test_words_are_read_back(void **state) {
     assert_string_equal(part, "vec=16,");
     assert_int_equal(clnorm_config_text(&every, NULL, 0), length);
 
-    const clnorm_config automatic = {0};
+    const clnorm_config automatic = {{0}};
     assert_int_equal(clnorm_config_text(&automatic, text, sizeof text), 0);
     assert_string_equal(text, "");
     assert_int_equal(clnorm_config_parse("", &read), CLNORM_SUCCESS);
     assert_memory_equal(&read, &automatic, sizeof automatic);
     assert_int_equal(clnorm_config_parse("vec=2,keep=registers,vec=4", &read), CLNORM_SUCCESS);
-    assert_int_equal(read.vec, 4);
-    assert_int_equal(read.keep, CLNORM_KEEP_REGISTERS);
+    assert_int_equal(KNOB(read, vec), 4);
+    assert_int_equal(KNOB(read, keep), CLN_KEEP_REGISTERS);
 }
 
 static void test_other_words_are_refused(void **state) {
@@ -86,7 +90,7 @@ static void test_other_words_are_refused(void **state) {
         {"keep=1", "registers, reread"},
         {"keep=", "registers, reread"},
     };
-    const clnorm_config before = {.vec = 1, .lanes = 2, .segments = 3};
+    const clnorm_config before = {{1, 2, 3}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clnorm_config config = before;
         if (clnorm_config_parse(cases[i].text, &config) != CLNORM_INVALID_VALUE ||
@@ -113,7 +117,7 @@ static void write_file(const struct state *state, const char *device, const char
 
 /* What a new context makes of a forward of 8 x 96 f32, or of the descriptor that change has changed. */
 struct outcome {
-    clnorm_config config;
+    struct cln_config config;
     char text[16384]; /* of the plan's description */
 };
 
@@ -123,7 +127,7 @@ static struct outcome plan_with(const struct state *state, const clnorm_norm_des
     struct outcome outcome;
     assert_int_equal(clnorm_context_create(state->fixture->cl, state->fixture->device.device, NULL, &context), 0);
     assert_int_equal(clnorm_norm_forward_plan_create(context, desc, &plan), CLNORM_SUCCESS);
-    clnorm_plan_config(plan, &outcome.config);
+    outcome.config = chosen_knobs(plan);
     assert_in_range(clnorm_plan_describe(plan, outcome.text, sizeof outcome.text), 1, sizeof outcome.text - 1);
     clnorm_plan_destroy(plan);
     clnorm_context_destroy(context);
@@ -163,7 +167,7 @@ static void test_rows_are_taken(void **state) {
     outcome = plan_with(made, &desc);
     assert_int_equal(outcome.config.unroll, 11);
 
-    desc.config.vec = 1; /* where something is forced, nothing else is tuned */
+    KNOB(desc.config, vec) = 1; /* where something is forced, nothing else is tuned */
     outcome = plan_with(made, &desc);
     assert_int_equal(outcome.config.vec, 1);
     assert_int_not_equal(outcome.config.unroll, 11);
@@ -178,19 +182,19 @@ static void test_rows_are_taken(void **state) {
 static void test_backward_rows_are_taken(void **state) {
     const struct state *const made = *state;
     const clnorm_device_info *const device = &made->fixture->device;
-    write_file(made, device->name, device->driver, "rms_norm_backward f32 96: rounds=3\n");
+    write_file(made, device->name, device->driver, "rms_norm_backward f32 96: run_length=3\n");
     clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
     desc.norm = CLNORM_RMS_NORM;
     desc.rows = 8;
     desc.cols = 96;
-    desc.dx_dtype = CLNORM_F32;
+    desc.dx.dtype = CLNORM_F32;
     clnorm_context *context = NULL;
     clnorm_plan *plan = NULL;
-    clnorm_config config;
+    struct cln_config config;
     assert_int_equal(clnorm_context_create(made->fixture->cl, device->device, NULL, &context), 0);
     assert_int_equal(clnorm_norm_backward_plan_create(context, &desc, &plan), CLNORM_SUCCESS);
-    clnorm_plan_config(plan, &config);
-    assert_int_equal(config.rounds, 3);
+    config = chosen_knobs(plan);
+    assert_int_equal(config.run_length, 3);
     clnorm_plan_destroy(plan);
     clnorm_context_destroy(context);
 }
@@ -198,25 +202,22 @@ static void test_backward_rows_are_taken(void **state) {
 static void test_rows_of_other_operations_are_taken(void **state) {
     const struct state *const made = *state;
     const clnorm_device_info *const device = &made->fixture->device;
-    write_file(made, device->name, device->driver, "softmax f32 96: rounds=3\ngelu_backward bf16 96: rounds=5\n");
+    write_file(made, device->name, device->driver, "softmax f32 96: iterations=3\ngelu_backward bf16 96: iterations=5\n");
     clnorm_softmax_desc softmax = CLNORM_SOFTMAX_DESC_INIT;
     clnorm_gelu_backward_desc gelu = CLNORM_GELU_BACKWARD_DESC_INIT;
     softmax.rows = gelu.rows = 8;
     softmax.cols = gelu.cols = 96;
-    gelu.x_dtype = CLNORM_BF16;
+    gelu.x.dtype = CLNORM_BF16;
     clnorm_context *context = NULL;
     clnorm_plan *plans[2] = {NULL, NULL};
-    clnorm_config config;
     char key[64];
     assert_int_equal(clnorm_context_create(made->fixture->cl, device->device, NULL, &context), 0);
     assert_int_equal(clnorm_softmax_forward_plan_create(context, &softmax, &plans[0]), CLNORM_SUCCESS);
     assert_int_equal(clnorm_gelu_backward_plan_create(context, &gelu, &plans[1]), CLNORM_SUCCESS);
-    clnorm_plan_config(plans[0], &config);
-    assert_int_equal(config.rounds, 3);
-    clnorm_plan_config(plans[1], &config);
-    assert_int_equal(config.rounds, 5);
-    assert_int_equal(clnorm_plan_tuning_key(plans[1], key, sizeof key), strlen("gelu_backward bf16 96"));
-    assert_string_equal(key, "gelu_backward bf16 96");
+    assert_int_equal(chosen_knobs(plans[0]).iterations, 3);
+    assert_int_equal(chosen_knobs(plans[1]).iterations, 5);
+    assert_int_equal(clnorm_plan_tuning_key(plans[1], key, sizeof key), strlen("gelu_backward bf16 96 few"));
+    assert_string_equal(key, "gelu_backward bf16 96 few");
     assert_int_equal(clnorm_plan_tuning_key(NULL, key, sizeof key), 0);
     assert_string_equal(key, "");
     clnorm_plan_destroy(plans[0]);
@@ -272,6 +273,30 @@ static void test_other_files_are_not_used(void **state) {
     assert_note(&outcome, "the head of the file ends here");
 }
 
+/* A pipe, whose opening would wait for a writer, and a link to itself: notes, and no wait. */
+static void test_other_kinds_of_files_are_not_used(void **state) {
+    const struct state *const made = *state;
+    const clnorm_norm_desc desc = usual_desc();
+    const char *const fifo = scratch_path(made->dir, "fifo");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_int_equal(setenv("CLNORM_TUNING", fifo, 1), 0);
+    (void)alarm(60);
+    struct outcome outcome = plan_with(made, &desc);
+    (void)alarm(0);
+    assert_note(&outcome, "fifo is not used: it is not a regular file");
+    assert_int_equal(setenv("CLNORM_TUNING", made->dir, 1), 0);
+    outcome = plan_with(made, &desc);
+    assert_note(&outcome, "is not used: it is not a regular file");
+    const char *const loop = scratch_path(made->dir, "loop");
+    assert_int_equal(symlink(loop, loop), 0);
+    assert_int_equal(setenv("CLNORM_TUNING", loop, 1), 0);
+    outcome = plan_with(made, &desc);
+    assert_note(&outcome, "loop is not used: Too many levels of symbolic links");
+    assert_int_equal(setenv("CLNORM_TUNING", scratch_path(made->dir, "none"), 1), 0);
+    outcome = plan_with(made, &desc);
+    assert_null(strstr(outcome.text, "config: "));
+}
+
 /* ---------------------------------------------------------------------------------------------------- where it is */
 
 static void test_path(void **state) {
@@ -305,6 +330,7 @@ int main(void) {
         cmocka_unit_test(test_rows_of_other_operations_are_taken),
         cmocka_unit_test(test_rows_that_do_not_suit),
         cmocka_unit_test(test_other_files_are_not_used),
+        cmocka_unit_test(test_other_kinds_of_files_are_not_used),
         cmocka_unit_test(test_path),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

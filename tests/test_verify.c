@@ -180,10 +180,10 @@ static uint64_t wrong_of(const struct fixture *fixture, const char *role) {
 }
 
 static const struct operation_options option_table[] = {
-    {.eps = 1e-5, .slots = 128, .seed = -1, .stochastic = -1, .group_size = GROUP},
-    {.eps = 0.5, .slots = 128, .seed = -1, .stochastic = -1, .group_size = GROUP, .weight_offset = 1},
-    {.eps = 1e-5, .slots = 128, .seed = -1, .stochastic = -1, .group_size = GROUP, .gate = "silu"},
-    {.eps = 1e-5, .slots = 128, .seed = -1, .stochastic = -1, .group_size = GROUP, .gate = "sigmoid", .gate_first = 1},
+    {.eps = 1e-5, .slots = 128, .group_size = GROUP},
+    {.eps = 0.5, .slots = 128, .group_size = GROUP, .weight_offset = 1},
+    {.eps = 1e-5, .slots = 128, .group_size = GROUP, .gate = "silu"},
+    {.eps = 1e-5, .slots = 128, .group_size = GROUP, .gate = "sigmoid", .gate_first = 1},
 };
 enum { OPTIONS = sizeof option_table / sizeof *option_table };
 

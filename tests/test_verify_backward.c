@@ -195,19 +195,12 @@ static uint64_t wrong_of(const struct fixture *fixture, const char *role) {
 /* --------------------------------------------------------------------------------------------------------- the tests */
 
 static const struct operation_options option_table[] = {
-    {.eps = 1e-5, .group_size = GROUP, .slots = 1, .seed = -1, .stochastic = -1, .recompute_output = 1},
-    {.eps = 0.5, .group_size = GROUP, .slots = 1, .seed = -1, .stochastic = -1, .weight_offset = 1},
-    {.eps = 1e-5, .group_size = GROUP, .slots = 1, .seed = -1, .stochastic = -1, .recompute_output = 1, .gate = "silu"},
-    {.eps = 1e-5, .group_size = GROUP, .slots = 1, .seed = -1, .stochastic = -1, .recompute_output = 1, .gate = "sigmoid"},
-    {.eps = 1e-5,
-     .group_size = GROUP,
-     .slots = 1,
-     .seed = -1,
-     .stochastic = -1,
-     .recompute_output = 1,
-     .gate = "silu",
-     .gate_first = 1},
-    {.eps = 1e-5, .group_size = GROUP, .slots = 1, .seed = -1, .stochastic = -1, .gate = "sigmoid", .gate_first = 1},
+    {.eps = 1e-5, .group_size = GROUP, .slots = 1, .recompute_output = 1},
+    {.eps = 0.5, .group_size = GROUP, .slots = 1, .weight_offset = 1},
+    {.eps = 1e-5, .group_size = GROUP, .slots = 1, .recompute_output = 1, .gate = "silu"},
+    {.eps = 1e-5, .group_size = GROUP, .slots = 1, .recompute_output = 1, .gate = "sigmoid"},
+    {.eps = 1e-5, .group_size = GROUP, .slots = 1, .recompute_output = 1, .gate = "silu", .gate_first = 1},
+    {.eps = 1e-5, .group_size = GROUP, .slots = 1, .gate = "sigmoid", .gate_first = 1},
 };
 enum { OPTIONS = sizeof option_table / sizeof *option_table };
 

@@ -58,6 +58,12 @@ void assert_says(const char *part) {
         fail_msg("\"%s\" is not in: %s", part, result.out);
 }
 
+void assert_narrow(void) {
+    for (const char *line = result.out; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+        if (strcspn(line, "\n") > 80)
+            fail_msg("%zu columns: %.*s", strcspn(line, "\n"), (int)strcspn(line, "\n"), line);
+}
+
 void open_file(struct tensor_file *file, const char *path) {
     struct fault fault = {0};
     if (!tensor_file_open(file, path, &fault))

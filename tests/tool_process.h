@@ -28,6 +28,9 @@ void assert_failed(int code, const char *part);
 /* The last run printed this. */
 void assert_says(const char *part);
 
+/* Every line that it printed fits 80 columns. */
+void assert_narrow(void);
+
 void open_file(struct tensor_file *file, const char *path);
 
 /* A tensor that must be there. */

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Runs `clnorm bench` and writes one table of it, as Markdown and as SVG: time over that of a copy of the same bytes, and
-beside it that of the best peer, from files of JSON lines that peers' own benchmarks print.
+beside it that of the best peer, from files of JSON lines such as tools/peers writes.
 
   tools/benchmark.py --clnorm build/tools/clnorm --out results            results.md, results.svg, results.json
   tools/benchmark.py --out results --peers peers.json -- --device gpu     what follows -- goes to clnorm bench
-  tools/benchmark.py --out results --peers peers.json --ours results.json does not run it again
+  tools/benchmark.py --out results --peers peers.json --ours results.json  reads our lines; does not run clnorm bench
 
 Without shapes, clnorm bench takes the usual ones of the device: on GPUs 32768x256 to 4096x65536 and some small ones, on CPUs
 16384x256 to 1024x8192. A peer's line has op, provider, rows, cols, dtype, us and limit_us, the time of a copy in the peer's
-own process; so ratios are compared, not times. Blank lines and those that begin with # are passed over. Our lines are of one
-device and driver; results.json has in each line the date and the command of its run too, which --ours reads back.
+own process; the table compares ratios, not times. Older peers' names stand for ours: X_forward for X, gelu_forward for
+gelu_tanh, gelu_erf_* for gelu. Blank lines and lines that begin with # are skipped. Our lines are of one device and driver.
+results.json has the date and the command of the run in each line, and --ours reads them back.
+
+BENCHMARKS.md says how its tables were made. tools/chart.py draws a smaller picture of such a table.
 """
 import argparse
 import datetime
@@ -19,10 +22,12 @@ import math
 import shlex
 import subprocess
 import sys
+import textwrap
 
 KEYS = {"op": str, "provider": str, "dtype": str, "rows": int, "cols": int, "us": (int, float), "limit_us": (int, float)}
 OPTIONAL = ("device", "platform", "driver", "date", "command")  # strings, what the heading says of our lines
 OURS, UNFUSED = "clnorm", "clnorm_unfused"
+NAMES = {"gelu_forward": "gelu_tanh", "gelu_erf_forward": "gelu", "gelu_erf_backward": "gelu_backward"}
 
 
 def fail(code, text):
@@ -47,6 +52,7 @@ def read_lines(name, text):
         for key in OPTIONAL:
             if not isinstance(row.get(key, ""), str):
                 fail(2, f"{name}:{number}: {key}: expected a string")
+        row["op"] = NAMES.get(row["op"], row["op"].removesuffix("_forward"))
         if not (0 < row["us"] < math.inf and 0 < row["limit_us"] < math.inf):
             fail(2, f"{name}:{number}: us and limit_us: expected more than 0")
         rows.append(row)
@@ -143,37 +149,51 @@ def markdown(table, head):
 
 STYLE = """text { font: 12px sans-serif; fill: #24292f }
 .title { font-size: 15px }
+.past { font-weight: bold }
 .ours { fill: #3b82f6 }
 .peer { fill: #8c959f }
 .limit { stroke: #e4572e; stroke-dasharray: 3 2 }
 @media (prefers-color-scheme: dark) { text { fill: #d0d7de } }"""
-LABEL, CELL, ROW, TOP, MOST = 270, 118, 30, 92, 3.0  # in the picture's unit; bars end at this ratio
+# In the picture's unit; bars end at the ratio MOST, with an arrow where the number is larger.
+LABEL, CELL, ROW, MOST, BAR, LEAST_WIDTH = 270, 118, 30, 3.0, 64, 640
 
 
 def bar(kind, x, y, ratio, text):
-    width = min(ratio, MOST) / MOST * (CELL - 40)
+    width = min(ratio, MOST) / MOST * BAR
+    past = ratio > MOST
+    arrow = f'<path class="{kind}" d="M{x + width:.1f} {y - 2} l8 7 l-8 7 z"/>' if past else ""
     return (f'<rect class="{kind}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="10"><title>{html.escape(text)}</title>'
-            f'</rect><text x="{x + width + 3:.1f}" y="{y + 9}">{ratio:.2f}</text>')
+            f'</rect>{arrow}<text class="{"past" if past else "value"}" x="{x + width + (10 if past else 3):.1f}"'
+            f' y="{y + 9}">{ratio:.2f}</text>')
+
+
+def lines_of(text, kind, size, y, width):
+    """A text in as many lines as the width makes of it, and where the next line is. size: of a letter."""
+    lines = textwrap.wrap(text, int((width - 20) / (size * 0.6)))
+    return [f'<text class="{kind}" x="10" y="{y + i * (size + 5)}">{html.escape(line)}</text>' for i, line in enumerate(lines)], \
+        y + len(lines) * (size + 5)
 
 
 def svg(table, head):
     device, driver, date, command = head
-    width, height = LABEL + CELL * len(table.shapes) + 10, TOP + ROW * len(table.rows) + 10
+    width = max(LABEL + CELL * len(table.shapes) + 10, LEAST_WIDTH)
+    title, y = lines_of(f"libclnorm on {device} ({driver}), {date}", "title", 15, 22, width)
+    ran, y = lines_of(command, "command", 12, y, width)
+    top = y + 32
+    height = top + ROW * len(table.rows) + 10
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
-             f"<style>{STYLE}</style>",
-             f'<text class="title" x="10" y="22">{html.escape(f"libclnorm on {device} ({driver}), {date}")}</text>',
-             f'<text x="10" y="40">{html.escape(command)}</text>',
-             '<rect class="ours" x="10" y="50" width="24" height="10"/><text x="40" y="59">libclnorm: time over that of a'
+             f"<style>{STYLE}</style>", *title, *ran,
+             f'<rect class="ours" x="10" y="{y - 9}" width="24" height="10"/><text x="40" y="{y}">libclnorm: time over that of a'
              ' copy of the least traffic</text>',
-             '<rect class="peer" x="400" y="50" width="24" height="10"/><text x="430" y="59">the best peer</text>',
-             '<line class="limit" x1="540" y1="50" x2="540" y2="60"/><text x="550" y="59">the copy</text>']
+             f'<rect class="peer" x="390" y="{y - 9}" width="24" height="10"/><text x="420" y="{y}">the best peer</text>',
+             f'<line class="limit" x1="510" y1="{y - 9}" x2="510" y2="{y + 1}"/><text x="518" y="{y}">the copy</text>']
     for i, (rows, cols) in enumerate(table.shapes):
         x = LABEL + CELL * i
-        parts.append(f'<text x="{x}" y="{TOP - 8}">{rows}x{cols}</text>')
-        limit = x + (CELL - 40) / MOST
-        parts.append(f'<line class="limit" x1="{limit:.1f}" y1="{TOP - 4}" x2="{limit:.1f}" y2="{height - 8}"/>')
+        parts.append(f'<text x="{x}" y="{top - 8}">{rows}x{cols}</text>')
+        limit = x + BAR / MOST
+        parts.append(f'<line class="limit" x1="{limit:.1f}" y1="{top - 4}" x2="{limit:.1f}" y2="{height - 8}"/>')
     for k, row in enumerate(table.rows):
-        y = TOP + ROW * k
+        y = top + ROW * k
         parts.append(f'<text x="10" y="{y + 14}">{html.escape(table.label(row))}</text>')
         for i, shape in enumerate(table.shapes):
             ours, best = table.cell(row, shape)

@@ -1,18 +1,17 @@
-# Makes the C file that embeds one kernel family: cmake -DINPUT=cl/NAME.cl -DOUTPUT=NAME.c -P embed.cmake
+# Makes the C file that embeds one kernel family: cmake -DROOT=cl -DINPUT=ROOM/NAME.cl -DOUTPUT=NAME.c -P embed.cmake
 #
-# A line #include "x.h" becomes the text of x.h, which lies beside the file; a second one of the same x.h becomes nothing.
+# A line #include "ROOM/x.h" becomes the text of that file below ROOT; a second one of the same file becomes nothing.
 # #line directives keep the names and numbers of a driver's messages those of the files.
 
 cmake_minimum_required(VERSION 3.20)
 
-get_filename_component(kernel_dir "${INPUT}" DIRECTORY)
 get_filename_component(file_name "${INPUT}" NAME)
 get_filename_component(family "${INPUT}" NAME_WE)
 
 # Appends the expansion of a file to the variable `expanded`. Lists are kept out of it: kernel text holds ; [ ] and \.
 function(expand name)
     set_property(GLOBAL APPEND PROPERTY included "${name}")
-    file(READ "${kernel_dir}/${name}" text)
+    file(READ "${ROOT}/${name}" text)
     string(APPEND expanded "#line 1 \"${name}\"\n")
     set(line 1)
     while(TRUE)
@@ -41,7 +40,7 @@ function(expand name)
 endfunction()
 
 set(expanded "")
-expand("${file_name}")
+expand("${INPUT}")
 
 string(LENGTH "${expanded}" length)
 string(SHA256 digest "${expanded}")
@@ -49,8 +48,8 @@ string(SUBSTRING "${digest}" 0 16 digest)
 string(HEX "${expanded}" hex)
 string(REGEX REPLACE "(................................)" "\\1\n    " hex "${hex}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
-file(WRITE "${OUTPUT}" "/* Made from cl/${file_name} by tools/embed.cmake. */
-#include \"source.h\"
+file(WRITE "${OUTPUT}" "/* Made from cl/${INPUT} by tools/embed.cmake. */
+#include \"program/source.h\"
 
 static const unsigned char text[] = {
     ${hex}0x00};

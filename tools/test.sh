@@ -1,29 +1,68 @@
 #!/bin/sh
-# Installs what is missing, then builds and runs every test twice: with gcc as it is, and with clang under the address and
-# undefined-behaviour sanitizers. Ends with one count over both; the exit status is 0 only when every test passed.
+# Installs what is missing, builds, and runs tests. Ends with one count over all builds; the exit status is 0 only when every
+# test passed.
+#
+#   tools/test.sh          the quick tests, on PoCL: about 5 minutes on 2 cores
+#   tools/test.sh --all    every test, the checks of the sources, Oclgrind and rusticl; again under the address and
+#                          undefined-behaviour sanitizers; threads under the thread sanitizer; the quick tests with the
+#                          loader of Khronos: about 30 minutes on 2 cores
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
 
+case "$#:${1-}" in
+0:) all=false ;;
+1:--all) all=true ;;
+*)
+    sed -n '2,9s/^# \{0,1\}//p' tools/test.sh
+    [ "$#:${1-}" = 1:--help ] && exit 0
+    exit 2
+    ;;
+esac
+
+test_packages="$build_packages g++ libcmocka-dev opencl-clhpp-headers man-db bsdextrautils"
+if $all; then
+    test_packages="$test_packages clang libclang-rt-14-dev clang-format-14 clang-tidy cppcheck python3 mesa-opencl-icd oclgrind
+        shellcheck zsh fish"
+fi
 # shellcheck disable=SC2086 # a list of words
-install_packages $build_packages g++ libcmocka-dev clang libclang-rt-14-dev clang-format-14 clang-tidy cppcheck python3 \
-    mesa-opencl-icd oclgrind
+install_packages $test_packages
 
 passed=0
 total=0
-for preset in dev asan; do
-    say "Building into build-$preset/"
-    quietly cmake --preset $preset
-    quietly cmake --build --preset $preset
 
-    say "Testing build-$preset/"
-    log=build-$preset/ctest.log
-    ctest --preset $preset -j2 2>&1 | tee "$log" # the exit status is tee's: the counts below decide
+build() {
+    say "Building into build-$1/"
+    quietly cmake --preset "$1"
+    quietly cmake --build --preset "$1"
+}
+
+# run_tests PRESET WHAT: adds its tests to the counts.
+run_tests() {
+    say "Testing: $2"
+    log=build-dev/ctest.log
+    ctest --preset "$1" -j2 2>&1 | tee "$log" # the exit status is tee's: the counts below decide
     count=$(sed -n 's/^[0-9]*% tests passed, [0-9]* tests failed out of \([0-9]*\)$/\1/p' "$log")
-    [ -n "$count" ] || die "ctest did not finish in build-$preset/"
+    [ -n "$count" ] || die "ctest did not finish: $2"
     total=$((total + count))
     passed=$((passed + $(grep -c '^ *[0-9]*/[0-9]* Test .*   Passed ' "$log"))) # what was skipped has not passed
-done
+}
+
+build dev
+if $all; then
+    run_tests dev "everything"
+    build asan
+    run_tests asan "everything under the address and undefined-behaviour sanitizers"
+    build tsan
+    run_tests tsan "threads under the thread sanitizer"
+    quietly tests/khronos_loader.sh build-dev/khronos
+    LD_LIBRARY_PATH=$PWD/build-dev/khronos
+    export LD_LIBRARY_PATH
+    ldd build-dev/tests/test_plan | grep -q "$LD_LIBRARY_PATH/libOpenCL" || die "the loader of Khronos is not used"
+    run_tests quick "quick tests with the loader of Khronos"
+else
+    run_tests quick "quick tests"
+fi
 
 echo
 echo "$((passed * 100 / total))% tests passed, $((total - passed)) tests failed out of $total"

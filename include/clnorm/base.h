@@ -1,4 +1,4 @@
-/* What every other header stands on: the version, statuses, dtypes, and what scales are for. */
+/* What every other header stands on: the version, statuses and dtypes. */
 #ifndef CLNORM_BASE_H
 #define CLNORM_BASE_H
 
@@ -14,23 +14,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(CLNORM_STATIC)
-#define CLNORM_API
-#elif defined(_WIN32)
-#define CLNORM_API __declspec(dllimport)
-#else
 #define CLNORM_API __attribute__((visibility("default")))
-#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define CLNORM_VERSION_MAJOR 0
-#define CLNORM_VERSION_MINOR 1
+#define CLNORM_VERSION_MINOR 2
 #define CLNORM_VERSION_PATCH 0
 
-/* "0.1.0", of the library that is linked, which can be newer than this header. */
+/* "0.2.0", of the library that is linked, which can be newer than this header. */
 CLNORM_API const char *clnorm_version(void);
 
 typedef enum clnorm_status {
@@ -78,13 +72,6 @@ CLNORM_API size_t clnorm_dtype_size(clnorm_dtype dtype);
 
 /* "f32", "f16", "bf16", "f64", "f8e4m3", "f8e5m2", "none". */
 CLNORM_API const char *clnorm_dtype_name(clnorm_dtype dtype);
-
-/* What one scale of a quantised tensor is for. */
-typedef enum clnorm_scaling {
-    CLNORM_SCALING_TENSOR = 1, /* all of it: scale is [1] */
-    CLNORM_SCALING_ROW,        /* a row: [rows] */
-    CLNORM_SCALING_GROUP       /* group_size neighbouring elements of a row: [rows, ⌈cols / group_size⌉] */
-} clnorm_scaling;
 
 #ifdef __cplusplus
 }

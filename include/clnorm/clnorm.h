@@ -1,17 +1,69 @@
-/* libclnorm: normalisation kernels in OpenCL C.
+/* libclnorm: layer norm, RMS norm, softmax, GELU and FP8 quantisation on OpenCL devices, forward and backward.
  *
- * The header to include. Those that it names are the manual, in order of use:
+ * This is the header to include. A complete program, the RMS norm of two rows in place:
  *
- *   base.h           what every call returns, the sentence behind a failure, and dtypes
- *   device.h         which OpenCL devices are there, and the one that a selector means
+ *     #define CL_TARGET_OPENCL_VERSION 120
+ *     #include <clnorm/clnorm.h>
+ *     #include <stdio.h>
+ *
+ *     int main(void) {
+ *         float rows[2][4] = {{1, 2, 3, 4}, {-2, 0, 0, 2}};
+ *
+ *         // OpenCL's part: a device (the best one, or what CLNORM_DEVICE selects), a queue, a buffer.
+ *         clnorm_device_info device = CLNORM_DEVICE_INFO_INIT;
+ *         if (clnorm_device_select(NULL, &device) != CLNORM_SUCCESS) {
+ *             fprintf(stderr, "%s\n", clnorm_error_detail());
+ *             return 1;
+ *         }
+ *         cl_context cl = clCreateContext(NULL, 1, &device.device, NULL, NULL, NULL);
+ *         cl_command_queue queue = clCreateCommandQueue(cl, device.device, 0, NULL);
+ *         cl_mem buffer = clCreateBuffer(cl, CL_MEM_COPY_HOST_PTR, sizeof rows, rows, NULL);
+ *
+ *         // A descriptor says what to compute; what is not set has its default.
+ *         clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
+ *         desc.norm = CLNORM_RMS_NORM;
+ *         desc.rows = 2;
+ *         desc.cols = 4;
+ *
+ *         // The arguments are buffers. A plan is the descriptor compiled for the device, to be enqueued often.
+ *         clnorm_args args = CLNORM_ARGS_INIT;
+ *         args.x.mem = buffer;
+ *         args.y.mem = buffer;
+ *         clnorm_context *context = NULL;
+ *         clnorm_plan *plan = NULL;
+ *         clnorm_status status = clnorm_context_create(cl, device.device, NULL, &context);
+ *         if (status == CLNORM_SUCCESS)
+ *             status = clnorm_norm_forward_plan_create(context, &desc, &plan);
+ *         if (status == CLNORM_SUCCESS)
+ *             status = clnorm_plan_enqueue(plan, queue, &args, 0, NULL, NULL);
+ *         if (status != CLNORM_SUCCESS)
+ *             fprintf(stderr, "%s: %s\n", clnorm_status_text(status), clnorm_error_detail());
+ *
+ *         clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof rows, rows, 0, NULL, NULL);
+ *         for (int row = 0; row < 2; row++)
+ *             printf("%.4f %.4f %.4f %.4f\n", rows[row][0], rows[row][1], rows[row][2], rows[row][3]);
+ *
+ *         clnorm_plan_destroy(plan); // takes NULL too, as the next does
+ *         clnorm_context_destroy(context);
+ *         clReleaseMemObject(buffer);
+ *         clReleaseCommandQueue(queue);
+ *         clReleaseContext(cl);
+ *         return status != CLNORM_SUCCESS;
+ *     }
+ *
+ * The manual is the other headers, in this order:
+ *
+ *   base.h           statuses, the sentence behind a failure, dtypes
+ *   tensor.h         how a tensor lies in memory, and the scales of 8-bit tensors
+ *   device.h         which OpenCL devices there are, and selectors
  *   context.h        one per (cl_context, cl_device_id): device facts, compiled programs, caches
- *   norm.h, softmax.h, gelu.h, quantize.h, fp8_rms_norm.h
- *                    descriptors: what is asked for, shapes, dtypes, options; each with its plan and its one call
- *   plan.h           a descriptor made ready for its device, a queue, and the buffers
+ *   plan.h           plans, and the arguments of an enqueue
+ *   norm.h, softmax.h, gelu.h, quantize.h
+ *                    the operations: formula, descriptor, plan, one-call form
  *   config.h         the knobs of a kernel, for tests and tuning
  *
  * Conventions. A tensor is a cl_mem and a byte offset into it. x of any rank is flattened to [rows, cols], row-major with
- * a stride of its own; offsets are in bytes, strides and shapes in elements. Functions never abort, print or touch
+ * a stride of its own. Offsets are in bytes, strides and shapes in elements. Functions never abort, print or change
  * global state; they are thread-safe unless they say otherwise. A function that fails leaves its outputs as they were.
  */
 #ifndef CLNORM_CLNORM_H
@@ -21,11 +73,11 @@
 #include "clnorm/config.h"
 #include "clnorm/context.h"
 #include "clnorm/device.h"
-#include "clnorm/fp8_rms_norm.h"
 #include "clnorm/gelu.h"
 #include "clnorm/norm.h"
 #include "clnorm/plan.h"
 #include "clnorm/quantize.h"
 #include "clnorm/softmax.h"
+#include "clnorm/tensor.h"
 
 #endif

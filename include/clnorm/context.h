@@ -14,7 +14,7 @@ typedef struct clnorm_context clnorm_context;
 typedef void (*clnorm_log_fn)(const char *line, void *user);
 
 typedef struct clnorm_context_options {
-    size_t size;       /* sizeof(clnorm_context_options) */
+    uint64_t size;     /* sizeof(clnorm_context_options) */
     clnorm_log_fn log; /* NULL: silent */
     void *log_user;
     /* Where compiled programs are kept between processes. NULL: $CLNORM_CACHE_DIR, else $XDG_CACHE_HOME/clnorm, else
@@ -25,11 +25,8 @@ typedef struct clnorm_context_options {
     bool build_report;
 } clnorm_context_options;
 
-static inline clnorm_context_options clnorm_context_options_init(void) {
-    const clnorm_context_options options = {sizeof(clnorm_context_options), NULL, NULL, NULL, false};
-    return options;
-}
-#define CLNORM_CONTEXT_OPTIONS_INIT clnorm_context_options_init()
+#define CLNORM_CONTEXT_OPTIONS_INIT \
+    { sizeof(clnorm_context_options), NULL, NULL, NULL, false }
 
 /* Makes the library ready for one device of a cl_context, which it retains. options may be NULL. */
 CLNORM_API clnorm_status clnorm_context_create(cl_context cl, cl_device_id device, const clnorm_context_options *options,

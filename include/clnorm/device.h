@@ -26,6 +26,7 @@ typedef enum clnorm_platform_family {
 
 /* Everything that the library knows of a device; what it decides, it decides from this. Sizes are in bytes. */
 typedef struct clnorm_device_info {
+    uint64_t size; /* sizeof(clnorm_device_info) */
     cl_platform_id platform;
     cl_device_id device;
     unsigned platform_index; /* in clGetPlatformIDs' order */
@@ -39,7 +40,7 @@ typedef struct clnorm_device_info {
     char version[256]; /* CL_DEVICE_VERSION: "OpenCL 3.0 …" */
     char driver[256];
     char uuid[40];             /* 8-4-4-4-12 hexadecimal digits; "" where the device has none */
-    unsigned opencl_c_version; /* 100 · major + 10 · minor: 120, 200, 300 */
+    unsigned opencl_c_version; /* 100 · major + 10 · minor: 120, 200, 300, 310 */
     unsigned compute_units;
     unsigned clock_mhz;
     unsigned native_vector_float; /* floats in a hardware vector register, 1 on most GPUs */
@@ -57,10 +58,18 @@ typedef struct clnorm_device_info {
     bool device_fences; /* OpenCL C's memory fences at device scope */
 } clnorm_device_info;
 
+/* What an info starts from; functions that fill one in read its size. */
+#define CLNORM_DEVICE_INFO_INIT                                                                                         \
+    {                                                                                                                   \
+        sizeof(clnorm_device_info), NULL, NULL, 0, 0, (clnorm_device_kind)0, CLNORM_PLATFORM_OTHER, "", "", "", "", "", \
+            "", "", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, false                                  \
+    }
+CLNORM_API void clnorm_device_info_init(clnorm_device_info *info);
+
 /* Lists every device, best first: GPUs, then accelerators, then CPUs, each by compute units × clock.
- * infos: room for capacity entries, may be NULL when capacity is 0. *count: how many there are, which can be more than
- * capacity. No device at all is success with a count of 0. */
-CLNORM_API clnorm_status clnorm_device_list(clnorm_device_info *infos, size_t capacity, size_t *count);
+ * devices: room for capacity ids, may be NULL when capacity is 0. *count: how many there are, which can be more than
+ * capacity. No device at all is success with a count of 0. clnorm_device_describe tells about each. */
+CLNORM_API clnorm_status clnorm_device_list(cl_device_id *devices, size_t capacity, size_t *count);
 
 /* The facts of one device; a sub-device has the indices of the device that it is a part of. */
 CLNORM_API clnorm_status clnorm_device_describe(cl_device_id device, clnorm_device_info *info);

@@ -18,30 +18,20 @@ typedef enum clnorm_gelu_form {
 
 /* y = gelu(x), element by element. Arithmetic is in f32, in f64 for F64 tensors; y is rounded to nearest even. */
 typedef struct clnorm_gelu_desc {
-    size_t size;       /* sizeof(clnorm_gelu_desc) */
-    uint64_t rows;     /* 0 and up; 0 is a success that does nothing */
-    uint64_t cols;     /* 1 and up; tensors without gaps can be any rows x cols of as many elements */
-    uint64_t x_stride; /* elements from one row to the next, at least cols; 0: cols */
-    uint64_t y_stride; /* likewise */
-    clnorm_dtype x_dtype;
-    clnorm_dtype y_dtype; /* CLNORM_DTYPE_NONE: as x */
+    uint64_t size; /* sizeof(clnorm_gelu_desc) */
+    uint64_t rows; /* 0 and up; 0 is a success that does nothing */
+    uint64_t cols; /* 1 and up; tensors without gaps can be any rows x cols of as many elements */
+    clnorm_tensor x;
+    clnorm_tensor y; /* dtype CLNORM_DTYPE_NONE: as x */
     clnorm_gelu_form form;
-    clnorm_config config; /* forced knobs: vec, lanes, rounds, unroll, stores, isa; all 0 as a rule */
+    uint32_t reserved;    /* 0 */
+    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_gelu_desc;
 
-/* A descriptor of nothing yet: f32, CLNORM_GELU_ERF. Set rows and cols. */
-static inline clnorm_gelu_desc clnorm_gelu_desc_init(void) {
-    const clnorm_config automatic = clnorm_config_automatic();
-    clnorm_gelu_desc desc;
-    desc.size = sizeof(clnorm_gelu_desc);
-    desc.rows = desc.cols = desc.x_stride = desc.y_stride = 0;
-    desc.x_dtype = CLNORM_F32;
-    desc.y_dtype = CLNORM_DTYPE_NONE;
-    desc.form = CLNORM_GELU_ERF;
-    desc.config = automatic;
-    return desc;
-}
-#define CLNORM_GELU_DESC_INIT clnorm_gelu_desc_init()
+/* f32, CLNORM_GELU_ERF. Set rows and cols. */
+#define CLNORM_GELU_DESC_INIT \
+    { sizeof(clnorm_gelu_desc), 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_GELU_ERF, 0, CLNORM_CONFIG_AUTOMATIC }
+CLNORM_API void clnorm_gelu_desc_init(clnorm_gelu_desc *desc);
 
 CLNORM_API clnorm_status clnorm_gelu_forward_plan_create(clnorm_context *context, const clnorm_gelu_desc *desc,
                                                          clnorm_plan **plan);
@@ -51,32 +41,24 @@ CLNORM_API clnorm_status clnorm_gelu_forward(clnorm_context *context, cl_command
 
 /* dx = dy · gelu′(x); gelu′ is exactly 0 at −∞ and 1 at ∞, and gelu′(0) = 1/2. */
 typedef struct clnorm_gelu_backward_desc {
-    size_t size;        /* sizeof(clnorm_gelu_backward_desc) */
-    uint64_t rows;      /* 0 and up */
-    uint64_t cols;      /* 1 and up */
-    uint64_t x_stride;  /* elements from one row to the next, at least cols; 0: cols */
-    uint64_t dy_stride; /* likewise */
-    uint64_t dx_stride; /* likewise */
-    clnorm_dtype x_dtype;
-    clnorm_dtype dy_dtype; /* CLNORM_DTYPE_NONE: as x */
-    clnorm_dtype dx_dtype; /* likewise */
+    uint64_t size; /* sizeof(clnorm_gelu_backward_desc) */
+    uint64_t rows; /* 0 and up */
+    uint64_t cols; /* 1 and up */
+    clnorm_tensor x;
+    clnorm_tensor dy;      /* dtype CLNORM_DTYPE_NONE: as x */
+    clnorm_tensor dx;      /* likewise */
     clnorm_gelu_form form; /* as in the forward */
+    uint32_t reserved;     /* 0 */
     clnorm_config config;  /* as in the forward */
 } clnorm_gelu_backward_desc;
 
-/* A descriptor of nothing yet: f32, CLNORM_GELU_ERF. Set rows and cols. */
-static inline clnorm_gelu_backward_desc clnorm_gelu_backward_desc_init(void) {
-    const clnorm_config automatic = clnorm_config_automatic();
-    clnorm_gelu_backward_desc desc;
-    desc.size = sizeof(clnorm_gelu_backward_desc);
-    desc.rows = desc.cols = desc.x_stride = desc.dy_stride = desc.dx_stride = 0;
-    desc.x_dtype = CLNORM_F32;
-    desc.dy_dtype = desc.dx_dtype = CLNORM_DTYPE_NONE;
-    desc.form = CLNORM_GELU_ERF;
-    desc.config = automatic;
-    return desc;
-}
-#define CLNORM_GELU_BACKWARD_DESC_INIT clnorm_gelu_backward_desc_init()
+/* f32, CLNORM_GELU_ERF. Set rows and cols. */
+#define CLNORM_GELU_BACKWARD_DESC_INIT                                                                      \
+    {                                                                                                       \
+        sizeof(clnorm_gelu_backward_desc), 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, \
+            CLNORM_GELU_ERF, 0, CLNORM_CONFIG_AUTOMATIC                                                     \
+    }
+CLNORM_API void clnorm_gelu_backward_desc_init(clnorm_gelu_backward_desc *desc);
 
 CLNORM_API clnorm_status clnorm_gelu_backward_plan_create(clnorm_context *context, const clnorm_gelu_backward_desc *desc,
                                                           clnorm_plan **plan);

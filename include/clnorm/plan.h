@@ -3,6 +3,7 @@
 #define CLNORM_PLAN_H
 
 #include "clnorm/config.h"
+#include "clnorm/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,7 +28,13 @@ CLNORM_API uint64_t clnorm_plan_workspace_size(const clnorm_plan *plan);
 /* The config that was chosen. */
 CLNORM_API void clnorm_plan_config(const clnorm_plan *plan, clnorm_config *config);
 
-/* What the row of a tuning file for such plans begins with: "rms_norm bf16 4096". Writes it as snprintf does, and returns
+/* Configs for the plan's problem that the library's model of the device takes for the fastest, best first: what a search by
+ * measurement tries. Writes at most capacity and returns how many there are; 0 for operations that have no knobs to tune.
+ */
+CLNORM_API size_t clnorm_plan_candidates(const clnorm_plan *plan, clnorm_config *configs, size_t capacity);
+
+/* What the row of a tuning file for such plans begins with: "rms_norm bf16 4096", and "few" where x is small for the device
+ * (64 KiB for each compute unit). Writes it as snprintf does, and returns
  * its length; "" for operations that have no knobs to tune. */
 CLNORM_API size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity);
 
@@ -54,7 +61,7 @@ typedef struct clnorm_seed {
  * missing, or given without being wanted, is an error that names it. Outputs do not overlap anything but as said: an output
  * that may be an input itself has its buffer, offset, element size and row stride. */
 typedef struct clnorm_args {
-    size_t size;                 /* sizeof(clnorm_args) */
+    uint64_t size;               /* sizeof(clnorm_args) */
     clnorm_buffer x;             /* in  [rows, cols], x_stride */
     clnorm_buffer weight;        /* in  [cols] */
     clnorm_buffer bias;          /* in  [cols] */
@@ -69,7 +76,7 @@ typedef struct clnorm_args {
     clnorm_buffer dweight;       /* out, in too with accumulate: [cols] */
     clnorm_buffer dbias;         /* likewise */
     clnorm_buffer residual;      /* in  [rows, cols], residual_stride */
-    clnorm_buffer row_scale;     /* in  [rows] f32 (f64 with F64 tensors); out of fp8_rms_norm: [rows] scale_dtype */
+    clnorm_buffer row_scale;     /* in  [rows] f32 (f64 with F64 tensors) */
     clnorm_buffer residual_out;  /* out [rows, cols], residual_out_stride; may be residual itself */
     clnorm_buffer dropout_mask;  /* out [rows, cols], a byte each, row after row: 1 where x was kept, 0 where not */
     clnorm_buffer dresidual_out; /* in  [rows, cols], dresidual_out_stride */
@@ -77,9 +84,10 @@ typedef struct clnorm_args {
     clnorm_buffer q;             /* out of quantize, in of dequantize: [rows, cols], q_stride; dequantize writes x */
     clnorm_buffer q_t;           /* out [cols, rows], q_t_stride: q transposed */
     clnorm_buffer scale;         /* out of quantize, in of dequantize: as clnorm_scaling says, scale_dtype */
-    clnorm_buffer x_scale;       /* in  [rows, cols / group_size], x_scale_dtype: of an 8-bit x */
+    clnorm_buffer x_scale;       /* in, of an 8-bit x: as its scaling says, scale_dtype */
     clnorm_buffer y_t;           /* out [cols, rows], y_t_stride: y transposed */
-    clnorm_buffer y_scale;       /* out, of an 8-bit y: [1] scale_dtype of fp8_rms_norm; f32 of a norm, as y_scaling says */
+    clnorm_buffer y_scale;       /* out, of an 8-bit y: as its scaling says, scale_dtype */
+    clnorm_buffer y_row_scale;   /* out [rows] y's scale_dtype: the scale that each row would have by itself */
     clnorm_buffer amax;          /* out, of scale's shape, f32 */
     clnorm_buffer fault;         /* out [1] uint32, with y_given: columns that are not exact enough */
     clnorm_buffer workspace;     /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
@@ -87,25 +95,20 @@ typedef struct clnorm_args {
     const clnorm_seed *seed;     /* with dropout: read by the call, and not later; NULL: absent */
 } clnorm_args;
 
-static inline clnorm_args clnorm_args_init(void) {
-    const clnorm_buffer absent = {NULL, 0};
-    clnorm_args args;
-    args.size = sizeof(clnorm_args);
-    args.x = args.weight = args.bias = args.z = args.dy = args.y = args.mean = args.rstd = absent;
-    args.dx = args.dz = args.dweight = args.dbias = args.workspace = absent;
-    args.residual = args.row_scale = args.residual_out = args.dropout_mask = absent;
-    args.dresidual_out = args.dresidual = absent;
-    args.seed = NULL;
-    args.q = args.q_t = args.scale = args.amax = absent;
-    args.x_scale = args.y_t = args.y_scale = args.fault = absent;
-    return args;
-}
-#define CLNORM_ARGS_INIT clnorm_args_init()
+/* Every tensor absent. */
+#define CLNORM_ARGS_INIT                                                                                                  \
+    {                                                                                                                     \
+        sizeof(clnorm_args), {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0},      \
+            {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, \
+            {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, \
+            NULL                                                                                                          \
+    }
+CLNORM_API void clnorm_args_init(clnorm_args *args);
 
 /* Checks the arguments, binds them and launches; does not wait, allocate device memory or compile.
  * queue: of the context and device of the plan, in-order or out-of-order. wait_list: events of the same cl_context to
  * come first. event: may be NULL; else complete when all outputs are written, to be released by the caller.
- * Several threads may enqueue the same plan; see CLNORM_SUMS_EXCHANGED for how many wide backwards may overlap. */
+ * Several threads may enqueue the same plan; see row_split=exchange for how many wide backwards may overlap. */
 CLNORM_API clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
                                              cl_uint num_wait, const cl_event *wait_list, cl_event *event);
 
@@ -114,7 +117,7 @@ CLNORM_API cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan);
 
 /* One of them. What is pointed to is the plan's. */
 typedef struct clnorm_kernel_info {
-    size_t size;          /* sizeof(clnorm_kernel_info) */
+    uint64_t size;        /* sizeof(clnorm_kernel_info) */
     const char *name;     /* as its source has it */
     cl_kernel kernel;     /* for questions alone, such as clGetKernelWorkGroupInfo's; its arguments are the plan's to set */
     size_t groups, items; /* work-groups, and work-items in each */
@@ -122,18 +125,15 @@ typedef struct clnorm_kernel_info {
     cl_uint arguments;    /* that an enqueue sets: two for a tensor or a part of the workspace, and two for a seed */
 } clnorm_kernel_info;
 
-static inline clnorm_kernel_info clnorm_kernel_info_init(void) {
-    const clnorm_kernel_info info = {sizeof(clnorm_kernel_info), NULL, NULL, 0, 0, 0, 0};
-    return info;
-}
-#define CLNORM_KERNEL_INFO_INIT clnorm_kernel_info_init()
+#define CLNORM_KERNEL_INFO_INIT \
+    { sizeof(clnorm_kernel_info), NULL, NULL, 0, 0, 0, 0 }
 
 /* index: below clnorm_plan_kernel_count(plan), in the order in which they run. */
 CLNORM_API clnorm_status clnorm_plan_kernel(const clnorm_plan *plan, cl_uint index, clnorm_kernel_info *info);
 
 /* clnorm_plan_enqueue with an event for each kernel, to see where time goes. events: [clnorm_plan_kernel_count(plan)], all
  * of them to be released by the caller; a plan without kernels writes none. Of a kernel that is launched in two parts, as
- * an output lies over an input (see CLNORM_GATHER_COLUMNS), the event is the second part's. */
+ * an output lies over an input (accumulator=columns), the event is the second part's. */
 CLNORM_API clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
                                                      cl_uint num_wait, const cl_event *wait_list, cl_event *events);
 

@@ -19,43 +19,31 @@ extern "C" {
  * zero the scale is 1e-10 / max and q zero, and a NaN or an infinity spoils no other element. Quotients are correctly
  * rounded, so that codes are the same everywhere; but for a given scale beyond 2^±60 only as well as the device divides. */
 typedef struct clnorm_quantize_desc {
-    size_t size;              /* sizeof(clnorm_quantize_desc) */
-    uint64_t rows, cols;      /* rows 0 and up, cols 1 and up; without rows nothing is written */
-    uint64_t group_size;      /* of CLNORM_SCALING_GROUP: 1 and up; a row's last group may be shorter. Else 0 */
-    uint64_t x_stride;        /* elements from one row to the next, at least cols; 0: cols */
-    uint64_t q_stride;        /* likewise */
-    uint64_t q_t_stride;      /* at least rows; 0: rows */
-    uint64_t seed;            /* of stochastic rounding */
-    clnorm_dtype x_dtype;     /* F32, F16 or BF16 */
-    clnorm_dtype q_dtype;     /* F8_E4M3 or F8_E5M2 */
-    clnorm_dtype scale_dtype; /* F32; or BF16: scale is rounded to it, to nearest even, before x is divided by it */
-    clnorm_scaling scaling;
-    bool transpose; /* write q_t too */
-    bool save_amax; /* write amax, of scale's shape, in F32 */
-    /* Round up with the probability that q's distance from the code below is of a step, by a random number for each
+    uint64_t size;       /* sizeof(clnorm_quantize_desc) */
+    uint64_t rows, cols; /* rows 0 and up, cols 1 and up; without rows nothing is written */
+    clnorm_tensor x;     /* F32, F16 or BF16 */
+    /* F8_E4M3 or F8_E5M2. scale_group: 1 and up; a row's last group may be shorter. A scale_dtype of BF16: the scale is
+     * rounded to it, to nearest even, before x is divided by it. scale: x is divided by it, and args.scale not written. */
+    clnorm_tensor q;
+    clnorm_tensor q_t; /* the transposed copy [cols, rows], of q's dtype; CLNORM_DTYPE_NONE: none. Its scales are q's */
+    uint64_t seed;     /* of stochastic rounding */
+    /* 1: round up with the probability that q's distance from the code below is of a step, by a random number for each
      * (seed, element) alone: 20 bits or more of word (element mod 4) of Philox 4x32-10 with the counter element / 4 and the
-     * key seed, where element is row · cols + column. */
-    bool stochastic;
-    double scale;         /* with CLNORM_SCALING_TENSOR: x is divided by this, and scale not written; 0: it is computed */
-    clnorm_config config; /* forced knobs; all 0 as a rule. vec must divide cols and group_size */
+     * key seed, where element is row · cols + column. 0: to nearest even. */
+    uint32_t stochastic;
+    uint32_t save_amax;   /* 1: write amax, of scale's shape, in F32 */
+    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule. vec must divide cols and scale_group */
 } clnorm_quantize_desc;
 
-/* A descriptor of nothing yet: f32 x to F8_E4M3, a scale for all of it. */
-static inline clnorm_quantize_desc clnorm_quantize_desc_init(void) {
-    const clnorm_config automatic = clnorm_config_automatic();
-    clnorm_quantize_desc desc;
-    desc.size = sizeof(clnorm_quantize_desc);
-    desc.rows = desc.cols = desc.group_size = 0;
-    desc.x_stride = desc.q_stride = desc.q_t_stride = desc.seed = 0;
-    desc.x_dtype = desc.scale_dtype = CLNORM_F32;
-    desc.q_dtype = CLNORM_F8_E4M3;
-    desc.scaling = CLNORM_SCALING_TENSOR;
-    desc.transpose = desc.save_amax = desc.stochastic = false;
-    desc.scale = 0;
-    desc.config = automatic;
-    return desc;
-}
-#define CLNORM_QUANTIZE_DESC_INIT clnorm_quantize_desc_init()
+/* f32 x to F8_E4M3, an f32 scale for all of it. */
+#define CLNORM_TENSOR_F8 \
+    { CLNORM_F8_E4M3, CLNORM_SCALING_TENSOR, 0, CLNORM_F32, 0, 0 }
+#define CLNORM_QUANTIZE_DESC_INIT                                                                             \
+    {                                                                                                         \
+        sizeof(clnorm_quantize_desc), 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_F8, CLNORM_TENSOR_NONE, 0, 0, 0, \
+            CLNORM_CONFIG_AUTOMATIC                                                                           \
+    }
+CLNORM_API void clnorm_quantize_desc_init(clnorm_quantize_desc *desc);
 
 CLNORM_API clnorm_status clnorm_quantize_plan_create(clnorm_context *context, const clnorm_quantize_desc *desc,
                                                      clnorm_plan **plan);
@@ -65,31 +53,17 @@ CLNORM_API clnorm_status clnorm_quantize(clnorm_context *context, cl_command_que
 
 /* x = q · scale, in F32, then rounded to x's dtype: to nearest even, to an infinity where F16 is too narrow. */
 typedef struct clnorm_dequantize_desc {
-    size_t size;         /* sizeof(clnorm_dequantize_desc) */
+    uint64_t size;       /* sizeof(clnorm_dequantize_desc) */
     uint64_t rows, cols; /* and all the others as in clnorm_quantize_desc */
-    uint64_t group_size;
-    uint64_t q_stride;
-    uint64_t x_stride;
-    clnorm_dtype q_dtype;
-    clnorm_dtype scale_dtype;
-    clnorm_dtype x_dtype;
-    clnorm_scaling scaling;
+    clnorm_tensor q;
+    clnorm_tensor x;
     clnorm_config config;
 } clnorm_dequantize_desc;
 
-/* A descriptor of nothing yet: F8_E4M3 with a scale for all of it to f32. */
-static inline clnorm_dequantize_desc clnorm_dequantize_desc_init(void) {
-    const clnorm_config automatic = clnorm_config_automatic();
-    clnorm_dequantize_desc desc;
-    desc.size = sizeof(clnorm_dequantize_desc);
-    desc.rows = desc.cols = desc.group_size = desc.q_stride = desc.x_stride = 0;
-    desc.q_dtype = CLNORM_F8_E4M3;
-    desc.scale_dtype = desc.x_dtype = CLNORM_F32;
-    desc.scaling = CLNORM_SCALING_TENSOR;
-    desc.config = automatic;
-    return desc;
-}
-#define CLNORM_DEQUANTIZE_DESC_INIT clnorm_dequantize_desc_init()
+/* F8_E4M3 with an f32 scale for all of it to f32. */
+#define CLNORM_DEQUANTIZE_DESC_INIT \
+    { sizeof(clnorm_dequantize_desc), 0, 0, CLNORM_TENSOR_F8, CLNORM_TENSOR_F32, CLNORM_CONFIG_AUTOMATIC }
+CLNORM_API void clnorm_dequantize_desc_init(clnorm_dequantize_desc *desc);
 
 CLNORM_API clnorm_status clnorm_dequantize_plan_create(clnorm_context *context, const clnorm_dequantize_desc *desc,
                                                        clnorm_plan **plan);

@@ -10,11 +10,15 @@ int main() {
         std::cerr << "no device: " << clnorm_error_detail() << '\n';
         return 1;
     }
-    std::vector<clnorm_device_info> devices(count);
+    std::vector<cl_device_id> devices(count);
     if (clnorm_device_list(devices.data(), devices.size(), &count) != CLNORM_SUCCESS)
         return 1;
-    for (const clnorm_device_info &device : devices)
-        std::cout << device.name << ": " << device.compute_units << " compute units\n";
+    for (cl_device_id device : devices) {
+        clnorm_device_info info = CLNORM_DEVICE_INFO_INIT;
+        if (clnorm_device_describe(device, &info) != CLNORM_SUCCESS)
+            return 1;
+        std::cout << info.name << ": " << info.compute_units << " compute units\n";
+    }
 
     const clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
     const clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;

@@ -15,12 +15,21 @@ mkdir -p "$workdir"
 build() {
     output=$1
     eval "set -- $2"
-    "$compiler" -std=c99 -Wall -Wextra -pedantic -Werror "$program" -o "$workdir/$output" "$@" -lm "-Wl,-rpath,$libdir"
+    "$compiler" -std=c99 -Wall -Wextra -pedantic -Werror "$program" -o "$workdir/$output" "$@"
+}
+
+# needs_library PROGRAM: whether it loads libclnorm.so when it starts.
+needs_library() {
+    readelf --dynamic "$workdir/$1" | grep -q 'NEEDED.*libclnorm\.so'
 }
 
 build shared "$(pkg-config --cflags --libs clnorm)"
-# Beside libclnorm.a lies libclnorm.so, which -lclnorm prefers; the archive is asked for by its file name.
-build static "$(pkg-config --static --cflags --libs clnorm | sed 's/-lclnorm/-l:libclnorm.a/')"
+build static "$(pkg-config --static --cflags --libs clnorm)"
+needs_library shared
+! needs_library static || {
+    echo "pkg-config --static linked the shared library" >&2
+    exit 1
+}
 
-"$workdir/shared"
+LD_LIBRARY_PATH=$libdir:${LD_LIBRARY_PATH-} "$workdir/shared"
 "$workdir/static"

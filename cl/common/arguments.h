@@ -1,0 +1,51 @@
+/* A kernel's arguments, written once. NAME_args.h lists the parameters of a kernel, for the device and for the host, which
+ * makes its table of them from the same lines (src/plan/stage.h). A list is a macro that says of each parameter
+ *
+ *     USE(kind, condition, type, name)
+ *
+ *     kind        MATRIX: a pointer, name_at, the offset of its first element, and name_stride, elements from row to row
+ *                 VECTOR: the same without a stride
+ *                 NUMBER: an ulong or a real
+ *                 SEED:   two numbers, name and name_offset
+ *     condition   the macro of a build that is 0 or none where the kernel does not have it, or 1: a launch costs by the
+ *                 parameter
+ *
+ * in the order of the parameters. Before them every kernel has work, which is 0 where a launch has nothing to do. */
+#ifndef ARGUMENTS_H
+#define ARGUMENTS_H
+
+#include "common/vector.h"
+
+/* kernel void name(PARAMETERS(LIST)) */
+#define PARAMETERS(list) const ulong work list(PARAMETER)
+#define PARAMETER(kind, condition, type, name) JOIN(PARAMETER_IF_, PRESENT(condition))(kind, type, name)
+#define PARAMETER_IF_0(kind, type, name)
+#define PARAMETER_IF_1(kind, type, name) PARAMETER_##kind(type, name)
+#define PARAMETER_MATRIX(type, name) , type name, const ulong name##_at, const ulong name##_stride
+#define PARAMETER_VECTOR(type, name) , type name, const ulong name##_at
+#define PARAMETER_NUMBER(type, name) , const type name
+#define PARAMETER_SEED(type, name) , const type name, const type name##_offset
+
+/* The members of a struct that holds them. Offsets are added already; what a kernel does not have is a member too. */
+#define MEMBERS(list) \
+    ulong work;       \
+    list(MEMBER)
+#define MEMBER(kind, condition, type, name) MEMBER_##kind(type, name)
+#define MEMBER_MATRIX(type, name) \
+    type name;                    \
+    ulong name##_stride;
+#define MEMBER_VECTOR(type, name) type name;
+#define MEMBER_NUMBER(type, name) type name;
+#define MEMBER_SEED(type, name) type name, name##_offset;
+
+/* What such a struct is in a kernel: {ARGUMENTS(LIST), .more = …}. Members that the kernel does not have are 0. */
+#define ARGUMENTS(list) .work = work list(ARGUMENT)
+#define ARGUMENT(kind, condition, type, name) JOIN(ARGUMENT_IF_, PRESENT(condition))(kind, name)
+#define ARGUMENT_IF_0(kind, name)
+#define ARGUMENT_IF_1(kind, name) ARGUMENT_##kind(name)
+#define ARGUMENT_MATRIX(name) , .name = name + name##_at, .name##_stride = name##_stride
+#define ARGUMENT_VECTOR(name) , .name = name + name##_at
+#define ARGUMENT_NUMBER(name) , .name = name
+#define ARGUMENT_SEED(name) , .name = name, .name##_offset = name##_offset
+
+#endif

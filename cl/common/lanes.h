@@ -1,0 +1,191 @@
+/* Sums, and largest values, over the LANES work-items that share a segment. SEGMENTS of them stand side by side in a
+ * work-group, along dimension 0: local id = segment · LANES + lane. */
+#ifndef LANES_H
+#define LANES_H
+
+#include "common/enums.h"
+#include "common/vector.h"
+
+#define GROUP_ITEMS (LANES * SEGMENTS)
+
+#if REDUCE == REDUCE_SHUFFLE
+#define STEP_LANES (LANES < 32 ? LANES : 32)     /* lanes that run in step and exchange registers */
+#define SCRATCH (2 * (GROUP_ITEMS / STEP_LANES)) /* reals that the sums of two values need */
+#else
+#define SCRATCH (2 * GROUP_ITEMS)
+#endif
+
+/* Two sums in a row use different halves of the scratch: the barrier inside the second is what protects the first, so that
+ * none has to end with one. */
+struct lanes {
+    local real *scratch; /* [2 · SCRATCH] */
+    uint sums;           /* taken so far */
+    bool wait_alone;     /* the lanes of a segment wait for each other alone, where they can */
+};
+
+#if REDUCE == REDUCE_SUBGROUP && !defined(__opencl_c_subgroups)
+#pragma OPENCL EXTENSION cl_khr_subgroups : enable
+#endif
+
+#if REDUCE == REDUCE_SHUFFLE
+static inline real shuffle_xor(const real v, const uint mask) {
+#if IS_DOUBLE(X_DTYPE)
+    int2 word = as_int2(v);
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %0, %1, 0x1f, 0xffffffff;" : "+r"(word.x) : "r"(mask));
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %0, %1, 0x1f, 0xffffffff;" : "+r"(word.y) : "r"(mask));
+    return as_double(word);
+#else
+    real other;
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(other) : "f"(v), "r"(mask));
+    return other;
+#endif
+}
+#endif
+
+/* For the lanes of one segment. To wait for each other alone takes up all 16 barriers that a work-group can have: fewer of
+ * them fit on a compute unit, which only kernels of a few large ones can afford. */
+static inline void segment_barrier(const struct lanes *lanes) {
+#if ISA == ISA_PTX && REDUCE == REDUCE_SHUFFLE && SEGMENTS > 1 && SEGMENTS < 16 && LANES % 32 == 0
+    if (lanes->wait_alone) {
+        __asm__ volatile("bar.sync %0, %1;" : : "r"(1 + (uint)get_local_id(0) / LANES), "n"(LANES) : "memory");
+        return;
+    }
+#endif
+    barrier(CLK_LOCAL_MEM_FENCE);
+    (void)lanes;
+}
+
+/* Between what the lanes that have vectors write and what one lane writes for all: the same defect of PoCL, within a
+ * kernel. */
+INLINED void join_lanes(void) {
+    if (LANES > 1)
+        last_barrier();
+}
+
+/* After it lanes write to tensors where others have read before it: y may be x. */
+static inline void read_barrier(void) {
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+}
+
+INLINED local real *next_scratch(struct lanes *lanes) {
+    return lanes->scratch + (lanes->sums++ & 1) * SCRATCH;
+}
+
+/* How two lanes' values become one. */
+enum fold { FOLD_SUM, FOLD_LARGEST };
+
+static inline real folded(const real a, const real b, const enum fold fold) {
+    return fold == FOLD_SUM ? a + b : fmax(a, b);
+}
+
+/* Folds count values (1 or 2) over the segment's lanes, to the same bits in each. Every work-item of the work-group must
+ * call it. */
+INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
+#if LANES == 1
+
+    (void)lanes;
+    (void)v;
+    (void)count;
+    (void)fold;
+
+#elif REDUCE == REDUCE_SHUFFLE
+
+#pragma unroll
+    for (uint mask = STEP_LANES / 2; mask > 0; mask /= 2)
+        for (uint k = 0; k < count; k++)
+            v[k] = folded(v[k], shuffle_xor(v[k], mask), fold);
+#if LANES > STEP_LANES
+    local real *scratch = next_scratch(lanes);
+    const uint item = (uint)get_local_id(0);
+    const uint steps = LANES / STEP_LANES;
+    for (uint k = 0; k < count; k++)
+        if (item % STEP_LANES == 0)
+            scratch[k * SCRATCH / 2 + item / STEP_LANES] = v[k];
+    segment_barrier(lanes);
+    for (uint k = 0; k < count; k++)
+        v[k] = scratch[k * SCRATCH / 2 + item / LANES * steps + item % steps];
+#pragma unroll
+    for (uint mask = steps / 2; mask > 0; mask /= 2)
+        for (uint k = 0; k < count; k++)
+            v[k] = folded(v[k], shuffle_xor(v[k], mask), fold);
+#else
+    (void)lanes;
+#endif
+
+#elif REDUCE == REDUCE_SUBGROUP
+
+    local real *scratch = next_scratch(lanes);
+    for (uint k = 0; k < count; k++) {
+        v[k] = fold == FOLD_SUM ? sub_group_reduce_add(v[k]) : sub_group_reduce_max(v[k]);
+        if (get_sub_group_local_id() == 0)
+            scratch[k * SCRATCH / 2 + get_sub_group_id()] = v[k];
+    }
+    read_barrier();
+    for (uint k = 0; k < count; k++) {
+        v[k] = scratch[k * SCRATCH / 2];
+        for (uint i = 1; i < get_num_sub_groups(); i++)
+            v[k] = folded(v[k], scratch[k * SCRATCH / 2 + i], fold);
+    }
+
+#else
+
+    local real *scratch = next_scratch(lanes);
+    const uint item = (uint)get_local_id(0);
+    for (uint k = 0; k < count; k++)
+        scratch[k * SCRATCH / 2 + item] = v[k];
+    read_barrier();
+    for (uint distance = LANES / 2; distance > 0; distance /= 2) {
+        for (uint k = 0; k < count; k++)
+            if (item % LANES < distance) {
+                local real *own = scratch + k * SCRATCH / 2 + item;
+                *own = folded(*own, own[distance], fold);
+            }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (uint k = 0; k < count; k++)
+        v[k] = scratch[k * SCRATCH / 2 + item / LANES * LANES];
+
+#endif
+}
+
+INLINED void sum_lanes(struct lanes *lanes, real *v, const uint count) {
+    fold_lanes(lanes, v, count, FOLD_SUM);
+}
+
+INLINED real largest_over_lanes(struct lanes *lanes, real v) {
+    fold_lanes(lanes, &v, 1, FOLD_LARGEST);
+    return v;
+}
+
+/* The largest over the neighbours that a lane is one of, a power of two of them up to LANES. Every work-item of the
+ * work-group must call it. */
+INLINED real largest_over_neighbours(struct lanes *lanes, real v, const uint neighbours) {
+    if (neighbours == LANES)
+        return largest_over_lanes(lanes, v);
+#if REDUCE == REDUCE_SHUFFLE
+    const uint step = STEP_LANES;
+#pragma unroll
+    for (uint mask = min(neighbours, step) / 2; mask > 0; mask /= 2)
+        v = fmax(v, shuffle_xor(v, mask));
+#else
+    const uint step = 1;
+#endif
+    if (neighbours <= step)
+        return v;
+    local real *scratch = next_scratch(lanes);
+    const uint item = (uint)get_local_id(0);
+    if (item % step == 0)
+        scratch[item / step] = v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const local real *others = scratch + item / neighbours * (neighbours / step);
+    for (uint i = 0; i < neighbours / step; i++)
+        v = fmax(v, others[i]);
+    return v;
+}
+
+INLINED real sum_over_lanes(struct lanes *lanes, real v) {
+    sum_lanes(lanes, &v, 1);
+    return v;
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* How a segment of GROUP_SIZE elements is shared out: vector v holds elements v·VEC … v·VEC + VEC − 1, lane l has the
+ * vectors l, l + LANES, l + 2·LANES, …; where VEC does not divide GROUP_SIZE, a last vector is partly filled. */
+#ifndef SEGMENT_H
+#define SEGMENT_H
+
+#include "common/dtype.h"
+
+#define WHOLE_VECTORS (GROUP_SIZE / VEC)
+#define TAIL (GROUP_SIZE % VEC) /* elements of the partly filled vector */
+#define VECTORS ((GROUP_SIZE + VEC - 1) / VEC)
+#define HELD ((VECTORS + LANES - 1) / LANES) /* vectors of the lane that has most */
+#define EVEN (VECTORS % LANES == 0)          /* each lane has that many */
+
+#if GROUP_SIZE < 0x7fffffff
+typedef uint index_t; /* of an element within a segment */
+#else
+typedef ulong index_t;
+#endif
+
+/* Vector v of a segment that begins at base; beyond the last element it is filled up with zeros. */
+#define DEFINE_LOAD_VECTOR(dtype)                                                                              \
+    static inline PACKED(dtype) JOIN(load_vector_, dtype)(const global STORAGE(dtype) * base, const index_t v, \
+                                                          const bool aligned, const enum load_hint hint) {     \
+        if (TAIL == 0 || v < WHOLE_VECTORS)                                                                    \
+            return LOAD(dtype)(base + v * VEC, aligned, hint);                                                 \
+        ELEMENTS(dtype) vector;                                                                                \
+        for (uint i = 0; i < VEC; i++)                                                                         \
+            vector.element[i] = i < TAIL ? base[v * VEC + i] : (STORAGE(dtype))0;                              \
+        return vector.packed;                                                                                  \
+    }
+
+#define DEFINE_STORE_VECTOR(dtype)                                                                                  \
+    static inline void JOIN(store_vector_, dtype)(global STORAGE(dtype) * base, const index_t v, const realv value, \
+                                                  const bool aligned) {                                             \
+        if (TAIL == 0 || v < WHOLE_VECTORS) {                                                                       \
+            STORE(dtype)(base + v * VEC, value, aligned);                                                           \
+            return;                                                                                                 \
+        }                                                                                                           \
+        real element[VEC];                                                                                          \
+        VSTORE(value, element);                                                                                     \
+        for (uint i = 0; i < TAIL; i++)                                                                             \
+            STORE1(dtype)(base + v * VEC + i, element[i]);                                                          \
+    }
+
+#if IS_DOUBLE(X_DTYPE)
+DEFINE_LOAD_VECTOR(f64)
+DEFINE_STORE_VECTOR(f64)
+#else
+DEFINE_LOAD_VECTOR(f32)
+DEFINE_LOAD_VECTOR(f16)
+DEFINE_LOAD_VECTOR(bf16)
+DEFINE_STORE_VECTOR(f32)
+DEFINE_STORE_VECTOR(f16)
+DEFINE_STORE_VECTOR(bf16)
+#endif
+
+#define LOAD_VECTOR(dtype) JOIN(load_vector_, dtype)
+#define STORE_VECTOR(dtype) JOIN(store_vector_, dtype)
+/* value, with zeros where vector v has no elements. */
+static inline realv only_elements(const realv value, const index_t v) {
+    if (v < WHOLE_VECTORS)
+        return value;
+    return keep_first(value, TAIL != 0 && v == WHOLE_VECTORS ? TAIL : 0);
+}
+
+/* Elements of a segment that a lane has. */
+static inline index_t own_elements(const uint lane) {
+    const index_t whole = WHOLE_VECTORS / LANES + (lane < WHOLE_VECTORS % LANES);
+    return whole * VEC + (lane == WHOLE_VECTORS % LANES ? TAIL : 0);
+}
+
+#endif

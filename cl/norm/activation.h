@@ -1,0 +1,109 @@
+/* Activations and their slopes (derivatives), for any x. Where one has run into its asymptote the value is exact: -0 or x,
+ * and the slope 0 or 1, at infinities too.
+ *
+ * gelu(x) = x · Φ(x), with Φ the distribution function of the standard normal, and its tanh form: Hendrycks, Gimpel 2016,
+ * arXiv:1606.08415. silu(x) = x · sigmoid(x), from the same paper. */
+#ifndef ACTIVATION_H
+#define ACTIVATION_H
+
+#include "common/exponential.h"
+
+/* Every activation here has run into its asymptote by then, and no product with its factor of 0 is a NaN yet. */
+#define FAR ((real)1000)
+
+/* Φ(x) and Φ′(x). */
+struct normal {
+    realv below, density;
+};
+
+#if IS_DOUBLE(X_DTYPE)
+
+static inline struct normal normal_at(const realv x) {
+    const struct normal normal = {0.5 * erfc(x * -0.70710678118654752440), bell(x) * 0.39894228040143267794};
+    return normal;
+}
+
+static inline realv gelu(const realv x) {
+    const realv near = at_least(x, -FAR);
+    return near * normal_at(near).below;
+}
+
+#else
+
+/* Φ(-|x|) / e^(-x²/2) = t · P(t) with t = 1 / (1 + 0.21 |x|): a minimax fit of relative error 1.3e-8, so that the tail has
+ * as many digits as e^(-x²/2). */
+static inline realv tail_over_bell(const realv x) {
+    const realv t = quick_reciprocal(fabs(x) * 0.21f + 1.0f);
+    realv p = t * -0.0721113086f + 0.285835445f;
+    p = p * t - 0.334996939f;
+    p = p * t + 0.354985356f;
+    p = p * t - 0.0979294553f;
+    p = p * t + 0.126661345f;
+    p = p * t + 0.068706654f;
+    p = p * t + 0.0851420239f;
+    p = p * t + 0.083706893f;
+    return p * t;
+}
+
+static inline struct normal normal_at(const realv x) {
+    const realv power = bell(x);
+    const realv tail = power * tail_over_bell(x);
+    const struct normal normal = {x < (real)0 ? tail : 1.0f - tail, power * 0.39894228f};
+    return normal;
+}
+
+/* x · Φ(x) = max(x, 0) - |x| · Φ(-|x|). The first term is -0 for a negative x and x for a zero, whose sign it keeps: fmax
+ * may return either of two zeros. */
+static inline realv gelu(const realv x) {
+    const realv share = fmin(fabs(x), FAR) * bell(x);
+    return at_least(x, -0.0f) - share * tail_over_bell(x);
+}
+
+#endif
+
+static inline realv gelu_slope(const realv x) {
+    const realv near = at_most(at_least(x, -FAR), FAR);
+    const struct normal normal = normal_at(near);
+    return normal.below + near * normal.density;
+}
+
+/* x · sigmoid(v), v being some odd function of x. */
+static inline realv sigmoid_unit(const realv x, const realv v) {
+    return x * reciprocal((real)1 + exponential(-v));
+}
+
+/* Its derivative; slope: v's. Neither factor of sigmoid(v) · (1 - sigmoid(v)) comes from a difference. */
+static inline realv sigmoid_unit_slope(const realv x, const realv v, const realv slope) {
+    const realv power = exponential(-fabs(v));
+    const realv large = reciprocal((real)1 + power);
+    const realv small = power * large;
+    return (v < (real)0 ? small : large) + x * slope * (large * small);
+}
+
+/* ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), for ½ (1 + tanh(u)) = sigmoid(2 u). */
+#define TANH_LINEAR REAL(1.5957691216057307117) /* 2 √(2/π) */
+#define TANH_CUBIC REAL(0.071354816272600246)   /* 0.044715 of that */
+
+static inline realv gelu_tanh(const realv x) {
+    const realv near = at_least(x, -FAR);
+    return sigmoid_unit(near, near * (near * near * TANH_CUBIC + TANH_LINEAR));
+}
+
+static inline realv gelu_tanh_slope(const realv x) {
+    const realv near = at_most(at_least(x, -FAR), FAR);
+    const realv square = near * near;
+    return sigmoid_unit_slope(near, near * (square * TANH_CUBIC + TANH_LINEAR),
+                              square * ((real)3 * TANH_CUBIC) + TANH_LINEAR);
+}
+
+static inline realv silu(const realv x) {
+    const realv near = at_least(x, -FAR);
+    return sigmoid_unit(near, near);
+}
+
+static inline realv silu_slope(const realv x) {
+    const realv near = at_most(at_least(x, -FAR), FAR);
+    return sigmoid_unit_slope(near, near, (realv)1);
+}
+
+#endif

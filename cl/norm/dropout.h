@@ -1,0 +1,143 @@
+/* Which elements dropout keeps: see clnorm_norm_desc. An answer for VEC neighbouring elements is as comparisons of vectors
+ * have it, or a bit each, the first one's the lowest. */
+#ifndef DROPOUT_H
+#define DROPOUT_H
+
+#include "common/dtype.h"
+#include "common/philox.h"
+#include "common/vector.h"
+
+/* What masks depend on. */
+struct dice {
+    ulong seed, offset;
+    uint threshold; /* random words from here on keep their element */
+};
+
+/* A draw of four words decides about eight columns: a word about an even one, and with its halves exchanged about the next
+ * one. */
+#define DRAW 8
+
+/* That of a column, as philox() and its kin take it: draws is ulong, or a vector of it for as many draws. */
+#define COUNTER(draws, dice, row, column) \
+    { (draws)((uint)((column) / DRAW)), (draws)(row), (draws)((uint)(dice)->offset), (draws)((dice)->offset >> 32) }
+
+static inline uint2 key_of(const struct dice *dice) {
+    return (uint2)((uint)dice->seed, (uint)(dice->seed >> 32));
+}
+
+static inline intv lanes_of_bits(const uint bits) {
+#if VEC == 1
+    return bits & 1;
+#else
+    uint bit[VEC];
+#pragma unroll
+    for (uint i = 0; i < VEC; i++)
+        bit[i] = 1u << i;
+    return ((uintv)bits & VLOAD(bit)) != (uintv)0;
+#endif
+}
+
+static inline uint bits_of_lanes(const intv lanes) {
+#if VEC == 1
+    return lanes != 0;
+#else
+    int lane[VEC];
+    uint bits = 0;
+    VSTORE(lanes, lane);
+#pragma unroll
+    for (uint i = 0; i < VEC; i++)
+        bits |= lane[i] ? 1u << i : 0u;
+    return bits;
+#endif
+}
+
+/* Columns of vectors are multiples of VEC: none lies across two draws that it does not have whole. */
+#define WHOLE_DRAWS (VEC >= 4 && (GROUPS == 1 || GROUP_SIZE % VEC == 0))
+
+/* Vectors that fill a CPU's registers when they are drawn for at once. */
+#define AT_ONCE 4
+#define DRAWS_AT_ONCE (VEC == 16 && WHOLE_DRAWS && ISA != ISA_PTX)
+
+#if WHOLE_DRAWS
+
+/* Words of an even column and of the next one: no vector of the two, as Oclgrind 21.10 cannot make a vector of vectors. */
+#define BOTH(word) (uint)(word), rotate((uint)(word), 16u)
+
+static inline intv kept_lanes(const struct dice *dice, const ulong row, const ulong column) {
+#if VEC == 16
+    ulong2 word[] = COUNTER(ulong2, dice, row, column);
+    word[0] += (ulong2)(0, 1);
+    philox2(word, key_of(dice));
+    const uintv words = (uintv)(BOTH(word[0].x), BOTH(word[1].x), BOTH(word[2].x), BOTH(word[3].x), BOTH(word[0].y),
+                                BOTH(word[1].y), BOTH(word[2].y), BOTH(word[3].y));
+#else
+    ulong word[] = COUNTER(ulong, dice, row, column);
+    philox(word, key_of(dice));
+#if VEC == 8
+    const uintv words = (uintv)(BOTH(word[0]), BOTH(word[1]), BOTH(word[2]), BOTH(word[3]));
+#else
+    const bool second = column & 4;
+    const uintv words = (uintv)(BOTH(second ? word[2] : word[0]), BOTH(second ? word[3] : word[1]));
+#endif
+#endif
+    return words >= (uintv)dice->threshold;
+}
+
+#if DRAWS_AT_ONCE
+
+/* What a word of each of eight draws says of its two columns. */
+static inline short8 kept_by(const struct dice *dice, const ulong8 word) {
+    const uint16 even = convert_uint8(word).s0011223344556677;
+    const uint16 words = rotate(even, (uint16)(0, 16, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16));
+    return as_short8(convert_char16(words >= dice->threshold));
+}
+
+static inline int8 side_by_side(const short8 a, const short8 b) {
+    return as_int8(
+        (short16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7));
+}
+
+/* Of AT_ONCE vectors from the one on that begins at a column. */
+static inline void kept_lanes_at_once(const struct dice *dice, const ulong row, const ulong column, intv *kept) {
+    ulong8 word[] = COUNTER(ulong8, dice, row, column);
+    word[0] += (ulong8)(0, 1, 2, 3, 4, 5, 6, 7);
+    philox8(word, key_of(dice));
+    const int8 first = side_by_side(kept_by(dice, word[0]), kept_by(dice, word[1]));
+    const int8 last = side_by_side(kept_by(dice, word[2]), kept_by(dice, word[3]));
+    kept[0] = convert_int16(as_char16((int4)(first.s0, last.s0, first.s1, last.s1)));
+    kept[1] = convert_int16(as_char16((int4)(first.s2, last.s2, first.s3, last.s3)));
+    kept[2] = convert_int16(as_char16((int4)(first.s4, last.s4, first.s5, last.s5)));
+    kept[3] = convert_int16(as_char16((int4)(first.s6, last.s6, first.s7, last.s7)));
+}
+
+#endif
+
+#else
+
+static inline bool keeps(const struct dice *dice, const ulong row, const ulong column) {
+    ulong word[] = COUNTER(ulong, dice, row, column);
+    philox(word, key_of(dice));
+    const uint even = (uint)(column & 4 ? (column & 2 ? word[3] : word[2]) : (column & 2 ? word[1] : word[0]));
+    return (column & 1 ? rotate(even, 16u) : even) >= dice->threshold;
+}
+
+static inline intv kept_lanes(const struct dice *dice, const ulong row, const ulong column) {
+    uint bits = 0;
+#pragma unroll 1
+    for (uint i = 0; i < VEC; i++)
+        bits |= keeps(dice, row, column + i) ? 1u << i : 0u;
+    return lanes_of_bits(bits);
+}
+
+#endif
+
+/* Which elements are kept, as bits. */
+static inline uint kept_at(const struct dice *dice, const ulong row, const ulong column) {
+    return bits_of_lanes(kept_lanes(dice, row, column));
+}
+
+static inline realv only_kept(const realv v, const uint kept) {
+    return only_lanes(v, lanes_of_bits(kept));
+}
+
+#endif

@@ -1,0 +1,342 @@
+/* What every way of normalising a segment is made of: the tensors of a call, the input s, statistics, the output. */
+#ifndef NORM_H
+#define NORM_H
+
+#include "common/arguments.h"
+#include "common/dtype.h"
+#include "common/lanes.h"
+#include "common/segment.h"
+#include "norm/activated.h"
+#include "norm/dropout.h"
+#include "norm/gate.h"
+#include "norm/norm_forward_args.h"
+#include "norm/norm_x.h"
+
+#if IS_FP8(Y_DTYPE)
+#include "quantize/quantize.h"
+#endif
+
+/* y has scales that are taken from the rows or groups that share them. One for all of it takes two passes: that with
+ * MEASURES writes no y, but the largest |y| of each work-group, and the other one reads the scale that is made of them. */
+#define MEASURED (IS_FP8(Y_DTYPE) && SCALING != SCALING_TENSOR)
+
+/* The arguments of a launch. */
+struct call {
+    MEMBERS(NORM_FORWARD_ARGS)
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+/* One segment: addresses of its first element. */
+struct segment {
+    const global STORAGE(X_DTYPE) * x;
+    const global STORAGE(X_SCALE_DTYPE) * x_scale; /* of all of x */
+    const global STORAGE(WEIGHT_DTYPE) * weight;
+    const global STORAGE(BIAS_DTYPE) * bias;
+    const global STORAGE(Z_DTYPE) * z;
+    global STORAGE(Y_DTYPE) * y;
+    const global STORAGE(RESIDUAL_DTYPE) * residual;
+    global STORAGE(RESIDUAL_OUT_DTYPE) * residual_out;
+    ulong row, column; /* of its first element */
+    real factor;       /* of x, where it is kept */
+    ulong statistic;   /* where its statistics go */
+    index_t chunk;     /* which of the CHUNKS that a work-group has of it */
+    uint lane;         /* of this work-item */
+    bool active;       /* false past the last segment: nothing is read or written, but barriers are kept */
+};
+
+struct statistics {
+    real mean; /* 0 for RMS norm */
+    real rstd;
+};
+
+static inline struct segment segment_at(const struct call *call, const ulong index, const index_t chunk) {
+    const ulong row = index / GROUPS;
+    const ulong group = index % GROUPS;
+    const ulong first = group * GROUP_SIZE;
+    const bool active = SEGMENTS == 1 || index < call->work;
+    const struct segment segment = {call->x + row * call->x_stride + first,
+                                    call->x_scale,
+                                    call->weight + first,
+                                    call->bias + first,
+                                    call->z + row * call->z_stride + first,
+                                    call->y + row * call->y_stride + first,
+                                    call->residual + row * call->residual_stride + first,
+                                    call->residual_out + row * call->residual_out_stride + first,
+                                    row,
+                                    first,
+                                    (DROPOUT ? call->kept_scale : (real)1) *
+                                        (ROW_SCALE && active ? call->row_scale[row] : (real)1),
+                                    group * call->rows + row,
+                                    chunk,
+                                    (uint)get_local_id(0) % LANES,
+                                    active};
+    return segment;
+}
+
+/* Whether this lane has an i-th vector. */
+static inline bool has_vector(const struct segment *segment, const index_t i) {
+    return segment->active && (EVEN ? i < HELD : segment->lane + i * LANES < VECTORS);
+}
+
+static inline struct dice dice_of(const struct call *call) {
+    const struct dice dice = {call->seed, call->seed_offset, (uint)call->threshold};
+    return dice;
+}
+
+/* Elements of x in vector v that dropout keeps, as comparisons of vectors have it. */
+static inline intv kept_in(const struct call *call, const struct segment *segment, const index_t v) {
+#if DROPOUT
+    const struct dice dice = dice_of(call);
+    return kept_lanes(&dice, segment->row, segment->column + v * VEC);
+#else
+    (void)call, (void)segment, (void)v;
+    return 0;
+#endif
+}
+
+/* The same for a lane's vectors v, v + LANES, …, count of them. */
+static inline void kept_in_block(const struct call *call, const struct segment *segment, const index_t v, const uint count,
+                                 intv *kept) {
+    uint i = 0;
+#if DROPOUT && DRAWS_AT_ONCE && LANES == 1
+    const struct dice dice = dice_of(call);
+#pragma unroll
+    for (; i + AT_ONCE <= count; i += AT_ONCE)
+        kept_lanes_at_once(&dice, segment->row, segment->column + (v + i) * VEC, &kept[i]);
+#endif
+#pragma unroll
+    for (; i < count; i++)
+        kept[i] = kept_in(call, segment, v + i * LANES);
+}
+
+/* What one vector of s is made of, as loaded. Like struct affine it is never copied. */
+struct parts {
+    struct x_vector x;
+#if GATE && GATE_FIRST
+    PACKED(Z_DTYPE) z;
+#endif
+#if PRESENT(RESIDUAL_DTYPE)
+    PACKED(RESIDUAL_DTYPE) residual;
+#endif
+};
+
+static inline void load_parts(const struct segment *segment, const index_t v, const bool aligned, const enum load_hint hint,
+                              struct parts *parts) {
+    load_x(segment->x, segment->x_scale, segment->row, segment->column, v, aligned, hint, &parts->x);
+#if GATE && GATE_FIRST
+    parts->z = LOAD_VECTOR(Z_DTYPE)(segment->z, v, aligned, hint);
+#endif
+#if PRESENT(RESIDUAL_DTYPE)
+    parts->residual = LOAD_VECTOR(RESIDUAL_DTYPE)(segment->residual, v, aligned, hint);
+#endif
+}
+
+#if ROWS_AHEAD
+#define PREFETCH_HELD (PREFETCH_VECTORS > 0 && PREFETCH_VECTORS < HELD ? PREFETCH_VECTORS : HELD)
+
+/* Called when vector v of a row is written: prefetches a vector of the row that is ROWS_AHEAD. A lane's last vectors
+ * prefetch its first ones, so that these lie in the cache for a short time. */
+static inline void prefetch_row_ahead(const struct call *call, const struct segment *segment, const index_t v) {
+    if (segment->row + ROWS_AHEAD >= call->rows || v / LANES < HELD - PREFETCH_HELD)
+        return;
+    const index_t later = v - (HELD - PREFETCH_HELD) * LANES;
+    prefetch_later(segment->x + ROWS_AHEAD * call->x_stride + later * VEC);
+#if GATE
+    prefetch_later(segment->z + ROWS_AHEAD * call->z_stride + later * VEC);
+#endif
+#if PRESENT(RESIDUAL_DTYPE)
+    prefetch_later(segment->residual + ROWS_AHEAD * call->residual_stride + later * VEC);
+#endif
+}
+#else
+static inline void prefetch_row_ahead(const struct call *call, const struct segment *segment, const index_t v) {
+    (void)call, (void)segment, (void)v;
+}
+#endif
+
+/* Those of a vector that is not there. */
+static inline void no_parts(struct parts *parts) {
+    no_x(&parts->x);
+#if GATE && GATE_FIRST
+    parts->z = (PACKED(Z_DTYPE))0;
+#endif
+#if PRESENT(RESIDUAL_DTYPE)
+    parts->residual = (PACKED(RESIDUAL_DTYPE))0;
+#endif
+}
+
+/* s as a lane holds it: x as it was loaded, x with zeros where dropout takes it, or what s is made of put together. */
+#if PRESENT(RESIDUAL_DTYPE) || ROW_SCALE || DROPOUT && !LOCAL_VECTORS || GATE && GATE_FIRST || IS_FP8(X_DTYPE)
+
+typedef realv held_t;
+
+static inline held_t s_of(const struct segment *segment, const struct parts *parts, const intv kept) {
+    realv s = widen_x(&parts->x);
+#if GATE && GATE_FIRST
+    s *= gate_factor(WIDEN(Z_DTYPE)(parts->z));
+#endif
+#if DROPOUT || ROW_SCALE
+    s *= segment->factor;
+#endif
+#if DROPOUT
+    s = only_lanes(s, kept);
+#endif
+#if PRESENT(RESIDUAL_DTYPE)
+    s += WIDEN(RESIDUAL_DTYPE)(parts->residual);
+#endif
+    (void)segment, (void)kept;
+    return s;
+}
+
+static inline realv widen_s(const struct segment *segment, const held_t held) {
+    (void)segment;
+    return held;
+}
+
+#else
+
+typedef PACKED(X_DTYPE) held_t;
+
+static inline held_t s_of(const struct segment *segment, const struct parts *parts, const intv kept) {
+    (void)segment, (void)kept;
+#if DROPOUT
+    return ONLY(X_DTYPE)(parts->x.packed, kept);
+#else
+    return parts->x.packed;
+#endif
+}
+
+static inline realv widen_s(const struct segment *segment, const held_t held) {
+    (void)segment;
+#if DROPOUT
+    return WIDEN(X_DTYPE)(held) * segment->factor;
+#else
+    return WIDEN(X_DTYPE)(held);
+#endif
+}
+
+#endif
+
+/* What one vector of y is made of beside s, as loaded. It is never copied: rusticl 22.3 miscopies structs that have
+ * padding. */
+struct affine {
+#if PRESENT(WEIGHT_DTYPE)
+    PACKED(WEIGHT_DTYPE) weight;
+#endif
+#if PRESENT(BIAS_DTYPE)
+    PACKED(BIAS_DTYPE) bias;
+#endif
+#if GATE && !GATE_FIRST
+    PACKED(Z_DTYPE) z;
+#endif
+    char unused; /* a struct has a member */
+};
+
+static inline void load_affine(const struct segment *segment, const index_t v, const bool aligned,
+                               const enum load_hint hint, struct affine *affine) {
+    (void)affine;
+#if PRESENT(WEIGHT_DTYPE)
+    affine->weight = LOAD_VECTOR(WEIGHT_DTYPE)(segment->weight, v, aligned, hint);
+#endif
+#if PRESENT(BIAS_DTYPE)
+    affine->bias = LOAD_VECTOR(BIAS_DTYPE)(segment->bias, v, aligned, hint);
+#endif
+#if GATE && !GATE_FIRST
+    /* z is of one row: it has no claim to a cache */
+    affine->z = LOAD_VECTOR(Z_DTYPE)(segment->z, v, aligned, hint == LOAD_IN_TURN ? hint : LOAD_PLAIN);
+#endif
+}
+
+static inline void put_mask(const struct call *call, const struct segment *segment, const index_t v) {
+    const uint kept = bits_of_lanes(kept_in(call, segment, v));
+    global uchar *mask = call->dropout_mask + segment->row * (GROUPS * (ulong)GROUP_SIZE) + segment->column + v * VEC;
+    for (uint i = 0; i < VEC && v * VEC + i < GROUP_SIZE; i++)
+        mask[i] = kept >> i & 1;
+}
+
+/* What is written of one vector besides y. */
+static inline void put_beside(const struct call *call, const struct segment *segment, const index_t v, const realv s) {
+#if PRESENT(RESIDUAL_OUT_DTYPE)
+    STORE_VECTOR(RESIDUAL_OUT_DTYPE)(segment->residual_out, v, s, call->aligned);
+#endif
+    if (SAVE_MASK)
+        put_mask(call, segment, v);
+    (void)s;
+}
+
+static inline realv y_of(const struct call *call, const realv s, const struct affine *affine,
+                         const struct statistics statistics) {
+#if NORM == LAYER_NORM
+    realv y = (s - statistics.mean) * statistics.rstd;
+#else
+    realv y = s * statistics.rstd;
+#endif
+#if PRESENT(WEIGHT_DTYPE) && WEIGHT_OFFSET
+    y *= call->weight_offset + WIDEN(WEIGHT_DTYPE)(affine->weight);
+#elif PRESENT(WEIGHT_DTYPE)
+    y *= WIDEN(WEIGHT_DTYPE)(affine->weight);
+#endif
+#if PRESENT(BIAS_DTYPE)
+    y += WIDEN(BIAS_DTYPE)(affine->bias);
+#endif
+    y = activated(y);
+#if GATE && !GATE_FIRST
+    y *= gate_factor(WIDEN(Z_DTYPE)(affine->z));
+#endif
+    return y;
+}
+
+/* The scale of all of an 8-bit y. */
+static inline float tensor_scale(const struct call *call) {
+#if Y_SCALES && !MEASURED
+    return LOAD_SCALE(SCALE_DTYPE)(call->y_scale);
+#else
+    return call->y_given;
+#endif
+}
+
+#if IS_FP8(Y_DTYPE)
+static inline void put_codes(const struct call *call, const struct segment *segment, const index_t v, const realv y,
+                             const float scale) {
+    const BYTES codes = DIVIDED(Y_DTYPE)(COMPATIBLE ? widen_bf16(narrow_bf16(y)) : y, scale);
+    global uchar *to = segment->y + v * VEC;
+    if (TAIL == 0 || v < WHOLE_VECTORS) {
+        store_bytes(to, codes, call->aligned);
+        return;
+    }
+    uchar code[VEC];
+    VSTORE(AS_UCHARV(codes), code);
+    for (uint i = 0; i < TAIL; i++)
+        to[i] = code[i];
+}
+#endif
+
+/* y itself. scale: of an 8-bit one. */
+static inline void put_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
+                              const struct affine *affine, const struct statistics statistics, const float scale) {
+#if IS_FP8(Y_DTYPE)
+    put_codes(call, segment, v, y_of(call, s, affine, statistics), scale);
+#elif PRESENT(Y_DTYPE)
+    STORE_VECTOR(Y_DTYPE)(segment->y, v, y_of(call, s, affine, statistics), call->aligned);
+#endif
+    (void)scale;
+}
+
+/* From Σ(s − mean)² over the segment. */
+static inline real rstd_of(const real squares, const real eps) {
+    return (real)1 / sqrt(squares / (real)GROUP_SIZE + eps);
+}
+
+static inline void save_statistics(const struct call *call, const struct segment *segment,
+                                   const struct statistics statistics) {
+    if (segment->lane != 0 || !segment->active)
+        return;
+#if SAVE_MEAN
+    call->mean[segment->statistic] = statistics.mean;
+#endif
+#if SAVE_RSTD
+    call->rstd[segment->statistic] = statistics.rstd;
+#endif
+}
+
+#endif

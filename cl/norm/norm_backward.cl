@@ -1,0 +1,95 @@
+/* Layer and RMS normalisation, backward: dx, dz, y again, and sums over rows for dweight and dbias. See
+ * clnorm_norm_backward_desc for the formulas.
+ *
+ * A work-group goes through many rows, always at the same columns, and adds up what they give to dweight and dbias; at last
+ * it puts these sums into a slot. Whether it holds a row's columns in registers or goes through memory is what KEEP and
+ * ACCUMULATOR say: a header for each way.
+ *
+ * Macros (src/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Z_DTYPE, DY_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE, DZ_DTYPE,
+ * Y_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN, ROW_SCALE,
+ * DROPOUT, ACTIVATION, ACCUMULATE, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS,
+ * REDUCE, STORES, ISA, READS_MEAN, HAS_SUMS, HAS_SLOTS, HAS_LOCKS, TILE, ACCUMULATOR, COLUMN_LANES, PIPELINE, PREFETCH,
+ * RUN_LENGTH, SPAN, CHUNKS, ROW_SPLIT, ELEMENT_ALIGNED. */
+
+#include "norm/norm_backward.h"
+#include "norm/norm_backward_columns.h"
+#include "norm/norm_backward_share.h"
+#include "norm/slots.h"
+#include "norm/team.h"
+
+#if KEEP == KEEP_REGISTERS || ACCUMULATOR == ACCUMULATOR_REGISTERS || ACCUMULATOR == ACCUMULATOR_SPLIT || \
+    ACCUMULATOR == ACCUMULATOR_COLUMNS
+#include "norm/norm_backward_registers.h"
+#else
+#include "norm/norm_backward_memory.h"
+#endif
+
+#define BLOCKS (GROUPS / SPAN * TILES) /* work-groups that share a row */
+
+#if Y_GIVEN /* a launch over no rows has no tensors */
+#define POISON (work > 0 && fault[fault_at] ? (real)NAN : (real)0)
+#else
+#define POISON 0
+#endif
+
+/* Words of the locks, before the messages of teams. */
+#define LOCK_WORDS(slots) (LOCKED ? (BLOCKS * (slots) + 15) / 16 * 16 : 0)
+
+/* What the work-items of a work-group share. */
+#define LOCAL_MEMORY                    \
+    local real scratch[2 * SCRATCH];    \
+    local realv space[SPACE];           \
+    local real messages[MESSAGE_SPACE]; \
+    local uint broadcast;
+
+INLINED void walk_share(const struct call *call, local real *scratch, local realv *space, local real *messages,
+                        local uint *broadcast) {
+    if (call->rows == 0)
+        return;
+    const ulong work_group = WORK_GROUP;
+    const bool has_rows = work_group >= COLUMN_GROUPS;
+    take_columns(call, work_group, space);
+    volatile global uint *mailbox = call->locks + LOCK_WORDS(call->slots);
+    const ulong place = ROW_SPLIT == ROW_SPLIT_EXCHANGE ? take_place(mailbox, broadcast)
+                        : has_rows                      ? work_group - COLUMN_GROUPS
+                                                        : 0;
+    struct team team = team_of(mailbox, place, messages);
+    const ulong block = place % BLOCKS;
+    const ulong walker = place / BLOCKS;
+    const ulong neighbours = RUN_LENGTH ? (ulong)RUN_LENGTH * SEGMENTS : call->share_rows;
+    const ulong first = has_rows ? walker * neighbours : call->rows;
+    const ulong end = RUN_LENGTH ? call->rows : min(first + call->share_rows, call->rows);
+    const ulong group = block / TILES * SPAN;
+    const struct share share = {first, end, call->share_rows - neighbours, group, (uint)(block % TILES)};
+    const ulong slot_index = HAS_SLOTS ? walker % call->slots : 0;
+    const ulong column = slot_index * GROUPS * GROUP_SIZE + group * GROUP_SIZE;
+    struct slot slot = {(global real *)call->dweight + column, (global real *)call->dbias + column, false, call->aligned};
+    walk(call, &share, &slot, call->locks + block * call->slots + slot_index, scratch, space, broadcast, &team);
+    last_barrier();
+}
+
+/* For offsets that are multiples of a vector's size. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward(PARAMETERS(NORM_BACKWARD_ARGS)) {
+    LOCAL_MEMORY
+    const struct call call = {ARGUMENTS(NORM_BACKWARD_ARGS), .rows = work, .poison = POISON, .aligned = !ELEMENT_ALIGNED};
+    walk_share(&call, scratch, space, messages, &broadcast);
+}
+
+#if !ELEMENT_ALIGNED
+/* For any offsets: the same sums in the same order, element by element to and from memory. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+norm_backward_unaligned(PARAMETERS(NORM_BACKWARD_ARGS)) {
+    LOCAL_MEMORY
+    const struct call call = {ARGUMENTS(NORM_BACKWARD_ARGS), .rows = work, .poison = POISON, .aligned = false};
+    walk_share(&call, scratch, space, messages, &broadcast);
+}
+#endif
+
+#if HAS_LOCKS
+/* Before any work-group comes to a slot, or posts a message. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+norm_backward_clear(PARAMETERS(NORM_BACKWARD_CLEAR_ARGS)) {
+    for (ulong i = get_global_id(0); i < work; i += get_global_size(0))
+        locks[locks_at + i] = 0;
+}
+#endif

@@ -1,0 +1,342 @@
+/* What every way of going through the rows backward is made of: the tensors of a call, the gradients at one vector, the
+ * outputs that they give. */
+#ifndef NORM_BACKWARD_H
+#define NORM_BACKWARD_H
+
+#include "common/arguments.h"
+#include "common/dtype.h"
+#include "common/lanes.h"
+#include "common/segment.h"
+#include "norm/activated.h"
+#include "norm/dropout.h"
+#include "norm/gate.h"
+#include "norm/norm_backward_args.h"
+#include "norm/norm_x.h"
+
+#if IS_DOUBLE(X_DTYPE)
+#define REAL_DTYPE f64
+#else
+#define REAL_DTYPE f32
+#endif
+
+/* A work-group works on TILE columns of SPAN groups in turn: all of a segment's columns, or one of the TILES that it is
+ * split into. */
+#define SPLIT (TILE < GROUP_SIZE)
+#define TILES ((GROUP_SIZE + TILE - 1) / TILE)
+#define TILE_VECTORS (SPLIT ? TILE / VEC : VECTORS)
+#define TILE_HELD ((TILE_VECTORS + LANES - 1) / LANES) /* vectors of the lane that has most */
+
+/* Sums over rows, of the dtype that they are put down in: the slots' or, with ACCUMULATOR_COLUMNS, the outputs'. */
+#define DWEIGHT PRESENT(DWEIGHT_DTYPE)
+#define DBIAS PRESENT(DBIAS_DTYPE)
+
+/* Outputs that c1 and c2 matter to. */
+#define NEEDS_MEANS (PRESENT(DX_DTYPE) || PRESENT(DRESIDUAL_DTYPE) || (GATE_FIRST && PRESENT(DZ_DTYPE)))
+
+/* x is a part of s, and not s itself. */
+#define ADDS_RESIDUAL (PRESENT(RESIDUAL_DTYPE) && !S_GIVEN)
+#define SCALES_X ((DROPOUT || ROW_SCALE) && !S_GIVEN)
+
+/* The arguments of a launch. */
+struct call {
+    MEMBERS(NORM_BACKWARD_ARGS)
+    ulong rows;
+    real poison;  /* added to every dy with Y_GIVEN: 0, or NaN where x̂ cannot be had from y */
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+static inline struct dice dice_of(const struct call *call) {
+    const struct dice dice = {call->seed, call->seed_offset, (uint)call->threshold};
+    return dice;
+}
+
+/* One segment of one row. */
+struct row {
+    ulong index;
+    ulong group;
+    real mean; /* 0 where it is not read */
+    real rstd;
+    bool active; /* false past the last row of the share: nothing is read or written, but barriers are kept */
+};
+
+/* A tensor's first element of a row's segment. */
+#define SEGMENT_OF(tensor, row) (call->tensor + (row)->index * call->tensor##_stride + (row)->group * GROUP_SIZE)
+
+static inline ulong statistic_of(const struct call *call, const struct row *row) {
+    return row->group * call->rows + row->index;
+}
+
+/* end: of the work-group's rows; SEGMENTS at once may go past it. */
+static inline struct row row_at(const struct call *call, const ulong index, const ulong end, const ulong group) {
+    struct row row = {index, group, 0, 0, SEGMENTS == 1 || index < end};
+    if (READS_MEAN && row.active)
+        row.mean = call->mean[statistic_of(call, &row)];
+    if (row.active)
+        row.rstd = call->rstd[statistic_of(call, &row)];
+    return row;
+}
+
+/* ------------------------------------------------------------------------------------------------ at one vector */
+
+/* As loaded. */
+struct inputs {
+    struct x_vector x;
+    PACKED(DY_DTYPE) dy;
+#if GATE
+    PACKED(Z_DTYPE) z;
+#endif
+#if ADDS_RESIDUAL
+    PACKED(RESIDUAL_DTYPE) residual;
+#endif
+#if DROPOUT
+    uint kept; /* a bit for each element */
+#endif
+};
+
+static inline struct inputs load_inputs(const struct call *call, const struct row *row, const index_t v,
+                                        const enum load_hint hint) {
+    struct inputs in;
+    load_x(SEGMENT_OF(x, row), call->x_scale, row->index, row->group * GROUP_SIZE, v, call->aligned, hint, &in.x);
+    in.dy = LOAD_VECTOR(DY_DTYPE)(SEGMENT_OF(dy, row), v, call->aligned, hint);
+#if GATE
+    in.z = LOAD_VECTOR(Z_DTYPE)(SEGMENT_OF(z, row), v, call->aligned, hint);
+#endif
+#if ADDS_RESIDUAL
+    in.residual = LOAD_VECTOR(RESIDUAL_DTYPE)(SEGMENT_OF(residual, row), v, call->aligned, hint);
+#endif
+#if DROPOUT
+    const struct dice dice = dice_of(call);
+    in.kept = kept_at(&dice, row->index, row->group * GROUP_SIZE + v * VEC);
+#endif
+    return in;
+}
+
+static inline struct inputs no_inputs(void) {
+    struct inputs in;
+    no_x(&in.x);
+    in.dy = (PACKED(DY_DTYPE))0;
+#if GATE
+    in.z = (PACKED(Z_DTYPE))0;
+#endif
+#if ADDS_RESIDUAL
+    in.residual = (PACKED(RESIDUAL_DTYPE))0;
+#endif
+#if DROPOUT
+    in.kept = 0;
+#endif
+    return in;
+}
+
+/* weight_offset + weight of one vector, as loaded; the bias too with an activation, whose slope depends on it, and where
+ * it is a part of what is read. */
+#define HOLDS_BIAS (PRESENT(BIAS_DTYPE) && (ACTIVATION || Y_GIVEN))
+
+struct scale {
+#if PRESENT(WEIGHT_DTYPE)
+    PACKED(WEIGHT_DTYPE) weight;
+#endif
+#if HOLDS_BIAS
+    PACKED(BIAS_DTYPE) bias;
+#endif
+    char unused; /* a struct has a member */
+};
+
+/* weight, bias: of the segment's first element. */
+static inline struct scale load_scale(const global STORAGE(WEIGHT_DTYPE) * weight, const global STORAGE(BIAS_DTYPE) * bias,
+                                      const index_t v, const bool aligned, const enum load_hint hint) {
+    struct scale scale;
+    scale.unused = 0;
+#if PRESENT(WEIGHT_DTYPE)
+    scale.weight = LOAD_VECTOR(WEIGHT_DTYPE)(weight, v, aligned, hint);
+#endif
+#if HOLDS_BIAS
+    scale.bias = LOAD_VECTOR(BIAS_DTYPE)(bias, v, aligned, hint);
+#endif
+    (void)weight, (void)bias, (void)v, (void)aligned, (void)hint;
+    return scale;
+}
+
+static inline struct scale no_scale(void) {
+    struct scale scale;
+    scale.unused = 0;
+#if PRESENT(WEIGHT_DTYPE)
+    scale.weight = (PACKED(WEIGHT_DTYPE))0;
+#endif
+#if HOLDS_BIAS
+    scale.bias = (PACKED(BIAS_DTYPE))0;
+#endif
+    return scale;
+}
+
+static inline realv scaled(const realv v, const struct scale scale, const real offset) {
+#if PRESENT(WEIGHT_DTYPE) && WEIGHT_OFFSET
+    return v * (offset + WIDEN(WEIGHT_DTYPE)(scale.weight));
+#elif PRESENT(WEIGHT_DTYPE)
+    return v * WIDEN(WEIGHT_DTYPE)(scale.weight);
+#else
+    return v;
+#endif
+}
+
+/* x̂ and the gradient at n = x̂ · weight + bias. */
+struct point {
+    realv x_hat;
+    realv dn;
+};
+
+/* What becomes of x on its way to s, and of the gradient on its way back. */
+static inline realv branch(const struct call *call, const struct row *row, const struct inputs *in, realv v) {
+#if DROPOUT
+    v = only_kept(v * call->kept_scale, in->kept);
+#endif
+#if ROW_SCALE
+    v *= row->active ? call->row_scale[row->index] : (real)0;
+#endif
+    (void)call, (void)row, (void)in;
+    return v;
+}
+
+static inline realv s_of(const struct call *call, const struct row *row, const struct inputs *in) {
+    realv s = widen_x(&in->x);
+#if SCALES_X
+    s = branch(call, row, in, s);
+#endif
+#if ADDS_RESIDUAL
+    s += WIDEN(RESIDUAL_DTYPE)(in->residual);
+#endif
+#if GATE && GATE_FIRST
+    s *= gate_factor(WIDEN(Z_DTYPE)(in->z));
+#endif
+    (void)call, (void)row;
+    return s;
+}
+
+#if Y_GIVEN
+/* A weight of 0 is there where no column is; one of a column has been found out. */
+static inline realv x_hat_of(const realv y, const struct scale scale, const real offset) {
+    const realv w = scaled((realv)1, scale, offset);
+#if HOLDS_BIAS
+    const realv product = y - WIDEN(BIAS_DTYPE)(scale.bias);
+#else
+    const realv product = y;
+#endif
+#if VEC == 1
+    return product / (w == 0 ? 1 : w);
+#else
+    return product / select(w, (realv)1, w == (realv)0);
+#endif
+}
+#endif
+
+static inline struct point point_at(const struct call *call, const struct row *row, const struct inputs *in,
+                                    const struct scale scale) {
+    const realv s = s_of(call, row, in);
+#if Y_GIVEN
+    struct point point = {x_hat_of(s, scale, call->weight_offset), WIDEN(DY_DTYPE)(in->dy) + call->poison};
+#else
+    struct point point = {(NORM == LAYER_NORM ? s - row->mean : s) * row->rstd, WIDEN(DY_DTYPE)(in->dy)};
+#endif
+#if GATE && !GATE_FIRST
+    point.dn *= gate_factor(WIDEN(Z_DTYPE)(in->z));
+#endif
+#if ACTIVATION
+    realv n = scaled(point.x_hat, scale, call->weight_offset);
+#if HOLDS_BIAS
+    n += WIDEN(BIAS_DTYPE)(scale.bias);
+#endif
+    point.dn *= activation_slope(n);
+#else
+    (void)scale;
+#endif
+    return point;
+}
+
+/* ------------------------------------------------------------------------------------- of a whole segment */
+
+/* c1 and c2 of the header's formulas. */
+struct means {
+    real of_product;  /* Σ(x̂ · wdn) / group_size */
+    real of_gradient; /* Σwdn / group_size; 0 for RMS norm */
+};
+
+static inline struct means means_of_sums(const real product, const real gradient) {
+    const struct means means = {product / (real)GROUP_SIZE, NORM == LAYER_NORM ? gradient / (real)GROUP_SIZE : (real)0};
+    return means;
+}
+
+/* What a lane adds up. */
+struct lane_sums {
+    realv product, gradient;
+};
+
+static inline void add_point(struct lane_sums *sums, const struct point point, const struct scale scale,
+                             const real weight_offset) {
+    const realv wdn = scaled(point.dn, scale, weight_offset);
+    sums->product += point.x_hat * wdn;
+    if (NORM == LAYER_NORM)
+        sums->gradient += wdn;
+}
+
+INLINED void sums_over_lanes(struct lanes *lanes, const struct lane_sums *lane_sums, real *sums) {
+    sums[0] = sum_elements(lane_sums->product);
+    sums[1] = sum_elements(lane_sums->gradient);
+    sum_lanes(lanes, sums, NORM == LAYER_NORM ? 2 : 1);
+}
+
+/* With SPLIT and ROW_SPLIT_TWO_PASSES, another kernel has taken the sums. */
+static inline void sum_chunks(const struct call *call, const struct row *row, real *sums) {
+    const ulong segments = GROUPS * call->rows;
+    sums[0] = sums[1] = 0;
+    for (uint i = 0; row->active && i < CHUNKS; i++) {
+        sums[0] += call->sums[i * segments + statistic_of(call, row)];
+        if (NORM == LAYER_NORM)
+            sums[1] += call->sums[(CHUNKS + i) * segments + statistic_of(call, row)];
+    }
+}
+
+/* bias: of the segment's first element. */
+static inline void put_outputs(const struct call *call, const struct row *row, const index_t v, const struct inputs *in,
+                               const struct point point, const struct scale scale, const global STORAGE(BIAS_DTYPE) * bias,
+                               const struct means means) {
+#if NEEDS_MEANS
+    const realv wdn = scaled(point.dn, scale, call->weight_offset);
+    realv ds = row->rstd * (wdn - (point.x_hat * means.of_product + means.of_gradient));
+#if PRESENT(DRESIDUAL_OUT_DTYPE)
+    ds += WIDEN(DRESIDUAL_OUT_DTYPE)(
+        LOAD_VECTOR(DRESIDUAL_OUT_DTYPE)(SEGMENT_OF(dresidual_out, row), v, call->aligned, LOAD_PLAIN));
+#endif
+#endif
+#if PRESENT(DZ_DTYPE) && !GATE_FIRST || PRESENT(Y_DTYPE)
+    realv n = scaled(point.x_hat, scale, call->weight_offset);
+#if HOLDS_BIAS
+    n += WIDEN(BIAS_DTYPE)(scale.bias);
+#elif PRESENT(BIAS_DTYPE)
+    n += WIDEN(BIAS_DTYPE)(LOAD_VECTOR(BIAS_DTYPE)(bias, v, call->aligned, LOAD_PLAIN));
+#endif
+    n = activated(n);
+#endif
+#if GATE
+    const realv z = WIDEN(Z_DTYPE)(in->z);
+#endif
+#if PRESENT(DX_DTYPE) && GATE_FIRST
+    STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, ds * gate_factor(z), call->aligned);
+#elif PRESENT(DX_DTYPE)
+    STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, branch(call, row, in, ds), call->aligned);
+#endif
+#if PRESENT(DRESIDUAL_DTYPE)
+    STORE_VECTOR(DRESIDUAL_DTYPE)(SEGMENT_OF(dresidual, row), v, ds, call->aligned);
+#endif
+#if PRESENT(DZ_DTYPE) && GATE_FIRST
+    STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, ds * widen_x(&in->x) * gate_slope(z), call->aligned);
+#elif PRESENT(DZ_DTYPE)
+    STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, WIDEN(DY_DTYPE)(in->dy) * n * gate_slope(z), call->aligned);
+#endif
+#if PRESENT(Y_DTYPE) && GATE && !GATE_FIRST
+    STORE_VECTOR(Y_DTYPE)(SEGMENT_OF(y, row), v, n * gate_factor(z), call->aligned);
+#elif PRESENT(Y_DTYPE)
+    STORE_VECTOR(Y_DTYPE)(SEGMENT_OF(y, row), v, n, call->aligned);
+#endif
+    (void)means, (void)bias, (void)in, (void)scale;
+}
+
+#endif

@@ -1,0 +1,78 @@
+/* The arguments of the backward norms' kernels: see cl/common/arguments.h.
+ *
+ *     x_scale        of an 8-bit x: as X_SCALING says, [1], [rows], or [rows, groups of X_GROUP columns]
+ *     mean, rstd     [groups, rows]
+ *     row_scale      [rows]
+ *     sums           [2, CHUNKS, groups, rows]: Σ(x̂ · wdn), Σwdn of a segment's chunks
+ *     dweight, dbias [slots, cols], or with ACCUMULATOR_COLUMNS the outputs
+ *     kept_scale     the factor of what dropout keeps */
+#ifndef NORM_BACKWARD_ARGS_H
+#define NORM_BACKWARD_ARGS_H
+
+/* clang-format off */
+/* What gradients are made of. */
+#define NORM_BACKWARD_INPUTS(USE)                                                                           \
+    USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                                                      \
+    USE(VECTOR, X_SCALE_DTYPE, const global STORAGE(X_SCALE_DTYPE) *restrict, x_scale)                      \
+    USE(MATRIX, 1, const global STORAGE(DY_DTYPE) *, dy)                                                    \
+    USE(MATRIX, Z_DTYPE, const global STORAGE(Z_DTYPE) *, z)                                                \
+    USE(VECTOR, WEIGHT_DTYPE, const global STORAGE(WEIGHT_DTYPE) *restrict, weight)                         \
+    USE(VECTOR, BIAS_DTYPE, const global STORAGE(BIAS_DTYPE) *restrict, bias)                               \
+    USE(VECTOR, READS_MEAN, const global real *restrict, mean)                                              \
+    USE(VECTOR, 1, const global real *restrict, rstd)                                                       \
+    USE(NUMBER, WEIGHT_OFFSET, real, weight_offset)                                                         \
+    USE(MATRIX, RESIDUAL_DTYPE, const global STORAGE(RESIDUAL_DTYPE) *, residual)                           \
+    USE(VECTOR, ROW_SCALE, const global real *restrict, row_scale)                                          \
+    USE(NUMBER, DROPOUT, real, kept_scale)                                                                  \
+    USE(NUMBER, DROPOUT, ulong, threshold)                                                                  \
+    USE(SEED, DROPOUT, ulong, seed)
+
+/* work: rows. share_rows: of a work-group or, with RUN_LENGTH, of one run of all of them; slots: work-groups share them in
+ * turn. */
+#define NORM_BACKWARD_ARGS(USE)                                                                             \
+    NORM_BACKWARD_INPUTS(USE)                                                                               \
+    USE(VECTOR, HAS_SUMS, const global real *restrict, sums)                                                \
+    USE(MATRIX, DX_DTYPE, global STORAGE(DX_DTYPE) *, dx)                                                   \
+    USE(MATRIX, DZ_DTYPE, global STORAGE(DZ_DTYPE) *, dz)                                                   \
+    USE(MATRIX, Y_DTYPE, global STORAGE(Y_DTYPE) *, y)                                                      \
+    USE(VECTOR, DWEIGHT_DTYPE, global STORAGE(DWEIGHT_DTYPE) *, dweight)                                    \
+    USE(VECTOR, DBIAS_DTYPE, global STORAGE(DBIAS_DTYPE) *, dbias)                                          \
+    USE(VECTOR, HAS_LOCKS, volatile global uint *, locks)                                                   \
+    USE(MATRIX, DRESIDUAL_OUT_DTYPE, const global STORAGE(DRESIDUAL_OUT_DTYPE) *, dresidual_out)            \
+    USE(MATRIX, DRESIDUAL_DTYPE, global STORAGE(DRESIDUAL_DTYPE) *, dresidual)                              \
+    USE(VECTOR, Y_GIVEN, const global uint *restrict, fault)                                                \
+    USE(NUMBER, HAS_SLOTS, ulong, slots)                                                                    \
+    USE(NUMBER, 1, ulong, share_rows)
+
+/* work: chunks of all segments. */
+#define NORM_BACKWARD_SUMS_ARGS(USE)                                                                        \
+    NORM_BACKWARD_INPUTS(USE)                                                                               \
+    USE(NUMBER, 1, ulong, rows)                                                                             \
+    USE(NUMBER, 1, ulong, iterations)                                                                       \
+    USE(VECTOR, 1, global real *restrict, sums)
+
+/* work: words. */
+#define NORM_BACKWARD_CLEAR_ARGS(USE)                                                                       \
+    USE(VECTOR, 1, global uint *, locks)
+
+/* work: columns, or 0. dweight_slots, dbias_slots: [slots, cols] */
+#define NORM_BACKWARD_REDUCE_ARGS(USE)                                                                      \
+    USE(VECTOR, DWEIGHT_DTYPE, const global real *, dweight_slots)                                          \
+    USE(VECTOR, DBIAS_DTYPE, const global real *, dbias_slots)                                              \
+    USE(VECTOR, DWEIGHT_DTYPE, global STORAGE(DWEIGHT_DTYPE) *, dweight)                                    \
+    USE(VECTOR, DBIAS_DTYPE, global STORAGE(DBIAS_DTYPE) *, dbias)                                          \
+    USE(NUMBER, 1, ulong, slots)
+
+/* work: columns. The bounds: the least |w|, the most |bias / w|, the most |x̂| that there can be, the largest |y|. */
+#define NORM_BACKWARD_CHECK_ARGS(USE)                                                                       \
+    USE(VECTOR, WEIGHT_DTYPE, const global STORAGE(WEIGHT_DTYPE) *, weight)                                 \
+    USE(VECTOR, BIAS_DTYPE, const global STORAGE(BIAS_DTYPE) *, bias)                                       \
+    USE(VECTOR, 1, global uint *, fault)                                                                    \
+    USE(NUMBER, 1, real, weight_offset)                                                                     \
+    USE(NUMBER, 1, real, weight_bound)                                                                      \
+    USE(NUMBER, 1, real, bias_bound)                                                                        \
+    USE(NUMBER, 1, real, x_hat_bound)                                                                       \
+    USE(NUMBER, 1, real, y_bound)
+/* clang-format on */
+
+#endif

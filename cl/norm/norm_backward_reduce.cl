@@ -1,0 +1,129 @@
+/* The sum over slots, for dweight and dbias. A work-group owns a tile of LANES · VEC columns of one of the two; its
+ * SEGMENTS lines of lanes take every SEGMENTS-th slot, and then are added up one after the other: the same bits every time.
+ *
+ * Macros (src/spec.h): X_DTYPE (of the sums), GROUP_SIZE (columns), DWEIGHT_DTYPE, DBIAS_DTYPE, ACCUMULATE, VEC, LANES,
+ * SEGMENTS, UNROLL, ISA, STORES, ELEMENT_ALIGNED. */
+
+#include "common/arguments.h"
+#include "common/dtype.h"
+#include "common/segment.h"
+#include "norm/norm_backward_args.h"
+
+#if IS_DOUBLE(X_DTYPE)
+#define REAL_DTYPE f64
+#else
+#define REAL_DTYPE f32
+#endif
+
+struct call {
+    MEMBERS(NORM_BACKWARD_REDUCE_ARGS)
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+#define TILES ((VECTORS + LANES - 1) / LANES)
+
+/* A sum and what its additions have lost: Knuth's two-sum, so that no number of slots costs accuracy. */
+struct exact_sum {
+    realv sum, lost;
+};
+
+static inline void add_exactly(struct exact_sum *to, const realv v) {
+    const realv sum = to->sum + v;
+    const realv added = sum - to->sum;
+    to->lost += (to->sum - (sum - added)) + (v - added);
+    to->sum = sum;
+}
+
+/* What an infinite sum has lost is a NaN. */
+static inline realv total_of(const struct exact_sum *sum) {
+#if VEC == 1
+    return sum->lost == sum->lost ? sum->sum + sum->lost : sum->sum;
+#else
+    return select(sum->sum, sum->sum + sum->lost, sum->lost == sum->lost);
+#endif
+}
+
+/* This lane's slots of vector v. slots: [count, GROUP_SIZE]. */
+static inline realv sum_line(const global real *slots, const ulong count, const index_t v, const uint line) {
+    struct exact_sum sum = {0, 0};
+    ulong slot = line;
+    for (; slot + (UNROLL - 1) * SEGMENTS < count; slot += UNROLL * SEGMENTS) {
+        realv value[UNROLL];
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++)
+            value[j] = LOAD_VECTOR(REAL_DTYPE)(slots + (slot + j * SEGMENTS) * GROUP_SIZE, v, !ELEMENT_ALIGNED, LOAD_PLAIN);
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++)
+            add_exactly(&sum, value[j]);
+    }
+    for (; slot < count; slot += SEGMENTS)
+        add_exactly(&sum, LOAD_VECTOR(REAL_DTYPE)(slots + slot * GROUP_SIZE, v, !ELEMENT_ALIGNED, LOAD_PLAIN));
+    return total_of(&sum);
+}
+
+INLINED realv sum_slots(const global real *slots, const ulong count, const index_t v, local realv *lines) {
+    const uint lane = (uint)get_local_id(0) % LANES;
+    const uint line = (uint)get_local_id(0) / LANES;
+    realv sum = v < VECTORS ? sum_line(slots, count, v, line) : (realv)0;
+#if SEGMENTS > 1
+    lines[line * LANES + lane] = sum;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = 1; line == 0 && i < SEGMENTS; i++)
+        sum += lines[i * LANES + lane];
+#else
+    (void)lines, (void)lane;
+#endif
+    return sum;
+}
+
+#define DEFINE_PUT(dtype)                                                                                           \
+    static inline void __attribute__((unused))                                                                      \
+    JOIN(put_, dtype)(global STORAGE(dtype) * out, const index_t v, const realv sum, const bool aligned) {          \
+        const realv before = ACCUMULATE ? WIDEN(dtype)(LOAD_VECTOR(dtype)(out, v, aligned, LOAD_PLAIN)) : (realv)0; \
+        STORE_VECTOR(dtype)(out, v, before + sum, aligned);                                                         \
+    }
+#if IS_DOUBLE(X_DTYPE)
+DEFINE_PUT(f64)
+#else
+DEFINE_PUT(f32)
+DEFINE_PUT(f16)
+DEFINE_PUT(bf16)
+#endif
+#define PUT(dtype) JOIN(put_, dtype)
+
+/* Work-groups take dweight's tiles first, then dbias's, where both are wanted. */
+INLINED void reduce_tile(const struct call *call, local realv *lines) {
+    if (call->work == 0)
+        return;
+    const index_t v = (index_t)(get_group_id(0) % TILES) * LANES + (uint)get_local_id(0) % LANES;
+    const bool is_dweight = PRESENT(DWEIGHT_DTYPE) && get_group_id(0) < TILES;
+    const realv sum = sum_slots(is_dweight ? call->dweight_slots : call->dbias_slots, call->slots, v, lines);
+    const bool puts = v < VECTORS && get_local_id(0) < LANES;
+#if PRESENT(DWEIGHT_DTYPE)
+    if (puts && is_dweight)
+        PUT(DWEIGHT_DTYPE)(call->dweight, v, sum, call->aligned);
+#endif
+#if PRESENT(DBIAS_DTYPE)
+    if (puts && !is_dweight)
+        PUT(DBIAS_DTYPE)(call->dbias, v, sum, call->aligned);
+#endif
+    last_barrier();
+}
+
+/* For offsets that are multiples of a vector's size. */
+kernel __attribute__((reqd_work_group_size(LANES * SEGMENTS, 1, 1))) void
+norm_backward_reduce(PARAMETERS(NORM_BACKWARD_REDUCE_ARGS)) {
+    local realv lines[LANES * SEGMENTS];
+    const struct call call = {ARGUMENTS(NORM_BACKWARD_REDUCE_ARGS), .aligned = !ELEMENT_ALIGNED};
+    reduce_tile(&call, lines);
+}
+
+#if !ELEMENT_ALIGNED
+/* For any offsets: the same sums in the same order, element by element to memory. */
+kernel __attribute__((reqd_work_group_size(LANES * SEGMENTS, 1, 1))) void
+norm_backward_reduce_unaligned(PARAMETERS(NORM_BACKWARD_REDUCE_ARGS)) {
+    local realv lines[LANES * SEGMENTS];
+    const struct call call = {ARGUMENTS(NORM_BACKWARD_REDUCE_ARGS), .aligned = false};
+    reduce_tile(&call, lines);
+}
+#endif

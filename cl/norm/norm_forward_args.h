@@ -1,0 +1,53 @@
+/* The arguments of the forward norms' kernels: see cl/common/arguments.h. work: segments, or chunks of all segments.
+ *
+ *     x_scale       of an 8-bit x: as X_SCALING says, [1], [rows], or [rows, groups of X_GROUP columns]
+ *     mean, rstd    [groups, rows]
+ *     row_scale     [rows]
+ *     dropout_mask  [rows, GROUPS · GROUP_SIZE]
+ *     y_scale       as SCALING says: [1], which is read, [rows], or [rows, groups of Y_GROUP columns]
+ *     y_row_scale   [rows]
+ *     magnitudes    the largest |y| of each work-group
+ *     y_given       the one scale of an 8-bit y, where there is no such tensor
+ *     kept_scale    the factor of what dropout keeps
+ *     moments       [segments, CHUNKS] of mean and Σ(s − mean)²
+ *
+ * What every kernel reads comes first: a launch waits for each of the lines of memory that what it reads lies in. */
+#ifndef NORM_FORWARD_ARGS_H
+#define NORM_FORWARD_ARGS_H
+
+/* clang-format off */
+#define NORM_FORWARD_ARGS(USE)                                                               \
+    USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                                       \
+    USE(VECTOR, X_SCALE_DTYPE, const global STORAGE(X_SCALE_DTYPE) *restrict, x_scale)       \
+    USE(MATRIX, WRITES_Y, global STORAGE(Y_DTYPE) *, y)                                      \
+    USE(VECTOR, WEIGHT_DTYPE, const global STORAGE(WEIGHT_DTYPE) *restrict, weight)          \
+    USE(VECTOR, BIAS_DTYPE, const global STORAGE(BIAS_DTYPE) *restrict, bias)                \
+    USE(VECTOR, SAVE_MEAN, global real *restrict, mean)                                      \
+    USE(VECTOR, SAVE_RSTD, global real *restrict, rstd)                                      \
+    USE(NUMBER, 1, real, eps)                                                                \
+    USE(NUMBER, 1, ulong, rows)                                                              \
+    USE(NUMBER, 1, ulong, iterations)                                                        \
+    USE(NUMBER, WEIGHT_OFFSET, real, weight_offset)                                          \
+    USE(MATRIX, Z_DTYPE, const global STORAGE(Z_DTYPE) *, z)                                 \
+    USE(MATRIX, RESIDUAL_DTYPE, const global STORAGE(RESIDUAL_DTYPE) *, residual)            \
+    USE(MATRIX, RESIDUAL_OUT_DTYPE, global STORAGE(RESIDUAL_OUT_DTYPE) *, residual_out)      \
+    USE(VECTOR, ROW_SCALE, const global real *restrict, row_scale)                           \
+    USE(VECTOR, SAVE_MASK, global uchar *restrict, dropout_mask)                             \
+    USE(VECTOR, Y_SCALES, global STORAGE(SCALE_DTYPE) *restrict, y_scale)                    \
+    USE(VECTOR, SAVE_Y_ROW_SCALE, global STORAGE(SCALE_DTYPE) *restrict, y_row_scale)        \
+    USE(VECTOR, MEASURES, global float *restrict, magnitudes)                                \
+    USE(NUMBER, SCALING, real, y_given)                                                      \
+    USE(NUMBER, DROPOUT, real, kept_scale)                                                   \
+    USE(NUMBER, DROPOUT, ulong, threshold)                                                   \
+    USE(SEED, DROPOUT, ulong, seed)
+
+#define NORM_FORWARD_MOMENTS_ARGS(USE)                                                       \
+    NORM_FORWARD_ARGS(USE)                                                                   \
+    USE(VECTOR, 1, global real *, moments)
+
+#define NORM_FORWARD_APPLY_ARGS(USE)                                                         \
+    NORM_FORWARD_ARGS(USE)                                                                   \
+    USE(VECTOR, 1, const global real *, moments)
+/* clang-format on */
+
+#endif

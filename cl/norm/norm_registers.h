@@ -1,0 +1,118 @@
+/* A segment is read once and held in its lanes' registers. */
+#ifndef NORM_REGISTERS_H
+#define NORM_REGISTERS_H
+
+#include "norm/norm_statistics.h"
+
+/* Of norm_reread.h: here nothing lies in local memory. */
+struct kept_vectors {
+    char unused;
+};
+
+struct held {
+    held_t s[HELD];
+};
+
+/* Called between one use of the vectors and the next. */
+static inline void forget_wide(struct held *held) {
+#pragma unroll
+    for (uint i = 0; i < HELD; i++)
+        if (sizeof(held_t) < sizeof(realv))
+            forget((uint *)&held->s[i], sizeof(held_t) / sizeof(uint));
+}
+
+INLINED struct statistics statistics_of(const struct call *call, const struct segment *segment, struct lanes *lanes,
+                                        struct held *held) {
+    struct moments moments = {0, 0, 0, 0};
+    const real origin = origin_of(call, segment);
+    struct run run;
+    start_run(&run);
+    uint left = segment->active ? own_elements(segment->lane) : 0;
+#pragma unroll
+    for (uint i = 0; i < HELD; i++) {
+        if (!has_vector(segment, i))
+            continue;
+        if (i > 0 && i % RUN == 0) {
+            end_run(&run, &moments, RUN * VEC);
+            left -= RUN * VEC;
+        }
+        take(&run, i % RUN, widen_s(segment, held->s[i]), TAIL == 0 || segment->lane + i * LANES < WHOLE_VECTORS);
+    }
+    if (left > 0)
+        end_run(&run, &moments, left);
+    forget_wide(held);
+    return statistics_over_lanes(call, &moments, origin, lanes);
+}
+
+/* Early, weight and bias are on their way together with x, while the lanes add up: the least latency. Late, they do not
+ * take up registers meanwhile: more work-groups at once. */
+#if WEIGHTS == WEIGHTS_EARLY
+#define X_HINT LOAD_IN_TURN
+#define AFFINES HELD
+#else
+#define X_HINT LOAD_PLAIN
+#define AFFINES 1
+#endif
+
+/* All that is written of a segment; what it adds to the largest |y|. */
+INLINED float put_segment(const struct call *call, const struct segment *segment, const struct held *held,
+                          struct affine *affine, const struct statistics statistics, struct lanes *lanes) {
+#if MEASURED || MEASURES
+    realv y[HELD];
+#endif
+#pragma unroll
+    for (uint i = 0; i < HELD; i++) {
+#if MEASURED || MEASURES
+        y[i] = 0;
+#endif
+        if (!has_vector(segment, i))
+            continue;
+        const index_t v = segment->lane + i * LANES;
+        const realv s = widen_s(segment, held->s[i]);
+        if (WEIGHTS != WEIGHTS_EARLY)
+            load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[0]);
+        put_beside(call, segment, v, s);
+        prefetch_row_ahead(call, segment, v);
+#if MEASURED || MEASURES
+        y[i] = y_of(call, s, &affine[i % AFFINES], statistics);
+#else
+        put_vector(call, segment, v, s, &affine[i % AFFINES], statistics, tensor_scale(call));
+#endif
+    }
+#if MEASURES
+    return take_largest(call, segment, lanes, magnitudes_of(segment, y, HELD));
+#elif MEASURED
+    put_measured(call, segment, lanes, 0, y, HELD);
+#endif
+    (void)lanes;
+    return 0;
+}
+
+/* The largest |y| of this lane's part, with MEASURES. */
+INLINED float normalise(const struct call *call, const struct segment *segment, struct lanes *lanes,
+                        local struct kept_vectors *kept) {
+    (void)kept;
+    struct held held;
+    struct parts parts[HELD];
+    struct affine affine[AFFINES];
+#pragma unroll
+    for (uint i = 0; i < HELD; i++)
+        if (has_vector(segment, i))
+            load_parts(segment, segment->lane + i * LANES, call->aligned, X_HINT, &parts[i]);
+        else
+            no_parts(&parts[i]);
+#pragma unroll
+    for (uint i = 0; i < HELD; i++)
+        if (WEIGHTS == WEIGHTS_EARLY && has_vector(segment, i))
+            load_affine(segment, segment->lane + i * LANES, call->aligned, X_HINT, &affine[i % AFFINES]);
+#pragma unroll
+    for (uint i = 0; i < HELD; i++)
+        held.s[i] = s_of(segment, &parts[i], kept_in(call, segment, segment->lane + i * LANES));
+    const struct statistics statistics = statistics_of(call, segment, lanes, &held);
+    const float amax = put_segment(call, segment, &held, affine, statistics, lanes);
+    join_lanes();
+    save_statistics(call, segment, statistics);
+    return amax;
+}
+
+#endif

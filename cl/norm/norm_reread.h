@@ -1,0 +1,348 @@
+/* A segment, or one of the CHUNKS that it is taken in, is read twice, for its statistics and to be normalised, UNROLL
+ * vectors of a lane at a time; and once more between the two for a row's own scale. Loads carry hints that caches keep it
+ * from the first time to the last, and no longer: registers stay free for more work-groups, and the L2 cache need not write
+ * out the output while the kernel runs. LOCAL_VECTORS vectors of each lane are kept in local memory and read once. */
+#ifndef NORM_REREAD_H
+#define NORM_REREAD_H
+
+#include "common/chunk.h"
+#include "norm/norm_statistics.h"
+
+#if WEIGHTS == WEIGHTS_KEPT
+#define WEIGHTS_HINT LOAD_FIRST
+#else
+#define WEIGHTS_HINT LOAD_PLAIN
+#endif
+
+/* s is written when it is made, and then read rather than made again, where residual_out has it as it is. Not where lanes
+ * read another's first vector, which residual_out may take the place of. */
+#define READS_S (IS_REAL(RESIDUAL_OUT_DTYPE) && (!FROM_ORIGIN || LANES == 1))
+
+/* What dropout keeps of a lane's vectors: drawn when they are read first, and remembered where there is room, and the same
+ * work-item reads them again. */
+#define REMEMBERS (DROPOUT && !READS_S && CHUNKS == 1)
+#define REMEMBERS_BITS (REMEMBERS && LANES > 1 && HELD * VEC <= 64)
+#define REMEMBERS_BYTES (REMEMBERS && LANES == 1 && ELEMENT_ALIGNED && HELD * VEC <= 16384)
+
+/* The least local memory that there is, bytes, has room for the scratch and a byte for each vector. */
+#define KEPT_BITS_FIT (SEGMENTS * VECTORS + 2 * 8 * SCRATCH <= 32768)
+#define REMEMBERS_LOCAL (REMEMBERS && LOCAL_VECTORS == 0 && LANES > 1 && !REMEMBERS_BITS && VEC <= 8 && KEPT_BITS_FIT)
+
+/* Of a work-group, in local memory: the bits of each vector, where a lane's registers have no room for its own. */
+struct kept_vectors {
+    uchar kept[REMEMBERS_LOCAL ? SEGMENTS * VECTORS : 1];
+#if LOCAL_VECTORS
+    held_t s[LOCAL_VECTORS * LANES]; /* with one segment in a work-group */
+#endif
+};
+
+static inline bool is_kept_local(const index_t v) {
+    return v / LANES < LOCAL_VECTORS;
+}
+
+static inline index_t local_place(const index_t v) {
+    return get_local_id(0) / LANES * VECTORS + v;
+}
+
+struct memory {
+#if REMEMBERS_BYTES
+    charv kept[HELD];
+#else
+    ulong kept; /* VEC bits for each of the lane's vectors */
+#endif
+    local struct kept_vectors *in_local;
+};
+
+INLINED void remember(struct memory *memory, const index_t v, const intv kept) {
+#if REMEMBERS_BYTES
+    memory->kept[v] = TO_CHARV(kept);
+#elif REMEMBERS_BITS
+    memory->kept |= (ulong)bits_of_lanes(kept) << v / LANES * VEC;
+#elif REMEMBERS_LOCAL
+    memory->in_local->kept[local_place(v)] = (uchar)bits_of_lanes(kept);
+#else
+    (void)memory, (void)v, (void)kept;
+#endif
+}
+
+INLINED intv remembered(const struct call *call, const struct segment *segment, const index_t v,
+                        const struct memory *memory) {
+#if REMEMBERS_BYTES
+    return TO_INTV(memory->kept[v]);
+#elif REMEMBERS_BITS
+    return lanes_of_bits((uint)(memory->kept >> v / LANES * VEC));
+#elif REMEMBERS_LOCAL
+    return lanes_of_bits(memory->in_local->kept[local_place(v)]);
+#else
+    return kept_in(call, segment, v);
+#endif
+}
+
+/* The first time that s is needed. */
+INLINED held_t make_s(const struct call *call, const struct segment *segment, const index_t v, const struct parts *parts,
+                      const intv kept, struct memory *memory) {
+    const held_t s = s_of(segment, parts, kept);
+    if (READS_S)
+        put_beside(call, segment, v, widen_s(segment, s));
+    else
+        remember(memory, v, kept);
+#if LOCAL_VECTORS
+    if (is_kept_local(v))
+        memory->in_local->s[v] = s;
+#endif
+    return s;
+}
+
+/* Of a vector, what s is made of the second time. */
+struct again {
+#if READS_S
+    PACKED(RESIDUAL_OUT_DTYPE) s;
+#else
+    struct parts parts;
+#endif
+};
+
+#define FIRST_HINT (READS_S ? LOAD_LAST : LOCAL_VECTORS ? LOAD_PLAIN : LOAD_FIRST)
+
+static inline void read_again(const struct call *call, const struct segment *segment, const index_t v,
+                              const enum load_hint hint, struct again *again) {
+    if (is_kept_local(v))
+        return;
+#if READS_S
+    again->s = LOAD_VECTOR(RESIDUAL_OUT_DTYPE)(segment->residual_out, v, call->aligned, LOAD_PLAIN);
+    (void)hint;
+#else
+    load_parts(segment, v, call->aligned, hint, &again->parts);
+#endif
+}
+
+INLINED realv s_again(const struct call *call, const struct segment *segment, const index_t v, const struct again *again,
+                      const struct memory *memory) {
+#if LOCAL_VECTORS
+    if (is_kept_local(v))
+        return widen_s(segment, memory->in_local->s[v]);
+#endif
+#if READS_S
+    (void)call, (void)segment, (void)v, (void)memory;
+    return WIDEN(RESIDUAL_OUT_DTYPE)(again->s);
+#else
+    return widen_s(segment, s_of(segment, &again->parts, remembered(call, segment, v, memory)));
+#endif
+}
+
+/* A lane's whole vectors. */
+static inline index_t own_vectors(const struct segment *segment) {
+    const index_t whole = whole_vectors_of(segment->chunk);
+    return segment->active ? whole / LANES + (segment->lane < whole % LANES) : 0;
+}
+
+static inline bool owns_tail(const struct segment *segment) {
+    return has_tail(segment->chunk) && segment->active && segment->lane == whole_vectors_of(segment->chunk) % LANES;
+}
+
+/* The i-th vector of a lane. */
+static inline index_t vector_of(const struct segment *segment, const index_t i) {
+    return begin_of(segment->chunk) + segment->lane + i * LANES;
+}
+
+#define CHUNK_HELD ((CHUNK_VECTORS + LANES - 1) / LANES)
+#define MOST_IN_RUN (CHUNK_HELD < RUN ? CHUNK_HELD : RUN)
+
+/* A run of count vectors. The number of turns is a constant, so that all loads can be under way at once. */
+INLINED void take_vectors(const struct call *call, const struct segment *segment, const index_t first, const uint count,
+                          struct memory *memory, struct run *run) {
+#if LANES > 1
+#pragma unroll
+#endif
+    for (uint i = 0; i < MOST_IN_RUN; i += UNROLL) {
+        struct parts block[UNROLL];
+        intv kept[UNROLL] = {0};
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++)
+            if (i + j < count)
+                load_parts(segment, vector_of(segment, first + i + j), call->aligned, FIRST_HINT, &block[j]);
+        if (DROPOUT)
+            kept_in_block(call, segment, vector_of(segment, first + i), UNROLL, kept);
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++)
+            if (i + j < count) {
+                const index_t v = vector_of(segment, first + i + j);
+                take(run, i + j, widen_s(segment, make_s(call, segment, v, &block[j], kept[j], memory)), true);
+            }
+    }
+}
+
+/* moments: 0 at first. */
+INLINED void take_moments(const struct call *call, const struct segment *segment, struct memory *memory,
+                          struct moments *moments) {
+    if (!segment->active) /* a count of 0 vectors would do, but makes LLVM 18, and so PoCL 6.0, abort */
+        return;
+    struct run run;
+    start_run(&run);
+    const index_t own = own_vectors(segment);
+    index_t i = 0;
+    for (; i + RUN < own; i += RUN) {
+        take_vectors(call, segment, i, RUN, memory, &run);
+        end_run(&run, moments, RUN * VEC);
+    }
+    const uint rest = (uint)(own - i);
+    take_vectors(call, segment, i, rest, memory, &run);
+    if (owns_tail(segment)) {
+        struct parts parts;
+        load_parts(segment, WHOLE_VECTORS, call->aligned, FIRST_HINT, &parts);
+        const intv kept = kept_in(call, segment, WHOLE_VECTORS);
+        take(&run, rest, widen_s(segment, make_s(call, segment, WHOLE_VECTORS, &parts, kept, memory)), false);
+    }
+    const uint elements = rest * VEC + (owns_tail(segment) ? TAIL : 0);
+    if (elements > 0)
+        end_run(&run, moments, elements);
+}
+
+/* Where the next segment of a CPU's work-item begins, from this one on. */
+#define NEXT(stride) (GROUPS == 1 ? (stride) : GROUP_SIZE)
+
+/* On PoCL, to ask for the next segment while this one is written made the whole kernel 1.14 to 1.27 times as fast. Chunks
+ * have their work-groups side by side. */
+static inline void prefetch_next(const struct call *call, const struct segment *segment, const index_t v) {
+    if (CHUNKS > 1)
+        return;
+    prefetch_to_read(segment->x + NEXT(call->x_stride) + v * VEC);
+    prefetch_to_write(segment->y + NEXT(call->y_stride) + v * VEC);
+#if PRESENT(RESIDUAL_DTYPE)
+    prefetch_to_read(segment->residual + NEXT(call->residual_stride) + v * VEC);
+#endif
+#if PRESENT(RESIDUAL_OUT_DTYPE)
+    prefetch_to_write(segment->residual_out + NEXT(call->residual_out_stride) + v * VEC);
+#endif
+}
+
+/* What a lane does with its vectors when it reads them again: puts them, or takes magnitudes of y. */
+struct use {
+    struct statistics statistics;
+    const struct memory *memory;
+    float scale; /* of an 8-bit y */
+#if MEASURED || MEASURES
+    largest magnitudes;
+#endif
+};
+
+static inline void use_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
+                              const bool measure, struct use *use) {
+    struct affine affine;
+    load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
+#if MEASURED || MEASURES
+    if (measure) {
+        use->magnitudes = with_magnitudes(use->magnitudes, y_of(call, s, &affine, use->statistics), v);
+        return;
+    }
+#endif
+    if (!READS_S)
+        put_beside(call, segment, v, s);
+    prefetch_row_ahead(call, segment, v);
+    put_vector(call, segment, v, s, &affine, use->statistics, use->scale);
+}
+
+INLINED void use_vectors(const struct call *call, const struct segment *segment, const bool measure, struct use *use) {
+    const enum load_hint hint = measure ? LOAD_FIRST : LOAD_LAST;
+    const index_t own = own_vectors(segment);
+    index_t i = 0;
+    for (; i + UNROLL <= own; i += UNROLL) {
+        struct again block[UNROLL];
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++)
+            read_again(call, segment, vector_of(segment, i + j), hint, &block[j]);
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++) {
+            const index_t v = vector_of(segment, i + j);
+            use_vector(call, segment, v, s_again(call, segment, v, &block[j], use->memory), measure, use);
+            if (!measure)
+                prefetch_next(call, segment, v);
+        }
+    }
+    for (; i < own + owns_tail(segment); i++) {
+        const index_t v = vector_of(segment, i);
+        struct again again;
+        read_again(call, segment, v, hint, &again);
+        use_vector(call, segment, v, s_again(call, segment, v, &again, use->memory), measure, use);
+    }
+}
+
+#if MEASURED && SCALING == SCALING_GROUP
+
+#define BATCH (BLOCK < UNROLL ? UNROLL / BLOCK * BLOCK : BLOCK) /* vectors of a lane that y is held of at once */
+
+/* The number of turns is the same in every lane, as lanes wait for each other in each. */
+INLINED void put_groups(const struct call *call, const struct segment *segment, const struct statistics statistics,
+                        const struct memory *memory, struct lanes *lanes) {
+    for (index_t i = 0; i < HELD; i += BATCH) {
+        struct again block[BATCH];
+        realv y[BATCH];
+#pragma unroll
+        for (uint j = 0; j < BATCH; j++)
+            if (has_vector(segment, i + j))
+                read_again(call, segment, segment->lane + (i + j) * LANES, LOAD_LAST, &block[j]);
+#pragma unroll
+        for (uint j = 0; j < BATCH; j++) {
+            y[j] = 0;
+            if (!has_vector(segment, i + j))
+                continue;
+            const index_t v = segment->lane + (i + j) * LANES;
+            struct affine affine;
+            load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
+            const realv s = s_again(call, segment, v, &block[j], memory);
+            if (!READS_S)
+                put_beside(call, segment, v, s);
+            y[j] = y_of(call, s, &affine, statistics);
+            prefetch_next(call, segment, v);
+        }
+        put_measured(call, segment, lanes, i, y, BATCH);
+    }
+}
+
+#endif
+
+/* All that is written of a segment or a chunk, but for its statistics; what it adds to the largest |y|. */
+INLINED float put_segment(const struct call *call, const struct segment *segment, const struct statistics statistics,
+                          const struct memory *memory, struct lanes *lanes) {
+#if MEASURED && SCALING == SCALING_GROUP
+    put_groups(call, segment, statistics, memory, lanes);
+#else
+    struct use use;
+    use.statistics = statistics;
+    use.memory = memory;
+#if MEASURED || MEASURES
+    use.magnitudes = 0;
+    use_vectors(call, segment, true, &use);
+#endif
+#if MEASURES
+    return take_largest(call, segment, lanes, use.magnitudes);
+#elif MEASURED
+    use.scale = take_scale(call, segment, lanes, use.magnitudes, 0);
+#else
+    use.scale = tensor_scale(call);
+#endif
+    use_vectors(call, segment, false, &use);
+    (void)lanes;
+#endif
+    return 0;
+}
+
+/* The largest |y| of this lane's part, with MEASURES. */
+INLINED float normalise(const struct call *call, const struct segment *segment, struct lanes *lanes,
+                        local struct kept_vectors *kept) {
+    struct memory memory;
+    memory.in_local = kept;
+#if REMEMBERS_BITS
+    memory.kept = 0;
+#endif
+    struct moments moments = {0, 0, 0, 0};
+    const real origin = origin_of(call, segment);
+    take_moments(call, segment, &memory, &moments);
+    const struct statistics statistics = statistics_over_lanes(call, &moments, origin, lanes);
+    const float amax = PRESENT(Y_DTYPE) ? put_segment(call, segment, statistics, &memory, lanes) : 0;
+    join_lanes();
+    save_statistics(call, segment, statistics);
+    return amax;
+}
+
+#endif

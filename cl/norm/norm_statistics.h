@@ -1,0 +1,178 @@
+/* Mean and variance of a segment from one pass over the vectors of each lane, in whatever way they are held. */
+#ifndef NORM_STATISTICS_H
+#define NORM_STATISTICS_H
+
+#include "norm/norm.h"
+
+/* RUN: vectors whose deviations are taken from one pivot. CHAINS: sums that they are shared out to, so that no addition
+ * waits for the one before it. A CPU's work-item has the whole segment to itself, and the end of a run costs it as much as
+ * ten vectors. */
+#if LANES == 1
+#define RUN 64
+#define CHAINS 4
+#else
+#define RUN 16
+#define CHAINS 1
+#endif
+
+/* Sums of a vector's elements, by position. Half a vector holds them where that saves registers. */
+#if VEC == 8 && LANES > 1
+typedef JOIN(real, 4) sums_t;
+
+static inline sums_t plus(const sums_t sums, const realv v) {
+    return sums + v.lo + v.hi;
+}
+
+static inline sums_t plus_squares(const sums_t sums, const realv v) {
+    const sums_t low = sums + v.lo * v.lo;
+    return low + v.hi * v.hi;
+}
+
+static inline real sum_positions(const sums_t sums) {
+    const JOIN(real, 2) v2 = sums.lo + sums.hi;
+    return v2.lo + v2.hi;
+}
+#else
+typedef realv sums_t;
+
+static inline sums_t plus(const sums_t sums, const realv v) {
+    return sums + v;
+}
+
+static inline sums_t plus_squares(const sums_t sums, const realv v) {
+    return sums + v * v;
+}
+
+static inline real sum_positions(const sums_t sums) {
+    return sum_elements(sums);
+}
+#endif
+
+/* Sums over a run of a lane's vectors: of deviations from a pivot for layer norm, of s itself for RMS norm. The pivot is
+ * the mean of the run's first vector: as it is made of the run's own elements, the squares about it are at most 1 + RUN
+ * times those about the run's mean, and the difference between them costs no more than that many roundings. */
+struct run {
+    real pivot;
+    sums_t sum[CHAINS];
+    sums_t squares[CHAINS];
+};
+
+/* Of the elements that a lane has taken so far. */
+struct moments {
+    real origin;  /* the mean of the first run: those of others lie near it */
+    real mean;    /* less the origin */
+    real squares; /* Σ(s − mean)² */
+    real count;
+};
+
+/* -0 is what compilers know to add nothing. */
+static inline void start_run(struct run *run) {
+    run->pivot = 0;
+#pragma unroll
+    for (uint k = 0; k < CHAINS; k++)
+        run->sum[k] = run->squares[k] = -(real)0;
+}
+
+static inline real pivot_of(const realv s, const bool whole) {
+    return whole ? sum_elements(s) / (real)VEC : first_element(s);
+}
+
+/* The i-th vector of the run; whole, or filled up with zeros from TAIL on. */
+static inline void take(struct run *run, const uint i, const realv s, const bool whole) {
+    realv deviation = s;
+#if NORM == LAYER_NORM
+    if (i == 0)
+        run->pivot = pivot_of(s, whole);
+    deviation = whole ? s - run->pivot : keep_first(s - run->pivot, TAIL);
+    run->sum[i % CHAINS] = plus(run->sum[i % CHAINS], deviation);
+#endif
+    run->squares[i % CHAINS] = plus_squares(run->squares[i % CHAINS], deviation);
+}
+
+static inline void sum_chains(struct run *run) {
+#pragma unroll
+    for (uint k = 1; k < CHAINS; k++) {
+        run->sum[0] += run->sum[k];
+        run->squares[0] += run->squares[k];
+    }
+}
+
+/* Chan, Golub, LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample variances": no difference of
+ * large sums is taken, so a mean far from zero costs no accuracy. */
+static inline void merge(struct moments *a, const real mean, const real squares, const real count) {
+    const real delta = mean - a->mean;
+    const real share = count / (a->count + count);
+    a->mean += delta * share;
+    a->squares += squares + delta * delta * (a->count * share);
+    a->count += count;
+}
+
+/* count: elements of the run, at least 1. The next run can start. */
+static inline void end_run(struct run *run, struct moments *moments, const uint count) {
+    sum_chains(run);
+    const real squares = sum_positions(run->squares[0]);
+#if NORM == LAYER_NORM
+    const real sum = sum_positions(run->sum[0]);
+    const real shift = sum * ((real)1 / (real)count);
+    if (moments->count == 0) {
+        moments->origin = run->pivot + shift;
+        moments->squares = squares - sum * shift;
+        moments->count = count;
+    } else {
+        merge(moments, run->pivot - moments->origin + shift, squares - sum * shift, count);
+    }
+#else
+    moments->squares += squares;
+#endif
+    start_run(run);
+}
+
+/* What the lanes' means are added up relative to, so that a row of equal elements has exactly theirs. Sums of equal numbers
+ * in pairs are exact by themselves, and so are those of a power of two of them; with dropout no row is of equal ones. */
+#define EXACT_SUMS ((GROUP_SIZE & (GROUP_SIZE - 1)) == 0 && REDUCE != REDUCE_SUBGROUP)
+
+/* Chunks have any number of elements. */
+#define FROM_ORIGIN (NORM == LAYER_NORM && (CHUNKS > 1 || !EXACT_SUMS) && !DROPOUT)
+
+static inline real origin_of(const struct call *call, const struct segment *segment) {
+#if FROM_ORIGIN
+    if (segment->active) {
+        struct parts parts;
+        load_parts(segment, 0, call->aligned, LOAD_PLAIN, &parts);
+        return pivot_of(widen_s(segment, s_of(segment, &parts, 0)), WHOLE_VECTORS > 0);
+    }
+#endif
+    (void)call, (void)segment;
+    return 0;
+}
+
+/* Of many elements together. */
+struct spread {
+    real mean;    /* 0 for RMS norm */
+    real squares; /* Σ(s − mean)² */
+};
+
+/* The lanes' moments are merged by the same formula: squared deviations from the lanes' means, and the deviations of those
+ * means. count: elements of all lanes, at least 1. */
+INLINED struct spread merge_lanes(const struct moments *moments, const real origin, const real count, struct lanes *lanes) {
+#if NORM == LAYER_NORM
+    const real own = moments->origin - origin + moments->mean;
+    const real mean = sum_over_lanes(lanes, own * moments->count) / count;
+    const real delta = own - mean;
+    const real squares = sum_over_lanes(lanes, moments->squares + delta * delta * moments->count);
+    const struct spread spread = {origin + mean, squares};
+#else
+    const struct spread spread = {0, sum_over_lanes(lanes, moments->squares)};
+    (void)origin, (void)count;
+#endif
+    return spread;
+}
+
+INLINED struct statistics statistics_over_lanes(const struct call *call, const struct moments *moments, const real origin,
+                                                struct lanes *lanes) {
+    const struct spread spread = merge_lanes(moments, origin, (real)GROUP_SIZE, lanes);
+    const struct statistics statistics = {spread.mean, rstd_of(spread.squares, call->eps)};
+    return statistics;
+}
+
+#endif

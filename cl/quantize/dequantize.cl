@@ -1,0 +1,48 @@
+/* Numbers from codes and their scales: LANES work-items a row, SEGMENTS rows in a work-group at a time.
+ *
+ * Macros (src/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE, SCALING, GROUP_SIZE, GROUPS, VEC, LANES, SEGMENTS, STORES, ISA,
+ * FP8_ISA, ELEMENT_ALIGNED. */
+
+#include "common/arguments.h"
+#include "quantize/quantize.h"
+#include "quantize/quantize_args.h"
+
+struct call {
+    MEMBERS(DEQUANTIZE_ARGS)
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+static inline void dequantize_row(const struct call *call, const ulong row) {
+    for (ulong column = get_local_id(0) % LANES * VEC; column < call->cols; column += LANES * VEC) {
+        const ulong index = SCALING == SCALING_TENSOR ? 0
+                            : SCALING == SCALING_ROW  ? row
+                                                      : row * GROUPS + column / GROUP_SIZE;
+        const floatv codes = WIDEN(Q_DTYPE)(load_bytes(call->q + row * call->q_stride + column, call->aligned, LOAD_LAST));
+        STORE(X_DTYPE)
+        (call->x + row * call->x_stride + column, codes * LOAD_SCALE(SCALE_DTYPE)(call->scale + index), call->aligned);
+    }
+}
+
+/* This work-group's rows. */
+static inline void dequantize_share(const struct call *call) {
+    for (ulong turn = 0; turn < call->iterations; turn++) {
+        const ulong row = (get_group_id(0) * call->iterations + turn) * SEGMENTS + get_local_id(0) / LANES;
+        if (row < call->work)
+            dequantize_row(call, row);
+    }
+}
+
+/* For offsets that are multiples of a vector's size. */
+kernel __attribute__((reqd_work_group_size(LANES * SEGMENTS, 1, 1))) void dequantize(PARAMETERS(DEQUANTIZE_ARGS)) {
+    const struct call call = {ARGUMENTS(DEQUANTIZE_ARGS), .aligned = !ELEMENT_ALIGNED};
+    dequantize_share(&call);
+}
+
+#if !ELEMENT_ALIGNED
+/* For any offsets. */
+kernel __attribute__((reqd_work_group_size(LANES * SEGMENTS, 1, 1))) void
+dequantize_unaligned(PARAMETERS(DEQUANTIZE_ARGS)) {
+    const struct call call = {ARGUMENTS(DEQUANTIZE_ARGS), .aligned = false};
+    dequantize_share(&call);
+}
+#endif

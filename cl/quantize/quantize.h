@@ -1,0 +1,123 @@
+/* Scales, and numbers divided by them: what all ways of quantising agree on. See clnorm_quantize_desc for the formulas. */
+#ifndef QUANTIZE_H
+#define QUANTIZE_H
+
+#include "common/fp8.h"
+
+static inline float round_f32(const float v) {
+    return v;
+}
+
+static inline float round_bf16(const float v) {
+    const uint bits = as_uint(v);
+    return as_float((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+}
+
+/* A finite number as the dtype has it. */
+#define ROUND(dtype) JOIN(round_, dtype)
+
+/* Quotients are correctly rounded, so that codes are the same everywhere. CPUs' are as they come; elsewhere / may be off by
+ * 2.5 units, and is on NVIDIA. */
+#if ELEMENT_ALIGNED || defined(POCL_DEVICE_ADDRESS_BITS)
+
+static inline float divide1(const float a, const float b) {
+    return a / b;
+}
+
+static inline floatv divide(const floatv a, const float b) {
+    return a / b;
+}
+
+#else
+
+/* Where neither 1 / b nor what is left of a after a first quotient are too small or too large for what follows. */
+static inline bool divides_well(const float b) {
+    return fabs(b) > 0x1p-60f && fabs(b) < 0x1p60f;
+}
+
+/* 1 / b with an error of hardly more than half a unit. */
+static inline float inverse_of(const float b) {
+    const float inverse = 1 / b;
+    return fma(fma(-b, inverse, 1.0f), inverse, inverse);
+}
+
+/* Markstein's way: a first estimate, off by less than two units, is corrected by what it leaves of a; so the next one is
+ * off by less than one unit, what it leaves of a is exact, and the last one correctly rounded. Estimates that are tiny or
+ * huge stay as they are: codes of theirs are 0 or the largest. */
+static inline float quotient(const float a, const float b, const float inverse) {
+    const float estimate = a * inverse;
+    const float nearer = fma(fma(-estimate, b, a), inverse, estimate);
+    const float exact = fma(fma(-nearer, b, a), inverse, nearer);
+    return fabs(estimate) > 0x1p-60f && fabs(estimate) < 0x1p100f ? exact : estimate;
+}
+
+/* By a b that does not divide well. */
+static inline float divide_at_length(const float a, const float b) {
+#if ISA == ISA_PTX
+    float quotient;
+    __asm__("div.rn.f32 %0, %1, %2;" : "=f"(quotient) : "f"(a), "f"(b));
+    return quotient;
+#else
+    return a / b;
+#endif
+}
+
+static inline float divide1(const float a, const float b) {
+    return divides_well(b) ? quotient(a, b, inverse_of(b)) : divide_at_length(a, b);
+}
+
+static inline floatv divide(const floatv a, const float b) {
+    floatv quotients;
+    const float *from = (const float *)&a;
+    float *to = (float *)&quotients;
+    if (divides_well(b)) {
+        const float inverse = inverse_of(b);
+#pragma unroll
+        for (uint i = 0; i < VEC; i++)
+            to[i] = quotient(from[i], b, inverse);
+    } else {
+#pragma unroll
+        for (uint i = 0; i < VEC; i++)
+            to[i] = divide_at_length(from[i], b);
+    }
+    return quotients;
+}
+
+/* Whether estimates of quotients, off by less than two units, have the codes of the correctly rounded ones: none is near
+ * the middle between two codes, where the last 19 bits are 0, in each format's normal numbers and below them. */
+static inline bool have_their_codes(const floatv estimates) {
+    const uint *bits = (const uint *)&estimates;
+    uint nearest = UINT_MAX;
+#pragma unroll
+    for (uint i = 0; i < VEC; i++)
+        nearest = min(nearest, (bits[i] + 4u) & 0x7ffffu);
+    return nearest > 8;
+}
+
+#endif
+
+/* The scale of numbers whose largest finite magnitude is amax: never 0, finite. */
+static inline float scale_of(const float amax, const float largest) {
+    return divide1(amax + 1e-10f, largest);
+}
+
+/* The codes of a / b. */
+#if ELEMENT_ALIGNED || defined(POCL_DEVICE_ADDRESS_BITS)
+#define DEFINE_DIVIDED(dtype)                                                  \
+    static inline BYTES JOIN(divided_, dtype)(const floatv a, const float b) { \
+        return NARROW(dtype)(divide(a, b));                                    \
+    }
+#else
+#define DEFINE_DIVIDED(dtype)                                                  \
+    static inline BYTES JOIN(divided_, dtype)(const floatv a, const float b) { \
+        const floatv estimates = a * inverse_of(b);                            \
+        const bool good = divides_well(b) && have_their_codes(estimates);      \
+        return NARROW(dtype)(good ? estimates : divide(a, b));                 \
+    }
+#endif
+DEFINE_DIVIDED(f8e4m3)
+DEFINE_DIVIDED(f8e5m2)
+
+#define DIVIDED(dtype) JOIN(divided_, dtype)
+
+#endif

@@ -1,0 +1,52 @@
+/* How one vector of x becomes codes. VEC divides cols and GROUP_SIZE, so that a vector has one scale. Whoever includes this
+ * has a struct call with QUANTIZE_COMMON_ARGS and aligned. */
+#ifndef QUANTIZE_CALL_H
+#define QUANTIZE_CALL_H
+
+#include "quantize/quantize.h"
+
+static inline PACKED(X_DTYPE)
+    load_x(const struct call *call, const ulong row, const ulong column, const enum load_hint hint) {
+    return LOAD(X_DTYPE)(call->x + row * call->x_stride + column, call->aligned, hint);
+}
+
+#if STOCHASTIC
+/* A word for each element, by its place in x alone: a draw's four words are those of four neighbours. */
+static inline uint4 draw(const struct call *call, const ulong element) {
+    const ulong four = element / 4;
+    return philox4x32((uint4)((uint)four, (uint)(four >> 32), 0, 0), (uint2)((uint)call->seed, (uint)(call->seed >> 32)));
+}
+
+static inline uintv random_at(const struct call *call, const ulong row, const ulong column) {
+    const ulong element = row * call->cols + column;
+#if VEC >= 4
+    uint word[VEC];
+#if LANES == 1 /* compilers take long over four generators at once */
+#pragma unroll 1
+#endif
+    for (uint i = 0; i < VEC; i += 4)
+        vstore4(draw(call, element + i), 0, word + i);
+    return VLOAD(word);
+#else
+    const uint4 four = draw(call, element);
+    const uint2 two = element & 2 ? four.zw : four.xy;
+#if VEC == 2
+    return two;
+#else
+    return element & 1 ? two.y : two.x;
+#endif
+#endif
+}
+#endif
+
+static inline BYTES quantized(const struct call *call, const ulong row, const ulong column, const floatv x,
+                              const float scale) {
+#if STOCHASTIC
+    return AS_BYTES(TO_UCHARV(encode_stochastic(divide(x, scale), random_at(call, row, column), JOIN(fp8_, Q_DTYPE))));
+#else
+    (void)call, (void)row, (void)column;
+    return DIVIDED(Q_DTYPE)(x, scale);
+#endif
+}
+
+#endif

@@ -1,0 +1,65 @@
+/* What every way of taking a row's softmax is made of. */
+#ifndef SOFTMAX_H
+#define SOFTMAX_H
+
+#include "common/arguments.h"
+#include "common/chunk.h"
+#include "common/exponential.h"
+#include "common/lanes.h"
+#include "softmax/softmax_args.h"
+
+/* The arguments of a launch. */
+struct call {
+    MEMBERS(SOFTMAX_ARGS)
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+/* Addresses of a row's first element. */
+struct row {
+    const global STORAGE(X_DTYPE) * x;
+    global STORAGE(Y_DTYPE) * y;
+    uint lane;     /* of this work-item */
+    bool active;   /* false past the last row: nothing is read or written, but barriers are kept */
+    index_t chunk; /* which of the CHUNKS that a work-group has of it */
+};
+
+static inline struct row row_at(const struct call *call, const ulong index, const index_t chunk, const bool active) {
+    const struct row row = {call->x + index * call->x_stride, call->y + index * call->y_stride,
+                            (uint)get_local_id(0) % LANES, active, chunk};
+    return row;
+}
+
+/* Vector v; beyond the last element, as masked as entries of -∞. */
+static inline realv load_x(const struct call *call, const struct row *row, const index_t v, const enum load_hint hint) {
+    const realv x = WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(row->x, v, call->aligned, hint));
+    return TAIL == 0 || v < WHOLE_VECTORS ? x : fill_from(x, TAIL, -INFINITY);
+}
+
+static inline void store_y(const struct call *call, const struct row *row, const index_t v, const realv y) {
+    STORE_VECTOR(Y_DTYPE)(row->y, v, y, call->aligned);
+}
+
+/* A NaN is no larger than anything: what it is subtracted from is a NaN anyway. */
+static inline realv larger(const realv a, const realv b) {
+#if APPROXIMATE
+    return fmax(a, b);
+#else
+    return b > a ? b : a;
+#endif
+}
+
+/* What is subtracted before an exponential: the largest, but for -∞, from which there is no difference. */
+static inline realv origins(const realv largest) {
+    return largest == -(realv)INFINITY ? (realv)0 : largest;
+}
+
+static inline real origin_of(const real largest) {
+    return largest == -(real)INFINITY ? (real)0 : largest;
+}
+
+/* 0 for a row of masked entries. */
+static inline real scale_of(const real sum) {
+    return sum == (real)0 ? (real)0 : (real)1 / sum;
+}
+
+#endif

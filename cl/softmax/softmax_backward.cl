@@ -1,0 +1,47 @@
+/* The gradient of softmax: see clnorm_softmax_backward_desc for the formula.
+ *
+ * A work-group owns rows, SEGMENTS of them at a time, LANES work-items each. KEEP says whether y and dy are held in
+ * registers or read again once their product is summed: a header for each way.
+ *
+ * Macros (src/spec.h): GROUP_SIZE (cols), X_DTYPE (y's, for the arithmetic), Y_DTYPE, DY_DTYPE, DX_DTYPE, VEC, LANES,
+ * SEGMENTS, KEEP, UNROLL, CHUNKS (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. */
+
+#include "softmax/softmax_backward.h"
+
+#if KEEP == KEEP_REGISTERS
+#include "softmax/softmax_backward_registers.h"
+#else
+#include "softmax/softmax_backward_reread.h"
+#endif
+
+/* This work-group's rows. */
+INLINED void take_share(const struct call *call, local real *scratch) {
+    struct lanes lanes = {.scratch = scratch};
+    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
+    for (ulong i = 0; i < call->iterations; i++) {
+        const ulong index = first + i * SEGMENTS;
+        if (index >= call->work)
+            return; /* the whole work-group */
+        const ulong own = index + get_local_id(0) / LANES;
+        const struct row row = row_at(call, own, 0, SEGMENTS == 1 || own < call->work);
+        take_row(call, &row, &lanes);
+    }
+    last_barrier();
+}
+
+/* For offsets that are multiples of a vector's size. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void softmax_backward(PARAMETERS(SOFTMAX_BACKWARD_ARGS)) {
+    local real scratch[2 * SCRATCH];
+    const struct call call = {ARGUMENTS(SOFTMAX_BACKWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
+    take_share(&call, scratch);
+}
+
+#if !ELEMENT_ALIGNED
+/* For any offsets: the same sums in the same order, element by element to and from memory. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+softmax_backward_unaligned(PARAMETERS(SOFTMAX_BACKWARD_ARGS)) {
+    local real scratch[2 * SCRATCH];
+    const struct call call = {ARGUMENTS(SOFTMAX_BACKWARD_ARGS), .aligned = false};
+    take_share(&call, scratch);
+}
+#endif

@@ -1,0 +1,58 @@
+/* What every way of taking softmax's gradient of a row is made of. */
+#ifndef SOFTMAX_BACKWARD_H
+#define SOFTMAX_BACKWARD_H
+
+#include "common/arguments.h"
+#include "common/chunk.h"
+#include "common/lanes.h"
+#include "softmax/softmax_args.h"
+
+/* The arguments of a launch. */
+struct call {
+    MEMBERS(SOFTMAX_BACKWARD_ARGS)
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+/* Addresses of a row's first element. */
+struct row {
+    const global STORAGE(Y_DTYPE) * y;
+    const global STORAGE(DY_DTYPE) * dy;
+    global STORAGE(DX_DTYPE) * dx;
+    uint lane;     /* of this work-item */
+    bool active;   /* false past the last row: nothing is read or written, but barriers are kept */
+    index_t chunk; /* which of the CHUNKS that a work-group has of it */
+};
+
+static inline struct row row_at(const struct call *call, const ulong index, const index_t chunk, const bool active) {
+    const struct row row = {call->y + index * call->y_stride,
+                            call->dy + index * call->dy_stride,
+                            call->dx + index * call->dx_stride,
+                            (uint)get_local_id(0) % LANES,
+                            active,
+                            chunk};
+    return row;
+}
+
+/* One vector of each input, as it was loaded. */
+struct point {
+    PACKED(Y_DTYPE) y;
+    PACKED(DY_DTYPE) dy;
+};
+
+static inline void load_point(const struct call *call, const struct row *row, const index_t v, const enum load_hint hint,
+                              struct point *point) {
+    point->y = LOAD_VECTOR(Y_DTYPE)(row->y, v, call->aligned, hint);
+    point->dy = LOAD_VECTOR(DY_DTYPE)(row->dy, v, call->aligned, hint);
+}
+
+static inline realv product_of(const struct point *point) {
+    return WIDEN(Y_DTYPE)(point->y) * WIDEN(DY_DTYPE)(point->dy);
+}
+
+static inline void put_dx(const struct call *call, const struct row *row, const index_t v, const struct point *point,
+                          const real sum) {
+    const realv dx = WIDEN(Y_DTYPE)(point->y) * (WIDEN(DY_DTYPE)(point->dy) - sum);
+    STORE_VECTOR(DX_DTYPE)(row->dx, v, dx, call->aligned);
+}
+
+#endif

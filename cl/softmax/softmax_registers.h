@@ -1,0 +1,34 @@
+/* A row is read once, and held in its lanes' registers: at first x, then the exponentials. */
+#ifndef SOFTMAX_REGISTERS_H
+#define SOFTMAX_REGISTERS_H
+
+#include "softmax/softmax.h"
+
+static inline bool has_vector(const struct row *row, const uint i) {
+    return row->active && (EVEN || row->lane + i * LANES < VECTORS);
+}
+
+INLINED void take_row(const struct call *call, const struct row *row, struct lanes *lanes) {
+    realv held[HELD];
+    realv largest = -(realv)INFINITY;
+#pragma unroll
+    for (uint i = 0; i < HELD; i++)
+        held[i] = has_vector(row, i) ? load_x(call, row, row->lane + i * LANES, LOAD_PLAIN) : -(realv)INFINITY;
+#pragma unroll
+    for (uint i = 0; i < HELD; i++)
+        largest = larger(largest, held[i]);
+    const real origin = origin_of(largest_over_lanes(lanes, largest_element(largest)));
+    realv sum = 0;
+#pragma unroll
+    for (uint i = 0; i < HELD; i++) {
+        held[i] = exponential(held[i] - origin);
+        sum += held[i];
+    }
+    const real scale = scale_of(sum_over_lanes(lanes, sum_elements(sum)));
+#pragma unroll
+    for (uint i = 0; i < HELD; i++)
+        if (has_vector(row, i))
+            store_y(call, row, row->lane + i * LANES, held[i] * scale);
+}
+
+#endif

@@ -1,0 +1,21 @@
+# What `cmake --install` puts where: the libraries, the headers, and how CMake and pkg-config find them. Each file has one of
+# the components library, development and tool, which become packages.
+
+install(TARGETS clnorm clnorm_static EXPORT clnormTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
+install(DIRECTORY include/clnorm DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/clnorm)
+configure_package_config_file(cmake/clnormConfig.cmake.in clnormConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(clnormConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(EXPORT clnormTargets NAMESPACE clnorm:: DESTINATION ${package_dir} COMPONENT development)
+install(FILES "${PROJECT_BINARY_DIR}/clnormConfig.cmake" "${PROJECT_BINARY_DIR}/clnormConfigVersion.cmake"
+    DESTINATION ${package_dir} COMPONENT development)
+
+# The prefix in a .pc file is where the file lies, so that an installed tree can be moved.
+file(RELATIVE_PATH pc_to_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+foreach(name clnorm clnorm-shared)
+    configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+endforeach()

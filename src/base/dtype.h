@@ -1,0 +1,19 @@
+/* What the runtime knows of element types beyond the public name and size. */
+#ifndef CLN_DTYPE_H
+#define CLN_DTYPE_H
+
+#include "clnorm/clnorm.h"
+
+/* Whether the number is a dtype that arithmetic can be done on as it is: F32, F16, BF16 or F64. */
+bool cln_dtype_valid(clnorm_dtype dtype);
+
+/* Whether it is one of 8 bits, which needs scales. */
+bool cln_dtype_fp8(clnorm_dtype dtype);
+
+/* The largest number that arithmetic on an x of this dtype has: f64's of F64, else f32's. */
+double cln_dtype_largest(clnorm_dtype x);
+
+/* Fails over a field's dtype: one that an operation has no use for, or no dtype at all. */
+clnorm_status cln_dtype_refuse(const char *field, clnorm_dtype dtype, const char *expected);
+
+#endif

@@ -1,0 +1,72 @@
+#include "config/candidates.h"
+
+#include <string.h>
+
+#include "base/arithmetic.h"
+
+/* ------------------------------------------------------------------------------------------------------ the product */
+
+static void walk(const struct cln_choice *choice, const struct cln_axis *axis, const struct cln_config *decided,
+                 cln_visit_fn visit, void *user) {
+    if (!axis->values) {
+        visit(decided, user);
+        return;
+    }
+    const int knob = (int)(axis->knob / sizeof(uint32_t));
+    const uint32_t forced = cln_knob_value(choice->forced, knob);
+    const bool has = cln_knobs[knob].users & choice->work->users;
+    const struct cln_values values = forced || !has ? cln_one_value(forced) : axis->values(choice, decided);
+    for (uint32_t i = 0; i < values.count; i++) {
+        struct cln_config next = *decided;
+        cln_knob_set(&next, knob, values.value[i]);
+        walk(choice, axis + 1, &next, visit, user);
+    }
+}
+
+void cln_candidates(const struct cln_choice *choice, const struct cln_axis *axes, cln_visit_fn visit, void *user) {
+    walk(choice, axes, choice->forced, visit, user);
+}
+
+/* ------------------------------------------------------------------------------------------------------ common axes */
+
+struct cln_values cln_one_value(uint64_t value) {
+    return (struct cln_values){1, {(uint32_t)value}};
+}
+
+void cln_add_value(struct cln_values *values, uint64_t value) {
+    for (uint32_t i = 0; i < values->count; i++)
+        if (values->value[i] == value)
+            return;
+    if (values->count < sizeof values->value / sizeof *values->value)
+        values->value[values->count++] = (uint32_t)value;
+}
+
+struct cln_values cln_isa_values(const struct cln_choice *choice, const struct cln_config *c) {
+    (void)c;
+    return cln_one_value(choice->facts.ptx ? CLN_ISA_PTX : CLN_ISA_PORTABLE);
+}
+
+/* Streaming stores lost wherever they were measured: a knob for tuning. */
+struct cln_values cln_stores_values(const struct cln_choice *choice, const struct cln_config *c) {
+    (void)choice, (void)c;
+    return cln_one_value(CLN_STORES_CACHED);
+}
+
+struct cln_values cln_reduce_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const bool whole_warps = (uint64_t)c->lanes * c->segments >= 32;
+    return cln_one_value(choice->facts.shuffles && whole_warps ? CLN_REDUCE_SHUFFLE : CLN_REDUCE_TREE);
+}
+
+uint64_t cln_widest_vector(const struct cln_choice *choice, const struct cln_config *c) {
+    const bool any_address = cln_config_element_aligned(choice->device, c);
+    const uint64_t size = any_address ? choice->work->real_size : choice->work->x_size; /* of what fills a register */
+    return cln_larger(cln_smaller(choice->facts.vector_bytes / size, 16), 1);
+}
+
+struct cln_values cln_vec_values(const struct cln_choice *choice, uint64_t most) {
+    enum { FEW_REGISTERS = 128 };
+    struct cln_values values = cln_one_value(most);
+    for (uint64_t vec = most / 2; choice->facts.item_registers < FEW_REGISTERS && vec >= 1; vec /= 2)
+        cln_add_value(&values, vec);
+    return values;
+}

@@ -1,0 +1,53 @@
+/* Every config that is worth estimating for a problem: the product of a few values for each knob, of which some depend on
+ * the knobs before. */
+#ifndef CLN_CANDIDATES_H
+#define CLN_CANDIDATES_H
+
+#include "config/config.h"
+#include "config/facts.h"
+
+struct cln_choice {
+    const clnorm_device_info *device;
+    struct cln_facts facts;
+    const struct cln_workload *work;
+    const struct cln_config *forced; /* knobs that are not 0 have this one value */
+};
+
+/* Values that a knob may have. */
+struct cln_values {
+    uint32_t count;
+    uint32_t value[12];
+};
+
+/* Decides one knob from those that are decided already. */
+struct cln_axis {
+    size_t knob; /* offset in struct cln_config */
+    struct cln_values (*values)(const struct cln_choice *choice, const struct cln_config *c);
+};
+
+/* In the order in which the knobs are decided; ended by NULL functions. */
+extern const struct cln_axis cln_forward_axes[]; /* also of softmax */
+extern const struct cln_axis cln_backward_axes[];
+extern const struct cln_axis cln_element_axes[];
+
+typedef void (*cln_visit_fn)(const struct cln_config *candidate, void *user);
+
+/* Visits the candidates. */
+void cln_candidates(const struct cln_choice *choice, const struct cln_axis *axes, cln_visit_fn visit, void *user);
+
+/* Axes that several operations have. */
+struct cln_values cln_one_value(uint64_t value);
+struct cln_values cln_isa_values(const struct cln_choice *choice, const struct cln_config *c);
+struct cln_values cln_stores_values(const struct cln_choice *choice, const struct cln_config *c);
+struct cln_values cln_reduce_values(const struct cln_choice *choice, const struct cln_config *c);
+
+/* A vector of at most so many elements; narrower ones too where a work-item has few registers. */
+struct cln_values cln_vec_values(const struct cln_choice *choice, uint64_t most);
+
+/* Elements of a memory access that fills the device's vectors. */
+uint64_t cln_widest_vector(const struct cln_choice *choice, const struct cln_config *c);
+
+/* Adds a value that is not there yet. */
+void cln_add_value(struct cln_values *values, uint64_t value);
+
+#endif

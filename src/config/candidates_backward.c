@@ -1,0 +1,214 @@
+/* The norms' backward. */
+#include "base/arithmetic.h"
+#include "config/candidates.h"
+#include "config/resources.h"
+
+static struct cln_values vec_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t cols = choice->work->group_size;
+    const uint64_t any = c->lanes > 1 ? cln_lowest_bit(cols) : cln_power_of_two_at_most(cols);
+    const uint64_t most = cln_config_element_aligned(choice->device, c) ? any : choice->work->alignment;
+    return cln_vec_values(choice, cln_smaller(cln_widest_vector(choice, c), most));
+}
+
+/* Where dweight and dbias are added up. CPUs have caches for registers. */
+static struct cln_values accumulator_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    const uint64_t most_blocks = (uint64_t)1 << 20, few_rows = 2048;
+    const uint64_t few_bytes = (uint64_t)choice->facts.compute_units << 16; /* reading them twice costs less than slots */
+    (void)c;
+    if (choice->facts.alone || work->groups > most_blocks)
+        return cln_one_value(work->locked ? CLN_ACCUMULATOR_LOCAL : CLN_ACCUMULATOR_MEMORY);
+    struct cln_values values = cln_one_value(CLN_ACCUMULATOR_REGISTERS);
+    if (work->both_sums && choice->facts.resident_groups > 1)
+        cln_add_value(&values, CLN_ACCUMULATOR_SPLIT);
+    if (work->sums_rows && !work->locked && work->rows <= few_rows &&
+        work->rows * work->groups * work->group_size * work->x_size <= few_bytes && choice->facts.ptx)
+        cln_add_value(&values, CLN_ACCUMULATOR_COLUMNS);
+    return values;
+}
+
+/* The columns of a segment that a work-group has: what its local memory holds, or its registers. */
+static uint64_t most_columns(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t lanes = cln_or_else(c->lanes, choice->facts.most_lanes);
+    uint64_t most = UINT32_MAX;
+    if (c->accumulator == CLN_ACCUMULATOR_LOCAL || c->accumulator == CLN_ACCUMULATOR_SPLIT)
+        most = choice->facts.local_memory / (4 * choice->work->real_size);
+    if (c->accumulator != CLN_ACCUMULATOR_MEMORY && (c->accumulator != CLN_ACCUMULATOR_LOCAL || !choice->facts.alone))
+        most = cln_smaller(most, lanes * cln_larger(choice->facts.most_lanes == 1 ? 64 : 32, c->vec));
+    return cln_power_of_two_at_most(cln_larger(most, 16));
+}
+
+/* All of a segment where a work-group can hold it, and tiles of wide ones. */
+static struct cln_values tile_values(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { MOST = 16384 };
+    const uint64_t least = choice->facts.ptx ? 2048 : 2 * choice->facts.most_lanes,
+                   wide = 4 * (uint64_t)choice->facts.most_lanes;
+    const uint64_t cols = choice->work->group_size, most = most_columns(choice, c);
+    struct cln_values values = {0, {0}};
+    if (cols <= most)
+        cln_add_value(&values, cols);
+    if (values.count == 0 || (!choice->facts.alone && cols > wide))
+        for (uint64_t tile = cln_smaller(cln_smaller(most, MOST), cln_power_of_two_at_most(cols - 1)); tile >= least;
+             tile /= 2)
+            cln_add_value(&values, tile);
+    if (values.count == 0) /* a tile of less columns than are worth it */
+        cln_add_value(&values, cln_larger(cln_smaller(most, cols), c->vec));
+    return values;
+}
+
+static struct cln_values row_split_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    const uint64_t tiles = cln_divide_up(work->group_size, c->tile);
+    struct cln_values values = cln_one_value(CLN_ROW_SPLIT_TWO_PASSES);
+    const bool teams = tiles > 1 && cln_config_can_exchange(choice->device, tiles) && work->real_size == sizeof(cl_float);
+    if (teams && c->accumulator != CLN_ACCUMULATOR_COLUMNS && c->accumulator != CLN_ACCUMULATOR_MEMORY)
+        cln_add_value(&values, CLN_ROW_SPLIT_EXCHANGE);
+    return values;
+}
+
+/* Work-items of a work-group, at most: those that local memory has room for, where each has vectors of its own there. */
+static uint64_t most_items(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t real = choice->work->real_size;
+    const uint64_t of_group = real + sizeof(cl_uint), of_item = (4 + 2 * (uint64_t)c->vec) * real;
+    return c->accumulator == CLN_ACCUMULATOR_COLUMNS
+               ? cln_smaller(choice->facts.most_items, (choice->facts.local_memory - of_group) / of_item)
+               : choice->facts.most_items;
+}
+
+static struct cln_values lanes_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t vectors = cln_divide_up(c->tile, c->vec);
+    const uint64_t items = cln_power_of_two_at_most(cln_larger(most_items(choice, c) / cln_larger(c->segments, 1), 1));
+    const uint64_t most = cln_smaller(cln_smaller(items, choice->facts.most_lanes), cln_power_of_two_at_least(vectors));
+    struct cln_values values = cln_one_value(most);
+    const bool unrolled = c->accumulator != CLN_ACCUMULATOR_MEMORY && c->accumulator != CLN_ACCUMULATOR_LOCAL;
+    /* Lanes beside each other read whole sectors of memory. */
+    const uint64_t least =
+        c->row_split == CLN_ROW_SPLIT_EXCHANGE ? 128 : cln_larger(8, 32 / (c->vec * choice->work->x_size));
+    for (uint64_t lanes = most / 2; unrolled && lanes >= least; lanes /= 2)
+        if (cln_divide_up(vectors, lanes) * c->vec <= CLN_MOST_ELEMENTS / 2)
+            cln_add_value(&values, lanes);
+    return values;
+}
+
+static struct cln_values keep_values(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { MOST_ELEMENTS = 32 };
+    (void)choice;
+    struct cln_values values = {0, {0}};
+    const bool unrolled = c->accumulator != CLN_ACCUMULATOR_MEMORY && c->accumulator != CLN_ACCUMULATOR_LOCAL;
+    if (unrolled && cln_elements_per_lane(c) <= MOST_ELEMENTS)
+        cln_add_value(&values, CLN_KEEP_REGISTERS);
+    if (values.count == 0)
+        cln_add_value(&values, CLN_KEEP_REREAD);
+    return values;
+}
+
+/* Rows side by side fill up a work-group; their sums are folded in local memory at last. */
+static struct cln_values segments_values(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { ITEMS = 512 };
+    const struct cln_workload *const work = choice->work;
+    const bool one = choice->facts.alone || choice->facts.resident_groups == 1;
+    if (one || !cln_unrolls_columns(c) || c->reduce == CLN_REDUCE_SUBGROUP || c->row_split == CLN_ROW_SPLIT_EXCHANGE)
+        return cln_one_value(1);
+    const uint64_t room = cln_smaller(most_items(choice, c), ITEMS) / c->lanes;
+    const uint64_t rows = cln_power_of_two_at_least(cln_larger(cln_divide_up(work->rows, choice->facts.compute_units), 1));
+    uint64_t most = cln_smaller(cln_power_of_two_at_most(cln_larger(room, 1)), rows);
+    while (most > 1 && most * cln_elements_per_lane(c) * c->lanes * work->real_size > choice->facts.local_memory / 2)
+        most /= 2;
+    struct cln_values values = cln_one_value(most);
+    for (uint64_t segments = most / 2; segments >= 1 && segments * c->lanes >= 2 * (uint64_t)choice->facts.simd;
+         segments /= 2)
+        cln_add_value(&values, segments);
+    return values;
+}
+
+static struct cln_values pipeline_values(const struct cln_choice *choice, const struct cln_config *c) {
+    struct cln_values values = cln_one_value(1);
+    const bool held = c->keep == CLN_KEEP_REGISTERS && c->accumulator != CLN_ACCUMULATOR_COLUMNS;
+    if (held && !choice->facts.alone && choice->facts.resident_groups > 1)
+        cln_add_value(&values, 2);
+    if (held && c->row_split == CLN_ROW_SPLIT_EXCHANGE) /* hides the wait for the others' sums too */
+        cln_add_value(&values, 3);
+    return values;
+}
+
+/* What the registers of a compute unit have room for; a few on each core of a CPU, so that none is left with the last rows
+ * alone, and small ones, which wait for no other lane, where rows are split. */
+static struct cln_values groups_per_cu_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t items = (uint64_t)c->lanes * c->segments;
+    if (choice->facts.alone)
+        return cln_one_value(c->tile < choice->work->group_size ? 16 : 4);
+    if (choice->facts.resident_groups == 1)
+        return cln_one_value(2);
+    const uint64_t by_items = choice->facts.resident_items / items;
+    const uint64_t by_registers = choice->facts.registers / (items * cln_backward_registers(choice->work, c));
+    const uint64_t most = cln_larger(cln_smaller(cln_smaller(by_items, by_registers), choice->facts.resident_groups), 1);
+    struct cln_values values = cln_one_value(most);
+    for (uint64_t groups = cln_power_of_two_at_most(most); groups >= 1 && groups * items >= 256; groups /= 2)
+        cln_add_value(&values, groups);
+    return values;
+}
+
+/* No more than a work-group's rows take: with few rows, one that took longer runs would leave another with none. */
+static uint64_t longest_run(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    const uint64_t blocks =
+        work->groups / cln_config_span(choice->device, work, c) * cln_divide_up(work->group_size, c->tile);
+    const uint64_t share = cln_divide_up(work->rows, cln_config_row_groups(choice->device, c, blocks));
+    return cln_smaller(cln_larger(cln_divide_up(share, c->segments), 1), UINT32_MAX);
+}
+
+/* On GPUs what is under way at any time lies side by side in memory: short runs. */
+static struct cln_values run_length_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t longest = longest_run(choice, c);
+    return cln_one_value(choice->facts.ptx ? cln_smaller(longest, 1) : longest);
+}
+
+/* Chunks of a tiled row's sums: enough to keep the device busy with few rows, but each worth a work-group's start. */
+static struct cln_values chunks_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    if (c->tile == work->group_size || c->row_split == CLN_ROW_SPLIT_EXCHANGE)
+        return cln_one_value(1);
+    const uint64_t wish = cln_divide_up(4 * (uint64_t)choice->facts.compute_units, work->rows * work->groups);
+    const uint64_t most = cln_larger(work->group_size / cln_larger(4 * (uint64_t)c->lanes * c->vec, 1), 1);
+    return cln_one_value(cln_smaller(cln_smaller(wish, most), 64));
+}
+
+static struct cln_values unroll_values(const struct cln_choice *choice, const struct cln_config *c) {
+    (void)choice, (void)c;
+    return cln_one_value(4);
+}
+
+static struct cln_values weights_values(const struct cln_choice *choice, const struct cln_config *c) {
+    struct cln_values values = cln_one_value(CLN_WEIGHTS_LATE);
+    if (choice->facts.resident_groups > 1 && cln_unrolls_columns(c))
+        cln_add_value(&values, CLN_WEIGHTS_EARLY);
+    return values;
+}
+
+static struct cln_values prefetch_values(const struct cln_choice *choice, const struct cln_config *c) {
+    struct cln_values values = cln_one_value(CLN_PREFETCH_NONE);
+    if (choice->facts.ptx && cln_unrolls_columns(c))
+        cln_add_value(&values, CLN_PREFETCH_NEXT);
+    return values;
+}
+
+const struct cln_axis cln_backward_axes[] = {
+    {offsetof(struct cln_config, isa), cln_isa_values},
+    {offsetof(struct cln_config, stores), cln_stores_values},
+    {offsetof(struct cln_config, vec), vec_values},
+    {offsetof(struct cln_config, accumulator), accumulator_values},
+    {offsetof(struct cln_config, tile), tile_values},
+    {offsetof(struct cln_config, row_split), row_split_values},
+    {offsetof(struct cln_config, lanes), lanes_values},
+    {offsetof(struct cln_config, keep), keep_values},
+    {offsetof(struct cln_config, segments), segments_values},
+    {offsetof(struct cln_config, pipeline), pipeline_values},
+    {offsetof(struct cln_config, weights), weights_values},
+    {offsetof(struct cln_config, groups_per_cu), groups_per_cu_values},
+    {offsetof(struct cln_config, run_length), run_length_values},
+    {offsetof(struct cln_config, prefetch), prefetch_values},
+    {offsetof(struct cln_config, chunks), chunks_values},
+    {offsetof(struct cln_config, unroll), unroll_values},
+    {offsetof(struct cln_config, reduce), cln_reduce_values},
+    {0, NULL},
+};

@@ -1,0 +1,179 @@
+/* The forward norms, softmax and quantisation. */
+#include "base/arithmetic.h"
+#include "config/candidates.h"
+#include "config/resources.h"
+
+static struct cln_values vec_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    const uint64_t most =
+        cln_config_element_aligned(choice->device, c) ? cln_power_of_two_at_most(work->group_size) : work->alignment;
+    return cln_vec_values(choice, cln_smaller(cln_widest_vector(choice, c), most));
+}
+
+/* Few wide segments leave most of the device idle: in chunks, a work-group each, two kernels take them. Elements of a
+ * segment that is worth it, and of a chunk that is worth a work-group. */
+static struct cln_values chunks_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    const struct cln_config *const f = choice->forced;
+    const uint64_t segments = work->rows * work->groups, units = choice->facts.compute_units;
+    const uint64_t wide = choice->facts.vector_bytes > 16 ? 131072 : 65536, chunk = choice->facts.alone ? 32768 : 4096;
+    const bool otherwise = f->lanes || f->segments || f->iterations || f->keep || f->unroll || f->weights || f->registers ||
+                           f->local_vectors || f->prefetch == CLN_PREFETCH_NEXT;
+    (void)c;
+    if (otherwise || work->y_scaled || !segments || work->group_size < wide || 2 * segments > units)
+        return cln_one_value(1);
+    const uint64_t sharers = choice->facts.alone ? 2 : 4; /* work-groups for each compute unit */
+    return cln_one_value(cln_smaller(sharers * units / segments, work->group_size / chunk));
+}
+
+/* Vectors that the lanes of a work-group share. */
+static uint64_t vectors_of(const struct cln_choice *choice, const struct cln_config *c) {
+    return cln_divide_up(cln_divide_up(choice->work->group_size, c->vec), cln_larger(c->chunks, 1));
+}
+
+/* The most work-items that share a segment, beside forced segments. */
+static uint64_t most_lanes(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t most = choice->facts.most_items / cln_larger(c->segments, 1);
+    return cln_smaller(cln_power_of_two_at_most(cln_larger(most, 1)), choice->facts.most_lanes);
+}
+
+static struct cln_values lanes_values(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { MOST_VECTORS = 64 };
+    const uint64_t least = cln_larger(8, 32 / (c->vec * choice->work->x_size)); /* side by side in memory */
+    const uint64_t vectors = vectors_of(choice, c);
+    const uint64_t most = cln_smaller(most_lanes(choice, c), cln_power_of_two_at_least(vectors));
+    struct cln_values values = cln_one_value(most);
+    for (uint64_t lanes = most / 2; lanes >= least && vectors <= MOST_VECTORS * lanes; lanes /= 2)
+        cln_add_value(&values, lanes);
+    return values;
+}
+
+/* Segments side by side fill up a small work-group. */
+static struct cln_values segments_values(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { ITEMS = 256 };
+    const bool alone = c->lanes >= ITEMS || choice->facts.most_lanes == 1 || choice->facts.resident_groups == 1;
+    if (alone || c->chunks > 1 || c->keep == CLN_KEEP_LOCAL || c->reduce == CLN_REDUCE_SUBGROUP ||
+        c->prefetch == CLN_PREFETCH_NEXT)
+        return cln_one_value(1);
+    const uint64_t most = cln_power_of_two_at_most(cln_smaller(ITEMS, choice->facts.most_items) / c->lanes);
+    struct cln_values values = {0, {0}};
+    for (uint64_t segments = most;
+         segments >= 1 && (segments == most || segments * c->lanes >= 2 * (uint64_t)choice->facts.simd); segments /= 2)
+        cln_add_value(&values, segments);
+    return values;
+}
+
+static struct cln_values keep_values(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { MOST_BYTES = 256 }; /* of a segment in a lane's registers */
+    struct cln_values values = {0, {0}};
+    if (choice->work->users == CLN_KNOBS_QUANTIZE || c->chunks > 1 || choice->facts.alone)
+        return cln_one_value(CLN_KEEP_REREAD);
+    if (cln_held_bytes(choice->work, c) <= MOST_BYTES)
+        cln_add_value(&values, CLN_KEEP_REGISTERS);
+    cln_add_value(&values, CLN_KEEP_REREAD);
+    const bool much_local = choice->facts.local_memory >= (uint64_t)160 << 10 && c->lanes >= 128;
+    if (much_local && choice->work->local_size && c->segments == 1 && cln_vectors_per_lane(choice->work, c) > 2)
+        cln_add_value(&values, CLN_KEEP_LOCAL);
+    return values;
+}
+
+/* Vectors that a lane loads at once: their loads are under way together. The gradient of softmax reads two tensors, and
+ * four vectors of 2-byte elements of each are too much for a CPU's registers. */
+static struct cln_values unroll_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    if (choice->facts.alone)
+        return cln_one_value(work->work == CLN_WORK_SOFTMAX_BACKWARD && work->x_size == 2 ? 2 : 4);
+    if (c->keep == CLN_KEEP_REGISTERS)
+        return cln_one_value(1);
+    const uint64_t vectors = cln_divide_up(vectors_of(choice, c), c->lanes);
+    struct cln_values values = {0, {0}};
+    for (uint64_t unroll = 1; unroll <= 8 && (unroll == 1 || unroll <= vectors); unroll *= 2)
+        cln_add_value(&values, unroll);
+    return values;
+}
+
+static struct cln_values weights_values(const struct cln_choice *choice, const struct cln_config *c) {
+    struct cln_values values = cln_one_value(CLN_WEIGHTS_LATE);
+    if (c->keep == CLN_KEEP_REGISTERS)
+        cln_add_value(&values, CLN_WEIGHTS_EARLY);
+    else if (choice->facts.ptx)
+        cln_add_value(&values, CLN_WEIGHTS_KEPT);
+    return values;
+}
+
+/* With one large work-group on a compute unit, its next row can be fetched meanwhile. */
+static struct cln_values prefetch_values(const struct cln_choice *choice, const struct cln_config *c) {
+    struct cln_values values = cln_one_value(CLN_PREFETCH_NONE);
+    const bool large = c->lanes == choice->facts.most_items && choice->facts.local_memory >= (uint64_t)160 << 10;
+    if (choice->facts.ptx && large && cln_config_can_prefetch(choice->work, c))
+        cln_add_value(&values, CLN_PREFETCH_NEXT);
+    return values;
+}
+
+/* A CPU's work-group goes through 32 KiB of x, to be worth its start, but at least four groups stay for each unit. */
+static struct cln_values iterations_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    const uint64_t bytes = choice->facts.alone ? 32 << 10 : 0;
+    const uint64_t wish = cln_divide_up(bytes, work->group_size * work->x_size * c->segments);
+    const uint64_t groups = cln_divide_up(work->rows * work->groups, c->segments);
+    return cln_one_value(cln_larger(cln_smaller(wish, groups / (4 * (uint64_t)choice->facts.compute_units)), 1));
+}
+
+const struct cln_axis cln_forward_axes[] = {
+    {offsetof(struct cln_config, isa), cln_isa_values},
+    {offsetof(struct cln_config, stores), cln_stores_values},
+    {offsetof(struct cln_config, vec), vec_values},
+    {offsetof(struct cln_config, chunks), chunks_values},
+    {offsetof(struct cln_config, lanes), lanes_values},
+    {offsetof(struct cln_config, segments), segments_values},
+    {offsetof(struct cln_config, keep), keep_values},
+    {offsetof(struct cln_config, unroll), unroll_values},
+    {offsetof(struct cln_config, weights), weights_values},
+    {offsetof(struct cln_config, prefetch), prefetch_values},
+    {offsetof(struct cln_config, iterations), iterations_values},
+    {offsetof(struct cln_config, reduce), cln_reduce_values},
+    {0, NULL},
+};
+
+/* ------------------------------------------------------------------------------------------- work element by element */
+
+static struct cln_values element_vec_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t wish = cln_widest_vector(choice, c);
+    return cln_one_value(cln_config_element_aligned(choice->device, c) ? wish : cln_smaller(wish, choice->work->alignment));
+}
+
+/* As many as a row has vectors for. */
+static struct cln_values element_lanes_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t vectors = cln_power_of_two_at_least(cln_divide_up(choice->work->group_size, c->vec));
+    const uint64_t most = cln_smaller(choice->facts.most_lanes, choice->facts.resident_groups == 1 ? 64 : 128);
+    return cln_one_value(cln_smaller(most, vectors));
+}
+
+/* Vectors under way at once, fewer where that makes work-groups for all compute units. */
+static struct cln_values element_unroll_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    const uint64_t blocks = work->rows * cln_divide_up(work->group_size, (uint64_t)c->vec * c->lanes);
+    uint32_t unroll = choice->facts.resident_groups == 1 ? 4 : 2;
+    while (unroll > 1 && blocks / unroll < 4 * (uint64_t)choice->facts.compute_units)
+        unroll /= 2;
+    return cln_one_value(unroll);
+}
+
+static struct cln_values element_iterations_values(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    const uint64_t block = (uint64_t)c->vec * c->lanes * c->unroll;
+    const uint64_t bytes = cln_smaller(block, work->group_size) * work->x_size;
+    const uint64_t wish = cln_divide_up(choice->facts.alone ? 32 << 10 : 0, bytes);
+    const uint64_t blocks = work->rows * cln_divide_up(work->group_size, block);
+    return cln_one_value(cln_larger(cln_smaller(wish, blocks / (4 * (uint64_t)choice->facts.compute_units)), 1));
+}
+
+const struct cln_axis cln_element_axes[] = {
+    {offsetof(struct cln_config, isa), cln_isa_values},
+    {offsetof(struct cln_config, stores), cln_stores_values},
+    {offsetof(struct cln_config, vec), element_vec_values},
+    {offsetof(struct cln_config, lanes), element_lanes_values},
+    {offsetof(struct cln_config, unroll), element_unroll_values},
+    {offsetof(struct cln_config, iterations), element_iterations_values},
+    {0, NULL},
+};

@@ -1,0 +1,105 @@
+#include "config/check.h"
+
+#include <inttypes.h>
+
+#include "base/arithmetic.h"
+#include "base/status.h"
+#include "config/resources.h"
+#include "device/driver_defects.h"
+
+bool cln_config_runs_ptx(const clnorm_device_info *device) {
+    return device->family == CLNORM_PLATFORM_NVIDIA && device->compute_capability >= 80;
+}
+
+bool cln_config_element_aligned(const clnorm_device_info *device, const struct cln_config *config) {
+    return device->kind == CLNORM_DEVICE_CPU && device->family != CLNORM_PLATFORM_MESA &&
+           config->stores != CLN_STORES_STREAMING;
+}
+
+bool cln_config_can_prefetch(const struct cln_workload *work, const struct cln_config *c) {
+    return work->local_size && work->groups == 1 && !work->y_scaled && c->chunks <= 1 && c->segments <= 1;
+}
+
+static clnorm_status check_prefetch(const struct cln_workload *work, const struct cln_config *c) {
+    if (c->prefetch == CLN_PREFETCH_NEXT && !cln_config_can_prefetch(work, c))
+        return cln_config_refuse("prefetch", c->prefetch,
+                                 "prefetch=none but for the norms' forward of whole rows, with 1 segment, without "
+                                 "chunks and without a y of 8 bits");
+    if (c->prefetch_vectors && c->prefetch != CLN_PREFETCH_NEXT)
+        return cln_config_refuse("prefetch_vectors", c->prefetch_vectors, "0 without prefetch=next");
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_registers(const clnorm_device_info *device, const struct cln_workload *work,
+                                     const struct cln_config *c) {
+    enum { MOST = 65536 }; /* of a compute unit */
+    if (c->registers && (device->family != CLNORM_PLATFORM_NVIDIA || !work->local_size || c->chunks > 1))
+        return cln_config_refuse("registers", c->registers, "0 but for the norms' forward on NVIDIA, without chunks");
+    if ((uint64_t)c->registers * c->lanes * c->segments > MOST)
+        return cln_config_refuse("registers", c->registers, "at most 65536 for all the work-items of a work-group");
+    return CLNORM_SUCCESS;
+}
+
+/* What has to hold of a whole config on this device and shape; only a forced knob can break it. */
+clnorm_status cln_check_reduce(const clnorm_device_info *device, const struct cln_config *c) {
+    const uint64_t items = (uint64_t)c->lanes * c->segments;
+    if (c->reduce == CLN_REDUCE_SHUFFLE && (device->family != CLNORM_PLATFORM_NVIDIA || items < 32))
+        return cln_config_refuse("reduce", c->reduce, "reduce=shuffle on NVIDIA with at least 32 work-items only");
+    if (c->reduce != CLN_REDUCE_SUBGROUP)
+        return CLNORM_SUCCESS;
+    if (!device->subgroups || c->segments > 1)
+        return cln_config_refuse("reduce", c->reduce,
+                                 "reduce=subgroup on a device with sub-groups and with 1 segment only");
+    const char *const defect = items <= 2 ? cln_driver_defect(device, CLN_DEFECT_SMALL_SUBGROUPS) : NULL;
+    return defect ? cln_fail(CLNORM_INVALID_VALUE, "desc.config.reduce is subgroup: %s", defect) : CLNORM_SUCCESS;
+}
+
+clnorm_status cln_check_forward(const clnorm_device_info *device, const struct cln_workload *work,
+                                const struct cln_config *c) {
+    const uint64_t items = (uint64_t)c->lanes * c->segments;
+    if (items > device->max_work_group_size)
+        return cln_fail(CLNORM_INVALID_VALUE,
+                        "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ": the device allows %" PRIu64
+                        " work-items",
+                        c->lanes, c->segments, device->max_work_group_size);
+    if (cln_scratch_bytes(work, c) > device->local_memory)
+        return cln_fail(CLNORM_INVALID_VALUE,
+                        "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ": the device has %" PRIu64
+                        " bytes of local memory",
+                        c->lanes, c->segments, device->local_memory);
+    if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
+        return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
+    if (c->keep == CLN_KEEP_REGISTERS && cln_held_bytes(work, c) > CLN_MOST_HELD_BYTES)
+        return cln_config_refuse("keep", c->keep, "keep=reread: a lane's share of the segment is more than 1024 bytes");
+    if (c->keep == CLN_KEEP_LOCAL && !cln_config_local_vectors(device, work, c))
+        return cln_config_refuse("keep", c->keep,
+                                 "keep=local for the norms' forward, with 1 segment and local memory for a vector of "
+                                 "each lane only");
+    if (c->keep != CLN_KEEP_LOCAL && c->local_vectors)
+        return cln_config_refuse("local_vectors", c->local_vectors, "0 without keep=local");
+    clnorm_status status = cln_check_reduce(device, c);
+    if (status)
+        return status;
+    if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
+        return cln_config_refuse("isa", c->isa, "isa=ptx on NVIDIA, compute capability 8.0 and up, only");
+    if (c->chunks > 1 && work->y_scaled)
+        return cln_config_refuse("chunks", c->chunks, "1 with a y of 8 bits");
+    if (c->chunks > 1 && (c->keep != CLN_KEEP_REREAD || c->segments > 1))
+        return cln_config_refuse("chunks", c->chunks, "1 with more than 1 segment, or without keep=reread");
+    if (c->chunks > cln_divide_up(work->group_size, c->vec))
+        return cln_config_refuse("chunks", c->chunks, "one for each vector of a segment at most");
+    status = check_prefetch(work, c);
+    return status ? status : check_registers(device, work, c);
+}
+
+clnorm_status cln_check_elements(const clnorm_device_info *device, const struct cln_workload *work,
+                                 const struct cln_config *c) {
+    if (c->lanes > device->max_work_group_size)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.config.lanes is %" PRIu32 ": the device allows %" PRIu64 " work-items",
+                        c->lanes, device->max_work_group_size);
+    if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
+        return cln_config_refuse("vec", c->vec, "a divisor of every row stride on this device");
+    if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
+        return cln_config_refuse("isa", c->isa, "isa=ptx on NVIDIA, compute capability 8.0 and up, only");
+    return CLNORM_SUCCESS;
+}

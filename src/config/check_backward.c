@@ -1,0 +1,96 @@
+#include "config/check.h"
+
+#include <inttypes.h>
+
+#include "base/arithmetic.h"
+#include "base/status.h"
+#include "config/resources.h"
+
+bool cln_config_can_exchange(const clnorm_device_info *device, uint64_t tiles) {
+    enum { MOST_TILES = 16, LAUNCHES_AT_ONCE = 8 /* that cannot take up the device with incomplete teams */ };
+    return tiles == 1 || (device->family == CLNORM_PLATFORM_NVIDIA && tiles <= MOST_TILES &&
+                          tiles * LAUNCHES_AT_ONCE <= device->compute_units);
+}
+
+static clnorm_status check_accumulator(const clnorm_device_info *device, const struct cln_workload *work,
+                                       const struct cln_config *c) {
+    if (cln_unrolls_columns(c) && cln_elements_per_lane(c) > CLN_MOST_ELEMENTS) {
+        const bool keep = c->accumulator == CLN_ACCUMULATOR_LOCAL;
+        return cln_config_refuse(keep ? "keep" : "accumulator", keep ? c->keep : c->accumulator,
+                                 "a lane to have at most 64 columns of a tile in registers");
+    }
+    if (!cln_unrolls_columns(c) && c->segments > 1)
+        return cln_config_refuse("segments", c->segments, "1 where neither a row nor sums are in registers");
+    if (c->keep == CLN_KEEP_LOCAL)
+        return cln_config_refuse("keep", c->keep, "keep=registers or keep=reread");
+    if (c->accumulator == CLN_ACCUMULATOR_MEMORY && c->keep != CLN_KEEP_REREAD)
+        return cln_config_refuse("keep", c->keep, "keep=reread where sums are accumulated in memory");
+    if (c->pipeline != 1 && c->keep != CLN_KEEP_REGISTERS)
+        return cln_config_refuse("pipeline", c->pipeline, "1 where a row is not kept in registers");
+    if (c->pipeline != 1 && c->accumulator == CLN_ACCUMULATOR_COLUMNS)
+        return cln_config_refuse("pipeline", c->pipeline, "1 where sums are accumulated by columns");
+    if (c->prefetch != CLN_PREFETCH_NONE && !cln_unrolls_columns(c))
+        return cln_config_refuse("prefetch", c->prefetch, "prefetch=none where neither a row nor sums are in registers");
+    if ((c->accumulator == CLN_ACCUMULATOR_MEMORY || c->accumulator == CLN_ACCUMULATOR_COLUMNS) && work->locked)
+        return cln_config_refuse("accumulator", c->accumulator,
+                                 "registers or local memory, slots are shared when they are locked");
+    const uint64_t local = cln_backward_local_bytes(work, c, cln_config_span(device, work, c));
+    if (local > device->local_memory)
+        return cln_fail(CLNORM_INVALID_VALUE,
+                        "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ", tile %" PRIu32 ": needs %" PRIu64
+                        " bytes of local memory, the device has %" PRIu64,
+                        c->lanes, c->segments, c->tile, local, device->local_memory);
+    if (work->locked && c->isa != CLN_ISA_PTX && !device->device_fences)
+        return cln_fail(CLNORM_UNSUPPORTED,
+                        "desc.reduction is CLNORM_REDUCTION_LOCKED: the device %s has no memory fences at device scope",
+                        device->name);
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_row_split(const clnorm_device_info *device, const struct cln_workload *work,
+                                     const struct cln_config *c) {
+    if (c->row_split != CLN_ROW_SPLIT_EXCHANGE)
+        return CLNORM_SUCCESS;
+    if (!cln_unrolls_columns(c) || c->segments > 1 || work->real_size > sizeof(cl_float))
+        return cln_config_refuse(
+            "row_split", c->row_split,
+            "row_split=two_passes for f64, with several segments, or with neither a row nor sums in registers");
+    if (c->accumulator == CLN_ACCUMULATOR_COLUMNS)
+        return cln_config_refuse("row_split", c->row_split,
+                                 "row_split=two_passes where sums over rows are accumulated by columns");
+    if (c->lanes > 1 &&
+        device->family != CLNORM_PLATFORM_NVIDIA) /* lanes of PoCL 3.1 then wait for each other's messages */
+        return cln_config_refuse("row_split", c->row_split, "row_split=two_passes but with one lane, or on NVIDIA");
+    if (!cln_config_can_exchange(device, cln_divide_up(work->group_size, c->tile)))
+        return cln_config_refuse(
+            "row_split", c->row_split,
+            "row_split=two_passes but with one tile, or on NVIDIA with at most 16 and 8 compute units each");
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_check_backward(const clnorm_device_info *device, const struct cln_workload *work,
+                                 const struct cln_config *c) {
+    const uint64_t items = (uint64_t)c->lanes * c->segments;
+    if (items > device->max_work_group_size)
+        return cln_fail(CLNORM_INVALID_VALUE,
+                        "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ": the device allows %" PRIu64
+                        " work-items",
+                        c->lanes, c->segments, device->max_work_group_size);
+    if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
+        return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
+    if (c->lanes > 1 && work->group_size % c->vec) /* PoCL 3.1 mixes up the lanes' private arrays, which tails need */
+        return cln_config_refuse("vec", c->vec, "a divisor of group_size where lanes share a segment");
+    if (c->tile > work->group_size || (c->tile < work->group_size && c->tile % c->vec))
+        return cln_config_refuse("tile", c->tile, "group_size, or a smaller multiple of vec");
+    if (c->chunks > (c->tile == work->group_size || c->row_split == CLN_ROW_SPLIT_EXCHANGE
+                         ? 1
+                         : cln_divide_up(work->group_size, c->vec)))
+        return cln_config_refuse("chunks", c->chunks, "1 where a work-group has whole segments, else one a vector at most");
+    clnorm_status status = cln_check_reduce(device, c);
+    if (status)
+        return status;
+    if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
+        return cln_config_refuse("isa", c->isa, "isa=ptx on NVIDIA, compute capability 8.0 and up, only");
+    status = check_row_split(device, work, c);
+    return status ? status : check_accumulator(device, work, c);
+}

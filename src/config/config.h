@@ -1,0 +1,76 @@
+/* From a problem and a device to a config: the one place that decides how kernels run. */
+#ifndef CLN_CONFIG_H
+#define CLN_CONFIG_H
+
+#include "config/knobs.h"
+
+/* What rows are read for, as far as that makes a difference. */
+enum cln_work {
+    CLN_WORK_NORM,
+    CLN_WORK_GATED,     /* a norm beside a gate */
+    CLN_WORK_ADD,       /* a norm of a sum with a residual */
+    CLN_WORK_DROPOUT,   /* a norm of what dropout leaves */
+    CLN_WORK_CHAIN,     /* of both */
+    CLN_WORK_QUANTIZED, /* a norm whose output has 8 bits, with scales to be found */
+    CLN_WORK_SOFTMAX,
+    CLN_WORK_SOFTMAX_BACKWARD,
+};
+
+/* What the choice depends on. */
+struct cln_workload {
+    uint64_t rows, groups, group_size;
+    uint64_t whole;     /* of 8-bit operations: elements that vec divides whatever the strides are; else 0 */
+    uint64_t alignment; /* elements: the largest power of two that divides group_size and every row stride */
+    uint64_t x_size;    /* bytes of an element of x, the tensor that is read most */
+    uint64_t held_size; /* bytes of an element of what is read while statistics or sums are taken */
+    clnorm_norm norm;
+    enum cln_knob_users users;
+    uint64_t real_size;  /* bytes of the arithmetic type: 4, or 8 for f64 */
+    enum cln_work work;  /* forward */
+    uint64_t local_size; /* forward: bytes of an element that is kept in local memory; 0: none can be */
+    bool y_scaled;       /* forward: y has 8 bits and scales */
+    bool locked;         /* backward: by locked slots */
+    bool gated;          /* backward: z is read too */
+    bool both_sums;      /* backward: dweight and dbias */
+    bool of_8_bits;      /* backward: x has 8 bits, and x_size is that of dy */
+    bool sums_rows;      /* backward: dweight or dbias */
+};
+
+/* Fills in every knob that the operation has: a forced one is checked against device and shape, the others are chosen by a
+ * model of the device. Of work element by element a segment is a row, and alignment that of the row strides alone, as the
+ * end of a row is taken apart. */
+clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
+                                const struct cln_config *forced, struct cln_config *config);
+
+/* Writes the configs that the model takes for the fastest, of which few share out their work alike, best first. Returns how
+ * many there are; capacity: CLN_MOST_RANKED at most. */
+enum { CLN_MOST_RANKED = 32 };
+size_t cln_config_rank(const clnorm_device_info *device, const struct cln_workload *work, struct cln_config *configs,
+                       size_t capacity);
+
+/* Whether work-groups that have so many tiles of a segment can wait for each other: all of a team have to run at once. A
+ * single one has nobody to wait for, on any device. */
+bool cln_config_can_exchange(const clnorm_device_info *device, uint64_t tiles);
+
+/* Whether a work-group of the norms' forward has one row, and the next one on its compute unit is known. A y of 8 bits is
+ * written in other ways, of which nothing was measured. */
+bool cln_config_can_prefetch(const struct cln_workload *work, const struct cln_config *c);
+
+/* Groups whose columns a work-group of the backward works on in turn. */
+uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_workload *work,
+                         const struct cln_config *config);
+
+/* Work-groups that share the rows of the backward, where a row takes so many blocks. */
+uint64_t cln_config_row_groups(const clnorm_device_info *device, const struct cln_config *config, uint64_t blocks);
+
+/* Vectors of each lane that CLN_KEEP_LOCAL has room for in local memory. */
+uint64_t cln_config_local_vectors(const clnorm_device_info *device, const struct cln_workload *work,
+                                  const struct cln_config *config);
+
+/* Whether vectors are accessed at any element's address (CPUs, which lose nothing by it) rather than, wherever the
+ * addresses allow it, at their own size's alignment. */
+bool cln_config_element_aligned(const clnorm_device_info *device, const struct cln_config *config);
+
+bool cln_config_runs_ptx(const clnorm_device_info *device);
+
+#endif

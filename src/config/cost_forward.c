@@ -1,0 +1,111 @@
+#include <math.h>
+
+#include "base/arithmetic.h"
+#include "config/cost.h"
+#include "config/resources.h"
+
+/* A candidate, and what is counted of it. */
+struct count {
+    const struct cln_facts *facts;
+    const struct cln_workload *work;
+    const struct cln_config *c;
+    double vectors;  /* of a lane */
+    double batches;  /* in which it loads them */
+    double resident; /* work-groups of a compute unit */
+    double groups;   /* work-groups of the launch */
+    double at_once;  /* of them */
+};
+
+static struct count count(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    const uint64_t items = (uint64_t)c->lanes * c->segments;
+    const uint64_t local = cln_scratch_bytes(work, c) +
+                           cln_config_local_vectors(choice->device, work, c) * c->lanes * c->vec * work->local_size;
+    const uint64_t chunks = cln_larger(c->chunks, 1);
+    const uint64_t vectors = cln_divide_up(cln_divide_up(cln_divide_up(work->group_size, c->vec), chunks), c->lanes);
+    const uint64_t resident = cln_resident_groups(&choice->facts, items, cln_forward_registers(work, c), local);
+    return (struct count){
+        .facts = &choice->facts,
+        .work = work,
+        .c = c,
+        .vectors = (double)vectors,
+        .batches = c->keep == CLN_KEEP_REGISTERS ? 1 : (double)cln_divide_up(vectors, c->unroll),
+        .resident = (double)resident,
+        .groups = (double)cln_divide_up(work->rows * work->groups, c->segments) * (double)chunks,
+        .at_once = (double)resident * choice->facts.compute_units,
+    };
+}
+
+/* Tensors of x's size that are read and written. */
+static double tensors(const struct cln_workload *work) {
+    switch (work->work) {
+    case CLN_WORK_GATED:
+    case CLN_WORK_SOFTMAX_BACKWARD:
+        return 3;
+    case CLN_WORK_ADD:
+    case CLN_WORK_CHAIN:
+        return 4;
+    default:
+        return 2;
+    }
+}
+
+/* Bytes of x of the segments that work-groups have. */
+static double bytes_of(const struct count *n, double work_groups) {
+    return work_groups * n->c->segments * (double)n->work->group_size * (double)n->work->x_size;
+}
+
+/* The time that memory takes, with the share of the second read that caches do not answer. */
+static double memory_ns(const struct count *n) {
+    const double bytes = tensors(n->work) * bytes_of(n, n->groups) / (double)cln_larger(n->c->chunks, 1);
+    const double l1 = 140e3;
+    double times = 1;
+    if (n->c->keep == CLN_KEEP_REREAD && bytes_of(n, n->resident) > l1)
+        times += 0.1;
+    if (n->c->keep == CLN_KEEP_REREAD && bytes_of(n, fmin(n->at_once, n->groups)) > 0.75 * (double)n->facts->cache)
+        times += 0.25;
+    return times * bytes / (n->facts->bytes_per_ns * n->facts->compute_units);
+}
+
+/* Sums over lanes, one after the other: the mean and then the variance, or both in one as the segment is read again. */
+static double sums(const struct cln_workload *work, const struct cln_config *c) {
+    if (work->work == CLN_WORK_SOFTMAX)
+        return 1.5;
+    if (work->work == CLN_WORK_SOFTMAX_BACKWARD || work->norm != CLNORM_LAYER_NORM)
+        return 1;
+    return c->keep == CLN_KEEP_REGISTERS ? 2 : 0.6;
+}
+
+/* The latency of a work-group's loads, one batch after the other, of a second read and of weights. */
+static double loads_ns(const struct count *n) {
+    const double first = 1 + 0.8 * (n->batches - 1) + 0.1 * (n->vectors - 1);
+    const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 0.75 : 1;
+    const double again = n->c->keep == CLN_KEEP_REREAD  ? 0.2 * (1 + 0.9 * (n->batches - 1))
+                         : n->c->keep == CLN_KEEP_LOCAL ? 0.1
+                                                        : 0;
+    const double weights = n->c->weights == CLN_WEIGHTS_LATE ? 0.15 : n->c->weights == CLN_WEIGHTS_KEPT ? 0.3 : 0;
+    return n->facts->latency_ns * (ahead * first + again + weights);
+}
+
+/* The arithmetic of a work-group, also of lanes that have no vector. */
+static double arithmetic_ns(const struct count *n) {
+    const double exponentials = n->work->work == CLN_WORK_SOFTMAX ? 2 : 1;
+    const double elements = n->vectors * n->c->vec * n->c->lanes * n->c->segments;
+    return exponentials * (0.8 + 1.6 / n->c->vec) * elements / n->facts->elements_per_ns;
+}
+
+/* Work-groups one after the other; the last ones leave some units idle. */
+static double waves(const struct count *n) {
+    const double even = n->groups / n->at_once;
+    return even > 4 ? even : fmax(1, 0.25 * ceil(even) + 0.75 * even);
+}
+
+double cln_forward_cost(const struct cln_choice *choice, const struct cln_config *c) {
+    const double spilled = 1e15, start = 350; /* ns of a work-group */
+    const struct count n = count(choice, c);
+    const double alone = loads_ns(&n) + sums(n.work, c) * cln_reduction_ns(n.facts, c->lanes) + start + arithmetic_ns(&n);
+    const double each = fmax(alone, n.resident * arithmetic_ns(&n));
+    const double launches = c->chunks > 1 ? 2 : 1;
+    const bool fits = cln_registers_fit(n.facts, (uint64_t)c->lanes * c->segments, cln_forward_registers(n.work, c));
+    return cln_both_limits(memory_ns(&n), waves(&n) * each, 3.5) + launches * n.facts->launch_ns + (fits ? 0 : spilled);
+}

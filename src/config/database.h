@@ -1,0 +1,42 @@
+/* Configs that were measured on devices of a family: text files of `clnorm tune --grid`, src/config/database/FAMILY.txt,
+ * embedded when the library is built.
+ *
+ *     # who measured it, when, on which device and driver
+ *     clnorm database 1
+ *     match platform=nvidia capability=90
+ *     rms_norm bf16 4096: vec=8,lanes=256,keep=reread
+ *     rms_norm bf16 4096 few: vec=8,lanes=512,keep=registers
+ *
+ * Every term of the match has to hold: platform=pocl|nvidia|mesa|other, capability=N (NVIDIA's, 90 for 9.0), vector=N
+ * (floats of a CPU's vector register), name=TEXT and vendor=TEXT (parts). Rows are those of a tuning file. */
+#ifndef CLN_DATABASE_H
+#define CLN_DATABASE_H
+
+#include "config/knobs.h"
+
+struct cln_database_file {
+    const char *name;
+    const char *text;
+};
+
+/* The files; a name of NULL ends them. */
+extern const struct cln_database_file cln_database_files[];
+
+/* The rows of the first file that is for the device; NULL: none is. */
+const char *cln_database_rows(const struct cln_database_file *files, const clnorm_device_info *device);
+
+/* A row's width and knobs. */
+struct cln_database_row {
+    uint64_t cols; /* 0: there is none */
+    struct cln_config knobs;
+};
+
+/* The rows of an operation that are nearest to a width: the same or the next below, and the next above. */
+struct cln_database_rows {
+    struct cln_database_row below, above;
+};
+
+/* name: "rms_norm bf16", an operation and its dtype. few: of rows with that word. */
+struct cln_database_rows cln_database_find(const char *rows, const char *name, uint64_t cols, bool few);
+
+#endif

@@ -1,0 +1,131 @@
+/* The knobs of a config: what the library can decide about how a kernel runs. A clnorm_config holds the same words as
+ * struct cln_config; callers see it as text only. */
+#ifndef CLN_KNOBS_H
+#define CLN_KNOBS_H
+
+#include "clnorm/clnorm.h"
+
+/* 0 is automatic in each; a chosen config has every knob that its operation has. knobs.c says what each may be. */
+struct cln_config {
+    uint32_t vec;
+    uint32_t lanes;
+    uint32_t segments;
+    uint32_t iterations;
+    uint32_t keep;
+    uint32_t unroll;
+    uint32_t reduce;
+    uint32_t stores;
+    uint32_t weights;
+    uint32_t isa;
+    uint32_t tile;
+    uint32_t accumulator;
+    uint32_t pipeline;
+    uint32_t chunks;
+    uint32_t row_split;
+    uint32_t groups_per_cu;
+    uint32_t run_length;
+    uint32_t prefetch;
+    uint32_t registers;
+    uint32_t local_vectors;
+    uint32_t prefetch_vectors;
+};
+
+enum { CLN_KNOBS = sizeof(struct cln_config) / sizeof(uint32_t) };
+
+/* Where a segment is while its statistics are taken. */
+enum cln_keep {
+    CLN_KEEP_REGISTERS = 1, /* read once, held by its lanes */
+    CLN_KEEP_REREAD,        /* read again, usually from a cache */
+    CLN_KEEP_LOCAL          /* the norms' forward: in local memory as far as it fits, the rest read again */
+};
+
+enum cln_reduce {
+    CLN_REDUCE_TREE = 1, /* local memory and barriers: any device */
+    CLN_REDUCE_SHUFFLE,  /* NVIDIA's shfl within 32 lanes, local memory between them */
+    CLN_REDUCE_SUBGROUP  /* sub_group_reduce_add, local memory between sub-groups */
+};
+
+enum cln_stores {
+    CLN_STORES_CACHED = 1,
+    CLN_STORES_STREAMING /* past the caches, for outputs larger than they are */
+};
+
+enum cln_weights {
+    CLN_WEIGHTS_LATE = 1, /* read when they are needed */
+    CLN_WEIGHTS_EARLY,    /* keep registers: read together with x: more registers, less latency */
+    CLN_WEIGHTS_KEPT      /* keep re-read: late, with a hint that caches keep them */
+};
+
+enum cln_isa {
+    CLN_ISA_PORTABLE = 1, /* OpenCL C 1.2 alone */
+    CLN_ISA_PTX           /* inline PTX conversions, NVIDIA compute capability 8.0 and up */
+};
+
+/* The backward: where dweight and dbias are added up. */
+enum cln_accumulator {
+    CLN_ACCUMULATOR_REGISTERS = 1, /* registers: each work-item sums its columns over all its rows */
+    CLN_ACCUMULATOR_LOCAL,         /* local memory */
+    CLN_ACCUMULATOR_MEMORY,        /* the work-group's own slot of the workspace, cached; not when locked */
+    CLN_ACCUMULATOR_SPLIT,         /* dweight in registers, dbias in local memory */
+    /* For few rows: separate work-groups have some columns of all rows each and read x, dy and z again, while the others
+     * write dx: no slots, and one kernel less. Where dx or dz lies over an input they run before the others. Not when
+     * locked. */
+    CLN_ACCUMULATOR_COLUMNS
+};
+
+/* How work-groups that have the tiles of one segment each get the sums of all of it. */
+enum cln_row_split {
+    CLN_ROW_SPLIT_TWO_PASSES = 1, /* a kernel before has taken them, in chunks: x and dy are read twice */
+    CLN_ROW_SPLIT_EXCHANGE        /* they go through the same rows at the same time and exchange their tiles' sums */
+};
+
+/* What the norms prefetch into the L2 cache, with CLN_ISA_PTX and, where compilers can, on CPUs; elsewhere it makes no
+ * difference. It must find room in the cache until it is read. */
+enum cln_prefetch {
+    CLN_PREFETCH_NONE = 1, /* nothing, except the next row on CPUs that read a row again */
+    /* Backward: the row after those in registers. Forward: the next row of a compute unit that has one work-group, which
+     * is the row as many rows further on as there are units or, with several iterations, the next row. */
+    CLN_PREFETCH_NEXT
+};
+
+/* Kinds of operations that have the same knobs. */
+enum cln_knob_users {
+    CLN_KNOBS_FORWARD = 1, /* of the norms */
+    CLN_KNOBS_SOFTMAX = 2,
+    CLN_KNOBS_QUANTIZE = 4,
+    CLN_KNOBS_BACKWARD = 8, /* of the norms */
+    CLN_KNOBS_ELEMENTS = 16,
+    CLN_KNOBS_L2 = 32 /* both ways */
+};
+
+/* One knob. */
+struct cln_knob {
+    const char *name;
+    const char *values[6]; /* words for an enumeration's values, from 1 on; none: a number */
+    uint32_t least, most;  /* of a number */
+    bool power_of_two;
+    unsigned users; /* cln_knob_users */
+    const char *costs;
+};
+
+/* In the order of struct cln_config's members. */
+extern const struct cln_knob cln_knobs[CLN_KNOBS];
+
+/* The value of knob i. */
+uint32_t cln_knob_value(const struct cln_config *config, int i);
+void cln_knob_set(struct cln_config *config, int i, uint32_t value);
+
+/* Between the two forms. A caller's config that has other words than knobs is refused. */
+clnorm_status cln_config_open(const clnorm_config *config, struct cln_config *knobs);
+clnorm_config cln_config_close(const struct cln_config *knobs);
+
+/* As clnorm_config_parse. */
+clnorm_status cln_config_parse(const char *text, struct cln_config *config);
+
+/* Whether every knob is one that the operations have, and in its range or 0. */
+clnorm_status cln_knobs_check(const struct cln_config *config, enum cln_knob_users users);
+
+/* Refuses a knob's value: "desc.config.keep is local: expected …". name: of a member. */
+clnorm_status cln_config_refuse(const char *name, uint32_t value, const char *expected);
+
+#endif

@@ -1,0 +1,115 @@
+#include "config/resources.h"
+
+#include "base/arithmetic.h"
+
+/* --------------------------------------------------------------------------------------------------------- forward */
+
+uint64_t cln_vectors_per_lane(const struct cln_workload *work, const struct cln_config *c) {
+    return cln_divide_up(cln_divide_up(work->group_size, c->vec), c->lanes);
+}
+
+uint64_t cln_held_bytes(const struct cln_workload *work, const struct cln_config *c) {
+    return cln_vectors_per_lane(work, c) * c->vec * work->held_size;
+}
+
+uint64_t cln_scratch_bytes(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t in_step = c->reduce == CLN_REDUCE_SHUFFLE ? cln_smaller(c->lanes, 32) : 1;
+    return 4 * (uint64_t)c->lanes * c->segments / in_step * work->real_size;
+}
+
+uint64_t cln_config_local_vectors(const clnorm_device_info *device, const struct cln_workload *work,
+                                  const struct cln_config *c) {
+    const uint64_t alignment = 64; /* of each array */
+    const uint64_t scratch = cln_scratch_bytes(work, c) + 2 * alignment;
+    if (c->keep != CLN_KEEP_LOCAL || !work->local_size || c->segments > 1 || scratch > device->local_memory)
+        return 0;
+    const uint64_t room = (device->local_memory - scratch) / ((uint64_t)c->lanes * c->vec * work->local_size);
+    return cln_smaller(cln_smaller(room, cln_or_else(c->local_vectors, room)), cln_vectors_per_lane(work, c));
+}
+
+/* Registers for so many bytes. */
+static uint64_t words(uint64_t bytes) {
+    return cln_divide_up(bytes, 4);
+}
+
+/* Addresses, sums, and what the arithmetic on a vector takes. */
+static uint64_t arithmetic(const struct cln_workload *work, const struct cln_config *c) {
+    return 16 + 3 * words(c->vec * work->real_size);
+}
+
+uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t vectors = c->keep == CLN_KEEP_REGISTERS ? cln_vectors_per_lane(work, c)
+                                                           : cln_smaller(c->unroll, cln_vectors_per_lane(work, c));
+    const uint64_t held = vectors * words(c->vec * work->held_size);
+    const uint64_t weights = work->work >= CLN_WORK_SOFTMAX ? 0 : work->norm == CLNORM_LAYER_NORM ? 2 : 1;
+    const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? weights * vectors * words(c->vec * work->x_size) : 0;
+    return arithmetic(work, c) + held + early;
+}
+
+/* -------------------------------------------------------------------------------------------------------- backward */
+
+uint64_t cln_elements_per_lane(const struct cln_config *c) {
+    return cln_divide_up(cln_divide_up(c->tile, c->vec), c->lanes) * c->vec;
+}
+
+bool cln_accumulates_in_registers(const struct cln_config *c) {
+    return c->accumulator == CLN_ACCUMULATOR_REGISTERS || c->accumulator == CLN_ACCUMULATOR_COLUMNS;
+}
+
+bool cln_unrolls_columns(const struct cln_config *c) {
+    return c->keep == CLN_KEEP_REGISTERS || cln_accumulates_in_registers(c) || c->accumulator == CLN_ACCUMULATOR_SPLIT;
+}
+
+uint64_t cln_backward_local_bytes(const struct cln_workload *work, const struct cln_config *c, uint64_t span) {
+    enum { MESSAGES = 4 * 2 * 16 }; /* of cl/norm/team.h */
+    const uint64_t messages = c->row_split == CLN_ROW_SPLIT_EXCHANGE ? MESSAGES * sizeof(cl_float) : work->real_size;
+    const uint64_t scratch = 4 * (uint64_t)c->lanes * c->segments * work->real_size + messages + sizeof(cl_uint);
+    const uint64_t columns =
+        cln_unrolls_columns(c) ? cln_elements_per_lane(c) * c->lanes : cln_divide_up(c->tile, c->vec) * c->vec;
+    const uint64_t line = columns * work->real_size;
+    switch (c->accumulator) {
+    case CLN_ACCUMULATOR_LOCAL:
+        return scratch + 2 * span * c->segments * line;
+    case CLN_ACCUMULATOR_SPLIT:
+        return scratch + c->segments * line;
+    case CLN_ACCUMULATOR_COLUMNS:
+        return scratch + 2 * (uint64_t)c->lanes * c->segments * c->vec * work->real_size;
+    case CLN_ACCUMULATOR_REGISTERS:
+        return scratch + (c->segments > 1 ? c->segments * line : 0);
+    default:
+        return scratch;
+    }
+}
+
+uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c) {
+    const bool whole = c->tile == work->group_size;
+    if (!whole || cln_unrolls_columns(c))
+        return 1;
+    if (c->accumulator == CLN_ACCUMULATOR_MEMORY)
+        return work->groups;
+    const uint64_t most = device->local_memory / (4 * work->real_size); /* columns: half of the local memory */
+    return work->groups <= most / work->group_size ? work->groups : 1;
+}
+
+uint64_t cln_config_row_groups(const clnorm_device_info *device, const struct cln_config *c, uint64_t blocks) {
+    return cln_larger((uint64_t)c->groups_per_cu * device->compute_units / blocks, 1);
+}
+
+/* Sums that a lane holds for each of its columns. */
+static uint64_t sums_in_registers(const struct cln_workload *work, const struct cln_config *c) {
+    if (c->accumulator == CLN_ACCUMULATOR_REGISTERS)
+        return (uint64_t)work->sums_rows + work->both_sums;
+    return c->accumulator == CLN_ACCUMULATOR_SPLIT && work->sums_rows;
+}
+
+uint64_t cln_backward_registers(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t elements = cln_elements_per_lane(c), vectors = elements / c->vec;
+    const uint64_t vector = words(c->vec * work->x_size);
+    const uint64_t inputs = work->gated ? 3 : 2; /* x, dy, and z or a residual's gradient */
+    const uint64_t rows = c->keep == CLN_KEEP_REGISTERS ? c->pipeline : 0;
+    const uint64_t held = rows * inputs * vectors * vector;
+    const uint64_t sums = sums_in_registers(work, c) * words(elements * work->real_size);
+    const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? vectors * vector : 0;
+    const uint64_t addresses = vectors * (c->pipeline == 1 ? c->vec / 2 : 4);
+    return arithmetic(work, c) + held + sums + early + addresses;
+}

@@ -1,0 +1,305 @@
+#include "config/tuning.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/context.h"
+#include "base/status.h"
+#include "config/database.h"
+
+enum { LINE_CAPACITY = 1024, MOST_ROWS = 100000 };
+
+struct row {
+    char key[CLN_TUNING_KEY];
+    struct cln_config config;
+    unsigned line;
+};
+
+struct cln_tuning {
+    char *path;
+    char refusal[256]; /* why the file is not used; "" */
+    struct row *rows;
+    size_t count, capacity;
+};
+
+/* ------------------------------------------------------------------------------------------------------ where it is */
+
+/* The device's name as a file's: small letters and digits, what is between them a '-'. */
+static void write_slug(const char *name, char *slug, size_t capacity) {
+    size_t length = 0;
+    for (; *name && length + 1 < capacity; name++) {
+        const unsigned char c = (unsigned char)*name;
+        if (isalnum(c))
+            slug[length++] = (char)tolower(c);
+        else if (length && slug[length - 1] != '-')
+            slug[length++] = '-';
+    }
+    while (length && slug[length - 1] == '-')
+        length--;
+    slug[length] = '\0';
+}
+
+size_t clnorm_tuning_path(const clnorm_device_info *device, char *path, size_t capacity) {
+    const char *const wish = getenv("CLNORM_TUNING");
+    const char *const config_home = getenv("XDG_CONFIG_HOME");
+    const char *const home = getenv("HOME");
+    char slug[sizeof device->name];
+    write_slug(device->name, slug, sizeof slug);
+    int length = 0;
+    if (wish && *wish)
+        length = snprintf(path, capacity, "%s", strcmp(wish, "0") != 0 ? wish : "");
+    else if (config_home && *config_home == '/') /* its specification has relative paths ignored */
+        length = snprintf(path, capacity, "%s/clnorm/%s.tuning", config_home, slug);
+    else if (home && *home == '/')
+        length = snprintf(path, capacity, "%s/.config/clnorm/%s.tuning", home, slug);
+    else
+        length = snprintf(path, capacity, "%s", "");
+    return length < 0 ? 0 : (size_t)length;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- reading */
+
+static bool refuse(struct cln_tuning *tuning, unsigned line, const char *why) {
+    (void)snprintf(tuning->refusal, sizeof tuning->refusal, "line %u: %.230s", line, why);
+    return false;
+}
+
+/* Opens the file for reading, if it is a regular one: opening a pipe would wait for its writer. */
+static FILE *open_file(struct cln_tuning *tuning) {
+    struct stat facts;
+    const int descriptor = open(tuning->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    bool readable = descriptor >= 0 && !fstat(descriptor, &facts);
+    if (!readable && errno != ENOENT && errno != ENOTDIR)
+        (void)strerror_r(errno, tuning->refusal, sizeof tuning->refusal);
+    if (readable && !S_ISREG(facts.st_mode)) {
+        (void)snprintf(tuning->refusal, sizeof tuning->refusal, "it is not a regular file");
+        readable = false;
+    }
+    FILE *const file = readable ? fdopen(descriptor, "r") : NULL;
+    if (!file && descriptor >= 0)
+        (void)close(descriptor);
+    return file;
+}
+
+static bool add_row(struct cln_tuning *tuning, const struct row *row) {
+    if (tuning->count == tuning->capacity) {
+        const size_t capacity = tuning->capacity ? 2 * tuning->capacity : 16;
+        struct row *const rows = capacity <= MOST_ROWS ? realloc(tuning->rows, capacity * sizeof *rows) : NULL;
+        if (!rows)
+            return refuse(tuning, row->line, "no memory for so many rows");
+        tuning->rows = rows;
+        tuning->capacity = capacity;
+    }
+    tuning->rows[tuning->count++] = *row;
+    return true;
+}
+
+static bool read_row(struct cln_tuning *tuning, char *text, unsigned line) {
+    struct row row = {.line = line};
+    char *const colon = strstr(text, ": ");
+    const size_t length = colon ? (size_t)(colon - text) : 0;
+    if (length == 0 || length >= sizeof row.key)
+        return refuse(tuning, line, "expected OPERATION DTYPE COLUMNS: KNOB=VALUE,...");
+    memcpy(row.key, text, length);
+    colon[2 + strcspn(colon + 2, " #")] = '\0';
+    struct cln_failure before;
+    cln_failure_keep(&before);
+    const clnorm_status status = cln_config_parse(colon + 2, &row.config);
+    if (status)
+        refuse(tuning, line, clnorm_error_detail());
+    cln_failure_restore(&before);
+    return !status && add_row(tuning, &row);
+}
+
+/* The head of the file, a line at a time: what the line must be. */
+static bool read_head(struct cln_tuning *tuning, const clnorm_device_info *device, const char *text, unsigned part,
+                      unsigned line) {
+    char expected[LINE_CAPACITY];
+    const char *const words[] = {"clnorm tuning ", "device ", "driver "};
+    const char *const values[] = {"1", device->name, device->driver};
+    (void)snprintf(expected, sizeof expected, "%s%s", words[part], values[part]);
+    if (!strcmp(text, expected))
+        return true;
+    char why[160];
+    (void)snprintf(why, sizeof why, "expected \"%.100s\"", expected);
+    return refuse(tuning, line, why);
+}
+
+static bool read_lines(struct cln_tuning *tuning, const clnorm_device_info *device, FILE *file) {
+    enum { HEAD = 3 };
+    char text[LINE_CAPACITY];
+    unsigned head = 0;
+    for (unsigned line = 1; fgets(text, sizeof text, file); line++) {
+        const size_t length = strcspn(text, "\r\n");
+        if (!text[length] && !feof(file))
+            return refuse(tuning, line, "it is too long");
+        text[length] = '\0';
+        if (!*text || *text == '#')
+            continue;
+        if (head < HEAD ? !read_head(tuning, device, text, head++, line) : !read_row(tuning, text, line))
+            return false;
+    }
+    return head == HEAD || refuse(tuning, head, "the head of the file ends here");
+}
+
+struct cln_tuning *cln_tuning_read(const clnorm_device_info *device) {
+    const size_t length = clnorm_tuning_path(device, NULL, 0);
+    struct cln_tuning *const tuning = length ? calloc(1, sizeof *tuning) : NULL;
+    if (!tuning)
+        return NULL;
+    tuning->path = malloc(length + 1);
+    if (tuning->path)
+        clnorm_tuning_path(device, tuning->path, length + 1);
+    FILE *const file = tuning->path ? open_file(tuning) : NULL;
+    if (!file && !*tuning->refusal) {
+        cln_tuning_destroy(tuning);
+        return NULL;
+    }
+    if (file && !read_lines(tuning, device, file))
+        tuning->count = 0;
+    if (file)
+        (void)fclose(file);
+    return tuning;
+}
+
+void cln_tuning_destroy(struct cln_tuning *tuning) {
+    if (!tuning)
+        return;
+    free(tuning->rows);
+    free(tuning->path);
+    free(tuning);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- choosing */
+
+/* Few rows take less than 64 KiB of x for each compute unit, and at least a segment: below that the model decides. */
+static bool are_few(const clnorm_device_info *device, const struct cln_workload *work) {
+    const uint64_t bytes = work->rows * work->groups * work->group_size * work->x_size;
+    return bytes <= (uint64_t)device->compute_units << 16;
+}
+
+/* "rms_norm bf16" */
+static void write_name(const struct cln_tuning_key *key, char text[CLN_TUNING_KEY]) {
+    char norm[CLN_TUNING_KEY - 32];
+    (void)snprintf(norm, sizeof norm, "%s%s%s_norm%s%s%s%s", key->residual ? "add_" : "", key->dropout ? "dropout_" : "",
+                   key->norm == CLNORM_LAYER_NORM ? "layer" : "rms", key->gated ? "_gated" : "",
+                   key->activated ? "_activated" : "", key->quantized ? "_quantized" : "",
+                   key->backward ? "_backward" : "");
+    (void)snprintf(text, CLN_TUNING_KEY, "%s %s", key->name ? key->name : norm, clnorm_dtype_name(key->dtype));
+}
+
+size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity) {
+    const int length = snprintf(text, capacity, "%s", plan ? plan->tuning_key : "");
+    return length < 0 ? 0 : (size_t)length;
+}
+
+/* The last row wins, so that one can be tried by adding it. A row without "few" is for any number of rows. */
+static const struct row *find_row(const struct cln_tuning *tuning, const char *key, bool few) {
+    const size_t any = strlen(key) - (few ? strlen(" few") : 0);
+    const struct row *found = NULL;
+    for (size_t i = tuning->count; i-- > 0;) {
+        const char *const row_key = tuning->rows[i].key;
+        if (!strcmp(row_key, key))
+            return &tuning->rows[i];
+        if (!found && strlen(row_key) == any && !strncmp(row_key, key, any))
+            found = &tuning->rows[i];
+    }
+    return found;
+}
+
+static bool is_forced(const struct cln_config *config) {
+    static const struct cln_config automatic = {0};
+    return memcmp(config, &automatic, sizeof automatic) != 0;
+}
+
+/* Whether the row's knobs suit the work; config is then chosen by them. */
+static bool choose_by_row(clnorm_plan *plan, const struct row *row, cln_choose_fn choose, const struct cln_workload *work) {
+    const char *const path = plan->context->tuning->path;
+    struct cln_failure before;
+    cln_failure_keep(&before);
+    const bool suits = !choose(&plan->context->device, work, &row->config, &plan->config);
+    if (suits)
+        (void)snprintf(plan->note, sizeof plan->note, "tuned by line %u of %.400s", row->line, path);
+    else
+        (void)snprintf(plan->note, sizeof plan->note, "line %u of %.200s is not used: %.200s", row->line, path,
+                       clnorm_error_detail());
+    cln_failure_restore(&before);
+    return suits;
+}
+
+/* By the user's file. */
+static bool choose_by_file(clnorm_plan *plan, cln_choose_fn choose, bool few) {
+    const struct cln_tuning *const tuning = plan->context->tuning;
+    if (!tuning)
+        return false;
+    const struct row *const row = find_row(tuning, plan->tuning_key, few);
+    if (*tuning->refusal)
+        (void)snprintf(plan->note, sizeof plan->note, "%.240s is not used: %s", tuning->path, tuning->refusal);
+    return row && choose_by_row(plan, row, choose, &plan->work);
+}
+
+/* Whether a database's row suits the work; config is then chosen by it. A row without a tile is for whole segments. */
+static bool suits(clnorm_plan *plan, const struct cln_database_row *row, cln_choose_fn choose) {
+    struct cln_config knobs = row->knobs;
+    if (plan->work.users == CLN_KNOBS_BACKWARD && !knobs.tile)
+        knobs.tile = (uint32_t)plan->work.group_size;
+    struct cln_failure before;
+    cln_failure_keep(&before);
+    const bool chosen = row->cols && !choose(&plan->context->device, &plan->work, &knobs, &plan->config);
+    cln_failure_restore(&before);
+    return chosen;
+}
+
+/* By the shipped database: the row of this width, or else of the nearer one of the two widths beside it. */
+static bool choose_by_database(clnorm_plan *plan, cln_choose_fn choose, const char *name, bool few) {
+    const struct cln_workload *const work = &plan->work;
+    const char *const rows = cln_database_rows(cln_database_files, &plan->context->device);
+    if (!rows || work->rows * work->groups < plan->context->device.compute_units)
+        return false;
+    const struct cln_database_rows found = cln_database_find(rows, name, work->group_size, few);
+    if (found.below.cols == work->group_size)
+        return suits(plan, &found.below, choose);
+    if (!found.below.cols || !found.above.cols)
+        return false;
+    const bool nearer_below =
+        (double)work->group_size * (double)work->group_size < (double)found.below.cols * (double)found.above.cols;
+    const struct cln_database_row *const nearer = nearer_below ? &found.below : &found.above;
+    return suits(plan, nearer, choose) || suits(plan, nearer_below ? &found.above : &found.below, choose);
+}
+
+clnorm_status cln_tuning_choose(clnorm_plan *plan, const struct cln_tuning_key *key, cln_choose_fn choose,
+                                const struct cln_workload *work, const clnorm_config *desc_config) {
+    const bool few = are_few(&plan->context->device, work);
+    struct cln_tuning_key alike = *key; /* f16 takes bf16's rows: elements of as many bytes */
+    alike.dtype = key->dtype == CLNORM_F16 ? CLNORM_BF16 : key->dtype;
+    char name[CLN_TUNING_KEY], measured[CLN_TUNING_KEY];
+    struct cln_config forced;
+    write_name(key, name);
+    write_name(&alike, measured);
+    (void)snprintf(plan->tuning_key, sizeof plan->tuning_key, "%.70s %" PRIu64 "%s", name, key->group_size,
+                   few ? " few" : "");
+    plan->work = *work;
+    const clnorm_status status = cln_config_open(desc_config, &forced);
+    if (status)
+        return status;
+    if (!is_forced(&forced) && (choose_by_file(plan, choose, few) || choose_by_database(plan, choose, measured, few)))
+        return CLNORM_SUCCESS;
+    return choose(&plan->context->device, work, &forced, &plan->config);
+}
+
+size_t clnorm_plan_candidates(const clnorm_plan *plan, clnorm_config *configs, size_t capacity) {
+    struct cln_config ranked[CLN_MOST_RANKED];
+    if (!plan || !*plan->tuning_key)
+        return 0;
+    const size_t count = cln_config_rank(&plan->context->device, &plan->work, ranked, CLN_MOST_RANKED);
+    for (size_t i = 0; i < count && i < capacity; i++)
+        configs[i] = cln_config_close(&ranked[i]);
+    return count;
+}

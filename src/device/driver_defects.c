@@ -1,0 +1,29 @@
+#include "device/driver_defects.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+static const struct {
+    enum cln_defect defect;
+    clnorm_platform_family family;
+    unsigned first, last; /* versions of the driver: 100 · major + minor */
+    const char *sentence;
+} defects[] = {
+    {CLN_DEFECT_SMALL_SUBGROUPS, CLNORM_PLATFORM_POCL, 600, 600,
+     "PoCL 6.0 does not link sub-group reductions of 1 or 2 work-items"},
+};
+
+/* Of "6.0+debian" or "25.0.7-2": 600, 2500. 0: it does not begin with a version. */
+static unsigned version_of(const char *driver) {
+    unsigned major = 0, minor = 0;
+    return sscanf(driver, "%6u.%2u", &major, &minor) == 2 ? 100 * major + minor : 0;
+}
+
+const char *cln_driver_defect(const clnorm_device_info *device, enum cln_defect defect) {
+    const unsigned version = version_of(device->driver);
+    for (size_t i = 0; i < sizeof defects / sizeof *defects; i++)
+        if (defects[i].defect == defect && defects[i].family == device->family && version >= defects[i].first &&
+            version <= defects[i].last)
+            return defects[i].sentence;
+    return NULL;
+}

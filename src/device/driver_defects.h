@@ -1,0 +1,14 @@
+/* What drivers are known to do wrong that kernels cannot avoid: docs/drivers.md. It is refused by name and version. */
+#ifndef CLN_DRIVER_DEFECTS_H
+#define CLN_DRIVER_DEFECTS_H
+
+#include "clnorm/clnorm.h"
+
+enum cln_defect {
+    CLN_DEFECT_SMALL_SUBGROUPS, /* sub-group reductions of work-groups of 1 or 2 work-items do not build */
+};
+
+/* A sentence about a device's driver that has the defect; NULL when it is not known to have it. */
+const char *cln_driver_defect(const clnorm_device_info *device, enum cln_defect defect);
+
+#endif

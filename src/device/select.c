@@ -1,0 +1,231 @@
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "device/device.h"
+
+/* Part of a selector, not terminated. */
+struct piece {
+    const char *at;
+    size_t length;
+};
+
+static struct piece piece_of(const char *text) {
+    return (struct piece){text, strlen(text)};
+}
+
+static struct piece trim(struct piece piece) {
+    while (piece.length > 0 && isspace((unsigned char)piece.at[0])) {
+        piece.at++;
+        piece.length--;
+    }
+    while (piece.length > 0 && isspace((unsigned char)piece.at[piece.length - 1]))
+        piece.length--;
+    return piece;
+}
+
+/* Cuts the next piece, up to the separator or the end, off the front of rest; rest->at is NULL behind the last one. */
+static struct piece cut(struct piece *rest, char separator) {
+    const char *const end = memchr(rest->at, separator, rest->length);
+    const size_t length = end ? (size_t)(end - rest->at) : rest->length;
+    const struct piece first = {rest->at, length};
+    *rest = end ? (struct piece){end + 1, rest->length - length - 1} : (struct piece){NULL, 0};
+    return trim(first);
+}
+
+static bool same_letters(const char *a, const char *b, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (tolower((unsigned char)a[i]) != tolower((unsigned char)b[i]))
+            return false;
+    return true;
+}
+
+static bool is(struct piece piece, const char *text) {
+    return piece.length == strlen(text) && same_letters(piece.at, text, piece.length);
+}
+
+static bool contains(const char *text, struct piece part) {
+    const size_t length = strlen(text);
+    for (size_t i = 0; i + part.length <= length; i++)
+        if (same_letters(text + i, part.at, part.length))
+            return true;
+    return false;
+}
+
+/* Whether the piece begins with prefix; then *value is what follows. */
+static bool starts(struct piece piece, const char *prefix, struct piece *value) {
+    const size_t length = strlen(prefix);
+    if (piece.length < length || !same_letters(piece.at, prefix, length))
+        return false;
+    *value = trim((struct piece){piece.at + length, piece.length - length});
+    return true;
+}
+
+/* Takes digits off the front; false when there are none or the number is past limit. */
+static bool take_number(struct piece *piece, uint64_t limit, uint64_t *number) {
+    uint64_t n = 0;
+    size_t digits = 0;
+    for (; digits < piece->length && isdigit((unsigned char)piece->at[digits]); digits++) {
+        const uint64_t digit = (uint64_t)(piece->at[digits] - '0');
+        if (n > (limit - digit) / 10)
+            return false;
+        n = n * 10 + digit;
+    }
+    piece->at += digits;
+    piece->length -= digits;
+    *number = n;
+    return digits > 0;
+}
+
+/* "3:0" */
+static bool parse_indices(struct piece piece, uint64_t indices[2]) {
+    if (!take_number(&piece, UINT32_MAX, &indices[0]) || piece.length == 0 || piece.at[0] != ':')
+        return false;
+    piece = (struct piece){piece.at + 1, piece.length - 1};
+    return take_number(&piece, UINT32_MAX, &indices[1]) && piece.length == 0;
+}
+
+/* "8G" */
+static bool parse_bytes(struct piece piece, uint64_t *bytes) {
+    static const char units[] = "KMGT";
+    if (!take_number(&piece, UINT64_MAX, bytes))
+        return false;
+    if (piece.length == 0)
+        return true;
+    const char *const unit = strchr(units, toupper((unsigned char)piece.at[0]));
+    if (piece.length != 1 || !unit || !*unit)
+        return false;
+    const unsigned shift = 10 * (unsigned)(unit - units + 1);
+    if (*bytes > UINT64_MAX >> shift)
+        return false;
+    *bytes <<= shift;
+    return true;
+}
+
+/* 8-4-4-4-12 hexadecimal digits */
+static bool is_uuid(struct piece piece) {
+    if (piece.length != 36)
+        return false;
+    for (size_t i = 0; i < piece.length; i++) {
+        const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (dash ? piece.at[i] != '-' : !isxdigit((unsigned char)piece.at[i]))
+            return false;
+    }
+    return true;
+}
+
+enum verdict { HOLDS, FAILS, UNREADABLE };
+
+static enum verdict holds_if(bool condition) {
+    return condition ? HOLDS : FAILS;
+}
+
+static enum verdict holds_if_part(const char *text, struct piece part) {
+    return part.length == 0 ? UNREADABLE : holds_if(contains(text, part));
+}
+
+/* Whether a term holds of a device. That a term cannot be read does not depend on the device. */
+static enum verdict judge(struct piece term, const clnorm_device_info *info) {
+    struct piece value = {NULL, 0};
+    uint64_t indices[2] = {0, 0}, bytes = 0;
+    if (is(term, "gpu"))
+        return holds_if(info->kind == CLNORM_DEVICE_GPU);
+    if (is(term, "accelerator"))
+        return holds_if(info->kind == CLNORM_DEVICE_ACCELERATOR);
+    if (is(term, "cpu"))
+        return holds_if(info->kind == CLNORM_DEVICE_CPU);
+    if (is(term, "fp16"))
+        return holds_if(info->fp16);
+    if (is(term, "fp64"))
+        return holds_if(info->fp64);
+    if (is(term, "subgroups"))
+        return holds_if(info->subgroups);
+    if (starts(term, "name=", &value))
+        return holds_if_part(info->name, value);
+    if (starts(term, "vendor=", &value))
+        return holds_if_part(info->vendor, value);
+    if (starts(term, "platform=", &value))
+        return holds_if_part(info->platform_name, value);
+    if (starts(term, "uuid:", &value))
+        return is_uuid(value) ? holds_if(is(value, info->uuid)) : UNREADABLE;
+    if (starts(term, "memory>=", &value))
+        return parse_bytes(value, &bytes) ? holds_if(info->global_memory >= bytes) : UNREADABLE;
+    if (parse_indices(term, indices))
+        return holds_if(info->platform_index == indices[0] && info->device_index == indices[1]);
+    return UNREADABLE;
+}
+
+/* Whether every term of an alternative holds. */
+static bool means(struct piece alternative, const clnorm_device_info *info) {
+    while (alternative.at)
+        if (judge(cut(&alternative, ','), info) != HOLDS)
+            return false;
+    return true;
+}
+
+/* The longest piece of a selector that a message quotes. */
+static int shown(size_t length) {
+    return length < 200 ? (int)length : 200;
+}
+
+/* Whether the whole selector can be read. origin: what to call it. */
+static clnorm_status check(struct piece selector, const char *origin) {
+    static const clnorm_device_info any = {.device = NULL};
+    struct piece rest = selector;
+    while (rest.at) {
+        struct piece alternative = cut(&rest, ';');
+        while (alternative.at) {
+            const struct piece term = cut(&alternative, ',');
+            if (term.length == 0)
+                return cln_fail(CLNORM_INVALID_SELECTOR, "%s is '%.*s': an alternative or term is empty", origin,
+                                shown(selector.length), selector.at);
+            if (judge(term, &any) == UNREADABLE)
+                return cln_fail(CLNORM_INVALID_SELECTOR,
+                                "%s has the term '%.*s': expected gpu, cpu, accelerator, P:D, "
+                                "uuid:UUID, name=TEXT, vendor=TEXT, platform=TEXT, memory>=NUMBER with K, M, G or T, fp16, "
+                                "fp64 or subgroups",
+                                origin, shown(term.length), term.at);
+        }
+    }
+    return CLNORM_SUCCESS;
+}
+
+/* The first device of the first alternative that means one; NULL when there is none. */
+static const clnorm_device_info *find(struct piece selector, const clnorm_device_info *infos, size_t count) {
+    while (selector.at) {
+        const struct piece alternative = cut(&selector, ';');
+        for (size_t i = 0; i < count; i++)
+            if (means(alternative, &infos[i]))
+                return &infos[i];
+    }
+    return NULL;
+}
+
+clnorm_status clnorm_device_select(const char *selector, clnorm_device_info *info) {
+    const clnorm_status readable = cln_struct_check(&cln_device_info_struct, info);
+    if (readable)
+        return readable;
+    const bool given = selector && *selector;
+    const char *const variable = getenv("CLNORM_DEVICE");
+    const char *const text = given ? selector : variable ? variable : "";
+    const char *const origin = given ? "the device selector" : "the device selector in CLNORM_DEVICE";
+    const bool best = !*text;
+    clnorm_status status = best ? CLNORM_SUCCESS : check(piece_of(text), origin);
+    clnorm_device_info *infos = NULL;
+    size_t count = 0;
+    if (status == CLNORM_SUCCESS)
+        status = cln_device_all(&infos, &count);
+    if (status != CLNORM_SUCCESS)
+        return status;
+    const clnorm_device_info *const found = best ? infos : find(piece_of(text), infos, count);
+    if (found)
+        cln_struct_give(&cln_device_info_struct, found, info);
+    else if (count == 0)
+        status = cln_fail(CLNORM_DEVICE_NOT_FOUND, "there is no OpenCL device");
+    else
+        status = cln_fail(CLNORM_DEVICE_NOT_FOUND, "%s: no OpenCL device matches '%.*s' (%zu found)", origin,
+                          shown(strlen(text)), text, count);
+    free(infos);
+    return status;
+}

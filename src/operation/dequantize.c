@@ -1,0 +1,95 @@
+#include "base/arithmetic.h"
+#include "base/context.h"
+#include "operation/fp8.h"
+#include "operation/operations.h"
+#include "plan/stage.h"
+#include "quantize/quantize_args.h"
+
+typedef clnorm_dequantize_desc problem;
+
+static const struct cln_tensor_rule tensors[] = {
+    {"q", CLN_Q, offsetof(problem, q), CLN_MATRIX, CLN_CODES, CLN_REFUSED, false, CLN_SCALE},
+    {"x", CLN_X, offsetof(problem, x), CLN_MATRIX, CLN_F32_OR_LESS, CLN_REFUSED, true, CLN_ROLES},
+};
+
+/* A work-group takes rows; vectors are of one scale each. */
+static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
+    const problem *const p = desc;
+    const uint64_t whole = p->cols | p->q.scale_group;
+    return (struct cln_workload){
+        .users = CLN_KNOBS_QUANTIZE,
+        .rows = p->rows,
+        .groups = 1,
+        .group_size = p->cols,
+        .whole = cln_lowest_bit(whole),
+        .alignment = cln_lowest_bit(whole | cln_operation_strides(operation, desc)),
+        .x_size = clnorm_dtype_size(p->x.dtype),
+        .held_size = clnorm_dtype_size(p->x.dtype),
+        .norm = CLNORM_RMS_NORM,
+        .real_size = sizeof(cl_float),
+    };
+}
+
+static const struct cln_parameter parameters[] = CLN_PARAMETERS(DEQUANTIZE_ARGS);
+
+static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    const problem *const p = desc;
+    if (!work->rows)
+        return CLNORM_SUCCESS;
+    const struct cln_fp8_share share = cln_fp8_share_of(&plan->config, p->rows);
+    struct cln_spec spec = cln_fp8_spec(&plan->context->device, &plan->config);
+    spec.x_dtype = p->x.dtype;
+    spec.q_dtype = p->q.dtype;
+    spec.scale_dtype = p->q.scale_dtype;
+    spec.scaling = p->q.scaling;
+    if (p->q.scaling == CLNORM_SCALING_GROUP) { /* else kernels of all widths are the same */
+        spec.group_size = p->q.scale_group;
+        spec.groups = cln_divide_up(p->cols, p->q.scale_group);
+    }
+    const struct cln_argument arguments[] = {
+        cln_integer("iterations", share.iterations),
+        cln_integer("cols", p->cols),
+        {0},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_dequantize,
+        .kernel = "dequantize",
+        .unaligned = !spec.element_aligned,
+        .spec = &spec,
+        .parameters = parameters,
+        .arguments = arguments,
+        .work = p->rows,
+        .groups = share.groups,
+        .items = share.items,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+static const clnorm_dequantize_desc initial = CLNORM_DEQUANTIZE_DESC_INIT;
+
+const struct cln_operation cln_dequantize = {
+    .name = "dequantize",
+    .init = "CLNORM_DEQUANTIZE_DESC_INIT",
+    .initial = &initial,
+    .size = sizeof initial,
+    .config = offsetof(clnorm_dequantize_desc, config),
+    .tensors = tensors,
+    .tensor_count = sizeof tensors / sizeof *tensors,
+    .workload = workload_of,
+    .choose = cln_fp8_config,
+    .add_stages = add_stages,
+};
+
+void clnorm_dequantize_desc_init(clnorm_dequantize_desc *desc) {
+    cln_operation_init(&cln_dequantize, desc);
+}
+
+clnorm_status clnorm_dequantize_plan_create(clnorm_context *context, const clnorm_dequantize_desc *desc,
+                                            clnorm_plan **plan) {
+    return cln_operation_plan_create(&cln_dequantize, context, desc, plan);
+}
+
+clnorm_status clnorm_dequantize(clnorm_context *context, cl_command_queue queue, const clnorm_dequantize_desc *desc,
+                                const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    return cln_operation_enqueue(&cln_dequantize, context, queue, desc, args, num_wait, wait_list, event);
+}

@@ -1,0 +1,251 @@
+#include "operation/fp8.h"
+
+#include <inttypes.h>
+
+#include "base/arithmetic.h"
+#include "base/context.h"
+#include "base/dtype.h"
+#include "base/status.h"
+#include "plan/stage.h"
+#include "quantize/quantize_args.h"
+#include "quantize/transpose_args.h"
+
+/* Lanes of an NVIDIA GPU that take four vectors each, which they ask for at once, or eight where there are many; 0 where
+ * there are too few vectors for that. Of an 8-bit x lanes take two rows, and up to sixteen vectors of each, as fewer sums
+ * over lanes make up for the latency: at 16384 x 8192 pairs of 64 lanes took 58.7 us, 32 lanes 55.9; at 8192 x 16384 128
+ * lanes 57.8, 32 lanes 55.2 and 16 lanes, which are too few for all of an H200, 70.8. Few pairs take more, to keep all of
+ * it busy. */
+static uint32_t lanes_of(const clnorm_device_info *device, const struct cln_workload *work, uint32_t vec) {
+    const uint64_t most = cln_power_of_two_at_most(device->max_work_group_size);
+    const uint64_t vectors = work->group_size / vec;
+    const uint64_t pairs = cln_larger(work->rows * work->groups / 2, 1), busy = 1024 * (uint64_t)device->compute_units;
+    const uint64_t of_pairs = cln_larger(cln_smaller(cln_larger(vectors / 16, 8), 32), busy / pairs);
+    const uint64_t wish = cln_smaller(vectors / 4, work->x_size == 1 ? of_pairs : cln_larger(vectors / 8, 16));
+    return wish < 4 ? 0 : (uint32_t)cln_smaller(cln_power_of_two_at_most(wish), most);
+}
+
+clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_workload *work,
+                             const struct cln_config *forced, struct cln_config *config) {
+    const uint64_t whole = work->whole;
+    struct cln_config wish = *forced;
+    if (forced->keep == CLN_KEEP_REGISTERS)
+        return cln_config_refuse("keep", forced->keep, "reread or 0 in this operation");
+    if (forced->vec && whole % forced->vec)
+        return cln_config_refuse("vec", forced->vec, "a divisor of cols and group_size in this operation");
+    wish.keep = CLN_KEEP_REREAD;
+    if (!wish.vec && cln_config_element_aligned(device, &wish))
+        wish.vec = (uint32_t)cln_smaller(whole, 16);
+    clnorm_status status = cln_config_choose(device, work, &wish, config);
+    if (status || device->family != CLNORM_PLATFORM_NVIDIA || forced->lanes || forced->segments)
+        return status;
+    wish.lanes = lanes_of(device, work, config->vec);
+    return wish.lanes ? cln_config_choose(device, work, &wish, config) : CLNORM_SUCCESS;
+}
+
+uint32_t cln_fp8_isa(const clnorm_device_info *device, const struct cln_config *config) {
+    enum { FIRST_WITH_FP8 = 89 };
+    return config->isa == CLN_ISA_PTX && device->compute_capability >= FIRST_WITH_FP8 ? CLN_ISA_PTX : CLN_ISA_PORTABLE;
+}
+
+struct cln_spec cln_fp8_spec(const clnorm_device_info *device, const struct cln_config *config) {
+    return (struct cln_spec){
+        .family = CLN_QUANTIZE,
+        .group_size = 1,
+        .groups = 1,
+        .vec = config->vec,
+        .lanes = config->lanes,
+        .segments = config->segments,
+        .unroll = config->unroll,
+        .reduce = config->reduce,
+        .stores = config->stores,
+        .isa = config->isa,
+        .fp8_isa = cln_fp8_isa(device, config),
+        .element_aligned = cln_config_element_aligned(device, config),
+        .opencl_c = config->reduce == CLN_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
+    };
+}
+
+static struct cln_fp8_share share_among(const struct cln_config *config, uint64_t segments, uint64_t most_groups) {
+    const uint64_t blocks = cln_divide_up(segments, config->segments);
+    const uint64_t iterations = cln_larger(config->iterations, cln_divide_up(blocks, most_groups));
+    return (struct cln_fp8_share){iterations, (size_t)cln_divide_up(blocks, iterations),
+                                  (size_t)config->lanes * config->segments};
+}
+
+struct cln_fp8_share cln_fp8_share_of(const struct cln_config *config, uint64_t segments) {
+    return share_among(config, segments, CLN_MOST_GROUPS);
+}
+
+struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, const struct cln_config *config,
+                                              uint64_t segments) {
+    const bool alone = config->lanes == 1; /* with long shares of its own */
+    return share_among(config, segments, alone ? CLN_MOST_GROUPS : 8 * (uint64_t)cln_larger(device->compute_units, 1));
+}
+
+/* Of a tile that is transposed too. The first row that suits is taken. */
+static const struct tiling {
+    uint32_t compute_capability; /* at least; 0: any device */
+    uint32_t side;               /* rows, and columns */
+    uint32_t items;              /* work-items of its work-group */
+    uint32_t groups;             /* for each compute unit that there have to be, at least */
+} tilings[] = {
+    /* 64 KiB of local memory, of which three work-groups have room on an H200's compute unit. Lines of 256 bytes: 109 us
+     * for 115 at 16384 x 8192, 28.7 for 30.7 at 32768 x 1024. */
+    {90, 256, 512, 3},
+    {0, 128, 256, 0}, /* lines of 128 bytes */
+};
+
+static bool suits(const struct tiling *tiling, const clnorm_device_info *device, uint64_t rows, uint64_t cols) {
+    const uint64_t tiles = cln_divide_up(rows, tiling->side) * cln_divide_up(cols, tiling->side);
+    const uint64_t scratch = 4096; /* bytes, more than lanes need to find the largest magnitude */
+    return device->compute_capability >= tiling->compute_capability && device->max_work_group_size >= tiling->items &&
+           device->local_memory >= (uint64_t)tiling->side * tiling->side + scratch &&
+           tiles >= tiling->groups * (uint64_t)device->compute_units;
+}
+
+/* Of a work-item alone: a line of a cache in each column, and of each row as much as makes reading it quick (at 1024 x 8192
+ * 64 x 1024 took 0.78 of the time of 64 x 256), in half of the local memory. */
+static struct cln_fp8_tile tile_serial(const clnorm_device_info *device, uint64_t cols, bool transposed) {
+    const uint64_t line = 64, widest = 1024;
+    const uint64_t room = cln_power_of_two_at_most(device->local_memory / line / 2);
+    const uint64_t whole = cln_power_of_two_at_least(cln_larger(cols, line));
+    return (struct cln_fp8_tile){
+        .rows = transposed ? line : 4,
+        .cols = cln_smaller(whole, transposed ? cln_smaller(widest, room) : 4096),
+        .lanes = 1,
+        .row_vec = 1,
+    };
+}
+
+/* A work-item has four rows of a vector. */
+static struct cln_fp8_tile tile_cooperative(const clnorm_device_info *device, const struct cln_config *config,
+                                            uint64_t rows, uint64_t cols, bool transposed, uint64_t transposed_stride) {
+    const struct tiling *tiling = tilings;
+    while (tiling->compute_capability && !suits(tiling, device, rows, cols))
+        tiling++;
+    const uint64_t most_cols = transposed ? tiling->side : 128 * (uint64_t)config->vec;
+    const uint64_t items = transposed ? tiling->items : 128;
+    const uint64_t row_vec = cln_smaller(cln_lowest_bit(rows | transposed_stride), 16);
+    return (struct cln_fp8_tile){
+        .rows = transposed ? tiling->side : 4,
+        .cols = cln_larger(cln_smaller(cln_power_of_two_at_least(cols), most_cols), config->vec),
+        .lanes = cln_smaller(items, cln_power_of_two_at_most(device->max_work_group_size)),
+        .row_vec = cln_larger(transposed ? row_vec : 1, 1),
+    };
+}
+
+struct cln_fp8_tile cln_fp8_tile_of(const clnorm_device_info *device, const struct cln_config *config, uint64_t rows,
+                                    uint64_t cols, bool transposed, uint64_t transposed_stride) {
+    const bool cpu = cln_config_element_aligned(device, config);
+    const bool alone = (cpu && config->lanes == 1) || device->max_work_group_size == 1;
+    struct cln_fp8_tile tile = alone ? tile_serial(device, cols, transposed)
+                                     : tile_cooperative(device, config, rows, cols, transposed, transposed_stride);
+    tile.count = cln_divide_up(rows, tile.rows) * cln_divide_up(cols, tile.cols);
+    return tile;
+}
+
+/* Where kernels of one work-group, and tiles, look through magnitudes. */
+static void set_lanes(struct cln_spec *spec, uint64_t lanes) {
+    spec->lanes = lanes;
+    spec->segments = 1;
+    if (lanes < 32 || spec->reduce == CLN_REDUCE_SUBGROUP) {
+        spec->reduce = CLN_REDUCE_TREE;
+        spec->opencl_c = 120;
+    }
+}
+
+void cln_fp8_spec_tile(struct cln_spec *spec, const struct cln_fp8_tile *tile) {
+    spec->tile_rows = tile->rows;
+    spec->tile_cols = tile->cols;
+    spec->row_vec = tile->row_vec;
+    set_lanes(spec, tile->lanes);
+}
+
+bool cln_fp8_tiles_search(const struct cln_fp8_tile *tile, uint64_t magnitudes) {
+    return tile->lanes > 1 && magnitudes <= tile->rows * tile->cols / 8;
+}
+
+static const struct cln_parameter largest_parameters[] = CLN_PARAMETERS(QUANTIZE_LARGEST_ARGS);
+
+clnorm_status cln_fp8_add_largest(clnorm_plan *plan, const struct cln_fp8_largest *largest) {
+    const clnorm_device_info *device = &plan->context->device;
+    const bool cpu = cln_config_element_aligned(device, &plan->config);
+    struct cln_spec spec = cln_fp8_spec(device, &plan->config);
+    spec.x_dtype = CLNORM_F32;
+    spec.q_dtype = largest->q_dtype;
+    spec.scale_dtype = largest->scale_dtype;
+    spec.amax = largest->amax;
+    spec.vec = spec.unroll = 1;
+    set_lanes(&spec, cpu ? 1 : cln_smaller(cln_power_of_two_at_most(device->max_work_group_size), 1024));
+    const struct cln_argument arguments[] = {
+        cln_bind("magnitudes", largest->magnitudes),
+        cln_bind("scale", (struct cln_binding){.role = largest->scale}),
+        {0},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_quantize_largest,
+        .kernel = "quantize_largest",
+        .spec = &spec,
+        .parameters = largest_parameters,
+        .arguments = arguments,
+        .work = largest->count,
+        .groups = 1,
+        .items = (size_t)spec.lanes,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+static const struct cln_parameter transpose_parameters[] = CLN_PARAMETERS(TRANSPOSE_ARGS);
+
+clnorm_status cln_fp8_add_transpose(clnorm_plan *plan, const clnorm_tensor *codes, struct cln_binding y,
+                                    const clnorm_tensor *y_t, uint64_t rows, uint64_t cols) {
+    const clnorm_device_info *const device = &plan->context->device;
+    const bool cpu = cln_config_element_aligned(device, &plan->config);
+    struct cln_config config = plan->config;
+    config.vec = (uint32_t)cln_smaller(cln_lowest_bit(cpu ? cols : cols | codes->stride), 16);
+    const struct cln_fp8_tile tile = cln_fp8_tile_of(device, &config, rows, cols, true, y_t->stride);
+    struct cln_spec spec = cln_fp8_spec(device, &config);
+    spec.x_dtype = codes->dtype;
+    spec.transposed = true;
+    cln_fp8_spec_tile(&spec, &tile);
+    plan->tensor[CLN_Y_T].vector = tile.row_vec;
+    plan->tensor[y.role].vector = cln_larger(plan->tensor[y.role].vector, config.vec);
+    const struct cln_argument arguments[] = {
+        cln_bind_part("codes", y, codes->stride),
+        cln_bind("q_t", (struct cln_binding){.role = CLN_Y_T}),
+        cln_integer("rows", rows),
+        cln_integer("cols", cols),
+        {0},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_transpose,
+        .kernel = "transpose",
+        .unaligned = !spec.element_aligned,
+        .spec = &spec,
+        .parameters = transpose_parameters,
+        .arguments = arguments,
+        .work = tile.count,
+        .groups = (size_t)tile.count,
+        .items = (size_t)tile.lanes,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+static clnorm_status check_group_size(const char *name, const clnorm_tensor *tensor) {
+    const uint32_t size = tensor->scale_group;
+    return cln_power_of_two(size) && size >= 16 && size <= 128
+               ? CLNORM_SUCCESS
+               : cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.scale_group is %" PRIu32 ": expected 16, 32, 64 or 128", name,
+                          size);
+}
+
+clnorm_status cln_fp8_check_segments(const char *name, const clnorm_tensor *tensor, uint64_t group_size, uint64_t cols) {
+    if (tensor->scaling != CLNORM_SCALING_GROUP)
+        return CLNORM_SUCCESS;
+    if (group_size != cols && group_size % tensor->scale_group)
+        return cln_fail(CLNORM_UNSUPPORTED,
+                        "desc.%s.scale_group is %" PRIu32 ": expected a divisor of group_size, %" PRIu64
+                        ", where that is not cols",
+                        name, tensor->scale_group, group_size);
+    return check_group_size(name, tensor);
+}

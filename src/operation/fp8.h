@@ -1,0 +1,67 @@
+/* What operations on 8-bit elements have in common. */
+#ifndef CLN_FP8_H
+#define CLN_FP8_H
+
+#include "config/config.h"
+#include "plan/plan.h"
+
+/* A cln_choose_fn for kernels whose work-groups go through segments of work->group_size elements. vec divides work->whole,
+ * so that a row is made of whole vectors. */
+clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_workload *work,
+                             const struct cln_config *forced, struct cln_config *config);
+
+/* The enum cln_isa of the conversions. */
+uint32_t cln_fp8_isa(const clnorm_device_info *device, const struct cln_config *config);
+
+/* A spec with what the config says. */
+struct cln_spec cln_fp8_spec(const clnorm_device_info *device, const struct cln_config *config);
+
+/* Work-groups that go through segments, SEGMENTS at a time. */
+struct cln_fp8_share {
+    cl_ulong iterations;
+    size_t groups, items;
+};
+
+struct cln_fp8_share cln_fp8_share_of(const struct cln_config *config, uint64_t segments);
+
+/* Where each work-group has a largest magnitude, which others will look through: no more of them than run at once. */
+struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, const struct cln_config *config,
+                                              uint64_t segments);
+
+/* Work-groups that write tiles (cl/tile.h). */
+struct cln_fp8_tile {
+    uint64_t rows, cols, lanes;
+    uint64_t row_vec; /* elements of an access of the transpose */
+    uint64_t count;   /* tiles */
+};
+
+struct cln_fp8_tile cln_fp8_tile_of(const clnorm_device_info *device, const struct cln_config *config, uint64_t rows,
+                                    uint64_t cols, bool transposed, uint64_t transposed_stride);
+
+/* What a spec says of them. */
+void cln_fp8_spec_tile(struct cln_spec *spec, const struct cln_fp8_tile *tile);
+
+/* Whether each work-group looks through so many magnitudes for the largest, rather than a stage of its own. */
+bool cln_fp8_tiles_search(const struct cln_fp8_tile *tile, uint64_t magnitudes);
+
+/* Adds the stage that takes the largest of count magnitudes (f32, a part of the workspace), and writes amax and the scale
+ * of a tensor of q_dtype. scale_dtype none: no scale. */
+struct cln_fp8_largest {
+    struct cln_binding magnitudes;
+    uint64_t count;
+    clnorm_dtype q_dtype, scale_dtype;
+    enum cln_role scale;
+    bool amax;
+};
+
+clnorm_status cln_fp8_add_largest(clnorm_plan *plan, const struct cln_fp8_largest *largest);
+
+/* Adds the stage that writes the transposed copy of codes, which lie at y. */
+clnorm_status cln_fp8_add_transpose(clnorm_plan *plan, const clnorm_tensor *codes, struct cln_binding y,
+                                    const clnorm_tensor *y_t, uint64_t rows, uint64_t cols);
+
+/* Refuses scales of groups other than 16, 32, 64 or 128 columns, and groups that lie in two segments of group_size
+ * columns. name: the tensor's. */
+clnorm_status cln_fp8_check_segments(const char *name, const clnorm_tensor *tensor, uint64_t group_size, uint64_t cols);
+
+#endif

@@ -1,0 +1,204 @@
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/arithmetic.h"
+#include "base/dtype.h"
+#include "base/status.h"
+#include "operation/dropout.h"
+#include "operation/fp8.h"
+#include "operation/norm_stages.h"
+#include "operation/operations.h"
+#include "plan/tensor.h"
+
+typedef clnorm_norm_desc problem;
+
+static const struct cln_tensor_rule tensors[] = {
+    {"x", CLN_X, offsetof(problem, x), CLN_MATRIX, CLN_REALS | CLN_CODES, CLN_REFUSED, false, CLN_X_SCALE},
+    {"y", CLN_Y, offsetof(problem, y), CLN_MATRIX, CLN_REALS | CLN_CODES, CLN_ABSENT, true, CLN_Y_SCALE},
+    {"y_t", CLN_Y_T, offsetof(problem, y_t), CLN_TRANSPOSED, CLN_CODES, CLN_ABSENT, true, CLN_Y_SCALE},
+    {"z", CLN_Z, offsetof(problem, z), CLN_MATRIX, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"weight", CLN_WEIGHT, offsetof(problem, weight), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"bias", CLN_BIAS, offsetof(problem, bias), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"residual", CLN_RESIDUAL, offsetof(problem, residual), CLN_MATRIX, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"residual_out", CLN_RESIDUAL_OUT, offsetof(problem, residual_out), CLN_MATRIX, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+};
+static const struct cln_field_rule fields[] = {
+    {"norm", offsetof(problem, norm), CLNORM_LAYER_NORM, CLNORM_RMS_NORM, "clnorm_norm"},
+    {"gate", offsetof(problem, gate), CLNORM_GATE_NONE, CLNORM_GATE_SIGMOID, "clnorm_gate"},
+    {"activation", offsetof(problem, activation), CLNORM_ACTIVATION_NONE, CLNORM_ACTIVATION_SILU, "clnorm_activation"},
+    {"accuracy", offsetof(problem, accuracy), CLNORM_FP8_FUSED, CLNORM_FP8_COMPATIBLE, "clnorm_fp8_accuracy"},
+    {"gate_first", offsetof(problem, gate_first), 0, 1, NULL},
+    {"save_mean", offsetof(problem, save_mean), 0, 1, NULL},
+    {"save_rstd", offsetof(problem, save_rstd), 0, 1, NULL},
+    {"save_mask", offsetof(problem, save_mask), 0, 1, NULL},
+    {"row_scale", offsetof(problem, row_scale), 0, 1, NULL},
+    {"save_y_row_scale", offsetof(problem, save_y_row_scale), 0, 1, NULL},
+};
+static const struct cln_statistic_rule statistics[] = {
+    {"mean", CLN_MEAN, offsetof(problem, save_mean), true},
+    {"rstd", CLN_RSTD, offsetof(problem, save_rstd), true},
+};
+
+/* y is x's like where nothing is written but it, and z is there with a gate alone. COAT's scales are BF16. */
+static clnorm_status prepare(void *desc) {
+    problem *const p = desc;
+    if (!p->y.dtype && !p->y_t.dtype)
+        p->y.dtype = p->x.dtype;
+    clnorm_tensor *const y = p->y.dtype ? &p->y : &p->y_t;
+    if (p->accuracy == CLNORM_FP8_COMPATIBLE && cln_dtype_fp8(y->dtype) && !y->scale_dtype)
+        y->scale_dtype = CLNORM_BF16;
+    if (!p->gate && cln_dtype_valid(p->z.dtype))
+        p->z = (clnorm_tensor)CLNORM_TENSOR_NONE;
+    else if (p->gate && !p->z.dtype && !cln_dtype_fp8(p->x.dtype))
+        p->z.dtype = p->x.dtype;
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_values(const problem *p) {
+    if (!(fabs(p->weight_offset) <= cln_dtype_largest(p->x.dtype)))
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_offset is %g: expected a magnitude of at most %g",
+                        p->weight_offset, cln_dtype_largest(p->x.dtype));
+    if (p->weight_offset != 0 && !p->weight.dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_offset is %g: expected 0 without a weight", p->weight_offset);
+    if (p->gate_first && !p->gate)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.gate_first is 1: expected 0 without a gate");
+    if (p->gate && !p->z.dtype)
+        return cln_dtype_refuse("z.dtype", p->z.dtype, "f32, f16 or bf16 with a gate and an 8-bit x");
+    if (p->save_mean && p->norm == CLNORM_RMS_NORM)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.save_mean is 1: expected 0, RMS norm has no mean");
+    return CLNORM_SUCCESS;
+}
+
+/* What is added to x before the norm, and what is done to x for that. */
+static clnorm_status check_sum(const problem *p) {
+    const struct cln_option options[] = {{"residual", p->residual.dtype != CLNORM_DTYPE_NONE},
+                                         {"dropout", p->dropout != 0},
+                                         {"row_scale", p->row_scale},
+                                         {NULL, false}};
+    const clnorm_status refused =
+        p->gate_first ? cln_refuse_options(options, CLNORM_INVALID_VALUE, "desc.gate_first") : CLNORM_SUCCESS;
+    if (refused)
+        return refused;
+    if (p->residual_out.dtype && !p->residual.dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.residual_out.dtype is %s: expected none without a residual",
+                        clnorm_dtype_name(p->residual_out.dtype));
+    const clnorm_status status = cln_dropout_check(p->dropout, p->rows, p->cols);
+    if (status)
+        return status;
+    if (p->save_mask && !(p->dropout > 0))
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.save_mask is 1: expected 0 without dropout");
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_transposed(const problem *p) {
+    if (!p->y_t.dtype)
+        return CLNORM_SUCCESS;
+    if (p->y.dtype && p->y_t.dtype != p->y.dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.y_t.dtype is %s: expected none with a y of %s",
+                        clnorm_dtype_name(p->y_t.dtype), clnorm_dtype_name(p->y.dtype));
+    if (p->y.dtype && p->y_t.scaling)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.y_t.scaling is %d: expected 0, its scales are those of y",
+                        (int)p->y_t.scaling);
+    if (!p->y.dtype && !p->y_t.scaling)
+        return cln_fail(CLNORM_INVALID_ENUM, "desc.y_t.scaling is 0: expected a clnorm_scaling without a y");
+    return CLNORM_SUCCESS;
+}
+
+/* What a y of 8 bits may have. name: of the tensor that has its scales. A work-group has a segment to itself. */
+static clnorm_status check_codes(const problem *p, const char *name, const clnorm_tensor *y) {
+    if (p->accuracy && !y->scaling)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.accuracy is %d: expected 0 without a y of 8 bits", (int)p->accuracy);
+    if (p->save_y_row_scale && (y->scaling != CLNORM_SCALING_TENSOR || y->scale != 0 || p->group_size != p->cols))
+        return cln_fail(
+            CLNORM_INVALID_VALUE,
+            "desc.save_y_row_scale is 1: expected 0 but with a desc.%s.scaling of CLNORM_SCALING_TENSOR, a scale "
+            "of 0, and a group_size of cols",
+            name);
+    if (y->scaling == CLNORM_SCALING_ROW && p->group_size != p->cols)
+        return cln_fail(CLNORM_UNSUPPORTED,
+                        "desc.group_size is %" PRIu64 ": expected cols, %" PRIu64
+                        ", with a desc.%s.scaling of CLNORM_SCALING_ROW",
+                        p->group_size, p->cols, name);
+    return cln_fp8_check_segments(name, y, p->group_size, p->cols);
+}
+
+static clnorm_status check_scales(const problem *p) {
+    clnorm_status status = check_transposed(p);
+    if (!status)
+        status = cln_fp8_check_segments("x", &p->x, p->group_size, p->cols);
+    return status ? status : check_codes(p, p->y.dtype ? "y" : "y_t", cln_norm_codes(p));
+}
+
+static clnorm_status check(const clnorm_device_info *device, void *desc) {
+    (void)device;
+    clnorm_status status = check_values(desc);
+    if (!status)
+        status = check_sum(desc);
+    return status ? status : check_scales(desc);
+}
+
+static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROLES]) {
+    const problem *const p = desc;
+    clnorm_status status = CLNORM_SUCCESS;
+    if (p->row_scale)
+        status = cln_tensor_vector(&tensor[CLN_ROW_SCALE], "row_scale", p->rows, cln_norm_real_size(p), 0);
+    if (!status && p->save_y_row_scale)
+        status = cln_tensor_vector(&tensor[CLN_Y_ROW_SCALE], "y_row_scale", p->rows,
+                                   clnorm_dtype_size(cln_norm_codes(p)->scale_dtype), 0);
+    if (!status && p->save_mask)
+        status = cln_tensor_vector(&tensor[CLN_DROPOUT_MASK], "dropout_mask", p->rows * p->cols, 1, 0);
+    return status;
+}
+
+static void tuning_key(const void *desc, struct cln_tuning_key *key) {
+    const problem *const p = desc;
+    *key = (struct cln_tuning_key){
+        .norm = p->norm,
+        .residual = p->residual.dtype != CLNORM_DTYPE_NONE,
+        .dropout = p->dropout > 0,
+        .gated = p->gate != CLNORM_GATE_NONE,
+        .activated = p->activation != CLNORM_ACTIVATION_NONE,
+        .quantized = cln_norm_codes(p)->scaling != 0,
+        .backward = false,
+        .dtype = p->x.dtype,
+        .group_size = p->group_size,
+    };
+}
+
+static const clnorm_norm_desc initial = CLNORM_NORM_DESC_INIT;
+
+const struct cln_operation cln_norm_forward = {
+    .name = "norm_forward",
+    .init = "CLNORM_NORM_DESC_INIT",
+    .initial = &initial,
+    .size = sizeof initial,
+    .config = offsetof(problem, config),
+    .tensors = tensors,
+    .tensor_count = sizeof tensors / sizeof *tensors,
+    .fields = fields,
+    .field_count = sizeof fields / sizeof *fields,
+    .group_size = offsetof(problem, group_size),
+    .eps = offsetof(problem, eps),
+    .statistics = statistics,
+    .statistic_count = sizeof statistics / sizeof *statistics,
+    .prepare = prepare,
+    .check = check,
+    .describe = describe,
+    .workload = cln_norm_workload,
+    .tuning_key = tuning_key,
+    .choose = cln_norm_choose,
+    .add_stages = cln_norm_add_stages,
+};
+
+void clnorm_norm_desc_init(clnorm_norm_desc *desc) {
+    cln_operation_init(&cln_norm_forward, desc);
+}
+
+clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const clnorm_norm_desc *desc, clnorm_plan **plan) {
+    return cln_operation_plan_create(&cln_norm_forward, context, desc, plan);
+}
+
+clnorm_status clnorm_norm_forward(clnorm_context *context, cl_command_queue queue, const clnorm_norm_desc *desc,
+                                  const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    return cln_operation_enqueue(&cln_norm_forward, context, queue, desc, args, num_wait, wait_list, event);
+}

@@ -1,0 +1,200 @@
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/arithmetic.h"
+#include "base/dtype.h"
+#include "base/status.h"
+#include "operation/dropout.h"
+#include "operation/fp8.h"
+#include "operation/norm_backward_from_y.h"
+#include "operation/norm_backward_layout.h"
+#include "operation/norm_backward_stages.h"
+#include "operation/operations.h"
+#include "plan/tensor.h"
+
+typedef cln_backward_problem problem;
+
+static const struct cln_tensor_rule tensors[] = {
+    {"x", CLN_X, offsetof(problem, x), CLN_MATRIX, CLN_REALS | CLN_CODES, CLN_REFUSED, false, CLN_X_SCALE},
+    {"z", CLN_Z, offsetof(problem, z), CLN_MATRIX, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"dy", CLN_DY, offsetof(problem, dy), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, false, CLN_ROLES},
+    {"weight", CLN_WEIGHT, offsetof(problem, weight), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"bias", CLN_BIAS, offsetof(problem, bias), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"dx", CLN_DX, offsetof(problem, dx), CLN_MATRIX, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+    {"dz", CLN_DZ, offsetof(problem, dz), CLN_MATRIX, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+    {"dweight", CLN_DWEIGHT, offsetof(problem, dweight), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+    {"dbias", CLN_DBIAS, offsetof(problem, dbias), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+    {"y", CLN_Y, offsetof(problem, y), CLN_MATRIX, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+    {"residual", CLN_RESIDUAL, offsetof(problem, residual), CLN_MATRIX, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"dresidual_out", CLN_DRESIDUAL_OUT, offsetof(problem, dresidual_out), CLN_MATRIX, CLN_REALS, CLN_ABSENT, false,
+     CLN_ROLES},
+    {"dresidual", CLN_DRESIDUAL, offsetof(problem, dresidual), CLN_MATRIX, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+};
+static const struct cln_field_rule fields[] = {
+    {"norm", offsetof(problem, norm), CLNORM_LAYER_NORM, CLNORM_RMS_NORM, "clnorm_norm"},
+    {"gate", offsetof(problem, gate), CLNORM_GATE_NONE, CLNORM_GATE_SIGMOID, "clnorm_gate"},
+    {"activation", offsetof(problem, activation), CLNORM_ACTIVATION_NONE, CLNORM_ACTIVATION_SILU, "clnorm_activation"},
+    {"reduction", offsetof(problem, reduction), 0, CLNORM_REDUCTION_LOCKED, "clnorm_reduction"},
+    {"slots", offsetof(problem, slots), 1, UINT32_MAX, NULL},
+    {"gate_first", offsetof(problem, gate_first), 0, 1, NULL},
+    {"mean_given", offsetof(problem, mean_given), 0, 1, NULL},
+    {"rstd_given", offsetof(problem, rstd_given), 0, 1, NULL},
+    {"accumulate", offsetof(problem, accumulate), 0, 1, NULL},
+    {"s_given", offsetof(problem, s_given), 0, 1, NULL},
+    {"y_given", offsetof(problem, y_given), 0, 1, NULL},
+    {"row_scale", offsetof(problem, row_scale), 0, 1, NULL},
+};
+static const struct cln_statistic_rule statistics[] = {
+    {"mean", CLN_MEAN, offsetof(problem, mean_given), false},
+    {"rstd", CLN_RSTD, offsetof(problem, rstd_given), false},
+};
+
+/* z is there with a gate alone; y_given puts y in x's place. */
+static clnorm_status prepare(void *desc) {
+    problem *const p = desc;
+    const clnorm_status status = cln_backward_take_y(p);
+    if (!p->reduction)
+        p->reduction = CLNORM_REDUCTION_PARTIAL;
+    if (!p->gate && cln_dtype_valid(p->z.dtype))
+        p->z = (clnorm_tensor)CLNORM_TENSOR_NONE;
+    else if (p->gate && !p->z.dtype && !cln_dtype_fp8(p->x.dtype))
+        p->z.dtype = p->x.dtype;
+    return status;
+}
+
+static clnorm_status check_statistics(const problem *p) {
+    if (p->norm == CLNORM_RMS_NORM && p->mean_given)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.mean_given is 1: expected 0, RMS norm has no mean");
+    if (p->norm == CLNORM_LAYER_NORM && !p->y_given && p->mean_given != p->rstd_given)
+        return cln_fail(CLNORM_INVALID_VALUE,
+                        "desc.mean_given is %" PRIu32 ", desc.rstd_given is %" PRIu32 ": expected both or neither",
+                        p->mean_given, p->rstd_given);
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_values(const problem *p) {
+    if (!(fabs(p->weight_offset) <= cln_dtype_largest(p->x.dtype)))
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_offset is %g: expected a magnitude of at most %g",
+                        p->weight_offset, cln_dtype_largest(p->x.dtype));
+    if (p->weight_offset != 0 && !p->weight.dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_offset is %g: expected 0 without a weight", p->weight_offset);
+    if (p->gate && !p->z.dtype)
+        return cln_dtype_refuse("z.dtype", p->z.dtype, "f32, f16 or bf16 with a gate and an 8-bit x");
+    if (p->gate_first && !p->gate)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.gate_first is 1: expected 0 without a gate");
+    if (p->dz.dtype && !p->gate)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.dz.dtype is %s: expected none without a gate",
+                        clnorm_dtype_name(p->dz.dtype));
+    if (!p->dx.dtype && !p->dz.dtype && !p->dweight.dtype && !p->dbias.dtype && !p->y.dtype && !p->dresidual.dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc has no output: expected a dtype of dx, dz, dweight, dbias, y or "
+                                              "dresidual");
+    if (p->accumulate && !p->dweight.dtype && !p->dbias.dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.accumulate is 1: expected a dweight or dbias with it");
+    return CLNORM_SUCCESS;
+}
+
+/* What was added to x before the norm, and what comes back by way of it. */
+static clnorm_status check_sum(const problem *p) {
+    const struct cln_option options[] = {{"residual", p->residual.dtype != CLNORM_DTYPE_NONE},
+                                         {"dresidual_out", p->dresidual_out.dtype != CLNORM_DTYPE_NONE},
+                                         {"dresidual", p->dresidual.dtype != CLNORM_DTYPE_NONE},
+                                         {"dropout", p->dropout != 0},
+                                         {"row_scale", p->row_scale},
+                                         {"s_given", p->s_given},
+                                         {NULL, false}};
+    const clnorm_status refused =
+        p->gate_first ? cln_refuse_options(options, CLNORM_INVALID_VALUE, "desc.gate_first") : CLNORM_SUCCESS;
+    if (refused)
+        return refused;
+    if (p->residual.dtype && p->s_given)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.residual.dtype is %s: expected none with s_given, x has it in it",
+                        clnorm_dtype_name(p->residual.dtype));
+    if (p->dresidual.dtype && !p->residual.dtype && !p->s_given)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.dresidual.dtype is %s: expected none without a residual or s_given",
+                        clnorm_dtype_name(p->dresidual.dtype));
+    return cln_dropout_check(p->dropout, p->rows, p->cols);
+}
+
+static clnorm_status check(const clnorm_device_info *device, void *desc) {
+    const problem *const p = desc;
+    (void)device;
+    clnorm_status status = check_statistics(p);
+    if (!status)
+        status = check_values(p);
+    if (!status)
+        status = check_sum(p);
+    return status ? status : cln_fp8_check_segments("x", &p->x, p->group_size, p->cols);
+}
+
+/* With y_given: y is what has x's place so far, and weight and bias are read without rows too. */
+static clnorm_status describe_y(const problem *p, struct cln_tensor tensor[CLN_ROLES]) {
+    tensor[CLN_Y] = tensor[CLN_X];
+    tensor[CLN_X] = (struct cln_tensor){0};
+    clnorm_status status = cln_tensor_vector(&tensor[CLN_FAULT], "fault", 1, sizeof(cl_uint), 0);
+    if (!status && p->weight.dtype)
+        status = cln_tensor_vector(&tensor[CLN_WEIGHT], "weight", p->cols, clnorm_dtype_size(p->weight.dtype), 1);
+    if (!status && p->bias.dtype)
+        status = cln_tensor_vector(&tensor[CLN_BIAS], "bias", p->cols, clnorm_dtype_size(p->bias.dtype), 1);
+    return status;
+}
+
+static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROLES]) {
+    const problem *const p = desc;
+    clnorm_status status = p->y_given ? describe_y(p, tensor) : CLNORM_SUCCESS;
+    if (!status && p->row_scale)
+        status = cln_tensor_vector(&tensor[CLN_ROW_SCALE], "row_scale", p->rows, cln_backward_real_size(p), 0);
+    return status;
+}
+
+static void tuning_key(const void *desc, struct cln_tuning_key *key) {
+    const problem *const p = desc;
+    *key = (struct cln_tuning_key){
+        .norm = p->norm,
+        .residual = p->residual.dtype || p->dresidual.dtype,
+        .dropout = p->dropout > 0,
+        .gated = p->gate != CLNORM_GATE_NONE,
+        .activated = p->activation != CLNORM_ACTIVATION_NONE,
+        .backward = true,
+        .dtype = p->x.dtype,
+        .group_size = p->group_size,
+    };
+}
+
+static const clnorm_norm_backward_desc initial = CLNORM_NORM_BACKWARD_DESC_INIT;
+
+const struct cln_operation cln_norm_backward = {
+    .name = "norm_backward",
+    .init = "CLNORM_NORM_BACKWARD_DESC_INIT",
+    .initial = &initial,
+    .size = sizeof initial,
+    .config = offsetof(problem, config),
+    .tensors = tensors,
+    .tensor_count = sizeof tensors / sizeof *tensors,
+    .fields = fields,
+    .field_count = sizeof fields / sizeof *fields,
+    .group_size = offsetof(problem, group_size),
+    .eps = offsetof(problem, eps),
+    .statistics = statistics,
+    .statistic_count = sizeof statistics / sizeof *statistics,
+    .prepare = prepare,
+    .check = check,
+    .describe = describe,
+    .workload = cln_backward_workload,
+    .tuning_key = tuning_key,
+    .choose = cln_config_choose,
+    .add_stages = cln_backward_add_stages,
+};
+
+void clnorm_norm_backward_desc_init(clnorm_norm_backward_desc *desc) {
+    cln_operation_init(&cln_norm_backward, desc);
+}
+
+clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const clnorm_norm_backward_desc *desc,
+                                               clnorm_plan **plan) {
+    return cln_operation_plan_create(&cln_norm_backward, context, desc, plan);
+}
+
+clnorm_status clnorm_norm_backward(clnorm_context *context, cl_command_queue queue, const clnorm_norm_backward_desc *desc,
+                                   const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    return cln_operation_enqueue(&cln_norm_backward, context, queue, desc, args, num_wait, wait_list, event);
+}

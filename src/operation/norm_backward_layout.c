@@ -1,0 +1,162 @@
+/* How the backward's work is shared out, and what its workspace has. */
+#include "operation/norm_backward_layout.h"
+
+#include <inttypes.h>
+
+#include "base/arithmetic.h"
+#include "base/status.h"
+
+typedef cln_backward_problem problem;
+
+/* An 8-bit x is worked on in vectors that suit dy. */
+static uint64_t x_size_of(const problem *p) {
+    return clnorm_dtype_size(p->x.scaling ? p->dy.dtype : p->x.dtype);
+}
+
+struct cln_workload cln_backward_workload(const struct cln_operation *operation, const void *desc) {
+    const problem *const p = desc;
+    return (struct cln_workload){
+        .users = CLN_KNOBS_BACKWARD,
+        .rows = p->rows,
+        .groups = p->cols / p->group_size,
+        .group_size = p->group_size,
+        .alignment = cln_lowest_bit(p->group_size | cln_operation_strides(operation, desc)),
+        .x_size = x_size_of(p),
+        .held_size = x_size_of(p),
+        .norm = p->norm,
+        .real_size = cln_backward_real_size(p),
+        .gated = p->gate != CLNORM_GATE_NONE || p->residual.dtype,
+        .both_sums = p->dweight.dtype && p->dbias.dtype,
+        .of_8_bits = p->x.scaling != CLNORM_SCALING_NONE,
+        .locked = p->reduction == CLNORM_REDUCTION_LOCKED && (p->dweight.dtype || p->dbias.dtype),
+        .sums_rows = p->dweight.dtype || p->dbias.dtype,
+    };
+}
+
+/* Appends a part. An element of 0 in its binding: it is not there. */
+static clnorm_status add_part(struct cln_backward_layout *layout, struct cln_binding *part, uint64_t elements,
+                              uint64_t element) {
+    uint64_t bytes;
+    if (__builtin_mul_overflow(elements, element, &bytes) || bytes > INT64_MAX - CLN_WORKSPACE_ALIGNMENT ||
+        __builtin_add_overflow(layout->size,
+                               (bytes + CLN_WORKSPACE_ALIGNMENT - 1) / CLN_WORKSPACE_ALIGNMENT * CLN_WORKSPACE_ALIGNMENT,
+                               &bytes) ||
+        bytes > INT64_MAX)
+        return cln_fail(CLNORM_OVERFLOW,
+                        "the workspace has a part of %" PRIu64 " elements of %" PRIu64
+                        " bytes: expected less than 2^63 bytes in all",
+                        elements, element);
+    *part = (struct cln_binding){CLN_WORKSPACE, element, layout->size, elements * element};
+    layout->size = bytes;
+    return CLNORM_SUCCESS;
+}
+
+/* Outputs that c1 and c2 of the header's formulas matter to. */
+static bool needs_means(const problem *p) {
+    return p->dx.dtype || p->dresidual.dtype || (p->gate_first && p->dz.dtype);
+}
+
+/* As in cl/norm/team.h and norm_backward.cl: words of a cache line, to which the locks before the mailbox are rounded. */
+enum { LINE_WORDS = 16 };
+
+static uint64_t lock_words(uint64_t locks) {
+    return cln_divide_up(locks, LINE_WORDS) * LINE_WORDS;
+}
+
+/* A cache line for the ticket, then four sets of messages for each work-group, two words a message. */
+static uint64_t mailbox_words(uint64_t work_groups, clnorm_norm norm) {
+    const uint64_t posted = norm == CLNORM_LAYER_NORM ? 2 : 1;
+    return LINE_WORDS + work_groups * 4 * posted * 2;
+}
+
+/* Vectors of a row. */
+static uint64_t row_vectors(const problem *p, const struct cln_config *c) {
+    return p->cols / p->group_size * cln_divide_up(p->group_size, c->vec);
+}
+
+/* Lanes beside each other of a work-group that has columns: few where there are few vectors, for more work-groups. */
+static uint64_t column_lanes(const problem *p, const struct cln_config *c) {
+    const uint64_t vectors = row_vectors(p, c);
+    const uint64_t most = vectors < 256 ? 2 : vectors < 512 ? 4 : 8;
+    return cln_smaller((uint64_t)c->lanes * c->segments, most);
+}
+
+/* Rows of which one lane adds up what they give to dweight and dbias, at most, but for a last run. A chain of f32 additions
+ * stops growing at 2^24 times what is added; one of 2^12 loses 2^-12 of its sum at the very most. */
+enum { MOST_ADDED = 4096 };
+
+/* How often the work-groups that the device has at once take over from each other, so that none adds up more. */
+static uint64_t waves_of(const struct cln_workload *work, const struct cln_config *c, uint64_t at_once) {
+    if (!work->sums_rows || c->accumulator == CLN_ACCUMULATOR_COLUMNS)
+        return 1;
+    return cln_larger(cln_divide_up(cln_divide_up(work->rows, (uint64_t)MOST_ADDED * c->segments), at_once), 1);
+}
+
+/* Where one run is enough for a work-group, all its rows are neighbours, and the last run is shorter where that makes all
+ * shares alike. */
+static void share_rows(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c,
+                       struct cln_backward_layout *layout) {
+    const uint64_t at_once = cln_config_row_groups(device, c, layout->blocks);
+    const uint64_t waves = waves_of(work, c, at_once);
+    const uint64_t most = at_once * waves;
+    const uint64_t even = cln_divide_up(work->rows, most);
+    const uint64_t length = cln_smaller(c->run_length, waves > 1 ? cln_divide_up(even, c->segments) : MOST_ADDED);
+    const uint64_t run = length * c->segments;
+    if (even > run) {
+        layout->run_length = length;
+        layout->share = most * run;
+        layout->row_groups = most;
+    } else {
+        layout->run_length = 0;
+        layout->share = even > run - c->segments ? even : run;
+        layout->row_groups = cln_divide_up(work->rows, layout->share);
+    }
+}
+
+clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const problem *p, const struct cln_workload *work,
+                                   const struct cln_config *c, struct cln_backward_layout *layout) {
+    const bool sums_rows = p->dweight.dtype || p->dbias.dtype, mean = p->norm == CLNORM_LAYER_NORM;
+    const uint64_t groups = work->groups, real = work->real_size, segments = p->rows * groups;
+    const bool means = needs_means(p), exchanged = means && c->row_split == CLN_ROW_SPLIT_EXCHANGE;
+    const struct cln_binding absent = {.role = CLN_WORKSPACE};
+    *layout = (struct cln_backward_layout){.split = means && c->tile < p->group_size && !exchanged,
+                                           .exchanged = exchanged,
+                                           .locked = work->locked,
+                                           .mean = absent,
+                                           .rstd = absent,
+                                           .sums = absent,
+                                           .dweight = absent,
+                                           .dbias = absent,
+                                           .locks = absent};
+    layout->span = cln_config_span(device, work, c);
+    layout->blocks = groups / layout->span * cln_divide_up(p->group_size, c->tile);
+    layout->reduce_vec =
+        cln_config_element_aligned(device, c) ? 16 : cln_smaller(cln_lowest_bit(p->cols), 16 / work->real_size);
+    share_rows(device, work, c, layout);
+    layout->column_lanes = column_lanes(p, c);
+    layout->columns = sums_rows && p->rows && c->accumulator == CLN_ACCUMULATOR_COLUMNS
+                          ? cln_divide_up(row_vectors(p, c), layout->column_lanes)
+                          : 0;
+    layout->slots = !sums_rows || layout->columns ? 0
+                    : layout->locked              ? cln_smaller(p->slots, layout->row_groups)
+                                                  : layout->row_groups;
+    const uint64_t work_groups = layout->columns + layout->blocks * layout->row_groups;
+    if (work_groups > CLN_MOST_GROUPS)
+        return cln_config_refuse("groups_per_cu", c->groups_per_cu, "fewer, or larger tiles, for at most 2^30 work-groups");
+    layout->lock_words = (layout->locked ? lock_words(layout->blocks * layout->slots) : 0) +
+                         (exchanged ? mailbox_words(work_groups, p->norm) : 0);
+    clnorm_status status = CLNORM_SUCCESS;
+    if (!p->rstd_given && mean)
+        status = add_part(layout, &layout->mean, segments, real);
+    if (!status && !p->rstd_given)
+        status = add_part(layout, &layout->rstd, segments, real);
+    if (!status && layout->split)
+        status = add_part(layout, &layout->sums, 2 * (uint64_t)c->chunks * segments, real);
+    if (!status && p->dweight.dtype)
+        status = add_part(layout, &layout->dweight, layout->slots * p->cols, real);
+    if (!status && p->dbias.dtype)
+        status = add_part(layout, &layout->dbias, layout->slots * p->cols, real);
+    if (!status && layout->lock_words)
+        status = add_part(layout, &layout->locks, layout->lock_words, sizeof(cl_uint));
+    return status;
+}

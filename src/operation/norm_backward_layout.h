@@ -1,0 +1,51 @@
+/* How the backward of the norms shares out its work, and what its workspace holds. */
+#ifndef CLN_NORM_BACKWARD_LAYOUT_H
+#define CLN_NORM_BACKWARD_LAYOUT_H
+
+#include "operation/operation.h"
+
+/* A descriptor that is validated, with no default left in it. With y_given, x is y. */
+typedef clnorm_norm_backward_desc cln_backward_problem;
+
+/* Bytes of the arithmetic type. */
+static inline uint64_t cln_backward_real_size(const cln_backward_problem *p) {
+    return p->x.dtype == CLNORM_F64 ? sizeof(cl_double) : sizeof(cl_float);
+}
+
+/* What the kernels have as x. */
+static inline enum cln_role cln_backward_role_of_x(const cln_backward_problem *p) {
+    return p->y_given ? CLN_Y : CLN_X;
+}
+
+/* How the work is shared out, and what the workspace holds: one part after the other, each at a multiple of
+ * CLN_WORKSPACE_ALIGNMENT bytes.
+ *
+ *   mean, rstd     [groups, rows]             where they are not given
+ *   sums           [2, chunks, groups, rows]  where segments are split
+ *   dweight, dbias [slots, cols]
+ *   locks          [blocks, slots] uint       of CLNORM_REDUCTION_LOCKED
+ *   mailbox        as in cl/norm/team.h, uint of CLN_ROW_SPLIT_EXCHANGE, in one part with the locks */
+struct cln_backward_layout {
+    uint64_t span;       /* groups that a work-group takes in turn */
+    uint64_t blocks;     /* work-groups that share a row */
+    uint64_t row_groups; /* work-groups for each block, that share the rows */
+    uint64_t run_length; /* neighbouring rows that a work-group takes before it skips the others'; 0: it takes no others */
+    uint64_t share;      /* run_length 0: rows of a work-group; else rows of one run of all work-groups */
+    uint64_t slots;
+    uint64_t columns;              /* work-groups that have columns, of CLN_ACCUMULATOR_COLUMNS; 0: there are slots */
+    uint64_t column_lanes;         /* beside each other in one of those */
+    uint64_t reduce_vec;           /* elements of an access of norm_backward_reduce.cl */
+    uint64_t lock_words;           /* locks and mailbox */
+    bool split, exchanged, locked; /* split: by a kernel of its own that takes sums */
+    struct cln_binding mean, rstd, sums, dweight, dbias, locks; /* those that are not there have an element of 0 */
+    uint64_t size;                                              /* bytes */
+};
+
+/* A member of the operation's record. */
+struct cln_workload cln_backward_workload(const struct cln_operation *operation, const void *desc);
+
+clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const cln_backward_problem *p,
+                                   const struct cln_workload *work, const struct cln_config *c,
+                                   struct cln_backward_layout *layout);
+
+#endif

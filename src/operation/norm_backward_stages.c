@@ -1,0 +1,263 @@
+#include "operation/norm_backward_stages.h"
+
+#include "base/arithmetic.h"
+#include "base/context.h"
+#include "norm/norm_backward_args.h"
+#include "operation/dropout.h"
+#include "operation/fp8.h"
+#include "operation/norm_backward_from_y.h"
+#include "operation/norm_backward_layout.h"
+#include "operation/norm_statistics.h"
+#include "plan/stage.h"
+
+typedef cln_backward_problem problem;
+
+/* Of what norm_backward.cl writes a sum over rows to: slots, or the output itself. */
+static clnorm_dtype sums_dtype(const problem *p, clnorm_dtype dtype, const struct cln_backward_layout *layout) {
+    if (!dtype || layout->columns)
+        return dtype;
+    return p->x.dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+}
+
+static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const struct cln_config *c,
+                               const struct cln_backward_layout *layout) {
+    return (struct cln_spec){
+        .family = CLN_NORM_BACKWARD,
+        .norm = p->norm,
+        .group_size = p->group_size,
+        .groups = p->cols / p->group_size,
+        .x_dtype = p->x.dtype,
+        .y_dtype = p->y.dtype,
+        .x_scale_dtype = p->x.scale_dtype,
+        .x_scaling = p->x.scaling,
+        .z_dtype = p->z.dtype,
+        .weight_dtype = p->weight.dtype,
+        .bias_dtype = p->bias.dtype,
+        .dy_dtype = p->dy.dtype,
+        .dx_dtype = p->dx.dtype,
+        .dz_dtype = p->dz.dtype,
+        .gate = p->gate,
+        .gate_first = p->gate_first,
+        .weight_offset = p->weight_offset != 0,
+        .dweight_dtype = sums_dtype(p, p->dweight.dtype, layout),
+        .dbias_dtype = sums_dtype(p, p->dbias.dtype, layout),
+        .accumulate = layout->columns && p->accumulate,
+        .reads_mean = p->norm == CLNORM_LAYER_NORM && !p->y_given,
+        .has_sums = layout->split,
+        .has_slots = layout->slots > 0,
+        .has_locks = layout->lock_words > 0,
+        .locked = layout->locked,
+        .residual_dtype = p->residual.dtype,
+        .dresidual_out_dtype = p->dresidual_out.dtype,
+        .dresidual_dtype = p->dresidual.dtype,
+        .s_given = p->s_given,
+        .y_given = p->y_given,
+        .row_scale = p->row_scale,
+        .dropout = p->dropout > 0,
+        .activation = p->activation,
+        .vec = c->vec,
+        .lanes = c->lanes,
+        .segments = c->segments,
+        .keep = c->keep,
+        .unroll = c->unroll,
+        .reduce = c->reduce,
+        .stores = c->stores,
+        .weights = c->weights,
+        .isa = c->isa,
+        .tile = c->tile,
+        .accumulator = c->accumulator,
+        .run_length = layout->run_length,
+        .column_lanes = layout->column_lanes,
+        .pipeline = c->pipeline,
+        .prefetch = c->prefetch,
+        .x_group = p->x.scale_group,
+        .fp8_isa = cln_fp8_isa(device, c),
+        .span = layout->span,
+        .chunks = c->chunks,
+        .row_split = layout->exchanged ? CLN_ROW_SPLIT_EXCHANGE : CLN_ROW_SPLIT_TWO_PASSES,
+        .element_aligned = cln_config_element_aligned(device, c),
+        .opencl_c = c->reduce == CLN_REDUCE_SUBGROUP || (layout->locked && c->isa == CLN_ISA_PORTABLE)
+                        ? device->opencl_c_version
+                        : 120,
+    };
+}
+
+static struct cln_binding x_of(const problem *p) {
+    return (struct cln_binding){.role = cln_backward_role_of_x(p)};
+}
+
+static struct cln_binding given_or(bool given, enum cln_role role, struct cln_binding part) {
+    const struct cln_binding argument = {.role = role};
+    return given ? argument : part;
+}
+
+static const struct cln_parameter sums_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_SUMS_ARGS);
+static const struct cln_parameter clear_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_CLEAR_ARGS);
+static const struct cln_parameter walk_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_ARGS);
+static const struct cln_parameter reduce_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_REDUCE_ARGS);
+
+/* norm_backward_sums.cl over the chunks of all segments. */
+static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+    struct cln_config c = plan->config;
+    c.segments = 1;
+    if (c.reduce == CLN_REDUCE_SHUFFLE && c.lanes < 32)
+        c.reduce = CLN_REDUCE_TREE;
+    struct cln_spec spec = spec_of(p, &plan->context->device, &c, layout);
+    const cl_ulong work = p->rows * (p->cols / p->group_size) * c.chunks;
+    const cl_ulong iterations = cln_divide_up(work, CLN_MOST_GROUPS);
+    const struct cln_argument arguments[] = {
+        cln_bind("x", x_of(p)),
+        cln_bind("mean", given_or(p->mean_given, CLN_MEAN, layout->mean)),
+        cln_bind("rstd", given_or(p->rstd_given, CLN_RSTD, layout->rstd)),
+        cln_bind("sums", layout->sums),
+        cln_integer("rows", p->rows),
+        cln_integer("iterations", iterations),
+        cln_real("weight_offset", p->weight_offset),
+        cln_real("kept_scale", cln_dropout_scale(p->dropout)),
+        cln_integer("threshold", cln_dropout_threshold(p->dropout)),
+        {0},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_norm_backward_sums,
+        .kernel = "norm_backward_sums",
+        .unaligned = !spec.element_aligned,
+        .spec = &spec,
+        .parameters = sums_parameters,
+        .arguments = arguments,
+        .work = work,
+        .groups = (size_t)cln_divide_up(work, iterations),
+        .items = c.lanes,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* norm_backward.cl's kernel that opens all locks and empties all mailboxes. */
+static clnorm_status add_clear(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+    const struct cln_spec spec = spec_of(p, &plan->context->device, &plan->config, layout);
+    const cl_ulong work = layout->lock_words;
+    const size_t items = (size_t)plan->config.lanes * plan->config.segments;
+    const struct cln_argument arguments[] = {cln_bind("locks", layout->locks), {0}};
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_norm_backward,
+        .kernel = "norm_backward_clear",
+        .spec = &spec,
+        .parameters = clear_parameters,
+        .arguments = arguments,
+        .work = work,
+        .groups = (size_t)cln_smaller(cln_divide_up(work, items), 1024),
+        .items = items,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* norm_backward.cl over all rows. */
+static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+    const struct cln_config *c = &plan->config;
+    const struct cln_spec spec = spec_of(p, &plan->context->device, c, layout);
+    const struct cln_argument arguments[] = {
+        cln_bind("x", x_of(p)),
+        cln_bind("mean", given_or(p->mean_given, CLN_MEAN, layout->mean)),
+        cln_bind("rstd", given_or(p->rstd_given, CLN_RSTD, layout->rstd)),
+        cln_bind("sums", layout->sums),
+        cln_bind("dweight", given_or(layout->columns, CLN_DWEIGHT, layout->dweight)),
+        cln_bind("dbias", given_or(layout->columns, CLN_DBIAS, layout->dbias)),
+        cln_bind("locks", layout->locks),
+        cln_integer("slots", layout->slots),
+        cln_integer("share_rows", layout->share),
+        cln_real("weight_offset", p->weight_offset),
+        cln_real("kept_scale", cln_dropout_scale(p->dropout)),
+        cln_integer("threshold", cln_dropout_threshold(p->dropout)),
+        {0},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_norm_backward,
+        .kernel = "norm_backward",
+        .unaligned = !spec.element_aligned,
+        .spec = &spec,
+        .parameters = walk_parameters,
+        .arguments = arguments,
+        .work = p->rows,
+        .groups = (size_t)(layout->columns + layout->blocks * layout->row_groups),
+        .items = (size_t)c->lanes * c->segments,
+        .readers = (size_t)layout->columns,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* norm_backward_reduce.cl over the columns. */
+static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+    const clnorm_device_info *device = &plan->context->device;
+    const bool cpu = cln_config_element_aligned(device, &plan->config);
+    const uint64_t most_items = cln_power_of_two_at_most(device->max_work_group_size);
+    const uint64_t lanes = cpu ? 1 : cln_smaller(8, most_items);
+    const struct cln_spec spec = {
+        .family = CLN_NORM_BACKWARD_REDUCE,
+        .group_size = p->cols,
+        .x_dtype = p->x.dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32,
+        .dweight_dtype = p->dweight.dtype,
+        .dbias_dtype = p->dbias.dtype,
+        .accumulate = p->accumulate,
+        .vec = layout->reduce_vec,
+        .lanes = lanes,
+        .segments = cpu ? 1 : cln_smaller(64, most_items / lanes),
+        .unroll = 4,
+        .stores = plan->config.stores,
+        .isa = plan->config.isa,
+        .element_aligned = cpu,
+        .opencl_c = 120,
+    };
+    const uint64_t tiles = cln_divide_up(p->cols, spec.vec * lanes);
+    const struct cln_argument arguments[] = {
+        cln_bind("dweight_slots", layout->dweight),
+        cln_bind("dbias_slots", layout->dbias),
+        cln_integer("slots", layout->slots),
+        {0},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_norm_backward_reduce,
+        .kernel = "norm_backward_reduce",
+        .unaligned = !cpu,
+        .spec = &spec,
+        .parameters = reduce_parameters,
+        .arguments = arguments,
+        .work = p->cols,
+        .groups = (size_t)(tiles * (p->dweight.dtype && p->dbias.dtype ? 2 : 1)),
+        .items = (size_t)(lanes * spec.segments),
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* Every kernel of a problem, in the order in which they run. */
+static clnorm_status add_kernels(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+    const bool sums_rows = p->dweight.dtype || p->dbias.dtype;
+    const bool walks = p->rows > 0;
+    clnorm_status status = CLNORM_SUCCESS;
+    if (p->y_given)
+        status = cln_backward_add_check(plan, p);
+    if (!status && walks && !p->rstd_given)
+        status = cln_norm_add_statistics(plan, p, layout->mean, layout->rstd);
+    if (!status && walks && layout->split)
+        status = add_sums(plan, p, layout);
+    if (!status && walks && layout->lock_words)
+        status = add_clear(plan, p, layout);
+    if (!status && walks)
+        status = add_walk(plan, p, layout);
+    if (!status && sums_rows && (walks ? !layout->columns : !p->accumulate))
+        status = add_reduce(plan, p, layout);
+    return status;
+}
+
+clnorm_status cln_backward_add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    const problem *const p = desc;
+    struct cln_backward_layout layout;
+    const clnorm_status status = cln_backward_lay_out(&plan->context->device, p, work, &plan->config, &layout);
+    if (status)
+        return status;
+    const uint64_t sum_vec = layout.columns ? 1 : layout.reduce_vec;
+    plan->tensor[CLN_DWEIGHT].vector = sum_vec * plan->tensor[CLN_DWEIGHT].element;
+    plan->tensor[CLN_DBIAS].vector = sum_vec * plan->tensor[CLN_DBIAS].element;
+    plan->seeded = p->dropout > 0;
+    if (layout.size)
+        cln_plan_set_workspace(plan, layout.size);
+    return add_kernels(plan, p, &layout);
+}

@@ -1,0 +1,304 @@
+#include "operation/norm_stages.h"
+
+#include <inttypes.h>
+
+#include "base/arithmetic.h"
+#include "base/context.h"
+#include "base/status.h"
+#include "norm/norm_forward_args.h"
+#include "operation/dropout.h"
+#include "operation/fp8.h"
+#include "operation/norm_statistics.h"
+#include "operation/norm_tiles.h"
+#include "operation/operations.h"
+#include "plan/stage.h"
+
+typedef clnorm_norm_desc problem;
+
+/* s is not x as it is stored, but made of several numbers. */
+static bool is_made(const problem *p) {
+    return p->residual.dtype || p->row_scale || p->gate_first || p->x.scaling;
+}
+
+/* Scales of rows or groups are taken from y. */
+static bool takes_scales(const clnorm_tensor *y) {
+    return y->scaling == CLNORM_SCALING_ROW || y->scaling == CLNORM_SCALING_GROUP;
+}
+
+/* One scale for all of y is. */
+static bool takes_whole_scale(const clnorm_tensor *y) {
+    return y->scaling == CLNORM_SCALING_TENSOR && y->scale == 0;
+}
+
+static enum cln_work work_of(const problem *p) {
+    if (p->dropout > 0)
+        return p->residual.dtype ? CLN_WORK_CHAIN : CLN_WORK_DROPOUT;
+    if (p->residual.dtype)
+        return CLN_WORK_ADD;
+    if (takes_scales(cln_norm_codes(p)))
+        return CLN_WORK_QUANTIZED;
+    return p->gate ? CLN_WORK_GATED : CLN_WORK_NORM;
+}
+
+struct cln_workload cln_norm_workload(const struct cln_operation *operation, const void *desc) {
+    const problem *const p = desc;
+    if (cln_norm_in_tiles(p))
+        return cln_norm_tiles_workload(operation, p);
+    return (struct cln_workload){
+        .users = CLN_KNOBS_FORWARD,
+        .rows = p->rows,
+        .groups = p->cols / p->group_size,
+        .group_size = p->group_size,
+        .alignment = cln_lowest_bit(p->group_size | cln_operation_strides(operation, desc)),
+        .x_size = clnorm_dtype_size(p->x.dtype),
+        .held_size = is_made(p) || p->dropout > 0 ? cln_norm_real_size(p) : clnorm_dtype_size(p->x.dtype),
+        .local_size = is_made(p) ? cln_norm_real_size(p) : clnorm_dtype_size(p->x.dtype),
+        .norm = p->norm,
+        .real_size = cln_norm_real_size(p),
+        .work = work_of(p),
+        .y_scaled = cln_norm_codes(p)->scaling != CLNORM_SCALING_NONE,
+    };
+}
+
+clnorm_status cln_norm_choose(const clnorm_device_info *device, const struct cln_workload *work,
+                              const struct cln_config *forced, struct cln_config *config) {
+    return (work->whole ? cln_fp8_config : cln_config_choose)(device, work, forced, config);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- stages */
+
+/* Distance of the row to prefetch: with several iterations the work-group's next row, else the next row of its compute
+ * unit, as many rows away as there are units. 0: none. */
+static uint64_t rows_ahead(const clnorm_device_info *device, const struct cln_config *c, uint64_t iterations) {
+    if (c->prefetch != CLN_PREFETCH_NEXT)
+        return 0;
+    return iterations > 1 ? 1 : device->compute_units;
+}
+
+/* What a launch does about a y with one scale that is measured: takes the largest |y|, or writes y by the scale. */
+enum pass { PASS_ONLY, PASS_MEASURE, PASS_CODES };
+
+static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const struct cln_config *c,
+                               const struct cln_workload *work, enum pass pass, uint64_t iterations) {
+    return (struct cln_spec){
+        .family = CLN_NORM_FORWARD,
+        .norm = p->norm,
+        .group_size = p->group_size,
+        .groups = p->cols / p->group_size,
+        .x_dtype = p->x.dtype,
+        .x_scale_dtype = p->x.scale_dtype,
+        .x_scaling = p->x.scaling,
+        .x_group = p->x.scale_group,
+        .y_dtype = p->y.dtype,
+        .z_dtype = p->z.dtype,
+        .weight_dtype = p->weight.dtype,
+        .bias_dtype = p->bias.dtype,
+        .gate = p->gate,
+        .gate_first = p->gate_first,
+        .weight_offset = p->weight_offset != 0,
+        .save_mean = p->save_mean,
+        .save_rstd = p->save_rstd,
+        .y_scales = takes_scales(&p->y) || pass == PASS_CODES,
+        .residual_dtype = p->residual.dtype,
+        .residual_out_dtype = p->residual_out.dtype,
+        .row_scale = p->row_scale,
+        .dropout = p->dropout > 0,
+        .save_mask = p->save_mask,
+        .activation = p->activation,
+        .scaling = p->y.scaling,
+        .y_group = p->y.scale_group,
+        .scale_dtype = p->y.scale == 0 ? p->y.scale_dtype : CLNORM_DTYPE_NONE,
+        .writes_y = p->y.dtype && pass != PASS_MEASURE,
+        .measures = pass == PASS_MEASURE,
+        .save_y_row_scale = p->save_y_row_scale,
+        .compatible = p->accuracy == CLNORM_FP8_COMPATIBLE,
+        .fp8_isa = cln_fp8_isa(device, c),
+        .vec = c->vec,
+        .lanes = c->lanes,
+        .segments = c->segments,
+        .keep = c->keep,
+        .unroll = c->unroll,
+        .reduce = c->reduce,
+        .stores = c->stores,
+        .weights = c->weights,
+        .isa = c->isa,
+        .local_vectors = cln_config_local_vectors(device, work, c),
+        .registers = c->registers,
+        .rows_ahead = rows_ahead(device, c, iterations),
+        .prefetch_vectors = c->prefetch_vectors,
+        .loop = iterations > 1,
+        .chunks = cln_larger(c->chunks, 1),
+        .element_aligned = cln_config_element_aligned(device, c),
+        .opencl_c = c->reduce == CLN_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
+    };
+}
+
+/* A kernel over all segments, or over all of their chunks. */
+struct kernel {
+    const struct cln_source *source;
+    const char *name;
+    const struct cln_parameter *parameters;
+};
+
+static const struct cln_parameter whole_parameters[] = CLN_PARAMETERS(NORM_FORWARD_ARGS),
+                                  moments_parameters[] = CLN_PARAMETERS(NORM_FORWARD_MOMENTS_ARGS),
+                                  apply_parameters[] = CLN_PARAMETERS(NORM_FORWARD_APPLY_ARGS);
+static const struct kernel whole_segments = {&cln_source_norm_forward, "norm_forward", whole_parameters};
+static const struct kernel chunk_moments = {&cln_source_norm_forward_chunks, "norm_forward_moments", moments_parameters};
+static const struct kernel chunk_apply = {&cln_source_norm_forward_chunks, "norm_forward_apply", apply_parameters};
+
+/* Where what a kernel writes goes: statistics of segments and of chunks, y, and the largest |y| of each work-group. */
+struct parts {
+    struct cln_binding mean, rstd, moments, y, magnitudes;
+    enum pass pass;
+};
+
+static uint64_t work_of_chunks(const problem *p, const struct cln_config *c) {
+    return p->rows * (p->cols / p->group_size) * cln_larger(c->chunks, 1);
+}
+
+/* Work-groups that go through the segments, or their chunks. Of the largest |y| there are no more than others look through.
+ */
+static struct cln_fp8_share share_of(const clnorm_plan *plan, const problem *p, const struct cln_config *c,
+                                     enum pass pass) {
+    const uint64_t work = work_of_chunks(p, c);
+    return pass == PASS_MEASURE ? cln_fp8_share_of_largest(&plan->context->device, c, work) : cln_fp8_share_of(c, work);
+}
+
+static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struct cln_workload *workload,
+                                const struct cln_config *c, const struct kernel *kernel, struct parts parts) {
+    const struct cln_fp8_share share = share_of(plan, p, c, parts.pass);
+    const struct cln_spec spec = spec_of(p, &plan->context->device, c, workload, parts.pass, share.iterations);
+    const struct cln_argument arguments[] = {
+        cln_bind("mean", parts.mean),
+        cln_bind("rstd", parts.rstd),
+        cln_bind_part("y", parts.y, p->y.stride),
+        cln_bind("magnitudes", parts.magnitudes),
+        cln_real("eps", p->eps),
+        cln_integer("rows", p->rows),
+        cln_integer("iterations", share.iterations),
+        cln_real("weight_offset", p->weight_offset),
+        cln_real("y_given", p->y.scale),
+        cln_real("kept_scale", cln_dropout_scale(p->dropout)),
+        cln_integer("threshold", cln_dropout_threshold(p->dropout)),
+        c->chunks > 1 ? cln_bind("moments", parts.moments) : (struct cln_argument){0},
+        {0},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = kernel->source,
+        .kernel = kernel->name,
+        .unaligned = !spec.element_aligned,
+        .spec = &spec,
+        .parameters = kernel->parameters,
+        .arguments = arguments,
+        .work = work_of_chunks(p, c),
+        .groups = share.groups,
+        .items = share.items,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* Segments in chunks: the workspace holds the moments of each, [segments, chunks, 2]. */
+static clnorm_status add_chunks(clnorm_plan *plan, const problem *p, const struct cln_workload *work) {
+    struct parts parts = {.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}, .y = {.role = CLN_Y}};
+    clnorm_status status = cln_plan_set_chunks(plan, p->rows, work->groups, 2, work->real_size, &parts.moments);
+    if (!status)
+        status = add_kernel(plan, p, work, &plan->config, &chunk_moments, parts);
+    return status ? status : add_kernel(plan, p, work, &plan->config, &chunk_apply, parts);
+}
+
+/* The first pass over a y with one scale, which writes nothing else than the largest |y|, and what makes the scale of it.
+ */
+static clnorm_status add_measure(clnorm_plan *plan, const problem *p, const struct cln_workload *work, struct parts parts) {
+    problem measured = *p;
+    measured.save_mean = measured.save_rstd = measured.save_mask = 0;
+    measured.residual_out = (clnorm_tensor)CLNORM_TENSOR_NONE;
+    parts.pass = PASS_MEASURE;
+    const clnorm_status status = add_kernel(plan, &measured, work, &plan->config, &whole_segments, parts);
+    const struct cln_fp8_largest largest = {
+        .magnitudes = parts.magnitudes,
+        .count = parts.magnitudes.size / sizeof(cl_float),
+        .q_dtype = p->y.dtype,
+        .scale_dtype = p->y.scale_dtype,
+        .scale = CLN_Y_SCALE,
+    };
+    return status ? status : cln_fp8_add_largest(plan, &largest);
+}
+
+/* Parts of the workspace: the largest |y| of each work-group, and y where only its transposed copy is written. */
+static clnorm_status lay_out(clnorm_plan *plan, const problem *p, bool keeps_y, struct parts *parts) {
+    const uint64_t magnitudes =
+        takes_whole_scale(&p->y) ? share_of(plan, p, &plan->config, PASS_MEASURE).groups * sizeof(cl_float) : 0;
+    const uint64_t first = cln_divide_up(magnitudes, CLN_WORKSPACE_ALIGNMENT) * CLN_WORKSPACE_ALIGNMENT;
+    const uint64_t codes = keeps_y ? p->rows * p->cols : 0; /* no more than y_t has */
+    if (codes > INT64_MAX - first)
+        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", p->rows);
+    parts->magnitudes = (struct cln_binding){CLN_WORKSPACE, sizeof(cl_float), 0, magnitudes};
+    if (keeps_y)
+        parts->y = (struct cln_binding){CLN_WORKSPACE, 1, first, codes};
+    if (first + codes)
+        cln_plan_set_workspace(plan, first + codes);
+    return CLNORM_SUCCESS;
+}
+
+/* p: with a y, which is a part of the workspace where keeps_y. */
+static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const struct cln_workload *work, bool keeps_y) {
+    struct parts parts = {.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}, .y = {.role = CLN_Y}};
+    clnorm_status status = lay_out(plan, p, keeps_y, &parts);
+    if (!status && takes_whole_scale(&p->y)) {
+        status = add_measure(plan, p, work, parts);
+        parts.pass = PASS_CODES;
+    }
+    problem last = *p;
+    last.save_y_row_scale = 0;
+    if (!status)
+        status = add_kernel(plan, &last, work, &plan->config, &whole_segments, parts);
+    return status || !p->y_t.dtype ? status : cln_fp8_add_transpose(plan, &p->y, parts.y, &p->y_t, p->rows, p->cols);
+}
+
+clnorm_status cln_norm_add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    problem p = *(const problem *)desc;
+    if (cln_norm_in_tiles(&p))
+        return cln_norm_add_tiles(plan, &p);
+    const bool keeps_y = !p.y.dtype;
+    if (keeps_y) {
+        p.y = p.y_t;
+        p.y.stride = p.cols;
+    }
+    plan->seeded = p.dropout > 0;
+    if (!p.rows)
+        return CLNORM_SUCCESS;
+    return plan->config.chunks > 1 ? add_chunks(plan, &p, work) : add_segments(plan, &p, work, keeps_y);
+}
+
+clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backward_desc *backward, struct cln_binding mean,
+                                      struct cln_binding rstd) {
+    problem p = CLNORM_NORM_DESC_INIT;
+    p.norm = backward->norm;
+    p.rows = backward->rows;
+    p.cols = backward->cols;
+    p.group_size = backward->group_size;
+    p.x = backward->x;
+    p.residual = backward->residual;
+    p.row_scale = backward->row_scale && !backward->s_given;
+    p.dropout = backward->s_given ? 0 : backward->dropout;
+    p.gate_first = backward->gate_first;
+    if (backward->gate_first) {
+        p.gate = backward->gate;
+        p.z = backward->z;
+    }
+    p.save_mean = backward->norm == CLNORM_LAYER_NORM;
+    p.save_rstd = true;
+    p.eps = backward->eps;
+    const struct cln_workload work = cln_norm_workload(&cln_norm_forward, &p);
+    const struct cln_config forced = {
+        .vec = plan->config.vec, .isa = plan->config.isa, .chunks = 1}; /* the plan's tensors allow this vec */
+    struct cln_config config = {0};
+    const clnorm_status status = cln_config_choose(&plan->context->device, &work, &forced, &config);
+    if (config.keep == CLN_KEEP_LOCAL) /* nothing is read again */
+        config.keep = CLN_KEEP_REREAD;
+    config.prefetch = CLN_PREFETCH_NONE; /* nothing is written that could be waited for */
+    config.prefetch_vectors = 0;
+    return status ? status
+                  : add_kernel(plan, &p, &work, &config, &whole_segments, (struct parts){.mean = mean, .rstd = rstd});
+}

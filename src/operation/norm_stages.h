@@ -1,0 +1,23 @@
+/* The forward of the norms, between the descriptor and the kernels. */
+#ifndef CLN_NORM_STAGES_H
+#define CLN_NORM_STAGES_H
+
+#include "operation/operation.h"
+
+/* Bytes of the arithmetic type. */
+static inline uint64_t cln_norm_real_size(const clnorm_norm_desc *p) {
+    return p->x.dtype == CLNORM_F64 ? sizeof(cl_double) : sizeof(cl_float);
+}
+
+/* The tensor that says what y's scales are: y, or its transposed copy where that is all of it. */
+static inline const clnorm_tensor *cln_norm_codes(const clnorm_norm_desc *p) {
+    return p->y.dtype ? &p->y : &p->y_t;
+}
+
+/* Members of the operation's record. */
+struct cln_workload cln_norm_workload(const struct cln_operation *operation, const void *desc);
+clnorm_status cln_norm_choose(const clnorm_device_info *device, const struct cln_workload *work,
+                              const struct cln_config *forced, struct cln_config *config);
+clnorm_status cln_norm_add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work);
+
+#endif

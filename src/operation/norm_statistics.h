@@ -1,0 +1,12 @@
+/* Statistics alone, by the forward kernels: what a backward that was not given them begins with. */
+#ifndef CLN_NORM_STATISTICS_H
+#define CLN_NORM_STATISTICS_H
+
+#include "plan/plan.h"
+
+/* Adds a stage that writes mean (layer norm only) and rstd of x, [groups, rows] each, to these parts of the workspace.
+ * backward: validated, with no default left in it. */
+clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backward_desc *backward, struct cln_binding mean,
+                                      struct cln_binding rstd);
+
+#endif

@@ -1,0 +1,155 @@
+#include "operation/norm_tiles.h"
+
+#include "base/arithmetic.h"
+#include "base/context.h"
+#include "base/status.h"
+#include "norm/fp8_rms_norm_args.h"
+#include "operation/fp8.h"
+#include "operation/norm_stages.h"
+#include "plan/stage.h"
+
+typedef clnorm_norm_desc problem;
+
+/* Nothing but x, weight and y. */
+static bool is_plain(const problem *p) {
+    return p->norm == CLNORM_RMS_NORM && p->group_size == p->cols && !p->gate && !p->activation && !p->bias.dtype &&
+           !p->residual.dtype && !p->row_scale && p->weight_offset == 0 && p->dropout == 0;
+}
+
+bool cln_norm_in_tiles(const clnorm_norm_desc *p) {
+    const clnorm_tensor *const codes = cln_norm_codes(p);
+    struct cln_config forced = {0};
+    cln_config_open(&p->config, &forced);
+    const bool rereads = !forced.keep || forced.keep == CLN_KEEP_REREAD;
+    return is_plain(p) && rereads && p->x.scaling == CLNORM_SCALING_GROUP && p->cols % p->x.scale_group == 0 &&
+           codes->scaling == CLNORM_SCALING_TENSOR && codes->scale == 0;
+}
+
+struct cln_workload cln_norm_tiles_workload(const struct cln_operation *operation, const clnorm_norm_desc *p) {
+    const uint64_t whole = p->cols | p->x.scale_group;
+    return (struct cln_workload){
+        .users = CLN_KNOBS_QUANTIZE,
+        .rows = p->rows,
+        .groups = 1,
+        .group_size = p->cols,
+        .whole = cln_lowest_bit(whole),
+        .alignment = cln_lowest_bit(whole | cln_operation_strides(operation, p)),
+        .x_size = clnorm_dtype_size(p->x.dtype),
+        .held_size = clnorm_dtype_size(p->x.dtype),
+        .norm = CLNORM_RMS_NORM,
+        .real_size = sizeof(cl_float),
+    };
+}
+
+static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
+    struct cln_spec spec = cln_fp8_spec(&plan->context->device, &plan->config);
+    spec.x_dtype = p->x.dtype;
+    spec.x_scale_dtype = p->x.scale_dtype;
+    spec.weight_dtype = p->weight.dtype;
+    spec.q_dtype = cln_norm_codes(p)->dtype;
+    spec.group_size = p->x.scale_group;
+    spec.compatible = p->accuracy == CLNORM_FP8_COMPATIBLE;
+    return spec;
+}
+
+/* Two rows have the weights in common, which are loaded and widened once; more of them take up registers that let fewer
+ * work-groups run at once. The time of a work-item alone goes into its sums, not into weights. */
+static uint64_t rows_at_once(const struct cln_config *config) {
+    return config->lanes > 1 ? 2 : 1;
+}
+
+static const struct cln_parameter rows_parameters[] = CLN_PARAMETERS(FP8_RMS_NORM_ROWS_ARGS);
+static const struct cln_parameter tile_parameters[] = CLN_PARAMETERS(FP8_RMS_NORM_TILE_ARGS);
+
+/* fp8_rms_norm_rows.cl. largest: where each work-group's largest |n| goes. */
+static clnorm_status add_rows(clnorm_plan *plan, const problem *p, const struct cln_fp8_share *share,
+                              struct cln_binding rstd, struct cln_binding largest) {
+    struct cln_spec spec = spec_of(plan, p);
+    spec.scale_dtype = p->save_y_row_scale ? cln_norm_codes(p)->scale_dtype : CLNORM_DTYPE_NONE;
+    spec.rows = rows_at_once(&plan->config);
+    const struct cln_argument arguments[] = {
+        cln_bind("rstd", rstd),
+        cln_bind("largest", largest),
+        cln_bind("row_scale", (struct cln_binding){.role = CLN_Y_ROW_SCALE}),
+        cln_integer("iterations", share->iterations),
+        cln_integer("cols", p->cols),
+        cln_real("eps", p->eps),
+        {0},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_fp8_rms_norm_rows,
+        .kernel = "fp8_rms_norm_rows",
+        .unaligned = !spec.element_aligned,
+        .spec = &spec,
+        .parameters = rows_parameters,
+        .arguments = arguments,
+        .work = p->rows,
+        .groups = share->groups,
+        .items = share->items,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* fp8_rms_norm_tile.cl. count: of the magnitudes that it looks through; 0: y_scale is there. */
+static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile,
+                               struct cln_binding rstd, struct cln_binding magnitudes, cl_ulong count) {
+    struct cln_spec spec = spec_of(plan, p);
+    spec.scale_dtype = cln_norm_codes(p)->scale_dtype;
+    spec.write_q = p->y.dtype != CLNORM_DTYPE_NONE;
+    spec.transposed = p->y_t.dtype != CLNORM_DTYPE_NONE;
+    cln_fp8_spec_tile(&spec, tile);
+    const struct cln_argument arguments[] = {
+        cln_bind("rstd", rstd),
+        cln_bind("scale", (struct cln_binding){.role = CLN_Y_SCALE}),
+        cln_bind("q", (struct cln_binding){.role = CLN_Y}),
+        cln_bind("q_t", (struct cln_binding){.role = CLN_Y_T}),
+        cln_bind("magnitudes", magnitudes),
+        cln_integer("rows", p->rows),
+        cln_integer("cols", p->cols),
+        cln_integer("count", count),
+        {0},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_fp8_rms_norm_tile,
+        .kernel = "fp8_rms_norm_tile",
+        .unaligned = !spec.element_aligned,
+        .spec = &spec,
+        .parameters = tile_parameters,
+        .arguments = arguments,
+        .work = tile->count,
+        .groups = (size_t)tile->count,
+        .items = (size_t)tile->lanes,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* The workspace has the largest |y| of each work-group, and rstd where the caller does not want it. */
+clnorm_status cln_norm_add_tiles(clnorm_plan *plan, const clnorm_norm_desc *p) {
+    const clnorm_device_info *const device = &plan->context->device;
+    const struct cln_fp8_tile tile =
+        cln_fp8_tile_of(device, &plan->config, p->rows, p->cols, p->y_t.dtype != CLNORM_DTYPE_NONE, p->y_t.stride);
+    plan->tensor[CLN_Y_T].vector = tile.row_vec * plan->tensor[CLN_Y_T].element;
+    if (!p->rows)
+        return CLNORM_SUCCESS;
+    const struct cln_fp8_share share =
+        cln_fp8_share_of_largest(device, &plan->config, cln_divide_up(p->rows, rows_at_once(&plan->config)));
+    const uint64_t magnitudes = share.groups * sizeof(cl_float);
+    const uint64_t rstd_at = cln_divide_up(magnitudes, CLN_WORKSPACE_ALIGNMENT) * CLN_WORKSPACE_ALIGNMENT;
+    const uint64_t rstd_size = p->rows * sizeof(cl_float); /* less than x with its scales */
+    const struct cln_binding saved = {.role = CLN_RSTD};
+    const struct cln_binding rstd =
+        p->save_rstd ? saved : (struct cln_binding){CLN_WORKSPACE, sizeof(cl_float), rstd_at, rstd_size};
+    const struct cln_fp8_largest largest = {
+        .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0, magnitudes},
+        .count = share.groups,
+        .q_dtype = cln_norm_codes(p)->dtype,
+        .scale_dtype = cln_norm_codes(p)->scale_dtype,
+        .scale = CLN_Y_SCALE,
+    };
+    const bool tiles_search = cln_fp8_tiles_search(&tile, largest.count);
+    cln_plan_set_workspace(plan, p->save_rstd ? magnitudes : rstd_at + rstd_size);
+    clnorm_status status = add_rows(plan, p, &share, rstd, largest.magnitudes);
+    if (!status && !tiles_search)
+        status = cln_fp8_add_largest(plan, &largest);
+    return status ? status : add_tiles(plan, p, &tile, rstd, largest.magnitudes, tiles_search ? largest.count : 0);
+}

@@ -1,0 +1,139 @@
+#include "operation/operation.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/context.h"
+#include "base/status.h"
+#include "base/struct_size.h"
+#include "plan/plan_store.h"
+
+/* A descriptor on the stack. */
+struct taken {
+    _Alignas(max_align_t) unsigned char bytes[CLN_DESC_MOST];
+};
+
+void cln_operation_init(const struct cln_operation *operation, void *desc) {
+    if (desc)
+        memcpy(desc, operation->initial, operation->size);
+}
+
+/* Copies a descriptor of any size that a caller can have. */
+static clnorm_status take(const struct cln_operation *operation, const void *desc, struct taken *taken) {
+    const struct cln_struct kind = {"desc", operation->init, operation->size};
+    cln_operation_init(operation, taken->bytes);
+    return cln_struct_take(&kind, desc, taken->bytes);
+}
+
+static clnorm_status check_fields(const struct cln_operation *operation, const void *desc) {
+    for (unsigned i = 0; i < operation->field_count; i++) {
+        const struct cln_field_rule *const rule = &operation->fields[i];
+        uint32_t value;
+        memcpy(&value, (const char *)desc + rule->offset, sizeof value);
+        if (value >= rule->least && value <= rule->most)
+            continue;
+        if (rule->type)
+            return cln_fail(CLNORM_INVALID_ENUM, "desc.%s is %" PRIi32 ": expected a %s", rule->name, (int32_t)value,
+                            rule->type);
+        if (rule->most == UINT32_MAX)
+            return cln_fail(CLNORM_INVALID_VALUE, "desc.%s is %" PRIu32 ": expected %" PRIu32 " or more", rule->name, value,
+                            rule->least);
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s is %" PRIu32 ": expected %s", rule->name, value,
+                        rule->most ? "0 or 1" : "0");
+    }
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_refuse_options(const struct cln_option *options, clnorm_status status, const char *with) {
+    for (; options->name; options++)
+        if (options->set)
+            return cln_fail(status, "desc.%s is set: expected none with %s", options->name, with);
+    return CLNORM_SUCCESS;
+}
+
+/* From here on nothing is left to a default. */
+static clnorm_status validate(const struct cln_operation *operation, const clnorm_device_info *device, void *desc) {
+    clnorm_status status = check_fields(operation, desc);
+    if (!status && operation->prepare)
+        status = operation->prepare(desc);
+    if (!status)
+        status = cln_operation_complete_tensors(operation, device, desc);
+    if (!status && operation->check)
+        status = operation->check(device, desc);
+    return status;
+}
+
+/* Accesses are of the config's vec elements, wherever describe said that they are of vectors. */
+static void widen_vectors(clnorm_plan *plan) {
+    for (enum cln_role role = 0; role < CLN_ROLES; role++)
+        plan->tensor[role].vector *= plan->config.vec;
+}
+
+const clnorm_config *cln_operation_forced(const struct cln_operation *operation, const void *desc) {
+    return (const clnorm_config *)(const void *)((const char *)desc + operation->config);
+}
+
+static clnorm_status choose(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    const struct cln_operation *const operation = plan->operation;
+    struct cln_tuning_key key = {.name = operation->name,
+                                 .dtype = cln_operation_tensor(&operation->tensors[0], desc)->dtype,
+                                 .group_size = ((const struct cln_desc_head *)desc)->cols};
+    if (operation->tuning_key)
+        operation->tuning_key(desc, &key);
+    return cln_tuning_choose(plan, &key, operation->choose, work, cln_operation_forced(operation, desc));
+}
+
+static clnorm_status fill_in(clnorm_plan *plan, const void *desc) {
+    const struct cln_operation *const operation = plan->operation;
+    clnorm_status status = cln_operation_describe_tensors(operation, desc, plan->tensor);
+    if (!status && operation->describe)
+        status = operation->describe(desc, plan->tensor);
+    if (status)
+        return status;
+    const struct cln_workload work = operation->workload(operation, desc);
+    if ((status = choose(plan, desc, &work)))
+        return status;
+    widen_vectors(plan);
+    return operation->add_stages(plan, desc, &work);
+}
+
+/* desc: taken. */
+static clnorm_status make_plan(clnorm_context *context, const void *kind, const void *desc, clnorm_plan **plan) {
+    const struct cln_operation *const operation = kind;
+    struct taken problem;
+    memcpy(problem.bytes, desc, operation->size);
+    clnorm_plan *made = NULL;
+    clnorm_status status = validate(operation, &context->device, problem.bytes);
+    if (!status)
+        status = cln_plan_create(context, operation, &made);
+    if (!status)
+        status = fill_in(made, problem.bytes);
+    if (status)
+        clnorm_plan_destroy(made);
+    else
+        *plan = made;
+    return status;
+}
+
+clnorm_status cln_operation_plan_create(const struct cln_operation *operation, clnorm_context *context, const void *desc,
+                                        clnorm_plan **plan) {
+    if (!context || !plan)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "%s is NULL", context ? "plan" : "context");
+    struct taken taken;
+    const clnorm_status status = take(operation, desc, &taken);
+    return status ? status : make_plan(context, operation, taken.bytes, plan);
+}
+
+clnorm_status cln_operation_enqueue(const struct cln_operation *operation, clnorm_context *context, cl_command_queue queue,
+                                    const void *desc, const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
+                                    cl_event *event) {
+    if (!context)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
+    struct taken taken;
+    const clnorm_status status = take(operation, desc, &taken);
+    if (status)
+        return status;
+    const struct cln_plan_source source = {make_plan, operation, taken.bytes, operation->size};
+    return cln_plan_store_enqueue(context, &source, queue, args, num_wait, wait_list, event);
+}

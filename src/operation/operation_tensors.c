@@ -1,0 +1,297 @@
+/* The tensors and numbers of a descriptor, by the rules of its operation. */
+#include <float.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arithmetic.h"
+#include "base/dtype.h"
+#include "base/status.h"
+#include "operation/operation.h"
+#include "plan/tensor.h"
+
+const clnorm_tensor *cln_operation_tensor(const struct cln_tensor_rule *rule, const void *desc) {
+    return (const clnorm_tensor *)(const void *)((const char *)desc + rule->offset);
+}
+
+static clnorm_tensor *tensor_of(const struct cln_tensor_rule *rule, void *desc) {
+    return (clnorm_tensor *)(void *)((char *)desc + rule->offset);
+}
+
+static const struct cln_desc_head *head_of(const void *desc) {
+    return desc;
+}
+
+static bool is_in(int dtypes, clnorm_dtype dtype) {
+    return (cln_dtype_valid(dtype) || cln_dtype_fp8(dtype)) && (dtypes >> dtype & 1);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- dtypes */
+
+/* "f32, f16 or none" */
+static void list_dtypes(const struct cln_tensor_rule *rule, char *text, size_t capacity) {
+    const char *names[8];
+    size_t count = 0;
+    for (clnorm_dtype dtype = CLNORM_F32; dtype <= CLNORM_F8_E5M2; dtype++)
+        if (is_in(rule->dtypes, dtype))
+            names[count++] = clnorm_dtype_name(dtype);
+    if (rule->none != CLN_REFUSED)
+        names[count++] = "none";
+    size_t length = 0;
+    for (size_t i = 0; i < count && length < capacity; i++)
+        length += (size_t)snprintf(text + length, capacity - length, "%s%s",
+                                   i == 0          ? ""
+                                   : i + 1 < count ? ", "
+                                                   : " or ",
+                                   names[i]);
+}
+
+static clnorm_status check_dtype(const struct cln_tensor_rule *rule, clnorm_dtype dtype) {
+    if (is_in(rule->dtypes, dtype) || (dtype == CLNORM_DTYPE_NONE && rule->none != CLN_REFUSED))
+        return CLNORM_SUCCESS;
+    char field[48], expected[96];
+    (void)snprintf(field, sizeof field, "%s.dtype", rule->name);
+    list_dtypes(rule, expected, sizeof expected);
+    return cln_dtype_refuse(field, dtype, expected);
+}
+
+/* All tensors are of F64, or none is. */
+static clnorm_status check_double(const struct cln_operation *operation, const clnorm_device_info *device,
+                                  const void *desc) {
+    const struct cln_tensor_rule *const first = &operation->tensors[0];
+    const clnorm_dtype dtype = cln_operation_tensor(first, desc)->dtype;
+    for (unsigned i = 1; i < operation->tensor_count; i++) {
+        const struct cln_tensor_rule *const rule = &operation->tensors[i];
+        const clnorm_dtype other = cln_operation_tensor(rule, desc)->dtype;
+        if (other && dtype && (other == CLNORM_F64) != (dtype == CLNORM_F64))
+            return cln_fail(CLNORM_UNSUPPORTED,
+                            "desc.%s.dtype is %s, desc.%s.dtype is %s: expected f64 for all tensors or for none",
+                            rule->name, clnorm_dtype_name(other), first->name, clnorm_dtype_name(dtype));
+    }
+    if (dtype == CLNORM_F64 && !device->fp64)
+        return cln_fail(CLNORM_UNSUPPORTED, "desc.%s.dtype is f64: the device %s has no double precision", first->name,
+                        device->name);
+    return CLNORM_SUCCESS;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- scales */
+
+static clnorm_status check_no_scales(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor) {
+    const char *const dtype = clnorm_dtype_name(tensor->dtype);
+    if (tensor->scaling)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scaling is %d: expected 0 with a dtype of %s", rule->name,
+                        (int)tensor->scaling, dtype);
+    if (tensor->scale_group)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scale_group is %" PRIu32 ": expected 0 with a dtype of %s",
+                        rule->name, tensor->scale_group, dtype);
+    if (tensor->scale_dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scale_dtype is %s: expected none with a dtype of %s", rule->name,
+                        clnorm_dtype_name(tensor->scale_dtype), dtype);
+    if (tensor->scale != 0)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scale is %g: expected 0 with a dtype of %s", rule->name,
+                        tensor->scale, dtype);
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_given_scale(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor) {
+    if (tensor->scale == 0)
+        return CLNORM_SUCCESS;
+    if (!rule->output)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scale is %g: expected 0, the scales of an input are read",
+                        rule->name, tensor->scale);
+    if (tensor->scaling != CLNORM_SCALING_TENSOR)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scale is %g: expected 0 without CLNORM_SCALING_TENSOR", rule->name,
+                        tensor->scale);
+    if (!(tensor->scale >= FLT_MIN && tensor->scale <= FLT_MAX))
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scale is %g: expected 0, or a number from %g to %g", rule->name,
+                        tensor->scale, (double)FLT_MIN, (double)FLT_MAX);
+    return CLNORM_SUCCESS;
+}
+
+/* Of a tensor of 8 bits. */
+static clnorm_status check_scales(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor) {
+    if (tensor->scaling != CLNORM_SCALING_TENSOR && tensor->scaling != CLNORM_SCALING_ROW &&
+        tensor->scaling != CLNORM_SCALING_GROUP)
+        return cln_fail(CLNORM_INVALID_ENUM, "desc.%s.scaling is %d: expected a clnorm_scaling with a dtype of %s",
+                        rule->name, (int)tensor->scaling, clnorm_dtype_name(tensor->dtype));
+    if (tensor->scaling == CLNORM_SCALING_GROUP && !tensor->scale_group)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.scale_group is 0: expected 1 or more with CLNORM_SCALING_GROUP",
+                        rule->name);
+    if (tensor->scaling != CLNORM_SCALING_GROUP && tensor->scale_group)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.scale_group is %" PRIu32 ": expected 0 without CLNORM_SCALING_GROUP",
+                        rule->name, tensor->scale_group);
+    if (tensor->scale_dtype && tensor->scale_dtype != CLNORM_F32 && tensor->scale_dtype != CLNORM_BF16) {
+        char field[48];
+        (void)snprintf(field, sizeof field, "%s.scale_dtype", rule->name);
+        return cln_dtype_refuse(field, tensor->scale_dtype, "f32, bf16 or none");
+    }
+    return check_given_scale(rule, tensor);
+}
+
+static uint64_t scale_count(const struct cln_desc_head *head, const clnorm_tensor *tensor, bool *overflow) {
+    const uint64_t groups = cln_divide_up(head->cols, cln_or_else(tensor->scale_group, head->cols));
+    uint64_t scales = head->rows;
+    if (tensor->scaling == CLNORM_SCALING_TENSOR)
+        return head->rows ? 1 : 0;
+    *overflow = __builtin_mul_overflow(head->rows, groups, &scales);
+    return scales;
+}
+
+/* ----------------------------------------------------------------------------------------------------- one by one */
+
+static clnorm_status check_stride(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
+                                  const struct cln_desc_head *head) {
+    if (rule->extent == CLN_COLUMNS)
+        return tensor->stride ? cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.stride is %" PRIu64 ": expected 0, it has one row",
+                                         rule->name, tensor->stride)
+                              : CLNORM_SUCCESS;
+    const uint64_t least = rule->extent == CLN_MATRIX ? head->cols : head->rows;
+    if (tensor->stride && tensor->stride < least)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.stride is %" PRIu64 ": expected at least %s, %" PRIu64, rule->name,
+                        tensor->stride, rule->extent == CLN_MATRIX ? "cols" : "rows", least);
+    return CLNORM_SUCCESS;
+}
+
+/* Checks one tensor and fills in its defaults; first: the first one, complete. */
+static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_tensor *tensor, const clnorm_tensor *first,
+                                     const struct cln_desc_head *head) {
+    if (!tensor->dtype && rule->none == CLN_LIKE_FIRST)
+        tensor->dtype = first->dtype;
+    clnorm_status status = check_dtype(rule, tensor->dtype);
+    if (status)
+        return status;
+    /* A transposed copy has the scales of the tensor that it is of, unless that is absent. */
+    const bool codes = cln_dtype_fp8(tensor->dtype) && (rule->extent != CLN_TRANSPOSED || tensor->scaling);
+    if (!tensor->dtype) {
+        *tensor = (clnorm_tensor)CLNORM_TENSOR_NONE;
+        return CLNORM_SUCCESS;
+    }
+    status = codes ? check_scales(rule, tensor) : check_no_scales(rule, tensor);
+    if (!status)
+        status = check_stride(rule, tensor, head);
+    if (rule->extent != CLN_COLUMNS)
+        tensor->stride = cln_or_else(tensor->stride, rule->extent == CLN_MATRIX ? head->cols : head->rows);
+    if (codes && !tensor->scale_dtype)
+        tensor->scale_dtype = CLNORM_F32;
+    return status;
+}
+
+/* The segment's size and eps. */
+static clnorm_status complete_numbers(const struct cln_operation *operation, void *desc) {
+    const uint64_t cols = head_of(desc)->cols, group_size = cln_operation_group_size(operation, desc);
+    if (cols % group_size)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.group_size is %" PRIu64 ": expected a divisor of cols, %" PRIu64,
+                        group_size, cols);
+    if (operation->group_size)
+        memcpy((char *)desc + operation->group_size, &group_size, sizeof group_size);
+    const double largest = cln_dtype_largest(cln_operation_tensor(&operation->tensors[0], desc)->dtype);
+    double eps = 0;
+    if (operation->eps)
+        memcpy(&eps, (const char *)desc + operation->eps, sizeof eps);
+    if (!(eps >= 0 && eps <= largest))
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.eps is %g: expected 0 to %g", eps, largest);
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_operation_complete_tensors(const struct cln_operation *operation, const clnorm_device_info *device,
+                                             void *desc) {
+    const struct cln_desc_head *const head = head_of(desc);
+    const clnorm_tensor *const first = cln_operation_tensor(&operation->tensors[0], desc);
+    if (!head->cols)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.cols is 0: expected 1 or more");
+    for (unsigned i = 0; i < operation->tensor_count; i++) {
+        const struct cln_tensor_rule *const rule = &operation->tensors[i];
+        const clnorm_status status = complete_tensor(rule, tensor_of(rule, desc), first, head);
+        if (status)
+            return status;
+    }
+    const clnorm_status status = check_double(operation, device, desc);
+    return status ? status : complete_numbers(operation, desc);
+}
+
+uint64_t cln_operation_real_size(const struct cln_operation *operation, const void *desc) {
+    const bool is_double = cln_operation_tensor(&operation->tensors[0], desc)->dtype == CLNORM_F64;
+    return is_double ? sizeof(cl_double) : sizeof(cl_float);
+}
+
+uint64_t cln_operation_group_size(const struct cln_operation *operation, const void *desc) {
+    uint64_t group_size = 0;
+    if (operation->group_size)
+        memcpy(&group_size, (const char *)desc + operation->group_size, sizeof group_size);
+    return cln_or_else(group_size, head_of(desc)->cols);
+}
+
+uint64_t cln_operation_strides(const struct cln_operation *operation, const void *desc) {
+    uint64_t strides = 0;
+    for (unsigned i = 0; i < operation->tensor_count; i++)
+        if (operation->tensors[i].extent == CLN_MATRIX)
+            strides |= cln_operation_tensor(&operation->tensors[i], desc)->stride;
+    return strides;
+}
+
+/* ---------------------------------------------------------------------------------------------------- arguments */
+
+static clnorm_status describe_scales(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
+                                     const struct cln_desc_head *head, struct cln_tensor described[CLN_ROLES]) {
+    if (!tensor->scaling || tensor->scale != 0)
+        return CLNORM_SUCCESS;
+    bool overflow = false;
+    const uint64_t scales = scale_count(head, tensor, &overflow);
+    if (overflow)
+        return cln_fail(CLNORM_OVERFLOW,
+                        "desc.rows is %" PRIu64 ", desc.%s.scale_group %" PRIu32 ": expected less than 2^63 scales",
+                        head->rows, rule->name, tensor->scale_group);
+    char name[48];
+    (void)snprintf(name, sizeof name, "the scales of %s", rule->name);
+    return cln_tensor_vector(&described[rule->scale], name, scales, clnorm_dtype_size(tensor->scale_dtype), 0);
+}
+
+static clnorm_status describe_statistics(const struct cln_operation *operation, const void *desc,
+                                         struct cln_tensor described[CLN_ROLES]) {
+    const struct cln_desc_head *const head = head_of(desc);
+    const uint64_t groups = head->cols / cln_operation_group_size(operation, desc);
+    uint64_t count;
+    if (__builtin_mul_overflow(head->rows, groups, &count))
+        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ", groups %" PRIu64 ": expected a product below 2^63",
+                        head->rows, groups);
+    clnorm_status status = CLNORM_SUCCESS;
+    for (unsigned i = 0; i < operation->statistic_count && !status; i++) {
+        const struct cln_statistic_rule *const rule = &operation->statistics[i];
+        uint32_t given;
+        memcpy(&given, (const char *)desc + rule->given, sizeof given);
+        if (given)
+            status =
+                cln_tensor_vector(&described[rule->role], rule->name, count, cln_operation_real_size(operation, desc), 0);
+    }
+    return status;
+}
+
+static clnorm_status describe_tensor(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
+                                     const struct cln_desc_head *head, struct cln_tensor described[CLN_ROLES]) {
+    const bool reads_nothing = !head->rows && !rule->output;
+    switch (rule->extent) {
+    case CLN_COLUMNS:
+        return cln_tensor_vector(&described[rule->role], rule->name, reads_nothing ? 0 : head->cols,
+                                 clnorm_dtype_size(tensor->dtype), 1);
+    case CLN_TRANSPOSED:
+        return cln_tensor_matrix(&described[rule->role], rule->name, head->rows ? head->cols : 0, head->rows,
+                                 tensor->stride, tensor->dtype, 1);
+    default:
+        return cln_tensor_matrix(&described[rule->role], rule->name, head->rows, head->cols, tensor->stride, tensor->dtype,
+                                 1);
+    }
+}
+
+clnorm_status cln_operation_describe_tensors(const struct cln_operation *operation, const void *desc,
+                                             struct cln_tensor described[CLN_ROLES]) {
+    clnorm_status status = CLNORM_SUCCESS;
+    for (unsigned i = 0; i < operation->tensor_count && !status; i++) {
+        const struct cln_tensor_rule *const rule = &operation->tensors[i];
+        const clnorm_tensor *const tensor = cln_operation_tensor(rule, desc);
+        if (tensor->dtype)
+            status = describe_tensor(rule, tensor, head_of(desc), described);
+        if (tensor->dtype && !status)
+            status = describe_scales(rule, tensor, head_of(desc), described);
+    }
+    return status ? status : describe_statistics(operation, desc, described);
+}

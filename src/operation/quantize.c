@@ -1,0 +1,215 @@
+#include <inttypes.h>
+
+#include "base/arithmetic.h"
+#include "base/context.h"
+#include "base/status.h"
+#include "operation/fp8.h"
+#include "operation/operations.h"
+#include "plan/stage.h"
+#include "plan/tensor.h"
+#include "quantize/quantize_args.h"
+
+typedef clnorm_quantize_desc problem;
+
+static const struct cln_tensor_rule tensors[] = {
+    {"x", CLN_X, offsetof(problem, x), CLN_MATRIX, CLN_F32_OR_LESS, CLN_REFUSED, false, CLN_ROLES},
+    {"q", CLN_Q, offsetof(problem, q), CLN_MATRIX, CLN_CODES, CLN_REFUSED, true, CLN_SCALE},
+    {"q_t", CLN_Q_T, offsetof(problem, q_t), CLN_TRANSPOSED, CLN_CODES, CLN_ABSENT, true, CLN_ROLES},
+};
+static const struct cln_field_rule fields[] = {
+    {"stochastic", offsetof(problem, stochastic), 0, 1, NULL},
+    {"save_amax", offsetof(problem, save_amax), 0, 1, NULL},
+};
+
+static bool transposes(const problem *p) {
+    return p->q_t.dtype != CLNORM_DTYPE_NONE;
+}
+
+/* Elements of a row that share a scale. */
+static uint64_t group_of(const problem *p) {
+    return p->q.scaling == CLNORM_SCALING_GROUP ? p->q.scale_group : p->cols;
+}
+
+static clnorm_status check(const clnorm_device_info *device, void *desc) {
+    const problem *const p = desc;
+    (void)device;
+    if (transposes(p) && p->q_t.dtype != p->q.dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.q_t.dtype is %s: expected desc.q.dtype, %s, or none",
+                        clnorm_dtype_name(p->q_t.dtype), clnorm_dtype_name(p->q.dtype));
+    if (!p->stochastic && p->seed)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.seed is %" PRIu64 ": expected 0 where desc.stochastic is 0", p->seed);
+    return CLNORM_SUCCESS;
+}
+
+/* amax has the shape of the scales, which are there too unless one is given. */
+static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROLES]) {
+    const problem *const p = desc;
+    const uint64_t groups = cln_divide_up(p->cols, group_of(p));
+    const uint64_t scales = p->q.scaling == CLNORM_SCALING_TENSOR ? p->rows > 0 : p->rows * groups;
+    return p->save_amax ? cln_tensor_vector(&tensor[CLN_AMAX], "amax", scales, sizeof(cl_float), 0) : CLNORM_SUCCESS;
+}
+
+static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
+    const problem *const p = desc;
+    const uint64_t group = group_of(p);
+    (void)operation;
+    return (struct cln_workload){
+        .users = CLN_KNOBS_QUANTIZE,
+        .rows = p->rows,
+        .groups = cln_divide_up(p->cols, group),
+        .group_size = group,
+        .whole = cln_lowest_bit(p->cols | group),
+        .alignment = cln_lowest_bit(p->cols | group | p->x.stride | p->q.stride),
+        .x_size = clnorm_dtype_size(p->x.dtype),
+        .held_size = clnorm_dtype_size(p->x.dtype),
+        .norm = CLNORM_RMS_NORM,
+        .real_size = sizeof(cl_float),
+    };
+}
+
+static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
+    struct cln_spec spec = cln_fp8_spec(&plan->context->device, &plan->config);
+    spec.x_dtype = p->x.dtype;
+    spec.q_dtype = p->q.dtype;
+    if (p->q.scaling == CLNORM_SCALING_GROUP) { /* else kernels of all widths are the same */
+        spec.group_size = group_of(p);
+        spec.groups = cln_divide_up(p->cols, group_of(p));
+    }
+    spec.scaling = p->q.scaling;
+    spec.stochastic = p->stochastic;
+    spec.write_q = true;
+    return spec;
+}
+
+static struct cln_fp8_share share_of(const clnorm_plan *plan, const problem *p) {
+    const uint64_t segments = p->rows * cln_divide_up(p->cols, group_of(p));
+    return p->q.scaling == CLNORM_SCALING_TENSOR ? cln_fp8_share_of_largest(&plan->context->device, &plan->config, segments)
+                                                 : cln_fp8_share_of(&plan->config, segments);
+}
+
+static const struct cln_parameter segments_parameters[] = CLN_PARAMETERS(QUANTIZE_SEGMENTS_ARGS);
+static const struct cln_parameter tile_parameters[] = CLN_PARAMETERS(QUANTIZE_TILE_ARGS);
+
+/* quantize_segments.cl over all rows or groups. With CLNORM_SCALING_TENSOR: what it says of each share goes to magnitudes.
+ */
+static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const struct cln_fp8_share *share,
+                                  struct cln_binding magnitudes) {
+    const bool whole = p->q.scaling == CLNORM_SCALING_TENSOR;
+    struct cln_spec spec = spec_of(plan, p);
+    spec.scale_dtype = whole ? CLNORM_DTYPE_NONE : p->q.scale_dtype;
+    spec.amax = whole || p->save_amax;
+    spec.write_q = !whole && !transposes(p);
+    const struct cln_binding amax = {.role = CLN_AMAX};
+    const struct cln_argument arguments[] = {
+        cln_bind("amax", whole ? magnitudes : amax),
+        cln_integer("iterations", share->iterations),
+        cln_integer("cols", p->cols),
+        cln_integer("seed", p->seed),
+        {0},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_quantize_segments,
+        .kernel = "quantize_segments",
+        .unaligned = !spec.element_aligned,
+        .spec = &spec,
+        .parameters = segments_parameters,
+        .arguments = arguments,
+        .work = p->rows * cln_divide_up(p->cols, group_of(p)),
+        .groups = share->groups,
+        .items = share->items,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* quantize_tile.cl. count: of the magnitudes that it looks through; 0: the scale is there. */
+static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile,
+                               struct cln_binding magnitudes, cl_ulong count) {
+    struct cln_spec spec = spec_of(plan, p);
+    spec.scale_dtype = p->q.scale != 0 ? CLNORM_DTYPE_NONE : p->q.scale_dtype;
+    spec.transposed = transposes(p);
+    spec.amax = count > 0 && p->save_amax;
+    cln_fp8_spec_tile(&spec, tile);
+    const struct cln_argument arguments[] = {
+        cln_bind("magnitudes", magnitudes),
+        cln_integer("rows", p->rows),
+        cln_integer("cols", p->cols),
+        cln_integer("seed", p->seed),
+        cln_real("given", p->q.scale),
+        cln_integer("count", count),
+        {0},
+    };
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_quantize_tile,
+        .kernel = "quantize_tile",
+        .unaligned = !spec.element_aligned,
+        .spec = &spec,
+        .parameters = tile_parameters,
+        .arguments = arguments,
+        .work = tile->count,
+        .groups = (size_t)tile->count,
+        .items = (size_t)tile->lanes,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    const problem *const p = desc;
+    (void)work;
+    const struct cln_fp8_tile tile =
+        cln_fp8_tile_of(&plan->context->device, &plan->config, p->rows, p->cols, transposes(p), p->q_t.stride);
+    plan->tensor[CLN_Q_T].vector = tile.row_vec * plan->tensor[CLN_Q_T].element;
+    if (!p->rows)
+        return CLNORM_SUCCESS;
+    const bool whole = p->q.scaling == CLNORM_SCALING_TENSOR;
+    const struct cln_fp8_share share = share_of(plan, p);
+    const struct cln_fp8_largest largest = {
+        .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0, share.groups * sizeof(cl_float)},
+        .count = share.groups,
+        .q_dtype = p->q.dtype,
+        .scale_dtype = p->q.scale != 0 ? CLNORM_DTYPE_NONE : p->q.scale_dtype,
+        .scale = CLN_SCALE,
+        .amax = p->save_amax,
+    };
+    const bool searched = p->q.scale == 0 || p->save_amax;
+    const bool tiles_search = whole && p->q.scale == 0 && cln_fp8_tiles_search(&tile, largest.count);
+    if (searched && whole)
+        cln_plan_set_workspace(plan, share.groups * sizeof(cl_float));
+    clnorm_status status = searched ? add_segments(plan, p, &share, largest.magnitudes) : CLNORM_SUCCESS;
+    if (!status && searched && whole && !tiles_search)
+        status = cln_fp8_add_largest(plan, &largest);
+    if (!status && (whole || transposes(p)))
+        status = add_tiles(plan, p, &tile, largest.magnitudes, tiles_search ? largest.count : 0);
+    return status;
+}
+
+static const clnorm_quantize_desc initial = CLNORM_QUANTIZE_DESC_INIT;
+
+const struct cln_operation cln_quantize = {
+    .name = "quantize",
+    .init = "CLNORM_QUANTIZE_DESC_INIT",
+    .initial = &initial,
+    .size = sizeof initial,
+    .config = offsetof(clnorm_quantize_desc, config),
+    .tensors = tensors,
+    .tensor_count = sizeof tensors / sizeof *tensors,
+    .fields = fields,
+    .field_count = sizeof fields / sizeof *fields,
+    .check = check,
+    .describe = describe,
+    .workload = workload_of,
+    .choose = cln_fp8_config,
+    .add_stages = add_stages,
+};
+
+void clnorm_quantize_desc_init(clnorm_quantize_desc *desc) {
+    cln_operation_init(&cln_quantize, desc);
+}
+
+clnorm_status clnorm_quantize_plan_create(clnorm_context *context, const clnorm_quantize_desc *desc, clnorm_plan **plan) {
+    return cln_operation_plan_create(&cln_quantize, context, desc, plan);
+}
+
+clnorm_status clnorm_quantize(clnorm_context *context, cl_command_queue queue, const clnorm_quantize_desc *desc,
+                              const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    return cln_operation_enqueue(&cln_quantize, context, queue, desc, args, num_wait, wait_list, event);
+}

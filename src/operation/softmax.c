@@ -1,0 +1,198 @@
+#include "base/arithmetic.h"
+#include "base/context.h"
+#include "base/status.h"
+#include "config/config.h"
+#include "operation/operations.h"
+#include "plan/stage.h"
+#include "softmax/softmax_args.h"
+
+static const struct cln_tensor_rule forward_tensors[] = {
+    {"x", CLN_X, offsetof(clnorm_softmax_desc, x), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
+    {"y", CLN_Y, offsetof(clnorm_softmax_desc, y), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, true, CLN_ROLES},
+};
+static const struct cln_tensor_rule backward_tensors[] = {
+    {"y", CLN_Y, offsetof(clnorm_softmax_backward_desc, y), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
+    {"dy", CLN_DY, offsetof(clnorm_softmax_backward_desc, dy), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, false, CLN_ROLES},
+    {"dx", CLN_DX, offsetof(clnorm_softmax_backward_desc, dx), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, true, CLN_ROLES},
+};
+
+static bool is_backward(const struct cln_operation *operation) {
+    return operation == &cln_softmax_backward;
+}
+
+static clnorm_dtype dtype_of(const struct cln_operation *operation, const void *desc, unsigned tensor) {
+    return cln_operation_tensor(&operation->tensors[tensor], desc)->dtype;
+}
+
+/* A forward's registers hold exponentials, a backward's both of its inputs. */
+static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
+    const struct cln_desc_head *const head = desc;
+    const bool backward = is_backward(operation);
+    const uint64_t first = clnorm_dtype_size(dtype_of(operation, desc, 0));
+    const uint64_t real = cln_operation_real_size(operation, desc);
+    return (struct cln_workload){
+        .users = CLN_KNOBS_SOFTMAX,
+        .rows = head->rows,
+        .groups = 1,
+        .group_size = head->cols,
+        .alignment = cln_lowest_bit(head->cols | cln_operation_strides(operation, desc)),
+        .x_size = first,
+        .held_size = backward ? first + clnorm_dtype_size(dtype_of(operation, desc, 1)) : real,
+        .real_size = real,
+        .work = backward ? CLN_WORK_SOFTMAX_BACKWARD : CLN_WORK_SOFTMAX,
+    };
+}
+
+static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
+    const struct cln_config *const c = &plan->config;
+    const clnorm_device_info *const device = &plan->context->device;
+    const bool backward = is_backward(plan->operation);
+    const clnorm_dtype second = dtype_of(plan->operation, desc, 1);
+    return (struct cln_spec){
+        .family = backward ? CLN_SOFTMAX_BACKWARD : CLN_SOFTMAX,
+        .group_size = ((const struct cln_desc_head *)desc)->cols,
+        .x_dtype = dtype_of(plan->operation, desc, 0),
+        .y_dtype = backward ? dtype_of(plan->operation, desc, 0) : second,
+        .dy_dtype = backward ? second : CLNORM_DTYPE_NONE,
+        .dx_dtype = backward ? dtype_of(plan->operation, desc, 2) : CLNORM_DTYPE_NONE,
+        .vec = c->vec,
+        .lanes = c->lanes,
+        .segments = c->segments,
+        .keep = c->keep,
+        .unroll = c->unroll,
+        .chunks = cln_larger(c->chunks, 1),
+        .reduce = c->reduce,
+        .stores = c->stores,
+        .isa = c->isa,
+        .element_aligned = cln_config_element_aligned(device, c),
+        .opencl_c = c->reduce == CLN_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
+    };
+}
+
+/* A kernel over all rows, or over all of their chunks. */
+struct kernel {
+    const struct cln_source *source;
+    const char *name;
+    const struct cln_parameter *parameters;
+};
+
+static const struct cln_parameter forward_parameters[] = CLN_PARAMETERS(SOFTMAX_ARGS),
+                                  totals_parameters[] = CLN_PARAMETERS(SOFTMAX_TOTALS_ARGS),
+                                  apply_parameters[] = CLN_PARAMETERS(SOFTMAX_APPLY_ARGS);
+static const struct cln_parameter backward_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_ARGS),
+                                  backward_sums_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_SUMS_ARGS),
+                                  backward_apply_parameters[] = CLN_PARAMETERS(SOFTMAX_BACKWARD_APPLY_ARGS);
+
+static const struct kernel forward = {&cln_source_softmax, "softmax", forward_parameters},
+                           totals = {&cln_source_softmax_chunks, "softmax_totals", totals_parameters},
+                           apply = {&cln_source_softmax_chunks, "softmax_apply", apply_parameters};
+static const struct kernel backward = {&cln_source_softmax_backward, "softmax_backward", backward_parameters},
+                           backward_sums = {&cln_source_softmax_backward_chunks, "softmax_backward_sums",
+                                            backward_sums_parameters},
+                           backward_apply = {&cln_source_softmax_backward_chunks, "softmax_backward_apply",
+                                             backward_apply_parameters};
+
+/* part: of the workspace, as the kernels name it; or all 0. */
+static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struct kernel *kernel,
+                                struct cln_argument part) {
+    const struct cln_config *const c = &plan->config;
+    const cl_ulong work = ((const struct cln_desc_head *)desc)->rows * cln_larger(c->chunks, 1);
+    const cl_ulong blocks = cln_divide_up(work, c->segments);
+    const cl_ulong iterations = cln_larger(c->iterations, cln_divide_up(blocks, CLN_MOST_GROUPS));
+    const struct cln_spec spec = spec_of(plan, desc);
+    const struct cln_argument arguments[] = {cln_integer("iterations", iterations), part, {0}};
+    const struct cln_stage_recipe recipe = {
+        .source = kernel->source,
+        .kernel = kernel->name,
+        .unaligned = !spec.element_aligned,
+        .spec = &spec,
+        .parameters = kernel->parameters,
+        .arguments = arguments,
+        .work = work,
+        .groups = (size_t)cln_divide_up(blocks, iterations),
+        .items = (size_t)c->lanes * c->segments,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* Rows in chunks: the workspace holds the sums of each, [rows, chunks, sums]. */
+static clnorm_status add_chunks(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    const bool is_back = is_backward(plan->operation);
+    const uint64_t sums = is_back ? 1 : 2;
+    struct cln_binding binding;
+    clnorm_status status = cln_plan_set_chunks(plan, work->rows, 1, sums, work->real_size, &binding);
+    if (status)
+        return status;
+    const struct cln_argument part = cln_bind(is_back ? "sums" : "totals", binding);
+    status = add_kernel(plan, desc, is_back ? &backward_sums : &totals, part);
+    return status ? status : add_kernel(plan, desc, is_back ? &backward_apply : &apply, part);
+}
+
+static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    if (!work->rows)
+        return CLNORM_SUCCESS;
+    if (plan->config.chunks > 1)
+        return add_chunks(plan, desc, work);
+    return add_kernel(plan, desc, is_backward(plan->operation) ? &backward : &forward, (struct cln_argument){0});
+}
+
+static const clnorm_softmax_desc initial_forward = CLNORM_SOFTMAX_DESC_INIT;
+static const clnorm_softmax_backward_desc initial_backward = CLNORM_SOFTMAX_BACKWARD_DESC_INIT;
+
+const struct cln_operation cln_softmax_forward = {
+    .name = "softmax",
+    .summary = "exp(x - max) / sum of exp(x - max) over a row",
+    .init = "CLNORM_SOFTMAX_DESC_INIT",
+    .initial = &initial_forward,
+    .size = sizeof initial_forward,
+    .config = offsetof(clnorm_softmax_desc, config),
+    .tensors = forward_tensors,
+    .tensor_count = sizeof forward_tensors / sizeof *forward_tensors,
+    .workload = workload_of,
+    .choose = cln_config_choose,
+    .add_stages = add_stages,
+};
+
+const struct cln_operation cln_softmax_backward = {
+    .name = "softmax_backward",
+    .summary = "the gradient of softmax, from what it gave",
+    .init = "CLNORM_SOFTMAX_BACKWARD_DESC_INIT",
+    .initial = &initial_backward,
+    .size = sizeof initial_backward,
+    .config = offsetof(clnorm_softmax_backward_desc, config),
+    .tensors = backward_tensors,
+    .tensor_count = sizeof backward_tensors / sizeof *backward_tensors,
+    .workload = workload_of,
+    .choose = cln_config_choose,
+    .add_stages = add_stages,
+};
+
+void clnorm_softmax_desc_init(clnorm_softmax_desc *desc) {
+    cln_operation_init(&cln_softmax_forward, desc);
+}
+
+clnorm_status clnorm_softmax_forward_plan_create(clnorm_context *context, const clnorm_softmax_desc *desc,
+                                                 clnorm_plan **plan) {
+    return cln_operation_plan_create(&cln_softmax_forward, context, desc, plan);
+}
+
+clnorm_status clnorm_softmax_forward(clnorm_context *context, cl_command_queue queue, const clnorm_softmax_desc *desc,
+                                     const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
+                                     cl_event *event) {
+    return cln_operation_enqueue(&cln_softmax_forward, context, queue, desc, args, num_wait, wait_list, event);
+}
+
+void clnorm_softmax_backward_desc_init(clnorm_softmax_backward_desc *desc) {
+    cln_operation_init(&cln_softmax_backward, desc);
+}
+
+clnorm_status clnorm_softmax_backward_plan_create(clnorm_context *context, const clnorm_softmax_backward_desc *desc,
+                                                  clnorm_plan **plan) {
+    return cln_operation_plan_create(&cln_softmax_backward, context, desc, plan);
+}
+
+clnorm_status clnorm_softmax_backward(clnorm_context *context, cl_command_queue queue,
+                                      const clnorm_softmax_backward_desc *desc, const clnorm_args *args, cl_uint num_wait,
+                                      const cl_event *wait_list, cl_event *event) {
+    return cln_operation_enqueue(&cln_softmax_backward, context, queue, desc, args, num_wait, wait_list, event);
+}

@@ -1,0 +1,92 @@
+#include "plan/plan.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/context.h"
+#include "base/status.h"
+
+clnorm_status cln_plan_create(clnorm_context *context, const struct cln_operation *operation, clnorm_plan **plan) {
+    clnorm_plan *made = calloc(1, sizeof *made);
+    if (!made)
+        return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "no memory for a plan of %zu bytes", sizeof *made);
+    made->context = context;
+    made->operation = operation;
+    made->lock_made = pthread_mutex_init(&made->lock, NULL) == 0;
+    if (!made->lock_made) {
+        free(made);
+        return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "no mutex for a plan");
+    }
+    *plan = made;
+    return CLNORM_SUCCESS;
+}
+
+void clnorm_plan_destroy(clnorm_plan *plan) {
+    if (!plan)
+        return;
+    for (unsigned i = 0; i < CLN_STAGES; i++) {
+        if (plan->stage[i].aligned)
+            clReleaseKernel(plan->stage[i].aligned);
+        if (plan->stage[i].unaligned)
+            clReleaseKernel(plan->stage[i].unaligned);
+    }
+    if (plan->lock_made)
+        pthread_mutex_destroy(&plan->lock);
+    free(plan);
+}
+
+void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size) {
+    plan->workspace_size = size;
+    plan->tensor[CLN_WORKSPACE] = (struct cln_tensor){CLN_WORKSPACE_ALIGNMENT, size, CLN_WORKSPACE_ALIGNMENT, 0};
+}
+
+clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,
+                                  struct cln_binding *part) {
+    const uint64_t chunks = rows * groups * plan->config.chunks; /* no more than a tensor has elements */
+    uint64_t bytes;
+    if (__builtin_mul_overflow(chunks, numbers * element, &bytes) || bytes > INT64_MAX)
+        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", rows);
+    cln_plan_set_workspace(plan, bytes);
+    *part = (struct cln_binding){CLN_WORKSPACE, element, 0, bytes};
+    return CLNORM_SUCCESS;
+}
+
+uint64_t clnorm_plan_workspace_size(const clnorm_plan *plan) {
+    return plan ? plan->workspace_size : 0;
+}
+
+void clnorm_plan_config(const clnorm_plan *plan, clnorm_config *config) {
+    if (plan && config)
+        *config = cln_config_close(&plan->config);
+}
+
+/* Appends to a text that may be too small, counting on as snprintf does. */
+__attribute__((format(printf, 4, 5))) static void append(char *text, size_t capacity, size_t *length, const char *format,
+                                                         ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const size_t room = *length < capacity ? capacity - *length : 0;
+    const int written = vsnprintf(room ? text + *length : NULL, room, format, arguments);
+    va_end(arguments);
+    if (written > 0)
+        *length += (size_t)written;
+}
+
+size_t clnorm_plan_describe(const clnorm_plan *plan, char *text, size_t capacity) {
+    size_t length = 0;
+    if (capacity)
+        text[0] = '\0';
+    if (!plan)
+        return 0;
+    for (unsigned i = 0; i < plan->stages; i++) {
+        const struct cln_stage *stage = &plan->stage[i];
+        append(text, capacity, &length, "%s: %zu work-groups x %zu, work %" PRIu64 ", %s\n", stage->name, stage->groups,
+               stage->items, (uint64_t)stage->work, stage->options);
+    }
+    if (*plan->note)
+        append(text, capacity, &length, "config: %s\n", plan->note);
+    append(text, capacity, &length, "workspace: %" PRIu64 " bytes\n", plan->workspace_size);
+    return length;
+}

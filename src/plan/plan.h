@@ -1,0 +1,139 @@
+/* A plan: kernels with their constant arguments set, which tensors they want, and how to launch them. An operation fills
+ * one in step by step; clnorm_plan_destroy takes it in any state. */
+#ifndef CLN_PLAN_H
+#define CLN_PLAN_H
+
+#include <pthread.h>
+
+#include "clnorm/clnorm.h"
+#include "config/config.h"
+#include "program/spec.h"
+
+/* The tensors of clnorm_args; the table in args.c gives the name and the place of each. */
+enum cln_role {
+    CLN_X,
+    CLN_WEIGHT,
+    CLN_BIAS,
+    CLN_Z,
+    CLN_DY,
+    CLN_Y,
+    CLN_MEAN,
+    CLN_RSTD,
+    CLN_DX,
+    CLN_DZ,
+    CLN_DWEIGHT,
+    CLN_DBIAS,
+    CLN_RESIDUAL,
+    CLN_ROW_SCALE,
+    CLN_RESIDUAL_OUT,
+    CLN_DROPOUT_MASK,
+    CLN_DRESIDUAL_OUT,
+    CLN_DRESIDUAL,
+    CLN_Q,
+    CLN_Q_T,
+    CLN_SCALE,
+    CLN_AMAX,
+    CLN_X_SCALE,
+    CLN_Y_T,
+    CLN_Y_SCALE,
+    CLN_Y_ROW_SCALE,
+    CLN_FAULT,
+    CLN_WORKSPACE,
+    CLN_ROLES
+};
+
+/* What one tensor must be like. All zero: it is not wanted. */
+struct cln_tensor {
+    uint64_t element; /* bytes; offsets are multiples of it */
+    uint64_t span;    /* bytes from the first element to the end of the last; 0 when there are no rows */
+    uint64_t vector;  /* bytes of one wide access; 0 when it is only accessed element by element */
+    uint64_t stride;  /* bytes from row to row: what two tensors in one place must agree on */
+};
+
+/* Bytes of a sentence about how a plan came to its config, and of what a tuning file calls the like of it. */
+enum { CLN_NOTE = 512, CLN_TUNING_KEY = 96 };
+
+/* Most stages of a plan, and tensors and arguments of a stage's kernels. */
+enum { CLN_STAGES = 5, CLN_STAGE_TENSORS = 24, CLN_STAGE_ARGUMENTS = 96 };
+
+enum { CLN_MOST_GROUPS = 1 << 30 }; /* work-groups of a launch; past that each goes through more iterations */
+
+/* The workspace begins at a multiple of this, and so does each of its parts: bytes. */
+enum { CLN_WORKSPACE_ALIGNMENT = 64 };
+
+/* A tensor as a kernel sees it: one of clnorm_args, or a part of the workspace. */
+struct cln_binding {
+    enum cln_role role;
+    uint64_t element; /* of a part: its elements' bytes; 0: as the role's tensor has them */
+    uint64_t offset;  /* of a part: bytes from the start of the workspace */
+    uint64_t size;    /* of a part: bytes that the kernels which have it read or write */
+};
+
+/* A tensor of a kernel. */
+struct cln_bound {
+    struct cln_binding binding;
+    cl_uint index; /* of the argument that is its cl_mem; the next one is its offset in elements (ulong) */
+};
+
+/* One launch. A kernel's first argument is the work (ulong, 0 makes a launch do nothing). */
+struct cln_stage {
+    cl_kernel aligned;   /* for offsets that are multiples of each tensor's vector */
+    cl_kernel unaligned; /* for any offsets; NULL when aligned serves both */
+    struct cln_bound tensor[CLN_STAGE_TENSORS];
+    cl_uint tensors;
+    cl_uint seed;         /* argument that args.seed's two numbers begin at; 0: the kernel draws none */
+    cl_ulong work;        /* segments, rows or columns, as the kernel says */
+    size_t groups, items; /* work-groups, work-items in each */
+    size_t readers;       /* the first of the work-groups: they only read what the others may write in place; mostly 0 */
+    char name[48];
+    char options[CLN_OPTIONS_CAPACITY];
+};
+
+struct cln_operation;
+
+struct clnorm_plan {
+    clnorm_context *context;
+    const struct cln_operation *operation; /* that it is of */
+    struct cln_config config;
+    struct cln_workload work; /* that the config was chosen for */
+    struct cln_tensor tensor[CLN_ROLES];
+    struct cln_stage stage[CLN_STAGES];
+    unsigned stages; /* 0: there is nothing to do, and an enqueue only orders events */
+    bool seeded;     /* args.seed is wanted */
+    uint64_t workspace_size;
+    char tuning_key[CLN_TUNING_KEY];
+    char note[CLN_NOTE];  /* what a tuning file had to do with the config; "" */
+    pthread_mutex_t lock; /* a cl_kernel's arguments are shared: held from the first one set to the launch */
+    bool lock_made;
+};
+
+/* An empty plan. */
+clnorm_status cln_plan_create(clnorm_context *context, const struct cln_operation *operation, clnorm_plan **plan);
+
+/* Asks for a workspace of so many bytes, which are fewer than 2^63. */
+void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size);
+
+/* Asks for a workspace of some numbers for each of a config's chunks, [rows, groups, chunks, numbers], an element's bytes
+ * each, and says which part that is. */
+clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,
+                                  struct cln_binding *part);
+
+/* Whether every event is there. */
+clnorm_status cln_wait_list_check(cl_uint num_wait, const cl_event *wait_list);
+
+/* args.c: copies arguments of any size that a caller can have. */
+clnorm_status cln_args_take(const clnorm_args *given, clnorm_args *args);
+
+/* args.c: checks every tensor of args against the plan and the context. *aligned: all wide accesses may be aligned ones. */
+clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned);
+
+/* Whether an output lies over an input, but for dresidual_out, which is read where it is written alone. args is checked. */
+bool cln_args_in_place(const clnorm_plan *plan, const clnorm_args *args);
+
+/* The tensor of clnorm_args of a name; CLN_ROLES: there is none. */
+enum cln_role cln_role_named(const char *name);
+
+/* The buffer that a role has in args. */
+const clnorm_buffer *cln_args_buffer(const clnorm_args *args, enum cln_role role);
+
+#endif

@@ -1,0 +1,270 @@
+#include "plan/plan.h"
+
+#include "base/context.h"
+#include "base/status.h"
+#include "base/struct_size.h"
+
+/* The queue must belong to the plan's context and device. */
+static clnorm_status check_queue(const clnorm_plan *plan, cl_command_queue queue, bool *in_order) {
+    cl_context context;
+    cl_device_id device;
+    cl_command_queue_properties properties;
+    cl_int code =
+        queue ? clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) : CL_INVALID_COMMAND_QUEUE;
+    if (!code)
+        code = clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
+    if (!code)
+        code = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
+    if (code == CL_INVALID_COMMAND_QUEUE)
+        return cln_fail_code(CLNORM_INVALID_QUEUE, code, "queue is not an OpenCL command queue");
+    if (code)
+        return cln_fail_opencl(code, "clGetCommandQueueInfo");
+    if (context != plan->context->cl)
+        return cln_fail(CLNORM_INVALID_QUEUE, "queue is of another cl_context than the plan");
+    if (device != plan->context->device.device)
+        return cln_fail(CLNORM_INVALID_QUEUE, "queue is of another device than the plan's, %s", plan->context->device.name);
+    *in_order = !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    return CLNORM_SUCCESS;
+}
+
+/* Work-groups first to end - 1 of a stage. */
+static clnorm_status launch_part(const struct cln_stage *stage, cl_kernel kernel, size_t first, size_t end,
+                                 cl_command_queue queue, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    const size_t offset = first * stage->items, global = (end - first) * stage->items;
+    const cl_int code = clEnqueueNDRangeKernel(queue, kernel, 1, first ? &offset : NULL, &global, &stage->items, num_wait,
+                                               num_wait ? wait_list : NULL, event);
+    return code ? cln_fail_opencl(code, "clEnqueueNDRangeKernel") : CLNORM_SUCCESS;
+}
+
+static clnorm_status launch(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue, cl_uint num_wait,
+                            const cl_event *wait_list, cl_event *event) {
+    return launch_part(stage, kernel, 0, stage->groups, queue, num_wait, wait_list, event);
+}
+
+/* Those that only read before the others write. */
+static clnorm_status launch_in_place(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue,
+                                     cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    cl_event read = NULL;
+    clnorm_status status = launch_part(stage, kernel, 0, stage->readers, queue, num_wait, wait_list, &read);
+    if (status)
+        return status;
+    status = launch_part(stage, kernel, stage->readers, stage->groups, queue, 1, &read, event);
+    clReleaseEvent(read);
+    return status;
+}
+
+static clnorm_status set_seed(const struct cln_stage *stage, cl_kernel kernel, const clnorm_seed *seed) {
+    const cl_ulong numbers[] = {seed->seed, seed->offset};
+    cl_int code = CL_SUCCESS;
+    for (cl_uint i = 0; !code && i < 2; i++)
+        code = clSetKernelArg(kernel, stage->seed + i, sizeof numbers[i], &numbers[i]);
+    return code ? cln_fail_opencl(code, "clSetKernelArg") : CLNORM_SUCCESS;
+}
+
+/* Whether a kernel's argument is a tensor that the plan wants, or a part that its workspace has. */
+static bool is_bound(const clnorm_plan *plan, const struct cln_binding *binding) {
+    return plan->tensor[binding->role].element && (binding->role != CLN_WORKSPACE || binding->element);
+}
+
+/* Sets the tensors of a stage and launches it. */
+static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *stage, cl_command_queue queue,
+                               const clnorm_args *args, bool aligned, cl_uint num_wait, const cl_event *wait_list,
+                               cl_event *event) {
+    cl_kernel kernel = aligned || !stage->unaligned ? stage->aligned : stage->unaligned;
+    for (cl_uint i = 0; i < stage->tensors; i++) {
+        const struct cln_binding *binding = &stage->tensor[i].binding;
+        if (!is_bound(plan, binding))
+            continue;
+        const clnorm_buffer *buffer = cln_args_buffer(args, binding->role);
+        const uint64_t element = binding->element ? binding->element : plan->tensor[binding->role].element;
+        const cl_ulong offset = (buffer->offset + binding->offset) / element;
+        const cl_uint index = stage->tensor[i].index;
+        cl_int code = clSetKernelArg(kernel, index, sizeof buffer->mem, &buffer->mem);
+        if (!code)
+            code = clSetKernelArg(kernel, index + 1, sizeof offset, &offset);
+        if (code)
+            return cln_fail_opencl(code, "clSetKernelArg");
+    }
+    const clnorm_status status = stage->seed ? set_seed(stage, kernel, args->seed) : CLNORM_SUCCESS;
+    if (status)
+        return status;
+    const bool apart = stage->readers && cln_args_in_place(plan, args);
+    return (apart ? launch_in_place : launch)(stage, kernel, queue, num_wait, wait_list, event);
+}
+
+/* What an enqueue waits for, and the events that it gives: of its last stage, or of each. */
+struct order {
+    cl_uint num_wait;
+    const cl_event *wait_list;
+    cl_event *event;  /* NULL: not wanted */
+    cl_event *events; /* [stages], NULL: not wanted */
+};
+
+/* One stage after the other; in a queue that does not keep the order, by an event from each to the next. */
+static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue, bool in_order, const clnorm_args *args,
+                                bool aligned, const struct order *order) {
+    cl_event before = NULL;
+    clnorm_status status = CLNORM_SUCCESS;
+    for (unsigned i = 0; i < plan->stages && !status; i++) {
+        const bool last = i + 1 == plan->stages;
+        const cl_uint waits = i == 0 ? order->num_wait : before ? 1 : 0;
+        cl_event done = NULL;
+        const bool wanted = order->events || (last ? order->event != NULL : !in_order);
+        status = run_stage(plan, &plan->stage[i], queue, args, aligned, waits, i == 0 ? order->wait_list : &before,
+                           wanted ? &done : NULL);
+        if (before && !order->events)
+            clReleaseEvent(before);
+        before = done;
+        if (order->events && !status)
+            order->events[i] = done;
+        else if (last && order->event && !status)
+            *order->event = done;
+    }
+    return status;
+}
+
+clnorm_status cln_wait_list_check(cl_uint num_wait, const cl_event *wait_list) {
+    if (num_wait && !wait_list)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "wait_list is NULL: expected %u events", num_wait);
+    for (cl_uint i = 0; i < num_wait; i++)
+        if (!wait_list[i])
+            return cln_fail_code(CLNORM_INVALID_ARGUMENT, CL_INVALID_EVENT_WAIT_LIST,
+                                 "wait_list[%u] is NULL: expected an event", i);
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
+                             const struct order *order) {
+    if (!plan)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
+    bool in_order = false, aligned = false;
+    clnorm_args taken;
+    clnorm_status status = cln_wait_list_check(order->num_wait, order->wait_list);
+    if (!status)
+        status = check_queue(plan, queue, &in_order);
+    if (!status)
+        status = cln_args_take(args, &taken);
+    if (!status)
+        status = cln_args_check(plan, &taken, &aligned);
+    if (status)
+        return status;
+    if (!plan->stages) {
+        const cl_int code =
+            clEnqueueMarkerWithWaitList(queue, order->num_wait, order->num_wait ? order->wait_list : NULL, order->event);
+        return code ? cln_fail_opencl(code, "clEnqueueMarkerWithWaitList") : CLNORM_SUCCESS;
+    }
+    pthread_mutex_lock(&plan->lock);
+    status = run_stages(plan, queue, in_order, &taken, aligned, order);
+    pthread_mutex_unlock(&plan->lock);
+    return status;
+}
+
+clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args, cl_uint num_wait,
+                                  const cl_event *wait_list, cl_event *event) {
+    return enqueue(plan, queue, args, &(struct order){num_wait, wait_list, event, NULL});
+}
+
+cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan) {
+    return plan ? plan->stages : 0;
+}
+
+/* Each tensor once, whatever arguments it is behind, and each part of the workspace. */
+static uint64_t stage_bytes(const clnorm_plan *plan, const struct cln_stage *stage) {
+    bool counted[CLN_ROLES] = {false};
+    uint64_t bytes = 0;
+    for (cl_uint i = 0; i < stage->tensors; i++) {
+        const struct cln_binding *binding = &stage->tensor[i].binding;
+        if (!is_bound(plan, binding))
+            continue;
+        if (binding->role == CLN_WORKSPACE)
+            bytes += binding->size;
+        else if (!counted[binding->role])
+            bytes += plan->tensor[binding->role].span;
+        counted[binding->role] = true;
+    }
+    return bytes;
+}
+
+/* What run_stage sets. */
+static cl_uint stage_arguments(const clnorm_plan *plan, const struct cln_stage *stage) {
+    cl_uint arguments = stage->seed ? 2 : 0;
+    for (cl_uint i = 0; i < stage->tensors; i++)
+        arguments += is_bound(plan, &stage->tensor[i].binding) ? 2 : 0;
+    return arguments;
+}
+
+clnorm_status clnorm_plan_kernel(const clnorm_plan *plan, cl_uint index, clnorm_kernel_info *info) {
+    if (!plan)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
+    if (!info)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "info is NULL");
+    static const struct cln_struct kind = {"info", "CLNORM_KERNEL_INFO_INIT", sizeof *info};
+    const clnorm_status status = cln_struct_check(&kind, info);
+    if (status)
+        return status;
+    if (index >= plan->stages)
+        return cln_fail(CLNORM_INVALID_VALUE, "index is %u: expected less than the plan's %u kernels", index, plan->stages);
+    const struct cln_stage *stage = &plan->stage[index];
+    const clnorm_kernel_info own = {.size = sizeof own,
+                                    .name = stage->name,
+                                    .kernel = stage->aligned,
+                                    .groups = stage->groups,
+                                    .items = stage->items,
+                                    .bytes = stage_bytes(plan, stage),
+                                    .arguments = stage_arguments(plan, stage)};
+    cln_struct_give(&kind, &own, info);
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
+                                          cl_uint num_wait, const cl_event *wait_list, cl_event *events) {
+    if (!events && clnorm_plan_kernel_count(plan))
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "events is NULL: expected room for %u", clnorm_plan_kernel_count(plan));
+    cl_event made[CLN_STAGES] = {NULL};
+    const clnorm_status status = enqueue(plan, queue, args, &(struct order){num_wait, wait_list, NULL, made});
+    for (unsigned i = 0; i < clnorm_plan_kernel_count(plan); i++)
+        if (!status)
+            events[i] = made[i];
+        else if (made[i])
+            clReleaseEvent(made[i]);
+    return status;
+}
+
+enum { WORK = 0 }; /* argument of every kernel */
+
+/* Launches a kernel's own grid over no segments, so that it touches no tensor: none of an earlier enqueue either, which its
+ * owner may have released since. */
+static clnorm_status run_empty(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue) {
+    const cl_mem absent = NULL;
+    const cl_ulong none = 0;
+    cl_int code = CL_SUCCESS;
+    for (cl_uint i = 0; i < stage->tensors && !code; i++)
+        code = clSetKernelArg(kernel, stage->tensor[i].index, sizeof absent, &absent);
+    if (!code)
+        code = clSetKernelArg(kernel, WORK, sizeof none, &none);
+    if (code)
+        return cln_fail_opencl(code, "clSetKernelArg");
+    const clnorm_status status = launch(stage, kernel, queue, 0, NULL, NULL);
+    code = clSetKernelArg(kernel, WORK, sizeof stage->work, &stage->work);
+    return status || !code ? status : cln_fail_opencl(code, "clSetKernelArg");
+}
+
+clnorm_status clnorm_plan_warm_up(clnorm_plan *plan, cl_command_queue queue) {
+    if (!plan)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
+    bool in_order = false;
+    clnorm_status status = check_queue(plan, queue, &in_order);
+    if (status)
+        return status;
+    pthread_mutex_lock(&plan->lock);
+    for (unsigned i = 0; i < plan->stages && !status; i++) {
+        status = run_empty(&plan->stage[i], plan->stage[i].aligned, queue);
+        if (!status && plan->stage[i].unaligned)
+            status = run_empty(&plan->stage[i], plan->stage[i].unaligned, queue);
+    }
+    pthread_mutex_unlock(&plan->lock);
+    if (status)
+        return status;
+    const cl_int code = clFinish(queue);
+    return code ? cln_fail_opencl(code, "clFinish") : CLNORM_SUCCESS;
+}

@@ -1,0 +1,189 @@
+#include "plan/stage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "program/program.h"
+
+struct cln_argument cln_bind(const char *name, struct cln_binding tensor) {
+    return (struct cln_argument){.name = name, .kind = CLN_ARGUMENT_TENSOR, .tensor = tensor};
+}
+
+struct cln_argument cln_bind_part(const char *name, struct cln_binding part, uint64_t stride) {
+    return (struct cln_argument){.name = name, .kind = CLN_ARGUMENT_TENSOR, .tensor = part, .integer = stride};
+}
+
+struct cln_argument cln_integer(const char *name, uint64_t integer) {
+    return (struct cln_argument){.name = name, .kind = CLN_ARGUMENT_INTEGER, .integer = integer};
+}
+
+struct cln_argument cln_real(const char *name, double real) {
+    return (struct cln_argument){.name = name, .kind = CLN_ARGUMENT_REAL, .real = real};
+}
+
+/* A kernel's arguments as clSetKernelArg takes them, in the order of its parameters. Tensors are absent so far. */
+struct settings {
+    struct setting {
+        size_t size;
+        union {
+            cl_mem mem;
+            cl_ulong integer;
+            cl_float single;
+            cl_double number;
+        } value;
+    } setting[CLN_STAGE_ARGUMENTS];
+    cl_uint count;
+};
+
+/* The stage and its settings, as they are put together. */
+struct assembly {
+    const clnorm_plan *plan;
+    const struct cln_stage_recipe *recipe;
+    struct cln_stage *stage;
+    struct settings settings;
+};
+
+static clnorm_status append(struct assembly *assembly, struct setting setting) {
+    struct settings *const settings = &assembly->settings;
+    if (settings->count == CLN_STAGE_ARGUMENTS)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "kernel %s has more than %d arguments", assembly->recipe->kernel,
+                        CLN_STAGE_ARGUMENTS);
+    settings->setting[settings->count++] = setting;
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status append_integer(struct assembly *assembly, uint64_t integer) {
+    return append(assembly, (struct setting){sizeof(cl_ulong), {.integer = integer}});
+}
+
+static clnorm_status refuse(const struct assembly *assembly, const char *name, const char *what) {
+    return cln_fail(CLNORM_INVALID_ARGUMENT, "kernel %s, parameter %s: %s", assembly->recipe->kernel, name, what);
+}
+
+static const struct cln_argument *find_argument(const struct cln_argument *arguments, const char *name) {
+    while (arguments->name && strcmp(arguments->name, name) != 0)
+        arguments++;
+    return arguments->name ? arguments : NULL;
+}
+
+static bool has_parameter(const struct cln_parameter *parameters, const char *name) {
+    while (parameters->name && strcmp(parameters->name, name) != 0)
+        parameters++;
+    return parameters->name != NULL;
+}
+
+static clnorm_status append_tensor(struct assembly *assembly, const struct cln_parameter *parameter,
+                                   const struct cln_argument *argument) {
+    const struct cln_binding by_name = {.role = cln_role_named(parameter->name)};
+    if (argument && argument->kind != CLN_ARGUMENT_TENSOR)
+        return refuse(assembly, parameter->name, "the argument is a number, expected a tensor");
+    if (!argument && (by_name.role == CLN_ROLES || !assembly->plan->tensor[by_name.role].element))
+        return refuse(assembly, parameter->name, "no argument is given, and the plan has no such tensor");
+    struct cln_stage *const stage = assembly->stage;
+    if (stage->tensors == CLN_STAGE_TENSORS)
+        return refuse(assembly, parameter->name, "there are too many tensors");
+    const struct cln_binding binding = argument ? argument->tensor : by_name;
+    stage->tensor[stage->tensors++] = (struct cln_bound){binding, assembly->settings.count};
+    clnorm_status status = append(assembly, (struct setting){sizeof(cl_mem), {.mem = NULL}});
+    if (!status)
+        status = append_integer(assembly, 0);
+    if (status || parameter->kind == CLN_PARAMETER_VECTOR)
+        return status;
+    const struct cln_tensor *const tensor = &assembly->plan->tensor[binding.role];
+    const uint64_t stride = tensor->element ? tensor->stride / tensor->element : 0;
+    return append_integer(assembly, argument && argument->integer ? argument->integer : stride);
+}
+
+static clnorm_status append_number(struct assembly *assembly, const struct cln_parameter *parameter,
+                                   const struct cln_argument *argument) {
+    const bool is_real = strcmp(parameter->type, "real") == 0;
+    if (!argument)
+        return refuse(assembly, parameter->name, "no argument is given");
+    if (argument->kind != (is_real ? CLN_ARGUMENT_REAL : CLN_ARGUMENT_INTEGER))
+        return refuse(assembly, parameter->name, is_real ? "expected a real number" : "expected an integer");
+    if (!is_real)
+        return append_integer(assembly, argument->integer);
+    if (assembly->recipe->spec->x_dtype == CLNORM_F64)
+        return append(assembly, (struct setting){sizeof(cl_double), {.number = argument->real}});
+    return append(assembly, (struct setting){sizeof(cl_float), {.single = (cl_float)argument->real}});
+}
+
+static clnorm_status append_seed(struct assembly *assembly) {
+    assembly->stage->seed = assembly->settings.count;
+    const clnorm_status status = append_integer(assembly, 0);
+    return status ? status : append_integer(assembly, 0);
+}
+
+static clnorm_status append_parameter(struct assembly *assembly, const struct cln_parameter *parameter) {
+    const struct cln_stage_recipe *const recipe = assembly->recipe;
+    uint64_t there = 1;
+    if (strcmp(parameter->condition, "1") != 0 && !cln_spec_macro(recipe->spec, parameter->condition, &there))
+        return refuse(assembly, parameter->name, "its condition is no macro of the kernel");
+    if (!there)
+        return CLNORM_SUCCESS;
+    const struct cln_argument *const argument = find_argument(recipe->arguments, parameter->name);
+    switch (parameter->kind) {
+    case CLN_PARAMETER_NUMBER:
+        return append_number(assembly, parameter, argument);
+    case CLN_PARAMETER_SEED:
+        return append_seed(assembly);
+    default:
+        return append_tensor(assembly, parameter, argument);
+    }
+}
+
+static clnorm_status append_parameters(struct assembly *assembly) {
+    const struct cln_stage_recipe *const recipe = assembly->recipe;
+    for (const struct cln_argument *argument = recipe->arguments; argument->name; argument++) {
+        if (!has_parameter(recipe->parameters, argument->name))
+            return refuse(assembly, argument->name, "an argument is given, and the kernel has no such parameter");
+        if (find_argument(argument + 1, argument->name))
+            return refuse(assembly, argument->name, "two arguments are given");
+    }
+    clnorm_status status = append_integer(assembly, recipe->work);
+    for (const struct cln_parameter *parameter = recipe->parameters; parameter->name && !status; parameter++)
+        status = append_parameter(assembly, parameter);
+    return status;
+}
+
+static clnorm_status make_kernel(cl_program program, const char *name, const struct settings *settings, cl_kernel *kernel) {
+    cl_int code;
+    *kernel = clCreateKernel(program, name, &code);
+    if (code)
+        return cln_fail_opencl(code, "clCreateKernel");
+    for (cl_uint i = 0; i < settings->count && !code; i++)
+        code = clSetKernelArg(*kernel, i, settings->setting[i].size, &settings->setting[i].value);
+    return code ? cln_fail_opencl(code, "clSetKernelArg") : CLNORM_SUCCESS;
+}
+
+clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recipe *recipe) {
+    struct cln_stage *const stage = &plan->stage[plan->stages];
+    stage->tensors = 0;
+    stage->seed = 0;
+    stage->work = recipe->work;
+    stage->groups = recipe->groups;
+    stage->items = recipe->items;
+    stage->readers = recipe->readers;
+    (void)snprintf(stage->name, sizeof stage->name, "%s", recipe->kernel);
+    cln_spec_options(recipe->spec, stage->options);
+    struct assembly assembly = {.plan = plan, .recipe = recipe, .stage = stage};
+    clnorm_status status = append_parameters(&assembly);
+    if (status)
+        return status;
+
+    cl_program program;
+    status = cln_program_get(plan->context, recipe->source, stage->options, &program);
+    if (status)
+        return status;
+    status = make_kernel(program, stage->name, &assembly.settings, &stage->aligned);
+    if (!status && recipe->unaligned) {
+        char unaligned[sizeof stage->name + 10];
+        (void)snprintf(unaligned, sizeof unaligned, "%s_unaligned", stage->name);
+        status = make_kernel(program, unaligned, &assembly.settings, &stage->unaligned);
+    }
+    clReleaseProgram(program); /* kernels keep their program */
+    if (!status)
+        plan->stages++;
+    return status;
+}

@@ -1,0 +1,188 @@
+#include "program/cache_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clnorm/clnorm.h"
+
+/* ------------------------------------------------------------------------------------------------------ where it is */
+
+static const char *variable(const char *name) {
+    const char *const value = getenv(name);
+    return value ? value : "";
+}
+
+/* Writes the folder's path as snprintf does. */
+static size_t format_dir(char *path, size_t capacity, const char *wish) {
+    const char *const dir = variable("CLNORM_CACHE_DIR");
+    const char *const cache_home = variable("XDG_CACHE_HOME");
+    const char *const home = variable("HOME");
+    int length = 0;
+    if (strcmp(variable("CLNORM_CACHE"), "0") == 0)
+        length = snprintf(path, capacity, "%s", "");
+    else if (wish || *dir)
+        length = snprintf(path, capacity, "%s", wish ? wish : dir);
+    else if (*cache_home == '/') /* its specification has relative paths ignored */
+        length = snprintf(path, capacity, "%s/clnorm", cache_home);
+    else
+        length = snprintf(path, capacity, "%s%s", *home == '/' ? home : "", *home == '/' ? "/.cache/clnorm" : "");
+    return length < 0 ? 0 : (size_t)length;
+}
+
+char *cln_cache_dir(const char *wish) {
+    const size_t length = format_dir(NULL, 0, wish);
+    char *const path = malloc(length + 1);
+    if (path)
+        format_dir(path, length + 1, wish);
+    return path;
+}
+
+size_t clnorm_cache_dir(char *path, size_t capacity) {
+    return format_dir(path, capacity, NULL);
+}
+
+/* ------------------------------------------------------------------------------------------------- making, opening */
+
+void cln_folder_make(const char *dir) {
+    char *const path = strdup(dir);
+    for (char *at = path; at && *at; at++)
+        if (*at == '/' && at > path) {
+            *at = '\0';
+            (void)mkdir(path, S_IRWXU);
+            *at = '/';
+        }
+    if (path)
+        (void)mkdir(path, S_IRWXU);
+    free(path);
+}
+
+enum cln_folder_state cln_folder_open(const char *dir, int *folder) {
+    const int opened = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0)
+        return errno == ENOENT ? CLN_FOLDER_ABSENT : CLN_FOLDER_UNREADABLE;
+    struct stat facts;
+    enum cln_folder_state state = CLN_FOLDER_OPEN;
+    if (fstat(opened, &facts) != 0)
+        state = CLN_FOLDER_UNREADABLE;
+    else if (facts.st_uid != geteuid())
+        state = CLN_FOLDER_FOREIGN;
+    else if (facts.st_mode & (S_IWGRP | S_IWOTH))
+        state = CLN_FOLDER_SHARED;
+    if (state == CLN_FOLDER_OPEN)
+        *folder = opened;
+    else
+        (void)close(opened);
+    return state;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- its files */
+
+static const char suffix[] = ".clnorm";
+
+static bool named_like_ours(const char *name) {
+    const size_t length = strlen(name);
+    return length >= CLN_DIGEST_DIGITS + sizeof suffix - 1 && length < CLN_FILE_CAPACITY &&
+           strspn(name, "0123456789abcdef") == CLN_DIGEST_DIGITS &&
+           strcmp(name + length - (sizeof suffix - 1), suffix) == 0;
+}
+
+static bool look_at(int folder, const char *name, struct cln_file *file) {
+    struct stat facts;
+    if (!named_like_ours(name) || fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(facts.st_mode))
+        return false;
+    memcpy(file->name, name, strlen(name) + 1);
+    file->size = (uint64_t)facts.st_size;
+    file->used = facts.st_mtim;
+    return true;
+}
+
+static int compare(const void *left, const void *right) {
+    const struct cln_file *const a = left, *const b = right;
+    if (a->used.tv_sec != b->used.tv_sec)
+        return a->used.tv_sec > b->used.tv_sec ? -1 : 1;
+    if (a->used.tv_nsec != b->used.tv_nsec)
+        return a->used.tv_nsec > b->used.tv_nsec ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+/* Another description of the same folder, since reading a directory moves the descriptor's own place. */
+static DIR *open_again(int folder) {
+    const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *const directory = again < 0 ? NULL : fdopendir(again);
+    if (!directory && again >= 0)
+        (void)close(again);
+    return directory;
+}
+
+bool cln_folder_scan(int folder, struct cln_file **files, size_t *count) {
+    struct cln_file *list = NULL;
+    size_t length = 0, capacity = 0;
+    DIR *const directory = open_again(folder);
+    const struct dirent *item = directory ? readdir(directory) : NULL;
+    for (; item; item = readdir(directory)) {
+        struct cln_file file;
+        if (!look_at(folder, item->d_name, &file))
+            continue;
+        if (length == capacity) {
+            capacity = capacity ? capacity * 2 : 16;
+            struct cln_file *const more = realloc(list, capacity * sizeof *list);
+            if (!more)
+                break;
+            list = more;
+        }
+        list[length++] = file;
+    }
+    if (directory)
+        (void)closedir(directory);
+    if (item) {
+        free(list);
+        return false;
+    }
+    if (list)
+        qsort(list, length, sizeof *list, compare);
+    *files = list;
+    *count = length;
+    return true;
+}
+
+void cln_folder_remove(int folder, const char *name) {
+    struct stat facts;
+    if (fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(facts.st_mode))
+        (void)unlinkat(folder, name, 0);
+}
+
+/* Whether a file was begun by a store that ended long ago without finishing it. A store takes milliseconds; a time that
+ * far ahead is of a clock that was wrong. */
+static bool is_abandoned(const struct cln_file *file) {
+    static const time_t longest = 3600; /* seconds */
+    const bool temporary = strlen(file->name) > CLN_DIGEST_DIGITS + sizeof suffix - 1;
+    const time_t now = time(NULL);
+    return temporary && (file->used.tv_sec < now - longest || file->used.tv_sec > now + longest);
+}
+
+void cln_folder_trim(int folder, uint64_t bytes) {
+    struct cln_file *files = NULL;
+    size_t count = 0;
+    if (!cln_folder_scan(folder, &files, &count))
+        return;
+    uint64_t room = bytes;
+    bool full = false;
+    for (size_t i = 0; i < count; i++) {
+        if (is_abandoned(&files[i])) {
+            cln_folder_remove(folder, files[i].name);
+            continue;
+        }
+        full = full || files[i].size > room;
+        if (full)
+            cln_folder_remove(folder, files[i].name);
+        else
+            room -= files[i].size;
+    }
+    free(files);
+}

@@ -1,0 +1,100 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "program/cache.h"
+#include "program/cache_folder.h"
+
+/* Opens the folder that dir means. Nothing there is success, with *folder -1. */
+static clnorm_status open_folder(const char *dir, int *folder) {
+    char *const path = dir ? strdup(dir) : cln_cache_dir(NULL);
+    if (!path)
+        return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "out of host memory, opening the cache folder");
+    char reason[128] = "";
+    clnorm_status status = CLNORM_SUCCESS;
+    *folder = -1;
+    switch (*path ? cln_folder_open(path, folder) : CLN_FOLDER_ABSENT) {
+    case CLN_FOLDER_OPEN:
+    case CLN_FOLDER_ABSENT:
+        break;
+    case CLN_FOLDER_UNREADABLE:
+        (void)strerror_r(errno, reason, sizeof reason);
+        status = cln_fail(CLNORM_INVALID_ARGUMENT, "the cache folder '%s' cannot be opened: %s", path, reason);
+        break;
+    case CLN_FOLDER_FOREIGN:
+        status = cln_fail(CLNORM_INVALID_ARGUMENT, "the cache folder '%s' belongs to another user: it is not used", path);
+        break;
+    case CLN_FOLDER_SHARED:
+        status =
+            cln_fail(CLNORM_INVALID_ARGUMENT, "the cache folder '%s' can be written to by others: it is not used", path);
+        break;
+    }
+    free(path);
+    return status;
+}
+
+/* Opens the folder and looks at its files. */
+static clnorm_status open_files(const char *dir, int *folder, struct cln_file **files, size_t *count) {
+    *files = NULL;
+    *count = 0;
+    const clnorm_status status = open_folder(dir, folder);
+    if (status != CLNORM_SUCCESS || *folder < 0 || cln_folder_scan(*folder, files, count))
+        return status;
+    (void)close(*folder);
+    return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "out of host memory, listing the cache folder");
+}
+
+static void close_files(int folder, struct cln_file *files) {
+    free(files);
+    if (folder >= 0)
+        (void)close(folder);
+}
+
+static const char *next_text(const struct cln_cache_key *key, size_t *offset) {
+    const char *const text = cln_cache_key_text(key, offset);
+    return text ? text : "";
+}
+
+static void show(int folder, const struct cln_file *file, clnorm_cache_fn each, void *user) {
+    struct cln_cache_key key = {NULL, 0};
+    size_t offset = 0;
+    (void)cln_cache_peek(folder, file->name, &key);
+    clnorm_cache_entry entry = {.file = file->name, .size = file->size, .last_used = (int64_t)file->used.tv_sec};
+    entry.source = next_text(&key, &offset);
+    entry.device = next_text(&key, &offset);
+    entry.options = next_text(&key, &offset);
+    each(&entry, user);
+    cln_cache_key_free(&key);
+}
+
+clnorm_status clnorm_cache_list(const char *dir, clnorm_cache_fn each, void *user) {
+    int folder = -1;
+    struct cln_file *files = NULL;
+    size_t count = 0;
+    if (!each)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "each is NULL");
+    const clnorm_status status = open_files(dir, &folder, &files, &count);
+    if (status != CLNORM_SUCCESS)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        show(folder, &files[i], each, user);
+    close_files(folder, files);
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status clnorm_cache_clear(const char *dir, size_t *removed) {
+    int folder = -1;
+    struct cln_file *files = NULL;
+    size_t count = 0;
+    const clnorm_status status = open_files(dir, &folder, &files, &count);
+    if (status != CLNORM_SUCCESS)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        cln_folder_remove(folder, files[i].name);
+    close_files(folder, files);
+    if (removed)
+        *removed = count;
+    return CLNORM_SUCCESS;
+}

@@ -1,0 +1,141 @@
+#include "program/spec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum kind { NUMBER, DTYPE };
+
+enum { FORWARD = CLN_NORM_FORWARD, BACKWARD = CLN_NORM_BACKWARD, REDUCTION = CLN_NORM_BACKWARD_REDUCE };
+enum { GELU = CLN_GELU, SOFTMAX_BACKWARD = CLN_SOFTMAX_BACKWARD, SOFTMAX = CLN_SOFTMAX | SOFTMAX_BACKWARD };
+enum { QUANTIZE = CLN_QUANTIZE, NORMS = FORWARD | BACKWARD, SEGMENTED = NORMS | REDUCTION | SOFTMAX | QUANTIZE };
+enum { CHECK = CLN_NORM_BACKWARD_CHECK, ALL = SEGMENTED | GELU | CHECK };
+
+static const struct field {
+    const char *macro;
+    size_t offset;
+    enum kind kind;
+    int families; /* kernels that have the macro */
+} fields[] = {
+    {"NORM", offsetof(struct cln_spec, norm), NUMBER, NORMS},
+    {"GROUP_SIZE", offsetof(struct cln_spec, group_size), NUMBER, SEGMENTED},
+    {"GROUPS", offsetof(struct cln_spec, groups), NUMBER, NORMS | QUANTIZE},
+    {"X_DTYPE", offsetof(struct cln_spec, x_dtype), DTYPE, ALL},
+    {"Y_DTYPE", offsetof(struct cln_spec, y_dtype), DTYPE, NORMS | GELU | SOFTMAX},
+    {"Z_DTYPE", offsetof(struct cln_spec, z_dtype), DTYPE, NORMS},
+    {"WEIGHT_DTYPE", offsetof(struct cln_spec, weight_dtype), DTYPE, NORMS | QUANTIZE | CHECK},
+    {"BIAS_DTYPE", offsetof(struct cln_spec, bias_dtype), DTYPE, NORMS | CHECK},
+    {"DY_DTYPE", offsetof(struct cln_spec, dy_dtype), DTYPE, BACKWARD | GELU | SOFTMAX_BACKWARD},
+    {"DX_DTYPE", offsetof(struct cln_spec, dx_dtype), DTYPE, BACKWARD | GELU | SOFTMAX_BACKWARD},
+    {"DZ_DTYPE", offsetof(struct cln_spec, dz_dtype), DTYPE, BACKWARD},
+    {"DWEIGHT_DTYPE", offsetof(struct cln_spec, dweight_dtype), DTYPE, BACKWARD | REDUCTION},
+    {"DBIAS_DTYPE", offsetof(struct cln_spec, dbias_dtype), DTYPE, BACKWARD | REDUCTION},
+    {"GATE", offsetof(struct cln_spec, gate), NUMBER, NORMS},
+    {"GATE_FIRST", offsetof(struct cln_spec, gate_first), NUMBER, NORMS},
+    {"WEIGHT_OFFSET", offsetof(struct cln_spec, weight_offset), NUMBER, NORMS},
+    {"SAVE_MEAN", offsetof(struct cln_spec, save_mean), NUMBER, FORWARD},
+    {"SAVE_RSTD", offsetof(struct cln_spec, save_rstd), NUMBER, FORWARD},
+    {"Y_SCALES", offsetof(struct cln_spec, y_scales), NUMBER, FORWARD},
+    {"READS_MEAN", offsetof(struct cln_spec, reads_mean), NUMBER, BACKWARD},
+    {"HAS_SUMS", offsetof(struct cln_spec, has_sums), NUMBER, BACKWARD},
+    {"HAS_SLOTS", offsetof(struct cln_spec, has_slots), NUMBER, BACKWARD},
+    {"HAS_LOCKS", offsetof(struct cln_spec, has_locks), NUMBER, BACKWARD},
+    {"LOCKED", offsetof(struct cln_spec, locked), NUMBER, BACKWARD},
+    {"ACCUMULATE", offsetof(struct cln_spec, accumulate), NUMBER, BACKWARD | REDUCTION},
+    {"RESIDUAL_DTYPE", offsetof(struct cln_spec, residual_dtype), DTYPE, NORMS},
+    {"RESIDUAL_OUT_DTYPE", offsetof(struct cln_spec, residual_out_dtype), DTYPE, FORWARD},
+    {"DRESIDUAL_OUT_DTYPE", offsetof(struct cln_spec, dresidual_out_dtype), DTYPE, BACKWARD},
+    {"DRESIDUAL_DTYPE", offsetof(struct cln_spec, dresidual_dtype), DTYPE, BACKWARD},
+    {"S_GIVEN", offsetof(struct cln_spec, s_given), NUMBER, BACKWARD},
+    {"Y_GIVEN", offsetof(struct cln_spec, y_given), NUMBER, BACKWARD},
+    {"ROW_SCALE", offsetof(struct cln_spec, row_scale), NUMBER, NORMS},
+    {"DROPOUT", offsetof(struct cln_spec, dropout), NUMBER, NORMS},
+    {"SAVE_MASK", offsetof(struct cln_spec, save_mask), NUMBER, FORWARD},
+    {"ACTIVATION", offsetof(struct cln_spec, activation), NUMBER, NORMS},
+    {"VEC", offsetof(struct cln_spec, vec), NUMBER, ALL},
+    {"LANES", offsetof(struct cln_spec, lanes), NUMBER, ALL},
+    {"SEGMENTS", offsetof(struct cln_spec, segments), NUMBER, SEGMENTED},
+    {"KEEP", offsetof(struct cln_spec, keep), NUMBER, NORMS | SOFTMAX},
+    {"UNROLL", offsetof(struct cln_spec, unroll), NUMBER, ALL},
+    {"REDUCE", offsetof(struct cln_spec, reduce), NUMBER, NORMS | SOFTMAX | QUANTIZE},
+    {"STORES", offsetof(struct cln_spec, stores), NUMBER, ALL},
+    {"WEIGHTS", offsetof(struct cln_spec, weights), NUMBER, NORMS},
+    {"ISA", offsetof(struct cln_spec, isa), NUMBER, ALL},
+    {"TILE", offsetof(struct cln_spec, tile), NUMBER, BACKWARD},
+    {"ACCUMULATOR", offsetof(struct cln_spec, accumulator), NUMBER, BACKWARD},
+    {"COLUMN_LANES", offsetof(struct cln_spec, column_lanes), NUMBER, BACKWARD},
+    {"PIPELINE", offsetof(struct cln_spec, pipeline), NUMBER, BACKWARD},
+    {"PREFETCH", offsetof(struct cln_spec, prefetch), NUMBER, BACKWARD},
+    {"RUN_LENGTH", offsetof(struct cln_spec, run_length), NUMBER, BACKWARD},
+    {"SPAN", offsetof(struct cln_spec, span), NUMBER, BACKWARD},
+    {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, NORMS | SOFTMAX},
+    {"ROW_SPLIT", offsetof(struct cln_spec, row_split), NUMBER, BACKWARD},
+    {"LOCAL_VECTORS", offsetof(struct cln_spec, local_vectors), NUMBER, FORWARD},
+    {"ROWS_AHEAD", offsetof(struct cln_spec, rows_ahead), NUMBER, FORWARD},
+    {"PREFETCH_VECTORS", offsetof(struct cln_spec, prefetch_vectors), NUMBER, FORWARD},
+    {"REGISTERS", offsetof(struct cln_spec, registers), NUMBER, FORWARD},
+    {"LOOP", offsetof(struct cln_spec, loop), NUMBER, FORWARD},
+    {"GELU", offsetof(struct cln_spec, gelu), NUMBER, GELU},
+    {"Q_DTYPE", offsetof(struct cln_spec, q_dtype), DTYPE, QUANTIZE},
+    {"SCALE_DTYPE", offsetof(struct cln_spec, scale_dtype), DTYPE, FORWARD | QUANTIZE},
+    {"X_GROUP", offsetof(struct cln_spec, x_group), NUMBER, NORMS},
+    {"X_SCALING", offsetof(struct cln_spec, x_scaling), NUMBER, NORMS},
+    {"X_SCALE_DTYPE", offsetof(struct cln_spec, x_scale_dtype), DTYPE, NORMS | QUANTIZE},
+    {"COMPATIBLE", offsetof(struct cln_spec, compatible), NUMBER, FORWARD | QUANTIZE},
+    {"SCALING", offsetof(struct cln_spec, scaling), NUMBER, FORWARD | QUANTIZE},
+    {"Y_GROUP", offsetof(struct cln_spec, y_group), NUMBER, FORWARD},
+    {"WRITES_Y", offsetof(struct cln_spec, writes_y), NUMBER, FORWARD},
+    {"MEASURES", offsetof(struct cln_spec, measures), NUMBER, FORWARD},
+    {"SAVE_Y_ROW_SCALE", offsetof(struct cln_spec, save_y_row_scale), NUMBER, FORWARD},
+    {"AMAX", offsetof(struct cln_spec, amax), NUMBER, QUANTIZE},
+    {"WRITE_Q", offsetof(struct cln_spec, write_q), NUMBER, QUANTIZE},
+    {"TRANSPOSED", offsetof(struct cln_spec, transposed), NUMBER, QUANTIZE},
+    {"STOCHASTIC", offsetof(struct cln_spec, stochastic), NUMBER, QUANTIZE},
+    {"ROWS", offsetof(struct cln_spec, rows), NUMBER, QUANTIZE},
+    {"TILE_ROWS", offsetof(struct cln_spec, tile_rows), NUMBER, QUANTIZE},
+    {"TILE_COLS", offsetof(struct cln_spec, tile_cols), NUMBER, QUANTIZE},
+    {"ROW_VEC", offsetof(struct cln_spec, row_vec), NUMBER, QUANTIZE},
+    {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), NUMBER, NORMS | QUANTIZE},
+    {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
+};
+
+enum { FIELDS = sizeof fields / sizeof fields[0], LONGEST_FIELD = 48 };
+
+/* " -D ELEMENT_ALIGNED=18446744073709551615" and the like: no list of fields can outgrow the capacity. */
+_Static_assert((FIELDS + 1) * LONGEST_FIELD <= CLN_OPTIONS_CAPACITY, "options must fit");
+
+/* The newest OpenCL C that the kernels are written for. A compiler of a later one takes it too. */
+enum { NEWEST_OPENCL_C = 300 };
+
+static uint64_t value_of(const struct cln_spec *spec, const struct field *field) {
+    return *(const uint64_t *)((const char *)spec + field->offset);
+}
+
+bool cln_spec_macro(const struct cln_spec *spec, const char *macro, uint64_t *value) {
+    size_t i = 0;
+    while (i < FIELDS && (strcmp(fields[i].macro, macro) != 0 || !(fields[i].families & (int)spec->family)))
+        i++;
+    if (i == FIELDS)
+        return false;
+    *value = value_of(spec, &fields[i]);
+    return true;
+}
+
+void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPACITY]) {
+    const uint64_t opencl_c = spec->opencl_c < NEWEST_OPENCL_C ? spec->opencl_c : NEWEST_OPENCL_C;
+    size_t length = (size_t)snprintf(options, CLN_OPTIONS_CAPACITY, "-cl-std=CL%" PRIu64 ".%" PRIu64, opencl_c / 100,
+                                     opencl_c % 100 / 10);
+    for (size_t i = 0; i < FIELDS && length < CLN_OPTIONS_CAPACITY; i++) {
+        if (!(fields[i].families & (int)spec->family))
+            continue;
+        const uint64_t value = value_of(spec, &fields[i]);
+        char *const end = options + length;
+        const size_t room = CLN_OPTIONS_CAPACITY - length;
+        const int written = fields[i].kind == DTYPE
+                                ? snprintf(end, room, " -D %s=%s", fields[i].macro, clnorm_dtype_name((clnorm_dtype)value))
+                                : snprintf(end, room, " -D %s=%" PRIu64, fields[i].macro, value);
+        length += (size_t)written;
+    }
+    if (spec->registers)
+        (void)snprintf(options + length, CLN_OPTIONS_CAPACITY - length, " -cl-nv-maxrregcount=%" PRIu64, spec->registers);
+}

@@ -1,0 +1,85 @@
+/* The macros of one kernel build. A spec is also the key of its program: the options made from it say everything that the
+ * source is compiled with. A new field is a member here and a row in spec.c's table. */
+#ifndef CLN_SPEC_H
+#define CLN_SPEC_H
+
+#include <stdbool.h>
+
+#include "clnorm/clnorm.h"
+
+/* Kernels that have the same macros. */
+enum cln_family {
+    CLN_NORM_FORWARD = 1,
+    CLN_NORM_BACKWARD = 2,
+    CLN_NORM_BACKWARD_REDUCE = 4,
+    CLN_GELU = 8,
+    CLN_SOFTMAX = 16,
+    CLN_SOFTMAX_BACKWARD = 32,
+    CLN_QUANTIZE = 64, /* every kernel of fp8.h's formats */
+    CLN_NORM_BACKWARD_CHECK = 128
+};
+
+struct cln_spec {
+    enum cln_family family;
+    uint64_t norm; /* a clnorm_norm */
+    uint64_t group_size;
+    uint64_t groups;
+    uint64_t x_dtype, y_dtype, z_dtype, weight_dtype, bias_dtype; /* clnorm_dtype; none: the tensor is absent */
+    uint64_t dy_dtype, dx_dtype, dz_dtype, dweight_dtype, dbias_dtype;
+    uint64_t gate; /* a clnorm_gate */
+    uint64_t gate_first;
+    uint64_t weight_offset; /* 1: there is one to add */
+    uint64_t save_mean, save_rstd;
+    uint64_t y_scales; /* forward: 1: y has a tensor of scales, which is written or, one for all of it, read */
+    uint64_t reads_mean, has_sums, has_slots, has_locks; /* backward: 1: the kernel has it */
+    uint64_t locked;                                     /* 1: slots have locks */
+    uint64_t accumulate;                                 /* 1: dweight and dbias are added to */
+    uint64_t residual_dtype, residual_out_dtype, dresidual_out_dtype, dresidual_dtype;
+    uint64_t s_given;                       /* 1: x is s */
+    uint64_t y_given;                       /* 1: x is y */
+    uint64_t row_scale, dropout, save_mask; /* 1: there is one */
+    uint64_t activation;                    /* a clnorm_activation */
+    uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, accumulator,
+        pipeline;                  /* of a clnorm_config */
+    uint64_t run_length;           /* neighbouring rows that a work-group takes in turn; 0: all of its rows */
+    uint64_t prefetch;             /* a enum cln_prefetch */
+    uint64_t rows_ahead;           /* distance of the row to prefetch; 0: none is prefetched */
+    uint64_t prefetch_vectors;     /* maximum vectors prefetched per lane; 0: all */
+    uint64_t column_lanes;         /* beside each other in a work-group that has columns */
+    uint64_t span;                 /* groups that a work-group takes in turn */
+    uint64_t chunks;               /* that a split segment is taken in */
+    uint64_t row_split;            /* a enum cln_row_split */
+    uint64_t local_vectors;        /* vectors of a lane in local memory */
+    uint64_t registers;            /* maximum per work-item; 0: compiler's choice */
+    uint64_t loop;                 /* 1: a work-group has more than one iteration */
+    uint64_t element_aligned;      /* 1: vectors are accessed at any element's address, as CPUs can */
+    uint64_t q_dtype, scale_dtype; /* of 8 bits; of its scales */
+    uint64_t x_scale_dtype;
+    uint64_t x_scaling;                 /* a clnorm_scaling, of an 8-bit x */
+    uint64_t x_group;                   /* columns that a scale of an 8-bit x is for, in groups */
+    uint64_t compatible;                /* 1: the published method's roundings */
+    uint64_t scaling;                   /* a clnorm_scaling; 0: nothing is quantised */
+    uint64_t y_group;                   /* forward: columns that a scale of an 8-bit y is for */
+    uint64_t writes_y;                  /* forward: 1: it is written */
+    uint64_t measures;                  /* forward: 1: the largest |y| of each work-group is written */
+    uint64_t save_y_row_scale;          /* 1: it is written */
+    uint64_t amax, write_q, transposed; /* 1: it is written */
+    uint64_t stochastic;
+    uint64_t rows;                 /* that lanes take at a time */
+    uint64_t tile_rows, tile_cols; /* of a work-group */
+    uint64_t row_vec;              /* elements of an access of what is transposed */
+    uint64_t fp8_isa;              /* a enum cln_isa: of the conversions to and from 8 bits */
+    uint64_t gelu;                 /* a clnorm_gelu_form */
+    uint64_t opencl_c;             /* the language version that the build may use: 120, 200, 300; later ones mean 300 */
+};
+
+enum { CLN_OPTIONS_CAPACITY = 4096 };
+
+/* Writes the build options, "-cl-std=CL1.2 -D VEC=4 …". */
+void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPACITY]);
+
+/* Sets value to the number that a macro has in the spec's build, a clnorm_dtype as such; false: its kernels have none of
+ * that name. */
+bool cln_spec_macro(const struct cln_spec *spec, const char *macro, uint64_t *value);
+
+#endif

@@ -1,0 +1,44 @@
+# Programs and commands that the documents show are compiled and run as they stand there.
+
+# Writes what lies between the first BEGIN and the next END of a file to OUTPUT, again whenever the file has changed. PREFIX,
+# where one is given, is taken off each line.
+function(clnorm_extract file begin end output)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+    file(READ "${file}" text)
+    string(FIND "${text}" "${begin}" start)
+    if(start EQUAL -1)
+        message(FATAL_ERROR "${file}: expected a line \"${begin}\"")
+    endif()
+    string(LENGTH "${begin}" length)
+    math(EXPR start "${start} + ${length}")
+    string(SUBSTRING "${text}" ${start} -1 text)
+    string(FIND "${text}" "${end}" length)
+    if(length EQUAL -1)
+        message(FATAL_ERROR "${file}: expected a line \"${end}\" after \"${begin}\"")
+    endif()
+    string(SUBSTRING "${text}" 0 ${length} text)
+    foreach(prefix IN LISTS ARGN)
+        string(REPLACE "\n${prefix}" "\n" text "\n${text}")
+    endforeach()
+    file(CONFIGURE OUTPUT "${output}" CONTENT "${text}" @ONLY)
+endfunction()
+
+set(shown "${CMAKE_CURRENT_BINARY_DIR}/shown")
+clnorm_extract("${PROJECT_SOURCE_DIR}/README.md" "```c\n" "```\n" "${shown}/readme.h")
+clnorm_test(test_readme test_readme.c)
+target_include_directories(test_readme PRIVATE "${shown}")
+
+# The program in clnorm.h is a comment: lines of " *" and 5 spaces, or of " *" alone.
+clnorm_extract("${PROJECT_SOURCE_DIR}/include/clnorm/clnorm.h" "in place:\n *\n" " * The manual" "${shown}/header_program.c"
+    " *     " " *")
+add_executable(header_program "${shown}/header_program.c")
+target_link_libraries(header_program PRIVATE clnorm::clnorm)
+clnorm_add_test(header_program header_program)
+set_tests_properties(header_program PROPERTIES LABELS quick
+    PASS_REGULAR_EXPRESSION "^0.3651 0.7303 1.0954 1.4606\n-1.4142 0.0000 0.0000 1.4142\n$")
+
+if(clnorm_has_tool)
+    clnorm_add_test(readme_commands "${CMAKE_CURRENT_SOURCE_DIR}/readme_commands.sh" $<TARGET_FILE_DIR:clnorm_program>)
+endif()
+
+add_subdirectory("${PROJECT_SOURCE_DIR}/examples" "${PROJECT_BINARY_DIR}/examples")

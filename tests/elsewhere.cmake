@@ -1,0 +1,23 @@
+# The same programs on other implementations of OpenCL.
+set(oclgrind "${CMAKE_CURRENT_SOURCE_DIR}/test_oclgrind.sh")
+set(rusticl "${CMAKE_CURRENT_SOURCE_DIR}/test_rusticl.sh")
+clnorm_add_test(oclgrind_args "${oclgrind}" $<TARGET_FILE:test_args> --uninitialized)
+clnorm_add_test(oclgrind_norm_fp8_tiles "${oclgrind}" $<TARGET_FILE:test_norm_fp8_tiles>)
+clnorm_add_test(oclgrind_gelu "${oclgrind}" $<TARGET_FILE:test_gelu>)
+clnorm_add_test(oclgrind_norm_backward_args "${oclgrind}" $<TARGET_FILE:test_norm_backward_args>)
+clnorm_add_test(oclgrind_norm_backward_columns "${oclgrind}" $<TARGET_FILE:test_norm_backward_columns>)
+clnorm_add_test(oclgrind_norm_backward_knobs "${oclgrind}" $<TARGET_FILE:test_norm_backward_knobs>)
+clnorm_add_test(oclgrind_norm_backward_sweep "${oclgrind}" $<TARGET_FILE:test_norm_backward_sweep>)
+clnorm_add_test(oclgrind_norm_backward_teams "${oclgrind}" $<TARGET_FILE:test_norm_backward_teams>)
+clnorm_add_test(oclgrind_norm_knobs "${oclgrind}" $<TARGET_FILE:test_norm_knobs>)
+clnorm_add_test(oclgrind_norm_sweep "${oclgrind}" $<TARGET_FILE:test_norm_sweep> --uninitialized)
+clnorm_add_test(oclgrind_quantize "${oclgrind}" $<TARGET_FILE:test_quantize>)
+clnorm_add_test(oclgrind_softmax "${oclgrind}" $<TARGET_FILE:test_softmax>)
+set(elsewhere oclgrind_args oclgrind_gelu oclgrind_softmax oclgrind_norm_backward_args oclgrind_norm_backward_columns
+    oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep oclgrind_norm_backward_teams
+    oclgrind_norm_knobs oclgrind_norm_sweep oclgrind_norm_fp8_tiles oclgrind_quantize)
+foreach(test enqueue norm_knobs norm_numerics norm_sweep)
+    clnorm_add_test(rusticl_${test} "${rusticl}" $<TARGET_FILE:test_${test}>)
+    list(APPEND elsewhere rusticl_${test})
+endforeach()
+set_tests_properties(${elsewhere} PROPERTIES SKIP_RETURN_CODE 77)

@@ -1,0 +1,32 @@
+#!/bin/sh
+# Runs README's two commands, of which the second one runs the quick tests, in a Debian 13 root, which has PoCL 6. It needs root,
+# debootstrap and a Debian mirror (DEBIAN_MIRROR, else deb.debian.org).
+#
+#   tests/on_trixie.sh FOLDER     FOLDER keeps the root, with what is built there, for later runs: 2 GiB
+set -eu
+folder=$(mkdir -p "$1" && cd "$1" && pwd)
+cd "$(dirname "$0")/.."
+root=$folder/trixie
+
+if [ ! -e "$root/made" ]; then
+    rm -rf --one-file-system "$root"
+    debootstrap --variant=minbase trixie "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}"
+    mkdir "$root/source"
+    touch "$root/made"
+fi
+cp /etc/resolv.conf /etc/hosts "$root/etc/"
+
+# The sources as they are here, and what was built of others before.
+find "$root/source" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
+git ls-files -z --cached --others --exclude-standard | tar -cf - --null --files-from=- | tar -xf - -C "$root/source"
+
+# PoCL asks these how many cores and how much memory there are.
+mount --bind /proc "$root/proc"
+mount --bind /sys "$root/sys"
+trap 'umount "$root/proc" "$root/sys"' EXIT
+inside() {
+    echo "+ $*"
+    chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root LANG=C.UTF-8 sh -ec "cd /source && $*"
+}
+inside tools/quickstart.sh
+inside tools/test.sh

@@ -1,0 +1,48 @@
+# Which tests belong together, and about how long they take.
+
+# Every test is in the full set, which tools/test.sh --all runs; a new one is in no other until it is named here.
+function(clnorm_set label)
+    foreach(test IN LISTS ARGN)
+        if(TEST ${test})
+            set_property(TEST ${test} APPEND PROPERTY LABELS ${label})
+        endif()
+    endforeach()
+endfunction()
+
+# What tools/test.sh runs: about 300 seconds of one core with an empty driver cache. Left out: the sweeps of forced configs, of
+# fused and quantised norms, and of the backward from y (140 seconds).
+clnorm_set(quick test_args test_build_report test_cache test_cache_list test_config test_database test_device
+    test_device_facts test_drivers test_element test_enqueue test_fault test_fp8
+    test_gelu test_manual test_norm_backward_args test_norm_backward_columns test_norm_backward_fp8
+    test_norm_backward_locked test_norm_backward_numerics test_norm_backward_rows test_norm_backward_sweep
+    test_norm_backward_teams test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_numerics test_norm_sweep
+    test_one_call test_operations test_output_file test_philox test_plan test_plan_store test_program test_quantize
+    test_readme test_reference test_reference_backward test_reference_error test_reference_rows test_row_operation
+    test_rows_args test_select test_softmax test_stage test_status test_tensor_file test_tool test_tool_run test_tuning
+    test_tuning_file test_verify test_verify_backward example_forward example_training_step example_out_of_order
+    example_select example_cpp readme_commands sample_make sample_is_its_generators symbols install installed_tool
+    consumer_cmake consumer_pkg_config)
+# What runs under ThreadSanitizer, and the target that builds it.
+set(threads_tests test_cache test_enqueue test_one_call test_plan test_plan_store test_program)
+clnorm_set(threads ${threads_tests})
+add_custom_target(threads_tests)
+add_dependencies(threads_tests ${threads_tests})
+
+# About how many seconds of one core tests take with an empty driver cache: two jobs end together when the long ones begin
+# first.
+function(clnorm_takes seconds)
+    foreach(test IN LISTS ARGN)
+        if(TEST ${test})
+            set_tests_properties(${test} PROPERTIES COST ${seconds})
+        endif()
+    endforeach()
+endfunction()
+
+clnorm_takes(70 test_norm_backward_knobs)
+clnorm_takes(40 consumer_subproject lint_clang_tidy_src lint_clang_tidy_tools plain_build test_norm_backward_fused
+    test_norm_backward_from_y test_norm_backward_numerics test_norm_backward_sweep test_norm_knobs test_norm_numerics
+    test_norm_quantized test_norm_sweep test_tool test_tool_run)
+clnorm_takes(25 oclgrind_norm_fp8_tiles oclgrind_norm_knobs rusticl_norm_knobs rusticl_norm_numerics test_fault test_gelu
+    test_norm_fused test_quantize test_softmax)
+clnorm_takes(15 lint_clang_tidy_tests lint_cppcheck oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep
+    oclgrind_norm_sweep oclgrind_quantize test_norm_fp8_tiles test_norm_backward_locked test_norm_chunks test_program tool_check)

@@ -1,0 +1,52 @@
+#!/bin/bash
+# The manual page formats without a warning and has every option; completions know commands, operations, options and words.
+#
+#   test_manual.sh TOOL FOLDER     FOLDER: where clnorm.1 and completions/ are
+set -eu
+tool=$1
+folder=$2
+failures=0
+
+complain() {
+    echo "$*" >&2
+    failures=$((failures + 1))
+}
+
+warnings=$(man --warnings -E UTF-8 -l "$folder/clnorm.1" 2>&1 >/dev/null)
+[ -z "$warnings" ] || complain "man: $warnings"
+page=$(man -E ASCII -l "$folder/clnorm.1" | col -b)
+for command in $("$tool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p'); do
+    grep -q "^   clnorm $command " <<<"$page" || complain "clnorm.1 lacks the command $command"
+    for option in $("$tool" "$command" --help | grep -o -e '--[a-z][a-z-]*' | sort -u); do
+        grep -q -e "$option" <<<"$page" || complain "clnorm.1 lacks $option of $command"
+    done
+done
+
+# completes EXPECTED WORD …: what bash offers for a line of these words, on one line.
+. "$folder/completions/clnorm"
+completes() {
+    local expected=$1
+    shift
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    _clnorm
+    [ "${COMPREPLY[*]}" = "$expected" ] || complain "bash: '$*' gives '${COMPREPLY[*]}'; expected '$expected'"
+}
+completes run clnorm ru
+completes "check" clnorm ch
+completes "rms_norm rms_norm_backward rms_norm_backward_from_y" clnorm run rms_
+completes "--gate --gate-first" clnorm run rms_norm --gat
+completes sigmoid clnorm run rms_norm --gate sig
+completes sigmoid clnorm run rms_norm --gate = sig
+completes "silu sigmoid" clnorm run rms_norm --gate =
+completes "$folder/clnorm.1" clnorm tensors "$folder/clnorm."
+completes clear clnorm cache cl
+completes "" clnorm run --seed l
+
+if command -v zsh >/dev/null; then
+    zsh -n "$folder/completions/_clnorm" || complain "zsh cannot read _clnorm"
+fi
+if command -v fish >/dev/null; then
+    offered=$(fish --no-config -c "source '$folder/completions/clnorm.fish'; complete -C 'clnorm ru'" | cut -f 1)
+    [ "$offered" = run ] || complain "fish: 'clnorm ru' gives '$offered'; expected 'run'"
+fi
+[ "$failures" -eq 0 ]

@@ -1,0 +1,223 @@
+/* The reference of sums, formats, scales, quantisation, softmax and GELU against values worked out by hand, and
+ * of gradients against differences. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "reference/reference.h"
+
+static void assert_near(double value, double expected) {
+    if (!(fabs(value - expected) <= 1e-15 * fmax(1, fabs(expected))))
+        fail_msg("%.17g is not %.17g", value, expected);
+}
+
+static const struct ref_arithmetic exact = {.unit = 0};
+
+/* ---------------------------------------------------------------------------------------------------------- sums */
+
+static double sum_of(const double *terms, int count) {
+    struct ref_sum sum = {0};
+    for (int i = 0; i < count; i++)
+        ref_sum_add(&sum, terms[i]);
+    return ref_sum_value(&sum);
+}
+
+static void sums_keep_what_is_rounded_off(void **state) {
+    (void)state;
+    assert_true(sum_of((const double[]){1, 1e100, 1, -1e100}, 4) == 2);
+    struct ref_sum tenths = {0};
+    for (int i = 0; i < 1000000; i++)
+        ref_sum_add(&tenths, 0.1);
+    assert_true(ref_sum_value(&tenths) == 100000);
+    /* (1 + 2^-30)² = 1 + 2^-29 + 2^-60, of which a double keeps the first two */
+    struct ref_sum square = {0};
+    ref_sum_add_product(&square, 1 + 0x1p-30, 1 + 0x1p-30);
+    ref_sum_add(&square, -1 - 0x1p-29);
+    assert_true(ref_sum_value(&square) == 0x1p-60);
+    assert_true(ref_mean((const double[]){1, 1, 2}, 3) == 4.0 / 3);
+    /* a double rounds the last bits of the sum off, and then the third of it is another one */
+    assert_true(ref_mean((const double[]){9, 0x1.6a474p-41, 6}, 3) == 0x1.40000000000f2p+2);
+    assert_true(ref_mean_product((const double[]){3, 4}, (const double[]){5, -1}, 2) == 5.5);
+}
+
+static void sums_of_infinities_are_theirs(void **state) {
+    (void)state;
+    assert_true(sum_of((const double[]){1, INFINITY, 2}, 3) == INFINITY);
+    assert_true(isnan(sum_of((const double[]){INFINITY, 1, -INFINITY}, 3)));
+    assert_true(isnan(sum_of((const double[]){1, NAN, 2}, 3)));
+    assert_true(ref_mean((const double[]){-INFINITY, 3}, 2) == -INFINITY);
+}
+
+/* ------------------------------------------------------------------------------------------------------- formats */
+
+static void formats_have_their_limits(void **state) {
+    (void)state;
+    static const struct {
+        clnorm_dtype dtype;
+        double largest, epsilon;
+    } rows[] = {
+        {CLNORM_F32, 0x1.fffffep127, 0x1p-24},         {CLNORM_F16, 65504, 0x1p-11},  {CLNORM_BF16, 0x1.fep127, 0x1p-8},
+        {CLNORM_F64, 0x1.fffffffffffffp1023, 0x1p-53}, {CLNORM_F8_E4M3, 448, 0x1p-4}, {CLNORM_F8_E5M2, 57344, 0x1p-3},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_true(ref_largest(rows[i].dtype) == rows[i].largest);
+        assert_true(ref_epsilon(rows[i].dtype) == rows[i].epsilon);
+        assert_true(ref_round(rows[i].dtype, 1 + rows[i].epsilon) == 1);
+    }
+}
+
+/* From 1 the next E4M3 is 1.125. 1.0625 is half a step, 2^19 of the 2^20 that 20 bits of noise count. */
+static void stochastic_rounding_by_hand(void **state) {
+    (void)state;
+    const clnorm_dtype e4m3 = CLNORM_F8_E4M3;
+    assert_true(ref_round_stochastic(e4m3, 1.0625, 0x80000000) == 1.125);
+    assert_true(ref_round_stochastic(e4m3, 1.0625, 0x7fffffff) == 1);
+    assert_true(ref_round_stochastic(e4m3, -1.0625, 0xffffffff) == -1.125);
+    assert_true(ref_round_stochastic(e4m3, 1, 0xffffffff) == 1);
+    assert_true(ref_round_stochastic(e4m3, 0x1p-10, 0x80000000) == 0x1p-9); /* half of the smallest */
+    assert_true(ref_round_stochastic(e4m3, 447, 0xffffffff) == 448);
+    assert_true(ref_round_stochastic(e4m3, 1e6, 0xffffffff) == 448);
+    assert_true(ref_round_stochastic(CLNORM_F8_E5M2, -INFINITY, 0) == -57344);
+    assert_true(isnan(ref_round_stochastic(e4m3, NAN, 0)));
+}
+
+/* E4M3 0x38 is 1, 0x40 is 2, 0xbc is −1.5. */
+static void scaled_tensors_by_hand(void **state) {
+    (void)state;
+    static const unsigned char codes[8] = {0x38, 0x40, 0xbc, 0, 0x40, 0x40, 0x38, 0};
+    static const float scales[4] = {0.5F, 4, 8, 16};
+    struct ref_tensor tensor = {.elements = codes, .dtype = CLNORM_F8_E4M3, .stride = 4};
+    assert_true(ref_at(&tensor, 0, 2) == -1.5);
+    tensor.scales = scales;
+    tensor.scale_dtype = CLNORM_F32;
+    tensor.scaling = CLNORM_SCALING_TENSOR;
+    assert_true(ref_at(&tensor, 1, 0) == 1);
+    tensor.scaling = CLNORM_SCALING_ROW;
+    assert_true(ref_at(&tensor, 0, 1) == 1 && ref_at(&tensor, 1, 2) == 4);
+    tensor.scaling = CLNORM_SCALING_GROUP;
+    tensor.scale_group = tensor.scale_stride = 2;
+    assert_true(ref_at(&tensor, 0, 1) == 1 && ref_at(&tensor, 0, 2) == -6);
+    assert_true(ref_at(&tensor, 1, 1) == 16 && ref_at(&tensor, 1, 2) == 16);
+    const float tenth = 0.1F; /* the product is a float's: 1.5 · 0.1f has 25 bits */
+    tensor.scales = &tenth;
+    tensor.scaling = CLNORM_SCALING_TENSOR;
+    assert_true(ref_at(&tensor, 0, 2) == (double)(-1.5F * 0.1F));
+}
+
+/* -------------------------------------------------------------------------------------------------- quantisation */
+
+/* An amax of 448 makes 1e-10 vanish and the scale 1. 448, 224 and 28 are 1.75 · 2^8, 2^7 and 2^4: 0x7e, 0x76 and 0x5e. */
+static void quantisation_by_hand(void **state) {
+    (void)state;
+    static const double x[6] = {448, -224, 1, 0, 28, INFINITY};
+    double amax[4], scale[4];
+    unsigned char codes[6], codes_t[6];
+    struct ref_quantize q = {.x = ref_doubles(x, 3), .rows = 2, .cols = 3, .scaling = CLNORM_SCALING_TENSOR};
+    q.dtype = CLNORM_F8_E4M3;
+    q.scale_dtype = CLNORM_F32;
+    ref_quantize(&q, amax, scale, codes, codes_t);
+    assert_int_equal(ref_scale_rows(&q) * ref_scale_cols(&q), 1);
+    assert_true(amax[0] == 448 && scale[0] == 1);
+    assert_memory_equal(codes, ((const unsigned char[]){0x7e, 0xf6, 0x38, 0, 0x5e, 0x7e}), 6);
+    assert_memory_equal(codes_t, ((const unsigned char[]){0x7e, 0, 0xf6, 0x5e, 0x38, 0x7e}), 6);
+    q.scaling = CLNORM_SCALING_ROW; /* 28 / 448 is 1 / 16, of which 28 is 448 */
+    ref_quantize(&q, amax, scale, codes, NULL);
+    assert_true(amax[1] == 28 && scale[0] == 1 && scale[1] == 0.0625);
+    assert_memory_equal(codes, ((const unsigned char[]){0x7e, 0xf6, 0x38, 0, 0x7e, 0x7e}), 6);
+    q.scaling = CLNORM_SCALING_GROUP; /* of 2 columns, the last one alone: amax 448, 1, 28, and 0 beside the infinity */
+    q.scale_group = 2;
+    ref_quantize(&q, amax, scale, codes, NULL);
+    assert_int_equal(ref_scale_rows(&q), 2);
+    assert_int_equal(ref_scale_cols(&q), 2);
+    assert_true(amax[1] == 1 && amax[2] == 28 && amax[3] == 0 && scale[2] == 0.0625);
+    assert_true(scale[1] == (double)(1.0F / 448) && scale[3] == (double)(1e-10F / 448));
+    assert_memory_equal(codes, ((const unsigned char[]){0x7e, 0xf6, 0x7e, 0, 0x7e, 0x7e}), 6);
+    q.scaling = CLNORM_SCALING_TENSOR;
+    q.scale = 2;
+    ref_quantize(&q, amax, scale, codes, NULL);
+    assert_memory_equal(codes, ((const unsigned char[]){0x76, 0xee, 0x30, 0, 0x56, 0x7e}), 6);
+}
+
+/* A bf16 of 16 to 32 has steps of 1/8: 17.0625 is a tie that becomes 17, which is a tie of 16 and 18 that becomes 16. */
+static void coat_rounds_to_bf16_first(void **state) {
+    (void)state;
+    static const double x[2] = {17.0625, NAN};
+    double amax, scale;
+    unsigned char codes[2];
+    struct ref_quantize q = {.x = ref_doubles(x, 2), .rows = 1, .cols = 2, .scaling = CLNORM_SCALING_TENSOR, .scale = 1};
+    q.dtype = CLNORM_F8_E4M3;
+    ref_quantize(&q, &amax, &scale, codes, NULL);
+    assert_int_equal(codes[0], 0x59);
+    assert_int_equal(codes[1], 0x7f);
+    q.through_bf16 = true;
+    ref_quantize(&q, &amax, &scale, codes, NULL);
+    assert_int_equal(codes[0], 0x58);
+    /* 3 / 448 = 0.0066964… has the bf16 neighbours 0x1.b6p-8 and 0x1.b8p-8 */
+    assert_true(ref_scale(CLNORM_F8_E4M3, CLNORM_BF16, 3) == 0x1.b6p-8);
+}
+
+/* ------------------------------------------------------------------------------------------------ softmax, gelu */
+
+/* e^x is 1, 2 and 5, of 8. Σ y · dy is 1 for a dy of 8, 0, 0. */
+static void softmax_by_hand(void **state) {
+    (void)state;
+    static const double expected[3] = {0.125, 0.25, 0.625}, dx[3] = {0.875, -0.25, -0.625};
+    const double x[3] = {1000, 1000 + log(2), 1000 + log(5)};
+    struct ref_value y[3];
+    ref_softmax(&exact, x, 3, y);
+    for (int i = 0; i < 3; i++)
+        assert_true(fabs(y[i].value - expected[i]) < 1e-13); /* 1000 + ln 5 is off by 2^-44 */
+    ref_softmax_backward(&exact, expected, (const double[]){8, 0, 0}, 3, y);
+    for (int i = 0; i < 3; i++)
+        assert_near(y[i].value, dx[i]);
+    ref_softmax(&exact, (const double[]){-INFINITY, 3, 3}, 3, y);
+    assert_true(y[0].value == 0 && y[1].value == 0.5 && y[2].value == 0.5);
+    ref_softmax(&exact, (const double[]){-INFINITY, -INFINITY}, 2, y);
+    assert_true(y[0].value == 0 && y[1].value == 0);
+    ref_softmax(&exact, (const double[]){0, INFINITY}, 2, y);
+    assert_true(isnan(y[0].value) && isnan(y[1].value));
+    for (int i = 0; i < 3; i++) {
+        double among[3] = {0, -INFINITY, 1};
+        among[i] = NAN;
+        ref_softmax(&exact, among, 3, y);
+        assert_true(isnan(y[0].value) && isnan(y[1].value) && isnan(y[2].value));
+    }
+    ref_softmax(&exact, (const double[]){NAN, -INFINITY}, 2, y);
+    assert_true(isnan(y[0].value) && isnan(y[1].value));
+}
+
+/* Φ(1) = 0.84134474606854293, φ(1) = 0.24197072451914337; the tanh form at 1 is 0.84119199060827676. */
+static void gelu_by_hand(void **state) {
+    (void)state;
+    assert_near(ref_gelu(&exact, CLNORM_GELU_ERF, 1).value, 0.84134474606854293);
+    assert_near(ref_gelu(&exact, CLNORM_GELU_ERF, -1).value, 0.84134474606854293 - 1);
+    assert_near(ref_gelu(&exact, CLNORM_GELU_TANH, 1).value, 0.84119199060827676);
+    assert_near(ref_gelu_backward(&exact, CLNORM_GELU_ERF, 1, 2).value, 2 * (0.84134474606854293 + 0.24197072451914337));
+    for (int form = CLNORM_GELU_ERF; form <= CLNORM_GELU_TANH; form++) {
+        assert_true(ref_gelu(&exact, (clnorm_gelu_form)form, INFINITY).value == INFINITY);
+        assert_true(ref_gelu(&exact, (clnorm_gelu_form)form, -INFINITY).value == 0);
+        assert_true(ref_gelu_backward(&exact, (clnorm_gelu_form)form, 0, 3).value == 1.5);
+        assert_true(ref_gelu_backward(&exact, (clnorm_gelu_form)form, INFINITY, 3).value == 3);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_keep_what_is_rounded_off),
+        cmocka_unit_test(sums_of_infinities_are_theirs),
+        cmocka_unit_test(formats_have_their_limits),
+        cmocka_unit_test(stochastic_rounding_by_hand),
+        cmocka_unit_test(scaled_tensors_by_hand),
+        cmocka_unit_test(quantisation_by_hand),
+        cmocka_unit_test(coat_rounds_to_bf16_first),
+        cmocka_unit_test(softmax_by_hand),
+        cmocka_unit_test(gelu_by_hand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

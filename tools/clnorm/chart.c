@@ -1,0 +1,267 @@
+#include "chart.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The picture's measures, in its own unit. */
+enum {
+    PANELS = 3, /* beside each other */
+    PANEL_WIDTH = 330,
+    PANEL_HEIGHT = 260,
+    MARGIN = 14,
+    HEAD = 74, /* of the title and the legend */
+    LEFT = 52, /* in a panel: of the axis of GB/s */
+    RIGHT = 320,
+    TOP = 26,
+    BOTTOM = 196, /* of the axis of shapes */
+    TICKS = 5
+};
+
+static const char style[] = "text { font: 11px sans-serif; fill: #24292f }\n"
+                            ".title { font-size: 15px }\n"
+                            ".name { font-size: 13px; font-weight: bold }\n"
+                            ".axis { stroke: #6e7781 }\n"
+                            ".grid { stroke: #6e7781; stroke-opacity: .25 }\n"
+                            ".copy { fill: none; stroke-width: 1.5; stroke-opacity: .6; stroke-dasharray: 5 3 }\n"
+                            ".series { fill: none; stroke-width: 2 }\n"
+                            ".unfused { fill: none; stroke-width: 2; stroke-dasharray: 1.5 2.5 }\n"
+                            "@media (prefers-color-scheme: dark) { text { fill: #d0d7de } }\n";
+
+static const char *colour_of(clnorm_dtype dtype) {
+    switch (dtype) {
+    case CLNORM_BF16:
+        return "#e4572e";
+    case CLNORM_F16:
+        return "#2a9d4e";
+    case CLNORM_F64:
+        return "#9b5de5";
+    default:
+        return "#3b82f6";
+    }
+}
+
+bool chart_add(struct chart *chart, const struct chart_point *point, struct fault *fault) {
+    if (chart->count == chart->capacity) {
+        const size_t capacity = chart->capacity ? 2 * chart->capacity : 64;
+        struct chart_point *const grown = realloc(chart->points, capacity * sizeof *grown);
+        if (!grown)
+            return fault_set(fault, EXIT_FAILED, "out of memory for a picture of %zu points", capacity);
+        chart->points = grown;
+        chart->capacity = capacity;
+    }
+    chart->points[chart->count++] = *point;
+    return true;
+}
+
+void chart_free(struct chart *chart) {
+    free(chart->points);
+    *chart = (struct chart){0};
+}
+
+/* ------------------------------------------------------------------------------------------------- what goes together */
+
+static bool same_operation(const struct chart_point *a, const struct chart_point *b) {
+    return !strcmp(a->operation, b->operation);
+}
+
+static bool same_dtype(const struct chart_point *a, const struct chart_point *b) {
+    return a->dtype == b->dtype;
+}
+
+static bool same_series(const struct chart_point *a, const struct chart_point *b) {
+    return same_operation(a, b) && same_dtype(a, b) && a->unfused == b->unfused;
+}
+
+static bool same_shape(const struct chart_point *a, const struct chart_point *b) {
+    return a->shape.rows == b->shape.rows && a->shape.cols == b->shape.cols;
+}
+
+typedef bool (*same_fn)(const struct chart_point *a, const struct chart_point *b);
+
+/* No point before this one is the like of it. */
+static bool is_first(const struct chart *chart, size_t i, same_fn same) {
+    for (size_t k = 0; k < i; k++)
+        if (same(&chart->points[k], &chart->points[i]))
+            return false;
+    return true;
+}
+
+/* Which of the different ones a point is. */
+static size_t number_of(const struct chart *chart, size_t i, same_fn same) {
+    size_t number = 0;
+    for (size_t k = 0; k < chart->count && !same(&chart->points[k], &chart->points[i]); k++)
+        number += is_first(chart, k, same);
+    return number;
+}
+
+static size_t count_of(const struct chart *chart, same_fn same) {
+    size_t count = 0;
+    for (size_t i = 0; i < chart->count; i++)
+        count += is_first(chart, i, same);
+    return count;
+}
+
+static bool has_unfused(const struct chart *chart) {
+    for (size_t i = 0; i < chart->count; i++)
+        if (chart->points[i].unfused)
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- places */
+
+/* The scale of every panel. */
+struct scale {
+    double tick; /* GB/s */
+    size_t shapes;
+};
+
+/* A round step of which few reach the top. */
+static double tick_of(const struct chart *chart) {
+    static const double factors[] = {1, 2, 2.5, 5, 10};
+    enum { LAST = sizeof factors / sizeof *factors - 1 };
+    double top = 1e-3;
+    for (size_t i = 0; i < chart->count; i++)
+        top = fmax(top, fmax(chart->points[i].gb_s, chart->points[i].limit_gb_s));
+    const double unit = pow(10, floor(log10(top / TICKS)));
+    size_t i = 0;
+    while (i < LAST && factors[i] * unit * TICKS < top)
+        i++;
+    return factors[i] * unit;
+}
+
+static double place_of_speed(const struct scale *scale, double gb_s) {
+    return BOTTOM - (BOTTOM - TOP) * gb_s / (TICKS * scale->tick);
+}
+
+static double place_of_shape(const struct scale *scale, size_t number) {
+    return LEFT + (RIGHT - LEFT) * ((double)number + 0.5) / (double)scale->shapes;
+}
+
+static double place_of_point(const struct chart *chart, const struct scale *scale, size_t i) {
+    return place_of_shape(scale, number_of(chart, i, same_shape));
+}
+
+/* ------------------------------------------------------------------------------------------------------------ drawing */
+
+static void print_escaped(const char *text, FILE *stream) {
+    for (; *text; text++)
+        switch (*text) {
+        case '&':
+            fputs("&amp;", stream);
+            break;
+        case '<':
+            fputs("&lt;", stream);
+            break;
+        case '>':
+            fputs("&gt;", stream);
+            break;
+        default:
+            fputc(*text, stream);
+        }
+}
+
+static void draw_axes(const struct chart *chart, const struct scale *scale, FILE *stream) {
+    for (int i = 0; i <= TICKS; i++) {
+        const double y = place_of_speed(scale, i * scale->tick);
+        fprintf(stream, "<line class=\"%s\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>\n", i ? "grid" : "axis", LEFT, y,
+                RIGHT, y);
+        fprintf(stream, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 6, y + 4, i * scale->tick);
+    }
+    fprintf(stream, "<line class=\"axis\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", LEFT, TOP, LEFT, BOTTOM);
+    for (size_t i = 0; i < chart->count; i++)
+        if (is_first(chart, i, same_shape))
+            fprintf(
+                stream,
+                "<text transform=\"translate(%.1f %d) rotate(-35)\" text-anchor=\"end\">%" PRIu64 "x%" PRIu64 "</text>\n",
+                place_of_point(chart, scale, i) + 6, BOTTOM + 14, chart->points[i].shape.rows, chart->points[i].shape.cols);
+}
+
+/* A mark for the copy at each point of a series, and the line through them. */
+static void draw_copies(const struct chart *chart, const struct scale *scale, size_t first, FILE *stream) {
+    enum { MARK = 8 };
+    const struct chart_point *const points = chart->points;
+    fprintf(stream, "<path class=\"copy\" stroke=\"%s\" d=\"", colour_of(points[first].dtype));
+    for (size_t i = first; i < chart->count; i++)
+        if (same_series(&points[i], &points[first]))
+            fprintf(stream, "%c%.1f %.1f h%d ", i == first ? 'M' : 'L', place_of_point(chart, scale, i) - MARK / 2.0,
+                    place_of_speed(scale, points[i].limit_gb_s), MARK);
+    fputs("\"><title>the copy of as many bytes</title></path>\n", stream);
+}
+
+/* The line of the series that a point is the first of, and a dot for each of its points. */
+static void draw_series(const struct chart *chart, const struct scale *scale, size_t first, FILE *stream) {
+    const struct chart_point *const points = chart->points;
+    const char *const colour = colour_of(points[first].dtype);
+    fprintf(stream, "<polyline class=\"%s\" stroke=\"%s\" points=\"", points[first].unfused ? "unfused" : "series", colour);
+    for (size_t i = first; i < chart->count; i++)
+        if (same_series(&points[i], &points[first]))
+            fprintf(stream, "%.1f,%.1f ", place_of_point(chart, scale, i), place_of_speed(scale, points[i].gb_s));
+    fputs("\"/>\n", stream);
+    for (size_t i = first; i < chart->count; i++)
+        if (same_series(&points[i], &points[first]))
+            fprintf(stream,
+                    "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\"><title>%s%s %s %" PRIu64 "x%" PRIu64
+                    ": %.4g GB/s, the copy %.4g</title></circle>\n",
+                    place_of_point(chart, scale, i), place_of_speed(scale, points[i].gb_s), colour, points[i].operation,
+                    points[i].unfused ? " in separate calls" : "", clnorm_dtype_name(points[i].dtype), points[i].shape.rows,
+                    points[i].shape.cols, points[i].gb_s, points[i].limit_gb_s);
+}
+
+/* Of the operation that a point is the first of. */
+static void draw_panel(const struct chart *chart, const struct scale *scale, size_t first, FILE *stream) {
+    const size_t number = number_of(chart, first, same_operation);
+    fprintf(stream, "<g transform=\"translate(%d %d)\">\n<text class=\"name\" x=\"%d\" y=\"14\">",
+            MARGIN + (int)(number % PANELS) * PANEL_WIDTH, HEAD + (int)(number / PANELS) * PANEL_HEIGHT, LEFT);
+    print_escaped(chart->points[first].operation, stream);
+    fputs("</text>\n", stream);
+    draw_axes(chart, scale, stream);
+    for (size_t i = first; i < chart->count; i++)
+        if (same_operation(&chart->points[i], &chart->points[first]) && is_first(chart, i, same_series)) {
+            if (!chart->points[i].unfused)
+                draw_copies(chart, scale, i, stream);
+            draw_series(chart, scale, i, stream);
+        }
+    fputs("</g>\n", stream);
+}
+
+/* Returns where the next entry begins. */
+static int draw_entry(int x, const char *kind, const char *colour, const char *text, FILE *stream) {
+    enum { LINE = 28, LETTER = 6, GAP = 26, Y = 48 };
+    fprintf(stream, "<line class=\"%s\" stroke=\"%s\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", kind, colour, x, Y,
+            x + LINE, Y);
+    fprintf(stream, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + LINE + 6, Y + 4, text);
+    return x + LINE + GAP + LETTER * (int)strlen(text);
+}
+
+static void draw_legend(const struct chart *chart, FILE *stream) {
+    int x = MARGIN + LEFT;
+    for (size_t i = 0; i < chart->count; i++)
+        if (is_first(chart, i, same_dtype))
+            x = draw_entry(x, "series", colour_of(chart->points[i].dtype), clnorm_dtype_name(chart->points[i].dtype),
+                           stream);
+    x = draw_entry(x, "copy", "#6e7781", "copy of as many bytes", stream);
+    if (has_unfused(chart))
+        x = draw_entry(x, "unfused", "#6e7781", "in separate calls", stream);
+    fprintf(stream, "<text x=\"%d\" y=\"52\">GB/s of the least traffic, over rows x columns</text>\n", x);
+}
+
+void chart_write(const struct chart *chart, const char *title, FILE *stream) {
+    const struct scale scale = {tick_of(chart), count_of(chart, same_shape)};
+    const int rows = (int)((count_of(chart, same_operation) + PANELS - 1) / PANELS);
+    const int width = 2 * MARGIN + PANELS * PANEL_WIDTH;
+    const int height = HEAD + rows * PANEL_HEIGHT;
+    fprintf(stream,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">\n<style>\n%s"
+            "</style>\n<text class=\"title\" x=\"%d\" y=\"24\">",
+            width, height, width, height, style, MARGIN + LEFT);
+    print_escaped(title, stream);
+    fputs("</text>\n", stream);
+    draw_legend(chart, stream);
+    for (size_t i = 0; i < chart->count; i++)
+        if (is_first(chart, i, same_operation))
+            draw_panel(chart, &scale, i, stream);
+    fputs("</svg>\n", stream);
+}

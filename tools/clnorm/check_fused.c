@@ -1,0 +1,136 @@
+/* Cases of what is done in one pass with the norm. */
+#include "check_cases.h"
+
+static const struct fused_case {
+    char *operation;
+    uint64_t rows, cols;
+    long long group_size; /* 0: cols */
+    enum pattern pattern;
+    clnorm_dtype x, residual, later; /* later: of dresidual_out */
+    bool row_scale, s_given;
+    double dropout;
+    char *activation, *gate, *config;
+    char *quantize, *dtype;
+    long long quantize_group;
+    double quantize_scale;
+} cases[] = {
+    {.operation = "rms_norm", .rows = 9, .cols = 1000, .x = CLNORM_BF16, .residual = CLNORM_F32},
+    {.operation = "layer_norm", .rows = 7, .cols = 129, .x = CLNORM_F32, .residual = CLNORM_BF16, .dropout = 0.1},
+    {.operation = "rms_norm",
+     .rows = 5,
+     .cols = 4096,
+     .x = CLNORM_BF16,
+     .residual = CLNORM_BF16,
+     .row_scale = true,
+     .dropout = 0.5,
+     .activation = "gelu",
+     .gate = "silu"},
+    {.operation = "layer_norm", .rows = 6, .cols = 63, .group_size = 21, .x = CLNORM_F16, .dropout = 0.3},
+    {.operation = "layer_norm",
+     .rows = 9,
+     .cols = 512,
+     .pattern = PATTERN_SPECIAL,
+     .x = CLNORM_F32,
+     .residual = CLNORM_F16,
+     .activation = "silu"},
+    {.operation = "rms_norm",
+     .rows = 9,
+     .cols = 512,
+     .x = CLNORM_F32,
+     .residual = CLNORM_F32,
+     .dropout = 0.2,
+     .activation = "gelu_tanh",
+     .config = "keep=reread,lanes=64,segments=1,vec=4"},
+    {.operation = "rms_norm", .rows = 3, .cols = 96, .x = CLNORM_F64, .residual = CLNORM_F64, .activation = "gelu"},
+    {.operation = "rms_norm", .rows = 9, .cols = 1000, .x = CLNORM_BF16, .residual = CLNORM_F32, .quantize = "row"},
+    {.operation = "layer_norm",
+     .rows = 5,
+     .cols = 300,
+     .pattern = PATTERN_SPECIAL,
+     .x = CLNORM_F32,
+     .dropout = 0.2,
+     .quantize = "group",
+     .quantize_group = 64},
+    {.operation = "rms_norm",
+     .rows = 5,
+     .cols = 1024,
+     .x = CLNORM_BF16,
+     .gate = "silu",
+     .quantize = "group",
+     .quantize_group = 128,
+     .config = "keep=registers,lanes=64,segments=1,vec=8"},
+    {.operation = "layer_norm",
+     .rows = 7,
+     .cols = 96,
+     .group_size = 48,
+     .x = CLNORM_F16,
+     .quantize = "tensor",
+     .quantize_scale = 0.0078,
+     .dtype = "f8e5m2"},
+    {.operation = "rms_norm_backward", .rows = 9, .cols = 1000, .x = CLNORM_BF16, .residual = CLNORM_F32},
+    {.operation = "layer_norm_backward",
+     .rows = 21,
+     .cols = 512,
+     .x = CLNORM_BF16,
+     .residual = CLNORM_BF16,
+     .later = CLNORM_F32,
+     .row_scale = true,
+     .dropout = 0.4,
+     .activation = "gelu",
+     .gate = "silu"},
+    {.operation = "layer_norm_backward",
+     .rows = 21,
+     .cols = 129,
+     .x = CLNORM_F32,
+     .later = CLNORM_F32,
+     .s_given = true,
+     .dropout = 0.1,
+     .activation = "silu"},
+    {.operation = "rms_norm_backward",
+     .rows = 5,
+     .cols = 512,
+     .x = CLNORM_F32,
+     .residual = CLNORM_F16,
+     .dropout = 0.2,
+     .activation = "gelu_tanh",
+     .config = "accumulator=registers,tile=128,lanes=16,segments=1,vec=4,reduce=tree"},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+int check_fused_count(void) {
+    return CASES;
+}
+
+struct check_case check_fused_case(int i) {
+    const struct fused_case *const row = &cases[i];
+    const bool backward = row->operation[row->operation[0] == 'r' ? 8 : 10] == '_';
+    struct check_case made = {.operation = row->operation,
+                              .rows = row->rows,
+                              .cols = row->cols,
+                              .pattern = row->pattern,
+                              .options = OPERATION_OPTIONS_INIT};
+    check_case_add_input(&made, "x", row->x);
+    check_case_add_input(&made, "weight", row->x);
+    if (backward)
+        check_case_add_input(&made, "dy", row->x);
+    if (row->gate)
+        check_case_add_input(&made, "z", row->x);
+    if (row->residual)
+        check_case_add_input(&made, "residual", row->residual);
+    if (row->row_scale)
+        check_case_add_input(&made, "row_scale", row->x);
+    if (row->later)
+        check_case_add_input(&made, "dresidual_out", row->later);
+    made.options.group_size = row->group_size;
+    made.options.gate = row->gate;
+    made.options.dropout = row->dropout;
+    made.options.seed = "42";
+    made.options.activation = row->activation;
+    made.options.s_given = row->s_given;
+    made.options.config = row->config;
+    made.options.quantize = row->quantize;
+    made.options.quantize_group = row->quantize_group;
+    made.options.quantize_scale = row->quantize_scale;
+    made.options.dtype = row->dtype;
+    return made;
+}

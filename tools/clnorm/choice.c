@@ -1,0 +1,96 @@
+#include "choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct cln_choice *all[CHOICES + 1]; /* ended by NULL */
+
+static void add(const struct cln_choice *choice) {
+    int count = 0;
+    for (; all[count]; count++)
+        if (!strcmp(all[count]->option, choice->option))
+            return;
+    all[count] = choice;
+}
+
+const struct cln_choice *choice_at(int i) {
+    if (!all[0])
+        for (const struct cln_operation *const *record = cln_operations; *record; record++)
+            for (int k = 0; k < CLN_CHOICES && (*record)->choices[k]; k++)
+                add((*record)->choices[k]);
+    return all[i];
+}
+
+int choice_index(const char *option) {
+    int i = 0;
+    while (choice_at(i) && strcmp(choice_at(i)->option, option) != 0)
+        i++;
+    return i;
+}
+
+const struct cln_choice *choice_of(const struct cln_operation *record, const char *option) {
+    for (int i = 0; record && i < CLN_CHOICES && record->choices[i]; i++)
+        if (!strcmp(record->choices[i]->option, option))
+            return record->choices[i];
+    return NULL;
+}
+
+static size_t offset_of(const struct cln_operation *record, const struct cln_choice *choice) {
+    const struct cln_field_rule *rule = record->fields;
+    while (strcmp(rule->name, choice->field) != 0)
+        rule++;
+    return rule->offset;
+}
+
+uint32_t choice_initial(const struct cln_operation *record, const struct cln_choice *choice) {
+    uint32_t value;
+    memcpy(&value, (const char *)record->initial + offset_of(record, choice), sizeof value);
+    return value;
+}
+
+/* "none|tanh", "a, b or c": the words with one text between them, and another one before the last. */
+static void list_words(const struct cln_choice *choice, const char *between, const char *last, char *text,
+                       size_t capacity) {
+    size_t length = 0;
+    for (int i = 0; i < CLN_WORDS && choice->words[i].word && length < capacity; i++) {
+        const bool is_last = i + 1 == CLN_WORDS || !choice->words[i + 1].word;
+        const char *const before = is_last ? last : between;
+        length += (size_t)snprintf(text + length, capacity - length, "%s%s", i ? before : "", choice->words[i].word);
+    }
+}
+
+void choices_add(struct poptOption *rows, struct choices *choices) {
+    static char words[CHOICES][64];
+    int i = 0;
+    for (; choice_at(i); i++) {
+        list_words(choice_at(i), "|", "|", words[i], sizeof words[i]);
+        rows[i] = (struct poptOption){choice_at(i)->option, '\0',    POPT_ARG_STRING, &choices->word[i], 0,
+                                      choice_at(i)->help,   words[i]};
+    }
+    rows[i] = (struct poptOption)POPT_TABLEEND;
+}
+
+static bool read_word(const struct cln_choice *choice, const char *word, uint32_t *value, struct fault *fault) {
+    for (int i = 0; i < CLN_WORDS && choice->words[i].word; i++)
+        if (!strcmp(choice->words[i].word, word)) {
+            *value = choice->words[i].value;
+            return true;
+        }
+    char expected[64];
+    list_words(choice, ", ", " or ", expected, sizeof expected);
+    return fault_set(fault, EXIT_REQUEST, "--%s '%s': expected %s", choice->option, word, expected);
+}
+
+bool choices_read(const struct cln_operation *record, const struct choices *choices, void *desc, struct fault *fault) {
+    for (int i = 0; i < CLN_CHOICES && record->choices[i]; i++) {
+        const struct cln_choice *const choice = record->choices[i];
+        const char *const word = choices->word[choice_index(choice->option)];
+        uint32_t value = 0;
+        if (!word)
+            continue;
+        if (!read_word(choice, word, &value, fault))
+            return false;
+        memcpy((char *)desc + offset_of(record, choice), &value, sizeof value);
+    }
+    return true;
+}

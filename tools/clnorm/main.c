@@ -1,0 +1,83 @@
+/* clnorm: normalisation on OpenCL devices, from the command line. */
+#include <stdio.h>
+#include <string.h>
+
+#include "closest.h"
+#include "commands.h"
+#include "options.h"
+
+static const struct command commands[] = {
+    {"devices", "list every OpenCL device, best first", devices_command},
+    {"select", "say which device a selector means, and why", select_command},
+    {"run", "normalise tensors of a file on a device", run_command},
+    {"bench", "measure operations against a copy of the same bytes", bench_command},
+    {"profile", "say where the time of one operation goes, kernel by kernel", profile_command},
+    {"check", "build every kernel on a device and compare with a double reference", check_command},
+    {"tune", "measure configs on a device and keep the best for later runs", tune_command},
+    {"tensors", "list a file's tensors: names, dtypes and shapes", tensors_command},
+    {"cache", "look at or clear the compiled programs kept on disk", cache_command},
+    {.name = NULL},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands - 1 };
+
+static void print_usage(FILE *stream) {
+    fprintf(stream, "Usage: clnorm COMMAND [ARGUMENT ...]\n\nCommands:\n");
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(stream, "  %-9s %s\n", commands[i].name, commands[i].summary);
+    fprintf(stream, "\n`clnorm help COMMAND` says more; `clnorm --version` prints the version.\n"
+                    "CLNORM_DEVICE in the environment selects a device for every command.\n");
+}
+
+static void refuse_command(const char *word, struct fault *fault) {
+    struct closest closest = closest_to(word);
+    char text[CLOSEST_TEXT];
+    for (int i = 0; i < COMMANDS; i++)
+        closest_offer(&closest, commands[i].name);
+    fault_set(fault, EXIT_REQUEST, "'%s' is no command; %s", word,
+              closest.name ? closest_text(&closest, text) : "see clnorm --help");
+}
+
+static int run(int argc, const char **argv, struct fault *fault) {
+    const char *const first = argc > 1 ? argv[1] : "";
+    const bool help = !strcmp(first, "--help") || !strcmp(first, "-h") || !strcmp(first, "help");
+    if (help && argc == 2) {
+        print_usage(stdout);
+        return EXIT_DONE;
+    }
+    const char *help_of[] = {NULL, argc > 2 ? argv[2] : "", "--help", NULL}; /* `clnorm help run` is `clnorm run --help` */
+    if (help) {
+        argv = help_of;
+        argc = 3;
+    }
+    const char *const word = argc > 1 ? argv[1] : "";
+    if (!strcmp(word, "--version")) {
+        printf("clnorm %s\n", clnorm_version());
+        return EXIT_DONE;
+    }
+    if (!strcmp(word, "manual")) /* for the build of the tool: it is not in the list */
+        return manual_command(commands, argc - 1, argv + 1, fault);
+    for (int i = 0; i < COMMANDS; i++)
+        if (!strcmp(word, commands[i].name)) {
+            char title[32];
+            (void)snprintf(title, sizeof title, "clnorm %s", word);
+            argv[1] = title;
+            return commands[i].run(argc - 1, argv + 1, fault);
+        }
+    if (!*word)
+        print_usage(stderr);
+    else
+        refuse_command(word, fault);
+    return EXIT_REQUEST;
+}
+
+int main(int argc, char **argv) {
+    struct fault fault = {0};
+    int code = run(argc, (const char **)argv, &fault);
+    if (fflush(stdout) && code == EXIT_DONE) {
+        fault_set(&fault, EXIT_FAILED, "standard output cannot be written");
+        code = EXIT_FAILED;
+    }
+    if (*fault.text)
+        fprintf(stderr, "clnorm: %s\n", fault.text);
+    return code;
+}

@@ -1,0 +1,212 @@
+/* layer_norm and rms_norm, forward. */
+#include "op_norm.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "config_text.h"
+#include "op_norm_quantized.h"
+#include "options.h"
+
+#define ARGUMENT(role) offsetof(clnorm_args, role)
+
+const struct role layer_norm_roles[] = {
+    {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
+    {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
+    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
+    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
+    {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
+    {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
+    {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
+    {"y", true, false, SHAPE_X, ARGUMENT(y), "x"},
+    {"mean", true, true, SHAPE_STATISTICS, ARGUMENT(mean), "x"},
+    {"rstd", true, true, SHAPE_STATISTICS, ARGUMENT(rstd), "x"},
+    {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
+    {"y_scale", true, true, SHAPE_SCALES, ARGUMENT(y_scale), NULL},
+    {"y_t", true, true, SHAPE_TRANSPOSED, ARGUMENT(y_t), NULL},
+    {NULL, false, false, 0, 0, NULL},
+};
+
+const struct role rms_norm_roles[] = {
+    {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
+    {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
+    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
+    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
+    {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
+    {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
+    {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
+    {"y", true, false, SHAPE_X, ARGUMENT(y), "x"},
+    {"rstd", true, true, SHAPE_STATISTICS, ARGUMENT(rstd), "x"},
+    {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
+    {"y_scale", true, true, SHAPE_SCALES, ARGUMENT(y_scale), NULL},
+    {"y_t", true, true, SHAPE_TRANSPOSED, ARGUMENT(y_t), NULL},
+    {NULL, false, false, 0, 0, NULL},
+};
+
+static bool parse_gate(const char *word, clnorm_gate *gate, struct fault *fault) {
+    if (!strcmp(word, "silu"))
+        *gate = CLNORM_GATE_SILU;
+    else if (!strcmp(word, "sigmoid"))
+        *gate = CLNORM_GATE_SIGMOID;
+    else
+        return fault_set(fault, EXIT_REQUEST, "--gate '%s': expected silu or sigmoid", word);
+    return true;
+}
+
+bool norm_read_gate(const struct job *job, const struct operation_options *options, clnorm_gate *gate,
+                    struct fault *fault) {
+    const struct tensor *const z = job_tensor(job, "z");
+    if (options->gate && !z)
+        return fault_set(fault, EXIT_REQUEST, "z: --gate needs this tensor, of x's shape");
+    if (!options->gate && z)
+        return fault_set(fault, EXIT_REQUEST, "tensor '%s' (z): it is read only with --gate", z->name);
+    if (!options->gate && options->gate_first)
+        return fault_set(fault, EXIT_REQUEST, "--gate-first: expected a --gate too");
+    return !options->gate || parse_gate(options->gate, gate, fault);
+}
+
+bool norm_read_activation(const struct operation_options *options, clnorm_activation *activation, struct fault *fault) {
+    static const char *const names[] = {"none", "gelu", "gelu_tanh", "silu"};
+    for (int i = 0; options->activation && i < 4; i++)
+        if (!strcmp(options->activation, names[i])) {
+            *activation = (clnorm_activation)i;
+            return true;
+        }
+    return !options->activation ||
+           fault_set(fault, EXIT_REQUEST, "--activation '%s': expected gelu, gelu_tanh or silu", options->activation);
+}
+
+bool norm_read_dropout(struct job *job, const struct operation_options *options, double *dropout, struct fault *fault) {
+    if (!(options->dropout >= 0 && options->dropout < 1))
+        return fault_set(fault, EXIT_REQUEST, "--dropout %g: expected a probability, 0 or more and less than 1",
+                         options->dropout);
+    if (options->dropout > 0 && !options->seed)
+        return fault_set(fault, EXIT_REQUEST, "--dropout %g: expected a --seed too", options->dropout);
+    job->seeded = options->dropout > 0;
+    job->seed = (clnorm_seed){0, 0};
+    *dropout = options->dropout;
+    return !options->seed || parse_seed("--seed", options->seed, &job->seed.seed, fault);
+}
+
+bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, struct fault *fault) {
+    const struct role *const roles = job->operation->roles;
+    const struct element *const x = job->tensor[0].element;
+    const char *const expected = x->dtype == CLNORM_F64 ? "F64" : "F32, F16 or BF16";
+    for (int i = 0; roles[i].name && !roles[i].output; i++) {
+        const struct tensor *const tensor = &job->tensor[i];
+        if (tensor->element && (tensor->element->dtype == CLNORM_F64) != (x->dtype == CLNORM_F64))
+            return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s, since x is %s", tensor->name,
+                             roles[i].name, tensor->element->name, expected, x->name);
+    }
+    return (main_dtype == CLNORM_F64) == (x->dtype == CLNORM_F64) ||
+           fault_set(fault, EXIT_REQUEST, "--dtype %s: expected %s, since x is %s", clnorm_dtype_name(main_dtype), expected,
+                     x->name);
+}
+
+const void *norm_bytes(const struct job *job, const char *role) {
+    const struct tensor *const tensor = job_tensor(job, role);
+    return tensor ? tensor->data : NULL;
+}
+
+void norm_lend(const struct job *job, struct ref_norm *norm) {
+    norm->x.elements = norm_bytes(job, "x");
+    norm->x.scales = norm_bytes(job, "x_scale");
+    norm->weight.elements = norm_bytes(job, "weight");
+    norm->bias.elements = norm_bytes(job, "bias");
+    norm->z.elements = norm_bytes(job, "z");
+    norm->residual.elements = norm_bytes(job, "residual");
+    norm->row_scale.elements = norm_bytes(job, "row_scale");
+    norm->seed = job->seed;
+}
+
+bool norm_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
+    const struct role *const roles = job->operation->roles;
+    clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
+    desc.norm = job->operation->norm;
+    desc.rows = job->rows;
+    desc.cols = job->cols;
+    desc.group_size = job->cols / job->groups;
+    desc.x = job->x;
+    desc.x.dtype = job_dtype(job, "x");
+    desc.y.dtype = desc.x.scaling ? CLNORM_F32 : desc.x.dtype;
+    desc.z.dtype = job_dtype(job, "z");
+    desc.weight.dtype = job_dtype(job, "weight");
+    desc.bias.dtype = job_dtype(job, "bias");
+    desc.eps = options->eps;
+    desc.weight_offset = options->weight_offset;
+    desc.gate_first = options->gate_first != 0;
+    desc.residual.dtype = job_dtype(job, "residual");
+    desc.row_scale = job_tensor(job, "row_scale") != NULL;
+    if (!norm_read_activation(options, &desc.activation, fault) || !norm_read_dropout(job, options, &desc.dropout, fault) ||
+        !norm_read_gate(job, options, &desc.gate, fault) || !norm_read_quantize(job, options, &desc, fault) ||
+        (options->dtype && !desc.y.scaling && !parse_dtype(options->dtype, &desc.y.dtype, fault)) ||
+        !norm_check_doubles(job, desc.y.dtype, fault) ||
+        (options->config && !config_parse(options->config, &desc.config, fault)))
+        return false;
+    for (int i = 0; roles[i].name; i++) {
+        if (!job->wanted[i])
+            continue;
+        const bool statistics = roles[i].shape == SHAPE_STATISTICS || roles[i].shape == SHAPE_SCALES;
+        const bool sum = !strcmp(roles[i].name, "residual_out") && desc.residual.dtype;
+        const clnorm_dtype dtype = sum ? desc.residual.dtype : desc.y.dtype;
+        job->tensor[i].element = element_by_dtype(statistics ? statistics_dtype(desc.x.dtype) : dtype);
+    }
+    if (job_tensor(job, "y_t"))
+        desc.y_t.dtype = desc.y.dtype;
+    desc.residual_out.dtype = job_dtype(job, "residual_out");
+    desc.save_mean = job_tensor(job, "mean") != NULL;
+    desc.save_rstd = job_tensor(job, "rstd") != NULL;
+    job->desc.norm = desc;
+    return true;
+}
+
+clnorm_status norm_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan) {
+    return clnorm_norm_forward_plan_create(context, &job->desc.norm, plan);
+}
+
+/* The mean of a segment with an infinity is an infinity or NaN, by the order in which its parts are merged. */
+static struct ref_value mean_of(const struct ref_segment *segment, const struct ref_norm_error *error,
+                                const struct ref_arithmetic *arithmetic) {
+    const double slack = isfinite(segment->mean) ? error->mean + arithmetic->tiny : INFINITY;
+    return (struct ref_value){segment->mean, slack};
+}
+
+bool norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault) {
+    const clnorm_norm_desc *const desc = &job->desc.norm;
+    const struct ref_arithmetic arithmetic = estimate_arithmetic(desc->x.dtype, desc->group_size);
+    struct ref_norm norm = ref_norm_of(desc);
+    norm_lend(job, &norm);
+    struct ref_segment segment = ref_segment_make(desc->group_size);
+    if (!segment.s)
+        return fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " columns", desc->group_size);
+    struct largest largest;
+    if (!largest_make(&largest, job, fault)) {
+        ref_segment_free(&segment);
+        return false;
+    }
+    const struct judged residual_out = judged_of(job, "residual_out", verdicts);
+    const struct judged y = judged_of(job, "y", verdicts), y_t = judged_of(job, "y_t", verdicts);
+    const struct judged mean = judged_of(job, "mean", verdicts);
+    const struct judged rstd = judged_of(job, "rstd", verdicts);
+    for (uint64_t row = 0; row < job->rows; row++)
+        for (uint64_t group = 0; group < job->groups; group++) {
+            ref_norm_segment(&norm, row, group, &segment);
+            const struct ref_norm_error error = ref_norm_error_of(&norm, &arithmetic, &segment);
+            judged_add(&mean, group * job->rows + row, mean_of(&segment, &error, &arithmetic));
+            judged_add(&rstd, group * job->rows + row, (struct ref_value){segment.rstd, error.rstd});
+            for (uint64_t i = 0; i < desc->group_size; i++) {
+                const uint64_t column = group * desc->group_size + i, index = row * job->cols + column;
+                const struct ref_value value = {segment.y[i], ref_y_error(&error, i)};
+                largest_add(&largest, job, row, column, value);
+                const struct ref_value stored = norm_stored(job, row, column, value);
+                judged_add(&y, index, stored);
+                judged_add(&y_t, column * job->rows + row, stored);
+                judged_add(&residual_out, index, (struct ref_value){segment.s[i], ref_s_error(&error, i)});
+            }
+        }
+    largest_judge(&largest, job, verdicts);
+    largest_free(&largest);
+    ref_segment_free(&segment);
+    return true;
+}

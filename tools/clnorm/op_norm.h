@@ -1,0 +1,28 @@
+/* What layer_norm and rms_norm have in common, forward and backward. */
+#ifndef OP_NORM_H
+#define OP_NORM_H
+
+#include "operation.h"
+#include "reference/reference.h"
+
+/* The gate and its z come together. */
+bool norm_read_gate(const struct job *job, const struct operation_options *options, clnorm_gate *gate, struct fault *fault);
+
+bool norm_read_activation(const struct operation_options *options, clnorm_activation *activation, struct fault *fault);
+
+/* Puts the seed into the job. */
+bool norm_read_dropout(struct job *job, const struct operation_options *options, double *dropout, struct fault *fault);
+
+/* Where one tensor is of doubles, all are. main_dtype: of the main output. */
+bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, struct fault *fault);
+
+/* The bytes of a tensor that the job has, else NULL. */
+const void *norm_bytes(const struct job *job, const char *role);
+
+/* Gives the reference the job's tensors and seed. */
+void norm_lend(const struct job *job, struct ref_norm *norm);
+
+/* Puts --reduction and --slots into a descriptor. */
+bool norm_read_reduction(const struct operation_options *options, clnorm_norm_backward_desc *desc, struct fault *fault);
+
+#endif

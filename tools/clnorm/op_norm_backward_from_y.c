@@ -1,0 +1,56 @@
+/* layer_norm and rms_norm, backward from their output. */
+#include "config_text.h"
+#include "op_norm.h"
+#include "options.h"
+
+#define ARGUMENT(role) offsetof(clnorm_args, role)
+
+const struct role norm_backward_from_y_roles[] = {
+    {"y", false, false, SHAPE_X, ARGUMENT(y), NULL},
+    {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
+    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
+    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
+    {"rstd", false, false, SHAPE_STATISTICS, ARGUMENT(rstd), NULL},
+    {"dx", true, true, SHAPE_X, ARGUMENT(dx), "y"},
+    {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
+    {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
+    {NULL, false, false, 0, 0, NULL},
+};
+
+static clnorm_dtype sum_dtype(const struct job *job, const char *input) {
+    const clnorm_dtype dtype = job_dtype(job, input);
+    return dtype ? dtype : statistics_dtype(job_dtype(job, "y"));
+}
+
+static void set_output(struct job *job, const char *role, clnorm_dtype dtype) {
+    const int i = operation_role(job->operation, role);
+    if (job->wanted[i])
+        job->tensor[i].element = element_by_dtype(dtype);
+}
+
+bool norm_backward_from_y_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
+    clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+    desc.norm = job->operation->norm;
+    desc.rows = job->rows;
+    desc.cols = job->cols;
+    desc.group_size = job->cols / job->groups;
+    desc.y_given = desc.rstd_given = true;
+    desc.x.dtype = desc.y.dtype = job_dtype(job, "y"); /* what arithmetic is in goes by x's */
+    desc.dy.dtype = job_dtype(job, "dy");
+    desc.weight.dtype = job_dtype(job, "weight");
+    desc.bias.dtype = job_dtype(job, "bias");
+    desc.weight_offset = options->weight_offset;
+    clnorm_dtype main_dtype = desc.y.dtype;
+    if ((options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
+        !norm_check_doubles(job, main_dtype, fault) || !norm_read_reduction(options, &desc, fault) ||
+        (options->config && !config_parse(options->config, &desc.config, fault)))
+        return false;
+    set_output(job, "dx", main_dtype);
+    set_output(job, "dweight", sum_dtype(job, "weight"));
+    set_output(job, "dbias", sum_dtype(job, "bias"));
+    desc.dx.dtype = job_dtype(job, "dx");
+    desc.dweight.dtype = job_dtype(job, "dweight");
+    desc.dbias.dtype = job_dtype(job, "dbias");
+    job->desc.norm_backward = desc;
+    return true;
+}

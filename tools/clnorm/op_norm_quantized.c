@@ -1,0 +1,128 @@
+#include "op_norm_quantized.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "op_quantize.h"
+
+/* ------------------------------------------------------------------------------------------------------------ options */
+
+static bool refuse_company(const struct operation_options *options, struct fault *fault) {
+    if (options->quantize_group)
+        return fault_set(fault, EXIT_REQUEST, "--quantize-group %lld: expected --quantize group too",
+                         options->quantize_group);
+    if (options->quantize_scale != 0)
+        return fault_set(fault, EXIT_REQUEST, "--quantize-scale %g: expected --quantize tensor too",
+                         options->quantize_scale);
+    const bool codes = options->dtype && (!strcmp(options->dtype, "f8e4m3") || !strcmp(options->dtype, "f8e5m2"));
+    return !codes ||
+           fault_set(fault, EXIT_REQUEST, "--dtype %s: expected --quantize tensor, row or group too", options->dtype);
+}
+
+static bool read_scaling(const struct operation_options *options, clnorm_scaling *scaling, struct fault *fault) {
+    static const char *const names[] = {"", "tensor", "row", "group"};
+    int i = CLNORM_SCALING_TENSOR;
+    while (i <= CLNORM_SCALING_GROUP && strcmp(options->quantize, names[i]) != 0)
+        i++;
+    if (i > CLNORM_SCALING_GROUP)
+        return fault_set(fault, EXIT_REQUEST, "--quantize '%s': expected tensor, row or group", options->quantize);
+    *scaling = (clnorm_scaling)i;
+    return true;
+}
+
+static bool check_company(const struct operation_options *options, clnorm_scaling scaling, struct fault *fault) {
+    const long long group = options->quantize_group;
+    const double scale = options->quantize_scale;
+    if (scaling == CLNORM_SCALING_GROUP ? group != 16 && group != 32 && group != 64 && group != 128 : group != 0)
+        return fault_set(fault, EXIT_REQUEST,
+                         "--quantize %s with --quantize-group %lld: expected 16, 32, 64 or 128, just with "
+                         "--quantize group",
+                         options->quantize, group);
+    if (scale != 0 && (scaling != CLNORM_SCALING_TENSOR || !(scale >= FLT_MIN && scale <= FLT_MAX)))
+        return fault_set(fault, EXIT_REQUEST,
+                         "--quantize %s with --quantize-scale %g: expected a positive normal f32, just "
+                         "with --quantize tensor",
+                         options->quantize, scale);
+    return true;
+}
+
+/* As the library would, but in the words of the options. */
+static bool check_segments(const struct job *job, const clnorm_norm_desc *desc, struct fault *fault) {
+    if (job->groups == 1 || desc->y.scaling == CLNORM_SCALING_TENSOR)
+        return true;
+    if (desc->y.scaling == CLNORM_SCALING_ROW)
+        return fault_set(fault, EXIT_REQUEST, "--quantize row: expected no --group-size, but it is %" PRIu64,
+                         desc->group_size);
+    return desc->group_size % desc->y.scale_group == 0 ||
+           fault_set(fault, EXIT_REQUEST, "--quantize-group %" PRIu32 ": expected a divisor of --group-size %" PRIu64,
+                     desc->y.scale_group, desc->group_size);
+}
+
+bool norm_read_quantize(struct job *job, const struct operation_options *options, clnorm_norm_desc *desc,
+                        struct fault *fault) {
+    const int y_scale = operation_role(job->operation, "y_scale"), y_t = operation_role(job->operation, "y_t");
+    if (job->wanted[y_scale] && (!options->quantize || options->quantize_scale != 0))
+        return fault_set(fault, EXIT_REQUEST, "--outputs y_scale: expected --quantize too, without --quantize-scale");
+    if (job->wanted[y_t] && !options->quantize)
+        return fault_set(fault, EXIT_REQUEST, "--outputs y_t: expected --quantize tensor, row or group too");
+    if (!options->quantize)
+        return refuse_company(options, fault);
+    desc->y.dtype = CLNORM_F8_E4M3;
+    if (!read_scaling(options, &desc->y.scaling, fault) || !check_company(options, desc->y.scaling, fault) ||
+        (options->dtype && !parse_fp8(options->dtype, &desc->y.dtype, fault)))
+        return false;
+    desc->y.scale_group = (uint32_t)options->quantize_group;
+    desc->y.scale = options->quantize_scale;
+    job->scaling = desc->y.scaling;
+    job->group_size = desc->y.scale_group;
+    job->wanted[y_scale] = desc->y.scale == 0;
+    return check_segments(job, desc, fault);
+}
+
+/* ------------------------------------------------------------------------------------------------------- verification */
+
+bool largest_make(struct largest *largest, const struct job *job, struct fault *fault) {
+    const struct tensor *const y_scale = job_tensor(job, "y_scale");
+    *largest = (struct largest){NULL};
+    if (!y_scale)
+        return true;
+    largest->of = calloc(y_scale->count ? y_scale->count : 1, sizeof *largest->of);
+    return largest->of || fault_set(fault, EXIT_FAILED, "out of memory for a reference of scales");
+}
+
+void largest_free(struct largest *largest) {
+    free(largest->of);
+}
+
+void largest_add(const struct largest *largest, const struct job *job, uint64_t row, uint64_t column, struct ref_value y) {
+    if (!largest->of || !isfinite(y.value))
+        return;
+    struct ref_value *const of = &largest->of[job_scale_index(job, row, column)];
+    of->value = fmax(of->value, fabs(y.value));
+    of->error = fmax(of->error, y.error);
+}
+
+void largest_judge(const struct largest *largest, const struct job *job, struct verdict *verdicts) {
+    const struct judged y_scale = judged_of(job, "y_scale", verdicts);
+    const struct element *const codes = element_by_dtype(job->desc.norm.y.dtype);
+    for (uint64_t i = 0; largest->of && i < y_scale.tensor->count; i++) {
+        struct ref_value scale = scale_estimate(codes, largest->of[i].value, 4 * ref_arithmetic_of(CLNORM_F32).unit);
+        scale.error += largest->of[i].error / element_largest(codes);
+        judged_add(&y_scale, i, scale);
+    }
+}
+
+struct ref_value norm_stored(const struct job *job, uint64_t row, uint64_t column, struct ref_value y) {
+    const clnorm_norm_desc *const desc = &job->desc.norm;
+    if (!desc->y.scaling)
+        return y;
+    const struct tensor *const y_scale = job_tensor(job, "y_scale");
+    const double scale = y_scale ? element_load(y_scale->element, y_scale->data, job_scale_index(job, row, column))
+                                 : (double)(float)desc->y.scale;
+    const double quotient = y.value / scale;
+    const double slack = y.error / scale + 4 * ref_arithmetic_of(CLNORM_F32).unit * fabs(quotient);
+    return code_estimate(element_by_dtype(desc->y.dtype), (struct ref_value){quotient, isfinite(slack) ? slack : 0});
+}

@@ -1,0 +1,28 @@
+/* layer_norm and rms_norm with an output in 8 bits. */
+#ifndef OP_NORM_QUANTIZED_H
+#define OP_NORM_QUANTIZED_H
+
+#include "operation.h"
+
+/* Puts --quantize and its company, --dtype of 8 bits too, into the descriptor, and asks for y_scale where there is one. */
+bool norm_read_quantize(struct job *job, const struct operation_options *options, clnorm_norm_desc *desc,
+                        struct fault *fault);
+
+/* The largest magnitudes of y's that share a scale, and how far they may be off: [scales] each. */
+struct largest {
+    struct ref_value *of;
+};
+
+/* Room for a job's; nothing where it has no such scales. */
+bool largest_make(struct largest *largest, const struct job *job, struct fault *fault);
+void largest_free(struct largest *largest);
+
+void largest_add(const struct largest *largest, const struct job *job, uint64_t row, uint64_t column, struct ref_value y);
+
+/* Judges y_scale. */
+void largest_judge(const struct largest *largest, const struct job *job, struct verdict *verdicts);
+
+/* What is stored of y: y itself, or its code by the scale that the device gave. */
+struct ref_value norm_stored(const struct job *job, uint64_t row, uint64_t column, struct ref_value y);
+
+#endif

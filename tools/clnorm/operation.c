@@ -1,0 +1,410 @@
+#include "operation.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "closest.h"
+#include "options.h"
+
+int operation_role(const struct operation *operation, const char *name) {
+    for (int i = 0; operation->roles[i].name; i++)
+        if (closest_is(name, strlen(name), operation->roles[i].name))
+            return i;
+    return -1;
+}
+
+const struct tensor *job_tensor(const struct job *job, const char *role) {
+    const int i = operation_role(job->operation, role);
+    return i >= 0 && job->tensor[i].element ? &job->tensor[i] : NULL;
+}
+
+clnorm_dtype job_dtype(const struct job *job, const char *role) {
+    const struct tensor *const tensor = job_tensor(job, role);
+    return tensor ? tensor->element->dtype : CLNORM_DTYPE_NONE;
+}
+
+clnorm_dtype statistics_dtype(clnorm_dtype x) {
+    return x == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+}
+
+void job_init(struct job *job, const struct operation *operation) {
+    *job = (struct job){.operation = operation};
+}
+
+/* With a scale for each group. */
+static uint64_t scales_of_row(const struct job *job) {
+    const uint64_t size = job->group_size ? job->group_size : job->cols;
+    return job->cols / size + (job->cols % size != 0);
+}
+
+uint64_t job_scale_index(const struct job *job, uint64_t row, uint64_t column) {
+    switch (job->scaling) {
+    case CLNORM_SCALING_GROUP:
+        return row * scales_of_row(job) + column / job->group_size;
+    case CLNORM_SCALING_ROW:
+        return row;
+    default:
+        return 0;
+    }
+}
+
+static void set_shape(struct tensor *tensor, unsigned rank, uint64_t first, uint64_t second) {
+    tensor->rank = rank;
+    tensor->shape[0] = first;
+    tensor->shape[1] = second;
+}
+
+static uint64_t groups_of_x(const struct job *job) {
+    return job->x.scale_group ? (job->cols + job->x.scale_group - 1) / job->x.scale_group : 1;
+}
+
+static void shape_of_scales(clnorm_scaling scaling, uint64_t rows, uint64_t groups, struct tensor *tensor) {
+    switch (scaling) {
+    case CLNORM_SCALING_GROUP:
+        set_shape(tensor, 2, rows, groups);
+        break;
+    case CLNORM_SCALING_ROW:
+        set_shape(tensor, 1, rows, 0);
+        break;
+    default:
+        set_shape(tensor, 1, 1, 0);
+    }
+}
+
+/* Writes the shape that a role has in this job, whose rows, cols and groups are known. x's own is x's. */
+static void shape_of_role(const struct job *job, enum role_shape shape, struct tensor *tensor) {
+    switch (shape) {
+    case SHAPE_X:
+    case SHAPE_CODES:
+    case SHAPE_SCALED:
+    case SHAPE_X_GROUPS:
+        tensor->rank = job->tensor[0].rank;
+        memcpy(tensor->shape, job->tensor[0].shape, sizeof tensor->shape);
+        if (shape == SHAPE_X_GROUPS)
+            tensor->shape[tensor->rank - 1] = job->groups;
+        break;
+    case SHAPE_TRANSPOSED:
+        set_shape(tensor, 2, job->cols, job->rows);
+        break;
+    case SHAPE_SCALES:
+        shape_of_scales(job->scaling, job->rows, scales_of_row(job), tensor);
+        break;
+    case SHAPE_X_SCALES:
+        shape_of_scales(job->x.scaling, job->rows, groups_of_x(job), tensor);
+        break;
+    case SHAPE_ROW_STATISTICS:
+        set_shape(tensor, 2, 1, job->rows);
+        break;
+    case SHAPE_ROW_SCALES:
+        set_shape(tensor, 1, job->rows, 0);
+        break;
+    case SHAPE_ONE:
+        set_shape(tensor, 1, 1, 0);
+        break;
+    case SHAPE_COLS:
+        tensor->rank = 1;
+        tensor->shape[0] = job->cols;
+        break;
+    case SHAPE_STATISTICS:
+        tensor->rank = 2;
+        tensor->shape[0] = job->groups;
+        tensor->shape[1] = job->rows;
+        break;
+    case SHAPE_ROWS:
+        tensor->rank = 1;
+        tensor->shape[0] = job->rows;
+        break;
+    }
+}
+
+static bool is_statistics(enum role_shape shape) {
+    return shape == SHAPE_STATISTICS || shape == SHAPE_ROW_STATISTICS || shape == SHAPE_ROWS;
+}
+
+bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t groups,
+                   struct fault *fault) {
+    const int i = operation_role(job->operation, role);
+    const enum role_shape shape = job->operation->roles[i].shape;
+    struct tensor *const tensor = &job->tensor[i];
+    *tensor = (struct tensor){.name = role, .rank = 2, .shape = {rows, cols}};
+    tensor->element = element_by_dtype(is_statistics(shape) ? statistics_dtype(dtype) : dtype);
+    job->rows = rows;
+    job->cols = cols;
+    job->groups = groups;
+    if (shape != SHAPE_X && shape != SHAPE_CODES && shape != SHAPE_SCALED)
+        shape_of_role(job, shape, tensor);
+    return tensor_measure(tensor) ||
+           fault_set(fault, EXIT_REQUEST, "%s: %" PRIu64 " x %" PRIu64 " elements are too many", role, rows, cols);
+}
+
+/* Takes groups from x_scale. */
+static bool read_scaled_groups(struct job *job, const struct tensor *x_scale, struct fault *fault) {
+    const uint64_t groups = x_scale->rank ? x_scale->shape[x_scale->rank - 1] : 0;
+    job->scaling = CLNORM_SCALING_GROUP;
+    if (groups == 0 || job->cols % groups)
+        return fault_set(fault, EXIT_REQUEST,
+                         "tensor '%s' (x_scale): last size %" PRIu64 "; expected a divisor of x's %" PRIu64 " columns",
+                         x_scale->name, groups, job->cols);
+    job->groups = groups;
+    job->group_size = job->cols / groups;
+    return true;
+}
+
+/* Whether scales have x's leading dimensions, or are a row of all of them. */
+static bool of_rows(const struct job *job, const struct tensor *scales) {
+    const struct tensor *const x = &job->tensor[0];
+    const bool flat = scales->rank == 1 && scales->shape[0] == job->rows;
+    return flat || (scales->rank + 1 == x->rank && !memcmp(scales->shape, x->shape, scales->rank * sizeof *scales->shape));
+}
+
+/* Takes what x's scales are of from their shape, which is checked later. */
+static bool read_scales_of_x(struct job *job, const struct tensor *x_scale, struct fault *fault) {
+    job->x.dtype = job->tensor[0].element->dtype;
+    job->x.scale_dtype = x_scale->element->dtype;
+    if (x_scale->count == 1 && x_scale->rank < 2) {
+        job->x.scaling = CLNORM_SCALING_TENSOR;
+        return true;
+    }
+    if (of_rows(job, x_scale)) {
+        job->x.scaling = CLNORM_SCALING_ROW;
+        return true;
+    }
+    job->x.scaling = CLNORM_SCALING_GROUP;
+    const uint64_t groups = x_scale->rank ? x_scale->shape[x_scale->rank - 1] : 0;
+    for (job->x.scale_group = 16; job->x.scale_group <= 128; job->x.scale_group *= 2)
+        if (groups_of_x(job) == groups)
+            return true;
+    return fault_set(fault, EXIT_REQUEST,
+                     "tensor '%s' (x_scale): last size %" PRIu64 "; expected a scale for 16, 32, 64 or 128 of x's %" PRIu64
+                     " columns, for a row or for all of x",
+                     x_scale->name, groups, job->cols);
+}
+
+/* Takes the scaling and groups from the options. */
+static bool read_scaling(struct job *job, const struct operation_options *options, struct fault *fault) {
+    const char *const mode = options->mode ? options->mode : "tensor";
+    if (!strcmp(mode, "tensor"))
+        job->scaling = CLNORM_SCALING_TENSOR;
+    else if (!strcmp(mode, "row"))
+        job->scaling = CLNORM_SCALING_ROW;
+    else if (!strcmp(mode, "group"))
+        job->scaling = CLNORM_SCALING_GROUP;
+    else
+        return fault_set(fault, EXIT_REQUEST, "--mode '%s': expected tensor, row or group", mode);
+    if ((job->scaling == CLNORM_SCALING_GROUP) != (options->group_size > 0))
+        return fault_set(fault, EXIT_REQUEST,
+                         "--mode %s with --group-size %lld: expected a group size, 1 or more, just with "
+                         "--mode group",
+                         mode, options->group_size);
+    job->group_size = options->group_size ? (uint64_t)options->group_size : job->cols;
+    job->groups = job->cols / job->group_size + (job->cols % job->group_size != 0);
+    return true;
+}
+
+/* Takes rows and cols from x, and groups from the options. */
+static bool read_shape(struct job *job, const struct operation_options *options, struct fault *fault) {
+    const struct tensor *const x = &job->tensor[0];
+    if (x->rank == 0 || x->shape[x->rank - 1] == 0) {
+        char shape[SHAPE_TEXT];
+        return fault_set(fault, EXIT_REQUEST,
+                         "tensor '%s' (%s): shape %s; expected rank 1 or more and a last size of 1 or more", x->name,
+                         job->operation->roles[0].name, tensor_shape_text(x, shape));
+    }
+    job->cols = x->shape[x->rank - 1];
+    job->rows = x->count / job->cols;
+    const struct tensor *const x_scale = job_tensor(job, "x_scale");
+    const bool scaled = job->operation->roles[0].shape == SHAPE_SCALED;
+    if (x_scale && !scaled)
+        return read_scaled_groups(job, x_scale, fault);
+    if (x_scale && !read_scales_of_x(job, x_scale, fault))
+        return false;
+    if (operation_role(job->operation, "scale") >= 0)
+        return read_scaling(job, options, fault);
+    if (options->group_size < 0 || (options->group_size && job->cols % (uint64_t)options->group_size))
+        return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected a divisor of x's %" PRIu64 " columns",
+                         options->group_size, job->cols);
+    job->groups = options->group_size ? job->cols / (uint64_t)options->group_size : 1;
+    return true;
+}
+
+/* What tensors that are not of 8 bits may be: doubles do not go with those. */
+static const char *reals_of(const struct operation *operation) {
+    const int x_scale = operation_role(operation, "x_scale");
+    const bool codes = operation_role(operation, "q") >= 0 || (x_scale >= 0 && !operation->roles[x_scale].optional);
+    return codes ? "F32, F16 or BF16" : "F32, F16, BF16 or F64";
+}
+
+/* Scales of rows and groups may have x's leading dimensions, or one of all rows: the shape that shape_of_role does not
+ * give. false: there is no other. */
+static bool other_shape(const struct job *job, enum role_shape shape, struct tensor *tensor) {
+    const clnorm_scaling scaling = shape == SHAPE_SCALES     ? job->scaling
+                                   : shape == SHAPE_X_SCALES ? job->x.scaling
+                                                             : CLNORM_SCALING_NONE;
+    const bool rows = scaling == CLNORM_SCALING_ROW, groups = scaling == CLNORM_SCALING_GROUP;
+    if (shape == SHAPE_X_GROUPS)
+        set_shape(tensor, 2, job->rows, job->groups);
+    else if (rows || groups) {
+        const struct tensor *const x = &job->tensor[0];
+        memcpy(tensor->shape, x->shape, sizeof tensor->shape);
+        tensor->rank = x->rank - rows;
+        tensor->shape[x->rank - 1] = rows ? 0 : shape == SHAPE_SCALES ? scales_of_row(job) : groups_of_x(job);
+    }
+    return shape == SHAPE_X_GROUPS || rows || groups;
+}
+
+static bool same_shape(const struct tensor *a, const struct tensor *b) {
+    return a->rank == b->rank && !memcmp(a->shape, b->shape, a->rank * sizeof *a->shape);
+}
+
+static bool check_shape(const struct job *job, int i, struct fault *fault) {
+    const struct role *const role = &job->operation->roles[i];
+    const struct tensor *const tensor = &job->tensor[i];
+    struct tensor expected = *tensor;
+    struct tensor other = *tensor;
+    shape_of_role(job, role->shape, &expected);
+    if (same_shape(tensor, &expected))
+        return true;
+    const bool either = other_shape(job, role->shape, &other) && !same_shape(&other, &expected);
+    if (either && same_shape(tensor, &other))
+        return true;
+    char found[SHAPE_TEXT];
+    char wanted[SHAPE_TEXT];
+    char wanted_too[SHAPE_TEXT] = "";
+    if (either)
+        tensor_shape_text(&other, wanted_too);
+    return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): shape %s; expected %s%s%s", tensor->name, role->name,
+                     tensor_shape_text(tensor, found), tensor_shape_text(&expected, wanted), either ? " or " : "",
+                     wanted_too);
+}
+
+static bool check_input(const struct job *job, int i, struct fault *fault) {
+    const struct role *const role = &job->operation->roles[i];
+    const struct tensor *const tensor = &job->tensor[i];
+    if (!tensor->element)
+        return role->optional || fault_set(fault, EXIT_REQUEST, "%s: the operation needs this tensor", role->name);
+    if (tensor->element->dtype == CLNORM_DTYPE_NONE)
+        return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s", tensor->name, role->name,
+                         tensor->element->name, reals_of(job->operation));
+    const bool codes = role->shape == SHAPE_CODES || (role->shape == SHAPE_SCALED && job->x.scaling);
+    if (role->shape == SHAPE_SCALED && tensor->element->bits == 8 && !codes)
+        return fault_set(fault, EXIT_REQUEST, "x_scale: tensor '%s' (%s) of dtype %s needs this tensor", tensor->name,
+                         role->name, tensor->element->name);
+    if ((tensor->element->bits == 8) != codes)
+        return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s", tensor->name, role->name,
+                         tensor->element->name,
+                         role->shape == SHAPE_SCALED && codes ? "F8_E4M3 or F8_E5M2, as there is an x_scale"
+                         : codes                              ? "F8_E4M3 or F8_E5M2"
+                                                              : reals_of(job->operation));
+    const bool scales = role->shape == SHAPE_SCALES || role->shape == SHAPE_X_GROUPS || role->shape == SHAPE_X_SCALES;
+    if (scales && tensor->element->dtype != CLNORM_F32 && tensor->element->dtype != CLNORM_BF16)
+        return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected F32 or BF16", tensor->name, role->name,
+                         tensor->element->name);
+    if (!check_shape(job, i, fault))
+        return false;
+    const clnorm_dtype statistics = statistics_dtype(job_dtype(job, job->operation->roles[0].name));
+    if (is_statistics(role->shape) && tensor->element->dtype != statistics)
+        return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s", tensor->name, role->name,
+                         tensor->element->name, element_by_dtype(statistics)->name);
+    return true;
+}
+
+static bool want_output(const char *word, void *user, struct fault *fault) {
+    struct job *const job = user;
+    const struct role *const roles = job->operation->roles;
+    const int i = operation_role(job->operation, word);
+    if (i >= 0 && roles[i].output) {
+        job->wanted[i] = true;
+        return true;
+    }
+    char known[128] = "";
+    for (int k = 0; roles[k].name; k++) {
+        if (!roles[k].output)
+            continue;
+        strncat(known, *known ? ", " : "", sizeof known - strlen(known) - 1);
+        strncat(known, roles[k].name, sizeof known - strlen(known) - 1);
+    }
+    return fault_set(fault, EXIT_REQUEST, "--outputs '%s': %s has no such output; it writes %s", word, job->operation->name,
+                     known);
+}
+
+static bool choose_outputs(struct job *job, const struct operation_options *options, struct fault *fault) {
+    for (int i = 0; job->operation->roles[i].name; i++) {
+        const struct role *const role = &job->operation->roles[i];
+        const bool usual = role->with && job_tensor(job, role->with);
+        job->wanted[i] = role->output && (!role->optional || (usual && !options->outputs));
+    }
+    return !options->outputs || each_word(options->outputs, "--outputs", want_output, job, fault);
+}
+
+bool job_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
+    const struct role *const roles = job->operation->roles;
+    if (!operation_check_options(job->operation, options, fault))
+        return false;
+    if (job->tensor[0].element && !read_shape(job, options, fault))
+        return false;
+    for (int i = 0; roles[i].name; i++)
+        if (!roles[i].output && !check_input(job, i, fault))
+            return false;
+    if (!choose_outputs(job, options, fault) || !job->operation->describe(job, options, fault))
+        return false;
+    for (int i = 0; roles[i].name; i++) {
+        struct tensor *const tensor = &job->tensor[i];
+        if (!job->wanted[i])
+            continue;
+        tensor->name = roles[i].name;
+        shape_of_role(job, roles[i].shape, tensor);
+        if (!tensor_measure(tensor))
+            return fault_set(fault, EXIT_REQUEST, "%s: %s of x's shape has too many bytes", tensor->name,
+                             tensor->element->name);
+    }
+    return true;
+}
+
+bool job_allocate_outputs(struct job *job, struct fault *fault) {
+    for (int i = 0; job->operation->roles[i].name; i++) {
+        struct tensor *const tensor = &job->tensor[i];
+        if (!job->wanted[i])
+            continue;
+        free(job->output[i]);
+        job->output[i] = malloc(tensor->size ? tensor->size : 1);
+        if (!job->output[i])
+            return fault_set(fault, EXIT_FAILED, "%s: out of memory for %" PRIu64 " bytes", tensor->name, tensor->size);
+        memset(job->output[i], 0xff, tensor->size);
+        tensor->data = job->output[i];
+    }
+    return true;
+}
+
+void job_free(struct job *job) {
+    for (int i = 0; i < ROLES; i++)
+        free(job->output[i]);
+    *job = (struct job){0};
+}
+
+uint64_t job_bytes(const struct job *job) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < ROLES; i++)
+        bytes += job->tensor[i].element ? job->tensor[i].size : 0;
+    return bytes;
+}
+
+struct judged judged_of(const struct job *job, const char *role, struct verdict *verdicts) {
+    const struct tensor *const tensor = job_tensor(job, role);
+    return (struct judged){tensor, tensor ? &verdicts[tensor - job->tensor] : NULL};
+}
+
+void judged_add(const struct judged *judged, uint64_t index, struct ref_value expected) {
+    if (judged->tensor)
+        verdict_add(judged->verdict, judged->tensor->element, index,
+                    element_load(judged->tensor->element, judged->tensor->data, index), expected.value,
+                    isnan(expected.error) ? 0 : expected.error);
+}
+
+void judged_add_sums(const struct judged *judged, const struct ref_row_sum *sums, uint64_t cols, double error) {
+    for (uint64_t i = 0; i < cols; i++)
+        judged_add(judged, i,
+                   (struct ref_value){ref_sum_value(&sums[i].sum),
+                                      ref_sum_value(&sums[i].error) + error * ref_sum_value(&sums[i].magnitude)});
+}

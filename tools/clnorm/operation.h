@@ -1,0 +1,220 @@
+/* The operations that the tool can run: those of list.h that have ROWS, from their records (row_operation.c), and those
+ * with hooks of their own in a file op_NAME.c and a row in operation_list.c. */
+#ifndef OPERATION_H
+#define OPERATION_H
+
+#include "choice.h"
+#include "estimate.h"
+#include "reference/norm_error.h"
+#include "reference/row.h"
+#include "tensor_file.h"
+#include "verdict.h"
+
+enum { ROLES = 18 };
+
+/* What a tensor's shape must be, or will be. */
+enum role_shape {
+    SHAPE_X,          /* that of x, the first role: any rank of 1 and up; the last dimension is cols, the others are rows */
+    SHAPE_COLS,       /* [cols] */
+    SHAPE_STATISTICS, /* [groups, rows] */
+    SHAPE_ROWS,       /* [rows], of the statistics' dtype too */
+    SHAPE_CODES,      /* that of x, of 8 bits */
+    SHAPE_SCALED,     /* x itself, which has 8 bits where there is an x_scale */
+    SHAPE_X_SCALES,   /* [1], x's leading dimensions or [rows], or these and groups of columns: says what x's scaling is */
+    SHAPE_TRANSPOSED, /* [cols, rows], of 8 bits */
+    SHAPE_SCALES,     /* as the job's scaling says */
+    SHAPE_X_GROUPS,   /* that of x, with groups for cols */
+    SHAPE_ROW_STATISTICS, /* [1, rows] */
+    SHAPE_ROW_SCALES,     /* [rows] */
+    SHAPE_ONE             /* [1] */
+};
+
+/* A tensor that an operation reads or writes. */
+struct role {
+    const char *name;
+    bool output; /* the first one is the main output */
+    bool optional;
+    enum role_shape shape;
+    size_t argument;  /* where its clnorm_buffer is in clnorm_args */
+    const char *with; /* an output: written where this input is given, unless options say otherwise; NULL: on request */
+};
+
+/* What options can ask for, besides tensors. Strings are NULL when not given. */
+struct operation_options {
+    double eps;
+    bool eps_given;
+    long long group_size; /* 0: cols */
+    char *gate;
+    int gate_first;
+    double weight_offset;
+    char *dtype;   /* of the main output */
+    char *config;  /* forced knobs */
+    char *outputs; /* roles, besides those that are not optional */
+    int recompute_output;
+    char *reduction;
+    long long slots; /* of the locked reduction */
+    char *mode;      /* of scales: tensor, row or group */
+    char *scale_dtype;
+    char *accuracy;
+    char *stochastic; /* seed; NULL: to nearest */
+    int transpose;
+    char *activation;
+    double dropout;
+    char *seed; /* of dropout */
+    int s_given;
+    char *quantize; /* the norm's output: what has a scale: tensor, row or group */
+    long long quantize_group;
+    double quantize_scale;
+    struct choices choices;
+};
+#define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128})
+
+/* One operation on tensors of given shapes. */
+struct job {
+    const struct operation *operation;
+    struct tensor tensor[ROLES]; /* in the order of the operation's roles; element NULL: absent. Names are borrowed */
+    void *output[ROLES];         /* bytes of outputs, owned; tensor.data is the same address */
+    bool wanted[ROLES];          /* outputs that are asked for */
+    uint64_t rows, cols, groups;
+    bool seeded;
+    clnorm_seed seed;
+    clnorm_scaling scaling; /* of operations with scales; of norms that of y */
+    uint64_t group_size;    /* columns of a group; the last one may be shorter */
+    clnorm_tensor x;        /* of norms: dtype and scales of x */
+    union {
+        clnorm_norm_desc norm;
+        clnorm_norm_backward_desc norm_backward;
+        unsigned char of_record[CLN_DESC_MOST]; /* of OPERATION_ROWS */
+        clnorm_quantize_desc quantize;
+        clnorm_dequantize_desc dequantize;
+    } desc;
+};
+
+/* Operations that have the same options. */
+enum operation_kind {
+    OPERATION_NORM,
+    OPERATION_NORM_BACKWARD,
+    OPERATION_NORM_BACKWARD_FROM_Y,
+    OPERATION_ROWS, /* from the record alone */
+    OPERATION_QUANTIZE,
+    OPERATION_DEQUANTIZE,
+    OPERATION_FP8_NORM,
+    OPERATION_FP8_NORM_BACKWARD
+};
+
+struct operation {
+    const char *name;
+    const char *summary;
+    enum operation_kind kind;
+    clnorm_norm norm;         /* 0: none */
+    const struct role *roles; /* inputs, x first; then outputs; at most ROLES, ended by a name of NULL */
+
+    /* Fills desc, and the elements of the wanted outputs, from the inputs, whose shapes were checked, and the options. */
+    bool (*describe)(struct job *job, const struct operation_options *options, struct fault *fault);
+    clnorm_status (*plan)(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+
+    /* Compares the outputs with what a double computation of the inputs gives; verdicts in the order of roles. */
+    bool (*verify)(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+    const struct cln_operation *record; /* of OPERATION_ROWS, as the next one; else NULL */
+    ref_row_fn reference;
+};
+
+/* operation_list.c: all of them, ended by a name of NULL. */
+const struct operation *operation_list(void);
+
+/* row_operation.c: one from its record. roles: memory for them. */
+struct operation row_operation_of(const struct cln_operation *record, ref_row_fn reference, struct role roles[ROLES + 1]);
+
+/* op_norm.c */
+extern const struct role layer_norm_roles[];
+extern const struct role rms_norm_roles[];
+bool norm_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+clnorm_status norm_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+bool norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+/* op_norm_backward.c */
+extern const struct role layer_norm_backward_roles[];
+extern const struct role rms_norm_backward_roles[];
+bool norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+clnorm_status norm_backward_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+/* op_norm_backward_from_y.c */
+extern const struct role norm_backward_from_y_roles[];
+bool norm_backward_from_y_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+
+/* op_quantize.c */
+extern const struct role quantize_roles[];
+extern const struct role dequantize_roles[];
+bool quantize_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+bool dequantize_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+clnorm_status quantize_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+clnorm_status dequantize_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+bool quantize_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+bool dequantize_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+/* op_fp8_rms_norm.c */
+extern const struct role fp8_rms_norm_roles[];
+extern const struct role fp8_rms_norm_backward_roles[];
+bool fp8_rms_norm_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+bool fp8_rms_norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+bool fp8_rms_norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+/* Refuses options that the operation has not. operation_options.c */
+bool operation_check_options(const struct operation *operation, const struct operation_options *options,
+                             struct fault *fault);
+
+/* Fails with the names that there are. */
+bool operation_find(const char *name, const struct operation **operation, struct fault *fault);
+
+/* The operation that has NAME_from_y for the name of this one; NULL where there is none. */
+const struct operation *operation_from_y(const struct operation *operation);
+
+/* The index of a role, -1 where there is none. */
+int operation_role(const struct operation *operation, const char *name);
+
+/* The tensor of a role; NULL when it is absent. */
+const struct tensor *job_tensor(const struct job *job, const char *role);
+
+/* Its dtype; CLNORM_DTYPE_NONE when it is absent. */
+clnorm_dtype job_dtype(const struct job *job, const char *role);
+
+/* Makes an empty job; inputs are then put into tensor[]. */
+void job_init(struct job *job, const struct operation *operation);
+
+/* An input that has no bytes yet, of the shape that its role says for rows × cols in groups; statistics have their own
+ * dtype, for an x of this one. */
+bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t groups,
+                   struct fault *fault);
+
+/* The dtype that statistics have with an x of this one. */
+clnorm_dtype statistics_dtype(clnorm_dtype x);
+
+/* Checks the inputs, fills the descriptor, and gives each wanted output its element and shape, but no bytes. */
+bool job_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+
+/* Where the scale of a place is among those of the job's scaling. */
+uint64_t job_scale_index(const struct job *job, uint64_t row, uint64_t column);
+
+/* Gives each wanted output bytes, all 0xff, which is a NaN in every dtype. */
+bool job_allocate_outputs(struct job *job, struct fault *fault);
+
+void job_free(struct job *job);
+
+/* Every tensor's bytes, once. */
+uint64_t job_bytes(const struct job *job);
+
+/* An output, as its elements are judged one by one. */
+struct judged {
+    const struct tensor *tensor; /* NULL: it was not asked for, and no element of it counts */
+    struct verdict *verdict;
+};
+
+struct judged judged_of(const struct job *job, const char *role, struct verdict *verdicts);
+void judged_add(const struct judged *judged, uint64_t index, struct ref_value expected);
+
+/* The same of every column of a sum over rows. error: the relative one of such a sum. */
+void judged_add_sums(const struct judged *judged, const struct ref_row_sum *sums, uint64_t cols, double error);
+
+#endif

@@ -1,0 +1,175 @@
+#include "options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "closest.h"
+#include "report.h"
+
+/* A line of the epilogue, which may be a paragraph; what it goes on with is indented as it is. */
+static void print_paragraph(const char *line, int length) {
+    char label[32];
+    char *const text = strndup(line, (size_t)length);
+    const int indent = (int)strspn(line, " ");
+    if (!text || length <= 80 || indent >= (int)sizeof label)
+        printf("%.*s\n", length, line);
+    else {
+        (void)snprintf(label, sizeof label, "%*s", indent, "");
+        print_wrapped(label, text + indent);
+    }
+    free(text);
+}
+
+static void (*take_help)(const struct command_help *help, void *user); /* NULL: help is printed */
+static void *help_user;
+
+void command_help_to(void (*take)(const struct command_help *help, void *user), void *user) {
+    take_help = take;
+    help_user = user;
+}
+
+static void say_help(poptContext context, const struct command_help *help) {
+    if (take_help) {
+        take_help(help, help_user);
+        return;
+    }
+    poptPrintHelp(context, stdout, 0);
+    if (help->epilogue)
+        putchar('\n');
+    for (const char *line = help->epilogue; line && *line;) {
+        const int length = (int)strcspn(line, "\n");
+        print_paragraph(line, length);
+        line += length + (line[length] == '\n');
+    }
+}
+
+/* popt names a value that it cannot read: this is the option that the value is of. "" where bad is an option. */
+static const char *option_before(int argc, const char **argv, const char *bad) {
+    for (int i = 2; i < argc && *bad != '-'; i++)
+        if (!strcmp(argv[i], bad) && *argv[i - 1] == '-')
+            return argv[i - 1];
+    return "";
+}
+
+static bool refuse_option(const char *bad, const struct poptOption *table, struct fault *fault) {
+    struct closest closest = closest_to(bad + strspn(bad, "-"));
+    for (const struct poptOption *option = table; option->longName; option++)
+        closest_offer(&closest, option->longName);
+    return closest.name ? fault_set(fault, EXIT_REQUEST, "%s: unknown option; did you mean --%s?", bad, closest.name)
+                        : fault_set(fault, EXIT_REQUEST, "%s: unknown option; see --help", bad);
+}
+
+static bool is_number(const struct poptOption *option) {
+    return option->argInfo == POPT_ARG_INT || option->argInfo == POPT_ARG_LONGLONG || option->argInfo == POPT_ARG_DOUBLE;
+}
+
+/* popt reads an empty word as the number 0. */
+static bool check_numbers(int argc, const char **argv, const struct poptOption *table, struct fault *fault) {
+    for (int i = 1; i < argc; i++)
+        for (const struct poptOption *option = table; option->longName; option++) {
+            const size_t length = strlen(option->longName);
+            if (!is_number(option) || strncmp(argv[i], "--", 2) != 0 || strncmp(argv[i] + 2, option->longName, length) != 0)
+                continue;
+            const char *const rest = argv[i] + 2 + length;
+            if (!strcmp(rest, "=") || (!*rest && i + 1 < argc && !*argv[i + 1]))
+                return fault_set(fault, EXIT_REQUEST, "--%s '': expected a number", option->longName);
+        }
+    return true;
+}
+
+bool command_line_read(struct command_line *line, int argc, const char **argv, const char *usage, const char *epilogue,
+                       const struct poptOption *table, struct fault *fault) {
+    int help = 0;
+    const struct poptOption all[] = {
+        {NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)table, 0, "Options:", NULL},
+        {"help", 'h', POPT_ARG_NONE, &help, 0, "Say this and stop", NULL},
+        POPT_TABLEEND,
+    };
+    *line = (struct command_line){.table = table};
+    if (!check_numbers(argc, argv, table, fault))
+        return false;
+    line->context = poptGetContext(NULL, argc, argv, all, 0);
+    if (!line->context)
+        return fault_set(fault, EXIT_FAILED, "out of memory for the command line");
+    poptSetOtherOptionHelp(line->context, usage);
+    const int code = poptGetNextOpt(line->context);
+    if (code < -1) {
+        const char *const bad = poptBadOption(line->context, POPT_BADOPTION_NOALIAS);
+        const char *const before = option_before(argc, argv, bad);
+        if (code == POPT_ERROR_BADOPT)
+            refuse_option(bad, table, fault);
+        else
+            fault_set(fault, EXIT_REQUEST, "%s%s%s: %s", before, *before ? " " : "", bad, poptStrerror(code));
+        command_line_close(line);
+        return false;
+    }
+    line->help = help;
+    if (help)
+        say_help(line->context, &(struct command_help){usage, epilogue, table});
+    return true;
+}
+
+const char *command_line_next(struct command_line *line) {
+    return poptGetArg(line->context);
+}
+
+bool command_line_end(struct command_line *line, struct fault *fault) {
+    const char *const word = poptGetArg(line->context);
+    return !word || fault_set(fault, EXIT_REQUEST, "'%s': no such argument is expected; see --help", word);
+}
+
+static void free_list(char **list) {
+    for (char **word = list; word && *word; word++)
+        free(*word);
+    free((void *)list);
+}
+
+void command_line_close(struct command_line *line) {
+    for (const struct poptOption *option = line->table; option->longName; option++) {
+        if (option->argInfo == POPT_ARG_STRING)
+            free(*(char **)option->arg);
+        else if (option->argInfo == POPT_ARG_ARGV)
+            free_list(*(char ***)option->arg);
+    }
+    poptFreeContext(line->context);
+}
+
+bool parse_seed(const char *option, const char *word, uint64_t *seed, struct fault *fault) {
+    errno = 0;
+    const unsigned long long value = strtoull(word, NULL, 10);
+    const bool digits = *word && !word[strspn(word, "0123456789")];
+    if (!digits || errno || value > UINT64_MAX)
+        return fault_set(fault, EXIT_REQUEST, "%s '%s': expected a whole number from 0 to %" PRIu64, option, word,
+                         UINT64_MAX);
+    *seed = value;
+    return true;
+}
+
+bool parse_dtype(const char *word, clnorm_dtype *dtype, struct fault *fault) {
+    static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (!strcmp(word, clnorm_dtype_name(dtypes[i]))) {
+            *dtype = dtypes[i];
+            return true;
+        }
+    return fault_set(fault, EXIT_REQUEST, "'%s' is no dtype; they are f32, f16, bf16 and f64", word);
+}
+
+bool each_word(const char *list, const char *what, word_fn call, void *user, struct fault *fault) {
+    for (const char *at = list;; at++) {
+        const size_t length = strcspn(at, ",");
+        char word[128];
+        if (length == 0 || length >= sizeof word)
+            return fault_set(fault, EXIT_REQUEST, "%s '%s': expected words with commas between them", what, list);
+        memcpy(word, at, length);
+        word[length] = '\0';
+        if (!call(word, user, fault))
+            return false;
+        at += length;
+        if (!*at)
+            return true;
+    }
+}

@@ -1,0 +1,152 @@
+#include "output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ----------------------------------------------------------------------------------------------------------- signals */
+
+/* What a signal that ends the program removes first; NULL: nothing. */
+static _Atomic(const char *) unfinished;
+
+static void remove_unfinished(int number) {
+    const char *const name = atomic_load(&unfinished);
+    if (name)
+        (void)unlink(name);
+    (void)raise(number); /* its usual effect is back, and follows when this function returns */
+}
+
+/* A signal that the caller of the program has turned off stays off. */
+static void catch_signals(void) {
+    static const int numbers[] = {SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+    struct sigaction action = {.sa_flags = (int)SA_RESETHAND};
+    action.sa_handler = remove_unfinished;
+    (void)sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction before;
+        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler == SIG_DFL)
+            (void)sigaction(numbers[i], &action, NULL);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- paths */
+
+/* Where a path leads, newly allocated. status: of the regular file that is there; its st_mode is 0 where none is. */
+static char *follow(const char *path, struct stat *status, struct fault *fault) {
+    *status = (struct stat){0};
+    char *const target = realpath(path, NULL);
+    if (!target && errno == ENOENT) {
+        if (!lstat(path, status)) {
+            fault_set(fault, EXIT_REQUEST, "%s: a symbolic link to a file that does not exist", path);
+            return NULL;
+        }
+        char *const itself = strdup(path);
+        if (!itself)
+            fault_set(fault, EXIT_FAILED, "%s: out of memory", path);
+        return itself;
+    }
+    if (!target || stat(target, status))
+        fault_set(fault, EXIT_REQUEST, "%s: %s", path, strerror(errno));
+    else if (!S_ISREG(status->st_mode))
+        fault_set(fault, EXIT_REQUEST, "%s: not a regular file; it is not replaced", path);
+    else
+        return target;
+    free(target);
+    return NULL;
+}
+
+static bool check_folder(const char *path, const char *target, struct fault *fault) {
+    const char *const slash = strrchr(target, '/');
+    char *const folder = slash ? strndup(target, slash > target ? (size_t)(slash - target) : 1) : strdup(".");
+    if (!folder)
+        return fault_set(fault, EXIT_FAILED, "%s: out of memory", path);
+    const bool writable = !access(folder, W_OK | X_OK);
+    free(folder);
+    return writable || fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+bool output_file_check(const char *path, struct fault *fault) {
+    struct stat status;
+    char *const target = follow(path, &status, fault);
+    const bool done = target && check_folder(path, target, fault);
+    free(target);
+    return done;
+}
+
+bool output_file_is(const char *path, const char *other) {
+    struct stat a;
+    struct stat b;
+    return !stat(path, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- writing */
+
+/* A new file's permissions are those of the user's mask; those of a replaced one are kept, its owner where that may be. */
+static bool keep_permissions(int descriptor, const struct stat *replaced) {
+    if (!replaced->st_mode)
+        return true;
+    if (fchown(descriptor, replaced->st_uid, replaced->st_gid))
+        errno = 0; /* only the superuser gives files away */
+    return !fchmod(descriptor, replaced->st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
+}
+
+static FILE *create(const char *name, const struct stat *replaced) {
+    const mode_t mode = replaced->st_mode ? S_IRUSR | S_IWUSR : 0666;
+    const int descriptor = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (descriptor < 0)
+        return NULL;
+    FILE *const stream = keep_permissions(descriptor, replaced) ? fdopen(descriptor, "wb") : NULL;
+    if (!stream) {
+        (void)unlink(name);
+        (void)close(descriptor);
+    }
+    return stream;
+}
+
+static void forget(struct output_file *file) {
+    atomic_store(&unfinished, NULL);
+    free(file->temporary);
+    free(file->path);
+    *file = (struct output_file){0};
+}
+
+bool output_file_open(struct output_file *file, const char *path, struct fault *fault) {
+    struct stat replaced;
+    *file = (struct output_file){.path = follow(path, &replaced, fault)};
+    if (!file->path)
+        return false;
+    const size_t capacity = strlen(file->path) + 32;
+    file->temporary = malloc(capacity);
+    if (file->temporary) {
+        (void)snprintf(file->temporary, capacity, "%s.%ld.tmp", file->path, (long)getpid());
+        catch_signals();
+        atomic_store(&unfinished, file->temporary);
+        file->stream = create(file->temporary, &replaced);
+    }
+    if (!file->stream) {
+        fault_set(fault, EXIT_FAILED, "%s: cannot be written: %s", path, strerror(errno));
+        forget(file);
+        return false;
+    }
+    errno = 0;
+    return true;
+}
+
+bool output_file_close(struct output_file *file, bool good, struct fault *fault) {
+    bool done = good && !fflush(file->stream) && !ferror(file->stream) && !fsync(fileno(file->stream));
+    const int reason = errno;
+    done = !fclose(file->stream) && done;
+    done = done && !rename(file->temporary, file->path);
+    if (!done) {
+        const int code = reason ? reason : errno;
+        fault_set(fault, EXIT_FAILED, "%s: cannot be written: %s", file->path, strerror(code ? code : ENOMEM));
+        (void)unlink(file->temporary);
+    }
+    forget(file);
+    return done;
+}

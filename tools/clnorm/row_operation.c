@@ -1,0 +1,268 @@
+/* An operation of the library as the tool runs it, from its record: the rules of its tensors and its choices. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_text.h"
+#include "operation.h"
+#include "options.h"
+#include "reference/reference.h"
+
+/* ------------------------------------------------------------------------------------------------------------- roles */
+
+static size_t argument_of(enum cln_role role) {
+    static const clnorm_args args;
+    return (size_t)((const char *)cln_args_buffer(&args, role) - (const char *)&args);
+}
+
+static bool reads(const struct cln_operation *record, const char *name) {
+    for (unsigned i = 0; i < record->tensor_count; i++)
+        if (!record->tensors[i].output && !strcmp(record->tensors[i].name, name))
+            return true;
+    return false;
+}
+
+/* The input that a usual output comes with: a gradient "dweight" with weight, others with the first one. NULL: it comes on
+ * request. */
+static const char *input_of(const struct cln_operation *record, const struct cln_tensor_rule *rule) {
+    const char *const name = rule->name;
+    if (*name == 'd' && reads(record, name + 1))
+        return name + 1;
+    return rule->none == CLN_ABSENT ? NULL : record->tensors[0].name;
+}
+
+static struct role role_of(const struct cln_operation *record, const struct cln_tensor_rule *rule) {
+    return (struct role){
+        .name = rule->name,
+        .output = rule->output,
+        .optional = rule->none == CLN_ABSENT,
+        .shape = rule->extent == CLN_COLUMNS ? SHAPE_COLS : SHAPE_X,
+        .argument = argument_of(rule->role),
+        .with = rule->output ? input_of(record, rule) : NULL,
+    };
+}
+
+static struct role role_of_statistic(const struct cln_operation *record, const struct cln_statistic_rule *rule) {
+    return (struct role){
+        .name = rule->name,
+        .output = rule->output,
+        .optional = true,
+        .shape = SHAPE_STATISTICS,
+        .argument = argument_of(rule->role),
+        .with = rule->output ? record->tensors[0].name : NULL,
+    };
+}
+
+/* Writes those that are outputs, or those that are not, and returns how many. */
+static int add_roles(const struct cln_operation *record, bool output, struct role *roles) {
+    int count = 0;
+    for (unsigned i = 0; i < record->tensor_count; i++)
+        if (record->tensors[i].output == output)
+            roles[count++] = role_of(record, &record->tensors[i]);
+    for (unsigned i = 0; i < record->statistic_count; i++)
+        if (record->statistics[i].output == output)
+            roles[count++] = role_of_statistic(record, &record->statistics[i]);
+    return count;
+}
+
+/* -------------------------------------------------------------------------------------------------------- descriptor */
+
+/* Where one tensor is of doubles, all are. output: the dtype of the main one. */
+static bool check_doubles(const struct job *job, clnorm_dtype output, struct fault *fault) {
+    const struct role *const roles = job->operation->roles;
+    const struct element *const first = job->tensor[0].element;
+    const bool wide = first->dtype == CLNORM_F64;
+    const char *const expected = wide ? "F64" : "F32, F16 or BF16";
+    for (int i = 1; !roles[i].output; i++) {
+        const struct tensor *const tensor = &job->tensor[i];
+        if (tensor->element && (tensor->element->dtype == CLNORM_F64) != wide)
+            return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s, since %s is %s", tensor->name,
+                             roles[i].name, tensor->element->name, expected, roles[0].name, first->name);
+    }
+    return (output == CLNORM_F64) == wide || fault_set(fault, EXIT_REQUEST, "--dtype %s: expected %s, since %s is %s",
+                                                       clnorm_dtype_name(output), expected, roles[0].name, first->name);
+}
+
+static void put(struct job *job, size_t offset, const void *value, size_t size) {
+    memcpy(job->desc.of_record + offset, value, size);
+}
+
+/* The dtype of an output: that of the input which it is the gradient of, or the main one. */
+static clnorm_dtype output_dtype(const struct job *job, const struct role *role, clnorm_dtype main_dtype) {
+    const clnorm_dtype real = statistics_dtype(job->tensor[0].element->dtype);
+    if (role->shape == SHAPE_X)
+        return main_dtype;
+    const clnorm_dtype input = role->shape == SHAPE_COLS ? job_dtype(job, role->name + 1) : CLNORM_DTYPE_NONE;
+    return input ? input : real;
+}
+
+static void put_numbers(struct job *job, const struct operation_options *options) {
+    const struct cln_operation *const record = job->operation->record;
+    const uint64_t group_size = job->cols / job->groups;
+    if (record->group_size)
+        put(job, record->group_size, &group_size, sizeof group_size);
+    if (record->eps && options->eps_given)
+        put(job, record->eps, &options->eps, sizeof options->eps);
+}
+
+/* Rows, columns, the tensors' dtypes, and which statistics there are. */
+static void put_tensors(struct job *job) {
+    const struct cln_operation *const record = job->operation->record;
+    put(job, offsetof(struct cln_desc_head, rows), &job->rows, sizeof job->rows);
+    put(job, offsetof(struct cln_desc_head, cols), &job->cols, sizeof job->cols);
+    for (unsigned i = 0; i < record->tensor_count; i++) {
+        const struct cln_tensor_rule *const rule = &record->tensors[i];
+        const clnorm_dtype dtype = job_dtype(job, rule->name);
+        put(job, rule->offset + offsetof(clnorm_tensor, dtype), &dtype, sizeof dtype);
+    }
+    for (unsigned i = 0; i < record->statistic_count; i++) {
+        const uint32_t given = job_tensor(job, record->statistics[i].name) != NULL;
+        put(job, record->statistics[i].given, &given, sizeof given);
+    }
+}
+
+static bool describe(struct job *job, const struct operation_options *options, struct fault *fault) {
+    const struct cln_operation *const record = job->operation->record;
+    clnorm_dtype output = job->tensor[0].element->dtype;
+    clnorm_config config = CLNORM_CONFIG_AUTOMATIC;
+    cln_operation_init(record, job->desc.of_record);
+    if (!choices_read(record, &options->choices, job->desc.of_record, fault) ||
+        (options->dtype && !parse_dtype(options->dtype, &output, fault)) || !check_doubles(job, output, fault) ||
+        (options->config && !config_parse(options->config, &config, fault)))
+        return false;
+    put(job, record->config, &config, sizeof config);
+    const struct role *const roles = job->operation->roles;
+    for (int i = 0; roles[i].name; i++)
+        if (job->wanted[i])
+            job->tensor[i].element = element_by_dtype(output_dtype(job, &roles[i], output));
+    put_numbers(job, options);
+    put_tensors(job);
+    return true;
+}
+
+static clnorm_status plan_of(clnorm_context *context, const struct job *job, clnorm_plan **plan) {
+    return cln_operation_plan_create(job->operation->record, context, job->desc.of_record, plan);
+}
+
+/* ------------------------------------------------------------------------------------------------------ verification */
+
+/* A row of each tensor, as the reference has it. */
+struct rows {
+    struct ref_row row;
+    double *inputs; /* of cols numbers each */
+    struct ref_value *outputs;
+    struct ref_row_sum *sums; /* of outputs of shape [cols] */
+    unsigned input_count, output_count;
+};
+
+static void free_rows(struct rows *rows) {
+    free(rows->inputs);
+    free(rows->outputs);
+    free(rows->sums);
+}
+
+static bool fail_memory(const struct job *job, struct fault *fault) {
+    return fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " columns", job->cols);
+}
+
+static bool make_rows(struct rows *rows, const struct job *job, struct fault *fault) {
+    const uint64_t cols = job->cols;
+    *rows = (struct rows){.row = {.desc = job->desc.of_record, .cols = cols, .group_size = cols / job->groups}};
+    rows->row.arithmetic = estimate_arithmetic(job->tensor[0].element->dtype, rows->row.group_size);
+    rows->row.arithmetic.function = FUNCTION_UNITS;
+    rows->inputs = ref_arrays(cols, REF_ROW_TENSORS);
+    rows->outputs = calloc(cols, REF_ROW_TENSORS * sizeof *rows->outputs);
+    rows->sums = calloc(cols, REF_ROW_TENSORS * sizeof *rows->sums);
+    if (!rows->inputs || !rows->outputs || !rows->sums) {
+        free_rows(rows);
+        fail_memory(job, fault);
+        return false;
+    }
+    for (int i = 0; job->operation->roles[i].name; i++) {
+        const bool there = job->tensor[i].element;
+        const unsigned k = job->operation->roles[i].output ? rows->output_count++ : rows->input_count++;
+        if (job->operation->roles[i].output)
+            rows->row.output[k] = there ? rows->outputs + k * cols : NULL;
+        else
+            rows->row.input[k] = there ? rows->inputs + k * cols : NULL;
+    }
+    return true;
+}
+
+/* Where an element of a row is in its tensor: of a vector the same in every row; of statistics, whose rows are columns. */
+static uint64_t index_of(const struct job *job, enum role_shape shape, uint64_t row, uint64_t i) {
+    if (shape == SHAPE_STATISTICS)
+        return i * job->rows + row;
+    return shape == SHAPE_COLS ? i : row * job->cols + i;
+}
+
+/* Elements of a row. */
+static uint64_t width_of(const struct job *job, enum role_shape shape) {
+    return shape == SHAPE_STATISTICS ? job->groups : job->cols;
+}
+
+static void load_row(const struct rows *rows, const struct job *job, uint64_t row) {
+    for (unsigned k = 0; k < rows->input_count; k++) {
+        const struct tensor *const tensor = &job->tensor[k];
+        const enum role_shape shape = job->operation->roles[k].shape;
+        for (uint64_t i = 0; tensor->element && i < width_of(job, shape); i++)
+            rows->inputs[k * job->cols + i] = element_load(tensor->element, tensor->data, index_of(job, shape, row, i));
+    }
+}
+
+static void judge_row(const struct rows *rows, const struct job *job, uint64_t row, struct verdict *verdicts) {
+    for (unsigned k = 0; k < rows->output_count; k++) {
+        const struct role *const role = &job->operation->roles[rows->input_count + k];
+        const struct judged judged = judged_of(job, role->name, verdicts);
+        const struct ref_value *const values = rows->outputs + k * job->cols;
+        for (uint64_t i = 0; judged.tensor && i < width_of(job, role->shape); i++)
+            if (role->shape == SHAPE_COLS)
+                ref_row_sum_add(&rows->sums[k * job->cols + i], values[i].value, values[i].error);
+            else
+                judged_add(&judged, index_of(job, role->shape, row, i), values[i]);
+    }
+}
+
+/* An output of shape [cols] is the sum of all rows' terms. */
+static void judge_sums(const struct rows *rows, const struct job *job, struct verdict *verdicts) {
+    for (unsigned k = 0; k < rows->output_count; k++) {
+        const struct role *const role = &job->operation->roles[rows->input_count + k];
+        const struct judged judged = judged_of(job, role->name, verdicts);
+        if (role->shape == SHAPE_COLS)
+            judged_add_sums(&judged, rows->sums + k * job->cols, job->cols,
+                            error_over_rows(&rows->row.arithmetic, job->rows));
+    }
+}
+
+static bool verify(const struct job *job, struct verdict *verdicts, struct fault *fault) {
+    struct rows rows;
+    if (!make_rows(&rows, job, fault))
+        return false;
+    bool done = true;
+    for (uint64_t row = 0; done && row < job->rows; row++) {
+        load_row(&rows, job, row);
+        done = job->operation->reference(&rows.row);
+        if (done)
+            judge_row(&rows, job, row, verdicts);
+    }
+    judge_sums(&rows, job, verdicts);
+    free_rows(&rows);
+    return done || fail_memory(job, fault);
+}
+
+struct operation row_operation_of(const struct cln_operation *record, ref_row_fn reference, struct role roles[ROLES + 1]) {
+    const int inputs = add_roles(record, false, roles);
+    const int outputs = add_roles(record, true, roles + inputs);
+    roles[inputs + outputs] = (struct role){.name = NULL};
+    return (struct operation){
+        .name = record->name,
+        .summary = record->summary,
+        .kind = OPERATION_ROWS,
+        .roles = roles,
+        .describe = describe,
+        .plan = plan_of,
+        .verify = verify,
+        .record = record,
+        .reference = reference,
+    };
+}

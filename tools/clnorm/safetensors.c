@@ -1,0 +1,271 @@
+/* safetensors: the header's length in 8 bytes, little-endian; the header, a JSON object that gives each tensor its dtype,
+ * shape and place; the data, of which every byte belongs to just one tensor. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json_reader.h"
+#include "tensor_file.h"
+
+static const uint64_t header_cap = 100000000; /* bytes; the format's own limit */
+
+/* Where the tensors of a file live. */
+struct region {
+    const char *path;
+    const unsigned char *data;
+    uint64_t size;
+};
+
+/* What a tensor's entry says of it, one after the other in any order. */
+struct entry {
+    char *dtype;
+    uint64_t offsets[2];
+    bool seen[3]; /* dtype, shape, data_offsets */
+};
+
+/* The reader is at a value that is another one than expected; or has failed, which stands in its own words. */
+static bool refuse_value(const struct json_reader *reader, const struct tensor *tensor, const char *path, const char *what,
+                         struct fault *fault) {
+    return !reader->error && fault_set(fault, EXIT_REQUEST, "%s: tensor '%.200s': %s", path, tensor->name, what);
+}
+
+static bool read_shape(struct json_reader *reader, struct tensor *tensor, const char *path, struct fault *fault) {
+    if (json_peek(reader) != '[')
+        return refuse_value(reader, tensor, path, "shape must be a list of sizes", fault);
+    reader->at++;
+    for (bool first = true; json_next(reader, ']', first); first = false) {
+        char what[64];
+        (void)snprintf(what, sizeof what, "rank past %d, which is the most that is read", TENSOR_RANK);
+        if (tensor->rank == TENSOR_RANK)
+            return refuse_value(reader, tensor, path, what, fault);
+        (void)snprintf(what, sizeof what, "size %u of its shape must be a whole number, 0 or more", tensor->rank);
+        if (!json_read_whole(reader, &tensor->shape[tensor->rank]))
+            return refuse_value(reader, tensor, path, what, fault);
+        tensor->rank++;
+    }
+    return !reader->error;
+}
+
+static bool read_offsets(struct json_reader *reader, struct entry *entry, const struct tensor *tensor, const char *path,
+                         struct fault *fault) {
+    unsigned count = 0;
+    bool whole = json_peek(reader) == '[';
+    reader->at += whole;
+    for (; whole && json_next(reader, ']', count == 0); count++)
+        whole = count < 2 && json_read_whole(reader, &entry->offsets[count]);
+    return (whole && count == 2 && !reader->error) ||
+           refuse_value(reader, tensor, path, "data_offsets must be two whole numbers", fault);
+}
+
+static bool read_value(struct json_reader *reader, int key, struct entry *entry, struct tensor *tensor, const char *path,
+                       struct fault *fault) {
+    if (key == 1)
+        return read_shape(reader, tensor, path, fault);
+    if (key == 2)
+        return read_offsets(reader, entry, tensor, path, fault);
+    if (json_peek(reader) != '"')
+        return refuse_value(reader, tensor, path, "dtype must be a string", fault);
+    return json_read_string(reader, &entry->dtype);
+}
+
+/* The members that a tensor's entry has. Those of other names are passed over. */
+static bool read_entry(struct json_reader *reader, struct entry *entry, struct tensor *tensor, const char *path,
+                       struct fault *fault) {
+    static const char *const keys[] = {"dtype", "shape", "data_offsets"};
+    if (json_peek(reader) != '{')
+        return refuse_value(reader, tensor, path, "expected an object of dtype, shape and data_offsets", fault);
+    reader->at++;
+    for (bool first = true; json_next(reader, '}', first); first = false) {
+        char *name = NULL;
+        if (!json_read_string(reader, &name))
+            return false;
+        int key = 0;
+        while (key < 3 && strcmp(keys[key], name) != 0)
+            key++;
+        free(name);
+        if (key < 3 && entry->seen[key])
+            return fault_set(fault, EXIT_REQUEST, "%s: tensor '%.200s': a duplicate %s", path, tensor->name, keys[key]);
+        if (!json_take(reader, ':') || !(key < 3 ? read_value(reader, key, entry, tensor, path, fault) : json_skip(reader)))
+            return false;
+        if (key < 3)
+            entry->seen[key] = true;
+    }
+    for (int key = 0; key < 3 && !reader->error; key++)
+        if (!entry->seen[key])
+            return fault_set(fault, EXIT_REQUEST, "%s: tensor '%.200s': it has no %s", path, tensor->name, keys[key]);
+    return !reader->error;
+}
+
+static bool place_tensor(struct tensor *tensor, const struct entry *entry, const struct region *region,
+                         struct fault *fault) {
+    char shape[SHAPE_TEXT];
+    const uint64_t begin = entry->offsets[0];
+    const uint64_t end = entry->offsets[1];
+    tensor->element = element_by_name(entry->dtype);
+    if (!tensor->element)
+        return fault_set(fault, EXIT_REQUEST, "%s: tensor '%.200s': unknown dtype '%.40s'", region->path, tensor->name,
+                         entry->dtype);
+    if (!tensor_measure(tensor))
+        return fault_set(fault, EXIT_REQUEST, "%s: tensor '%.200s': %s of shape %s is no whole number of bytes below 2^60",
+                         region->path, tensor->name, tensor->element->name, tensor_shape_text(tensor, shape));
+    if (end < begin || end > region->size)
+        return fault_set(fault, EXIT_REQUEST,
+                         "%s: tensor '%.200s': data_offsets [%" PRIu64 ", %" PRIu64 "] do not lie within the %" PRIu64
+                         " bytes of data",
+                         region->path, tensor->name, begin, end, region->size);
+    if (end - begin != tensor->size)
+        return fault_set(fault, EXIT_REQUEST,
+                         "%s: tensor '%.200s': data_offsets span %" PRIu64 " bytes, but %s of shape %s takes %" PRIu64,
+                         region->path, tensor->name, end - begin, tensor->element->name, tensor_shape_text(tensor, shape),
+                         tensor->size);
+    tensor->data = region->data + begin;
+    return true;
+}
+
+static bool read_metadata(struct json_reader *reader, const char *path, struct fault *fault) {
+    if (json_peek(reader) != '{')
+        return !reader->error && fault_set(fault, EXIT_REQUEST, "%s: __metadata__ must be an object of strings", path);
+    reader->at++;
+    for (bool first = true; json_next(reader, '}', first); first = false) {
+        char *key = NULL;
+        if (!json_read_string(reader, &key))
+            return false;
+        const bool string = json_take(reader, ':') && json_peek(reader) == '"';
+        if (!string && !reader->error)
+            fault_set(fault, EXIT_REQUEST, "%s: __metadata__ '%.200s' must be a string", path, key);
+        free(key);
+        if (!string || !json_read_string(reader, NULL))
+            return false;
+    }
+    return !reader->error;
+}
+
+static int by_place(const void *a, const void *b) {
+    const struct tensor *const left = a;
+    const struct tensor *const right = b;
+    if (left->data != right->data)
+        return left->data < right->data ? -1 : 1;
+    return (left->size > right->size) - (left->size < right->size);
+}
+
+/* Every byte of the data belongs to one tensor: a gap or an overlap is a file that was cut, joined or made up. */
+static bool check_cover(struct tensor_file *file, const struct region *region, struct fault *fault) {
+    if (file->count)
+        qsort(file->tensors, file->count, sizeof *file->tensors, by_place);
+    const unsigned char *end = region->data;
+    for (size_t i = 0; i < file->count; i++) {
+        const struct tensor *const tensor = &file->tensors[i];
+        if (tensor->data < end)
+            return fault_set(fault, EXIT_REQUEST, "%s: tensors '%.200s' and '%.200s' overlap", region->path,
+                             file->tensors[i - 1].name, tensor->name);
+        if (tensor->data > end)
+            return fault_set(fault, EXIT_REQUEST, "%s: the %td bytes of data before tensor '%.200s' belong to no tensor",
+                             region->path, tensor->data - end, tensor->name);
+        end = tensor->data + tensor->size;
+    }
+    const uint64_t left = region->size - (uint64_t)(end - region->data);
+    return !left ||
+           fault_set(fault, EXIT_REQUEST, "%s: the last %" PRIu64 " bytes of data belong to no tensor", region->path, left);
+}
+
+/* Room for one tensor more, all zero. */
+static struct tensor *add_tensor(struct tensor_file *file, size_t *capacity, struct fault *fault) {
+    if (file->count == *capacity) {
+        const size_t grown = *capacity ? 2 * *capacity : 16;
+        struct tensor *const tensors = realloc(file->tensors, grown * sizeof *tensors);
+        if (!tensors) {
+            fault_set(fault, EXIT_FAILED, "%s: out of memory for %zu tensors", file->path, grown);
+            return NULL;
+        }
+        file->tensors = tensors;
+        *capacity = grown;
+    }
+    struct tensor *const tensor = &file->tensors[file->count++];
+    *tensor = (struct tensor){0};
+    return tensor;
+}
+
+/* name: taken over. */
+static bool read_tensor(struct json_reader *reader, struct tensor_file *file, size_t *capacity, char *name,
+                        const struct region *region, struct fault *fault) {
+    struct tensor *const tensor = add_tensor(file, capacity, fault);
+    if (!tensor) {
+        free(name);
+        return false;
+    }
+    tensor->name = name;
+    struct entry entry = {0};
+    const bool done =
+        read_entry(reader, &entry, tensor, region->path, fault) && place_tensor(tensor, &entry, region, fault);
+    free(entry.dtype);
+    return done;
+}
+
+static bool read_header(struct json_reader *reader, struct tensor_file *file, const struct region *region,
+                        struct fault *fault) {
+    size_t capacity = 0;
+    (void)json_take(reader, '{');
+    for (bool first = true; json_next(reader, '}', first); first = false) {
+        char *name = NULL;
+        if (!json_read_string(reader, &name))
+            return false;
+        const bool metadata = !strcmp(name, "__metadata__");
+        const bool colon = json_take(reader, ':');
+        if (metadata || !colon)
+            free(name);
+        if (!colon || !(metadata ? read_metadata(reader, region->path, fault)
+                                 : read_tensor(reader, file, &capacity, name, region, fault)))
+            return false;
+    }
+    if (json_peek(reader) && !reader->error)
+        reader->error = "the header goes on after its last '}'";
+    return !reader->error;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
+}
+
+static bool check_names(struct tensor_file *file, struct fault *fault) {
+    if (file->count)
+        qsort(file->tensors, file->count, sizeof *file->tensors, by_name);
+    for (size_t i = 1; i < file->count; i++)
+        if (!strcmp(file->tensors[i - 1].name, file->tensors[i].name))
+            return fault_set(fault, EXIT_REQUEST, "%s: a duplicate tensor '%.200s'", file->path, file->tensors[i].name);
+    return true;
+}
+
+/* The bytes of the header, after those of its length. */
+static bool find_header(const char *path, const unsigned char *bytes, uint64_t size, uint64_t *length,
+                        struct fault *fault) {
+    if (size < 8)
+        return fault_set(fault, EXIT_REQUEST, "%s: %" PRIu64 " bytes are too few for a safetensors header", path, size);
+    *length = 0;
+    for (int i = 7; i >= 0; i--)
+        *length = *length << 8 | bytes[i];
+    if (*length > header_cap)
+        return fault_set(fault, EXIT_REQUEST, "%s: a header of %" PRIu64 " bytes; safetensors allows %" PRIu64, path,
+                         *length, header_cap);
+    if (*length > size - 8)
+        return fault_set(fault, EXIT_REQUEST,
+                         "%s: a header of %" PRIu64 " bytes in a file that has %" PRIu64 " after its length", path, *length,
+                         size - 8);
+    if (*length == 0 || bytes[8] != '{')
+        return fault_set(fault, EXIT_REQUEST, "%s: the header does not begin with '{'", path);
+    return true;
+}
+
+bool safetensors_parse(struct tensor_file *file, const unsigned char *bytes, uint64_t size, struct fault *fault) {
+    uint64_t length = 0;
+    if (!find_header(file->path, bytes, size, &length, fault))
+        return false;
+    const char *const header = (const char *)bytes + 8;
+    struct json_reader reader = {.at = header, .end = header + length};
+    const struct region region = {file->path, bytes + 8 + length, size - 8 - length};
+    if (!read_header(&reader, file, &region, fault))
+        return reader.error ? fault_set(fault, EXIT_REQUEST, "%s: header, byte %td: %s", file->path, reader.at - header,
+                                        reader.error)
+                            : false;
+    return check_names(file, fault) && check_cover(file, &region, fault);
+}

@@ -1,0 +1,125 @@
+#include "tensor_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool ends_with(const char *text, const char *end) {
+    const size_t length = strlen(text);
+    const size_t end_length = strlen(end);
+    return length >= end_length && !strcmp(text + length - end_length, end);
+}
+
+enum tensor_format tensor_format_of(const char *path) {
+    if (ends_with(path, ".safetensors"))
+        return FORMAT_SAFETENSORS;
+    return ends_with(path, ".npy") ? FORMAT_NPY : FORMAT_UNKNOWN;
+}
+
+bool tensor_measure(struct tensor *tensor) {
+    uint64_t count = 1;
+    for (unsigned i = 0; i < tensor->rank; i++)
+        if (__builtin_mul_overflow(count, tensor->shape[i], &count))
+            return false;
+    uint64_t bits;
+    if (__builtin_mul_overflow(count, (uint64_t)tensor->element->bits, &bits) || bits > INT64_MAX || bits % 8)
+        return false;
+    tensor->count = count;
+    tensor->size = bits / 8;
+    return true;
+}
+
+char *tensor_shape_text(const struct tensor *tensor, char text[SHAPE_TEXT]) {
+    int at = snprintf(text, SHAPE_TEXT, "[");
+    for (unsigned i = 0; i < tensor->rank; i++)
+        at += snprintf(text + at, SHAPE_TEXT - (size_t)at, "%s%llu", i ? ", " : "", (unsigned long long)tensor->shape[i]);
+    (void)snprintf(text + at, SHAPE_TEXT - (size_t)at, "]");
+    return text;
+}
+
+bool tensor_file_reserve(struct tensor_file *file, size_t count, struct fault *fault) {
+    file->tensors = calloc(count ? count : 1, sizeof *file->tensors);
+    return file->tensors || fault_set(fault, EXIT_FAILED, "%s: out of memory for %zu tensors", file->path, count);
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
+}
+
+bool tensor_file_parse(struct tensor_file *file, enum tensor_format format, const char *path, const void *bytes,
+                       size_t size, struct fault *fault) {
+    *file = (struct tensor_file){.path = strdup(path)};
+    bool done = file->path || fault_set(fault, EXIT_FAILED, "%s: out of memory", path);
+    if (done && format == FORMAT_SAFETENSORS)
+        done = safetensors_parse(file, bytes, size, fault);
+    else if (done)
+        done = npy_parse(file, bytes, size, fault);
+    if (done && file->count)
+        qsort(file->tensors, file->count, sizeof *file->tensors, by_name);
+    else
+        tensor_file_close(file);
+    return done;
+}
+
+/* Maps a regular file that is not empty. */
+static bool map_file(const char *path, void **map, size_t *size, struct fault *fault) {
+    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0)
+        return fault_set(fault, EXIT_REQUEST, "%s: %s", path, strerror(errno));
+    struct stat status;
+    bool done = false;
+    if (fstat(descriptor, &status))
+        fault_set(fault, EXIT_REQUEST, "%s: %s", path, strerror(errno));
+    else if (!S_ISREG(status.st_mode))
+        fault_set(fault, EXIT_REQUEST, "%s: not a regular file", path);
+    else if (status.st_size <= 0)
+        fault_set(fault, EXIT_REQUEST, "%s: the file is empty", path);
+    else {
+        *size = (size_t)status.st_size;
+        *map = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+        done = *map != MAP_FAILED || fault_set(fault, EXIT_REQUEST, "%s: cannot be mapped: %s", path, strerror(errno));
+    }
+    close(descriptor);
+    return done;
+}
+
+bool tensor_file_open(struct tensor_file *file, const char *path, struct fault *fault) {
+    *file = (struct tensor_file){0};
+    const enum tensor_format format = tensor_format_of(path);
+    if (format == FORMAT_UNKNOWN)
+        return fault_set(fault, EXIT_REQUEST, "%s: a tensor file's name ends in .safetensors or .npy", path);
+    void *map = NULL;
+    size_t size = 0;
+    if (!map_file(path, &map, &size, fault))
+        return false;
+    if (!tensor_file_parse(file, format, path, map, size, fault)) {
+        munmap(map, size);
+        return false;
+    }
+    file->map = map;
+    file->map_size = size;
+    return true;
+}
+
+void tensor_file_close(struct tensor_file *file) {
+    for (size_t i = 0; i < file->count; i++)
+        free((char *)file->tensors[i].name);
+    free(file->tensors);
+    free(file->path);
+    if (file->map)
+        munmap(file->map, file->map_size);
+    *file = (struct tensor_file){0};
+}
+
+static int against_name(const void *name, const void *tensor) {
+    return strcmp(name, ((const struct tensor *)tensor)->name);
+}
+
+const struct tensor *tensor_file_find(const struct tensor_file *file, const char *name) {
+    return file->count == 0 ? NULL : bsearch(name, file->tensors, file->count, sizeof *file->tensors, against_name);
+}

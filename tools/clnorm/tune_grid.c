@@ -1,0 +1,377 @@
+#include "tune_grid.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "config_text.h"
+#include "report.h"
+#include "trial.h"
+
+enum {
+    MOST_WIDTHS = 128,
+    MOST_SIZES = 4,
+    MOST_CANDIDATES = 32,
+    USUAL_CANDIDATES = 12,
+    MOST_JOBS = 64,
+    KEY = 96,
+    LINE = 512
+};
+
+static const double trial_us = 10e3, final_us = 40e3; /* of runs */
+static const double close_enough = 1.04;              /* times the best: tried again for longer */
+
+/* Hidden sizes of models, head dimensions, powers of two, and odd ones. */
+static const uint64_t usual_widths[] = {
+    64,    80,    96,    128,   192,   256,   257,   384,   512,   640,   768,   896,   1000,  1001,
+    1024,  1152,  1280,  1536,  1600,  1792,  2001,  2048,  2304,  2560,  2880,  3072,  3584,  3840,
+    4096,  4608,  5001,  5120,  5376,  6144,  6656,  7168,  8192,  9216,  10001, 10240, 11008, 12288,
+    13824, 14336, 16384, 18432, 20480, 24576, 28672, 32768, 40960, 49152, 65536,
+};
+
+struct point {
+    const struct bench_operation *operation;
+    clnorm_dtype dtype;
+    struct bench_shape shape;
+};
+
+struct grid {
+    uint64_t widths[MOST_WIDTHS], sizes[MOST_SIZES];
+    size_t width_count, size_count;
+    struct point *points;
+    size_t count, measured, skipped;
+    size_t candidates;
+    FILE *file;
+    char *rows; /* that the file has, each after a newline; of new ones only what they begin with */
+    double start;
+};
+
+/* ---------------------------------------------------------------------------------------------------------- the points */
+
+/* Numbers with commas between them; K and M are powers of 1024. */
+static bool read_numbers(const char *text, const char *option, uint64_t *numbers, size_t most, size_t *count,
+                         struct fault *fault) {
+    *count = 0;
+    for (const char *at = text; *at;) {
+        char *end;
+        errno = 0;
+        uint64_t number = strtoull(at, &end, 10);
+        const bool digits = end > at && *at >= '0' && *at <= '9' && !errno;
+        const unsigned shift = *end == 'M' ? 20 : *end == 'K' ? 10 : 0;
+        end += shift != 0;
+        if (!digits || !number || number > UINT32_MAX || (*end && *end != ',') || (*end && !end[1]) || *count == most)
+            return fault_set(fault, EXIT_REQUEST, "--%s %s: expected at most %zu numbers above 0, such as 64,128 or 64M",
+                             option, text, most);
+        numbers[(*count)++] = number << shift;
+        at = *end ? end + 1 : end;
+    }
+    return *count > 0 || fault_set(fault, EXIT_REQUEST, "--%s: expected numbers", option);
+}
+
+static bool make_points(struct grid *grid, const struct bench_request *request, struct fault *fault) {
+    const size_t most = request->operation_count * request->dtype_count * grid->width_count * grid->size_count;
+    grid->points = calloc(most + 1, sizeof *grid->points); /* never of no bytes, which may be NULL */
+    if (!grid->points)
+        return fault_set(fault, EXIT_FAILED, "out of memory for the grid");
+    for (size_t b = 0; b < grid->size_count; b++)
+        for (size_t o = 0; o < request->operation_count; o++)
+            for (size_t d = 0; d < request->dtype_count; d++)
+                for (size_t w = 0; w < grid->width_count; w++) {
+                    const uint64_t row = grid->widths[w] * clnorm_dtype_size(request->dtypes[d]);
+                    const uint64_t rows = grid->sizes[b] > row ? grid->sizes[b] / row : 1;
+                    grid->points[grid->count++] =
+                        (struct point){request->operations[o], request->dtypes[d], {rows, grid->widths[w]}};
+                }
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ the file */
+
+/* The device's terms of a match. */
+static void write_head(FILE *file, const clnorm_device_info *device) {
+    const char *const platform = device->family == CLNORM_PLATFORM_NVIDIA ? "nvidia"
+                                 : device->family == CLNORM_PLATFORM_POCL ? "pocl"
+                                 : device->family == CLNORM_PLATFORM_MESA ? "mesa"
+                                                                          : "other";
+    (void)fprintf(file, "# %s, driver %s, measured by clnorm tune --grid\nclnorm database 1\nmatch platform=%s",
+                  device->name, device->driver, platform);
+    if (device->compute_capability)
+        (void)fprintf(file, " capability=%u\n", device->compute_capability);
+    else
+        (void)fprintf(file, " vector=%u\n", device->native_vector_float);
+}
+
+/* Opens it for appending, after what it has. */
+static bool open_file(struct grid *grid, const char *path, const clnorm_device_info *device, struct fault *fault) {
+    grid->file = fopen(path, "a+e");
+    if (!grid->file)
+        return fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
+    (void)fseek(grid->file, 0, SEEK_END);
+    const long size = ftell(grid->file);
+    grid->rows = size < 0 ? NULL : calloc((size_t)size + 2, 1);
+    if (!grid->rows)
+        return fault_set(fault, EXIT_FAILED, "%s: out of memory", path);
+    rewind(grid->file);
+    grid->rows[0] = '\n';
+    if (fread(grid->rows + 1, 1, (size_t)size, grid->file) != (size_t)size)
+        return fault_set(fault, EXIT_FAILED, "%s: cannot be read", path);
+    if (!size)
+        write_head(grid->file, device);
+    else if (!strstr(grid->rows, "\nclnorm database 1\n"))
+        return fault_set(fault, EXIT_REQUEST, "%s: expected a file of clnorm tune --grid", path);
+    return true;
+}
+
+static bool remember_row(struct grid *grid, const char *key, struct fault *fault) {
+    const size_t length = strlen(grid->rows);
+    char *const grown = realloc(grid->rows, length + strlen(key) + 3);
+    if (!grown)
+        return fault_set(fault, EXIT_FAILED, "out of memory for the grid's rows");
+    (void)sprintf(grown + length, "\n%s:", key);
+    grid->rows = grown;
+    return true;
+}
+
+static bool has_row(const struct grid *grid, const char *key) {
+    char start[KEY + 3];
+    (void)snprintf(start, sizeof start, "\n%s:", key);
+    return strstr(grid->rows, start) != NULL;
+}
+
+/* Whether a knob follows from the others, or from the number of rows, so that a row of the database leaves it out. */
+static bool is_derived(const clnorm_config *config, const char *knob, uint64_t cols) {
+    static const char *const always[] = {"isa", "reduce", "stores", "iterations", "chunks", NULL};
+    for (int i = 0; always[i]; i++)
+        if (!strcmp(knob, always[i]))
+            return true;
+    const bool backward = config_number(config, "groups_per_cu") != 0;
+    if (!strcmp(knob, "tile") || !strcmp(knob, "row_split"))
+        return config_number(config, "tile") == cols;
+    if (!strcmp(knob, "unroll"))
+        return backward || config_has(config, "keep", "registers");
+    if (!strcmp(knob, "run_length")) /* long runs are all the rows that a work-group has */
+        return config_number(config, knob) > 64 || config_has(config, "accumulator", "columns") ||
+               config_has(config, "accumulator", "memory");
+    return !strcmp(knob, "prefetch") && !backward && config_has(config, knob, "none");
+}
+
+static bool write_row(struct grid *grid, const char *key, const clnorm_config *config, uint64_t cols, double us,
+                      struct fault *fault) {
+    char text[CONFIG_TEXT];
+    char row[LINE];
+    char *rest;
+    int length = snprintf(row, sizeof row, "%s: ", key);
+    const char *comma = "";
+    clnorm_config_text(config, text, sizeof text);
+    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        char knob[32];
+        (void)snprintf(knob, sizeof knob, "%.*s", (int)strcspn(word, "="), word);
+        if (is_derived(config, knob, cols))
+            continue;
+        length += snprintf(row + length, sizeof row - (size_t)length, "%s%s", comma, word);
+        comma = ",";
+    }
+    char time[US_TEXT];
+    if (fprintf(grid->file, "%s # %s us\n", row, us_text(us, time)) < 0 || fflush(grid->file))
+        return fault_set(fault, EXIT_FAILED, "the grid's file cannot be written: %s", strerror(errno));
+    return remember_row(grid, key, fault);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- one point */
+
+/* A candidate's time; HUGE_VAL where it does not run. */
+struct timed {
+    clnorm_config config;
+    double us;
+};
+
+static int faster_first(const void *a, const void *b) {
+    const double left = ((const struct timed *)a)->us;
+    const double right = ((const struct timed *)b)->us;
+    return (left > right) - (left < right);
+}
+
+static bool time_candidates(struct trial *trial, struct timed *timed, size_t count, struct fault *fault) {
+    for (size_t i = 0; i < count; i++) {
+        timed[i].us = HUGE_VAL;
+        if (trial_use(trial, &timed[i].config) && !trial_time(trial, trial_us, &timed[i].us, fault))
+            return false;
+    }
+    qsort(timed, count, sizeof *timed, faster_first);
+    return true;
+}
+
+/* Those that are nearly the fastest again and for longer; the best that is right comes first. *found: there is one. */
+static bool settle(struct trial *trial, struct timed *timed, size_t count, bool *found, struct fault *fault) {
+    size_t near = 0;
+    while (near < count && timed[near].us <= close_enough * timed[0].us && timed[near].us < HUGE_VAL)
+        near++;
+    for (size_t i = 0; i < near; i++)
+        if (trial_use(trial, &timed[i].config) && !trial_time(trial, final_us, &timed[i].us, fault))
+            return false;
+    qsort(timed, near, sizeof *timed, faster_first);
+    for (size_t i = 0; i < count && timed[i].us < HUGE_VAL; i++)
+        if (trial_use(trial, &timed[i].config) && trial_is_right(trial, &timed[i].config)) {
+            timed[0] = timed[i];
+            *found = true;
+            return true;
+        }
+    return true;
+}
+
+/* The library's choice and the model's best ones. */
+static size_t candidates_of(const struct grid *grid, const clnorm_plan *plan, struct timed timed[MOST_CANDIDATES + 1]) {
+    clnorm_config ranked[MOST_CANDIDATES];
+    size_t count = clnorm_plan_candidates(plan, ranked, MOST_CANDIDATES);
+    count = count < grid->candidates ? count : grid->candidates;
+    clnorm_plan_config(plan, &timed[0].config);
+    for (size_t i = 0; i < count; i++)
+        timed[i + 1].config = ranked[i];
+    return count + 1;
+}
+
+static void show_progress(const struct grid *grid, size_t i) {
+    char left[LEFT_TEXT];
+    const double each = grid->measured ? (clock_us() - grid->start) * 1e-6 / (double)grid->measured : 2;
+    progress("%zu of %zu, %s: %s %" PRIu64 "x%" PRIu64 " %s", i + 1, grid->count,
+             left_text(each * (double)(grid->count - i), left), grid->points[i].operation->name, grid->points[i].shape.rows,
+             grid->points[i].shape.cols, clnorm_dtype_name(grid->points[i].dtype));
+}
+
+static bool measure_point(struct grid *grid, const struct stopwatch *stopwatch, size_t i, struct fault *fault) {
+    const struct point *const point = &grid->points[i];
+    struct trial trial = {
+        .stopwatch = stopwatch, .operation = point->operation, .shape = point->shape, .dtype = point->dtype};
+    struct timed timed[MOST_CANDIDATES + 1];
+    char key[KEY] = "";
+    bool found = false;
+    show_progress(grid, i);
+    bool done = trial_start(&trial, fault);
+    if (done)
+        clnorm_plan_tuning_key(trial.launch.plan, key, sizeof key);
+    if (done && *key && !has_row(grid, key)) {
+        const size_t count = candidates_of(grid, trial.launch.plan, timed);
+        done = time_candidates(&trial, timed, count, fault) && settle(&trial, timed, count, &found, fault) &&
+               (!found || write_row(grid, key, &timed[0].config, point->shape.cols, timed[0].us, fault));
+        grid->measured++;
+    } else {
+        grid->skipped++;
+    }
+    trial_free(&trial);
+    return done;
+}
+
+/* ------------------------------------------------------------------------------------------------------ compiling ahead */
+
+/* Of process job: compiles the candidates of its points, for the caches of this library and of the driver. */
+static void compile_points(const struct grid *grid, const char *device, size_t job, size_t jobs) {
+    struct session session;
+    struct fault fault = {0};
+    if (!session_open(&session, device, 0, NULL, &fault))
+        return;
+    for (size_t i = job; i < grid->count; i += jobs) {
+        const struct point *const point = &grid->points[i];
+        struct job description = {0};
+        clnorm_plan *plan = NULL;
+        struct timed timed[MOST_CANDIDATES + 1];
+        size_t count = 0;
+        if (bench_job(&description, point->operation, point->shape, point->dtype, NULL, &fault) &&
+            !description.operation->plan(session.context, &description, &plan))
+            count = candidates_of(grid, plan, timed);
+        clnorm_plan_destroy(plan);
+        for (size_t k = 1; k < count; k++) {
+            char text[CONFIG_TEXT];
+            clnorm_config_text(&timed[k].config, text, sizeof text);
+            job_free(&description);
+            plan = NULL;
+            if (bench_job(&description, point->operation, point->shape, point->dtype, text, &fault))
+                (void)description.operation->plan(session.context, &description, &plan);
+            clnorm_plan_destroy(plan);
+        }
+        job_free(&description);
+    }
+    session_close(&session);
+}
+
+/* Before any OpenCL of this process, which cannot be forked. Returns how many there are. */
+static size_t start_compilers(const struct grid *grid, const char *device, size_t jobs, pid_t processes[MOST_JOBS]) {
+    size_t count = 0;
+    for (size_t i = 0; jobs > 1 && i < jobs; i++) {
+        const pid_t process = fork();
+        if (process == 0) {
+            compile_points(grid, device, i, jobs);
+            _exit(0);
+        }
+        if (process > 0)
+            processes[count++] = process;
+    }
+    return count;
+}
+
+static void stop_compilers(const pid_t *processes, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        (void)kill(processes[i], SIGTERM);
+        (void)waitpid(processes[i], NULL, 0);
+    }
+}
+
+/* --------------------------------------------------------------------------------------------------------- the command */
+
+static bool read_request(struct grid *grid, const struct grid_request *asked, const char *path, struct fault *fault) {
+    if (!path)
+        return fault_set(fault, EXIT_REQUEST, "--grid: expected --out FILE");
+    if (asked->candidates < 0 || asked->candidates > MOST_CANDIDATES || asked->jobs < 1 || asked->jobs > MOST_JOBS)
+        return fault_set(fault, EXIT_REQUEST, "--candidates %d, --jobs %d: expected at most %d, and 1 to %d",
+                         asked->candidates, asked->jobs, MOST_CANDIDATES, MOST_JOBS);
+    grid->candidates = asked->candidates ? (size_t)asked->candidates : USUAL_CANDIDATES;
+    grid->width_count = sizeof usual_widths / sizeof *usual_widths;
+    memcpy(grid->widths, usual_widths, sizeof usual_widths);
+    return (!asked->widths ||
+            read_numbers(asked->widths, "widths", grid->widths, MOST_WIDTHS, &grid->width_count, fault)) &&
+           read_numbers(asked->bytes ? asked->bytes : "64M,8M", "bytes", grid->sizes, MOST_SIZES, &grid->size_count, fault);
+}
+
+static bool measure_all(struct grid *grid, const char *device, const char *path, struct fault *fault) {
+    struct stopwatch stopwatch;
+    bool done = stopwatch_open(&stopwatch, device, NULL, fault) && open_file(grid, path, &stopwatch.session.device, fault);
+    grid->start = clock_us();
+    for (size_t i = 0; done && i < grid->count; i++)
+        done = measure_point(grid, &stopwatch, i, fault);
+    progress_end();
+    if (done)
+        printf("%s: %zu points measured, %zu were there or have no knobs\n", path, grid->measured, grid->skipped);
+    stopwatch_close(&stopwatch);
+    return done;
+}
+
+/* The usual operations are all of those of the bench; dtypes bf16 and f32. */
+static void complete(struct bench_request *request) {
+    if (!request->dtype_count) {
+        request->dtypes[request->dtype_count++] = CLNORM_BF16;
+        request->dtypes[request->dtype_count++] = CLNORM_F32;
+    }
+    bench_complete(request, false);
+}
+
+bool tune_grid(const struct bench_request *request, const struct grid_request *asked, const char *path,
+               struct fault *fault) {
+    struct bench_request whole = *request;
+    struct grid grid = {0};
+    pid_t processes[MOST_JOBS];
+    complete(&whole);
+    bool done = read_request(&grid, asked, path, fault) && make_points(&grid, &whole, fault);
+    const size_t jobs = done ? start_compilers(&grid, request->device, (size_t)asked->jobs, processes) : 0;
+    done = done && measure_all(&grid, request->device, path, fault);
+    stop_compilers(processes, jobs);
+    if (grid.file && fclose(grid.file) && done)
+        done = fault_set(fault, EXIT_FAILED, "%s: cannot be written: %s", path, strerror(errno));
+    free(grid.points);
+    free(grid.rows);
+    return done;
+}

@@ -1,0 +1,123 @@
+#include "reference/descriptor.h"
+
+static uint64_t or_else(uint64_t value, uint64_t otherwise) {
+    return value ? value : otherwise;
+}
+
+clnorm_dtype ref_statistics_dtype(clnorm_dtype x) {
+    return x == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+}
+
+clnorm_norm_desc ref_norm_complete(const clnorm_norm_desc *desc) {
+    clnorm_norm_desc complete = *desc;
+    complete.group_size = or_else(desc->group_size, desc->cols);
+    complete.x.stride = or_else(desc->x.stride, desc->cols);
+    complete.y.stride = or_else(desc->y.stride, desc->cols);
+    complete.z.stride = or_else(desc->z.stride, desc->cols);
+    complete.residual.stride = or_else(desc->residual.stride, desc->cols);
+    complete.residual_out.stride = or_else(desc->residual_out.stride, desc->cols);
+    complete.y_t.stride = or_else(desc->y_t.stride, desc->rows);
+    complete.y.dtype = desc->y.dtype || desc->y_t.dtype ? desc->y.dtype : desc->x.dtype;
+    complete.z.dtype = desc->z.dtype || desc->x.scaling ? desc->z.dtype : desc->x.dtype;
+    return complete;
+}
+
+clnorm_norm_backward_desc ref_norm_backward_complete(const clnorm_norm_backward_desc *desc) {
+    clnorm_norm_backward_desc complete = *desc;
+    complete.group_size = or_else(desc->group_size, desc->cols);
+    complete.x.stride = or_else(desc->x.stride, desc->cols);
+    complete.z.stride = or_else(desc->z.stride, desc->cols);
+    complete.dy.stride = or_else(desc->dy.stride, desc->cols);
+    complete.dx.stride = or_else(desc->dx.stride, desc->cols);
+    complete.dz.stride = or_else(desc->dz.stride, desc->cols);
+    complete.y.stride = or_else(desc->y.stride, desc->cols);
+    complete.residual.stride = or_else(desc->residual.stride, desc->cols);
+    complete.dresidual_out.stride = or_else(desc->dresidual_out.stride, desc->cols);
+    complete.dresidual.stride = or_else(desc->dresidual.stride, desc->cols);
+    if (desc->y_given) {
+        complete.x.dtype = desc->y.dtype;
+        complete.x.stride = complete.y.stride;
+    }
+    complete.z.dtype = desc->z.dtype || desc->x.scaling ? desc->z.dtype : complete.x.dtype;
+    complete.dy.dtype = desc->dy.dtype ? desc->dy.dtype : complete.x.dtype;
+    complete.reduction = desc->reduction ? desc->reduction : CLNORM_REDUCTION_PARTIAL;
+    return complete;
+}
+
+clnorm_norm_desc ref_norm_forward_of(const clnorm_norm_backward_desc *desc) {
+    clnorm_norm_desc forward = CLNORM_NORM_DESC_INIT;
+    forward.rows = desc->rows;
+    forward.cols = desc->cols;
+    forward.group_size = desc->group_size;
+    forward.x = desc->x;
+    forward.y = desc->y;
+    forward.z = desc->z;
+    forward.weight = desc->weight;
+    forward.bias = desc->bias;
+    forward.residual = desc->residual;
+    forward.norm = desc->norm;
+    forward.gate = desc->gate;
+    forward.gate_first = desc->gate_first;
+    forward.eps = desc->eps;
+    forward.weight_offset = desc->weight_offset;
+    forward.activation = desc->activation;
+    forward.row_scale = desc->row_scale && !desc->s_given;
+    forward.dropout = desc->s_given ? 0 : desc->dropout;
+    return ref_norm_complete(&forward);
+}
+
+/* Of rows of cols elements. */
+static struct ref_tensor tensor_of(const clnorm_tensor *tensor, uint64_t cols) {
+    const uint64_t group = or_else(tensor->scale_group, 1);
+    return (struct ref_tensor){
+        .dtype = tensor->dtype,
+        .stride = or_else(tensor->stride, cols),
+        .scale_dtype = tensor->scale_dtype ? tensor->scale_dtype : CLNORM_F32,
+        .scaling = tensor->scaling,
+        .scale_group = group,
+        .scale_stride = (cols + group - 1) / group,
+    };
+}
+
+/* A row of row_scale, or one of statistics for each group. */
+static struct ref_tensor statistics_of(clnorm_dtype x, uint64_t rows) {
+    return (struct ref_tensor){.dtype = ref_statistics_dtype(x), .stride = rows};
+}
+
+struct ref_norm ref_norm_of(const clnorm_norm_desc *desc) {
+    const clnorm_norm_desc complete = ref_norm_complete(desc);
+    return (struct ref_norm){
+        .norm = desc->norm,
+        .rows = desc->rows,
+        .cols = desc->cols,
+        .group_size = complete.group_size,
+        .x = tensor_of(&desc->x, desc->cols),
+        .z = tensor_of(&complete.z, desc->cols),
+        .residual = tensor_of(&desc->residual, desc->cols),
+        .weight = tensor_of(&desc->weight, desc->cols),
+        .bias = tensor_of(&desc->bias, desc->cols),
+        .row_scale = statistics_of(desc->x.dtype, desc->rows),
+        .gate = desc->gate,
+        .gate_first = desc->gate_first,
+        .activation = desc->activation,
+        .eps = desc->eps,
+        .weight_offset = desc->weight_offset,
+        .dropout = desc->dropout,
+    };
+}
+
+struct ref_norm_backward ref_norm_backward_of(const clnorm_norm_backward_desc *desc) {
+    const clnorm_norm_backward_desc complete = ref_norm_backward_complete(desc);
+    const clnorm_norm_desc forward = ref_norm_forward_of(&complete);
+    struct ref_norm_backward norm = {
+        .forward = ref_norm_of(&forward),
+        .dy = tensor_of(&complete.dy, desc->cols),
+        .dresidual_out = tensor_of(&desc->dresidual_out, desc->cols),
+        .mean = statistics_of(complete.x.dtype, desc->rows),
+        .rstd = statistics_of(complete.x.dtype, desc->rows),
+        .s_given = desc->s_given,
+        .y_given = desc->y_given,
+    };
+    norm.forward.dropout = desc->dropout; /* which dx goes through, whatever s is */
+    return norm;
+}

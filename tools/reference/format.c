@@ -1,0 +1,140 @@
+#include "reference/format.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A sign, exponent bits, mantissa bits. The exponent's bias is that of IEEE 754, 2^(exponent bits − 1) − 1. */
+struct format {
+    int exponent_bits, mantissa_bits;
+    bool finite;    /* E4M3: no infinities, and all ones but the sign is the only NaN */
+    bool saturates; /* what is too large becomes the largest finite number */
+};
+
+static struct format format_of(clnorm_dtype dtype) {
+    switch (dtype) {
+    case CLNORM_F16:
+        return (struct format){5, 10, false, false};
+    case CLNORM_BF16:
+        return (struct format){8, 7, false, false};
+    case CLNORM_F8_E4M3:
+        return (struct format){4, 3, true, true};
+    case CLNORM_F8_E5M2:
+        return (struct format){5, 2, false, true};
+    case CLNORM_F64:
+        return (struct format){11, 52, false, false};
+    default:
+        return (struct format){8, 23, false, false};
+    }
+}
+
+static int bias_of(struct format format) {
+    return (1 << (format.exponent_bits - 1)) - 1;
+}
+
+static uint64_t sign_bit(struct format format) {
+    return UINT64_C(1) << (format.exponent_bits + format.mantissa_bits);
+}
+
+static uint64_t leading_bit(struct format format) {
+    return UINT64_C(1) << format.mantissa_bits;
+}
+
+static size_t size_of(struct format format) {
+    return (size_t)(1 + format.exponent_bits + format.mantissa_bits) / 8;
+}
+
+static double value_of(struct format format, uint64_t bits) {
+    const uint64_t ones = sign_bit(format) - 1;
+    const int exponent = (int)((bits & ones) >> format.mantissa_bits);
+    const uint64_t mantissa = bits & (leading_bit(format) - 1);
+    const int denormal = 1 - bias_of(format) - format.mantissa_bits; /* 2^denormal is the step of denormals */
+    double magnitude;
+    if (format.finite ? (bits & ones) == ones : exponent == (1 << format.exponent_bits) - 1)
+        magnitude = format.finite || mantissa ? NAN : INFINITY;
+    else if (exponent == 0)
+        magnitude = ldexp((double)mantissa, denormal);
+    else
+        magnitude = ldexp((double)(mantissa + leading_bit(format)), exponent - 1 + denormal);
+    return bits & sign_bit(format) ? -magnitude : magnitude;
+}
+
+/* The exponent of the step from a finite value to the next one. */
+static int step_of(struct format format, double value) {
+    const int lowest = 1 - bias_of(format);
+    int exponent;
+    (void)frexp(value, &exponent); /* |value| is in [2^(exponent − 1), 2^exponent), or 0 */
+    return (value != 0 && exponent - 1 > lowest ? exponent - 1 : lowest) - format.mantissa_bits;
+}
+
+/* The bits of a value that the format has. */
+static uint64_t bits_of(struct format format, double value) {
+    const uint64_t sign = signbit(value) ? sign_bit(format) : 0;
+    const uint64_t ones = sign_bit(format) - 1;
+    if (isnan(value))
+        return ones;
+    if (isinf(value))
+        return sign | (ones ^ (leading_bit(format) - 1));
+    const int step = step_of(format, value);
+    const int denormal = 1 - bias_of(format) - format.mantissa_bits;
+    const uint64_t significand = (uint64_t)ldexp(fabs(value), -step); /* with the leading 1 of a normal number */
+    return sign | (((uint64_t)(step - denormal) << format.mantissa_bits) + significand);
+}
+
+double ref_largest(clnorm_dtype dtype) {
+    const struct format format = format_of(dtype);
+    const double significand = 2 - ldexp(format.finite ? 2 : 1, -format.mantissa_bits);
+    return ldexp(significand, bias_of(format) + format.finite);
+}
+
+double ref_epsilon(clnorm_dtype dtype) {
+    return ldexp(1, -1 - format_of(dtype).mantissa_bits);
+}
+
+/* What becomes of a multiple of the step, which may be one too large. */
+static double bounded(clnorm_dtype dtype, double value) {
+    const double bound = format_of(dtype).saturates ? ref_largest(dtype) : INFINITY;
+    return fabs(value) > ref_largest(dtype) ? copysign(bound, value) : value;
+}
+
+double ref_round(clnorm_dtype dtype, double value) {
+    if (dtype == CLNORM_F64 || value == 0 || isnan(value))
+        return value;
+    if (dtype == CLNORM_F32)
+        return (double)(float)value;
+    if (isinf(value))
+        return bounded(dtype, value);
+    const int step = step_of(format_of(dtype), value);
+    return bounded(dtype, ldexp(nearbyint(ldexp(value, -step)), step));
+}
+
+double ref_round_stochastic(clnorm_dtype dtype, double value, uint32_t random) {
+    if (value == 0 || !isfinite(value))
+        return ref_round(dtype, value);
+    const int bits = 23 - format_of(dtype).mantissa_bits;
+    const int step = step_of(format_of(dtype), value);
+    const double steps = ldexp(fabs(value), -step);
+    const double distance = floor(ldexp(steps - floor(steps), bits));
+    const bool up = distance + (double)(random >> (32 - bits)) >= ldexp(1, bits);
+    return bounded(dtype, copysign(ldexp(floor(steps) + up, step), value));
+}
+
+double ref_load(clnorm_dtype dtype, const void *elements, uint64_t index) {
+    const size_t size = size_of(format_of(dtype));
+    uint64_t bits = 0;
+    memcpy(&bits, (const unsigned char *)elements + index * size, size);
+    return value_of(format_of(dtype), bits);
+}
+
+void ref_store(clnorm_dtype dtype, void *elements, uint64_t index, double value) {
+    const size_t size = size_of(format_of(dtype));
+    const uint64_t bits = bits_of(format_of(dtype), ref_round(dtype, value));
+    memcpy((unsigned char *)elements + index * size, &bits, size);
+}
+
+double ref_code_value(clnorm_dtype dtype, unsigned code) {
+    return value_of(format_of(dtype), code);
+}
+
+unsigned ref_code(clnorm_dtype dtype, double value) {
+    return (unsigned)bits_of(format_of(dtype), ref_round(dtype, value));
+}

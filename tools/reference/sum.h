@@ -1,0 +1,26 @@
+/* Sums in double that lose next to nothing, however many terms they have: Neumaier 1974, "Rundungsfehleranalyse einiger
+ * Verfahren zur Summation endlicher Summen". */
+#ifndef REFERENCE_SUM_H
+#define REFERENCE_SUM_H
+
+#include <stdint.h>
+
+struct ref_sum {
+    double high, low; /* low: what was rounded off high */
+};
+
+void ref_sum_add(struct ref_sum *sum, double term);
+
+/* Adds a · b, which is not rounded. */
+void ref_sum_add_product(struct ref_sum *sum, double a, double b);
+
+double ref_sum_value(const struct ref_sum *sum);
+
+/* The sum over a divisor, rounded once. */
+double ref_sum_over(const struct ref_sum *sum, double divisor);
+
+/* Σ values / n, and Σ a · b / n. */
+double ref_mean(const double *values, uint64_t n);
+double ref_mean_product(const double *a, const double *b, uint64_t n);
+
+#endif

@@ -1,0 +1,35 @@
+#include "reference/tensor.h"
+
+#include <stdlib.h>
+
+#include "reference/format.h"
+
+uint64_t ref_scale_index(const struct ref_tensor *tensor, uint64_t row, uint64_t column) {
+    switch (tensor->scaling) {
+    case CLNORM_SCALING_ROW:
+        return row;
+    case CLNORM_SCALING_GROUP:
+        return row * tensor->scale_stride + column / tensor->scale_group;
+    default:
+        return 0;
+    }
+}
+
+double ref_at(const struct ref_tensor *tensor, uint64_t row, uint64_t column) {
+    const double value = ref_load(tensor->dtype, tensor->elements, row * tensor->stride + column);
+    if (!tensor->scaling)
+        return value;
+    return (double)(float)(value * ref_load(tensor->scale_dtype, tensor->scales, ref_scale_index(tensor, row, column)));
+}
+
+double ref_at_or(const struct ref_tensor *tensor, uint64_t row, uint64_t column, double otherwise) {
+    return tensor->elements ? ref_at(tensor, row, column) : otherwise;
+}
+
+struct ref_tensor ref_doubles(const double *elements, uint64_t cols) {
+    return (struct ref_tensor){.elements = elements, .dtype = CLNORM_F64, .stride = cols};
+}
+
+double *ref_arrays(uint64_t n, uint64_t count) {
+    return n > SIZE_MAX / sizeof(double) / count ? NULL : calloc((size_t)(n * count), sizeof(double));
+}
