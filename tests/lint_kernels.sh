@@ -167,6 +167,17 @@ for gelu in GELU_ERF GELU_TANH; do
     strict gelu CL1.2 nvptx64 -all GELU=$gelu VEC=8 X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX
     strict gelu CL1.2 nvptx64 -all GELU=$gelu X_DTYPE=f32 Y_DTYPE=none DY_DTYPE=f32 DX_DTYPE=f32 ISA=ISA_PTX
 done
+for weight in none f32 bf16; do
+    for vec in 1 4 16; do
+        strict l2_norm CL1.2 spir64 -all VEC=$vec WEIGHT_DTYPE=$weight X_DTYPE=bf16 Y_DTYPE=f16
+        strict l2_norm CL1.2 spir64 -all VEC=$vec WEIGHT_DTYPE=$weight LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 SAVE_RSTD=0
+        strict l2_norm CL1.2 spir64 -all VEC=$vec WEIGHT_DTYPE=$weight DY_DTYPE=f16 DX_DTYPE=bf16 DWEIGHT_DTYPE=f32
+    done
+    strict l2_norm CL1.2 nvptx64 -all WEIGHT_DTYPE=$weight DY_DTYPE=f32 DX_DTYPE=f32 DWEIGHT_DTYPE=none ISA=ISA_PTX \
+        REDUCE=REDUCE_SHUFFLE
+done
+strict l2_norm CL1.2 spir64 -all,+cl_khr_fp64 X_DTYPE=f64 WEIGHT_DTYPE=f64 DY_DTYPE=f64 DX_DTYPE=f64 DWEIGHT_DTYPE=f64 VEC=1
+later l2_norm REDUCE=REDUCE_SUBGROUP SEGMENTS=1 DY_DTYPE=f32 DX_DTYPE=f32 DWEIGHT_DTYPE=f32
 for keep in KEEP_REGISTERS KEEP_REREAD; do
     for family in softmax softmax_backward; do
         later $family KEEP=$keep REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=bf16 Y_DTYPE=f16 DY_DTYPE=f16 DX_DTYPE=bf16

@@ -366,6 +366,35 @@ static void gelu_by_hand(void **state) {
     assert_true(ref_gelu(&rounded, CLNORM_GELU_TANH, -INFINITY).error == 0);
 }
 
+/* x = (3, 4) of length 5 and weight 2: half of 2 + 2 roundings and a root for the length, then a quotient and a product.
+ * dy = (1, 1): g = (2, 2), Σ |x̂ · g| = 2.8. */
+static void l2_norm_by_hand(void **state) {
+    (void)state;
+    clnorm_l2_norm_desc desc = CLNORM_L2_NORM_DESC_INIT;
+    clnorm_l2_norm_backward_desc backward = CLNORM_L2_NORM_BACKWARD_DESC_INIT;
+    desc.eps = backward.eps = 0;
+    struct ref_value out[2], other[2];
+    struct ref_row row = {.desc = &desc,
+                          .arithmetic = rounded,
+                          .cols = 2,
+                          .group_size = 2,
+                          .input = {(const double[]){3, 4}, (const double[]){2, 2}},
+                          .output = {out, other}};
+    const double length = 2 + 16, quotient = length + 16 + 1;
+    assert_true(ref_l2_norm_row(&row));
+    assert_true(out[1].value == 1.6 && other[0].value == 5);
+    assert_units(out[1].error, 1.6 * quotient);
+    assert_units(other[0].error, 5 * length);
+    row.desc = &backward;
+    row.input[1] = (const double[]){1, 1};
+    row.input[2] = (const double[]){2, 2};
+    assert_true(ref_l2_norm_backward_row(&row));
+    const double of_sum = 2.8 * (3 + 3 + 3 * quotient), dx = (2 - 0.8 * 2.8) / 5;
+    assert_true(fabs(out[1].value - dx) < 1e-15 && fabs(other[1].value - 0.8) < 1e-15);
+    assert_units(out[1].error, (2 * 2 + 0.8 * of_sum) / 5 + quotient * fabs(dx));
+    assert_units(other[1].error, 0.8 * quotient);
+}
+
 static void arithmetic_is_that_of_the_dtype(void **state) {
     (void)state;
     assert_true(ref_arithmetic_of(CLNORM_F64).unit == 0x1p-53 && ref_arithmetic_of(CLNORM_F64).tiny == 0x1p-1022);
@@ -393,6 +422,7 @@ int main(void) {
         cmocka_unit_test(recovered_gradients_by_hand),
         cmocka_unit_test(softmax_by_hand),
         cmocka_unit_test(gelu_by_hand),
+        cmocka_unit_test(l2_norm_by_hand),
         cmocka_unit_test(arithmetic_is_that_of_the_dtype),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The reference of sums, formats, scales, quantisation, softmax and GELU against values worked out by hand, and
+/* The reference of sums, formats, scales, quantisation, softmax, GELU and L2 norm against values worked out by hand, and
  * of gradients against differences. */
 #include <math.h>
 #include <setjmp.h>
@@ -207,6 +207,112 @@ static void gelu_by_hand(void **state) {
     }
 }
 
+/* ------------------------------------------------------------------------------------------------------- L2 norm */
+
+static struct ref_l2_norm l2_of(const double *x, const double *dy) {
+    return (struct ref_l2_norm){.rows = 1, .cols = 2, .group_size = 2, .x = ref_doubles(x, 2), .dy = ref_doubles(dy, 2)};
+}
+
+static void check_l2(const struct ref_l2_norm *norm, double length, const double y[2], const double dx[2]) {
+    struct ref_l2_segment segment = ref_l2_segment_make(2);
+    ref_l2_norm_segment(norm, 0, 0, &segment);
+    assert_near(segment.length, length);
+    for (int i = 0; i < 2; i++) {
+        assert_near(segment.y[i], y[i]);
+        assert_near(segment.dx[i], dx[i]);
+    }
+    ref_l2_segment_free(&segment);
+}
+
+/* {3, 4} has length 5, and 6 with 11 more under the root. With dy = {1, 0}, Σ x̂ · dy is x̂₀. */
+static void l2_norm_by_hand(void **state) {
+    (void)state;
+    static const double x[2] = {3, 4}, dy[2] = {1, 0}, zeros[2] = {0, 0};
+    struct ref_l2_norm norm = l2_of(x, dy);
+    norm.eps = 11;
+    check_l2(&norm, 6, (const double[]){0.5, 2.0 / 3}, (const double[]){0.75 / 6, -1.0 / 18});
+    norm.eps_is_floor = true; /* 11 is the length, a constant */
+    check_l2(&norm, 11, (const double[]){3.0 / 11, 4.0 / 11}, (const double[]){1.0 / 11, 0});
+    norm.eps = 1;
+    check_l2(&norm, 5, (const double[]){0.6, 0.8}, (const double[]){0.64 / 5, -0.48 / 5});
+    norm.eps = 5; /* not below the floor */
+    check_l2(&norm, 5, (const double[]){0.6, 0.8}, (const double[]){0.64 / 5, -0.48 / 5});
+    norm.x = ref_doubles(zeros, 2);
+    check_l2(&norm, 5, zeros, (const double[]){0.2, 0});
+}
+
+/* In groups of 2 with weights {2, −1, 10, 1}: the second group is {3, 4} of length 5, with wdy = {10, 1}. */
+static void l2_norm_with_weight_by_hand(void **state) {
+    (void)state;
+    static const double x[4] = {1, 0, 3, 4}, dy[4] = {1, 1, 1, 1}, weight[4] = {2, -1, 10, 1};
+    struct ref_l2_norm norm = {.rows = 1, .cols = 4, .group_size = 2, .x = ref_doubles(x, 4), .dy = ref_doubles(dy, 4)};
+    norm.weight = ref_doubles(weight, 4);
+    struct ref_l2_segment segment = ref_l2_segment_make(2);
+    ref_l2_norm_segment(&norm, 0, 1, &segment);
+    assert_near(segment.length, 5);
+    assert_near(segment.c1, 6.8);
+    const double y[2] = {6, 0.8}, dx[2] = {(10 - 4.08) / 5, (1 - 5.44) / 5}, dweight[2] = {0.6, 0.8};
+    for (int i = 0; i < 2; i++) {
+        assert_near(segment.y[i], y[i]);
+        assert_near(segment.dx[i], dx[i]);
+        assert_near(segment.dweight[i], dweight[i]);
+    }
+    ref_l2_segment_free(&segment);
+}
+
+enum { L2_COLS = 6 };
+
+/* Σ dy · y of a row of two groups. */
+static double l2_loss(const struct ref_l2_norm *norm, const double *dy, struct ref_l2_segment *segment) {
+    double sum = 0;
+    for (uint64_t group = 0; group < 2; group++) {
+        ref_l2_norm_segment(norm, 0, group, segment);
+        for (uint64_t i = 0; i < L2_COLS / 2; i++)
+            sum += dy[group * L2_COLS / 2 + i] * segment->y[i];
+    }
+    return sum;
+}
+
+static double l2_difference(const struct ref_l2_norm *norm, const double *dy, double *value) {
+    const double step = 1e-5, kept = *value;
+    struct ref_l2_segment segment = ref_l2_segment_make(L2_COLS / 2);
+    *value = kept + step;
+    const double above = l2_loss(norm, dy, &segment);
+    *value = kept - step;
+    const double below = l2_loss(norm, dy, &segment);
+    *value = kept;
+    ref_l2_segment_free(&segment);
+    return (above - below) / (2 * step);
+}
+
+static void l2_gradients_are_differences(void **state) {
+    (void)state;
+    struct random random = {3};
+    double x[L2_COLS], dy[L2_COLS], weight[L2_COLS];
+    for (int i = 0; i < L2_COLS; i++) {
+        x[i] = random_normal(&random);
+        dy[i] = random_normal(&random);
+        weight[i] = random_normal(&random);
+    }
+    struct ref_l2_norm norm = {.rows = 1, .cols = L2_COLS, .group_size = L2_COLS / 2};
+    norm.x = ref_doubles(x, L2_COLS);
+    norm.dy = ref_doubles(dy, L2_COLS);
+    norm.weight = ref_doubles(weight, L2_COLS);
+    struct ref_l2_segment segment = ref_l2_segment_make(L2_COLS / 2);
+    static const double all_eps[] = {1e-12, 0.5, 100};
+    for (int i = 0; i < 6; i++) {
+        norm.eps = all_eps[i / 2];
+        norm.eps_is_floor = i % 2;
+        for (int column = 0; column < L2_COLS; column++) {
+            ref_l2_norm_segment(&norm, 0, (uint64_t)column / (L2_COLS / 2), &segment);
+            const int own = column % (L2_COLS / 2);
+            assert_true(fabs(segment.dx[own] - l2_difference(&norm, dy, &x[column])) < 1e-8);
+            assert_true(fabs(segment.dweight[own] - l2_difference(&norm, dy, &weight[column])) < 1e-8);
+        }
+    }
+    ref_l2_segment_free(&segment);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_keep_what_is_rounded_off),
@@ -218,6 +324,9 @@ int main(void) {
         cmocka_unit_test(coat_rounds_to_bf16_first),
         cmocka_unit_test(softmax_by_hand),
         cmocka_unit_test(gelu_by_hand),
+        cmocka_unit_test(l2_norm_by_hand),
+        cmocka_unit_test(l2_norm_with_weight_by_hand),
+        cmocka_unit_test(l2_gradients_are_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

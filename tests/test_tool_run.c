@@ -549,6 +549,8 @@ static void test_run_rows(void **state) {
         "gelu --in x.npy --approximate none --out y.npy",
         "gelu --in wide.npy x=wide --approximate tanh --out y.npy",
         "gelu_backward --in x.npy --in dy.npy --dtype bf16 --config vec=4 --out dx.safetensors",
+        "l2_norm --in x.npy --eps-mode floor --eps 2 --group-size 5 --out y.safetensors",
+        "l2_norm_backward --in x.npy --in dy.npy --in w.npy weight=w --out dx.safetensors",
     };
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         run("run %s --verify --repeat 1", runs[i]);
@@ -564,6 +566,9 @@ static void test_run_rows(void **state) {
         {"layer_norm --in x.npy --approximate tanh", "--approximate: layer_norm has no such option"},
         {"gelu --in x.npy --approximate erf", "--approximate 'erf': expected none or tanh"},
         {"softmax --in x.npy --eps 1e-5", "--eps: softmax has no such option"},
+        {"l2_norm --in x.npy --eps -1", "desc.eps is -1"},
+        {"l2_norm --in x.npy --eps-mode top", "--eps-mode 'top': expected add or floor"},
+        {"l2_norm --in x.npy --group-size 3", "--group-size 3: expected a divisor of x's 10 columns"},
         {"softmax_backward --in x.npy --in wide.npy y=x dy=wide",
          "tensor 'wide' (dy): dtype F64; expected F32, F16 or BF16"},
         {"gelu --in x.npy --dtype f64", "--dtype f64"},

@@ -14,7 +14,9 @@
     ROWS(gelu_forward)                  \
     ROWS(gelu_backward)                 \
     OTHER(quantize)                     \
-    OTHER(dequantize)
+    OTHER(dequantize)                   \
+    ROWS(l2_norm)                       \
+    ROWS(l2_norm_backward)
 /* clang-format on */
 
 #endif

@@ -37,6 +37,7 @@ static const struct {
     [CLN_Y_SCALE] = {"y_scale", offsetof(clnorm_args, y_scale)},
     [CLN_Y_ROW_SCALE] = {"y_row_scale", offsetof(clnorm_args, y_row_scale)},
     [CLN_FAULT] = {"fault", offsetof(clnorm_args, fault)},
+    [CLN_NORM] = {"norm", offsetof(clnorm_args, norm)},
     [CLN_WORKSPACE] = {"workspace", offsetof(clnorm_args, workspace)},
 };
 

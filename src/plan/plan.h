@@ -38,6 +38,7 @@ enum cln_role {
     CLN_Y_SCALE,
     CLN_Y_ROW_SCALE,
     CLN_FAULT,
+    CLN_NORM,
     CLN_WORKSPACE,
     CLN_ROLES
 };

@@ -1,0 +1,220 @@
+/* L2 norm and its gradients: see clnorm_l2_norm_desc for the formulas.
+ *
+ * A work-group owns segments, SEGMENTS of them at a time, LANES work-items each, and reads each twice: for the sums and for
+ * the results. dweight is summed over shares of the rows, a slot each, a column a work-item; then over the slots.
+ *
+ * Macros (src/program/spec.h), of the norms' forward or, with DY_DTYPE, of their backward: GROUP_SIZE, GROUPS, X_DTYPE,
+ * WEIGHT_DTYPE, Y_DTYPE, SAVE_RSTD (write norm), DY_DTYPE, DX_DTYPE, DWEIGHT_DTYPE, VEC, LANES, SEGMENTS, UNROLL, REDUCE,
+ * STORES, ISA, ELEMENT_ALIGNED. */
+
+#include "common/arguments.h"
+#include "common/lanes.h"
+#include "common/segment.h"
+#include "norm/l2_norm_args.h"
+#include "norm/running_sum.h"
+
+#define BACKWARD PRESENT(DY_DTYPE)
+
+#if BACKWARD
+#define CALL_ARGS L2_NORM_BACKWARD_ARGS
+#else
+#define CALL_ARGS L2_NORM_ARGS
+#endif
+
+/* The arguments of a launch. */
+struct call {
+    MEMBERS(CALL_ARGS)
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+/* A segment of work: its place, and this work-item's lane. */
+struct place {
+    ulong index, row;
+    ulong column; /* of its first element */
+    uint lane;
+    bool active; /* false past the last segment: nothing is read or written, but barriers are kept */
+};
+
+static inline struct place place_of(const struct call *call, const ulong index, const bool active) {
+    const ulong group = index / call->rows;
+    const struct place place = {index, index - group * call->rows, group * GROUP_SIZE, (uint)get_local_id(0) % LANES,
+                                active};
+    return place;
+}
+
+static inline realv load_x(const struct call *call, const struct place *place, const index_t v, const enum load_hint hint) {
+    const global STORAGE(X_DTYPE) *base = call->x + place->row * call->x_stride + place->column;
+    return WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(base, v, call->aligned, hint));
+}
+
+static inline realv weighted(const struct call *call, const struct place *place, const index_t v, const realv value) {
+#if PRESENT(WEIGHT_DTYPE)
+    return value *
+           WIDEN(WEIGHT_DTYPE)(LOAD_VECTOR(WEIGHT_DTYPE)(call->weight + place->column, v, call->aligned, LOAD_LAST));
+#else
+    return value;
+#endif
+}
+
+/* Whether eps stands for a length; a NaN does not lie below it. */
+static inline bool is_on_floor(const struct call *call, const real squares) {
+    return call->floor && sqrt(squares) < call->eps;
+}
+
+static inline real length_of(const struct call *call, const real squares) {
+    return is_on_floor(call, squares) ? call->eps : sqrt(call->floor ? squares : squares + call->eps);
+}
+
+#if !BACKWARD
+
+static inline real own_squares(const struct call *call, const struct place *place) {
+    struct running_sum sum;
+    running_sum_start(&sum);
+    for (index_t v = place->lane; v < VECTORS; v += LANES) {
+        const realv x = load_x(call, place, v, LOAD_FIRST);
+        sum.run[0] += x * x;
+        running_sum_end_block(&sum);
+    }
+    return running_sum_total(&sum);
+}
+
+INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
+    const real length = length_of(call, sum_over_lanes(lanes, place->active ? own_squares(call, place) : 0));
+    if (!place->active)
+        return;
+#if SAVE_RSTD
+    if (place->lane == 0)
+        call->norm[place->index] = length;
+#endif
+    global STORAGE(Y_DTYPE) *y = call->y + place->row * call->y_stride + place->column;
+    for (index_t v = place->lane; v < VECTORS; v += LANES)
+        STORE_VECTOR(Y_DTYPE)(y, v, weighted(call, place, v, load_x(call, place, v, LOAD_LAST) / length), call->aligned);
+}
+
+#else
+
+/* g = weight · dy */
+static inline realv load_g(const struct call *call, const struct place *place, const index_t v, const enum load_hint hint) {
+    const global STORAGE(DY_DTYPE) *base = call->dy + place->row * call->dy_stride + place->column;
+    return weighted(call, place, v, WIDEN(DY_DTYPE)(LOAD_VECTOR(DY_DTYPE)(base, v, call->aligned, hint)));
+}
+
+/* Σx² and Σ(x · g) of a lane's vectors. */
+static inline void own_sums(const struct call *call, const struct place *place, real sums[2]) {
+    struct running_sum squares, products;
+    running_sum_start(&squares);
+    running_sum_start(&products);
+    for (index_t v = place->lane; v < VECTORS; v += LANES) {
+        const realv x = load_x(call, place, v, LOAD_FIRST);
+        squares.run[0] += x * x;
+        products.run[0] += x * load_g(call, place, v, LOAD_FIRST);
+        running_sum_end_block(&squares);
+        running_sum_end_block(&products);
+    }
+    sums[0] = running_sum_total(&squares);
+    sums[1] = running_sum_total(&products);
+}
+
+INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
+    real sums[2] = {0, 0};
+    if (place->active)
+        own_sums(call, place, sums);
+    sum_lanes(lanes, sums, 2);
+    if (!place->active)
+        return;
+    const real length = length_of(call, sums[0]);
+    const real slope = is_on_floor(call, sums[0]) ? 0 : sums[1] / length / length;
+#if PRESENT(DWEIGHT_DTYPE)
+    if (place->lane == 0)
+        call->norm[place->index] = length;
+#endif
+    global STORAGE(DX_DTYPE) *dx = call->dx + place->row * call->dx_stride + place->column;
+    for (index_t v = place->lane; v < VECTORS; v += LANES) {
+        const realv g = load_g(call, place, v, LOAD_LAST), x = load_x(call, place, v, LOAD_LAST);
+        STORE_VECTOR(DX_DTYPE)(dx, v, (g - x * slope) / length, call->aligned);
+    }
+}
+
+#endif
+
+/* This work-group's segments. */
+INLINED void take_share(const struct call *call, local real *scratch) {
+    struct lanes lanes = {.scratch = scratch};
+    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
+    for (ulong i = 0; i < call->iterations; i++) {
+        const ulong index = first + i * SEGMENTS;
+        if (index >= call->work)
+            break; /* the whole work-group */
+        const ulong own = index + get_local_id(0) / LANES;
+        const struct place place = place_of(call, own, SEGMENTS == 1 || own < call->work);
+        take_segment(call, &place, &lanes);
+    }
+    last_barrier();
+}
+
+#if BACKWARD
+#define KERNEL l2_norm_backward
+#else
+#define KERNEL l2_norm
+#endif
+
+/* For offsets that are multiples of a vector's size. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void KERNEL(PARAMETERS(CALL_ARGS)) {
+    local real scratch[2 * SCRATCH];
+    const struct call call = {ARGUMENTS(CALL_ARGS), .aligned = !ELEMENT_ALIGNED};
+    take_share(&call, scratch);
+}
+
+#if !ELEMENT_ALIGNED
+/* For any offsets: the same sums in the same order, element by element to and from memory. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void JOIN(KERNEL, _unaligned)(PARAMETERS(CALL_ARGS)) {
+    local real scratch[2 * SCRATCH];
+    const struct call call = {ARGUMENTS(CALL_ARGS), .aligned = false};
+    take_share(&call, scratch);
+}
+#endif
+
+/* ----------------------------------------------------------------------------------------- dweight, built with VEC 1 */
+
+#if BACKWARD && PRESENT(DWEIGHT_DTYPE) && VEC == 1
+
+/* A sum that keeps what its additions round off: Kahan 1965. */
+struct kept_sum {
+    real sum, lost;
+};
+
+static inline void kept_sum_add(struct kept_sum *kept, const real term) {
+    const real corrected = term - kept->lost, sum = kept->sum + corrected;
+    kept->lost = (sum - kept->sum) - corrected;
+    kept->sum = sum;
+}
+
+/* Columns of a share of the rows: dimension 1 is the slot. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_slots(PARAMETERS(L2_NORM_SLOTS_ARGS)) {
+    const ulong blocks = (work - 1) / GROUP_ITEMS + 1, slot = get_group_id(0) / blocks;
+    const ulong column = (get_group_id(0) - slot * blocks) * GROUP_ITEMS + get_local_id(0);
+    if (column >= work)
+        return;
+    const ulong first = slot * share, end = min(first + share, rows);
+    const global real *length = norm + norm_at + column / GROUP_SIZE * rows;
+    struct kept_sum sum = {0, 0};
+    for (ulong row = first; row < end; row++) {
+        const real own_x = WIDEN(X_DTYPE)(LOAD(X_DTYPE)(x + x_at + row * x_stride + column, false, LOAD_LAST));
+        const real own_dy = WIDEN(DY_DTYPE)(LOAD(DY_DTYPE)(dy + dy_at + row * dy_stride + column, false, LOAD_LAST));
+        kept_sum_add(&sum, own_dy * (own_x / length[row]));
+    }
+    slots[slots_at + slot * work + column] = sum.sum;
+}
+
+/* The sum over count slots, a column a work-item. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_dweight(PARAMETERS(L2_NORM_DWEIGHT_ARGS)) {
+    const ulong column = get_global_id(0);
+    if (column >= work)
+        return;
+    struct kept_sum sum = {0, 0};
+    for (ulong slot = 0; slot < count; slot++)
+        kept_sum_add(&sum, slots[slots_at + slot * work + column]);
+    STORE1(DWEIGHT_DTYPE)(dweight + dweight_at + column, sum.sum);
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* L2 normalisation, forward and backward. */
+#ifndef CLNORM_L2_NORM_H
+#define CLNORM_L2_NORM_H
+
+#include "clnorm/context.h"
+#include "clnorm/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How eps keeps the length of a segment of zeros from being 0. */
+typedef enum clnorm_eps_mode {
+    CLNORM_EPS_ADD = 1, /* length = √(Σx² + eps), as fla's l2norm has it */
+    CLNORM_EPS_FLOOR    /* length = max(√Σx², eps), as PyTorch's normalize and ggml_l2_norm have it */
+} clnorm_eps_mode;
+
+/* Divides each segment of group_size neighbouring elements by its length:
+ *
+ *   y = x / length · weight
+ *
+ * Arithmetic and sums are in f32, in f64 for F64 tensors; y is rounded to nearest even. NaN and infinities pass through:
+ * an infinity makes its segment's other elements 0 and itself NaN. Squares beyond F32 (|x| above 1.8e19) give a length of
+ * infinity. A segment of zeros with eps 0 is NaN. y may be x itself. Thread safety and errors as in plan.h. */
+typedef struct clnorm_l2_norm_desc {
+    uint64_t size;       /* sizeof(clnorm_l2_norm_desc) */
+    uint64_t rows;       /* 0 and up; 0 is a success that does nothing */
+    uint64_t cols;       /* 1 and up */
+    uint64_t group_size; /* elements of a segment, a divisor of cols; 0: cols */
+    clnorm_tensor x;
+    clnorm_tensor y;      /* dtype CLNORM_DTYPE_NONE: as x */
+    clnorm_tensor weight; /* [cols]; CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    double eps;           /* 0 to the largest number of f32 (of f64 with F64 tensors) */
+    clnorm_eps_mode eps_mode;
+    uint32_t save_norm;   /* 1: write norm, the length of each segment */
+    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
+} clnorm_l2_norm_desc;
+
+/* f32, CLNORM_EPS_ADD with 1e-12. Set rows and cols. */
+#define CLNORM_L2_NORM_DESC_INIT                                                                                \
+    {                                                                                                           \
+        sizeof(clnorm_l2_norm_desc), 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-12, \
+            CLNORM_EPS_ADD, 0, CLNORM_CONFIG_AUTOMATIC                                                          \
+    }
+CLNORM_API void clnorm_l2_norm_desc_init(clnorm_l2_norm_desc *desc);
+
+CLNORM_API clnorm_status clnorm_l2_norm_plan_create(clnorm_context *context, const clnorm_l2_norm_desc *desc,
+                                                    clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_l2_norm(clnorm_context *context, cl_command_queue queue, const clnorm_l2_norm_desc *desc,
+                                        const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
+                                        cl_event *event);
+
+/* The gradients, with x̂ = x / length, g = weight · dy and Σ over a segment:
+ *
+ *   dx = (g − x̂ · Σ(x̂ · g)) / length;   dx = g / length where CLNORM_EPS_FLOOR has the length be eps
+ *   dweight = Σ over rows of dy · x̂
+ *
+ * The lengths are computed again from x. dweight's sum over rows is compensated (Kahan 1965), and has the same bits from
+ * run to run. With 0 rows it is 0. */
+typedef struct clnorm_l2_norm_backward_desc {
+    uint64_t size;       /* sizeof(clnorm_l2_norm_backward_desc) */
+    uint64_t rows;       /* 0 and up */
+    uint64_t cols;       /* 1 and up */
+    uint64_t group_size; /* as in the forward */
+    clnorm_tensor x;
+    clnorm_tensor dy;      /* dtype CLNORM_DTYPE_NONE: as x */
+    clnorm_tensor weight;  /* as in the forward */
+    clnorm_tensor dx;      /* dtype CLNORM_DTYPE_NONE: as x */
+    clnorm_tensor dweight; /* [cols]; CLNORM_DTYPE_NONE: not computed */
+    double eps;            /* as in the forward */
+    clnorm_eps_mode eps_mode;
+    uint32_t reserved;    /* 0 */
+    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
+} clnorm_l2_norm_backward_desc;
+
+/* f32, CLNORM_EPS_ADD with 1e-12, no dweight. Set rows and cols. */
+#define CLNORM_L2_NORM_BACKWARD_DESC_INIT                                                                         \
+    {                                                                                                             \
+        sizeof(clnorm_l2_norm_backward_desc), 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-12, CLNORM_EPS_ADD, 0, CLNORM_CONFIG_AUTOMATIC             \
+    }
+CLNORM_API void clnorm_l2_norm_backward_desc_init(clnorm_l2_norm_backward_desc *desc);
+
+CLNORM_API clnorm_status clnorm_l2_norm_backward_plan_create(clnorm_context *context,
+                                                             const clnorm_l2_norm_backward_desc *desc, clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_l2_norm_backward(clnorm_context *context, cl_command_queue queue,
+                                                 const clnorm_l2_norm_backward_desc *desc, const clnorm_args *args,
+                                                 cl_uint num_wait, const cl_event *wait_list, cl_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

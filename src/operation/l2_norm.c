@@ -1,0 +1,303 @@
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/arithmetic.h"
+#include "base/context.h"
+#include "base/status.h"
+#include "clnorm/l2_norm.h"
+#include "config/config.h"
+#include "norm/l2_norm_args.h"
+#include "operation/operations.h"
+#include "plan/stage.h"
+#include "plan/tensor.h"
+
+extern const struct cln_source cln_source_l2_norm;
+
+typedef clnorm_l2_norm_desc forward_desc;
+typedef clnorm_l2_norm_backward_desc backward_desc;
+
+static const struct cln_tensor_rule forward_tensors[] = {
+    {"x", CLN_X, offsetof(forward_desc, x), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
+    {"y", CLN_Y, offsetof(forward_desc, y), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, true, CLN_ROLES},
+    {"weight", CLN_WEIGHT, offsetof(forward_desc, weight), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+};
+static const struct cln_tensor_rule backward_tensors[] = {
+    {"x", CLN_X, offsetof(backward_desc, x), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
+    {"dy", CLN_DY, offsetof(backward_desc, dy), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, false, CLN_ROLES},
+    {"weight", CLN_WEIGHT, offsetof(backward_desc, weight), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"dx", CLN_DX, offsetof(backward_desc, dx), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, true, CLN_ROLES},
+    {"dweight", CLN_DWEIGHT, offsetof(backward_desc, dweight), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+};
+static const struct cln_field_rule forward_fields[] = {
+    {"eps_mode", offsetof(forward_desc, eps_mode), CLNORM_EPS_ADD, CLNORM_EPS_FLOOR, "clnorm_eps_mode"},
+    {"save_norm", offsetof(forward_desc, save_norm), 0, 1, NULL},
+};
+static const struct cln_field_rule backward_fields[] = {
+    {"eps_mode", offsetof(backward_desc, eps_mode), CLNORM_EPS_ADD, CLNORM_EPS_FLOOR, "clnorm_eps_mode"},
+    {"reserved", offsetof(backward_desc, reserved), 0, 0, NULL},
+};
+static const struct cln_statistic_rule statistics[] = {{"norm", CLN_NORM, offsetof(forward_desc, save_norm), true}};
+static const struct cln_choice eps_mode = {"eps-mode",
+                                           "L2 norm: what eps is to the length (add)",
+                                           "eps_mode",
+                                           {{"add", CLNORM_EPS_ADD}, {"floor", CLNORM_EPS_FLOOR}}};
+
+/* What both descriptors have. */
+struct problem {
+    uint64_t rows, cols, group_size;
+    double eps;
+    clnorm_eps_mode eps_mode;
+    clnorm_tensor x, weight;
+};
+
+static struct problem problem_of(const struct cln_operation *operation, const void *desc) {
+    const forward_desc *const f = desc;
+    const backward_desc *const b = desc;
+    return operation == &cln_l2_norm
+               ? (struct problem){f->rows, f->cols, f->group_size, f->eps, f->eps_mode, f->x, f->weight}
+               : (struct problem){b->rows, b->cols, b->group_size, b->eps, b->eps_mode, b->x, b->weight};
+}
+
+static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
+    const struct problem p = problem_of(operation, desc);
+    return (struct cln_workload){
+        .users = CLN_KNOBS_L2,
+        .rows = p.rows,
+        .groups = p.cols / p.group_size,
+        .group_size = p.group_size,
+        .alignment = cln_lowest_bit(p.group_size | cln_operation_strides(operation, desc)),
+        .x_size = clnorm_dtype_size(p.x.dtype),
+        .held_size = clnorm_dtype_size(p.x.dtype),
+        .norm = CLNORM_RMS_NORM,
+        .real_size = cln_operation_real_size(operation, desc),
+    };
+}
+
+/* Segments are read twice, a vector at a time. */
+static clnorm_status choose(const clnorm_device_info *device, const struct cln_workload *work,
+                            const struct cln_config *forced, struct cln_config *config) {
+    if (forced->keep && forced->keep != CLN_KEEP_REREAD)
+        return cln_config_refuse("keep", forced->keep, "reread or 0 in this operation");
+    struct cln_config wish = *forced;
+    wish.keep = CLN_KEEP_REREAD;
+    return cln_config_choose(device, work, &wish, config);
+}
+
+static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
+    const struct cln_config *const c = &plan->config;
+    const clnorm_device_info *const device = &plan->context->device;
+    const struct problem p = problem_of(plan->operation, desc);
+    const forward_desc *const f = desc;
+    const backward_desc *const b = desc;
+    const bool backward = plan->operation == &cln_l2_norm_backward;
+    return (struct cln_spec){
+        .family = backward ? CLN_NORM_BACKWARD : CLN_NORM_FORWARD,
+        .group_size = p.group_size,
+        .groups = p.cols / p.group_size,
+        .x_dtype = p.x.dtype,
+        .weight_dtype = p.weight.dtype,
+        .y_dtype = backward ? CLNORM_DTYPE_NONE : f->y.dtype,
+        .dy_dtype = backward ? b->dy.dtype : CLNORM_DTYPE_NONE,
+        .dx_dtype = backward ? b->dx.dtype : CLNORM_DTYPE_NONE,
+        .dweight_dtype = backward ? b->dweight.dtype : CLNORM_DTYPE_NONE,
+        .save_rstd = !backward && f->save_norm,
+        .vec = c->vec,
+        .lanes = c->lanes,
+        .segments = c->segments,
+        .keep = c->keep,
+        .unroll = 1,
+        .chunks = 1,
+        .reduce = c->reduce,
+        .stores = c->stores,
+        .isa = c->isa,
+        .element_aligned = cln_config_element_aligned(device, c),
+        .opencl_c = c->reduce == CLN_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
+    };
+}
+
+/* The kernel that goes through segments. */
+static clnorm_status add_segments(clnorm_plan *plan, const void *desc, const struct cln_workload *work, const char *kernel,
+                                  const struct cln_parameter *parameters, struct cln_argument norm) {
+    const struct problem p = problem_of(plan->operation, desc);
+    const struct cln_config *const c = &plan->config;
+    const struct cln_spec spec = spec_of(plan, desc);
+    const uint64_t segments = work->rows * work->groups, blocks = cln_divide_up(segments, c->segments);
+    const uint64_t iterations = cln_larger(c->iterations, cln_divide_up(blocks, CLN_MOST_GROUPS));
+    const struct cln_argument arguments[] = {cln_integer("iterations", iterations),
+                                             cln_integer("rows", p.rows),
+                                             cln_integer("floor", p.eps_mode == CLNORM_EPS_FLOOR),
+                                             cln_real("eps", p.eps),
+                                             norm,
+                                             {0}};
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_l2_norm,
+        .kernel = kernel,
+        .unaligned = !spec.element_aligned,
+        .spec = &spec,
+        .parameters = parameters,
+        .arguments = arguments,
+        .work = segments,
+        .groups = (size_t)cln_divide_up(blocks, iterations),
+        .items = (size_t)c->lanes * c->segments,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+static clnorm_status add_forward(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(L2_NORM_ARGS);
+    return work->rows ? add_segments(plan, desc, work, "l2_norm", parameters, (struct cln_argument){0}) : CLNORM_SUCCESS;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- dweight */
+
+/* Shares of the rows, and work-items that have a column each. */
+struct slots {
+    uint64_t share, count, items;
+    struct cln_binding lengths, sums; /* parts of the workspace: [groups, rows], [count, cols] */
+};
+
+static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, const struct cln_workload *work,
+                             struct slots *slots) {
+    const clnorm_device_info *const device = &plan->context->device;
+    const uint64_t align = CLN_WORKSPACE_ALIGNMENT, lengths = d->rows * work->groups * work->real_size;
+    const uint64_t items = cln_smaller(256, cln_power_of_two_at_most(device->max_work_group_size));
+    const uint64_t blocks = cln_divide_up(d->cols, items);
+    const uint64_t wanted = cln_divide_up(8 * (uint64_t)cln_larger(device->compute_units, 1), blocks);
+    slots->items = items;
+    slots->share = cln_larger(cln_divide_up(d->rows, wanted), 1);
+    slots->count = cln_divide_up(d->rows, slots->share);
+    slots->lengths = (struct cln_binding){CLN_WORKSPACE, work->real_size, 0, lengths};
+    const uint64_t offset = cln_divide_up(lengths, align) * align;
+    uint64_t bytes;
+    if (__builtin_mul_overflow(slots->count * work->real_size, d->cols, &bytes) || bytes > INT64_MAX - offset)
+        return cln_fail(CLNORM_OVERFLOW, "desc.cols is %" PRIu64 ": expected less than 2^63 bytes of workspace", d->cols);
+    slots->sums = (struct cln_binding){CLN_WORKSPACE, work->real_size, offset, bytes};
+    return CLNORM_SUCCESS;
+}
+
+/* A kernel of a column a work-item. */
+static clnorm_status add_columns(clnorm_plan *plan, const void *desc, const struct slots *slots, const char *kernel,
+                                 const struct cln_parameter *parameters, const struct cln_argument *arguments,
+                                 uint64_t times) {
+    const backward_desc *const d = desc;
+    struct cln_spec spec = spec_of(plan, desc);
+    spec.vec = 1;
+    spec.lanes = slots->items;
+    spec.segments = 1;
+    spec.reduce = CLN_REDUCE_TREE;
+    spec.opencl_c = 120;
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_l2_norm,
+        .kernel = kernel,
+        .spec = &spec,
+        .parameters = parameters,
+        .arguments = arguments,
+        .work = d->cols,
+        .groups = (size_t)(cln_divide_up(d->cols, slots->items) * times),
+        .items = (size_t)slots->items,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+static clnorm_status add_dweight(clnorm_plan *plan, const void *desc, const struct slots *slots) {
+    static const struct cln_parameter slots_parameters[] = CLN_PARAMETERS(L2_NORM_SLOTS_ARGS);
+    static const struct cln_parameter dweight_parameters[] = CLN_PARAMETERS(L2_NORM_DWEIGHT_ARGS);
+    const backward_desc *const d = desc;
+    const struct cln_argument of_slots[] = {cln_integer("rows", d->rows),
+                                            cln_integer("share", slots->share),
+                                            cln_bind("norm", slots->lengths),
+                                            cln_bind("slots", slots->sums),
+                                            {0}};
+    const struct cln_argument of_sum[] = {cln_integer("count", slots->count), cln_bind("slots", slots->sums), {0}};
+    const clnorm_status status =
+        slots->count ? add_columns(plan, desc, slots, "l2_norm_slots", slots_parameters, of_slots, slots->count)
+                     : CLNORM_SUCCESS;
+    return status ? status : add_columns(plan, desc, slots, "l2_norm_dweight", dweight_parameters, of_sum, 1);
+}
+
+static clnorm_status add_backward(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(L2_NORM_BACKWARD_ARGS);
+    const backward_desc *const d = desc;
+    struct slots slots = {.count = 0};
+    clnorm_status status = d->dweight.dtype ? lay_out(plan, d, work, &slots) : CLNORM_SUCCESS;
+    if (status)
+        return status;
+    plan->tensor[CLN_DWEIGHT].vector = 0;
+    if (slots.items && d->rows)
+        cln_plan_set_workspace(plan, slots.sums.offset + slots.sums.size);
+    if (d->rows)
+        status = add_segments(plan, desc, work, "l2_norm_backward", parameters, cln_bind("norm", slots.lengths));
+    return status || !d->dweight.dtype ? status : add_dweight(plan, desc, &slots);
+}
+
+static const forward_desc initial_forward = CLNORM_L2_NORM_DESC_INIT;
+static const backward_desc initial_backward = CLNORM_L2_NORM_BACKWARD_DESC_INIT;
+
+const struct cln_operation cln_l2_norm = {
+    .name = "l2_norm",
+    .summary = "x / length * weight, with the length sqrt(sum of squares + eps)",
+    .init = "CLNORM_L2_NORM_DESC_INIT",
+    .initial = &initial_forward,
+    .size = sizeof initial_forward,
+    .config = offsetof(forward_desc, config),
+    .tensors = forward_tensors,
+    .tensor_count = sizeof forward_tensors / sizeof *forward_tensors,
+    .fields = forward_fields,
+    .field_count = sizeof forward_fields / sizeof *forward_fields,
+    .choices = {&eps_mode},
+    .group_size = offsetof(forward_desc, group_size),
+    .eps = offsetof(forward_desc, eps),
+    .statistics = statistics,
+    .statistic_count = sizeof statistics / sizeof *statistics,
+    .workload = workload_of,
+    .choose = choose,
+    .add_stages = add_forward,
+};
+
+const struct cln_operation cln_l2_norm_backward = {
+    .name = "l2_norm_backward",
+    .summary = "the gradients of l2_norm",
+    .init = "CLNORM_L2_NORM_BACKWARD_DESC_INIT",
+    .initial = &initial_backward,
+    .size = sizeof initial_backward,
+    .config = offsetof(backward_desc, config),
+    .tensors = backward_tensors,
+    .tensor_count = sizeof backward_tensors / sizeof *backward_tensors,
+    .fields = backward_fields,
+    .field_count = sizeof backward_fields / sizeof *backward_fields,
+    .choices = {&eps_mode},
+    .group_size = offsetof(backward_desc, group_size),
+    .eps = offsetof(backward_desc, eps),
+    .workload = workload_of,
+    .choose = choose,
+    .add_stages = add_backward,
+};
+
+void clnorm_l2_norm_desc_init(clnorm_l2_norm_desc *desc) {
+    cln_operation_init(&cln_l2_norm, desc);
+}
+
+clnorm_status clnorm_l2_norm_plan_create(clnorm_context *context, const clnorm_l2_norm_desc *desc, clnorm_plan **plan) {
+    return cln_operation_plan_create(&cln_l2_norm, context, desc, plan);
+}
+
+clnorm_status clnorm_l2_norm(clnorm_context *context, cl_command_queue queue, const clnorm_l2_norm_desc *desc,
+                             const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    return cln_operation_enqueue(&cln_l2_norm, context, queue, desc, args, num_wait, wait_list, event);
+}
+
+void clnorm_l2_norm_backward_desc_init(clnorm_l2_norm_backward_desc *desc) {
+    cln_operation_init(&cln_l2_norm_backward, desc);
+}
+
+clnorm_status clnorm_l2_norm_backward_plan_create(clnorm_context *context, const clnorm_l2_norm_backward_desc *desc,
+                                                  clnorm_plan **plan) {
+    return cln_operation_plan_create(&cln_l2_norm_backward, context, desc, plan);
+}
+
+clnorm_status clnorm_l2_norm_backward(clnorm_context *context, cl_command_queue queue,
+                                      const clnorm_l2_norm_backward_desc *desc, const clnorm_args *args, cl_uint num_wait,
+                                      const cl_event *wait_list, cl_event *event) {
+    return cln_operation_enqueue(&cln_l2_norm_backward, context, queue, desc, args, num_wait, wait_list, event);
+}

@@ -1,0 +1,33 @@
+/* L2 norm of segments: y = x̂ · weight with x̂ = x / length, and length = √(Σx² + eps), or max(√Σx², eps) with eps as a
+ * floor. Backward, wdy = weight · dy: dx = (wdy − x̂ · Σ(x̂ · wdy)) / length, the derivative of a quotient; below the floor
+ * the length is constant, and dx = wdy / length. dweight is Σ over rows of dy · x̂. */
+#ifndef REFERENCE_L2_NORM_H
+#define REFERENCE_L2_NORM_H
+
+#include "reference/tensor.h"
+
+struct ref_l2_norm {
+    uint64_t rows, cols, group_size;
+    struct ref_tensor x, dy;  /* [rows, cols]; dy: absent in the forward */
+    struct ref_tensor weight; /* [cols]; absent: ones */
+    double eps;
+    bool eps_is_floor;
+};
+
+/* A segment; arrays have group_size elements. Without a dy, all that follows from it is 0. */
+struct ref_l2_segment {
+    double *xhat, *y;
+    double *wdy, *dx;
+    double *dweight; /* the row's term */
+    double length;
+    double c1; /* Σ(x̂ · wdy); 0 below the floor */
+};
+
+/* Room for segments of group_size elements; the arrays are NULL when there is no memory for it. */
+struct ref_l2_segment ref_l2_segment_make(uint64_t group_size);
+void ref_l2_segment_free(struct ref_l2_segment *segment);
+
+/* Computes the segment of a row and a group. */
+void ref_l2_norm_segment(const struct ref_l2_norm *norm, uint64_t row, uint64_t group, struct ref_l2_segment *segment);
+
+#endif
