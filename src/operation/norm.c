@@ -7,6 +7,7 @@
 #include "operation/dropout.h"
 #include "operation/fp8.h"
 #include "operation/norm_stages.h"
+#include "operation/norm_tiles.h"
 #include "operation/operations.h"
 #include "plan/tensor.h"
 

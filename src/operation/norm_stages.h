@@ -9,11 +9,6 @@ static inline uint64_t cln_norm_real_size(const clnorm_norm_desc *p) {
     return p->x.dtype == CLNORM_F64 ? sizeof(cl_double) : sizeof(cl_float);
 }
 
-/* The tensor that says what y's scales are: y, or its transposed copy where that is all of it. */
-static inline const clnorm_tensor *cln_norm_codes(const clnorm_norm_desc *p) {
-    return p->y.dtype ? &p->y : &p->y_t;
-}
-
 /* Members of the operation's record. */
 struct cln_workload cln_norm_workload(const struct cln_operation *operation, const void *desc);
 clnorm_status cln_norm_choose(const clnorm_device_info *device, const struct cln_workload *work,

@@ -5,7 +5,6 @@
 #include "base/status.h"
 #include "norm/fp8_rms_norm_args.h"
 #include "operation/fp8.h"
-#include "operation/norm_stages.h"
 #include "plan/stage.h"
 
 typedef clnorm_norm_desc problem;

@@ -5,8 +5,12 @@
 
 #include "operation/operation.h"
 
-/* Whether a descriptor is of that kind. Whoever forces keep to be something else than CLNORM_KEEP_REREAD gets the kernels
- * of all norms. */
+/* The tensor that describes the 8-bit output: y, or y_t when there is no y. */
+static inline const clnorm_tensor *cln_norm_codes(const clnorm_norm_desc *p) {
+    return p->y.dtype ? &p->y : &p->y_t;
+}
+
+/* Whether these kernels compute it. A forced keep other than CLN_KEEP_REREAD selects the kernels of all norms. */
 bool cln_norm_in_tiles(const clnorm_norm_desc *p);
 
 /* For cln_fp8_config, by which its config is chosen. */

@@ -36,8 +36,8 @@ static clnorm_status launch_part(const struct cln_stage *stage, cl_kernel kernel
     return code ? cln_fail_opencl(code, "clEnqueueNDRangeKernel") : CLNORM_SUCCESS;
 }
 
-static clnorm_status launch(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue, cl_uint num_wait,
-                            const cl_event *wait_list, cl_event *event) {
+static clnorm_status launch_whole(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue, cl_uint num_wait,
+                                  const cl_event *wait_list, cl_event *event) {
     return launch_part(stage, kernel, 0, stage->groups, queue, num_wait, wait_list, event);
 }
 
@@ -89,7 +89,7 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
     if (status)
         return status;
     const bool apart = stage->readers && cln_args_in_place(plan, args);
-    return (apart ? launch_in_place : launch)(stage, kernel, queue, num_wait, wait_list, event);
+    return (apart ? launch_in_place : launch_whole)(stage, kernel, queue, num_wait, wait_list, event);
 }
 
 /* What an enqueue waits for, and the events that it gives: of its last stage, or of each. */
@@ -244,7 +244,7 @@ static clnorm_status run_empty(const struct cln_stage *stage, cl_kernel kernel, 
         code = clSetKernelArg(kernel, WORK, sizeof none, &none);
     if (code)
         return cln_fail_opencl(code, "clSetKernelArg");
-    const clnorm_status status = launch(stage, kernel, queue, 0, NULL, NULL);
+    const clnorm_status status = launch_whole(stage, kernel, queue, 0, NULL, NULL);
     code = clSetKernelArg(kernel, WORK, sizeof stage->work, &stage->work);
     return status || !code ? status : cln_fail_opencl(code, "clSetKernelArg");
 }

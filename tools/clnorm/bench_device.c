@@ -1,3 +1,5 @@
+#include "bench_device.h"
+
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -9,9 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "bench_host.h"
 #include "report.h"
 #include "samples.h"
+#include "session.h"
 #include "temporary.h"
 
 static const struct bench_shape usual_shape = {64, 1024};

@@ -2,7 +2,7 @@
 #ifndef CHAIN_H
 #define CHAIN_H
 
-#include "bench.h"
+#include "bench_job.h"
 #include "plain_kernels.h"
 #include "stopwatch.h"
 

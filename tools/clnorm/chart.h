@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "bench.h"
+#include "bench_job.h"
 
 struct chart_point {
     const char *operation; /* borrowed, as long as the chart */

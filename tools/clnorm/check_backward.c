@@ -1,4 +1,4 @@
-#include "check_cases.h"
+#include "check_case.h"
 
 /* A row is a case, and what is not said is off. */
 static const struct backward_case {

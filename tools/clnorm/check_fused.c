@@ -1,5 +1,5 @@
 /* Cases of what is done in one pass with the norm. */
-#include "check_cases.h"
+#include "check_case.h"
 
 static const struct fused_case {
     char *operation;

@@ -1,5 +1,5 @@
 /* Cases of the operations that are a record. Each meets every shape. */
-#include "check_cases.h"
+#include "check_case.h"
 
 static const struct row_shape {
     uint64_t rows, cols;

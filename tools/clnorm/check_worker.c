@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "check_cases.h"
+
 static void tell(int events, const struct check_event *event) {
     if (write(events, event, sizeof *event) != (ssize_t)sizeof *event)
         _exit(EXIT_FAILED); /* nobody listens */

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "check_cases.h"
+#include "check_try.h"
 
 enum check_event_kind {
     CHECK_OPENED, /* device is ready */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench_operation.h"
 #include "manual.h"
 #include "operation.h"
 

@@ -13,10 +13,14 @@ bool config_parse(const char *text, clnorm_config *config, struct fault *fault) 
 /* Where a knob's value begins in a config's text; NULL: nowhere. */
 static const char *find_value(const char *text, const char *knob) {
     const size_t length = strlen(knob);
-    for (const char *word = text; word && *word; word = strchr(word, ','), word += word != NULL)
-        if (!strncmp(word, knob, length) && word[length] == '=')
-            return word + length + 1;
-    return NULL;
+    const char *word = text;
+    while (strncmp(word, knob, length) != 0 || word[length] != '=') {
+        word = strchr(word, ',');
+        if (!word)
+            return NULL;
+        word++;
+    }
+    return word + length + 1;
 }
 
 uint64_t config_number(const clnorm_config *config, const char *knob) {

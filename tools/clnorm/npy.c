@@ -1,11 +1,11 @@
 /* npy: the magic, a version, the header's length, the header (a Python dict of descr, fortran_order and shape), the data.
  */
+#include "npy.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tensor_file.h"
 
 /* What is left of the header. */
 struct reader {

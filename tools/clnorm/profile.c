@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench_request.h"
 #include "build_report.h"
 #include "commands.h"
 #include "config_text.h"

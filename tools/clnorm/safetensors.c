@@ -1,12 +1,13 @@
 /* safetensors: the header's length in 8 bytes, little-endian; the header, a JSON object that gives each tensor its dtype,
  * shape and place; the data, of which every byte belongs to just one tensor. */
+#include "safetensors.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "json_reader.h"
-#include "tensor_file.h"
 
 static const uint64_t header_cap = 100000000; /* bytes; the format's own limit */
 

@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "npy.h"
+#include "safetensors.h"
+
 static bool ends_with(const char *text, const char *end) {
     const size_t length = strlen(text);
     const size_t end_length = strlen(end);
@@ -19,32 +22,6 @@ enum tensor_format tensor_format_of(const char *path) {
     if (ends_with(path, ".safetensors"))
         return FORMAT_SAFETENSORS;
     return ends_with(path, ".npy") ? FORMAT_NPY : FORMAT_UNKNOWN;
-}
-
-bool tensor_measure(struct tensor *tensor) {
-    uint64_t count = 1;
-    for (unsigned i = 0; i < tensor->rank; i++)
-        if (__builtin_mul_overflow(count, tensor->shape[i], &count))
-            return false;
-    uint64_t bits;
-    if (__builtin_mul_overflow(count, (uint64_t)tensor->element->bits, &bits) || bits > INT64_MAX || bits % 8)
-        return false;
-    tensor->count = count;
-    tensor->size = bits / 8;
-    return true;
-}
-
-char *tensor_shape_text(const struct tensor *tensor, char text[SHAPE_TEXT]) {
-    int at = snprintf(text, SHAPE_TEXT, "[");
-    for (unsigned i = 0; i < tensor->rank; i++)
-        at += snprintf(text + at, SHAPE_TEXT - (size_t)at, "%s%llu", i ? ", " : "", (unsigned long long)tensor->shape[i]);
-    (void)snprintf(text + at, SHAPE_TEXT - (size_t)at, "]");
-    return text;
-}
-
-bool tensor_file_reserve(struct tensor_file *file, size_t count, struct fault *fault) {
-    file->tensors = calloc(count ? count : 1, sizeof *file->tensors);
-    return file->tensors || fault_set(fault, EXIT_FAILED, "%s: out of memory for %zu tensors", file->path, count);
 }
 
 static int by_name(const void *a, const void *b) {

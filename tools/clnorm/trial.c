@@ -1,6 +1,6 @@
 #include "trial.h"
 
-#include "check_cases.h"
+#include "check_try.h"
 #include "config_text.h"
 
 enum { LEAST_RUNS = 7, CHECK_ROWS = 5, TEAM_ROWS = 6 };

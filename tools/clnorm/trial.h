@@ -2,7 +2,7 @@
 #ifndef TRIAL_H
 #define TRIAL_H
 
-#include "bench.h"
+#include "bench_job.h"
 #include "stopwatch.h"
 
 struct trial {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench_request.h"
 #include "commands.h"
 #include "config_text.h"
 #include "options.h"

@@ -2,7 +2,7 @@
 #ifndef TUNE_GRID_H
 #define TUNE_GRID_H
 
-#include "bench.h"
+#include "bench_request.h"
 
 struct grid_request {
     char *widths; /* "64,128,…"; NULL: the usual ones */

@@ -1,0 +1,46 @@
+#include "bench_job.h"
+
+#include <string.h>
+
+/* Of an input of role, where other inputs have this one: x of the operations on 8 bits, and its scales. */
+static clnorm_dtype input_dtype(const struct operation *operation, const char *role, clnorm_dtype dtype) {
+    const bool codes = operation->roles[operation_role(operation, role)].shape == SHAPE_CODES;
+    return codes ? CLNORM_F8_E4M3 : !strcmp(role, "x_scale") ? CLNORM_BF16 : dtype;
+}
+
+struct operation_options bench_options(const struct bench_operation *operation, const char *config) {
+    struct operation_options options = OPERATION_OPTIONS_INIT;
+    options.outputs = operation->outputs;
+    options.gate = operation->gate;
+    options.config = (char *)config;
+    options.dropout = operation->dropout;
+    options.seed = operation->dropout > 0 ? "1" : NULL;
+    options.activation = operation->activation;
+    options.s_given = operation->s_given;
+    if (operation->choice)
+        options.choices.word[choice_index(operation->choice)] = (char *)operation->word;
+    options.quantize = operation->quantize;
+    return options;
+}
+
+bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
+               const char *config, struct fault *fault) {
+    const struct operation *of;
+    if (!operation_find(operation->operation, &of, fault))
+        return false;
+    enum { SCALED = 16 }; /* columns */
+    const int x_scale = operation_role(of, "x_scale");
+    const bool scaled = x_scale >= 0 && of->roles[x_scale].shape == SHAPE_X_GROUPS;
+    const uint64_t groups = scaled ? (shape.cols + SCALED - 1) / SCALED : 1;
+    job_init(job, of);
+    for (int i = 0; operation->inputs[i]; i++)
+        if (!job_add_input(job, operation->inputs[i], input_dtype(of, operation->inputs[i], dtype), shape.rows, shape.cols,
+                           groups, fault))
+            return false;
+    const struct operation_options options = bench_options(operation, config);
+    return job_describe(job, &options, fault);
+}
+
+uint64_t bench_bytes(const struct bench_operation *operation, const struct job *job) {
+    return operation->moved ? operation->moved * job->tensor[0].size : job_bytes(job);
+}

@@ -1,0 +1,21 @@
+/* The job of one measurement. */
+#ifndef BENCH_JOB_H
+#define BENCH_JOB_H
+
+#include "bench_operation.h"
+
+struct bench_shape {
+    uint64_t rows, cols;
+};
+
+/* What an operation is measured with. config: forced knobs, borrowed; may be NULL. */
+struct operation_options bench_options(const struct bench_operation *operation, const char *config);
+
+/* The job of an operation on tensors without bytes. */
+bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
+               const char *config, struct fault *fault);
+
+/* The least that it has to move. */
+uint64_t bench_bytes(const struct bench_operation *operation, const struct job *job);
+
+#endif

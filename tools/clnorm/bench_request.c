@@ -1,0 +1,80 @@
+#include "bench_request.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct bench_shape gpu_shapes[] = {{32768, 256},  {32768, 1024}, {16384, 4096}, {16384, 8192}, {8192, 16384},
+                                                {4096, 65536}, {2048, 4096},  {64, 4096},    {1, 4096}};
+static const struct bench_shape cpu_shapes[] = {{16384, 256}, {8192, 768}, {4096, 1024}, {4096, 4096}, {1024, 8192}};
+static const clnorm_dtype gpu_dtypes[] = {CLNORM_BF16, CLNORM_F32};
+static const clnorm_dtype cpu_dtypes[] = {CLNORM_F32};
+
+static bool take_operation(struct bench_request *request, const char *word, struct fault *fault) {
+    const struct bench_operation *operation = NULL;
+    if (!bench_find_operation(word, &operation, fault))
+        return false;
+    if (request->operation_count == BENCH_MOST)
+        return fault_set(fault, EXIT_REQUEST, "'%s': expected at most %d operations", word, BENCH_MOST);
+    request->operations[request->operation_count++] = operation;
+    return true;
+}
+
+bool bench_parse_shape(const char *word, const char *option, struct bench_shape *shape, struct fault *fault) {
+    int length = 0;
+    const bool read = word[0] != '-' && sscanf(word, "%" SCNu64 "x%" SCNu64 "%n", &shape->rows, &shape->cols, &length) == 2;
+    return (read && !word[length] && !strchr(word, '-') && shape->rows && shape->cols) ||
+           fault_set(fault, EXIT_REQUEST, "%s '%s': expected ROWSxCOLS, both 1 or more", option, word);
+}
+
+static bool take_shape(const char *word, void *user, struct fault *fault) {
+    struct bench_request *const request = user;
+    if (request->shape_count == BENCH_MOST)
+        return fault_set(fault, EXIT_REQUEST, "--shapes: expected at most %d", BENCH_MOST);
+    return bench_parse_shape(word, "--shapes", &request->shapes[request->shape_count++], fault);
+}
+
+static bool take_dtype(const char *word, void *user, struct fault *fault) {
+    struct bench_request *const request = user;
+    if (request->dtype_count == BENCH_MOST)
+        return fault_set(fault, EXIT_REQUEST, "--dtypes: expected at most %d", BENCH_MOST);
+    return parse_dtype(word, &request->dtypes[request->dtype_count++], fault);
+}
+
+bool bench_read(struct bench_request *request, struct command_line *line, const char *shapes, const char *dtypes,
+                struct fault *fault) {
+    for (const char *word = command_line_next(line); word; word = command_line_next(line))
+        if (!take_operation(request, word, fault))
+            return false;
+    return (!shapes || each_word(shapes, "--shapes", take_shape, request, fault)) &&
+           (!dtypes || each_word(dtypes, "--dtypes", take_dtype, request, fault));
+}
+
+void bench_complete(struct bench_request *request, bool cpu) {
+    for (size_t i = 0, given = request->operation_count; !given && bench_operations()[i].name; i++)
+        request->operations[request->operation_count++] = &bench_operations()[i];
+    if (!request->shape_count) {
+        request->shape_count = cpu ? sizeof cpu_shapes / sizeof *cpu_shapes : sizeof gpu_shapes / sizeof *gpu_shapes;
+        memcpy(request->shapes, cpu ? cpu_shapes : gpu_shapes, request->shape_count * sizeof *request->shapes);
+    }
+    if (!request->dtype_count) {
+        request->dtype_count = cpu ? sizeof cpu_dtypes / sizeof *cpu_dtypes : sizeof gpu_dtypes / sizeof *gpu_dtypes;
+        memcpy(request->dtypes, cpu ? cpu_dtypes : gpu_dtypes, request->dtype_count * sizeof *request->dtypes);
+    }
+}
+
+bool bench_open_output(const char *path, FILE **stream, struct fault *fault) {
+    *stream = NULL;
+    if (!path)
+        return true;
+    *stream = strcmp(path, "-") != 0 ? fopen(path, "w") : stdout;
+    return *stream || fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+bool bench_close_output(const char *path, FILE *stream, struct fault *fault) {
+    if (!stream || stream == stdout)
+        return true;
+    const bool good = !ferror(stream);
+    return (!fclose(stream) && good) || fault_set(fault, EXIT_FAILED, "%s: cannot be written", path);
+}
