@@ -8,7 +8,7 @@ clnorm_add_test(oclgrind_norm_backward_args "${oclgrind}" $<TARGET_FILE:test_nor
 clnorm_add_test(oclgrind_norm_backward_columns "${oclgrind}" $<TARGET_FILE:test_norm_backward_columns>)
 clnorm_add_test(oclgrind_norm_backward_knobs "${oclgrind}" $<TARGET_FILE:test_norm_backward_knobs>)
 clnorm_add_test(oclgrind_norm_backward_sweep "${oclgrind}" $<TARGET_FILE:test_norm_backward_sweep>)
-clnorm_add_test(oclgrind_norm_backward_teams "${oclgrind}" $<TARGET_FILE:test_norm_backward_teams>)
+clnorm_add_test(oclgrind_norm_backward_teams "${oclgrind}" $<TARGET_FILE:test_norm_backward_teams> races)
 clnorm_add_test(oclgrind_norm_knobs "${oclgrind}" $<TARGET_FILE:test_norm_knobs>)
 clnorm_add_test(oclgrind_norm_sweep "${oclgrind}" $<TARGET_FILE:test_norm_sweep> --uninitialized)
 clnorm_add_test(oclgrind_quantize "${oclgrind}" $<TARGET_FILE:test_quantize>)

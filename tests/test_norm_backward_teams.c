@@ -11,70 +11,115 @@
 #include "knob.h"
 #include "norm_backward_case.h"
 
-/* On any device with a team of one, whose messages go to itself, and on NVIDIA with real ones. */
-static void teams_agree(void **state) {
-    const struct fixture *fixture = *state;
+enum { CASES = 8, QUEUES = 32 };
+
+/* Teams of up to 6 tiles. PoCL runs the work-groups of a team one after the other: the first ones find no message. */
+static struct norm_backward_case case_of(const struct fixture *fixture, int i, enum cln_row_split row_split) {
     static const struct {
         clnorm_norm norm;
-        uint64_t rows, cols, groups, tile; /* tile: of real teams */
+        uint64_t rows, cols, groups, tile;
         enum cln_accumulator accumulator;
         uint32_t pipeline;
         enum cln_keep keep;
         uint32_t slots; /* 0: not locked */
-    } cases[] = {
-        {CLNORM_LAYER_NORM, 40, 64, 1, 16, CLN_ACCUMULATOR_REGISTERS, 3, CLN_KEEP_REGISTERS, 0},
-        {CLNORM_RMS_NORM, 70, 96, 2, 16, CLN_ACCUMULATOR_SPLIT, 2, CLN_KEEP_REGISTERS, 3},
-        {CLNORM_LAYER_NORM, 21, 48, 1, 32, CLN_ACCUMULATOR_LOCAL, 3, CLN_KEEP_REGISTERS, 1},
-        {CLNORM_LAYER_NORM, 33, 64, 1, 16, CLN_ACCUMULATOR_REGISTERS, 1, CLN_KEEP_REREAD, 0},
-        {CLNORM_RMS_NORM, 3000, 64, 1, 16, CLN_ACCUMULATOR_REGISTERS, 3, CLN_KEEP_REGISTERS, 0},
-        {CLNORM_LAYER_NORM, 3000, 64, 1, 16, CLN_ACCUMULATOR_REGISTERS, 3, CLN_KEEP_REGISTERS, 0},
+        enum dx_place dx_place;
+    } cases[CASES] = {
+        {CLNORM_LAYER_NORM, 40, 64, 1, 16, CLN_ACCUMULATOR_REGISTERS, 3, CLN_KEEP_REGISTERS, 0, DX_APART},
+        {CLNORM_RMS_NORM, 70, 96, 2, 16, CLN_ACCUMULATOR_SPLIT, 2, CLN_KEEP_REGISTERS, 3, DX_APART},
+        {CLNORM_LAYER_NORM, 21, 48, 1, 32, CLN_ACCUMULATOR_LOCAL, 3, CLN_KEEP_REGISTERS, 1, DX_OVER_DY},
+        {CLNORM_LAYER_NORM, 33, 64, 1, 16, CLN_ACCUMULATOR_REGISTERS, 1, CLN_KEEP_REREAD, 0, DX_APART},
+        {CLNORM_RMS_NORM, 3000, 64, 1, 16, CLN_ACCUMULATOR_REGISTERS, 3, CLN_KEEP_REGISTERS, 0, DX_OVER_X},
+        {CLNORM_LAYER_NORM, 3000, 64, 1, 16, CLN_ACCUMULATOR_REGISTERS, 3, CLN_KEEP_REGISTERS, 0, DX_APART},
+        {CLNORM_LAYER_NORM, 19, 328, 1, 64, CLN_ACCUMULATOR_REGISTERS, 2, CLN_KEEP_REGISTERS, 0, DX_OVER_X},
+        {CLNORM_LAYER_NORM, 50, 64, 1, 64, CLN_ACCUMULATOR_REGISTERS, 1, CLN_KEEP_REGISTERS, 0, DX_APART},
     };
-    const bool teams = fixture->device.family == CLNORM_PLATFORM_NVIDIA, locks = norm_backward_locks(fixture);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct norm_backward_case c = {.desc = norm_backward_full_desc(cases[i].norm,
-                                                                       fixture_is_slow(fixture) ? 5 : cases[i].rows,
-                                                                       cases[i].cols, CLNORM_F32)};
-        const uint64_t group_size = cases[i].cols / cases[i].groups;
-        c.desc.group_size = group_size;
-        c.desc.reduction = cases[i].slots && locks ? CLNORM_REDUCTION_LOCKED : CLNORM_REDUCTION_PARTIAL;
-        c.desc.slots = cases[i].slots ? cases[i].slots : c.desc.slots;
-        c.desc.config = forced((struct cln_config){.vec = 4,
-                                                   .lanes = teams ? 32 : 1,
-                                                   .segments = 1,
-                                                   .run_length = i % 2 ? 23 : (uint32_t)c.desc.rows, /* of a team */
-                                                   .groups_per_cu = 1, /* so that many rows are more than 23 for each */
-                                                   .tile = (uint32_t)(teams ? cases[i].tile : group_size),
-                                                   .accumulator = cases[i].accumulator,
-                                                   .pipeline = cases[i].pipeline,
-                                                   .keep = cases[i].keep,
-                                                   .prefetch = i % 2 ? CLN_PREFETCH_NONE : CLN_PREFETCH_NEXT,
-                                                   .row_split = CLN_ROW_SPLIT_EXCHANGE});
-        assert_true(norm_backward_case_passes(fixture, &c));
+    const bool locks = norm_backward_locks(fixture);
+    const uint64_t rows = fixture_is_slow(fixture) ? 5 : cases[i].rows;
+    struct norm_backward_case c = {.desc = norm_backward_full_desc(cases[i].norm, rows, cases[i].cols, CLNORM_F32),
+                                   .dx_place = cases[i].dx_place};
+    c.desc.group_size = cases[i].cols / cases[i].groups;
+    c.desc.reduction = cases[i].slots && locks ? CLNORM_REDUCTION_LOCKED : CLNORM_REDUCTION_PARTIAL;
+    c.desc.slots = cases[i].slots ? cases[i].slots : c.desc.slots;
+    c.desc.config = forced((struct cln_config){.vec = 4,
+                                               .lanes = fixture->device.kind == CLNORM_DEVICE_GPU ? 32
+                                                        : i % 2                                   ? 1
+                                                                                                  : 4,
+                                               .segments = 1,
+                                               .run_length = i % 2 ? 23 : (uint32_t)rows, /* of a team */
+                                               .groups_per_cu = 1, /* so that many rows are more than 23 for each */
+                                               .tile = (uint32_t)cases[i].tile,
+                                               .accumulator = cases[i].accumulator,
+                                               .pipeline = cases[i].pipeline,
+                                               .keep = cases[i].keep,
+                                               .prefetch = i % 2 ? CLN_PREFETCH_NONE : CLN_PREFETCH_NEXT,
+                                               .row_split = row_split});
+    return c;
+}
+
+static void teams_agree(void **state) {
+    for (int i = 0; i < CASES; i++) {
+        const struct norm_backward_case c = case_of(*state, i, CLN_ROW_SPLIT_EXCHANGE);
+        assert_true(norm_backward_case_passes(*state, &c));
     }
 }
 
-/* Elsewhere than on NVIDIA they would wait for ever. */
-static void lanes_do_not_exchange_sums(void **state) {
+/* With a bound of zero nobody waits: on a CPU, the first work-group of a team sums all tiles itself. */
+static void a_bound_of_zero_changes_no_bit(void **state) {
     const struct fixture *fixture = *state;
-    clnorm_norm_backward_desc desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 4, 64, CLNORM_F32);
-    desc.config = forced((struct cln_config){
-        .lanes = 32, .tile = 64, .accumulator = CLN_ACCUMULATOR_REGISTERS, .row_split = CLN_ROW_SPLIT_EXCHANGE});
-    clnorm_plan *plan = NULL;
-    const clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, &desc, &plan);
-    clnorm_plan_destroy(plan);
-    if (fixture->device.family == CLNORM_PLATFORM_NVIDIA) {
-        assert_int_equal(status, CLNORM_SUCCESS);
-        return;
+    for (int i = 0; i < CASES; i++) {
+        struct norm_backward_run run[2];
+        for (int k = 0; k < 2; k++) {
+            const struct norm_backward_case c = case_of(fixture, i, k ? CLN_ROW_SPLIT_NO_WAIT : CLN_ROW_SPLIT_EXCHANGE);
+            run[k] = norm_backward_run_make(&c);
+            assert_int_equal(norm_backward_run_go(fixture, &run[k]), CLNORM_SUCCESS);
+            assert_true(norm_backward_run_receive(fixture, &run[k]));
+            assert_true(norm_backward_run_check(&run[k]));
+        }
+        assert_memory_equal(run[0].dx.host, run[1].dx.host, run[0].dx.size);
+        if (run[0].desc.reduction == CLNORM_REDUCTION_PARTIAL) {
+            assert_memory_equal(run[0].dweight.host, run[1].dweight.host, run[0].dweight.size);
+            assert_memory_equal(run[0].dbias.host, run[1].dbias.host, run[0].dbias.size);
+        }
+        norm_backward_run_free(&run[0]);
+        norm_backward_run_free(&run[1]);
     }
-    assert_int_equal(status, CLNORM_INVALID_VALUE);
-    assert_non_null(strstr(clnorm_error_detail(),
-                           "desc.config.row_split is exchange: expected row_split=two_passes but with one lane"));
+}
+
+/* Launches in many queues at once take up the device with teams that are not complete. */
+static void many_queues_end(void **state) {
+    const struct fixture *fixture = *state;
+    const struct norm_backward_case c = case_of(fixture, 5, CLN_ROW_SPLIT_EXCHANGE);
+    struct norm_backward_run run[QUEUES];
+    cl_command_queue queue[QUEUES];
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &c.desc, &plan), CLNORM_SUCCESS);
+    for (int i = 0; i < QUEUES; i++) {
+        run[i] = norm_backward_run_make(&c);
+        norm_backward_run_prepare(plan, &run[i]);
+        norm_backward_run_upload(fixture, &run[i]);
+        queue[i] = fixture_queue(fixture, 0);
+    }
+    for (int turn = 0; turn < 3; turn++)
+        for (int i = 0; i < QUEUES; i++) {
+            const clnorm_args args = norm_backward_run_args(&run[i]);
+            assert_int_equal(clnorm_plan_enqueue(plan, queue[i], &args, 0, NULL, NULL), CLNORM_SUCCESS);
+            assert_int_equal(clFlush(queue[i]), CL_SUCCESS);
+        }
+    for (int i = 0; i < QUEUES; i++) {
+        assert_int_equal(clFinish(queue[i]), CL_SUCCESS);
+        assert_true(norm_backward_run_receive(fixture, &run[i]));
+        assert_true(norm_backward_run_check(&run[i]));
+        norm_backward_run_free(&run[i]);
+        clReleaseCommandQueue(queue[i]);
+    }
+    clnorm_plan_destroy(plan);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(teams_agree),
-        cmocka_unit_test(lanes_do_not_exchange_sums),
+        cmocka_unit_test(a_bound_of_zero_changes_no_bit),
+        cmocka_unit_test(many_queues_end),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -5,11 +5,11 @@
  * it puts these sums into a slot. Whether it holds a row's columns in registers or goes through memory is what KEEP and
  * ACCUMULATOR say: a header for each way.
  *
- * Macros (src/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Z_DTYPE, DY_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE, DZ_DTYPE,
- * Y_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN, ROW_SCALE,
- * DROPOUT, ACTIVATION, ACCUMULATE, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS,
- * REDUCE, STORES, ISA, READS_MEAN, HAS_SUMS, HAS_SLOTS, HAS_LOCKS, TILE, ACCUMULATOR, COLUMN_LANES, PIPELINE, PREFETCH,
- * RUN_LENGTH, SPAN, CHUNKS, ROW_SPLIT, ELEMENT_ALIGNED. */
+ * Macros (src/program/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Z_DTYPE, DY_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE,
+ * DZ_DTYPE, Y_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN,
+ * ROW_SCALE, DROPOUT, ACTIVATION, ACCUMULATE, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL,
+ * WEIGHTS, REDUCE, STORES, ISA, READS_MEAN, HAS_SUMS, HAS_SLOTS, HAS_LOCKS, TILE, ACCUMULATOR, COLUMN_LANES, PIPELINE,
+ * PREFETCH, RUN_LENGTH, SPAN, CHUNKS, ROW_SPLIT, ELEMENT_ALIGNED. */
 
 #include "norm/norm_backward.h"
 #include "norm/norm_backward_columns.h"
@@ -36,13 +36,13 @@
 #define LOCK_WORDS(slots) (LOCKED ? (BLOCKS * (slots) + 15) / 16 * 16 : 0)
 
 /* What the work-items of a work-group share. */
-#define LOCAL_MEMORY                    \
-    local real scratch[2 * SCRATCH];    \
-    local realv space[SPACE];           \
-    local real messages[MESSAGE_SPACE]; \
+#define LOCAL_MEMORY                      \
+    local real scratch[2 * SCRATCH];      \
+    local realv space[SPACE];             \
+    local struct received received[SETS]; \
     local uint broadcast;
 
-INLINED void walk_share(const struct call *call, local real *scratch, local realv *space, local real *messages,
+INLINED void walk_share(const struct call *call, local real *scratch, local realv *space, local struct received *received,
                         local uint *broadcast) {
     if (call->rows == 0)
         return;
@@ -50,10 +50,14 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
     const bool has_rows = work_group >= COLUMN_GROUPS;
     take_columns(call, work_group, space);
     volatile global uint *mailbox = call->locks + LOCK_WORDS(call->slots);
-    const ulong place = ROW_SPLIT == ROW_SPLIT_EXCHANGE ? take_place(mailbox, broadcast)
-                        : has_rows                      ? work_group - COLUMN_GROUPS
-                                                        : 0;
-    struct team team = team_of(mailbox, place, messages);
+#if EXCHANGES
+    const ulong place = take_place(mailbox, received, broadcast);
+    struct team team = team_of(mailbox, (uint)(place % TILES), received);
+#else
+    const ulong place = has_rows ? work_group - COLUMN_GROUPS : 0;
+    struct team team;
+    (void)mailbox, (void)received;
+#endif
     const ulong block = place % BLOCKS;
     const ulong walker = place / BLOCKS;
     const ulong neighbours = RUN_LENGTH ? (ulong)RUN_LENGTH * SEGMENTS : call->share_rows;
@@ -72,7 +76,7 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_backward(PARAMETERS(NORM_BACKWARD_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(NORM_BACKWARD_ARGS), .rows = work, .poison = POISON, .aligned = !ELEMENT_ALIGNED};
-    walk_share(&call, scratch, space, messages, &broadcast);
+    walk_share(&call, scratch, space, received, &broadcast);
 }
 
 #if !ELEMENT_ALIGNED
@@ -81,7 +85,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 norm_backward_unaligned(PARAMETERS(NORM_BACKWARD_ARGS)) {
     LOCAL_MEMORY
     const struct call call = {ARGUMENTS(NORM_BACKWARD_ARGS), .rows = work, .poison = POISON, .aligned = false};
-    walk_share(&call, scratch, space, messages, &broadcast);
+    walk_share(&call, scratch, space, received, &broadcast);
 }
 #endif
 

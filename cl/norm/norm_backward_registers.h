@@ -135,29 +135,67 @@ INLINED void sum_row(const struct call *call, const struct row *row, const struc
     sums_over_lanes(lanes, &lane_sums, sums);
 }
 
-/* To the other work-groups of the team, as early as can be. */
+/* To the other work-groups of the team, as early as possible. */
 INLINED void post_row(const struct call *call, const struct row *row, const struct columns *columns,
                       const struct scale *scales, struct inputs *held, struct lanes *lanes, struct team *team) {
-#if NEEDS_MEANS && ROW_SPLIT == ROW_SPLIT_EXCHANGE
+#if EXCHANGES
     real sums[2];
     sum_row(call, row, columns, scales, held, lanes, sums);
-    post(team, sums);
+    post(team, row, sums);
 #endif
 }
 
-INLINED void look_for_row(struct team *team) {
-#if NEEDS_MEANS && ROW_SPLIT == ROW_SPLIT_EXCHANGE
-    look(team);
+INLINED void look_for_row(struct team *team, const struct row *row) {
+#if EXCHANGES
+    look(team, row);
 #else
-    (void)team;
+    (void)team, (void)row;
 #endif
 }
+
+#if EXCHANGES
+
+/* As sum_row, of any tile, from memory. It is not unrolled, to need few registers: it is seldom run. */
+INLINED void sum_tile(const struct call *call, const struct row *row, const struct columns *tile, struct lanes *lanes,
+                      real *sums) {
+    struct lane_sums lane_sums = {0, 0};
+#pragma unroll 1
+    for (uint i = 0; i < TILE_HELD; i++) {
+        if (KEEP == KEEP_REREAD && !(row->active && has_vector(tile, i)))
+            continue;
+        const struct inputs in = fetch(call, row, tile, i, LOAD_FIRST);
+        const struct scale scale = has_vector(tile, i)
+                                       ? load_scale(tile->weight, tile->bias, vector_of(tile, i), call->aligned, LOAD_PLAIN)
+                                       : no_scale();
+        add_point(&lane_sums, point_at(call, row, &in, scale), scale, call->weight_offset);
+    }
+    sums_over_lanes(lanes, &lane_sums, sums);
+}
+
+/* The sums that the others have not posted. missing: a bit a tile. */
+INLINED void sum_missing(const struct call *call, const struct row *row, const struct columns *columns, const uint missing,
+                         struct lanes *lanes, const struct team *team) {
+    for (uint tile = 0; tile < TILES; tile++) {
+        if ((missing >> tile & 1) == 0)
+            continue;
+        const struct columns other = {(index_t)tile * TILE_VECTORS, columns->lane, columns->weight, columns->bias};
+        real sums[2];
+        sum_tile(call, row, &other, lanes, sums);
+        receive_own(team, tile, sums);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+#endif
 
 INLINED struct means means_of_row(const struct call *call, const struct row *row, const struct columns *columns,
                                   const struct scale *scales, struct inputs *held, struct lanes *lanes, struct team *team) {
     real sums[2] = {0, 0};
-#if NEEDS_MEANS && ROW_SPLIT == ROW_SPLIT_EXCHANGE
-    collect(team, sums);
+#if EXCHANGES
+    const uint missing = collect(team, row);
+    if (missing != 0)
+        sum_missing(call, row, columns, missing, lanes, team);
+    sum_received(team, sums);
 #elif NEEDS_MEANS && SPLIT
     sum_chunks(call, row, sums);
 #elif NEEDS_MEANS
@@ -284,7 +322,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
             fetch_row(call, &after, columns, after_held, LOAD_IN_TURN);
             prefetch_rows(call, share, rows_after(share, rows_after(share, rows_after(share, first))), columns);
         }
-        look_for_row(team);
+        look_for_row(team, &row);
         if (more)
             post_row(call, &next, columns, scales, next_held, lanes, team);
         take_row(call, &row, columns, scales, held, accumulator, lanes, team);
@@ -323,6 +361,17 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
 #endif
 }
 
+/* Posts the sums of all rows of a share. */
+INLINED void post_rows(const struct call *call, const struct share *share, const struct columns *columns,
+                       const struct scale *scales, struct lanes *lanes, struct team *team) {
+    for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
+        const struct row row = row_at(call, first, share->end, share->group);
+        struct inputs held[HELD_INPUTS];
+        fetch_row(call, &row, columns, held, LOAD_PLAIN);
+        post_row(call, &row, columns, scales, held, lanes, team);
+    }
+}
+
 INLINED void walk(const struct call *call, const struct share *share, struct slot *slot, volatile global uint *lock,
                   local real *scratch, local realv *space, local uint *broadcast, struct team *team) {
     struct lanes lanes = {.scratch = scratch, .wait_alone = true};
@@ -338,6 +387,10 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
                 : no_scale();
     struct accumulator accumulator;
     clear_accumulator(&accumulator, space);
+    if (ONLY_POSTS) {
+        post_rows(call, share, &columns, scales, &lanes, team);
+        return;
+    }
     take_rows(call, share, &columns, scales, &accumulator, &lanes, team);
     if (HAS_SLOTS) {
         open_slot(slot, lock, broadcast);

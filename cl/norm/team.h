@@ -1,83 +1,120 @@
-/* A team: the work-groups that have the tiles of one segment each, and go through the same rows side by side. Each takes
- * the sums of its tile and posts them where the others of its team wait for them, so that x and dy are read once.
+/* A team: the work-groups that have the tiles of one segment each, and go through the same rows side by side. Each one
+ * sums its tile and posts the sums to the others, so that x and dy are read once.
  *
- * A team's work-groups have to run at the same time. They take their places in the order in which they start, and not by
- * their ids: a team that is not complete yet is then the last one, and every other ends without it and makes room. */
+ * Nobody waits without bound. A work-group that has looked for a message MOST_LOOKS times computes the missing sums
+ * itself, in the same order, to the same bits. Any number of launches, processes and preemptions therefore end.
+ *
+ * The others' tiles can only be read again while nobody has written over them. Where an output lies over an input, a
+ * launch before this one has posted the sums of every row (src/plan/plan_enqueue.c), and no message is missing. */
 #ifndef TEAM_H
 #define TEAM_H
 
 #include "norm/norm_backward.h"
 
+#define EXCHANGES (NEEDS_MEANS && ROW_SPLIT != ROW_SPLIT_TWO_PASSES)
+#define MOST_LOOKS (ROW_SPLIT == ROW_SPLIT_EXCHANGE ? 4096 : 1)
 #define POSTED (NORM == LAYER_NORM ? 2 : 1) /* sums of a segment */
-#define MESSAGES (POSTED * TILES)           /* numbers that a team posts of a row */
-#define SETS 4
-#define TICKET_WORDS 16 /* before a launch's first mailbox, a cache line */
+#define MESSAGES (POSTED * TILES)           /* of a segment */
+#define SETS (EXCHANGES ? 3 : 1)
+#define TICKET_WORDS 16 /* before the mailboxes, a cache line */
 
-#if ROW_SPLIT == ROW_SPLIT_EXCHANGE
-#define MESSAGE_SPACE (SETS * MESSAGES)
-#else
-#define MESSAGE_SPACE 1
-#endif
+/* The launch before this one: it posts, and writes nothing else. */
+#define ONLY_POSTS (EXCHANGES && get_global_offset(0) > 0)
 
-/* A mailbox holds a message: the number of the team's row, from 1 on, above the bits of a sum. Rows take turns with SETS
- * sets of mailboxes. Who posts row r + 4 has the messages of row r + 2 at least, whose senders had those of row r before:
- * nobody looks into the mailboxes of row r any more. */
-struct team {
-    volatile global ulong *mailboxes; /* [SETS, POSTED, TILES] */
-    local real *messages;             /* [SETS, POSTED, TILES] */
-    uint tile;
-    uint posted, collected; /* rows */
-    ulong message;          /* looked at beforehand; 0: none */
+/* A message is a sum in other bits: 0, which stands for no message, is a NaN that arithmetic does not yield. If an input
+ * has that very NaN its sum counts as missing, and is computed again. */
+#define AS_MESSAGE(sum) (as_uint(sum) ^ 0x7fb5a5a5u)
+#define AS_SUM(message) as_float((message) ^ 0x7fb5a5a5u)
+
+/* What a work-group has received of a segment. It has SETS of them, one after the other: while some work-items still read
+ * one, others write the next and clear the one after that. */
+struct received {
+    real sum[EXCHANGES ? MESSAGES : 1];
+    uint missing; /* a bit a tile */
 };
 
-/* The place of a work-group among all. mailbox: TICKET_WORDS words, then mailboxes; 0 before the launch. */
-INLINED ulong take_place(volatile global uint *mailbox, local uint *broadcast) {
-    if (get_local_id(0) == 0)
-        *broadcast = atomic_inc(mailbox);
+struct team {
+    volatile global uint *mailboxes; /* [rows, GROUPS, POSTED, TILES] */
+    local struct received *received; /* [SETS] */
+    uint tile;
+    uint collected; /* rows */
+    uint looks;     /* for a message, at most */
+    uint message;   /* looked at beforehand; 0: none */
+};
+
+#if EXCHANGES
+
+/* The place of a work-group among all, in the order in which they start: a team that is not complete yet is then the last
+ * one. mailbox: TICKET_WORDS words, then mailboxes; 0 before the first launch. */
+INLINED ulong take_place(volatile global uint *mailbox, local struct received *received, local uint *broadcast) {
+    if (get_local_id(0) == 0) {
+        *broadcast = atomic_inc(mailbox) % (uint)get_num_groups(0);
+        received[0].missing = received[1].missing = 0;
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     return *broadcast;
 }
 
-INLINED struct team team_of(volatile global uint *mailbox, const ulong place, local real *messages) {
-    volatile global ulong *mailboxes = (volatile global ulong *)(mailbox + TICKET_WORDS);
-    const struct team team = {mailboxes + place / TILES * (SETS * MESSAGES), messages, (uint)(place % TILES), 0, 0, 0};
+INLINED struct team team_of(volatile global uint *mailbox, const uint tile, local struct received *received) {
+    const struct team team = {mailbox + TICKET_WORDS, received, tile, 0, MOST_LOOKS, 0};
     return team;
 }
 
-#if ROW_SPLIT == ROW_SPLIT_EXCHANGE
+INLINED volatile global uint *mailboxes_of(const struct team *team, const struct row *row) {
+    return team->mailboxes + (row->index * GROUPS + row->group) * MESSAGES;
+}
 
 /* sums: this tile's, the same in every work-item. */
-INLINED void post(struct team *team, const real *sums) {
-    const uint row = ++team->posted;
+INLINED void post(const struct team *team, const struct row *row, const real *sums) {
     if (get_local_id(0) != 0)
         return;
     for (uint k = 0; k < POSTED; k++)
-        team->mailboxes[(row % SETS * POSTED + k) * TILES + team->tile] = (ulong)row << 32 | as_uint(sums[k]);
+        mailboxes_of(team, row)[k * TILES + team->tile] = AS_MESSAGE(sums[k]);
 }
 
-/* Asks for a message that collect() wants next. It may have come by then. */
-INLINED void look(struct team *team) {
-    const uint row = team->collected + 1;
+/* Requests a message that collect() wants next. It may have arrived by then. */
+INLINED void look(struct team *team, const struct row *row) {
     if (get_local_id(0) < MESSAGES)
-        team->message = team->mailboxes[row % SETS * MESSAGES + get_local_id(0)];
+        team->message = mailboxes_of(team, row)[get_local_id(0)];
 }
 
-/* sums: those of all tiles, of the first row that was posted and not collected yet; the same bits in every work-group of
- * the team. */
-INLINED void collect(struct team *team, real *sums) {
-    const uint row = ++team->collected;
-    const uint set = row % SETS * MESSAGES;
+/* Receives what was posted of a row. Returns the tiles whose sums are missing, a bit each, the same in every work-item. A
+ * work-group that has waited in vain does not wait again. */
+INLINED uint collect(struct team *team, const struct row *row) {
+    local struct received *received = &team->received[team->collected % SETS];
     for (uint i = (uint)get_local_id(0); i < MESSAGES; i += GROUP_ITEMS) {
-        while ((uint)(team->message >> 32) != row)
-            team->message = team->mailboxes[set + i];
-        team->messages[set + i] = as_float((uint)team->message);
+        for (uint n = 0; n < team->looks && team->message == 0; n++)
+            team->message = mailboxes_of(team, row)[i];
+        if (team->message != 0)
+            received->sum[i] = AS_SUM(team->message);
+        else
+            atomic_or((volatile local uint *)&received->missing, 1u << i % TILES);
         team->message = 0;
     }
+    team->collected++;
+    if (get_local_id(0) == 0)
+        team->received[(team->collected + 1) % SETS].missing = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
+    const uint missing = received->missing;
+    if (missing != 0)
+        team->looks = 1;
+    return missing;
+}
+
+/* In place of a message that is missing; a barrier comes before the sums are read. */
+INLINED void receive_own(const struct team *team, const uint tile, const real *sums) {
+    local struct received *received = &team->received[(team->collected - 1) % SETS];
+    for (uint k = 0; get_local_id(0) == 0 && k < POSTED; k++)
+        received->sum[k * TILES + tile] = sums[k];
+}
+
+/* The sums of all tiles of the row that was collected last, the same bits in every work-group of the team. */
+INLINED void sum_received(const struct team *team, real *sums) {
+    const local struct received *received = &team->received[(team->collected - 1) % SETS];
     for (uint k = 0; k < POSTED; k++) {
         sums[k] = 0;
         for (uint i = 0; i < TILES; i++)
-            sums[k] += team->messages[set + k * TILES + i];
+            sums[k] += received->sum[k * TILES + i];
     }
 }
 

@@ -60,7 +60,8 @@ static struct cln_values row_split_values(const struct cln_choice *choice, const
     const struct cln_workload *const work = choice->work;
     const uint64_t tiles = cln_divide_up(work->group_size, c->tile);
     struct cln_values values = cln_one_value(CLN_ROW_SPLIT_TWO_PASSES);
-    const bool teams = tiles > 1 && cln_config_can_exchange(choice->device, tiles) && work->real_size == sizeof(cl_float);
+    const bool teams =
+        tiles > 1 && cln_config_gains_by_exchange(choice->device, tiles) && work->real_size == sizeof(cl_float);
     if (teams && c->accumulator != CLN_ACCUMULATOR_COLUMNS && c->accumulator != CLN_ACCUMULATOR_MEMORY)
         cln_add_value(&values, CLN_ROW_SPLIT_EXCHANGE);
     return values;
@@ -82,8 +83,7 @@ static struct cln_values lanes_values(const struct cln_choice *choice, const str
     struct cln_values values = cln_one_value(most);
     const bool unrolled = c->accumulator != CLN_ACCUMULATOR_MEMORY && c->accumulator != CLN_ACCUMULATOR_LOCAL;
     /* Lanes beside each other read whole sectors of memory. */
-    const uint64_t least =
-        c->row_split == CLN_ROW_SPLIT_EXCHANGE ? 128 : cln_larger(8, 32 / (c->vec * choice->work->x_size));
+    const uint64_t least = cln_exchanges(c) ? 128 : cln_larger(8, 32 / (c->vec * choice->work->x_size));
     for (uint64_t lanes = most / 2; unrolled && lanes >= least; lanes /= 2)
         if (cln_divide_up(vectors, lanes) * c->vec <= CLN_MOST_ELEMENTS / 2)
             cln_add_value(&values, lanes);
@@ -107,7 +107,7 @@ static struct cln_values segments_values(const struct cln_choice *choice, const 
     enum { ITEMS = 512 };
     const struct cln_workload *const work = choice->work;
     const bool one = choice->facts.alone || choice->facts.resident_groups == 1;
-    if (one || !cln_unrolls_columns(c) || c->reduce == CLN_REDUCE_SUBGROUP || c->row_split == CLN_ROW_SPLIT_EXCHANGE)
+    if (one || !cln_unrolls_columns(c) || c->reduce == CLN_REDUCE_SUBGROUP || cln_exchanges(c))
         return cln_one_value(1);
     const uint64_t room = cln_smaller(most_items(choice, c), ITEMS) / c->lanes;
     const uint64_t rows = cln_power_of_two_at_least(cln_larger(cln_divide_up(work->rows, choice->facts.compute_units), 1));
@@ -126,7 +126,7 @@ static struct cln_values pipeline_values(const struct cln_choice *choice, const 
     const bool held = c->keep == CLN_KEEP_REGISTERS && c->accumulator != CLN_ACCUMULATOR_COLUMNS;
     if (held && !choice->facts.alone && choice->facts.resident_groups > 1)
         cln_add_value(&values, 2);
-    if (held && c->row_split == CLN_ROW_SPLIT_EXCHANGE) /* hides the wait for the others' sums too */
+    if (held && cln_exchanges(c)) /* hides the wait for the others' sums too */
         cln_add_value(&values, 3);
     return values;
 }
@@ -166,7 +166,7 @@ static struct cln_values run_length_values(const struct cln_choice *choice, cons
 /* Chunks of a tiled row's sums: enough to keep the device busy with few rows, but each worth a work-group's start. */
 static struct cln_values chunks_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    if (c->tile == work->group_size || c->row_split == CLN_ROW_SPLIT_EXCHANGE)
+    if (c->tile == work->group_size || cln_exchanges(c))
         return cln_one_value(1);
     const uint64_t wish = cln_divide_up(4 * (uint64_t)choice->facts.compute_units, work->rows * work->groups);
     const uint64_t most = cln_larger(work->group_size / cln_larger(4 * (uint64_t)c->lanes * c->vec, 1), 1);

@@ -6,10 +6,8 @@
 #include "base/status.h"
 #include "config/resources.h"
 
-bool cln_config_can_exchange(const clnorm_device_info *device, uint64_t tiles) {
-    enum { MOST_TILES = 16, LAUNCHES_AT_ONCE = 8 /* that cannot take up the device with incomplete teams */ };
-    return tiles == 1 || (device->family == CLNORM_PLATFORM_NVIDIA && tiles <= MOST_TILES &&
-                          tiles * LAUNCHES_AT_ONCE <= device->compute_units);
+bool cln_config_gains_by_exchange(const clnorm_device_info *device, uint64_t tiles) {
+    return device->kind == CLNORM_DEVICE_GPU && tiles <= CLN_MOST_TEAM && tiles <= device->compute_units;
 }
 
 static clnorm_status check_accumulator(const clnorm_device_info *device, const struct cln_workload *work,
@@ -47,9 +45,8 @@ static clnorm_status check_accumulator(const clnorm_device_info *device, const s
     return CLNORM_SUCCESS;
 }
 
-static clnorm_status check_row_split(const clnorm_device_info *device, const struct cln_workload *work,
-                                     const struct cln_config *c) {
-    if (c->row_split != CLN_ROW_SPLIT_EXCHANGE)
+static clnorm_status check_row_split(const struct cln_workload *work, const struct cln_config *c) {
+    if (!cln_exchanges(c))
         return CLNORM_SUCCESS;
     if (!cln_unrolls_columns(c) || c->segments > 1 || work->real_size > sizeof(cl_float))
         return cln_config_refuse(
@@ -58,13 +55,8 @@ static clnorm_status check_row_split(const clnorm_device_info *device, const str
     if (c->accumulator == CLN_ACCUMULATOR_COLUMNS)
         return cln_config_refuse("row_split", c->row_split,
                                  "row_split=two_passes where sums over rows are accumulated by columns");
-    if (c->lanes > 1 &&
-        device->family != CLNORM_PLATFORM_NVIDIA) /* lanes of PoCL 3.1 then wait for each other's messages */
-        return cln_config_refuse("row_split", c->row_split, "row_split=two_passes but with one lane, or on NVIDIA");
-    if (!cln_config_can_exchange(device, cln_divide_up(work->group_size, c->tile)))
-        return cln_config_refuse(
-            "row_split", c->row_split,
-            "row_split=two_passes but with one tile, or on NVIDIA with at most 16 and 8 compute units each");
+    if (cln_divide_up(work->group_size, c->tile) > CLN_MOST_TEAM)
+        return cln_config_refuse("row_split", c->row_split, "row_split=two_passes with more than 16 tiles");
     return CLNORM_SUCCESS;
 }
 
@@ -82,15 +74,13 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
         return cln_config_refuse("vec", c->vec, "a divisor of group_size where lanes share a segment");
     if (c->tile > work->group_size || (c->tile < work->group_size && c->tile % c->vec))
         return cln_config_refuse("tile", c->tile, "group_size, or a smaller multiple of vec");
-    if (c->chunks > (c->tile == work->group_size || c->row_split == CLN_ROW_SPLIT_EXCHANGE
-                         ? 1
-                         : cln_divide_up(work->group_size, c->vec)))
+    if (c->chunks > (c->tile == work->group_size || cln_exchanges(c) ? 1 : cln_divide_up(work->group_size, c->vec)))
         return cln_config_refuse("chunks", c->chunks, "1 where a work-group has whole segments, else one a vector at most");
     clnorm_status status = cln_check_reduce(device, c);
     if (status)
         return status;
     if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
         return cln_config_refuse("isa", c->isa, "isa=ptx on NVIDIA, compute capability 8.0 and up, only");
-    status = check_row_split(device, work, c);
+    status = check_row_split(work, c);
     return status ? status : check_accumulator(device, work, c);
 }

@@ -48,9 +48,16 @@ enum { CLN_MOST_RANKED = 32 };
 size_t cln_config_rank(const clnorm_device_info *device, const struct cln_workload *work, struct cln_config *configs,
                        size_t capacity);
 
-/* Whether work-groups that have so many tiles of a segment can wait for each other: all of a team have to run at once. A
- * single one has nobody to wait for, on any device. */
-bool cln_config_can_exchange(const clnorm_device_info *device, uint64_t tiles);
+/* Work-groups that exchange the sums of a segment's tiles, at most: a bit each in cl/norm/team.h. */
+enum { CLN_MOST_TEAM = 16 };
+
+/* Whether work-groups post sums of tiles to each other. */
+static inline bool cln_exchanges(const struct cln_config *c) {
+    return c->row_split > CLN_ROW_SPLIT_TWO_PASSES;
+}
+
+/* Whether an exchange of the sums of so many tiles is worth a try: all work-groups of a team should run at once. */
+bool cln_config_gains_by_exchange(const clnorm_device_info *device, uint64_t tiles);
 
 /* Whether a work-group of the norms' forward has one row, and the next one on its compute unit is known. A y of 8 bits is
  * written in other ways, of which nothing was measured. */

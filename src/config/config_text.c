@@ -82,13 +82,14 @@ clnorm_status clnorm_config_parse(const char *text, clnorm_config *config) {
     return status;
 }
 
-/* Writes "knob=value" with a comma before all but the first; as snprintf. */
-static int write_knob(char *text, size_t room, bool first, const struct cln_knob *knob, uint32_t value) {
+enum { WORD = 64 };
+
+/* Writes "knob=value" with a comma before all but the first. Returns its length. */
+static size_t write_knob(char word[WORD], bool first, const struct cln_knob *knob, uint32_t value) {
     char number[16];
     (void)snprintf(number, sizeof number, "%" PRIu32, value);
     const bool named = knob->values[0] && value <= sizeof knob->values / sizeof *knob->values && knob->values[value - 1];
-    return snprintf(room ? text : NULL, room, "%s%s=%s", first ? "" : ",", knob->name,
-                    named ? knob->values[value - 1] : number);
+    return (size_t)snprintf(word, WORD, "%s%s=%s", first ? "" : ",", knob->name, named ? knob->values[value - 1] : number);
 }
 
 size_t clnorm_config_text(const clnorm_config *config, char *text, size_t capacity) {
@@ -96,10 +97,13 @@ size_t clnorm_config_text(const clnorm_config *config, char *text, size_t capaci
     if (capacity)
         *text = '\0';
     for (int i = 0; i < CLN_KNOBS; i++) {
-        const uint32_t value = config->words[i];
-        const size_t room = length < capacity ? capacity - length : 0;
-        const int written = value ? write_knob(text + (room ? length : 0), room, !length, &cln_knobs[i], value) : 0;
-        length += written > 0 ? (size_t)written : 0;
+        if (!config->words[i])
+            continue;
+        char word[WORD];
+        const size_t added = write_knob(word, !length, &cln_knobs[i], config->words[i]);
+        if (length < capacity)
+            (void)snprintf(text + length, capacity - length, "%s", word);
+        length += added;
     }
     return length;
 }

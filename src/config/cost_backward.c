@@ -52,7 +52,7 @@ static double loads_ns(const struct count *n) {
     const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 0.5 : 1;
     const double again = n->c->keep == CLN_KEEP_REGISTERS ? 1 : 1.8;
     const double weights = n->c->weights == CLN_WEIGHTS_EARLY ? 0 : 0.18;
-    const double exchange = n->c->row_split == CLN_ROW_SPLIT_EXCHANGE ? 0.8 : 0; /* waiting for the other tiles' sums */
+    const double exchange = cln_exchanges(n->c) ? 0.8 : 0; /* waiting for the other tiles' sums */
     return n->facts->latency_ns * (depth * ahead * again + weights + exchange);
 }
 

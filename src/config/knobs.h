@@ -76,7 +76,8 @@ enum cln_accumulator {
 /* How work-groups that have the tiles of one segment each get the sums of all of it. */
 enum cln_row_split {
     CLN_ROW_SPLIT_TWO_PASSES = 1, /* a kernel before has taken them, in chunks: x and dy are read twice */
-    CLN_ROW_SPLIT_EXCHANGE        /* they go through the same rows at the same time and exchange their tiles' sums */
+    CLN_ROW_SPLIT_EXCHANGE,       /* they go through the same rows at the same time and exchange their tiles' sums */
+    CLN_ROW_SPLIT_NO_WAIT         /* the same with a bound of zero: what has not arrived is summed again */
 };
 
 /* What the norms prefetch into the L2 cache, with CLN_ISA_PTX and, where compilers can, on CPUs; elsewhere it makes no

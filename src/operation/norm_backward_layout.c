@@ -63,10 +63,16 @@ static uint64_t lock_words(uint64_t locks) {
     return cln_divide_up(locks, LINE_WORDS) * LINE_WORDS;
 }
 
-/* A cache line for the ticket, then four sets of messages for each work-group, two words a message. */
-static uint64_t mailbox_words(uint64_t work_groups, clnorm_norm norm) {
-    const uint64_t posted = norm == CLNORM_LAYER_NORM ? 2 : 1;
-    return LINE_WORDS + work_groups * 4 * posted * 2;
+/* A cache line for the ticket, then a word for each sum of each tile. */
+static clnorm_status mailbox_words(uint64_t segments, uint64_t tiles, clnorm_norm norm, uint64_t *words) {
+    const uint64_t of_segment = (norm == CLNORM_LAYER_NORM ? 2 : 1) * tiles;
+    if (__builtin_mul_overflow(segments, of_segment, words) || *words > INT64_MAX / sizeof(cl_uint) - LINE_WORDS)
+        return cln_fail(CLNORM_OVERFLOW,
+                        "the workspace has %" PRIu64 " words for each of %" PRIu64
+                        " segments: expected less than 2^63 bytes in all",
+                        of_segment, segments);
+    *words += LINE_WORDS;
+    return CLNORM_SUCCESS;
 }
 
 /* Vectors of a row. */
@@ -117,7 +123,7 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
                                    const struct cln_config *c, struct cln_backward_layout *layout) {
     const bool sums_rows = p->dweight.dtype || p->dbias.dtype, mean = p->norm == CLNORM_LAYER_NORM;
     const uint64_t groups = work->groups, real = work->real_size, segments = p->rows * groups;
-    const bool means = needs_means(p), exchanged = means && c->row_split == CLN_ROW_SPLIT_EXCHANGE;
+    const bool means = needs_means(p), exchanged = means && cln_exchanges(c);
     const struct cln_binding absent = {.role = CLN_WORKSPACE};
     *layout = (struct cln_backward_layout){.split = means && c->tile < p->group_size && !exchanged,
                                            .exchanged = exchanged,
@@ -143,10 +149,11 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     const uint64_t work_groups = layout->columns + layout->blocks * layout->row_groups;
     if (work_groups > CLN_MOST_GROUPS)
         return cln_config_refuse("groups_per_cu", c->groups_per_cu, "fewer, or larger tiles, for at most 2^30 work-groups");
-    layout->lock_words = (layout->locked ? lock_words(layout->blocks * layout->slots) : 0) +
-                         (exchanged ? mailbox_words(work_groups, p->norm) : 0);
     clnorm_status status = CLNORM_SUCCESS;
-    if (!p->rstd_given && mean)
+    if (exchanged)
+        status = mailbox_words(segments, cln_divide_up(p->group_size, c->tile), p->norm, &layout->lock_words);
+    layout->lock_words += layout->locked ? lock_words(layout->blocks * layout->slots) : 0;
+    if (!status && !p->rstd_given && mean)
         status = add_part(layout, &layout->mean, segments, real);
     if (!status && !p->rstd_given)
         status = add_part(layout, &layout->rstd, segments, real);

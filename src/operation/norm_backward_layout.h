@@ -24,7 +24,7 @@ static inline enum cln_role cln_backward_role_of_x(const cln_backward_problem *p
  *   sums           [2, chunks, groups, rows]  where segments are split
  *   dweight, dbias [slots, cols]
  *   locks          [blocks, slots] uint       of CLNORM_REDUCTION_LOCKED
- *   mailbox        as in cl/norm/team.h, uint of CLN_ROW_SPLIT_EXCHANGE, in one part with the locks */
+ *   mailbox        [rows, groups, 1 or 2, tiles] uint with exchanged sums, in one part with the locks */
 struct cln_backward_layout {
     uint64_t span;       /* groups that a work-group takes in turn */
     uint64_t blocks;     /* work-groups that share a row */

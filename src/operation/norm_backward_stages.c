@@ -74,7 +74,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .fp8_isa = cln_fp8_isa(device, c),
         .span = layout->span,
         .chunks = c->chunks,
-        .row_split = layout->exchanged ? CLN_ROW_SPLIT_EXCHANGE : CLN_ROW_SPLIT_TWO_PASSES,
+        .row_split = layout->exchanged ? c->row_split : CLN_ROW_SPLIT_TWO_PASSES,
         .element_aligned = cln_config_element_aligned(device, c),
         .opencl_c = c->reduce == CLN_REDUCE_SUBGROUP || (layout->locked && c->isa == CLN_ISA_PORTABLE)
                         ? device->opencl_c_version
@@ -180,6 +180,7 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         .groups = (size_t)(layout->columns + layout->blocks * layout->row_groups),
         .items = (size_t)c->lanes * c->segments,
         .readers = (size_t)layout->columns,
+        .posters = layout->exchanged ? (size_t)(layout->blocks * layout->row_groups) : 0,
     };
     return cln_plan_add_stage(plan, &recipe);
 }

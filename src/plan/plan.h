@@ -86,6 +86,7 @@ struct cln_stage {
     cl_ulong work;        /* segments, rows or columns, as the kernel says */
     size_t groups, items; /* work-groups, work-items in each */
     size_t readers;       /* the first of the work-groups: they only read what the others may write in place; mostly 0 */
+    size_t posters;       /* work-groups after the last, launched first and only for a call in place: they read, too */
     char name[48];
     char options[CLN_OPTIONS_CAPACITY];
 };

@@ -41,11 +41,12 @@ static clnorm_status launch_whole(const struct cln_stage *stage, cl_kernel kerne
     return launch_part(stage, kernel, 0, stage->groups, queue, num_wait, wait_list, event);
 }
 
-/* Those that only read before the others write. */
+/* Those that only read, before the others write. */
 static clnorm_status launch_in_place(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue,
                                      cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
     cl_event read = NULL;
-    clnorm_status status = launch_part(stage, kernel, 0, stage->readers, queue, num_wait, wait_list, &read);
+    const size_t first = stage->posters ? stage->groups : 0, end = first + stage->readers + stage->posters;
+    clnorm_status status = launch_part(stage, kernel, first, end, queue, num_wait, wait_list, &read);
     if (status)
         return status;
     status = launch_part(stage, kernel, stage->readers, stage->groups, queue, 1, &read, event);
@@ -88,7 +89,7 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
     const clnorm_status status = stage->seed ? set_seed(stage, kernel, args->seed) : CLNORM_SUCCESS;
     if (status)
         return status;
-    const bool apart = stage->readers && cln_args_in_place(plan, args);
+    const bool apart = (stage->readers || stage->posters) && cln_args_in_place(plan, args);
     return (apart ? launch_in_place : launch_whole)(stage, kernel, queue, num_wait, wait_list, event);
 }
 

@@ -165,6 +165,7 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
     stage->groups = recipe->groups;
     stage->items = recipe->items;
     stage->readers = recipe->readers;
+    stage->posters = recipe->posters;
     (void)snprintf(stage->name, sizeof stage->name, "%s", recipe->kernel);
     cln_spec_options(recipe->spec, stage->options);
     struct assembly assembly = {.plan = plan, .recipe = recipe, .stage = stage};

@@ -50,6 +50,7 @@ struct cln_stage_recipe {
     cl_ulong work; /* the first parameter of every kernel */
     size_t groups, items;
     size_t readers; /* where an output lies over an input they are launched first, and the others at an offset */
+    size_t posters; /* where an output lies over an input they are launched first, at an offset; else not at all */
 };
 
 /* Fetches or builds the program and adds a stage that runs after those before it. A parameter without an argument, an
