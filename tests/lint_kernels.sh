@@ -178,6 +178,26 @@ for weight in none f32 bf16; do
 done
 strict l2_norm CL1.2 spir64 -all,+cl_khr_fp64 X_DTYPE=f64 WEIGHT_DTYPE=f64 DY_DTYPE=f64 DX_DTYPE=f64 DWEIGHT_DTYPE=f64 VEC=1
 later l2_norm REDUCE=REDUCE_SUBGROUP SEGMENTS=1 DY_DTYPE=f32 DX_DTYPE=f32 DWEIGHT_DTYPE=f32
+for layout in LAYOUT_FIRST LAYOUT_LAST; do
+    group="LAYOUT=$layout CHANNELS=12 SPATIAL=1000 GROUPS=4 GROUP_SIZE=3000"
+    for vec in 1 4 16; do
+        for family in group_norm group_norm_parts group_norm_reduce; do
+            [ "$family $layout" = "group_norm LAYOUT_LAST" ] && continue
+            # shellcheck disable=SC2086 # a list of words
+            strict $family CL1.2 spir64 -all $group VEC=$vec X_DTYPE=bf16 Y_DTYPE=f16 CHUNKS=7 RESIDUAL_DTYPE=f32 \
+                RESIDUAL_OUT_DTYPE=f16 ACTIVATION=ACTIVATION_SILU
+            # shellcheck disable=SC2086
+            strict $family CL1.2 spir64 -all $group VEC=$vec LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 WEIGHT_DTYPE=none
+            # shellcheck disable=SC2086
+            strict $family CL1.2 spir64 -all,+cl_khr_fp64 $group VEC=$vec X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 \
+                BIAS_DTYPE=f64 SAVE_MEAN=0
+            # shellcheck disable=SC2086
+            strict $family CL1.2 nvptx64 -all $group VEC=$vec X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
+            # shellcheck disable=SC2086
+            later $family $group VEC=$vec REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=f16 CHUNKS=3
+        done
+    done
+done
 for keep in KEEP_REGISTERS KEEP_REREAD; do
     for family in softmax softmax_backward; do
         later $family KEEP=$keep REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=bf16 Y_DTYPE=f16 DY_DTYPE=f16 DX_DTYPE=bf16

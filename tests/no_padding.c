@@ -4,6 +4,7 @@
 
 #pragma GCC diagnostic error "-Wpadded"
 #include <clnorm/gelu.h>
+#include <clnorm/group_norm.h>
 #include <clnorm/l2_norm.h>
 #include <clnorm/norm.h>
 #include <clnorm/quantize.h>

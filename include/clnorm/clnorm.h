@@ -74,6 +74,7 @@
 #include "clnorm/context.h"
 #include "clnorm/device.h"
 #include "clnorm/gelu.h"
+#include "clnorm/group_norm.h"
 #include "clnorm/l2_norm.h"
 #include "clnorm/norm.h"
 #include "clnorm/plan.h"

@@ -137,7 +137,7 @@ size_t cln_config_rank(const clnorm_device_info *device, const struct cln_worklo
                               .capacity = capacity < CLN_MOST_RANKED ? capacity : CLN_MOST_RANKED};
     struct cln_failure before;
     cln_failure_keep(&before);
-    if (ranking.capacity)
+    if (ranking.capacity && work->users != CLN_KNOBS_GROUP) /* which has rules and no model */
         cln_candidates(&choice, ranking.method.axes, rank, &ranking);
     cln_failure_restore(&before);
     return ranking.count;

@@ -34,6 +34,9 @@ struct cln_workload {
     bool both_sums;      /* backward: dweight and dbias */
     bool of_8_bits;      /* backward: x has 8 bits, and x_size is that of dy */
     bool sums_rows;      /* backward: dweight or dbias */
+    /* Of group norm, whose segments are group_size elements of channels_of_group channels: */
+    uint64_t channels, channels_of_group, spatial;
+    bool channels_last;
 };
 
 /* Fills in every knob that the operation has: a forced one is checked against device and shape, the others are chosen by a
@@ -41,6 +44,13 @@ struct cln_workload {
  * end of a row is taken apart. */
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
                                 const struct cln_config *forced, struct cln_config *config);
+
+/* The same for group norm, by rules rather than estimates: none of them depends on the number of samples. */
+clnorm_status cln_config_choose_group(const clnorm_device_info *device, const struct cln_workload *work,
+                                      const struct cln_config *forced, struct cln_config *config);
+
+/* Of group norm: the chunks that a channel's positions are taken in; 0 where a work-group has a whole segment. */
+uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c);
 
 /* Writes the configs that the model takes for the fastest, of which few share out their work alike, best first. Returns how
  * many there are; capacity: CLN_MOST_RANKED at most. */

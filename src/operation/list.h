@@ -16,7 +16,8 @@
     OTHER(quantize)                     \
     OTHER(dequantize)                   \
     ROWS(l2_norm)                       \
-    ROWS(l2_norm_backward)
+    ROWS(l2_norm_backward)              \
+    OTHER(group_norm)
 /* clang-format on */
 
 #endif

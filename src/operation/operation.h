@@ -14,7 +14,7 @@ struct cln_desc_head {
 
 /* A tensor's shape. */
 enum cln_extent {
-    CLN_MATRIX,    /* [rows, cols] */
+    CLN_MATRIX,    /* [rows, cols], with spatial [rows, cols · spatial] */
     CLN_COLUMNS,   /* [cols] */
     CLN_TRANSPOSED /* [cols, rows], of another tensor's 8-bit codes and with its scales */
 };
@@ -88,7 +88,8 @@ struct cln_operation {
     const struct cln_choice *choices[CLN_CHOICES]; /* NULL after the last */
     /* Offset of the columns of a segment (uint64_t): a divisor of cols, which is the default. 0: segments are rows. */
     size_t group_size;
-    size_t eps; /* offset of a double from 0 to the largest number of the first tensor's dtype; 0: there is none */
+    size_t spatial; /* offset of the elements that a column has (uint64_t, checked by prepare); 0: one */
+    size_t eps;     /* offset of a double from 0 to the largest number of the first tensor's dtype; 0: there is none */
     const struct cln_statistic_rule *statistics;
     unsigned statistic_count;
     /* What has to be said before the tensors are looked at; may be NULL. */

@@ -22,6 +22,14 @@ static const struct cln_desc_head *head_of(const void *desc) {
     return desc;
 }
 
+/* Elements of a row of a matrix. */
+static uint64_t width_of(const struct cln_operation *operation, const void *desc) {
+    uint64_t spatial = 1;
+    if (operation->spatial)
+        memcpy(&spatial, (const char *)desc + operation->spatial, sizeof spatial);
+    return head_of(desc)->cols * spatial;
+}
+
 static bool is_in(int dtypes, clnorm_dtype dtype) {
     return (cln_dtype_valid(dtype) || cln_dtype_fp8(dtype)) && (dtypes >> dtype & 1);
 }
@@ -140,21 +148,22 @@ static uint64_t scale_count(const struct cln_desc_head *head, const clnorm_tenso
 /* ----------------------------------------------------------------------------------------------------- one by one */
 
 static clnorm_status check_stride(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
-                                  const struct cln_desc_head *head) {
+                                  const struct cln_desc_head *head, uint64_t width) {
     if (rule->extent == CLN_COLUMNS)
         return tensor->stride ? cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.stride is %" PRIu64 ": expected 0, it has one row",
                                          rule->name, tensor->stride)
                               : CLNORM_SUCCESS;
-    const uint64_t least = rule->extent == CLN_MATRIX ? head->cols : head->rows;
+    const uint64_t least = rule->extent == CLN_MATRIX ? width : head->rows;
+    const char *const matrix = width == head->cols ? "cols" : "cols x spatial";
     if (tensor->stride && tensor->stride < least)
         return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.stride is %" PRIu64 ": expected at least %s, %" PRIu64, rule->name,
-                        tensor->stride, rule->extent == CLN_MATRIX ? "cols" : "rows", least);
+                        tensor->stride, rule->extent == CLN_MATRIX ? matrix : "rows", least);
     return CLNORM_SUCCESS;
 }
 
-/* Checks one tensor and fills in its defaults; first: the first one, complete. */
+/* Checks one tensor and fills in its defaults; first: the first one, complete. width: elements of a row of a matrix. */
 static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_tensor *tensor, const clnorm_tensor *first,
-                                     const struct cln_desc_head *head) {
+                                     const struct cln_desc_head *head, uint64_t width) {
     if (!tensor->dtype && rule->none == CLN_LIKE_FIRST)
         tensor->dtype = first->dtype;
     clnorm_status status = check_dtype(rule, tensor->dtype);
@@ -168,9 +177,9 @@ static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_
     }
     status = codes ? check_scales(rule, tensor) : check_no_scales(rule, tensor);
     if (!status)
-        status = check_stride(rule, tensor, head);
+        status = check_stride(rule, tensor, head, width);
     if (rule->extent != CLN_COLUMNS)
-        tensor->stride = cln_or_else(tensor->stride, rule->extent == CLN_MATRIX ? head->cols : head->rows);
+        tensor->stride = cln_or_else(tensor->stride, rule->extent == CLN_MATRIX ? width : head->rows);
     if (codes && !tensor->scale_dtype)
         tensor->scale_dtype = CLNORM_F32;
     return status;
@@ -201,7 +210,7 @@ clnorm_status cln_operation_complete_tensors(const struct cln_operation *operati
         return cln_fail(CLNORM_INVALID_SHAPE, "desc.cols is 0: expected 1 or more");
     for (unsigned i = 0; i < operation->tensor_count; i++) {
         const struct cln_tensor_rule *const rule = &operation->tensors[i];
-        const clnorm_status status = complete_tensor(rule, tensor_of(rule, desc), first, head);
+        const clnorm_status status = complete_tensor(rule, tensor_of(rule, desc), first, head, width_of(operation, desc));
         if (status)
             return status;
     }
@@ -267,7 +276,8 @@ static clnorm_status describe_statistics(const struct cln_operation *operation, 
 }
 
 static clnorm_status describe_tensor(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
-                                     const struct cln_desc_head *head, struct cln_tensor described[CLN_ROLES]) {
+                                     const struct cln_desc_head *head, uint64_t width,
+                                     struct cln_tensor described[CLN_ROLES]) {
     const bool reads_nothing = !head->rows && !rule->output;
     switch (rule->extent) {
     case CLN_COLUMNS:
@@ -277,8 +287,7 @@ static clnorm_status describe_tensor(const struct cln_tensor_rule *rule, const c
         return cln_tensor_matrix(&described[rule->role], rule->name, head->rows ? head->cols : 0, head->rows,
                                  tensor->stride, tensor->dtype, 1);
     default:
-        return cln_tensor_matrix(&described[rule->role], rule->name, head->rows, head->cols, tensor->stride, tensor->dtype,
-                                 1);
+        return cln_tensor_matrix(&described[rule->role], rule->name, head->rows, width, tensor->stride, tensor->dtype, 1);
     }
 }
 
@@ -289,7 +298,7 @@ clnorm_status cln_operation_describe_tensors(const struct cln_operation *operati
         const struct cln_tensor_rule *const rule = &operation->tensors[i];
         const clnorm_tensor *const tensor = cln_operation_tensor(rule, desc);
         if (tensor->dtype)
-            status = describe_tensor(rule, tensor, head_of(desc), described);
+            status = describe_tensor(rule, tensor, head_of(desc), width_of(operation, desc), described);
         if (tensor->dtype && !status)
             status = describe_scales(rule, tensor, head_of(desc), described);
     }

@@ -55,7 +55,7 @@ struct cln_tensor {
 enum { CLN_NOTE = 512, CLN_TUNING_KEY = 96 };
 
 /* Most stages of a plan, and tensors and arguments of a stage's kernels. */
-enum { CLN_STAGES = 5, CLN_STAGE_TENSORS = 24, CLN_STAGE_ARGUMENTS = 96 };
+enum { CLN_STAGES = 6, CLN_STAGE_TENSORS = 24, CLN_STAGE_ARGUMENTS = 96 };
 
 enum { CLN_MOST_GROUPS = 1 << 30 }; /* work-groups of a launch; past that each goes through more iterations */
 

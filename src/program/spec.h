@@ -16,7 +16,8 @@ enum cln_family {
     CLN_SOFTMAX = 16,
     CLN_SOFTMAX_BACKWARD = 32,
     CLN_QUANTIZE = 64, /* every kernel of fp8.h's formats */
-    CLN_NORM_BACKWARD_CHECK = 128
+    CLN_NORM_BACKWARD_CHECK = 128,
+    CLN_GROUP_NORM = 256
 };
 
 struct cln_spec {
@@ -24,6 +25,8 @@ struct cln_spec {
     uint64_t norm; /* a clnorm_norm */
     uint64_t group_size;
     uint64_t groups;
+    uint64_t channels, spatial;                                   /* group norm: of a sample; positions of a channel */
+    uint64_t layout;                                              /* group norm: a clnorm_layout */
     uint64_t x_dtype, y_dtype, z_dtype, weight_dtype, bias_dtype; /* clnorm_dtype; none: the tensor is absent */
     uint64_t dy_dtype, dx_dtype, dz_dtype, dweight_dtype, dbias_dtype;
     uint64_t gate; /* a clnorm_gate */

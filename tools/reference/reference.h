@@ -9,6 +9,7 @@
 #include "reference/descriptor.h"
 #include "reference/format.h"
 #include "reference/gelu.h"
+#include "reference/group_norm.h"
 #include "reference/l2_norm.h"
 #include "reference/norm.h"
 #include "reference/norm_backward.h"

@@ -1,0 +1,115 @@
+/* Mean and squared deviations from one pass over vectors, for each position of a vector by itself: of a run of neighbours
+ * the positions are merged at the end, and of channels that lie side by side each keeps its own. */
+#ifndef GROUP_MOMENTS_H
+#define GROUP_MOMENTS_H
+
+#include "common/lanes.h"
+#include "common/segment.h"
+
+/* RUN: vectors whose deviations are taken from one pivot. CHAINS: sums that they are shared out to, so that no addition
+ * waits for the one before it. */
+#if LANES == 1
+#define RUN 64
+#else
+#define RUN 16
+#endif
+#define FIRST_RUN 4
+#if LANES == 1 && LAYOUT == LAYOUT_FIRST
+#define CHAINS 4
+#else
+#define CHAINS 1
+#endif
+
+struct run {
+    realv pivot;
+    realv sum[CHAINS], squares[CHAINS]; /* of deviations from the pivot */
+};
+
+/* Of the vectors so far. */
+struct moments {
+    realv origin;  /* the first vector */
+    realv mean;    /* less the origin */
+    realv squares; /* Σ(s − mean)² */
+    real count;    /* vectors */
+};
+
+/* Of many elements together. A count of 0 has no others. */
+struct spread {
+    real mean; /* less an origin that the caller knows */
+    real squares, count;
+};
+
+static inline void moments_start(struct moments *moments, const realv first) {
+    moments->origin = first;
+    moments->mean = moments->squares = 0;
+    moments->count = 0;
+}
+
+/* The pivot is the mean so far, and a run is as long as that is old: then the squares about the pivot are not many times
+ * those about the mean, and their difference costs a few roundings. */
+static inline index_t run_length(const struct moments *moments, const index_t left) {
+    const index_t wanted = (index_t)clamp(moments->count, (real)FIRST_RUN, (real)RUN);
+    return min(wanted, left);
+}
+
+static inline void run_start(struct run *run, const struct moments *moments) {
+    run->pivot = moments->origin + moments->mean;
+#pragma unroll
+    for (uint k = 0; k < CHAINS; k++)
+        run->sum[k] = run->squares[k] = 0;
+}
+
+static inline void run_take(struct run *run, const uint chain, const realv s) {
+    const realv deviation = s - run->pivot;
+    run->sum[chain] += deviation;
+    run->squares[chain] += deviation * deviation;
+}
+
+/* Chan, Golub, LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample variances". count: vectors of
+ * the run, at least 1. */
+static inline void run_end(struct run *run, struct moments *moments, const index_t count) {
+#pragma unroll
+    for (uint k = 1; k < CHAINS; k++) {
+        run->sum[0] += run->sum[k];
+        run->squares[0] += run->squares[k];
+    }
+    const real own = (real)count, all = moments->count + own, share = own / all;
+    const realv shift = run->sum[0] * ((real)1 / own);
+    const realv delta = run->pivot - moments->origin - moments->mean + shift;
+    moments->squares += run->squares[0] - run->sum[0] * shift + delta * delta * (moments->count * share);
+    moments->mean += delta * share;
+    moments->count = all;
+}
+
+static inline void spread_merge(struct spread *a, const struct spread b) {
+    if (b.count == 0)
+        return;
+    const real delta = b.mean - a->mean, share = b.count / (a->count + b.count);
+    a->mean += delta * share;
+    a->squares += b.squares + delta * delta * (a->count * share);
+    a->count += b.count;
+}
+
+/* Over all positions. */
+static inline struct spread spread_of(const struct moments *moments, const real origin) {
+    struct spread spread = {0, 0, 0};
+    if (moments->count == 0)
+        return spread;
+    const realv own = moments->origin - origin + moments->mean;
+    spread.mean = sum_elements(own) / (real)VEC;
+    const realv delta = own - spread.mean;
+    spread.squares = sum_elements(moments->squares + delta * delta * moments->count);
+    spread.count = moments->count * (real)VEC;
+    return spread;
+}
+
+/* Over the lanes of a segment, which has count elements, 1 or more. */
+INLINED struct spread spread_over_lanes(const struct spread own, const real count, struct lanes *lanes) {
+    struct spread spread = {0, 0, count};
+    spread.mean = sum_over_lanes(lanes, own.mean * own.count) / count;
+    const real delta = own.mean - spread.mean;
+    spread.squares = sum_over_lanes(lanes, own.squares + delta * delta * own.count);
+    return spread;
+}
+
+#endif

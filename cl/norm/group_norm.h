@@ -1,0 +1,148 @@
+/* What the kernels of group norm share: where things are, and elements on their way in and out.
+ *
+ * A sample has CHANNELS of SPATIAL positions each. With LAYOUT_FIRST a channel is a row of neighbours, and so is a group of
+ * channels, a segment of GROUP_SIZE elements; with LAYOUT_LAST a position is a row of all channels.
+ *
+ * Macros (src/program/spec.h): GROUP_SIZE, GROUPS, CHANNELS, SPATIAL, LAYOUT, X_DTYPE, RESIDUAL_DTYPE, WEIGHT_DTYPE,
+ * BIAS_DTYPE, Y_DTYPE, RESIDUAL_OUT_DTYPE, DY_DTYPE, DX_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, ACTIVATION, SAVE_MEAN,
+ * SAVE_RSTD, CHUNKS, VEC, LANES, SEGMENTS, UNROLL (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. */
+#ifndef GROUP_NORM_H
+#define GROUP_NORM_H
+
+#include "common/arguments.h"
+#include "common/lanes.h"
+#include "common/segment.h"
+#include "norm/activated.h"
+#include "norm/group_norm_args.h"
+#include "norm/partial.h"
+
+#define IS_FIRST (LAYOUT == LAYOUT_FIRST)
+#define CHANNELS_OF_GROUP (CHANNELS / GROUPS)
+
+#if IS_DOUBLE(X_DTYPE)
+#define REAL_DTYPE f64
+#else
+#define REAL_DTYPE f32
+#endif
+
+/* Vectors of a row of neighbours: the positions of a channel, or the channels of a position. */
+#if IS_FIRST
+#define ROW SPATIAL
+#else
+#define ROW CHANNELS
+#endif
+#define ROW_VECTORS (ROW / VEC + (ROW % VEC != 0))
+
+/* A vector's elements: the last one of a row may have fewer. */
+static inline ulong elements_of(const ulong vector) {
+    return ROW % VEC == 0 || vector < ROW / VEC ? VEC : ROW % VEC;
+}
+
+/* A channel's positions are taken in CHUNKS: of vectors with the first layout, of positions with the last. All but the last
+ * ones have CHUNK; those may have fewer or none. */
+#define CHUNKED (IS_FIRST ? ROW_VECTORS : SPATIAL)
+#define CHUNK (CHUNKED / CHUNKS + (CHUNKED % CHUNKS != 0))
+
+static inline ulong chunk_begin(const ulong chunk) {
+    return min((ulong)CHUNKED, chunk * CHUNK);
+}
+
+/* Positions of a chunk. */
+static inline ulong chunk_count(const ulong chunk) {
+    const ulong step = IS_FIRST ? VEC : 1;
+    return min((ulong)SPATIAL, chunk_begin(chunk + 1) * step) - min((ulong)SPATIAL, chunk_begin(chunk) * step);
+}
+
+/* Where the first of a chunk's two numbers is; the second is PART_STEP further. Neighbouring channels lie as in x. */
+#define PART_STEP (IS_FIRST ? 1 : CHANNELS)
+
+static inline ulong part_of(const ulong sample, const ulong channel, const ulong chunk) {
+    if (IS_FIRST)
+        return ((sample * CHANNELS + channel) * CHUNKS + chunk) * 2;
+    return (sample * CHUNKS + chunk) * 2 * CHANNELS + channel;
+}
+
+/* -------------------------------------------------------------------------------------------------------- elements */
+
+#define LOAD_WIDE(dtype, pointer, count, aligned) WIDEN(dtype)(LOAD_PART(dtype)(pointer, count, aligned))
+
+/* One element. */
+#define LOAD_ONE(dtype, pointer) first_element(LOAD_WIDE(dtype, pointer, 1, false))
+
+/* s of a vector whose first element is at a place of the sample. */
+#define LOAD_X(call, sample, place, count) \
+    LOAD_WIDE(X_DTYPE, (call)->x + (sample) * (call)->x_stride + (place), count, (call)->aligned)
+#if PRESENT(RESIDUAL_DTYPE)
+#define LOAD_S(call, sample, place, count) \
+    (LOAD_X(call, sample, place, count) +  \
+     LOAD_WIDE(RESIDUAL_DTYPE, (call)->residual + (sample) * (call)->residual_stride + (place), count, (call)->aligned))
+#else
+#define LOAD_S LOAD_X
+#endif
+#define LOAD_DY(call, sample, place, count) \
+    LOAD_WIDE(DY_DTYPE, (call)->dy + (sample) * (call)->dy_stride + (place), count, (call)->aligned)
+
+#if PRESENT(WEIGHT_DTYPE)
+#define WEIGHT_OF(call, channel) LOAD_ONE(WEIGHT_DTYPE, (call)->weight + (channel))
+#define WEIGHTS_OF(call, channel, count) LOAD_WIDE(WEIGHT_DTYPE, (call)->weight + (channel), count, false)
+#else
+#define WEIGHT_OF(call, channel) ((real)1)
+#define WEIGHTS_OF(call, channel, count) ((realv)1)
+#endif
+#if PRESENT(BIAS_DTYPE)
+#define BIAS_OF(call, channel) LOAD_ONE(BIAS_DTYPE, (call)->bias + (channel))
+#define BIASES_OF(call, channel, count) LOAD_WIDE(BIAS_DTYPE, (call)->bias + (channel), count, false)
+#else
+#define BIAS_OF(call, channel) ((real)0)
+#define BIASES_OF(call, channel, count) ((realv)0)
+#endif
+
+/* A number of each group, for count channels side by side. stride: from a group's number to the next one's. */
+static inline realv of_groups(const global real *numbers, const ulong channel, const ulong count, const ulong stride) {
+    real element[VEC];
+    for (uint i = 0; i < VEC; i++)
+        element[i] = numbers[(channel + min((ulong)i, count - 1)) / CHANNELS_OF_GROUP * stride];
+    return VLOAD(element);
+}
+
+static inline real rstd_of(const real squares, const real eps) {
+    return (real)1 / sqrt(squares / (real)GROUP_SIZE + eps);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- units */
+
+/* Vectors that a lane has beside each other with the last layout: a CPU reads that many of each position. */
+#if LANES == 1
+#define HELD_VECTORS 4
+#else
+#define HELD_VECTORS 1
+#endif
+#define BLOCK_VECTORS (LANES * HELD_VECTORS)
+#define BLOCKS (ROW_VECTORS / BLOCK_VECTORS + (ROW_VECTORS % BLOCK_VECTORS != 0))
+
+/* What LANES work-items take at a time: a chunk of a channel, or of a block of channels. */
+struct unit {
+    ulong sample, chunk;
+    ulong channel; /* first layout */
+    ulong vector;  /* last layout: this lane's first one; its next ones are LANES apart */
+    uint lane;
+    bool active; /* false past the last unit */
+};
+
+static inline struct unit unit_of(const ulong index, const bool active) {
+    struct unit unit = {0, 0, 0, 0, (uint)get_local_id(0) % LANES, active};
+    if (IS_FIRST) {
+        const ulong row = index / CHUNKS;
+        unit.chunk = index % CHUNKS;
+        unit.sample = row / CHANNELS;
+        unit.channel = row % CHANNELS;
+    } else {
+        const ulong slice = index / BLOCKS;
+        unit.vector = index % BLOCKS * BLOCK_VECTORS + unit.lane;
+        unit.chunk = slice % CHUNKS;
+        unit.sample = slice / CHUNKS;
+    }
+    return unit;
+}
+
+#endif

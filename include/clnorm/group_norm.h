@@ -1,0 +1,74 @@
+/* Group and instance normalisation, forward and backward. */
+#ifndef CLNORM_GROUP_NORM_H
+#define CLNORM_GROUP_NORM_H
+
+#include "clnorm/context.h"
+#include "clnorm/norm.h"
+#include "clnorm/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a sample's elements lie in memory. */
+typedef enum clnorm_layout {
+    CLNORM_LAYOUT_FIRST = 1, /* channels first: [channels, spatial] */
+    CLNORM_LAYOUT_LAST       /* channels last: [spatial, channels] */
+} clnorm_layout;
+
+/* Normalises each sample of a batch, a group of neighbouring channels at a time: Wu, He 2018, arXiv:1803.08494. With a
+ * group a channel that is instance norm: Ulyanov, Vedaldi, Lempitsky 2016, arXiv:1607.08022.
+ *
+ *   s = x + residual, or x
+ *   mean, rstd = of the cols / groups · spatial elements of a group: mean = Σs / n, rstd = 1 / √(Σ(s − mean)² / n + eps)
+ *   y = activation((s − mean) · rstd · weight + bias), weight and bias being the channel's
+ *
+ * Tensors are [rows, cols, spatial...] or [rows, spatial..., cols], as layout says: rows samples of cols channels, of which
+ * each has spatial positions, the product of all other dimensions. A tensor's stride is from sample to sample, 0 or at
+ * least cols · spatial. weight and bias are [cols]. args.mean and args.rstd are [rows, groups], as PyTorch's
+ * native_group_norm and ONNX's GroupNormalization-21 have them, in f32 (f64 with F64 tensors).
+ *
+ * Arithmetic and sums are in f32, in f64 for F64 tensors; y is rounded to nearest even. residual_out is s, rounded to its
+ * dtype; statistics are those of s before that rounding. NaN and infinities make the results of their group NaN. The order
+ * of every sum depends on the shape of a sample and the config alone, never on rows. y may be x itself, and residual_out
+ * residual. Thread safety and errors as in plan.h. */
+typedef struct clnorm_group_norm_desc {
+    uint64_t size;    /* sizeof(clnorm_group_norm_desc) */
+    uint64_t rows;    /* samples, 0 and up; 0 is a success that does nothing */
+    uint64_t cols;    /* channels, 1 and up */
+    uint64_t spatial; /* positions of a channel, 1 and up; cols · spatial below 2^63 */
+    uint64_t groups;  /* a divisor of cols; cols itself: instance norm */
+    clnorm_tensor x;
+    clnorm_tensor y;            /* dtype CLNORM_DTYPE_NONE: as x */
+    clnorm_tensor residual;     /* CLNORM_DTYPE_NONE: no residual */
+    clnorm_tensor residual_out; /* CLNORM_DTYPE_NONE: not written; needs a residual */
+    clnorm_tensor weight;       /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_tensor bias;         /* CLNORM_DTYPE_NONE: no bias, which stands for zeros */
+    double eps;                 /* added to the variance: 0 to the largest number of f32 (of f64 with F64 tensors) */
+    clnorm_layout layout;
+    clnorm_activation activation;
+    uint32_t save_mean;   /* 1: write mean */
+    uint32_t save_rstd;   /* 1: write rstd */
+    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
+} clnorm_group_norm_desc;
+
+/* f32, channels first, one position and one group, eps 1e-5, every option off. Set rows, cols, spatial and groups. */
+#define CLNORM_GROUP_NORM_DESC_INIT                                                                                        \
+    {                                                                                                                      \
+        sizeof(clnorm_group_norm_desc), 0, 0, 1, 1, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,             \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-5, CLNORM_LAYOUT_FIRST, CLNORM_ACTIVATION_NONE, \
+            0, 0, CLNORM_CONFIG_AUTOMATIC                                                                                  \
+    }
+CLNORM_API void clnorm_group_norm_desc_init(clnorm_group_norm_desc *desc);
+
+CLNORM_API clnorm_status clnorm_group_norm_plan_create(clnorm_context *context, const clnorm_group_norm_desc *desc,
+                                                       clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_group_norm(clnorm_context *context, cl_command_queue queue,
+                                           const clnorm_group_norm_desc *desc, const clnorm_args *args, cl_uint num_wait,
+                                           const cl_event *wait_list, cl_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,113 @@
+/* Configs of group norm. Chunks make a sum's order, so the number of samples has no say in them. */
+#include "base/arithmetic.h"
+#include "config/candidates.h"
+#include "config/check.h"
+#include "config/config.h"
+
+/* Elements of a vector's row: positions of a channel, or channels of a position. */
+static uint64_t row_of(const struct cln_workload *work) {
+    return work->channels_last ? work->channels : work->spatial;
+}
+
+uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c) {
+    if (work->channels_last)
+        return c->chunks;
+    return c->chunks > 1 ? cln_divide_up(c->chunks, work->channels_of_group) : 0;
+}
+
+/* A chunk is large beside the sums that are kept of it, and small enough for many to share the device. A segment is not
+ * divided while a work-group can keep it in a cache between its two reads. */
+static uint64_t chunks_of(const struct cln_choice *choice) {
+    enum { CPU_SEGMENT = 1 << 20 /* bytes */, CPU_ELEMENTS = 1 << 16, CPU_POSITIONS = 256 };
+    enum { GPU_SEGMENT = 1 << 16 /* elements */, GPU_ELEMENTS = 1 << 13, GPU_POSITIONS = 32 };
+    const struct cln_workload *const work = choice->work;
+    const bool alone = choice->facts.alone;
+    if (work->channels_last)
+        return cln_smaller(cln_divide_up(work->spatial, alone ? CPU_POSITIONS : GPU_POSITIONS), UINT32_MAX);
+    if (alone ? work->group_size <= CPU_SEGMENT / work->held_size : work->group_size <= GPU_SEGMENT)
+        return 1;
+    const uint64_t of_channel = cln_divide_up(work->spatial, alone ? CPU_ELEMENTS : GPU_ELEMENTS);
+    return cln_larger(cln_smaller(of_channel * work->channels_of_group, UINT32_MAX), 2);
+}
+
+static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t widest = cln_power_of_two_at_most(cln_widest_vector(choice, c));
+    if (!cln_config_element_aligned(choice->device, c))
+        return cln_smaller(widest, choice->work->alignment);
+    return cln_smaller(widest, cln_power_of_two_at_most(row_of(choice->work)));
+}
+
+/* Vectors that LANES share out: of a segment, of a chunk of a channel, or of a position. */
+static uint64_t shared_vectors(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t vectors = cln_divide_up(row_of(work), c->vec);
+    if (work->channels_last)
+        return vectors;
+    return c->chunks > 1 ? cln_divide_up(vectors, cln_config_channel_chunks(work, c)) : vectors * work->channels_of_group;
+}
+
+/* With channels last the power of two that leaves the fewest lanes idle, and a line of a cache at least where it can. */
+static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { VECTORS_OF_LANE = 8, LEAST = 8, MOST_BESIDE = 64 };
+    const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
+    if (choice->facts.alone || row_of(choice->work) % c->vec)
+        return 1;
+    if (!choice->work->channels_last)
+        return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, VECTORS_OF_LANE)),
+                                      cln_smaller(32, cln_power_of_two_at_least(vectors))),
+                           most);
+    uint64_t best = cln_smaller(LEAST, most);
+    for (uint64_t lanes = best; lanes <= cln_smaller(MOST_BESIDE, most); lanes *= 2)
+        if (cln_divide_up(vectors, lanes) * lanes <= cln_divide_up(vectors, best) * best)
+            best = lanes;
+    return best;
+}
+
+/* Every knob that is not forced. */
+static struct cln_config complete(const struct cln_choice *choice) {
+    enum { ITEMS = 128 };
+    struct cln_config c = *choice->forced;
+    c.isa = (uint32_t)cln_or_else(c.isa, cln_isa_values(choice, &c).value[0]);
+    c.stores = (uint32_t)cln_or_else(c.stores, cln_stores_values(choice, &c).value[0]);
+    c.iterations = (uint32_t)cln_or_else(c.iterations, 1);
+    c.vec = (uint32_t)cln_or_else(c.vec, vec_of(choice, &c));
+    c.chunks = (uint32_t)cln_or_else(c.chunks, chunks_of(choice));
+    c.lanes = (uint32_t)cln_or_else(c.lanes, lanes_of(choice, &c));
+    const uint64_t items = cln_smaller(ITEMS, choice->facts.most_lanes);
+    c.segments = (uint32_t)cln_or_else(
+        c.segments, choice->facts.alone || c.reduce == CLN_REDUCE_SUBGROUP ? 1 : cln_larger(items / c.lanes, 1));
+    c.reduce = (uint32_t)cln_or_else(c.reduce, cln_reduce_values(choice, &c).value[0]);
+    return c;
+}
+
+/* What only a forced knob can break. */
+static clnorm_status check(const struct cln_choice *choice, const struct cln_config *c) {
+    const struct cln_workload *const work = choice->work;
+    if (c->lanes > 1 && row_of(work) % c->vec) /* PoCL 3.1 mixes up the lanes' private arrays, which tails need */
+        return cln_config_refuse("vec", c->vec,
+                                 work->channels_last ? "a divisor of cols where there are several lanes"
+                                                     : "a divisor of spatial where there are several lanes");
+    struct cln_workload of_rules = *work; /* of the forward's rules those that are of lanes, vectors and accesses */
+    struct cln_config rules = *c;
+    of_rules.group_size = row_of(work);
+    rules.keep = CLN_KEEP_REREAD;
+    rules.chunks = 1;
+    rules.prefetch = CLN_PREFETCH_NONE;
+    clnorm_status status = cln_check_forward(choice->device, &of_rules, &rules);
+    if (status)
+        return status;
+    const uint64_t most = work->channels_last ? work->spatial : work->group_size;
+    return c->chunks > most
+               ? cln_config_refuse("chunks", c->chunks,
+                                   work->channels_last ? "at most one a position" : "at most one an element of a group")
+               : CLNORM_SUCCESS;
+}
+
+clnorm_status cln_config_choose_group(const clnorm_device_info *device, const struct cln_workload *work,
+                                      const struct cln_config *forced, struct cln_config *config) {
+    const clnorm_status status = cln_knobs_check(forced, work->users);
+    if (status)
+        return status;
+    const struct cln_choice choice = {device, cln_facts_of(device), work, forced};
+    *config = complete(&choice);
+    return check(&choice, config);
+}

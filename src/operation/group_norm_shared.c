@@ -1,0 +1,172 @@
+#include <inttypes.h>
+
+#include "base/arithmetic.h"
+#include "base/context.h"
+#include "base/status.h"
+#include "norm/group_norm_args.h"
+#include "operation/group_norm.h"
+#include "plan/tensor.h"
+
+clnorm_status cln_group_norm_prepare(const struct cln_group_norm *norm) {
+    uint64_t sample;
+    if (!norm->spatial)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.spatial is 0: expected 1 or more");
+    if (!norm->groups || norm->cols % norm->groups)
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.groups is %" PRIu64 ": expected a divisor of cols, %" PRIu64,
+                        norm->groups, norm->cols);
+    if (__builtin_mul_overflow(norm->cols, norm->spatial, &sample) || sample > INT64_MAX)
+        return cln_fail(CLNORM_OVERFLOW, "desc.spatial is %" PRIu64 ": expected less than 2^63 elements with cols %" PRIu64,
+                        norm->spatial, norm->cols);
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_group_norm_describe_statistics(const struct cln_operation *operation, const void *desc,
+                                                 const struct cln_group_norm *norm, bool mean, bool rstd,
+                                                 struct cln_tensor tensor[CLN_ROLES]) {
+    const uint64_t size = cln_operation_real_size(operation, desc), count = norm->rows * norm->groups;
+    const clnorm_status status = mean ? cln_tensor_vector(&tensor[CLN_MEAN], "mean", count, size, 0) : CLNORM_SUCCESS;
+    return status || !rstd ? status : cln_tensor_vector(&tensor[CLN_RSTD], "rstd", count, size, 0);
+}
+
+/* What is held of a segment in a cache: an element of each of the inputs. */
+static uint64_t input_bytes(const struct cln_operation *operation, const void *desc) {
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < operation->tensor_count; i++)
+        if (operation->tensors[i].extent == CLN_MATRIX && !operation->tensors[i].output)
+            bytes += clnorm_dtype_size(cln_operation_tensor(&operation->tensors[i], desc)->dtype);
+    return bytes;
+}
+
+struct cln_workload cln_group_norm_workload(const struct cln_operation *operation, const void *desc,
+                                            const struct cln_group_norm *norm) {
+    const bool last = norm->layout == CLNORM_LAYOUT_LAST;
+    return (struct cln_workload){
+        .users = CLN_KNOBS_GROUP,
+        .rows = norm->rows,
+        .groups = norm->groups,
+        .group_size = norm->cols / norm->groups * norm->spatial,
+        .channels = norm->cols,
+        .channels_of_group = norm->cols / norm->groups,
+        .spatial = norm->spatial,
+        .channels_last = last,
+        .alignment = cln_lowest_bit((last ? norm->cols : norm->spatial) | cln_operation_strides(operation, desc)),
+        .x_size = clnorm_dtype_size(norm->x.dtype),
+        .held_size = input_bytes(operation, desc),
+        .norm = CLNORM_LAYER_NORM,
+        .real_size = cln_operation_real_size(operation, desc),
+    };
+}
+
+struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_group_norm *norm) {
+    const struct cln_config *const c = &plan->config;
+    const clnorm_device_info *const device = &plan->context->device;
+    return (struct cln_spec){
+        .family = CLN_GROUP_NORM,
+        .group_size = plan->work.group_size,
+        .groups = norm->groups,
+        .channels = norm->cols,
+        .spatial = norm->spatial,
+        .layout = norm->layout,
+        .x_dtype = norm->x.dtype,
+        .vec = c->vec,
+        .lanes = c->lanes,
+        .segments = c->segments,
+        .unroll = 1,
+        .chunks = cln_larger(cln_config_channel_chunks(&plan->work, c), 1),
+        .reduce = c->reduce,
+        .stores = c->stores,
+        .isa = c->isa,
+        .element_aligned = cln_config_element_aligned(device, c),
+        .opencl_c = c->reduce == CLN_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
+    };
+}
+
+/* -------------------------------------------------------------------------------------------------------- workspace */
+
+clnorm_status cln_group_norm_part(uint64_t *size, uint64_t elements, uint64_t element, struct cln_binding *part) {
+    const uint64_t align = CLN_WORKSPACE_ALIGNMENT, offset = cln_divide_up(*size, align) * align;
+    uint64_t bytes, end;
+    if (__builtin_mul_overflow(elements, element, &bytes) || __builtin_add_overflow(offset, bytes, &end) || end > INT64_MAX)
+        return cln_fail(CLNORM_OVERFLOW, "the workspace has %" PRIu64 " numbers: expected less than 2^63 bytes", elements);
+    *part = (struct cln_binding){CLN_WORKSPACE, element, offset, bytes};
+    *size = end;
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_group_norm_parts(uint64_t *size, const struct cln_group_norm *norm, uint64_t chunks, uint64_t element,
+                                   struct cln_binding *part) {
+    uint64_t elements;
+    if (__builtin_mul_overflow(norm->rows * norm->cols, 2 * chunks, &elements))
+        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace",
+                        norm->rows);
+    return cln_group_norm_part(size, elements, element, part);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- kernels */
+
+static clnorm_status add(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_kernel *kernel,
+                         bool unaligned) {
+    enum { MOST_ARGUMENTS = 8 };
+    const uint64_t blocks = cln_divide_up(kernel->work, spec->segments);
+    const uint64_t least = unaligned ? plan->config.iterations : 1;
+    const uint64_t iterations = cln_larger(least, cln_divide_up(blocks, CLN_MOST_GROUPS));
+    struct cln_argument arguments[MOST_ARGUMENTS + 2] = {cln_integer("iterations", iterations)};
+    for (unsigned i = 0; i < MOST_ARGUMENTS && kernel->arguments[i].name; i++)
+        arguments[i + 1] = kernel->arguments[i];
+    const struct cln_stage_recipe recipe = {
+        .source = kernel->source,
+        .kernel = kernel->name,
+        .unaligned = unaligned && !spec->element_aligned,
+        .spec = spec,
+        .parameters = kernel->parameters,
+        .arguments = arguments,
+        .work = kernel->work,
+        .groups = (size_t)cln_divide_up(blocks, iterations),
+        .items = (size_t)(spec->lanes * spec->segments),
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+clnorm_status cln_group_norm_add(clnorm_plan *plan, const struct cln_spec *spec,
+                                 const struct cln_group_norm_kernel *kernel) {
+    return add(plan, spec, kernel, true);
+}
+
+clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_spec *spec,
+                                           const struct cln_group_norm_kernel *kernel, uint64_t terms) {
+    enum { MOST_LANES = 256 };
+    const clnorm_device_info *const device = &plan->context->device;
+    const bool alone = device->kind == CLNORM_DEVICE_CPU;
+    struct cln_spec own = *spec;
+    own.lanes = alone ? 1
+                      : cln_smaller(cln_power_of_two_at_most(cln_smaller(terms, MOST_LANES)),
+                                    cln_power_of_two_at_most(device->max_work_group_size));
+    own.segments = 1;
+    own.reduce = CLN_REDUCE_TREE;
+    own.opencl_c = 120;
+    return add(plan, &own, kernel, false);
+}
+
+uint64_t cln_group_norm_units(const clnorm_plan *plan, const struct cln_group_norm *norm, const struct cln_spec *spec) {
+    enum { HELD_VECTORS = 4 }; /* of one lane: cl/norm/group_norm.h */
+    const uint64_t held = spec->lanes == 1 ? HELD_VECTORS : spec->lanes;
+    const uint64_t blocks = cln_divide_up(cln_divide_up(norm->cols, spec->vec), held);
+    (void)plan;
+    return norm->rows * spec->chunks * (norm->layout == CLNORM_LAYOUT_LAST ? blocks : norm->cols);
+}
+
+clnorm_status cln_group_norm_add_statistics(clnorm_plan *plan, const struct cln_spec *spec,
+                                            const struct cln_group_norm *norm, struct cln_binding parts,
+                                            struct cln_binding mean, struct cln_binding rstd) {
+    static const struct cln_parameter of_moments[] = CLN_PARAMETERS(GROUP_NORM_MOMENTS_ARGS);
+    static const struct cln_parameter of_merge[] = CLN_PARAMETERS(GROUP_NORM_MERGE_ARGS);
+    const struct cln_argument into[] = {cln_bind("parts", parts), {0}};
+    const struct cln_argument from[] = {
+        cln_real("eps", norm->eps), cln_bind("parts", parts), cln_bind("mean", mean), cln_bind("rstd", rstd), {0}};
+    const struct cln_group_norm_kernel moments = {&cln_source_group_norm_parts, "group_norm_moments", of_moments, into,
+                                                  cln_group_norm_units(plan, norm, spec)};
+    const struct cln_group_norm_kernel merge = {&cln_source_group_norm_reduce, "group_norm_merge", of_merge, from,
+                                                norm->rows * norm->groups};
+    const clnorm_status status = cln_group_norm_add(plan, spec, &moments);
+    return status ? status : cln_group_norm_add_reduction(plan, spec, &merge, norm->cols / norm->groups * spec->chunks);
+}

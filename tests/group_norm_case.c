@@ -1,0 +1,188 @@
+#include "group_norm_case.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "plan_run.h"
+#include "reference/format.h"
+#include "reference/group_norm.h"
+
+static clnorm_dtype statistics_of(const struct group_case *c) {
+    return c->x == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
+}
+
+struct group_run group_run_make(const struct group_case *c) {
+    const uint64_t sample = c->cols * c->spatial, stride = sample + c->gap;
+    const clnorm_dtype x = (clnorm_dtype)c->x, out = (clnorm_dtype)c->out, affine = (clnorm_dtype)c->affine;
+    const clnorm_dtype residual = (clnorm_dtype)c->residual;
+    struct group_run run = {.c = c};
+    run.x = tensor_make(x, c->rows, sample, stride, c->shift, TENSOR_NAN);
+    run.dy = tensor_make(out, c->rows, sample, stride, c->shift, TENSOR_NAN);
+    run.residual = tensor_make(residual, c->rows, sample, stride, 0, TENSOR_NAN);
+    run.weight = tensor_make(affine, 1, c->cols, c->cols, c->shift, TENSOR_NAN);
+    run.bias = tensor_make(affine, 1, c->cols, c->cols, 1, TENSOR_NAN);
+    run.y = tensor_make(out, c->rows, sample, stride, c->shift, TENSOR_CANARY);
+    run.dx = tensor_make(out, c->rows, sample, stride, c->shift, TENSOR_CANARY);
+    run.residual_out = tensor_make(residual, c->rows, sample, stride, 0, TENSOR_CANARY);
+    run.mean = tensor_make(statistics_of(c), c->rows, c->groups, c->groups, 1, TENSOR_CANARY);
+    run.rstd = tensor_make(statistics_of(c), c->rows, c->groups, c->groups, 0, TENSOR_CANARY);
+    run.dweight = tensor_make(affine, 1, c->cols, c->cols, 0, TENSOR_CANARY);
+    run.dbias = tensor_make(affine, 1, c->cols, c->cols, 1, TENSOR_CANARY);
+    const uint64_t segment = c->layout == CLNORM_LAYOUT_FIRST ? sample / c->groups : sample;
+    tensor_fill(&run.x, (enum input)c->input, segment, 1);
+    tensor_fill(&run.dy, INPUT_NORMAL, segment, 2);
+    tensor_fill(&run.residual, INPUT_NORMAL, segment, 3);
+    tensor_fill(&run.weight, INPUT_NORMAL, c->cols, 4);
+    tensor_fill(&run.bias, INPUT_NORMAL, c->cols, 5);
+    return run;
+}
+
+void group_run_free(struct group_run *run) {
+    struct tensor *const all[] = {&run->x,     &run->residual, &run->weight,   &run->bias, &run->y,
+                                  &run->mean,  &run->rstd,     &run->dy,       &run->dx,   &run->residual_out,
+                                  &run->dbias, &run->dweight,  &run->workspace};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        tensor_free(all[i]);
+}
+
+static clnorm_config config_of(const char *text) {
+    clnorm_config config;
+    if (clnorm_config_parse(text, &config))
+        fail_msg("%s: %s", text, clnorm_error_detail());
+    return config;
+}
+
+static clnorm_tensor tensor_of(const struct tensor *tensor) {
+    return (clnorm_tensor){.dtype = tensor->dtype, .stride = tensor->stride};
+}
+
+clnorm_group_norm_desc group_forward_desc(const struct group_run *run) {
+    const struct group_case *const c = run->c;
+    clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
+    desc.rows = c->rows;
+    desc.cols = c->cols;
+    desc.spatial = c->spatial;
+    desc.groups = c->groups;
+    desc.layout = (clnorm_layout)c->layout;
+    desc.activation = (clnorm_activation)c->activation;
+    desc.x = tensor_of(&run->x);
+    desc.y = tensor_of(&run->y);
+    desc.weight.dtype = run->weight.dtype;
+    desc.bias.dtype = run->bias.dtype;
+    if (c->residual) {
+        desc.residual = tensor_of(&run->residual);
+        desc.residual_out = tensor_of(&run->residual_out);
+    }
+    desc.save_mean = desc.save_rstd = 1;
+    desc.config = config_of(c->config);
+    return desc;
+}
+
+bool group_forward_execute(const struct fixture *fixture, struct group_run *run, bool in_place) {
+    const clnorm_group_norm_desc desc = group_forward_desc(run);
+    clnorm_plan *plan = NULL;
+    if (clnorm_group_norm_plan_create(fixture->context, &desc, &plan))
+        fail_msg("%s", clnorm_error_detail());
+    run->workspace = plan_workspace(plan);
+    struct tensor *const all[] = {&run->x,    &run->residual, &run->weight,   &run->bias, &run->y, &run->residual_out,
+                                  &run->mean, &run->rstd,     &run->workspace};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        tensor_upload(fixture, all[i]);
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.x = tensor_buffer(&run->x);
+    args.y = in_place ? args.x : tensor_buffer(&run->y);
+    args.residual = tensor_buffer(&run->residual);
+    args.residual_out = tensor_buffer(&run->residual_out);
+    args.weight = tensor_buffer(&run->weight);
+    args.bias = tensor_buffer(&run->bias);
+    args.mean = tensor_buffer(&run->mean);
+    args.rstd = tensor_buffer(&run->rstd);
+    args.workspace = tensor_buffer(&run->workspace);
+    if (plan_run(fixture, plan, &args))
+        fail_msg("%s", clnorm_error_detail());
+    tensor_free(&run->workspace);
+    return (in_place || tensor_unchanged(fixture, &run->x, "x")) && tensor_unchanged(fixture, &run->weight, "weight") &&
+           tensor_unchanged(fixture, &run->bias, "bias") && tensor_unchanged(fixture, &run->residual, "residual") &&
+           tensor_receive(fixture, in_place ? &run->x : &run->y, "y") && tensor_receive(fixture, &run->mean, "mean") &&
+           tensor_receive(fixture, &run->rstd, "rstd") && tensor_receive(fixture, &run->residual_out, "residual_out");
+}
+
+/* ------------------------------------------------------------------------------------------------------ comparison */
+
+/* Roundings of a sum over a group: of a run of 64 from a pivot, of a chain of runs and of a chain of chunks, whose squares
+ * are at most four times those about the mean; of positions of a vector and of lanes. */
+static struct ref_arithmetic arithmetic_of(const struct group_case *c) {
+    const double n = (double)(c->cols / c->groups * c->spatial);
+    struct ref_arithmetic arithmetic = ref_arithmetic_of((clnorm_dtype)c->x);
+    arithmetic.statistics = arithmetic.sum = 4 * fmin(n, 64) + n / 64 + 32;
+    return arithmetic;
+}
+
+static struct ref_tensor operand(const struct tensor *tensor) {
+    return (struct ref_tensor){.elements = tensor_elements(tensor), .dtype = tensor->dtype, .stride = tensor->stride};
+}
+
+static struct ref_group_norm reference_of(const struct group_run *run) {
+    const struct group_case *const c = run->c;
+    return (struct ref_group_norm){
+        .rows = c->rows,
+        .cols = c->cols,
+        .spatial = c->spatial,
+        .groups = c->groups,
+        .layout = (clnorm_layout)c->layout,
+        .x = operand(&run->x),
+        .residual = operand(&run->residual),
+        .dy = operand(&run->dy),
+        .weight = operand(&run->weight),
+        .bias = operand(&run->bias),
+        .activation = (clnorm_activation)c->activation,
+        .eps = c->x == CLNORM_F64 ? 1e-5 : (double)1e-5F,
+    };
+}
+
+static bool is_near(const struct tensor *tensor, const char *name, uint64_t row, uint64_t column,
+                    struct ref_value expected) {
+    if (!tensor->dtype)
+        return true;
+    const double found = ref_load(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column);
+    if (ref_within(tensor->dtype, found, expected))
+        return true;
+    print_error("%s[%" PRIu64 ", %" PRIu64 "] is %.9g: expected %.9g +- %.3g\n", name, row, column, found, expected.value,
+                expected.error);
+    return false;
+}
+
+static bool group_is_right(const struct group_run *run, const struct ref_group_norm *norm, uint64_t row, uint64_t group,
+                           const struct ref_gathered *gathered) {
+    const struct ref_arithmetic arithmetic = arithmetic_of(run->c);
+    const struct ref_segment *const s = &gathered->gradients.forward;
+    const struct ref_norm_error error = ref_norm_error_of(&gathered->norm.forward, &arithmetic, s);
+    bool right = is_near(&run->mean, "mean", row, group, (struct ref_value){s->mean, error.mean}) &&
+                 is_near(&run->rstd, "rstd", row, group, (struct ref_value){s->rstd, error.rstd});
+    for (uint64_t i = 0; i < ref_group_norm_size(norm) && right; i++) {
+        const uint64_t at = ref_group_norm_at(norm, group, i);
+        right = is_near(&run->y, "y", row, at, (struct ref_value){s->y[i], ref_y_error(&error, i)}) &&
+                is_near(&run->residual_out, "residual_out", row, at, (struct ref_value){s->s[i], ref_s_error(&error, i)});
+    }
+    return right;
+}
+
+bool group_forward_is_right(const struct group_run *run) {
+    const struct ref_group_norm norm = reference_of(run);
+    struct ref_gathered gathered = ref_gathered_make(&norm);
+    assert_non_null(gathered.room);
+    bool right = true;
+    for (uint64_t row = 0; row < norm.rows && right; row++)
+        for (uint64_t group = 0; group < norm.groups && right; group++) {
+            ref_group_norm_segment(&norm, row, group, &gathered);
+            right = group_is_right(run, &norm, row, group, &gathered);
+        }
+    ref_gathered_free(&gathered);
+    return right;
+}

@@ -1,0 +1,36 @@
+/* One group norm on the device, with everything about it compared with the reference. */
+#ifndef TEST_GROUP_NORM_CASE_H
+#define TEST_GROUP_NORM_CASE_H
+
+#include "clnorm/group_norm.h"
+#include "fixture.h"
+
+struct group_case {
+    uint64_t rows, cols, spatial, groups;
+    int layout;
+    int x, out;   /* dtypes; out: of y, dy and dx */
+    int affine;   /* of weight, bias, dweight and dbias; 0: there are none */
+    int residual; /* of residual and residual_out; 0: there is none */
+    int activation;
+    int input;           /* an enum input */
+    uint64_t gap, shift; /* elements between samples, and before the first one */
+    const char *config;
+};
+
+struct group_run {
+    const struct group_case *c;
+    struct tensor x, residual, weight, bias, y, residual_out, mean, rstd, dy, dx, dweight, dbias, workspace;
+};
+
+struct group_run group_run_make(const struct group_case *c);
+void group_run_free(struct group_run *run);
+
+clnorm_group_norm_desc group_forward_desc(const struct group_run *run);
+
+/* Uploads, runs and fetches; whether nothing but results was written. in_place: y lies where x does. */
+bool group_forward_execute(const struct fixture *fixture, struct group_run *run, bool in_place);
+
+/* Whether the results are the reference's, but for roundings; the first that is not is printed. */
+bool group_forward_is_right(const struct group_run *run);
+
+#endif

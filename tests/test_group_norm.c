@@ -1,0 +1,235 @@
+/* Group and instance norm, forward, against the reference in double: shapes, layouts, dtypes, activations, knobs, chunks;
+ * what is refused; and that a wrong result is seen. */
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "group_norm_case.h"
+#include "plan_run.h"
+#include "reference/format.h"
+#include "reference/group_norm.h"
+
+enum { F32 = CLNORM_F32, F16 = CLNORM_F16, BF16 = CLNORM_BF16, F64 = CLNORM_F64 };
+enum { FIRST = CLNORM_LAYOUT_FIRST, LAST = CLNORM_LAYOUT_LAST };
+enum { NORMAL = INPUT_NORMAL, FAR = INPUT_FAR, SPIKES = INPUT_SPIKES, WIDE = INPUT_WIDE, CONSTANT = INPUT_CONSTANT };
+enum { GELU = CLNORM_ACTIVATION_GELU, TANH = CLNORM_ACTIVATION_GELU_TANH, SILU = CLNORM_ACTIVATION_SILU };
+
+/* Each runs with both layouts, and knobs that suit one of them with that one alone. */
+static const struct group_case cases[] = {
+    {2, 64, 49, 8, 0, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""},
+    {1, 1, 1, 1, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {3, 3, 1, 3, 0, F32, F32, 0, 0, 0, NORMAL, 0, 0, ""},
+    {2, 3, 7, 1, 0, F32, F32, F32, 0, GELU, NORMAL, 0, 0, ""},
+    {2, 320, 64, 32, 0, BF16, BF16, F32, 0, SILU, NORMAL, 0, 0, ""},
+    {2, 96, 100, 32, 0, F16, F16, F16, F16, SILU, NORMAL, 0, 0, ""},
+    {2, 40, 257, 4, 0, F32, BF16, BF16, F32, TANH, NORMAL, 0, 0, ""},
+    {3, 17, 33, 17, 0, BF16, F32, F32, 0, 0, FAR, 0, 0, ""},
+    {2, 32, 81, 4, 0, F64, F64, F64, F64, GELU, NORMAL, 0, 0, ""},
+    {2, 64, 128, 8, 0, F32, F32, F32, 0, 0, FAR, 5, 1, ""},
+    {2, 64, 128, 8, 0, F32, F32, F32, 0, 0, SPIKES, 0, 0, ""},
+    {2, 24, 500, 3, 0, F32, F32, F32, 0, 0, WIDE, 0, 3, ""},
+    {2, 24, 130, 3, 0, F32, F32, F32, 0, 0, CONSTANT, 0, 0, ""},
+    {1, 4, 70000, 2, 0, F32, F32, F32, 0, SILU, FAR, 0, 0, ""},
+    {1, 2048, 3, 1, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {1, 6, 300001, 1, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {0, 8, 4, 2, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {3, 16, 64, 4, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=16,segments=2"},
+    {3, 16, 64, 4, FIRST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=12"},
+    {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, FAR, 0, 0, "vec=8,lanes=64,segments=1,chunks=2,iterations=3"},
+    {3, 16, 50, 4, FIRST, BF16, BF16, F32, 0, 0, NORMAL, 0, 0, "vec=16,lanes=1,chunks=20"},
+    {2, 8, 9, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=1,chunks=20"},
+    {2, 8, 1001, 2, FIRST, F32, F32, F32, 0, 0, FAR, 0, 0, "vec=1,lanes=32,segments=2"},
+    {3, 48, 100, 4, LAST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
+    {3, 48, 100, 4, LAST, BF16, BF16, F32, 0, 0, FAR, 0, 0, "vec=8,lanes=4,segments=1,chunks=1"},
+    {3, 50, 100, 5, LAST, F32, F32, F32, 0, 0, SPIKES, 0, 0, "vec=16,lanes=1,chunks=33,iterations=2"},
+    {3, 48, 100, 4, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, "stores=streaming,vec=4,lanes=4"},
+};
+
+static bool runs_here(const struct fixture *fixture, const struct group_case *c) {
+    const uint64_t elements = c->rows * c->cols * c->spatial;
+    const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU;
+    return (c->x != F64 || fixture->device.fp64) && (cpu || !*c->config || (c->cols % 16 == 0 && c->spatial % 4 == 0)) &&
+           (elements <= fixture_element_limit(fixture) || !fixture_is_slow(fixture));
+}
+
+static void results_are_right(void **state) {
+    const struct fixture *fixture = *state;
+    unsigned ran = 0;
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        struct group_case c = cases[i / 2];
+        const int layout = i % 2 ? LAST : FIRST;
+        if ((c.layout && c.layout != layout) || !runs_here(fixture, &c))
+            continue;
+        c.layout = layout;
+        struct group_run run = group_run_make(&c);
+        if (!group_forward_execute(fixture, &run, false) || !group_forward_is_right(&run))
+            fail_msg("case %zu, layout %d: %" PRIu64 " x %" PRIu64 " x %" PRIu64 " on %s", i / 2, layout, c.rows, c.cols,
+                     c.spatial, fixture->device.name);
+        group_run_free(&run);
+        ran++;
+    }
+    assert_true(ran >= 20);
+}
+
+/* A result that is off by a little more than its rounding is seen, in each output. */
+static void damage_is_seen(void **state) {
+    const struct fixture *fixture = *state;
+    const struct group_case c = {3, 16, 64, 4, FIRST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, ""};
+    struct group_run run = group_run_make(&c);
+    assert_true(group_forward_execute(fixture, &run, false) && group_forward_is_right(&run));
+    struct tensor *const outputs[] = {&run.y, &run.mean, &run.rstd, &run.residual_out};
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+        float *const element = tensor_elements(outputs[i]);
+        const float kept = element[3];
+        element[3] = kept + fabsf(kept) * 0x1p-10F + 0x1p-13F;
+        assert_false(group_forward_is_right(&run));
+        element[3] = kept;
+    }
+    assert_true(group_forward_is_right(&run));
+    group_run_free(&run);
+}
+
+/* y may lie where x lies, whole segments and chunks. */
+static void in_place(void **state) {
+    const struct fixture *fixture = *state;
+    static const char *const configs[] = {"", "chunks=8"};
+    for (int i = 0; i < 4; i++) {
+        const struct group_case c = {2, 16, 64, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, configs[i / 2]};
+        struct group_run run = group_run_make(&c), apart = group_run_make(&c);
+        assert_true(group_forward_execute(fixture, &run, true) && group_forward_execute(fixture, &apart, false));
+        assert_memory_equal(tensor_elements(&run.x), tensor_elements(&apart.y), (size_t)2 * 16 * 64 * sizeof(float));
+        group_run_free(&apart);
+        group_run_free(&run);
+    }
+}
+
+/* A sample's results have the same bits whatever the number of samples is. */
+static void samples_are_alike(void **state) {
+    const struct fixture *fixture = *state;
+    enum { BYTES = 8 * 5000 * sizeof(float) };
+    for (int layout = FIRST; layout <= LAST; layout++) {
+        const struct group_case one = {1, 8, 5000, 2, layout, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""};
+        struct group_case many = one;
+        many.rows = 9;
+        struct group_run a = group_run_make(&one), b = group_run_make(&many);
+        memcpy((char *)tensor_elements(&b.x) + 8 * BYTES, tensor_elements(&a.x), BYTES);
+        assert_true(group_forward_execute(fixture, &a, false) && group_forward_execute(fixture, &b, false));
+        assert_memory_equal(tensor_elements(&a.y), (char *)tensor_elements(&b.y) + 8 * BYTES, BYTES);
+        group_run_free(&a);
+        group_run_free(&b);
+    }
+}
+
+/* A NaN takes its group with it, and no other one. */
+static void a_nan_takes_its_group(void **state) {
+    const struct fixture *fixture = *state;
+    for (int layout = FIRST; layout <= LAST; layout++) {
+        const struct group_case c = {2, 8, 10, 2, layout, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""};
+        struct group_run run = group_run_make(&c);
+        ref_store(run.x.dtype, tensor_elements(&run.x), layout == FIRST ? 45 : 6, NAN); /* sample 0, group 1 */
+        assert_true(group_forward_execute(fixture, &run, false) && group_forward_is_right(&run));
+        assert_true(isnan(ref_load(run.y.dtype, tensor_elements(&run.y), 79)));
+        assert_true(!isnan(ref_load(run.y.dtype, tensor_elements(&run.y), 0)));
+        assert_true(!isnan(ref_load(run.y.dtype, tensor_elements(&run.y), 159)));
+        group_run_free(&run);
+    }
+}
+
+/* Channels 0 and 1 of two positions each are 1, 3 and 5, 7: together mean 4 and variance 5. */
+static void reference_is_right_by_hand(void **state) {
+    (void)state;
+    static const float first[] = {1, 3, 5, 7}, last[] = {1, 5, 3, 7}, weight[] = {1, 2}, bias[] = {0, 10};
+    static const double expected[] = {-3, -1, 2 * 1 + 10 * 2, 2 * 3 + 10 * 2}; /* with rstd = 1 / 2 as eps is −1: times 2 */
+    for (int layout = FIRST; layout <= LAST; layout++) {
+        const struct ref_group_norm norm = {
+            .rows = 1,
+            .cols = 2,
+            .spatial = 2,
+            .groups = 1,
+            .layout = (clnorm_layout)layout,
+            .x = {.elements = layout == FIRST ? first : last, .dtype = CLNORM_F32, .stride = 4},
+            .weight = {.elements = weight, .dtype = CLNORM_F32, .stride = 2},
+            .bias = {.elements = bias, .dtype = CLNORM_F32, .stride = 2},
+            .eps = -1};
+        struct ref_gathered gathered = ref_gathered_make(&norm);
+        ref_group_norm_segment(&norm, 0, 0, &gathered);
+        const struct ref_segment *const s = &gathered.gradients.forward;
+        assert_true(s->mean == 4 && s->rstd == 0.5);
+        for (uint64_t i = 0; i < 4; i++)
+            assert_true(s->y[i] * 2 == expected[i]);
+        assert_int_equal(ref_group_norm_at(&norm, 0, 1), layout == FIRST ? 1 : 2);
+        assert_int_equal(ref_group_norm_channel(&norm, 0, 2), 1);
+        ref_gathered_free(&gathered);
+    }
+}
+
+static void refuse(const struct fixture *fixture, const clnorm_group_norm_desc *desc, clnorm_status status,
+                   const char *said) {
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_group_norm_plan_create(fixture->context, desc, &plan), status);
+    assert_null(plan);
+    if (!strstr(clnorm_error_detail(), said))
+        fail_msg("\"%s\" does not say \"%s\"", clnorm_error_detail(), said);
+}
+
+static void bad_descriptors_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_group_norm_desc good;
+    clnorm_group_norm_desc_init(&good);
+    good.rows = 4;
+    good.cols = 64;
+    good.spatial = 49;
+    good.groups = 8;
+    clnorm_group_norm_desc desc = good;
+    desc.groups = 48;
+    refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.groups is 48: expected a divisor of cols, 64");
+    desc = good;
+    desc.groups = 0;
+    refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.groups is 0: expected a divisor of cols, 64");
+    desc = good;
+    desc.spatial = 0;
+    refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.spatial is 0: expected 1 or more");
+    desc = good;
+    desc.spatial = UINT64_MAX / 8;
+    refuse(fixture, &desc, CLNORM_OVERFLOW, "desc.spatial is ");
+    desc = good;
+    desc.rows = UINT64_MAX / 64;
+    refuse(fixture, &desc, CLNORM_OVERFLOW, "x has ");
+    desc = good;
+    desc.x.stride = 64 * 49 - 1;
+    refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.x.stride is 3135: expected at least cols x spatial, 3136");
+    desc = good;
+    desc.layout = (clnorm_layout)3;
+    refuse(fixture, &desc, CLNORM_INVALID_ENUM, "desc.layout is 3: expected a clnorm_layout");
+    desc = good;
+    desc.residual_out.dtype = CLNORM_F32;
+    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.residual_out.dtype is f32: expected none without a residual");
+    desc = good;
+    assert_int_equal(clnorm_config_parse("keep=reread", &desc.config), CLNORM_SUCCESS);
+    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.keep is reread: expected 0, this operation has no such knob");
+    assert_int_equal(clnorm_config_parse("lanes=2,vec=2", &desc.config), CLNORM_SUCCESS);
+    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 2: expected a divisor of spatial");
+    desc.layout = CLNORM_LAYOUT_LAST;
+    assert_int_equal(clnorm_config_parse("chunks=50", &desc.config), CLNORM_SUCCESS);
+    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.chunks is 50: expected at most one a position");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_are_right),
+        cmocka_unit_test(damage_is_seen),
+        cmocka_unit_test(in_place),
+        cmocka_unit_test(samples_are_alike),
+        cmocka_unit_test(a_nan_takes_its_group),
+        cmocka_unit_test(reference_is_right_by_hand),
+        cmocka_unit_test(bad_descriptors_are_refused),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}

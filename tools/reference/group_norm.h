@@ -1,0 +1,49 @@
+/* Group norm (Wu, He 2018, arXiv:1803.08494): the elements of a group of channels, gathered into a segment, are layer
+ * normalised with the weight and bias of their channels. With the formulas of clnorm_group_norm_desc. */
+#ifndef REFERENCE_GROUP_NORM_H
+#define REFERENCE_GROUP_NORM_H
+
+#include "clnorm/group_norm.h"
+#include "reference/norm_error.h"
+
+struct ref_group_norm {
+    uint64_t rows, cols, spatial, groups;
+    clnorm_layout layout;
+    struct ref_tensor x, residual, dy; /* [rows, cols · spatial], as layout says; dy: of a backward */
+    struct ref_tensor weight, bias;    /* [cols] */
+    struct ref_tensor mean, rstd;      /* [rows, groups]; of a backward; absent: computed */
+    clnorm_activation activation;
+    double eps;
+};
+
+/* Elements of a group, and where the i-th of one is in its sample: a group's channels one after the other. */
+uint64_t ref_group_norm_size(const struct ref_group_norm *norm);
+uint64_t ref_group_norm_at(const struct ref_group_norm *norm, uint64_t group, uint64_t i);
+
+/* The channel of that element. */
+uint64_t ref_group_norm_channel(const struct ref_group_norm *norm, uint64_t group, uint64_t i);
+
+/* A group of a sample as a row of one segment: its gradients, whose forward is the forward's, and its errors. */
+struct ref_gathered {
+    struct ref_norm_backward norm; /* of one row */
+    struct ref_gradients gradients;
+    struct ref_gradient_errors errors; /* of a backward */
+    double *room;
+};
+
+/* room is NULL when there is no memory for it. */
+struct ref_gathered ref_gathered_make(const struct ref_group_norm *norm);
+void ref_gathered_free(struct ref_gathered *gathered);
+
+/* Gathers a group and computes its forward: gradients.forward. */
+void ref_group_norm_segment(const struct ref_group_norm *norm, uint64_t row, uint64_t group, struct ref_gathered *gathered);
+
+/* Gathers a group and computes its gradients and errors. Terms of dweight and dbias are dn · xhat and dn. */
+void ref_group_norm_gradients(const struct ref_group_norm *norm, const struct ref_arithmetic *arithmetic, uint64_t row,
+                              uint64_t group, struct ref_gathered *gathered);
+
+/* Adds the group's terms to the sums of its channels: [cols] each. */
+void ref_group_norm_add(const struct ref_group_norm *norm, uint64_t group, const struct ref_gathered *gathered,
+                        struct ref_row_sum *dweight, struct ref_row_sum *dbias);
+
+#endif
