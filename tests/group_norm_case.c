@@ -113,6 +113,60 @@ bool group_forward_execute(const struct fixture *fixture, struct group_run *run,
            tensor_receive(fixture, &run->rstd, "rstd") && tensor_receive(fixture, &run->residual_out, "residual_out");
 }
 
+clnorm_group_norm_backward_desc group_backward_desc(const struct group_run *run, bool statistics_given) {
+    const struct group_case *const c = run->c;
+    clnorm_group_norm_backward_desc desc = CLNORM_GROUP_NORM_BACKWARD_DESC_INIT;
+    desc.rows = c->rows;
+    desc.cols = c->cols;
+    desc.spatial = c->spatial;
+    desc.groups = c->groups;
+    desc.layout = (clnorm_layout)c->layout;
+    desc.activation = (clnorm_activation)c->activation;
+    desc.x = tensor_of(&run->x);
+    desc.dy = tensor_of(&run->dy);
+    desc.dx = tensor_of(&run->dx);
+    desc.weight.dtype = run->weight.dtype;
+    desc.bias.dtype = run->bias.dtype;
+    desc.dweight.dtype = run->dweight.dtype;
+    desc.dbias.dtype = run->dbias.dtype;
+    desc.statistics_given = statistics_given;
+    desc.config = config_of(c->config);
+    return desc;
+}
+
+bool group_backward_execute(const struct fixture *fixture, struct group_run *run, bool statistics_given, bool in_place) {
+    const clnorm_group_norm_backward_desc desc = group_backward_desc(run, statistics_given);
+    clnorm_plan *plan = NULL;
+    if (clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan))
+        fail_msg("%s", clnorm_error_detail());
+    run->workspace = plan_workspace(plan);
+    struct tensor *const all[] = {&run->x,  &run->dy,      &run->weight, &run->bias, &run->mean,
+                                  &run->dx, &run->dweight, &run->dbias,  &run->rstd, &run->workspace};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        tensor_upload(fixture, all[i]);
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.x = tensor_buffer(&run->x);
+    args.dy = tensor_buffer(&run->dy);
+    args.dx = in_place ? args.dy : tensor_buffer(&run->dx);
+    args.weight = tensor_buffer(&run->weight);
+    args.bias = tensor_buffer(&run->bias);
+    args.dweight = tensor_buffer(&run->dweight);
+    args.dbias = tensor_buffer(&run->dbias);
+    if (statistics_given) {
+        args.mean = tensor_buffer(&run->mean);
+        args.rstd = tensor_buffer(&run->rstd);
+    }
+    args.workspace = tensor_buffer(&run->workspace);
+    if (plan_run(fixture, plan, &args))
+        fail_msg("%s", clnorm_error_detail());
+    tensor_free(&run->workspace);
+    return tensor_unchanged(fixture, &run->x, "x") && (in_place || tensor_unchanged(fixture, &run->dy, "dy")) &&
+           tensor_unchanged(fixture, &run->weight, "weight") && tensor_unchanged(fixture, &run->bias, "bias") &&
+           tensor_unchanged(fixture, &run->mean, "mean") && tensor_unchanged(fixture, &run->rstd, "rstd") &&
+           tensor_receive(fixture, in_place ? &run->dy : &run->dx, "dx") &&
+           tensor_receive(fixture, &run->dweight, "dweight") && tensor_receive(fixture, &run->dbias, "dbias");
+}
+
 /* ------------------------------------------------------------------------------------------------------ comparison */
 
 /* Roundings of a sum over a group: of a run of 64 from a pivot, of a chain of runs and of a chain of chunks, whose squares
@@ -183,6 +237,41 @@ bool group_forward_is_right(const struct group_run *run) {
             ref_group_norm_segment(&norm, row, group, &gathered);
             right = group_is_right(run, &norm, row, group, &gathered);
         }
+    ref_gathered_free(&gathered);
+    return right;
+}
+
+static bool sum_is_right(const struct tensor *tensor, const char *name, uint64_t channel, const struct ref_row_sum *sum,
+                         double roundings) {
+    const double error = ref_sum_value(&sum->error) + roundings * ref_sum_value(&sum->magnitude);
+    return is_near(tensor, name, 0, channel, (struct ref_value){ref_sum_value(&sum->sum), error});
+}
+
+bool group_backward_is_right(const struct group_run *run, bool statistics_given) {
+    const struct ref_arithmetic arithmetic = arithmetic_of(run->c);
+    struct ref_group_norm norm = reference_of(run);
+    norm.residual.elements = NULL;
+    if (statistics_given) {
+        norm.mean = operand(&run->mean);
+        norm.rstd = operand(&run->rstd);
+    }
+    struct ref_gathered gathered = ref_gathered_make(&norm);
+    struct ref_row_sum *const dweight = calloc(2 * norm.cols, sizeof *dweight), *const dbias = dweight + norm.cols;
+    assert_true(gathered.room && dweight);
+    bool right = true;
+    for (uint64_t row = 0; row < norm.rows && right; row++)
+        for (uint64_t group = 0; group < norm.groups && right; group++) {
+            ref_group_norm_gradients(&norm, &arithmetic, row, group, &gathered);
+            ref_group_norm_add(&norm, group, &gathered, dweight, dbias);
+            for (uint64_t i = 0; i < ref_group_norm_size(&norm) && right; i++)
+                right = is_near(&run->dx, "dx", row, ref_group_norm_at(&norm, group, i),
+                                (struct ref_value){gathered.gradients.dx[i], gathered.errors.dx[i]});
+        }
+    const double roundings = arithmetic.sum * arithmetic.unit;
+    for (uint64_t channel = 0; channel < norm.cols && right; channel++)
+        right = sum_is_right(&run->dweight, "dweight", channel, &dweight[channel], roundings) &&
+                sum_is_right(&run->dbias, "dbias", channel, &dbias[channel], roundings);
+    free(dweight);
     ref_gathered_free(&gathered);
     return right;
 }

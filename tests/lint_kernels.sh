@@ -49,7 +49,7 @@ portable() {
 defaults="NORM=LAYER_NORM GROUP_SIZE=1000 GROUPS=2 X_DTYPE=f32 Y_DTYPE=f32 Z_DTYPE=none WEIGHT_DTYPE=f32 BIAS_DTYPE=f32
     GATE=0 GATE_FIRST=0 SAVE_MEAN=1 SAVE_RSTD=1 VEC=4 LANES=64 SEGMENTS=2 KEEP=KEEP_REGISTERS UNROLL=1 REDUCE=REDUCE_TREE
     RESIDUAL_DTYPE=none RESIDUAL_OUT_DTYPE=none ROW_SCALE=0 DROPOUT=0 SAVE_MASK=0 ACTIVATION=0 WEIGHT_OFFSET=0 WEIGHTS=1
-    LOOP=0 LOCAL_VECTORS=0 REGISTERS=0 CHUNKS=1 DY_DTYPE=none DX_DTYPE=none STORES=1 ISA=1 ELEMENT_ALIGNED=0 SCALING=0 Y_GROUP=0 FP8_ISA=1
+    LOOP=0 LOCAL_VECTORS=0 REGISTERS=0 CHUNKS=1 DY_DTYPE=none DX_DTYPE=none DWEIGHT_DTYPE=none DBIAS_DTYPE=none HAS_SUMS=1 STORES=1 ISA=1 ELEMENT_ALIGNED=0 SCALING=0 Y_GROUP=0 FP8_ISA=1
     ROWS_AHEAD=0 PREFETCH_VECTORS=0 X_SCALE_DTYPE=none X_SCALING=0 X_GROUP=0
     SCALE_DTYPE=none Y_SCALES=0 WRITES_Y=1 MEASURES=0 SAVE_Y_ROW_SCALE=0 COMPATIBLE=0"
 
@@ -195,6 +195,25 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
             strict $family CL1.2 nvptx64 -all $group VEC=$vec X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
             # shellcheck disable=SC2086
             later $family $group VEC=$vec REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=f16 CHUNKS=3
+        done
+        for family in group_norm_backward group_norm_backward_parts group_norm_reduce; do
+            [ "$family $layout" = "group_norm_backward LAYOUT_LAST" ] && continue
+            for activation in 0 ACTIVATION_GELU; do
+                # shellcheck disable=SC2086
+                strict $family CL1.2 spir64 -all $group VEC=$vec X_DTYPE=bf16 DY_DTYPE=f16 DX_DTYPE=bf16 CHUNKS=7 \
+                    ACTIVATION=$activation DWEIGHT_DTYPE=f32 DBIAS_DTYPE=bf16
+                # shellcheck disable=SC2086
+                strict $family CL1.2 spir64 -all $group VEC=$vec LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 DY_DTYPE=f32 \
+                    DX_DTYPE=f32 ACTIVATION=$activation WEIGHT_DTYPE=none BIAS_DTYPE=none HAS_SUMS=0
+                # shellcheck disable=SC2086
+                strict $family CL1.2 spir64 -all,+cl_khr_fp64 $group VEC=$vec X_DTYPE=f64 DY_DTYPE=f64 DX_DTYPE=f64 \
+                    WEIGHT_DTYPE=f64 BIAS_DTYPE=f64 ACTIVATION=$activation DWEIGHT_DTYPE=f64
+            done
+            # shellcheck disable=SC2086
+            strict $family CL1.2 nvptx64 -all $group VEC=$vec X_DTYPE=bf16 DY_DTYPE=bf16 DX_DTYPE=bf16 ISA=ISA_PTX \
+                REDUCE=REDUCE_SHUFFLE DWEIGHT_DTYPE=f32
+            # shellcheck disable=SC2086
+            later $family $group VEC=$vec REDUCE=REDUCE_SUBGROUP SEGMENTS=1 DY_DTYPE=f32 DX_DTYPE=f16 CHUNKS=3
         done
     done
 done

@@ -1,6 +1,6 @@
 /* The arguments of the kernels of group norm: see cl/common/arguments.h. x, residual, dy, y, residual_out, dx: [rows,
- * SAMPLE], a sample a row. weight, bias, dweight, dbias: [CHANNELS]. mean, rstd: [rows, GROUPS]. parts: two numbers for each
- * sample, channel and chunk, which cl/norm/group_norm.h indexes. slopes: [rows, GROUPS, 2]. */
+ * SAMPLE], a sample a row. weight, bias, dweight, dbias: [CHANNELS]. mean, rstd: [rows, GROUPS]. parts: two numbers for
+ * each sample, channel and chunk, which cl/norm/group_norm.h indexes. slopes: [rows, GROUPS, 2]. */
 #ifndef GROUP_NORM_ARGS_H
 #define GROUP_NORM_ARGS_H
 
@@ -51,14 +51,15 @@
 
 /* The backward's: a work-group a group of a sample, or sums of chunks, slopes from them, and dx from those. */
 #define GROUP_NORM_BACKWARD_READ(USE)                                               \
-    GROUP_NORM_READ(USE)                                                            \
+    USE(NUMBER, 1, ulong, iterations)                                               \
+    USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                              \
     USE(MATRIX, 1, const global STORAGE(DY_DTYPE) *, dy)                            \
     GROUP_NORM_AFFINE(USE)                                                          \
     GROUP_NORM_GIVEN(USE)
 
 #define GROUP_NORM_BACKWARD_ARGS(USE)                                               \
     GROUP_NORM_BACKWARD_READ(USE)                                                   \
-    USE(VECTOR, 1, global real *, parts)                                            \
+    USE(VECTOR, HAS_SUMS, global real *, parts)                                     \
     USE(MATRIX, 1, global STORAGE(DX_DTYPE) *, dx)
 
 #define GROUP_NORM_SUMS_ARGS(USE)                                                   \

@@ -3,6 +3,7 @@
 
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
+#include "norm/kept_sum.h"
 
 /* A group's chunks, an entry each: with a channel's beside each other, or with the channels of one chunk. */
 #define ENTRIES ((ulong)CHANNELS_OF_GROUP * CHUNKS)
@@ -60,18 +61,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 #else
 
-/* A sum that keeps what its additions round off: Kahan 1965. */
-struct kept_sum {
-    real sum, lost;
-};
-
-static inline void kept_sum_add(struct kept_sum *kept, const real term) {
-    const real corrected = term - kept->lost, sum = kept->sum + corrected;
-    kept->lost = (sum - kept->sum) - corrected;
-    kept->sum = sum;
-}
-
-/* work: groups of samples. Of each the two numbers of dx = rstd · weight · dn − slopes[0] − slopes[1] · (x − mean). */
+/* work: groups of samples. Of each the two numbers of dx = rstd · weight · dn − slopes[0] − slopes[1] · x̂. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_slopes(PARAMETERS(GROUP_NORM_SLOPES_ARGS)) {
     local real scratch[2 * SCRATCH];
     struct lanes lanes = {.scratch = scratch};
@@ -99,7 +89,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
         if (lane == 0) {
             const real scale = rstd[rstd_at + group];
             slopes[slopes_at + 2 * group] = scale * (sums[0] / (real)GROUP_SIZE);
-            slopes[slopes_at + 2 * group + 1] = scale * scale * (sums[1] / (real)GROUP_SIZE);
+            slopes[slopes_at + 2 * group + 1] = scale * (sums[1] / (real)GROUP_SIZE);
         }
     }
     last_barrier();

@@ -10,6 +10,7 @@
 #include "common/arguments.h"
 #include "common/lanes.h"
 #include "common/segment.h"
+#include "norm/kept_sum.h"
 #include "norm/l2_norm_args.h"
 #include "norm/running_sum.h"
 
@@ -177,17 +178,6 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void JOIN(KERNEL
 /* ----------------------------------------------------------------------------------------- dweight, built with VEC 1 */
 
 #if BACKWARD && PRESENT(DWEIGHT_DTYPE) && VEC == 1
-
-/* A sum that keeps what its additions round off: Kahan 1965. */
-struct kept_sum {
-    real sum, lost;
-};
-
-static inline void kept_sum_add(struct kept_sum *kept, const real term) {
-    const real corrected = term - kept->lost, sum = kept->sum + corrected;
-    kept->lost = (sum - kept->sum) - corrected;
-    kept->sum = sum;
-}
 
 /* Columns of a share of the rows: dimension 1 is the slot. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_slots(PARAMETERS(L2_NORM_SLOTS_ARGS)) {

@@ -67,6 +67,52 @@ CLNORM_API clnorm_status clnorm_group_norm(clnorm_context *context, cl_command_q
                                            const clnorm_group_norm_desc *desc, const clnorm_args *args, cl_uint num_wait,
                                            const cl_event *wait_list, cl_event *event);
 
+/* The gradients, with x̂ = (x − mean) · rstd and n = x̂ · weight + bias:
+ *
+ *   dn = dy · activation′(n)
+ *   dx = rstd · (weight · dn − Σ(weight · dn) / k − x̂ · Σ(weight · dn · x̂) / k), sums over the k elements of a group
+ *   dweight = Σ dn · x̂,   dbias = Σ dn, over the samples and positions of a channel
+ *
+ * Of a forward with a residual x is its s, such as residual_out has it, and dx is the gradient of both. Sums over samples
+ * are compensated (Kahan 1965), and every sum has the same bits from run to run; dx does not depend on rows. With 0 rows
+ * dweight and dbias are 0. dx may be x or dy itself. */
+typedef struct clnorm_group_norm_backward_desc {
+    uint64_t size; /* sizeof(clnorm_group_norm_backward_desc) */
+    uint64_t rows; /* 0 and up */
+    uint64_t cols; /* as in the forward, and so are the next ones */
+    uint64_t spatial;
+    uint64_t groups;
+    clnorm_tensor x;
+    clnorm_tensor dy;      /* dtype CLNORM_DTYPE_NONE: as x */
+    clnorm_tensor weight;  /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_tensor bias;    /* CLNORM_DTYPE_NONE: no bias; only activation′ depends on it */
+    clnorm_tensor dx;      /* dtype CLNORM_DTYPE_NONE: as x */
+    clnorm_tensor dweight; /* [cols]; CLNORM_DTYPE_NONE: not computed */
+    clnorm_tensor dbias;   /* likewise */
+    double eps;            /* as in the forward; unused with statistics_given */
+    clnorm_layout layout;
+    clnorm_activation activation;
+    uint32_t statistics_given; /* 1: mean and rstd are read, as the forward saved them, and not computed again */
+    uint32_t reserved;         /* 0 */
+    clnorm_config config;      /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
+} clnorm_group_norm_backward_desc;
+
+/* f32, channels first, one position and one group, eps 1e-5, no dweight and dbias, every option off. */
+#define CLNORM_GROUP_NORM_BACKWARD_DESC_INIT                                                                            \
+    {                                                                                                                   \
+        sizeof(clnorm_group_norm_backward_desc), 0, 0, 1, 1, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-5, CLNORM_LAYOUT_FIRST,  \
+            CLNORM_ACTIVATION_NONE, 0, 0, CLNORM_CONFIG_AUTOMATIC                                                       \
+    }
+CLNORM_API void clnorm_group_norm_backward_desc_init(clnorm_group_norm_backward_desc *desc);
+
+CLNORM_API clnorm_status clnorm_group_norm_backward_plan_create(clnorm_context *context,
+                                                                const clnorm_group_norm_backward_desc *desc,
+                                                                clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_group_norm_backward(clnorm_context *context, cl_command_queue queue,
+                                                    const clnorm_group_norm_backward_desc *desc, const clnorm_args *args,
+                                                    cl_uint num_wait, const cl_event *wait_list, cl_event *event);
+
 #ifdef __cplusplus
 }
 #endif

@@ -37,12 +37,14 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
     return cln_smaller(widest, cln_power_of_two_at_most(row_of(choice->work)));
 }
 
-/* Vectors that LANES share out: of a segment, of a chunk of a channel, or of a position. */
+/* Vectors that LANES share out: of a segment, a channel of it or a chunk of that, or of a position. */
 static uint64_t shared_vectors(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t vectors = cln_divide_up(row_of(work), c->vec);
     if (work->channels_last)
         return vectors;
-    return c->chunks > 1 ? cln_divide_up(vectors, cln_config_channel_chunks(work, c)) : vectors * work->channels_of_group;
+    if (c->chunks > 1)
+        return cln_divide_up(vectors, cln_config_channel_chunks(work, c));
+    return work->channel_sums ? vectors : vectors * work->channels_of_group;
 }
 
 /* With channels last the power of two that leaves the fewest lanes idle, and a line of a cache at least where it can. */

@@ -37,6 +37,7 @@ struct cln_workload {
     /* Of group norm, whose segments are group_size elements of channels_of_group channels: */
     uint64_t channels, channels_of_group, spatial;
     bool channels_last;
+    bool channel_sums; /* backward: each channel has sums */
 };
 
 /* Fills in every knob that the operation has: a forced one is checked against device and shape, the others are chosen by a

@@ -99,7 +99,7 @@ static clnorm_status add_chunks(clnorm_plan *plan, const desc_type *d, const str
     status = cln_group_norm_add_statistics(plan, spec, &norm, parts, mean, rstd);
     const struct cln_argument arguments[] = {cln_bind("mean", mean), cln_bind("rstd", rstd), {0}};
     const struct cln_group_norm_kernel apply = {&cln_source_group_norm_parts, "group_norm_apply", parameters, arguments,
-                                                cln_group_norm_units(plan, &norm, spec)};
+                                                cln_group_norm_units(&norm, spec)};
     return status ? status : cln_group_norm_add(plan, spec, &apply);
 }
 

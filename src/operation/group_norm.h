@@ -53,7 +53,7 @@ clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_s
                                            const struct cln_group_norm_kernel *kernel, uint64_t terms);
 
 /* Pieces of work of the kernels that go through chunks. */
-uint64_t cln_group_norm_units(const clnorm_plan *plan, const struct cln_group_norm *norm, const struct cln_spec *spec);
+uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cln_spec *spec);
 
 /* The statistics by chunks, into mean and rstd. */
 clnorm_status cln_group_norm_add_statistics(clnorm_plan *plan, const struct cln_spec *spec,

@@ -147,11 +147,10 @@ clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_s
     return add(plan, &own, kernel, false);
 }
 
-uint64_t cln_group_norm_units(const clnorm_plan *plan, const struct cln_group_norm *norm, const struct cln_spec *spec) {
+uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cln_spec *spec) {
     enum { HELD_VECTORS = 4 }; /* of one lane: cl/norm/group_norm.h */
     const uint64_t held = spec->lanes == 1 ? HELD_VECTORS : spec->lanes;
     const uint64_t blocks = cln_divide_up(cln_divide_up(norm->cols, spec->vec), held);
-    (void)plan;
     return norm->rows * spec->chunks * (norm->layout == CLNORM_LAYOUT_LAST ? blocks : norm->cols);
 }
 
@@ -164,7 +163,7 @@ clnorm_status cln_group_norm_add_statistics(clnorm_plan *plan, const struct cln_
     const struct cln_argument from[] = {
         cln_real("eps", norm->eps), cln_bind("parts", parts), cln_bind("mean", mean), cln_bind("rstd", rstd), {0}};
     const struct cln_group_norm_kernel moments = {&cln_source_group_norm_parts, "group_norm_moments", of_moments, into,
-                                                  cln_group_norm_units(plan, norm, spec)};
+                                                  cln_group_norm_units(norm, spec)};
     const struct cln_group_norm_kernel merge = {&cln_source_group_norm_reduce, "group_norm_merge", of_merge, from,
                                                 norm->rows * norm->groups};
     const clnorm_status status = cln_group_norm_add(plan, spec, &moments);

@@ -17,7 +17,8 @@
     OTHER(dequantize)                   \
     ROWS(l2_norm)                       \
     ROWS(l2_norm_backward)              \
-    OTHER(group_norm)
+    OTHER(group_norm)                   \
+    OTHER(group_norm_backward)
 /* clang-format on */
 
 #endif

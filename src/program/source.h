@@ -24,6 +24,8 @@ extern const struct cln_source cln_source_norm_backward_reduce;
 extern const struct cln_source cln_source_norm_backward_sums;
 extern const struct cln_source cln_source_gelu;
 extern const struct cln_source cln_source_group_norm;
+extern const struct cln_source cln_source_group_norm_backward;
+extern const struct cln_source cln_source_group_norm_backward_parts;
 extern const struct cln_source cln_source_group_norm_parts;
 extern const struct cln_source cln_source_group_norm_reduce;
 extern const struct cln_source cln_source_softmax;

@@ -40,7 +40,7 @@ static const struct field {
     {"SAVE_RSTD", offsetof(struct cln_spec, save_rstd), NUMBER, FORWARD | GROUP},
     {"Y_SCALES", offsetof(struct cln_spec, y_scales), NUMBER, FORWARD},
     {"READS_MEAN", offsetof(struct cln_spec, reads_mean), NUMBER, BACKWARD},
-    {"HAS_SUMS", offsetof(struct cln_spec, has_sums), NUMBER, BACKWARD},
+    {"HAS_SUMS", offsetof(struct cln_spec, has_sums), NUMBER, BACKWARD | GROUP},
     {"HAS_SLOTS", offsetof(struct cln_spec, has_slots), NUMBER, BACKWARD},
     {"HAS_LOCKS", offsetof(struct cln_spec, has_locks), NUMBER, BACKWARD},
     {"LOCKED", offsetof(struct cln_spec, locked), NUMBER, BACKWARD},

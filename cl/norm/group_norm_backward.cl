@@ -1,0 +1,116 @@
+/* The gradients of group norm with channels first, a group of a sample at a time: LANES work-items read x and dy for the
+ * sums of its channels, and then, from a cache if they fit there, for dx. See clnorm_group_norm_backward_desc. */
+
+#include "norm/group_norm_backward.h"
+#include "norm/kept_sum.h"
+
+/* The arguments of a launch. work: groups of samples. */
+struct call {
+    MEMBERS(GROUP_NORM_BACKWARD_ARGS)
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+/* A segment's place. */
+struct place {
+    ulong index, sample;
+    ulong channel; /* its first one */
+    uint lane;
+    bool active; /* false past the last segment */
+};
+
+/* The sums of a channel over its lanes; of the product with x̂. */
+INLINED void sum_channel(const struct call *call, const struct place *place, const ulong channel, struct lanes *lanes,
+                         real sums[2]) {
+    sums[0] = sums[1] = 0;
+    if (place->active) {
+        const struct channels channels = CHANNELS_AT(call, place->index, channel);
+        struct channel_sums own;
+        channel_sums_start(&own);
+        for (ulong vector = place->lane; vector < ROW_VECTORS; vector += LANES) {
+            const ulong at = channel * SPATIAL + vector * VEC, count = elements_of(vector);
+            channel_sums_take(&own, &channels, LOAD_X(call, place->sample, at, count),
+                              LOAD_DY(call, place->sample, at, count));
+        }
+        sums[0] = running_sum_total(&own.of_dn);
+        sums[1] = running_sum_total(&own.of_product) * call->rstd[place->index];
+    }
+    sum_lanes(lanes, sums, 2);
+}
+
+/* The slopes of dx. */
+INLINED void sum_segment(const struct call *call, const struct place *place, struct lanes *lanes, realv slopes[2]) {
+    struct kept_sum of_wdn = {0, 0}, of_product = {0, 0};
+    for (ulong i = 0; i < CHANNELS_OF_GROUP; i++) {
+        const ulong channel = place->channel + i;
+        real sums[2];
+        sum_channel(call, place, channel, lanes, sums);
+        const real weight = place->active ? WEIGHT_OF(call, channel) : 0;
+        kept_sum_add(&of_wdn, weight * sums[0]);
+        kept_sum_add(&of_product, weight * sums[1]);
+#if HAS_SUMS
+        if (place->active && place->lane == 0) {
+            global real *part = call->parts + part_of(place->sample, channel, 0);
+            part[0] = sums[0];
+            part[PART_STEP] = sums[1];
+        }
+        join_lanes();
+#endif
+    }
+    const real scale = place->active ? call->rstd[place->index] : 0;
+    slopes[0] = scale * (of_wdn.sum / (real)GROUP_SIZE);
+    slopes[1] = scale * (of_product.sum / (real)GROUP_SIZE);
+}
+
+static inline void write_channel(const struct call *call, const struct place *place, const ulong channel,
+                                 const realv slopes[2]) {
+    const struct channels channels = CHANNELS_AT(call, place->index, channel);
+    for (ulong vector = place->lane; vector < ROW_VECTORS; vector += LANES) {
+        const ulong at = channel * SPATIAL + vector * VEC, count = elements_of(vector);
+        const realv x = LOAD_X(call, place->sample, at, count), dy = LOAD_DY(call, place->sample, at, count);
+        STORE_PART(DX_DTYPE)
+        (call->dx + place->sample * call->dx_stride + at, dx_of(&channels, slopes, x, dy), count, call->aligned);
+    }
+}
+
+static inline struct place place_of(const ulong index, const bool active) {
+    const ulong sample = index / GROUPS;
+    const struct place place = {index, sample, (index - sample * GROUPS) * CHANNELS_OF_GROUP, (uint)get_local_id(0) % LANES,
+                                active};
+    return place;
+}
+
+/* This work-group's segments. */
+INLINED void take_share(const struct call *call, local real *scratch) {
+    struct lanes lanes = {.scratch = scratch};
+    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
+    for (ulong i = 0; i < call->iterations; i++) {
+        const ulong index = first + i * SEGMENTS;
+        if (index >= call->work)
+            break; /* the whole work-group */
+        const ulong own = index + get_local_id(0) / LANES;
+        const struct place place = place_of(own, SEGMENTS == 1 || own < call->work);
+        realv slopes[2];
+        sum_segment(call, &place, &lanes, slopes);
+        for (ulong j = 0; j < (place.active ? CHANNELS_OF_GROUP : 0); j++)
+            write_channel(call, &place, place.channel + j, slopes);
+    }
+    last_barrier();
+}
+
+/* For offsets that are multiples of a vector's size. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+group_norm_backward(PARAMETERS(GROUP_NORM_BACKWARD_ARGS)) {
+    local real scratch[2 * SCRATCH];
+    const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
+    take_share(&call, scratch);
+}
+
+#if !ELEMENT_ALIGNED
+/* For any offsets: the same sums in the same order, element by element to and from memory. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+group_norm_backward_unaligned(PARAMETERS(GROUP_NORM_BACKWARD_ARGS)) {
+    local real scratch[2 * SCRATCH];
+    const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = false};
+    take_share(&call, scratch);
+}
+#endif

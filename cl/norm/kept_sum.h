@@ -1,0 +1,17 @@
+/* A sum that keeps what its additions round off: Kahan 1965. */
+#ifndef KEPT_SUM_H
+#define KEPT_SUM_H
+
+#include "common/vector.h"
+
+struct kept_sum {
+    real sum, lost;
+};
+
+static inline void kept_sum_add(struct kept_sum *kept, const real term) {
+    const real corrected = term - kept->lost, sum = kept->sum + corrected;
+    kept->lost = (sum - kept->sum) - corrected;
+    kept->sum = sum;
+}
+
+#endif

@@ -1,0 +1,215 @@
+#include "base/context.h"
+#include "base/status.h"
+#include "norm/group_norm_args.h"
+#include "operation/group_norm.h"
+
+typedef clnorm_group_norm_backward_desc desc_type;
+
+static const struct cln_tensor_rule tensors[] = {
+    {"x", CLN_X, offsetof(desc_type, x), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
+    {"dy", CLN_DY, offsetof(desc_type, dy), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, false, CLN_ROLES},
+    {"weight", CLN_WEIGHT, offsetof(desc_type, weight), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"bias", CLN_BIAS, offsetof(desc_type, bias), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"dx", CLN_DX, offsetof(desc_type, dx), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, true, CLN_ROLES},
+    {"dweight", CLN_DWEIGHT, offsetof(desc_type, dweight), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+    {"dbias", CLN_DBIAS, offsetof(desc_type, dbias), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+};
+static const struct cln_field_rule fields[] = {
+    {"layout", offsetof(desc_type, layout), CLNORM_LAYOUT_FIRST, CLNORM_LAYOUT_LAST, "clnorm_layout"},
+    {"activation", offsetof(desc_type, activation), CLNORM_ACTIVATION_NONE, CLNORM_ACTIVATION_SILU, "clnorm_activation"},
+    {"statistics_given", offsetof(desc_type, statistics_given), 0, 1, NULL},
+    {"reserved", offsetof(desc_type, reserved), 0, 0, NULL},
+};
+
+static struct cln_group_norm norm_of(const void *desc) {
+    const desc_type *const d = desc;
+    const clnorm_tensor none = CLNORM_TENSOR_NONE;
+    return (struct cln_group_norm){d->rows, d->cols, d->spatial, d->groups, d->x, none, d->eps, d->layout};
+}
+
+static clnorm_status prepare(void *desc) {
+    const struct cln_group_norm norm = norm_of(desc);
+    return cln_group_norm_prepare(&norm);
+}
+
+static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROLES]) {
+    const desc_type *const d = desc;
+    const struct cln_group_norm norm = norm_of(desc);
+    tensor[CLN_WEIGHT].vector = tensor[CLN_BIAS].vector = tensor[CLN_DWEIGHT].vector = tensor[CLN_DBIAS].vector = 0;
+    return cln_group_norm_describe_statistics(&cln_group_norm_backward, desc, &norm, d->statistics_given,
+                                              d->statistics_given, tensor);
+}
+
+static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
+    const struct cln_group_norm norm = norm_of(desc);
+    struct cln_workload work = cln_group_norm_workload(operation, desc, &norm);
+    work.channel_sums = true;
+    return work;
+}
+
+/* Parts of the workspace; mean and rstd may be arguments. */
+struct workspace {
+    struct cln_binding parts, slopes, mean, rstd;
+};
+
+/* What the kernels are put together from. */
+struct problem {
+    const desc_type *d;
+    struct cln_group_norm norm;
+    struct cln_spec spec;
+    struct workspace workspace;
+    bool by_chunks, sums; /* sums: of channels, dweight and dbias */
+};
+
+static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d, bool sums) {
+    const struct cln_group_norm norm = norm_of(d);
+    struct cln_spec spec = cln_group_norm_spec(plan, &norm);
+    spec.dy_dtype = d->dy.dtype;
+    spec.dx_dtype = d->dx.dtype;
+    spec.weight_dtype = d->weight.dtype;
+    spec.bias_dtype = d->bias.dtype;
+    spec.dweight_dtype = d->dweight.dtype;
+    spec.dbias_dtype = d->dbias.dtype;
+    spec.activation = d->activation;
+    spec.has_sums = sums;
+    return spec;
+}
+
+static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
+    const uint64_t element = plan->work.real_size, count = p->norm.rows * p->norm.groups;
+    const bool given = p->d->statistics_given;
+    struct workspace *const w = &p->workspace;
+    uint64_t size = 0;
+    clnorm_status status = CLNORM_SUCCESS;
+    *w = (struct workspace){.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}};
+    if (p->by_chunks || p->sums || !given)
+        status = cln_group_norm_parts(&size, &p->norm, p->spec.chunks, element, &w->parts);
+    if (!status && p->by_chunks)
+        status = cln_group_norm_part(&size, 2 * count, element, &w->slopes);
+    if (!status && !given)
+        status = cln_group_norm_part(&size, count, element, &w->mean);
+    if (!status && !given)
+        status = cln_group_norm_part(&size, count, element, &w->rstd);
+    if (!status && size)
+        cln_plan_set_workspace(plan, size);
+    return status;
+}
+
+/* The forward's moments: those of x, without what is the backward's. */
+static clnorm_status add_statistics(clnorm_plan *plan, const struct problem *p) {
+    struct cln_spec spec = p->spec;
+    spec.dy_dtype = spec.dx_dtype = spec.dweight_dtype = spec.dbias_dtype = CLNORM_DTYPE_NONE;
+    spec.weight_dtype = spec.bias_dtype = CLNORM_DTYPE_NONE;
+    spec.activation = CLNORM_ACTIVATION_NONE;
+    spec.y_dtype = p->d->x.dtype; /* of a kernel that is built beside it */
+    return cln_group_norm_add_statistics(plan, &spec, &p->norm, p->workspace.parts, p->workspace.mean, p->workspace.rstd);
+}
+
+/* A work-group a segment. */
+static clnorm_status add_segments(clnorm_plan *plan, const struct problem *p) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_BACKWARD_ARGS);
+    const struct cln_argument arguments[] = {cln_bind("mean", p->workspace.mean),
+                                             cln_bind("rstd", p->workspace.rstd),
+                                             cln_bind("parts", p->workspace.parts),
+                                             {0}};
+    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_backward, "group_norm_backward", parameters,
+                                                 arguments, p->norm.rows * p->norm.groups};
+    return cln_group_norm_add(plan, &p->spec, &kernel);
+}
+
+static clnorm_status add_sums(clnorm_plan *plan, const struct problem *p) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_SUMS_ARGS);
+    const struct cln_argument arguments[] = {cln_bind("mean", p->workspace.mean),
+                                             cln_bind("rstd", p->workspace.rstd),
+                                             cln_bind("parts", p->workspace.parts),
+                                             {0}};
+    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_backward_parts, "group_norm_sums", parameters,
+                                                 arguments, cln_group_norm_units(&p->norm, &p->spec)};
+    return cln_group_norm_add(plan, &p->spec, &kernel);
+}
+
+static clnorm_status add_slopes(clnorm_plan *plan, const struct problem *p) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_SLOPES_ARGS);
+    const struct cln_argument arguments[] = {cln_bind("rstd", p->workspace.rstd),
+                                             cln_bind("parts", p->workspace.parts),
+                                             cln_bind("slopes", p->workspace.slopes),
+                                             {0}};
+    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_slopes", parameters, arguments,
+                                                 p->norm.rows * p->norm.groups};
+    return cln_group_norm_add_reduction(plan, &p->spec, &kernel, p->norm.cols / p->norm.groups * p->spec.chunks);
+}
+
+static clnorm_status add_dx(clnorm_plan *plan, const struct problem *p) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_DX_ARGS);
+    const struct cln_argument arguments[] = {cln_bind("mean", p->workspace.mean),
+                                             cln_bind("rstd", p->workspace.rstd),
+                                             cln_bind("slopes", p->workspace.slopes),
+                                             {0}};
+    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_backward_parts, "group_norm_dx", parameters,
+                                                 arguments, cln_group_norm_units(&p->norm, &p->spec)};
+    return cln_group_norm_add(plan, &p->spec, &kernel);
+}
+
+static clnorm_status add_chunks(clnorm_plan *plan, const struct problem *p) {
+    clnorm_status status = add_sums(plan, p);
+    if (!status)
+        status = add_slopes(plan, p);
+    return status ? status : add_dx(plan, p);
+}
+
+/* The sums over samples. With 0 rows they have no terms. */
+static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_DWEIGHT_ARGS);
+    const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows), cln_bind("parts", p->workspace.parts), {0}};
+    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_dweight", parameters, arguments,
+                                                 p->norm.cols};
+    return cln_group_norm_add_reduction(plan, &p->spec, &kernel, p->norm.rows * p->spec.chunks);
+}
+
+static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    struct problem p = {.d = desc, .norm = norm_of(desc), .by_chunks = cln_config_channel_chunks(work, &plan->config)};
+    p.sums = p.d->dweight.dtype || p.d->dbias.dtype;
+    p.spec = spec_of(plan, p.d, p.sums);
+    clnorm_status status = lay_out(plan, &p);
+    if (!status && work->rows && !p.d->statistics_given)
+        status = add_statistics(plan, &p);
+    if (!status && work->rows)
+        status = p.by_chunks ? add_chunks(plan, &p) : add_segments(plan, &p);
+    return status || !p.sums ? status : add_dweight(plan, &p);
+}
+
+static const desc_type initial = CLNORM_GROUP_NORM_BACKWARD_DESC_INIT;
+
+const struct cln_operation cln_group_norm_backward = {
+    .name = "group_norm_backward",
+    .init = "CLNORM_GROUP_NORM_BACKWARD_DESC_INIT",
+    .initial = &initial,
+    .size = sizeof initial,
+    .config = offsetof(desc_type, config),
+    .tensors = tensors,
+    .tensor_count = sizeof tensors / sizeof *tensors,
+    .fields = fields,
+    .field_count = sizeof fields / sizeof *fields,
+    .spatial = offsetof(desc_type, spatial),
+    .eps = offsetof(desc_type, eps),
+    .prepare = prepare,
+    .describe = describe,
+    .workload = workload_of,
+    .choose = cln_config_choose_group,
+    .add_stages = add_stages,
+};
+
+void clnorm_group_norm_backward_desc_init(clnorm_group_norm_backward_desc *desc) {
+    cln_operation_init(&cln_group_norm_backward, desc);
+}
+
+clnorm_status clnorm_group_norm_backward_plan_create(clnorm_context *context, const clnorm_group_norm_backward_desc *desc,
+                                                     clnorm_plan **plan) {
+    return cln_operation_plan_create(&cln_group_norm_backward, context, desc, plan);
+}
+
+clnorm_status clnorm_group_norm_backward(clnorm_context *context, cl_command_queue queue,
+                                         const clnorm_group_norm_backward_desc *desc, const clnorm_args *args,
+                                         cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    return cln_operation_enqueue(&cln_group_norm_backward, context, queue, desc, args, num_wait, wait_list, event);
+}

@@ -1,0 +1,162 @@
+/* The gradients of group and instance norm against the reference in double: shapes, layouts, dtypes, activations, knobs,
+ * chunks; what is refused; and that a wrong result is seen. */
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "group_norm_case.h"
+#include "reference/group_norm.h"
+
+enum { F32 = CLNORM_F32, F16 = CLNORM_F16, BF16 = CLNORM_BF16, F64 = CLNORM_F64 };
+enum { FIRST = CLNORM_LAYOUT_FIRST, LAST = CLNORM_LAYOUT_LAST };
+enum { NORMAL = INPUT_NORMAL, FAR = INPUT_FAR, SPIKES = INPUT_SPIKES, WIDE = INPUT_WIDE };
+enum { GELU = CLNORM_ACTIVATION_GELU, TANH = CLNORM_ACTIVATION_GELU_TANH, SILU = CLNORM_ACTIVATION_SILU };
+
+/* Each runs with both layouts, and knobs that suit one of them with that one alone; with statistics that are given, and
+ * that are not. */
+static const struct group_case cases[] = {
+    {2, 64, 49, 8, 0, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""},
+    {1, 1, 1, 1, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {3, 3, 7, 3, 0, F32, F32, 0, 0, 0, NORMAL, 0, 0, ""},
+    {2, 3, 7, 1, 0, F32, F32, F32, 0, GELU, NORMAL, 0, 0, ""},
+    {2, 320, 64, 32, 0, BF16, BF16, F32, 0, SILU, NORMAL, 0, 0, ""},
+    {40, 8, 5, 2, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {2, 96, 100, 32, 0, F16, F16, F16, 0, SILU, NORMAL, 0, 0, ""},
+    {2, 40, 257, 4, 0, F32, BF16, BF16, 0, TANH, NORMAL, 0, 0, ""},
+    {2, 32, 81, 4, 0, F64, F64, F64, 0, GELU, NORMAL, 0, 0, ""},
+    {2, 64, 128, 8, 0, F32, F32, F32, 0, 0, FAR, 5, 1, ""},
+    {1, 4, 70000, 2, 0, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""},
+    {1, 2048, 3, 1, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {0, 8, 4, 2, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {3, 16, 64, 4, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=16,segments=2"},
+    {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=12"},
+    {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, SPIKES, 0, 0, "vec=8,lanes=64,segments=1,chunks=2,iterations=3"},
+    {2, 8, 9, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=1,chunks=20"},
+    {3, 48, 100, 4, LAST, F32, F32, F32, 0, SILU, WIDE, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
+    {3, 50, 100, 5, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=16,lanes=1,chunks=33,iterations=2"},
+};
+
+static bool runs_here(const struct fixture *fixture, const struct group_case *c) {
+    const uint64_t elements = c->rows * c->cols * c->spatial;
+    const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU;
+    return (c->x != F64 || fixture->device.fp64) && (cpu || !*c->config || (c->cols % 16 == 0 && c->spatial % 4 == 0)) &&
+           (elements <= fixture_element_limit(fixture) || !fixture_is_slow(fixture));
+}
+
+static void results_are_right(void **state) {
+    const struct fixture *fixture = *state;
+    unsigned ran = 0;
+    for (size_t i = 0; i < 4 * sizeof cases / sizeof *cases; i++) {
+        struct group_case c = cases[i / 4];
+        const int layout = i % 2 ? LAST : FIRST;
+        const bool given = i / 2 % 2;
+        if ((c.layout && c.layout != layout) || !runs_here(fixture, &c))
+            continue;
+        c.layout = layout;
+        struct group_run run = group_run_make(&c);
+        if ((given && !group_forward_execute(fixture, &run, false)) ||
+            !group_backward_execute(fixture, &run, given, false) || !group_backward_is_right(&run, given))
+            fail_msg("case %zu, layout %d: %" PRIu64 " x %" PRIu64 " x %" PRIu64 " on %s", i / 4, layout, c.rows, c.cols,
+                     c.spatial, fixture->device.name);
+        group_run_free(&run);
+        ran++;
+    }
+    assert_true(ran >= 20);
+}
+
+/* A result that is off by a little more than its rounding is seen, in each output. */
+static void damage_is_seen(void **state) {
+    const struct fixture *fixture = *state;
+    const struct group_case c = {3, 16, 64, 4, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""};
+    struct group_run run = group_run_make(&c);
+    assert_true(group_backward_execute(fixture, &run, false, false) && group_backward_is_right(&run, false));
+    struct tensor *const outputs[] = {&run.dx, &run.dweight, &run.dbias};
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+        float *const element = tensor_elements(outputs[i]);
+        const float kept = element[3];
+        element[3] = kept + fabsf(kept) * 0x1p-9F + 0x1p-9F;
+        assert_false(group_backward_is_right(&run, false));
+        element[3] = kept;
+    }
+    assert_true(group_backward_is_right(&run, false));
+    group_run_free(&run);
+}
+
+/* dx may lie where dy lies, whole segments and chunks. */
+static void in_place(void **state) {
+    const struct fixture *fixture = *state;
+    static const char *const configs[] = {"", "chunks=8"};
+    for (int i = 0; i < 4; i++) {
+        const struct group_case c = {2, 16, 64, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, configs[i / 2]};
+        struct group_run run = group_run_make(&c), apart = group_run_make(&c);
+        assert_true(group_backward_execute(fixture, &run, false, true) &&
+                    group_backward_execute(fixture, &apart, false, false));
+        assert_memory_equal(tensor_elements(&run.dy), tensor_elements(&apart.dx), (size_t)2 * 16 * 64 * sizeof(float));
+        group_run_free(&apart);
+        group_run_free(&run);
+    }
+}
+
+/* x of 1 and 3 in one group: x̂ = ∓1 with an eps of 0. With dy = (1, 2), the weights 2: Σ(w · dy) / 2 = 3 and
+ * Σ(w · dy · x̂) / 2 = 1, so that dx = 2 − 3 + 1 and 4 − 3 − 1. */
+static void reference_is_right_by_hand(void **state) {
+    (void)state;
+    static const float x[] = {1, 3}, dy[] = {1, 2}, weight[] = {2, 2};
+    const struct ref_arithmetic arithmetic = ref_arithmetic_of(CLNORM_F32);
+    const struct ref_group_norm norm = {.rows = 1,
+                                        .cols = 2,
+                                        .spatial = 1,
+                                        .groups = 1,
+                                        .layout = CLNORM_LAYOUT_LAST,
+                                        .x = {.elements = x, .dtype = CLNORM_F32, .stride = 2},
+                                        .dy = {.elements = dy, .dtype = CLNORM_F32, .stride = 2},
+                                        .weight = {.elements = weight, .dtype = CLNORM_F32, .stride = 2}};
+    struct ref_gathered gathered = ref_gathered_make(&norm);
+    struct ref_row_sum sums[4] = {{{0, 0}, {0, 0}, {0, 0}}};
+    ref_group_norm_gradients(&norm, &arithmetic, 0, 0, &gathered);
+    ref_group_norm_add(&norm, 0, &gathered, sums, sums + 2);
+    assert_true(gathered.gradients.dx[0] == 0 && gathered.gradients.dx[1] == 0);
+    assert_true(ref_sum_value(&sums[0].sum) == -1 && ref_sum_value(&sums[1].sum) == 2);
+    assert_true(ref_sum_value(&sums[2].sum) == 1 && ref_sum_value(&sums[3].sum) == 2);
+    ref_gathered_free(&gathered);
+}
+
+static void bad_descriptors_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_group_norm_backward_desc desc;
+    clnorm_plan *plan = NULL;
+    clnorm_group_norm_backward_desc_init(&desc);
+    desc.rows = 4;
+    desc.cols = 64;
+    desc.spatial = 49;
+    desc.groups = 5;
+    assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_SHAPE);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.groups is 5: expected a divisor of cols, 64"));
+    desc.groups = 8;
+    desc.statistics_given = 2;
+    assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.statistics_given is 2: expected 0 or 1"));
+    desc.statistics_given = 0;
+    desc.dx.stride = 1;
+    assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_SHAPE);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.dx.stride is 1: expected at least cols x spatial, 3136"));
+    assert_null(plan);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_are_right),
+        cmocka_unit_test(damage_is_seen),
+        cmocka_unit_test(in_place),
+        cmocka_unit_test(reference_is_right_by_hand),
+        cmocka_unit_test(bad_descriptors_are_refused),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
