@@ -20,7 +20,16 @@ struct operation_options bench_options(const struct bench_operation *operation, 
     if (operation->choice)
         options.choices.word[choice_index(operation->choice)] = (char *)operation->word;
     options.quantize = operation->quantize;
+    options.layout = operation->layout;
     return options;
+}
+
+/* The largest power of two that divides n, up to most. */
+static uint64_t shared_power(uint64_t n, uint64_t most) {
+    uint64_t power = 1;
+    while (power < most && n % (2 * power) == 0)
+        power *= 2;
+    return power;
 }
 
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
@@ -31,13 +40,21 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
     enum { SCALED = 16 }; /* columns */
     const int x_scale = operation_role(of, "x_scale");
     const bool scaled = x_scale >= 0 && of->roles[x_scale].shape == SHAPE_X_GROUPS;
-    const uint64_t groups = scaled ? (shape.cols + SCALED - 1) / SCALED : 1;
+    uint64_t groups = scaled ? (shape.cols + SCALED - 1) / SCALED : 1;
+    struct operation_options options = bench_options(operation, config);
     job_init(job, of);
+    if (operation_has_channels(of)) {
+        enum { POSITIONS = 1024, GROUPS = 32 };
+        job->spatial = shared_power(shape.rows, POSITIONS);
+        job->channels_last = operation->layout && !strcmp(operation->layout, "last");
+        shape.rows /= job->spatial;
+        groups = shared_power(shape.cols, GROUPS);
+        options.groups = (long long)groups;
+    }
     for (int i = 0; operation->inputs[i]; i++)
         if (!job_add_input(job, operation->inputs[i], input_dtype(of, operation->inputs[i], dtype), shape.rows, shape.cols,
                            groups, fault))
             return false;
-    const struct operation_options options = bench_options(operation, config);
     return job_describe(job, &options, fault);
 }
 

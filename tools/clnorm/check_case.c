@@ -15,6 +15,11 @@ char *check_case_text(const struct check_case *check_case, char text[CASE_TEXT])
     const struct operation_options *const options = &check_case->options;
     size_t length = (size_t)snprintf(text, CASE_TEXT, "%s %" PRIu64 "x%" PRIu64, check_case->operation, check_case->rows,
                                      check_case->cols);
+    if (check_case->spatial)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, "x%" PRIu64 ", channels %s", check_case->spatial,
+                                   options->layout);
+    if (options->groups)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", %lld groups", options->groups);
     if (options->group_size)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, " in groups of %lld", options->group_size);
     for (int i = 0; check_case->inputs[i].role; i++)

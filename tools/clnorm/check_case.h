@@ -15,6 +15,7 @@ enum pattern {
 struct check_case {
     const char *operation;
     uint64_t rows, cols;
+    uint64_t spatial; /* of group norm: positions of a channel */
     struct {
         const char *role;
         clnorm_dtype dtype;
@@ -46,6 +47,10 @@ struct check_case check_fused_case(int i);
 /* check_rows.c: operations that are a record */
 int check_rows_count(void);
 struct check_case check_rows_case(int i);
+
+/* check_group.c: group norm */
+int check_group_count(void);
+struct check_case check_group_case(int i);
 
 /* check_fp8.c: 8-bit tensors */
 int check_fp8_count(void);

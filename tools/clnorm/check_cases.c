@@ -5,7 +5,7 @@ static const struct {
     struct check_case (*at)(int i);
 } sets[] = {
     {check_norm_count, check_norm_case}, {check_backward_count, check_backward_case}, {check_fused_count, check_fused_case},
-    {check_rows_count, check_rows_case}, {check_fp8_count, check_fp8_case},
+    {check_rows_count, check_rows_case}, {check_group_count, check_group_case},       {check_fp8_count, check_fp8_case},
 };
 enum { SETS = sizeof sets / sizeof *sets };
 

@@ -16,6 +16,9 @@ bool norm_read_dropout(struct job *job, const struct operation_options *options,
 /* Where one tensor is of doubles, all are. main_dtype: of the main output. */
 bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, struct fault *fault);
 
+/* Whether mean and rstd are both there or both absent, of operations that read both. */
+bool norm_check_statistics(const struct job *job, struct fault *fault);
+
 /* The bytes of a tensor that the job has, else NULL. */
 const void *norm_bytes(const struct job *job, const char *role);
 

@@ -63,8 +63,7 @@ bool norm_read_reduction(const struct operation_options *options, clnorm_norm_ba
     return true;
 }
 
-/* Those of layer norm come together. */
-static bool check_statistics(const struct job *job, struct fault *fault) {
+bool norm_check_statistics(const struct job *job, struct fault *fault) {
     if (operation_role(job->operation, "mean") < 0 || !job_tensor(job, "mean") == !job_tensor(job, "rstd"))
         return true;
     const char *const given = job_tensor(job, "mean") ? "mean" : "rstd";
@@ -112,7 +111,7 @@ bool norm_backward_describe(struct job *job, const struct operation_options *opt
     const struct role *const roles = job->operation->roles;
     clnorm_norm_backward_desc desc = describe_inputs(job, options);
     clnorm_dtype main_dtype = desc.x.dtype;
-    if (!check_statistics(job, fault) || !norm_read_activation(options, &desc.activation, fault) ||
+    if (!norm_check_statistics(job, fault) || !norm_read_activation(options, &desc.activation, fault) ||
         !norm_read_dropout(job, options, &desc.dropout, fault) || !norm_read_gate(job, options, &desc.gate, fault) ||
         (options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
         !norm_check_doubles(job, main_dtype, fault) || !norm_read_reduction(options, &desc, fault) ||

@@ -112,6 +112,9 @@ static void shape_of_role(const struct job *job, enum role_shape shape, struct t
         tensor->shape[0] = job->groups;
         tensor->shape[1] = job->rows;
         break;
+    case SHAPE_GROUPS:
+        set_shape(tensor, 2, job->rows, job->groups);
+        break;
     case SHAPE_ROWS:
         tensor->rank = 1;
         tensor->shape[0] = job->rows;
@@ -120,7 +123,7 @@ static void shape_of_role(const struct job *job, enum role_shape shape, struct t
 }
 
 static bool is_statistics(enum role_shape shape) {
-    return shape == SHAPE_STATISTICS || shape == SHAPE_ROW_STATISTICS || shape == SHAPE_ROWS;
+    return shape == SHAPE_STATISTICS || shape == SHAPE_ROW_STATISTICS || shape == SHAPE_ROWS || shape == SHAPE_GROUPS;
 }
 
 bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t groups,
@@ -129,6 +132,11 @@ bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64
     const enum role_shape shape = job->operation->roles[i].shape;
     struct tensor *const tensor = &job->tensor[i];
     *tensor = (struct tensor){.name = role, .rank = 2, .shape = {rows, cols}};
+    if (job->spatial) {
+        tensor->rank = 3;
+        tensor->shape[1] = job->channels_last ? job->spatial : cols;
+        tensor->shape[2] = job->channels_last ? cols : job->spatial;
+    }
     tensor->element = element_by_dtype(is_statistics(shape) ? statistics_dtype(dtype) : dtype);
     job->rows = rows;
     job->cols = cols;
@@ -203,9 +211,44 @@ static bool read_scaling(struct job *job, const struct operation_options *option
     return true;
 }
 
+static bool read_layout(struct job *job, const struct operation_options *options, struct fault *fault) {
+    const char *const layout = options->layout ? options->layout : "first";
+    job->channels_last = !strcmp(layout, "last");
+    return job->channels_last || !strcmp(layout, "first") ||
+           fault_set(fault, EXIT_REQUEST, "--layout '%s': expected first or last", layout);
+}
+
+/* Takes samples, channels and positions from x, and groups from the options. */
+static bool read_channels(struct job *job, const struct operation_options *options, struct fault *fault) {
+    const struct tensor *const x = &job->tensor[0];
+    if (!read_layout(job, options, fault))
+        return false;
+    const unsigned channel = job->channels_last ? x->rank - 1 : 1;
+    job->spatial = 1;
+    bool empty = x->rank < 2;
+    for (unsigned i = 1; i < x->rank; i++) {
+        empty = empty || !x->shape[i];
+        job->spatial *= i == channel ? 1 : x->shape[i];
+    }
+    char shape[SHAPE_TEXT];
+    if (empty)
+        return fault_set(fault, EXIT_REQUEST,
+                         "tensor '%s' (x): shape %s; expected rank 2 or more and sizes of 1 or more but for the first",
+                         x->name, tensor_shape_text(x, shape));
+    job->rows = x->shape[0];
+    job->cols = x->shape[channel];
+    job->groups = job->operation->kind == OPERATION_INSTANCE_NORM ? job->cols : (uint64_t)options->groups;
+    if (options->groups < 0 || !job->groups || job->cols % job->groups)
+        return fault_set(fault, EXIT_REQUEST, "--groups %lld: expected a divisor of x's %" PRIu64 " channels",
+                         options->groups, job->cols);
+    return true;
+}
+
 /* Takes rows and cols from x, and groups from the options. */
 static bool read_shape(struct job *job, const struct operation_options *options, struct fault *fault) {
     const struct tensor *const x = &job->tensor[0];
+    if (operation_has_channels(job->operation))
+        return read_channels(job, options, fault);
     if (x->rank == 0 || x->shape[x->rank - 1] == 0) {
         char shape[SHAPE_TEXT];
         return fault_set(fault, EXIT_REQUEST,

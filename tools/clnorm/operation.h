@@ -14,7 +14,8 @@ enum { ROLES = 18 };
 
 /* What a tensor's shape must be, or will be. */
 enum role_shape {
-    SHAPE_X,          /* that of x, the first role: any rank of 1 and up; the last dimension is cols, the others are rows */
+    SHAPE_X, /* that of x, the first role: any rank of 1 and up; the last dimension is cols, the others are rows; of group
+                norm rank 2 and up: the first is rows, the second or the last one cols, the others spatial */
     SHAPE_COLS,       /* [cols] */
     SHAPE_STATISTICS, /* [groups, rows] */
     SHAPE_ROWS,       /* [rows], of the statistics' dtype too */
@@ -26,6 +27,7 @@ enum role_shape {
     SHAPE_X_GROUPS,   /* that of x, with groups for cols */
     SHAPE_ROW_STATISTICS, /* [1, rows] */
     SHAPE_ROW_SCALES,     /* [rows] */
+    SHAPE_GROUPS,         /* [rows, groups], of the statistics' dtype too */
     SHAPE_ONE             /* [1] */
 };
 
@@ -65,6 +67,8 @@ struct operation_options {
     char *quantize; /* the norm's output: what has a scale: tensor, row or group */
     long long quantize_group;
     double quantize_scale;
+    long long groups; /* of channels; 0: not given */
+    char *layout;     /* of channels: first or last */
     struct choices choices;
 };
 #define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128})
@@ -76,6 +80,8 @@ struct job {
     void *output[ROLES];         /* bytes of outputs, owned; tensor.data is the same address */
     bool wanted[ROLES];          /* outputs that are asked for */
     uint64_t rows, cols, groups;
+    uint64_t spatial; /* of group norm: positions of a column, which is a channel */
+    bool channels_last;
     bool seeded;
     clnorm_seed seed;
     clnorm_scaling scaling; /* of operations with scales; of norms that of y */
@@ -85,6 +91,8 @@ struct job {
         clnorm_norm_desc norm;
         clnorm_norm_backward_desc norm_backward;
         unsigned char of_record[CLN_DESC_MOST]; /* of OPERATION_ROWS */
+        clnorm_group_norm_desc group_norm;
+        clnorm_group_norm_backward_desc group_norm_backward;
         clnorm_quantize_desc quantize;
         clnorm_dequantize_desc dequantize;
     } desc;
@@ -99,7 +107,9 @@ enum operation_kind {
     OPERATION_QUANTIZE,
     OPERATION_DEQUANTIZE,
     OPERATION_FP8_NORM,
-    OPERATION_FP8_NORM_BACKWARD
+    OPERATION_FP8_NORM_BACKWARD,
+    OPERATION_GROUP_NORM, /* both ways */
+    OPERATION_INSTANCE_NORM
 };
 
 struct operation {
@@ -160,6 +170,19 @@ extern const struct role fp8_rms_norm_backward_roles[];
 bool fp8_rms_norm_describe(struct job *job, const struct operation_options *options, struct fault *fault);
 bool fp8_rms_norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault);
 bool fp8_rms_norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+/* op_group_norm.c */
+extern const struct role group_norm_roles[];
+extern const struct role group_norm_backward_roles[];
+bool group_norm_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+bool group_norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault);
+clnorm_status group_norm_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+clnorm_status group_norm_backward_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
+bool group_norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+bool group_norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
+
+/* Whether an operation is of channels: group norm's or instance norm's. */
+bool operation_has_channels(const struct operation *operation);
 
 /* Refuses options that the operation has not. operation_options.c */
 bool operation_check_options(const struct operation *operation, const struct operation_options *options,

@@ -26,6 +26,14 @@ static const struct operation own[] = {
      fp8_rms_norm_describe, norm_plan, fp8_rms_norm_verify, NULL, NULL},
     {"fp8_rms_norm_backward", "the gradients of fp8_rms_norm", OPERATION_FP8_NORM_BACKWARD, CLNORM_RMS_NORM,
      fp8_rms_norm_backward_roles, fp8_rms_norm_backward_describe, norm_backward_plan, norm_backward_verify, NULL, NULL},
+    {"group_norm", "the norm of each group of channels of a sample", OPERATION_GROUP_NORM, 0, group_norm_roles,
+     group_norm_describe, group_norm_plan, group_norm_verify, NULL, NULL},
+    {"group_norm_backward", "the gradients of group_norm", OPERATION_GROUP_NORM, 0, group_norm_backward_roles,
+     group_norm_backward_describe, group_norm_backward_plan, group_norm_backward_verify, NULL, NULL},
+    {"instance_norm", "group_norm with a group a channel", OPERATION_INSTANCE_NORM, 0, group_norm_roles,
+     group_norm_describe, group_norm_plan, group_norm_verify, NULL, NULL},
+    {"instance_norm_backward", "the gradients of instance_norm", OPERATION_INSTANCE_NORM, 0, group_norm_backward_roles,
+     group_norm_backward_describe, group_norm_backward_plan, group_norm_backward_verify, NULL, NULL},
 };
 
 #define ROW(name) {&cln_##name, ref_##name##_row},

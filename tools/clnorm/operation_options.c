@@ -9,8 +9,15 @@ enum {
     DEQUANTIZE = 1 << OPERATION_DEQUANTIZE,
     FP8_NORM = 1 << OPERATION_FP8_NORM,
     FP8_NORM_BACKWARD = 1 << OPERATION_FP8_NORM_BACKWARD,
-    NORMS = NORM | NORM_BACKWARD
+    GROUP_NORM = 1 << OPERATION_GROUP_NORM,
+    INSTANCE_NORM = 1 << OPERATION_INSTANCE_NORM,
+    NORMS = NORM | NORM_BACKWARD,
+    CHANNELS = GROUP_NORM | INSTANCE_NORM
 };
+
+bool operation_has_channels(const struct operation *operation) {
+    return CHANNELS & 1 << operation->kind;
+}
 
 bool operation_check_options(const struct operation *operation, const struct operation_options *options,
                              struct fault *fault) {
@@ -21,14 +28,16 @@ bool operation_check_options(const struct operation *operation, const struct ope
         bool given;
         int kinds; /* of operations that have it */
     } table[] = {
-        {"--eps", options->eps_given, NORMS | FP8_NORM | (record && record->eps ? ROWS : 0)},
+        {"--eps", options->eps_given, NORMS | FP8_NORM | CHANNELS | (record && record->eps ? ROWS : 0)},
         {"--group-size", options->group_size != 0,
          NORMS | NORM_BACKWARD_FROM_Y | QUANTIZE | DEQUANTIZE | FP8_NORM | FP8_NORM_BACKWARD |
              (record && record->group_size ? ROWS : 0)},
         {"--gate", options->gate, NORMS},
         {"--gate-first", options->gate_first, NORMS},
         {"--weight-offset", options->weight_offset != 0, NORMS | NORM_BACKWARD_FROM_Y},
-        {"--activation", options->activation, NORMS},
+        {"--activation", options->activation, NORMS | CHANNELS},
+        {"--groups", options->groups != 0, GROUP_NORM},
+        {"--layout", options->layout, CHANNELS},
         {"--dropout", options->dropout != 0, NORMS},
         {"--quantize", options->quantize, NORM},
         {"--quantize-group", options->quantize_group != 0, NORM},

@@ -1,0 +1,235 @@
+/* group_norm and instance_norm, forward and backward. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_text.h"
+#include "op_norm.h"
+#include "options.h"
+#include "reference/group_norm.h"
+
+#define ARGUMENT(role) offsetof(clnorm_args, role)
+
+const struct role group_norm_roles[] = {
+    {"x", false, false, SHAPE_X, ARGUMENT(x), NULL},
+    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
+    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
+    {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
+    {"y", true, false, SHAPE_X, ARGUMENT(y), "x"},
+    {"mean", true, true, SHAPE_GROUPS, ARGUMENT(mean), "x"},
+    {"rstd", true, true, SHAPE_GROUPS, ARGUMENT(rstd), "x"},
+    {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
+    {NULL, false, false, 0, 0, NULL},
+};
+
+const struct role group_norm_backward_roles[] = {
+    {"x", false, false, SHAPE_X, ARGUMENT(x), NULL},
+    {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
+    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
+    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
+    {"mean", false, true, SHAPE_GROUPS, ARGUMENT(mean), NULL},
+    {"rstd", false, true, SHAPE_GROUPS, ARGUMENT(rstd), NULL},
+    {"dx", true, false, SHAPE_X, ARGUMENT(dx), "x"},
+    {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
+    {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
+    {NULL, false, false, 0, 0, NULL},
+};
+
+static clnorm_layout layout_of(const struct job *job) {
+    return job->channels_last ? CLNORM_LAYOUT_LAST : CLNORM_LAYOUT_FIRST;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- describe */
+
+/* The dtype of the main output, and what all directions have. */
+static bool read_options(const struct job *job, const struct operation_options *options, clnorm_dtype *main_dtype,
+                         clnorm_activation *activation, clnorm_config *config, struct fault *fault) {
+    *main_dtype = job_dtype(job, "x");
+    return norm_read_activation(options, activation, fault) &&
+           (!options->dtype || parse_dtype(options->dtype, main_dtype, fault)) &&
+           norm_check_doubles(job, *main_dtype, fault) &&
+           (!options->config || config_parse(options->config, config, fault));
+}
+
+/* Gives wanted outputs their elements. A gradient of a vector has that vector's dtype. */
+static void give_elements(struct job *job, clnorm_dtype main_dtype) {
+    const struct role *const roles = job->operation->roles;
+    const clnorm_dtype statistics = statistics_dtype(job_dtype(job, "x"));
+    for (int i = 0; roles[i].name; i++) {
+        if (!job->wanted[i])
+            continue;
+        clnorm_dtype dtype = main_dtype;
+        if (roles[i].shape == SHAPE_GROUPS)
+            dtype = statistics;
+        else if (roles[i].shape == SHAPE_COLS) /* "dweight" */
+            dtype = job_tensor(job, roles[i].name + 1) ? job_dtype(job, roles[i].name + 1) : statistics;
+        else if (!strcmp(roles[i].name, "residual_out") && job_tensor(job, "residual"))
+            dtype = job_dtype(job, "residual");
+        job->tensor[i].element = element_by_dtype(dtype);
+    }
+}
+
+bool group_norm_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
+    clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
+    clnorm_dtype main_dtype;
+    if (!read_options(job, options, &main_dtype, &desc.activation, &desc.config, fault))
+        return false;
+    give_elements(job, main_dtype);
+    desc.rows = job->rows;
+    desc.cols = job->cols;
+    desc.spatial = job->spatial;
+    desc.groups = job->groups;
+    desc.layout = layout_of(job);
+    desc.eps = options->eps;
+    desc.x.dtype = job_dtype(job, "x");
+    desc.y.dtype = job_dtype(job, "y");
+    desc.residual.dtype = job_dtype(job, "residual");
+    desc.residual_out.dtype = job_dtype(job, "residual_out");
+    desc.weight.dtype = job_dtype(job, "weight");
+    desc.bias.dtype = job_dtype(job, "bias");
+    desc.save_mean = job_tensor(job, "mean") != NULL;
+    desc.save_rstd = job_tensor(job, "rstd") != NULL;
+    job->desc.group_norm = desc;
+    return true;
+}
+
+bool group_norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
+    clnorm_group_norm_backward_desc desc = CLNORM_GROUP_NORM_BACKWARD_DESC_INIT;
+    clnorm_dtype main_dtype;
+    if (!norm_check_statistics(job, fault) ||
+        !read_options(job, options, &main_dtype, &desc.activation, &desc.config, fault))
+        return false;
+    give_elements(job, main_dtype);
+    desc.rows = job->rows;
+    desc.cols = job->cols;
+    desc.spatial = job->spatial;
+    desc.groups = job->groups;
+    desc.layout = layout_of(job);
+    desc.eps = options->eps;
+    desc.x.dtype = job_dtype(job, "x");
+    desc.dy.dtype = job_dtype(job, "dy");
+    desc.dx.dtype = job_dtype(job, "dx");
+    desc.weight.dtype = job_dtype(job, "weight");
+    desc.bias.dtype = job_dtype(job, "bias");
+    desc.dweight.dtype = job_dtype(job, "dweight");
+    desc.dbias.dtype = job_dtype(job, "dbias");
+    desc.statistics_given = job_tensor(job, "rstd") != NULL;
+    job->desc.group_norm_backward = desc;
+    return true;
+}
+
+clnorm_status group_norm_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan) {
+    return clnorm_group_norm_plan_create(context, &job->desc.group_norm, plan);
+}
+
+clnorm_status group_norm_backward_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan) {
+    return clnorm_group_norm_backward_plan_create(context, &job->desc.group_norm_backward, plan);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ verify */
+
+static struct ref_tensor operand(const struct job *job, const char *role, uint64_t stride) {
+    return (struct ref_tensor){.elements = norm_bytes(job, role), .dtype = job_dtype(job, role), .stride = stride};
+}
+
+/* Without an activation and an eps, which the descriptors of the two directions have. */
+static struct ref_group_norm reference_of(const struct job *job) {
+    const uint64_t sample = job->cols * job->spatial;
+    return (struct ref_group_norm){
+        .rows = job->rows,
+        .cols = job->cols,
+        .spatial = job->spatial,
+        .groups = job->groups,
+        .layout = layout_of(job),
+        .x = operand(job, "x", sample),
+        .residual = operand(job, "residual", sample),
+        .dy = operand(job, "dy", sample),
+        .weight = operand(job, "weight", job->cols),
+        .bias = operand(job, "bias", job->cols),
+    };
+}
+
+/* eps in the arithmetic's type. */
+static double eps_of(const struct job *job, double eps) {
+    return job_dtype(job, "x") == CLNORM_F64 ? eps : (double)(float)eps;
+}
+
+static bool make_reference(const struct ref_group_norm *norm, struct ref_gathered *gathered, struct fault *fault) {
+    *gathered = ref_gathered_make(norm);
+    return gathered->room || fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " elements",
+                                       ref_group_norm_size(norm));
+}
+
+/* The forward's outputs of a group. */
+struct forward_judges {
+    struct judged y, mean, rstd, residual_out;
+};
+
+static void judge_group(const struct forward_judges *judges, const struct ref_group_norm *norm, uint64_t row,
+                        uint64_t group, const struct ref_gathered *gathered, const struct ref_arithmetic *arithmetic) {
+    const struct ref_segment *const s = &gathered->gradients.forward;
+    const struct ref_norm_error error = ref_norm_error_of(&gathered->norm.forward, arithmetic, s);
+    const double mean_error = isfinite(s->mean) ? error.mean + arithmetic->tiny : INFINITY;
+    judged_add(&judges->mean, row * norm->groups + group, (struct ref_value){s->mean, mean_error});
+    judged_add(&judges->rstd, row * norm->groups + group, (struct ref_value){s->rstd, error.rstd});
+    for (uint64_t i = 0; i < ref_group_norm_size(norm); i++) {
+        const uint64_t index = row * norm->cols * norm->spatial + ref_group_norm_at(norm, group, i);
+        judged_add(&judges->y, index, (struct ref_value){s->y[i], ref_y_error(&error, i)});
+        judged_add(&judges->residual_out, index, (struct ref_value){s->s[i], ref_s_error(&error, i)});
+    }
+}
+
+bool group_norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault) {
+    const clnorm_group_norm_desc *const desc = &job->desc.group_norm;
+    struct ref_group_norm norm = reference_of(job);
+    struct ref_gathered gathered;
+    norm.activation = desc->activation;
+    norm.eps = eps_of(job, desc->eps);
+    if (!make_reference(&norm, &gathered, fault))
+        return false;
+    const struct ref_arithmetic arithmetic = estimate_arithmetic(desc->x.dtype, ref_group_norm_size(&norm));
+    const struct forward_judges judges = {judged_of(job, "y", verdicts), judged_of(job, "mean", verdicts),
+                                          judged_of(job, "rstd", verdicts), judged_of(job, "residual_out", verdicts)};
+    for (uint64_t row = 0; row < job->rows; row++)
+        for (uint64_t group = 0; group < job->groups; group++) {
+            ref_group_norm_segment(&norm, row, group, &gathered);
+            judge_group(&judges, &norm, row, group, &gathered, &arithmetic);
+        }
+    ref_gathered_free(&gathered);
+    return true;
+}
+
+bool group_norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault) {
+    const clnorm_group_norm_backward_desc *const desc = &job->desc.group_norm_backward;
+    struct ref_group_norm norm = reference_of(job);
+    struct ref_gathered gathered;
+    norm.activation = desc->activation;
+    norm.eps = eps_of(job, desc->eps);
+    norm.mean = operand(job, "mean", 1);
+    norm.rstd = operand(job, "rstd", 1);
+    if (!make_reference(&norm, &gathered, fault))
+        return false;
+    struct ref_row_sum *const dweight = calloc(2 * norm.cols, sizeof *dweight);
+    if (!dweight) {
+        ref_gathered_free(&gathered);
+        return fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " channels", norm.cols);
+    }
+    const struct ref_arithmetic arithmetic = estimate_arithmetic(desc->x.dtype, ref_group_norm_size(&norm));
+    const struct judged dx = judged_of(job, "dx", verdicts), of_weight = judged_of(job, "dweight", verdicts);
+    const struct judged of_bias = judged_of(job, "dbias", verdicts);
+    for (uint64_t row = 0; row < job->rows; row++)
+        for (uint64_t group = 0; group < job->groups; group++) {
+            ref_group_norm_gradients(&norm, &arithmetic, row, group, &gathered);
+            ref_group_norm_add(&norm, group, &gathered, dweight, dweight + norm.cols);
+            for (uint64_t i = 0; i < ref_group_norm_size(&norm); i++)
+                judged_add(&dx, row * norm.cols * norm.spatial + ref_group_norm_at(&norm, group, i),
+                           (struct ref_value){gathered.gradients.dx[i], gathered.errors.dx[i]});
+        }
+    const double error = error_over_rows(&arithmetic, job->rows * job->spatial);
+    judged_add_sums(&of_weight, dweight, job->cols, error);
+    judged_add_sums(&of_bias, dweight + norm.cols, job->cols, error);
+    free(dweight);
+    ref_gathered_free(&gathered);
+    return true;
+}
