@@ -8,7 +8,7 @@ foreach(folder IN LISTS c_folders)
     list(APPEND c_sources ${sources_in_${folder}})
 endforeach()
 file(GLOB formatted_sources CONFIGURE_DEPENDS "${root}/include/clnorm/*.h" "${root}/src/*/*.[ch]" "${root}/cl/*/*.h"
-    "${root}/cl/*/*.cl" "${root}/tools/*/*.[ch]" "${root}/tests/*.[ch]" "${root}/tests/consumer/*.c"
+    "${root}/cl/*/*.cl" "${root}/tools/*/*.[ch]" "${root}/tests/*.[ch]" "${root}/tests/fuzz/*.[ch]" "${root}/tests/consumer/*.c"
     "${root}/tests/consumer/*.cpp" "${root}/examples/*.c" "${root}/examples/*.cpp")
 
 # clnorm_lint(NAME PROGRAM ARGUMENT...)
@@ -31,7 +31,7 @@ clnorm_lint(kernels clang "${root}/tests/lint_kernels.sh" clang "${root}/cl")
 clnorm_lint(format clang-format-14 clang-format-14 --dry-run -Werror ${formatted_sources})
 foreach(folder IN LISTS c_folders)
     set(compiled_sources ${sources_in_${folder}})
-    list(FILTER compiled_sources EXCLUDE REGEX "/fuzz_|/peers/") # those are not compiled in this build
+    list(FILTER compiled_sources EXCLUDE REGEX "/fuzz/|/peers/") # those are not compiled in this build
     # What the analyzer follows on paper the tests themselves do under sanitizers; it takes most of the time.
     set(checks "")
     if(folder STREQUAL tests)
