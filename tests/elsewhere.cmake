@@ -16,7 +16,7 @@ clnorm_add_test(oclgrind_softmax "${oclgrind}" $<TARGET_FILE:test_softmax>)
 set(elsewhere oclgrind_args oclgrind_gelu oclgrind_softmax oclgrind_norm_backward_args oclgrind_norm_backward_columns
     oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep oclgrind_norm_backward_teams
     oclgrind_norm_knobs oclgrind_norm_sweep oclgrind_norm_fp8_tiles oclgrind_quantize)
-foreach(test enqueue norm_knobs norm_numerics norm_sweep)
+foreach(test buffers enqueue norm_knobs norm_numerics norm_sweep)
     clnorm_add_test(rusticl_${test} "${rusticl}" $<TARGET_FILE:test_${test}>)
     list(APPEND elsewhere rusticl_${test})
 endforeach()

@@ -29,7 +29,7 @@ static const struct cln_spec spec = {.family = CLN_GELU,
 static clnorm_plan *make_plan(const struct fixture *fixture) {
     clnorm_plan *plan = NULL;
     assert_int_equal(cln_plan_create(fixture->context, &cln_gelu_forward, &plan), CLNORM_SUCCESS);
-    plan->tensor[CLN_X] = plan->tensor[CLN_Y] = (struct cln_tensor){4, 80, 4, 48};
+    plan->tensor[CLN_X] = plan->tensor[CLN_Y] = (struct cln_tensor){.element = 4, .span = 80, .vector = 4, .stride = 48};
     return plan;
 }
 

@@ -19,7 +19,9 @@ typedef struct clnorm_plan clnorm_plan;
  * - clnorm_OPERATION plans, once per descriptor, and enqueues. The context keeps its latest plans and lends workspace, so
  *   that from the second call on this costs little more than clnorm_plan_enqueue. */
 
-/* NULL is allowed. Enqueued work keeps what it needs. */
+/* NULL is allowed. Enqueued work keeps what it needs: the queue need not be finished first. The plan is freed at once, and a
+ * call with it in another thread would use it after that: every such call has to have returned before, and none may begin
+ * later. Plans of the one-call forms are the context's, and have no such rule. */
 CLNORM_API void clnorm_plan_destroy(clnorm_plan *plan);
 
 /* Bytes of args.workspace that an enqueue needs; 0 when it needs none. */
@@ -59,7 +61,10 @@ typedef struct clnorm_seed {
 
 /* Every tensor that any operation reads or writes. An operation wants just those that its descriptor speaks of; one that is
  * missing, or given without being wanted, is an error that names it. Outputs do not overlap anything but as said: an output
- * that may be an input itself has its buffer, offset, element size and row stride. */
+ * that may be an input itself has its place, element size and row stride. An overlap is CLNORM_INVALID_BUFFER, but where
+ * two tensors have different strides and gaps between rows, which is not looked at. Rows of two tensors may lie between each
+ * other's. Inputs are in buffers that kernels may read, outputs in such that they may write; and also read: residual_out,
+ * dweight and dbias with accumulate, a y that has a y_t. */
 typedef struct clnorm_args {
     uint64_t size;               /* sizeof(clnorm_args) */
     clnorm_buffer x;             /* in  [rows, cols], x_stride */
@@ -108,7 +113,9 @@ CLNORM_API void clnorm_args_init(clnorm_args *args);
 
 /* Checks the arguments, binds them and launches; does not wait, allocate device memory or compile.
  * queue: of the context and device of the plan, in-order or out-of-order. wait_list: events of the same cl_context to
- * come first. event: may be NULL; else complete when all outputs are written, to be released by the caller.
+ * come first; one of another cl_context, and one that has failed already, is CLNORM_INVALID_ARGUMENT, and where one fails
+ * later no kernel runs. event: may be NULL; else complete when all outputs are written, or failed (a negative execution
+ * status) where an event of wait_list failed; to be released by the caller.
  * Several threads may enqueue the same plan; see row_split=exchange for how many wide backwards may overlap. */
 CLNORM_API clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
                                              cl_uint num_wait, const cl_event *wait_list, cl_event *event);

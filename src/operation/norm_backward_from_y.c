@@ -149,14 +149,19 @@ clnorm_status clnorm_norm_backward_check(cl_command_queue queue, const clnorm_ar
         return status;
     if (!taken.fault.mem)
         return cln_fail(CLNORM_INVALID_BUFFER, "args.fault.mem is NULL: expected what a backward with y_given wrote");
-    status = cln_wait_list_check(num_wait, wait_list);
+    cl_context context = NULL;
+    cl_int code =
+        queue ? clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) : CL_INVALID_COMMAND_QUEUE;
+    if (code == CL_INVALID_COMMAND_QUEUE)
+        return cln_fail_code(CLNORM_INVALID_QUEUE, code, "queue is not an OpenCL command queue");
+    if (code)
+        return cln_fail_opencl(code, "clGetCommandQueueInfo");
+    status = cln_wait_list_check(context, num_wait, wait_list);
     if (status)
         return status;
     cl_uint columns = 0;
-    const cl_int code = clEnqueueReadBuffer(queue, taken.fault.mem, CL_TRUE, taken.fault.offset, sizeof columns, &columns,
-                                            num_wait, num_wait ? wait_list : NULL, NULL);
-    if (code == CL_INVALID_COMMAND_QUEUE)
-        return cln_fail_code(CLNORM_INVALID_QUEUE, code, "queue is not an OpenCL command queue");
+    code = clEnqueueReadBuffer(queue, taken.fault.mem, CL_TRUE, taken.fault.offset, sizeof columns, &columns, num_wait,
+                               num_wait ? wait_list : NULL, NULL);
     if (code == CL_INVALID_CONTEXT || code == CL_INVALID_MEM_OBJECT || code == CL_INVALID_VALUE)
         return cln_fail_code(CLNORM_INVALID_BUFFER, code,
                              "args.fault.offset is %" PRIu64

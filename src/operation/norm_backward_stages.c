@@ -257,6 +257,7 @@ clnorm_status cln_backward_add_stages(clnorm_plan *plan, const void *desc, const
     const uint64_t sum_vec = layout.columns ? 1 : layout.reduce_vec;
     plan->tensor[CLN_DWEIGHT].vector = sum_vec * plan->tensor[CLN_DWEIGHT].element;
     plan->tensor[CLN_DBIAS].vector = sum_vec * plan->tensor[CLN_DBIAS].element;
+    plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p->accumulate;
     plan->seeded = p->dropout > 0;
     if (layout.size)
         cln_plan_set_workspace(plan, layout.size);

@@ -265,6 +265,7 @@ clnorm_status cln_norm_add_stages(clnorm_plan *plan, const void *desc, const str
         p.y = p.y_t;
         p.y.stride = p.cols;
     }
+    plan->tensor[CLN_RESIDUAL_OUT].read = true; /* some configs read s there again */
     plan->seeded = p.dropout > 0;
     if (!p.rows)
         return CLNORM_SUCCESS;

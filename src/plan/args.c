@@ -64,16 +64,22 @@ const clnorm_buffer *cln_args_buffer(const clnorm_args *args, enum cln_role role
     return (const clnorm_buffer *)((const char *)args + roles[role].place);
 }
 
+const char *cln_role_name(enum cln_role role) {
+    return roles[role].name;
+}
+
 /* What OpenCL knows of a buffer. */
 struct memory {
     size_t size;
     cl_context context;
+    cl_mem_flags flags;
     uintptr_t host; /* where the caller's own memory lies that the buffer uses; 0 for memory of the driver's */
+    cl_mem parent;  /* the buffer that it is a part of, from a byte on; NULL: none */
+    size_t origin;
 };
 
 static clnorm_status read_memory(const char *name, cl_mem mem, struct memory *memory) {
     cl_mem_object_type type = 0;
-    cl_mem_flags flags = 0;
     void *host = NULL;
     cl_int code = clGetMemObjectInfo(mem, CL_MEM_TYPE, sizeof type, &type, NULL);
     if (code && code != CL_INVALID_MEM_OBJECT)
@@ -82,16 +88,32 @@ static clnorm_status read_memory(const char *name, cl_mem mem, struct memory *me
         return cln_fail_code(CLNORM_INVALID_BUFFER, code, "args.%s.mem is not an OpenCL buffer", name);
     if ((code = clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof memory->size, &memory->size, NULL)) ||
         (code = clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof memory->context, &memory->context, NULL)) ||
-        (code = clGetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof flags, &flags, NULL)))
+        (code = clGetMemObjectInfo(mem, CL_MEM_FLAGS, sizeof memory->flags, &memory->flags, NULL)) ||
+        (code = clGetMemObjectInfo(mem, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof memory->parent, &memory->parent, NULL)) ||
+        (code = clGetMemObjectInfo(mem, CL_MEM_OFFSET, sizeof memory->origin, &memory->origin, NULL)))
         return cln_fail_opencl(code, "clGetMemObjectInfo");
-    if (flags & CL_MEM_USE_HOST_PTR && (code = clGetMemObjectInfo(mem, CL_MEM_HOST_PTR, sizeof host, &host, NULL)))
+    if (memory->flags & CL_MEM_USE_HOST_PTR && (code = clGetMemObjectInfo(mem, CL_MEM_HOST_PTR, sizeof host, &host, NULL)))
         return cln_fail_opencl(code, "clGetMemObjectInfo(CL_MEM_HOST_PTR)");
     memory->host = (uintptr_t)host;
     return CLNORM_SUCCESS;
 }
 
-static clnorm_status check_tensor(const clnorm_plan *plan, const char *name, const struct cln_tensor *tensor,
-                                  const clnorm_buffer *buffer, bool *aligned) {
+/* What a kernel does with a buffer that may not do so is undefined. */
+static clnorm_status check_flags(const char *name, const struct cln_tensor *tensor, cl_mem_flags flags) {
+    if (tensor->read && flags & CL_MEM_WRITE_ONLY)
+        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem has CL_MEM_WRITE_ONLY: expected a buffer that kernels may read",
+                        name);
+    if (tensor->written && flags & CL_MEM_READ_ONLY)
+        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem has CL_MEM_READ_ONLY: expected a buffer that kernels may write",
+                        name);
+    return CLNORM_SUCCESS;
+}
+
+/* *place: where the tensor lies; not set where it is absent. */
+static clnorm_status check_tensor(const clnorm_plan *plan, enum cln_role role, const clnorm_buffer *buffer, bool *aligned,
+                                  struct cln_place *place) {
+    const char *const name = roles[role].name;
+    const struct cln_tensor *const tensor = &plan->tensor[role];
     if (!tensor->element) {
         if (buffer->mem)
             return cln_fail(CLNORM_INVALID_BUFFER, "args.%s is given: the descriptor has no %s", name, name);
@@ -101,8 +123,8 @@ static clnorm_status check_tensor(const clnorm_plan *plan, const char *name, con
         return CLNORM_SUCCESS;
     if (!buffer->mem)
         return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem is NULL: the descriptor asks for it", name);
-    struct memory memory = {0, NULL, 0};
-    const clnorm_status status = read_memory(name, buffer->mem, &memory);
+    struct memory memory = {.size = 0};
+    clnorm_status status = read_memory(name, buffer->mem, &memory);
     if (status)
         return status;
     if (memory.context != plan->context->cl)
@@ -115,57 +137,13 @@ static clnorm_status check_tensor(const clnorm_plan *plan, const char *name, con
         return cln_fail(CLNORM_INVALID_BUFFER,
                         "args.%s.mem has %zu bytes: expected at least %" PRIu64 " from byte %" PRIu64 " on", name,
                         memory.size, tensor->span, buffer->offset);
+    status = check_flags(name, tensor, memory.flags);
+    if (status)
+        return status;
+    *place = (struct cln_place){memory.parent ? memory.parent : buffer->mem, memory.origin + buffer->offset};
     if (tensor->vector && (memory.host + buffer->offset) % tensor->vector)
         *aligned = false;
     return CLNORM_SUCCESS;
-}
-
-/* Outputs that may lie where an input lies, when each element of them then lies where that element of the input does. */
-static const struct alias {
-    enum cln_role output, input;
-} aliases[] = {{CLN_Y, CLN_X},
-               {CLN_DX, CLN_X},
-               {CLN_DX, CLN_DY},
-               {CLN_DX, CLN_Y},
-               {CLN_DZ, CLN_Z},
-               {CLN_RESIDUAL_OUT, CLN_RESIDUAL},
-               {CLN_DRESIDUAL, CLN_DRESIDUAL_OUT}};
-
-static clnorm_status check_alias(const clnorm_plan *plan, const clnorm_args *args, const struct alias *alias) {
-    const struct cln_tensor *output = &plan->tensor[alias->output], *input = &plan->tensor[alias->input];
-    const clnorm_buffer *to = cln_args_buffer(args, alias->output), *from = cln_args_buffer(args, alias->input);
-    if (!to->mem || to->mem != from->mem || to->offset != from->offset || !output->span)
-        return CLNORM_SUCCESS;
-    if (input->element != output->element || input->stride != output->stride)
-        return cln_fail(CLNORM_INVALID_BUFFER,
-                        "args.%s is args.%s: expected the same element size and row stride, but %s has %" PRIu64
-                        " and %" PRIu64 " bytes, %s %" PRIu64 " and %" PRIu64,
-                        roles[alias->output].name, roles[alias->input].name, roles[alias->output].name, output->element,
-                        output->stride, roles[alias->input].name, input->element, input->stride);
-    return CLNORM_SUCCESS;
-}
-
-/* The buffer that mem is a part of, or mem itself. */
-static cl_mem whole_buffer(cl_mem mem) {
-    cl_mem parent = NULL;
-    const cl_int code = clGetMemObjectInfo(mem, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL);
-    return code || !parent ? mem : parent;
-}
-
-/* Parts of one buffer have different names for the same place: they may lie over each other. */
-static bool may_overlap(const clnorm_buffer *a, const clnorm_buffer *b) {
-    if (!a->mem || !b->mem)
-        return false;
-    return a->mem == b->mem ? a->offset == b->offset : whole_buffer(a->mem) == whole_buffer(b->mem);
-}
-
-bool cln_args_in_place(const clnorm_plan *plan, const clnorm_args *args) {
-    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
-        if (plan->tensor[aliases[i].output].span && plan->tensor[aliases[i].input].span &&
-            aliases[i].input != CLN_DRESIDUAL_OUT &&
-            may_overlap(cln_args_buffer(args, aliases[i].output), cln_args_buffer(args, aliases[i].input)))
-            return true;
-    return false;
 }
 
 clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned) {
@@ -173,17 +151,12 @@ clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, b
         return cln_fail(CLNORM_INVALID_ARGUMENT, "args.seed is NULL: the descriptor has dropout, which needs one");
     if (!plan->seeded && args->seed)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "args.seed is given: the descriptor has no dropout");
+    struct cln_place places[CLN_ROLES] = {{NULL, 0}};
     *aligned = true;
     for (enum cln_role role = 0; role < CLN_ROLES; role++) {
-        const clnorm_status status =
-            check_tensor(plan, roles[role].name, &plan->tensor[role], cln_args_buffer(args, role), aligned);
+        const clnorm_status status = check_tensor(plan, role, cln_args_buffer(args, role), aligned, &places[role]);
         if (status)
             return status;
     }
-    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
-        const clnorm_status status = check_alias(plan, args, &aliases[i]);
-        if (status)
-            return status;
-    }
-    return CLNORM_SUCCESS;
+    return cln_overlap_check(plan, places);
 }

@@ -49,6 +49,8 @@ struct cln_tensor {
     uint64_t span;    /* bytes from the first element to the end of the last; 0 when there are no rows */
     uint64_t vector;  /* bytes of one wide access; 0 when it is only accessed element by element */
     uint64_t stride;  /* bytes from row to row: what two tensors in one place must agree on */
+    bool read;        /* a kernel reads it */
+    bool written;     /* a kernel writes it */
 };
 
 /* Bytes of a sentence about how a plan came to its config, and of what a tuning file calls the like of it. */
@@ -120,8 +122,8 @@ void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size);
 clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,
                                   struct cln_binding *part);
 
-/* Whether every event is there. */
-clnorm_status cln_wait_list_check(cl_uint num_wait, const cl_event *wait_list);
+/* Whether every event is there, is of the context, and has not failed already. */
+clnorm_status cln_wait_list_check(cl_context context, cl_uint num_wait, const cl_event *wait_list);
 
 /* args.c: copies arguments of any size that a caller can have. */
 clnorm_status cln_args_take(const clnorm_args *given, clnorm_args *args);
@@ -129,11 +131,24 @@ clnorm_status cln_args_take(const clnorm_args *given, clnorm_args *args);
 /* args.c: checks every tensor of args against the plan and the context. *aligned: all wide accesses may be aligned ones. */
 clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned);
 
-/* Whether an output lies over an input, but for dresidual_out, which is read where it is written alone. args is checked. */
+/* Where a tensor of an enqueue lies. */
+struct cln_place {
+    cl_mem buffer; /* a whole one; NULL: the tensor is absent */
+    uint64_t at;   /* bytes from its start */
+};
+
+/* overlap.c: refuses outputs that overlap what they may not. */
+clnorm_status cln_overlap_check(const clnorm_plan *plan, const struct cln_place places[CLN_ROLES]);
+
+/* overlap.c: whether an output lies over an input, but for dresidual_out, which is read where it is written alone. args is
+ * checked. */
 bool cln_args_in_place(const clnorm_plan *plan, const clnorm_args *args);
 
 /* The tensor of clnorm_args of a name; CLN_ROLES: there is none. */
 enum cln_role cln_role_named(const char *name);
+
+/* "dresidual_out" */
+const char *cln_role_name(enum cln_role role);
 
 /* The buffer that a role has in args. */
 const clnorm_buffer *cln_args_buffer(const clnorm_args *args, enum cln_role role);

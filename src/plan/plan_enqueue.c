@@ -101,17 +101,18 @@ struct order {
     cl_event *events; /* [stages], NULL: not wanted */
 };
 
-/* One stage after the other; in a queue that does not keep the order, by an event from each to the next. */
+/* One stage after the other; in a queue that does not keep the order, by an event from each to the next. In one that does,
+ * every stage has the wait list: an event in it that fails has to fail all of them, and not the first one alone. */
 static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue, bool in_order, const clnorm_args *args,
                                 bool aligned, const struct order *order) {
     cl_event before = NULL;
     clnorm_status status = CLNORM_SUCCESS;
     for (unsigned i = 0; i < plan->stages && !status; i++) {
         const bool last = i + 1 == plan->stages;
-        const cl_uint waits = i == 0 ? order->num_wait : before ? 1 : 0;
+        const cl_uint waits = before ? 1 : order->num_wait;
         cl_event done = NULL;
         const bool wanted = order->events || (last ? order->event != NULL : !in_order);
-        status = run_stage(plan, &plan->stage[i], queue, args, aligned, waits, i == 0 ? order->wait_list : &before,
+        status = run_stage(plan, &plan->stage[i], queue, args, aligned, waits, before ? &before : order->wait_list,
                            wanted ? &done : NULL);
         if (before && !order->events)
             clReleaseEvent(before);
@@ -124,14 +125,33 @@ static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue,
     return status;
 }
 
-clnorm_status cln_wait_list_check(cl_uint num_wait, const cl_event *wait_list) {
+static clnorm_status check_event(cl_context context, cl_uint i, cl_event event) {
+    cl_context own = NULL;
+    cl_int state = CL_COMPLETE;
+    cl_int code = event ? clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof own, &own, NULL) : CL_INVALID_EVENT_WAIT_LIST;
+    if (!code && own == context)
+        code = clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    if (!event || code == CL_INVALID_EVENT)
+        return cln_fail_code(CLNORM_INVALID_ARGUMENT, code, "wait_list[%u] is %s: expected an event", i,
+                             event ? "no OpenCL event" : "NULL");
+    if (code)
+        return cln_fail_opencl(code, "clGetEventInfo");
+    if (own != context)
+        return cln_fail(CLNORM_INVALID_ARGUMENT,
+                        "wait_list[%u] is an event of another cl_context: expected one of the queue's", i);
+    if (state < 0)
+        return cln_fail_code(CLNORM_INVALID_ARGUMENT, state,
+                             "wait_list[%u] has failed with OpenCL code %d: expected an event that completes", i, state);
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_wait_list_check(cl_context context, cl_uint num_wait, const cl_event *wait_list) {
     if (num_wait && !wait_list)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "wait_list is NULL: expected %u events", num_wait);
-    for (cl_uint i = 0; i < num_wait; i++)
-        if (!wait_list[i])
-            return cln_fail_code(CLNORM_INVALID_ARGUMENT, CL_INVALID_EVENT_WAIT_LIST,
-                                 "wait_list[%u] is NULL: expected an event", i);
-    return CLNORM_SUCCESS;
+    clnorm_status status = CLNORM_SUCCESS;
+    for (cl_uint i = 0; i < num_wait && !status; i++)
+        status = check_event(context, i, wait_list[i]);
+    return status;
 }
 
 static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
@@ -140,9 +160,9 @@ static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const cl
         return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
     bool in_order = false, aligned = false;
     clnorm_args taken;
-    clnorm_status status = cln_wait_list_check(order->num_wait, order->wait_list);
+    clnorm_status status = check_queue(plan, queue, &in_order);
     if (!status)
-        status = check_queue(plan, queue, &in_order);
+        status = cln_wait_list_check(plan->context->cl, order->num_wait, order->wait_list);
     if (!status)
         status = cln_args_take(args, &taken);
     if (!status)

@@ -38,7 +38,7 @@ struct settings {
 
 /* The stage and its settings, as they are put together. */
 struct assembly {
-    const clnorm_plan *plan;
+    clnorm_plan *plan;
     const struct cln_stage_recipe *recipe;
     struct cln_stage *stage;
     struct settings settings;
@@ -84,13 +84,15 @@ static clnorm_status append_tensor(struct assembly *assembly, const struct cln_p
     if (stage->tensors == CLN_STAGE_TENSORS)
         return refuse(assembly, parameter->name, "there are too many tensors");
     const struct cln_binding binding = argument ? argument->tensor : by_name;
+    struct cln_tensor *const tensor = &assembly->plan->tensor[binding.role];
+    const bool is_const = strncmp(parameter->type, "const ", strlen("const ")) == 0;
+    *(is_const ? &tensor->read : &tensor->written) = true;
     stage->tensor[stage->tensors++] = (struct cln_bound){binding, assembly->settings.count};
     clnorm_status status = append(assembly, (struct setting){sizeof(cl_mem), {.mem = NULL}});
     if (!status)
         status = append_integer(assembly, 0);
     if (status || parameter->kind == CLN_PARAMETER_VECTOR)
         return status;
-    const struct cln_tensor *const tensor = &assembly->plan->tensor[binding.role];
     const uint64_t stride = tensor->element ? tensor->stride / tensor->element : 0;
     return append_integer(assembly, argument && argument->integer ? argument->integer : stride);
 }

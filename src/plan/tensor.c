@@ -17,7 +17,7 @@ clnorm_status cln_tensor_matrix(struct cln_tensor *tensor, const char *name, uin
                         "%s has %" PRIu64 " rows of stride %" PRIu64 " and %" PRIu64
                         " bytes an element: expected less than 2^63 bytes",
                         name, rows, stride, size);
-    *tensor = (struct cln_tensor){size, bytes, vec * size, stride * size};
+    *tensor = (struct cln_tensor){size, bytes, vec * size, stride * size, false, false};
     return CLNORM_SUCCESS;
 }
 
@@ -27,6 +27,6 @@ clnorm_status cln_tensor_vector(struct cln_tensor *tensor, const char *name, uin
     if (__builtin_mul_overflow(elements, size, &bytes) || bytes > INT64_MAX)
         return cln_fail(CLNORM_OVERFLOW, "%s has %" PRIu64 " elements of %" PRIu64 " bytes: expected less than 2^63 bytes",
                         name, elements, size);
-    *tensor = (struct cln_tensor){size, bytes, vec * size, 0};
+    *tensor = (struct cln_tensor){size, bytes, vec * size, 0, false, false};
     return CLNORM_SUCCESS;
 }

@@ -1,0 +1,300 @@
+/* What buffers and events an enqueue takes: their flags, where they lie over each other, and events that fail. A call that
+ * is refused has launched nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+enum { ROWS = 6, COLS = 40, SIZE = 1 << 14 }; /* SIZE: bytes of every buffer, more than any tensor here */
+
+static cl_mem buffer_of(const struct fixture *fixture, cl_mem_flags flags) {
+    cl_int code;
+    const cl_mem mem = clCreateBuffer(fixture->cl, flags, SIZE, NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return mem;
+}
+
+static clnorm_plan *forward_of(const struct fixture *fixture, clnorm_dtype y_dtype, uint64_t x_stride, uint64_t y_stride) {
+    clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
+    clnorm_plan *plan = NULL;
+    desc.rows = ROWS;
+    desc.cols = COLS;
+    desc.x.stride = x_stride;
+    desc.y.dtype = y_dtype;
+    desc.y.stride = y_stride;
+    if (clnorm_norm_forward_plan_create(fixture->context, &desc, &plan) != CLNORM_SUCCESS)
+        fail_msg("%s", clnorm_error_detail());
+    return plan;
+}
+
+static void assert_says(const char *what) {
+    if (!strstr(clnorm_error_detail(), what))
+        fail_msg("'%s' does not say '%s'", clnorm_error_detail(), what);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- flags */
+
+static void try_flags(const struct fixture *fixture, clnorm_plan *plan, cl_mem_flags x, cl_mem_flags y, const char *says) {
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.x.mem = buffer_of(fixture, x);
+    args.y.mem = buffer_of(fixture, y);
+    const clnorm_status status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
+    assert_int_equal(status, says ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS);
+    if (says)
+        assert_says(says);
+    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+    clReleaseMemObject(args.x.mem);
+    clReleaseMemObject(args.y.mem);
+}
+
+static void flags_fit_what_kernels_do(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_plan *plan = forward_of(fixture, CLNORM_DTYPE_NONE, 0, 0);
+    try_flags(fixture, plan, CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY, NULL);
+    try_flags(fixture, plan, CL_MEM_READ_WRITE, CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS, NULL);
+    try_flags(fixture, plan, CL_MEM_WRITE_ONLY, CL_MEM_READ_WRITE, "args.x.mem has CL_MEM_WRITE_ONLY");
+    try_flags(fixture, plan, CL_MEM_READ_ONLY, CL_MEM_READ_ONLY, "args.y.mem has CL_MEM_READ_ONLY");
+    clnorm_plan_destroy(plan);
+}
+
+/* Outputs that are read too, and a workspace. */
+static void outputs_that_are_read_are_readable(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+    desc.rows = ROWS;
+    desc.cols = COLS;
+    desc.dweight.dtype = CLNORM_F32;
+    for (desc.accumulate = 0; desc.accumulate < 2; desc.accumulate++) {
+        clnorm_plan *plan = NULL;
+        assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+        clnorm_args args = CLNORM_ARGS_INIT;
+        args.x.mem = args.dy.mem = buffer_of(fixture, CL_MEM_READ_ONLY);
+        args.dweight.mem = buffer_of(fixture, CL_MEM_WRITE_ONLY);
+        args.workspace.mem = buffer_of(fixture, CL_MEM_READ_WRITE);
+        const clnorm_status status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
+        assert_int_equal(status, desc.accumulate ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS);
+        if (desc.accumulate)
+            assert_says("args.dweight.mem has CL_MEM_WRITE_ONLY");
+        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+        clReleaseMemObject(args.x.mem);
+        clReleaseMemObject(args.dweight.mem);
+        clReleaseMemObject(args.workspace.mem);
+        clnorm_plan_destroy(plan);
+    }
+}
+
+/* --------------------------------------------------------------------------------------------------------- overlaps */
+
+static void offsets_that_overlap_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    static const struct {
+        clnorm_dtype y_dtype;
+        uint64_t x_stride, y_stride, x, y; /* elements, and bytes */
+        bool refused;
+    } cases[] = {
+        {CLNORM_F32, 0, 0, 0, 0, false},
+        {CLNORM_F32, 0, 0, 0, 4, true},
+        {CLNORM_F32, 0, 0, 4, 0, true},
+        {CLNORM_F32, 0, 0, 0, 4 * ROWS * COLS - 4, true},
+        {CLNORM_F32, 0, 0, 0, 4 * ROWS * COLS, false},
+        {CLNORM_F32, 0, 0, 4 * ROWS * COLS, 0, false},
+        {CLNORM_F32, 0, 0, 4 * ROWS * COLS - 4, 0, true},
+        {CLNORM_F32, 100, 100, 0, 4 * COLS, false}, /* y is beside x in the same rows */
+        {CLNORM_F32, 100, 100, 0, 4 * COLS - 4, true},
+        {CLNORM_F32, 100, 100, 0, 4 * 60, false},
+        {CLNORM_F32, 100, 100, 0, 4 * 61, true}, /* y ends in x's next row */
+        {CLNORM_F32, 100, 100, 4 * 60, 0, false},
+        {CLNORM_F32, 100, 100, 4 * 61, 0, true},
+        {CLNORM_F32, 100, 100, 0, 4 * (500 + 39), true}, /* the last row */
+        {CLNORM_F32, 100, 100, 0, 4 * (500 + 40), false},
+        {CLNORM_F32, 100, 100, 0, 4 * (500 + 61), false}, /* past it there is no next row */
+        {CLNORM_F32, 100, 0, 0, 4 * (500 + 39), true},
+        {CLNORM_F32, 100, 0, 0, 4 * (500 + 40), false},
+        {CLNORM_F32, 0, 300, 4 * 40, 0, false},
+        {CLNORM_F32, 0, 300, 4 * 300, 0, true},
+        {CLNORM_F32, 0, 300, 4 * 361, 0, true},        /* x's last element is the first of y's third row */
+        {CLNORM_F32, 0, 300, 4 * 340, 4 * 300, false}, /* x is between rows of y */
+        {CLNORM_F32, 0, 300, 4 * 40, 4 * 20, true},
+        {CLNORM_F32, 0, 300, 4 * 60, 4 * 20, false},
+        {CLNORM_F32, 0, 300, 4 * 81, 4 * 20, true},
+        {CLNORM_F16, 0, 0, 0, 4 * ROWS * COLS - 2, true},
+        {CLNORM_F16, 0, 0, 0, 4 * ROWS * COLS, false},
+    };
+    const cl_mem mem = buffer_of(fixture, CL_MEM_READ_WRITE);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        clnorm_plan *plan = forward_of(fixture, cases[i].y_dtype, cases[i].x_stride, cases[i].y_stride);
+        clnorm_args args = CLNORM_ARGS_INIT;
+        args.x = (clnorm_buffer){mem, cases[i].x};
+        args.y = (clnorm_buffer){mem, cases[i].y};
+        const clnorm_status status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
+        if (status != (cases[i].refused ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS))
+            fail_msg("case %zu: %s, '%s'", i, clnorm_status_text(status), clnorm_error_detail());
+        if (status)
+            assert_says("overlaps args.x");
+        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+        clnorm_plan_destroy(plan);
+    }
+    clReleaseMemObject(mem);
+}
+
+/* Parts of one buffer are compared by where they lie in it. */
+static void parts_of_a_buffer_overlap(void **state) {
+    const struct fixture *fixture = *state;
+    enum { PART = 4096, OF_X = 4096 }; /* bytes: multiples of any device's alignment */
+    const cl_mem mem = buffer_of(fixture, CL_MEM_READ_WRITE);
+    clnorm_plan *plan = forward_of(fixture, CLNORM_DTYPE_NONE, 0, 0);
+    static const struct {
+        size_t y;
+        uint64_t offset;
+        bool refused;
+    } cases[] = {{OF_X, 0, false},
+                 {OF_X, 4, true},
+                 {OF_X + PART, 0, false},
+                 {0, PART - 4 * ROWS * COLS, false},
+                 {0, PART - 4 * ROWS * COLS + 4, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cl_int code;
+        const cl_buffer_region of_x = {OF_X, PART}, of_y = {cases[i].y, 2 * (size_t)PART};
+        clnorm_args args = CLNORM_ARGS_INIT;
+        args.x.mem = clCreateSubBuffer(mem, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &of_x, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        args.y.mem = clCreateSubBuffer(mem, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &of_y, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        args.y.offset = cases[i].offset;
+        const clnorm_status status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
+        if (status != (cases[i].refused ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS))
+            fail_msg("case %zu: %s, '%s'", i, clnorm_status_text(status), clnorm_error_detail());
+        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+        clReleaseMemObject(args.x.mem);
+        clReleaseMemObject(args.y.mem);
+    }
+    clnorm_plan_destroy(plan);
+    clReleaseMemObject(mem);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- events */
+
+static cl_event gate_of(cl_context context) {
+    cl_int code;
+    const cl_event gate = clCreateUserEvent(context, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return gate;
+}
+
+static cl_int state_of(cl_event event) {
+    cl_int state = CL_SUBMITTED;
+    assert_int_equal(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL), CL_SUCCESS);
+    return state;
+}
+
+static void events_that_cannot_be_waited_for_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    cl_int code;
+    const cl_context other = clCreateContext(NULL, 1, &fixture->device.device, NULL, NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    clnorm_plan *plan = forward_of(fixture, CLNORM_DTYPE_NONE, 0, 0);
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.x.mem = buffer_of(fixture, CL_MEM_READ_WRITE);
+    args.y.mem = buffer_of(fixture, CL_MEM_READ_WRITE);
+    const cl_event events[] = {gate_of(fixture->cl), gate_of(other)};
+    assert_int_equal(clSetUserEventStatus(events[0], CL_COMPLETE), CL_SUCCESS);
+    assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 2, events, NULL), CLNORM_INVALID_ARGUMENT);
+    assert_says("wait_list[1] is an event of another cl_context");
+
+    const cl_event failed = gate_of(fixture->cl);
+    assert_int_equal(clSetUserEventStatus(failed, -7), CL_SUCCESS);
+    assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 1, &failed, NULL), CLNORM_INVALID_ARGUMENT);
+    assert_says("wait_list[0] has failed with OpenCL code -7");
+    assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 1, events, NULL), CLNORM_SUCCESS);
+    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+
+    assert_int_equal(clSetUserEventStatus(events[1], CL_COMPLETE), CL_SUCCESS);
+    clReleaseEvent(events[0]);
+    clReleaseEvent(events[1]);
+    clReleaseEvent(failed);
+    clReleaseMemObject(args.x.mem);
+    clReleaseMemObject(args.y.mem);
+    clnorm_plan_destroy(plan);
+    clReleaseContext(other);
+}
+
+enum { MOST_KERNELS = 8 };
+
+/* PoCL 3.1 aborts when a command fails whose event nobody holds: there every kernel's event is held. */
+static void enqueue_to_fail(const struct fixture *fixture, clnorm_plan *plan, cl_command_queue queue,
+                            const clnorm_args *args, cl_event gate, cl_event events[MOST_KERNELS]) {
+    const cl_uint last = clnorm_plan_kernel_count(plan) - 1;
+    if (fixture->device.family == CLNORM_PLATFORM_POCL)
+        assert_int_equal(clnorm_plan_enqueue_kernels(plan, queue, args, 1, &gate, events), CLNORM_SUCCESS);
+    else
+        assert_int_equal(clnorm_plan_enqueue(plan, queue, args, 1, &gate, &events[last]), CLNORM_SUCCESS);
+}
+
+/* The event of a plan of several kernels fails, and none of them has written, where an event that it waits for fails. */
+static void check_failure(const struct fixture *fixture, cl_command_queue queue, clnorm_plan *plan) {
+    enum { KEPT = 0x5a };
+    const cl_uchar kept = KEPT;
+    cl_uchar bytes[4 * COLS];
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.x.mem = args.dy.mem = buffer_of(fixture, CL_MEM_READ_WRITE);
+    args.dweight.mem = buffer_of(fixture, CL_MEM_READ_WRITE);
+    args.workspace.mem = buffer_of(fixture, CL_MEM_READ_WRITE);
+    assert_int_equal(clEnqueueFillBuffer(fixture->queue, args.dweight.mem, &kept, 1, 0, SIZE, 0, NULL, NULL), CL_SUCCESS);
+    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+    const cl_event gate = gate_of(fixture->cl);
+    cl_event events[MOST_KERNELS] = {NULL};
+    const cl_uint last = clnorm_plan_kernel_count(plan) - 1;
+    enqueue_to_fail(fixture, plan, queue, &args, gate, events);
+    assert_int_equal(clFlush(queue), CL_SUCCESS);
+    assert_int_equal(clSetUserEventStatus(gate, -5), CL_SUCCESS);
+    assert_int_not_equal(clWaitForEvents(1, &events[last]), CL_SUCCESS);
+    assert_true(state_of(events[last]) < 0);
+    assert_int_equal(clEnqueueReadBuffer(fixture->queue, args.dweight.mem, CL_TRUE, 0, sizeof bytes, bytes, 0, NULL, NULL),
+                     CL_SUCCESS);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        assert_int_equal(bytes[i], KEPT);
+    clReleaseEvent(gate);
+    for (cl_uint i = 0; i <= last; i++)
+        if (events[i])
+            clReleaseEvent(events[i]);
+    clReleaseMemObject(args.x.mem);
+    clReleaseMemObject(args.dweight.mem);
+    clReleaseMemObject(args.workspace.mem);
+}
+
+static void a_failed_event_fails_every_kernel(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+    clnorm_plan *plan = NULL;
+    desc.rows = ROWS;
+    desc.cols = COLS;
+    desc.dweight.dtype = CLNORM_F32;
+    assert_int_equal(clnorm_config_parse("accumulator=registers", &desc.config), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+    assert_in_range(clnorm_plan_kernel_count(plan), 3, MOST_KERNELS);
+    assert_int_equal(clnorm_plan_warm_up(plan, fixture->queue), CLNORM_SUCCESS);
+    const cl_command_queue in_order = fixture_queue(fixture, 0);
+    const cl_command_queue out_of_order = fixture_queue(fixture, fixture_out_of_order(fixture));
+    check_failure(fixture, in_order, plan);
+    check_failure(fixture, out_of_order, plan);
+    clReleaseCommandQueue(in_order);
+    clReleaseCommandQueue(out_of_order);
+    clnorm_plan_destroy(plan);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flags_fit_what_kernels_do),
+        cmocka_unit_test(outputs_that_are_read_are_readable),
+        cmocka_unit_test(offsets_that_overlap_are_refused),
+        cmocka_unit_test(parts_of_a_buffer_overlap),
+        cmocka_unit_test(events_that_cannot_be_waited_for_are_refused),
+        cmocka_unit_test(a_failed_event_fails_every_kernel),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
