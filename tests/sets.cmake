@@ -12,8 +12,9 @@ endfunction()
 # What tools/test.sh runs: about 300 seconds of one core with an empty driver cache. Left out: the sweeps of forced configs, of
 # fused and quantised norms, of the backward from y, and of its teams (180 seconds).
 clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_list test_config test_database test_device
-    test_device_facts test_drivers test_element test_enqueue test_fault test_fp8
-    test_gelu test_group_norm test_group_norm_backward test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns test_norm_backward_fp8
+    test_device_facts test_drivers test_element test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm
+    test_group_norm_backward test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns
+    test_norm_backward_fp8
     test_norm_backward_locked test_norm_backward_numerics test_norm_backward_rows test_norm_backward_sweep
     test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_numerics test_norm_sweep
     test_one_call test_operations test_output_file test_philox test_plan test_plan_store test_program test_quantize

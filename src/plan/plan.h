@@ -59,7 +59,7 @@ enum { CLN_NOTE = 512, CLN_TUNING_KEY = 96 };
 /* Most stages of a plan, and tensors and arguments of a stage's kernels. */
 enum { CLN_STAGES = 6, CLN_STAGE_TENSORS = 24, CLN_STAGE_ARGUMENTS = 96 };
 
-enum { CLN_MOST_GROUPS = 1 << 30 }; /* work-groups of a launch; past that each goes through more iterations */
+enum { CLN_MOST_GROUPS = 1 << 30 }; /* work-groups of a launch; past that each takes more iterations, or it is refused */
 
 /* The workspace begins at a multiple of this, and so does each of its parts: bytes. */
 enum { CLN_WORKSPACE_ALIGNMENT = 64 };

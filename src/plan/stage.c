@@ -160,6 +160,11 @@ static clnorm_status make_kernel(cl_program program, const char *name, const str
 }
 
 clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recipe *recipe) {
+    if (recipe->groups > CLN_MOST_GROUPS)
+        return cln_fail(
+            CLNORM_UNSUPPORTED,
+            "desc.rows or desc.cols is too large: kernel %s takes %zu work-groups, expected at most %d in a launch",
+            recipe->kernel, recipe->groups, CLN_MOST_GROUPS);
     struct cln_stage *const stage = &plan->stage[plan->stages];
     stage->tensors = 0;
     stage->seed = 0;

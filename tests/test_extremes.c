@@ -1,0 +1,161 @@
+/* Shapes at the ends of 64 bits: each is planned with sound knobs and at most 2^30 work-groups a launch, or refused by
+ * name. Nothing is enqueued. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arithmetic.h"
+#include "config/config.h"
+#include "fixture.h"
+#include "knob.h"
+#include "operation/operation.h"
+
+static const char *const configs[] = {"",
+                                      "reduce=shuffle",
+                                      "reduce=tree,lanes=32",
+                                      "keep=registers",
+                                      "chunks=4294967295",
+                                      "iterations=4294967295",
+                                      "lanes=1024",
+                                      "vec=16,segments=2"};
+enum { CONFIGS = sizeof configs / sizeof *configs };
+
+/* ----------------------------------------------------------------------------------------------- on devices made up */
+
+static const struct clnorm_device_info devices[] = {
+    {.name = "NVIDIA H200",
+     .kind = CLNORM_DEVICE_GPU,
+     .family = CLNORM_PLATFORM_NVIDIA,
+     .vendor = "NVIDIA Corporation",
+     .compute_units = 132,
+     .max_work_group_size = 1024,
+     .local_memory = 227 << 10,
+     .cache_size = 60 << 20,
+     .subgroup_size = 32,
+     .compute_capability = 90},
+    {.name = "gfx942",
+     .kind = CLNORM_DEVICE_GPU,
+     .vendor = "Advanced Micro Devices, Inc.",
+     .compute_units = 304,
+     .max_work_group_size = 256,
+     .local_memory = 64 << 10,
+     .cache_size = 4 << 20,
+     .subgroup_size = 64},
+    {.name = "a CPU",
+     .kind = CLNORM_DEVICE_CPU,
+     .family = CLNORM_PLATFORM_POCL,
+     .vendor = "GenuineIntel",
+     .compute_units = 2,
+     .max_work_group_size = 4096,
+     .local_memory = 512 << 10,
+     .cache_size = 32 << 20},
+};
+
+static void check_choice(const clnorm_device_info *device, const struct cln_workload *work, const char *text) {
+    struct cln_config forced, config = {0};
+    clnorm_config words;
+    assert_int_equal(clnorm_config_parse(text, &words), CLNORM_SUCCESS);
+    assert_int_equal(cln_config_open(&words, &forced), CLNORM_SUCCESS);
+    const clnorm_status status = cln_config_choose(device, work, &forced, &config);
+    if (status && *text && *clnorm_error_detail())
+        return; /* a forced knob that does not suit the shape */
+    if (status || !cln_power_of_two(config.vec) || !cln_power_of_two(config.lanes))
+        fail_msg("%s, knobs of %d, %" PRIu64 " x %" PRIu64 ", '%s': vec %" PRIu32 ", lanes %" PRIu32 ", %s", device->name,
+                 (int)work->users, work->rows, work->group_size, text, config.vec, config.lanes, clnorm_error_detail());
+}
+
+static void knobs_are_sound_for_any_shape(void **state) {
+    (void)state;
+    static const uint64_t rows[] = {0, 1, UINT64_C(1) << 33, UINT64_C(1) << 60};
+    static const uint64_t columns[] = {
+        1,         (UINT64_C(1) << 32) - 1, UINT64_C(1) << 32, UINT64_C(1) << 63, (UINT64_C(1) << 63) + 1, UINT64_MAX - 1,
+        UINT64_MAX};
+    static const enum cln_knob_users users[] = {CLN_KNOBS_FORWARD,  CLN_KNOBS_BACKWARD, CLN_KNOBS_SOFTMAX,
+                                                CLN_KNOBS_QUANTIZE, CLN_KNOBS_L2,       CLN_KNOBS_ELEMENTS};
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows * (sizeof columns / sizeof *columns); i++)
+            for (size_t u = 0; u < sizeof users / sizeof *users; u++)
+                for (size_t c = 0; c < CONFIGS; c++) {
+                    const uint64_t wide = columns[i % (sizeof columns / sizeof *columns)];
+                    const struct cln_workload work = {.users = users[u],
+                                                      .rows = rows[i / (sizeof columns / sizeof *columns)],
+                                                      .groups = 1,
+                                                      .group_size = wide,
+                                                      .whole = users[u] == CLN_KNOBS_QUANTIZE ? cln_lowest_bit(wide) : 0,
+                                                      .alignment = cln_lowest_bit(wide),
+                                                      .x_size = 4,
+                                                      .held_size = 4,
+                                                      .local_size = 4,
+                                                      .norm = CLNORM_LAYER_NORM,
+                                                      .real_size = 4,
+                                                      .sums_rows = true};
+                    check_choice(&devices[d], &work, configs[c]);
+                }
+}
+
+/* ---------------------------------------------------------------------------------------------- plans of a real one */
+
+/* A descriptor of any operation, with every output that it may have at its default. */
+static void check_plan(const struct fixture *fixture, const struct cln_operation *operation, uint64_t rows, uint64_t cols,
+                       const char *text) {
+    _Alignas(max_align_t) unsigned char desc[CLN_DESC_MOST];
+    clnorm_config config;
+    clnorm_plan *plan = NULL;
+    cln_operation_init(operation, desc);
+    ((struct cln_desc_head *)(void *)desc)->rows = rows;
+    ((struct cln_desc_head *)(void *)desc)->cols = cols;
+    assert_int_equal(clnorm_config_parse(text, &config), CLNORM_SUCCESS);
+    memcpy(desc + operation->config, &config, sizeof config);
+    const clnorm_status status = cln_operation_plan_create(operation, fixture->context, desc, &plan);
+    if (status && !strstr(clnorm_error_detail(), ": "))
+        fail_msg("%s, %" PRIu64 " x %" PRIu64 ": '%s'", operation->name, rows, cols, clnorm_error_detail());
+    for (cl_uint i = 0; i < clnorm_plan_kernel_count(plan); i++) {
+        clnorm_kernel_info info = CLNORM_KERNEL_INFO_INIT;
+        assert_int_equal(clnorm_plan_kernel(plan, i, &info), CLNORM_SUCCESS);
+        if (!info.groups || !info.items || info.groups > (size_t)CLN_MOST_GROUPS)
+            fail_msg("%s, %" PRIu64 " x %" PRIu64 ": %zu work-groups x %zu", operation->name, rows, cols, info.groups,
+                     info.items);
+    }
+    clnorm_plan_destroy(plan);
+}
+
+static void plans_of_any_shape_can_be_launched(void **state) {
+    static const uint64_t shapes[][2] = {{0, UINT64_MAX},        {0, UINT64_MAX - 1},     {UINT64_C(1) << 33, 1},
+                                         {UINT64_C(1) << 40, 1}, {UINT64_C(1) << 62, 1},  {1, UINT64_C(1) << 32},
+                                         {1, UINT64_MAX},        {UINT64_MAX, UINT64_MAX}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (size_t o = 0; cln_operations[o]; o++)
+            for (size_t c = 0; c < CONFIGS; c += 3)
+                check_plan(*state, cln_operations[o], shapes[i][0], shapes[i][1], configs[c]);
+}
+
+/* A transposed copy is made by tiles, which are not taken in turn. */
+static void too_many_tiles_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_plan *plan = NULL;
+    clnorm_quantize_desc desc = CLNORM_QUANTIZE_DESC_INIT;
+    desc.rows = UINT64_C(1) << 40;
+    desc.cols = 1;
+    desc.q_t.dtype = desc.q.dtype;
+    assert_int_equal(clnorm_quantize_plan_create(fixture->context, &desc, &plan), CLNORM_UNSUPPORTED);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.rows"));
+    assert_non_null(strstr(clnorm_error_detail(), "1073741824"));
+    desc.rows = UINT64_C(1) << 30;
+    assert_int_equal(clnorm_quantize_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+    clnorm_plan_destroy(plan);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(knobs_are_sound_for_any_shape),
+        cmocka_unit_test(plans_of_any_shape_can_be_launched),
+        cmocka_unit_test(too_many_tiles_are_refused),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
