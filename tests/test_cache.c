@@ -380,6 +380,31 @@ static void a_folder_of_somebody_else_is_not_used(void **state) {
         assert_int_equal(scratch_count(dir), 1);
 }
 
+/* To a folder of one's own, as the last part of the path or before it. The user's own links are followed. */
+static void a_link_of_somebody_else_is_not_followed(void **state) {
+    if (geteuid() != 0)
+        skip(); /* only root can give a link away */
+    const char *const folder = scratch_path(*state, "folder"), *const link = scratch_path(*state, "link");
+    const char *const dirs[] = {link, scratch_path(link, "below")};
+    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_int_equal(mkdir(scratch_path(folder, "below"), 0700), 0);
+    assert_int_equal(symlink(folder, link), 0);
+    for (size_t i = 0; i < 2; i++) {
+        store(dirs[i], "one");
+        assert_true(fetch(dirs[i], "one"));
+    }
+    assert_int_equal(lchown(link, 12345, 12345), 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_false(fetch(dirs[i], "one"));
+        store(dirs[i], "two");
+        assert_int_equal(clnorm_cache_list(dirs[i], see, NULL), CLNORM_INVALID_ARGUMENT);
+        assert_non_null(strstr(clnorm_error_detail(), "symbolic link"));
+    }
+    assert_int_equal(scratch_count(folder), 2); /* an entry, and the folder below */
+    assert_int_equal(scratch_count(scratch_path(folder, "below")), 1);
+    assert_true(fetch(folder, "one"));
+}
+
 static void a_folder_that_cannot_be_had_is_a_miss(void **state) {
     const char *const file = scratch_path(*state, "file");
     const char *const loop = scratch_path(*state, "loop");
@@ -479,6 +504,18 @@ static void past_the_cap_the_oldest_go(void **state) {
     assert_true(scratch_exists(small)); /* there is room for it again */
 }
 
+/* Files of a clock that was ahead would be the latest used for years, and leave no room. */
+static void files_from_the_future_go_first(void **state) {
+    const char *const dir = *state;
+    const char *const ahead = make_old(dir, '1', 200, -100000);
+    const char *const further = make_old(dir, '2', 56, -200000);
+    const char *const past = make_old(dir, '3', 100, 1000);
+    store(dir, "one");
+    assert_true(fetch(dir, "one"));
+    assert_true(scratch_exists(past) && scratch_exists(further));
+    assert_false(scratch_exists(ahead));
+}
+
 static void what_was_used_stays(void **state) {
     const char *const dir = *state;
     store(dir, "one");
@@ -560,10 +597,12 @@ int main(void) {
         TEST(what_is_no_file_is_a_miss_and_stays),
         TEST(a_folder_that_others_may_write_to_is_not_used),
         TEST(a_folder_of_somebody_else_is_not_used),
+        TEST(a_link_of_somebody_else_is_not_followed),
         TEST(a_folder_that_cannot_be_had_is_a_miss),
         TEST(an_unreadable_folder_or_entry_is_a_miss),
         TEST(other_files_are_left_alone),
         TEST(past_the_cap_the_oldest_go),
+        TEST(files_from_the_future_go_first),
         TEST(what_was_used_stays),
         TEST(what_killed_stores_left_goes_after_an_hour),
         TEST(threads_do_not_disturb_each_other),

@@ -69,7 +69,8 @@ typedef struct clnorm_cache_entry {
 typedef void (*clnorm_cache_fn)(const clnorm_cache_entry *entry, void *user);
 
 /* Calls each for every file of the cache, the latest used first. A folder that is not there has none; one that cannot be
- * read or that is not the user's alone to write to is CLNORM_INVALID_ARGUMENT. */
+ * read, that is not the user's alone to write to, or that another user's symbolic link leads to is CLNORM_INVALID_ARGUMENT.
+ */
 CLNORM_API clnorm_status clnorm_cache_list(const char *dir, clnorm_cache_fn each, void *user);
 
 /* Removes them all, also while other processes work with them. *removed: how many there were; may be NULL. */

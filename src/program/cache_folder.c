@@ -62,6 +62,26 @@ void cln_folder_make(const char *dir) {
     free(path);
 }
 
+/* Whether each symbolic link that the path goes through is the user's own or the system's. A path that cannot be looked at
+ * leads nowhere. */
+static bool links_are_trusted(const char *dir) {
+    char *const path = strdup(dir);
+    bool trusted = path != NULL;
+    for (char *at = path; trusted; at++) {
+        const char end = *at;
+        struct stat facts;
+        if (end && (end != '/' || at == path))
+            continue;
+        *at = '\0';
+        trusted = lstat(path, &facts) == 0 && (!S_ISLNK(facts.st_mode) || !facts.st_uid || facts.st_uid == geteuid());
+        *at = end;
+        if (!end)
+            break;
+    }
+    free(path);
+    return trusted;
+}
+
 enum cln_folder_state cln_folder_open(const char *dir, int *folder) {
     const int opened = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (opened < 0)
@@ -74,6 +94,8 @@ enum cln_folder_state cln_folder_open(const char *dir, int *folder) {
         state = CLN_FOLDER_FOREIGN;
     else if (facts.st_mode & (S_IWGRP | S_IWOTH))
         state = CLN_FOLDER_SHARED;
+    else if (!links_are_trusted(dir)) /* as it is opened already, a link that comes later is not followed */
+        state = CLN_FOLDER_LINKED;
     if (state == CLN_FOLDER_OPEN)
         *folder = opened;
     else
@@ -166,23 +188,38 @@ static bool is_abandoned(const struct cln_file *file) {
     return temporary && (file->used.tv_sec < now - longest || file->used.tv_sec > now + longest);
 }
 
+/* Whether a file's time is that of a clock which was ahead: a minute is allowed for the clocks of file servers. */
+static bool is_ahead(const struct cln_file *file) {
+    return file->used.tv_sec > time(NULL) + 60;
+}
+
+/* What the files that are kept leave of the folder's size; full: one did not fit, and those after it go too. */
+struct room {
+    uint64_t bytes;
+    bool full;
+};
+
+static void keep_or_remove(int folder, const struct cln_file *file, struct room *room) {
+    room->full = room->full || file->size > room->bytes;
+    if (room->full)
+        cln_folder_remove(folder, file->name);
+    else
+        room->bytes -= file->size;
+}
+
 void cln_folder_trim(int folder, uint64_t bytes) {
     struct cln_file *files = NULL;
     size_t count = 0;
     if (!cln_folder_scan(folder, &files, &count))
         return;
-    uint64_t room = bytes;
-    bool full = false;
-    for (size_t i = 0; i < count; i++) {
-        if (is_abandoned(&files[i])) {
+    struct room room = {bytes, false};
+    for (size_t i = 0; i < count; i++)
+        if (is_abandoned(&files[i]))
             cln_folder_remove(folder, files[i].name);
-            continue;
-        }
-        full = full || files[i].size > room;
-        if (full)
-            cln_folder_remove(folder, files[i].name);
-        else
-            room -= files[i].size;
-    }
+        else if (!is_ahead(&files[i]))
+            keep_or_remove(folder, &files[i], &room);
+    for (size_t i = 0; i < count; i++)
+        if (is_ahead(&files[i]) && !is_abandoned(&files[i]))
+            keep_or_remove(folder, &files[i], &room);
     free(files);
 }

@@ -16,6 +16,7 @@ enum cln_folder_state {
     CLN_FOLDER_ABSENT,
     CLN_FOLDER_UNREADABLE, /* errno says why */
     CLN_FOLDER_FOREIGN,    /* of another user */
+    CLN_FOLDER_LINKED,     /* a symbolic link of another user leads to it: whoever made that chose the folder */
     CLN_FOLDER_SHARED      /* others may write to it */
 };
 
@@ -45,7 +46,7 @@ bool cln_folder_scan(int folder, struct cln_file **files, size_t *count);
 void cln_folder_remove(int folder, const char *name);
 
 /* Removes what killed stores left an hour ago or earlier, and those that were used longest ago until the rest has at most
- * this many bytes. */
+ * this many bytes. Files of a clock that was ahead go first: they would be the latest used for as long as it takes. */
 void cln_folder_trim(int folder, uint64_t bytes);
 
 #endif

@@ -26,6 +26,10 @@ static clnorm_status open_folder(const char *dir, int *folder) {
     case CLN_FOLDER_FOREIGN:
         status = cln_fail(CLNORM_INVALID_ARGUMENT, "the cache folder '%s' belongs to another user: it is not used", path);
         break;
+    case CLN_FOLDER_LINKED:
+        status = cln_fail(CLNORM_INVALID_ARGUMENT,
+                          "the cache folder '%s' is behind a symbolic link of another user: it is not used", path);
+        break;
     case CLN_FOLDER_SHARED:
         status =
             cln_fail(CLNORM_INVALID_ARGUMENT, "the cache folder '%s' can be written to by others: it is not used", path);
