@@ -86,7 +86,7 @@ typedef struct clnorm_norm_desc {
     clnorm_tensor residual;     /* CLNORM_DTYPE_NONE: no residual; not with gate_first */
     clnorm_tensor residual_out; /* CLNORM_DTYPE_NONE: s is not written; needs a residual */
     /* Added to the variance: 0 to the largest f32, with F64 tensors f64. The variance is in f32 likewise: a sum of squares
-     * past 3.4e38 (|s| of 1e30, or 4096 of 1e18) makes rstd and y 0, and squares below 1.2e-38 may count as 0 (|s| of 1e-23
+     * past 3.4e38 (|s| of 1e30, or 4096 of 1e18) makes rstd and x̂ 0, and squares below 1.2e-38 may count as 0 (|s| of 1e-23
      * with an eps of 0: rstd is infinite). */
     double eps;
     double weight_offset; /* added to every weight: 1 for zero-centred weights; needs a weight unless 0 */

@@ -19,8 +19,8 @@ typedef struct clnorm_plan clnorm_plan;
  * - clnorm_OPERATION plans, once per descriptor, and enqueues. The context keeps its latest plans and lends workspace, so
  *   that from the second call on this costs little more than clnorm_plan_enqueue. */
 
-/* NULL is allowed. Enqueued work keeps what it needs: the queue need not be finished first. The plan is freed at once, and a
- * call with it in another thread would use it after that: every such call has to have returned before, and none may begin
+/* NULL is allowed. Enqueued work keeps what it needs: the queue need not be finished first. The plan is freed at once, and
+ * a call with it in another thread would use it after that: every such call has to have returned before, and none may begin
  * later. Plans of the one-call forms are the context's, and have no such rule. */
 CLNORM_API void clnorm_plan_destroy(clnorm_plan *plan);
 
@@ -62,9 +62,9 @@ typedef struct clnorm_seed {
 /* Every tensor that any operation reads or writes. An operation wants just those that its descriptor speaks of; one that is
  * missing, or given without being wanted, is an error that names it. Outputs do not overlap anything but as said: an output
  * that may be an input itself has its place, element size and row stride. An overlap is CLNORM_INVALID_BUFFER, but where
- * two tensors have different strides and gaps between rows, which is not looked at. Rows of two tensors may lie between each
- * other's. Inputs are in buffers that kernels may read, outputs in such that they may write; and also read: residual_out,
- * dweight and dbias with accumulate, a y that has a y_t. */
+ * two tensors have different strides and gaps between rows, which is not looked at. Rows of two tensors may lie between
+ * each other's. Inputs are in buffers that kernels may read, outputs in such that they may write; and also read:
+ * residual_out, dweight and dbias with accumulate, a y that has a y_t. */
 typedef struct clnorm_args {
     uint64_t size;               /* sizeof(clnorm_args) */
     clnorm_buffer x;             /* in  [rows, cols], x_stride */
