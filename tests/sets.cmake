@@ -44,7 +44,7 @@ clnorm_takes(40 consumer_subproject lint_clang_tidy_src lint_clang_tidy_tools oc
     test_norm_backward_fused test_norm_backward_teams
     test_norm_backward_from_y test_norm_backward_numerics test_norm_backward_sweep test_norm_knobs test_norm_numerics
     test_norm_quantized test_norm_sweep test_tool test_tool_run)
-clnorm_takes(25 oclgrind_norm_fp8_tiles oclgrind_norm_knobs rusticl_norm_knobs rusticl_norm_numerics test_fault test_gelu
+clnorm_takes(25 test_batch_invariant oclgrind_norm_fp8_tiles oclgrind_norm_knobs rusticl_norm_knobs rusticl_norm_numerics test_fault test_gelu
     test_norm_fused test_quantize test_softmax)
 clnorm_takes(15 lint_clang_tidy_tests lint_cppcheck oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep
     oclgrind_norm_sweep oclgrind_quantize test_norm_fp8_tiles test_norm_backward_locked test_norm_chunks test_program tool_check)

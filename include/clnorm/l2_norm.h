@@ -35,15 +35,17 @@ typedef struct clnorm_l2_norm_desc {
     clnorm_tensor weight; /* [cols]; CLNORM_DTYPE_NONE: no weight, which stands for ones */
     double eps;           /* 0 to the largest number of f32 (of f64 with F64 tensors) */
     clnorm_eps_mode eps_mode;
-    uint32_t save_norm;   /* 1: write norm, the length of each segment */
-    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
+    uint32_t save_norm;       /* 1: write norm, the length of each segment */
+    uint32_t batch_invariant; /* 0 or 1: a row's results do not depend on how many rows there are: see config.h */
+    uint32_t reserved;        /* 0 */
+    clnorm_config config;     /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_l2_norm_desc;
 
 /* f32, CLNORM_EPS_ADD with 1e-12. Set rows and cols. */
 #define CLNORM_L2_NORM_DESC_INIT                                                                                \
     {                                                                                                           \
         sizeof(clnorm_l2_norm_desc), 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-12, \
-            CLNORM_EPS_ADD, 0, CLNORM_CONFIG_AUTOMATIC                                                          \
+            CLNORM_EPS_ADD, 0, 0, 0, CLNORM_CONFIG_AUTOMATIC                                                    \
     }
 CLNORM_API void clnorm_l2_norm_desc_init(clnorm_l2_norm_desc *desc);
 
@@ -72,8 +74,8 @@ typedef struct clnorm_l2_norm_backward_desc {
     clnorm_tensor dweight; /* [cols]; CLNORM_DTYPE_NONE: not computed */
     double eps;            /* as in the forward */
     clnorm_eps_mode eps_mode;
-    uint32_t reserved;    /* 0 */
-    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
+    uint32_t batch_invariant; /* as in the forward, of dx */
+    clnorm_config config;     /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_l2_norm_backward_desc;
 
 /* f32, CLNORM_EPS_ADD with 1e-12, no dweight. Set rows and cols. */

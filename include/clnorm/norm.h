@@ -102,6 +102,8 @@ typedef struct clnorm_norm_desc {
     uint32_t save_mask;        /* write dropout_mask, to look at; needs dropout */
     uint32_t row_scale;        /* every row of x has a factor (stochastic depth: 0 or 1 / keep rate); not with gate_first */
     uint32_t save_y_row_scale; /* write y_row_scale; needs one measured scale of y, and a group_size of cols */
+    uint32_t batch_invariant;  /* a row's results do not depend on how many rows there are: see config.h */
+    uint32_t reserved;         /* 0 */
     clnorm_config config;      /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_norm_desc;
 
@@ -110,7 +112,7 @@ typedef struct clnorm_norm_desc {
     {                                                                                                                      \
         sizeof(clnorm_norm_desc), 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,  \
             CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-5, 0, 0, CLNORM_LAYER_NORM, \
-            CLNORM_GATE_NONE, CLNORM_ACTIVATION_NONE, CLNORM_FP8_FUSED, 0, 0, 0, 0, 0, 0, CLNORM_CONFIG_AUTOMATIC          \
+            CLNORM_GATE_NONE, CLNORM_ACTIVATION_NONE, CLNORM_FP8_FUSED, 0, 0, 0, 0, 0, 0, 0, 0, CLNORM_CONFIG_AUTOMATIC    \
     }
 CLNORM_API void clnorm_norm_desc_init(clnorm_norm_desc *desc);
 
@@ -200,7 +202,9 @@ typedef struct clnorm_norm_backward_desc {
     uint32_t y_given;    /* y is read, and no x; needs rstd_given, with no mean, and args.fault. Below 2^32 columns; without
                             gate, activation, residual, dropout and row scale */
     uint32_t row_scale;  /* as in the forward */
-    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
+    uint32_t batch_invariant; /* as in the forward, of all outputs but dweight and dbias */
+    uint32_t reserved;        /* 0 */
+    clnorm_config config;     /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_norm_backward_desc;
 
 /* f32 x, no output, 128 slots, eps 1e-5, every option off. */
@@ -210,7 +214,7 @@ typedef struct clnorm_norm_backward_desc {
             CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,           \
             CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-5, 0,  \
             0, 0, 0, CLNORM_LAYER_NORM, CLNORM_GATE_NONE, CLNORM_ACTIVATION_NONE, CLNORM_REDUCTION_PARTIAL, 128, 0, 0, 0, \
-            0, 0, 0, 0, CLNORM_CONFIG_AUTOMATIC                                                                           \
+            0, 0, 0, 0, 0, 0, CLNORM_CONFIG_AUTOMATIC                                                                     \
     }
 CLNORM_API void clnorm_norm_backward_desc_init(clnorm_norm_backward_desc *desc);
 

@@ -23,13 +23,15 @@ typedef struct clnorm_softmax_desc {
     uint64_t rows; /* 0 and up; 0 is a success that does nothing */
     uint64_t cols; /* 1 and up */
     clnorm_tensor x;
-    clnorm_tensor y;      /* dtype CLNORM_DTYPE_NONE: as x */
-    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
+    clnorm_tensor y;          /* dtype CLNORM_DTYPE_NONE: as x */
+    uint32_t batch_invariant; /* 0 or 1: a row's y does not depend on how many rows there are: see config.h */
+    uint32_t reserved;        /* 0 */
+    clnorm_config config;     /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_softmax_desc;
 
 /* f32. Set rows and cols. */
 #define CLNORM_SOFTMAX_DESC_INIT \
-    { sizeof(clnorm_softmax_desc), 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_CONFIG_AUTOMATIC }
+    { sizeof(clnorm_softmax_desc), 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, 0, 0, CLNORM_CONFIG_AUTOMATIC }
 CLNORM_API void clnorm_softmax_desc_init(clnorm_softmax_desc *desc);
 
 CLNORM_API clnorm_status clnorm_softmax_forward_plan_create(clnorm_context *context, const clnorm_softmax_desc *desc,
@@ -44,16 +46,18 @@ typedef struct clnorm_softmax_backward_desc {
     uint64_t rows; /* 0 and up */
     uint64_t cols; /* 1 and up */
     clnorm_tensor y;
-    clnorm_tensor dy;     /* dtype CLNORM_DTYPE_NONE: as y */
-    clnorm_tensor dx;     /* likewise */
-    clnorm_config config; /* forced knobs, those of the forward; CLNORM_CONFIG_AUTOMATIC as a rule */
+    clnorm_tensor dy;         /* dtype CLNORM_DTYPE_NONE: as y */
+    clnorm_tensor dx;         /* likewise */
+    uint32_t batch_invariant; /* as in the forward, of dx */
+    uint32_t reserved;        /* 0 */
+    clnorm_config config;     /* forced knobs, those of the forward; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_softmax_backward_desc;
 
 /* f32. Set rows and cols. */
-#define CLNORM_SOFTMAX_BACKWARD_DESC_INIT                                                                      \
-    {                                                                                                          \
-        sizeof(clnorm_softmax_backward_desc), 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, \
-            CLNORM_CONFIG_AUTOMATIC                                                                            \
+#define CLNORM_SOFTMAX_BACKWARD_DESC_INIT                                                                            \
+    {                                                                                                                \
+        sizeof(clnorm_softmax_backward_desc), 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 0, 0, \
+            CLNORM_CONFIG_AUTOMATIC                                                                                  \
     }
 CLNORM_API void clnorm_softmax_backward_desc_init(clnorm_softmax_backward_desc *desc);
 

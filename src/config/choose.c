@@ -70,6 +70,24 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
     return CLNORM_SUCCESS;
 }
 
+/* ------------------------------------------------------------------------------------------------- any number of rows */
+
+struct cln_workload cln_config_many_rows(const struct cln_workload *work) {
+    enum { MANY = 1 << 16 };
+    struct cln_workload many = *work;
+    many.rows = MANY;
+    return many;
+}
+
+clnorm_status cln_config_share_out(cln_choose_fn choose, const clnorm_device_info *device, const struct cln_workload *work,
+                                   const clnorm_config *desc_config, struct cln_config *config) {
+    struct cln_config forced, ordered = *config;
+    const clnorm_status status = cln_config_open(desc_config, &forced);
+    ordered.iterations = forced.iterations;
+    ordered.run_length = forced.run_length;
+    return status ? status : choose(device, work, &ordered, config);
+}
+
 /* ----------------------------------------------------------------------------------------------------- the best few */
 
 enum { MOST_ALIKE = 2 }; /* ranked configs that differ in details alone */

@@ -53,6 +53,18 @@ clnorm_status cln_config_choose_group(const clnorm_device_info *device, const st
 /* Of group norm: the chunks that a channel's positions are taken in; 0 where a work-group has a whole segment. */
 uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c);
 
+typedef clnorm_status (*cln_choose_fn)(const clnorm_device_info *device, const struct cln_workload *work,
+                                       const struct cln_config *forced, struct cln_config *config);
+
+/* The same work with as many rows as keep any device busy: the config that is chosen for it depends on no number of rows.
+ */
+struct cln_workload cln_config_many_rows(const struct cln_workload *work);
+
+/* Of a config that was chosen for many rows, chooses the knobs again that say how the rows are shared out, for the rows
+ * that there are. The order of a row's sums depends on none of them. */
+clnorm_status cln_config_share_out(cln_choose_fn choose, const clnorm_device_info *device, const struct cln_workload *work,
+                                   const clnorm_config *desc_config, struct cln_config *config);
+
 /* Writes the configs that the model takes for the fastest, of which few share out their work alike, best first. Returns how
  * many there are; capacity: CLN_MOST_RANKED at most. */
 enum { CLN_MOST_RANKED = 32 };

@@ -34,9 +34,6 @@ struct cln_tuning_key {
     uint64_t group_size;
 };
 
-typedef clnorm_status (*cln_choose_fn)(const clnorm_device_info *device, const struct cln_workload *work,
-                                       const struct cln_config *forced, struct cln_config *config);
-
 /* Chooses the plan's config: by the row that the key has, where nothing is forced and the row suits the work. What became
  * of the file is noted in the plan. */
 clnorm_status cln_tuning_choose(clnorm_plan *plan, const struct cln_tuning_key *key, cln_choose_fn choose,

@@ -32,10 +32,12 @@ static const struct cln_tensor_rule backward_tensors[] = {
 static const struct cln_field_rule forward_fields[] = {
     {"eps_mode", offsetof(forward_desc, eps_mode), CLNORM_EPS_ADD, CLNORM_EPS_FLOOR, "clnorm_eps_mode"},
     {"save_norm", offsetof(forward_desc, save_norm), 0, 1, NULL},
+    {"batch_invariant", offsetof(forward_desc, batch_invariant), 0, 1, NULL},
+    {"reserved", offsetof(forward_desc, reserved), 0, 0, NULL},
 };
 static const struct cln_field_rule backward_fields[] = {
     {"eps_mode", offsetof(backward_desc, eps_mode), CLNORM_EPS_ADD, CLNORM_EPS_FLOOR, "clnorm_eps_mode"},
-    {"reserved", offsetof(backward_desc, reserved), 0, 0, NULL},
+    {"batch_invariant", offsetof(backward_desc, batch_invariant), 0, 1, NULL},
 };
 static const struct cln_statistic_rule statistics[] = {{"norm", CLN_NORM, offsetof(forward_desc, save_norm), true}};
 static const struct cln_choice eps_mode = {"eps-mode",
@@ -247,6 +249,7 @@ const struct cln_operation cln_l2_norm = {
     .field_count = sizeof forward_fields / sizeof *forward_fields,
     .choices = {&eps_mode},
     .group_size = offsetof(forward_desc, group_size),
+    .batch_invariant = offsetof(forward_desc, batch_invariant),
     .eps = offsetof(forward_desc, eps),
     .statistics = statistics,
     .statistic_count = sizeof statistics / sizeof *statistics,
@@ -268,6 +271,7 @@ const struct cln_operation cln_l2_norm_backward = {
     .field_count = sizeof backward_fields / sizeof *backward_fields,
     .choices = {&eps_mode},
     .group_size = offsetof(backward_desc, group_size),
+    .batch_invariant = offsetof(backward_desc, batch_invariant),
     .eps = offsetof(backward_desc, eps),
     .workload = workload_of,
     .choose = choose,

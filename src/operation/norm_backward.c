@@ -43,6 +43,8 @@ static const struct cln_field_rule fields[] = {
     {"s_given", offsetof(problem, s_given), 0, 1, NULL},
     {"y_given", offsetof(problem, y_given), 0, 1, NULL},
     {"row_scale", offsetof(problem, row_scale), 0, 1, NULL},
+    {"batch_invariant", offsetof(problem, batch_invariant), 0, 1, NULL},
+    {"reserved", offsetof(problem, reserved), 0, 0, NULL},
 };
 static const struct cln_statistic_rule statistics[] = {
     {"mean", CLN_MEAN, offsetof(problem, mean_given), false},
@@ -173,6 +175,7 @@ const struct cln_operation cln_norm_backward = {
     .fields = fields,
     .field_count = sizeof fields / sizeof *fields,
     .group_size = offsetof(problem, group_size),
+    .batch_invariant = offsetof(problem, batch_invariant),
     .eps = offsetof(problem, eps),
     .statistics = statistics,
     .statistic_count = sizeof statistics / sizeof *statistics,

@@ -295,7 +295,12 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
     const struct cln_config forced = {
         .vec = plan->config.vec, .isa = plan->config.isa, .chunks = 1}; /* the plan's tensors allow this vec */
     struct cln_config config = {0};
-    const clnorm_status status = cln_config_choose(&plan->context->device, &work, &forced, &config);
+    const clnorm_config none = CLNORM_CONFIG_AUTOMATIC;
+    const struct cln_workload many = cln_config_many_rows(&work);
+    clnorm_status status =
+        cln_config_choose(&plan->context->device, backward->batch_invariant ? &many : &work, &forced, &config);
+    if (!status && backward->batch_invariant)
+        status = cln_config_share_out(cln_config_choose, &plan->context->device, &work, &none, &config);
     if (config.keep == CLN_KEEP_LOCAL) /* nothing is read again */
         config.keep = CLN_KEEP_REREAD;
     config.prefetch = CLN_PREFETCH_NONE; /* nothing is written that could be waited for */

@@ -74,6 +74,13 @@ const clnorm_config *cln_operation_forced(const struct cln_operation *operation,
     return (const clnorm_config *)(const void *)((const char *)desc + operation->config);
 }
 
+static bool is_batch_invariant(const struct cln_operation *operation, const void *desc) {
+    uint32_t flag = 0;
+    if (operation->batch_invariant)
+        memcpy(&flag, (const char *)desc + operation->batch_invariant, sizeof flag);
+    return flag;
+}
+
 static clnorm_status choose(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     const struct cln_operation *const operation = plan->operation;
     struct cln_tuning_key key = {.name = operation->name,
@@ -81,7 +88,13 @@ static clnorm_status choose(clnorm_plan *plan, const void *desc, const struct cl
                                  .group_size = ((const struct cln_desc_head *)desc)->cols};
     if (operation->tuning_key)
         operation->tuning_key(desc, &key);
-    return cln_tuning_choose(plan, &key, operation->choose, work, cln_operation_forced(operation, desc));
+    const clnorm_config *const forced = cln_operation_forced(operation, desc);
+    if (!is_batch_invariant(operation, desc))
+        return cln_tuning_choose(plan, &key, operation->choose, work, forced);
+    const struct cln_workload many = cln_config_many_rows(work);
+    const clnorm_status status = cln_tuning_choose(plan, &key, operation->choose, &many, forced);
+    plan->work = *work;
+    return status ? status : cln_config_share_out(operation->choose, &plan->context->device, work, forced, &plan->config);
 }
 
 static clnorm_status fill_in(clnorm_plan *plan, const void *desc) {

@@ -89,7 +89,9 @@ struct cln_operation {
     /* Offset of the columns of a segment (uint64_t): a divisor of cols, which is the default. 0: segments are rows. */
     size_t group_size;
     size_t spatial; /* offset of the elements that a column has (uint64_t, checked by prepare); 0: one */
-    size_t eps;     /* offset of a double from 0 to the largest number of the first tensor's dtype; 0: there is none */
+    /* Offset of a flag of 32 bits: the knobs that the order of a row's sums depends on are those for many rows. 0: none. */
+    size_t batch_invariant;
+    size_t eps; /* offset of a double from 0 to the largest number of the first tensor's dtype; 0: there is none */
     const struct cln_statistic_rule *statistics;
     unsigned statistic_count;
     /* What has to be said before the tensors are looked at; may be NULL. */

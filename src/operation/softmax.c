@@ -16,6 +16,15 @@ static const struct cln_tensor_rule backward_tensors[] = {
     {"dx", CLN_DX, offsetof(clnorm_softmax_backward_desc, dx), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, true, CLN_ROLES},
 };
 
+static const struct cln_field_rule forward_fields[] = {
+    {"batch_invariant", offsetof(clnorm_softmax_desc, batch_invariant), 0, 1, NULL},
+    {"reserved", offsetof(clnorm_softmax_desc, reserved), 0, 0, NULL},
+};
+static const struct cln_field_rule backward_fields[] = {
+    {"batch_invariant", offsetof(clnorm_softmax_backward_desc, batch_invariant), 0, 1, NULL},
+    {"reserved", offsetof(clnorm_softmax_backward_desc, reserved), 0, 0, NULL},
+};
+
 static bool is_backward(const struct cln_operation *operation) {
     return operation == &cln_softmax_backward;
 }
@@ -148,6 +157,9 @@ const struct cln_operation cln_softmax_forward = {
     .config = offsetof(clnorm_softmax_desc, config),
     .tensors = forward_tensors,
     .tensor_count = sizeof forward_tensors / sizeof *forward_tensors,
+    .fields = forward_fields,
+    .field_count = sizeof forward_fields / sizeof *forward_fields,
+    .batch_invariant = offsetof(clnorm_softmax_desc, batch_invariant),
     .workload = workload_of,
     .choose = cln_config_choose,
     .add_stages = add_stages,
@@ -162,6 +174,9 @@ const struct cln_operation cln_softmax_backward = {
     .config = offsetof(clnorm_softmax_backward_desc, config),
     .tensors = backward_tensors,
     .tensor_count = sizeof backward_tensors / sizeof *backward_tensors,
+    .fields = backward_fields,
+    .field_count = sizeof backward_fields / sizeof *backward_fields,
+    .batch_invariant = offsetof(clnorm_softmax_backward_desc, batch_invariant),
     .workload = workload_of,
     .choose = cln_config_choose,
     .add_stages = add_stages,

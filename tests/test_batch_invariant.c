@@ -1,0 +1,147 @@
+/* With batch_invariant a row has the same bits whatever number of rows is in the call: knobs that the order of sums depends
+ * on are the same for 1 to 300 rows, and results of a few numbers of rows are compared bit by bit. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "operation/operation.h"
+#include "plan/plan.h"
+
+enum { MOST_ROWS = 300 };
+
+static const uint64_t widths[] = {100, 4096, 65536, 131072, 262144};
+
+/* The matrix that an operation writes row by row. */
+static enum cln_role output_of(const struct cln_operation *operation) {
+    for (unsigned i = 0; i < operation->tensor_count; i++)
+        if (operation->tensors[i].role == CLN_DX)
+            return CLN_DX;
+    return CLN_Y;
+}
+
+/* A descriptor of bf16 inputs, with one output of f32, in which the order of sums shows. */
+static void describe(const struct cln_operation *operation, uint64_t rows, uint64_t cols, unsigned char *desc) {
+    const uint32_t invariant = 1;
+    cln_operation_init(operation, desc);
+    ((struct cln_desc_head *)(void *)desc)->rows = rows;
+    ((struct cln_desc_head *)(void *)desc)->cols = cols;
+    memcpy(desc + operation->batch_invariant, &invariant, sizeof invariant);
+    for (unsigned i = 0; i < operation->tensor_count; i++) {
+        const struct cln_tensor_rule *const rule = &operation->tensors[i];
+        clnorm_tensor *const tensor = (clnorm_tensor *)(void *)(desc + rule->offset);
+        if (i == 0)
+            tensor->dtype = CLNORM_BF16;
+        else if (rule->role == output_of(operation))
+            tensor->dtype = CLNORM_F32;
+    }
+}
+
+static clnorm_plan *plan_of(const struct fixture *fixture, const struct cln_operation *operation, uint64_t rows,
+                            uint64_t cols) {
+    _Alignas(max_align_t) unsigned char desc[CLN_DESC_MOST];
+    clnorm_plan *plan = NULL;
+    describe(operation, rows, cols, desc);
+    if (cln_operation_plan_create(operation, fixture->context, desc, &plan))
+        fail_msg("%s: %s", operation->name, clnorm_error_detail());
+    return plan;
+}
+
+/* What the order of a row's sums depends on. */
+static struct cln_config order_of(const clnorm_plan *plan) {
+    struct cln_config order = plan->config;
+    order.iterations = order.run_length = 0;
+    return order;
+}
+
+static void knobs_do_not_depend_on_rows(void **state) {
+    const struct fixture *fixture = *state;
+    for (size_t o = 0; cln_operations[o]; o++)
+        for (size_t w = 0; cln_operations[o]->batch_invariant && w < sizeof widths / sizeof *widths; w++) {
+            clnorm_plan *plan = plan_of(fixture, cln_operations[o], MOST_ROWS, widths[w]);
+            const struct cln_config expected = order_of(plan);
+            clnorm_plan_destroy(plan);
+            for (uint64_t rows = 1; rows < MOST_ROWS; rows++) {
+                plan = plan_of(fixture, cln_operations[o], rows, widths[w]);
+                const struct cln_config order = order_of(plan);
+                if (memcmp(&order, &expected, sizeof order) != 0)
+                    fail_msg("%s, %" PRIu64 " x %" PRIu64 ": %s", cln_operations[o]->name, rows, widths[w], plan->note);
+                clnorm_plan_destroy(plan);
+            }
+        }
+}
+
+/* ---------------------------------------------------------------------------------------------------------- results */
+
+/* Runs an operation over the first rows; bytes gets what it writes. */
+static void run(const struct fixture *fixture, const struct cln_operation *operation, uint64_t rows, uint64_t cols,
+                const struct tensor *input, const struct tensor *output, unsigned char *bytes) {
+    clnorm_plan *plan = plan_of(fixture, operation, rows, cols);
+    clnorm_args args = CLNORM_ARGS_INIT;
+    if (plan->tensor[CLN_X].element)
+        args.x = tensor_buffer(input);
+    if (plan->tensor[CLN_DY].element)
+        args.dy = tensor_buffer(input);
+    if (plan->tensor[CLN_Y].element)
+        args.y = tensor_buffer(plan->tensor[CLN_Y].written ? output : input);
+    if (plan->tensor[CLN_DX].element)
+        args.dx = tensor_buffer(output);
+    cl_int code = CL_SUCCESS;
+    if (clnorm_plan_workspace_size(plan))
+        args.workspace.mem =
+            clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, (size_t)clnorm_plan_workspace_size(plan), NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    if (clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL))
+        fail_msg("%s: %s", operation->name, clnorm_error_detail());
+    assert_int_equal(clEnqueueReadBuffer(fixture->queue, output->mem, CL_TRUE, output->first, (size_t)(4 * rows * cols),
+                                         bytes, 0, NULL, NULL),
+                     CL_SUCCESS);
+    if (args.workspace.mem)
+        clReleaseMemObject(args.workspace.mem);
+    clnorm_plan_destroy(plan);
+}
+
+static void check_bits(const struct fixture *fixture, const struct cln_operation *operation, uint64_t cols) {
+    const uint64_t most = cols > 4096 ? 33 : MOST_ROWS;
+    const uint64_t rows[] = {1, 2, 17, most - 1};
+    struct tensor input = tensor_make(CLNORM_BF16, most, cols, cols, 0, TENSOR_NAN);
+    struct tensor output = tensor_make(CLNORM_F32, most, cols, cols, 0, TENSOR_NAN);
+    unsigned char *const all = malloc((size_t)(4 * most * cols)), *const few = malloc((size_t)(4 * most * cols));
+    assert_true(all && few);
+    tensor_fill(&input, INPUT_NORMAL, cols, 5);
+    tensor_upload(fixture, &input);
+    tensor_upload(fixture, &output);
+    run(fixture, operation, most, cols, &input, &output, all);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        run(fixture, operation, rows[i], cols, &input, &output, few);
+        if (memcmp(few, all, (size_t)(4 * rows[i] * cols)) != 0)
+            fail_msg("%s, %" PRIu64 " columns: %" PRIu64 " rows have other bits than %" PRIu64, operation->name, cols,
+                     rows[i], most);
+    }
+    free(all);
+    free(few);
+    tensor_free(&input);
+    tensor_free(&output);
+}
+
+static void rows_have_the_same_bits(void **state) {
+    const struct fixture *fixture = *state;
+    for (size_t o = 0; cln_operations[o]; o++)
+        for (size_t w = 0; cln_operations[o]->batch_invariant && w < sizeof widths / sizeof *widths; w++)
+            check_bits(fixture, cln_operations[o], widths[w]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(knobs_do_not_depend_on_rows),
+        cmocka_unit_test(rows_have_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
