@@ -270,6 +270,39 @@ static void test_bench_svg(void **state) {
     assert_failed(EXIT_REQUEST, "--svg -");
 }
 
+/* Widths of a list at a fixed number of bytes, and their picture: a line a dtype, a dot a width. */
+static void test_bench_sweep(void **state) {
+    (void)state;
+    run("%s", "bench gelu softmax --sweep 64,100 --bytes 4K --dtypes f32,bf16 --runs 1 --svg s.svg");
+    assert_done();
+    assert_narrow();
+    assert_says("gelu                    16x64       f32");
+    assert_says("gelu                    32x64       bf16");
+    assert_says("softmax                 20x100      bf16");
+    char text[1 << 15];
+    FILE *const stream = fopen("s.svg", "r");
+    assert_non_null(stream);
+    text[fread(text, 1, sizeof text - 1, stream)] = '\0';
+    assert_int_equal(fclose(stream), 0);
+    assert_int_equal(count_of(text, "<polyline class=\"series\""), 4);
+    assert_int_equal(count_of(text, "<circle "), 8);
+    assert_int_equal(count_of(text, ">softmax</text>"), 1);
+    assert_null(strstr(text, "nan"));
+    assert_null(strstr(text, "inf"));
+    static const struct {
+        const char *words, *part;
+    } wrong[] = {{"--sweep 64,", "--sweep 64,"},
+                 {"--sweep 0", "--sweep 0"},
+                 {"--sweep grid --shapes 4x4", "expected no --shapes"},
+                 {"--sweep grid --host", "expected no --host"},
+                 {"--sweep 64 --bytes 1,2", "--bytes 1,2"},
+                 {"--bytes 64M", "expected --sweep"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        run("bench gelu %s", wrong[i].words);
+        assert_failed(EXIT_REQUEST, wrong[i].part);
+    }
+}
+
 static void test_profile(void **state) {
     (void)state;
     static const char *const keys[] = {"op",      "device",   "driver",          "rows", "cols",     "dtype", "runs",
@@ -584,6 +617,7 @@ int main(void) {
         cmocka_unit_test(test_profile),
         cmocka_unit_test(test_profile_leaves_no_folder),
         cmocka_unit_test(test_bench_svg),
+        cmocka_unit_test(test_bench_sweep),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -13,6 +13,24 @@ static const char moved_and_timed[] =
     "time of an enqueue and its finish. limit_us is the time of a copy of the same bytes in the same process: the faster of "
     "clEnqueueCopyBuffer and a copy kernel; on CPUs memcpy on one thread.\n";
 
+/* The words of --sweep and --bytes; NULL: not given. */
+struct sweep_words {
+    char *widths, *bytes;
+};
+
+static bool read_sweep(struct bench_request *request, const struct sweep_words *words, const char *shapes, bool host,
+                       struct fault *fault) {
+    size_t count;
+    if (words->bytes && !words->widths)
+        return fault_set(fault, EXIT_REQUEST, "--bytes: expected --sweep");
+    if (!words->widths)
+        return true;
+    if (shapes || host)
+        return fault_set(fault, EXIT_REQUEST, "--sweep: expected no --%s", shapes ? "shapes" : "host");
+    return widths_read(words->widths, "sweep", &request->sweep, fault) &&
+           numbers_read(words->bytes ? words->bytes : "64M", "bytes", &request->sweep_bytes, 1, &count, fault);
+}
+
 static bool run_bench(struct command_line *line, struct bench_request *request, const char *shapes, const char *dtypes,
                       bool host, struct fault *fault) {
     if (!bench_read(request, line, shapes, dtypes, fault))
@@ -43,10 +61,14 @@ int bench_command(int argc, const char **argv, struct fault *fault) {
     struct bench_request request = {.runs = 30, .warm_up = 3};
     char *shapes = NULL;
     char *dtypes = NULL;
+    struct sweep_words sweep = {NULL, NULL};
     int host = 0;
     const struct poptOption table[] = {
         {"shapes", '\0', POPT_ARG_STRING, &shapes, 0, "Rows and columns (usual ones for the device)", "MxN,..."},
         {"dtypes", '\0', POPT_ARG_STRING, &dtypes, 0, "Element types (bf16,f32; on CPUs f32)", "DT,..."},
+        {"sweep", '\0', POPT_ARG_STRING, &sweep.widths, 0, "Time many widths; --svg draws time over the copy's",
+         "grid|N,..."},
+        {"bytes", '\0', POPT_ARG_STRING, &sweep.bytes, 0, "--sweep: bytes of x at each width (64M)", "N"},
         {"json", '\0', POPT_ARG_STRING, &request.json, 0, "Write a JSON line each; - for just these", "FILE"},
         {"svg", '\0', POPT_ARG_STRING, &request.svg, 0, "Draw GB/s over shapes, against the copy", "FILE"},
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Run on this device; see clnorm select --help", "SELECTOR"},
@@ -64,7 +86,8 @@ int bench_command(int argc, const char **argv, struct fault *fault) {
     struct command_line line;
     if (!command_line_read(&line, argc, argv, "[OP...] [OPTION...]", epilogue, table, fault))
         return fault->code;
-    const bool done = line.help || run_bench(&line, &request, shapes, dtypes, host, fault);
+    const bool done = line.help || (read_sweep(&request, &sweep, shapes, host, fault) &&
+                                    run_bench(&line, &request, shapes, dtypes, host, fault));
     command_line_close(&line);
     return done ? EXIT_DONE : fault->code;
 }

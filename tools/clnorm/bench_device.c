@@ -9,6 +9,7 @@
 #include "config_text.h"
 #include "copies.h"
 #include "report.h"
+#include "sweep_chart.h"
 
 static const double least_time = 0.3e6, most_time = 20e6; /* us, of one measurement */
 enum { MOST_RUNS = 2000 };                                /* unless more were asked for */
@@ -252,9 +253,23 @@ static bool measure(struct bench *bench, const struct bench_operation *operation
     return done;
 }
 
+static bool measure_sweep(struct bench *bench, const struct bench_request *request, struct fault *fault) {
+    for (size_t o = 0; o < request->operation_count; o++)
+        for (size_t d = 0; d < request->dtype_count; d++)
+            for (size_t w = 0; w < request->sweep.count; w++) {
+                const uint64_t width = request->sweep.width[w];
+                const struct bench_shape shape = {rows_of_bytes(request->sweep_bytes, width, request->dtypes[d]), width};
+                if (!measure(bench, request->operations[o], shape, request->dtypes[d], fault))
+                    return false;
+            }
+    return true;
+}
+
 static bool measure_all(struct bench *bench, struct fault *fault) {
     struct bench_request request = *bench->request;
     bench_complete(&request, bench->stopwatch.cpu);
+    if (request.sweep.count)
+        return measure_sweep(bench, &request, fault);
     for (size_t d = 0; d < request.dtype_count; d++)
         for (size_t s = 0; s < request.shape_count; s++)
             for (size_t o = 0; o < request.operation_count; o++)
@@ -269,7 +284,7 @@ static void draw(const struct bench *bench) {
     (void)snprintf(title, sizeof title, "libclnorm on %s (%s, driver %.60s)", device->name, device->platform_name,
                    device->driver);
     if (bench->svg)
-        chart_write(&bench->chart, title, bench->svg);
+        (bench->request->sweep.count ? sweep_chart_write : chart_write)(&bench->chart, title, bench->svg);
 }
 
 bool bench_device(const struct bench_request *request, struct fault *fault) {

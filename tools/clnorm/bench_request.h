@@ -6,6 +6,7 @@
 
 #include "bench_job.h"
 #include "options.h"
+#include "widths.h"
 
 struct bench_request {
     char *device;
@@ -21,6 +22,8 @@ struct bench_request {
     struct bench_shape shapes[BENCH_MOST];
     clnorm_dtype dtypes[BENCH_MOST];
     size_t operation_count, shape_count, dtype_count; /* 0: the usual ones */
+    struct widths sweep;                              /* of none: shapes count */
+    uint64_t sweep_bytes;                             /* of x at each width */
 };
 
 /* Reads "ROWSxCOLS". option: what it was given with. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "svg.h"
+
 /* The picture's measures, in its own unit. */
 enum {
     PANELS = 3, /* beside each other */
@@ -18,29 +20,6 @@ enum {
     BOTTOM = 196, /* of the axis of shapes */
     TICKS = 5
 };
-
-static const char style[] = "text { font: 11px sans-serif; fill: #24292f }\n"
-                            ".title { font-size: 15px }\n"
-                            ".name { font-size: 13px; font-weight: bold }\n"
-                            ".axis { stroke: #6e7781 }\n"
-                            ".grid { stroke: #6e7781; stroke-opacity: .25 }\n"
-                            ".copy { fill: none; stroke-width: 1.5; stroke-opacity: .6; stroke-dasharray: 5 3 }\n"
-                            ".series { fill: none; stroke-width: 2 }\n"
-                            ".unfused { fill: none; stroke-width: 2; stroke-dasharray: 1.5 2.5 }\n"
-                            "@media (prefers-color-scheme: dark) { text { fill: #d0d7de } }\n";
-
-static const char *colour_of(clnorm_dtype dtype) {
-    switch (dtype) {
-    case CLNORM_BF16:
-        return "#e4572e";
-    case CLNORM_F16:
-        return "#2a9d4e";
-    case CLNORM_F64:
-        return "#9b5de5";
-    default:
-        return "#3b82f6";
-    }
-}
 
 bool chart_add(struct chart *chart, const struct chart_point *point, struct fault *fault) {
     if (chart->count == chart->capacity) {
@@ -146,23 +125,6 @@ static double place_of_point(const struct chart *chart, const struct scale *scal
 
 /* ------------------------------------------------------------------------------------------------------------ drawing */
 
-static void print_escaped(const char *text, FILE *stream) {
-    for (; *text; text++)
-        switch (*text) {
-        case '&':
-            fputs("&amp;", stream);
-            break;
-        case '<':
-            fputs("&lt;", stream);
-            break;
-        case '>':
-            fputs("&gt;", stream);
-            break;
-        default:
-            fputc(*text, stream);
-        }
-}
-
 static void draw_axes(const struct chart *chart, const struct scale *scale, FILE *stream) {
     for (int i = 0; i <= TICKS; i++) {
         const double y = place_of_speed(scale, i * scale->tick);
@@ -183,7 +145,7 @@ static void draw_axes(const struct chart *chart, const struct scale *scale, FILE
 static void draw_copies(const struct chart *chart, const struct scale *scale, size_t first, FILE *stream) {
     enum { MARK = 8 };
     const struct chart_point *const points = chart->points;
-    fprintf(stream, "<path class=\"copy\" stroke=\"%s\" d=\"", colour_of(points[first].dtype));
+    fprintf(stream, "<path class=\"copy\" stroke=\"%s\" d=\"", svg_colour(points[first].dtype));
     for (size_t i = first; i < chart->count; i++)
         if (same_series(&points[i], &points[first]))
             fprintf(stream, "%c%.1f %.1f h%d ", i == first ? 'M' : 'L', place_of_point(chart, scale, i) - MARK / 2.0,
@@ -194,7 +156,7 @@ static void draw_copies(const struct chart *chart, const struct scale *scale, si
 /* The line of the series that a point is the first of, and a dot for each of its points. */
 static void draw_series(const struct chart *chart, const struct scale *scale, size_t first, FILE *stream) {
     const struct chart_point *const points = chart->points;
-    const char *const colour = colour_of(points[first].dtype);
+    const char *const colour = svg_colour(points[first].dtype);
     fprintf(stream, "<polyline class=\"%s\" stroke=\"%s\" points=\"", points[first].unfused ? "unfused" : "series", colour);
     for (size_t i = first; i < chart->count; i++)
         if (same_series(&points[i], &points[first]))
@@ -215,7 +177,7 @@ static void draw_panel(const struct chart *chart, const struct scale *scale, siz
     const size_t number = number_of(chart, first, same_operation);
     fprintf(stream, "<g transform=\"translate(%d %d)\">\n<text class=\"name\" x=\"%d\" y=\"14\">",
             MARGIN + (int)(number % PANELS) * PANEL_WIDTH, HEAD + (int)(number / PANELS) * PANEL_HEIGHT, LEFT);
-    print_escaped(chart->points[first].operation, stream);
+    svg_escaped(chart->points[first].operation, stream);
     fputs("</text>\n", stream);
     draw_axes(chart, scale, stream);
     for (size_t i = first; i < chart->count; i++)
@@ -227,24 +189,15 @@ static void draw_panel(const struct chart *chart, const struct scale *scale, siz
     fputs("</g>\n", stream);
 }
 
-/* Returns where the next entry begins. */
-static int draw_entry(int x, const char *kind, const char *colour, const char *text, FILE *stream) {
-    enum { LINE = 28, LETTER = 6, GAP = 26, Y = 48 };
-    fprintf(stream, "<line class=\"%s\" stroke=\"%s\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", kind, colour, x, Y,
-            x + LINE, Y);
-    fprintf(stream, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + LINE + 6, Y + 4, text);
-    return x + LINE + GAP + LETTER * (int)strlen(text);
-}
-
 static void draw_legend(const struct chart *chart, FILE *stream) {
     int x = MARGIN + LEFT;
     for (size_t i = 0; i < chart->count; i++)
         if (is_first(chart, i, same_dtype))
-            x = draw_entry(x, "series", colour_of(chart->points[i].dtype), clnorm_dtype_name(chart->points[i].dtype),
-                           stream);
-    x = draw_entry(x, "copy", "#6e7781", "copy of as many bytes", stream);
+            x = svg_entry(x, "series", svg_colour(chart->points[i].dtype), clnorm_dtype_name(chart->points[i].dtype),
+                          stream);
+    x = svg_entry(x, "copy", "#6e7781", "copy of as many bytes", stream);
     if (has_unfused(chart))
-        x = draw_entry(x, "unfused", "#6e7781", "in separate calls", stream);
+        x = svg_entry(x, "unfused", "#6e7781", "in separate calls", stream);
     fprintf(stream, "<text x=\"%d\" y=\"52\">GB/s of the least traffic, over rows x columns</text>\n", x);
 }
 
@@ -253,15 +206,10 @@ void chart_write(const struct chart *chart, const char *title, FILE *stream) {
     const int rows = (int)((count_of(chart, same_operation) + PANELS - 1) / PANELS);
     const int width = 2 * MARGIN + PANELS * PANEL_WIDTH;
     const int height = HEAD + rows * PANEL_HEIGHT;
-    fprintf(stream,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">\n<style>\n%s"
-            "</style>\n<text class=\"title\" x=\"%d\" y=\"24\">",
-            width, height, width, height, style, MARGIN + LEFT);
-    print_escaped(title, stream);
-    fputs("</text>\n", stream);
+    svg_begin(width, height, MARGIN + LEFT, title, stream);
     draw_legend(chart, stream);
     for (size_t i = 0; i < chart->count; i++)
         if (is_first(chart, i, same_operation))
             draw_panel(chart, &scale, i, stream);
-    fputs("</svg>\n", stream);
+    svg_end(stream);
 }

@@ -13,27 +13,12 @@
 #include "config_text.h"
 #include "report.h"
 #include "trial.h"
+#include "widths.h"
 
-enum {
-    MOST_WIDTHS = 128,
-    MOST_SIZES = 4,
-    MOST_CANDIDATES = 32,
-    USUAL_CANDIDATES = 12,
-    MOST_JOBS = 64,
-    KEY = 96,
-    LINE = 512
-};
+enum { MOST_SIZES = 4, MOST_CANDIDATES = 32, USUAL_CANDIDATES = 12, MOST_JOBS = 64, KEY = 96, LINE = 512 };
 
 static const double trial_us = 10e3, final_us = 40e3; /* of runs */
 static const double close_enough = 1.04;              /* times the best: tried again for longer */
-
-/* Hidden sizes of models, head dimensions, powers of two, and odd ones. */
-static const uint64_t usual_widths[] = {
-    64,    80,    96,    128,   192,   256,   257,   384,   512,   640,   768,   896,   1000,  1001,
-    1024,  1152,  1280,  1536,  1600,  1792,  2001,  2048,  2304,  2560,  2880,  3072,  3584,  3840,
-    4096,  4608,  5001,  5120,  5376,  6144,  6656,  7168,  8192,  9216,  10001, 10240, 11008, 12288,
-    13824, 14336, 16384, 18432, 20480, 24576, 28672, 32768, 40960, 49152, 65536,
-};
 
 struct point {
     const struct bench_operation *operation;
@@ -42,8 +27,9 @@ struct point {
 };
 
 struct grid {
-    uint64_t widths[MOST_WIDTHS], sizes[MOST_SIZES];
-    size_t width_count, size_count;
+    struct widths widths;
+    uint64_t sizes[MOST_SIZES];
+    size_t size_count;
     struct point *points;
     size_t count, measured, skipped;
     size_t candidates;
@@ -54,39 +40,18 @@ struct grid {
 
 /* ---------------------------------------------------------------------------------------------------------- the points */
 
-/* Numbers with commas between them; K and M are powers of 1024. */
-static bool read_numbers(const char *text, const char *option, uint64_t *numbers, size_t most, size_t *count,
-                         struct fault *fault) {
-    *count = 0;
-    for (const char *at = text; *at;) {
-        char *end;
-        errno = 0;
-        uint64_t number = strtoull(at, &end, 10);
-        const bool digits = end > at && *at >= '0' && *at <= '9' && !errno;
-        const unsigned shift = *end == 'M' ? 20 : *end == 'K' ? 10 : 0;
-        end += shift != 0;
-        if (!digits || !number || number > UINT32_MAX || (*end && *end != ',') || (*end && !end[1]) || *count == most)
-            return fault_set(fault, EXIT_REQUEST, "--%s %s: expected at most %zu numbers above 0, such as 64,128 or 64M",
-                             option, text, most);
-        numbers[(*count)++] = number << shift;
-        at = *end ? end + 1 : end;
-    }
-    return *count > 0 || fault_set(fault, EXIT_REQUEST, "--%s: expected numbers", option);
-}
-
 static bool make_points(struct grid *grid, const struct bench_request *request, struct fault *fault) {
-    const size_t most = request->operation_count * request->dtype_count * grid->width_count * grid->size_count;
+    const size_t most = request->operation_count * request->dtype_count * grid->widths.count * grid->size_count;
     grid->points = calloc(most + 1, sizeof *grid->points); /* never of no bytes, which may be NULL */
     if (!grid->points)
         return fault_set(fault, EXIT_FAILED, "out of memory for the grid");
     for (size_t b = 0; b < grid->size_count; b++)
         for (size_t o = 0; o < request->operation_count; o++)
             for (size_t d = 0; d < request->dtype_count; d++)
-                for (size_t w = 0; w < grid->width_count; w++) {
-                    const uint64_t row = grid->widths[w] * clnorm_dtype_size(request->dtypes[d]);
-                    const uint64_t rows = grid->sizes[b] > row ? grid->sizes[b] / row : 1;
-                    grid->points[grid->count++] =
-                        (struct point){request->operations[o], request->dtypes[d], {rows, grid->widths[w]}};
+                for (size_t w = 0; w < grid->widths.count; w++) {
+                    const uint64_t width = grid->widths.width[w];
+                    const uint64_t rows = rows_of_bytes(grid->sizes[b], width, request->dtypes[d]);
+                    grid->points[grid->count++] = (struct point){request->operations[o], request->dtypes[d], {rows, width}};
                 }
     return true;
 }
@@ -330,11 +295,8 @@ static bool read_request(struct grid *grid, const struct grid_request *asked, co
         return fault_set(fault, EXIT_REQUEST, "--candidates %d, --jobs %d: expected at most %d, and 1 to %d",
                          asked->candidates, asked->jobs, MOST_CANDIDATES, MOST_JOBS);
     grid->candidates = asked->candidates ? (size_t)asked->candidates : USUAL_CANDIDATES;
-    grid->width_count = sizeof usual_widths / sizeof *usual_widths;
-    memcpy(grid->widths, usual_widths, sizeof usual_widths);
-    return (!asked->widths ||
-            read_numbers(asked->widths, "widths", grid->widths, MOST_WIDTHS, &grid->width_count, fault)) &&
-           read_numbers(asked->bytes ? asked->bytes : "64M,8M", "bytes", grid->sizes, MOST_SIZES, &grid->size_count, fault);
+    return widths_read(asked->widths ? asked->widths : "grid", "widths", &grid->widths, fault) &&
+           numbers_read(asked->bytes ? asked->bytes : "64M,8M", "bytes", grid->sizes, MOST_SIZES, &grid->size_count, fault);
 }
 
 static bool measure_all(struct grid *grid, const char *device, const char *path, struct fault *fault) {

@@ -5,7 +5,7 @@
 #include "bench_request.h"
 
 struct grid_request {
-    char *widths; /* "64,128,…"; NULL: the usual ones */
+    char *widths; /* "64,128,…"; NULL or "grid": the usual ones */
     char *bytes;  /* of x, for each of which every width is measured; NULL: "64M,8M" */
     int candidates;
     int jobs; /* processes that compile ahead of the measurement */

@@ -1,0 +1,30 @@
+/* The widths of a sweep: hidden sizes of models, head dimensions, powers of two and odd ones, or a list. */
+#ifndef WIDTHS_H
+#define WIDTHS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <clnorm/base.h>
+
+#include "fault.h"
+
+enum { MOST_WIDTHS = 128 };
+
+struct widths {
+    uint64_t width[MOST_WIDTHS];
+    size_t count;
+};
+
+struct widths widths_usual(void);
+
+/* Reads numbers with commas between them; K and M are powers of 1024. option: what they were given with. */
+bool numbers_read(const char *text, const char *option, uint64_t *numbers, size_t most, size_t *count, struct fault *fault);
+
+/* Reads "grid", which is the usual ones, or a list. */
+bool widths_read(const char *text, const char *option, struct widths *widths, struct fault *fault);
+
+/* Rows of a width that take so many bytes; at least 1. */
+uint64_t rows_of_bytes(uint64_t bytes, uint64_t width, clnorm_dtype dtype);
+
+#endif
