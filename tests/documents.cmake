@@ -41,4 +41,12 @@ if(clnorm_has_tool)
     clnorm_add_test(readme_commands "${CMAKE_CURRENT_SOURCE_DIR}/readme_commands.sh" $<TARGET_FILE_DIR:clnorm_program>)
 endif()
 
+# README's table of devices is what docs/tested.json says.
+find_program(CLNORM_PROGRAM_python3 python3)
+if(CLNORM_PROGRAM_python3)
+    clnorm_add_test(tested_devices "${CLNORM_PROGRAM_python3}" "${PROJECT_SOURCE_DIR}/tools/tested.py" compare)
+else()
+    message(STATUS "No python3, no test tested_devices")
+endif()
+
 add_subdirectory("${PROJECT_SOURCE_DIR}/examples" "${PROJECT_BINARY_DIR}/examples")
