@@ -20,7 +20,7 @@ clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_
     test_one_call test_operations test_output_file test_philox test_plan test_plan_store test_program test_quantize
     test_range test_readme test_reference test_reference_backward test_reference_error test_reference_rows test_row_operation
     test_rows_args test_select test_softmax test_stage test_status test_tensor_file test_tool test_tool_run test_tuning
-    test_tuning_file test_verify test_verify_backward example_forward example_training_step example_out_of_order
+    test_tuning_file test_validate test_verify test_verify_backward example_forward example_training_step example_out_of_order
     example_select example_cpp readme_commands tested_devices sample_make sample_is_its_generators symbols install installed_tool
     consumer_cmake consumer_pkg_config)
 # What runs under ThreadSanitizer, and the target that builds it.

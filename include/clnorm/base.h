@@ -24,6 +24,9 @@ extern "C" {
 #define CLNORM_VERSION_MINOR 2
 #define CLNORM_VERSION_PATCH 0
 
+/* 10000 · major + 100 · minor + patch, of the library that is linked. */
+CLNORM_API uint32_t clnorm_version_number(void);
+
 /* "0.2.0", of the library that is linked, which can be newer than this header. */
 CLNORM_API const char *clnorm_version(void);
 

@@ -33,6 +33,8 @@ typedef struct clnorm_gelu_desc {
     { sizeof(clnorm_gelu_desc), 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_GELU_ERF, 0, CLNORM_CONFIG_AUTOMATIC }
 CLNORM_API void clnorm_gelu_desc_init(clnorm_gelu_desc *desc);
 
+CLNORM_API clnorm_status clnorm_gelu_forward_validate(clnorm_context *context, const clnorm_gelu_desc *desc,
+                                                      clnorm_requirements *requirements);
 CLNORM_API clnorm_status clnorm_gelu_forward_plan_create(clnorm_context *context, const clnorm_gelu_desc *desc,
                                                          clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_gelu_forward(clnorm_context *context, cl_command_queue queue, const clnorm_gelu_desc *desc,
@@ -60,6 +62,8 @@ typedef struct clnorm_gelu_backward_desc {
     }
 CLNORM_API void clnorm_gelu_backward_desc_init(clnorm_gelu_backward_desc *desc);
 
+CLNORM_API clnorm_status clnorm_gelu_backward_validate(clnorm_context *context, const clnorm_gelu_backward_desc *desc,
+                                                       clnorm_requirements *requirements);
 CLNORM_API clnorm_status clnorm_gelu_backward_plan_create(clnorm_context *context, const clnorm_gelu_backward_desc *desc,
                                                           clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_gelu_backward(clnorm_context *context, cl_command_queue queue,

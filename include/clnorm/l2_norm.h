@@ -49,6 +49,8 @@ typedef struct clnorm_l2_norm_desc {
     }
 CLNORM_API void clnorm_l2_norm_desc_init(clnorm_l2_norm_desc *desc);
 
+CLNORM_API clnorm_status clnorm_l2_norm_validate(clnorm_context *context, const clnorm_l2_norm_desc *desc,
+                                                 clnorm_requirements *requirements);
 CLNORM_API clnorm_status clnorm_l2_norm_plan_create(clnorm_context *context, const clnorm_l2_norm_desc *desc,
                                                     clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_l2_norm(clnorm_context *context, cl_command_queue queue, const clnorm_l2_norm_desc *desc,
@@ -86,6 +88,8 @@ typedef struct clnorm_l2_norm_backward_desc {
     }
 CLNORM_API void clnorm_l2_norm_backward_desc_init(clnorm_l2_norm_backward_desc *desc);
 
+CLNORM_API clnorm_status clnorm_l2_norm_backward_validate(clnorm_context *context, const clnorm_l2_norm_backward_desc *desc,
+                                                          clnorm_requirements *requirements);
 CLNORM_API clnorm_status clnorm_l2_norm_backward_plan_create(clnorm_context *context,
                                                              const clnorm_l2_norm_backward_desc *desc, clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_l2_norm_backward(clnorm_context *context, cl_command_queue queue,

@@ -116,6 +116,8 @@ typedef struct clnorm_norm_desc {
     }
 CLNORM_API void clnorm_norm_desc_init(clnorm_norm_desc *desc);
 
+CLNORM_API clnorm_status clnorm_norm_forward_validate(clnorm_context *context, const clnorm_norm_desc *desc,
+                                                      clnorm_requirements *requirements);
 CLNORM_API clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const clnorm_norm_desc *desc,
                                                          clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_norm_forward(clnorm_context *context, cl_command_queue queue, const clnorm_norm_desc *desc,
@@ -218,6 +220,8 @@ typedef struct clnorm_norm_backward_desc {
     }
 CLNORM_API void clnorm_norm_backward_desc_init(clnorm_norm_backward_desc *desc);
 
+CLNORM_API clnorm_status clnorm_norm_backward_validate(clnorm_context *context, const clnorm_norm_backward_desc *desc,
+                                                       clnorm_requirements *requirements);
 CLNORM_API clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const clnorm_norm_backward_desc *desc,
                                                           clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_norm_backward(clnorm_context *context, cl_command_queue queue,

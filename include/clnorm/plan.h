@@ -11,13 +11,43 @@ extern "C" {
 
 typedef struct clnorm_plan clnorm_plan;
 
-/* Each operation's header has its descriptor and two functions for it:
+/* Each operation's header has its descriptor and three functions for it:
  *
+ * - clnorm_OPERATION_validate says whether a plan can be made, without compiling anything, and what its enqueues need.
  * - clnorm_OPERATION_plan_create validates the descriptor, chooses a config, and compiles or fetches the kernels. The plan
  *   belongs to the context and must be destroyed before it. Slow the first time (a build), microseconds once the context
  *   has the program.
  * - clnorm_OPERATION plans, once per descriptor, and enqueues. The context keeps its latest plans and lends workspace, so
  *   that from the second call on this costs little more than clnorm_plan_enqueue. */
+
+/* A tensor of clnorm_args that an enqueue needs. */
+typedef struct clnorm_tensor_info {
+    const char *name;    /* of the member, "x_scale"; valid for ever */
+    uint64_t rows, cols; /* as it lies in memory: vectors, statistics and scales are one row of all their elements */
+    uint64_t stride;     /* bytes from one row to the next; 0 with one row */
+    uint64_t element;    /* bytes; offsets are multiples of it */
+    uint64_t bytes;      /* from the first element to the end of the last: what the buffer has from the offset on */
+    uint32_t is_input;   /* kernels read it */
+    uint32_t is_output;  /* kernels write it */
+} clnorm_tensor_info;
+
+/* What enqueues of a descriptor need. The workspace is no tensor here. */
+enum { CLNORM_TENSORS_MOST = 48 };
+typedef struct clnorm_requirements {
+    uint64_t size; /* sizeof(clnorm_requirements) */
+    uint64_t workspace_size;
+    uint32_t kernel_count;
+    uint32_t tensor_count;
+    clnorm_tensor_info tensors[CLNORM_TENSORS_MOST]; /* [tensor_count] */
+} clnorm_requirements;
+
+#define CLNORM_REQUIREMENTS_INIT                \
+    {                                           \
+        sizeof(clnorm_requirements), 0, 0, 0, { \
+            { NULL, 0, 0, 0, 0, 0, 0, 0 }       \
+        }                                       \
+    }
+CLNORM_API void clnorm_requirements_init(clnorm_requirements *requirements);
 
 /* NULL is allowed. Enqueued work keeps what it needs: the queue need not be finished first. The plan is freed at once, and
  * a call with it in another thread would use it after that: every such call has to have returned before, and none may begin

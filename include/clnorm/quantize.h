@@ -45,6 +45,8 @@ typedef struct clnorm_quantize_desc {
     }
 CLNORM_API void clnorm_quantize_desc_init(clnorm_quantize_desc *desc);
 
+CLNORM_API clnorm_status clnorm_quantize_validate(clnorm_context *context, const clnorm_quantize_desc *desc,
+                                                  clnorm_requirements *requirements);
 CLNORM_API clnorm_status clnorm_quantize_plan_create(clnorm_context *context, const clnorm_quantize_desc *desc,
                                                      clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_quantize(clnorm_context *context, cl_command_queue queue, const clnorm_quantize_desc *desc,
@@ -65,6 +67,8 @@ typedef struct clnorm_dequantize_desc {
     { sizeof(clnorm_dequantize_desc), 0, 0, CLNORM_TENSOR_F8, CLNORM_TENSOR_F32, CLNORM_CONFIG_AUTOMATIC }
 CLNORM_API void clnorm_dequantize_desc_init(clnorm_dequantize_desc *desc);
 
+CLNORM_API clnorm_status clnorm_dequantize_validate(clnorm_context *context, const clnorm_dequantize_desc *desc,
+                                                    clnorm_requirements *requirements);
 CLNORM_API clnorm_status clnorm_dequantize_plan_create(clnorm_context *context, const clnorm_dequantize_desc *desc,
                                                        clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_dequantize(clnorm_context *context, cl_command_queue queue,

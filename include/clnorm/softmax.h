@@ -34,6 +34,8 @@ typedef struct clnorm_softmax_desc {
     { sizeof(clnorm_softmax_desc), 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, 0, 0, CLNORM_CONFIG_AUTOMATIC }
 CLNORM_API void clnorm_softmax_desc_init(clnorm_softmax_desc *desc);
 
+CLNORM_API clnorm_status clnorm_softmax_forward_validate(clnorm_context *context, const clnorm_softmax_desc *desc,
+                                                         clnorm_requirements *requirements);
 CLNORM_API clnorm_status clnorm_softmax_forward_plan_create(clnorm_context *context, const clnorm_softmax_desc *desc,
                                                             clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_softmax_forward(clnorm_context *context, cl_command_queue queue,
@@ -61,6 +63,8 @@ typedef struct clnorm_softmax_backward_desc {
     }
 CLNORM_API void clnorm_softmax_backward_desc_init(clnorm_softmax_backward_desc *desc);
 
+CLNORM_API clnorm_status clnorm_softmax_backward_validate(clnorm_context *context, const clnorm_softmax_backward_desc *desc,
+                                                          clnorm_requirements *requirements);
 CLNORM_API clnorm_status clnorm_softmax_backward_plan_create(clnorm_context *context,
                                                              const clnorm_softmax_backward_desc *desc, clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_softmax_backward(clnorm_context *context, cl_command_queue queue,

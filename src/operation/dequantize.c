@@ -84,6 +84,11 @@ void clnorm_dequantize_desc_init(clnorm_dequantize_desc *desc) {
     cln_operation_init(&cln_dequantize, desc);
 }
 
+clnorm_status clnorm_dequantize_validate(clnorm_context *context, const clnorm_dequantize_desc *desc,
+                                         clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_dequantize, context, desc, requirements);
+}
+
 clnorm_status clnorm_dequantize_plan_create(clnorm_context *context, const clnorm_dequantize_desc *desc,
                                             clnorm_plan **plan) {
     return cln_operation_plan_create(&cln_dequantize, context, desc, plan);

@@ -159,6 +159,11 @@ void clnorm_gelu_desc_init(clnorm_gelu_desc *desc) {
     cln_operation_init(&cln_gelu_forward, desc);
 }
 
+clnorm_status clnorm_gelu_forward_validate(clnorm_context *context, const clnorm_gelu_desc *desc,
+                                           clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_gelu_forward, context, desc, requirements);
+}
+
 clnorm_status clnorm_gelu_forward_plan_create(clnorm_context *context, const clnorm_gelu_desc *desc, clnorm_plan **plan) {
     return cln_operation_plan_create(&cln_gelu_forward, context, desc, plan);
 }
@@ -170,6 +175,11 @@ clnorm_status clnorm_gelu_forward(clnorm_context *context, cl_command_queue queu
 
 void clnorm_gelu_backward_desc_init(clnorm_gelu_backward_desc *desc) {
     cln_operation_init(&cln_gelu_backward, desc);
+}
+
+clnorm_status clnorm_gelu_backward_validate(clnorm_context *context, const clnorm_gelu_backward_desc *desc,
+                                            clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_gelu_backward, context, desc, requirements);
 }
 
 clnorm_status clnorm_gelu_backward_plan_create(clnorm_context *context, const clnorm_gelu_backward_desc *desc,

@@ -282,6 +282,11 @@ void clnorm_l2_norm_desc_init(clnorm_l2_norm_desc *desc) {
     cln_operation_init(&cln_l2_norm, desc);
 }
 
+clnorm_status clnorm_l2_norm_validate(clnorm_context *context, const clnorm_l2_norm_desc *desc,
+                                      clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_l2_norm, context, desc, requirements);
+}
+
 clnorm_status clnorm_l2_norm_plan_create(clnorm_context *context, const clnorm_l2_norm_desc *desc, clnorm_plan **plan) {
     return cln_operation_plan_create(&cln_l2_norm, context, desc, plan);
 }
@@ -293,6 +298,11 @@ clnorm_status clnorm_l2_norm(clnorm_context *context, cl_command_queue queue, co
 
 void clnorm_l2_norm_backward_desc_init(clnorm_l2_norm_backward_desc *desc) {
     cln_operation_init(&cln_l2_norm_backward, desc);
+}
+
+clnorm_status clnorm_l2_norm_backward_validate(clnorm_context *context, const clnorm_l2_norm_backward_desc *desc,
+                                               clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_l2_norm_backward, context, desc, requirements);
 }
 
 clnorm_status clnorm_l2_norm_backward_plan_create(clnorm_context *context, const clnorm_l2_norm_backward_desc *desc,

@@ -198,6 +198,11 @@ void clnorm_norm_desc_init(clnorm_norm_desc *desc) {
     cln_operation_init(&cln_norm_forward, desc);
 }
 
+clnorm_status clnorm_norm_forward_validate(clnorm_context *context, const clnorm_norm_desc *desc,
+                                           clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_norm_forward, context, desc, requirements);
+}
+
 clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const clnorm_norm_desc *desc, clnorm_plan **plan) {
     return cln_operation_plan_create(&cln_norm_forward, context, desc, plan);
 }

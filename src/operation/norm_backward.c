@@ -192,6 +192,11 @@ void clnorm_norm_backward_desc_init(clnorm_norm_backward_desc *desc) {
     cln_operation_init(&cln_norm_backward, desc);
 }
 
+clnorm_status clnorm_norm_backward_validate(clnorm_context *context, const clnorm_norm_backward_desc *desc,
+                                            clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_norm_backward, context, desc, requirements);
+}
+
 clnorm_status clnorm_norm_backward_plan_create(clnorm_context *context, const clnorm_norm_backward_desc *desc,
                                                clnorm_plan **plan) {
     return cln_operation_plan_create(&cln_norm_backward, context, desc, plan);

@@ -111,21 +111,47 @@ static clnorm_status fill_in(clnorm_plan *plan, const void *desc) {
     return operation->add_stages(plan, desc, &work);
 }
 
-/* desc: taken. */
-static clnorm_status make_plan(clnorm_context *context, const void *kind, const void *desc, clnorm_plan **plan) {
-    const struct cln_operation *const operation = kind;
+/* desc: taken. draft: without kernels. */
+static clnorm_status make(clnorm_context *context, const struct cln_operation *operation, const void *desc, bool draft,
+                          clnorm_plan **plan) {
     struct taken problem;
     memcpy(problem.bytes, desc, operation->size);
     clnorm_plan *made = NULL;
     clnorm_status status = validate(operation, &context->device, problem.bytes);
     if (!status)
         status = cln_plan_create(context, operation, &made);
-    if (!status)
+    if (!status) {
+        made->draft = draft;
         status = fill_in(made, problem.bytes);
+    }
     if (status)
         clnorm_plan_destroy(made);
     else
         *plan = made;
+    return status;
+}
+
+static clnorm_status make_plan(clnorm_context *context, const void *kind, const void *desc, clnorm_plan **plan) {
+    return make(context, kind, desc, false, plan);
+}
+
+clnorm_status cln_operation_validate(const struct cln_operation *operation, clnorm_context *context, const void *desc,
+                                     clnorm_requirements *requirements) {
+    static const struct cln_struct kind = {"requirements", "CLNORM_REQUIREMENTS_INIT", sizeof *requirements};
+    if (!context)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "context is NULL");
+    struct taken taken;
+    clnorm_plan *plan = NULL;
+    clnorm_status status = requirements ? cln_struct_check(&kind, requirements) : CLNORM_SUCCESS;
+    if (!status)
+        status = take(operation, desc, &taken);
+    if (!status)
+        status = make(context, operation, taken.bytes, true, &plan);
+    if (!status && requirements) {
+        const clnorm_requirements own = cln_plan_requirements(plan);
+        cln_struct_give(&kind, &own, requirements);
+    }
+    clnorm_plan_destroy(plan);
     return status;
 }
 

@@ -132,6 +132,10 @@ uint64_t cln_operation_strides(const struct cln_operation *operation, const void
 clnorm_status cln_operation_plan_create(const struct cln_operation *operation, clnorm_context *context, const void *desc,
                                         clnorm_plan **plan);
 
+/* Makes a plan without kernels, and says what its enqueues need. requirements may be NULL. */
+clnorm_status cln_operation_validate(const struct cln_operation *operation, clnorm_context *context, const void *desc,
+                                     clnorm_requirements *requirements);
+
 /* Enqueues with the plan of the descriptor, from the context's store. */
 clnorm_status cln_operation_enqueue(const struct cln_operation *operation, clnorm_context *context, cl_command_queue queue,
                                     const void *desc, const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,

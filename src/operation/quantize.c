@@ -205,6 +205,11 @@ void clnorm_quantize_desc_init(clnorm_quantize_desc *desc) {
     cln_operation_init(&cln_quantize, desc);
 }
 
+clnorm_status clnorm_quantize_validate(clnorm_context *context, const clnorm_quantize_desc *desc,
+                                       clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_quantize, context, desc, requirements);
+}
+
 clnorm_status clnorm_quantize_plan_create(clnorm_context *context, const clnorm_quantize_desc *desc, clnorm_plan **plan) {
     return cln_operation_plan_create(&cln_quantize, context, desc, plan);
 }

@@ -186,6 +186,11 @@ void clnorm_softmax_desc_init(clnorm_softmax_desc *desc) {
     cln_operation_init(&cln_softmax_forward, desc);
 }
 
+clnorm_status clnorm_softmax_forward_validate(clnorm_context *context, const clnorm_softmax_desc *desc,
+                                              clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_softmax_forward, context, desc, requirements);
+}
+
 clnorm_status clnorm_softmax_forward_plan_create(clnorm_context *context, const clnorm_softmax_desc *desc,
                                                  clnorm_plan **plan) {
     return cln_operation_plan_create(&cln_softmax_forward, context, desc, plan);
@@ -199,6 +204,11 @@ clnorm_status clnorm_softmax_forward(clnorm_context *context, cl_command_queue q
 
 void clnorm_softmax_backward_desc_init(clnorm_softmax_backward_desc *desc) {
     cln_operation_init(&cln_softmax_backward, desc);
+}
+
+clnorm_status clnorm_softmax_backward_validate(clnorm_context *context, const clnorm_softmax_backward_desc *desc,
+                                               clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_softmax_backward, context, desc, requirements);
 }
 
 clnorm_status clnorm_softmax_backward_plan_create(clnorm_context *context, const clnorm_softmax_backward_desc *desc,

@@ -18,6 +18,10 @@ const char *clnorm_version(void) {
     return VERSION_TEXT(CLNORM_VERSION_MAJOR, CLNORM_VERSION_MINOR, CLNORM_VERSION_PATCH);
 }
 
+uint32_t clnorm_version_number(void) {
+    return 10000 * CLNORM_VERSION_MAJOR + 100 * CLNORM_VERSION_MINOR + CLNORM_VERSION_PATCH;
+}
+
 /* Whether the device is one of the cl_context's. */
 static clnorm_status check_device(cl_context cl, cl_device_id device) {
     size_t size = 0;

@@ -104,6 +104,7 @@ struct clnorm_plan {
     struct cln_stage stage[CLN_STAGES];
     unsigned stages; /* 0: there is nothing to do, and an enqueue only orders events */
     bool seeded;     /* args.seed is wanted */
+    bool draft;      /* stages have no kernels: it says what an enqueue needs, and is none to enqueue */
     uint64_t workspace_size;
     char tuning_key[CLN_TUNING_KEY];
     char note[CLN_NOTE];  /* what a tuning file had to do with the config; "" */
@@ -113,6 +114,9 @@ struct clnorm_plan {
 
 /* An empty plan. */
 clnorm_status cln_plan_create(clnorm_context *context, const struct cln_operation *operation, clnorm_plan **plan);
+
+/* What enqueues of a plan need. */
+clnorm_requirements cln_plan_requirements(const clnorm_plan *plan);
 
 /* Asks for a workspace of so many bytes, which are fewer than 2^63. */
 void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size);

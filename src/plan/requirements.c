@@ -1,0 +1,37 @@
+#include "plan/plan.h"
+
+_Static_assert((int)CLN_ROLES <= (int)CLNORM_TENSORS_MOST, "every tensor has room");
+
+void clnorm_requirements_init(clnorm_requirements *requirements) {
+    static const clnorm_requirements initial = CLNORM_REQUIREMENTS_INIT;
+    if (requirements)
+        *requirements = initial;
+}
+
+static clnorm_tensor_info info_of(enum cln_role role, const struct cln_tensor *tensor) {
+    clnorm_tensor_info info = {
+        .name = cln_role_name(role),
+        .stride = tensor->stride,
+        .element = tensor->element,
+        .bytes = tensor->span,
+        .is_input = tensor->read,
+        .is_output = tensor->written,
+    };
+    if (!tensor->span)
+        return info;
+    const uint64_t before_last = tensor->stride ? (tensor->span - 1) / tensor->stride : 0;
+    info.rows = before_last + 1;
+    info.cols = (tensor->span - before_last * tensor->stride) / tensor->element;
+    info.stride = before_last ? tensor->stride : 0;
+    return info;
+}
+
+clnorm_requirements cln_plan_requirements(const clnorm_plan *plan) {
+    clnorm_requirements requirements = CLNORM_REQUIREMENTS_INIT;
+    requirements.workspace_size = plan->workspace_size;
+    requirements.kernel_count = plan->stages;
+    for (enum cln_role role = 0; role < CLN_ROLES; role++)
+        if (plan->tensor[role].element && role != CLN_WORKSPACE)
+            requirements.tensors[requirements.tensor_count++] = info_of(role, &plan->tensor[role]);
+    return requirements;
+}

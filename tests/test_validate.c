@@ -1,0 +1,147 @@
+/* Validation without compiling: it accepts and refuses what the plan does, and says what the plan's enqueues need. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "operation/operation.h"
+
+static void count_line(const char *line, void *user) {
+    (void)line;
+    ++*(unsigned *)user;
+}
+
+/* A context of its own, which has no program yet and counts what it builds. */
+static clnorm_context *fresh_context(const struct fixture *fixture, unsigned *lines) {
+    clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
+    clnorm_context *context = NULL;
+    options.log = count_line;
+    options.log_user = lines;
+    options.cache_dir = "";
+    assert_int_equal(clnorm_context_create(fixture->cl, fixture->device.device, &options, &context), CLNORM_SUCCESS);
+    *lines = 0;
+    return context;
+}
+
+static const clnorm_tensor_info *find(const clnorm_requirements *requirements, const char *name) {
+    for (uint32_t i = 0; i < requirements->tensor_count; i++)
+        if (!strcmp(requirements->tensors[i].name, name))
+            return &requirements->tensors[i];
+    fail_msg("there is no %s", name);
+    return NULL;
+}
+
+static void check_tensor(const clnorm_requirements *requirements, const clnorm_tensor_info *expected) {
+    const clnorm_tensor_info *const info = find(requirements, expected->name);
+    assert_int_equal(info->rows, expected->rows);
+    assert_int_equal(info->cols, expected->cols);
+    assert_int_equal(info->stride, expected->stride);
+    assert_int_equal(info->element, expected->element);
+    assert_int_equal(info->bytes, expected->bytes);
+    assert_int_equal(info->is_input, expected->is_input);
+    assert_int_equal(info->is_output, expected->is_output);
+}
+
+static void tensors_are_described(void **state) {
+    unsigned lines = 0;
+    clnorm_context *context = fresh_context(*state, &lines);
+    clnorm_requirements requirements = CLNORM_REQUIREMENTS_INIT;
+    clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+    desc.rows = 6;
+    desc.cols = 40;
+    desc.group_size = 20;
+    desc.x.dtype = CLNORM_BF16;
+    desc.dy.stride = 50;
+    desc.weight.dtype = desc.dweight.dtype = CLNORM_F32;
+    desc.dx.dtype = CLNORM_F16;
+    desc.mean_given = desc.rstd_given = desc.accumulate = 1;
+    assert_int_equal(clnorm_norm_backward_validate(context, &desc, &requirements), CLNORM_SUCCESS);
+    assert_int_equal(requirements.size, sizeof requirements);
+    assert_int_equal(requirements.tensor_count, 7);
+    static const clnorm_tensor_info expected[] = {
+        {"x", 6, 40, 80, 2, 480, 1, 0},     {"dy", 6, 40, 100, 2, 580, 1, 0},    {"dx", 6, 40, 80, 2, 480, 0, 1},
+        {"weight", 1, 40, 0, 4, 160, 1, 0}, {"dweight", 1, 40, 0, 4, 160, 1, 1}, {"mean", 1, 12, 0, 4, 48, 1, 0},
+        {"rstd", 1, 12, 0, 4, 48, 1, 0},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        check_tensor(&requirements, &expected[i]);
+    assert_int_equal(lines, 0);
+    clnorm_context_destroy(context);
+}
+
+/* Every operation, as its initialiser has it. */
+static void plans_need_what_was_said(void **state) {
+    const struct fixture *fixture = *state;
+    unsigned lines = 0;
+    clnorm_context *context = fresh_context(fixture, &lines);
+    for (size_t o = 0; cln_operations[o]; o++) {
+        _Alignas(max_align_t) unsigned char desc[CLN_DESC_MOST];
+        clnorm_requirements requirements = CLNORM_REQUIREMENTS_INIT;
+        clnorm_plan *plan = NULL;
+        cln_operation_init(cln_operations[o], desc);
+        ((struct cln_desc_head *)(void *)desc)->rows = 300;
+        ((struct cln_desc_head *)(void *)desc)->cols = 96;
+        const clnorm_status status = cln_operation_validate(cln_operations[o], context, desc, &requirements);
+        assert_int_equal(lines, 0);
+        assert_int_equal(status, cln_operation_plan_create(cln_operations[o], fixture->context, desc, &plan));
+        assert_int_equal(requirements.workspace_size, clnorm_plan_workspace_size(plan));
+        assert_int_equal(requirements.kernel_count, clnorm_plan_kernel_count(plan));
+        assert_true(status || requirements.tensor_count >= 2);
+        clnorm_plan_destroy(plan);
+    }
+    clnorm_context_destroy(context);
+}
+
+static void what_a_plan_refuses_is_refused(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_requirements requirements = CLNORM_REQUIREMENTS_INIT;
+    clnorm_softmax_desc desc = CLNORM_SOFTMAX_DESC_INIT;
+    desc.rows = 4;
+    assert_int_equal(clnorm_softmax_forward_validate(fixture->context, &desc, NULL), CLNORM_INVALID_SHAPE);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.cols is 0"));
+    desc.cols = 8;
+    assert_int_equal(clnorm_softmax_forward_validate(fixture->context, &desc, NULL), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_softmax_forward_validate(NULL, &desc, NULL), CLNORM_INVALID_ARGUMENT);
+    assert_int_equal(clnorm_softmax_forward_validate(fixture->context, NULL, NULL), CLNORM_INVALID_ARGUMENT);
+    requirements.size = 1;
+    assert_int_equal(clnorm_softmax_forward_validate(fixture->context, &desc, &requirements), CLNORM_INVALID_ARGUMENT);
+    assert_non_null(strstr(clnorm_error_detail(), "requirements.size is 1"));
+    desc.y.dtype = CLNORM_F8_E4M3;
+    assert_int_equal(clnorm_softmax_forward_validate(fixture->context, &desc, NULL), CLNORM_UNSUPPORTED);
+}
+
+/* A caller with an older header has a shorter struct: nothing is written past it. */
+static void a_shorter_struct_is_filled_as_far_as_it_goes(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_softmax_desc desc = CLNORM_SOFTMAX_DESC_INIT;
+    desc.rows = 4;
+    desc.cols = 8;
+    clnorm_requirements requirements;
+    memset(&requirements, 0x5a, sizeof requirements);
+    requirements.size = offsetof(clnorm_requirements, tensors) + sizeof requirements.tensors[0];
+    assert_int_equal(clnorm_softmax_forward_validate(fixture->context, &desc, &requirements), CLNORM_SUCCESS);
+    assert_string_equal(requirements.tensors[0].name, "x");
+    assert_int_equal(requirements.tensors[1].rows, UINT64_C(0x5a5a5a5a5a5a5a5a));
+    clnorm_requirements_init(&requirements);
+    assert_int_equal(requirements.size, sizeof requirements);
+    assert_int_equal(requirements.tensor_count, 0);
+}
+
+static void the_version_is_a_number(void **state) {
+    (void)state;
+    assert_int_equal(clnorm_version_number(),
+                     10000 * CLNORM_VERSION_MAJOR + 100 * CLNORM_VERSION_MINOR + CLNORM_VERSION_PATCH);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tensors_are_described),          cmocka_unit_test(plans_need_what_was_said),
+        cmocka_unit_test(what_a_plan_refuses_is_refused), cmocka_unit_test(a_shorter_struct_is_filled_as_far_as_it_goes),
+        cmocka_unit_test(the_version_is_a_number),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
