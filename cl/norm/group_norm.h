@@ -111,11 +111,14 @@ static inline real rstd_of(const real squares, const real eps) {
 
 /* ---------------------------------------------------------------------------------------------------------- units */
 
-/* Vectors that a lane has beside each other with the last layout: a CPU reads that many of each position. */
+/* Vectors that a lane has beside each other with the last layout, and positions that it takes of one before those of the
+ * next: a CPU goes through them while they are in its nearest cache, with one vector's numbers in registers. */
 #if LANES == 1
-#define HELD_VECTORS 4
+#define HELD_VECTORS 16
+#define TILE_POSITIONS 16
 #else
 #define HELD_VECTORS 1
+#define TILE_POSITIONS CHUNK
 #endif
 #define BLOCK_VECTORS (LANES * HELD_VECTORS)
 #define BLOCKS (ROW_VECTORS / BLOCK_VECTORS + (ROW_VECTORS % BLOCK_VECTORS != 0))

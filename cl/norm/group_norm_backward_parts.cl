@@ -19,13 +19,14 @@ struct dx_call {
 #define CHANNEL(j) ((unit->vector + (ulong)(j)*LANES) * VEC)
 #define COUNT(j) elements_of(unit->vector + (j)*LANES)
 
-/* Of the channels side by side of a held vector. */
-#define CHANNELS_SIDE_BY_SIDE(call, unit, j)                                              \
-    {                                                                                     \
-        of_groups((call)->mean + (unit)->sample * GROUPS, CHANNEL(j), COUNT(j), 1),       \
-            of_groups((call)->rstd + (unit)->sample * GROUPS, CHANNEL(j), COUNT(j), 1),   \
-            WEIGHTS_OF(call, CHANNEL(j), COUNT(j)), BIASES_OF(call, CHANNEL(j), COUNT(j)) \
-    }
+/* Of the channels side by side of a held vector: their groups' numbers. */
+static inline struct channels channels_at(const global real *mean, const global real *rstd, const struct unit *unit,
+                                          const uint j) {
+    const ulong first = unit->sample * GROUPS;
+    const struct channels channels = {of_groups(mean + first, CHANNEL(j), COUNT(j), 1),
+                                      of_groups(rstd + first, CHANNEL(j), COUNT(j), 1), 1, 0};
+    return channels;
+}
 #endif
 
 /* ------------------------------------------------------------------------------------------------------------ sums */
@@ -58,26 +59,36 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
 
 #else
 
-/* One held vector after the other: a lane has no registers for the sums of several. */
+/* Of the vectors of channels that this lane holds, over the chunk's positions. */
 INLINED void take_sums(const struct sums_call *call, const struct unit *unit, struct lanes *lanes) {
-    const ulong begin = chunk_begin(unit->chunk), end = chunk_begin(unit->chunk + 1);
+    const ulong end = chunk_begin(unit->chunk + 1);
+    struct channels channels[HELD_VECTORS];
+    struct channel_sums own[HELD_VECTORS];
     (void)lanes;
-    for (uint j = 0; j < (unit->active ? HELD_VECTORS : 0); j++) {
-        if (!IS_THERE(j))
-            break;
-        const struct channels channels = CHANNELS_SIDE_BY_SIDE(call, unit, j);
-        struct channel_sums own;
-        channel_sums_start(&own);
-        for (ulong position = begin; position < end; position++) {
-            const ulong at = position * CHANNELS + CHANNEL(j);
-            channel_sums_take(&own, &channels, LOAD_X(call, unit->sample, at, COUNT(j)),
-                              LOAD_DY(call, unit->sample, at, COUNT(j)));
+    if (!unit->active || chunk_count(unit->chunk) == 0)
+        return;
+    for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
+        channels[j] = channels_at(call->mean, call->rstd, unit, j);
+        channels[j].weight = WEIGHTS_OF(call, CHANNEL(j), COUNT(j));
+        channels[j].bias = BIASES_OF(call, CHANNEL(j), COUNT(j));
+        channel_sums_start(&own[j]);
+    }
+    for (ulong tile = chunk_begin(unit->chunk); tile < end; tile += TILE_POSITIONS)
+        for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
+            struct channel_sums sums = own[j];
+            for (ulong position = tile; position < min(end, tile + TILE_POSITIONS); position++) {
+                const ulong at = position * CHANNELS + CHANNEL(j);
+                channel_sums_take(&sums, &channels[j], LOAD_X(call, unit->sample, at, COUNT(j)),
+                                  LOAD_DY(call, unit->sample, at, COUNT(j)));
+            }
+            own[j] = sums;
         }
-        running_sum_end_run(&own.of_dn);
-        running_sum_end_run(&own.of_product);
+    for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
         global real *part = call->parts + part_of(unit->sample, CHANNEL(j), unit->chunk);
-        STORE_PART(REAL_DTYPE)(part, own.of_dn.runs, COUNT(j), false);
-        STORE_PART(REAL_DTYPE)(part + PART_STEP, own.of_product.runs * channels.rstd, COUNT(j), false);
+        running_sum_end_run(&own[j].of_dn);
+        running_sum_end_run(&own[j].of_product);
+        STORE_PART(REAL_DTYPE)(part, own[j].of_dn.runs, COUNT(j), false);
+        STORE_PART(REAL_DTYPE)(part + PART_STEP, own[j].of_product.runs * channels[j].rstd, COUNT(j), false);
     }
 }
 
@@ -127,15 +138,20 @@ static inline void write_unit(const struct dx_call *call, const struct unit *uni
 
 static inline void write_unit(const struct dx_call *call, const struct unit *unit) {
     const ulong end = chunk_begin(unit->chunk + 1);
-    for (uint j = 0; j < HELD_VECTORS; j++) {
-        if (!IS_THERE(j))
-            break;
-        const struct channels channels = CHANNELS_SIDE_BY_SIDE(call, unit, j);
-        const global real *own = call->slopes + 2 * unit->sample * GROUPS;
-        const realv slopes[2] = {of_groups(own, CHANNEL(j), COUNT(j), 2), of_groups(own + 1, CHANNEL(j), COUNT(j), 2)};
-        for (ulong position = chunk_begin(unit->chunk); position < end; position++)
-            write_vector(call, unit->sample, position * CHANNELS + CHANNEL(j), COUNT(j), &channels, slopes);
+    const global real *numbers = call->slopes + 2 * unit->sample * GROUPS;
+    struct channels channels[HELD_VECTORS];
+    realv slopes[HELD_VECTORS][2];
+    for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
+        channels[j] = channels_at(call->mean, call->rstd, unit, j);
+        channels[j].weight = WEIGHTS_OF(call, CHANNEL(j), COUNT(j));
+        channels[j].bias = BIASES_OF(call, CHANNEL(j), COUNT(j));
+        slopes[j][0] = of_groups(numbers, CHANNEL(j), COUNT(j), 2);
+        slopes[j][1] = of_groups(numbers + 1, CHANNEL(j), COUNT(j), 2);
     }
+    for (ulong tile = chunk_begin(unit->chunk); tile < end; tile += TILE_POSITIONS)
+        for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++)
+            for (ulong position = tile; position < min(end, tile + TILE_POSITIONS); position++)
+                write_vector(call, unit->sample, position * CHANNELS + CHANNEL(j), COUNT(j), &channels[j], slopes[j]);
 }
 
 #endif

@@ -78,48 +78,56 @@ INLINED void take_moments(const struct moments_call *call, const struct unit *un
 
 #else
 
-/* Of the vectors of channels that this lane holds, over the chunk's positions. */
-INLINED void take_moments(const struct moments_call *call, const struct unit *unit, struct lanes *lanes) {
-    const ulong begin = chunk_begin(unit->chunk), end = chunk_begin(unit->chunk + 1);
-    (void)lanes;
-    if (!unit->active || begin >= end || unit->vector >= ROW_VECTORS)
-        return;
 #define IS_THERE(j) (unit->vector + (j)*LANES < ROW_VECTORS)
 #define CHANNEL(j) ((unit->vector + (ulong)(j)*LANES) * VEC)
-#define VECTOR_AT(position, j) \
-    LOAD_S(call, unit->sample, (position)*CHANNELS + CHANNEL(j), elements_of(unit->vector + (j)*LANES))
-    struct moments moments[HELD_VECTORS];
+#define COUNT(j) elements_of(unit->vector + (j)*LANES)
+
+/* Vectors whose sums a lane has registers for. */
+#define SUMMED_VECTORS (HELD_VECTORS < 4 ? HELD_VECTORS : 4)
+
+/* Of some of the vectors of channels that this lane holds, over the chunk's positions. */
+static inline void take_vectors(const struct moments_call *call, const struct unit *unit, const uint first) {
+    const ulong begin = chunk_begin(unit->chunk), end = chunk_begin(unit->chunk + 1);
+#define VECTOR_AT(position, j) LOAD_S(call, unit->sample, (position)*CHANNELS + CHANNEL(first + (j)), COUNT(first + (j)))
+    struct moments moments[SUMMED_VECTORS];
 #pragma unroll
-    for (uint j = 0; j < HELD_VECTORS; j++)
-        if (IS_THERE(j))
+    for (uint j = 0; j < SUMMED_VECTORS; j++)
+        if (IS_THERE(first + j))
             moments_start(&moments[j], VECTOR_AT(begin, j));
     for (ulong position = begin; position < end;) {
         const index_t length = run_length(&moments[0], (index_t)(end - position));
-        struct run run[HELD_VECTORS];
+        struct run run[SUMMED_VECTORS];
 #pragma unroll
-        for (uint j = 0; j < HELD_VECTORS; j++)
-            if (IS_THERE(j))
+        for (uint j = 0; j < SUMMED_VECTORS; j++)
+            if (IS_THERE(first + j))
                 run_start(&run[j], &moments[j]);
         for (index_t i = 0; i < length; i++)
 #pragma unroll
-            for (uint j = 0; j < HELD_VECTORS; j++)
-                if (IS_THERE(j))
+            for (uint j = 0; j < SUMMED_VECTORS; j++)
+                if (IS_THERE(first + j))
                     run_take(&run[j], 0, VECTOR_AT(position + i, j));
 #pragma unroll
-        for (uint j = 0; j < HELD_VECTORS; j++)
-            if (IS_THERE(j))
+        for (uint j = 0; j < SUMMED_VECTORS; j++)
+            if (IS_THERE(first + j))
                 run_end(&run[j], &moments[j], length);
         position += length;
     }
 #pragma unroll
-    for (uint j = 0; j < HELD_VECTORS; j++)
-        if (IS_THERE(j)) {
-            global real *part = call->parts + part_of(unit->sample, CHANNEL(j), unit->chunk);
-            const ulong count = elements_of(unit->vector + j * LANES);
-            STORE_PART(REAL_DTYPE)(part, moments[j].origin + moments[j].mean, count, false);
-            STORE_PART(REAL_DTYPE)(part + PART_STEP, moments[j].squares, count, false);
+    for (uint j = 0; j < SUMMED_VECTORS; j++)
+        if (IS_THERE(first + j)) {
+            global real *part = call->parts + part_of(unit->sample, CHANNEL(first + j), unit->chunk);
+            STORE_PART(REAL_DTYPE)(part, moments[j].origin + moments[j].mean, COUNT(first + j), false);
+            STORE_PART(REAL_DTYPE)(part + PART_STEP, moments[j].squares, COUNT(first + j), false);
         }
 #undef VECTOR_AT
+}
+
+INLINED void take_moments(const struct moments_call *call, const struct unit *unit, struct lanes *lanes) {
+    (void)lanes;
+    if (!unit->active || chunk_count(unit->chunk) == 0)
+        return;
+    for (uint first = 0; first < HELD_VECTORS && IS_THERE(first); first += SUMMED_VECTORS)
+        take_vectors(call, unit, first);
 }
 
 #endif
@@ -174,20 +182,16 @@ static inline void write_unit(const struct apply_call *call, const struct unit *
 static inline void write_unit(const struct apply_call *call, const struct unit *unit) {
     const ulong end = chunk_begin(unit->chunk + 1);
     realv mean[HELD_VECTORS], scale[HELD_VECTORS], bias[HELD_VECTORS];
-#pragma unroll
-    for (uint j = 0; j < HELD_VECTORS; j++)
-        if (IS_THERE(j)) {
-            const ulong channel = CHANNEL(j), count = elements_of(unit->vector + j * LANES);
-            mean[j] = of_groups(call->mean + unit->sample * GROUPS, channel, count, 1);
-            scale[j] = of_groups(call->rstd + unit->sample * GROUPS, channel, count, 1) * WEIGHTS_OF(call, channel, count);
-            bias[j] = BIASES_OF(call, channel, count);
-        }
-    for (ulong position = chunk_begin(unit->chunk); position < end; position++)
-#pragma unroll
-        for (uint j = 0; j < HELD_VECTORS; j++)
-            if (IS_THERE(j))
-                write_vector(call, unit->sample, position * CHANNELS + CHANNEL(j), elements_of(unit->vector + j * LANES),
-                             mean[j], scale[j], bias[j]);
+    for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
+        mean[j] = of_groups(call->mean + unit->sample * GROUPS, CHANNEL(j), COUNT(j), 1);
+        scale[j] =
+            of_groups(call->rstd + unit->sample * GROUPS, CHANNEL(j), COUNT(j), 1) * WEIGHTS_OF(call, CHANNEL(j), COUNT(j));
+        bias[j] = BIASES_OF(call, CHANNEL(j), COUNT(j));
+    }
+    for (ulong tile = chunk_begin(unit->chunk); tile < end; tile += TILE_POSITIONS)
+        for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++)
+            for (ulong position = tile; position < min(end, tile + TILE_POSITIONS); position++)
+                write_vector(call, unit->sample, position * CHANNELS + CHANNEL(j), COUNT(j), mean[j], scale[j], bias[j]);
 }
 
 #endif
