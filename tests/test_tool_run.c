@@ -581,6 +581,42 @@ static void test_run_rows(void **state) {
     }
 }
 
+static void test_run_channels(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 6, 12);
+    put_tensor("dy.npy", "dy", "F16", 2, 6, 12);
+    put_tensor("w.npy", "w", "F32", 1, 12, 0);
+    run("%s", "run group_norm --in x.npy --in w.npy weight=w --groups 3 --activation silu --verify --repeat 1 "
+              "--out y.safetensors");
+    assert_done();
+    assert_says("y F32 [6, 12], mean F32 [6, 3], rstd F32 [6, 3]");
+    static const char *const runs[] = {
+        "instance_norm --in x.npy --layout last --dtype bf16 --out y.safetensors",
+        "group_norm --in x.npy residual=x --groups 1 --layout last --out y.safetensors",
+        "group_norm_backward --in x.npy --in dy.npy --in w.npy weight=w --groups 4 --out dx.safetensors",
+        "instance_norm_backward --in x.npy --in dy.npy --layout first --out dx.safetensors",
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        run("run %s --verify --repeat 1 --force", runs[i]);
+        assert_done();
+    }
+    static const struct {
+        const char *words;
+        const char *part;
+    } requests[] = {
+        {"group_norm --in x.npy", "--groups 0: expected a divisor of x's 12 channels"},
+        {"group_norm --in x.npy --groups 5", "--groups 5: expected a divisor of x's 12 channels"},
+        {"group_norm --in x.npy --groups 3 --layout middle", "--layout 'middle': expected first or last"},
+        {"group_norm --in w.npy x=w --groups 3", "tensor 'w' (x): shape [12]; expected rank 2 or more"},
+        {"instance_norm --in x.npy --groups 3", "--groups: instance_norm has no such option"},
+        {"layer_norm --in x.npy --layout first", "--layout: layer_norm has no such option"},
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        run("run %s", requests[i].words);
+        assert_failed(EXIT_REQUEST, requests[i].part);
+    }
+}
+
 static void test_run_quantises(void **state) {
     (void)state;
     put_tensor("x.npy", "x", "F32", 2, 6, 160);
@@ -713,6 +749,7 @@ int main(void) {
         cmocka_unit_test(test_run_backward_options),
         cmocka_unit_test(test_run_backward_refuses),
         cmocka_unit_test(test_run_rows),
+        cmocka_unit_test(test_run_channels),
         cmocka_unit_test(test_run_quantises),
         cmocka_unit_test(test_run_norms_quantise),
         cmocka_unit_test(test_run_norms_read_scales),

@@ -58,7 +58,7 @@
  *   device.h         which OpenCL devices there are, and selectors
  *   context.h        one per (cl_context, cl_device_id): device facts, compiled programs, caches
  *   plan.h           plans, and the arguments of an enqueue
- *   norm.h, l2_norm.h, softmax.h, gelu.h, quantize.h
+ *   norm.h, group_norm.h, l2_norm.h, softmax.h, gelu.h, quantize.h
  *                    the operations: formula, descriptor, plan, one-call form
  *   config.h         the knobs of a kernel, for tests and tuning
  *

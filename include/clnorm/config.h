@@ -43,7 +43,8 @@ typedef struct clnorm_config {
  *   stores=             cached, streaming (past the caches)
  *   weights=            when weight and bias are read: late, early (with x), kept (late, with a hint that caches keep them)
  *   isa=                portable (OpenCL C 1.2), ptx (NVIDIA from compute capability 8.0)
- *   chunks=N            pieces of a segment, a work-group each
+ *   chunks=N            pieces of a segment, a work-group each; of group norm with channels last pieces of a sample's
+ *                       positions
  *   prefetch=           of the norms into the L2 cache: none, next (row)
  *   registers=N         norms' forward on NVIDIA: maximum registers per work-item
  *   local_vectors=N     keep=local: maximum vectors per lane kept in local memory

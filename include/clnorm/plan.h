@@ -104,7 +104,8 @@ typedef struct clnorm_args {
     clnorm_buffer dy;            /* in  [rows, cols], dy_stride */
     clnorm_buffer y;             /* out [rows, cols], y_stride; may be x itself in a forward; in of softmax's backward,
                                     and of a norm's with y_given */
-    clnorm_buffer mean;          /* out of the forward, in of the backward: [groups, rows] f32 (f64 with F64 tensors) */
+    clnorm_buffer mean;          /* out of the forward, in of the backward: [groups, rows] f32 (f64 with F64 tensors); of
+                                    group norm [rows, groups] */
     clnorm_buffer rstd;          /* likewise */
     clnorm_buffer dx;            /* out [rows, cols], dx_stride; may be x, dy or a y that is read itself */
     clnorm_buffer dz;            /* out [rows, cols], dz_stride; may be z itself */

@@ -32,6 +32,16 @@ static uint64_t shared_power(uint64_t n, uint64_t most) {
     return power;
 }
 
+uint64_t bench_positions(uint64_t rows) {
+    enum { POSITIONS = 1024 };
+    return shared_power(rows, POSITIONS);
+}
+
+uint64_t bench_groups(uint64_t cols) {
+    enum { GROUPS = 32 };
+    return shared_power(cols, GROUPS);
+}
+
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
                const char *config, struct fault *fault) {
     const struct operation *of;
@@ -44,11 +54,10 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
     struct operation_options options = bench_options(operation, config);
     job_init(job, of);
     if (operation_has_channels(of)) {
-        enum { POSITIONS = 1024, GROUPS = 32 };
-        job->spatial = shared_power(shape.rows, POSITIONS);
+        job->spatial = bench_positions(shape.rows);
         job->channels_last = operation->layout && !strcmp(operation->layout, "last");
         shape.rows /= job->spatial;
-        groups = shared_power(shape.cols, GROUPS);
+        groups = bench_groups(shape.cols);
         options.groups = (long long)groups;
     }
     for (int i = 0; operation->inputs[i]; i++)

@@ -11,6 +11,10 @@ struct bench_shape {
 /* What an operation is measured with. config: forced knobs, borrowed; may be NULL. */
 struct operation_options bench_options(const struct bench_operation *operation, const char *config);
 
+/* Of group norm: the positions that the rows of a shape are, and the groups that its channels have. */
+uint64_t bench_positions(uint64_t rows);
+uint64_t bench_groups(uint64_t cols);
+
 /* The job of an operation on tensors without bytes. Group norm's shape has rows / 1024 samples of 1024 positions each, or
  * what power of two below that divides the rows, and 32 groups of channels, or what power of two divides these. */
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,

@@ -68,8 +68,14 @@ bool trial_is_right(const struct trial *trial, const clnorm_config *config) {
                                     .rows = rows_to_check(trial, &plan),
                                     .cols = trial->shape.cols,
                                     .options = bench_options(trial->operation, text)};
+    const struct operation *of = NULL;
+    struct fault fault = {0};
+    if (operation_find(trial->operation->operation, &of, &fault) && operation_has_channels(of)) {
+        check_case.rows = 2; /* samples */
+        check_case.spatial = bench_positions(trial->shape.rows);
+        check_case.options.groups = (long long)bench_groups(trial->shape.cols);
+    }
     for (int i = 0; trial->operation->inputs[i]; i++)
         check_case_add_input(&check_case, trial->operation->inputs[i], trial->dtype);
-    struct fault fault = {0};
     return check_case_try(&trial->stopwatch->session, &check_case, 1, &fault) == OUTCOME_RIGHT;
 }
