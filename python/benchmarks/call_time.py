@@ -1,0 +1,86 @@
+"""Microseconds of a call through the package, and of the C call below it: the one-call function and clFinish on buffers
+that exist. The rows are so small that the device's part is the launch alone.
+
+    python benchmarks/call_time.py [CALLS]
+"""
+
+import struct
+import sys
+import time
+
+import numpy
+import pyopencl
+import pyopencl.array
+
+import clnorm
+from clnorm import _call, _device
+from clnorm._native import ffi, lib
+
+
+def best(function, calls, rounds=15):
+    """The least microseconds per call of several rounds."""
+    function()
+    least = float("inf")
+    for _ in range(rounds):
+        start = time.perf_counter()
+        for _ in range(calls // rounds):
+            function()
+        least = min(least, (time.perf_counter() - start) / (calls // rounds))
+    return least * 1e6
+
+
+def c_call(x, weight, bias):
+    """The C function on buffers of a queue, and clFinish."""
+    queue = pyopencl.CommandQueue(pyopencl.Context([cpu_device()]))
+    arrays = [pyopencl.array.to_device(queue, array) for array in (x, weight, bias, numpy.empty_like(x))]
+    clnorm.layer_norm(*arrays[:3], out=arrays[3])
+    queue.finish()
+    record = next(record for key, record in _call._records.items() if key[4] is not None)
+    places = struct.pack("8Q", *[n for array in arrays for n in (array.base_data.int_ptr, array.offset)])
+    context, native = _call._queue_context(queue), record.native
+    handle = ffi.cast("cl_command_queue", queue.int_ptr)
+
+    def run():
+        _device.check(lib.cln_queue_run(context, handle, native, places, 0, 0, 0, ffi.NULL, ffi.NULL))
+        queue.finish()
+
+    run.arrays = arrays
+    return run
+
+
+def cpu_device():
+    return next(
+        device for platform in pyopencl.get_platforms() for device in platform.get_devices()
+        if device.int_ptr == int(ffi.cast("uintptr_t", clnorm.select("cpu")._id))
+    )
+
+
+def main():
+    calls = int(sys.argv[1]) if len(sys.argv) > 1 else 6000
+    x, weight, bias = numpy.ones((1, 64), "f4"), numpy.ones(64, "f4"), numpy.zeros(64, "f4")
+    y = numpy.empty_like(x)
+    times = {
+        "C call and clFinish": best(c_call(x, weight, bias), calls),
+        "clnorm.layer_norm(x, weight, bias)": best(lambda: clnorm.layer_norm(x, weight, bias), calls),
+        "clnorm.layer_norm(…, out=y)": best(lambda: clnorm.layer_norm(x, weight, bias, out=y), calls),
+    }
+    if _has_torch():
+        import torch
+        from clnorm import torch as operators
+
+        tensors = [torch.from_numpy(array) for array in (x, weight, bias)]
+        times["clnorm.layer_norm of torch tensors"] = best(lambda: clnorm.layer_norm(*tensors), calls)
+        times["clnorm.torch.layer_norm"] = best(lambda: operators.layer_norm(tensors[0], (64,), *tensors[1:]), calls)
+    base = times["C call and clFinish"]
+    for name, microseconds in times.items():
+        print(f"{name:40s} {microseconds:7.1f} µs  {microseconds - base:+6.1f}")
+
+
+def _has_torch():
+    import importlib.util
+
+    return importlib.util.find_spec("torch") is not None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Normalisation on any OpenCL device, forward and backward: layer norm, RMS norm, L2 norm, softmax, GELU, FP8 quantisation.
+
+    >>> import numpy, clnorm
+    >>> x = numpy.random.default_rng(0).standard_normal((8, 512), numpy.float32)
+    >>> y = clnorm.rms_norm(x, activation="silu")            # NumPy in, NumPy out
+    >>> out = clnorm.rms_norm(x, residual=y)                 # out.y and out.residual_out
+    >>> gradients = clnorm.rms_norm_backward(out.y, x)       # gradients.dx
+
+Functions take and return what they are given:
+
+NumPy             worked on where it lies on a CPU device, copied to a GPU and back; bfloat16 and float8 are ml_dtypes'
+torch             CPU tensors likewise, without gradients; clnorm.torch has operators and modules with them
+pyopencl arrays   on their queue, without a copy and without waiting
+__dlpack__        of CPU memory, read as NumPy arrays; results are made into arrays of their package
+
+Calls may come from several threads: Python's lock is free while the device works. A process that was forked after a first
+call cannot make another. The device is CLNORM_DEVICE's, or what select() chose.
+"""
+
+from clnorm._device import ClnormError, Device, devices, select
+from clnorm._norm import Norm, NormGradients
+from clnorm.elementwise import (
+    L2Norm, L2NormGradients, Quantized, dequantize, gelu, gelu_backward, l2_norm, l2_norm_backward, quantize, softmax,
+    softmax_backward,
+)
+from clnorm.norms import layer_norm, layer_norm_backward, rms_norm, rms_norm_backward
+from clnorm._native import ffi as _ffi, lib as _lib
+
+__version__ = _ffi.string(_lib.clnorm_version()).decode()
+__all__ = [
+    "ClnormError", "Device", "L2Norm", "L2NormGradients", "Norm", "NormGradients", "Quantized", "dequantize", "devices",
+    "gelu", "gelu_backward", "l2_norm", "l2_norm_backward", "layer_norm", "layer_norm_backward", "quantize", "rms_norm",
+    "rms_norm_backward", "select", "softmax", "softmax_backward",
+]

@@ -1,0 +1,18 @@
+"""`python -m clnorm …`: the tool clnorm, the same program as that of the C library."""
+
+import os
+import pathlib
+import sys
+
+
+def main() -> None:
+    program = pathlib.Path(__file__).parent / "bin" / "clnorm"
+    if not program.exists():
+        sys.exit("this build of the package has no tool: popt and jansson, with static libraries, were not there")
+    import clnorm  # noqa: F401 - chooses the OpenCL loader, for the program too
+
+    os.execv(program, ["clnorm", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

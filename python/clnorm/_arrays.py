@@ -1,0 +1,186 @@
+"""Arrays: how those of NumPy, PyTorch and pyopencl lie in memory, and how new ones like them are made.
+
+A backend has
+  layout(name, array)        a hashable (shape, strides, dtype) in the framework's own terms; refuses what it cannot be
+  tensor(layout)             the same as a Tensor, with strides in elements
+  contiguous(array)          the array, copied so that its elements lie one after the other
+  empty(like, shape, dtype)  a new array where `like` is
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import NamedTuple
+
+import numpy
+
+from clnorm._native import lib
+
+DTYPES = {
+    "float32": lib.CLNORM_F32,
+    "float16": lib.CLNORM_F16,
+    "bfloat16": lib.CLNORM_BF16,
+    "float64": lib.CLNORM_F64,
+    "float8_e4m3fn": lib.CLNORM_F8_E4M3,
+    "float8_e5m2": lib.CLNORM_F8_E5M2,
+}
+SIZES = {name: lib.clnorm_dtype_size(number) for name, number in DTYPES.items()} | {"uint8": 1, "uint32": 4}
+FLOATS_OF_8_BITS = ("float8_e4m3fn", "float8_e5m2")
+
+
+class Tensor(NamedTuple):
+    """shape; strides in elements; dtype: a key of DTYPES, "uint8" or "uint32"."""
+
+    shape: tuple
+    strides: tuple
+    dtype: str
+
+
+@functools.lru_cache(None)
+def numpy_dtype(name: str):
+    """NumPy's dtype of a name; those of ml_dtypes need that package."""
+    if name in ("bfloat16", *FLOATS_OF_8_BITS):
+        import ml_dtypes
+
+        return numpy.dtype(getattr(ml_dtypes, name))
+    return numpy.dtype(name)
+
+
+def dtype_name(dtype) -> str:
+    """The name of a dtype of NumPy or PyTorch, or of text."""
+    if isinstance(dtype, str):
+        return dtype
+    text = str(dtype)
+    return text.removeprefix("torch.") if text.startswith("torch.") else numpy.dtype(dtype).name
+
+
+class Numpy:
+    kind = "a NumPy array"
+    on_queue = False
+
+    @staticmethod
+    def layout(name, array):
+        return array.shape, array.strides, array.dtype
+
+    @staticmethod
+    def tensor(layout):
+        shape, strides, dtype = layout
+        size = dtype.itemsize
+        if not dtype.isnative or any(stride % size for stride in strides):
+            strides = (0,) * len(shape)  # what no stride in elements describes is copied
+        return Tensor(shape, tuple(stride // size for stride in strides), dtype.name)
+
+    @staticmethod
+    def contiguous(array):
+        return numpy.ascontiguousarray(array, array.dtype.newbyteorder("="))
+
+    @staticmethod
+    def empty(like, shape, dtype):
+        return numpy.empty(shape, numpy_dtype(dtype))
+
+    @staticmethod
+    def address(array):
+        return array.__array_interface__["data"][0]
+
+    @staticmethod
+    def check_output(name, array):
+        if not array.flags.writeable or not array.dtype.isnative:
+            raise ValueError(f"{name}: expected an array that can be written, in the byte order of this machine")
+
+
+class Torch:
+    kind = "a torch tensor"
+    on_queue = False
+
+    @staticmethod
+    def layout(name, tensor):
+        if not tensor.is_cpu:
+            raise ValueError(
+                f"{name}: expected a CPU tensor, got one on {tensor.device}: clnorm computes with OpenCL, which cannot "
+                "reach the memory of another device runtime. Move it with .cpu(), or use torch.nn.functional there"
+            )
+        if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
+            raise ValueError(
+                f"{name}: requires a gradient, which this function does not record: use clnorm.torch, or detach() it"
+            )
+        return tensor.shape, tensor.stride(), tensor.dtype
+
+    @staticmethod
+    def tensor(layout):
+        shape, strides, dtype = layout
+        return Tensor(tuple(shape), strides, dtype_name(dtype))
+
+    @staticmethod
+    def contiguous(tensor):
+        torch = sys.modules["torch"]
+        return tensor.contiguous() if not tensor.is_contiguous() else tensor.clone(memory_format=torch.contiguous_format)
+
+    @staticmethod
+    def empty(like, shape, dtype):
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, dtype))
+
+    @staticmethod
+    def address(tensor):
+        return tensor.data_ptr()
+
+    @staticmethod
+    def check_output(name, tensor):
+        pass
+
+
+class PyOpenCL:
+    kind = "a pyopencl array"
+    on_queue = True
+    layout, tensor = Numpy.layout, Numpy.tensor
+
+    @staticmethod
+    def contiguous(array):
+        raise ValueError(
+            "a pyopencl array is not copied by clnorm: expected rows that lie one after the other, or at a fixed distance"
+        )
+
+    @staticmethod
+    def empty(like, shape, dtype):
+        from pyopencl import array
+
+        return array.empty(like.queue, shape, numpy_dtype(dtype), allocator=like.allocator)
+
+    @staticmethod
+    def check_output(name, array):
+        pass
+
+
+class Dlpack:
+    """Read as NumPy arrays; results go back through the from_dlpack of the package that the array is of."""
+
+    kind = "an array with __dlpack__"
+    on_queue = False
+
+    @staticmethod
+    def read(name, array):
+        try:
+            return numpy.from_dlpack(array)
+        except (BufferError, RuntimeError, TypeError) as error:
+            raise ValueError(f"{name}: expected CPU memory of a dtype that NumPy knows: {error}") from error
+
+    @staticmethod
+    def give(like, array):
+        namespace = getattr(like, "__array_namespace__", None)
+        owner = namespace() if namespace else sys.modules[type(like).__module__.split(".")[0]]
+        convert = getattr(owner, "from_dlpack", None)
+        return convert(array) if convert else array
+
+
+@functools.lru_cache(None)
+def backend_of_type(kind: type):
+    """The backend of a type; None where there is none."""
+    for base in kind.__mro__:
+        if base is numpy.ndarray:
+            return Numpy
+        if (base.__module__, base.__name__) in (("torch", "Tensor"), ("torch._tensor", "Tensor")):
+            return Torch
+        if (base.__module__, base.__name__) == ("pyopencl.array", "Array"):
+            return PyOpenCL
+    return Dlpack if hasattr(kind, "__dlpack__") else None

@@ -1,0 +1,275 @@
+"""From arrays to one C call. What a call needs besides addresses is worked out once for each layout of its arrays and each
+set of options, and kept: a `_Record`."""
+
+from __future__ import annotations
+
+import math
+import struct
+import threading
+from typing import Callable, NamedTuple
+
+from clnorm import _device
+from clnorm._arrays import DTYPES, SIZES, Dlpack, Tensor, backend_of_type
+from clnorm._native import ffi, lib
+
+MATRIX, COLUMNS, PLAIN = "matrix", "columns", "plain"
+_MOST_RECORDS = 4096
+_OVERLAP = lib.CLN_OVERLAP
+
+
+class Output(NamedTuple):
+    """An output of a call: MATRIX [rows, cols], COLUMNS [cols], or PLAIN, which the descriptor has no tensor for."""
+
+    role: str
+    shape: tuple
+    dtype: str
+    kind: str = MATRIX
+
+
+class Description(NamedTuple):
+    """What an operation computes. `lead`: how many dimensions of a MATRIX are rows; the others are columns."""
+
+    rows: int
+    cols: int
+    lead: int
+    kinds: dict  # of the inputs by role: MATRIX, COLUMNS or PLAIN; an input that is not here is not passed on
+    outputs: tuple
+    fields: dict  # of the descriptor; "y.scaling" is a member of a tensor
+    seeded: bool = False
+
+
+class Operation(NamedTuple):
+    """A function of the C library. `arguments`: the Python names of its inputs; `roles`: their names in clnorm_args."""
+
+    function: str
+    desc: str
+    arguments: tuple
+    roles: tuple
+    describe: Callable  # (tensors by role, options) -> Description
+
+
+class _Record(NamedTuple):
+    native: object  # cln_call *
+    copied: tuple  # for each input that is passed on: (index, whether it has to be copied)
+    outputs: tuple  # of Output
+    pack: Callable  # addresses -> bytes
+    kept: tuple  # what `native` points to
+
+
+_records: dict = {}
+
+
+def fail(argument: str, expected: str, got=None):
+    """Raises the error of an argument that is not what it should be."""
+    raise ValueError(f"{argument}: expected {expected}" + ("" if got is None else f", got {got}"))
+
+
+def rows_of(tensor: Tensor, lead: int):
+    """Elements from row to row of a tensor whose first `lead` dimensions are rows; None where it has to be copied."""
+    if 0 in tensor.shape:
+        return math.prod(tensor.shape[lead:])
+    expected = 1
+    for size, stride in zip(reversed(tensor.shape[lead:]), reversed(tensor.strides[lead:])):
+        if size != 1 and stride != expected:
+            return None
+        expected *= size
+    cols = expected
+    row_stride, expected = cols, None
+    for size, stride in zip(reversed(tensor.shape[:lead]), reversed(tensor.strides[:lead])):
+        if size == 1:
+            continue
+        if expected is None:
+            row_stride = stride
+        elif stride != expected:
+            return None
+        expected = stride * size
+    return row_stride if row_stride >= cols else None
+
+
+def _backend(operation: Operation, inputs: tuple):
+    """The one backend of the inputs; the first is never absent."""
+    backend = backend_of_type(type(inputs[0]))
+    if backend is None:
+        fail(operation.arguments[0], "a NumPy array, torch tensor, pyopencl array or one with __dlpack__", type(inputs[0]))
+    for name, array in zip(operation.arguments, inputs):
+        if array is not None and backend_of_type(type(array)) is not backend:
+            fail(name, f"{backend.kind}, as {operation.arguments[0]} is", type(array))
+    return backend
+
+
+def call(operation: Operation, inputs: tuple, options: tuple, out=None, seed=(0, 0), backend=None) -> list:
+    """Runs an operation. inputs: arrays or None, as operation.arguments. Returns its outputs in the description's order;
+    the first is `out` where that is given."""
+    backend = backend or _backend(operation, inputs)
+    if backend is Dlpack:
+        return _call_dlpack(operation, inputs, options, out, seed)
+    layout = backend.layout
+    layouts = tuple(
+        [None if array is None else layout(name, array) for name, array in zip(operation.arguments, inputs)]
+    )
+    key = (operation.function, backend, layouts, options, None if out is None else _output_layout(backend, out))
+    record = _records.get(key)
+    if record is None:
+        record = _remember(key, _make_record(operation, backend, layouts, options, key[-1], out))
+    arrays = [backend.contiguous(inputs[i]) if copied else inputs[i] for i, copied in record.copied]
+    results = [backend.empty(inputs[0], output.shape, output.dtype) for output in record.outputs[out is not None:]]
+    if out is not None:
+        results.insert(0, out)
+    (_run_on_queue if backend.on_queue else _run_on_host)(operation, backend, record, arrays + results, seed)
+    return results
+
+
+def _call_dlpack(operation, inputs, options, out, seed) -> list:
+    if out is not None:
+        fail("out", "none for arrays with __dlpack__, which cannot be written to")
+    arrays = tuple(None if a is None else Dlpack.read(name, a) for name, a in zip(operation.arguments, inputs))
+    return [Dlpack.give(inputs[0], result) for result in call(operation, arrays, options, None, seed)]
+
+
+def _output_layout(backend, out):
+    if backend_of_type(type(out)) is not backend:
+        fail("out", f"{backend.kind}, as the input is", type(out))
+    backend.check_output("out", out)
+    return backend.layout("out", out)
+
+
+def _remember(key, record):
+    if len(_records) >= _MOST_RECORDS:
+        _records.clear()
+    _records[key] = record
+    return record
+
+
+def _run_on_host(operation, backend, record, arrays, seed):
+    address = backend.address
+    status = lib.cln_host_run(
+        _device.selected_host(), record.native, record.pack(*[address(array) for array in arrays]), *seed
+    )
+    if status >= _OVERLAP:
+        output, other = divmod(status - _OVERLAP, 32)
+        names = _names(operation, record)
+        fail(names[output], f"memory that does not overlap {names[other]}, or is just that of an input of its size")
+    _device.check(status)
+
+
+def _names(operation, record) -> list:
+    """What the tensors of a record are called, in its order."""
+    return [operation.arguments[i] for i, _ in record.copied] + [output.role for output in record.outputs]
+
+
+_contexts: dict = {}
+_contexts_lock = threading.Lock()
+
+
+def _queue_context(queue):
+    """The clnorm_context of a pyopencl queue. It is kept: it holds the cl_context, compiled programs and plans."""
+    context, device = queue.context.int_ptr, queue.device.int_ptr
+    with _contexts_lock:
+        if (context, device) not in _contexts:
+            made = ffi.new("clnorm_context **")
+            _device.check(
+                lib.clnorm_context_create(
+                    ffi.cast("cl_context", context), ffi.cast("cl_device_id", device), ffi.NULL, made
+                )
+            )
+            _contexts[context, device] = made[0]
+        return _contexts[context, device]
+
+
+def _run_on_queue(operation, backend, record, arrays, seed):
+    import pyopencl
+
+    queue = arrays[0].queue
+    if queue is None:
+        fail(operation.arguments[0], "an array with a queue: array.with_queue(queue)")
+    waited = [event for array in arrays for event in array.events]
+    events = ffi.new("cl_event[]", [ffi.cast("cl_event", event.int_ptr) for event in waited]) if waited else ffi.NULL
+    places = [number for array in arrays for number in (array.base_data.int_ptr if array.size else 0, array.offset)]
+    event = ffi.new("cl_event *")
+    _device.check(
+        lib.cln_queue_run(
+            _queue_context(queue), ffi.cast("cl_command_queue", queue.int_ptr), record.native,
+            struct.pack(f"{len(places)}Q", *places), *seed, len(waited), events, event,
+        )
+    )
+    finished = pyopencl.Event.from_int_ptr(int(ffi.cast("uintptr_t", event[0])), retain=False)
+    for array in arrays:
+        array.add_event(finished)
+
+
+def _make_record(operation, backend, layouts, options, out_layout, out) -> _Record:
+    tensors = {
+        role: backend.tensor(layout) for role, layout in zip(operation.roles, layouts) if layout is not None
+    }
+    for name, tensor in zip(operation.arguments, map(tensors.get, operation.roles)):
+        if tensor is not None and tensor.dtype not in DTYPES:
+            fail(name, f"a dtype of {', '.join(DTYPES)}", tensor.dtype)
+    description = operation.describe(tensors, options)
+    desc = ffi.new(f"{operation.desc} *")
+    getattr(lib, f"{operation.desc}_init")(desc)
+    desc.rows, desc.cols = description.rows, description.cols
+    for name, value in description.fields.items():
+        _set_field(desc, name, value)
+    native = ffi.new("cln_call *")
+    native.operation = ffi.cast("void *", ffi.addressof(lib, operation.function))
+    native.desc = desc
+    native.seeded = description.seeded
+    copied = []
+    for index, role in enumerate(operation.roles):
+        if role in tensors and role in description.kinds:
+            copy = _add(native, desc, description, role, description.kinds[role], tensors[role], False)
+            copied.append((index, copy))
+    for position, output in enumerate(description.outputs):
+        tensor = _contiguous(output.shape, output.dtype)
+        if position == 0 and out_layout is not None:
+            tensor = _given_output(backend.tensor(out_layout), output, description.lead)
+        _add(native, desc, description, output.role, output.kind, tensor, True)
+    pack = struct.Struct(f"{native.count}Q").pack
+    return _Record(native, tuple(copied), description.outputs, pack, (desc,))
+
+
+def _set_field(desc, name, value):
+    member, dot, of_tensor = name.partition(".")
+    if dot:
+        setattr(getattr(desc, member), of_tensor, value)
+    else:
+        setattr(desc, member, value)
+
+
+def _contiguous(shape, dtype) -> Tensor:
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 1, 0, -1):
+        strides[i - 1] = strides[i] * max(shape[i], 1)
+    return Tensor(tuple(shape), tuple(strides), dtype)
+
+
+def _given_output(tensor: Tensor, output: Output, lead: int) -> Tensor:
+    if tensor.shape != tuple(output.shape) or tensor.dtype != output.dtype:
+        fail("out", f"shape {tuple(output.shape)} and dtype {output.dtype}", f"{tensor.shape} and {tensor.dtype}")
+    if rows_of(tensor, lead) is None:
+        fail("out", "rows that lie one after the other, or at a fixed distance", f"strides {tensor.strides}")
+    return tensor
+
+
+def _add(native, desc, description, role, kind, tensor: Tensor, written: bool) -> bool:
+    """Puts a tensor into a call. Returns whether its array has to be copied before."""
+    size, elements = SIZES[tensor.dtype], math.prod(tensor.shape)
+    lead = description.lead if kind == MATRIX else 0
+    stride = rows_of(tensor, lead)
+    cols = description.cols if kind == MATRIX else elements
+    copy = stride is None
+    if kind == MATRIX:
+        rows = description.rows
+        stride = cols if copy or rows < 2 else stride
+        bytes_spanned = ((rows - 1) * stride + cols) * size if rows else 0
+        getattr(desc, role).stride = stride
+    else:
+        stride, bytes_spanned = cols, elements * size
+    if kind != PLAIN:
+        getattr(desc, role).dtype = DTYPES[tensor.dtype]
+    place = native.tensors[native.count]
+    native.count += 1
+    place.place = ffi.offsetof("clnorm_args", role)
+    place.bytes, place.width, place.stride = bytes_spanned, cols * size, stride * size
+    place.read, place.written = not written, written
+    return copy

@@ -1,0 +1,172 @@
+"""Devices: which there are, which one is used, and the errors of the library."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import sys
+import threading
+
+_FORKED = False
+
+
+class ClnormError(RuntimeError):
+    """A call of the C library failed. `status` is its name, such as "DEVICE_NOT_FOUND" or "BUILD_FAILED"."""
+
+    def __init__(self, message: str, status: str):
+        super().__init__(message)
+        self.status = status
+
+
+def _choose_opencl() -> None:
+    """Has the wheel of Intel's OpenCL for CPUs used where the system has no OpenCL driver: `pip install clnorm[cpu]`."""
+    folder = pathlib.Path(sys.prefix) / "lib"
+    driver, loader = folder / "libintelocl.so", folder / "libOpenCL.so.1"
+    told = {"CLNORM_OPENCL", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES"} & os.environ.keys()
+    if told or not driver.exists() or not loader.exists() or any(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd")):
+        return
+    os.environ["CLNORM_OPENCL"] = str(loader)
+    os.environ["OCL_ICD_FILENAMES"] = str(driver)
+
+
+_choose_opencl()
+
+from clnorm._native import ffi, lib  # noqa: E402 - reads the environment that was just set
+
+
+def _text(characters) -> str:
+    return ffi.string(characters).decode("utf-8", "replace")
+
+
+def status_name(status: int) -> str:
+    return ffi.typeof("clnorm_status").elements[status].removeprefix("CLNORM_")
+
+
+def check(status: int) -> None:
+    """Raises the error of a call that did not return CLNORM_SUCCESS, or of a negative OpenCL code."""
+    if status == 0:
+        return
+    if status < 0:
+        raise ClnormError(f"OpenCL error {status}", "OPENCL_ERROR")
+    detail = _text(lib.clnorm_error_detail()) or _text(lib.clnorm_status_text(status))
+    name = status_name(status)
+    if name == "OUT_OF_HOST_MEMORY":
+        raise MemoryError(detail)
+    if name.startswith("INVALID_"):
+        raise ValueError(detail)
+    if name == "DEVICE_NOT_FOUND" and _text(lib.cln_loader_failure()):
+        detail = (
+            f"no OpenCL loader: {_text(lib.cln_loader_failure())}. Install a driver of the device with an OpenCL loader "
+            "(Debian: pocl-opencl-icd ocl-icd-libopencl1), or `pip install 'clnorm[cpu]'`, or name the loader's file in "
+            "CLNORM_OPENCL"
+        )
+    raise ClnormError(detail, name)
+
+
+def _forked() -> None:
+    global _FORKED
+    _FORKED = bool(Device._hosts) or _FORKED
+
+
+class Device:
+    """An OpenCL device. `clnorm.devices()` lists them and `clnorm.select()` chooses one.
+
+    name, vendor, driver, platform: text.  kind: "gpu", "accelerator", "cpu" or "other".
+    memory, cache: bytes.  compute_units: a number.  fp16, fp64: whether it has such arithmetic.
+    """
+
+    _hosts: dict[int, object] = {}
+    _lock = threading.Lock()
+
+    def __init__(self, info):
+        self.name = _text(info.name)
+        self.vendor = _text(info.vendor)
+        self.driver = _text(info.driver)
+        self.platform = _text(info.platform_name)
+        self.kind = {1: "gpu", 2: "accelerator", 3: "cpu"}.get(info.kind, "other")
+        self.index = f"{info.platform_index}:{info.device_index}"
+        self.uuid = _text(info.uuid)
+        self.memory, self.cache = info.global_memory, info.cache_size
+        self.compute_units = info.compute_units
+        self.fp16, self.fp64 = info.fp16, info.fp64
+        self._id = info.device
+
+    def __repr__(self) -> str:
+        return f"<clnorm.Device {self.index} {self.kind} {self.name!r}>"
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Device) and self._id == other._id
+
+    def __hash__(self) -> int:
+        return hash(self._id)
+
+    @functools.cached_property
+    def host(self):
+        """The context and queues of the C side, made once in a process and never destroyed: drivers have gone by then."""
+        key = int(ffi.cast("uintptr_t", self._id))
+        with Device._lock:
+            if key not in Device._hosts:
+                made = ffi.new("cln_host **")
+                check(lib.cln_host_create(self._id, made))
+                Device._hosts[key] = made[0]
+            return Device._hosts[key]
+
+
+def devices() -> list[Device]:
+    """Every OpenCL device, the best first: GPUs, then accelerators, then CPUs. [] where there is no OpenCL."""
+    count = ffi.new("size_t *")
+    check(lib.clnorm_device_list(ffi.NULL, 0, count))
+    ids = ffi.new("cl_device_id[]", count[0])
+    check(lib.clnorm_device_list(ids, count[0], count))
+    return [Device(_describe(ids[i])) for i in range(min(len(ids), count[0]))]
+
+
+def _describe(device):
+    info = _new_info()
+    check(lib.clnorm_device_describe(device, info))
+    return info
+
+
+def _new_info():
+    info = ffi.new("clnorm_device_info *")
+    lib.clnorm_device_info_init(info)
+    return info
+
+
+_selected: Device | None = None
+
+
+def select(selector: str | Device | None = None) -> Device:
+    """Chooses the device that NumPy arrays, torch tensors and DLPack's CPU tensors are worked on from now on, in all threads.
+
+    selector: a `Device`; or text as the tool has it, alternatives split by ';' of terms that must all hold:
+        gpu, cpu, accelerator, 0:1 (platform and device), uuid:…, name=TEXT, vendor=TEXT, platform=TEXT, memory>=8G, fp16,
+        fp64, subgroups. "gpu;cpu" is a GPU, or where there is none a CPU.
+        None: what CLNORM_DEVICE says, else a CPU, whose arrays need no copy, else the best device.
+    Returns the device. Raises ClnormError where none matches.
+    """
+    global _selected
+    if isinstance(selector, Device):
+        _selected = selector
+        return selector
+    if selector is None and not os.environ.get("CLNORM_DEVICE"):
+        selector = "cpu;gpu;accelerator"
+    info = _new_info()
+    check(lib.clnorm_device_select(ffi.NULL if selector is None else selector.encode(), info))
+    _selected = Device(info)
+    return _selected
+
+
+def selected_host():
+    """The host of the selected device, for a call; an error in a process that was forked after OpenCL was started."""
+    if _FORKED:
+        raise ClnormError(
+            "this process was forked from one that had used clnorm, and OpenCL's threads are gone: start it with "
+            "multiprocessing.get_context('spawn'), or use clnorm after the fork alone",
+            "UNSUPPORTED",
+        )
+    return (_selected or select()).host
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,129 @@
+"""What descriptions of operations share: shapes of rows and columns, checks of arguments, scales of 8-bit tensors."""
+
+from __future__ import annotations
+
+import math
+
+from clnorm._arrays import DTYPES, FLOATS_OF_8_BITS
+from clnorm._call import fail
+from clnorm._native import lib
+
+SCALINGS = {"tensor": lib.CLNORM_SCALING_TENSOR, "row": lib.CLNORM_SCALING_ROW, "group": lib.CLNORM_SCALING_GROUP}
+GATES = {None: lib.CLNORM_GATE_NONE, "silu": lib.CLNORM_GATE_SILU, "sigmoid": lib.CLNORM_GATE_SIGMOID}
+ACTIVATIONS = {
+    None: lib.CLNORM_ACTIVATION_NONE,
+    "gelu": lib.CLNORM_ACTIVATION_GELU,
+    "gelu_tanh": lib.CLNORM_ACTIVATION_GELU_TANH,
+    "silu": lib.CLNORM_ACTIVATION_SILU,
+}
+
+
+def chosen(argument: str, value, choices: dict):
+    """The number that a word stands for."""
+    if value not in choices:
+        words = ", ".join(repr(word) for word in choices)
+        fail(argument, f"one of {words}", repr(value))
+    return choices[value]
+
+
+def dimensions(normalized_shape, weight) -> int | tuple:
+    """The normalised dimensions: a tuple of sizes that were named, or how many dimensions at the end."""
+    if normalized_shape is None:
+        return len(weight.shape) if weight is not None else 1
+    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+
+
+def split(argument: str, shape: tuple, normalized: int | tuple):
+    """How many dimensions at the front are rows."""
+    count = normalized if isinstance(normalized, int) else len(normalized)
+    if count < 1 or count > len(shape):
+        fail("normalized_shape" if count < 1 else argument, f"{max(count, 1)} or more dimensions", f"shape {shape}")
+    lead = len(shape) - count
+    if not isinstance(normalized, int) and tuple(shape[lead:]) != normalized:
+        fail("normalized_shape", f"the last dimensions of {argument}, of shape {shape}", normalized)
+    if 0 in shape[lead:]:
+        fail(argument, "at least one column", f"shape {shape}")
+    return lead
+
+
+def same_shape(tensors: dict, like: str, *roles: str) -> None:
+    """Each of the roles that is present has the shape of another tensor."""
+    for role in roles:
+        if role in tensors and tensors[role].shape != tensors[like].shape:
+            fail(role, f"the shape of {like}, {tensors[like].shape}", tensors[role].shape)
+
+
+def columns_shape(tensors: dict, shape: tuple, *roles: str) -> None:
+    """Each of the roles that is present has the shape of the normalised dimensions."""
+    for role in roles:
+        if role in tensors and tensors[role].shape not in (shape, (math.prod(shape),)):
+            fail(role, f"shape {shape}", tensors[role].shape)
+
+
+def real(dtype: str) -> str:
+    """The dtype of statistics: that of the arithmetic."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+def scale_shape(shape: tuple, lead: int, scaling: str, group: int) -> tuple:
+    if scaling == "tensor":
+        return (1,)
+    if scaling == "row":
+        return tuple(shape[:lead])
+    cols = math.prod(shape[lead:])
+    if group < 1:
+        fail("scale_group", "the number of columns that share a scale", group)
+    return (*shape[:lead], -(-cols // group))
+
+
+def output_scale(role: str, shape: tuple, lead: int, dtype: str, scaling, group: int, scale: float):
+    """The fields of an 8-bit output, and the shape of its scales: None where they are not written."""
+    if dtype not in FLOATS_OF_8_BITS:
+        if scaling is not None or group or scale:
+            fail("scaling", f"none where {role} is not of {' or '.join(FLOATS_OF_8_BITS)}", repr(scaling))
+        return {}, None
+    scaling = scaling or "tensor"
+    fields = {f"{role}.scaling": chosen("scaling", scaling, SCALINGS), f"{role}.scale_dtype": lib.CLNORM_F32}
+    shape_of_scales = scale_shape(shape, lead, scaling, group)
+    if scaling == "group":
+        fields[f"{role}.scale_group"] = group
+    if scale:
+        fields[f"{role}.scale"] = scale
+        return fields, None
+    return fields, shape_of_scales
+
+
+def input_scale(role: str, tensors: dict, scale_role: str, lead: int, group: int) -> dict:
+    """The fields of an 8-bit input: what its scales are like follows from their shape."""
+    dtype = tensors[role].dtype
+    if dtype not in FLOATS_OF_8_BITS:
+        if scale_role in tensors:
+            fail(scale_role, f"none where {role} is not of 8 bits", f"dtype {dtype}")
+        return {}
+    if scale_role not in tensors:
+        fail(scale_role, f"the scales of {role}, which has 8 bits")
+    scales, shape = tensors[scale_role], tensors[role].shape
+    if scales.dtype not in ("float32", "bfloat16"):
+        fail(scale_role, "dtype float32 or bfloat16", scales.dtype)
+    fields = {f"{role}.scale_dtype": DTYPES[scales.dtype]}
+    if group:
+        expected, fields[f"{role}.scaling"] = scale_shape(shape, lead, "group", group), SCALINGS["group"]
+        fields[f"{role}.scale_group"] = group
+    elif scales.shape in ((), (1,)) and scales.shape != tuple(shape[:lead]):
+        expected, fields[f"{role}.scaling"] = scales.shape, SCALINGS["tensor"]
+    else:
+        expected, fields[f"{role}.scaling"] = tuple(shape[:lead]), SCALINGS["row"]
+    if scales.shape != expected:
+        fail(scale_role, f"shape (1,) or {expected}", scales.shape)
+    return fields
+
+
+def seed_pair(dropout: float, seed) -> tuple:
+    """(seed, offset) of a call."""
+    if seed is None:
+        if dropout:
+            fail("seed", f"an integer, or (seed, offset), as dropout is {dropout}")
+        return (0, 0)
+    pair = (seed, 0) if isinstance(seed, int) else tuple(seed)
+    mask = (1 << 64) - 1
+    return (int(pair[0]) & mask, int(pair[1]) & mask)

@@ -1,0 +1,243 @@
+"""L2 norm, softmax, GELU and FP8 quantisation. An array is of NumPy, torch (CPU), pyopencl, or has __dlpack__."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Optional, Sequence, Union
+
+from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
+from clnorm._call import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, call, fail
+from clnorm._native import lib
+from clnorm._shapes import chosen, columns_shape, input_scale, output_scale, real, same_shape, split
+
+Array = Any
+_EPS_MODES = {"add": lib.CLNORM_EPS_ADD, "floor": lib.CLNORM_EPS_FLOOR}
+_GELU_FORMS = {"none": lib.CLNORM_GELU_ERF, "tanh": lib.CLNORM_GELU_TANH}
+
+
+class L2Norm(NamedTuple):
+    """y, and the length of each segment: x's shape without the last dimension, with group_size (groups, …)."""
+
+    y: Any
+    norm: Any
+
+
+class L2NormGradients(NamedTuple):
+    """Gradients of l2_norm; dweight is None without a weight."""
+
+    dx: Any
+    dweight: Any = None
+
+
+class Quantized(NamedTuple):
+    """q in 8 bits, and its scales in float32: x is about q * scale."""
+
+    q: Any
+    scale: Any
+
+
+def _rows(tensors: dict, first: str, outputs, fields, kinds=None) -> Description:
+    """An operation on rows of the last dimension."""
+    shape = tensors[first].shape
+    lead = split(first, shape, 1)
+    kinds = kinds or {role: MATRIX for role in tensors}
+    return Description(math.prod(shape[:lead]), shape[-1], lead, kinds, tuple(outputs), fields)
+
+
+def _describe_softmax(tensors, options):
+    return _rows(tensors, "x", [Output("y", tensors["x"].shape, options[0] or tensors["x"].dtype)], {})
+
+
+def _describe_softmax_backward(tensors, options):
+    same_shape(tensors, "y", "dy")
+    return _rows(tensors, "y", [Output("dx", tensors["y"].shape, tensors["y"].dtype)], {})
+
+
+def _describe_gelu(tensors, options):
+    fields = {"form": chosen("approximate", options[0], _GELU_FORMS)}
+    return _rows(tensors, "x", [Output("y", tensors["x"].shape, tensors["x"].dtype)], fields)
+
+
+def _describe_gelu_backward(tensors, options):
+    same_shape(tensors, "x", "dy")
+    fields = {"form": chosen("approximate", options[0], _GELU_FORMS)}
+    return _rows(tensors, "x", [Output("dx", tensors["x"].shape, tensors["x"].dtype)], fields)
+
+
+def _l2_norm_fields(tensors, options):
+    columns_shape(tensors, tensors["x"].shape[-1:], "weight")
+    eps, eps_mode, group_size = options[:3]
+    return {"eps": eps, "eps_mode": chosen("eps_mode", eps_mode, _EPS_MODES), "group_size": group_size}
+
+
+def _l2_norm_kinds(tensors):
+    return {role: COLUMNS if role == "weight" else MATRIX for role in tensors}
+
+
+def _describe_l2_norm(tensors, options):
+    x, (_, _, group_size, save_norm) = tensors["x"], options
+    outputs = [Output("y", x.shape, x.dtype)]
+    if save_norm:
+        groups = x.shape[-1] // group_size if group_size else 1
+        outputs.append(Output("norm", x.shape[:-1] if groups == 1 else (groups, *x.shape[:-1]), real(x.dtype), PLAIN))
+    fields = _l2_norm_fields(tensors, options) | {"save_norm": save_norm}
+    return _rows(tensors, "x", outputs, fields, _l2_norm_kinds(tensors))
+
+
+def _describe_l2_norm_backward(tensors, options):
+    same_shape(tensors, "x", "dy")
+    x = tensors["x"]
+    outputs = [Output("dx", x.shape, x.dtype)]
+    if "weight" in tensors:
+        outputs.append(Output("dweight", tensors["weight"].shape, tensors["weight"].dtype, COLUMNS))
+    return _rows(tensors, "x", outputs, _l2_norm_fields(tensors, options), _l2_norm_kinds(tensors))
+
+
+def _describe_quantize(tensors, options):
+    dtype, scaling, group, scale, seed = options
+    if dtype not in FLOATS_OF_8_BITS:
+        fail("dtype", " or ".join(FLOATS_OF_8_BITS), dtype)
+    shape = tensors["x"].shape
+    fields, scales = output_scale("q", shape, split("x", shape, 1), dtype, scaling, group, scale)
+    outputs = [Output("q", shape, dtype)] + ([] if scales is None else [Output("scale", scales, "float32", PLAIN)])
+    if seed is not None:
+        fields |= {"stochastic": 1, "seed": seed}
+    return _rows(tensors, "x", outputs, fields)
+
+
+def _describe_dequantize(tensors, options):
+    dtype, group = options
+    shape = tensors["q"].shape
+    if tensors["q"].dtype not in FLOATS_OF_8_BITS:
+        fail("q", f"dtype {' or '.join(FLOATS_OF_8_BITS)}", tensors["q"].dtype)
+    fields = input_scale("q", tensors, "scale", split("q", shape, 1), group)
+    return _rows(tensors, "q", [Output("x", shape, dtype)], fields, {"q": MATRIX, "scale": PLAIN})
+
+
+def _operation(name, describe, *inputs):
+    short = name.replace("_forward", "")
+    desc = short if short in ("softmax", "gelu") else name
+    return Operation(f"clnorm_{name}", f"clnorm_{desc}_desc", inputs, inputs, describe)
+
+
+_SOFTMAX = _operation("softmax_forward", _describe_softmax, "x")
+_SOFTMAX_BACKWARD = _operation("softmax_backward", _describe_softmax_backward, "dy", "y")
+_GELU = _operation("gelu_forward", _describe_gelu, "x")
+_GELU_BACKWARD = _operation("gelu_backward", _describe_gelu_backward, "dy", "x")
+_L2_NORM = _operation("l2_norm", _describe_l2_norm, "x", "weight")
+_L2_NORM_BACKWARD = _operation("l2_norm_backward", _describe_l2_norm_backward, "dy", "x", "weight")
+_QUANTIZE = _operation("quantize", _describe_quantize, "x")
+_DEQUANTIZE = _operation("dequantize", _describe_dequantize, "q", "scale")
+
+
+def _last(x: Array, dim: int, out) -> bool:
+    """Whether dim is the last dimension; an error where it is not one, or out is given for another one."""
+    count = len(x.shape)
+    if not -count <= dim < count:
+        fail("dim", f"a dimension of an array of shape {tuple(x.shape)}", dim)
+    if out is not None and dim % count != count - 1:
+        fail("out", "none where dim is not the last dimension")
+    return dim % count == count - 1
+
+
+def softmax(x: Array, dim: int = -1, *, out: Optional[Array] = None, backend=None) -> Array:
+    """exp(x - max(x)) / sum(exp(x - max(x))) over a dimension.
+
+    x:    any shape, float32, float16, bfloat16 or float64. Entries of -inf give exactly 0; a row of nothing else gives 0.
+    dim:  the dimension that adds up to 1. Where it is not the last, the array is copied to have it last.
+    out:  where y goes; it may be x itself.
+
+    Returns y as x is.
+    """
+    if _last(x, dim, out):
+        return call(_SOFTMAX, (x,), (None,), out, backend=backend)[0]
+    return softmax(x.swapaxes(dim, -1), backend=backend).swapaxes(dim, -1)
+
+
+def softmax_backward(dy: Array, y: Array, dim: int = -1, *, out: Optional[Array] = None, backend=None) -> Array:
+    """The gradient of softmax from its result: dx = y * (dy - sum(y * dy)).
+
+    dy, y:  of one shape: the gradient of y, and y.  dim, out: as in softmax; out may be dy or y itself.
+    Returns dx as y is.
+    """
+    if _last(y, dim, out):
+        return call(_SOFTMAX_BACKWARD, (dy, y), (), out, backend=backend)[0]
+    return softmax_backward(dy.swapaxes(dim, -1), y.swapaxes(dim, -1), backend=backend).swapaxes(dim, -1)
+
+
+def gelu(x: Array, approximate: str = "none", *, out: Optional[Array] = None, backend=None) -> Array:
+    """Gaussian error linear units (Hendrycks, Gimpel 2016): x * Phi(x), element by element.
+
+    x:            any shape, float32, float16, bfloat16 or float64.
+    approximate:  "none" with erf, or "tanh": x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+    out:          where y goes; it may be x itself.
+
+    Returns y as x is.
+    """
+    return call(_GELU, (x,), (approximate,), out, backend=backend)[0]
+
+
+def gelu_backward(dy: Array, x: Array, approximate: str = "none", *, out: Optional[Array] = None,
+                  backend=None) -> Array:
+    """The gradient of gelu: dx = dy * gelu'(x).
+
+    dy, x:  of one shape: the gradient of y, and the forward's x.  approximate, out: as in gelu; out may be dy or x.
+    Returns dx as x is.
+    """
+    return call(_GELU_BACKWARD, (dy, x), (approximate,), out, backend=backend)[0]
+
+
+def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add", group_size: int = 0,
+            save_norm: bool = False, out: Optional[Array] = None, backend=None) -> Union[Array, L2Norm]:
+    """Divides each row by its length: y = x / length * weight.
+
+    x:           (..., columns), float32, float16, bfloat16 or float64.
+    weight:      (columns,); None: ones.
+    eps_mode:    "add": length = sqrt(sum(x^2) + eps).  "floor": length = max(sqrt(sum(x^2)), eps), as PyTorch's normalize.
+    group_size:  columns of a segment, each with a length of its own; a divisor of the columns. 0: the whole row.
+    save_norm:   the result is an `L2Norm`, (y, norm).
+    out:         where y goes; it may be x itself.
+
+    Returns y as x is; or an `L2Norm`.
+    """
+    results = call(_L2_NORM, (x, weight), (eps, eps_mode, group_size, save_norm), out, backend=backend)
+    return L2Norm(*results) if save_norm else results[0]
+
+
+def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add",
+                     group_size: int = 0, out: Optional[Array] = None, backend=None) -> L2NormGradients:
+    """The gradients of l2_norm.
+
+    dy, x:  of one shape: the gradient of y, and the forward's x. All others as in l2_norm; out is where dx goes.
+    Returns an `L2NormGradients`: dx, and dweight where there is a weight.
+    """
+    return L2NormGradients(*call(_L2_NORM_BACKWARD, (dy, x, weight), (eps, eps_mode, group_size), out, backend=backend))
+
+
+def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor", scale_group: int = 0,
+             scale: float = 0.0, stochastic_seed: Optional[int] = None, out: Optional[Array] = None) -> Quantized:
+    """Quantises to 8 bits: scale = (max|x| + 1e-10) / largest of dtype, q = x / scale, rounded to nearest even.
+
+    x:                (..., columns), float32, float16 or bfloat16.
+    dtype:            "float8_e4m3fn" (up to 448) or "float8_e5m2" (up to 57344), or such a dtype.
+    scaling:          what shares a scale: the "tensor", a "row" or a "group" of scale_group columns.
+    scale:            the scale of the tensor, where it is not to be measured; the result's scale is then None.
+    stochastic_seed:  rounds up or down by chance, in proportion to the distance, with this seed.
+    out:              where q goes.
+
+    Returns a `Quantized`: q of x's shape, scale of (1,), (...,) or (..., columns / scale_group rounded up).
+    """
+    options = (dtype_name(dtype), scaling, scale_group, scale, stochastic_seed)
+    results = call(_QUANTIZE, (x,), options, out)
+    return Quantized(results[0], results[1] if len(results) > 1 else None)
+
+
+def dequantize(q: Array, scale: Array, dtype: Any = "float32", *, scale_group: int = 0,
+               out: Optional[Array] = None) -> Array:
+    """x = q * scale in float32, rounded to dtype.
+
+    q:      (..., columns) of float8_e4m3fn or float8_e5m2.
+    scale:  float32 or bfloat16 of shape (1,), or (...,) for a scale a row; with scale_group (..., columns / scale_group).
+    dtype:  of the result: float32, float16 or bfloat16.  out: where it goes.
+    """
+    return call(_DEQUANTIZE, (q, scale), (dtype_name(dtype), scale_group), out)[0]

@@ -1,0 +1,115 @@
+"""Layer norm and RMS norm: the functions and what they mean. An array is of NumPy, torch (CPU), pyopencl, or has __dlpack__.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Union
+
+from clnorm._norm import Norm, NormGradients, norm_backward, norm_forward
+
+Array = Any
+Shape = Union[int, Sequence[int], None]
+Seed = Union[int, Sequence[int], None]
+
+_FORWARD = """{title}
+
+    s = residual + row_scale * dropout(x), of which what is absent is left out; x * gate(z) with gate_first
+    {formula}
+    y = activation(x_hat * (weight_offset + weight) + bias), then * gate(z) without gate_first
+
+x:                 (*rows, *columns). Statistics are over the columns, which are the dimensions of weight, or of
+                   normalized_shape, or the last one. float32, float16, bfloat16, float64; float8 with x_scale.
+weight, bias:      (*columns), any dtype but float64 unless x has it. None: ones and zeros.
+normalized_shape:  the sizes of the columns, as in PyTorch.
+eps:               added to the mean square.
+group_size:        columns that share statistics, a divisor of all columns; 0: all of them.
+residual:          x's shape: added before the norm. The result is then a `Norm`, whose residual_out is the sum.
+row_scale:         (*rows): a factor of each row of x, float32 (stochastic depth).
+z, gate:           x's shape: the gate. "silu" multiplies with z * sigmoid(z), "sigmoid" with sigmoid(z).
+gate_first:        the gate is applied to x before the statistics.
+activation:        None, "gelu", "gelu_tanh" or "silu", of each element of the result.
+dropout, seed:     the probability that an element of x is 0; the seed, or (seed, offset), of its mask.
+weight_offset:     1 for zero-centred weights.
+dtype, scaling:    of y: "float8_e4m3fn" or "float8_e5m2" quantises it, with a scale for the "tensor", a "row" or a "group"
+                   of scale_group columns (16, 32, 64 or 128), measured unless scale gives it. The result is a `Norm`.
+x_scale:           the scales of a float8 x: (1,), (*rows), or with x_scale_group (*rows, columns / x_scale_group).
+save_stats:        the result is a `Norm` with the statistics that the backward can take.
+out:               where y goes, of x's shape; it may be x itself.
+
+Returns y as x is; or a `Norm`. Rows that lie at a fixed distance are read where they are; any other layout is copied once.
+Sums are in float32 (float64 for float64), and the same call gives the same bits.
+
+    >>> import numpy, clnorm
+    >>> y = clnorm.{name}(numpy.ones((4, 8), numpy.float32))
+    >>> y.shape
+    (4, 8)
+"""
+
+_BACKWARD = """The gradients of {name}, from dy, the gradient of y.
+
+dy, x:             as the forward's y and x.
+mean, rstd:        statistics that the forward saved ({saved}); None: they are computed again.
+residual:          the forward's, where x is the forward's x; or x_is_sum=True, where x is the forward's residual_out.
+dresidual_out:     x's shape: the gradient that has come to residual_out, which is added.
+needs:             the gradients to compute, of "dx", "dweight", "dbias", "dz", "dresidual"; None: all that there are.
+dx_dtype:          of dx, where that is not x's.
+out:               where the first of the gradients goes; dx may go where dy or x is.
+All others are as in {name}; the same seed makes the same mask.
+
+Returns a `NormGradients`: dx, dweight and dbias in their tensors' dtype, dz, dresidual; None for what was not computed. Sums
+over rows are compensated, and the same call gives the same bits.
+"""
+
+
+def layer_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *, normalized_shape: Shape = None,
+               eps: float = 1e-5, group_size: int = 0, residual: Optional[Array] = None,
+               row_scale: Optional[Array] = None, z: Optional[Array] = None, gate: str = "silu",
+               gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0, seed: Seed = None,
+               weight_offset: float = 0.0, x_scale: Optional[Array] = None, x_scale_group: int = 0, dtype: Any = None,
+               scaling: Optional[str] = None, scale_group: int = 0, scale: float = 0.0, save_stats: bool = False,
+               out: Optional[Array] = None) -> Union[Array, Norm]:
+    return norm_forward("layer_norm", **locals())
+
+
+def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *, normalized_shape: Shape = None,
+             eps: float = 1e-5, group_size: int = 0, residual: Optional[Array] = None, row_scale: Optional[Array] = None,
+             z: Optional[Array] = None, gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None,
+             dropout: float = 0.0, seed: Seed = None, weight_offset: float = 0.0, x_scale: Optional[Array] = None,
+             x_scale_group: int = 0, dtype: Any = None, scaling: Optional[str] = None, scale_group: int = 0,
+             scale: float = 0.0, save_stats: bool = False, out: Optional[Array] = None) -> Union[Array, Norm]:
+    return norm_forward("rms_norm", **locals())
+
+
+def layer_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *,
+                        mean: Optional[Array] = None, rstd: Optional[Array] = None, normalized_shape: Shape = None,
+                        eps: float = 1e-5, group_size: int = 0, residual: Optional[Array] = None,
+                        dresidual_out: Optional[Array] = None, x_is_sum: bool = False,
+                        row_scale: Optional[Array] = None, z: Optional[Array] = None, gate: str = "silu",
+                        gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
+                        seed: Seed = None, weight_offset: float = 0.0, x_scale: Optional[Array] = None,
+                        x_scale_group: int = 0, dx_dtype: Any = None, needs: Optional[Sequence[str]] = None,
+                        out: Optional[Array] = None) -> NormGradients:
+    return norm_backward("layer_norm", **locals())
+
+
+def rms_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *,
+                      rstd: Optional[Array] = None, normalized_shape: Shape = None, eps: float = 1e-5,
+                      group_size: int = 0, residual: Optional[Array] = None, dresidual_out: Optional[Array] = None,
+                      x_is_sum: bool = False, row_scale: Optional[Array] = None, z: Optional[Array] = None,
+                      gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None,
+                      dropout: float = 0.0, seed: Seed = None, weight_offset: float = 0.0,
+                      x_scale: Optional[Array] = None, x_scale_group: int = 0, dx_dtype: Any = None,
+                      needs: Optional[Sequence[str]] = None, out: Optional[Array] = None) -> NormGradients:
+    return norm_backward("rms_norm", **locals())
+
+
+layer_norm.__doc__ = _FORWARD.format(
+    name="layer_norm", title="Layer normalisation (Ba, Kiros, Hinton 2016), with what is fused into it.",
+    formula="x_hat = (s - mean(s)) / sqrt(mean((s - mean(s))^2) + eps)",
+)
+rms_norm.__doc__ = _FORWARD.format(
+    name="rms_norm", title="RMS normalisation (Zhang, Sennrich 2019), with what is fused into it.",
+    formula="x_hat = s / sqrt(mean(s^2) + eps)",
+)
+layer_norm_backward.__doc__ = _BACKWARD.format(name="layer_norm", saved="both or neither")
+rms_norm_backward.__doc__ = _BACKWARD.format(name="rms_norm", saved="rstd alone").replace("mean, rstd:", "rstd:      ")

@@ -1,0 +1,213 @@
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue, which every version has */
+#include "host.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef clnorm_status (*operation_fn)(clnorm_context *, cl_command_queue, const void *, const clnorm_args *, cl_uint,
+                                      const cl_event *, cl_event *);
+
+enum { MOST_QUEUES = 64 };
+
+struct cln_host {
+    cl_device_id device;
+    cl_context cl;
+    clnorm_context *context;
+    bool in_place; /* the device works in the host's memory */
+    pthread_mutex_t lock;
+    unsigned idle; /* queues that no thread has: the first of queues */
+    cl_command_queue queues[MOST_QUEUES];
+};
+
+/* Memory of the host that a call has a buffer for: of one tensor, or of several that lie over each other. */
+struct region {
+    char *start, *end;
+    bool read, written;
+    cl_mem mem;
+};
+
+struct regions {
+    unsigned count;
+    struct region region[CLN_MOST_TENSORS];
+};
+
+int cln_host_create(cl_device_id device, cln_host **host) {
+    cln_host *const made = calloc(1, sizeof *made);
+    if (!made || pthread_mutex_init(&made->lock, NULL) != 0) {
+        free(made);
+        return CLNORM_OUT_OF_HOST_MEMORY;
+    }
+    cl_device_type type = 0;
+    cl_int code = clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL);
+    if (!code)
+        made->cl = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
+    if (code) {
+        free(made);
+        return code;
+    }
+    made->device = device;
+    made->in_place = type & CL_DEVICE_TYPE_CPU;
+    const clnorm_status status = clnorm_context_create(made->cl, device, NULL, &made->context);
+    if (status) {
+        (void)clReleaseContext(made->cl);
+        free(made);
+        return status;
+    }
+    *host = made;
+    return CLNORM_SUCCESS;
+}
+
+static cl_command_queue take_queue(cln_host *host, cl_int *code) {
+    (void)pthread_mutex_lock(&host->lock);
+    cl_command_queue queue = host->idle ? host->queues[--host->idle] : NULL;
+    (void)pthread_mutex_unlock(&host->lock);
+    return queue ? queue : clCreateCommandQueue(host->cl, host->device, 0, code);
+}
+
+static void return_queue(cln_host *host, cl_command_queue queue) {
+    (void)pthread_mutex_lock(&host->lock);
+    const bool kept = host->idle < MOST_QUEUES;
+    if (kept)
+        host->queues[host->idle++] = queue;
+    (void)pthread_mutex_unlock(&host->lock);
+    if (!kept)
+        (void)clReleaseCommandQueue(queue);
+}
+
+static char *pointer_of(const char *pointers, uint32_t tensor) {
+    uint64_t address = 0;
+    memcpy(&address, pointers + tensor * sizeof address, sizeof address);
+    return (char *)(uintptr_t)address;
+}
+
+/* Whether two tensors whose bytes overlap are columns beside each other of the same rows. */
+static bool are_beside(const cln_call_tensor *low, const cln_call_tensor *high, size_t distance) {
+    const uint64_t column = low->stride ? distance % low->stride : 0;
+    return low->stride == high->stride && column >= low->width && column + high->width <= low->stride;
+}
+
+/* An output that lies over another tensor, without being just that tensor; 0: none. */
+static int find_overlap(const cln_call *call, const char *pointers) {
+    for (uint32_t i = 0; i < call->count; i++)
+        for (uint32_t k = 0; call->tensors[i].written && k < call->count; k++) {
+            const cln_call_tensor *const a = &call->tensors[i], *const b = &call->tensors[k];
+            const char *const at = pointer_of(pointers, i), *const other = pointer_of(pointers, k);
+            if (i == k || (at == other && !b->written) || at + a->bytes <= other || other + b->bytes <= at)
+                continue;
+            if (at < other ? !are_beside(a, b, (size_t)(other - at)) : !are_beside(b, a, (size_t)(at - other)))
+                return (int)(CLN_OVERLAP + 32 * i + k);
+        }
+    return 0;
+}
+
+/* The region that a tensor becomes a part of; regions that it connects become one. */
+static void add_region(struct regions *regions, char *start, const cln_call_tensor *tensor) {
+    struct region whole = {start, start + tensor->bytes, tensor->read, tensor->written, NULL};
+    unsigned kept = 0;
+    for (unsigned i = 0; i < regions->count; i++) {
+        const struct region *const other = &regions->region[i];
+        if (other->end <= whole.start || whole.end <= other->start) {
+            regions->region[kept++] = *other;
+            continue;
+        }
+        whole.start = other->start < whole.start ? other->start : whole.start;
+        whole.end = other->end > whole.end ? other->end : whole.end;
+        whole.read |= other->read;
+        whole.written |= other->written;
+    }
+    regions->region[kept] = whole;
+    regions->count = kept + 1;
+}
+
+static cl_int make_buffers(const cln_host *host, struct regions *regions) {
+    cl_int code = CL_SUCCESS;
+    for (unsigned i = 0; i < regions->count && !code; i++) {
+        struct region *const region = &regions->region[i];
+        const cl_mem_flags access = !region->written ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
+        /* Gaps between rows, and what lies between two tensors, are copied back too: with what they had. */
+        const cl_mem_flags memory = host->in_place ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR;
+        region->mem = clCreateBuffer(host->cl, access | memory, (size_t)(region->end - region->start), region->start, &code);
+    }
+    return code;
+}
+
+/* Waits, and makes what was written visible to the host. */
+static cl_int collect(const cln_host *host, cl_command_queue queue, const struct regions *regions) {
+    for (unsigned i = 0; i < regions->count; i++) {
+        const struct region *const region = &regions->region[i];
+        const size_t size = (size_t)(region->end - region->start);
+        if (!region->written)
+            continue;
+        cl_int code = CL_SUCCESS;
+        if (host->in_place) {
+            void *const mapped = clEnqueueMapBuffer(queue, region->mem, CL_FALSE, CL_MAP_READ, 0, size, 0, NULL, NULL, &code);
+            if (!code)
+                code = clEnqueueUnmapMemObject(queue, region->mem, mapped, 0, NULL, NULL);
+        } else {
+            code = clEnqueueReadBuffer(queue, region->mem, CL_FALSE, 0, size, region->start, 0, NULL, NULL);
+        }
+        if (code)
+            return code;
+    }
+    return clFinish(queue);
+}
+
+static void set_arguments(const cln_call *call, const char *pointers, const struct regions *regions, clnorm_args *args) {
+    for (uint32_t i = 0; i < call->count; i++) {
+        char *const start = pointer_of(pointers, i);
+        clnorm_buffer *const buffer = (clnorm_buffer *)(void *)((char *)args + call->tensors[i].place);
+        for (unsigned k = 0; call->tensors[i].bytes && k < regions->count; k++)
+            if (regions->region[k].start <= start && start < regions->region[k].end) {
+                buffer->mem = regions->region[k].mem;
+                buffer->offset = (uint64_t)(start - regions->region[k].start);
+            }
+    }
+}
+
+static int run_over(cln_host *host, const cln_call *call, const char *pointers, const struct regions *regions,
+                    const clnorm_seed *seed) {
+    clnorm_args args = CLNORM_ARGS_INIT;
+    set_arguments(call, pointers, regions, &args);
+    args.seed = call->seeded ? seed : NULL;
+    cl_int code = CL_SUCCESS;
+    cl_command_queue queue = take_queue(host, &code);
+    if (!queue)
+        return code;
+    const clnorm_status status =
+        ((operation_fn)call->operation)(host->context, queue, call->desc, &args, 0, NULL, NULL);
+    code = status ? clFinish(queue) : collect(host, queue, regions);
+    return_queue(host, queue);
+    return status ? (int)status : code;
+}
+
+int cln_host_run(cln_host *host, const cln_call *call, const char *pointers, uint64_t seed, uint64_t offset) {
+    const int overlap = find_overlap(call, pointers);
+    if (overlap)
+        return overlap;
+    struct regions regions = {0};
+    for (uint32_t i = 0; i < call->count; i++)
+        if (call->tensors[i].bytes)
+            add_region(&regions, pointer_of(pointers, i), &call->tensors[i]);
+    const clnorm_seed numbers = {seed, offset};
+    int result = make_buffers(host, &regions);
+    if (!result)
+        result = run_over(host, call, pointers, &regions, &numbers);
+    for (unsigned i = 0; i < regions.count; i++)
+        if (regions.region[i].mem)
+            (void)clReleaseMemObject(regions.region[i].mem);
+    return result;
+}
+
+int cln_queue_run(clnorm_context *context, cl_command_queue queue, const cln_call *call, const char *buffers,
+                  uint64_t seed, uint64_t offset, cl_uint waits, const cl_event *wait_list, cl_event *event) {
+    clnorm_args args = CLNORM_ARGS_INIT;
+    for (uint32_t i = 0; i < call->count; i++) {
+        clnorm_buffer *const buffer = (clnorm_buffer *)(void *)((char *)&args + call->tensors[i].place);
+        buffer->mem = call->tensors[i].bytes ? (cl_mem)(void *)pointer_of(buffers, 2 * i) : NULL;
+        buffer->offset = (uint64_t)(uintptr_t)pointer_of(buffers, 2 * i + 1);
+    }
+    const clnorm_seed numbers = {seed, offset};
+    args.seed = call->seeded ? &numbers : NULL;
+    return (int)((operation_fn)call->operation)(context, queue, call->desc, &args, waits, wait_list, event);
+}

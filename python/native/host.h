@@ -1,0 +1,44 @@
+/* Calls of an operation over memory of the host, and over buffers of a caller's queue, each one C call for the binding. */
+#ifndef CLN_PYTHON_HOST_H
+#define CLN_PYTHON_HOST_H
+
+#include "clnorm/clnorm.h"
+#include "opencl_loader.h"
+
+enum { CLN_MOST_TENSORS = 24 };
+
+/* A tensor of a call: where its clnorm_buffer is in clnorm_args, and the bytes that it spans. */
+typedef struct cln_call_tensor {
+    uint64_t place;  /* offsetof(clnorm_args, x) */
+    uint64_t bytes;  /* from the first element to the end of the last; 0: nothing is read or written */
+    uint64_t width;  /* bytes of a row */
+    uint64_t stride; /* bytes from row to row */
+    uint32_t read, written;
+} cln_call_tensor;
+
+/* An operation, its descriptor and its tensors. It does not change: threads share it. */
+typedef struct cln_call {
+    void *operation;  /* clnorm_norm_forward or any other one-call function */
+    const void *desc; /* that function's descriptor */
+    uint32_t count;   /* of tensors */
+    uint32_t seeded;  /* the call has a seed */
+    cln_call_tensor tensors[CLN_MOST_TENSORS];
+} cln_call;
+
+/* A device with a context, and queues for as many threads as call at once. It lives as long as the process. */
+typedef struct cln_host cln_host;
+
+/* Negative: an OpenCL code. Positive: a clnorm_status, whose detail is clnorm_error_detail. */
+int cln_host_create(cl_device_id device, cln_host **host);
+
+enum { CLN_OVERLAP = 1000 }; /* + 32 · output + other tensor: an output lies over another tensor */
+
+/* Runs a call over the memory at pointers, [call->count] addresses as uint64_t, and returns when the outputs are there. A
+ * CPU works in that memory itself; what another device reads and writes is copied. */
+int cln_host_run(cln_host *host, const cln_call *call, const char *pointers, uint64_t seed, uint64_t offset);
+
+/* Enqueues a call. buffers: a cl_mem and a byte offset for each tensor, as uint64_t. *event is the caller's to release. */
+int cln_queue_run(clnorm_context *context, cl_command_queue queue, const cln_call *call, const char *buffers,
+                  uint64_t seed, uint64_t offset, cl_uint waits, const cl_event *wait_list, cl_event *event);
+
+#endif
