@@ -15,6 +15,7 @@ struct cln_host {
     cl_context cl;
     clnorm_context *context;
     bool in_place; /* the device works in the host's memory */
+    bool mapped;   /* the host may read what a kernel wrote there only after mapping it; PoCL's CPUs need no mapping */
     pthread_mutex_t lock;
     unsigned idle; /* queues that no thread has: the first of queues */
     cl_command_queue queues[MOST_QUEUES];
@@ -54,6 +55,7 @@ int cln_host_create(cl_device_id device, cln_host **host) {
         free(made);
         return status;
     }
+    made->mapped = clnorm_context_device(made->context)->family != CLNORM_PLATFORM_POCL;
     *host = made;
     return CLNORM_SUCCESS;
 }
@@ -137,7 +139,7 @@ static cl_int collect(const cln_host *host, cl_command_queue queue, const struct
     for (unsigned i = 0; i < regions->count; i++) {
         const struct region *const region = &regions->region[i];
         const size_t size = (size_t)(region->end - region->start);
-        if (!region->written)
+        if (!region->written || (host->in_place && !host->mapped))
             continue;
         cl_int code = CL_SUCCESS;
         if (host->in_place) {

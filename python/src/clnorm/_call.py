@@ -52,6 +52,7 @@ class _Record(NamedTuple):
     native: object  # cln_call *
     copied: tuple  # for each input that is passed on: (index, whether it has to be copied)
     outputs: tuple  # of Output
+    addresses: tuple  # for each tensor: array -> address
     pack: Callable  # addresses -> bytes
     kept: tuple  # what `native` points to
 
@@ -141,10 +142,8 @@ def _remember(key, record):
 
 
 def _run_on_host(operation, backend, record, arrays, seed):
-    address = backend.address
-    status = lib.cln_host_run(
-        _device.selected_host(), record.native, record.pack(*[address(array) for array in arrays]), *seed
-    )
+    addresses = record.pack(*[address(array) for address, array in zip(record.addresses, arrays)])
+    status = lib.cln_host_run(_device.selected_host(), record.native, addresses, *seed)
     if status >= _OVERLAP:
         output, other = divmod(status - _OVERLAP, 32)
         names = _names(operation, record)
@@ -214,18 +213,23 @@ def _make_record(operation, backend, layouts, options, out_layout, out) -> _Reco
     native.operation = ffi.cast("void *", ffi.addressof(lib, operation.function))
     native.desc = desc
     native.seeded = description.seeded
-    copied = []
+    copied, passed = [], []
     for index, role in enumerate(operation.roles):
         if role in tensors and role in description.kinds:
             copy = _add(native, desc, description, role, description.kinds[role], tensors[role], False)
             copied.append((index, copy))
+            passed.append(_contiguous(*tensors[role][::2]) if copy else tensors[role])
     for position, output in enumerate(description.outputs):
         tensor = _contiguous(output.shape, output.dtype)
         if position == 0 and out_layout is not None:
             tensor = _given_output(backend.tensor(out_layout), output, description.lead)
         _add(native, desc, description, output.role, output.kind, tensor, True)
+        passed.append(tensor)
+    addresses = () if backend.on_queue else tuple(
+        backend.address_of(tensor if tensor == _contiguous(tensor.shape, tensor.dtype) else None) for tensor in passed
+    )
     pack = struct.Struct(f"{native.count}Q").pack
-    return _Record(native, tuple(copied), description.outputs, pack, (desc,))
+    return _Record(native, tuple(copied), description.outputs, addresses, pack, (desc,))
 
 
 def _set_field(desc, name, value):

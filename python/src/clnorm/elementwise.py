@@ -36,6 +36,19 @@ class Quantized(NamedTuple):
     scale: Any
 
 
+# Narrow arrays without gaps are taken as one row, so that work is shared by columns.
+_NARROW = 256
+
+
+def _elements(tensors: dict, first: str, outputs, fields) -> Description:
+    """An operation on elements, which any rows and columns do for."""
+    shape = tensors[first].shape
+    if shape and shape[-1] >= _NARROW:
+        return _rows(tensors, first, outputs, fields)
+    count = math.prod(shape)
+    return Description(min(count, 1), max(count, 1), 0, {role: MATRIX for role in tensors}, tuple(outputs), fields)
+
+
 def _rows(tensors: dict, first: str, outputs, fields, kinds=None) -> Description:
     """An operation on rows of the last dimension."""
     shape = tensors[first].shape
@@ -44,24 +57,32 @@ def _rows(tensors: dict, first: str, outputs, fields, kinds=None) -> Description
     return Description(math.prod(shape[:lead]), shape[-1], lead, kinds, tuple(outputs), fields)
 
 
+def _softmax(tensors, first, output):
+    """Softmax or its gradient; without elements there is nothing to add up, and no column either."""
+    shape, outputs = tensors[first].shape, (Output(output, tensors[first].shape, tensors[first].dtype),)
+    if 0 in shape:
+        return Description(0, 1, len(shape), {role: MATRIX for role in tensors}, outputs, {})
+    return _rows(tensors, first, outputs, {})
+
+
 def _describe_softmax(tensors, options):
-    return _rows(tensors, "x", [Output("y", tensors["x"].shape, options[0] or tensors["x"].dtype)], {})
+    return _softmax(tensors, "x", "y")
 
 
 def _describe_softmax_backward(tensors, options):
     same_shape(tensors, "y", "dy")
-    return _rows(tensors, "y", [Output("dx", tensors["y"].shape, tensors["y"].dtype)], {})
+    return _softmax(tensors, "y", "dx")
 
 
 def _describe_gelu(tensors, options):
     fields = {"form": chosen("approximate", options[0], _GELU_FORMS)}
-    return _rows(tensors, "x", [Output("y", tensors["x"].shape, tensors["x"].dtype)], fields)
+    return _elements(tensors, "x", [Output("y", tensors["x"].shape, tensors["x"].dtype)], fields)
 
 
 def _describe_gelu_backward(tensors, options):
     same_shape(tensors, "x", "dy")
     fields = {"form": chosen("approximate", options[0], _GELU_FORMS)}
-    return _rows(tensors, "x", [Output("dx", tensors["x"].shape, tensors["x"].dtype)], fields)
+    return _elements(tensors, "x", [Output("dx", tensors["x"].shape, tensors["x"].dtype)], fields)
 
 
 def _l2_norm_fields(tensors, options):
@@ -150,7 +171,7 @@ def softmax(x: Array, dim: int = -1, *, out: Optional[Array] = None, backend=Non
     Returns y as x is.
     """
     if _last(x, dim, out):
-        return call(_SOFTMAX, (x,), (None,), out, backend=backend)[0]
+        return call(_SOFTMAX, (x,), (), out, backend=backend)[0]
     return softmax(x.swapaxes(dim, -1), backend=backend).swapaxes(dim, -1)
 
 

@@ -29,7 +29,7 @@ def chosen(argument: str, value, choices: dict):
 def dimensions(normalized_shape, weight) -> int | tuple:
     """The normalised dimensions: a tuple of sizes that were named, or how many dimensions at the end."""
     if normalized_shape is None:
-        return len(weight.shape) if weight is not None else 1
+        return len(getattr(weight, "shape", (0,))) if weight is not None else 1
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 

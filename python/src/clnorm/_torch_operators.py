@@ -1,0 +1,230 @@
+"""torch.ops.clnorm: the operators behind clnorm.torch, with their shapes for tracing and their gradients.
+
+An operator's outputs that are absent have no elements: schemas of PyTorch know no optional results.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from clnorm import _norm, elementwise
+from clnorm._arrays import Torch
+
+_library = torch.library.Library("clnorm", "DEF")
+_OPTIONS = (
+    "str kind, int[] normalized_shape, float eps, int group_size, float weight_offset, str? activation, str gate, "
+    "bool gate_first, float dropout, int seed"
+)
+_OPTION_NAMES = tuple(option.split()[-1] for option in _OPTIONS.split(", "))
+ops = torch.ops.clnorm
+
+
+class _Unrecorded(Torch):
+    """Tensors below autograd, which records the gradient itself."""
+
+    @staticmethod
+    def layout(name, tensor):
+        return tensor.shape, tensor.stride(), tensor.dtype
+
+
+def check_cpu(**tensors) -> None:
+    """An error that says why, for a tensor that is not in the host's memory."""
+    for name, tensor in tensors.items():
+        if tensor is not None and tensor.device.type not in ("cpu", "meta"):
+            raise ValueError(
+                f"{name}: expected a CPU tensor, got one on {tensor.device}: clnorm computes with OpenCL, which cannot "
+                "reach the memory of another device runtime. Move it with .cpu(), or use torch.nn.functional there"
+            )
+
+
+def _define(name, schema, run, fake):
+    _library.define(f"{name}{schema}")
+    _library.impl(name, run, "CPU")
+    torch.library.register_fake(f"clnorm::{name}", fake, lib=_library)
+
+
+def _differentiate(name, backward, setup):
+    torch.library.register_autograd(f"clnorm::{name}", backward, setup_context=setup, lib=_library)
+
+
+def _refuse_double_backward(name):
+    def backward(ctx, *gradients):
+        raise RuntimeError(
+            f"clnorm: the gradient of {name} cannot be differentiated again (double backward): use torch.nn.functional "
+            "where create_graph=True is needed"
+        )
+
+    torch.library.register_autograd(f"clnorm::{name}_backward", backward, lib=_library)
+
+
+# ------------------------------------------------------------------------------------------------ layer norm, RMS norm
+
+
+def _absent(tensor):
+    return tensor.new_empty(0)
+
+
+def _real(dtype):
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def _keywords(options):
+    named = dict(zip(_OPTION_NAMES, options))
+    return named.pop("kind"), named
+
+
+def _run_norm(x, weight, bias, residual, z, *options):
+    kind, named = _keywords(options)
+    result = _norm.norm_forward(kind, x, weight, bias, residual=residual, z=z, save_stats=True, backend=_Unrecorded, **named)
+    return tuple(_absent(x) if output is None else output for output in result[:4])
+
+
+def _fake_norm(x, weight, bias, residual, z, *options):
+    kind, named = _keywords(options)
+    lead = x.shape[: x.dim() - len(named["normalized_shape"])]
+    cols = math.prod(named["normalized_shape"])
+    groups = cols // named["group_size"] if named["group_size"] else 1
+    statistic = x.new_empty(lead if groups == 1 else (groups, *lead), dtype=_real(x.dtype))
+    return (
+        x.new_empty(x.shape),
+        _absent(x) if residual is None else residual.new_empty(residual.shape),
+        torch.empty_like(statistic) if kind == "layer_norm" else _absent(x),
+        statistic,
+    )
+
+
+def _run_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs, dx_dtype, *options):
+    kind, named = _keywords(options)
+    names = [name for name, needed in zip(_norm.NormGradients._fields, needs) if needed]
+    statistics = {"rstd": rstd} | ({"mean": mean} if kind == "layer_norm" else {})
+    gradients = _norm.norm_backward(
+        kind, dy, s, weight, bias, z=z, dresidual_out=dresidual_out, x_is_sum=dresidual_out is not None,
+        dx_dtype=dx_dtype, needs=names, backend=_Unrecorded, **statistics, **named,
+    )
+    return tuple(_absent(s) if gradient is None else gradient for gradient in gradients)
+
+
+def _fake_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs, dx_dtype, *options):
+    like = (s.new_empty(s.shape, dtype=dx_dtype), weight, bias, z, s)
+    return tuple(t.new_empty(t.shape) if needed else _absent(s) for t, needed in zip(like, needs))
+
+
+def _save_norm(ctx, inputs, output):
+    x, weight, bias, residual, z, *options = inputs
+    _, residual_out, mean, rstd = output
+    s = x if residual is None else residual_out
+    ctx.save_for_backward(s, weight, bias, z, mean, rstd)
+    ctx.options, ctx.has_residual, ctx.dtype = options, residual is not None, x.dtype
+
+
+def _norm_gradients(ctx, dy, dresidual_out, dmean, drstd):
+    s, weight, bias, z, mean, rstd = ctx.saved_tensors
+    wants_x, wants_weight, wants_bias, wants_residual, wants_z = ctx.needs_input_grad[:5]
+    # Without dropout the gradients of x and residual are one, unless they have different dtypes.
+    dropout = ctx.options[_OPTION_NAMES.index("dropout")]
+    shared = ctx.has_residual and not dropout and s.dtype == ctx.dtype
+    wants = [wants_x or (shared and wants_residual), wants_weight, wants_bias, wants_z, wants_residual and not shared]
+    if not any(wants):
+        return (None,) * (5 + len(_OPTION_NAMES))
+    dx, dweight, dbias, dz, dresidual = ops.norm_backward(
+        dy, dresidual_out if ctx.has_residual else None, s, weight, bias, z, mean, rstd, wants, ctx.dtype, *ctx.options
+    )
+    gradients = (dx, dweight, dbias, dx if shared else dresidual, dz)
+    needed = (wants_x, wants_weight, wants_bias, wants_residual, wants_z)
+    return (*[g if need else None for g, need in zip(gradients, needed)], *[None] * len(_OPTION_NAMES))
+
+
+_define(
+    "norm",
+    f"(Tensor x, Tensor? weight, Tensor? bias, Tensor? residual, Tensor? z, {_OPTIONS}) -> "
+    "(Tensor y, Tensor residual_out, Tensor mean, Tensor rstd)",
+    _run_norm, _fake_norm,
+)
+_define(
+    "norm_backward",
+    "(Tensor dy, Tensor? dresidual_out, Tensor s, Tensor? weight, Tensor? bias, Tensor? z, Tensor mean, Tensor rstd, "
+    f"bool[] needs, ScalarType dx_dtype, {_OPTIONS}) -> "
+    "(Tensor dx, Tensor dweight, Tensor dbias, Tensor dz, Tensor dresidual)",
+    _run_norm_backward, _fake_norm_backward,
+)
+_differentiate("norm", _norm_gradients, _save_norm)
+_refuse_double_backward("norm")
+
+# ------------------------------------------------------------------------------------------------------------- softmax
+
+
+def _like_first(first, *others):
+    return first.new_empty(first.shape)
+
+
+def _like_second(first, second, *others):
+    return second.new_empty(second.shape)
+
+
+_define("softmax", "(Tensor x) -> Tensor", lambda x: elementwise.softmax(x, backend=_Unrecorded), _like_first)
+_define(
+    "softmax_backward", "(Tensor dy, Tensor y) -> Tensor",
+    lambda dy, y: elementwise.softmax_backward(dy, y, backend=_Unrecorded), _like_second,
+)
+_differentiate(
+    "softmax", lambda ctx, dy: ops.softmax_backward(dy, *ctx.saved_tensors),
+    lambda ctx, inputs, output: ctx.save_for_backward(output),
+)
+_refuse_double_backward("softmax")
+
+# ---------------------------------------------------------------------------------------------------------------- GELU
+
+_define(
+    "gelu", "(Tensor x, str approximate) -> Tensor",
+    lambda x, approximate: elementwise.gelu(x, approximate, backend=_Unrecorded), _like_first,
+)
+_define(
+    "gelu_backward", "(Tensor dy, Tensor x, str approximate) -> Tensor",
+    lambda dy, x, approximate: elementwise.gelu_backward(dy, x, approximate, backend=_Unrecorded), _like_second,
+)
+
+
+def _save_gelu(ctx, inputs, output):
+    ctx.save_for_backward(inputs[0])
+    ctx.approximate = inputs[1]
+
+
+_differentiate("gelu", lambda ctx, dy: (ops.gelu_backward(dy, *ctx.saved_tensors, ctx.approximate), None), _save_gelu)
+_refuse_double_backward("gelu")
+
+# ------------------------------------------------------------------------------------------------------------- L2 norm
+
+
+def _run_l2_norm(x, weight, eps, eps_mode):
+    return elementwise.l2_norm(x, weight, eps=eps, eps_mode=eps_mode, backend=_Unrecorded)
+
+
+def _run_l2_norm_backward(dy, x, weight, eps, eps_mode):
+    dx, dweight = elementwise.l2_norm_backward(dy, x, weight, eps=eps, eps_mode=eps_mode, backend=_Unrecorded)
+    return dx, _absent(x) if dweight is None else dweight
+
+
+def _fake_l2_norm_backward(dy, x, weight, eps, eps_mode):
+    return x.new_empty(x.shape), _absent(x) if weight is None else weight.new_empty(weight.shape)
+
+
+def _save_l2_norm(ctx, inputs, output):
+    x, weight, ctx.eps, ctx.eps_mode = inputs
+    ctx.save_for_backward(x, weight)
+
+
+def _l2_norm_gradients(ctx, dy):
+    x, weight = ctx.saved_tensors
+    dx, dweight = ops.l2_norm_backward(dy, x, weight, ctx.eps, ctx.eps_mode)
+    return dx, None if weight is None else dweight, None, None
+
+
+_define("l2_norm", "(Tensor x, Tensor? weight, float eps, str eps_mode) -> Tensor", _run_l2_norm, _like_first)
+_define(
+    "l2_norm_backward", "(Tensor dy, Tensor x, Tensor? weight, float eps, str eps_mode) -> (Tensor dx, Tensor dweight)",
+    _run_l2_norm_backward, _fake_l2_norm_backward,
+)
+_differentiate("l2_norm", _l2_norm_gradients, _save_l2_norm)
+_refuse_double_backward("l2_norm")

@@ -1,0 +1,132 @@
+"""PyTorch: differentiable operators and modules for CPU tensors, computed by OpenCL in the memory of the tensors.
+
+    >>> import torch, clnorm.torch
+    >>> model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8))
+    >>> clnorm.torch.replace(model)
+    ['1: LayerNorm']
+
+The functions work under autograd, torch.compile(fullgraph=True), autocast and torch.export. Gradients are not differentiable
+themselves: double backward raises an error. PyTorch's OpenMP threads spin for a moment after each of its operators; with
+OMP_WAIT_POLICY=passive in the environment they leave the processor to OpenCL's.
+"""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence, Tuple, Union
+
+import torch
+from torch import Tensor, nn
+
+from clnorm import _torch_operators as _operators
+from clnorm._torch_operators import ops as _ops
+
+__all__ = ["FusedAddRMSNorm", "LayerNorm", "RMSNorm", "gelu", "l2_norm", "layer_norm", "replace", "rms_norm", "softmax"]
+
+Shape = Union[int, Sequence[int]]
+
+
+def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed, group_size,
+          weight_offset):
+    _operators.check_cpu(x=x, weight=weight, bias=bias, residual=residual, z=z)
+    if dropout and seed is None:
+        raise ValueError(f"seed: expected an integer, as dropout is {dropout}")
+    sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    y, residual_out, _, _ = _ops.norm(
+        x, weight, bias, residual, z, kind, sizes, eps, group_size, weight_offset, activation, gate, gate_first, dropout,
+        seed or 0,
+    )
+    return y if residual is None else (y, residual_out)
+
+
+def layer_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
+               eps: float = 1e-5, *, residual: Optional[Tensor] = None, z: Optional[Tensor] = None, gate: str = "silu",
+               gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
+               seed: Optional[int] = None, group_size: int = 0,
+               weight_offset: float = 0.0) -> Union[Tensor, Tuple[Tensor, Tensor]]:
+    """torch.nn.functional.layer_norm, with what `clnorm.layer_norm` fuses into it.
+
+    x, residual, z: (*, *normalized_shape); weight, bias: normalized_shape. dropout is of x, with the mask of seed.
+    Returns y, or with a residual (y, residual + dropout(x)), of the dtypes of x and of residual.
+    """
+    return _norm("layer_norm", x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout,
+                 seed, group_size, weight_offset)
+
+
+def rms_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = None, eps: Optional[float] = None, *,
+             bias: Optional[Tensor] = None, residual: Optional[Tensor] = None, z: Optional[Tensor] = None,
+             gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
+             seed: Optional[int] = None, group_size: int = 0,
+             weight_offset: float = 0.0) -> Union[Tensor, Tuple[Tensor, Tensor]]:
+    """torch.nn.functional.rms_norm, with what `clnorm.rms_norm` fuses into it. eps None: that of x's dtype.
+
+    Shapes and result are those of `layer_norm`.
+    """
+    eps = torch.finfo(x.dtype).eps if eps is None else eps
+    return _norm("rms_norm", x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout,
+                 seed, group_size, weight_offset)
+
+
+def softmax(x: Tensor, dim: int = -1, dtype: Optional[torch.dtype] = None) -> Tensor:
+    """torch.nn.functional.softmax. A row of -inf alone gives 0, where PyTorch gives NaN. Another dimension than the last is
+    copied to be it."""
+    _operators.check_cpu(x=x)
+    x = x if dtype is None else x.to(dtype)
+    if x.dim() == 0:
+        return softmax(x.unsqueeze(0), dim).squeeze(0)
+    if dim % x.dim() == x.dim() - 1:
+        return _ops.softmax(x)
+    return _ops.softmax(x.transpose(dim, -1)).transpose(dim, -1)
+
+
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """torch.nn.functional.gelu: approximate is "none" or "tanh"."""
+    _operators.check_cpu(x=x)
+    return _ops.gelu(x, approximate)
+
+
+def l2_norm(x: Tensor, weight: Optional[Tensor] = None, eps: float = 1e-12, eps_mode: str = "floor") -> Tensor:
+    """torch.nn.functional.normalize over the last dimension, times weight. eps_mode: as in `clnorm.l2_norm`."""
+    _operators.check_cpu(x=x, weight=weight)
+    return _ops.l2_norm(x, weight, eps, eps_mode)
+
+
+class LayerNorm(nn.LayerNorm):
+    """torch.nn.LayerNorm, computed by `layer_norm`: the same arguments, parameters and state_dict."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+
+class RMSNorm(nn.RMSNorm):
+    """torch.nn.RMSNorm, computed by `rms_norm`: the same arguments, parameters and state_dict."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+
+class FusedAddRMSNorm(nn.RMSNorm):
+    """RMSNorm of x + residual, which a transformer's block needs twice: `y, residual = norm(x, residual)`.
+
+    Arguments, parameters and state_dict are torch.nn.RMSNorm's; x and residual are (*, *normalized_shape).
+    """
+
+    def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:
+        return rms_norm(x, self.normalized_shape, self.weight, self.eps, residual=residual)
+
+
+_REPLACED = {nn.LayerNorm: LayerNorm, nn.RMSNorm: RMSNorm}
+
+
+def replace(model: nn.Module) -> List[str]:
+    """Has the LayerNorms and RMSNorms of a model computed by this package, and says which: ["blocks.0.norm: LayerNorm", …].
+
+    Modules stay the same objects: parameters, hooks and optimisers that hold them are as before. Subclasses of PyTorch's
+    modules, whose forward may be another, are left as they are.
+    """
+    replaced = []
+    for name, module in model.named_modules():
+        kind = _REPLACED.get(type(module))
+        if kind is not None:
+            module.__class__ = kind
+            replaced.append(f"{name or 'model'}: {kind.__name__}")
+    return replaced

@@ -1,0 +1,15 @@
+"""Every test runs on a CPU device, unless CLNORM_DEVICE says otherwise; programs are cached in a folder of the session."""
+
+import os
+import tempfile
+
+os.environ.setdefault("CLNORM_CACHE_DIR", os.path.join(tempfile.gettempdir(), "clnorm-python-tests"))
+os.environ.setdefault("CLNORM_DEVICE", "cpu")
+
+import numpy  # noqa: E402
+import pytest  # noqa: E402
+
+
+@pytest.fixture
+def rng():
+    return numpy.random.default_rng(1)

@@ -1,0 +1,201 @@
+"""NumPy arrays: values, dtypes, strides, outputs, what is refused."""
+
+import ml_dtypes
+import numpy
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import clnorm
+
+DTYPES = [numpy.float32, numpy.float16, ml_dtypes.bfloat16, numpy.float64]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layer", [True, False])
+def test_norm_and_gradients(rng, dtype, layer):
+    x, dy = rng.standard_normal((2, 5, 3, 96)).astype(dtype)
+    weight, bias = rng.standard_normal((2, 96)).astype(dtype)
+    name = "layer_norm" if layer else "rms_norm"
+    forward, backward = getattr(clnorm, name), getattr(clnorm, name + "_backward")
+    y = forward(x, weight, bias)
+    assert y.dtype == x.dtype and y.shape == x.shape
+    reference.assert_close(y, reference.norm(x, weight, numpy.asarray(bias, "f8"), layer=layer), 96)
+    gradients = backward(dy, x, weight, bias)
+    expected = reference.norm_backward(dy.reshape(15, 96), x.reshape(15, 96), weight, layer=layer)
+    reference.assert_close(gradients.dx, expected[0].reshape(x.shape), 96)
+    reference.assert_close(gradients.dweight, expected[1], 96)
+    reference.assert_close(gradients.dbias, expected[2], 96)
+    assert gradients.dz is None and gradients.dresidual is None
+
+
+def test_residual_gate_activation_and_statistics(rng):
+    x, residual, z = rng.standard_normal((3, 7, 128)).astype("f4")
+    out = clnorm.rms_norm(x, residual=residual, z=z, activation="silu", save_stats=True)
+    s = x + residual
+    numpy.testing.assert_array_equal(out.residual_out, s)
+    n = reference.silu(reference.norm(s, layer=False))
+    reference.assert_close(out.y, n * reference.silu(numpy.asarray(z, "f8")), 128)
+    reference.assert_close(out.rstd, 1 / numpy.sqrt((numpy.asarray(s, "f8") ** 2).mean(-1) + 1e-5), 128)
+    assert out.mean is None and out.rstd.shape == (7,)
+
+
+def test_gradients_of_a_residual_are_those_of_the_sum(rng):
+    x, residual, dy, from_above = rng.standard_normal((4, 6, 64)).astype("f4")
+    s = clnorm.rms_norm(x, residual=residual).residual_out
+    gradients = clnorm.rms_norm_backward(dy, s, x_is_sum=True, dresidual_out=from_above)
+    dx, _, _ = reference.norm_backward(dy, s, layer=False)
+    reference.assert_close(gradients.dx, dx + from_above, 64)
+    numpy.testing.assert_array_equal(gradients.dx, gradients.dresidual)
+
+
+def test_dropout_keeps_a_part_and_the_backward_has_its_mask(rng):
+    x, residual = numpy.ones((64, 256), "f4"), numpy.zeros((64, 256), "f4")
+    s = clnorm.rms_norm(x, residual=residual, dropout=0.25, seed=(3, 4)).residual_out
+    assert set(numpy.unique(s)) == {0, numpy.float32(1 / 0.75)}
+    assert abs((s == 0).mean() - 0.25) < 6 * numpy.sqrt(0.25 * 0.75 / s.size)
+    gradients = clnorm.rms_norm_backward(x, s, x_is_sum=True, dropout=0.25, seed=(3, 4))
+    numpy.testing.assert_array_equal(gradients.dx[s == 0], 0)
+    other = clnorm.rms_norm(x, residual=residual, dropout=0.25, seed=(3, 5)).residual_out
+    assert (other != s).any()
+
+
+def test_groups_normalise_segments(rng):
+    x = rng.standard_normal((4, 128)).astype("f4")
+    y = clnorm.rms_norm(x, group_size=32)
+    reference.assert_close(y, reference.norm(x.reshape(4, 4, 32), layer=False).reshape(4, 128), 32)
+    assert clnorm.rms_norm(x, group_size=32, save_stats=True).rstd.shape == (4, 4)
+
+
+def test_softmax_over_any_dimension(rng):
+    x = rng.standard_normal((3, 40, 5)).astype("f4")
+    for dim in (-1, 0, 1):
+        y = clnorm.softmax(x, dim)
+        reference.assert_close(y, reference.softmax(x, dim), 40)
+        dy = rng.standard_normal(x.shape).astype("f4")
+        exact = numpy.asarray(y, "f8") * (dy - (numpy.asarray(y, "f8") * dy).sum(dim, keepdims=True))
+        reference.assert_close(clnorm.softmax_backward(dy, y, dim), exact, 40)
+    x[0] = -numpy.inf
+    assert (clnorm.softmax(x)[0] == 0).all()
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (0, 4), (3, 5), (4, 300)])
+def test_gelu(rng, shape):
+    x = rng.standard_normal(shape).astype("f4")
+    if shape == ():
+        with pytest.raises(ValueError, match="dim: expected a dimension"):
+            clnorm.softmax(numpy.array(1.0, "f4"))
+        x = numpy.array(0.5, "f4")
+    reference.assert_close(clnorm.gelu(x), reference.gelu(x) if x.size else x)
+
+
+def test_l2_norm(rng):
+    x, weight = rng.standard_normal((6, 48)).astype("f4"), rng.standard_normal(48).astype("f4")
+    length = numpy.sqrt((numpy.asarray(x, "f8") ** 2).sum(-1))
+    out = clnorm.l2_norm(x, weight, save_norm=True)
+    reference.assert_close(out.y, x / length[:, None] * numpy.asarray(weight, "f8"), 48)
+    reference.assert_close(out.norm, length, 48)
+    gradients = clnorm.l2_norm_backward(x, x)
+    assert gradients.dweight is None and numpy.abs(gradients.dx).max() < 1e-5  # x itself: along it nothing changes
+
+
+@pytest.mark.parametrize("dtype,largest,step", [("float8_e4m3fn", 448, 2.0**-4), ("float8_e5m2", 57344, 2.0**-3)])
+@pytest.mark.parametrize("scaling,group", [("tensor", 0), ("row", 0), ("group", 32)])
+def test_quantize_and_back(rng, dtype, largest, step, scaling, group):
+    x = rng.standard_normal((8, 80)).astype("f4")
+    q, scale = clnorm.quantize(x, dtype, scaling=scaling, scale_group=group)
+    assert q.dtype.name == dtype
+    assert scale.shape == {"tensor": (1,), "row": (8,), "group": (8, 3)}[scaling]
+    if scaling == "tensor":
+        assert scale[0] == numpy.float32((numpy.abs(x).max() + 1e-10) / largest)
+    back = clnorm.dequantize(q, scale, scale_group=group)
+    smallest = 2.0 ** (-9 if dtype == "float8_e4m3fn" else -16) * scale.max()
+    assert (numpy.abs(back - x) <= step * numpy.abs(x) + smallest).all()
+
+
+def test_norm_to_and_from_8_bits(rng):
+    x = rng.standard_normal((8, 128)).astype("f4")
+    out = clnorm.rms_norm(x, dtype="float8_e4m3fn", scaling="row")
+    assert out.y.dtype.name == "float8_e4m3fn" and out.scale.shape == (8,)
+    exact = reference.norm(x, layer=False)
+    read = numpy.asarray(out.y, "f4") * out.scale[:, None]
+    assert (numpy.abs(read - exact) <= 2.0**-4 * numpy.abs(exact) + 2.0**-9 * out.scale[:, None]).all()
+    again = clnorm.rms_norm(out.y, x_scale=out.scale, dtype="float32").y
+    reference.assert_close(again, reference.norm(read, layer=False), 128)
+
+
+def test_rows_at_a_distance_are_read_and_written_where_they_are(rng):
+    whole = rng.standard_normal((6, 256)).astype("f4")
+    before = whole.copy()
+    y = clnorm.layer_norm(whole[:, :100], out=whole[:, 128:228])
+    assert numpy.shares_memory(y, whole)
+    reference.assert_close(y, reference.norm(before[:, :100]), 100)
+    numpy.testing.assert_array_equal(whole[:, :128], before[:, :128])
+    numpy.testing.assert_array_equal(whole[:, 228:], before[:, 228:])
+    for view in (before[:, ::2], before[::-1], before.T, numpy.broadcast_to(before[0], (3, 256)), before.astype(">f4")):
+        reference.assert_close(clnorm.layer_norm(view), reference.norm(view), 256)
+
+
+def test_in_place(rng):
+    x = rng.standard_normal((4, 64)).astype("f4")
+    expected = reference.norm(x)
+    assert clnorm.layer_norm(x, out=x) is x
+    reference.assert_close(x, expected, 64)
+
+
+def test_empty_arrays_and_read_only_ones(rng):
+    assert clnorm.layer_norm(numpy.empty((0, 4), "f4")).shape == (0, 4)
+    gradients = clnorm.layer_norm_backward(*numpy.empty((2, 0, 4), "f4"), numpy.ones(4, "f4"))
+    numpy.testing.assert_array_equal(gradients.dweight, 0)
+    x = rng.standard_normal((2, 8)).astype("f4")
+    x.flags.writeable = False
+    reference.assert_close(clnorm.layer_norm(x), reference.norm(x), 8)
+    with pytest.raises(ValueError, match="out: expected an array that can be written"):
+        clnorm.layer_norm(x, out=x)
+
+
+X = numpy.ones((4, 8), "f4")
+
+
+@pytest.mark.parametrize("message,call", [
+    ("x: expected a NumPy array", lambda: clnorm.layer_norm([1.0])),
+    ("x: expected a dtype of float32", lambda: clnorm.layer_norm(X.astype("i4"))),
+    ("x: expected at least one column", lambda: clnorm.layer_norm(X[:, :0])),
+    ("weight: expected shape \\(8,\\), got \\(5,\\)", lambda: clnorm.layer_norm(X, X[0, :5])),
+    ("weight: expected a NumPy array, as x is", lambda: clnorm.layer_norm(X, [1.0])),
+    ("normalized_shape: expected the last", lambda: clnorm.layer_norm(X, normalized_shape=4)),
+    ("residual: expected the shape of x", lambda: clnorm.layer_norm(X, residual=X[0])),
+    ("activation: expected one of", lambda: clnorm.layer_norm(X, activation="relu")),
+    ("seed: expected an integer", lambda: clnorm.layer_norm(X, residual=X, dropout=0.1)),
+    ("desc.eps is -1: expected", lambda: clnorm.layer_norm(X, eps=-1)),
+    ("out: expected shape", lambda: clnorm.layer_norm(X, out=X[:2])),
+    ("y: expected memory that does not overlap x", lambda: clnorm.layer_norm(X[:-1], out=X[1:])),
+    ("needs: expected names of dx, got 'dz'", lambda: clnorm.layer_norm_backward(X, X, needs=["dz"])),
+    ("mean: expected dtype float32", lambda: clnorm.layer_norm_backward(X, X, mean=X[:, 0].astype("f8"), rstd=X[:, 0])),
+    ("dim: expected a dimension", lambda: clnorm.softmax(X, 2)),
+    ("approximate: expected one of", lambda: clnorm.gelu(X, "erf")),
+    ("eps_mode: expected one of", lambda: clnorm.l2_norm(X, eps_mode="max")),
+    ("dtype: expected float8_e4m3fn", lambda: clnorm.quantize(X, "float16")),
+    ("scale_group: expected", lambda: clnorm.quantize(X, scaling="group")),
+    ("q: expected dtype", lambda: clnorm.dequantize(X, X[0, :1])),
+])
+def test_errors_name_the_argument(message, call):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lead=st.lists(st.integers(0, 5), max_size=3), columns=st.sampled_from([1, 2, 7, 16, 33, 100, 255]),
+    dtype=st.sampled_from([numpy.float32, ml_dtypes.bfloat16]), step=st.sampled_from([1, 2, -1]),
+    transposed=st.booleans(), offset=st.integers(0, 3), layer=st.booleans(), seed=st.integers(0, 2**32),
+)
+def test_any_shape_strides_and_alignment(lead, columns, dtype, step, transposed, offset, layer, seed):
+    numbers = numpy.random.default_rng(seed).standard_normal((*lead, columns + offset)).astype(dtype)
+    x = numbers[..., offset:][..., ::step] if step != 2 else numpy.repeat(numbers[..., offset:], 2, -1)[..., ::2]
+    x = x.swapaxes(0, -2) if transposed and len(lead) > 1 else x
+    before = numpy.array(x)
+    norm = clnorm.layer_norm if layer else clnorm.rms_norm
+    reference.assert_close(norm(x), reference.norm(before, layer=layer), columns)
+    numpy.testing.assert_array_equal(x, before)

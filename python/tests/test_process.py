@@ -1,0 +1,147 @@
+"""What a process does: threads, fork, exit, memory, no loader, the tool."""
+
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import threading
+import time
+
+import numpy
+import pytest
+import reference
+
+import clnorm
+
+
+def python(program, **environment):
+    """Runs a program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_devices_and_selection():
+    devices = clnorm.devices()
+    assert clnorm.select() in devices and clnorm.select(devices[0]) is devices[0]
+    assert clnorm.select("cpu;gpu").kind in ("cpu", "gpu")
+    assert all(device.memory > 0 and device.compute_units > 0 and device.name in repr(device) for device in devices)
+    with pytest.raises(clnorm.ClnormError, match="no OpenCL device matches") as raised:
+        clnorm.select("name=nothing has this name")
+    assert raised.value.status == "DEVICE_NOT_FOUND"
+    with pytest.raises(ValueError, match="selector"):
+        clnorm.select("memory>>1")
+    clnorm.select()
+
+
+def test_the_variable_selects():
+    done = python("import clnorm; clnorm.select()", CLNORM_DEVICE="name=nothing")
+    assert done.returncode != 0 and "no OpenCL device matches 'name=nothing'" in done.stderr
+
+
+def test_threads(rng):
+    arrays = rng.standard_normal((6, 200, 96)).astype("f4")
+    wrong = []
+
+    def work(x):
+        expected = reference.norm(x)
+        for _ in range(50):
+            if numpy.abs(clnorm.layer_norm(x) - expected).max() > 1e-4:
+                wrong.append(x)
+
+    threads = [threading.Thread(target=work, args=(x,)) for x in arrays]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_other_threads_run_while_the_device_works():
+    x = numpy.ones((20000, 4096), "f4")
+    y = clnorm.layer_norm(x)
+    ticks, done = 0, threading.Event()
+
+    def work():
+        for _ in range(3):
+            clnorm.layer_norm(x, out=y)
+        done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not done.is_set():
+        ticks += 1
+        time.sleep(0.001)
+    thread.join()
+    assert ticks > 10
+
+
+def test_memory_of_the_host_is_used_where_it_lies():
+    """2 GiB of a copy would show in the peak of memory, which grows by y alone."""
+    if clnorm.select().kind != "cpu":
+        pytest.skip("only a CPU works in the host's memory")
+    done = python(
+        "import numpy, clnorm, resource\n"
+        "x = numpy.ones((65536, 1024), 'f4'); y = numpy.ones_like(x)\n"
+        "clnorm.layer_norm(x[:1]); before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "clnorm.layer_norm(x, out=y)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    assert int(done.stdout) < 64 * 1024, done.stderr  # KiB, of tensors of 256 MiB
+
+
+def test_memory_does_not_grow():
+    x, weight = numpy.ones((2, 64), "f4"), numpy.ones(64, "f4")
+
+    def calls(count):
+        for _ in range(count):
+            clnorm.rms_norm(x, weight)
+
+    calls(20000)
+    before = resident()
+    calls(100000)
+    assert resident() - before < 2 * 2**20
+
+
+def resident():
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_fork_before_the_first_call_works_and_after_it_is_refused():
+    program = (
+        "import os, numpy, clnorm\n"
+        "x = numpy.ones((2, 8), 'f4')\n"
+        "def child(expected):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        try:\n"
+        "            clnorm.gelu(x)\n"
+        "        except clnorm.ClnormError as error:\n"
+        "            os._exit(7 if 'forked' in str(error) else 1)\n"
+        "        os._exit(0)\n"
+        "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == expected\n"
+        "child(0); clnorm.gelu(x); child(7)\n"
+        "clnorm.gelu(x)\n"
+    )
+    done = python(program)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("ending", ["", "sys.exit(0)", "threading.Thread(target=lambda: clnorm.gelu(x)).start()"])
+def test_the_interpreter_exits(ending):
+    done = python(f"import sys, threading, numpy, clnorm\nx = numpy.ones((9, 9), 'f4'); y = clnorm.gelu(x)\n{ending}")
+    assert done.returncode == 0 and done.stderr == ""
+
+
+def test_without_a_loader_the_error_says_what_to_install():
+    program = "import clnorm, numpy\nassert clnorm.devices() == []\nclnorm.gelu(numpy.ones((2, 2), 'f4'))"
+    done = python(program, CLNORM_OPENCL="/nowhere/libOpenCL.so.1")
+    assert "clnorm[cpu]" in done.stderr and "/nowhere/libOpenCL.so.1" in done.stderr
+
+
+def test_the_tool_runs():
+    done = subprocess.run([sys.executable, "-m", "clnorm", "devices"], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and clnorm.select().name in done.stdout, done.stderr

@@ -1,0 +1,87 @@
+"""pyopencl arrays: on their queue, without a copy; and arrays that are read through DLPack."""
+
+import numpy
+import pytest
+import reference
+
+import clnorm
+
+cl = pytest.importorskip("pyopencl")
+cl_array = pytest.importorskip("pyopencl.array")
+
+
+@pytest.fixture
+def queue():
+    devices = [d for p in cl.get_platforms() for d in p.get_devices() if p.name == clnorm.select().platform]
+    return cl.CommandQueue(cl.Context(devices[:1]))
+
+
+def test_arrays_stay_on_their_queue(rng, queue):
+    x = rng.standard_normal((8, 64)).astype("f4")
+    on_device = cl_array.to_device(queue, x)
+    y = clnorm.layer_norm(on_device)
+    assert isinstance(y, cl_array.Array) and y.queue == queue and len(y.events) == 1
+    reference.assert_close(y.get(), reference.norm(x), 64)
+    out = cl_array.empty_like(on_device)
+    assert clnorm.gelu(on_device, out=out) is out
+    reference.assert_close(out.get(), reference.gelu(x))
+
+
+def test_a_pipeline_waits_for_its_events(rng, queue):
+    out_of_order = cl.CommandQueue(
+        queue.context, properties=cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    )
+    x = rng.standard_normal((64, 512)).astype("f4")
+    y = cl_array.to_device(out_of_order, x)
+    for _ in range(4):
+        y = clnorm.rms_norm(clnorm.softmax(y))
+    expected = x
+    for _ in range(4):
+        expected = reference.norm(reference.softmax(expected), layer=False)
+    assert numpy.abs(y.get() - expected).max() < 1e-3
+
+
+def test_views_have_offsets_and_strides(rng, queue):
+    x = rng.standard_normal((8, 64)).astype("f4")
+    on_device = cl_array.to_device(queue, x)
+    reference.assert_close(clnorm.rms_norm(on_device[2:]).get(), reference.norm(x[2:], layer=False), 64)
+    reference.assert_close(clnorm.rms_norm(on_device[:, 8:40]).get(), reference.norm(x[:, 8:40], layer=False), 32)
+    with pytest.raises(ValueError, match="is not copied"):
+        clnorm.rms_norm(on_device[:, ::2])
+
+
+def test_an_array_without_a_queue_and_one_of_another_kind_are_refused(rng, queue):
+    x = cl_array.to_device(queue, numpy.ones((2, 8), "f4"))
+    with pytest.raises(ValueError, match="x: expected an array with a queue"):
+        clnorm.gelu(x.with_queue(None), out=x)
+    with pytest.raises(ValueError, match="weight: expected a pyopencl array"):
+        clnorm.layer_norm(x, numpy.ones(8, "f4"))
+
+
+class Foreign:
+    """An array of another package, which has nothing but DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __array_namespace__(self):
+        return Foreign
+
+    @staticmethod
+    def from_dlpack(array):
+        return Foreign(numpy.from_dlpack(array))
+
+
+def test_dlpack_in_and_out(rng):
+    x = rng.standard_normal((4, 16)).astype("f4")
+    y = clnorm.layer_norm(Foreign(x), Foreign(numpy.ones(16, "f4")))
+    assert isinstance(y, Foreign)
+    reference.assert_close(y.array, reference.norm(x), 16)
+    with pytest.raises(ValueError, match="out: expected none"):
+        clnorm.gelu(Foreign(x), out=Foreign(x))

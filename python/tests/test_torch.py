@@ -1,0 +1,208 @@
+"""clnorm.torch: PyTorch's own samples against float64 autograd, gradients, tracing, modules."""
+
+import copy
+import pickle
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import clnorm  # noqa: E402
+import clnorm.torch as ct  # noqa: E402
+
+common = pytest.importorskip("torch.testing._internal.common_methods_invocations")
+
+FUNCTIONS = {
+    "nn.functional.layer_norm": ct.layer_norm,
+    "nn.functional.rms_norm": ct.rms_norm,
+    "softmax": ct.softmax,
+    "nn.functional.gelu": ct.gelu,
+}
+OPERATORS = [info for info in common.op_db if info.name in FUNCTIONS and not info.variant_test_name]
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+
+
+def test_the_samples_are_of_all_functions():
+    assert {info.name for info in OPERATORS} == set(FUNCTIONS)
+
+
+def as_float64(value):
+    if isinstance(value, torch.Tensor):
+        return value.detach().double().requires_grad_(value.requires_grad)
+    return value
+
+
+def gradients(function, sample, dy):
+    """The result and the gradients of a sample's tensors."""
+    tensors = [t for t in (sample.input, *sample.args, *sample.kwargs.values()) if isinstance(t, torch.Tensor)]
+    y = function(sample.input, *sample.args, **sample.kwargs)
+    wanted = [t for t in tensors if t.requires_grad]
+    return (y, *torch.autograd.grad(y, wanted, dy.to(y.dtype) if dy is not None else torch.ones_like(y)))
+
+
+def assert_close(got, expected, name, inherited=0.0):
+    """The rounding of the result, and 64 roundings of the arithmetic of a number as large as the largest. inherited: the
+    error of what the result was computed from."""
+    arithmetic = 2.0 ** (-53 if got.dtype == torch.float64 else -24)
+    largest = max(1.0, expected.abs().max().item()) if expected.numel() else 1.0
+    allowed = torch.finfo(got.dtype).eps / 2 * expected.abs() * 1.01 + 64 * arithmetic * largest + inherited
+    assert got.shape == expected.shape
+    worst = ((got.double() - expected).abs() - allowed).max().item() if got.numel() else -1
+    assert worst <= 0, f"{name}: {worst} more than is allowed"
+
+
+def inherited_error(name, dtype, dy):
+    largest = dy.abs().max().item() if dy.numel() else 0.0
+    if name == "softmax":  # the gradient is that of the rounded result: y · (dy − Σ y · dy) twice has its rounding
+        return torch.finfo(dtype).eps * largest
+    if dtype == torch.float64:  # PyTorch's own: with one column terms of dy · weight · rstd, 316 at eps 1e-5, cancel out
+        return 16 * 2.0**-53 * largest * 10 * 316
+    return 0.0
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("info", OPERATORS, ids=lambda info: info.name)
+def test_samples_of_pytorch(info, dtype):
+    torch.manual_seed(1)
+    function, count = FUNCTIONS[info.name], 0
+    samples = list(info.sample_inputs("cpu", dtype, requires_grad=True))
+    samples += list(info.reference_inputs("cpu", dtype, requires_grad=True))
+    for sample in samples:
+        if sample.kwargs.get("eps", 0) < 0:  # PyTorch computes a root that may be of a negative number
+            with pytest.raises(ValueError, match="desc.eps"):
+                function(sample.input, *sample.args, **sample.kwargs)
+            continue
+        # The default eps of rms_norm is that of the dtype: the reference has to have the same.
+        kwargs = dict(sample.kwargs)
+        if info.name.endswith("rms_norm") and kwargs.get("eps") is None and len(sample.args) < 3:
+            kwargs["eps"] = torch.finfo(dtype).eps
+        exact = type(sample)(as_float64(sample.input), args=tuple(map(as_float64, sample.args)),
+                             kwargs={name: as_float64(value) for name, value in kwargs.items()})
+        y = function(sample.input, *sample.args, **sample.kwargs)
+        dy = torch.randn(y.shape, dtype=torch.float64).to(dtype)
+        name = f"{info.name} {tuple(sample.input.shape)} {sample.args} {sample.kwargs}"
+        results, references = gradients(function, sample, dy), gradients(info.op, exact, dy)
+        assert_close(results[0], references[0], name)
+        inherited = inherited_error(info.name, dtype, dy)
+        for got, expected in zip(results[1:], references[1:]):
+            assert_close(got, expected, name, inherited)
+        count += 1
+    assert count >= 8
+
+
+@pytest.mark.parametrize("info", [i for i in OPERATORS if i.error_inputs_func], ids=lambda info: info.name)
+def test_error_inputs_of_pytorch_are_refused(info):
+    for error in info.error_inputs("cpu"):
+        sample = error.sample_input
+        with pytest.raises((ValueError, RuntimeError, TypeError, IndexError)):
+            FUNCTIONS[info.name](sample.input, *sample.args, **sample.kwargs)
+
+
+def inputs(count, *shape, dtype=torch.float64):
+    torch.manual_seed(2)
+    return [torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(count)]
+
+
+X, R, Z = inputs(3, 5, 24)
+W, B = inputs(2, 24)
+GRADIENTS = {
+    "layer": (lambda x, w, b: ct.layer_norm(x, 24, w, b), (X, W, B)),
+    "two dimensions": (lambda x, w: ct.layer_norm(x.reshape(5, 4, 6), (4, 6), w.reshape(4, 6)), (X, W)),
+    "rms": (lambda x, w: ct.rms_norm(x, 24, w), (X, W)),
+    "groups": (lambda x, w: ct.rms_norm(x, 24, w, group_size=8), (X, W)),
+    "gate": (lambda x, w, z: ct.rms_norm(x, 24, w, z=z), (X, W, Z)),
+    "gate first": (lambda x, w, z: ct.rms_norm(x, 24, w, z=z, gate="sigmoid", gate_first=True), (X, W, Z)),
+    "activation": (lambda x, w, b: ct.layer_norm(x, 24, w, b, activation="gelu"), (X, W, B)),
+    "residual": (lambda x, w, r: ct.rms_norm(x, 24, w, residual=r), (X, W, R)),
+    "dropout": (lambda x, w, r: ct.rms_norm(x, 24, w, residual=r, dropout=0.4, seed=9), (X, W, R)),
+    "softmax": (ct.softmax, (X,)),
+    "softmax of columns": (lambda x: ct.softmax(x, 0), (X,)),
+    "gelu": (ct.gelu, (X,)),
+    "gelu tanh": (lambda x: ct.gelu(x, "tanh"), (X,)),
+    "l2": (ct.l2_norm, (X, W)),
+}
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradcheck(name):
+    function, arguments = GRADIENTS[name]
+    assert torch.autograd.gradcheck(function, arguments)
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_double_backward_is_refused(name):
+    function, arguments = GRADIENTS[name]
+    results = function(*arguments)
+    y = results if isinstance(results, torch.Tensor) else results[0]
+    gradient, = torch.autograd.grad((y * y).sum(), arguments[0], create_graph=True)
+    with pytest.raises(RuntimeError, match="cannot be differentiated again"):
+        gradient.sum().backward()
+
+
+OPS = torch.ops.clnorm
+CHECKED = {
+    "norm": (OPS.norm.default, (X, W, B, R, None, "layer_norm", [24], 1e-5, 0, 0.0, None, "silu", False, 0.0, 0)),
+    "gated norm": (OPS.norm.default, (X, W, None, None, Z, "rms_norm", [24], 1e-5, 8, 1.0, "gelu", "silu", False, 0.1, 3)),
+    "softmax": (OPS.softmax.default, (X,)),
+    "gelu": (OPS.gelu.default, (X, "tanh")),
+    "l2_norm": (OPS.l2_norm.default, (X, W, 1e-12, "add")),
+}
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_opcheck(name):
+    assert set(torch.library.opcheck(*CHECKED[name]).values()) == {"SUCCESS"}
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.LayerNorm(32), torch.nn.RMSNorm(32, eps=1e-6)
+        self.linear, self.fused = torch.nn.Linear(32, 32), ct.FusedAddRMSNorm(32)
+
+    def forward(self, x):
+        y, residual = self.fused(self.linear(self.first(x)), x)
+        return self.second(y) + residual
+
+
+def test_replaced_modules_compile_copy_pickle_and_load():
+    torch.manual_seed(3)
+    eager, x = Block(), torch.randn(4, 7, 32)
+    ours = copy.deepcopy(eager)
+    optimised = list(ours.parameters())
+    assert ct.replace(ours) == ["first: LayerNorm", "second: RMSNorm"] and ct.replace(ours) == []
+    assert all(a is b for a, b in zip(optimised, ours.parameters()))
+    torch.testing.assert_close(ours(x), eager(x), rtol=1e-5, atol=1e-5)
+    compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
+    compiled(x).square().mean().backward()
+    eager(x).square().mean().backward()
+    for a, b in zip(ours.parameters(), eager.parameters()):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-5)
+    for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
+        assert type(other.first) is ct.LayerNorm
+        torch.testing.assert_close(other(x), ours(x), rtol=0, atol=0)
+    eager.load_state_dict(ours.state_dict())
+
+
+def test_autocast():
+    block, x = Block(), torch.randn(4, 32)
+    ct.replace(block)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = block.second(block.linear(block.first(x)))
+    assert y.dtype == torch.bfloat16
+    y.sum().backward()
+    assert block.first.weight.grad.dtype == torch.float32
+
+
+def test_other_devices_and_recorded_gradients_are_refused():
+    with pytest.raises(ValueError, match="requires a gradient"):
+        clnorm.layer_norm(X)
+    assert clnorm.layer_norm(X.detach()).dtype == torch.float64
+    with pytest.raises(ValueError, match="x: expected a CPU tensor, got one on meta"):
+        clnorm.layer_norm(torch.empty(2, 8, device="meta"))
+    with pytest.raises(ValueError, match="seed: expected"):
+        ct.rms_norm(X, 24, dropout=0.1)
+
+
+def test_a_tensor_of_another_layout_gives_the_same():
+    x = torch.randn(6, 24, 5).transpose(1, 2)
+    torch.testing.assert_close(ct.layer_norm(x, 24), torch.nn.functional.layer_norm(x, (24,)), rtol=1e-5, atol=1e-5)
