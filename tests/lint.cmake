@@ -9,7 +9,8 @@ foreach(folder IN LISTS c_folders)
 endforeach()
 file(GLOB formatted_sources CONFIGURE_DEPENDS "${root}/include/clnorm/*.h" "${root}/src/*/*.[ch]" "${root}/cl/*/*.h"
     "${root}/cl/*/*.cl" "${root}/tools/*/*.[ch]" "${root}/tests/*.[ch]" "${root}/tests/fuzz/*.[ch]" "${root}/tests/consumer/*.c"
-    "${root}/tests/consumer/*.cpp" "${root}/examples/*.c" "${root}/examples/*.cpp")
+    "${root}/tests/consumer/*.cpp" "${root}/examples/*.c" "${root}/examples/*.cpp"
+    "${root}/python/native/*.[ch]")
 
 # clnorm_lint(NAME PROGRAM ARGUMENT...)
 function(clnorm_lint name program)
@@ -21,7 +22,9 @@ function(clnorm_lint name program)
     endif()
 endfunction()
 
-file(GLOB python_sources CONFIGURE_DEPENDS "${root}/tools/*.py" "${root}/tools/peers/*.py")
+file(GLOB python_sources CONFIGURE_DEPENDS "${root}/tools/*.py" "${root}/tools/peers/*.py"
+    "${root}/python/*.py" "${root}/python/src/clnorm/*.py" "${root}/python/tests/*.py" "${root}/python/benchmarks/*.py"
+    "${root}/examples/python/*.py")
 clnorm_lint(python python3 python3 -c "import ast, sys\nfor path in sys.argv[1:]: ast.parse(open(path).read(), path)"
     ${python_sources})
 file(GLOB shell_scripts CONFIGURE_DEPENDS "${root}/tools/*.sh" "${root}/tests/*.sh" "${root}/tests/consumer/*.sh")

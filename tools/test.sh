@@ -2,10 +2,10 @@
 # Installs what is missing, builds, and runs tests. Ends with one count over all builds; the exit status is 0 only when every
 # test passed.
 #
-#   tools/test.sh          the quick tests, on PoCL: about 5 minutes on 2 cores
+#   tools/test.sh          the quick tests, on PoCL, and the Python wheel's smoke test: about 6 minutes on 2 cores
 #   tools/test.sh --all    every test, the checks of the sources, Oclgrind and rusticl; again under the address and
 #                          undefined-behaviour sanitizers; threads under the thread sanitizer; the quick tests with the
-#                          loader of Khronos: about 30 minutes on 2 cores
+#                          loader of Khronos; the Python package with PyTorch from PyPI: about 34 minutes on 2 cores
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
@@ -20,9 +20,9 @@ case "$#:${1-}" in
     ;;
 esac
 
-test_packages="$build_packages g++ libcmocka-dev opencl-clhpp-headers man-db bsdextrautils"
+test_packages="$build_packages g++ libcmocka-dev opencl-clhpp-headers man-db bsdextrautils python3-dev python3-venv"
 if $all; then
-    test_packages="$test_packages clang libclang-rt-14-dev clang-format-14 clang-tidy cppcheck python3 mesa-opencl-icd oclgrind
+    test_packages="$test_packages clang libclang-rt-14-dev clang-format-14 clang-tidy cppcheck mesa-opencl-icd oclgrind
         shellcheck zsh fish"
 fi
 # shellcheck disable=SC2086 # a list of words
@@ -48,6 +48,17 @@ run_tests() {
     passed=$((passed + $(grep -c '^ *[0-9]*/[0-9]* Test .*   Passed ' "$log"))) # what was skipped has not passed
 }
 
+# run_python WHAT: the tests of the Python package count as one, whose own counts are shown.
+run_python() {
+    say "Testing: the Python package ($1)"
+    total=$((total + 1))
+    if tests/python.sh build-dev/python "$1"; then
+        passed=$((passed + 1))
+    else
+        echo "The Python package failed its tests" >&2
+    fi
+}
+
 build dev
 if $all; then
     run_tests dev "everything"
@@ -60,8 +71,11 @@ if $all; then
     export LD_LIBRARY_PATH
     ldd build-dev/tests/test_plan | grep -q "$LD_LIBRARY_PATH/libOpenCL" || die "the loader of Khronos is not used"
     run_tests quick "quick tests with the loader of Khronos"
+    unset LD_LIBRARY_PATH
+    run_python all
 else
     run_tests quick "quick tests"
+    run_python smoke
 fi
 
 echo

@@ -129,7 +129,8 @@ static cl_int make_buffers(const cln_host *host, struct regions *regions) {
         const cl_mem_flags access = !region->written ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
         /* Gaps between rows, and what lies between two tensors, are copied back too: with what they had. */
         const cl_mem_flags memory = host->in_place ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR;
-        region->mem = clCreateBuffer(host->cl, access | memory, (size_t)(region->end - region->start), region->start, &code);
+        region->mem =
+            clCreateBuffer(host->cl, access | memory, (size_t)(region->end - region->start), region->start, &code);
     }
     return code;
 }
@@ -143,7 +144,8 @@ static cl_int collect(const cln_host *host, cl_command_queue queue, const struct
             continue;
         cl_int code = CL_SUCCESS;
         if (host->in_place) {
-            void *const mapped = clEnqueueMapBuffer(queue, region->mem, CL_FALSE, CL_MAP_READ, 0, size, 0, NULL, NULL, &code);
+            void *const mapped =
+                clEnqueueMapBuffer(queue, region->mem, CL_FALSE, CL_MAP_READ, 0, size, 0, NULL, NULL, &code);
             if (!code)
                 code = clEnqueueUnmapMemObject(queue, region->mem, mapped, 0, NULL, NULL);
         } else {
@@ -176,8 +178,7 @@ static int run_over(cln_host *host, const cln_call *call, const char *pointers, 
     cl_command_queue queue = take_queue(host, &code);
     if (!queue)
         return code;
-    const clnorm_status status =
-        ((operation_fn)call->operation)(host->context, queue, call->desc, &args, 0, NULL, NULL);
+    const clnorm_status status = ((operation_fn)call->operation)(host->context, queue, call->desc, &args, 0, NULL, NULL);
     code = status ? clFinish(queue) : collect(host, queue, regions);
     return_queue(host, queue);
     return status ? (int)status : code;
@@ -201,8 +202,8 @@ int cln_host_run(cln_host *host, const cln_call *call, const char *pointers, uin
     return result;
 }
 
-int cln_queue_run(clnorm_context *context, cl_command_queue queue, const cln_call *call, const char *buffers,
-                  uint64_t seed, uint64_t offset, cl_uint waits, const cl_event *wait_list, cl_event *event) {
+int cln_queue_run(clnorm_context *context, cl_command_queue queue, const cln_call *call, const char *buffers, uint64_t seed,
+                  uint64_t offset, cl_uint waits, const cl_event *wait_list, cl_event *event) {
     clnorm_args args = CLNORM_ARGS_INIT;
     for (uint32_t i = 0; i < call->count; i++) {
         clnorm_buffer *const buffer = (clnorm_buffer *)(void *)((char *)&args + call->tensors[i].place);

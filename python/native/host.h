@@ -38,7 +38,7 @@ enum { CLN_OVERLAP = 1000 }; /* + 32 · output + other tensor: an output lies ov
 int cln_host_run(cln_host *host, const cln_call *call, const char *pointers, uint64_t seed, uint64_t offset);
 
 /* Enqueues a call. buffers: a cl_mem and a byte offset for each tensor, as uint64_t. *event is the caller's to release. */
-int cln_queue_run(clnorm_context *context, cl_command_queue queue, const cln_call *call, const char *buffers,
-                  uint64_t seed, uint64_t offset, cl_uint waits, const cl_event *wait_list, cl_event *event);
+int cln_queue_run(clnorm_context *context, cl_command_queue queue, const cln_call *call, const char *buffers, uint64_t seed,
+                  uint64_t offset, cl_uint waits, const cl_event *wait_list, cl_event *event);
 
 #endif

@@ -1,5 +1,5 @@
-/* OpenCL's functions, each forwarded to a loader that is opened when the first one is called. The wheel is linked with these
- * instead of libOpenCL, so that it can be imported where there is no OpenCL, and say so. */
+/* OpenCL's functions, each forwarded to a loader that is opened when the first one is called. The wheel is linked with
+ * these instead of libOpenCL, so that it can be imported where there is no OpenCL, and say so. */
 #include "opencl_loader.h"
 
 #include <dlfcn.h>
@@ -38,22 +38,22 @@ static void *function_named(const char *name) {
 enum { NO_LOADER = -1001 /* CL_PLATFORM_NOT_FOUND_KHR */ };
 
 /* Two threads may look a function up at once: they find the same. */
-#define FORWARD_TO(name, arguments, otherwise)                              \
-    static __typeof__(name) *volatile found;                                \
-    __typeof__(name) *function = found;                                     \
-    if (!function)                                                          \
-        found = function = (__typeof__(name) *)function_named(#name);       \
-    if (function)                                                           \
-        return function arguments;                                          \
+#define FORWARD_TO(name, arguments, otherwise)                        \
+    static __typeof__(name) *volatile found;                          \
+    __typeof__(name) *function = found;                               \
+    if (!function)                                                    \
+        found = function = (__typeof__(name) *)function_named(#name); \
+    if (function)                                                     \
+        return function arguments;                                    \
     otherwise
 
-#define FORWARD(name, parameters, arguments)         \
-    cl_int CL_API_CALL name parameters {             \
+#define FORWARD(name, parameters, arguments)           \
+    cl_int CL_API_CALL name parameters {               \
         FORWARD_TO(name, arguments, return NO_LOADER); \
     }
 
-#define FORWARD_MADE(type, name, parameters, arguments) \
-    type CL_API_CALL name parameters {                  \
+#define FORWARD_MADE(type, name, parameters, arguments)                        \
+    type CL_API_CALL name parameters {                                         \
         FORWARD_TO(name, arguments, if (code) *code = NO_LOADER; return NULL); \
     }
 

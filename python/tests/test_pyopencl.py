@@ -1,13 +1,12 @@
 """pyopencl arrays: on their queue, without a copy; and arrays that are read through DLPack."""
 
 import numpy
+import pyopencl as cl
 import pytest
 import reference
+from pyopencl import array as cl_array
 
 import clnorm
-
-cl = pytest.importorskip("pyopencl")
-cl_array = pytest.importorskip("pyopencl.array")
 
 
 @pytest.fixture

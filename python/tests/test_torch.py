@@ -4,13 +4,11 @@ import copy
 import pickle
 
 import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
 
-torch = pytest.importorskip("torch")
-
-import clnorm  # noqa: E402
-import clnorm.torch as ct  # noqa: E402
-
-common = pytest.importorskip("torch.testing._internal.common_methods_invocations")
+import clnorm
+import clnorm.torch as ct
 
 FUNCTIONS = {
     "nn.functional.layer_norm": ct.layer_norm,
@@ -18,7 +16,7 @@ FUNCTIONS = {
     "softmax": ct.softmax,
     "nn.functional.gelu": ct.gelu,
 }
-OPERATORS = [info for info in common.op_db if info.name in FUNCTIONS and not info.variant_test_name]
+OPERATORS = [info for info in op_db if info.name in FUNCTIONS and not info.variant_test_name]
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
 

@@ -1,0 +1,77 @@
+"""Milliseconds of norms in PyTorch on the CPU and in clnorm.torch, forward and backward, in one run on the same tensors.
+
+    python benchmarks/against_torch.py [SECONDS_PER_CELL]
+
+The two are measured in turns, each for a few calls at a time, and the median of all calls counts: what else the machine does
+meets both. OMP_WAIT_POLICY=passive keeps PyTorch's threads from spinning while OpenCL's work; it is set for both.
+"""
+
+import os
+import statistics
+import sys
+import time
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+import clnorm  # noqa: E402
+import clnorm.torch as ct  # noqa: E402
+
+SHAPES = [(8192, 768), (4096, 1024), (1024, 8192)]
+DTYPES = [torch.float32, torch.bfloat16]
+NORMS = {
+    "layer_norm": (lambda x, w, b: F.layer_norm(x, w.shape, w, b), lambda x, w, b: ct.layer_norm(x, w.shape, w, b)),
+    "rms_norm": (lambda x, w, b: F.rms_norm(x, w.shape, w, 1e-5), lambda x, w, b: ct.rms_norm(x, w.shape, w, 1e-5)),
+}
+
+
+def in_turns(functions, seconds):
+    """The median milliseconds of each of the functions."""
+    times = [[] for _ in functions]
+    for function in functions:
+        function()
+        function()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times[0]) < 9:
+        for function, measured in zip(functions, times):
+            for _ in range(3):
+                start = time.perf_counter()
+                function()
+                measured.append(time.perf_counter() - start)
+    return [statistics.median(measured) * 1e3 for measured in times]
+
+
+def forward_of(norm, x, w, b):
+    def run():
+        with torch.no_grad():
+            norm(x, w, b)
+
+    return run
+
+
+def backward_of(norm, x, w, b):
+    inputs = [t.detach().clone().requires_grad_() for t in (x, w, b)]
+    y = norm(*inputs)
+    dy = torch.randn_like(y)
+    wanted = inputs if norm in NORMS["layer_norm"] else inputs[:2]  # RMS norm has no bias
+    return lambda: torch.autograd.grad(y, wanted, dy, retain_graph=True)
+
+
+def main():
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
+    print(f"{clnorm.select()}, {torch.get_num_threads()} threads, PyTorch {torch.__version__}")
+    print("| operation | shape | dtype | PyTorch ms | clnorm ms | times as fast |\n|---|---|---|---|---|---|")
+    for name, norms in NORMS.items():
+        for rows, cols in SHAPES:
+            for dtype in DTYPES:
+                x, (w, b) = torch.randn(rows, cols, dtype=dtype), torch.randn(2, cols, dtype=dtype)
+                for direction, measured in (("forward", forward_of), ("backward", backward_of)):
+                    theirs, ours = in_turns([measured(norm, x, w, b) for norm in norms], seconds)
+                    print(f"| {name} {direction} | {rows}×{cols} | {str(dtype)[6:]} | {theirs:.2f} | {ours:.2f} | "
+                          f"{theirs / ours:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Writes docs/python.md from the docstrings of the installed package.
+
+    python document.py            writes it
+    python document.py --check    fails where it is not as the docstrings are
+"""
+
+import inspect
+import pathlib
+import re
+import sys
+
+import clnorm
+
+PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs" / "python.md"
+HEAD = """# clnorm for Python
+
+Made from the docstrings by `python/document.py`; `help(clnorm.rms_norm)` shows the same.
+
+    cd python && pip install .          # a C compiler, OpenCL headers and xxHash's header build it
+    pip install '.[cpu]'                # brings Intel's OpenCL for CPUs, where there is no OpenCL driver
+    python -m clnorm devices            # the tool
+
+The wheel has the library inside. It opens the system's OpenCL loader, `libOpenCL.so.1`, at the first call; `CLNORM_OPENCL` names
+another file.
+"""
+
+
+def signature(function):
+    text = str(inspect.signature(function)).replace("'", "")
+    return re.sub(r"typing\.|, backend=None", "", text)
+
+
+def entry(name, thing):
+    doc = inspect.cleandoc(thing.__doc__)
+    if inspect.isclass(thing):
+        return f"### {name}\n\n```text\n{doc}\n```\n"
+    return f"### {name}\n\n```python\n{name}{signature(thing)}\n```\n\n```text\n{doc}\n```\n"
+
+
+def page(torch):
+    parts = [HEAD, "## clnorm\n", f"```text\n{inspect.cleandoc(clnorm.__doc__)}\n```\n"]
+    parts += [entry(name, getattr(clnorm, name)) for name in clnorm.__all__]
+    parts += ["## clnorm.torch\n", f"```text\n{inspect.cleandoc(torch.__doc__)}\n```\n"]
+    parts += [entry(name, getattr(torch, name)) for name in torch.__all__]
+    return "\n".join(parts)
+
+
+def main():
+    from clnorm import torch
+
+    text = page(torch)
+    if sys.argv[1:] != ["--check"]:
+        PAGE.write_text(text)
+    elif PAGE.read_text() != text:
+        sys.exit("docs/python.md is not as the docstrings are: run python/document.py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Builds the Python package's wheel, installs it into a virtual environment and runs its tests.
+#
+#   tests/python.sh FOLDER           all of it, with PyTorch for CPUs from PyPI; FOLDER keeps the environment for later runs
+#   tests/python.sh FOLDER smoke     a wheel, and ten lines of NumPy: half a minute
+set -eu
+folder=$(mkdir -p "$1" && cd "$1" && pwd)
+what=${2-all}
+cd "$(dirname "$0")/../python"
+
+[ -x "$folder/bin/python" ] || python3 -m venv "$folder"
+python=$folder/bin/python
+rm -rf "$folder/wheel"
+"$python" -m pip wheel --quiet --no-deps --wheel-dir "$folder/wheel" .
+"$python" -m pip install --quiet numpy cffi
+"$python" -m pip install --quiet --no-deps --force-reinstall "$folder"/wheel/clnorm-*.whl
+
+if [ "$what" = smoke ]; then
+    "$python" ../examples/python/numpy_norm.py
+    exit
+fi
+
+# PyTorch's wheel on PyPI is that for CUDA: of what it names, these are enough to import it on a CPU.
+"$python" -m pip install --quiet --no-deps torch==2.15.0
+"$python" -m pip install --quiet --no-deps nvidia-cufile nvidia-cusparselt-cu13==0.8.1 nvidia-nvshmem-cu13==3.7.2 \
+    nvidia-nccl-cu13==2.30.7
+"$python" -m pip install --quiet --no-warn-conflicts typing_extensions sympy networkx jinja2 fsspec filelock setuptools \
+    expecttest hypothesis ml_dtypes pyopencl pytest
+"$python" -m pytest --quiet tests
+for example in ../examples/python/numpy_norm.py ../examples/python/pyopencl_pipeline.py; do
+    "$python" "$example"
+done
+"$python" ../examples/python/train_gpt.py --steps 3 --no-picture
+"$python" document.py --check
