@@ -20,8 +20,8 @@ Made from the docstrings by `python/document.py`; `help(clnorm.rms_norm)` shows 
     pip install '.[cpu]'                # brings Intel's OpenCL for CPUs, where there is no OpenCL driver
     python -m clnorm devices            # the tool
 
-The wheel has the library inside. It opens the system's OpenCL loader, `libOpenCL.so.1`, at the first call; `CLNORM_OPENCL` names
-another file.
+The wheel has the library inside. It opens the system's OpenCL loader, `libOpenCL.so.1`, at the first call;
+`CLNORM_OPENCL` names another file.
 """
 
 

@@ -1,4 +1,4 @@
-"""A transformer's norm, gate and quantisation on one queue: arrays never leave the device, and nothing waits before the end."""
+"""A transformer's norm, gate and quantisation on one queue: arrays stay on the device, and nothing waits before the end."""
 
 import numpy
 import pyopencl

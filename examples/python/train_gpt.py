@@ -49,7 +49,8 @@ class Gpt(nn.Module):
 
 def training_text():
     root = pathlib.Path(__file__).resolve().parents[2]
-    return torch.frombuffer(bytearray(b"".join(p.read_bytes() for p in sorted(root.glob("*.md")))), dtype=torch.uint8).long()
+    documents = b"".join(path.read_bytes() for path in sorted(root.glob("*.md")))
+    return torch.frombuffer(bytearray(documents), dtype=torch.uint8).long()
 
 
 def train(steps, replaced):

@@ -2,8 +2,8 @@
 
     python benchmarks/against_torch.py [SECONDS_PER_CELL]
 
-The two are measured in turns, each for a few calls at a time, and the median of all calls counts: what else the machine does
-meets both. OMP_WAIT_POLICY=passive keeps PyTorch's threads from spinning while OpenCL's work; it is set for both.
+The two are measured in turns, each for a few calls at a time, and the median of all calls counts: what else the machine
+does meets both. OMP_WAIT_POLICY=passive keeps PyTorch's threads from spinning while OpenCL's work; it is set for both.
 """
 
 import os

@@ -11,10 +11,10 @@ import time
 import numpy
 import pyopencl
 import pyopencl.array
+from clnorm._native import ffi, lib
 
 import clnorm
 from clnorm import _call, _device
-from clnorm._native import ffi, lib
 
 
 def best(function, calls, rounds=15):
@@ -66,6 +66,7 @@ def main():
     }
     if _has_torch():
         import torch
+
         from clnorm import torch as operators
 
         tensors = [torch.from_numpy(array) for array in (x, weight, bias)]

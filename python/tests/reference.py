@@ -8,15 +8,16 @@ import numpy
 ROUNDING = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8, "float64": 2.0**-53}
 
 
-def assert_close(got, expected, columns=1):
+def assert_close(got, expected, columns=1, condition=0.0):
     """Within the rounding of the result, and of the sums over `columns` elements that it follows from: 16 roundings of the
-    arithmetic, one more for each doubling of the columns, of a number as large as the largest result."""
+    arithmetic, one more for each doubling of the columns, of a number as large as the largest result. condition: the size
+    of numbers whose roundings, 4 at most, reach the result besides."""
     dtype = got.dtype.name
     got, expected = numpy.asarray(got, "f8"), numpy.asarray(expected, "f8")
     assert got.shape == expected.shape
     arithmetic = 2.0 ** (-53 if dtype == "float64" else -24)
     largest = numpy.abs(expected).max(initial=1.0)
-    allowed = ROUNDING[dtype] * numpy.abs(expected) + (16 + math.log2(columns)) * arithmetic * largest
+    allowed = ROUNDING[dtype] * numpy.abs(expected) + (16 + math.log2(columns)) * arithmetic * largest + 4 * arithmetic * condition
     assert (numpy.abs(got - expected) <= allowed).all(), numpy.abs(got - expected).max()
 
 
@@ -24,6 +25,12 @@ def norm(x, weight=1.0, bias=0.0, eps=1e-5, layer=True):
     x = numpy.asarray(x, "f8")
     centred = x - x.mean(-1, keepdims=True) if layer else x
     return centred / numpy.sqrt((centred**2).mean(-1, keepdims=True) + eps) * numpy.asarray(weight, "f8") + bias
+
+
+def norm_condition(x, eps=1e-5):
+    """The largest element times rstd of each row: what the rounding of a mean becomes in x_hat."""
+    x = numpy.asarray(x, "f8")
+    return numpy.abs(x).max(-1, keepdims=True) / numpy.sqrt(x.var(-1, keepdims=True) + eps)
 
 
 def norm_backward(dy, x, weight=1.0, eps=1e-5, layer=True):

@@ -18,13 +18,23 @@ call cannot make another. The device is CLNORM_DEVICE's, or what select() chose.
 """
 
 from clnorm._device import ClnormError, Device, devices, select
+from clnorm._native import ffi as _ffi
+from clnorm._native import lib as _lib
 from clnorm._norm import Norm, NormGradients
 from clnorm.elementwise import (
-    L2Norm, L2NormGradients, Quantized, dequantize, gelu, gelu_backward, l2_norm, l2_norm_backward, quantize, softmax,
+    L2Norm,
+    L2NormGradients,
+    Quantized,
+    dequantize,
+    gelu,
+    gelu_backward,
+    l2_norm,
+    l2_norm_backward,
+    quantize,
+    softmax,
     softmax_backward,
 )
 from clnorm.norms import layer_norm, layer_norm_backward, rms_norm, rms_norm_backward
-from clnorm._native import ffi as _ffi, lib as _lib
 
 __version__ = _ffi.string(_lib.clnorm_version()).decode()
 __all__ = [

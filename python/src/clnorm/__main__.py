@@ -11,7 +11,11 @@ def main() -> None:
         sys.exit("this build of the package has no tool: popt and jansson, with static libraries, were not there")
     import clnorm  # noqa: F401 - chooses the OpenCL loader, for the program too
 
-    os.execv(program, ["clnorm", *sys.argv[1:]])
+    environment = dict(os.environ)
+    if "CLNORM_OPENCL" in environment:  # the loader's own libraries lie beside it
+        beside = str(pathlib.Path(environment["CLNORM_OPENCL"]).parent)
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [beside, environment.get("LD_LIBRARY_PATH")]))
+    os.execve(program, ["clnorm", *sys.argv[1:]], environment)
 
 
 if __name__ == "__main__":

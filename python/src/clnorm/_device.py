@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import pathlib
@@ -23,9 +24,15 @@ def _choose_opencl() -> None:
     """Has the wheel of Intel's OpenCL for CPUs used where the system has no OpenCL driver: `pip install clnorm[cpu]`."""
     folder = pathlib.Path(sys.prefix) / "lib"
     driver, loader = folder / "libintelocl.so", folder / "libOpenCL.so.1"
-    told = {"CLNORM_OPENCL", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES"} & os.environ.keys()
-    if told or not driver.exists() or not loader.exists() or any(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd")):
+    if not driver.exists() or not loader.exists() or any(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd")):
         return
+    told = {"CLNORM_OPENCL", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES"} & os.environ.keys()
+    if told and os.environ.get("CLNORM_OPENCL") != str(loader):  # which a parent process may have chosen
+        return
+    # The loader names these without saying where they are; libraries that are loaded already are found.
+    for name in ("libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"):
+        if (folder / name).exists():
+            ctypes.CDLL(str(folder / name))
     os.environ["CLNORM_OPENCL"] = str(loader)
     os.environ["OCL_ICD_FILENAMES"] = str(driver)
 
@@ -138,7 +145,7 @@ _selected: Device | None = None
 
 
 def select(selector: str | Device | None = None) -> Device:
-    """Chooses the device that NumPy arrays, torch tensors and DLPack's CPU tensors are worked on from now on, in all threads.
+    """Chooses the device for NumPy arrays, torch tensors and DLPack's CPU tensors from now on, in all threads.
 
     selector: a `Device`; or text as the tool has it, alternatives split by ';' of terms that must all hold:
         gpu, cpu, accelerator, 0:1 (platform and device), uuid:…, name=TEXT, vendor=TEXT, platform=TEXT, memory>=8G, fp16,

@@ -9,7 +9,17 @@ from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
 from clnorm._call import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, call, fail
 from clnorm._native import lib
 from clnorm._shapes import (
-    ACTIVATIONS, GATES, chosen, columns_shape, dimensions, input_scale, output_scale, real, same_shape, seed_pair, split,
+    ACTIVATIONS,
+    GATES,
+    chosen,
+    columns_shape,
+    dimensions,
+    input_scale,
+    output_scale,
+    real,
+    same_shape,
+    seed_pair,
+    split,
 )
 
 

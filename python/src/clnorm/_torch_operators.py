@@ -77,7 +77,9 @@ def _keywords(options):
 
 def _run_norm(x, weight, bias, residual, z, *options):
     kind, named = _keywords(options)
-    result = _norm.norm_forward(kind, x, weight, bias, residual=residual, z=z, save_stats=True, backend=_Unrecorded, **named)
+    result = _norm.norm_forward(
+        kind, x, weight, bias, residual=residual, z=z, save_stats=True, backend=_Unrecorded, **named
+    )
     return tuple(_absent(x) if output is None else output for output in result[:4])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Optional, Sequence, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
 from clnorm._call import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, call, fail

@@ -1,5 +1,4 @@
-"""Layer norm and RMS norm: the functions and what they mean. An array is of NumPy, torch (CPU), pyopencl, or has __dlpack__.
-"""
+"""Layer norm and RMS norm. An array is of NumPy, torch (CPU), pyopencl, or has __dlpack__."""
 
 from __future__ import annotations
 
@@ -56,8 +55,8 @@ dx_dtype:          of dx, where that is not x's.
 out:               where the first of the gradients goes; dx may go where dy or x is.
 All others are as in {name}; the same seed makes the same mask.
 
-Returns a `NormGradients`: dx, dweight and dbias in their tensors' dtype, dz, dresidual; None for what was not computed. Sums
-over rows are compensated, and the same call gives the same bits.
+Returns a `NormGradients`: dx, dweight and dbias in their tensors' dtype, dz, dresidual; None for what was not computed.
+The same call gives the same bits.
 """
 
 

@@ -5,8 +5,8 @@
     >>> clnorm.torch.replace(model)
     ['1: LayerNorm']
 
-The functions work under autograd, torch.compile(fullgraph=True), autocast and torch.export. Gradients are not differentiable
-themselves: double backward raises an error. PyTorch's OpenMP threads spin for a moment after each of its operators; with
+The functions work under autograd, torch.compile(fullgraph=True) and autocast. Gradients are not differentiable themselves:
+double backward raises an error. PyTorch's OpenMP threads spin for a moment after each of its operators; with
 OMP_WAIT_POLICY=passive in the environment they leave the processor to OpenCL's.
 """
 
@@ -25,8 +25,8 @@ __all__ = ["FusedAddRMSNorm", "LayerNorm", "RMSNorm", "gelu", "l2_norm", "layer_
 Shape = Union[int, Sequence[int]]
 
 
-def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed, group_size,
-          weight_offset):
+def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed,
+          group_size, weight_offset):
     _operators.check_cpu(x=x, weight=weight, bias=bias, residual=residual, z=z)
     if dropout and seed is None:
         raise ValueError(f"seed: expected an integer, as dropout is {dropout}")
