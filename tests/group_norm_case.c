@@ -256,8 +256,9 @@ bool group_backward_is_right(const struct group_run *run, bool statistics_given)
         norm.rstd = operand(&run->rstd);
     }
     struct ref_gathered gathered = ref_gathered_make(&norm);
-    struct ref_row_sum *const dweight = calloc(2 * norm.cols, sizeof *dweight), *const dbias = dweight + norm.cols;
-    assert_true(gathered.room && dweight);
+    struct ref_row_sum *const dweight = calloc(norm.cols, sizeof *dweight);
+    struct ref_row_sum *const dbias = calloc(norm.cols, sizeof *dbias);
+    assert_true(gathered.room && dweight && dbias);
     bool right = true;
     for (uint64_t row = 0; row < norm.rows && right; row++)
         for (uint64_t group = 0; group < norm.groups && right; group++) {
@@ -272,6 +273,7 @@ bool group_backward_is_right(const struct group_run *run, bool statistics_given)
         right = sum_is_right(&run->dweight, "dweight", channel, &dweight[channel], roundings) &&
                 sum_is_right(&run->dbias, "dbias", channel, &dbias[channel], roundings);
     free(dweight);
+    free(dbias);
     ref_gathered_free(&gathered);
     return right;
 }

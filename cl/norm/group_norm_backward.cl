@@ -10,6 +10,16 @@ struct call {
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
+/* dn of a segment is kept from the sums to dx where an activation makes it costly and a lane has a small segment to itself,
+ * as on CPUs. */
+#define KEPT_ELEMENTS 32768
+#define KEEPS_DN (ACTIVATION && LANES == 1 && GROUP_SIZE <= KEPT_ELEMENTS)
+#if KEEPS_DN
+#define KEPT_VECTORS (CHANNELS_OF_GROUP * ROW_VECTORS)
+#else
+#define KEPT_VECTORS 1
+#endif
+
 /* A segment's place. */
 struct place {
     ulong index, sample;
@@ -18,9 +28,9 @@ struct place {
     bool active; /* false past the last segment */
 };
 
-/* The sums of a channel over its lanes; of the product with x̂. */
+/* The sums of a channel over its lanes; of the product with x̂. kept: dn of its vectors. */
 INLINED void sum_channel(const struct call *call, const struct place *place, const ulong channel, struct lanes *lanes,
-                         real sums[2]) {
+                         realv *kept, real sums[2]) {
     sums[0] = sums[1] = 0;
     if (place->active) {
         const struct channels channels = CHANNELS_AT(call, place->index, channel);
@@ -28,22 +38,28 @@ INLINED void sum_channel(const struct call *call, const struct place *place, con
         channel_sums_start(&own);
         for (ulong vector = place->lane; vector < ROW_VECTORS; vector += LANES) {
             const ulong at = channel * SPATIAL + vector * VEC, count = elements_of(vector);
-            channel_sums_take(&own, &channels, LOAD_X(call, place->sample, at, count),
-                              LOAD_DY(call, place->sample, at, count));
+            const realv centre = LOAD_X(call, place->sample, at, count) - channels.mean;
+            const realv dn = dn_of(&channels, centre, LOAD_DY(call, place->sample, at, count));
+            channel_sums_take(&own, centre, dn);
+#if KEEPS_DN
+            kept[vector] = dn;
+#endif
         }
         sums[0] = running_sum_total(&own.of_dn);
         sums[1] = running_sum_total(&own.of_product) * call->rstd[place->index];
     }
     sum_lanes(lanes, sums, 2);
+    (void)kept;
 }
 
 /* The slopes of dx. */
-INLINED void sum_segment(const struct call *call, const struct place *place, struct lanes *lanes, realv slopes[2]) {
+INLINED void sum_segment(const struct call *call, const struct place *place, struct lanes *lanes, realv *kept,
+                         realv slopes[2]) {
     struct kept_sum of_wdn = {0, 0}, of_product = {0, 0};
     for (ulong i = 0; i < CHANNELS_OF_GROUP; i++) {
         const ulong channel = place->channel + i;
         real sums[2];
-        sum_channel(call, place, channel, lanes, sums);
+        sum_channel(call, place, channel, lanes, kept + (KEEPS_DN ? i * ROW_VECTORS : 0), sums);
         const real weight = place->active ? WEIGHT_OF(call, channel) : 0;
         kept_sum_add(&of_wdn, weight * sums[0]);
         kept_sum_add(&of_product, weight * sums[1]);
@@ -61,15 +77,21 @@ INLINED void sum_segment(const struct call *call, const struct place *place, str
     slopes[1] = scale * (of_product.sum / (real)GROUP_SIZE);
 }
 
-static inline void write_channel(const struct call *call, const struct place *place, const ulong channel,
+static inline void write_channel(const struct call *call, const struct place *place, const ulong channel, const realv *kept,
                                  const realv slopes[2]) {
     const struct channels channels = CHANNELS_AT(call, place->index, channel);
     for (ulong vector = place->lane; vector < ROW_VECTORS; vector += LANES) {
         const ulong at = channel * SPATIAL + vector * VEC, count = elements_of(vector);
-        const realv x = LOAD_X(call, place->sample, at, count), dy = LOAD_DY(call, place->sample, at, count);
+        const realv centre = LOAD_X(call, place->sample, at, count) - channels.mean;
+#if KEEPS_DN
+        const realv dn = kept[vector];
+#else
+        const realv dn = dn_of(&channels, centre, LOAD_DY(call, place->sample, at, count));
+#endif
         STORE_PART(DX_DTYPE)
-        (call->dx + place->sample * call->dx_stride + at, dx_of(&channels, slopes, x, dy), count, call->aligned);
+        (call->dx + place->sample * call->dx_stride + at, dx_of(&channels, slopes, centre, dn), count, call->aligned);
     }
+    (void)kept;
 }
 
 static inline struct place place_of(const ulong index, const bool active) {
@@ -89,10 +111,10 @@ INLINED void take_share(const struct call *call, local real *scratch) {
             break; /* the whole work-group */
         const ulong own = index + get_local_id(0) / LANES;
         const struct place place = place_of(own, SEGMENTS == 1 || own < call->work);
-        realv slopes[2];
-        sum_segment(call, &place, &lanes, slopes);
+        realv slopes[2], kept[KEPT_VECTORS];
+        sum_segment(call, &place, &lanes, kept, slopes);
         for (ulong j = 0; j < (place.active ? CHANNELS_OF_GROUP : 0); j++)
-            write_channel(call, &place, place.channel + j, slopes);
+            write_channel(call, &place, place.channel + j, kept + (KEEPS_DN ? j * ROW_VECTORS : 0), slopes);
     }
     last_barrier();
 }

@@ -30,10 +30,8 @@ static inline realv dn_of(const struct channels *channels, const realv centre, c
 #endif
 }
 
-/* Past the end of a row x and dy are zeros, and so is dn. */
-static inline void channel_sums_take(struct channel_sums *sums, const struct channels *channels, const realv x,
-                                     const realv dy) {
-    const realv centre = x - channels->mean, dn = dn_of(channels, centre, dy);
+/* centre: x − mean. Past the end of a row x and dy are zeros, and so is dn. */
+static inline void channel_sums_take(struct channel_sums *sums, const realv centre, const realv dn) {
     sums->of_dn.run[0] += dn;
     sums->of_product.run[0] += dn * centre;
     running_sum_end_block(&sums->of_dn);
@@ -41,8 +39,7 @@ static inline void channel_sums_take(struct channel_sums *sums, const struct cha
 }
 
 /* slopes: as group_norm_slopes makes them. */
-static inline realv dx_of(const struct channels *channels, const realv slopes[2], const realv x, const realv dy) {
-    const realv centre = x - channels->mean, dn = dn_of(channels, centre, dy);
+static inline realv dx_of(const struct channels *channels, const realv slopes[2], const realv centre, const realv dn) {
     return channels->rstd * channels->weight * dn - slopes[0] - centre * channels->rstd * slopes[1];
 }
 

@@ -43,8 +43,8 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
         channel_sums_start(&own);
         for (ulong vector = chunk_begin(unit->chunk) + unit->lane; vector < end; vector += LANES) {
             const ulong at = unit->channel * SPATIAL + vector * VEC, count = elements_of(vector);
-            channel_sums_take(&own, &channels, LOAD_X(call, unit->sample, at, count),
-                              LOAD_DY(call, unit->sample, at, count));
+            const realv centre = LOAD_X(call, unit->sample, at, count) - channels.mean;
+            channel_sums_take(&own, centre, dn_of(&channels, centre, LOAD_DY(call, unit->sample, at, count)));
         }
         sums[0] = running_sum_total(&own.of_dn);
         sums[1] = running_sum_total(&own.of_product) * call->rstd[group];
@@ -78,8 +78,8 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
             struct channel_sums sums = own[j];
             for (ulong position = tile; position < min(end, tile + TILE_POSITIONS); position++) {
                 const ulong at = position * CHANNELS + CHANNEL(j);
-                channel_sums_take(&sums, &channels[j], LOAD_X(call, unit->sample, at, COUNT(j)),
-                                  LOAD_DY(call, unit->sample, at, COUNT(j)));
+                const realv centre = LOAD_X(call, unit->sample, at, COUNT(j)) - channels[j].mean;
+                channel_sums_take(&sums, centre, dn_of(&channels[j], centre, LOAD_DY(call, unit->sample, at, COUNT(j))));
             }
             own[j] = sums;
         }
@@ -119,9 +119,10 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 static inline void write_vector(const struct dx_call *call, const ulong sample, const ulong at, const ulong count,
                                 const struct channels *channels, const realv slopes[2]) {
-    const realv x = LOAD_X(call, sample, at, count), dy = LOAD_DY(call, sample, at, count);
+    const realv centre = LOAD_X(call, sample, at, count) - channels->mean;
+    const realv dn = dn_of(channels, centre, LOAD_DY(call, sample, at, count));
     STORE_PART(DX_DTYPE)
-    (call->dx + sample * call->dx_stride + at, dx_of(channels, slopes, x, dy), count, call->aligned);
+    (call->dx + sample * call->dx_stride + at, dx_of(channels, slopes, centre, dn), count, call->aligned);
 }
 
 #if IS_FIRST
