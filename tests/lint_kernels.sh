@@ -196,6 +196,10 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
             # shellcheck disable=SC2086
             later $family $group VEC=$vec REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=f16 CHUNKS=3
         done
+        for family in group_norm_parts group_norm_reduce group_norm_backward_parts; do
+            strict $family CL1.2 spir64 -all LAYOUT=$layout CHANNELS=65536 SPATIAL=4294967296 GROUPS=4 \
+                GROUP_SIZE=70368744177664 CHUNKS=65536 VEC=$vec DY_DTYPE=f32 DX_DTYPE=f32 DWEIGHT_DTYPE=f32
+        done
         for family in group_norm_backward group_norm_backward_parts group_norm_reduce; do
             [ "$family $layout" = "group_norm_backward LAYOUT_LAST" ] && continue
             for activation in 0 ACTIVATION_GELU; do

@@ -170,6 +170,26 @@ static void reference_is_right_by_hand(void **state) {
     }
 }
 
+/* Sizes of 64 bits: 2^48 elements of a sample. The workspace has two numbers for each chunk of each channel. */
+static void large_samples_have_plans(void **state) {
+    const struct fixture *fixture = *state;
+    for (int layout = FIRST; layout <= LAST; layout++) {
+        clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
+        clnorm_plan *plan = NULL;
+        desc.rows = 3;
+        desc.cols = 1 << 16;
+        desc.spatial = UINT64_C(1) << 32;
+        desc.groups = 4;
+        desc.layout = (clnorm_layout)layout;
+        desc.save_mean = desc.save_rstd = 1;
+        if (clnorm_group_norm_plan_create(fixture->context, &desc, &plan))
+            fail_msg("%s", clnorm_error_detail());
+        assert_true(clnorm_plan_workspace_size(plan) % (desc.rows * desc.cols * 2 * sizeof(float)) == 0);
+        assert_true(clnorm_plan_workspace_size(plan) > 0);
+        clnorm_plan_destroy(plan);
+    }
+}
+
 static void refuse(const struct fixture *fixture, const clnorm_group_norm_desc *desc, clnorm_status status,
                    const char *said) {
     clnorm_plan *plan = NULL;
@@ -229,6 +249,7 @@ int main(void) {
         cmocka_unit_test(samples_are_alike),
         cmocka_unit_test(a_nan_takes_its_group),
         cmocka_unit_test(reference_is_right_by_hand),
+        cmocka_unit_test(large_samples_have_plans),
         cmocka_unit_test(bad_descriptors_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
