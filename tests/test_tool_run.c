@@ -561,6 +561,7 @@ static void test_run_rows(void **state) {
         const char *part;
     } requests[] = {
         {"softmax --in x.npy --gate silu", "--gate: softmax has no such option"},
+        {"gelu --in x.npy --batch-invariant", "--batch-invariant: gelu has no such option"},
         {"gelu --in x.npy --group-size 5", "--group-size: gelu has no such option"},
         {"softmax --in x.npy --approximate tanh", "--approximate: softmax has no such option"},
         {"layer_norm --in x.npy --approximate tanh", "--approximate: layer_norm has no such option"},
@@ -614,6 +615,24 @@ static void test_run_channels(void **state) {
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         run("run %s", requests[i].words);
         assert_failed(EXIT_REQUEST, requests[i].part);
+    }
+}
+
+/* A single wide row is split among work-groups, but with --batch-invariant. */
+static void test_run_is_batch_invariant(void **state) {
+    (void)state;
+    static const char *const operations[] = {"layer_norm", "rms_norm_backward dy=row", "softmax", "l2_norm"};
+    put_tensor("row.npy", "x", "F32", 2, 1, 524288);
+    run("run %s --in row.npy x=row --repeat 1", operations[0]);
+    assert_done();
+    if (strstr(result.out, "chunks=1,"))
+        fail_msg("%s", result.out);
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        run("run %s --in row.npy x=row --batch-invariant --verify --repeat 1", operations[i]);
+        assert_done();
+        assert_says("good");
+        if (!strcmp(operations[i], "layer_norm") || !strcmp(operations[i], "softmax"))
+            assert_says("chunks=1");
     }
 }
 
@@ -750,6 +769,7 @@ int main(void) {
         cmocka_unit_test(test_run_backward_refuses),
         cmocka_unit_test(test_run_rows),
         cmocka_unit_test(test_run_channels),
+        cmocka_unit_test(test_run_is_batch_invariant),
         cmocka_unit_test(test_run_quantises),
         cmocka_unit_test(test_run_norms_quantise),
         cmocka_unit_test(test_run_norms_read_scales),

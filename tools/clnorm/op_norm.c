@@ -136,6 +136,7 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
     desc.eps = options->eps;
     desc.weight_offset = options->weight_offset;
     desc.gate_first = options->gate_first != 0;
+    desc.batch_invariant = options->batch_invariant != 0;
     desc.residual.dtype = job_dtype(job, "residual");
     desc.row_scale = job_tensor(job, "row_scale") != NULL;
     if (!norm_read_activation(options, &desc.activation, fault) || !norm_read_dropout(job, options, &desc.dropout, fault) ||

@@ -100,6 +100,7 @@ static clnorm_norm_backward_desc describe_inputs(const struct job *job, const st
     desc.eps = options->eps;
     desc.weight_offset = options->weight_offset;
     desc.gate_first = options->gate_first != 0;
+    desc.batch_invariant = options->batch_invariant != 0;
     desc.residual.dtype = job_dtype(job, "residual");
     desc.dresidual_out.dtype = job_dtype(job, "dresidual_out");
     desc.row_scale = job_tensor(job, "row_scale") != NULL;

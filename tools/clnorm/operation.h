@@ -48,6 +48,7 @@ struct operation_options {
     long long group_size; /* 0: cols */
     char *gate;
     int gate_first;
+    int batch_invariant;
     double weight_offset;
     char *dtype;   /* of the main output */
     char *config;  /* forced knobs */

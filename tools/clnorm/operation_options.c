@@ -34,6 +34,7 @@ bool operation_check_options(const struct operation *operation, const struct ope
              (record && record->group_size ? ROWS : 0)},
         {"--gate", options->gate, NORMS},
         {"--gate-first", options->gate_first, NORMS},
+        {"--batch-invariant", options->batch_invariant, NORMS | (record && record->batch_invariant ? ROWS : 0)},
         {"--weight-offset", options->weight_offset != 0, NORMS | NORM_BACKWARD_FROM_Y},
         {"--activation", options->activation, NORMS | CHANNELS},
         {"--groups", options->groups != 0, GROUP_NORM},

@@ -103,6 +103,9 @@ static void put_numbers(struct job *job, const struct operation_options *options
         put(job, record->group_size, &group_size, sizeof group_size);
     if (record->eps && options->eps_given)
         put(job, record->eps, &options->eps, sizeof options->eps);
+    const uint32_t batch_invariant = options->batch_invariant != 0;
+    if (record->batch_invariant)
+        put(job, record->batch_invariant, &batch_invariant, sizeof batch_invariant);
 }
 
 /* Rows, columns, the tensors' dtypes, and which statistics there are. */

@@ -229,6 +229,8 @@ int run_command(int argc, const char **argv, struct fault *fault) {
          "first|last"},
         {"group-size", '\0', POPT_ARG_LONGLONG, &options->group_size, 0, "Normalise groups of G columns (all)", "G"},
         {"gate", '\0', POPT_ARG_STRING, &options->gate, 0, "Multiply by silu(z) or sigmoid(z)", "silu|sigmoid"},
+        {"batch-invariant", '\0', POPT_ARG_NONE, &options->batch_invariant, 0,
+         "A row has the same bits whatever other rows there are", NULL},
         {"gate-first", '\0', POPT_ARG_NONE, &options->gate_first, 0, "Gate x, before the norm", NULL},
         {"activation", '\0', POPT_ARG_STRING, &options->activation, 0, "Of the norm's result", "gelu|gelu_tanh|silu"},
         {"dropout", '\0', POPT_ARG_DOUBLE, &options->dropout, 0, "Put zeros into x with this probability (0)", "P"},
