@@ -94,7 +94,8 @@ static void offsets_that_overlap_are_refused(void **state) {
     const struct fixture *fixture = *state;
     static const struct {
         clnorm_dtype y_dtype;
-        uint64_t x_stride, y_stride, x, y; /* elements, and bytes */
+        uint64_t x_stride, y_stride; /* elements */
+        int x, y;                    /* bytes */
         bool refused;
     } cases[] = {
         {CLNORM_F32, 0, 0, 0, 0, false},
@@ -129,8 +130,8 @@ static void offsets_that_overlap_are_refused(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         clnorm_plan *plan = forward_of(fixture, cases[i].y_dtype, cases[i].x_stride, cases[i].y_stride);
         clnorm_args args = CLNORM_ARGS_INIT;
-        args.x = (clnorm_buffer){mem, cases[i].x};
-        args.y = (clnorm_buffer){mem, cases[i].y};
+        args.x = (clnorm_buffer){mem, (uint64_t)cases[i].x};
+        args.y = (clnorm_buffer){mem, (uint64_t)cases[i].y};
         const clnorm_status status = clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
         if (status != (cases[i].refused ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS))
             fail_msg("case %zu: %s, '%s'", i, clnorm_status_text(status), clnorm_error_detail());
