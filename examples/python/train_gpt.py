@@ -1,5 +1,5 @@
-"""Trains a small GPT on the text of this repository's documents, once with PyTorch's layer norms and once after
-clnorm.torch.replace(model); the loss curves lie on top of each other.
+"""Trains a small GPT on the text of this repository's documents, with PyTorch's layer norms and after
+clnorm.torch.replace(model), in turns; the loss curves lie on top of each other.
 
     python train_gpt.py [--steps 200] [--picture loss.svg | --no-picture]
 
@@ -53,25 +53,36 @@ def training_text():
     return torch.frombuffer(bytearray(documents), dtype=torch.uint8).long()
 
 
-def train(steps, replaced):
-    """(losses, seconds) of one run; both runs begin with the same weights and see the same text."""
-    torch.manual_seed(0)
-    model, text = Gpt(), training_text()
-    if replaced:
-        print("replaced:", ", ".join(clnorm.torch.replace(model)))
-    optimiser = torch.optim.AdamW(model.parameters(), 1e-3)
-    losses, start = [], None
-    for step in range(steps):
-        if step == 1:
-            start = time.perf_counter()  # kernels are compiled in the first step
+class Run:
+    """A model in training: its losses, and the seconds of its steps but for the first, in which kernels are compiled."""
+
+    def __init__(self, replaced):
+        torch.manual_seed(0)
+        self.model, self.losses, self.seconds = Gpt(), [], 0.0
+        if replaced:
+            print("replaced:", ", ".join(clnorm.torch.replace(self.model)))
+        self.optimiser = torch.optim.AdamW(self.model.parameters(), 1e-3)
+
+    def step(self, batch):
+        start = time.perf_counter()
+        loss = nn.functional.cross_entropy(self.model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        self.seconds += time.perf_counter() - start if self.losses else 0.0
+        self.losses.append(loss.item())
+
+
+def train(steps):
+    """{name: (losses, seconds)} of two runs that take turns: what else the machine does meets both."""
+    runs = {"PyTorch": Run(False), "clnorm.torch.replace": Run(True)}
+    text = training_text()
+    for _ in range(steps):
         places = torch.randint(len(text) - CONTEXT - 1, (BATCH,))
         batch = torch.stack([text[place:place + CONTEXT + 1] for place in places])
-        loss = nn.functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    return losses, time.perf_counter() - start
+        for run in runs.values():
+            run.step(batch)
+    return {name: (run.losses, run.seconds) for name, run in runs.items()}
 
 
 def picture(path, curves):
@@ -97,7 +108,7 @@ def main():
     parser.add_argument("--picture", type=pathlib.Path, default=pathlib.Path("loss.svg"))
     parser.add_argument("--no-picture", action="store_true")
     options = parser.parse_args()
-    curves = {"PyTorch": train(options.steps, False), "clnorm.torch.replace": train(options.steps, True)}
+    curves = train(options.steps)
     for name, (losses, seconds) in curves.items():
         print(f"{name:22s} {seconds:6.2f} s, loss {losses[0]:.4f} to {losses[-1]:.4f}")
     (eager, _), (ours, _) = curves.values()

@@ -16,17 +16,19 @@ from clnorm._native import ffi, lib
 import clnorm
 from clnorm import _call, _device
 
+CALLS_OF_A_ROUND = 40  # a millisecond or two: on a busy machine some rounds are not interrupted
 
-def best(function, calls, rounds=15):
+
+def best(function, calls):
     """The least microseconds per call of several rounds."""
     function()
     least = float("inf")
-    for _ in range(rounds):
+    for _ in range(calls // CALLS_OF_A_ROUND):
         start = time.perf_counter()
-        for _ in range(calls // rounds):
+        for _ in range(CALLS_OF_A_ROUND):
             function()
-        least = min(least, (time.perf_counter() - start) / (calls // rounds))
-    return least * 1e6
+        least = min(least, time.perf_counter() - start)
+    return least / CALLS_OF_A_ROUND * 1e6
 
 
 def c_call(x, weight, bias):

@@ -17,7 +17,8 @@ def assert_close(got, expected, columns=1, condition=0.0):
     assert got.shape == expected.shape
     arithmetic = 2.0 ** (-53 if dtype == "float64" else -24)
     largest = numpy.abs(expected).max(initial=1.0)
-    allowed = ROUNDING[dtype] * numpy.abs(expected) + (16 + math.log2(columns)) * arithmetic * largest + 4 * arithmetic * condition
+    summed = (16 + math.log2(columns)) * largest + 4 * condition
+    allowed = ROUNDING[dtype] * numpy.abs(expected) + arithmetic * summed
     assert (numpy.abs(got - expected) <= allowed).all(), numpy.abs(got - expected).max()
 
 
