@@ -45,7 +45,7 @@ static const struct group_case cases[] = {
 
 static bool runs_here(const struct fixture *fixture, const struct group_case *c) {
     const uint64_t elements = c->rows * c->cols * c->spatial;
-    const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU;
+    const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU && fixture->device.family != CLNORM_PLATFORM_MESA;
     return (c->x != F64 || fixture->device.fp64) && (cpu || !*c->config || (c->cols % 16 == 0 && c->spatial % 4 == 0)) &&
            (elements <= fixture_element_limit(fixture) || !fixture_is_slow(fixture));
 }

@@ -88,6 +88,10 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
         return cln_config_refuse("vec", c->vec,
                                  work->channels_last ? "a divisor of cols where there are several lanes"
                                                      : "a divisor of spatial where there are several lanes");
+    if (!cln_config_element_aligned(choice->device, c) && work->alignment % c->vec)
+        return cln_config_refuse("vec", c->vec,
+                                 work->channels_last ? "a divisor of cols and every stride on this device"
+                                                     : "a divisor of spatial and every stride on this device");
     struct cln_workload of_rules = *work; /* of the forward's rules those that are of lanes, vectors and accesses */
     struct cln_config rules = *c;
     of_rules.group_size = row_of(work);
