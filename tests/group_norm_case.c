@@ -172,7 +172,8 @@ bool group_backward_execute(const struct fixture *fixture, struct group_run *run
 /* Roundings of a sum over a group: of a run of 64 from a pivot, of a chain of runs and of a chain of chunks, whose squares
  * are at most four times those about the mean; of positions of a vector and of lanes. */
 static struct ref_arithmetic arithmetic_of(const struct group_case *c) {
-    const double n = (double)(c->cols / c->groups * c->spatial);
+    const uint64_t size = c->cols / c->groups * c->spatial;
+    const double n = (double)size;
     struct ref_arithmetic arithmetic = ref_arithmetic_of((clnorm_dtype)c->x);
     arithmetic.statistics = arithmetic.sum = 4 * fmin(n, 64) + n / 64 + 32;
     return arithmetic;

@@ -113,15 +113,15 @@ static void in_place(void **state) {
 /* A sample's results have the same bits whatever the number of samples is. */
 static void samples_are_alike(void **state) {
     const struct fixture *fixture = *state;
-    enum { BYTES = 8 * 5000 * sizeof(float) };
+    const size_t bytes = sizeof(float) * 8 * 5000;
     for (int layout = FIRST; layout <= LAST; layout++) {
         const struct group_case one = {1, 8, 5000, 2, layout, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""};
         struct group_case many = one;
         many.rows = 9;
         struct group_run a = group_run_make(&one), b = group_run_make(&many);
-        memcpy((char *)tensor_elements(&b.x) + 8 * BYTES, tensor_elements(&a.x), BYTES);
+        memcpy((char *)tensor_elements(&b.x) + 8 * bytes, tensor_elements(&a.x), bytes);
         assert_true(group_forward_execute(fixture, &a, false) && group_forward_execute(fixture, &b, false));
-        assert_memory_equal(tensor_elements(&a.y), (char *)tensor_elements(&b.y) + 8 * BYTES, BYTES);
+        assert_memory_equal(tensor_elements(&a.y), (char *)tensor_elements(&b.y) + 8 * bytes, bytes);
         group_run_free(&a);
         group_run_free(&b);
     }
