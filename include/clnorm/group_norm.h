@@ -61,6 +61,8 @@ typedef struct clnorm_group_norm_desc {
     }
 CLNORM_API void clnorm_group_norm_desc_init(clnorm_group_norm_desc *desc);
 
+CLNORM_API clnorm_status clnorm_group_norm_validate(clnorm_context *context, const clnorm_group_norm_desc *desc,
+                                                    clnorm_requirements *requirements);
 CLNORM_API clnorm_status clnorm_group_norm_plan_create(clnorm_context *context, const clnorm_group_norm_desc *desc,
                                                        clnorm_plan **plan);
 CLNORM_API clnorm_status clnorm_group_norm(clnorm_context *context, cl_command_queue queue,
@@ -106,6 +108,9 @@ typedef struct clnorm_group_norm_backward_desc {
     }
 CLNORM_API void clnorm_group_norm_backward_desc_init(clnorm_group_norm_backward_desc *desc);
 
+CLNORM_API clnorm_status clnorm_group_norm_backward_validate(clnorm_context *context,
+                                                             const clnorm_group_norm_backward_desc *desc,
+                                                             clnorm_requirements *requirements);
 CLNORM_API clnorm_status clnorm_group_norm_backward_plan_create(clnorm_context *context,
                                                                 const clnorm_group_norm_backward_desc *desc,
                                                                 clnorm_plan **plan);

@@ -213,3 +213,8 @@ clnorm_status clnorm_group_norm_backward(clnorm_context *context, cl_command_que
                                          cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
     return cln_operation_enqueue(&cln_group_norm_backward, context, queue, desc, args, num_wait, wait_list, event);
 }
+
+clnorm_status clnorm_group_norm_backward_validate(clnorm_context *context, const clnorm_group_norm_backward_desc *desc,
+                                                  clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_group_norm_backward, context, desc, requirements);
+}
