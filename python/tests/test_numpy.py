@@ -68,6 +68,24 @@ def test_groups_normalise_segments(rng):
     assert clnorm.rms_norm(x, group_size=32, save_stats=True).rstd.shape == (4, 4)
 
 
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_group_norm(rng, channels_last):
+    x, weight, bias = rng.standard_normal((3, 8, 5, 4)).astype("f4"), *rng.standard_normal((2, 8)).astype("f4")
+    x_hat = reference.norm(x.reshape(3, 2, -1)).reshape(x.shape)
+    expected = x_hat * weight[:, None, None] + bias[:, None, None]
+    x = numpy.ascontiguousarray(numpy.moveaxis(x, 1, -1)) if channels_last else x
+    out = clnorm.group_norm(x, 2, weight, bias, channels_last=channels_last, save_stats=True)
+    reference.assert_close(numpy.moveaxis(out.y, -1, 1) if channels_last else out.y, expected, 80)
+    assert out.mean.shape == out.rstd.shape == (3, 2)
+    gradients = clnorm.group_norm_backward(
+        numpy.ones_like(x), x, 2, weight, bias, mean=out.mean, rstd=out.rstd, channels_last=channels_last
+    )
+    reference.assert_close(gradients.dweight, x_hat.sum((0, 2, 3)), 60)
+    numpy.testing.assert_array_equal(gradients.dbias, 60)
+    with pytest.raises(ValueError, match="num_groups: expected a divisor of the 8 channels"):
+        clnorm.group_norm(x, 3, channels_last=channels_last)
+
+
 def test_softmax_over_any_dimension(rng):
     x = rng.standard_normal((3, 40, 5)).astype("f4")
     for dim in (-1, 0, 1):

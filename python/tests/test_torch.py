@@ -15,6 +15,7 @@ FUNCTIONS = {
     "nn.functional.rms_norm": ct.rms_norm,
     "softmax": ct.softmax,
     "nn.functional.gelu": ct.gelu,
+    "nn.functional.group_norm": ct.group_norm,
 }
 OPERATORS = [info for info in op_db if info.name in FUNCTIONS and not info.variant_test_name]
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
@@ -113,6 +114,11 @@ GRADIENTS = {
     "activation": (lambda x, w, b: ct.layer_norm(x, 24, w, b, activation="gelu"), (X, W, B)),
     "residual": (lambda x, w, r: ct.rms_norm(x, 24, w, residual=r), (X, W, R)),
     "dropout": (lambda x, w, r: ct.rms_norm(x, 24, w, residual=r, dropout=0.4, seed=9), (X, W, R)),
+    "group": (lambda x, w, b: ct.group_norm(x.reshape(2, 6, 2, 5), 3, w[:6], b[:6], activation="silu"),
+              (X.detach().reshape(-1).requires_grad_(), W, B)),
+    "group, channels last": (
+        lambda x, w: ct.group_norm(x.reshape(2, 2, 5, 6).movedim(-1, 1), 2, w[:6]),
+        (X.detach().reshape(-1).requires_grad_(), W)),
     "softmax": (ct.softmax, (X,)),
     "softmax of columns": (lambda x: ct.softmax(x, 0), (X,)),
     "gelu": (ct.gelu, (X,)),
@@ -140,6 +146,8 @@ OPS = torch.ops.clnorm
 CHECKED = {
     "norm": (OPS.norm.default, (X, W, B, R, None, "layer_norm", [24], 1e-5, 0, 0.0, None, "silu", False, 0.0, 0)),
     "gated norm": (OPS.norm.default, (X, W, None, None, Z, "rms_norm", [24], 1e-5, 8, 1.0, "gelu", "silu", False, 0.1, 3)),
+    "group_norm": (OPS.group_norm.default,
+                   (X.detach().reshape(2, 10, 6).requires_grad_(), None, None, 5, 1e-5, "silu", False)),
     "softmax": (OPS.softmax.default, (X,)),
     "gelu": (OPS.gelu.default, (X, "tanh")),
     "l2_norm": (OPS.l2_norm.default, (X, W, 1e-12, "add")),
@@ -199,6 +207,16 @@ def test_other_devices_and_recorded_gradients_are_refused():
         clnorm.layer_norm(torch.empty(2, 8, device="meta"))
     with pytest.raises(ValueError, match="seed: expected"):
         ct.rms_norm(X, 24, dropout=0.1)
+
+
+def test_channels_last_stays_channels_last():
+    x = torch.randn(2, 6, 5, 4).to(memory_format=torch.channels_last)
+    norm = torch.nn.GroupNorm(3, 6)
+    expected = norm(x)
+    assert ct.replace(norm) == ["model: GroupNorm"]
+    y = norm(x)
+    assert y.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(y, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_a_tensor_of_another_layout_gives_the_same():

@@ -1,4 +1,5 @@
-"""Normalisation on any OpenCL device, forward and backward: layer norm, RMS norm, L2 norm, softmax, GELU, FP8 quantisation.
+"""Normalisation on any OpenCL device, forward and backward: layer norm, RMS norm, group norm, L2 norm; with softmax, GELU
+and FP8 quantisation.
 
     >>> import numpy, clnorm
     >>> x = numpy.random.default_rng(0).standard_normal((8, 512), numpy.float32)
@@ -18,6 +19,7 @@ call cannot make another. The device is CLNORM_DEVICE's, or what select() chose.
 """
 
 from clnorm._device import ClnormError, Device, devices, select
+from clnorm._group_norm import GroupNormGradients, group_norm, group_norm_backward
 from clnorm._native import ffi as _ffi
 from clnorm._native import lib as _lib
 from clnorm._norm import Norm, NormGradients
@@ -38,7 +40,8 @@ from clnorm.norms import layer_norm, layer_norm_backward, rms_norm, rms_norm_bac
 
 __version__ = _ffi.string(_lib.clnorm_version()).decode()
 __all__ = [
-    "ClnormError", "Device", "L2Norm", "L2NormGradients", "Norm", "NormGradients", "Quantized", "dequantize", "devices",
-    "gelu", "gelu_backward", "l2_norm", "l2_norm_backward", "layer_norm", "layer_norm_backward", "quantize", "rms_norm",
-    "rms_norm_backward", "select", "softmax", "softmax_backward",
+    "ClnormError", "Device", "GroupNormGradients", "L2Norm", "L2NormGradients", "Norm", "NormGradients", "Quantized",
+    "dequantize", "devices", "gelu", "gelu_backward", "group_norm", "group_norm_backward", "l2_norm", "l2_norm_backward",
+    "layer_norm", "layer_norm_backward", "quantize", "rms_norm", "rms_norm_backward", "select", "softmax",
+    "softmax_backward",
 ]

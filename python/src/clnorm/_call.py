@@ -260,7 +260,7 @@ def _add(native, desc, description, role, kind, tensor: Tensor, written: bool) -
     size, elements = SIZES[tensor.dtype], math.prod(tensor.shape)
     lead = description.lead if kind == MATRIX else 0
     stride = rows_of(tensor, lead)
-    cols = description.cols if kind == MATRIX else elements
+    cols = math.prod(tensor.shape[lead:])
     copy = stride is None
     if kind == MATRIX:
         rows = description.rows

@@ -9,7 +9,7 @@ import math
 
 import torch
 
-from clnorm import _norm, elementwise
+from clnorm import _group_norm, _norm, elementwise
 from clnorm._arrays import Torch
 
 _library = torch.library.Library("clnorm", "DEF")
@@ -230,3 +230,56 @@ _define(
 )
 _differentiate("l2_norm", _l2_norm_gradients, _save_l2_norm)
 _refuse_double_backward("l2_norm")
+
+# ---------------------------------------------------------------------------------------------------------- group norm
+
+_GROUPS = "int num_groups, float eps, str? activation, bool channels_last"
+
+
+def _run_group_norm(x, weight, bias, num_groups, eps, activation, channels_last):
+    result = _group_norm.group_norm(x, num_groups, weight, bias, eps, activation=activation, channels_last=channels_last,
+                                    save_stats=True, backend=_Unrecorded)
+    return result.y, result.mean, result.rstd
+
+
+def _fake_group_norm(x, weight, bias, num_groups, *options):
+    mean, rstd = (x.new_empty((x.shape[0], num_groups), dtype=_real(x.dtype)) for _ in range(2))
+    return x.new_empty(x.shape), mean, rstd
+
+
+def _run_group_norm_backward(dy, x, weight, bias, mean, rstd, num_groups, eps, activation, channels_last):
+    gradients = _group_norm.group_norm_backward(
+        dy, x, num_groups, weight, bias, eps, mean=mean, rstd=rstd, activation=activation, channels_last=channels_last,
+        backend=_Unrecorded,
+    )
+    return tuple(_absent(x) if gradient is None else gradient for gradient in gradients)
+
+
+def _fake_group_norm_backward(dy, x, weight, bias, *others):
+    return tuple(_absent(x) if t is None else t.new_empty(t.shape) for t in (x, weight, bias))
+
+
+def _save_group_norm(ctx, inputs, output):
+    x, weight, bias, *ctx.options = inputs
+    ctx.save_for_backward(x, weight, bias, *output[1:])
+
+
+def _group_norm_gradients(ctx, dy, dmean, drstd):
+    x, weight, bias, mean, rstd = ctx.saved_tensors
+    gradients = ops.group_norm_backward(dy, x, weight, bias, mean, rstd, *ctx.options)
+    wanted = [g if need else None for g, need in zip(gradients, ctx.needs_input_grad)]
+    return (*wanted, *[None] * len(ctx.options))
+
+
+_define(
+    "group_norm", f"(Tensor x, Tensor? weight, Tensor? bias, {_GROUPS}) -> (Tensor y, Tensor mean, Tensor rstd)",
+    _run_group_norm, _fake_group_norm,
+)
+_define(
+    "group_norm_backward",
+    f"(Tensor dy, Tensor x, Tensor? weight, Tensor? bias, Tensor mean, Tensor rstd, {_GROUPS}) -> "
+    "(Tensor dx, Tensor dweight, Tensor dbias)",
+    _run_group_norm_backward, _fake_group_norm_backward,
+)
+_differentiate("group_norm", _group_norm_gradients, _save_group_norm)
+_refuse_double_backward("group_norm")

@@ -20,7 +20,10 @@ from torch import Tensor, nn
 from clnorm import _torch_operators as _operators
 from clnorm._torch_operators import ops as _ops
 
-__all__ = ["FusedAddRMSNorm", "LayerNorm", "RMSNorm", "gelu", "l2_norm", "layer_norm", "replace", "rms_norm", "softmax"]
+__all__ = [
+    "FusedAddRMSNorm", "GroupNorm", "LayerNorm", "RMSNorm", "gelu", "group_norm", "l2_norm", "layer_norm", "replace",
+    "rms_norm", "softmax",
+]
 
 Shape = Union[int, Sequence[int]]
 
@@ -90,6 +93,19 @@ def l2_norm(x: Tensor, weight: Optional[Tensor] = None, eps: float = 1e-12, eps_
     return _ops.l2_norm(x, weight, eps, eps_mode)
 
 
+def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
+               eps: float = 1e-5, *, activation: Optional[str] = None) -> Tensor:
+    """torch.nn.functional.group_norm, and an activation: None, "gelu", "gelu_tanh" or "silu".
+
+    x: (samples, channels, *positions), contiguous or in PyTorch's channels_last memory format, which y then has too.
+    """
+    _operators.check_cpu(x=x, weight=weight, bias=bias)
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    last = x.dim() in formats and not x.is_contiguous() and x.is_contiguous(memory_format=formats[x.dim()])
+    y = _ops.group_norm(x.movedim(1, -1) if last else x, weight, bias, num_groups, eps, activation, last)[0]
+    return y.movedim(-1, 1) if last else y
+
+
 class LayerNorm(nn.LayerNorm):
     """torch.nn.LayerNorm, computed by `layer_norm`: the same arguments, parameters and state_dict."""
 
@@ -104,6 +120,13 @@ class RMSNorm(nn.RMSNorm):
         return rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
 
+class GroupNorm(nn.GroupNorm):
+    """torch.nn.GroupNorm, computed by `group_norm`: the same arguments, parameters and state_dict."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+
 class FusedAddRMSNorm(nn.RMSNorm):
     """RMSNorm of x + residual, which a transformer's block needs twice: `y, residual = norm(x, residual)`.
 
@@ -114,11 +137,11 @@ class FusedAddRMSNorm(nn.RMSNorm):
         return rms_norm(x, self.normalized_shape, self.weight, self.eps, residual=residual)
 
 
-_REPLACED = {nn.LayerNorm: LayerNorm, nn.RMSNorm: RMSNorm}
+_REPLACED = {nn.LayerNorm: LayerNorm, nn.RMSNorm: RMSNorm, nn.GroupNorm: GroupNorm}
 
 
 def replace(model: nn.Module) -> List[str]:
-    """Has the LayerNorms and RMSNorms of a model computed by this package, and says which: ["blocks.0.norm: LayerNorm", …].
+    """Has the LayerNorms, RMSNorms and GroupNorms of a model computed here, and says which: ["norm: LayerNorm", …].
 
     Modules stay the same objects: parameters, hooks and optimisers that hold them are as before. Subclasses of PyTorch's
     modules, whose forward may be another, are left as they are.
