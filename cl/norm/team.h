@@ -68,6 +68,7 @@ INLINED volatile global uint *mailboxes_of(const struct team *team, const struct
 INLINED void post(const struct team *team, const struct row *row, const real *sums) {
     if (get_local_id(0) != 0)
         return;
+#pragma unroll
     for (uint k = 0; k < POSTED; k++)
         mailboxes_of(team, row)[k * TILES + team->tile] = AS_MESSAGE(sums[k]);
 }
@@ -104,13 +105,17 @@ INLINED uint collect(struct team *team, const struct row *row) {
 /* In place of a message that is missing; a barrier comes before the sums are read. */
 INLINED void receive_own(const struct team *team, const uint tile, const real *sums) {
     local struct received *received = &team->received[(team->collected - 1) % SETS];
-    for (uint k = 0; get_local_id(0) == 0 && k < POSTED; k++)
+    if (get_local_id(0) != 0)
+        return;
+#pragma unroll
+    for (uint k = 0; k < POSTED; k++)
         received->sum[k * TILES + tile] = sums[k];
 }
 
 /* The sums of all tiles of the row that was collected last, the same bits in every work-group of the team. */
 INLINED void sum_received(const struct team *team, real *sums) {
     const local struct received *received = &team->received[(team->collected - 1) % SETS];
+#pragma unroll
     for (uint k = 0; k < POSTED; k++) {
         sums[k] = 0;
         for (uint i = 0; i < TILES; i++)
