@@ -16,7 +16,7 @@ static inline index_t whole_vectors_of(const index_t chunk) {
     return CHUNKS == 1 ? WHOLE_VECTORS : min((index_t)CHUNK_VECTORS, sub_sat((index_t)WHOLE_VECTORS, begin_of(chunk)));
 }
 
-/* Whether the partly filled vector is in it: behind its whole ones. */
+/* Whether it has the partly filled vector, after its whole ones. */
 static inline bool has_tail(const index_t chunk) {
 #if CHUNKS == 1
     (void)chunk;

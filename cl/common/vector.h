@@ -6,7 +6,7 @@
 
 /* For every function that a __local array is passed to. PoCL 3.1 shares the array between work-groups, and rusticl 25.0
  * crashes, when such a function is not inlined. NVIDIA's compiler inlines every function. A build option may name another
- * qualifier: Oclgrind knows nothing of what always_inline leaves behind. */
+ * qualifier: Oclgrind does not know the intrinsic that always_inline leaves. */
 #if !defined INLINED && ISA == ISA_PTX
 #define INLINED static inline
 #elif !defined INLINED

@@ -69,7 +69,7 @@ static inline void take_vector(const struct row *row, const ulong column, const 
     STORE_PART(OUT_DTYPE)(row->out + column, value_of(&point), count, aligned);
 }
 
-/* Elements between what is worked on and what a CPU is asked for: its own prefetchers stop at the end of a page. */
+/* A CPU's prefetch distance, in elements: its own prefetchers stop at the end of a page. */
 #define AHEAD 1024
 
 static inline void prefetch_ahead(const struct row *row, const ulong column) {

@@ -41,7 +41,7 @@ static inline void take_vectors(const struct call *call, const struct place *pla
 #undef VECTOR_AT
 }
 
-/* Elements after the last whole vector, which the lane behind the last vector's has. */
+/* Elements after the last whole vector, which the lane after the last vector's has. */
 static inline void take_tail(const struct call *call, const struct place *place, const real origin, struct spread *own) {
     if (TAIL == 0 || place->lane != WHOLE_VECTORS % LANES)
         return;

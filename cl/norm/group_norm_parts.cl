@@ -18,7 +18,7 @@ struct apply_call {
 
 #if IS_FIRST
 
-/* Of a channel's whole vectors in the chunk; this lane's i-th is lane + i · LANES behind the first. */
+/* Of a channel's whole vectors in the chunk; this lane's i-th is lane + i · LANES after the first. */
 static inline void take_vectors(const struct moments_call *call, const struct unit *unit, struct moments *moments) {
     const ulong begin = chunk_begin(unit->chunk), whole = min((ulong)SPATIAL / VEC, chunk_begin(unit->chunk + 1));
     const ulong vectors = whole > begin ? whole - begin : 0;

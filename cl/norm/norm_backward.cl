@@ -59,13 +59,13 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
     (void)mailbox, (void)received;
 #endif
     const ulong block = place % BLOCKS;
-    const ulong walker = place / BLOCKS;
+    const ulong row_group = place / BLOCKS;
     const ulong neighbours = RUN_LENGTH ? (ulong)RUN_LENGTH * SEGMENTS : call->share_rows;
-    const ulong first = has_rows ? walker * neighbours : call->rows;
+    const ulong first = has_rows ? row_group * neighbours : call->rows;
     const ulong end = RUN_LENGTH ? call->rows : min(first + call->share_rows, call->rows);
     const ulong group = block / TILES * SPAN;
     const struct share share = {first, end, call->share_rows - neighbours, group, (uint)(block % TILES)};
-    const ulong slot_index = HAS_SLOTS ? walker % call->slots : 0;
+    const ulong slot_index = HAS_SLOTS ? row_group % call->slots : 0;
     const ulong column = slot_index * GROUPS * GROUP_SIZE + group * GROUP_SIZE;
     struct slot slot = {(global real *)call->dweight + column, (global real *)call->dbias + column, false, call->aligned};
     walk(call, &share, &slot, call->locks + block * call->slots + slot_index, scratch, space, broadcast, &team);

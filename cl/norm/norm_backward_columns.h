@@ -13,7 +13,7 @@
 #define COLUMN_LINES (GROUP_ITEMS / COLUMN_LANES)
 #define COLUMN_GROUPS ((ROW_VECTORS + COLUMN_LANES - 1) / COLUMN_LANES)
 
-/* Where an output lies over an input, those that have rows are launched behind the others, at an offset. */
+/* Where an output lies over an input, those that have rows are launched after the others, at an offset. */
 #define WORK_GROUP (get_group_id(0) + get_global_offset(0) / GROUP_ITEMS)
 
 struct column_sums {
@@ -59,8 +59,8 @@ static inline struct column_sums sum_column(const struct call *call, const ulong
 
 #define COLUMNS (COLUMN_LANES * VEC) /* of such a work-group */
 
-/* Every work-item of every work-group calls it, and has a share of no rows where it has columns: PoCL 3.1 gets lost at
- * barriers that some work-groups do not come to. tile: from COLUMN_GROUPS on there is nothing to do; space: 2 · GROUP_ITEMS
+/* Every work-item of every work-group calls it, and has a share of no rows where it has columns: PoCL 3.1 hangs at
+ * barriers that some work-groups do not reach. tile: from COLUMN_GROUPS on there is nothing to do; space: 2 · GROUP_ITEMS
  * vectors. */
 INLINED void take_columns(const struct call *call, const ulong tile, local realv *space) {
     const ulong first = tile * COLUMN_LANES;

@@ -39,7 +39,7 @@ struct team {
     uint tile;
     uint collected; /* rows */
     uint looks;     /* for a message, at most */
-    uint message;   /* looked at beforehand; 0: none */
+    uint message;   /* already read; 0: none */
 };
 
 #if EXCHANGES

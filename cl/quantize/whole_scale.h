@@ -1,6 +1,6 @@
 /* The scale of a whole tensor: one that is there already; or that of the largest of the magnitudes which the kernel before
  * this one left, one of each of its work-groups. Every work-group then looks through them, which takes less time than a
- * launch of one that does, and the first one stores what the caller asked for. */
+ * launch of one that does, and the first one stores what the caller requested. */
 #ifndef WHOLE_SCALE_H
 #define WHOLE_SCALE_H
 

@@ -132,7 +132,7 @@ static inline realv power_at(const struct call *call, const struct row *row, con
 }
 #endif
 
-/* Where a CPU's work-item goes on. Chunks have their work-groups side by side. */
+/* Where a CPU's work-item continues. Chunks have their work-groups side by side. */
 static inline void prefetch_next(const struct call *call, const struct row *row, const index_t v) {
     if (CHUNKS > 1)
         return;

@@ -53,7 +53,7 @@
  *
  * The manual is the other headers, in this order:
  *
- *   base.h           statuses, the sentence behind a failure, dtypes
+ *   base.h           statuses, the sentence about a failure, dtypes
  *   tensor.h         how a tensor lies in memory, and the scales of 8-bit tensors
  *   device.h         which OpenCL devices there are, and selectors
  *   context.h        one per (cl_context, cl_device_id): device facts, compiled programs, caches

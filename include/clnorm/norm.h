@@ -29,7 +29,7 @@ typedef enum clnorm_activation {
 
 /* Forward normalisation of [rows, cols], one segment of group_size neighbouring elements at a time:
  *
- *   s = residual + row_scale · dropout(x), of which what is not asked for is left out; or x · act(z) with gate_first
+ *   s = residual + row_scale · dropout(x), without the terms that are not requested; or x · act(z) with gate_first
  *   x̂ = (s − mean) · rstd for layer norm, s · rstd for RMS norm
  *   mean = Σs / group_size,   rstd = 1 / √(Σ(s − mean)² / group_size + eps), with mean taken as 0 for RMS norm
  *   n = x̂ · (weight_offset + weight) + bias
@@ -143,7 +143,7 @@ typedef enum clnorm_reduction {
  *   c1 = Σ(x̂ · wdn) / group_size,   c2 = Σwdn / group_size for layer norm, 0 for RMS norm
  *   ds = rstd · (wdn − x̂ · c1 − c2), then + dresidual_out, what has come to s by way of residual_out
  *   dresidual = ds
- *   dx = row_scale · dropout(ds), of which what is not asked for is left out; or ds · act(z) with gate_first
+ *   dx = row_scale · dropout(ds), without the terms that are not requested; or ds · act(z) with gate_first
  *   dz = dy · activation(n) · act′(z), or ds · x · act′(z) with gate_first
  *   dweight = Σ over rows of dn · x̂,   dbias = Σ over rows of dn
  *

@@ -86,7 +86,7 @@ typedef struct clnorm_buffer {
 /* Where the random numbers of a call come from. Another seed, or another offset, is another mask. */
 typedef struct clnorm_seed {
     uint64_t seed;
-    uint64_t offset; /* calls of one seed are told apart by it */
+    uint64_t offset; /* distinguishes the calls of one seed */
 } clnorm_seed;
 
 /* Every tensor that any operation reads or writes. An operation wants just those that its descriptor speaks of; one that is

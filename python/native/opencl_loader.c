@@ -81,6 +81,8 @@ FORWARD_MADE(cl_mem, clCreateBuffer, (cl_context context, cl_mem_flags flags, si
              (context, flags, size, host, code))
 FORWARD(clRetainMemObject, (cl_mem memory), (memory))
 FORWARD(clReleaseMemObject, (cl_mem memory), (memory))
+FORWARD(clGetEventInfo, (cl_event event, cl_event_info what, size_t size, void *value, size_t *full),
+        (event, what, size, value, full))
 FORWARD(clGetMemObjectInfo, (cl_mem memory, cl_mem_info what, size_t size, void *value, size_t *full),
         (memory, what, size, value, full))
 FORWARD_MADE(cl_program, clCreateProgramWithSource, (cl_context context, cl_uint n, const char **texts,

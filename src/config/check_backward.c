@@ -70,7 +70,7 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
                         c->lanes, c->segments, device->max_work_group_size);
     if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
         return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
-    if (c->lanes > 1 && work->group_size % c->vec) /* PoCL 3.1 mixes up the lanes' private arrays, which tails need */
+    if (c->lanes > 1 && work->group_size % c->vec) /* PoCL 3.1 confuses the lanes' private arrays in tails */
         return cln_config_refuse("vec", c->vec, "a divisor of group_size where lanes share a segment");
     if (c->tile > work->group_size || (c->tile < work->group_size && c->tile % c->vec))
         return cln_config_refuse("tile", c->tile, "group_size, or a smaller multiple of vec");

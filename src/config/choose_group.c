@@ -84,7 +84,7 @@ static struct cln_config complete(const struct cln_choice *choice) {
 /* What only a forced knob can break. */
 static clnorm_status check(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    if (c->lanes > 1 && row_of(work) % c->vec) /* PoCL 3.1 mixes up the lanes' private arrays, which tails need */
+    if (c->lanes > 1 && row_of(work) % c->vec) /* PoCL 3.1 confuses the lanes' private arrays in tails */
         return cln_config_refuse("vec", c->vec,
                                  work->channels_last ? "a divisor of cols where there are several lanes"
                                                      : "a divisor of spatial where there are several lanes");

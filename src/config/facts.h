@@ -26,7 +26,7 @@ struct cln_facts {
     double shuffle_ns;       /* of a sum over work-items that run in step */
     double barrier_ns;       /* of a sum over more of them, by local memory */
     double elements_per_ns;  /* whose arithmetic a compute unit does */
-    double launch_ns;        /* of a kernel behind another one */
+    double launch_ns;        /* of a kernel after another one */
 };
 
 struct cln_facts cln_facts_of(const clnorm_device_info *device);

@@ -31,7 +31,7 @@ struct cln_tuning {
 
 /* ------------------------------------------------------------------------------------------------------ where it is */
 
-/* The device's name as a file's: small letters and digits, what is between them a '-'. */
+/* The device's name as a file's: lower-case letters and digits, with a '-' between. */
 static void write_slug(const char *name, char *slug, size_t capacity) {
     size_t length = 0;
     for (; *name && length + 1 < capacity; name++) {

@@ -13,7 +13,7 @@ struct reader {
     struct cln_unread unread;
 };
 
-/* A required fact is one that kernels are chosen by or programs on disk are told apart by. */
+/* A required fact is one that a kernel is chosen by, or that a program on disk is identified by. */
 enum need { REQUIRED, OPTIONAL };
 
 static void miss(struct reader *reader, cl_int code, enum need need, const char *fact) {
@@ -46,7 +46,7 @@ static uint64_t read_ulong(struct reader *reader, cl_uint what, enum need need, 
     return value;
 }
 
-/* A value of any length in a new allocation with a NUL behind it, NULL where it cannot be read; *size is
+/* A value of any length in a new allocation with a NUL after it, NULL where it cannot be read; *size is
  * without the NUL. */
 static char *read_all(struct reader *reader, cl_uint what, enum need need, const char *fact, size_t *size) {
     char *value = NULL;

@@ -25,7 +25,7 @@ static struct piece trim(struct piece piece) {
     return piece;
 }
 
-/* Cuts the next piece, up to the separator or the end, off the front of rest; rest->at is NULL behind the last one. */
+/* Cuts the next piece, up to the separator or the end, off the front of rest; rest->at is NULL after the last one. */
 static struct piece cut(struct piece *rest, char separator) {
     const char *const end = memchr(rest->at, separator, rest->length);
     const size_t length = end ? (size_t)(end - rest->at) : rest->length;

@@ -76,7 +76,7 @@ static clnorm_status add_segments(clnorm_plan *plan, const desc_type *d, const s
     return cln_group_norm_add(plan, spec, &kernel);
 }
 
-/* Statistics that are not asked for are a part of the workspace. */
+/* Statistics that are not requested lie in the workspace. */
 static clnorm_status place_statistic(uint64_t *size, const clnorm_plan *plan, enum cln_role role, uint64_t count,
                                      struct cln_binding *binding) {
     *binding = (struct cln_binding){.role = role};

@@ -28,7 +28,7 @@ struct cln_workload cln_group_norm_workload(const struct cln_operation *operatio
 /* The spec of a kernel, so far without what is one direction's own. */
 struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_group_norm *norm);
 
-/* A part of the workspace behind those before it; size is that of all of it, so far. */
+/* A part of the workspace after those before it. size: of all parts so far. */
 clnorm_status cln_group_norm_part(uint64_t *size, uint64_t elements, uint64_t element, struct cln_binding *part);
 
 /* Numbers that are kept of all chunks of all samples, of which there are some in each channel. */

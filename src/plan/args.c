@@ -122,7 +122,7 @@ static clnorm_status check_tensor(const clnorm_plan *plan, enum cln_role role, c
     if (!tensor->span)
         return CLNORM_SUCCESS;
     if (!buffer->mem)
-        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem is NULL: the descriptor asks for it", name);
+        return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem is NULL: the descriptor has this tensor", name);
     struct memory memory = {.size = 0};
     clnorm_status status = read_memory(name, buffer->mem, &memory);
     if (status)

@@ -52,7 +52,7 @@ static bool collide_with_dense(const struct rows *a, const struct rows *b) {
     return row < b->count && b->at + row * b->stride < end;
 }
 
-/* Whether two tensors of one buffer have a byte in common, as far as that can be told without going through their rows:
+/* Whether two tensors of one buffer have a byte in common, as far as that is known without a look at every row:
  * of two with gaps between rows, and different strides, it cannot. */
 static bool collide(const struct rows *a, const struct rows *b) {
     if (a->stride == b->stride)

@@ -53,7 +53,7 @@ struct cln_tensor {
     bool written;     /* a kernel writes it */
 };
 
-/* Bytes of a sentence about how a plan came to its config, and of what a tuning file calls the like of it. */
+/* Bytes of a sentence about how a plan came to its config, and of its key in a tuning file. */
 enum { CLN_NOTE = 512, CLN_TUNING_KEY = 96 };
 
 /* Most stages of a plan, and tensors and arguments of a stage's kernels. */
@@ -118,10 +118,10 @@ clnorm_status cln_plan_create(clnorm_context *context, const struct cln_operatio
 /* What enqueues of a plan need. */
 clnorm_requirements cln_plan_requirements(const clnorm_plan *plan);
 
-/* Asks for a workspace of so many bytes, which are fewer than 2^63. */
+/* Sets the workspace's size: bytes below 2^63. */
 void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size);
 
-/* Asks for a workspace of some numbers for each of a config's chunks, [rows, groups, chunks, numbers], an element's bytes
+/* Sets the workspace to some numbers for each of a config's chunks, [rows, groups, chunks, numbers], an element's bytes
  * each, and says which part that is. */
 clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,
                                   struct cln_binding *part);

@@ -189,7 +189,7 @@ cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan) {
     return plan ? plan->stages : 0;
 }
 
-/* Each tensor once, whatever arguments it is behind, and each part of the workspace. */
+/* Each tensor once, for any number of arguments, and each part of the workspace. */
 static uint64_t stage_bytes(const clnorm_plan *plan, const struct cln_stage *stage) {
     bool counted[CLN_ROLES] = {false};
     uint64_t bytes = 0;

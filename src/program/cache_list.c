@@ -28,7 +28,7 @@ static clnorm_status open_folder(const char *dir, int *folder) {
         break;
     case CLN_FOLDER_LINKED:
         status = cln_fail(CLNORM_INVALID_ARGUMENT,
-                          "the cache folder '%s' is behind a symbolic link of another user: it is not used", path);
+                          "the cache folder '%s' is reached by a symbolic link of another user: it is not used", path);
         break;
     case CLN_FOLDER_SHARED:
         status =

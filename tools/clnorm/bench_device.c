@@ -12,7 +12,7 @@
 #include "sweep_chart.h"
 
 static const double least_time = 0.3e6, most_time = 20e6; /* us, of one measurement */
-enum { MOST_RUNS = 2000 };                                /* unless more were asked for */
+enum { MOST_RUNS = 2000 };                                /* unless --runs is larger */
 
 /* The device, and where results go. */
 struct bench {
@@ -31,7 +31,7 @@ struct measurement {
     struct launch launch;
     uint64_t least_bytes;
     struct copies copies; /* of them */
-    struct chain chain;   /* of no steps where it is not asked for */
+    struct chain chain;   /* of no steps without --unfused */
     bool warm;            /* times are recorded, those before are not */
     struct samples event, wall, chain_event, chain_wall;
 };
@@ -81,7 +81,7 @@ static bool time_each(const struct bench *bench, struct measurement *m, struct f
 
 typedef bool (*timed_fn)(const struct bench *bench, struct measurement *m, struct fault *fault);
 
-/* Until there are as many runs as were asked for and they took long enough; less often where they take too long. */
+/* Until there are --runs of them and they took long enough; fewer where they take too long. */
 static bool repeat(const struct bench *bench, struct measurement *m, timed_fn timed, struct fault *fault) {
     m->warm = false;
     for (int i = 0; i < bench->request->warm_up; i++)

@@ -33,7 +33,7 @@ bool bench_parse_shape(const char *word, const char *option, struct bench_shape 
 bool bench_read(struct bench_request *request, struct command_line *line, const char *shapes, const char *dtypes,
                 struct fault *fault);
 
-/* Fills in what is usual on a CPU, or elsewhere, where nothing was asked for. */
+/* Fills in the usual shapes and dtypes of a CPU, or of other devices, where none were given. */
 void bench_complete(struct bench_request *request, bool cpu);
 
 /* Opens a file of a request to write to; *stream is NULL where path is, and standard output for "-". */

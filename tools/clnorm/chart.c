@@ -59,7 +59,7 @@ static bool same_shape(const struct chart_point *a, const struct chart_point *b)
 
 typedef bool (*same_fn)(const struct chart_point *a, const struct chart_point *b);
 
-/* No point before this one is the like of it. */
+/* No point before this one is the same. */
 static bool is_first(const struct chart *chart, size_t i, same_fn same) {
     for (size_t k = 0; k < i; k++)
         if (same(&chart->points[k], &chart->points[i]))

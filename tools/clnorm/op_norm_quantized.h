@@ -4,7 +4,7 @@
 
 #include "operation.h"
 
-/* Puts --quantize and its company, --dtype of 8 bits too, into the descriptor, and asks for y_scale where there is one. */
+/* Puts --quantize and its company, --dtype of 8 bits too, into the descriptor, and requests y_scale where there is one. */
 bool norm_read_quantize(struct job *job, const struct operation_options *options, clnorm_norm_desc *desc,
                         struct fault *fault);
 

@@ -79,7 +79,7 @@ struct job {
     const struct operation *operation;
     struct tensor tensor[ROLES]; /* in the order of the operation's roles; element NULL: absent. Names are borrowed */
     void *output[ROLES];         /* bytes of outputs, owned; tensor.data is the same address */
-    bool wanted[ROLES];          /* outputs that are asked for */
+    bool wanted[ROLES];          /* outputs that are requested */
     uint64_t rows, cols, groups;
     uint64_t spatial; /* of group norm: positions of a column, which is a channel */
     bool channels_last;
@@ -231,7 +231,7 @@ uint64_t job_bytes(const struct job *job);
 
 /* An output, as its elements are judged one by one. */
 struct judged {
-    const struct tensor *tensor; /* NULL: it was not asked for, and no element of it counts */
+    const struct tensor *tensor; /* NULL: it was not requested, and no element of it counts */
     struct verdict *verdict;
 };
 

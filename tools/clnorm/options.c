@@ -9,7 +9,7 @@
 #include "closest.h"
 #include "report.h"
 
-/* A line of the epilogue, which may be a paragraph; what it goes on with is indented as it is. */
+/* A line of the epilogue, which may be a paragraph; its further lines are indented as it is. */
 static void print_paragraph(const char *line, int length) {
     char label[32];
     char *const text = strndup(line, (size_t)length);

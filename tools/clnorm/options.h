@@ -9,7 +9,7 @@
 struct command_line {
     poptContext context;
     const struct poptOption *table; /* its strings and lists are freed with the command line */
-    bool help;                      /* --help was asked for, and printed */
+    bool help;                      /* --help was given, and printed */
 };
 
 /* What --help says of a command. */

@@ -171,11 +171,11 @@ static double speed(uint64_t bytes, double us) {
 enum { NUMBER_TEXT = 24 };
 
 static const char *number_text(long number, char text[NUMBER_TEXT]) {
-    (void)snprintf(text, NUMBER_TEXT, number == NOT_TOLD ? "not told" : "%ld", number);
+    (void)snprintf(text, NUMBER_TEXT, number == NOT_TOLD ? "unknown" : "%ld", number);
     return text;
 }
 
-/* Goes on below itself where 80 columns end. */
+/* Continues below itself where 80 columns end. */
 __attribute__((format(printf, 2, 3))) static void print_line(const char *label, const char *format, ...) {
     char text[512];
     va_list arguments;
@@ -199,7 +199,7 @@ static void print_kernel(struct kernel *kernel, double copy_speed) {
         print_line("  time   ", "%.2f us (least %.2f): %.1f GB/s of its %s, %.1f%% of the copy's", us,
                    samples_least(&kernel->us), gb_s, size_text(kernel->info.bytes, bytes), 100 * gb_s / copy_speed);
     else
-        printf("  time   not told: the driver's clock stands still\n");
+        printf("  time   unknown: the driver's clock stands still\n");
     print_line("  takes  ", "registers %s, bytes spilled %s, on the stack %s; local memory %s, private %s",
                number_text(kernel->build.registers, registers), number_text(kernel->build.spill_stores, spilled),
                number_text(kernel->build.stack, stack), number_text(kernel->local, local),
@@ -272,7 +272,7 @@ static bool print_json(struct profile *profile, struct fault *fault) {
 
 /* --------------------------------------------------------------------------------------------------------- the command */
 
-/* What is usual on the device, where nothing was asked for. */
+/* The usual shape of the device, where none was given. */
 static void complete(struct request *request, bool cpu) {
     if (!request->shape_text)
         request->shape = cpu ? (struct bench_shape){4096, 1024} : (struct bench_shape){16384, 4096};

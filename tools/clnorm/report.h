@@ -13,7 +13,7 @@ __attribute__((format(printf, 1, 2))) void progress(const char *format, ...);
 /* Takes the line away. */
 void progress_end(void);
 
-/* Prints a label and a text; the text goes on below itself where 80 columns end, after a space or a comma that is
+/* Prints a label and a text; the text continues below itself where 80 columns end, after a space or a comma that is
  * in no brackets. */
 void print_wrapped(const char *label, const char *text);
 

@@ -220,7 +220,7 @@ static bool read_header(struct json_reader *reader, struct tensor_file *file, co
             return false;
     }
     if (json_peek(reader) && !reader->error)
-        reader->error = "the header goes on after its last '}'";
+        reader->error = "the header continues after its last '}'";
     return !reader->error;
 }
 

@@ -304,7 +304,7 @@ static const char epilogue[] =
     "once to a text file of the device, which programs read when they make a context; CLNORM_TUNING=0 has them not do so.\n"
     "A file of another device or driver, or one that the library does not understand, is refused without --force.\n"
     "--grid tries the configs that the library's model ranks first, at each width, and writes rows for src/config/database "
-    "as they are found. Rows that the file has already are not measured again: an interrupted grid goes on.\n";
+    "as they are found. Rows that the file has already are not measured again: an interrupted grid continues.\n";
 
 int tune_command(int argc, const char **argv, struct fault *fault) {
     struct bench_request request = {0};

@@ -20,7 +20,7 @@ struct ref_arithmetic {
     double sum;        /* roundings of other sums over a row or a segment */
 };
 
-/* Of kernels whose x has this dtype. Their functions are as exact as OpenCL asks for; both kinds of sums are 0, and shift
+/* Of kernels whose x has this dtype. Their functions are as exact as OpenCL requires; both kinds of sums are 0, and shift
  * is 4. */
 struct ref_arithmetic ref_arithmetic_of(clnorm_dtype dtype);
 

@@ -9,7 +9,7 @@
 clnorm_norm_desc ref_norm_complete(const clnorm_norm_desc *desc);
 clnorm_norm_backward_desc ref_norm_backward_complete(const clnorm_norm_backward_desc *desc);
 
-/* The forward normalisation whose gradients a complete descriptor asks for. */
+/* The forward normalisation whose gradients a complete descriptor describes. */
 clnorm_norm_desc ref_norm_forward_of(const clnorm_norm_backward_desc *desc);
 
 /* The reference's noun for a descriptor. Elements, scales, mask and seed are the caller's to fill in, of tensors that the
