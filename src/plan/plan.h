@@ -132,20 +132,22 @@ clnorm_status cln_wait_list_check(cl_context context, cl_uint num_wait, const cl
 /* args.c: copies arguments of any size that a caller can have. */
 clnorm_status cln_args_take(const clnorm_args *given, clnorm_args *args);
 
-/* args.c: checks every tensor of args against the plan and the context. *aligned: all wide accesses may be aligned ones. */
-clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned);
-
 /* Where a tensor of an enqueue lies. */
 struct cln_place {
     cl_mem buffer; /* a whole one; NULL: the tensor is absent */
     uint64_t at;   /* bytes from its start */
 };
 
+/* args.c: checks every tensor of args against the plan and the context. *aligned: all wide accesses may be aligned ones.
+ * places: zeros, filled in. */
+clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned,
+                             struct cln_place places[CLN_ROLES]);
+
 /* overlap.c: refuses outputs that overlap what they may not. */
 clnorm_status cln_overlap_check(const clnorm_plan *plan, const struct cln_place places[CLN_ROLES]);
 
-/* overlap.c: whether an output lies over an input, but for dresidual_out, which is read where it is written alone. args is
- * checked. */
+/* overlap.c: whether an output lies over an input, but for dresidual_out, which only the work-item that
+ * writes over it reads. args is checked. */
 bool cln_args_in_place(const clnorm_plan *plan, const clnorm_args *args);
 
 /* The tensor of clnorm_args of a name; CLN_ROLES: there is none. */

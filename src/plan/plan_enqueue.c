@@ -125,7 +125,7 @@ static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue,
     return status;
 }
 
-static clnorm_status check_event(cl_context context, cl_uint i, cl_event event) {
+static clnorm_status check_awaited(cl_context context, cl_uint i, cl_event event) {
     cl_context own = NULL;
     cl_int state = CL_COMPLETE;
     cl_int code = event ? clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof own, &own, NULL) : CL_INVALID_EVENT_WAIT_LIST;
@@ -150,7 +150,7 @@ clnorm_status cln_wait_list_check(cl_context context, cl_uint num_wait, const cl
         return cln_fail(CLNORM_INVALID_ARGUMENT, "wait_list is NULL: expected %u events", num_wait);
     clnorm_status status = CLNORM_SUCCESS;
     for (cl_uint i = 0; i < num_wait && !status; i++)
-        status = check_event(context, i, wait_list[i]);
+        status = check_awaited(context, i, wait_list[i]);
     return status;
 }
 
@@ -160,13 +160,16 @@ static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const cl
         return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
     bool in_order = false, aligned = false;
     clnorm_args taken;
+    struct cln_place places[CLN_ROLES] = {{NULL, 0}};
     clnorm_status status = check_queue(plan, queue, &in_order);
     if (!status)
         status = cln_wait_list_check(plan->context->cl, order->num_wait, order->wait_list);
     if (!status)
         status = cln_args_take(args, &taken);
     if (!status)
-        status = cln_args_check(plan, &taken, &aligned);
+        status = cln_args_check(plan, &taken, &aligned, places);
+    if (!status)
+        status = cln_overlap_check(plan, places);
     if (status)
         return status;
     if (!plan->stages) {
