@@ -1,4 +1,5 @@
-"""Milliseconds of norms in PyTorch on the CPU and in clnorm.torch, forward and backward, in one run on the same tensors.
+"""Milliseconds of norms, and of group norm with SiLU, in PyTorch on the CPU and in clnorm.torch, forward and backward, in
+one run on the same tensors.
 
     python benchmarks/against_torch.py [SECONDS_PER_CELL]
 
@@ -20,11 +21,15 @@ import clnorm  # noqa: E402
 import clnorm.torch as ct  # noqa: E402
 
 SHAPES = [(8192, 768), (4096, 1024), (1024, 8192)]
+IMAGES = [(8, 320, 32, 32), (2, 64, 128, 128)]
+GROUPS = 32
 DTYPES = [torch.float32, torch.bfloat16]
 NORMS = {
     "layer_norm": (lambda x, w, b: F.layer_norm(x, w.shape, w, b), lambda x, w, b: ct.layer_norm(x, w.shape, w, b)),
     "rms_norm": (lambda x, w, b: F.rms_norm(x, w.shape, w, 1e-5), lambda x, w, b: ct.rms_norm(x, w.shape, w, 1e-5)),
 }
+GROUP_NORMS = (lambda x, w, b: F.silu(F.group_norm(x, GROUPS, w, b)),
+               lambda x, w, b: ct.group_norm(x, GROUPS, w, b, activation="silu"))
 
 
 def in_turns(functions, seconds):
@@ -59,6 +64,15 @@ def backward_of(norm, x, w, b):
     return lambda: torch.autograd.grad(y, wanted, dy, retain_graph=True)
 
 
+def print_rows(name, norms, x, shape, seconds):
+    """A row for each direction. x: the input, whose channels are its second dimension, or columns of a matrix."""
+    w, b = torch.randn(2, x.shape[1], dtype=x.dtype)
+    for direction, measured in (("forward", forward_of), ("backward", backward_of)):
+        theirs, ours = in_turns([measured(norm, x, w, b) for norm in norms], seconds)
+        print(f"| {name} {direction} | {shape} | {str(x.dtype)[6:]} | {theirs:.2f} | {ours:.2f} | {theirs / ours:.2f} |",
+              flush=True)
+
+
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
     print(f"{clnorm.select()}, {torch.get_num_threads()} threads, PyTorch {torch.__version__}")
@@ -66,11 +80,12 @@ def main():
     for name, norms in NORMS.items():
         for rows, cols in SHAPES:
             for dtype in DTYPES:
-                x, (w, b) = torch.randn(rows, cols, dtype=dtype), torch.randn(2, cols, dtype=dtype)
-                for direction, measured in (("forward", forward_of), ("backward", backward_of)):
-                    theirs, ours = in_turns([measured(norm, x, w, b) for norm in norms], seconds)
-                    print(f"| {name} {direction} | {rows}×{cols} | {str(dtype)[6:]} | {theirs:.2f} | {ours:.2f} | "
-                          f"{theirs / ours:.2f} |", flush=True)
+                print_rows(name, norms, torch.randn(rows, cols, dtype=dtype), f"{rows}×{cols}", seconds)
+    for shape in IMAGES:
+        for layout, memory_format in (("first", torch.contiguous_format), ("last", torch.channels_last)):
+            for dtype in DTYPES:
+                x = torch.randn(shape, dtype=dtype).contiguous(memory_format=memory_format)
+                print_rows("group_norm + silu", GROUP_NORMS, x, f"{list(shape)} {layout}", seconds)
 
 
 if __name__ == "__main__":
