@@ -19,7 +19,7 @@ static char folder[TEMPORARY_PATH];
 
 struct result result;
 
-static void read_text(const char *path, char *text) {
+void read_text(const char *path, char *text) {
     FILE *const stream = fopen(path, "r");
     assert_non_null(stream);
     text[fread(text, 1, MOST_TEXT - 1, stream)] = '\0';
@@ -111,4 +111,25 @@ int remove_folder(void **state) {
     (void)state;
     temporary_remove(folder);
     return access(folder, F_OK) ? 0 : -1;
+}
+
+json_t *json_of(const char *text) {
+    json_error_t error;
+    json_t *const json = json_loads(text, 0, &error);
+    if (!json)
+        fail_msg("no JSON, %s: %s", error.text, text);
+    return json;
+}
+
+void assert_has_keys(const json_t *object, const char *const *keys) {
+    for (; *keys; keys++)
+        if (!json_object_get(object, *keys))
+            fail_msg("no key %s", *keys);
+}
+
+size_t count_of(const char *text, const char *part) {
+    size_t count = 0;
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
+        count++;
+    return count;
 }

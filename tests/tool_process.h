@@ -3,6 +3,8 @@
 #ifndef TOOL_PROCESS_H
 #define TOOL_PROCESS_H
 
+#include <jansson.h>
+
 #include "tensor_file.h"
 
 enum { MOST_TEXT = 1 << 17 };
@@ -30,6 +32,18 @@ void assert_says(const char *part);
 
 /* Every line that it printed fits 80 columns. */
 void assert_narrow(void);
+
+/* A file's text, of less than MOST_TEXT bytes. */
+void read_text(const char *path, char *text);
+
+/* How often part is in text. */
+size_t count_of(const char *text, const char *part);
+
+/* The JSON that text is; the caller's to release. */
+json_t *json_of(const char *text);
+
+/* keys: ended by NULL. */
+void assert_has_keys(const json_t *object, const char *const *keys);
 
 void open_file(struct tensor_file *file, const char *path);
 

@@ -13,10 +13,10 @@ extern "C" {
  * does not allow is refused. From clnorm_plan_config: what was chosen. Results of the same config are the same bits, run
  * after run and for any number of rows.
  *
- * The library's choice heeds the number of rows: few wide rows are split among work-groups, which adds up a row in another
- * order. With batch_invariant of a descriptor it does not: knobs that the order of a row's sums depends on are those for
- * many rows, so that a row has the same bits whatever it is in one call with, on the same device with the same tuning file.
- * That costs time where rows are few: a single row of 262144 columns is read by one work-group.
+ * The library's choice depends on the number of rows: few wide rows are split among work-groups, which adds up a row in
+ * another order. With batch_invariant of a descriptor it does not: knobs that the order of a row's sums depends on are
+ * those for many rows, so that a row has the same bits whatever it is in one call with, on the same device with the same
+ * tuning file. That costs time where rows are few: a single row of 262144 columns is read by one work-group.
  *
  * A plan takes its config from the first of these that has one: the descriptor's knobs, the user's tuning file
  * (clnorm_tuning_path), the library's database of measured configs, a model of the device. */

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/arithmetic.h"
+
 /* Of an input of role, where other inputs have this one: x of the operations on 8 bits, and its scales. */
 static clnorm_dtype input_dtype(const struct operation *operation, const char *role, clnorm_dtype dtype) {
     const bool codes = operation->roles[operation_role(operation, role)].shape == SHAPE_CODES;
@@ -24,22 +26,14 @@ struct operation_options bench_options(const struct bench_operation *operation, 
     return options;
 }
 
-/* The largest power of two that divides n, up to most. */
-static uint64_t shared_power(uint64_t n, uint64_t most) {
-    uint64_t power = 1;
-    while (power < most && n % (2 * power) == 0)
-        power *= 2;
-    return power;
-}
-
 uint64_t bench_positions(uint64_t rows) {
     enum { POSITIONS = 1024 };
-    return shared_power(rows, POSITIONS);
+    return cln_smaller(cln_lowest_bit(rows), POSITIONS);
 }
 
 uint64_t bench_groups(uint64_t cols) {
     enum { GROUPS = 32 };
-    return shared_power(cols, GROUPS);
+    return cln_smaller(cln_lowest_bit(cols), GROUPS);
 }
 
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,

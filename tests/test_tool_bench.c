@@ -1,0 +1,271 @@
+/* `clnorm bench` and `clnorm profile` as scripts see them: tables, JSON keys, pictures. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tool_process.h"
+
+/* ------------------------------------------------------------------------------------------------------------- bench */
+
+static void test_bench(void **state) {
+    (void)state;
+    static const char *const keys[] = {"op",       "provider", "rows",   "cols",   "dtype", "us",
+                                       "limit_us", "gb_s",     "config", "device", "runs",  NULL};
+    static const char *const names[] = {"rms_norm", "softmax_backward"};
+    run("%s", "bench rms_norm softmax_backward --shapes 64x96 --dtypes f32 --runs 2 --json b.json");
+    assert_done();
+    assert_says("limit_us");
+    FILE *const stream = fopen("b.json", "r");
+    assert_non_null(stream);
+    char line[4096];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_non_null(fgets(line, sizeof line, stream));
+        json_t *const object = json_of(line);
+        assert_has_keys(object, keys);
+        assert_string_equal(json_string_value(json_object_get(object, "op")), names[i]);
+        assert_string_equal(json_string_value(json_object_get(object, "provider")), "clnorm");
+        assert_string_equal(json_string_value(json_object_get(object, "dtype")), "f32");
+        assert_int_equal(json_integer_value(json_object_get(object, "rows")), 64);
+        assert_int_equal(json_integer_value(json_object_get(object, "cols")), 96);
+        assert_true(json_number_value(json_object_get(object, "us")) > 0);
+        assert_true(json_number_value(json_object_get(object, "limit_us")) > 0);
+        assert_true(json_is_object(json_object_get(object, "config")));
+        json_decref(object);
+    }
+    assert_null(fgets(line, sizeof line, stream));
+    assert_int_equal(fclose(stream), 0);
+
+    run("%s", "bench rms_norm_forward");
+    assert_failed(EXIT_REQUEST, "'rms_norm_forward' is no operation; did you mean rms_norm?");
+    run("%s", "bench rms-norm --shapes 8x64 --dtypes bf16 --runs 1 --config lanes=1 --json -");
+    assert_done();
+    json_t *const object = json_of(result.out);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "config"), "lanes")), 1);
+    json_decref(object);
+
+    static const char *const both[] = {"clnorm", "clnorm_unfused"};
+    static const double moved[] = {4, 9};
+    run("%s", "bench norm_chain --shapes 5x67 --dtypes f32 --runs 1 --warm-up 0 --median --unfused --json -");
+    assert_done();
+    char *rest = result.out;
+    for (size_t i = 0; i < 2; i++) {
+        char *const words = strtok_r(rest, "\n", &rest);
+        assert_non_null(words);
+        json_t *const row = json_of(words);
+        assert_string_equal(json_string_value(json_object_get(row, "provider")), both[i]);
+        assert_true(json_number_value(json_object_get(row, "bytes")) == moved[i] * 5 * 67 * 4);
+        assert_true(json_number_value(json_object_get(row, "us")) > 0);
+        assert_int_equal(json_array_size(json_object_get(row, "steps")), i ? 4 : 0);
+        json_decref(row);
+    }
+    run("%s", "bench add_rms_norm_backward rms_norm_gated --shapes 8x64 --dtypes bf16 --runs 1 --unfused");
+    assert_done();
+    assert_says("= rms_norm_backward, add: ");
+    assert_says("= rms_norm, gate: ");
+
+    run("%s", "bench sofmax");
+    assert_failed(EXIT_REQUEST, "'sofmax' is no operation; did you mean softmax?");
+    run("%s", "bench conv");
+    assert_failed(EXIT_REQUEST, "'conv' is no operation; they are layer_norm, ");
+    static const char *const shapes[] = {"8", "8x", "x8", "0x8", "-8x8", "8x-8", "8x8x8", "8x8,"};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        run("bench --shapes=%s", shapes[i]);
+        assert_failed(EXIT_REQUEST, "--shapes");
+    }
+    run("%s", "bench --dtypes i8 --shapes 8x8");
+    assert_failed(EXIT_REQUEST, "'i8'");
+    run("%s", "bench --shapes 8x8 --json no/folder/b.json");
+    assert_failed(EXIT_REQUEST, "no/folder/b.json");
+    run("%s", "bench --shapes 8x8 $(yes gelu | head -n 65)");
+    assert_failed(EXIT_REQUEST, "at most 64 operations");
+    run("%s", "bench --shapes 4294967296x4294967296");
+    assert_failed(EXIT_REQUEST, "too many");
+}
+
+/* A panel an operation, a line a dtype with a place for each shape; and XML, where there is a program that knows. */
+static void test_bench_svg(void **state) {
+    (void)state;
+    run("%s", "bench gelu rms_norm_gated --shapes 8x64,4x64,2x64 --dtypes f32,bf16 --runs 1 --svg b.svg --unfused");
+    assert_done();
+    assert_narrow();
+    static char text[MOST_TEXT];
+    read_text("b.svg", text);
+    assert_int_equal(count_of(text, "<polyline class=\"series\""), 4);
+    assert_int_equal(count_of(text, "<polyline class=\"unfused\""), 2); /* gelu fuses nothing */
+    assert_int_equal(count_of(text, "<path class=\"copy\""), 4);
+    assert_int_equal(count_of(text, "<circle "), 18);
+    assert_int_equal(count_of(text, ">gelu</text>"), 1);
+    assert_int_equal(count_of(text, ">4x64</text>"), 2);
+    assert_int_equal(count_of(text, ">bf16</text>"), 1);
+    assert_int_equal(count_of(text, ">copy of as many bytes</text>"), 1);
+    assert_int_equal(count_of(text, ">in separate calls</text>"), 1);
+    assert_null(strstr(text, "nan"));
+    assert_null(strstr(text, "inf"));
+    assert_int_equal(system("command -v xmllint >/dev/null || exit 0; xmllint --noout b.svg"), 0);
+    run("%s", "bench gelu --shapes 8x64 --svg no/folder/b.svg");
+    assert_failed(EXIT_REQUEST, "no/folder/b.svg");
+    run("%s", "bench --host --svg b.svg");
+    assert_failed(EXIT_REQUEST, "--svg");
+    run("%s", "bench gelu --shapes 8x64 --svg -");
+    assert_failed(EXIT_REQUEST, "--svg -");
+}
+
+/* Widths of a list at a fixed number of bytes, and their picture: a line a dtype, a dot a width. */
+static void test_bench_sweep(void **state) {
+    (void)state;
+    run("%s", "bench gelu softmax --sweep 64,100 --bytes 4K --dtypes f32,bf16 --runs 1 --svg s.svg");
+    assert_done();
+    assert_narrow();
+    assert_says("gelu                    16x64       f32");
+    assert_says("gelu                    32x64       bf16");
+    assert_says("softmax                 20x100      bf16");
+    static char text[MOST_TEXT];
+    read_text("s.svg", text);
+    assert_int_equal(count_of(text, "<polyline class=\"series\""), 4);
+    assert_int_equal(count_of(text, "<circle "), 8);
+    assert_int_equal(count_of(text, ">softmax</text>"), 1);
+    assert_null(strstr(text, "nan"));
+    assert_null(strstr(text, "inf"));
+    static const struct {
+        const char *words, *part;
+    } wrong[] = {{"--sweep 64,", "--sweep 64,"},
+                 {"--sweep 0", "--sweep 0"},
+                 {"--sweep grid --shapes 4x4", "expected no --shapes"},
+                 {"--sweep grid --host", "expected no --host"},
+                 {"--sweep 64 --bytes 1,2", "--bytes 1,2"},
+                 {"--bytes 64M", "expected --sweep"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        run("bench gelu %s", wrong[i].words);
+        assert_failed(EXIT_REQUEST, wrong[i].part);
+    }
+}
+
+static void test_profile(void **state) {
+    (void)state;
+    static const char *const keys[] = {"op",      "device",   "driver",          "rows", "cols",     "dtype", "runs",
+                                       "warm_up", "build_us", "first_launch_us", "us",   "least_us", "bytes", "gb_s",
+                                       "config",  NULL};
+    static const char *const kernel_keys[] = {"name",        "groups",    "items",        "us",    "least_us",
+                                              "gb_s",        "bytes",     "copy_share",   "local", "private",
+                                              "spill_loads", "registers", "spill_stores", "stack", NULL};
+    run("%s", "profile layer_norm_backward --shape 32x64 --dtype bf16 --runs 2 --warm-up 0 --json");
+    assert_done();
+    json_t *const object = json_of(result.out);
+    assert_has_keys(object, keys);
+    assert_string_equal(json_string_value(json_object_get(object, "op")), "layer_norm_backward");
+    assert_int_equal(json_integer_value(json_object_get(object, "bytes")), 3 * 32 * 64 * 2);
+    assert_true(json_number_value(json_object_get(object, "build_us")) > 0);
+    const json_t *const kernels = json_object_get(object, "kernels");
+    assert_true(json_array_size(kernels) >= 2);
+    double us = 0;
+    for (size_t i = 0; i < json_array_size(kernels); i++) {
+        const json_t *const kernel = json_array_get(kernels, i);
+        assert_has_keys(kernel, kernel_keys);
+        us += json_number_value(json_object_get(kernel, "least_us"));
+    }
+    assert_true(us > 0);
+    json_decref(object);
+
+    run("%s", "profile gelu --shape 8x64 --runs 1 --config unroll=2");
+    assert_done();
+    assert_says("unroll=2");
+    assert_says("kernel   gelu_rows, ");
+    assert_says("GB/s of its ");
+    assert_narrow();
+    run("%s", "profile");
+    assert_failed(EXIT_REQUEST, "expected an operation");
+    run("%s", "profile gelu softmax");
+    assert_failed(EXIT_REQUEST, "'softmax'");
+    run("%s", "profile sofmax");
+    assert_failed(EXIT_REQUEST, "'sofmax'");
+    run("%s", "profile gelu --shape 8x");
+    assert_failed(EXIT_REQUEST, "--shape '8x'");
+    run("%s", "profile gelu --dtype i8");
+    assert_failed(EXIT_REQUEST, "'i8'");
+    run("%s", "profile gelu --runs 0");
+    assert_failed(EXIT_REQUEST, "--runs 0");
+    run("%s", "profile gelu --warm-up -1");
+    assert_failed(EXIT_REQUEST, "--warm-up -1");
+}
+
+/* Waits for a folder to have as many names as expected. */
+static void assert_becomes(const char *dir, size_t count) {
+    char command[256];
+    (void)snprintf(command, sizeof command,
+                   "for i in $(seq 600); do [ $(ls %s | wc -l) -eq %zu ] && exit; sleep 0.05; done; "
+                   "ls %s; exit 1",
+                   dir, count, dir);
+    assert_int_equal(system(command), 0);
+}
+
+/* A profile that takes long, with its folder in this one. */
+static pid_t start_profile(const char *dir) {
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)setenv("TMPDIR", dir, 1);
+        execl(getenv("CLNORM_TOOL"), "clnorm", "profile", "gelu", "--shape", "8x64", "--runs", "1000000", (char *)NULL);
+        _exit(127);
+    }
+    return child;
+}
+
+/* The folder of compiled programs goes however the process ends. */
+static void test_profile_leaves_no_folder(void **state) {
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
+    assert_int_equal(mkdir("profiles", 0700), 0);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        int status;
+        const pid_t child = start_profile("profiles");
+        assert_becomes("profiles", 1);
+        assert_int_equal(kill(child, signals[i]), 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
+        assert_becomes("profiles", 0);
+    }
+    run_in("env TMPDIR=profiles", "%s", "profile gelu --shape 8x64 --runs 1");
+    assert_done();
+    assert_becomes("profiles", 0);
+}
+
+static void test_bench_host(void **state) {
+    (void)state;
+    static const char *const keys[] = {"enqueue_us", "bare_us", "plan_cold_us", "plan_disk_us", "plan_memory_us", NULL};
+    run_in("env -u CLNORM_CACHE", "%s", "bench --host rms_norm_gated_backward --shapes 4x64 --enqueues 2000 --json -");
+    assert_done();
+    json_t *const object = json_of(result.out);
+    assert_has_keys(object, keys);
+    assert_true(json_number_value(json_object_get(object, "plan_cold_us")) >
+                json_number_value(json_object_get(object, "plan_memory_us")));
+    assert_int_equal(json_integer_value(json_object_get(object, "enqueues")), 2000);
+    assert_true(json_is_integer(json_object_get(object, "memory_before")));
+    assert_true(json_is_integer(json_object_get(object, "memory_after")));
+    json_decref(object);
+    run("%s", "bench --enqueues 2000");
+    assert_failed(EXIT_REQUEST, "--enqueues 2000");
+    run("%s", "bench --host layer_norm rms_norm");
+    assert_failed(EXIT_REQUEST, "--host");
+}
+
+/* ------------------------------------------------------------------------------------------------------------- cache */
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bench),     cmocka_unit_test(test_bench_host),
+        cmocka_unit_test(test_profile),   cmocka_unit_test(test_profile_leaves_no_folder),
+        cmocka_unit_test(test_bench_svg), cmocka_unit_test(test_bench_sweep),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
