@@ -150,6 +150,12 @@ struct tensor tensor_make(clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint
     return tensor;
 }
 
+struct tensor tensor_of_weights(const clnorm_tensor *weights, uint64_t weight_rows, uint64_t cols, uint64_t shift,
+                                unsigned char surround) {
+    return tensor_make(weights->dtype, weight_rows ? weight_rows : 1, cols, weights->stride ? weights->stride : cols, shift,
+                       surround);
+}
+
 void tensor_free(struct tensor *tensor) {
     free(tensor->host);
     if (tensor->mem != NULL)

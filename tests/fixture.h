@@ -61,6 +61,11 @@ enum { TENSOR_NAN = 0xff, TENSOR_CANARY = 0xa5 };
  * address that suits every vector. */
 struct tensor tensor_make(clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t stride, uint64_t shift,
                           unsigned char surround);
+
+/* One of [weight_rows, cols], as a descriptor has it; weight_rows 0: one row. */
+struct tensor tensor_of_weights(const clnorm_tensor *weights, uint64_t weight_rows, uint64_t cols, uint64_t shift,
+                                unsigned char surround);
+
 void tensor_free(struct tensor *tensor);
 
 /* Element (0, 0) in host memory; NULL where there is no tensor. */

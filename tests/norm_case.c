@@ -96,6 +96,9 @@ void norm_case_print(const struct norm_case *norm_case) {
                 desc.gate_first ? " first" : "", desc.weight_offset, desc.eps, desc.save_mean,
                 (unsigned)norm_case->shift.mean, desc.save_rstd, (unsigned)norm_case->shift.rstd,
                 norm_case->in_place ? ", in place" : "", input_name(norm_case->input), norm_case->seed, config);
+    if (desc.weight_rows)
+        print_error("  %" PRIu64 " rows of weights, %" PRIu64 " neighbours take one, strides %" PRIu64 " %" PRIu64 "\n",
+                    desc.weight_rows, desc.weight_repeat, desc.weight.stride, desc.bias.stride);
     print_sum(norm_case);
 }
 
@@ -172,8 +175,8 @@ struct norm_run norm_run_make(const struct norm_case *norm_case) {
     const clnorm_dtype mean = desc->save_mean ? statistics : CLNORM_DTYPE_NONE;
     const clnorm_dtype rstd = desc->save_rstd ? statistics : CLNORM_DTYPE_NONE;
     run.x = tensor_make(desc->x.dtype, rows, cols, desc->x.stride, norm_case->shift.x, TENSOR_NAN);
-    run.weight = tensor_make(desc->weight.dtype, 1, cols, cols, norm_case->shift.weight, TENSOR_NAN);
-    run.bias = tensor_make(desc->bias.dtype, 1, cols, cols, norm_case->shift.bias, TENSOR_NAN);
+    run.weight = tensor_of_weights(&desc->weight, desc->weight_rows, cols, norm_case->shift.weight, TENSOR_NAN);
+    run.bias = tensor_of_weights(&desc->bias, desc->weight_rows, cols, norm_case->shift.bias, TENSOR_NAN);
     run.z = tensor_make(z, rows, cols, desc->z.stride, norm_case->shift.z, TENSOR_NAN);
     run.mean = tensor_make(mean, groups, rows, rows, norm_case->shift.mean, TENSOR_CANARY);
     run.rstd = tensor_make(rstd, groups, rows, rows, norm_case->shift.rstd, TENSOR_CANARY);

@@ -249,6 +249,26 @@ static void residual_by_hand(void **state) {
     ref_segment_free(&small.segment);
 }
 
+/* Every row is {1, 2, 3, 6}, of x̂ {-1, -0.5, 0, 1.5}; rows 0, 1, 4 and 5 take the first row of weight and bias. */
+static void weight_map_by_hand(void **state) {
+    (void)state;
+    static const double x[4] = {1, 2, 3, 6}, weight[8] = {1, 1, 1, 1, 0, 1, 0, 0}, bias[10] = {[5] = 10, 20, 30, 40};
+    static const double first[4] = {-2, -1, 0, 3}, second[4] = {10 - 1, 20 - 1, 30, 40 + 1.5};
+    struct small small = small_make(CLNORM_LAYER_NORM);
+    small.norm.x = ref_doubles(x, 0);
+    small.norm.weight = ref_doubles(weight, 4);
+    small.norm.bias = ref_doubles(bias, 5); /* of four columns, an element apart */
+    small.norm.weight_offset = 1;
+    small.norm.weight_rows = 2;
+    small.norm.weight_repeat = 2;
+    for (uint64_t row = 0; row < 8; row++) {
+        ref_norm_segment(&small.norm, row, 0, &small.segment);
+        for (int i = 0; i < 4; i++)
+            assert_near(small.segment.y[i], row / 2 % 2 ? second[i] : first[i]);
+    }
+    ref_segment_free(&small.segment);
+}
+
 /* {1, 2} and {1, 2} in E4M3 with scales of 1 and 3. */
 static void scaled_codes_by_hand(void **state) {
     (void)state;
@@ -344,6 +364,7 @@ int main(void) {
         cmocka_unit_test(dropout_by_hand),
         cmocka_unit_test(stochastic_draws_by_hand),
         cmocka_unit_test(residual_by_hand),
+        cmocka_unit_test(weight_map_by_hand),
         cmocka_unit_test(scaled_codes_by_hand),
         cmocka_unit_test(activations_by_hand),
         cmocka_unit_test(activated_norm_by_hand),

@@ -11,6 +11,7 @@
 #include "norm/gate.h"
 #include "norm/norm_forward_args.h"
 #include "norm/norm_x.h"
+#include "norm/weight_map.h"
 
 #if IS_FP8(Y_DTYPE)
 #include "quantize/quantize.h"
@@ -56,8 +57,8 @@ static inline struct segment segment_at(const struct call *call, const ulong ind
     const bool active = SEGMENTS == 1 || index < call->work;
     const struct segment segment = {call->x + row * call->x_stride + first,
                                     call->x_scale,
-                                    call->weight + first,
-                                    call->bias + first,
+                                    WEIGHTS_OF(weight, row) + first,
+                                    WEIGHTS_OF(bias, row) + first,
                                     call->z + row * call->z_stride + first,
                                     call->y + row * call->y_stride + first,
                                     call->residual + row * call->residual_stride + first,

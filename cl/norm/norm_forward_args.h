@@ -1,5 +1,6 @@
 /* The arguments of the forward norms' kernels: see cl/common/arguments.h. work: segments, or chunks of all segments.
  *
+ *     weight, bias  [cols], or with WEIGHT_MAP [weight_rows, cols]
  *     x_scale       of an 8-bit x: as X_SCALING says, [1], [rows], or [rows, groups of X_GROUP columns]
  *     mean, rstd    [groups, rows]
  *     row_scale     [rows]
@@ -15,6 +16,8 @@
 #ifndef NORM_FORWARD_ARGS_H
 #define NORM_FORWARD_ARGS_H
 
+#include "norm/weight_map_args.h"
+
 /* clang-format off */
 #define NORM_FORWARD_ARGS(USE)                                                               \
     USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                                       \
@@ -28,6 +31,7 @@
     USE(NUMBER, 1, ulong, rows)                                                              \
     USE(NUMBER, 1, ulong, iterations)                                                        \
     USE(NUMBER, WEIGHT_OFFSET, real, weight_offset)                                          \
+    WEIGHT_MAP_ARGS(USE)                                                                     \
     USE(MATRIX, Z_DTYPE, const global STORAGE(Z_DTYPE) *, z)                                 \
     USE(MATRIX, RESIDUAL_DTYPE, const global STORAGE(RESIDUAL_DTYPE) *, residual)            \
     USE(MATRIX, RESIDUAL_OUT_DTYPE, global STORAGE(RESIDUAL_OUT_DTYPE) *, residual_out)      \

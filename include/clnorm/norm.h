@@ -71,6 +71,10 @@ typedef struct clnorm_norm_desc {
     uint64_t rows;       /* 0 and up; 0 is a success that does nothing */
     uint64_t cols;       /* 1 and up */
     uint64_t group_size; /* elements of a segment, a divisor of cols; 0: cols */
+    /* The weight map: weight and bias are of [weight_rows, cols], and row r takes their row (r / weight_repeat) mod
+     * weight_rows. rows is a multiple of weight_rows · weight_repeat. 0 and 0: one row, for all. */
+    uint64_t weight_rows;
+    uint64_t weight_repeat; /* neighbouring rows that take the same one; 0: 1 */
     /* F8_E4M3 or F8_E5M2 too, with scales of any kind. A scale_group is 16, 32, 64 or 128 columns, and divides group_size
      * unless that is cols; a row's last group may be shorter. */
     clnorm_tensor x;
@@ -81,8 +85,8 @@ typedef struct clnorm_norm_desc {
     clnorm_tensor y_t;          /* the transposed copy [cols, rows] of an 8-bit y, of its dtype and with its scales, which
                                    are said here where y is absent */
     clnorm_tensor z;            /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits; read only when there is a gate */
-    clnorm_tensor weight;       /* [cols]; CLNORM_DTYPE_NONE: no weight, which stands for ones */
-    clnorm_tensor bias;         /* [cols]; CLNORM_DTYPE_NONE: no bias */
+    clnorm_tensor weight;       /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_tensor bias;         /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no bias */
     clnorm_tensor residual;     /* CLNORM_DTYPE_NONE: no residual; not with gate_first */
     clnorm_tensor residual_out; /* CLNORM_DTYPE_NONE: s is not written; needs a residual */
     /* Added to the variance: 0 to the largest f32, with F64 tensors f64. The variance is in f32 likewise: a sum of squares
@@ -108,11 +112,12 @@ typedef struct clnorm_norm_desc {
 } clnorm_norm_desc;
 
 /* Layer norm of f32, eps 1e-5, every option off. Set norm, rows and cols at least. */
-#define CLNORM_NORM_DESC_INIT                                                                                              \
-    {                                                                                                                      \
-        sizeof(clnorm_norm_desc), 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,  \
-            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-5, 0, 0, CLNORM_LAYER_NORM, \
-            CLNORM_GATE_NONE, CLNORM_ACTIVATION_NONE, CLNORM_FP8_FUSED, 0, 0, 0, 0, 0, 0, 0, 0, CLNORM_CONFIG_AUTOMATIC    \
+#define CLNORM_NORM_DESC_INIT                                                                                            \
+    {                                                                                                                    \
+        sizeof(clnorm_norm_desc), 0, 0, 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,              \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-5, 0, \
+            0, CLNORM_LAYER_NORM, CLNORM_GATE_NONE, CLNORM_ACTIVATION_NONE, CLNORM_FP8_FUSED, 0, 0, 0, 0, 0, 0, 0, 0,    \
+            CLNORM_CONFIG_AUTOMATIC                                                                                      \
     }
 CLNORM_API void clnorm_norm_desc_init(clnorm_norm_desc *desc);
 

@@ -13,6 +13,8 @@
 
 typedef clnorm_norm_desc problem;
 
+_Static_assert(offsetof(problem, weight_repeat) == offsetof(problem, weight_rows) + sizeof(uint64_t), "one map");
+
 static const struct cln_tensor_rule tensors[] = {
     {"x", CLN_X, offsetof(problem, x), CLN_MATRIX, CLN_REALS | CLN_CODES, CLN_REFUSED, false, CLN_X_SCALE},
     {"y", CLN_Y, offsetof(problem, y), CLN_MATRIX, CLN_REALS | CLN_CODES, CLN_ABSENT, true, CLN_Y_SCALE},
@@ -181,6 +183,7 @@ const struct cln_operation cln_norm_forward = {
     .fields = fields,
     .field_count = sizeof fields / sizeof *fields,
     .group_size = offsetof(problem, group_size),
+    .weight_map = offsetof(problem, weight_rows),
     .batch_invariant = offsetof(problem, batch_invariant),
     .eps = offsetof(problem, eps),
     .statistics = statistics,

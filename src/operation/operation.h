@@ -15,7 +15,7 @@ struct cln_desc_head {
 /* A tensor's shape. */
 enum cln_extent {
     CLN_MATRIX,    /* [rows, cols], with spatial [rows, cols · spatial] */
-    CLN_COLUMNS,   /* [cols] */
+    CLN_COLUMNS,   /* [cols], with a weight map [weight_rows, cols] */
     CLN_TRANSPOSED /* [cols, rows], of another tensor's 8-bit codes and with its scales */
 };
 
@@ -88,6 +88,9 @@ struct cln_operation {
     const struct cln_choice *choices[CLN_CHOICES]; /* NULL after the last */
     /* Offset of the columns of a segment (uint64_t): a divisor of cols, which is the default. 0: segments are rows. */
     size_t group_size;
+    /* Offset of two numbers (uint64_t): the rows of a tensor of CLN_COLUMNS, and neighbouring rows that take the same one.
+     * 0: it has one row. */
+    size_t weight_map;
     size_t spatial; /* offset of the elements that a column has (uint64_t, checked by prepare); 0: one */
     /* Offset of a flag of 32 bits: the knobs that the order of a row's sums depends on are those for many rows. 0: none. */
     size_t batch_invariant;
@@ -125,7 +128,11 @@ uint64_t cln_operation_real_size(const struct cln_operation *operation, const vo
 /* Columns of a segment. */
 uint64_t cln_operation_group_size(const struct cln_operation *operation, const void *desc);
 
-/* The row strides of all matrices by a bitwise or: what a power of two divides them all. */
+/* Rows of a tensor of CLN_COLUMNS: 1 without a weight map. */
+uint64_t cln_operation_weight_rows(const struct cln_operation *operation, const void *desc);
+
+/* The row strides of all matrices, and of inputs that a weight map is for, by a bitwise or: what a power of two divides
+ * them all. */
 uint64_t cln_operation_strides(const struct cln_operation *operation, const void *desc);
 
 /* From a descriptor of any size to a plan. */

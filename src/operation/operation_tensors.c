@@ -30,6 +30,18 @@ static uint64_t width_of(const struct cln_operation *operation, const void *desc
     return head_of(desc)->cols * spatial;
 }
 
+/* What is said of a weight map; 0: it is left to its default. */
+struct weight_map {
+    uint64_t rows, repeat;
+};
+
+static struct weight_map weight_map_of(const struct cln_operation *operation, const void *desc) {
+    struct weight_map map = {0, 0};
+    if (operation->weight_map)
+        memcpy(&map, (const char *)desc + operation->weight_map, sizeof map);
+    return map;
+}
+
 static bool is_in(int dtypes, clnorm_dtype dtype) {
     return (cln_dtype_valid(dtype) || cln_dtype_fp8(dtype)) && (dtypes >> dtype & 1);
 }
@@ -147,23 +159,24 @@ static uint64_t scale_count(const struct cln_desc_head *head, const clnorm_tenso
 
 /* ----------------------------------------------------------------------------------------------------- one by one */
 
+/* weight_rows: 0 where the descriptor names none. */
 static clnorm_status check_stride(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
-                                  const struct cln_desc_head *head, uint64_t width) {
-    if (rule->extent == CLN_COLUMNS)
+                                  const struct cln_desc_head *head, uint64_t width, uint64_t weight_rows) {
+    if (rule->extent == CLN_COLUMNS && !weight_rows)
         return tensor->stride ? cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.stride is %" PRIu64 ": expected 0, it has one row",
                                          rule->name, tensor->stride)
                               : CLNORM_SUCCESS;
-    const uint64_t least = rule->extent == CLN_MATRIX ? width : head->rows;
-    const char *const matrix = width == head->cols ? "cols" : "cols x spatial";
+    const uint64_t least = rule->extent == CLN_MATRIX ? width : rule->extent == CLN_COLUMNS ? head->cols : head->rows;
+    const char *const matrix = least == head->cols ? "cols" : "cols x spatial";
     if (tensor->stride && tensor->stride < least)
         return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.stride is %" PRIu64 ": expected at least %s, %" PRIu64, rule->name,
-                        tensor->stride, rule->extent == CLN_MATRIX ? matrix : "rows", least);
+                        tensor->stride, rule->extent == CLN_TRANSPOSED ? "rows" : matrix, least);
     return CLNORM_SUCCESS;
 }
 
 /* Checks one tensor and fills in its defaults; first: the first one, complete. width: elements of a row of a matrix. */
 static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_tensor *tensor, const clnorm_tensor *first,
-                                     const struct cln_desc_head *head, uint64_t width) {
+                                     const struct cln_desc_head *head, uint64_t width, uint64_t weight_rows) {
     if (!tensor->dtype && rule->none == CLN_LIKE_FIRST)
         tensor->dtype = first->dtype;
     clnorm_status status = check_dtype(rule, tensor->dtype);
@@ -177,9 +190,9 @@ static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_
     }
     status = codes ? check_scales(rule, tensor) : check_no_scales(rule, tensor);
     if (!status)
-        status = check_stride(rule, tensor, head, width);
-    if (rule->extent != CLN_COLUMNS)
-        tensor->stride = cln_or_else(tensor->stride, rule->extent == CLN_MATRIX ? width : head->rows);
+        status = check_stride(rule, tensor, head, width, weight_rows);
+    if (rule->extent != CLN_COLUMNS || weight_rows)
+        tensor->stride = cln_or_else(tensor->stride, rule->extent == CLN_TRANSPOSED ? head->rows : width);
     if (codes && !tensor->scale_dtype)
         tensor->scale_dtype = CLNORM_F32;
     return status;
@@ -202,6 +215,37 @@ static clnorm_status complete_numbers(const struct cln_operation *operation, voi
     return CLNORM_SUCCESS;
 }
 
+/* Checks the weight map and fills in its defaults, 1 and 1. */
+static clnorm_status complete_weight_map(const struct cln_operation *operation, void *desc) {
+    const struct weight_map given = weight_map_of(operation, desc);
+    const struct weight_map map = {cln_or_else(given.rows, 1), cln_or_else(given.repeat, 1)};
+    const uint64_t rows = head_of(desc)->rows;
+    if (!operation->weight_map)
+        return CLNORM_SUCCESS;
+    if (!given.rows && given.repeat)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_repeat is %" PRIu64 ": expected 0 without weight_rows",
+                        given.repeat);
+    bool shared = false;
+    for (unsigned i = 0; i < operation->tensor_count; i++)
+        shared = shared ||
+                 (operation->tensors[i].extent == CLN_COLUMNS && cln_operation_tensor(&operation->tensors[i], desc)->dtype);
+    if (given.rows && !shared)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_rows is %" PRIu64 ": expected 0, no tensor has so many rows",
+                        given.rows);
+    uint64_t period;
+    if (__builtin_mul_overflow(map.rows, map.repeat, &period))
+        return cln_fail(CLNORM_OVERFLOW,
+                        "desc.weight_rows is %" PRIu64 ", desc.weight_repeat %" PRIu64 ": expected a product below 2^64",
+                        map.rows, map.repeat);
+    if (rows % period)
+        return cln_fail(CLNORM_INVALID_SHAPE,
+                        "desc.rows is %" PRIu64 ": expected a multiple of weight_rows x weight_repeat, %" PRIu64
+                        " x %" PRIu64,
+                        rows, map.rows, map.repeat);
+    memcpy((char *)desc + operation->weight_map, &map, sizeof map);
+    return CLNORM_SUCCESS;
+}
+
 clnorm_status cln_operation_complete_tensors(const struct cln_operation *operation, const clnorm_device_info *device,
                                              void *desc) {
     const struct cln_desc_head *const head = head_of(desc);
@@ -210,11 +254,14 @@ clnorm_status cln_operation_complete_tensors(const struct cln_operation *operati
         return cln_fail(CLNORM_INVALID_SHAPE, "desc.cols is 0: expected 1 or more");
     for (unsigned i = 0; i < operation->tensor_count; i++) {
         const struct cln_tensor_rule *const rule = &operation->tensors[i];
-        const clnorm_status status = complete_tensor(rule, tensor_of(rule, desc), first, head, width_of(operation, desc));
+        const clnorm_status status = complete_tensor(rule, tensor_of(rule, desc), first, head, width_of(operation, desc),
+                                                     weight_map_of(operation, desc).rows);
         if (status)
             return status;
     }
-    const clnorm_status status = check_double(operation, device, desc);
+    clnorm_status status = check_double(operation, device, desc);
+    if (!status)
+        status = complete_weight_map(operation, desc);
     return status ? status : complete_numbers(operation, desc);
 }
 
@@ -230,11 +277,18 @@ uint64_t cln_operation_group_size(const struct cln_operation *operation, const v
     return cln_or_else(group_size, head_of(desc)->cols);
 }
 
+uint64_t cln_operation_weight_rows(const struct cln_operation *operation, const void *desc) {
+    return cln_or_else(weight_map_of(operation, desc).rows, 1);
+}
+
 uint64_t cln_operation_strides(const struct cln_operation *operation, const void *desc) {
+    const bool maps = cln_operation_weight_rows(operation, desc) > 1;
     uint64_t strides = 0;
-    for (unsigned i = 0; i < operation->tensor_count; i++)
-        if (operation->tensors[i].extent == CLN_MATRIX)
-            strides |= cln_operation_tensor(&operation->tensors[i], desc)->stride;
+    for (unsigned i = 0; i < operation->tensor_count; i++) {
+        const struct cln_tensor_rule *const rule = &operation->tensors[i];
+        if (rule->extent == CLN_MATRIX || (rule->extent == CLN_COLUMNS && maps && !rule->output))
+            strides |= cln_operation_tensor(rule, desc)->stride;
+    }
     return strides;
 }
 
@@ -276,11 +330,14 @@ static clnorm_status describe_statistics(const struct cln_operation *operation, 
 }
 
 static clnorm_status describe_tensor(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
-                                     const struct cln_desc_head *head, uint64_t width,
+                                     const struct cln_desc_head *head, uint64_t width, uint64_t weight_rows,
                                      struct cln_tensor described[CLN_ROLES]) {
     const bool reads_nothing = !head->rows && !rule->output;
     switch (rule->extent) {
     case CLN_COLUMNS:
+        if (weight_rows > 1)
+            return cln_tensor_matrix(&described[rule->role], rule->name, reads_nothing ? 0 : weight_rows, head->cols,
+                                     tensor->stride, tensor->dtype, 1);
         return cln_tensor_vector(&described[rule->role], rule->name, reads_nothing ? 0 : head->cols,
                                  clnorm_dtype_size(tensor->dtype), 1);
     case CLN_TRANSPOSED:
@@ -298,7 +355,8 @@ clnorm_status cln_operation_describe_tensors(const struct cln_operation *operati
         const struct cln_tensor_rule *const rule = &operation->tensors[i];
         const clnorm_tensor *const tensor = cln_operation_tensor(rule, desc);
         if (tensor->dtype)
-            status = describe_tensor(rule, tensor, head_of(desc), width_of(operation, desc), described);
+            status = describe_tensor(rule, tensor, head_of(desc), width_of(operation, desc),
+                                     cln_operation_weight_rows(operation, desc), described);
         if (tensor->dtype && !status)
             status = describe_scales(rule, tensor, head_of(desc), described);
     }

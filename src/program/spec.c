@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { NUMBER, DTYPE };
+/* OPTION: a number that is 0 where the options do not name it. */
+enum kind { NUMBER, DTYPE, OPTION };
 
 enum { FORWARD = CLN_NORM_FORWARD, BACKWARD = CLN_NORM_BACKWARD, REDUCTION = CLN_NORM_BACKWARD_REDUCE };
 enum { GELU = CLN_GELU, SOFTMAX_BACKWARD = CLN_SOFTMAX_BACKWARD, SOFTMAX = CLN_SOFTMAX | SOFTMAX_BACKWARD };
@@ -100,6 +101,7 @@ static const struct field {
     {"ROW_VEC", offsetof(struct cln_spec, row_vec), NUMBER, QUANTIZE},
     {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), NUMBER, NORMS | QUANTIZE},
     {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
+    {"WEIGHT_MAP", offsetof(struct cln_spec, weight_map), OPTION, NORMS | REDUCTION},
 };
 
 enum { FIELDS = sizeof fields / sizeof fields[0], LONGEST_FIELD = 48 };
@@ -129,9 +131,9 @@ void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPA
     size_t length = (size_t)snprintf(options, CLN_OPTIONS_CAPACITY, "-cl-std=CL%" PRIu64 ".%" PRIu64, opencl_c / 100,
                                      opencl_c % 100 / 10);
     for (size_t i = 0; i < FIELDS && length < CLN_OPTIONS_CAPACITY; i++) {
-        if (!(fields[i].families & (int)spec->family))
-            continue;
         const uint64_t value = value_of(spec, &fields[i]);
+        if (!(fields[i].families & (int)spec->family) || (fields[i].kind == OPTION && !value))
+            continue;
         char *const end = options + length;
         const size_t room = CLN_OPTIONS_CAPACITY - length;
         const int written = fields[i].kind == DTYPE

@@ -32,6 +32,7 @@ struct cln_spec {
     uint64_t gate; /* a clnorm_gate */
     uint64_t gate_first;
     uint64_t weight_offset; /* 1: there is one to add */
+    uint64_t weight_map;    /* 1: weight and bias have several rows */
     uint64_t save_mean, save_rstd;
     uint64_t y_scales; /* forward: 1: y has a tensor of scales, which is written or, one for all of it, read */
     uint64_t reads_mean, has_sums, has_slots, has_locks; /* backward: 1: the kernel has it */

@@ -97,6 +97,8 @@ struct ref_norm ref_norm_of(const clnorm_norm_desc *desc) {
         .weight = tensor_of(&desc->weight, desc->cols),
         .bias = tensor_of(&desc->bias, desc->cols),
         .row_scale = statistics_of(desc->x.dtype, desc->rows),
+        .weight_rows = desc->weight_rows,
+        .weight_repeat = or_else(desc->weight_repeat, 1),
         .gate = desc->gate,
         .gate_first = desc->gate_first,
         .activation = desc->activation,

@@ -29,6 +29,10 @@ void ref_segment_free(struct ref_segment *segment) {
     *segment = (struct ref_segment){.s = NULL};
 }
 
+uint64_t ref_norm_weight_row(const struct ref_norm *norm, uint64_t row) {
+    return norm->weight_rows ? row / norm->weight_repeat % norm->weight_rows : 0;
+}
+
 bool ref_norm_keeps(const struct ref_norm *norm, uint64_t row, uint64_t column) {
     return norm->mask ? norm->mask[row * norm->cols + column] : ref_kept(norm->seed, norm->dropout, row, column);
 }
@@ -47,8 +51,9 @@ static void load_element(const struct ref_norm *norm, uint64_t row, uint64_t col
     segment->part[i] = part_of(norm, row, column);
     segment->s[i] =
         ref_at_or(&norm->residual, row, column, 0) + segment->part[i] * (norm->gate_first ? segment->act[i] : 1);
-    segment->scale[i] = norm->weight.elements ? norm->weight_offset + ref_at(&norm->weight, 0, column) : 1;
-    segment->bias[i] = ref_at_or(&norm->bias, 0, column, 0);
+    const uint64_t weight_row = ref_norm_weight_row(norm, row);
+    segment->scale[i] = norm->weight.elements ? norm->weight_offset + ref_at(&norm->weight, weight_row, column) : 1;
+    segment->bias[i] = ref_at_or(&norm->bias, weight_row, column, 0);
 }
 
 void ref_norm_segment(const struct ref_norm *norm, uint64_t row, uint64_t group, struct ref_segment *segment) {

@@ -9,15 +9,20 @@
 struct ref_norm {
     clnorm_norm norm;
     uint64_t rows, cols, group_size;
-    struct ref_tensor x, z, residual;          /* [rows, cols] */
-    struct ref_tensor weight, bias, row_scale; /* [cols], [cols], [rows] */
-    const unsigned char *mask;                 /* [rows, cols]: 1 is kept, 0 dropped; NULL: drawn with the seed */
+    struct ref_tensor x, z, residual;    /* [rows, cols] */
+    struct ref_tensor weight, bias;      /* [weight_rows, cols] */
+    struct ref_tensor row_scale;         /* [rows] */
+    uint64_t weight_rows, weight_repeat; /* weight_rows 0: one row, for all */
+    const unsigned char *mask;           /* [rows, cols]: 1 is kept, 0 dropped; NULL: drawn with the seed */
     clnorm_seed seed;
     clnorm_gate gate;
     bool gate_first;
     clnorm_activation activation;
     double eps, weight_offset, dropout;
 };
+
+/* The row of weight and bias that a row takes: (row / weight_repeat) mod weight_rows. */
+uint64_t ref_norm_weight_row(const struct ref_norm *norm, uint64_t row);
 
 /* Whether dropout keeps an element. */
 bool ref_norm_keeps(const struct ref_norm *norm, uint64_t row, uint64_t column);

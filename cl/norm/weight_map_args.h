@@ -1,0 +1,20 @@
+/* The arguments of a weight map: see cl/common/arguments.h. weight and bias are of [weight_rows, cols], with strides of
+ * elements from row to row, and row r takes their row (r / weight_repeat) mod weight_rows. A kernel without a map has no
+ * members for it either. */
+#ifndef WEIGHT_MAP_ARGS_H
+#define WEIGHT_MAP_ARGS_H
+
+/* clang-format off */
+#if defined __OPENCL_C_VERSION__ && !defined WEIGHT_MAP
+#define WEIGHT_MAP 0
+#define WEIGHT_MAP_ARGS(USE)
+#else
+#define WEIGHT_MAP_ARGS(USE)                                                                 \
+    USE(NUMBER, WEIGHT_MAP, ulong, weight_rows)                                              \
+    USE(NUMBER, WEIGHT_MAP, ulong, weight_repeat)                                            \
+    USE(NUMBER, WEIGHT_MAP, ulong, weight_stride)                                            \
+    USE(NUMBER, WEIGHT_MAP, ulong, bias_stride)
+#endif
+/* clang-format on */
+
+#endif
