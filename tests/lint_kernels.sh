@@ -328,6 +328,11 @@ for family in norm_backward norm_backward_sums; do
             Z_DTYPE=bf16 DZ_DTYPE=bf16
     done
     strict $family CL1.2 spir64 -all $columns GROUPS=65536 GROUP_SIZE=65536 TILE=64 VEC=1
+    for accumulator in ACCUMULATOR_REGISTERS ACCUMULATOR_MEMORY; do
+        map="WEIGHT_MAP=1 X_DTYPE=bf16 X_GROUP=0 BIAS_DTYPE=f32 DBIAS_DTYPE=f32 ACCUMULATOR=$accumulator"
+        strict $family CL1.2 spir64 -all $map NORM=LAYER_NORM SEGMENTS=1 LANES=1 VEC=8 Y_DTYPE=f16
+        strict $family CL1.2 nvptx64 -all $map LOCKED=1 PREFETCH=PREFETCH_NEXT RUN_LENGTH=1 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
+    done
     for norm in LAYER_NORM RMS_NORM; do
         from_y="NORM=$norm Y_GIVEN=1"
         strict $family CL1.2 spir64 -all $from_y X_DTYPE=bf16 VEC=1 BIAS_DTYPE=f32
@@ -341,6 +346,7 @@ done
 for vec in 1 4 16; do
     sums="VEC=$vec DWEIGHT_DTYPE=bf16 DBIAS_DTYPE=f16 ACCUMULATE=1"
     strict norm_backward_reduce CL1.2 spir64 -all $sums X_DTYPE=f32 LANES=8 SEGMENTS=32
+    strict norm_backward_reduce CL1.2 spir64 -all $sums X_DTYPE=f32 WEIGHT_MAP=1 LANES=64 SEGMENTS=1
     strict norm_backward_reduce CL1.2 nvptx64 -all $sums X_DTYPE=f32 ISA=ISA_PTX GROUP_SIZE=4097
     strict norm_backward_reduce CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f64 DWEIGHT_DTYPE=f64 LANES=1 ELEMENT_ALIGNED=1
 done

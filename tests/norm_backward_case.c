@@ -64,6 +64,11 @@ void norm_backward_case_print(const struct norm_backward_case *backward_case) {
     print_error("  gate %s%s, offset %g, eps %g, mean %d, rstd %d, accumulate %d, %s with %u slots\n", gates[desc.gate],
                 desc.gate_first ? " first" : "", desc.weight_offset, desc.eps, desc.mean_given, desc.rstd_given,
                 desc.accumulate, desc.reduction == CLNORM_REDUCTION_LOCKED ? "locked" : "partial", desc.slots);
+    if (desc.weight_rows)
+        print_error("  %" PRIu64 " rows of weights, %" PRIu64 " neighbours take one, strides %" PRIu64 " %" PRIu64
+                    ", of the gradients %" PRIu64 " %" PRIu64 "\n",
+                    desc.weight_rows, desc.weight_repeat, desc.weight.stride, desc.bias.stride, desc.dweight.stride,
+                    desc.dbias.stride);
     print_tensor("x", desc.x.dtype, desc.x.stride, backward_case->shift.x);
     print_tensor("z", desc.gate ? desc.z.dtype : CLNORM_DTYPE_NONE, desc.z.stride, backward_case->shift.z);
     print_tensor("dy", desc.dy.dtype, desc.dy.stride, backward_case->shift.dy);
@@ -229,8 +234,8 @@ static void make_inputs(const struct norm_backward_case *backward_case, struct n
     const clnorm_dtype mean = desc->mean_given ? statistics : CLNORM_DTYPE_NONE;
     const clnorm_dtype rstd = desc->rstd_given ? statistics : CLNORM_DTYPE_NONE;
     run->x = tensor_make(desc->x.dtype, rows, cols, desc->x.stride, backward_case->shift.x, TENSOR_NAN);
-    run->weight = tensor_make(desc->weight.dtype, 1, cols, cols, backward_case->shift.weight, TENSOR_NAN);
-    run->bias = tensor_make(desc->bias.dtype, 1, cols, cols, backward_case->shift.bias, TENSOR_NAN);
+    run->weight = tensor_of_weights(&desc->weight, desc->weight_rows, cols, backward_case->shift.weight, TENSOR_NAN);
+    run->bias = tensor_of_weights(&desc->bias, desc->weight_rows, cols, backward_case->shift.bias, TENSOR_NAN);
     run->z = tensor_make(z, rows, cols, desc->z.stride, backward_case->shift.z, TENSOR_NAN);
     run->dy = tensor_make(desc->dy.dtype, rows, cols, desc->dy.stride, backward_case->shift.dy, TENSOR_NAN);
     run->mean = tensor_make(mean, groups, rows, rows, backward_case->shift.mean, TENSOR_NAN);
@@ -267,8 +272,8 @@ static void make_outputs(const struct norm_backward_case *backward_case, struct 
     run->y = tensor_make(desc->y_given ? CLNORM_DTYPE_NONE : desc->y.dtype, rows, cols, desc->y.stride,
                          backward_case->shift.y, TENSOR_CANARY);
     run->fault = tensor_make(desc->y_given ? CLNORM_F32 : CLNORM_DTYPE_NONE, 1, 1, 1, 3, TENSOR_CANARY);
-    run->dweight = tensor_make(desc->dweight.dtype, 1, cols, cols, backward_case->shift.dweight, TENSOR_CANARY);
-    run->dbias = tensor_make(desc->dbias.dtype, 1, cols, cols, backward_case->shift.dbias, TENSOR_CANARY);
+    run->dweight = tensor_of_weights(&desc->dweight, desc->weight_rows, cols, backward_case->shift.dweight, TENSOR_CANARY);
+    run->dbias = tensor_of_weights(&desc->dbias, desc->weight_rows, cols, backward_case->shift.dbias, TENSOR_CANARY);
     if (desc->accumulate) {
         tensor_fill(&run->dweight, INPUT_NORMAL, cols, backward_case->seed + 5);
         tensor_fill(&run->dbias, INPUT_NORMAL, cols, backward_case->seed + 6);
@@ -422,11 +427,15 @@ static double segment_roundings(const struct norm_backward_run *run) {
     return 4 + log2(width) + chain_roundings(ceil(tile / width) + ceil(n / tile), false);
 }
 
+static uint64_t weight_rows_of(const struct norm_backward_run *run) {
+    return run->desc.weight_rows ? run->desc.weight_rows : 1;
+}
+
 /* The most that a sum over rows may be off by its additions, for terms whose magnitudes add up to that: each row is added
  * once, in any order, and the slots then once more. */
 static double row_sum_error(const struct norm_backward_run *run, double magnitude) {
     const struct ref_arithmetic arithmetic = ref_arithmetic_of(run->desc.x.dtype);
-    const double rows = (double)run->desc.rows;
+    const double rows = (double)(run->desc.rows / weight_rows_of(run));
     return (4 + chain_roundings(2 * rows, false)) * arithmetic.unit * magnitude + arithmetic.tiny;
 }
 
@@ -466,13 +475,16 @@ static bool check_segment(const struct norm_backward_run *run, uint64_t row, uin
 
 static bool check_sums(const struct norm_backward_run *run, const struct tensor *tensor, const struct tensor *before,
                        const char *name, const struct ref_row_sum *sums) {
-    for (uint64_t column = 0; tensor->dtype != CLNORM_DTYPE_NONE && column < run->desc.cols; column++) {
-        struct ref_row_sum sum = sums[column];
-        const double start = run->desc.accumulate ? ref_load(before->dtype, tensor_elements(before), column) : 0;
+    const uint64_t cols = run->desc.cols, count = tensor->dtype ? weight_rows_of(run) * cols : 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t row = i / cols, column = i % cols;
+        struct ref_row_sum sum = sums[i];
+        const double start =
+            run->desc.accumulate ? ref_load(before->dtype, tensor_elements(before), row * before->stride + column) : 0;
         const double magnitude = ref_sum_value(&sum.magnitude) + 2 * fabs(start);
         const double additions = run->desc.rows ? row_sum_error(run, magnitude) : 0;
         ref_sum_add(&sum.sum, start);
-        if (!check(tensor, name, 0, column, ref_sum_value(&sum.sum), ref_sum_value(&sum.error) + additions))
+        if (!check(tensor, name, row, column, ref_sum_value(&sum.sum), ref_sum_value(&sum.error) + additions))
             return false;
     }
     return true;
@@ -485,14 +497,15 @@ bool norm_backward_run_check(const struct norm_backward_run *run) {
     const uint64_t groups = desc->cols / desc->group_size;
     struct ref_gradients gradients = ref_gradients_make(desc->group_size);
     struct ref_gradient_errors errors = ref_gradient_errors_make(desc->group_size);
-    struct ref_row_sum *dweight = calloc(desc->cols, 2 * sizeof *dweight);
+    const uint64_t sums = weight_rows_of(run) * desc->cols;
+    struct ref_row_sum *dweight = calloc(sums, 2 * sizeof *dweight);
     assert_non_null(dweight);
-    struct ref_row_sum *dbias = dweight + desc->cols;
+    struct ref_row_sum *dbias = dweight + sums;
     bool good = !desc->y_given || norm_backward_run_fault(run) == 0;
     if (!good)
         print_error("fault is %u\n", norm_backward_run_fault(run));
     for (uint64_t i = 0; good && i < desc->rows * groups; i++) {
-        const uint64_t first = i % groups * desc->group_size;
+        const uint64_t first = ref_norm_weight_row(&norm.forward, i / groups) * desc->cols + i % groups * desc->group_size;
         ref_norm_backward_segment(&norm, i / groups, i % groups, &gradients);
         ref_gradient_errors_of(&norm, &arithmetic, &gradients, &errors);
         good = check_segment(run, i / groups, i % groups, &gradients, &errors);

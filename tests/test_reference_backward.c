@@ -68,6 +68,28 @@ static void rms_norm_by_hand(void **state) {
     ref_gradients_free(&gradients);
 }
 
+/* Rows 2 and 3 of four take the second row of the weight: with the first one, wdn is dy. */
+static void weight_map_by_hand(void **state) {
+    (void)state;
+    static const double weight[8] = {1, 1, 1, 1, 3, 0, 0, 0}, dy[4] = {1, 0, 0, 0};
+    static const double dx[4] = {0.25, -0.1875, -0.125, 0.0625}; /* as above, for a wdn of {1, 0, 0, 0} */
+    struct ref_norm_backward norm = small_norm(CLNORM_LAYER_NORM, 0.5);
+    norm.forward.x = ref_doubles(four, 0); /* of every row */
+    norm.dy = ref_doubles(dy, 0);
+    norm.forward.weight = ref_doubles(weight, 4);
+    norm.forward.weight_rows = 2;
+    norm.forward.weight_repeat = 2;
+    struct ref_gradients gradients = ref_gradients_make(4);
+    for (uint64_t row = 0; row < 4; row++) {
+        ref_norm_backward_segment(&norm, row, 0, &gradients);
+        for (int i = 0; i < 4; i++)
+            assert_near("dx", i, gradients.dx[i], row < 2 ? dx[i] : 3 * dx[i], 1e-15);
+        assert_near("dn", 0, gradients.dn[0], 1, 1e-15);
+        assert_near("xhat", 0, gradients.xhat[0], -1, 1e-15);
+    }
+    ref_gradients_free(&gradients);
+}
+
 /* A dy of {1, 0, 0, 0} through row_scale 2 and dropout 0.5: ds as above, times 4 where x was kept. dresidual_out is added
  * to ds before that. */
 static void residual_by_hand(void **state) {
@@ -366,6 +388,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layer_norm_by_hand),
         cmocka_unit_test(rms_norm_by_hand),
+        cmocka_unit_test(weight_map_by_hand),
         cmocka_unit_test(residual_by_hand),
         cmocka_unit_test(gate_and_activation_by_hand),
         cmocka_unit_test(given_y_by_hand),

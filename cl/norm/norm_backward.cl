@@ -9,7 +9,7 @@
  * DZ_DTYPE, Y_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN,
  * ROW_SCALE, DROPOUT, ACTIVATION, ACCUMULATE, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL,
  * WEIGHTS, REDUCE, STORES, ISA, READS_MEAN, HAS_SUMS, HAS_SLOTS, HAS_LOCKS, TILE, ACCUMULATOR, COLUMN_LANES, PIPELINE,
- * PREFETCH, RUN_LENGTH, SPAN, CHUNKS, ROW_SPLIT, ELEMENT_ALIGNED. */
+ * PREFETCH, RUN_LENGTH, SPAN, CHUNKS, ROW_SPLIT, ELEMENT_ALIGNED; perhaps WEIGHT_MAP. */
 
 #include "norm/norm_backward.h"
 #include "norm/norm_backward_columns.h"
@@ -49,7 +49,8 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
     const ulong work_group = WORK_GROUP;
     const bool has_rows = work_group >= COLUMN_GROUPS;
     take_columns(call, work_group, space);
-    volatile global uint *mailbox = call->locks + LOCK_WORDS(call->slots);
+    const ulong weight_rows = weight_rows_of(call);
+    volatile global uint *mailbox = call->locks + LOCK_WORDS(weight_rows * call->slots);
 #if EXCHANGES
     const ulong place = take_place(mailbox, received, broadcast);
     struct team team = team_of(mailbox, (uint)(place % TILES), received);
@@ -59,16 +60,18 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
     (void)mailbox, (void)received;
 #endif
     const ulong block = place % BLOCKS;
-    const ulong row_group = place / BLOCKS;
+    const ulong weight_row = place / BLOCKS % weight_rows;
+    const ulong row_group = place / BLOCKS / weight_rows;
     const ulong neighbours = RUN_LENGTH ? (ulong)RUN_LENGTH * SEGMENTS : call->share_rows;
-    const ulong first = has_rows ? row_group * neighbours : call->rows;
-    const ulong end = RUN_LENGTH ? call->rows : min(first + call->share_rows, call->rows);
+    const ulong first = has_rows ? row_group * neighbours : call->rows / weight_rows;
+    const ulong end = RUN_LENGTH ? call->rows / weight_rows : min(first + call->share_rows, call->rows / weight_rows);
     const ulong group = block / TILES * SPAN;
-    const struct share share = {first, end, call->share_rows - neighbours, group, (uint)(block % TILES)};
-    const ulong slot_index = HAS_SLOTS ? row_group % call->slots : 0;
+    const struct share share = {first, end, call->share_rows - neighbours, group, (uint)(block % TILES), weight_row};
+    const ulong slot_index = HAS_SLOTS ? weight_row * call->slots + row_group % call->slots : 0;
     const ulong column = slot_index * GROUPS * GROUP_SIZE + group * GROUP_SIZE;
     struct slot slot = {(global real *)call->dweight + column, (global real *)call->dbias + column, false, call->aligned};
-    walk(call, &share, &slot, call->locks + block * call->slots + slot_index, scratch, space, broadcast, &team);
+    walk(call, &share, &slot, call->locks + block * weight_rows * call->slots + slot_index, scratch, space, broadcast,
+         &team);
     last_barrier();
 }
 

@@ -12,6 +12,7 @@
 #include "norm/gate.h"
 #include "norm/norm_backward_args.h"
 #include "norm/norm_x.h"
+#include "norm/weight_map.h"
 
 #if IS_DOUBLE(X_DTYPE)
 #define REAL_DTYPE f64

@@ -3,11 +3,14 @@
  *     x_scale        of an 8-bit x: as X_SCALING says, [1], [rows], or [rows, groups of X_GROUP columns]
  *     mean, rstd     [groups, rows]
  *     row_scale      [rows]
+ *     weight, bias   [cols], or with WEIGHT_MAP [weight_rows, cols]
  *     sums           [2, CHUNKS, groups, rows]: Σ(x̂ · wdn), Σwdn of a segment's chunks
- *     dweight, dbias [slots, cols], or with ACCUMULATOR_COLUMNS the outputs
+ *     dweight, dbias [weight_rows, slots, cols], or with ACCUMULATOR_COLUMNS the outputs
  *     kept_scale     the factor of what dropout keeps */
 #ifndef NORM_BACKWARD_ARGS_H
 #define NORM_BACKWARD_ARGS_H
+
+#include "norm/weight_map_args.h"
 
 /* clang-format off */
 /* What gradients are made of. */
@@ -21,14 +24,15 @@
     USE(VECTOR, READS_MEAN, const global real *restrict, mean)                                              \
     USE(VECTOR, 1, const global real *restrict, rstd)                                                       \
     USE(NUMBER, WEIGHT_OFFSET, real, weight_offset)                                                         \
+    WEIGHT_MAP_ARGS(USE)                                                                                    \
     USE(MATRIX, RESIDUAL_DTYPE, const global STORAGE(RESIDUAL_DTYPE) *, residual)                           \
     USE(VECTOR, ROW_SCALE, const global real *restrict, row_scale)                                          \
     USE(NUMBER, DROPOUT, real, kept_scale)                                                                  \
     USE(NUMBER, DROPOUT, ulong, threshold)                                                                  \
     USE(SEED, DROPOUT, ulong, seed)
 
-/* work: rows. share_rows: of a work-group or, with RUN_LENGTH, of one run of all of them; slots: work-groups share them in
- * turn. */
+/* work: rows. Of each row of weights: share_rows: rows of a work-group or, with RUN_LENGTH, of one run of all of them;
+ * slots: work-groups share them in turn. */
 #define NORM_BACKWARD_ARGS(USE)                                                                             \
     NORM_BACKWARD_INPUTS(USE)                                                                               \
     USE(VECTOR, HAS_SUMS, const global real *restrict, sums)                                                \
@@ -55,12 +59,13 @@
 #define NORM_BACKWARD_CLEAR_ARGS(USE)                                                                       \
     USE(VECTOR, 1, global uint *, locks)
 
-/* work: columns, or 0. dweight_slots, dbias_slots: [slots, cols] */
+/* work: columns, or 0. dweight_slots, dbias_slots: [weight_rows, slots, cols] */
 #define NORM_BACKWARD_REDUCE_ARGS(USE)                                                                      \
     USE(VECTOR, DWEIGHT_DTYPE, const global real *, dweight_slots)                                          \
     USE(VECTOR, DBIAS_DTYPE, const global real *, dbias_slots)                                              \
     USE(VECTOR, DWEIGHT_DTYPE, global STORAGE(DWEIGHT_DTYPE) *, dweight)                                    \
     USE(VECTOR, DBIAS_DTYPE, global STORAGE(DBIAS_DTYPE) *, dbias)                                          \
+    WEIGHT_SUMS_ARGS(USE)                                                                                   \
     USE(NUMBER, 1, ulong, slots)
 
 /* work: columns. The bounds: the least |w|, the most |bias / w|, the most |x̂| that there can be, the largest |y|. */

@@ -2,7 +2,7 @@
  * SEGMENTS lines of lanes take every SEGMENTS-th slot, and then are added up one after the other: the same bits every time.
  *
  * Macros (src/spec.h): X_DTYPE (of the sums), GROUP_SIZE (columns), DWEIGHT_DTYPE, DBIAS_DTYPE, ACCUMULATE, VEC, LANES,
- * SEGMENTS, UNROLL, ISA, STORES, ELEMENT_ALIGNED. */
+ * SEGMENTS, UNROLL, ISA, STORES, ELEMENT_ALIGNED; perhaps WEIGHT_MAP. */
 
 #include "common/arguments.h"
 #include "common/dtype.h"
@@ -91,21 +91,32 @@ DEFINE_PUT(bf16)
 #endif
 #define PUT(dtype) JOIN(put_, dtype)
 
-/* Work-groups take dweight's tiles first, then dbias's, where both are wanted. */
+/* The first element of an output's row, of as many elements as there are columns. */
+#if WEIGHT_MAP
+#define WEIGHT_ROWS call->weight_rows
+#define ROW_OF(tensor) (call->tensor + weight_row * call->tensor##_stride)
+#else
+#define WEIGHT_ROWS 1
+#define ROW_OF(tensor) call->tensor
+#endif
+
+/* Work-groups take dweight's tiles first, one row of weights after the other, then dbias's, where both are wanted. */
 INLINED void reduce_tile(const struct call *call, local realv *lines) {
     if (call->work == 0)
         return;
+    const ulong weight_row = get_group_id(0) / TILES % WEIGHT_ROWS;
+    const ulong first = weight_row * call->slots * GROUP_SIZE;
     const index_t v = (index_t)(get_group_id(0) % TILES) * LANES + (uint)get_local_id(0) % LANES;
-    const bool is_dweight = PRESENT(DWEIGHT_DTYPE) && get_group_id(0) < TILES;
-    const realv sum = sum_slots(is_dweight ? call->dweight_slots : call->dbias_slots, call->slots, v, lines);
+    const bool is_dweight = PRESENT(DWEIGHT_DTYPE) && get_group_id(0) < TILES * WEIGHT_ROWS;
+    const realv sum = sum_slots((is_dweight ? call->dweight_slots : call->dbias_slots) + first, call->slots, v, lines);
     const bool puts = v < VECTORS && get_local_id(0) < LANES;
 #if PRESENT(DWEIGHT_DTYPE)
     if (puts && is_dweight)
-        PUT(DWEIGHT_DTYPE)(call->dweight, v, sum, call->aligned);
+        PUT(DWEIGHT_DTYPE)(ROW_OF(dweight), v, sum, call->aligned);
 #endif
 #if PRESENT(DBIAS_DTYPE)
     if (puts && !is_dweight)
-        PUT(DBIAS_DTYPE)(call->dbias, v, sum, call->aligned);
+        PUT(DBIAS_DTYPE)(ROW_OF(dbias), v, sum, call->aligned);
 #endif
     last_barrier();
 }

@@ -90,9 +90,10 @@ static inline void prefetch_inputs(const struct call *call, const struct row *ro
 INLINED void prefetch_rows(const struct call *call, const struct share *share, const ulong first,
                            const struct columns *columns) {
 #if PREFETCH == PREFETCH_NEXT
-    const struct row row = {first + get_local_id(0) / LANES, share->group, 0, 0, true};
-    if (row.index >= share->end)
+    const ulong place = first + get_local_id(0) / LANES;
+    if (place >= share->end)
         return;
+    const struct row row = {row_of_place(call, share, place), share->group, 0, 0, true};
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++)
         if (has_vector(columns, i))
@@ -300,7 +301,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
                        struct team *team) {
     const uint segment = (uint)get_local_id(0) / LANES;
 #if PIPELINE >= 2
-    struct row row = row_at(call, share->first + segment, share->end, share->group);
+    struct row row = row_in_share(call, share, share->first + segment, share->group);
     struct inputs held[TILE_HELD];
     fetch_row(call, &row, columns, held, LOAD_PLAIN);
     post_row(call, &row, columns, scales, held, lanes, team);
@@ -308,7 +309,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
     struct row next = row;
     struct inputs next_held[TILE_HELD];
     if (rows_after(share, share->first) < share->end) {
-        next = row_at(call, rows_after(share, share->first) + segment, share->end, share->group);
+        next = row_in_share(call, share, rows_after(share, share->first) + segment, share->group);
         fetch_row(call, &next, columns, next_held, LOAD_PLAIN);
     }
 #endif
@@ -318,7 +319,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
         struct row after = next;
         struct inputs after_held[TILE_HELD];
         if (rows_after(share, rows_after(share, first)) < share->end) {
-            after = row_at(call, rows_after(share, rows_after(share, first)) + segment, share->end, share->group);
+            after = row_in_share(call, share, rows_after(share, rows_after(share, first)) + segment, share->group);
             fetch_row(call, &after, columns, after_held, LOAD_IN_TURN);
             prefetch_rows(call, share, rows_after(share, rows_after(share, rows_after(share, first))), columns);
         }
@@ -330,7 +331,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
         struct row next = row;
         struct inputs next_held[TILE_HELD];
         if (more) {
-            next = row_at(call, rows_after(share, first) + segment, share->end, share->group);
+            next = row_in_share(call, share, rows_after(share, first) + segment, share->group);
             fetch_row(call, &next, columns, next_held, LOAD_IN_TURN);
             prefetch_rows(call, share, rows_after(share, rows_after(share, first)), columns);
         }
@@ -351,7 +352,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
     }
 #else
     for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
-        const struct row row = row_at(call, first + segment, share->end, share->group);
+        const struct row row = row_in_share(call, share, first + segment, share->group);
         struct inputs held[HELD_INPUTS];
         fetch_row(call, &row, columns, held, LOAD_PLAIN);
         prefetch_rows(call, share, rows_after(share, first), columns);
@@ -365,7 +366,7 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
 INLINED void post_rows(const struct call *call, const struct share *share, const struct columns *columns,
                        const struct scale *scales, struct lanes *lanes, struct team *team) {
     for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
-        const struct row row = row_at(call, first, share->end, share->group);
+        const struct row row = row_in_share(call, share, first, share->group);
         struct inputs held[HELD_INPUTS];
         fetch_row(call, &row, columns, held, LOAD_PLAIN);
         post_row(call, &row, columns, scales, held, lanes, team);
@@ -376,8 +377,9 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
                   local real *scratch, local realv *space, local uint *broadcast, struct team *team) {
     struct lanes lanes = {.scratch = scratch, .wait_alone = true};
     const ulong first_column = share->group * GROUP_SIZE;
-    const struct columns columns = {share->tile * TILE_VECTORS, (uint)get_local_id(0) % LANES, call->weight + first_column,
-                                    call->bias + first_column};
+    const struct columns columns = {share->tile * TILE_VECTORS, (uint)get_local_id(0) % LANES,
+                                    WEIGHTS_AT(weight, share->weight_row) + first_column,
+                                    WEIGHTS_AT(bias, share->weight_row) + first_column};
     struct scale scales[SCALES];
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++)

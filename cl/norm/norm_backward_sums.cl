@@ -51,7 +51,8 @@ INLINED void sum_share(const struct call *call, global real *sums, const ulong i
         const ulong group = segment % GROUPS;
         const struct row row = row_at(call, segment / GROUPS, call->rows, group);
         const struct lane_sums lane_sums =
-            sums_of_chunk(call, &row, (index_t)chunk, call->weight + group * GROUP_SIZE, call->bias + group * GROUP_SIZE);
+            sums_of_chunk(call, &row, (index_t)chunk, WEIGHTS_OF(weight, row.index) + group * GROUP_SIZE,
+                          WEIGHTS_OF(bias, row.index) + group * GROUP_SIZE);
         real total[] = {sum_elements(lane_sums.product), sum_elements(lane_sums.gradient)};
         sum_lanes(&lanes, total, NORM == LAYER_NORM ? 2 : 1);
         if (get_local_id(0) == 0) {

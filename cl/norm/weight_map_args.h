@@ -8,12 +8,19 @@
 #if defined __OPENCL_C_VERSION__ && !defined WEIGHT_MAP
 #define WEIGHT_MAP 0
 #define WEIGHT_MAP_ARGS(USE)
+#define WEIGHT_SUMS_ARGS(USE)
 #else
 #define WEIGHT_MAP_ARGS(USE)                                                                 \
     USE(NUMBER, WEIGHT_MAP, ulong, weight_rows)                                              \
     USE(NUMBER, WEIGHT_MAP, ulong, weight_repeat)                                            \
     USE(NUMBER, WEIGHT_MAP, ulong, weight_stride)                                            \
     USE(NUMBER, WEIGHT_MAP, ulong, bias_stride)
+
+/* Of the gradients, which are of [weight_rows, cols] too. */
+#define WEIGHT_SUMS_ARGS(USE)                                                                \
+    USE(NUMBER, WEIGHT_MAP, ulong, weight_rows)                                              \
+    USE(NUMBER, WEIGHT_MAP, ulong, dweight_stride)                                           \
+    USE(NUMBER, WEIGHT_MAP, ulong, dbias_stride)
 #endif
 /* clang-format on */
 

@@ -150,7 +150,7 @@ typedef enum clnorm_reduction {
  *   dresidual = ds
  *   dx = row_scale · dropout(ds), without the terms that are not requested; or ds · act(z) with gate_first
  *   dz = dy · activation(n) · act′(z), or ds · x · act′(z) with gate_first
- *   dweight = Σ over rows of dn · x̂,   dbias = Σ over rows of dn
+ *   dweight = Σ over rows of dn · x̂,   dbias = Σ over rows of dn, of those rows that take a row of weights
  *
  * s is made of x and residual as in the forward, with the same mask for the same seed; or with s_given, x is s itself, such
  * as residual_out has it, and dropout and row_scale matter to dx alone.
@@ -175,14 +175,16 @@ typedef struct clnorm_norm_backward_desc {
     uint64_t rows;          /* 0 and up */
     uint64_t cols;          /* 1 and up */
     uint64_t group_size;    /* as in the forward */
+    uint64_t weight_rows;   /* as in the forward, of dweight and dbias too; up to 1 with y_given */
+    uint64_t weight_repeat; /* as in the forward */
     clnorm_tensor x;        /* F8_E4M3 or F8_E5M2 too, as in the forward */
     clnorm_tensor z;        /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits; read only when there is a gate */
     clnorm_tensor dy;       /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
-    clnorm_tensor weight;   /* [cols]; CLNORM_DTYPE_NONE: no weight, which stands for ones */
-    clnorm_tensor bias;     /* [cols]; CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
+    clnorm_tensor weight;   /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_tensor bias;     /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
     clnorm_tensor dx;       /* CLNORM_DTYPE_NONE, as in all outputs: not computed */
     clnorm_tensor dz;       /* needs a gate */
-    clnorm_tensor dweight;  /* [cols]; F32, or any other; also without a weight */
+    clnorm_tensor dweight;  /* [weight_rows, cols]; F32, or any other; also without a weight */
     clnorm_tensor dbias;    /* likewise; also without a bias */
     clnorm_tensor y;        /* y is computed again, for what the forward did not keep; with y_given: an input, which what is
                                said of x holds for */
@@ -199,7 +201,7 @@ typedef struct clnorm_norm_backward_desc {
     clnorm_gate gate;
     clnorm_activation activation;
     clnorm_reduction reduction; /* 0: CLNORM_REDUCTION_PARTIAL */
-    uint32_t slots;             /* 1 and up: of CLNORM_REDUCTION_LOCKED */
+    uint32_t slots;             /* 1 and up: of CLNORM_REDUCTION_LOCKED, in all; each row of weights has one at least */
     /* Each 0 or 1: */
     uint32_t gate_first;
     uint32_t mean_given; /* mean is read, as the forward saved it, and not computed again; layer norm: both or neither */
@@ -217,7 +219,7 @@ typedef struct clnorm_norm_backward_desc {
 /* f32 x, no output, 128 slots, eps 1e-5, every option off. */
 #define CLNORM_NORM_BACKWARD_DESC_INIT                                                                                    \
     {                                                                                                                     \
-        sizeof(clnorm_norm_backward_desc), 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,            \
+        sizeof(clnorm_norm_backward_desc), 0, 0, 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,      \
             CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,           \
             CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-5, 0,  \
             0, 0, 0, CLNORM_LAYER_NORM, CLNORM_GATE_NONE, CLNORM_ACTIVATION_NONE, CLNORM_REDUCTION_PARTIAL, 128, 0, 0, 0, \

@@ -21,7 +21,7 @@ static struct cln_values accumulator_values(const struct cln_choice *choice, con
     struct cln_values values = cln_one_value(CLN_ACCUMULATOR_REGISTERS);
     if (work->both_sums && choice->facts.resident_groups > 1)
         cln_add_value(&values, CLN_ACCUMULATOR_SPLIT);
-    if (work->sums_rows && !work->locked && work->rows <= few_rows &&
+    if (work->sums_rows && !work->locked && work->rows <= few_rows && work->weight_rows <= 1 &&
         work->rows * work->groups * work->group_size * work->x_size <= few_bytes && choice->facts.ptx)
         cln_add_value(&values, CLN_ACCUMULATOR_COLUMNS);
     return values;
@@ -111,7 +111,9 @@ static struct cln_values segments_values(const struct cln_choice *choice, const 
         return cln_one_value(1);
     const uint64_t room = cln_smaller(most_items(choice, c), ITEMS) / c->lanes;
     const uint64_t rows = cln_power_of_two_at_least(cln_larger(cln_divide_up(work->rows, choice->facts.compute_units), 1));
-    uint64_t most = cln_smaller(cln_power_of_two_at_most(cln_larger(room, 1)), rows);
+    const uint64_t of_weight = cln_larger(work->rows / cln_larger(work->weight_rows, 1), 1);
+    uint64_t most =
+        cln_smaller(cln_power_of_two_at_most(cln_larger(room, 1)), cln_smaller(rows, cln_power_of_two_at_least(of_weight)));
     while (most > 1 && most * cln_elements_per_lane(c) * c->lanes * work->real_size > choice->facts.local_memory / 2)
         most /= 2;
     struct cln_values values = cln_one_value(most);

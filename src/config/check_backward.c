@@ -32,6 +32,8 @@ static clnorm_status check_accumulator(const clnorm_device_info *device, const s
     if ((c->accumulator == CLN_ACCUMULATOR_MEMORY || c->accumulator == CLN_ACCUMULATOR_COLUMNS) && work->locked)
         return cln_config_refuse("accumulator", c->accumulator,
                                  "registers or local memory, slots are shared when they are locked");
+    if (c->accumulator == CLN_ACCUMULATOR_COLUMNS && work->weight_rows > 1)
+        return cln_config_refuse("accumulator", c->accumulator, "another value where weights have several rows");
     const uint64_t local = cln_backward_local_bytes(work, c, cln_config_span(device, work, c));
     if (local > device->local_memory)
         return cln_fail(CLNORM_INVALID_VALUE,

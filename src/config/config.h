@@ -25,15 +25,16 @@ struct cln_workload {
     uint64_t held_size; /* bytes of an element of what is read while statistics or sums are taken */
     clnorm_norm norm;
     enum cln_knob_users users;
-    uint64_t real_size;  /* bytes of the arithmetic type: 4, or 8 for f64 */
-    enum cln_work work;  /* forward */
-    uint64_t local_size; /* forward: bytes of an element that is kept in local memory; 0: none can be */
-    bool y_scaled;       /* forward: y has 8 bits and scales */
-    bool locked;         /* backward: by locked slots */
-    bool gated;          /* backward: z is read too */
-    bool both_sums;      /* backward: dweight and dbias */
-    bool of_8_bits;      /* backward: x has 8 bits, and x_size is that of dy */
-    bool sums_rows;      /* backward: dweight or dbias */
+    uint64_t real_size;   /* bytes of the arithmetic type: 4, or 8 for f64 */
+    enum cln_work work;   /* forward */
+    uint64_t local_size;  /* forward: bytes of an element that is kept in local memory; 0: none can be */
+    bool y_scaled;        /* forward: y has 8 bits and scales */
+    bool locked;          /* backward: by locked slots */
+    bool gated;           /* backward: z is read too */
+    bool both_sums;       /* backward: dweight and dbias */
+    bool of_8_bits;       /* backward: x has 8 bits, and x_size is that of dy */
+    bool sums_rows;       /* backward: dweight or dbias */
+    uint64_t weight_rows; /* backward: of weight, dweight and so on; a work-group's rows all take one of them; 0: one */
     /* Of group norm, whose segments are group_size elements of channels_of_group channels: */
     uint64_t channels, channels_of_group, spatial;
     bool channels_last;

@@ -14,6 +14,8 @@
 
 typedef cln_backward_problem problem;
 
+_Static_assert(offsetof(problem, weight_repeat) == offsetof(problem, weight_rows) + sizeof(uint64_t), "one map");
+
 static const struct cln_tensor_rule tensors[] = {
     {"x", CLN_X, offsetof(problem, x), CLN_MATRIX, CLN_REALS | CLN_CODES, CLN_REFUSED, false, CLN_X_SCALE},
     {"z", CLN_Z, offsetof(problem, z), CLN_MATRIX, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
@@ -175,6 +177,7 @@ const struct cln_operation cln_norm_backward = {
     .fields = fields,
     .field_count = sizeof fields / sizeof *fields,
     .group_size = offsetof(problem, group_size),
+    .weight_map = offsetof(problem, weight_rows),
     .batch_invariant = offsetof(problem, batch_invariant),
     .eps = offsetof(problem, eps),
     .statistics = statistics,

@@ -39,6 +39,7 @@ static clnorm_status check_alone(const clnorm_norm_backward_desc *desc) {
                                          {"row_scale", desc->row_scale},
                                          {"s_given", desc->s_given},
                                          {"mean_given", desc->mean_given},
+                                         {"weight_rows", desc->weight_rows > 1},
                                          {"x.scale_dtype", desc->x.scale_dtype != CLNORM_DTYPE_NONE},
                                          {NULL, false}};
     const clnorm_status status = cln_refuse_options(options, CLNORM_INVALID_VALUE, "y_given");

@@ -30,6 +30,7 @@ struct cln_workload cln_backward_workload(const struct cln_operation *operation,
         .of_8_bits = p->x.scaling != CLNORM_SCALING_NONE,
         .locked = p->reduction == CLNORM_REDUCTION_LOCKED && (p->dweight.dtype || p->dbias.dtype),
         .sums_rows = p->dweight.dtype || p->dbias.dtype,
+        .weight_rows = p->weight_rows,
     };
 }
 
@@ -98,11 +99,28 @@ static uint64_t waves_of(const struct cln_workload *work, const struct cln_confi
     return cln_larger(cln_divide_up(cln_divide_up(work->rows, (uint64_t)MOST_ADDED * c->segments), at_once), 1);
 }
 
-/* Where one run is enough for a work-group, all its rows are neighbours, and the last run is shorter where that makes all
- * shares alike. */
+/* Of the work-groups that the device has at once, those for each row of weights. More than one wave of them, where one
+ * leaves much of the device idle. */
+static uint64_t groups_of_weight(uint64_t at_once, uint64_t weight_rows) {
+    enum { MOST_WAVES = 4 };
+    uint64_t best = 1, best_waves = cln_divide_up(weight_rows, at_once);
+    for (uint64_t waves = 1; waves <= MOST_WAVES; waves++) {
+        const uint64_t groups = cln_larger(waves * at_once / weight_rows, 1);
+        const uint64_t taken = cln_divide_up(groups * weight_rows, at_once);
+        if (taken * best < best_waves * groups) {
+            best = groups;
+            best_waves = taken;
+        }
+    }
+    return best;
+}
+
+/* work: of rows that take one row of weights. Where one run is enough for a work-group, all its rows are neighbours, and
+ * the last run is shorter where that makes all shares alike. */
 static void share_rows(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c,
                        struct cln_backward_layout *layout) {
-    const uint64_t at_once = cln_config_row_groups(device, c, layout->blocks);
+    const uint64_t at_once =
+        groups_of_weight(cln_config_row_groups(device, c, layout->blocks), cln_larger(work->weight_rows, 1));
     const uint64_t waves = waves_of(work, c, at_once);
     const uint64_t most = at_once * waves;
     const uint64_t even = cln_divide_up(work->rows, most);
@@ -119,9 +137,41 @@ static void share_rows(const clnorm_device_info *device, const struct cln_worklo
     }
 }
 
+/* The numbers of work-groups, of slots and of locks. */
+static clnorm_status lay_out_groups(const clnorm_device_info *device, const problem *p, const struct cln_workload *work,
+                                    const struct cln_config *c, struct cln_backward_layout *layout) {
+    const bool sums_rows = p->dweight.dtype || p->dbias.dtype;
+    const uint64_t weight_rows = p->weight_rows;
+    struct cln_workload of_weight = *work;
+    of_weight.rows /= weight_rows;
+    if (weight_rows > CLN_MOST_GROUPS / layout->blocks)
+        return cln_fail(CLNORM_UNSUPPORTED,
+                        "desc.weight_rows is %" PRIu64 ": expected at most %" PRIu64
+                        ", a launch has up to 2^30 work-groups",
+                        weight_rows, CLN_MOST_GROUPS / layout->blocks);
+    share_rows(device, &of_weight, c, layout);
+    layout->column_lanes = column_lanes(p, c);
+    layout->columns = sums_rows && p->rows && c->accumulator == CLN_ACCUMULATOR_COLUMNS
+                          ? cln_divide_up(row_vectors(p, c), layout->column_lanes)
+                          : 0;
+    layout->slots = !sums_rows || layout->columns ? 0
+                    : layout->locked              ? cln_smaller(cln_larger(p->slots / weight_rows, 1), layout->row_groups)
+                                                  : layout->row_groups;
+    layout->work_groups = layout->blocks * layout->row_groups * weight_rows;
+    if (layout->columns + layout->work_groups > CLN_MOST_GROUPS)
+        return cln_config_refuse("groups_per_cu", c->groups_per_cu, "fewer, or larger tiles, for at most 2^30 work-groups");
+    return CLNORM_SUCCESS;
+}
+
+/* Of all slots; more than any workspace has where that is past 2^64. */
+static uint64_t slot_elements(const problem *p, const struct cln_backward_layout *layout) {
+    uint64_t elements;
+    return __builtin_mul_overflow(layout->slots * p->weight_rows, p->cols, &elements) ? UINT64_MAX : elements;
+}
+
 clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const problem *p, const struct cln_workload *work,
                                    const struct cln_config *c, struct cln_backward_layout *layout) {
-    const bool sums_rows = p->dweight.dtype || p->dbias.dtype, mean = p->norm == CLNORM_LAYER_NORM;
+    const bool mean = p->norm == CLNORM_LAYER_NORM;
     const uint64_t groups = work->groups, real = work->real_size, segments = p->rows * groups;
     const bool means = needs_means(p), exchanged = means && cln_exchanges(c);
     const struct cln_binding absent = {.role = CLN_WORKSPACE};
@@ -136,23 +186,14 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
                                            .locks = absent};
     layout->span = cln_config_span(device, work, c);
     layout->blocks = groups / layout->span * cln_divide_up(p->group_size, c->tile);
-    layout->reduce_vec =
-        cln_config_element_aligned(device, c) ? 16 : cln_smaller(cln_lowest_bit(p->cols), 16 / work->real_size);
-    share_rows(device, work, c, layout);
-    layout->column_lanes = column_lanes(p, c);
-    layout->columns = sums_rows && p->rows && c->accumulator == CLN_ACCUMULATOR_COLUMNS
-                          ? cln_divide_up(row_vectors(p, c), layout->column_lanes)
-                          : 0;
-    layout->slots = !sums_rows || layout->columns ? 0
-                    : layout->locked              ? cln_smaller(p->slots, layout->row_groups)
-                                                  : layout->row_groups;
-    const uint64_t work_groups = layout->columns + layout->blocks * layout->row_groups;
-    if (work_groups > CLN_MOST_GROUPS)
-        return cln_config_refuse("groups_per_cu", c->groups_per_cu, "fewer, or larger tiles, for at most 2^30 work-groups");
-    clnorm_status status = CLNORM_SUCCESS;
-    if (exchanged)
+    const uint64_t sum_strides = p->weight_rows > 1 ? p->dweight.stride | p->dbias.stride : 0;
+    layout->reduce_vec = cln_config_element_aligned(device, c)
+                             ? 16
+                             : cln_smaller(cln_lowest_bit(p->cols | sum_strides), 16 / work->real_size);
+    clnorm_status status = lay_out_groups(device, p, work, c, layout);
+    if (!status && exchanged)
         status = mailbox_words(segments, cln_divide_up(p->group_size, c->tile), p->norm, &layout->lock_words);
-    layout->lock_words += layout->locked ? lock_words(layout->blocks * layout->slots) : 0;
+    layout->lock_words += layout->locked ? lock_words(layout->blocks * layout->slots * p->weight_rows) : 0;
     if (!status && !p->rstd_given && mean)
         status = add_part(layout, &layout->mean, segments, real);
     if (!status && !p->rstd_given)
@@ -160,9 +201,9 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     if (!status && layout->split)
         status = add_part(layout, &layout->sums, 2 * (uint64_t)c->chunks * segments, real);
     if (!status && p->dweight.dtype)
-        status = add_part(layout, &layout->dweight, layout->slots * p->cols, real);
+        status = add_part(layout, &layout->dweight, slot_elements(p, layout), real);
     if (!status && p->dbias.dtype)
-        status = add_part(layout, &layout->dbias, layout->slots * p->cols, real);
+        status = add_part(layout, &layout->dbias, slot_elements(p, layout), real);
     if (!status && layout->lock_words)
         status = add_part(layout, &layout->locks, layout->lock_words, sizeof(cl_uint));
     return status;

@@ -22,21 +22,22 @@ static inline enum cln_role cln_backward_role_of_x(const cln_backward_problem *p
  *
  *   mean, rstd     [groups, rows]             where they are not given
  *   sums           [2, chunks, groups, rows]  where segments are split
- *   dweight, dbias [slots, cols]
- *   locks          [blocks, slots] uint       of CLNORM_REDUCTION_LOCKED
+ *   dweight, dbias [weight_rows, slots, cols]
+ *   locks          [blocks, weight_rows, slots] uint of CLNORM_REDUCTION_LOCKED
  *   mailbox        [rows, groups, 1 or 2, tiles] uint with exchanged sums, in one part with the locks */
 struct cln_backward_layout {
-    uint64_t span;       /* groups that a work-group takes in turn */
-    uint64_t blocks;     /* work-groups that share a row */
-    uint64_t row_groups; /* work-groups for each block, that share the rows */
-    uint64_t run_length; /* neighbouring rows that a work-group takes before it skips the others'; 0: it takes no others */
-    uint64_t share;      /* run_length 0: rows of a work-group; else rows of one run of all work-groups */
-    uint64_t slots;
-    uint64_t columns;              /* work-groups that have columns, of CLN_ACCUMULATOR_COLUMNS; 0: there are slots */
-    uint64_t column_lanes;         /* beside each other in one of those */
-    uint64_t reduce_vec;           /* elements of an access of norm_backward_reduce.cl */
-    uint64_t lock_words;           /* locks and mailbox */
-    bool split, exchanged, locked; /* split: by a kernel of its own that takes sums */
+    uint64_t span;        /* groups that a work-group takes in turn */
+    uint64_t blocks;      /* work-groups that share a row */
+    uint64_t work_groups; /* that have rows: row_groups for each block and each row of weights */
+    uint64_t row_groups;  /* that share the rows which take a row of weights */
+    uint64_t run_length;  /* neighbouring ones of these that a work-group takes before it skips the others'; 0: no others */
+    uint64_t share;       /* run_length 0: rows of a work-group; else rows of one run of all work-groups */
+    uint64_t slots;       /* of each row of weights */
+    uint64_t columns;     /* work-groups that have columns, of CLN_ACCUMULATOR_COLUMNS; 0: there are slots */
+    uint64_t column_lanes;                                      /* beside each other in one of those */
+    uint64_t reduce_vec;                                        /* elements of an access of norm_backward_reduce.cl */
+    uint64_t lock_words;                                        /* locks and mailbox */
+    bool split, exchanged, locked;                              /* split: by a kernel of its own that takes sums */
     struct cln_binding mean, rstd, sums, dweight, dbias, locks; /* those that are not there have an element of 0 */
     uint64_t size;                                              /* bytes */
 };

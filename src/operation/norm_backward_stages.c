@@ -39,6 +39,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .gate = p->gate,
         .gate_first = p->gate_first,
         .weight_offset = p->weight_offset != 0,
+        .weight_map = p->weight_rows > 1,
         .dweight_dtype = sums_dtype(p, p->dweight.dtype, layout),
         .dbias_dtype = sums_dtype(p, p->dbias.dtype, layout),
         .accumulate = layout->columns && p->accumulate,
@@ -113,6 +114,10 @@ static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct 
         cln_integer("rows", p->rows),
         cln_integer("iterations", iterations),
         cln_real("weight_offset", p->weight_offset),
+        cln_integer("weight_rows", p->weight_rows),
+        cln_integer("weight_repeat", p->weight_repeat),
+        cln_integer("weight_stride", p->weight.stride),
+        cln_integer("bias_stride", p->bias.stride),
         cln_real("kept_scale", cln_dropout_scale(p->dropout)),
         cln_integer("threshold", cln_dropout_threshold(p->dropout)),
         {0},
@@ -165,6 +170,10 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         cln_integer("slots", layout->slots),
         cln_integer("share_rows", layout->share),
         cln_real("weight_offset", p->weight_offset),
+        cln_integer("weight_rows", p->weight_rows),
+        cln_integer("weight_repeat", p->weight_repeat),
+        cln_integer("weight_stride", p->weight.stride),
+        cln_integer("bias_stride", p->bias.stride),
         cln_real("kept_scale", cln_dropout_scale(p->dropout)),
         cln_integer("threshold", cln_dropout_threshold(p->dropout)),
         {0},
@@ -177,40 +186,53 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         .parameters = walk_parameters,
         .arguments = arguments,
         .work = p->rows,
-        .groups = (size_t)(layout->columns + layout->blocks * layout->row_groups),
+        .groups = (size_t)(layout->columns + layout->work_groups),
         .items = (size_t)c->lanes * c->segments,
         .readers = (size_t)layout->columns,
-        .posters = layout->exchanged ? (size_t)(layout->blocks * layout->row_groups) : 0,
+        .posters = layout->exchanged ? (size_t)layout->work_groups : 0,
     };
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* norm_backward_reduce.cl over the columns. */
+/* Lanes beside each other in a work-group of norm_backward_reduce.cl, and lines of them, which share the slots: few where a
+ * row of weights has few slots. */
+static void share_out_slots(const clnorm_device_info *device, const problem *p, const struct cln_backward_layout *layout,
+                            struct cln_spec *spec) {
+    const uint64_t most_items = cln_power_of_two_at_most(device->max_work_group_size);
+    const uint64_t vectors = cln_power_of_two_at_least(cln_divide_up(p->cols, spec->vec));
+    const uint64_t lines = p->weight_rows > 1 ? cln_power_of_two_at_least(cln_larger(layout->slots, 1)) : 64;
+    const uint64_t lanes = cln_larger(8, cln_smaller(64 / cln_smaller(lines, 8), vectors));
+    spec->lanes = spec->element_aligned ? 1 : cln_smaller(lanes, most_items);
+    spec->segments = spec->element_aligned ? 1 : cln_smaller(cln_smaller(lines, 64), most_items / spec->lanes);
+}
+
+/* norm_backward_reduce.cl over the columns, for each row of weights. */
 static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const clnorm_device_info *device = &plan->context->device;
     const bool cpu = cln_config_element_aligned(device, &plan->config);
-    const uint64_t most_items = cln_power_of_two_at_most(device->max_work_group_size);
-    const uint64_t lanes = cpu ? 1 : cln_smaller(8, most_items);
-    const struct cln_spec spec = {
+    struct cln_spec spec = {
         .family = CLN_NORM_BACKWARD_REDUCE,
         .group_size = p->cols,
         .x_dtype = p->x.dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32,
         .dweight_dtype = p->dweight.dtype,
         .dbias_dtype = p->dbias.dtype,
         .accumulate = p->accumulate,
+        .weight_map = p->weight_rows > 1,
         .vec = layout->reduce_vec,
-        .lanes = lanes,
-        .segments = cpu ? 1 : cln_smaller(64, most_items / lanes),
         .unroll = 4,
         .stores = plan->config.stores,
         .isa = plan->config.isa,
         .element_aligned = cpu,
         .opencl_c = 120,
     };
-    const uint64_t tiles = cln_divide_up(p->cols, spec.vec * lanes);
+    share_out_slots(device, p, layout, &spec);
+    const uint64_t tiles = cln_divide_up(p->cols, spec.vec * spec.lanes) * p->weight_rows;
     const struct cln_argument arguments[] = {
         cln_bind("dweight_slots", layout->dweight),
         cln_bind("dbias_slots", layout->dbias),
+        cln_integer("weight_rows", p->weight_rows),
+        cln_integer("dweight_stride", p->dweight.stride),
+        cln_integer("dbias_stride", p->dbias.stride),
         cln_integer("slots", layout->slots),
         {0},
     };
@@ -223,7 +245,7 @@ static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struc
         .arguments = arguments,
         .work = p->cols,
         .groups = (size_t)(tiles * (p->dweight.dtype && p->dbias.dtype ? 2 : 1)),
-        .items = (size_t)(lanes * spec.segments),
+        .items = (size_t)(spec.lanes * spec.segments),
     };
     return cln_plan_add_stage(plan, &recipe);
 }

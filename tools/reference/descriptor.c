@@ -49,6 +49,8 @@ clnorm_norm_desc ref_norm_forward_of(const clnorm_norm_backward_desc *desc) {
     forward.rows = desc->rows;
     forward.cols = desc->cols;
     forward.group_size = desc->group_size;
+    forward.weight_rows = desc->weight_rows;
+    forward.weight_repeat = desc->weight_repeat;
     forward.x = desc->x;
     forward.y = desc->y;
     forward.z = desc->z;
