@@ -101,6 +101,13 @@ for keep in KEEP_REGISTERS KEEP_REREAD; do
     strict norm_forward CL1.2 nvptx64 -all WEIGHT_MAP=1 KEEP=$keep REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX WEIGHTS=WEIGHTS_EARLY
 done
 portable RESIDUAL_DTYPE=f32 X_DTYPE=bf16 KEEP=KEEP_REREAD
+for row in uint ulong; do # rows with outer dimensions
+    outer="ROW_T=$row OUTER_x=1 OUTER_y=2 RESIDUAL_DTYPE=bf16 OUTER_residual=2"
+    portable $outer
+    portable $outer RESIDUAL_OUT_DTYPE=f32 OUTER_residual_out=1 KEEP=KEEP_REREAD GATE=GATE_SILU Z_DTYPE=f32 OUTER_z=1
+    # shellcheck disable=SC2086
+    strict norm_forward CL1.2 nvptx64 -all $outer ROWS_AHEAD=132 SEGMENTS=1 GROUPS=1 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+done
 portable GROUP_SIZE=4294967296 KEEP=KEEP_REREAD
 portable STORES=STORES_STREAMING Y_DTYPE=bf16
 for lanes in 16 32 1024; do
@@ -165,6 +172,7 @@ done
 for gelu in GELU_ERF GELU_TANH; do
     for vec in 1 4 16; do
         strict gelu CL1.2 spir64 -all GELU=$gelu VEC=$vec LANES=1 UNROLL=4 ELEMENT_ALIGNED=1 Y_DTYPE=bf16
+        strict gelu CL1.2 spir64 -all GELU=$gelu VEC=$vec Y_DTYPE=none DY_DTYPE=f32 DX_DTYPE=f16 ROW_T=uint OUTER_x=1 OUTER_dy=2 OUTER_out=2
         strict gelu CL1.2 spir64 -all GELU=$gelu VEC=$vec X_DTYPE=bf16 Y_DTYPE=none DY_DTYPE=f32 DX_DTYPE=f16 STORES=STORES_STREAMING
         strict gelu CL1.2 spir64 -all,+cl_khr_fp64 GELU=$gelu VEC=$vec X_DTYPE=f64 Y_DTYPE=none DY_DTYPE=f64 DX_DTYPE=f64
     done
@@ -181,6 +189,10 @@ for weight in none f32 bf16; do
         REDUCE=REDUCE_SHUFFLE
 done
 strict l2_norm CL1.2 spir64 -all,+cl_khr_fp64 X_DTYPE=f64 WEIGHT_DTYPE=f64 DY_DTYPE=f64 DX_DTYPE=f64 DWEIGHT_DTYPE=f64 VEC=1
+for vec in 1 4; do
+    strict l2_norm CL1.2 spir64 -all VEC=$vec ROW_T=uint OUTER_x=1 OUTER_y=2
+    strict l2_norm CL1.2 spir64 -all VEC=$vec ROW_T=ulong OUTER_x=2 OUTER_dy=1 OUTER_dx=2 DY_DTYPE=f32 DX_DTYPE=f16 DWEIGHT_DTYPE=f32
+done
 later l2_norm REDUCE=REDUCE_SUBGROUP SEGMENTS=1 DY_DTYPE=f32 DX_DTYPE=f32 DWEIGHT_DTYPE=f32
 for layout in LAYOUT_FIRST LAYOUT_LAST; do
     group="LAYOUT=$layout CHANNELS=12 SPATIAL=1000 GROUPS=4 GROUP_SIZE=3000"
@@ -239,6 +251,7 @@ for keep in KEEP_REGISTERS KEEP_REREAD; do
             REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
         strict $family CL3.0 spir64 -all,+cl_khr_subgroups,+__opencl_c_subgroups KEEP=$keep REDUCE=REDUCE_SUBGROUP \
             DY_DTYPE=f32 DX_DTYPE=f32
+        strict $family CL1.2 spir64 -all KEEP=$keep ROW_T=uint OUTER_x=1 OUTER_y=2 OUTER_dy=1 OUTER_dx=2 DY_DTYPE=f32 DX_DTYPE=f32
     done
 done
 for family in softmax_chunks softmax_backward_chunks; do
@@ -310,6 +323,12 @@ for family in norm_backward norm_backward_sums; do
         strict $family CL1.2 spir64 -all NORM=RMS_NORM X_DTYPE=f16 KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS \
             TILE=256 ROW_SPLIT=$split PIPELINE=2
     done
+    outer="ROW_T=uint OUTER_x=1 OUTER_dy=2 OUTER_dx=2 OUTER_z=1 OUTER_residual=1 OUTER_dresidual_out=1 OUTER_dresidual=2"
+    strided="$outer OUTER_dz=1 DZ_DTYPE=f32 X_DTYPE=f16 X_GROUP=0 Z_DTYPE=f32 GATE=GATE_SILU RESIDUAL_DTYPE=f32 DRESIDUAL_OUT_DTYPE=f32 DRESIDUAL_DTYPE=f32"
+    strict $family CL1.2 spir64 -all $strided
+    strict $family CL1.2 spir64 -all $strided KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_COLUMNS
+    strict $family CL1.2 nvptx64 -all $strided KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE \
+        PREFETCH=PREFETCH_NEXT PIPELINE=3
     for keep in KEEP_REGISTERS KEEP_REREAD; do
         for accumulator in ACCUMULATOR_REGISTERS ACCUMULATOR_LOCAL ACCUMULATOR_MEMORY ACCUMULATOR_SPLIT; do
             fused="NORM=LAYER_NORM KEEP=$keep ACCUMULATOR=$accumulator X_DTYPE=f16 X_GROUP=0 Z_DTYPE=none DBIAS_DTYPE=f32"

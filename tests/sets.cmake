@@ -10,14 +10,14 @@ function(clnorm_set label)
 endfunction()
 
 # What tools/test.sh runs: about 300 seconds of one core with an empty driver cache. Left out: the sweeps of forced configs, of
-# fused and quantised norms, of the backward from y, and of its teams (180 seconds).
+# outer dimensions, of fused and quantised norms, of the backward from y, and of its teams (180 seconds).
 clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_list test_config test_database test_device
     test_device_facts test_drivers test_element test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm
     test_group_norm_backward test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns
     test_norm_backward_fp8
     test_norm_backward_locked test_norm_backward_numerics test_norm_backward_rows test_norm_backward_sweep
     test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_numerics test_norm_sweep
-    test_one_call test_operations test_output_file test_philox test_plan test_plan_store test_program test_quantize
+    test_one_call test_operations test_outer_args test_output_file test_philox test_plan test_plan_store test_program test_quantize
     test_range test_readme test_reference test_reference_backward test_reference_error test_reference_rows test_row_operation
     test_rows_args test_select test_softmax test_stage test_status test_tensor_file test_tool test_tool_bench
     test_tool_operations test_tool_run test_tuning
@@ -40,7 +40,7 @@ function(clnorm_takes seconds)
     endforeach()
 endfunction()
 
-clnorm_takes(70 test_norm_backward_knobs)
+clnorm_takes(70 test_norm_backward_knobs test_outer)
 clnorm_takes(40 consumer_subproject lint_clang_tidy_src lint_clang_tidy_tools oclgrind_norm_backward_teams plain_build
     test_norm_backward_fused test_norm_backward_teams
     test_norm_backward_from_y test_norm_backward_numerics test_norm_backward_sweep test_norm_knobs test_norm_numerics

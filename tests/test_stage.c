@@ -120,7 +120,7 @@ static void a_bad_list_is_named(void **state) {
     assert_refused(*state, tensors, none, "kernel gelu_rows, parameter x: there are too many tensors");
     for (size_t i = 0; i < CLN_STAGE_ARGUMENTS / 2; i++)
         seeds[i] = (struct cln_parameter){"seed", "1", "ulong", CLN_PARAMETER_SEED};
-    assert_refused(*state, seeds, none, "kernel gelu_rows has more than 96 arguments");
+    assert_refused(*state, seeds, none, "kernel gelu_rows has more than 128 arguments");
 }
 
 int main(void) {

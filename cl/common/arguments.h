@@ -4,7 +4,8 @@
  *     USE(kind, condition, type, name)
  *
  *     kind        MATRIX: a pointer, name_at, the offset of its first element, and name_stride, elements from row to row
- *                 VECTOR: the same without a stride
+ *                 ROWS:   the same, and where the rows have outer dimensions two numbers for each of them (outer.h)
+ *                 VECTOR: a MATRIX without a stride
  *                 NUMBER: an ulong or a real
  *                 SEED:   two numbers, name and name_offset
  *     condition   the macro of a build that is 0 or none where the kernel does not have it, or 1: a launch costs by the
@@ -14,6 +15,7 @@
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
 
+#include "common/outer.h"
 #include "common/vector.h"
 
 /* kernel void name(PARAMETERS(LIST)) */
@@ -22,6 +24,10 @@
 #define PARAMETER_IF_0(kind, type, name)
 #define PARAMETER_IF_1(kind, type, name) PARAMETER_##kind(type, name)
 #define PARAMETER_MATRIX(type, name) , type name, const ulong name##_at, const ulong name##_stride
+#define PARAMETER_ROWS(type, name) PARAMETER_MATRIX(type, name) BY_OUTER(PARAMETER_OUTER_, name)(name)
+#define PARAMETER_OUTER_0(name)
+#define PARAMETER_OUTER_1(name) , const ulong name##_period, const ulong name##_jump
+#define PARAMETER_OUTER_2(name) PARAMETER_OUTER_1(name), const ulong name##_period2, const ulong name##_jump2
 #define PARAMETER_VECTOR(type, name) , type name, const ulong name##_at
 #define PARAMETER_NUMBER(type, name) , const type name
 #define PARAMETER_SEED(type, name) , const type name, const type name##_offset
@@ -34,6 +40,10 @@
 #define MEMBER_MATRIX(type, name) \
     type name;                    \
     ulong name##_stride;
+#define MEMBER_ROWS(type, name) MEMBER_MATRIX(type, name) BY_OUTER(MEMBER_OUTER_, name)(name)
+#define MEMBER_OUTER_0(name)
+#define MEMBER_OUTER_1(name) ulong name##_period, name##_jump;
+#define MEMBER_OUTER_2(name) MEMBER_OUTER_1(name) ulong name##_period2, name##_jump2;
 #define MEMBER_VECTOR(type, name) type name;
 #define MEMBER_NUMBER(type, name) type name;
 #define MEMBER_SEED(type, name) type name, name##_offset;
@@ -44,6 +54,10 @@
 #define ARGUMENT_IF_0(kind, name)
 #define ARGUMENT_IF_1(kind, name) ARGUMENT_##kind(name)
 #define ARGUMENT_MATRIX(name) , .name = name + name##_at, .name##_stride = name##_stride
+#define ARGUMENT_ROWS(name) ARGUMENT_MATRIX(name) BY_OUTER(ARGUMENT_OUTER_, name)(name)
+#define ARGUMENT_OUTER_0(name)
+#define ARGUMENT_OUTER_1(name) , .name##_period = name##_period, .name##_jump = name##_jump
+#define ARGUMENT_OUTER_2(name) ARGUMENT_OUTER_1(name), .name##_period2 = name##_period2, .name##_jump2 = name##_jump2
 #define ARGUMENT_VECTOR(name) , .name = name + name##_at
 #define ARGUMENT_NUMBER(name) , .name = name
 #define ARGUMENT_SEED(name) , .name = name, .name##_offset = name##_offset

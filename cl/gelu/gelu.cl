@@ -108,8 +108,8 @@ static inline void take_share(const struct call *call) {
     ulong row_index = call->work == call->blocks ? 0 : first / call->blocks;
     ulong block = first - row_index * call->blocks;
     for (ulong i = first; i < end; i++) {
-        const struct row row = {call->x + row_index * call->x_stride, call->dy + row_index * call->dy_stride,
-                                call->out + row_index * call->out_stride};
+        const struct row row = {call->x + ROW_OFFSET(x, row_index), call->dy + ROW_OFFSET(dy, row_index),
+                                call->out + ROW_OFFSET(out, row_index)};
         take_block(call, &row, block * BLOCK);
         if (++block == call->blocks) {
             block = 0;

@@ -4,9 +4,9 @@
 
 /* clang-format off */
 #define GELU_ARGS(USE)                                              \
-    USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)              \
-    USE(MATRIX, DY_DTYPE, const global STORAGE(DY_DTYPE) *, dy)     \
-    USE(MATRIX, 1, global STORAGE(OUT_DTYPE) *, out)                \
+    USE(ROWS, 1, const global STORAGE(X_DTYPE) *, x)                \
+    USE(ROWS, DY_DTYPE, const global STORAGE(DY_DTYPE) *, dy)       \
+    USE(ROWS, 1, global STORAGE(OUT_DTYPE) *, out)                  \
     USE(NUMBER, 1, ulong, iterations)                               \
     USE(NUMBER, 1, ulong, blocks)                                   \
     USE(NUMBER, 1, ulong, cols)

@@ -28,23 +28,35 @@ struct call {
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
+/* clang-format off */
+#if BACKWARD
+#define ROW_START_MEMBERS START_MEMBER(x) START_MEMBER(dy) START_MEMBER(dx)
+#define ROW_STARTS(row) START(x, row) START(dy, row) START(dx, row)
+#else
+#define ROW_START_MEMBERS START_MEMBER(x) START_MEMBER(y)
+#define ROW_STARTS(row) START(x, row) START(y, row)
+#endif
+/* clang-format on */
+
 /* A segment of work: its place, and this work-item's lane. */
 struct place {
     ulong index, row;
     ulong column; /* of its first element */
+    ROW_START_MEMBERS
     uint lane;
     bool active; /* false past the last segment: nothing is read or written, but barriers are kept */
 };
 
 static inline struct place place_of(const struct call *call, const ulong index, const bool active) {
     const ulong group = index / call->rows;
-    const struct place place = {index, index - group * call->rows, group * GROUP_SIZE, (uint)get_local_id(0) % LANES,
+    const struct place place = {index, index - group * call->rows,
+                                group * GROUP_SIZE ROW_STARTS((index - group * call->rows)), (uint)get_local_id(0) % LANES,
                                 active};
     return place;
 }
 
 static inline realv load_x(const struct call *call, const struct place *place, const index_t v, const enum load_hint hint) {
-    const global STORAGE(X_DTYPE) *base = call->x + place->row * call->x_stride + place->column;
+    const global STORAGE(X_DTYPE) *base = call->x + START_OF(x, place, place->row) + place->column;
     return WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(base, v, call->aligned, hint));
 }
 
@@ -87,7 +99,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
     if (place->lane == 0)
         call->norm[place->index] = length;
 #endif
-    global STORAGE(Y_DTYPE) *y = call->y + place->row * call->y_stride + place->column;
+    global STORAGE(Y_DTYPE) *y = call->y + START_OF(y, place, place->row) + place->column;
     for (index_t v = place->lane; v < VECTORS; v += LANES)
         STORE_VECTOR(Y_DTYPE)(y, v, weighted(call, place, v, load_x(call, place, v, LOAD_LAST) / length), call->aligned);
 }
@@ -96,7 +108,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 
 /* g = weight · dy */
 static inline realv load_g(const struct call *call, const struct place *place, const index_t v, const enum load_hint hint) {
-    const global STORAGE(DY_DTYPE) *base = call->dy + place->row * call->dy_stride + place->column;
+    const global STORAGE(DY_DTYPE) *base = call->dy + START_OF(dy, place, place->row) + place->column;
     return weighted(call, place, v, WIDEN(DY_DTYPE)(LOAD_VECTOR(DY_DTYPE)(base, v, call->aligned, hint)));
 }
 
@@ -129,7 +141,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
     if (place->lane == 0)
         call->norm[place->index] = length;
 #endif
-    global STORAGE(DX_DTYPE) *dx = call->dx + place->row * call->dx_stride + place->column;
+    global STORAGE(DX_DTYPE) *dx = call->dx + START_OF(dx, place, place->row) + place->column;
     for (index_t v = place->lane; v < VECTORS; v += LANES) {
         const realv g = load_g(call, place, v, LOAD_LAST), x = load_x(call, place, v, LOAD_LAST);
         STORE_VECTOR(DX_DTYPE)(dx, v, (g - x * slope) / length, call->aligned);
@@ -179,8 +191,13 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void JOIN(KERNEL
 
 #if BACKWARD && PRESENT(DWEIGHT_DTYPE) && VEC == 1
 
+struct slots_call {
+    MEMBERS(L2_NORM_SLOTS_ARGS)
+};
+
 /* Columns of a share of the rows: dimension 1 is the slot. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_slots(PARAMETERS(L2_NORM_SLOTS_ARGS)) {
+    const struct slots_call own = {ARGUMENTS(L2_NORM_SLOTS_ARGS)}, *const call = &own;
     const ulong blocks = (work - 1) / GROUP_ITEMS + 1, slot = get_group_id(0) / blocks;
     const ulong column = (get_group_id(0) - slot * blocks) * GROUP_ITEMS + get_local_id(0);
     if (column >= work)
@@ -189,8 +206,8 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_slo
     const global real *length = norm + norm_at + column / GROUP_SIZE * rows;
     struct kept_sum sum = {0, 0};
     for (ulong row = first; row < end; row++) {
-        const real own_x = WIDEN(X_DTYPE)(LOAD(X_DTYPE)(x + x_at + row * x_stride + column, false, LOAD_LAST));
-        const real own_dy = WIDEN(DY_DTYPE)(LOAD(DY_DTYPE)(dy + dy_at + row * dy_stride + column, false, LOAD_LAST));
+        const real own_x = WIDEN(X_DTYPE)(LOAD(X_DTYPE)(call->x + ROW_OFFSET(x, row) + column, false, LOAD_LAST));
+        const real own_dy = WIDEN(DY_DTYPE)(LOAD(DY_DTYPE)(call->dy + ROW_OFFSET(dy, row) + column, false, LOAD_LAST));
         kept_sum_add(&sum, own_dy * (own_x / length[row]));
     }
     slots[slots_at + slot * work + column] = sum.sum;

@@ -9,27 +9,27 @@
     USE(NUMBER, 1, ulong, rows)                                             \
     USE(NUMBER, 1, ulong, floor)                                            \
     USE(NUMBER, 1, real, eps)                                               \
-    USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                      \
+    USE(ROWS, 1, const global STORAGE(X_DTYPE) *, x)                        \
     USE(VECTOR, WEIGHT_DTYPE, const global STORAGE(WEIGHT_DTYPE) *, weight)
 
 #define L2_NORM_ARGS(USE)                                                   \
     L2_NORM_INPUTS(USE)                                                     \
-    USE(MATRIX, 1, global STORAGE(Y_DTYPE) *, y)                            \
+    USE(ROWS, 1, global STORAGE(Y_DTYPE) *, y)                              \
     USE(VECTOR, SAVE_RSTD, global real *, norm)
 
 /* norm: [groups, rows], a part of the workspace. */
 #define L2_NORM_BACKWARD_ARGS(USE)                                          \
     L2_NORM_INPUTS(USE)                                                     \
-    USE(MATRIX, 1, const global STORAGE(DY_DTYPE) *, dy)                    \
-    USE(MATRIX, 1, global STORAGE(DX_DTYPE) *, dx)                          \
+    USE(ROWS, 1, const global STORAGE(DY_DTYPE) *, dy)                      \
+    USE(ROWS, 1, global STORAGE(DX_DTYPE) *, dx)                            \
     USE(VECTOR, DWEIGHT_DTYPE, global real *, norm)
 
 /* slots: [slots, columns], a part of the workspace; share: rows of a slot. */
 #define L2_NORM_SLOTS_ARGS(USE)                                             \
     USE(NUMBER, 1, ulong, rows)                                             \
     USE(NUMBER, 1, ulong, share)                                            \
-    USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                      \
-    USE(MATRIX, 1, const global STORAGE(DY_DTYPE) *, dy)                    \
+    USE(ROWS, 1, const global STORAGE(X_DTYPE) *, x)                        \
+    USE(ROWS, 1, const global STORAGE(DY_DTYPE) *, dy)                      \
     USE(VECTOR, 1, const global real *, norm)                               \
     USE(VECTOR, 1, global real *, slots)
 

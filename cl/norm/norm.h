@@ -55,14 +55,14 @@ static inline struct segment segment_at(const struct call *call, const ulong ind
     const ulong group = index % GROUPS;
     const ulong first = group * GROUP_SIZE;
     const bool active = SEGMENTS == 1 || index < call->work;
-    const struct segment segment = {call->x + row * call->x_stride + first,
+    const struct segment segment = {call->x + ROW_OFFSET(x, row) + first,
                                     call->x_scale,
                                     WEIGHTS_OF(weight, row) + first,
                                     WEIGHTS_OF(bias, row) + first,
-                                    call->z + row * call->z_stride + first,
-                                    call->y + row * call->y_stride + first,
-                                    call->residual + row * call->residual_stride + first,
-                                    call->residual_out + row * call->residual_out_stride + first,
+                                    call->z + ROW_OFFSET(z, row) + first,
+                                    call->y + ROW_OFFSET(y, row) + first,
+                                    call->residual + ROW_OFFSET(residual, row) + first,
+                                    call->residual_out + ROW_OFFSET(residual_out, row) + first,
                                     row,
                                     first,
                                     (DROPOUT ? call->kept_scale : (real)1) *
@@ -141,12 +141,12 @@ static inline void prefetch_row_ahead(const struct call *call, const struct segm
     if (segment->row + ROWS_AHEAD >= call->rows || v / LANES < HELD - PREFETCH_HELD)
         return;
     const index_t later = v - (HELD - PREFETCH_HELD) * LANES;
-    prefetch_later(segment->x + ROWS_AHEAD * call->x_stride + later * VEC);
+    prefetch_later(segment->x + ROWS_ON(x, segment->row, ROWS_AHEAD) + later * VEC);
 #if GATE
-    prefetch_later(segment->z + ROWS_AHEAD * call->z_stride + later * VEC);
+    prefetch_later(segment->z + ROWS_ON(z, segment->row, ROWS_AHEAD) + later * VEC);
 #endif
 #if PRESENT(RESIDUAL_DTYPE)
-    prefetch_later(segment->residual + ROWS_AHEAD * call->residual_stride + later * VEC);
+    prefetch_later(segment->residual + ROWS_ON(residual, segment->row, ROWS_AHEAD) + later * VEC);
 #endif
 }
 #else

@@ -51,17 +51,28 @@ static inline struct dice dice_of(const struct call *call) {
     return dice;
 }
 
+/* Where a row begins in each tensor with outer dimensions: members of a struct, and what they are. */
+/* clang-format off */
+#define ROW_START_MEMBERS                                                                                   \
+    START_MEMBER(x) START_MEMBER(dy) START_MEMBER(z) START_MEMBER(residual) START_MEMBER(dresidual_out)     \
+    START_MEMBER(dx) START_MEMBER(dz) START_MEMBER(y) START_MEMBER(dresidual)
+#define ROW_STARTS(row)                                                                                     \
+    START(x, row) START(dy, row) START(z, row) START(residual, row) START(dresidual_out, row)               \
+    START(dx, row) START(dz, row) START(y, row) START(dresidual, row)
+/* clang-format on */
+
 /* One segment of one row. */
 struct row {
     ulong index;
     ulong group;
+    ROW_START_MEMBERS
     real mean; /* 0 where it is not read */
     real rstd;
     bool active; /* false past the last row of the share: nothing is read or written, but barriers are kept */
 };
 
 /* A tensor's first element of a row's segment. */
-#define SEGMENT_OF(tensor, row) (call->tensor + (row)->index * call->tensor##_stride + (row)->group * GROUP_SIZE)
+#define SEGMENT_OF(tensor, row) (call->tensor + START_OF(tensor, row, (row)->index) + (row)->group * GROUP_SIZE)
 
 static inline ulong statistic_of(const struct call *call, const struct row *row) {
     return row->group * call->rows + row->index;
@@ -69,7 +80,7 @@ static inline ulong statistic_of(const struct call *call, const struct row *row)
 
 /* end: of the work-group's rows; SEGMENTS at once may go past it. */
 static inline struct row row_at(const struct call *call, const ulong index, const ulong end, const ulong group) {
-    struct row row = {index, group, 0, 0, SEGMENTS == 1 || index < end};
+    struct row row = {index, group ROW_STARTS(index), 0, 0, SEGMENTS == 1 || index < end};
     if (READS_MEAN && row.active)
         row.mean = call->mean[statistic_of(call, &row)];
     if (row.active)

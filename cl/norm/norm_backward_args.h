@@ -15,17 +15,17 @@
 /* clang-format off */
 /* What gradients are made of. */
 #define NORM_BACKWARD_INPUTS(USE)                                                                           \
-    USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                                                      \
+    USE(ROWS, 1, const global STORAGE(X_DTYPE) *, x)                                                        \
     USE(VECTOR, X_SCALE_DTYPE, const global STORAGE(X_SCALE_DTYPE) *restrict, x_scale)                      \
-    USE(MATRIX, 1, const global STORAGE(DY_DTYPE) *, dy)                                                    \
-    USE(MATRIX, Z_DTYPE, const global STORAGE(Z_DTYPE) *, z)                                                \
+    USE(ROWS, 1, const global STORAGE(DY_DTYPE) *, dy)                                                      \
+    USE(ROWS, Z_DTYPE, const global STORAGE(Z_DTYPE) *, z)                                                  \
     USE(VECTOR, WEIGHT_DTYPE, const global STORAGE(WEIGHT_DTYPE) *restrict, weight)                         \
     USE(VECTOR, BIAS_DTYPE, const global STORAGE(BIAS_DTYPE) *restrict, bias)                               \
     USE(VECTOR, READS_MEAN, const global real *restrict, mean)                                              \
     USE(VECTOR, 1, const global real *restrict, rstd)                                                       \
     USE(NUMBER, WEIGHT_OFFSET, real, weight_offset)                                                         \
     WEIGHT_MAP_ARGS(USE)                                                                                    \
-    USE(MATRIX, RESIDUAL_DTYPE, const global STORAGE(RESIDUAL_DTYPE) *, residual)                           \
+    USE(ROWS, RESIDUAL_DTYPE, const global STORAGE(RESIDUAL_DTYPE) *, residual)                             \
     USE(VECTOR, ROW_SCALE, const global real *restrict, row_scale)                                          \
     USE(NUMBER, DROPOUT, real, kept_scale)                                                                  \
     USE(NUMBER, DROPOUT, ulong, threshold)                                                                  \
@@ -36,14 +36,14 @@
 #define NORM_BACKWARD_ARGS(USE)                                                                             \
     NORM_BACKWARD_INPUTS(USE)                                                                               \
     USE(VECTOR, HAS_SUMS, const global real *restrict, sums)                                                \
-    USE(MATRIX, DX_DTYPE, global STORAGE(DX_DTYPE) *, dx)                                                   \
-    USE(MATRIX, DZ_DTYPE, global STORAGE(DZ_DTYPE) *, dz)                                                   \
-    USE(MATRIX, Y_DTYPE, global STORAGE(Y_DTYPE) *, y)                                                      \
+    USE(ROWS, DX_DTYPE, global STORAGE(DX_DTYPE) *, dx)                                                     \
+    USE(ROWS, DZ_DTYPE, global STORAGE(DZ_DTYPE) *, dz)                                                     \
+    USE(ROWS, Y_DTYPE, global STORAGE(Y_DTYPE) *, y)                                                        \
     USE(VECTOR, DWEIGHT_DTYPE, global STORAGE(DWEIGHT_DTYPE) *, dweight)                                    \
     USE(VECTOR, DBIAS_DTYPE, global STORAGE(DBIAS_DTYPE) *, dbias)                                          \
     USE(VECTOR, HAS_LOCKS, volatile global uint *, locks)                                                   \
-    USE(MATRIX, DRESIDUAL_OUT_DTYPE, const global STORAGE(DRESIDUAL_OUT_DTYPE) *, dresidual_out)            \
-    USE(MATRIX, DRESIDUAL_DTYPE, global STORAGE(DRESIDUAL_DTYPE) *, dresidual)                              \
+    USE(ROWS, DRESIDUAL_OUT_DTYPE, const global STORAGE(DRESIDUAL_OUT_DTYPE) *, dresidual_out)              \
+    USE(ROWS, DRESIDUAL_DTYPE, global STORAGE(DRESIDUAL_DTYPE) *, dresidual)                                \
     USE(VECTOR, Y_GIVEN, const global uint *restrict, fault)                                                \
     USE(NUMBER, HAS_SLOTS, ulong, slots)                                                                    \
     USE(NUMBER, 1, ulong, share_rows)

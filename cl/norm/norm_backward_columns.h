@@ -22,7 +22,7 @@ struct column_sums {
 
 /* From end on: one that is not active. */
 static inline struct row row_of_line(const struct call *call, const ulong index, const ulong end, const ulong group) {
-    const struct row none = {index, group, 0, 0, false};
+    const struct row none = {index, group ROW_STARTS(0), 0, 0, false};
     return index < end ? row_at(call, index, end, group) : none;
 }
 

@@ -93,7 +93,8 @@ INLINED void prefetch_rows(const struct call *call, const struct share *share, c
     const ulong place = first + get_local_id(0) / LANES;
     if (place >= share->end)
         return;
-    const struct row row = {row_of_place(call, share, place), share->group, 0, 0, true};
+    const ulong index = row_of_place(call, share, place);
+    const struct row row = {index, share->group ROW_STARTS(index), 0, 0, true};
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++)
         if (has_vector(columns, i))

@@ -20,9 +20,9 @@
 
 /* clang-format off */
 #define NORM_FORWARD_ARGS(USE)                                                               \
-    USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                                       \
+    USE(ROWS, 1, const global STORAGE(X_DTYPE) *, x)                                         \
     USE(VECTOR, X_SCALE_DTYPE, const global STORAGE(X_SCALE_DTYPE) *restrict, x_scale)       \
-    USE(MATRIX, WRITES_Y, global STORAGE(Y_DTYPE) *, y)                                      \
+    USE(ROWS, WRITES_Y, global STORAGE(Y_DTYPE) *, y)                                        \
     USE(VECTOR, WEIGHT_DTYPE, const global STORAGE(WEIGHT_DTYPE) *restrict, weight)          \
     USE(VECTOR, BIAS_DTYPE, const global STORAGE(BIAS_DTYPE) *restrict, bias)                \
     USE(VECTOR, SAVE_MEAN, global real *restrict, mean)                                      \
@@ -32,9 +32,9 @@
     USE(NUMBER, 1, ulong, iterations)                                                        \
     USE(NUMBER, WEIGHT_OFFSET, real, weight_offset)                                          \
     WEIGHT_MAP_ARGS(USE)                                                                     \
-    USE(MATRIX, Z_DTYPE, const global STORAGE(Z_DTYPE) *, z)                                 \
-    USE(MATRIX, RESIDUAL_DTYPE, const global STORAGE(RESIDUAL_DTYPE) *, residual)            \
-    USE(MATRIX, RESIDUAL_OUT_DTYPE, global STORAGE(RESIDUAL_OUT_DTYPE) *, residual_out)      \
+    USE(ROWS, Z_DTYPE, const global STORAGE(Z_DTYPE) *, z)                                   \
+    USE(ROWS, RESIDUAL_DTYPE, const global STORAGE(RESIDUAL_DTYPE) *, residual)              \
+    USE(ROWS, RESIDUAL_OUT_DTYPE, global STORAGE(RESIDUAL_OUT_DTYPE) *, residual_out)        \
     USE(VECTOR, ROW_SCALE, const global real *restrict, row_scale)                           \
     USE(VECTOR, SAVE_MASK, global uchar *restrict, dropout_mask)                             \
     USE(VECTOR, Y_SCALES, global STORAGE(SCALE_DTYPE) *restrict, y_scale)                    \

@@ -24,8 +24,8 @@ struct row {
 };
 
 static inline struct row row_at(const struct call *call, const ulong index, const index_t chunk, const bool active) {
-    const struct row row = {call->x + index * call->x_stride, call->y + index * call->y_stride,
-                            (uint)get_local_id(0) % LANES, active, chunk};
+    const struct row row = {call->x + ROW_OFFSET(x, index), call->y + ROW_OFFSET(y, index), (uint)get_local_id(0) % LANES,
+                            active, chunk};
     return row;
 }
 

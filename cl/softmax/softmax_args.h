@@ -6,11 +6,11 @@
 /* clang-format off */
 #define SOFTMAX_INPUTS(USE)                                         \
     USE(NUMBER, 1, ulong, iterations)                               \
-    USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)
+    USE(ROWS, 1, const global STORAGE(X_DTYPE) *, x)
 
 #define SOFTMAX_ARGS(USE)                                           \
     SOFTMAX_INPUTS(USE)                                             \
-    USE(MATRIX, 1, global STORAGE(Y_DTYPE) *, y)
+    USE(ROWS, 1, global STORAGE(Y_DTYPE) *, y)
 
 /* totals: [rows, CHUNKS] of struct totals. */
 #define SOFTMAX_TOTALS_ARGS(USE)                                    \
@@ -23,12 +23,12 @@
 
 #define SOFTMAX_BACKWARD_INPUTS(USE)                                \
     USE(NUMBER, 1, ulong, iterations)                               \
-    USE(MATRIX, 1, const global STORAGE(Y_DTYPE) *, y)              \
-    USE(MATRIX, 1, const global STORAGE(DY_DTYPE) *, dy)
+    USE(ROWS, 1, const global STORAGE(Y_DTYPE) *, y)                \
+    USE(ROWS, 1, const global STORAGE(DY_DTYPE) *, dy)
 
 #define SOFTMAX_BACKWARD_ARGS(USE)                                  \
     SOFTMAX_BACKWARD_INPUTS(USE)                                    \
-    USE(MATRIX, 1, global STORAGE(DX_DTYPE) *, dx)
+    USE(ROWS, 1, global STORAGE(DX_DTYPE) *, dx)
 
 /* sums: [rows, CHUNKS]. */
 #define SOFTMAX_BACKWARD_SUMS_ARGS(USE)                             \

@@ -24,9 +24,9 @@ struct row {
 };
 
 static inline struct row row_at(const struct call *call, const ulong index, const index_t chunk, const bool active) {
-    const struct row row = {call->y + index * call->y_stride,
-                            call->dy + index * call->dy_stride,
-                            call->dx + index * call->dx_stride,
+    const struct row row = {call->y + ROW_OFFSET(y, index),
+                            call->dy + ROW_OFFSET(dy, index),
+                            call->dx + ROW_OFFSET(dx, index),
                             (uint)get_local_id(0) % LANES,
                             active,
                             chunk};

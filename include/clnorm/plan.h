@@ -24,7 +24,8 @@ typedef struct clnorm_plan clnorm_plan;
 typedef struct clnorm_tensor_info {
     const char *name;    /* of the member, "x_scale"; valid for ever */
     uint64_t rows, cols; /* as it lies in memory: vectors, statistics and scales are one row of all their elements */
-    uint64_t stride;     /* bytes from one row to the next; 0 with one row */
+    uint64_t stride;     /* bytes from one row to the next; 0 with one row, or rows that are the same; with outer dimensions
+                            that of the fastest one */
     uint64_t element;    /* bytes; offsets are multiples of it */
     uint64_t bytes;      /* from the first element to the end of the last: what the buffer has from the offset on */
     uint32_t is_input;   /* kernels read it */
@@ -91,9 +92,9 @@ typedef struct clnorm_seed {
 
 /* Every tensor that any operation reads or writes. An operation wants just those that its descriptor speaks of; one that is
  * missing, or given without being wanted, is an error that names it. Outputs do not overlap anything but as said: an output
- * that may be an input itself has its place, element size and row stride. An overlap is CLNORM_INVALID_BUFFER, but where
- * two tensors have different strides and gaps between rows, which is not looked at. Rows of two tensors may lie between
- * each other's. Inputs are in buffers that kernels may read, outputs in such that they may write; and also read:
+ * that may be an input itself has its place, element size and strides. An overlap is CLNORM_INVALID_BUFFER, but where two
+ * tensors have different strides and so many rows that it would take long to find. Rows of two tensors may lie between each
+ * other's. Inputs are in buffers that kernels may read, outputs in such that they may write; and also read:
  * residual_out, dweight and dbias with accumulate, a y that has a y_t. */
 typedef struct clnorm_args {
     uint64_t size;               /* sizeof(clnorm_args) */

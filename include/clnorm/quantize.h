@@ -37,7 +37,7 @@ typedef struct clnorm_quantize_desc {
 
 /* f32 x to F8_E4M3, an f32 scale for all of it. */
 #define CLNORM_TENSOR_F8 \
-    { CLNORM_F8_E4M3, CLNORM_SCALING_TENSOR, 0, CLNORM_F32, 0, 0 }
+    { CLNORM_F8_E4M3, CLNORM_SCALING_TENSOR, 0, CLNORM_F32, 0, 0, CLNORM_OUTER_NONE }
 #define CLNORM_QUANTIZE_DESC_INIT                                                                             \
     {                                                                                                         \
         sizeof(clnorm_quantize_desc), 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_F8, CLNORM_TENSOR_NONE, 0, 0, 0, \

@@ -8,6 +8,20 @@
 extern "C" {
 #endif
 
+/* Columns lie one beside the other, always: what is normalised is the innermost dimension. What is to
+ * be normalised along another dimension, such as a transposed matrix, has to be copied with that dimension innermost.
+ *
+ * Rows lie a stride apart; or, in the norms, l2_norm, softmax and gelu, by up to three outer dimensions with a stride each,
+ * so that a part of a packed tensor is worked on where it lies. Row r of sizes (n0, n1, n2) begins at element
+ * (r / (n1 · n2)) · stride0 + (r / n2 mod n1) · stride1 + (r mod n2) · stride2. Sizes that are 0 are left out; the product
+ * of the others is the descriptor's rows, and the tensor's stride is 0. Strides are taken as they are: 0 in an input means
+ * that its rows are used again along that dimension (an expanded tensor). Rows of an output do not overlap: sorted by
+ * stride, each dimension's is at least what the dimensions before it take up. Examples, with D = cols:
+ *
+ *   k of a packed [B, S, 3, H, D], from element H · D on    rows B · S · H, outer {{B · S, 3 · H · D}, {H, D}}
+ *   [B, H, S, D] as a view of a [B, S, H, D]                rows B · H · S, outer {{B, S · H · D}, {H, D}, {S, H · D}}
+ *   [S, D] for each of a batch                              rows B · S,     outer {{B, 0}, {S, D}} */
+
 /* How many elements of an 8-bit tensor of [rows, cols] share a scale, and the scales' shape. An element is code · scale. */
 typedef enum clnorm_scaling {
     CLNORM_SCALING_NONE = 0, /* the dtype has 16 bits or more */
@@ -15,6 +29,12 @@ typedef enum clnorm_scaling {
     CLNORM_SCALING_ROW,      /* a row: [rows] */
     CLNORM_SCALING_GROUP     /* scale_group neighbouring elements of a row: [rows, ⌈cols / scale_group⌉] */
 } clnorm_scaling;
+
+/* A dimension of a tensor's rows. */
+typedef struct clnorm_dim {
+    uint64_t size;   /* 0: there is none */
+    uint64_t stride; /* elements */
+} clnorm_dim;
 
 /* A tensor of a descriptor. Its shape follows from the descriptor's rows and cols, its memory is in clnorm_args. All 0: it
  * is absent, or has the default that the descriptor names. scaling, scale_group, scale_dtype and scale are for 8-bit dtypes
@@ -26,13 +46,20 @@ typedef struct clnorm_tensor {
     clnorm_dtype scale_dtype; /* CLNORM_F32 or CLNORM_BF16; CLNORM_DTYPE_NONE: CLNORM_F32 */
     uint64_t stride;          /* elements from one row to the next, at least a row's; 0: rows lie one after the other */
     double scale;             /* of an output with CLNORM_SCALING_TENSOR: its scale; 0: the scale is measured and written */
+    clnorm_dim outer[3];      /* the dimensions of its rows, the slowest first; all 0: rows have the one stride */
 } clnorm_tensor;
 
-/* Initialisers of a tensor that is absent, and of one in F32 whose rows lie one after the other. */
+/* Initialisers of no outer dimensions, of a tensor that is absent, and of one in F32 whose rows lie one after the other. */
+#define CLNORM_OUTER_NONE \
+    {                     \
+        {0, 0}, {0, 0}, { \
+            0, 0          \
+        }                 \
+    }
 #define CLNORM_TENSOR_NONE \
-    { CLNORM_DTYPE_NONE, CLNORM_SCALING_NONE, 0, CLNORM_DTYPE_NONE, 0, 0 }
+    { CLNORM_DTYPE_NONE, CLNORM_SCALING_NONE, 0, CLNORM_DTYPE_NONE, 0, 0, CLNORM_OUTER_NONE }
 #define CLNORM_TENSOR_F32 \
-    { CLNORM_F32, CLNORM_SCALING_NONE, 0, CLNORM_DTYPE_NONE, 0, 0 }
+    { CLNORM_F32, CLNORM_SCALING_NONE, 0, CLNORM_DTYPE_NONE, 0, 0, CLNORM_OUTER_NONE }
 
 #ifdef __cplusplus
 }

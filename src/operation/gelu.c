@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "gelu/gelu_args.h"
 #include "operation/operations.h"
+#include "operation/outer.h"
 #include "plan/stage.h"
 
 /* The output last. */
@@ -35,6 +36,10 @@ struct problem {
     clnorm_gelu_form form;
 };
 
+static bool is_flat(const clnorm_tensor *tensor, uint64_t cols) {
+    return tensor->stride == cols && !cln_outer_given(tensor);
+}
+
 /* Tensors without gaps are one long row. */
 static struct problem problem_of(const struct cln_operation *operation, const void *desc) {
     const struct cln_desc_head *const head = desc;
@@ -44,7 +49,7 @@ static struct problem problem_of(const struct cln_operation *operation, const vo
         .out = cln_operation_tensor(&operation->tensors[operation->tensor_count - 1], desc),
     };
     memcpy(&p.form, (const char *)desc + operation->fields[0].offset, sizeof p.form);
-    const bool flat = p.x->stride == head->cols && p.dy->stride == head->cols && p.out->stride == head->cols;
+    const bool flat = is_flat(p.x, head->cols) && is_flat(p.dy, head->cols) && is_flat(p.out, head->cols);
     p.rows = flat ? head->rows > 0 : head->rows;
     p.cols = flat ? cln_larger(head->rows, 1) * head->cols : head->cols;
     return p;
@@ -126,6 +131,7 @@ const struct cln_operation cln_gelu_forward = {
     .summary = "x times the normal distribution function of x",
     .init = "CLNORM_GELU_DESC_INIT",
     .initial = &initial_forward,
+    .outer = true,
     .size = sizeof initial_forward,
     .tensors = forward_tensors,
     .tensor_count = sizeof forward_tensors / sizeof *forward_tensors,
@@ -143,6 +149,7 @@ const struct cln_operation cln_gelu_backward = {
     .summary = "the gradient of gelu",
     .init = "CLNORM_GELU_BACKWARD_DESC_INIT",
     .initial = &initial_backward,
+    .outer = true,
     .size = sizeof initial_backward,
     .tensors = backward_tensors,
     .tensor_count = sizeof backward_tensors / sizeof *backward_tensors,

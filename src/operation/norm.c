@@ -9,6 +9,7 @@
 #include "operation/norm_stages.h"
 #include "operation/norm_tiles.h"
 #include "operation/operations.h"
+#include "operation/outer.h"
 #include "plan/tensor.h"
 
 typedef clnorm_norm_desc problem;
@@ -106,7 +107,7 @@ static clnorm_status check_transposed(const problem *p) {
                         (int)p->y_t.scaling);
     if (!p->y.dtype && !p->y_t.scaling)
         return cln_fail(CLNORM_INVALID_ENUM, "desc.y_t.scaling is 0: expected a clnorm_scaling without a y");
-    return CLNORM_SUCCESS;
+    return cln_outer_refuse("y", &p->y, " with a y_t, which is made of rows with one stride");
 }
 
 /* What a y of 8 bits may have. name: of the tensor that has its scales. A work-group has a segment to itself. */
@@ -182,6 +183,7 @@ const struct cln_operation cln_norm_forward = {
     .tensor_count = sizeof tensors / sizeof *tensors,
     .fields = fields,
     .field_count = sizeof fields / sizeof *fields,
+    .outer = true,
     .group_size = offsetof(problem, group_size),
     .weight_map = offsetof(problem, weight_rows),
     .batch_invariant = offsetof(problem, batch_invariant),

@@ -176,6 +176,7 @@ const struct cln_operation cln_norm_backward = {
     .tensor_count = sizeof tensors / sizeof *tensors,
     .fields = fields,
     .field_count = sizeof fields / sizeof *fields,
+    .outer = true,
     .group_size = offsetof(problem, group_size),
     .weight_map = offsetof(problem, weight_rows),
     .batch_invariant = offsetof(problem, batch_invariant),

@@ -12,6 +12,7 @@
 #include "operation/norm_backward_from_y.h"
 #include "operation/norm_backward_layout.h"
 #include "operation/operations.h"
+#include "operation/outer.h"
 #include "plan/stage.h"
 
 typedef cln_backward_problem problem;
@@ -89,7 +90,9 @@ clnorm_status cln_backward_take_y(clnorm_norm_backward_desc *desc) {
         return cln_fail(CLNORM_INVALID_SHAPE, "desc.y.stride is %" PRIu64 ": expected at least cols, %" PRIu64,
                         desc->y.stride, desc->cols);
     const struct precision *precision = &precisions[desc->y.dtype];
-    clnorm_status status = check_alone(desc);
+    clnorm_status status = cln_outer_check("y", &desc->y, desc->rows, desc->cols, false);
+    if (!status)
+        status = check_alone(desc);
     if (!status)
         status = check_bounds(desc, precision);
     if (!status)

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "norm/fp8_rms_norm_args.h"
 #include "operation/fp8.h"
+#include "operation/outer.h"
 #include "plan/stage.h"
 
 typedef clnorm_norm_desc problem;
@@ -21,7 +22,8 @@ bool cln_norm_in_tiles(const clnorm_norm_desc *p) {
     cln_config_open(&p->config, &forced);
     const bool rereads = !forced.keep || forced.keep == CLN_KEEP_REREAD;
     return is_plain(p) && rereads && p->x.scaling == CLNORM_SCALING_GROUP && p->cols % p->x.scale_group == 0 &&
-           codes->scaling == CLNORM_SCALING_TENSOR && codes->scale == 0;
+           codes->scaling == CLNORM_SCALING_TENSOR && codes->scale == 0 && !cln_outer_given(&p->x) &&
+           !cln_outer_given(&p->y);
 }
 
 struct cln_workload cln_norm_tiles_workload(const struct cln_operation *operation, const clnorm_norm_desc *p) {

@@ -70,7 +70,7 @@ struct cln_choice {
 };
 
 /* Bytes that no descriptor exceeds. */
-enum { CLN_DESC_MOST = 1024 };
+enum { CLN_DESC_MOST = 2048 };
 
 /* Functions get a descriptor that is as long as the record says. From check on nothing in it is left to a default, and a
  * tensor that is absent is all 0. */
@@ -91,6 +91,7 @@ struct cln_operation {
     /* Offset of two numbers (uint64_t): the rows of a tensor of CLN_COLUMNS, and neighbouring rows that take the same one.
      * 0: it has one row. */
     size_t weight_map;
+    bool outer;     /* the rows of its matrices may have outer dimensions */
     size_t spatial; /* offset of the elements that a column has (uint64_t, checked by prepare); 0: one */
     /* Offset of a flag of 32 bits: the knobs that the order of a row's sums depends on are those for many rows. 0: none. */
     size_t batch_invariant;
@@ -131,7 +132,7 @@ uint64_t cln_operation_group_size(const struct cln_operation *operation, const v
 /* Rows of a tensor of CLN_COLUMNS: 1 without a weight map. */
 uint64_t cln_operation_weight_rows(const struct cln_operation *operation, const void *desc);
 
-/* The row strides of all matrices, and of inputs that a weight map is for, by a bitwise or: what a power of two divides
+/* The strides of all matrices' rows, and of inputs that a weight map is for, by a bitwise or: what a power of two divides
  * them all. */
 uint64_t cln_operation_strides(const struct cln_operation *operation, const void *desc);
 

@@ -8,6 +8,7 @@
 #include "base/dtype.h"
 #include "base/status.h"
 #include "operation/operation.h"
+#include "operation/outer.h"
 #include "plan/tensor.h"
 
 const clnorm_tensor *cln_operation_tensor(const struct cln_tensor_rule *rule, const void *desc) {
@@ -159,6 +160,18 @@ static uint64_t scale_count(const struct cln_desc_head *head, const clnorm_tenso
 
 /* ----------------------------------------------------------------------------------------------------- one by one */
 
+/* outer: the rows of matrices may have outer dimensions. */
+static clnorm_status check_outer(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
+                                 const struct cln_desc_head *head, uint64_t width, bool outer) {
+    if (rule->extent == CLN_COLUMNS)
+        return cln_outer_refuse(rule->name, tensor, ", its rows have one stride");
+    if (rule->extent == CLN_TRANSPOSED)
+        return cln_outer_refuse(rule->name, tensor, ", a transposed copy has one stride");
+    if (!outer)
+        return cln_outer_refuse(rule->name, tensor, ", this operation's tensors have one stride");
+    return cln_outer_check(rule->name, tensor, head->rows, width, rule->output);
+}
+
 /* weight_rows: 0 where the descriptor names none. */
 static clnorm_status check_stride(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
                                   const struct cln_desc_head *head, uint64_t width, uint64_t weight_rows) {
@@ -176,7 +189,7 @@ static clnorm_status check_stride(const struct cln_tensor_rule *rule, const clno
 
 /* Checks one tensor and fills in its defaults; first: the first one, complete. width: elements of a row of a matrix. */
 static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_tensor *tensor, const clnorm_tensor *first,
-                                     const struct cln_desc_head *head, uint64_t width, uint64_t weight_rows) {
+                                     const struct cln_desc_head *head, uint64_t width, uint64_t weight_rows, bool outer) {
     if (!tensor->dtype && rule->none == CLN_LIKE_FIRST)
         tensor->dtype = first->dtype;
     clnorm_status status = check_dtype(rule, tensor->dtype);
@@ -190,8 +203,12 @@ static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_
     }
     status = codes ? check_scales(rule, tensor) : check_no_scales(rule, tensor);
     if (!status)
+        status = check_outer(rule, tensor, head, width, outer);
+    if (!status)
         status = check_stride(rule, tensor, head, width, weight_rows);
-    if (rule->extent != CLN_COLUMNS || weight_rows)
+    if (cln_outer_given(tensor))
+        cln_outer_collapse(tensor, head->rows, width);
+    else if (rule->extent != CLN_COLUMNS || weight_rows)
         tensor->stride = cln_or_else(tensor->stride, rule->extent == CLN_TRANSPOSED ? head->rows : width);
     if (codes && !tensor->scale_dtype)
         tensor->scale_dtype = CLNORM_F32;
@@ -255,7 +272,7 @@ clnorm_status cln_operation_complete_tensors(const struct cln_operation *operati
     for (unsigned i = 0; i < operation->tensor_count; i++) {
         const struct cln_tensor_rule *const rule = &operation->tensors[i];
         const clnorm_status status = complete_tensor(rule, tensor_of(rule, desc), first, head, width_of(operation, desc),
-                                                     weight_map_of(operation, desc).rows);
+                                                     weight_map_of(operation, desc).rows, operation->outer);
         if (status)
             return status;
     }
@@ -287,7 +304,7 @@ uint64_t cln_operation_strides(const struct cln_operation *operation, const void
     for (unsigned i = 0; i < operation->tensor_count; i++) {
         const struct cln_tensor_rule *const rule = &operation->tensors[i];
         if (rule->extent == CLN_MATRIX || (rule->extent == CLN_COLUMNS && maps && !rule->output))
-            strides |= cln_operation_tensor(rule, desc)->stride;
+            strides |= cln_outer_strides(cln_operation_tensor(rule, desc));
     }
     return strides;
 }
@@ -344,7 +361,7 @@ static clnorm_status describe_tensor(const struct cln_tensor_rule *rule, const c
         return cln_tensor_matrix(&described[rule->role], rule->name, head->rows ? head->cols : 0, head->rows,
                                  tensor->stride, tensor->dtype, 1);
     default:
-        return cln_tensor_matrix(&described[rule->role], rule->name, head->rows, width, tensor->stride, tensor->dtype, 1);
+        return cln_tensor_rows(&described[rule->role], rule->name, head->rows, width, tensor, 1);
     }
 }
 

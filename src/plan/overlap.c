@@ -1,5 +1,6 @@
 /* Which tensors of an enqueue may lie over each other. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/status.h"
 #include "plan/plan.h"
@@ -24,49 +25,85 @@ static bool may_be(enum cln_role output, enum cln_role input) {
     return false;
 }
 
-/* A tensor's bytes: count rows of so many bytes, from one to the next a stride. */
-struct rows {
-    uint64_t at, bytes, stride, count;
+/* A tensor's bytes: at a place, and at each sum of multiples of the steps from there, so many neighbours. */
+struct extent {
+    uint64_t at, bytes;
+    struct step {
+        uint64_t size, count;
+    } step[2 * CLN_DIMS];
+    int steps;
 };
 
-static struct rows rows_of(const struct cln_tensor *tensor, const struct cln_place *place) {
-    const uint64_t stride = tensor->stride ? tensor->stride : tensor->span;
-    const uint64_t before_last = (tensor->span - 1) / stride;
-    return (struct rows){place->at, tensor->span - before_last * stride, stride, before_last + 1};
+/* Keeps the steps sorted, the largest first, and one of each size. */
+static void add_step(struct extent *extent, uint64_t size, uint64_t count) {
+    int i = 0;
+    while (i < extent->steps && extent->step[i].size > size)
+        i++;
+    if (i < extent->steps && extent->step[i].size == size) {
+        extent->step[i].count += count - 1;
+        return;
+    }
+    memmove(&extent->step[i + 1], &extent->step[i], (size_t)(extent->steps - i) * sizeof *extent->step);
+    extent->step[i] = (struct step){size, count};
+    extent->steps++;
 }
 
-static bool is_dense(const struct rows *rows) {
-    return rows->bytes == rows->stride || rows->count == 1;
+/* Rows that lie one after the other count as one. */
+static struct extent extent_of(const struct cln_tensor *tensor, const struct cln_place *place) {
+    struct extent extent = {.at = place->at, .bytes = tensor->row ? tensor->row : tensor->span};
+    for (int i = 0; i < CLN_DIMS && tensor->dims[i].size; i++)
+        if (tensor->dims[i].size > 1 && tensor->dims[i].stride)
+            add_step(&extent, tensor->dims[i].stride, tensor->dims[i].size);
+    while (extent.steps && extent.step[extent.steps - 1].size <= extent.bytes) {
+        const struct step *const last = &extent.step[--extent.steps];
+        extent.bytes += (last->count - 1) * last->size;
+    }
+    return extent;
 }
 
-/* b begins at a or after it, and has a's stride: its first row decides, since the others lie as that one does. */
-static bool collide_in_step(const struct rows *a, const struct rows *b) {
-    const uint64_t row = (b->at - a->at) / a->stride, from = (b->at - a->at) % a->stride;
-    return (from < a->bytes && row < a->count) || (from + b->bytes > a->stride && row + 1 < a->count);
+/* Distances that are tried before a collision counts as not found. */
+enum { MOST_TRIES = 4096 };
+
+/* Whether a distance, with multiples of the steps from one on, can come to lie above from and below to. */
+static bool reaches(const struct extent *both, int first, int64_t distance, int64_t from, int64_t to, int *tries) {
+    if (first == both->steps)
+        return distance > from && distance < to;
+    const struct step *const step = &both->step[first];
+    const int64_t size = (int64_t)step->size;
+    int64_t rest = 0; /* what the smaller steps come to at most */
+    for (int i = first + 1; i < both->steps; i++)
+        rest += (int64_t)((both->step[i].count - 1) * both->step[i].size);
+    const int64_t short_of = from - distance - rest; /* a multiple is more than that, and less than to - distance */
+    int64_t multiple = short_of < 0 ? 0 : short_of / size + 1;
+    for (; multiple < (int64_t)step->count && multiple * size < to - distance; multiple++)
+        if (--*tries < 0 || reaches(both, first + 1, distance + multiple * size, from, to, tries))
+            return *tries >= 0;
+    return false;
 }
 
-/* Whether a row of b has a byte of a, which is dense: the first row that ends within a or after it decides. */
-static bool collide_with_dense(const struct rows *a, const struct rows *b) {
-    const uint64_t end = a->at + (a->count - 1) * a->stride + a->bytes;
-    const uint64_t row = b->at + b->bytes > a->at ? 0 : (a->at - b->at - b->bytes) / b->stride + 1;
-    return row < b->count && b->at + row * b->stride < end;
-}
-
-/* Whether two tensors of one buffer have a byte in common, as far as that is known without a look at every row:
- * of two with gaps between rows, and different strides, it cannot. */
-static bool collide(const struct rows *a, const struct rows *b) {
-    if (a->stride == b->stride)
-        return a->at <= b->at ? collide_in_step(a, b) : collide_in_step(b, a);
-    if (is_dense(a))
-        return collide_with_dense(a, b);
-    return is_dense(b) && collide_with_dense(b, a);
+/* Whether two tensors of one buffer have a byte in common: whether a row of b lies less than its bytes before a row of a,
+ * or less than that row's bytes after it. */
+static bool collide(const struct extent *a, const struct extent *b) {
+    struct extent both = *b;
+    int64_t distance = (int64_t)(b->at - a->at);
+    for (int i = 0; i < a->steps; i++) {
+        distance -= (int64_t)((a->step[i].count - 1) * a->step[i].size);
+        add_step(&both, a->step[i].size, a->step[i].count);
+    }
+    int tries = MOST_TRIES;
+    return reaches(&both, 0, distance, -(int64_t)b->bytes, (int64_t)a->bytes, &tries);
 }
 
 static clnorm_status check_alike(const clnorm_plan *plan, enum cln_role output, enum cln_role input) {
     const struct cln_tensor *const to = &plan->tensor[output], *const from = &plan->tensor[input];
     const char *const name = cln_role_name(output), *const other = cln_role_name(input);
-    if (from->element == to->element && from->stride == to->stride)
+    const bool as_wide = from->element == to->element;
+    if (as_wide && memcmp(from->dims, to->dims, sizeof to->dims) == 0)
         return CLNORM_SUCCESS;
+    if (as_wide && from->stride == to->stride)
+        return cln_fail(CLNORM_INVALID_BUFFER,
+                        "args.%s is args.%s: expected the same outer dimensions of desc.%s and desc.%s", name, other, name,
+                        other);
     return cln_fail(CLNORM_INVALID_BUFFER,
                     "args.%s is args.%s: expected the same element size and row stride, but %s has %" PRIu64 " and %" PRIu64
                     " bytes, %s %" PRIu64 " and %" PRIu64,
@@ -80,8 +117,8 @@ static clnorm_status check_pair(const clnorm_plan *plan, const struct cln_place 
     const bool allowed = may_be(output, other);
     if ((allowed || may_be(other, output)) && places[output].at == places[other].at)
         return allowed ? check_alike(plan, output, other) : CLNORM_SUCCESS;
-    const struct rows a = rows_of(&plan->tensor[output], &places[output]);
-    const struct rows b = rows_of(&plan->tensor[other], &places[other]);
+    const struct extent a = extent_of(&plan->tensor[output], &places[output]);
+    const struct extent b = extent_of(&plan->tensor[other], &places[other]);
     if (!collide(&a, &b))
         return CLNORM_SUCCESS;
     return cln_fail(CLNORM_INVALID_BUFFER,

@@ -39,8 +39,8 @@ void clnorm_plan_destroy(clnorm_plan *plan) {
 
 void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size) {
     plan->workspace_size = size;
-    plan->tensor[CLN_WORKSPACE] =
-        (struct cln_tensor){CLN_WORKSPACE_ALIGNMENT, size, CLN_WORKSPACE_ALIGNMENT, 0, true, true};
+    plan->tensor[CLN_WORKSPACE] = (struct cln_tensor){
+        .element = CLN_WORKSPACE_ALIGNMENT, .span = size, .vector = CLN_WORKSPACE_ALIGNMENT, .read = true, .written = true};
 }
 
 clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,

@@ -43,21 +43,25 @@ enum cln_role {
     CLN_ROLES
 };
 
+enum { CLN_DIMS = sizeof((clnorm_tensor *)0)->outer / sizeof(clnorm_dim) };
+
 /* What one tensor must be like. All zero: it is not wanted. */
 struct cln_tensor {
-    uint64_t element; /* bytes; offsets are multiples of it */
-    uint64_t span;    /* bytes from the first element to the end of the last; 0 when there are no rows */
-    uint64_t vector;  /* bytes of one wide access; 0 when it is only accessed element by element */
-    uint64_t stride;  /* bytes from row to row: what two tensors in one place must agree on */
-    bool read;        /* a kernel reads it */
-    bool written;     /* a kernel writes it */
+    uint64_t element;          /* bytes; offsets are multiples of it */
+    uint64_t span;             /* bytes from the first element to the end of the last; 0 when there are no rows */
+    uint64_t vector;           /* bytes of one wide access; 0 when it is only accessed element by element */
+    uint64_t stride;           /* bytes from row to row: what two tensors in one place must agree on */
+    bool read;                 /* a kernel reads it */
+    bool written;              /* a kernel writes it */
+    uint64_t row;              /* bytes of a row; 0: a vector, which is one row of span bytes */
+    clnorm_dim dims[CLN_DIMS]; /* of its rows, the fastest first: rows, bytes; size 0 after the last */
 };
 
 /* Bytes of a sentence about how a plan came to its config, and of its key in a tuning file. */
 enum { CLN_NOTE = 512, CLN_TUNING_KEY = 96 };
 
 /* Most stages of a plan, and tensors and arguments of a stage's kernels. */
-enum { CLN_STAGES = 6, CLN_STAGE_TENSORS = 24, CLN_STAGE_ARGUMENTS = 96 };
+enum { CLN_STAGES = 6, CLN_STAGE_TENSORS = 24, CLN_STAGE_ARGUMENTS = 128 };
 
 enum { CLN_MOST_GROUPS = 1 << 30 }; /* work-groups of a launch; past that each takes more iterations, or it is refused */
 

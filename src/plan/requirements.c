@@ -19,10 +19,12 @@ static clnorm_tensor_info info_of(enum cln_role role, const struct cln_tensor *t
     };
     if (!tensor->span)
         return info;
-    const uint64_t before_last = tensor->stride ? (tensor->span - 1) / tensor->stride : 0;
-    info.rows = before_last + 1;
-    info.cols = (tensor->span - before_last * tensor->stride) / tensor->element;
-    info.stride = before_last ? tensor->stride : 0;
+    info.rows = 1;
+    for (int i = 0; i < CLN_DIMS && tensor->dims[i].size; i++)
+        info.rows *= tensor->dims[i].size;
+    info.cols = (tensor->row ? tensor->row : tensor->span) / tensor->element;
+    if (info.rows == 1)
+        info.stride = 0;
     return info;
 }
 

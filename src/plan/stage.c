@@ -73,6 +73,32 @@ static bool has_parameter(const struct cln_parameter *parameters, const char *na
     return parameters->name != NULL;
 }
 
+/* Says to the build, and to the kernel, how rows with outer dimensions lie: see cl/common/outer.h. Past 2^64 numbers wrap
+ * around, as they do in the kernel. */
+static clnorm_status append_outer(struct assembly *assembly, const char *name, const struct cln_tensor *tensor) {
+    const clnorm_dim *const dims = tensor->dims;
+    int outer = 0;
+    clnorm_status status = CLNORM_SUCCESS;
+    uint64_t period = 1;
+    for (int i = 1; i < CLN_DIMS && dims[i].size && !status; i++) {
+        period *= dims[i - 1].size;
+        const uint64_t jump = dims[i].stride / tensor->element - dims[i - 1].size * (dims[i - 1].stride / tensor->element);
+        status = append_integer(assembly, period);
+        if (!status)
+            status = append_integer(assembly, jump);
+        outer = i;
+    }
+    if (!outer)
+        return status;
+    char *const options = assembly->stage->options;
+    const size_t length = strlen(options);
+    const char *const count = strstr(options, " -D ROW_T=")             ? ""
+                              : period * dims[outer].size > CL_UINT_MAX ? " -D ROW_T=ulong"
+                                                                        : " -D ROW_T=uint";
+    (void)snprintf(options + length, CLN_OPTIONS_CAPACITY - length, " -D OUTER_%s=%d%s", name, outer, count);
+    return status;
+}
+
 static clnorm_status append_tensor(struct assembly *assembly, const struct cln_parameter *parameter,
                                    const struct cln_argument *argument) {
     const struct cln_binding by_name = {.role = cln_role_named(parameter->name)};
@@ -94,7 +120,8 @@ static clnorm_status append_tensor(struct assembly *assembly, const struct cln_p
     if (status || parameter->kind == CLN_PARAMETER_VECTOR)
         return status;
     const uint64_t stride = tensor->element ? tensor->stride / tensor->element : 0;
-    return append_integer(assembly, argument && argument->integer ? argument->integer : stride);
+    status = append_integer(assembly, argument && argument->integer ? argument->integer : stride);
+    return status || parameter->kind != CLN_PARAMETER_ROWS ? status : append_outer(assembly, parameter->name, tensor);
 }
 
 static clnorm_status append_number(struct assembly *assembly, const struct cln_parameter *parameter,

@@ -5,9 +5,16 @@
 #include "plan/plan.h"
 #include "program/source.h"
 
-/* A matrix is a cl_mem, its offset and its row stride in elements; a vector has no stride. A seed is args.seed's two
- * numbers, which are set at each enqueue as tensors are. */
-enum cln_parameter_kind { CLN_PARAMETER_MATRIX, CLN_PARAMETER_VECTOR, CLN_PARAMETER_NUMBER, CLN_PARAMETER_SEED };
+/* A matrix is a cl_mem, its offset and its row stride in elements; a vector has no stride. Rows are a matrix whose outer
+ * dimensions are arguments and macros, where the plan's tensor has them. A seed is args.seed's two numbers, which are set
+ * at each enqueue as tensors are. */
+enum cln_parameter_kind {
+    CLN_PARAMETER_MATRIX,
+    CLN_PARAMETER_ROWS,
+    CLN_PARAMETER_VECTOR,
+    CLN_PARAMETER_NUMBER,
+    CLN_PARAMETER_SEED
+};
 
 /* A line of a list that host and device share: see cl/common/arguments.h. */
 struct cln_parameter {

@@ -4,21 +4,51 @@
 
 #include "base/status.h"
 
-clnorm_status cln_tensor_matrix(struct cln_tensor *tensor, const char *name, uint64_t rows, uint64_t cols, uint64_t stride,
-                                clnorm_dtype dtype, uint32_t vec) {
-    if (!dtype)
-        return CLNORM_SUCCESS;
+/* Elements from the first to the end of the last; UINT64_MAX for 2^64 and more. */
+static uint64_t extent_of(const clnorm_dim dims[CLN_DIMS], uint64_t cols) {
+    uint64_t extent = cols;
+    for (int i = 0; i < CLN_DIMS && dims[i].size; i++) {
+        uint64_t before_last;
+        if (__builtin_mul_overflow(dims[i].size - 1, dims[i].stride, &before_last) ||
+            __builtin_add_overflow(extent, before_last, &extent))
+            return UINT64_MAX;
+    }
+    return extent;
+}
+
+/* dims: of its rows, the fastest first, in elements. */
+static clnorm_status make(struct cln_tensor *tensor, const char *name, uint64_t rows, uint64_t cols,
+                          const clnorm_dim dims[CLN_DIMS], clnorm_dtype dtype, uint32_t vec) {
     const uint64_t size = clnorm_dtype_size(dtype);
-    uint64_t elements = 0, bytes;
-    if (rows && (__builtin_mul_overflow(rows - 1, stride, &elements) || __builtin_add_overflow(elements, cols, &elements)))
-        elements = UINT64_MAX;
+    const uint64_t elements = rows ? extent_of(dims, cols) : 0;
+    uint64_t bytes;
     if (__builtin_mul_overflow(elements, size, &bytes) || bytes > INT64_MAX)
         return cln_fail(CLNORM_OVERFLOW,
                         "%s has %" PRIu64 " rows of stride %" PRIu64 " and %" PRIu64
                         " bytes an element: expected less than 2^63 bytes",
-                        name, rows, stride, size);
-    *tensor = (struct cln_tensor){size, bytes, vec * size, stride * size, false, false};
+                        name, rows, dims[0].stride, size);
+    *tensor = (struct cln_tensor){
+        .element = size, .span = bytes, .vector = vec * size, .stride = dims[0].stride * size, .row = cols * size};
+    for (int i = 0; i < CLN_DIMS && dims[i].size; i++)
+        tensor->dims[i] = (clnorm_dim){dims[i].size, dims[i].stride * size};
     return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_tensor_matrix(struct cln_tensor *tensor, const char *name, uint64_t rows, uint64_t cols, uint64_t stride,
+                                clnorm_dtype dtype, uint32_t vec) {
+    const clnorm_dim dims[CLN_DIMS] = {{rows, stride}};
+    return dtype ? make(tensor, name, rows, cols, dims, dtype, vec) : CLNORM_SUCCESS;
+}
+
+clnorm_status cln_tensor_rows(struct cln_tensor *tensor, const char *name, uint64_t rows, uint64_t cols,
+                              const clnorm_tensor *given, uint32_t vec) {
+    clnorm_dim dims[CLN_DIMS] = {{0, 0}};
+    int count = 0;
+    for (int i = CLN_DIMS - 1; i >= 0; i--)
+        if (given->outer[i].size)
+            dims[count++] = given->outer[i];
+    return count ? make(tensor, name, rows, cols, dims, given->dtype, vec)
+                 : cln_tensor_matrix(tensor, name, rows, cols, given->stride, given->dtype, vec);
 }
 
 clnorm_status cln_tensor_vector(struct cln_tensor *tensor, const char *name, uint64_t elements, uint64_t size,
@@ -27,6 +57,6 @@ clnorm_status cln_tensor_vector(struct cln_tensor *tensor, const char *name, uin
     if (__builtin_mul_overflow(elements, size, &bytes) || bytes > INT64_MAX)
         return cln_fail(CLNORM_OVERFLOW, "%s has %" PRIu64 " elements of %" PRIu64 " bytes: expected less than 2^63 bytes",
                         name, elements, size);
-    *tensor = (struct cln_tensor){size, bytes, vec * size, 0, false, false};
+    *tensor = (struct cln_tensor){.element = size, .span = bytes, .vector = vec * size};
     return CLNORM_SUCCESS;
 }

@@ -107,7 +107,7 @@ static const struct field {
 enum { FIELDS = sizeof fields / sizeof fields[0], LONGEST_FIELD = 48 };
 
 /* " -D ELEMENT_ALIGNED=18446744073709551615" is the longest: no list of fields can exceed the capacity. */
-_Static_assert((FIELDS + 1) * LONGEST_FIELD <= CLN_OPTIONS_CAPACITY, "options must fit");
+_Static_assert((FIELDS + 1) * LONGEST_FIELD <= CLN_OPTIONS_CAPACITY - CLN_OUTER_OPTIONS, "options must fit");
 
 /* The newest OpenCL C that the kernels are written for. A compiler of a later one takes it too. */
 enum { NEWEST_OPENCL_C = 300 };

@@ -77,7 +77,8 @@ struct cln_spec {
     uint64_t opencl_c;             /* the language version that the build may use: 120, 200, 300; later ones mean 300 */
 };
 
-enum { CLN_OPTIONS_CAPACITY = 4096 };
+/* The second: of them, what a stage adds about the outer dimensions of its tensors. */
+enum { CLN_OPTIONS_CAPACITY = 8192, CLN_OUTER_OPTIONS = 1024 };
 
 /* Writes the build options, "-cl-std=CL1.2 -D VEC=4 …". */
 void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPACITY]);

@@ -1,5 +1,7 @@
 #include "reference/descriptor.h"
 
+#include <string.h>
+
 static uint64_t or_else(uint64_t value, uint64_t otherwise) {
     return value ? value : otherwise;
 }
@@ -37,6 +39,7 @@ clnorm_norm_backward_desc ref_norm_backward_complete(const clnorm_norm_backward_
     if (desc->y_given) {
         complete.x.dtype = desc->y.dtype;
         complete.x.stride = complete.y.stride;
+        memcpy(complete.x.outer, complete.y.outer, sizeof complete.x.outer);
     }
     complete.z.dtype = desc->z.dtype || desc->x.scaling ? desc->z.dtype : complete.x.dtype;
     complete.dy.dtype = desc->dy.dtype ? desc->dy.dtype : complete.x.dtype;
@@ -71,7 +74,7 @@ clnorm_norm_desc ref_norm_forward_of(const clnorm_norm_backward_desc *desc) {
 /* Of rows of cols elements. */
 static struct ref_tensor tensor_of(const clnorm_tensor *tensor, uint64_t cols) {
     const uint64_t group = or_else(tensor->scale_group, 1);
-    return (struct ref_tensor){
+    struct ref_tensor ref = {
         .dtype = tensor->dtype,
         .stride = or_else(tensor->stride, cols),
         .scale_dtype = tensor->scale_dtype ? tensor->scale_dtype : CLNORM_F32,
@@ -79,6 +82,8 @@ static struct ref_tensor tensor_of(const clnorm_tensor *tensor, uint64_t cols) {
         .scale_group = group,
         .scale_stride = (cols + group - 1) / group,
     };
+    memcpy(ref.outer, tensor->outer, sizeof ref.outer);
+    return ref;
 }
 
 /* A row of row_scale, or one of statistics for each group. */

@@ -1,5 +1,6 @@
 #include "reference/tensor.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "reference/format.h"
@@ -15,8 +16,22 @@ uint64_t ref_scale_index(const struct ref_tensor *tensor, uint64_t row, uint64_t
     }
 }
 
+uint64_t ref_row_index(const struct ref_tensor *tensor, uint64_t row) {
+    uint64_t index = 0;
+    bool outer = false;
+    for (int i = 2; i >= 0; i--) {
+        const clnorm_dim *const dim = &tensor->outer[i];
+        if (!dim->size)
+            continue;
+        index += row % dim->size * dim->stride;
+        row /= dim->size;
+        outer = true;
+    }
+    return outer ? index : row * tensor->stride;
+}
+
 double ref_at(const struct ref_tensor *tensor, uint64_t row, uint64_t column) {
-    const double value = ref_load(tensor->dtype, tensor->elements, row * tensor->stride + column);
+    const double value = ref_load(tensor->dtype, tensor->elements, ref_row_index(tensor, row) + column);
     if (!tensor->scaling)
         return value;
     return (double)(float)(value * ref_load(tensor->scale_dtype, tensor->scales, ref_scale_index(tensor, row, column)));

@@ -4,8 +4,8 @@
 
 #include "clnorm/tensor.h"
 
-/* Element (row, column) is at index row · stride + column. A vector is a matrix of one row. With scaling, of 8-bit dtypes,
- * what is read is code · scale, rounded to float as in the library's arithmetic. */
+/* Element (row, column) is at index row · stride + column, unless the rows have outer dimensions. A vector is a matrix of
+ * one row. With scaling, of 8-bit dtypes, what is read is code · scale, rounded to float as in the library's arithmetic. */
 struct ref_tensor {
     const void *elements; /* NULL: absent */
     clnorm_dtype dtype;
@@ -15,7 +15,11 @@ struct ref_tensor {
     clnorm_scaling scaling; /* 0: no scales */
     uint64_t scale_group;   /* columns, with CLNORM_SCALING_GROUP */
     uint64_t scale_stride;  /* scales of a row, with CLNORM_SCALING_GROUP */
+    clnorm_dim outer[3];    /* of rows, as in clnorm_tensor */
 };
+
+/* Index of a row's first element. */
+uint64_t ref_row_index(const struct ref_tensor *tensor, uint64_t row);
 
 double ref_at(const struct ref_tensor *tensor, uint64_t row, uint64_t column);
 

@@ -1,0 +1,81 @@
+/* Where rows begin in a tensor whose rows have outer dimensions. A build says OUTER_x=1 for an x of two dimensions that
+ * have no stride in common, OUTER_x=2 for one of three. All rows lie name_stride apart; at each multiple of name_period
+ * they go on name_jump further, and at each of name_period2 name_jump2. Numbers wrap around: a jump may lead back. ROW_T is
+ * there where a tensor of the build has outer dimensions. */
+#ifndef OUTER_H
+#define OUTER_H
+
+#ifndef OUTER_x
+#define OUTER_x 0
+#endif
+#ifndef OUTER_y
+#define OUTER_y 0
+#endif
+#ifndef OUTER_z
+#define OUTER_z 0
+#endif
+#ifndef OUTER_residual
+#define OUTER_residual 0
+#endif
+#ifndef OUTER_residual_out
+#define OUTER_residual_out 0
+#endif
+#ifndef OUTER_dy
+#define OUTER_dy 0
+#endif
+#ifndef OUTER_dx
+#define OUTER_dx 0
+#endif
+#ifndef OUTER_dz
+#define OUTER_dz 0
+#endif
+#ifndef OUTER_dresidual_out
+#define OUTER_dresidual_out 0
+#endif
+#ifndef OUTER_dresidual
+#define OUTER_dresidual 0
+#endif
+#ifndef OUTER_out
+#define OUTER_out 0
+#endif
+
+/* A macro for each number of outer dimensions that a tensor has: BY_OUTER(MACRO_, x)(…) is MACRO_0(…), MACRO_1 or MACRO_2.
+ */
+#define BY_OUTER(macro, tensor) BY_OUTER_JOINED(macro, OUTER_##tensor)
+#define BY_OUTER_JOINED(macro, outer) BY_OUTER_EXPANDED(macro, outer)
+#define BY_OUTER_EXPANDED(macro, outer) macro##outer
+
+#ifdef ROW_T /* uint where rows can be counted in that, else ulong: a division takes a few times as long */
+static inline ulong jumped(const ulong row, const ulong period, const ulong jump) {
+    return (ulong)((ROW_T)row / (ROW_T)period) * jump;
+}
+#endif
+
+/* Elements from a tensor's first row to a row, in a function that has call. */
+#define ROW_OFFSET(tensor, row) BY_OUTER(ROW_OFFSET_, tensor)(tensor, row)
+#define ROW_OFFSET_0(tensor, row) row * call->tensor##_stride
+#define ROW_OFFSET_1(tensor, row) ((row)*call->tensor##_stride + jumped(row, call->tensor##_period, call->tensor##_jump))
+#define ROW_OFFSET_2(tensor, row) (ROW_OFFSET_1(tensor, row) + jumped(row, call->tensor##_period2, call->tensor##_jump2))
+
+/* From a row on to one that comes distance later. */
+#define ROWS_ON(tensor, row, distance) BY_OUTER(ROWS_ON_, tensor)(tensor, row, distance)
+#define ROWS_ON_0(tensor, row, distance) distance * call->tensor##_stride
+#define ROWS_ON_1(tensor, row, distance) (ROW_OFFSET(tensor, (row + distance)) - ROW_OFFSET(tensor, row))
+#define ROWS_ON_2(tensor, row, distance) ROWS_ON_1(tensor, row, distance)
+
+/* A struct of one row keeps what takes a division: its members (START_MEMBER), what they are at first (START), and the
+ * offset from such a struct, or from the row where nothing is kept (START_OF). */
+#define START_MEMBER(tensor) BY_OUTER(START_MEMBER_, tensor)(tensor)
+#define START_MEMBER_0(tensor)
+#define START_MEMBER_1(tensor) ulong tensor##_start;
+#define START_MEMBER_2(tensor) START_MEMBER_1(tensor)
+#define START(tensor, row) BY_OUTER(START_, tensor)(tensor, row)
+#define START_0(tensor, row)
+#define START_1(tensor, row) , .tensor##_start = ROW_OFFSET(tensor, row)
+#define START_2(tensor, row) START_1(tensor, row)
+#define START_OF(tensor, holder, row) BY_OUTER(START_OF_, tensor)(tensor, holder, row)
+#define START_OF_0(tensor, holder, row) row * call->tensor##_stride
+#define START_OF_1(tensor, holder, row) (holder)->tensor##_start
+#define START_OF_2(tensor, holder, row) START_OF_1(tensor, holder, row)
+
+#endif

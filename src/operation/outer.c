@@ -1,0 +1,112 @@
+#include "operation/outer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/status.h"
+
+enum { OUTER = sizeof((clnorm_tensor *)0)->outer / sizeof(clnorm_dim) };
+
+bool cln_outer_given(const clnorm_tensor *tensor) {
+    for (int i = 0; i < OUTER; i++)
+        if (tensor->outer[i].size)
+            return true;
+    return false;
+}
+
+clnorm_status cln_outer_refuse(const char *name, const clnorm_tensor *tensor, const char *why) {
+    for (int i = 0; i < OUTER; i++)
+        if (tensor->outer[i].size || tensor->outer[i].stride)
+            return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.outer[%d] is %" PRIu64 " of stride %" PRIu64 ": expected 0%s",
+                            name, i, tensor->outer[i].size, tensor->outer[i].stride, why);
+    return CLNORM_SUCCESS;
+}
+
+static clnorm_status check_sizes(const char *name, const clnorm_tensor *tensor, uint64_t rows) {
+    uint64_t product = 1;
+    bool overflow = false;
+    for (int i = 0; i < OUTER; i++)
+        if (tensor->outer[i].size)
+            overflow |= __builtin_mul_overflow(product, tensor->outer[i].size, &product);
+    if (!overflow && product == rows)
+        return CLNORM_SUCCESS;
+    return cln_fail(CLNORM_INVALID_SHAPE,
+                    "desc.%s.outer has sizes %" PRIu64 ", %" PRIu64 ", %" PRIu64
+                    ": expected a product of desc.rows, %" PRIu64 ", without those that are 0",
+                    name, tensor->outer[0].size, tensor->outer[1].size, tensor->outer[2].size, rows);
+}
+
+/* The dimension of the smallest stride but for those that have been taken; -1: all have. */
+static int next_by_stride(const clnorm_tensor *tensor, const bool taken[OUTER]) {
+    int next = -1;
+    for (int i = 0; i < OUTER; i++)
+        if (!taken[i] && tensor->outer[i].size > 1 && (next < 0 || tensor->outer[i].stride < tensor->outer[next].stride))
+            next = i;
+    return next;
+}
+
+/* Each dimension's stride, from the smallest on, is at least what the dimensions before it take up. */
+static clnorm_status check_apart(const char *name, const clnorm_tensor *tensor, uint64_t cols) {
+    bool taken[OUTER] = {false};
+    uint64_t extent = cols;
+    for (int i; (i = next_by_stride(tensor, taken)) >= 0; taken[i] = true) {
+        const clnorm_dim *const dim = &tensor->outer[i];
+        if (dim->stride < extent)
+            return cln_fail(CLNORM_INVALID_SHAPE,
+                            "desc.%s.outer[%d].stride is %" PRIu64 ": expected at least %" PRIu64
+                            ", since an output's rows may not overlap",
+                            name, i, dim->stride, extent);
+        uint64_t before_last;
+        if (__builtin_mul_overflow(dim->size - 1, dim->stride, &before_last) ||
+            __builtin_add_overflow(extent, before_last, &extent))
+            extent = UINT64_MAX; /* such a tensor is refused for its size */
+    }
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_outer_check(const char *name, const clnorm_tensor *tensor, uint64_t rows, uint64_t cols, bool output) {
+    for (int i = 0; i < OUTER; i++)
+        if (!tensor->outer[i].size && tensor->outer[i].stride)
+            return cln_fail(CLNORM_INVALID_SHAPE,
+                            "desc.%s.outer[%d].size is 0, its stride %" PRIu64 ": expected a stride of 0 without a size",
+                            name, i, tensor->outer[i].stride);
+    if (!cln_outer_given(tensor))
+        return CLNORM_SUCCESS;
+    if (tensor->stride)
+        return cln_fail(CLNORM_INVALID_SHAPE,
+                        "desc.%s.stride is %" PRIu64 ": expected 0 with desc.%s.outer, whose dimensions have strides", name,
+                        tensor->stride, name);
+    const clnorm_status status = rows ? check_sizes(name, tensor, rows) : CLNORM_SUCCESS;
+    return status || !output ? status : check_apart(name, tensor, cols);
+}
+
+/* Whether a dimension goes on where the next faster one ends. */
+static bool goes_on(const clnorm_dim *slow, const clnorm_dim *fast) {
+    uint64_t span;
+    return !__builtin_mul_overflow(fast->size, fast->stride, &span) && slow->stride == span;
+}
+
+void cln_outer_collapse(clnorm_tensor *tensor, uint64_t rows, uint64_t cols) {
+    clnorm_dim least[OUTER] = {{0, 0}};
+    int count = 0;
+    for (int i = OUTER - 1; i >= 0 && rows > 1; i--) {
+        const clnorm_dim *const dim = &tensor->outer[i];
+        if (dim->size < 2)
+            continue;
+        if (count && goes_on(dim, &least[count - 1]))
+            least[count - 1].size *= dim->size;
+        else
+            least[count++] = *dim;
+    }
+    tensor->stride = count ? least[0].stride : cols;
+    memset(tensor->outer, 0, sizeof tensor->outer);
+    for (int i = 0; count > 1 && i < count; i++)
+        tensor->outer[OUTER - 1 - i] = least[i];
+}
+
+uint64_t cln_outer_strides(const clnorm_tensor *tensor) {
+    uint64_t strides = tensor->stride;
+    for (int i = 0; i < OUTER; i++)
+        strides |= tensor->outer[i].stride;
+    return strides;
+}

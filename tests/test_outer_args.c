@@ -1,0 +1,357 @@
+/* Outer dimensions of tensors: what is refused and with which words, what buffers have to hold, what may overlap, and the
+ * parts of one packed tensor normalised in place. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "outer_case.h"
+#include "reference/reference.h"
+
+enum { B = 2, S = 3, H = 4, D = 8, ROWS = B * S * H };
+
+static clnorm_norm_desc forward_of(uint64_t rows, uint64_t cols) {
+    clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
+    desc.rows = rows;
+    desc.cols = cols;
+    return desc;
+}
+
+static void set_outer(clnorm_tensor *tensor, const clnorm_dim outer[3]) {
+    memcpy(tensor->outer, outer, sizeof tensor->outer);
+}
+
+static void assert_refused(const struct fixture *fixture, const clnorm_norm_desc *desc, clnorm_status status,
+                           const char *words) {
+    clnorm_plan *plan = NULL;
+    const clnorm_status found = clnorm_norm_forward_plan_create(fixture->context, desc, &plan);
+    if (found != status || !strstr(clnorm_error_detail(), words))
+        fail_msg("%s, \"%s\", should be \"%s\"", clnorm_status_text(found), clnorm_error_detail(), words);
+    assert_null(plan);
+}
+
+static void bad_dimensions_are_refused(void **state) {
+    static const struct {
+        clnorm_dim outer[3];
+        uint64_t stride;
+        bool y; /* else x */
+        clnorm_status status;
+        const char *words;
+    } cases[] = {
+        {{{5, 8}, {3, 0}},
+         0,
+         false,
+         CLNORM_INVALID_SHAPE,
+         "desc.x.outer has sizes 5, 3, 0: expected a product of desc.rows, 24, without those that are 0"},
+        {{{UINT64_C(1) << 62, 8}, {4, 8}, {24, 8}},
+         0,
+         false,
+         CLNORM_INVALID_SHAPE,
+         "desc.x.outer has sizes 4611686018427387904"},
+        {{{24, 8}},
+         8,
+         false,
+         CLNORM_INVALID_SHAPE,
+         "desc.x.stride is 8: expected 0 with desc.x.outer, whose dimensions have strides"},
+        {{{0, 0}, {0, 7}, {24, 8}},
+         0,
+         false,
+         CLNORM_INVALID_SHAPE,
+         "desc.x.outer[1].size is 0, its stride 7: expected a stride of 0 without a size"},
+        {{{24, 0}},
+         0,
+         true,
+         CLNORM_INVALID_SHAPE,
+         "desc.y.outer[0].stride is 0: expected at least 8, since an output's rows may not overlap"},
+        {{{4, 8}, {6, 31}}, 0, true, CLNORM_INVALID_SHAPE, "desc.y.outer[1].stride is 31: expected at least 32"},
+        {{{6, 7}, {4, 48}}, 0, true, CLNORM_INVALID_SHAPE, "desc.y.outer[0].stride is 7: expected at least 8"},
+        {{{2, UINT64_C(1) << 63}, {12, 8}}, 0, false, CLNORM_OVERFLOW, "x has 24 rows"},
+        {{{3, UINT64_C(1) << 63}, {8, 8}}, 0, true, CLNORM_OVERFLOW, "y has 24 rows"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clnorm_norm_desc desc = forward_of(ROWS, D);
+        clnorm_tensor *const tensor = cases[i].y ? &desc.y : &desc.x;
+        set_outer(tensor, cases[i].outer);
+        tensor->stride = cases[i].stride;
+        assert_refused(*state, &desc, cases[i].status, cases[i].words);
+    }
+}
+
+/* Of every operation: tensors that have one row, or one stride, by their names. */
+static void dimensions_where_none_are_possible_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    for (const struct cln_operation *const *operation = cln_operations; *operation; operation++)
+        for (unsigned i = 0; i < (*operation)->tensor_count; i++) {
+            const struct cln_tensor_rule *const rule = &(*operation)->tensors[i];
+            if (rule->extent == CLN_MATRIX && (*operation)->outer)
+                continue;
+            struct outer_desc desc = outer_desc_of(*operation, 4, 64);
+            clnorm_tensor *const tensor = outer_tensor(*operation, &desc, rule->name);
+            if (!tensor->dtype)
+                tensor->dtype = rule->dtypes & 1 << CLNORM_F32 ? CLNORM_F32 : CLNORM_F8_E4M3;
+            if (cln_operation_tensor(&(*operation)->tensors[0], desc.bytes)->dtype == CLNORM_DTYPE_NONE)
+                continue;
+            tensor->outer[2] = (clnorm_dim){4, 64};
+            clnorm_plan *plan = NULL;
+            char words[64];
+            (void)snprintf(words, sizeof words, "desc.%s.outer[2] is 4 of stride 64: expected 0, ", rule->name);
+            assert_int_not_equal(cln_operation_plan_create(*operation, fixture->context, desc.bytes, &plan),
+                                 CLNORM_SUCCESS);
+            if (!strstr(clnorm_error_detail(), words))
+                fail_msg("%s: \"%s\" does not say \"%s\"", (*operation)->name, clnorm_error_detail(), words);
+        }
+    clnorm_norm_desc desc = forward_of(ROWS, 64);
+    desc.y = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_TENSOR, .outer = {{6, 512}, {4, 64}}};
+    desc.y_t.dtype = CLNORM_F8_E4M3;
+    assert_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y.outer[1] is 6 of stride 512: expected 0 with a y_t");
+}
+
+static clnorm_tensor_info needs_of(const struct fixture *fixture, const clnorm_norm_desc *desc, const char *name) {
+    clnorm_requirements needs = CLNORM_REQUIREMENTS_INIT;
+    assert_int_equal(clnorm_norm_forward_validate(fixture->context, desc, &needs), CLNORM_SUCCESS);
+    for (uint32_t i = 0; i < needs.tensor_count; i++)
+        if (strcmp(needs.tensors[i].name, name) == 0)
+            return needs.tensors[i];
+    fail_msg("no %s", name);
+    return needs.tensors[0];
+}
+
+static void buffers_hold_the_extent(void **state) {
+    static const struct {
+        clnorm_dim outer[3];
+        uint64_t elements, stride;
+    } cases[] = {
+        {{{B * S, 3 * H * D}, {H, D}}, (B * S - 1) * 3 * H * D + H * D, D},
+        {{{B, S * H * D}, {H, D}, {S, H * D}}, ROWS * D, H * D},
+        {{{B, 0}, {S * H, D}}, S * H * D, D},
+        {{{ROWS, 0}}, D, 0},
+        {{{2, 100}, {12, 3}}, 100 + 11 * 3 + D, 3}, /* an input's rows may overlap */
+        {{{1, 9}, {ROWS, D}, {1, 1000}}, ROWS * D, D},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clnorm_norm_desc desc = forward_of(ROWS, D);
+        set_outer(&desc.x, cases[i].outer);
+        const clnorm_tensor_info info = needs_of(*state, &desc, "x");
+        assert_int_equal(info.bytes, cases[i].elements * sizeof(float));
+        assert_int_equal(info.stride, cases[i].stride * sizeof(float));
+        assert_int_equal(info.rows, ROWS);
+        assert_int_equal(info.cols, D);
+    }
+    clnorm_norm_desc none = forward_of(0, D);
+    set_outer(&none.x, (const clnorm_dim[3]){{3, 100}, {4, D}});
+    assert_int_equal(needs_of(*state, &none, "x").bytes, 0);
+}
+
+/* What one stride can say is the plan of that: its build has no other options. */
+static void one_stride_is_todays_kernel(void **state) {
+    const struct fixture *fixture = *state;
+    static const clnorm_dim same[][3] = {{{B, S * H * D}, {S, H * D}, {H, D}}, {{1, 5}, {ROWS, D}}, {{2, 12 * D}, {12, D}}};
+    char expected[4096], text[4096];
+    for (size_t i = 0; i <= sizeof same / sizeof *same; i++) {
+        clnorm_norm_desc desc = forward_of(ROWS, D);
+        clnorm_plan *plan = NULL;
+        if (i)
+            set_outer(&desc.x, same[i - 1]);
+        assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+        (void)clnorm_plan_describe(plan, i ? text : expected, sizeof text);
+        clnorm_plan_destroy(plan);
+        if (i)
+            assert_string_equal(text, expected);
+    }
+    assert_null(strstr(expected, "OUTER"));
+}
+
+/* -------------------------------------------------------------------------------------------------------- packed tensors
+ */
+
+enum { PACKED = B * S * 3 * H * D }; /* elements of [B, S, 3, H, D] */
+
+static const clnorm_dim third[3] = {{B * S, 3 * H *D}, {H, D}};
+
+static cl_mem upload(const struct fixture *fixture, const float values[PACKED]) {
+    cl_int code;
+    const cl_mem mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, PACKED * sizeof *values,
+                                      (void *)values, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return mem;
+}
+
+static void download(const struct fixture *fixture, cl_mem mem, float values[PACKED]) {
+    assert_int_equal(clEnqueueReadBuffer(fixture->queue, mem, CL_TRUE, 0, PACKED * sizeof *values, values, 0, NULL, NULL),
+                     CL_SUCCESS);
+    clReleaseMemObject(mem);
+}
+
+static void fill(float values[PACKED], uint64_t seed) {
+    struct random random = {seed};
+    for (int i = 0; i < PACKED; i++)
+        values[i] = (float)random_normal(&random);
+}
+
+static clnorm_buffer part(cl_mem mem, uint64_t index) {
+    return (clnorm_buffer){mem, index * H * D * sizeof(float)};
+}
+
+/* The largest distance of a part from another's, of tensors that are packed alike. */
+static double distance(const float *a, const float *b, uint64_t index) {
+    double largest = 0;
+    for (uint64_t i = 0; i < PACKED; i++)
+        if (i / (H * D) % 3 == index)
+            largest = fmax(largest, fabs((double)a[i] - (double)b[i]));
+    return largest;
+}
+
+/* q and k of a packed q, k and v, each in place: what the reference makes of them, read and written by the same strides. */
+static void parts_are_normalised_in_place(void **state) {
+    const struct fixture *fixture = *state;
+    float before[PACKED], after[PACKED], expected[PACKED];
+    fill(before, 1);
+    memcpy(expected, before, sizeof before);
+    const cl_mem mem = upload(fixture, before);
+    clnorm_norm_desc desc = forward_of(ROWS, D);
+    desc.norm = CLNORM_RMS_NORM;
+    set_outer(&desc.x, third);
+    set_outer(&desc.y, third);
+    struct ref_segment segment = ref_segment_make(D);
+    for (uint64_t i = 0; i < 2; i++) {
+        clnorm_args args = CLNORM_ARGS_INIT;
+        args.x = args.y = part(mem, i);
+        assert_int_equal(clnorm_norm_forward(fixture->context, fixture->queue, &desc, &args, 0, NULL, NULL),
+                         CLNORM_SUCCESS);
+        struct ref_norm norm = ref_norm_of(&desc);
+        norm.x.elements = before + i * H * D;
+        for (uint64_t row = 0; row < ROWS; row++) {
+            ref_norm_segment(&norm, row, 0, &segment);
+            for (uint64_t column = 0; column < D; column++)
+                expected[i * H * D + ref_row_index(&norm.x, row) + column] = (float)segment.y[column];
+        }
+    }
+    ref_segment_free(&segment);
+    download(fixture, mem, after);
+    assert_true(distance(after, expected, 0) < 1e-5);
+    assert_true(distance(after, expected, 1) < 1e-5);
+    assert_true(distance(after, before, 2) == 0);
+}
+
+/* dk of packed gradients over dy, with k where it was: the reference's dx. */
+static void gradients_lie_where_their_tensors_do(void **state) {
+    const struct fixture *fixture = *state;
+    float x[PACKED], dy[PACKED], dx[PACKED];
+    fill(x, 2);
+    fill(dy, 3);
+    const cl_mem x_mem = upload(fixture, x), dy_mem = upload(fixture, dy);
+    clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+    desc.rows = ROWS;
+    desc.cols = D;
+    desc.dx.dtype = CLNORM_F32;
+    set_outer(&desc.x, third);
+    set_outer(&desc.dy, third);
+    set_outer(&desc.dx, third);
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.x = part(x_mem, 1);
+    args.dy = args.dx = part(dy_mem, 1);
+    assert_int_equal(clnorm_norm_backward(fixture->context, fixture->queue, &desc, &args, 0, NULL, NULL), CLNORM_SUCCESS);
+    download(fixture, dy_mem, dx);
+    clReleaseMemObject(x_mem);
+    assert_true(distance(dx, dy, 0) == 0 && distance(dx, dy, 2) == 0);
+    for (uint64_t row = 0; row < ROWS; row++) {
+        const uint64_t first = (row / H * 3 + 1) * H * D + row % H * D;
+        double mean = 0, square = 0, c1 = 0, c2 = 0;
+        for (int i = 0; i < D; i++)
+            mean += (double)x[first + (uint64_t)i] / D;
+        for (int i = 0; i < D; i++)
+            square += pow((double)x[first + (uint64_t)i] - mean, 2) / D;
+        const double rstd = 1 / sqrt(square + desc.eps);
+        for (uint64_t i = first; i < first + D; i++) {
+            c1 += ((double)x[i] - mean) * rstd * (double)dy[i] / D;
+            c2 += (double)dy[i] / D;
+        }
+        for (uint64_t i = first; i < first + D; i++)
+            assert_true(fabs((double)dx[i] - rstd * ((double)dy[i] - ((double)x[i] - mean) * rstd * c1 - c2)) < 1e-5);
+    }
+}
+
+static void overlaps_are_found(void **state) {
+    const struct fixture *fixture = *state;
+    static const struct {
+        clnorm_dim x[3], y[3];
+        uint64_t x_at, y_at; /* elements */
+        const char *words;   /* NULL: accepted */
+    } cases[] = {
+        {{{B * S, 3 * H * D}, {H, D}}, {{B * S, 3 * H * D}, {H, D}}, 0, H * D, NULL}, /* k from q */
+        {{{B * S, 3 * H * D}, {H, D}}, {{B * S, 3 * H * D}, {H, D}}, H * D, H * D, NULL},
+        {{{B * S, 3 * H * D}, {H, D}}, {{B * S, 3 * H * D}, {H, D}}, 0, H * D - 1, "overlaps args.x"},
+        {{{B * S, 3 * H * D}, {H, D}}, {{B * S, 3 * H * D}, {H, D}}, 2 * H * D, H * D + 1, "overlaps args.x"},
+        {{{B * S, 3 * H * D}, {H, D}}, {{B * S, 3 * H * D}, {H, D}}, 2 * H * D, H * D, NULL},
+        /* rows of x between the rows of y, in another order */
+        {{{B, 2 * S * H * D}, {H, 2 * D}, {S, 2 * H * D}}, {{ROWS, 2 * D}}, 0, D, NULL},
+        {{{B, 2 * S * H * D}, {H, 2 * D}, {S, 2 * H * D}}, {{ROWS, 2 * D}}, 0, D + 1, "overlaps args.x"},
+        {{{B, 2 * S * H * D}, {H, 2 * D}, {S, 2 * H * D}},
+         {{ROWS, 2 * D}},
+         0,
+         0,
+         "expected the same element size and row stride"},
+        {{{B, S * H * D}, {S, H * D}, {H, D}}, {{ROWS, D}}, 0, 0, NULL}, /* the same rows in other words */
+        {{{B, 300}, {S * H, D}}, {{B, 96}, {S * H, D}}, 0, 0, "the same outer dimensions"},
+        {{{B, 0}, {S * H, D}}, {{ROWS, D}}, 0, S * H * D, NULL}, /* after an expanded x */
+        {{{B, 0}, {S * H, D}}, {{ROWS, D}}, 0, S * H * D - 1, "overlaps args.x"},
+        {{{ROWS, 0}}, {{ROWS, 2 * D}}, D, 0, NULL}, /* in y's first gap */
+        {{{ROWS, 0}}, {{ROWS, 2 * D}}, 7 * D - 1, 0, "overlaps args.x"},
+        {{{ROWS, 10}}, {{ROWS, 17}}, 8, 24, "overlaps args.x"}, /* other strides, gaps in both */
+    };
+    cl_int code;
+    const cl_mem mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, 1 << 16, NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clnorm_norm_desc desc = forward_of(ROWS, D);
+        set_outer(&desc.x, cases[i].x);
+        set_outer(&desc.y, cases[i].y);
+        clnorm_args args = CLNORM_ARGS_INIT;
+        args.x = (clnorm_buffer){mem, cases[i].x_at * sizeof(float)};
+        args.y = (clnorm_buffer){mem, cases[i].y_at * sizeof(float)};
+        const clnorm_status status = clnorm_norm_forward(fixture->context, fixture->queue, &desc, &args, 0, NULL, NULL);
+        if (status != (cases[i].words ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS) ||
+            (status && !strstr(clnorm_error_detail(), cases[i].words)))
+            fail_msg("case %zu: %s, \"%s\"", i, clnorm_status_text(status), clnorm_error_detail());
+    }
+    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+    clReleaseMemObject(mem);
+}
+
+/* A buffer that ends a byte before the last row does. */
+static void short_buffers_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_norm_desc desc = forward_of(ROWS, D);
+    set_outer(&desc.x, third);
+    cl_int code;
+    const uint64_t bytes = ((B * S - 1) * 3 * H * D + H * D) * sizeof(float);
+    for (uint64_t missing = 0; missing < 8; missing += 4) {
+        clnorm_args args = CLNORM_ARGS_INIT;
+        args.x.mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, bytes - missing, NULL, &code);
+        args.y.mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, ROWS * D * sizeof(float), NULL, &code);
+        const clnorm_status status = clnorm_norm_forward(fixture->context, fixture->queue, &desc, &args, 0, NULL, NULL);
+        assert_int_equal(status, missing ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS);
+        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+        clReleaseMemObject(args.x.mem);
+        clReleaseMemObject(args.y.mem);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_dimensions_are_refused),
+        cmocka_unit_test(dimensions_where_none_are_possible_are_refused),
+        cmocka_unit_test(buffers_hold_the_extent),
+        cmocka_unit_test(one_stride_is_todays_kernel),
+        cmocka_unit_test(parts_are_normalised_in_place),
+        cmocka_unit_test(gradients_lie_where_their_tensors_do),
+        cmocka_unit_test(overlaps_are_found),
+        cmocka_unit_test(short_buffers_are_refused),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
