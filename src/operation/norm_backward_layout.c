@@ -144,7 +144,7 @@ static clnorm_status lay_out_groups(const clnorm_device_info *device, const prob
     const uint64_t weight_rows = p->weight_rows;
     struct cln_workload of_weight = *work;
     of_weight.rows /= weight_rows;
-    if (weight_rows > CLN_MOST_GROUPS / layout->blocks)
+    if (p->rows && weight_rows > 1 && weight_rows > CLN_MOST_GROUPS / layout->blocks)
         return cln_fail(CLNORM_UNSUPPORTED,
                         "desc.weight_rows is %" PRIu64 ": expected at most %" PRIu64
                         ", a launch has up to 2^30 work-groups",
