@@ -56,6 +56,17 @@ static void test_bench(void **state) {
 
     static const char *const both[] = {"clnorm", "clnorm_unfused"};
     static const double moved[] = {4, 9};
+    run("%s", "bench layer_norm_backward --shapes 24x64 --dtypes f32 --runs 1 --weight-rows 4 --weight-repeat 3 --json -");
+    assert_done();
+    assert_non_null(strstr(result.out, "\"weight_rows\": 4, \"weight_repeat\": 3"));
+    run("%s", "bench rms_norm --shapes 24x64 --dtypes f32 --runs 1 --weight-rows 5");
+    assert_failed(EXIT_REQUEST, "tensor 'weight': shape [5, 64] with --weight-repeat 1; expected a product");
+    run("%s", "bench gelu --shapes 8x64 --weight-rows 2");
+    assert_failed(EXIT_REQUEST, "--weight-rows: gelu has no such option");
+    run("%s", "bench rms_norm --shapes 8x64 --weight-repeat 2");
+    assert_failed(EXIT_REQUEST, "--weight-rows 0, --weight-repeat 2");
+    run("%s", "bench rms_norm --sweep 64 --weight-rows 2");
+    assert_failed(EXIT_REQUEST, "--weight-rows: expected no --sweep");
     run("%s", "bench norm_chain --shapes 5x67 --dtypes f32 --runs 1 --warm-up 0 --median --unfused --json -");
     assert_done();
     char *rest = result.out;

@@ -276,6 +276,48 @@ static void test_run_backward_options(void **state) {
     assert_done();
 }
 
+/* weight and bias of [R, cols]: the gradients have their shape. */
+static void test_run_shares_weights(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 24, 10);
+    put_tensor("dy.npy", "dy", "F32", 2, 24, 10);
+    put_tensor("weight.npy", "weight", "F32", 2, 4, 10);
+    put_tensor("bias.npy", "bias", "F32", 2, 4, 10);
+    put_tensor("three.npy", "three", "F32", 2, 3, 10);
+    put_tensor("one.npy", "one", "F32", 1, 10, 0);
+    run("%s", "run layer_norm --in x.npy --in weight.npy --in bias.npy --verify --repeat 1");
+    assert_done();
+    assert_says("weight   F32 [4, 10]");
+    run("%s", "run rms_norm_backward --in x.npy --in dy.npy --in bias.npy --weight-repeat 3 --verify --repeat 1");
+    assert_done();
+    assert_says("verify   dbias ");
+    assert_says("dbias    F32 [4, 10]");
+    run("%s", "run layer_norm_backward --in x.npy --in dy.npy --in weight.npy --in bias.npy --weight-repeat 6 --verify "
+              "--repeat 1 --reduction locked --out dweight.safetensors");
+    assert_done();
+    assert_says("dweight  F32 [4, 10]");
+    static const struct {
+        const char *words;
+        const char *part;
+    } requests[] = {
+        {"rms_norm --in x.npy --in weight.npy --weight-repeat 5",
+         "tensor 'weight': shape [4, 10] with --weight-repeat 5; expected a product that divides x's 24 rows"},
+        {"rms_norm --in x.npy --in weight.npy --weight-repeat -1",
+         "tensor 'weight': shape [4, 10] with --weight-repeat -1"},
+        {"rms_norm --in x.npy --in weight.npy --in three.npy bias=three",
+         "tensor 'three' (bias): shape [3, 10]; expected [4, 10]"},
+        {"rms_norm --in x.npy --in weight.npy --in one.npy bias=one", "tensor 'one' (bias): shape [10]; expected [4, 10]"},
+        {"rms_norm --in x.npy --in one.npy weight=one --weight-repeat 2",
+         "--weight-repeat 2: expected a weight or bias of shape [R, 10] too"},
+        {"l2_norm --in x.npy --in weight.npy", "tensor 'weight' (weight): shape [4, 10]; expected [10]"},
+        {"gelu --in x.npy --weight-repeat 2", "--weight-repeat: gelu has no such option"},
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        run("run %s", requests[i].words);
+        assert_failed(EXIT_REQUEST, requests[i].part);
+    }
+}
+
 static void test_run_backward_refuses(void **state) {
     (void)state;
     put_tensor("x.npy", "x", "F32", 2, 6, 10);
@@ -507,6 +549,7 @@ int main(void) {
         cmocka_unit_test(test_run_keeps_its_inputs),
         cmocka_unit_test(test_run_goes_backward),
         cmocka_unit_test(test_run_backward_options),
+        cmocka_unit_test(test_run_shares_weights),
         cmocka_unit_test(test_run_backward_refuses),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

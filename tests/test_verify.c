@@ -133,9 +133,11 @@ static void normalise(struct fixture *fixture, const struct operation_options *o
         if (layer)
             put(fixture, "mean", group * ROWS + row, mean);
         put(fixture, "rstd", group * ROWS + row, rstd);
+        const uint64_t weight_row = options->weight_rows ? row % (uint64_t)options->weight_rows : 0;
         for (uint64_t i = 0; i < GROUP; i++) {
             const uint64_t column = group * GROUP + i, index = row * COLS + column;
-            const double y = (s[i] - mean) * rstd * (options->weight_offset + w[column]) + b[column];
+            const uint64_t weight = weight_row * COLS + column;
+            const double y = (s[i] - mean) * rstd * (options->weight_offset + w[weight]) + b[weight];
             put(fixture, "y", index, options->gate && !options->gate_first ? y * z[index] : y);
         }
     }
@@ -148,6 +150,7 @@ static struct fixture *make_fixture(const char *name, clnorm_dtype dtype, const 
     const struct operation *operation;
     assert_true(operation_find(name, &operation, &fault));
     job_init(&fixture->job, operation);
+    fixture->job.weight_rows = (uint64_t)options->weight_rows;
     const clnorm_dtype weight = dtype == CLNORM_F64 ? dtype : CLNORM_F32;
     assert_true(job_add_input(&fixture->job, "x", dtype, ROWS, COLS, GROUPS, &fault));
     assert_true(job_add_input(&fixture->job, "weight", weight, ROWS, COLS, GROUPS, &fault));
@@ -184,6 +187,7 @@ static const struct operation_options option_table[] = {
     {.eps = 0.5, .slots = 128, .group_size = GROUP, .weight_offset = 1},
     {.eps = 1e-5, .slots = 128, .group_size = GROUP, .gate = "silu"},
     {.eps = 1e-5, .slots = 128, .group_size = GROUP, .gate = "sigmoid", .gate_first = 1},
+    {.eps = 1e-5, .slots = 128, .group_size = GROUP, .weight_rows = ROWS},
 };
 enum { OPTIONS = sizeof option_table / sizeof *option_table };
 

@@ -41,6 +41,12 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
         return fault_set(fault, EXIT_REQUEST, "--warm-up %d: expected 0 or more", request->warm_up);
     if (request->enqueues < 0 || (request->enqueues && !host))
         return fault_set(fault, EXIT_REQUEST, "--enqueues %d: expected 0 or more, with --host", request->enqueues);
+    if (request->weight_rows < 0 || request->weight_repeat < 0 || (request->weight_repeat && !request->weight_rows))
+        return fault_set(fault, EXIT_REQUEST,
+                         "--weight-rows %lld, --weight-repeat %lld: expected 0 or more, and the second with the first",
+                         request->weight_rows, request->weight_repeat);
+    if (request->weight_rows && (host || request->sweep.count))
+        return fault_set(fault, EXIT_REQUEST, "--weight-rows: expected no --%s", host ? "host" : "sweep");
     if (host && request->svg)
         return fault_set(fault, EXIT_REQUEST, "--svg: expected no --host");
     if (request->svg && !strcmp(request->svg, "-"))
@@ -69,6 +75,9 @@ int bench_command(int argc, const char **argv, struct fault *fault) {
         {"sweep", '\0', POPT_ARG_STRING, &sweep.widths, 0, "Time many widths; --svg draws time over the copy's",
          "grid|N,..."},
         {"bytes", '\0', POPT_ARG_STRING, &sweep.bytes, 0, "--sweep: bytes of x at each width (64M)", "N"},
+        {"weight-rows", '\0', POPT_ARG_LONGLONG, &request.weight_rows, 0, "Norms: a weight and bias of [N, columns]", "N"},
+        {"weight-repeat", '\0', POPT_ARG_LONGLONG, &request.weight_repeat, 0,
+         "--weight-rows: so many neighbouring rows take one of them, in turn (1)", "N"},
         {"json", '\0', POPT_ARG_STRING, &request.json, 0, "Write a JSON line each; - for just these", "FILE"},
         {"svg", '\0', POPT_ARG_STRING, &request.svg, 0, "Draw GB/s over shapes, against the copy", "FILE"},
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Run on this device; see clnorm select --help", "SELECTOR"},

@@ -166,6 +166,10 @@ static bool print_json(const struct bench *bench, const struct measurement *m, c
     json_t *const line =
         json_pack("{s:s, s:s, s:I, s:I, s:s}", "op", m->operation->name, "provider", result->provider, "rows",
                   (json_int_t)m->shape.rows, "cols", (json_int_t)m->shape.cols, "dtype", clnorm_dtype_name(m->dtype));
+    if (m->shape.weight_rows) {
+        json_object_set_new(line, "weight_rows", json_integer(m->shape.weight_rows));
+        json_object_set_new(line, "weight_repeat", json_integer(m->shape.weight_repeat ? m->shape.weight_repeat : 1));
+    }
     set_us(line, "us", result->us);
     set_us(line, "limit_us", result->copy.limit_us);
     json_object_set_new(line, "gb_s", json_real((double)(int64_t)(result->gb_s * 10 + 0.5) / 10));
@@ -258,7 +262,8 @@ static bool measure_sweep(struct bench *bench, const struct bench_request *reque
         for (size_t d = 0; d < request->dtype_count; d++)
             for (size_t w = 0; w < request->sweep.count; w++) {
                 const uint64_t width = request->sweep.width[w];
-                const struct bench_shape shape = {rows_of_bytes(request->sweep_bytes, width, request->dtypes[d]), width};
+                const struct bench_shape shape = {.rows = rows_of_bytes(request->sweep_bytes, width, request->dtypes[d]),
+                                                  .cols = width};
                 if (!measure(bench, request->operations[o], shape, request->dtypes[d], fault))
                     return false;
             }

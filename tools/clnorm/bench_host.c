@@ -15,7 +15,7 @@
 #include "session.h"
 #include "temporary.h"
 
-static const struct bench_shape usual_shape = {64, 1024};
+static const struct bench_shape usual_shape = {.rows = 64, .cols = 1024};
 static const double most_time = 5e6; /* us, of the enqueues */
 enum { ENQUEUES = 2000, WARM_UPS = 20, MORE_PLANS = 101 };
 

@@ -47,6 +47,9 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
     uint64_t groups = scaled ? (shape.cols + SCALED - 1) / SCALED : 1;
     struct operation_options options = bench_options(operation, config);
     job_init(job, of);
+    options.weight_rows = shape.weight_rows;
+    options.weight_repeat = shape.weight_repeat;
+    job->weight_rows = (uint64_t)shape.weight_rows;
     if (operation_has_channels(of)) {
         job->spatial = bench_positions(shape.rows);
         job->channels_last = operation->layout && !strcmp(operation->layout, "last");

@@ -6,6 +6,7 @@
 
 struct bench_shape {
     uint64_t rows, cols;
+    long long weight_rows, weight_repeat; /* of norms, whose weight and bias are of [weight_rows, cols]; 0: of [cols] */
 };
 
 /* What an operation is measured with. config: forced knobs, borrowed; may be NULL. */

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct bench_shape gpu_shapes[] = {{32768, 256},  {32768, 1024}, {16384, 4096}, {16384, 8192}, {8192, 16384},
-                                                {4096, 65536}, {2048, 4096},  {64, 4096},    {1, 4096}};
-static const struct bench_shape cpu_shapes[] = {{16384, 256}, {8192, 768}, {4096, 1024}, {4096, 4096}, {1024, 8192}};
+static const uint64_t gpu_shapes[][2] = {{32768, 256},  {32768, 1024}, {16384, 4096}, {16384, 8192}, {8192, 16384},
+                                         {4096, 65536}, {2048, 4096},  {64, 4096},    {1, 4096}};
+static const uint64_t cpu_shapes[][2] = {{16384, 256}, {8192, 768}, {4096, 1024}, {4096, 4096}, {1024, 8192}};
 static const clnorm_dtype gpu_dtypes[] = {CLNORM_BF16, CLNORM_F32};
 static const clnorm_dtype cpu_dtypes[] = {CLNORM_F32};
 
@@ -54,9 +54,15 @@ bool bench_read(struct bench_request *request, struct command_line *line, const 
 void bench_complete(struct bench_request *request, bool cpu) {
     for (size_t i = 0, given = request->operation_count; !given && bench_operations()[i].name; i++)
         request->operations[request->operation_count++] = &bench_operations()[i];
-    if (!request->shape_count) {
-        request->shape_count = cpu ? sizeof cpu_shapes / sizeof *cpu_shapes : sizeof gpu_shapes / sizeof *gpu_shapes;
-        memcpy(request->shapes, cpu ? cpu_shapes : gpu_shapes, request->shape_count * sizeof *request->shapes);
+    const uint64_t(*const shapes)[2] = cpu ? cpu_shapes : gpu_shapes;
+    const size_t usual = cpu ? sizeof cpu_shapes / sizeof *cpu_shapes : sizeof gpu_shapes / sizeof *gpu_shapes;
+    for (size_t given = request->shape_count; !given && request->shape_count < usual; request->shape_count++) {
+        const uint64_t *const shape = shapes[request->shape_count];
+        request->shapes[request->shape_count] = (struct bench_shape){.rows = shape[0], .cols = shape[1]};
+    }
+    for (size_t i = 0; i < request->shape_count; i++) {
+        request->shapes[i].weight_rows = request->weight_rows;
+        request->shapes[i].weight_repeat = request->weight_repeat;
     }
     if (!request->dtype_count) {
         request->dtype_count = cpu ? sizeof cpu_dtypes / sizeof *cpu_dtypes : sizeof gpu_dtypes / sizeof *gpu_dtypes;

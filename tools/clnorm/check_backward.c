@@ -4,7 +4,7 @@
 static const struct backward_case {
     char *outputs; /* NULL: what comes with the inputs */
     char *gate, *reduction, *config;
-    long long group_size, slots;
+    long long group_size, slots, weight_rows, weight_repeat;
     double weight_offset;
     uint64_t rows, cols;
     enum pattern pattern;
@@ -47,6 +47,31 @@ static const struct backward_case {
      .gate = "silu",
      .reduction = "locked",
      .slots = 2},
+    {.rms = true, .rows = 600, .cols = 128, .x = CLNORM_BF16, .weight = CLNORM_BF16, .weight_rows = 8},
+    {.rows = 60,
+     .cols = 129,
+     .x = CLNORM_F32,
+     .weight = CLNORM_F32,
+     .bias = CLNORM_BF16,
+     .weight_rows = 3,
+     .weight_repeat = 20},
+    {.rows = 36,
+     .cols = 96,
+     .group_size = 8,
+     .x = CLNORM_F16,
+     .weight = CLNORM_F32,
+     .bias = CLNORM_F32,
+     .weight_offset = 1,
+     .reduction = "locked",
+     .weight_rows = 4,
+     .weight_repeat = 3},
+    {.rms = true,
+     .rows = 12,
+     .cols = 512,
+     .x = CLNORM_BF16,
+     .weight = CLNORM_F32,
+     .config = "accumulator=registers,keep=registers,lanes=16,segments=2,vec=4,reduce=tree",
+     .weight_rows = 12},
     {.from_y = true, .rows = 5, .cols = 1000, .x = CLNORM_BF16, .weight = CLNORM_BF16, .bias = CLNORM_F32},
     {.from_y = true,
      .rms = true,
@@ -112,6 +137,8 @@ static struct check_case make(const struct backward_case *row) {
     made.options.outputs = row->outputs;
     made.options.recompute_output = row->recompute;
     made.options.reduction = row->reduction;
+    made.options.weight_rows = row->weight_rows;
+    made.options.weight_repeat = row->weight_repeat;
     if (row->slots)
         made.options.slots = row->slots;
     return made;

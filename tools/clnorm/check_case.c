@@ -25,6 +25,10 @@ char *check_case_text(const struct check_case *check_case, char text[CASE_TEXT])
     for (int i = 0; check_case->inputs[i].role; i++)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, "%s %s=%s", i ? "" : ",", check_case->inputs[i].role,
                                    clnorm_dtype_name(check_case->inputs[i].dtype));
+    if (options->weight_rows)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", %lld rows of weights", options->weight_rows);
+    if (options->weight_repeat)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, " for %lld rows each", options->weight_repeat);
     if (options->dtype)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, " y=%s", options->dtype);
     if (options->outputs)

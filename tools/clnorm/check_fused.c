@@ -13,6 +13,7 @@ static const struct fused_case {
     char *quantize, *dtype;
     long long quantize_group;
     double quantize_scale;
+    long long weight_rows, weight_repeat; /* 0: a weight of [cols] */
 } cases[] = {
     {.operation = "rms_norm", .rows = 9, .cols = 1000, .x = CLNORM_BF16, .residual = CLNORM_F32},
     {.operation = "layer_norm", .rows = 7, .cols = 129, .x = CLNORM_F32, .residual = CLNORM_BF16, .dropout = 0.1},
@@ -67,6 +68,22 @@ static const struct fused_case {
      .quantize = "tensor",
      .quantize_scale = 0.0078,
      .dtype = "f8e5m2"},
+    {.operation = "rms_norm", .rows = 96, .cols = 128, .x = CLNORM_BF16, .weight_rows = 8},
+    {.operation = "layer_norm",
+     .rows = 21,
+     .cols = 129,
+     .x = CLNORM_F32,
+     .dropout = 0.1,
+     .activation = "silu",
+     .weight_rows = 3,
+     .weight_repeat = 7},
+    {.operation = "rms_norm",
+     .rows = 6,
+     .cols = 512,
+     .x = CLNORM_F16,
+     .quantize = "row",
+     .config = "keep=reread,lanes=64,segments=1,vec=4",
+     .weight_rows = 6},
     {.operation = "rms_norm_backward", .rows = 9, .cols = 1000, .x = CLNORM_BF16, .residual = CLNORM_F32},
     {.operation = "layer_norm_backward",
      .rows = 21,
@@ -132,5 +149,7 @@ struct check_case check_fused_case(int i) {
     made.options.quantize_group = row->quantize_group;
     made.options.quantize_scale = row->quantize_scale;
     made.options.dtype = row->dtype;
+    made.options.weight_rows = row->weight_rows;
+    made.options.weight_repeat = row->weight_repeat;
     return made;
 }

@@ -43,6 +43,7 @@ static bool make_inputs(struct job *job, const struct check_case *check_case, un
     const uint64_t groups = group_size ? (check_case->cols + (uint64_t)group_size - 1) / (uint64_t)group_size : 1;
     uint64_t random = seed;
     job->x = check_case->x;
+    job->weight_rows = (uint64_t)check_case->options.weight_rows;
     job->spatial = check_case->spatial;
     job->channels_last = check_case->options.layout && !strcmp(check_case->options.layout, "last");
     for (int i = 0; check_case->inputs[i].role; i++) {

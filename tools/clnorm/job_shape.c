@@ -73,8 +73,10 @@ void job_shape_of_role(const struct job *job, enum role_shape shape, struct tens
         set_shape(tensor, 1, 1, 0);
         break;
     case SHAPE_COLS:
-        tensor->rank = 1;
-        tensor->shape[0] = job->cols;
+        if (job->weight_rows)
+            set_shape(tensor, 2, job->weight_rows, job->cols);
+        else
+            set_shape(tensor, 1, job->cols, 0);
         break;
     case SHAPE_STATISTICS:
         tensor->rank = 2;

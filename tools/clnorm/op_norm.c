@@ -127,6 +127,8 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
     desc.rows = job->rows;
     desc.cols = job->cols;
     desc.group_size = job->cols / job->groups;
+    desc.weight_rows = job->weight_rows;
+    desc.weight_repeat = job->weight_repeat;
     desc.x = job->x;
     desc.x.dtype = job_dtype(job, "x");
     desc.y.dtype = desc.x.scaling ? CLNORM_F32 : desc.x.dtype;

@@ -90,6 +90,8 @@ static clnorm_norm_backward_desc describe_inputs(const struct job *job, const st
     desc.rows = job->rows;
     desc.cols = job->cols;
     desc.group_size = job->cols / job->groups;
+    desc.weight_rows = job->weight_rows;
+    desc.weight_repeat = job->weight_repeat;
     desc.x.dtype = job_dtype(job, "x");
     desc.z.dtype = job_dtype(job, "z");
     desc.dy.dtype = job_dtype(job, "dy");
@@ -145,7 +147,8 @@ clnorm_status norm_backward_plan(clnorm_context *context, const struct job *job,
 struct memory {
     struct ref_gradients gradients;
     struct ref_gradient_errors errors;
-    struct ref_row_sum *dweight, *dbias; /* [cols]; one block of memory */
+    struct ref_row_sum *dweight, *dbias; /* [sums]; one block of memory */
+    uint64_t sums;                       /* weight_rows x cols */
 };
 
 static void free_memory(struct memory *memory) {
@@ -154,16 +157,17 @@ static void free_memory(struct memory *memory) {
     free(memory->dweight);
 }
 
-static bool make_memory(struct memory *memory, uint64_t group_size, uint64_t cols, struct fault *fault) {
+static bool make_memory(struct memory *memory, uint64_t group_size, uint64_t sums, struct fault *fault) {
     memory->gradients = ref_gradients_make(group_size);
     memory->errors = ref_gradient_errors_make(group_size);
-    memory->dweight = calloc(cols, 2 * sizeof *memory->dweight);
+    memory->dweight = calloc(sums, 2 * sizeof *memory->dweight);
+    memory->sums = sums;
     if (memory->gradients.dy && memory->errors.xhat && memory->dweight) {
-        memory->dbias = memory->dweight + cols;
+        memory->dbias = memory->dweight + sums;
         return true;
     }
     free_memory(memory);
-    fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " columns", cols);
+    fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " columns", sums);
     return false;
 }
 
@@ -190,8 +194,9 @@ bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struc
     const struct judged y = desc->y_given ? (struct judged){NULL, NULL} : judged_of(job, "y", verdicts);
     const struct judged dweight = judged_of(job, "dweight", verdicts);
     const struct judged dbias = judged_of(job, "dbias", verdicts);
+    const uint64_t weight_rows = job->weight_rows ? job->weight_rows : 1;
     struct memory memory;
-    if (!make_memory(&memory, desc->group_size, job->cols, fault))
+    if (!make_memory(&memory, desc->group_size, weight_rows * job->cols, fault))
         return false;
     const struct ref_gradients *const gradients = &memory.gradients;
     const struct ref_gradient_errors *const errors = &memory.errors;
@@ -199,7 +204,8 @@ bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struc
         for (uint64_t first = 0; first < job->cols; first += desc->group_size) {
             ref_norm_backward_segment(&norm, row, first / desc->group_size, &memory.gradients);
             ref_gradient_errors_of(&norm, &arithmetic, gradients, &memory.errors);
-            ref_add_row(gradients, errors, desc->group_size, &memory.dweight[first], &memory.dbias[first]);
+            const uint64_t sum = ref_norm_weight_row(&norm.forward, row) * job->cols + first;
+            ref_add_row(gradients, errors, desc->group_size, &memory.dweight[sum], &memory.dbias[sum]);
             for (uint64_t i = 0; i < desc->group_size; i++) {
                 const uint64_t index = row * job->cols + first + i;
                 judged_add(&dx, index, (struct ref_value){gradients->dx[i], errors->dx[i]});
@@ -208,8 +214,9 @@ bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struc
                 judged_add(&dresidual, index, (struct ref_value){gradients->ds[i], errors->dresidual[i]});
             }
         }
-    judged_add_sums(&dweight, memory.dweight, job->cols, error_over_rows(&arithmetic, job->rows));
-    judged_add_sums(&dbias, memory.dbias, job->cols, error_over_rows(&arithmetic, job->rows));
+    const double error = error_over_rows(&arithmetic, job->rows / weight_rows);
+    judged_add_sums(&dweight, memory.dweight, memory.sums, error);
+    judged_add_sums(&dbias, memory.dbias, memory.sums, error);
     free_memory(&memory);
     return true;
 }

@@ -156,6 +156,29 @@ static bool read_channels(struct job *job, const struct operation_options *optio
     return true;
 }
 
+/* Takes rows of weights from the weight, or else the bias, and how many rows take one from the options. */
+static bool read_weight_map(struct job *job, const struct operation_options *options, struct fault *fault) {
+    const struct tensor *weights = job_tensor(job, "weight");
+    if (!weights || weights->rank != 2)
+        weights = job_tensor(job, "bias");
+    job->weight_rows = weights && weights->rank == 2 ? weights->shape[0] : 0;
+    if (!job->weight_rows)
+        return !options->weight_repeat ||
+               fault_set(fault, EXIT_REQUEST,
+                         "--weight-repeat %lld: expected a weight or bias of shape [R, %" PRIu64 "] too",
+                         options->weight_repeat, job->cols);
+    uint64_t period;
+    char shape[SHAPE_TEXT];
+    const long long repeat = options->weight_repeat ? options->weight_repeat : 1;
+    job->weight_repeat = (uint64_t)repeat;
+    if (repeat < 0 || __builtin_mul_overflow(job->weight_rows, job->weight_repeat, &period) || job->rows % period)
+        return fault_set(fault, EXIT_REQUEST,
+                         "tensor '%s': shape %s with --weight-repeat %lld; expected a product that divides x's %" PRIu64
+                         " rows",
+                         weights->name, tensor_shape_text(weights, shape), repeat, job->rows);
+    return true;
+}
+
 /* Takes rows and cols from x, and groups from the options. */
 static bool read_shape(struct job *job, const struct operation_options *options, struct fault *fault) {
     const struct tensor *const x = &job->tensor[0];
@@ -169,6 +192,9 @@ static bool read_shape(struct job *job, const struct operation_options *options,
     }
     job->cols = x->shape[x->rank - 1];
     job->rows = x->count / job->cols;
+    const enum operation_kind kind = job->operation->kind;
+    if ((kind == OPERATION_NORM || kind == OPERATION_NORM_BACKWARD) && !read_weight_map(job, options, fault))
+        return false;
     const struct tensor *const x_scale = job_tensor(job, "x_scale");
     const bool scaled = job->operation->roles[0].shape == SHAPE_SCALED;
     if (x_scale && !scaled)

@@ -16,7 +16,7 @@ enum { ROLES = 18 };
 enum role_shape {
     SHAPE_X, /* that of x, the first role: any rank of 1 and up; the last dimension is cols, the others are rows; of group
                 norm rank 2 and up: the first is rows, the second or the last one cols, the others spatial */
-    SHAPE_COLS,       /* [cols] */
+    SHAPE_COLS,       /* [cols], or where weights have a map [weight_rows, cols] */
     SHAPE_STATISTICS, /* [groups, rows] */
     SHAPE_ROWS,       /* [rows], of the statistics' dtype too */
     SHAPE_CODES,      /* that of x, of 8 bits */
@@ -50,9 +50,11 @@ struct operation_options {
     int gate_first;
     int batch_invariant;
     double weight_offset;
-    char *dtype;   /* of the main output */
-    char *config;  /* forced knobs */
-    char *outputs; /* roles, besides those that are not optional */
+    long long weight_rows;   /* of tensors that are made; 0: weight and bias are of [cols] */
+    long long weight_repeat; /* 0: 1 */
+    char *dtype;             /* of the main output */
+    char *config;            /* forced knobs */
+    char *outputs;           /* roles, besides those that are not optional */
     int recompute_output;
     char *reduction;
     long long slots; /* of the locked reduction */
@@ -81,7 +83,9 @@ struct job {
     void *output[ROLES];         /* bytes of outputs, owned; tensor.data is the same address */
     bool wanted[ROLES];          /* outputs that are requested */
     uint64_t rows, cols, groups;
-    uint64_t spatial; /* of group norm: positions of a column, which is a channel */
+    uint64_t weight_rows;   /* of norms: of weight, bias, dweight and dbias; 0: they are of [cols] */
+    uint64_t weight_repeat; /* neighbouring rows that take one of them */
+    uint64_t spatial;       /* of group norm: positions of a column, which is a channel */
     bool channels_last;
     bool seeded;
     clnorm_seed seed;

@@ -36,6 +36,8 @@ bool operation_check_options(const struct operation *operation, const struct ope
         {"--gate-first", options->gate_first, NORMS},
         {"--batch-invariant", options->batch_invariant, NORMS | (record && record->batch_invariant ? ROWS : 0)},
         {"--weight-offset", options->weight_offset != 0, NORMS | NORM_BACKWARD_FROM_Y},
+        {"--weight-rows", options->weight_rows != 0, NORMS},
+        {"--weight-repeat", options->weight_repeat != 0, NORMS},
         {"--activation", options->activation, NORMS | CHANNELS},
         {"--groups", options->groups != 0, GROUP_NORM},
         {"--layout", options->layout, CHANNELS},

@@ -275,7 +275,7 @@ static bool print_json(struct profile *profile, struct fault *fault) {
 /* The usual shape of the device, where none was given. */
 static void complete(struct request *request, bool cpu) {
     if (!request->shape_text)
-        request->shape = cpu ? (struct bench_shape){4096, 1024} : (struct bench_shape){16384, 4096};
+        request->shape = (struct bench_shape){.rows = cpu ? 4096 : 16384, .cols = cpu ? 1024 : 4096};
     if (!request->dtype_text)
         request->dtype = cpu ? CLNORM_F32 : CLNORM_BF16;
 }

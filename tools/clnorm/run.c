@@ -237,6 +237,8 @@ int run_command(int argc, const char **argv, struct fault *fault) {
         {"seed", '\0', POPT_ARG_STRING, &options->seed, 0, "Of --dropout", "S"},
         {"s-given", '\0', POPT_ARG_NONE, &options->s_given, 0, "Backward: x is the forward's residual_out", NULL},
         {"weight-offset", '\0', POPT_ARG_DOUBLE, &options->weight_offset, 0, "Added to every weight (0)", "F"},
+        {"weight-repeat", '\0', POPT_ARG_LONGLONG, &options->weight_repeat, 0,
+         "Norms: so many neighbouring rows take one row of a weight or bias of [R, columns], in turn (1)", "N"},
         {"outputs", '\0', POPT_ARG_STRING, &options->outputs, 0, "Write these outputs, instead of the usual", "ROLE,..."},
         {"recompute-output", '\0', POPT_ARG_NONE, &options->recompute_output, 0, "Backward: write y too", NULL},
         {"reduction", '\0', POPT_ARG_STRING, &options->reduction, 0, "Backward: how rows add up", "partial|locked"},

@@ -51,7 +51,8 @@ static bool make_points(struct grid *grid, const struct bench_request *request, 
                 for (size_t w = 0; w < grid->widths.count; w++) {
                     const uint64_t width = grid->widths.width[w];
                     const uint64_t rows = rows_of_bytes(grid->sizes[b], width, request->dtypes[d]);
-                    grid->points[grid->count++] = (struct point){request->operations[o], request->dtypes[d], {rows, width}};
+                    grid->points[grid->count++] =
+                        (struct point){request->operations[o], request->dtypes[d], {.rows = rows, .cols = width}};
                 }
     return true;
 }
