@@ -84,6 +84,15 @@ for activation in ACTIVATION_GELU ACTIVATION_GELU_TANH ACTIVATION_SILU; do
 done
 for norm in LAYER_NORM RMS_NORM; do
     chunks="NORM=$norm KEEP=KEEP_REREAD SEGMENTS=1 CHUNKS=7 UNROLL=4"
+    for numbers in 1 7; do
+        slices="NORM=$norm KEEP=KEEP_REREAD SEGMENTS=1 CHUNKS=$numbers UNROLL=4 SAVE_MEAN=0 SAVE_RSTD=0"
+        strict norm_slices CL1.2 spir64 -all $slices VEC=1 X_DTYPE=bf16 Y_DTYPE=none WRITES_Y=0 WEIGHT_DTYPE=none BIAS_DTYPE=none
+        strict norm_slices CL1.2 spir64 -all $slices VEC=16 LANES=1 ELEMENT_ALIGNED=1 Y_DTYPE=f16
+        strict norm_slices CL1.2 spir64 -all,+cl_khr_fp64 $slices X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64
+        strict norm_slices CL1.2 nvptx64 -all $slices X_DTYPE=bf16 VEC=8 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX WEIGHTS=WEIGHTS_KEPT
+        later norm_slices $slices REDUCE=REDUCE_SUBGROUP X_DTYPE=f16 VEC=8
+    done
+    strict norm_slices CL1.2 spir64 -all NORM=$norm KEEP=KEEP_REREAD SEGMENTS=4 UNROLL=2 VEC=2 GROUP_SIZE=63
     strict norm_forward_chunks CL1.2 spir64 -all $chunks VEC=1 X_DTYPE=bf16 DROPOUT=1 SAVE_MASK=1 RESIDUAL_DTYPE=f32
     strict norm_forward_chunks CL1.2 spir64 -all $chunks VEC=16 LANES=1 ELEMENT_ALIGNED=1 GATE=GATE_SILU Z_DTYPE=f16
     strict norm_forward_chunks CL1.2 spir64 -all,+cl_khr_fp64 $chunks X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64
@@ -346,7 +355,12 @@ for family in norm_backward norm_backward_sums; do
         strict $family CL1.2 nvptx64 -all $columns KEEP=KEEP_REGISTERS ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE GATE=GATE_SILU \
             Z_DTYPE=bf16 DZ_DTYPE=bf16
     done
-    strict $family CL1.2 spir64 -all $columns GROUPS=65536 GROUP_SIZE=65536 TILE=64 VEC=1
+    strict $family CL1.2 spir64 -all $columns GROUPS=65536 GROUP_SIZE=65536 TILE=64 VEC=1 HAS_SUMS=1
+    for keep in KEEP_REGISTERS KEEP_REREAD; do
+        strict $family CL1.2 spir64 -all HAS_SUMS=1 KEEP=$keep ACCUMULATOR=ACCUMULATOR_REGISTERS PIPELINE=1
+        strict $family CL1.2 spir64 -all HAS_SUMS=1 NORM=LAYER_NORM READS_MEAN=1 TILE=256 KEEP=$keep ACCUMULATOR=ACCUMULATOR_LOCAL
+    done
+    strict $family CL1.2 spir64 -all HAS_SUMS=1 NORM=LAYER_NORM READS_MEAN=1
     for accumulator in ACCUMULATOR_REGISTERS ACCUMULATOR_MEMORY; do
         map="WEIGHT_MAP=1 X_DTYPE=bf16 X_GROUP=0 BIAS_DTYPE=f32 DBIAS_DTYPE=f32 ACCUMULATOR=$accumulator"
         strict $family CL1.2 spir64 -all $map NORM=LAYER_NORM SEGMENTS=1 LANES=1 VEC=8 Y_DTYPE=f16
@@ -361,6 +375,10 @@ for family in norm_backward norm_backward_sums; do
         strict $family CL1.2 nvptx64 -all $from_y X_DTYPE=bf16 BIAS_DTYPE=f32 KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS \
             ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
     done
+done
+for sums in 0 1; do
+    strict norm_slices_backward CL1.2 spir64 -all X_DTYPE=bf16 VEC=1 HAS_SUMS=$sums READS_MEAN=$sums CHUNKS=3
+    strict norm_slices_backward CL1.2 spir64 -all,+cl_khr_fp64 NORM=LAYER_NORM X_DTYPE=f64 VEC=1 HAS_SUMS=$sums READS_MEAN=1
 done
 for vec in 1 4 16; do
     sums="VEC=$vec DWEIGHT_DTYPE=bf16 DBIAS_DTYPE=f16 ACCUMULATE=1"

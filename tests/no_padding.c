@@ -7,6 +7,7 @@
 #include <clnorm/group_norm.h>
 #include <clnorm/l2_norm.h>
 #include <clnorm/norm.h>
+#include <clnorm/norm_slices.h>
 #include <clnorm/quantize.h>
 #include <clnorm/softmax.h>
 

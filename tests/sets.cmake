@@ -16,7 +16,7 @@ clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_
     test_group_norm_backward test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns
     test_norm_backward_fp8
     test_norm_backward_locked test_norm_backward_numerics test_norm_backward_rows test_norm_backward_sweep
-    test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_numerics test_norm_sweep
+    test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_numerics test_norm_slices test_norm_sweep
     test_one_call test_operations test_outer_args test_output_file test_philox test_plan test_plan_store test_program test_quantize
     test_range test_readme test_reference test_reference_backward test_reference_error test_reference_rows test_row_operation
     test_rows_args test_select test_softmax test_stage test_status test_tensor_file test_tool test_tool_bench
@@ -43,7 +43,7 @@ endfunction()
 clnorm_takes(70 test_norm_backward_knobs test_outer)
 clnorm_takes(40 consumer_subproject lint_clang_tidy_src lint_clang_tidy_tools oclgrind_norm_backward_teams plain_build
     test_norm_backward_fused test_norm_backward_teams
-    test_norm_backward_from_y test_norm_backward_numerics test_norm_backward_sweep test_norm_knobs test_norm_numerics
+    test_norm_slices test_norm_slices_knobs test_norm_backward_from_y test_norm_backward_numerics test_norm_backward_sweep test_norm_knobs test_norm_numerics
     test_norm_quantized test_norm_sweep test_tool test_tool_bench test_tool_operations test_tool_run)
 clnorm_takes(25 test_batch_invariant oclgrind_norm_fp8_tiles oclgrind_norm_knobs rusticl_norm_knobs rusticl_norm_numerics test_fault test_gelu
     test_norm_fused test_quantize test_softmax)

@@ -77,7 +77,8 @@ static void knobs_are_sound_for_any_shape(void **state) {
         1,         (UINT64_C(1) << 32) - 1, UINT64_C(1) << 32, UINT64_C(1) << 63, (UINT64_C(1) << 63) + 1, UINT64_MAX - 1,
         UINT64_MAX};
     static const enum cln_knob_users users[] = {CLN_KNOBS_FORWARD,  CLN_KNOBS_BACKWARD, CLN_KNOBS_SOFTMAX,
-                                                CLN_KNOBS_QUANTIZE, CLN_KNOBS_L2,       CLN_KNOBS_ELEMENTS};
+                                                CLN_KNOBS_QUANTIZE, CLN_KNOBS_L2,       CLN_KNOBS_ELEMENTS,
+                                                CLN_KNOBS_SLICES};
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows * (sizeof columns / sizeof *columns); i++)
             for (size_t u = 0; u < sizeof users / sizeof *users; u++)

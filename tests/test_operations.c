@@ -60,7 +60,8 @@ static struct any sound_of(const struct cln_operation *operation) {
         if (!strcmp(operation->fields[i].name, "gate"))
             put_field(&desc, operation->fields[i].offset, CLNORM_GATE_SILU);
     for (unsigned i = 0; i < operation->statistic_count; i++)
-        put_field(&desc, operation->statistics[i].given, 1);
+        if (operation->statistics[i].given)
+            put_field(&desc, operation->statistics[i].given, 1);
     return desc;
 }
 

@@ -32,7 +32,7 @@ static const struct cln_tensor_rule tensors[] = {
 };
 static const struct cln_field_rule fields[] = {{"sign", offsetof(struct desc, sign), 1, 2, "sign"}};
 static const struct cln_choice sign = {"approximate", "The sign of y", "sign", {{"none", 1}, {"tanh", 2}}};
-static const struct cln_statistic_rule statistics[] = {{"rstd", CLN_RSTD, offsetof(struct desc, save_norm), true}};
+static const struct cln_statistic_rule statistics[] = {{"rstd", CLN_RSTD, offsetof(struct desc, save_norm), true, 1}};
 static const struct cln_operation record = {
     .name = "test",
     .summary = "of this test",

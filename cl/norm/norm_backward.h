@@ -295,7 +295,7 @@ INLINED void sums_over_lanes(struct lanes *lanes, const struct lane_sums *lane_s
     sum_lanes(lanes, sums, NORM == LAYER_NORM ? 2 : 1);
 }
 
-/* With SPLIT and ROW_SPLIT_TWO_PASSES, another kernel has taken the sums. */
+/* With HAS_SUMS, other kernels have taken the sums. */
 static inline void sum_chunks(const struct call *call, const struct row *row, real *sums) {
     const ulong segments = GROUPS * call->rows;
     sums[0] = sums[1] = 0;

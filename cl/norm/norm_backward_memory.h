@@ -75,7 +75,7 @@ INLINED struct means means_of_row(const struct call *call, const struct row *row
 #if !NEEDS_MEANS
     const struct means means = {0, 0};
     return means;
-#elif SPLIT
+#elif HAS_SUMS
     real sums[2];
     sum_chunks(call, row, sums);
     return means_of_sums(sums[0], sums[1]);

@@ -198,7 +198,7 @@ INLINED struct means means_of_row(const struct call *call, const struct row *row
     if (missing != 0)
         sum_missing(call, row, columns, missing, lanes, team);
     sum_received(team, sums);
-#elif NEEDS_MEANS && SPLIT
+#elif NEEDS_MEANS && HAS_SUMS
     sum_chunks(call, row, sums);
 #elif NEEDS_MEANS
     sum_row(call, row, columns, scales, held, lanes, sums);

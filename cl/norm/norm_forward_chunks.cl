@@ -3,25 +3,7 @@
  *
  * Macros as for norm_forward.cl; SEGMENTS is 1, KEEP is KEEP_REREAD, y has more than 8 bits. */
 
-#include "norm/norm_reread.h"
-
-static inline real elements_of(const index_t chunk) {
-    return (real)(whole_vectors_of(chunk) * VEC + (has_tail(chunk) ? TAIL : 0));
-}
-
-/* What the lanes' means are added up relative to, as in origin_of. */
-static inline real origin_of_chunk(const struct call *call, const struct segment *segment) {
-#if FROM_ORIGIN
-    const index_t begin = begin_of(segment->chunk);
-    if (begin < VECTORS) {
-        struct parts parts;
-        load_parts(segment, begin, call->aligned, LOAD_PLAIN, &parts);
-        return pivot_of(widen_s(segment, s_of(segment, &parts, 0)), begin < WHOLE_VECTORS);
-    }
-#endif
-    (void)call, (void)segment;
-    return 0;
-}
+#include "norm/norm_chunks.h"
 
 /* moments: [segments, CHUNKS] of mean and Σ(s − mean)². Those of an empty chunk are 0. */
 INLINED void take_share(const struct call *call, global real *moments, local real *scratch) {
@@ -31,11 +13,7 @@ INLINED void take_share(const struct call *call, global real *moments, local rea
         if (index >= call->work)
             return; /* the whole work-group */
         const struct segment segment = segment_at(call, index / CHUNKS, (index_t)(index % CHUNKS));
-        const real origin = origin_of_chunk(call, &segment);
-        struct memory memory = {0};
-        struct moments own = {0, 0, 0, 0};
-        take_moments(call, &segment, &memory, &own);
-        const struct spread spread = merge_lanes(&own, origin, fmax(elements_of(segment.chunk), (real)1), &lanes);
+        const struct spread spread = spread_of_chunk(call, &segment, &lanes);
         if (segment.lane == 0) {
             moments[2 * index] = spread.mean;
             moments[2 * index + 1] = spread.squares;

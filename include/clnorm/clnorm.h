@@ -60,6 +60,7 @@
  *   plan.h           plans, and the arguments of an enqueue
  *   norm.h, group_norm.h, l2_norm.h, softmax.h, gelu.h, quantize.h
  *                    the operations: formula, descriptor, plan, one-call form
+ *   norm_slices.h    norms of rows whose columns are shared out to several devices or hosts
  *   config.h         the knobs of a kernel, for tests and tuning
  *
  * Conventions. A tensor is a cl_mem and a byte offset into it. x of any rank is flattened to [rows, cols], row-major with
@@ -77,6 +78,7 @@
 #include "clnorm/group_norm.h"
 #include "clnorm/l2_norm.h"
 #include "clnorm/norm.h"
+#include "clnorm/norm_slices.h"
 #include "clnorm/plan.h"
 #include "clnorm/quantize.h"
 #include "clnorm/softmax.h"

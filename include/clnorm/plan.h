@@ -128,6 +128,8 @@ typedef struct clnorm_args {
     clnorm_buffer amax;          /* out, of scale's shape, f32 */
     clnorm_buffer fault;         /* out [1] uint32, with y_given: columns that are not exact enough */
     clnorm_buffer norm;          /* out of l2_norm: [groups, rows] f32 (f64 with F64 tensors): a segment's length */
+    clnorm_buffer moments;       /* out of norm_statistics, in of what follows it: [groups, rows, 3]: see norm_slices.h */
+    clnorm_buffer sums;          /* out of norm_backward_statistics, in of norm_backward_apply: [groups, rows, 2] */
     clnorm_buffer workspace;     /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
                                     shared by enqueues that can overlap */
     const clnorm_seed *seed;     /* with dropout: read by the call, and not later; NULL: absent */
@@ -139,7 +141,7 @@ typedef struct clnorm_args {
         sizeof(clnorm_args), {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0},      \
             {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, \
             {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, \
-            {NULL, 0}, NULL                                                                                               \
+            {NULL, 0}, {NULL, 0}, {NULL, 0}, NULL                                                                         \
     }
 CLNORM_API void clnorm_args_init(clnorm_args *args);
 

@@ -66,7 +66,8 @@ static struct cln_values segments_values(const struct cln_choice *choice, const 
 static struct cln_values keep_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MOST_BYTES = 256 }; /* of a segment in a lane's registers */
     struct cln_values values = {0, {0}};
-    if (choice->work->users == CLN_KNOBS_QUANTIZE || c->chunks > 1 || choice->facts.alone)
+    const enum cln_knob_users users = choice->work->users;
+    if (users == CLN_KNOBS_QUANTIZE || users == CLN_KNOBS_SLICES || c->chunks > 1 || choice->facts.alone)
         return cln_one_value(CLN_KEEP_REREAD);
     if (cln_held_bytes(choice->work, c) <= MOST_BYTES)
         cln_add_value(&values, CLN_KEEP_REGISTERS);

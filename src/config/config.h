@@ -34,6 +34,7 @@ struct cln_workload {
     bool both_sums;       /* backward: dweight and dbias */
     bool of_8_bits;       /* backward: x has 8 bits, and x_size is that of dy */
     bool sums_rows;       /* backward: dweight or dbias */
+    bool sums_given;      /* backward: the sums over a row are arguments */
     uint64_t weight_rows; /* backward: of weight, dweight and so on; a work-group's rows all take one of them; 0: one */
     /* Of group norm, whose segments are group_size elements of channels_of_group channels: */
     uint64_t channels, channels_of_group, spatial;

@@ -11,8 +11,9 @@ enum {
     FORWARD = CLN_KNOBS_FORWARD,
     BACKWARD = CLN_KNOBS_BACKWARD,
     NORMS = FORWARD | BACKWARD,
-    SEGMENTED = NORMS | CLN_KNOBS_SOFTMAX | CLN_KNOBS_QUANTIZE | CLN_KNOBS_L2,
-    SPLIT = FORWARD | BACKWARD | CLN_KNOBS_SOFTMAX,
+    SLICES = CLN_KNOBS_SLICES,
+    SEGMENTED = NORMS | CLN_KNOBS_SOFTMAX | CLN_KNOBS_QUANTIZE | CLN_KNOBS_L2 | SLICES,
+    SPLIT = FORWARD | BACKWARD | CLN_KNOBS_SOFTMAX | SLICES,
     GROUP = CLN_KNOBS_GROUP,
     ALL = SEGMENTED | CLN_KNOBS_ELEMENTS | GROUP
 };
@@ -26,7 +27,7 @@ const struct cln_knob cln_knobs[CLN_KNOBS] = {
     {"unroll", {NULL}, 1, 16, false, ALL & ~CLN_KNOBS_L2 & ~GROUP, "registers"},
     {"reduce", {"tree", "shuffle", "subgroup"}, 0, 0, false, SEGMENTED | GROUP, "barriers; portability"},
     {"stores", {"cached", "streaming"}, 0, 0, false, ALL, "cache hits of whoever reads the output"},
-    {"weights", {"late", "early", "kept"}, 0, 0, false, NORMS, "latency, registers, cache"},
+    {"weights", {"late", "early", "kept"}, 0, 0, false, NORMS | SLICES, "latency, registers, cache"},
     {"isa", {"portable", "ptx"}, 0, 0, false, ALL, "portability"},
     {"tile", {NULL}, 1, UINT32_MAX, false, BACKWARD, "a split of rows"},
     {"accumulator", {"registers", "local", "memory", "split", "columns"}, 0, 0, false, BACKWARD, "registers, local memory"},

@@ -96,8 +96,9 @@ enum cln_knob_users {
     CLN_KNOBS_QUANTIZE = 4,
     CLN_KNOBS_BACKWARD = 8, /* of the norms */
     CLN_KNOBS_ELEMENTS = 16,
-    CLN_KNOBS_L2 = 32,   /* both ways */
-    CLN_KNOBS_GROUP = 64 /* group norm, both ways */
+    CLN_KNOBS_L2 = 32,     /* both ways */
+    CLN_KNOBS_GROUP = 64,  /* group norm, both ways */
+    CLN_KNOBS_SLICES = 128 /* norms of slices: kernels that go through a segment once */
 };
 
 /* One knob. */

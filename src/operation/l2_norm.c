@@ -39,7 +39,7 @@ static const struct cln_field_rule backward_fields[] = {
     {"eps_mode", offsetof(backward_desc, eps_mode), CLNORM_EPS_ADD, CLNORM_EPS_FLOOR, "clnorm_eps_mode"},
     {"batch_invariant", offsetof(backward_desc, batch_invariant), 0, 1, NULL},
 };
-static const struct cln_statistic_rule statistics[] = {{"norm", CLN_NORM, offsetof(forward_desc, save_norm), true}};
+static const struct cln_statistic_rule statistics[] = {{"norm", CLN_NORM, offsetof(forward_desc, save_norm), true, 1}};
 static const struct cln_choice eps_mode = {"eps-mode",
                                            "L2 norm: what eps is to the length (add)",
                                            "eps_mode",

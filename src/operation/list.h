@@ -18,7 +18,11 @@
     ROWS(l2_norm)                       \
     ROWS(l2_norm_backward)              \
     OTHER(group_norm)                   \
-    OTHER(group_norm_backward)
+    OTHER(group_norm_backward)          \
+    ROWS(norm_statistics)               \
+    ROWS(norm_apply)                    \
+    ROWS(norm_backward_statistics)      \
+    ROWS(norm_backward_apply)
 /* clang-format on */
 
 #endif

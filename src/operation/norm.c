@@ -41,8 +41,8 @@ static const struct cln_field_rule fields[] = {
     {"reserved", offsetof(problem, reserved), 0, 0, NULL},
 };
 static const struct cln_statistic_rule statistics[] = {
-    {"mean", CLN_MEAN, offsetof(problem, save_mean), true},
-    {"rstd", CLN_RSTD, offsetof(problem, save_rstd), true},
+    {"mean", CLN_MEAN, offsetof(problem, save_mean), true, 1},
+    {"rstd", CLN_RSTD, offsetof(problem, save_rstd), true, 1},
 };
 
 /* y is x's like where nothing is written but it, and z is there with a gate alone. COAT's scales are BF16. */

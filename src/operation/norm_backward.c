@@ -49,8 +49,8 @@ static const struct cln_field_rule fields[] = {
     {"reserved", offsetof(problem, reserved), 0, 0, NULL},
 };
 static const struct cln_statistic_rule statistics[] = {
-    {"mean", CLN_MEAN, offsetof(problem, mean_given), false},
-    {"rstd", CLN_RSTD, offsetof(problem, rstd_given), false},
+    {"mean", CLN_MEAN, offsetof(problem, mean_given), false, 1},
+    {"rstd", CLN_RSTD, offsetof(problem, rstd_given), false, 1},
 };
 
 /* z is there with a gate alone; y_given puts y in x's place. */

@@ -175,7 +175,7 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     const uint64_t groups = work->groups, real = work->real_size, segments = p->rows * groups;
     const bool means = needs_means(p), exchanged = means && cln_exchanges(c);
     const struct cln_binding absent = {.role = CLN_WORKSPACE};
-    *layout = (struct cln_backward_layout){.split = means && c->tile < p->group_size && !exchanged,
+    *layout = (struct cln_backward_layout){.split = means && (work->sums_given || (c->tile < p->group_size && !exchanged)),
                                            .exchanged = exchanged,
                                            .locked = work->locked,
                                            .mean = absent,
@@ -207,4 +207,14 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     if (!status && layout->lock_words)
         status = add_part(layout, &layout->locks, layout->lock_words, sizeof(cl_uint));
     return status;
+}
+
+clnorm_status cln_backward_lay_out_sums(const problem *p, const struct cln_workload *work, const struct cln_config *c,
+                                        struct cln_backward_layout *layout) {
+    const uint64_t segments = p->rows * work->groups;
+    *layout = (struct cln_backward_layout){.split = true, .span = 1};
+    clnorm_status status = add_part(layout, &layout->mean, segments, work->real_size);
+    if (!status)
+        status = add_part(layout, &layout->rstd, segments, work->real_size);
+    return status ? status : add_part(layout, &layout->sums, 2 * (uint64_t)c->chunks * segments, work->real_size);
 }

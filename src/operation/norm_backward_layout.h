@@ -45,6 +45,10 @@ struct cln_backward_layout {
 /* A member of the operation's record. */
 struct cln_workload cln_backward_workload(const struct cln_operation *operation, const void *desc);
 
+/* A layout of statistics and sums alone, in the config's chunks. */
+clnorm_status cln_backward_lay_out_sums(const cln_backward_problem *p, const struct cln_workload *work,
+                                        const struct cln_config *c, struct cln_backward_layout *layout);
+
 clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const cln_backward_problem *p,
                                    const struct cln_workload *work, const struct cln_config *c,
                                    struct cln_backward_layout *layout);

@@ -19,8 +19,8 @@ static clnorm_dtype sums_dtype(const problem *p, clnorm_dtype dtype, const struc
     return p->x.dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
 }
 
-static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const struct cln_config *c,
-                               const struct cln_backward_layout *layout) {
+struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *device, const struct cln_config *c,
+                                  const struct cln_backward_layout *layout) {
     return (struct cln_spec){
         .family = CLN_NORM_BACKWARD,
         .norm = p->norm,
@@ -97,13 +97,12 @@ static const struct cln_parameter clear_parameters[] = CLN_PARAMETERS(NORM_BACKW
 static const struct cln_parameter walk_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_ARGS);
 static const struct cln_parameter reduce_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_REDUCE_ARGS);
 
-/* norm_backward_sums.cl over the chunks of all segments. */
-static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     struct cln_config c = plan->config;
     c.segments = 1;
     if (c.reduce == CLN_REDUCE_SHUFFLE && c.lanes < 32)
         c.reduce = CLN_REDUCE_TREE;
-    struct cln_spec spec = spec_of(p, &plan->context->device, &c, layout);
+    struct cln_spec spec = cln_backward_spec(p, &plan->context->device, &c, layout);
     const cl_ulong work = p->rows * (p->cols / p->group_size) * c.chunks;
     const cl_ulong iterations = cln_divide_up(work, CLN_MOST_GROUPS);
     const struct cln_argument arguments[] = {
@@ -138,7 +137,7 @@ static clnorm_status add_sums(clnorm_plan *plan, const problem *p, const struct 
 
 /* norm_backward.cl's kernel that opens all locks and empties all mailboxes. */
 static clnorm_status add_clear(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
-    const struct cln_spec spec = spec_of(p, &plan->context->device, &plan->config, layout);
+    const struct cln_spec spec = cln_backward_spec(p, &plan->context->device, &plan->config, layout);
     const cl_ulong work = layout->lock_words;
     const size_t items = (size_t)plan->config.lanes * plan->config.segments;
     const struct cln_argument arguments[] = {cln_bind("locks", layout->locks), {0}};
@@ -158,7 +157,7 @@ static clnorm_status add_clear(clnorm_plan *plan, const problem *p, const struct
 /* norm_backward.cl over all rows. */
 static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const struct cln_config *c = &plan->config;
-    const struct cln_spec spec = spec_of(p, &plan->context->device, c, layout);
+    const struct cln_spec spec = cln_backward_spec(p, &plan->context->device, c, layout);
     const struct cln_argument arguments[] = {
         cln_bind("x", x_of(p)),
         cln_bind("mean", given_or(p->mean_given, CLN_MEAN, layout->mean)),
@@ -250,9 +249,8 @@ static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struc
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* Every kernel of a problem, in the order in which they run. */
-static clnorm_status add_kernels(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
-    const bool sums_rows = p->dweight.dtype || p->dbias.dtype;
+/* What the kernels over all rows read: statistics, and sums over each row. */
+static clnorm_status add_inputs(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const bool walks = p->rows > 0;
     clnorm_status status = CLNORM_SUCCESS;
     if (p->y_given)
@@ -260,8 +258,30 @@ static clnorm_status add_kernels(clnorm_plan *plan, const problem *p, const stru
     if (!status && walks && !p->rstd_given)
         status = cln_norm_add_statistics(plan, p, layout->mean, layout->rstd);
     if (!status && walks && layout->split)
-        status = add_sums(plan, p, layout);
-    if (!status && walks && layout->lock_words)
+        status = cln_backward_add_sums(plan, p, layout);
+    return status;
+}
+
+clnorm_status cln_backward_prepare(clnorm_plan *plan, const problem *p, const struct cln_workload *work,
+                                   struct cln_backward_layout *layout) {
+    const clnorm_status status = cln_backward_lay_out(&plan->context->device, p, work, &plan->config, layout);
+    if (status)
+        return status;
+    const uint64_t sum_vec = layout->columns ? 1 : layout->reduce_vec;
+    plan->tensor[CLN_DWEIGHT].vector = sum_vec * plan->tensor[CLN_DWEIGHT].element;
+    plan->tensor[CLN_DBIAS].vector = sum_vec * plan->tensor[CLN_DBIAS].element;
+    plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p->accumulate;
+    plan->seeded = p->dropout > 0;
+    if (layout->size)
+        cln_plan_set_workspace(plan, layout->size);
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_backward_add_outputs(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
+    const bool sums_rows = p->dweight.dtype || p->dbias.dtype;
+    const bool walks = p->rows > 0;
+    clnorm_status status = CLNORM_SUCCESS;
+    if (walks && layout->lock_words)
         status = add_clear(plan, p, layout);
     if (!status && walks)
         status = add_walk(plan, p, layout);
@@ -273,15 +293,8 @@ static clnorm_status add_kernels(clnorm_plan *plan, const problem *p, const stru
 clnorm_status cln_backward_add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     const problem *const p = desc;
     struct cln_backward_layout layout;
-    const clnorm_status status = cln_backward_lay_out(&plan->context->device, p, work, &plan->config, &layout);
-    if (status)
-        return status;
-    const uint64_t sum_vec = layout.columns ? 1 : layout.reduce_vec;
-    plan->tensor[CLN_DWEIGHT].vector = sum_vec * plan->tensor[CLN_DWEIGHT].element;
-    plan->tensor[CLN_DBIAS].vector = sum_vec * plan->tensor[CLN_DBIAS].element;
-    plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p->accumulate;
-    plan->seeded = p->dropout > 0;
-    if (layout.size)
-        cln_plan_set_workspace(plan, layout.size);
-    return add_kernels(plan, p, &layout);
+    clnorm_status status = cln_backward_prepare(plan, p, work, &layout);
+    if (!status)
+        status = add_inputs(plan, p, &layout);
+    return status ? status : cln_backward_add_outputs(plan, p, &layout);
 }

@@ -134,6 +134,11 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
     };
 }
 
+struct cln_spec cln_norm_spec(const clnorm_plan *plan, const clnorm_norm_desc *p, const struct cln_workload *work,
+                              uint64_t iterations) {
+    return spec_of(p, &plan->context->device, &plan->config, work, PASS_ONLY, iterations);
+}
+
 /* A kernel over all segments, or over all of their chunks. */
 struct kernel {
     const struct cln_source *source;

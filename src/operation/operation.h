@@ -49,12 +49,13 @@ struct cln_field_rule {
     const char *type; /* of an enumeration, "clnorm_gate"; NULL: a number */
 };
 
-/* A number of each segment and row, [groups, rows], in the arithmetic's type. */
+/* Numbers of each segment, [groups, rows] or [groups, rows, numbers], in the arithmetic's type. */
 struct cln_statistic_rule {
     const char *name; /* "rstd" */
     enum cln_role role;
-    size_t given; /* offset of the field of 32 bits that says whether it is there */
+    size_t given; /* offset of the field of 32 bits that says whether it is there; 0: it always is */
     bool output;
+    unsigned numbers; /* of a segment */
 };
 
 /* A field of an enumeration that a command line has an option for. */

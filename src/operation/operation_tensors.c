@@ -337,11 +337,17 @@ static clnorm_status describe_statistics(const struct cln_operation *operation, 
     clnorm_status status = CLNORM_SUCCESS;
     for (unsigned i = 0; i < operation->statistic_count && !status; i++) {
         const struct cln_statistic_rule *const rule = &operation->statistics[i];
-        uint32_t given;
-        memcpy(&given, (const char *)desc + rule->given, sizeof given);
-        if (given)
-            status =
-                cln_tensor_vector(&described[rule->role], rule->name, count, cln_operation_real_size(operation, desc), 0);
+        uint32_t given = 1;
+        uint64_t numbers;
+        if (rule->given)
+            memcpy(&given, (const char *)desc + rule->given, sizeof given);
+        if (!given)
+            continue;
+        if (__builtin_mul_overflow(count, rule->numbers, &numbers))
+            return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ", groups %" PRIu64 ": expected less than 2^63 %s",
+                            head->rows, groups, rule->name);
+        status =
+            cln_tensor_vector(&described[rule->role], rule->name, numbers, cln_operation_real_size(operation, desc), 0);
     }
     return status;
 }

@@ -38,6 +38,8 @@ static const struct {
     [CLN_Y_ROW_SCALE] = {"y_row_scale", offsetof(clnorm_args, y_row_scale)},
     [CLN_FAULT] = {"fault", offsetof(clnorm_args, fault)},
     [CLN_NORM] = {"norm", offsetof(clnorm_args, norm)},
+    [CLN_MOMENTS] = {"moments", offsetof(clnorm_args, moments)},
+    [CLN_SUMS] = {"sums", offsetof(clnorm_args, sums)},
     [CLN_WORKSPACE] = {"workspace", offsetof(clnorm_args, workspace)},
 };
 

@@ -39,6 +39,8 @@ enum cln_role {
     CLN_Y_ROW_SCALE,
     CLN_FAULT,
     CLN_NORM,
+    CLN_MOMENTS,
+    CLN_SUMS,
     CLN_WORKSPACE,
     CLN_ROLES
 };

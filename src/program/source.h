@@ -22,6 +22,8 @@ extern const struct cln_source cln_source_norm_backward;
 extern const struct cln_source cln_source_norm_backward_check;
 extern const struct cln_source cln_source_norm_backward_reduce;
 extern const struct cln_source cln_source_norm_backward_sums;
+extern const struct cln_source cln_source_norm_slices;
+extern const struct cln_source cln_source_norm_slices_backward;
 extern const struct cln_source cln_source_gelu;
 extern const struct cln_source cln_source_group_norm;
 extern const struct cln_source cln_source_group_norm_backward;

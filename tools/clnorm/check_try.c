@@ -13,6 +13,11 @@ static double random_number(uint64_t *state) {
     return ldexp((double)(int64_t)(z ^ z >> 31), -63);
 }
 
+/* Of moments, which are of 64 elements: mean, sum of squares or number, as the index says. */
+static double moments_number(uint64_t i, double random) {
+    return i % 3 == 0 ? random : i % 3 == 1 ? 64 * (fabs(random) + 0.125) : 64;
+}
+
 /* x as the pattern says, the others random. */
 static void fill_input(const struct tensor *tensor, unsigned char *bytes, enum pattern pattern, uint64_t cols,
                        uint64_t *random) {
@@ -22,6 +27,8 @@ static void fill_input(const struct tensor *tensor, unsigned char *bytes, enum p
         double value = 2 * random_number(random);
         if (strstr(tensor->name, "scale"))
             value = fabs(value) + 0.125;
+        if (!strcmp(tensor->name, "moments"))
+            value = moments_number(i, value);
         if (is_x && pattern == PATTERN_FAR)
             value += wide ? 1e4 : 50;
         if (is_x && pattern == PATTERN_SPECIAL && i / cols == 2)

@@ -83,6 +83,11 @@ void job_shape_of_role(const struct job *job, enum role_shape shape, struct tens
         tensor->shape[0] = job->groups;
         tensor->shape[1] = job->rows;
         break;
+    case SHAPE_MOMENTS:
+    case SHAPE_SUMS:
+        set_shape(tensor, 3, job->groups, job->rows);
+        tensor->shape[2] = shape == SHAPE_MOMENTS ? 3 : 2;
+        break;
     case SHAPE_GROUPS:
         set_shape(tensor, 2, job->rows, job->groups);
         break;

@@ -35,7 +35,8 @@ void job_init(struct job *job, const struct operation *operation) {
 }
 
 static bool is_statistics(enum role_shape shape) {
-    return shape == SHAPE_STATISTICS || shape == SHAPE_ROW_STATISTICS || shape == SHAPE_ROWS || shape == SHAPE_GROUPS;
+    return shape == SHAPE_STATISTICS || shape == SHAPE_ROW_STATISTICS || shape == SHAPE_ROWS || shape == SHAPE_GROUPS ||
+           shape == SHAPE_MOMENTS || shape == SHAPE_SUMS;
 }
 
 bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t groups,

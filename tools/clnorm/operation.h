@@ -28,6 +28,8 @@ enum role_shape {
     SHAPE_ROW_STATISTICS, /* [1, rows] */
     SHAPE_ROW_SCALES,     /* [rows] */
     SHAPE_GROUPS,         /* [rows, groups], of the statistics' dtype too */
+    SHAPE_MOMENTS,        /* [groups, rows, 3], of the statistics' dtype too, as the next one */
+    SHAPE_SUMS,           /* [groups, rows, 2] */
     SHAPE_ONE             /* [1] */
 };
 

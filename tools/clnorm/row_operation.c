@@ -42,12 +42,16 @@ static struct role role_of(const struct cln_operation *record, const struct cln_
     };
 }
 
+static enum role_shape shape_of_statistic(const struct cln_statistic_rule *rule) {
+    return rule->numbers == 3 ? SHAPE_MOMENTS : rule->numbers == 2 ? SHAPE_SUMS : SHAPE_STATISTICS;
+}
+
 static struct role role_of_statistic(const struct cln_operation *record, const struct cln_statistic_rule *rule) {
     return (struct role){
         .name = rule->name,
         .output = rule->output,
-        .optional = true,
-        .shape = SHAPE_STATISTICS,
+        .optional = rule->given != 0,
+        .shape = shape_of_statistic(rule),
         .argument = argument_of(rule->role),
         .with = rule->output ? record->tensors[0].name : NULL,
     };
@@ -119,6 +123,8 @@ static void put_tensors(struct job *job) {
         put(job, rule->offset + offsetof(clnorm_tensor, dtype), &dtype, sizeof dtype);
     }
     for (unsigned i = 0; i < record->statistic_count; i++) {
+        if (!record->statistics[i].given)
+            continue;
         const uint32_t given = job_tensor(job, record->statistics[i].name) != NULL;
         put(job, record->statistics[i].given, &given, sizeof given);
     }
@@ -149,10 +155,34 @@ static clnorm_status plan_of(clnorm_context *context, const struct job *job, cln
 
 /* ------------------------------------------------------------------------------------------------------ verification */
 
+/* Numbers of a segment; 0: the tensor is none of statistics. */
+static uint64_t numbers_of(enum role_shape shape) {
+    return shape == SHAPE_MOMENTS ? 3 : shape == SHAPE_SUMS ? 2 : shape == SHAPE_STATISTICS;
+}
+
+/* Where an element of a row is in its tensor: of a vector the same in every row; of statistics, whose rows are columns. */
+static uint64_t index_of(const struct job *job, enum role_shape shape, uint64_t row, uint64_t i) {
+    const uint64_t numbers = numbers_of(shape);
+    if (numbers)
+        return (i / numbers * job->rows + row) * numbers + i % numbers;
+    return shape == SHAPE_COLS ? i : row * job->cols + i;
+}
+
+/* Elements of a row. */
+static uint64_t width_of(const struct job *job, enum role_shape shape) {
+    const uint64_t numbers = numbers_of(shape);
+    return numbers ? job->groups * numbers : job->cols;
+}
+
+/* The most of any tensor. */
+static uint64_t room_of(const struct job *job) {
+    return 3 * job->cols;
+}
+
 /* A row of each tensor, as the reference has it. */
 struct rows {
     struct ref_row row;
-    double *inputs; /* of cols numbers each */
+    double *inputs; /* of room_of() numbers each */
     struct ref_value *outputs;
     struct ref_row_sum *sums; /* of outputs of shape [cols] */
     unsigned input_count, output_count;
@@ -169,12 +199,12 @@ static bool fail_memory(const struct job *job, struct fault *fault) {
 }
 
 static bool make_rows(struct rows *rows, const struct job *job, struct fault *fault) {
-    const uint64_t cols = job->cols;
+    const uint64_t cols = job->cols, room = room_of(job);
     *rows = (struct rows){.row = {.desc = job->desc.of_record, .cols = cols, .group_size = cols / job->groups}};
     rows->row.arithmetic = estimate_arithmetic(job->tensor[0].element->dtype, rows->row.group_size);
     rows->row.arithmetic.function = FUNCTION_UNITS;
-    rows->inputs = ref_arrays(cols, REF_ROW_TENSORS);
-    rows->outputs = calloc(cols, REF_ROW_TENSORS * sizeof *rows->outputs);
+    rows->inputs = ref_arrays(room, REF_ROW_TENSORS);
+    rows->outputs = calloc(room, REF_ROW_TENSORS * sizeof *rows->outputs);
     rows->sums = calloc(cols, REF_ROW_TENSORS * sizeof *rows->sums);
     if (!rows->inputs || !rows->outputs || !rows->sums) {
         free_rows(rows);
@@ -185,23 +215,11 @@ static bool make_rows(struct rows *rows, const struct job *job, struct fault *fa
         const bool there = job->tensor[i].element;
         const unsigned k = job->operation->roles[i].output ? rows->output_count++ : rows->input_count++;
         if (job->operation->roles[i].output)
-            rows->row.output[k] = there ? rows->outputs + k * cols : NULL;
+            rows->row.output[k] = there ? rows->outputs + k * room : NULL;
         else
-            rows->row.input[k] = there ? rows->inputs + k * cols : NULL;
+            rows->row.input[k] = there ? rows->inputs + k * room : NULL;
     }
     return true;
-}
-
-/* Where an element of a row is in its tensor: of a vector the same in every row; of statistics, whose rows are columns. */
-static uint64_t index_of(const struct job *job, enum role_shape shape, uint64_t row, uint64_t i) {
-    if (shape == SHAPE_STATISTICS)
-        return i * job->rows + row;
-    return shape == SHAPE_COLS ? i : row * job->cols + i;
-}
-
-/* Elements of a row. */
-static uint64_t width_of(const struct job *job, enum role_shape shape) {
-    return shape == SHAPE_STATISTICS ? job->groups : job->cols;
 }
 
 static void load_row(const struct rows *rows, const struct job *job, uint64_t row) {
@@ -209,7 +227,7 @@ static void load_row(const struct rows *rows, const struct job *job, uint64_t ro
         const struct tensor *const tensor = &job->tensor[k];
         const enum role_shape shape = job->operation->roles[k].shape;
         for (uint64_t i = 0; tensor->element && i < width_of(job, shape); i++)
-            rows->inputs[k * job->cols + i] = element_load(tensor->element, tensor->data, index_of(job, shape, row, i));
+            rows->inputs[k * room_of(job) + i] = element_load(tensor->element, tensor->data, index_of(job, shape, row, i));
     }
 }
 
@@ -217,7 +235,7 @@ static void judge_row(const struct rows *rows, const struct job *job, uint64_t r
     for (unsigned k = 0; k < rows->output_count; k++) {
         const struct role *const role = &job->operation->roles[rows->input_count + k];
         const struct judged judged = judged_of(job, role->name, verdicts);
-        const struct ref_value *const values = rows->outputs + k * job->cols;
+        const struct ref_value *const values = rows->outputs + k * room_of(job);
         for (uint64_t i = 0; judged.tensor && i < width_of(job, role->shape); i++)
             if (role->shape == SHAPE_COLS)
                 ref_row_sum_add(&rows->sums[k * job->cols + i], values[i].value, values[i].error);

@@ -25,14 +25,29 @@ void stopwatch_close(struct stopwatch *stopwatch) {
     *stopwatch = (struct stopwatch){0};
 }
 
+/* Moments of ones are sound; random ones have negative variances. */
+static bool fill_moments(const struct stopwatch *stopwatch, const struct tensor *tensor, cl_mem mem, struct fault *fault) {
+    static const cl_float one = 1;
+    static const cl_double wide_one = 1;
+    const bool wide = tensor->element->dtype == CLNORM_F64;
+    const cl_int code = tensor->size
+                            ? clEnqueueFillBuffer(stopwatch->session.queue, mem, wide ? (const void *)&wide_one : &one,
+                                                  wide ? sizeof wide_one : sizeof one, 0, tensor->size, 0, NULL, NULL)
+                            : CL_SUCCESS;
+    return !code || fault_opencl(fault, code, "clEnqueueFillBuffer", "moments");
+}
+
 bool stopwatch_fill(const struct stopwatch *stopwatch, const struct launch *launch, const struct job *job,
                     struct fault *fault) {
     const struct role *const roles = job->operation->roles;
     for (int i = 0; roles[i].name; i++) {
         const struct tensor *const tensor = &job->tensor[i];
-        if (launch->mem[i] && !roles[i].output &&
-            !device_fill(&stopwatch->kernels, &stopwatch->session, launch->mem[i], tensor->element->dtype, tensor->count,
-                         (cl_uint)i, fault))
+        if (!launch->mem[i] || roles[i].output)
+            continue;
+        if (roles[i].shape == SHAPE_MOMENTS && !fill_moments(stopwatch, tensor, launch->mem[i], fault))
+            return false;
+        if (roles[i].shape != SHAPE_MOMENTS && !device_fill(&stopwatch->kernels, &stopwatch->session, launch->mem[i],
+                                                            tensor->element->dtype, tensor->count, (cl_uint)i, fault))
             return false;
     }
     return true;

@@ -10,6 +10,7 @@ struct ref_norm_backward {
     struct ref_norm forward;
     struct ref_tensor dy, dresidual_out; /* [rows, cols] */
     struct ref_tensor mean, rstd;        /* [groups, rows]; absent: computed */
+    double rstd_error;                   /* the relative one of an rstd that is given */
     bool s_given;                        /* forward.x is s; dropout and row_scale matter to dx alone */
     bool y_given;                        /* forward.x is y, of a norm without gate and activation */
 };

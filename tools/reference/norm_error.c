@@ -79,15 +79,21 @@ static double mean_error(const struct ref_norm_error *error) {
            arithmetic->shift * arithmetic->unit * largest;
 }
 
+/* Where parts are merged, each has an error of its own in its mean. */
+static double variance_error(const struct ref_norm_error *error) {
+    const struct ref_segment *const segment = error->segment;
+    double spread = 0; /* error of the mean square */
+    for (uint64_t i = 0; i < error->norm->group_size; i++)
+        spread += 2 * fabs(segment->centre[i]) * (error->mean + ref_s_error(error, i));
+    return (error->arithmetic->statistics + 6) * error->arithmetic->unit * segment->variance +
+           spread / (double)error->norm->group_size + error->mean * error->mean;
+}
+
 static double rstd_error(const struct ref_norm_error *error) {
     const struct ref_segment *const segment = error->segment;
     const double eps = error->norm->eps;
     const double unit = error->arithmetic->unit;
-    double spread = 0; /* error of the mean square; where parts are merged, each has an error of its own in its mean */
-    for (uint64_t i = 0; i < error->norm->group_size; i++)
-        spread += 2 * fabs(segment->centre[i]) * (error->mean + ref_s_error(error, i));
-    const double variance = (error->arithmetic->statistics + 6) * unit * segment->variance +
-                            spread / (double)error->norm->group_size + error->mean * error->mean;
+    const double variance = error->variance;
     const double least = segment->variance > variance ? segment->variance - variance : 0;
     const double below = 8 * unit * segment->rstd + 1 / sqrt(least + eps) - segment->rstd;
     if (error->norm->dropout == 0)
@@ -103,6 +109,7 @@ struct ref_norm_error ref_norm_error_of(const struct ref_norm *norm, const struc
         return error;
     if (norm->norm == CLNORM_LAYER_NORM)
         error.mean = mean_error(&error);
+    error.variance = variance_error(&error);
     error.rstd = rstd_error(&error);
     return error;
 }
@@ -230,8 +237,10 @@ void ref_gradient_errors_of(const struct ref_norm_backward *norm, const struct r
     const struct ref_norm forward = ref_norm_forward(norm);
     struct work work = {.norm = norm, .gradients = gradients, .errors = errors};
     work.forward = ref_norm_error_of(&forward, arithmetic, &gradients->forward);
-    if (norm->rstd.elements) /* what is given has no error */
-        work.forward.mean = work.forward.rstd = 0;
+    if (norm->rstd.elements) { /* what is given has no error, unless the caller says so */
+        work.forward.mean = 0;
+        work.forward.rstd = norm->rstd_error * gradients->forward.rstd;
+    }
     for (uint64_t i = 0; i < norm->forward.group_size; i++)
         forward_error(&work, i);
     take_means(&work);

@@ -11,7 +11,7 @@ struct ref_norm_error {
     const struct ref_norm *norm;
     const struct ref_arithmetic *arithmetic;
     const struct ref_segment *segment;
-    double mean, rstd;
+    double mean, variance, rstd;
 };
 
 struct ref_norm_error ref_norm_error_of(const struct ref_norm *norm, const struct ref_arithmetic *arithmetic,

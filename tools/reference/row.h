@@ -11,8 +11,8 @@
 enum { REF_ROW_TENSORS = 8 };
 
 /* Inputs and outputs are in the order in which the operation's record has them, tensors before statistics; an absent one is
- * NULL. Tensors have cols numbers: of an output of shape [cols] the row's term. Statistics have a number of each segment.
- */
+ * NULL. Tensors have cols numbers: of an output of shape [cols] the row's term. Statistics have their numbers of each
+ * segment. */
 struct ref_row {
     const void *desc; /* the operation's descriptor */
     struct ref_arithmetic arithmetic;

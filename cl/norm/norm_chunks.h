@@ -1,0 +1,34 @@
+/* Moments of one of the CHUNKS of a segment. */
+#ifndef NORM_CHUNKS_H
+#define NORM_CHUNKS_H
+
+#include "norm/norm_reread.h"
+
+static inline real elements_of(const index_t chunk) {
+    return (real)(whole_vectors_of(chunk) * VEC + (has_tail(chunk) ? TAIL : 0));
+}
+
+/* What the lanes' means are added up relative to, as in origin_of. */
+static inline real origin_of_chunk(const struct call *call, const struct segment *segment) {
+#if FROM_ORIGIN
+    const index_t begin = begin_of(segment->chunk);
+    if (begin < VECTORS) {
+        struct parts parts;
+        load_parts(segment, begin, call->aligned, LOAD_PLAIN, &parts);
+        return pivot_of(widen_s(segment, s_of(segment, &parts, 0)), begin < WHOLE_VECTORS);
+    }
+#endif
+    (void)call, (void)segment;
+    return 0;
+}
+
+/* Over all lanes of the segment. */
+INLINED struct spread spread_of_chunk(const struct call *call, const struct segment *segment, struct lanes *lanes) {
+    const real origin = origin_of_chunk(call, segment);
+    struct memory memory = {0};
+    struct moments own = {0, 0, 0, 0};
+    take_moments(call, segment, &memory, &own);
+    return merge_lanes(&own, origin, fmax(elements_of(segment->chunk), (real)1), lanes);
+}
+
+#endif

@@ -1,0 +1,201 @@
+/* Layer and RMS norm of rows whose columns are shared out: over devices, processes or hosts. */
+#ifndef CLNORM_NORM_SLICES_H
+#define CLNORM_NORM_SLICES_H
+
+#include "clnorm/context.h"
+#include "clnorm/norm.h"
+#include "clnorm/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A caller has a slice of the columns of x, and of weight, bias and dy likewise. The norm of norm.h then falls into two
+ * halves each way, between which callers exchange a few numbers a row by the means that they have:
+ *
+ *   forward    1. clnorm_norm_statistics            x -> moments of the slice
+ *              2. all callers merge their moments   clnorm_moments_merge, or a sum with RMS norm
+ *              3. clnorm_norm_apply                 x, moments of the row, weight, bias -> y
+ *   backward   4. clnorm_norm_backward_statistics   x, dy, weight, moments of the row -> sums over the slice
+ *              5. all callers add their sums up
+ *              6. clnorm_norm_backward_apply        x, dy, weight, moments and sums of the row -> dx, dweight, dbias
+ *
+ * dweight and dbias are those of the slice's columns and need no exchange. Where rows are shared out too, each column's are
+ * added up over the callers that have it. examples/mpi_norm.c does all of this.
+ *
+ * Slices may have different widths. A row has cols / group_size segments, normalised independently, in a slice as in
+ * norm.h: the segments of a call are parts of segments of the row, in the same order in all slices. Where a slice has whole
+ * segments alone, their moments are complete as they are. One that has a part of a segment and other segments whole makes a
+ * call for each of the two, with the row's stride and an offset into x.
+ *
+ *   args.moments  [groups, rows, 3]: mean, Σ(x − mean)², number of the elements; for RMS norm 0, Σx², number
+ *   args.sums     [groups, rows, 2]: Σ(x̂ · wdy), Σwdy; for RMS norm the second is 0
+ *
+ * both in f32 (f64 with F64 tensors). A number of elements above 2^24 is rounded in f32, which costs no accuracy that
+ * matters. With mean, variance and number N of the merged moments,
+ *
+ *   rstd = 1 / √(variance + eps),   variance = Σ(x − mean)² / N
+ *   x̂ = (x − mean) · rstd,   y = x̂ · weight + bias,   wdy = weight · dy
+ *   dx = rstd · (wdy − x̂ · Σ(x̂ · wdy) / N − Σwdy / N)
+ *   dweight = Σ over rows of dy · x̂,   dbias = Σ over rows of dy
+ *
+ * Arithmetic, dtypes, and what NaN and infinities come to are as in norm.h: the mean is taken first, moments of a slice are
+ * merged by the formula of clnorm_moments_merge, results differ from the fused norm's by rounding alone. The bits depend on
+ * how the columns are sliced. Moments with a number of 0 or less make their segment NaN or infinite. y may be x itself, and
+ * dx may be x or dy. Thread safety and errors as in plan.h. */
+
+/* Adds the moments of other slices to those of one: into and from are [segments, 3], of CLNORM_F32 or CLNORM_F64. It is
+ *
+ *   n = na + nb,   mean = mean_a + δ · nb / n,   squares = squares_a + squares_b + δ² · na · nb / n,   δ = mean_b − mean_a
+ *
+ * in double: Chan, Golub, LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample variances". It is
+ * right for RMS norm too, whose means are 0. Moments with a number of 0 change nothing. On the host; costs a few
+ * nanoseconds a segment. As a reduction of MPI:
+ *
+ *   static void merge(void *from, void *into, int *length, MPI_Datatype *type) {
+ *       clnorm_moments_merge(CLNORM_F32, into, from, (uint64_t)*length);
+ *   }
+ *
+ *   MPI_Type_contiguous(3, MPI_FLOAT, &moments_type);  MPI_Type_commit(&moments_type);
+ *   MPI_Op_create(merge, 1, &moments_op);
+ *   MPI_Allreduce(MPI_IN_PLACE, moments, groups * rows, moments_type, moments_op, MPI_COMM_WORLD);
+ *
+ * CLNORM_INVALID_ENUM: another dtype. CLNORM_INVALID_ARGUMENT: a NULL. Thread-safe. */
+CLNORM_API clnorm_status clnorm_moments_merge(clnorm_dtype dtype, void *into, const void *from, uint64_t segments);
+
+/* The moments of a slice: reads args.x, writes args.moments. */
+typedef struct clnorm_norm_statistics_desc {
+    uint64_t size;       /* sizeof(clnorm_norm_statistics_desc) */
+    uint64_t rows;       /* 0 and up; 0 is a success that does nothing */
+    uint64_t cols;       /* of the slice, 1 and up */
+    uint64_t group_size; /* elements that a segment has in the slice, a divisor of cols; 0: cols */
+    clnorm_tensor x;     /* F32, F16, BF16 or F64, as every tensor here; F64 for all of them or for none */
+    clnorm_norm norm;
+    uint32_t reserved;    /* 0 */
+    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
+} clnorm_norm_statistics_desc;
+
+/* Layer norm of f32. Set rows and cols. */
+#define CLNORM_NORM_STATISTICS_DESC_INIT \
+    { sizeof(clnorm_norm_statistics_desc), 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_LAYER_NORM, 0, CLNORM_CONFIG_AUTOMATIC }
+CLNORM_API void clnorm_norm_statistics_desc_init(clnorm_norm_statistics_desc *desc);
+
+CLNORM_API clnorm_status clnorm_norm_statistics_validate(clnorm_context *context, const clnorm_norm_statistics_desc *desc,
+                                                         clnorm_requirements *requirements);
+CLNORM_API clnorm_status clnorm_norm_statistics_plan_create(clnorm_context *context,
+                                                            const clnorm_norm_statistics_desc *desc, clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_norm_statistics(clnorm_context *context, cl_command_queue queue,
+                                                const clnorm_norm_statistics_desc *desc, const clnorm_args *args,
+                                                cl_uint num_wait, const cl_event *wait_list, cl_event *event);
+
+/* The norm of a slice by the moments of whole segments: reads args.x, args.moments, args.weight and args.bias, writes
+ * args.y. */
+typedef struct clnorm_norm_apply_desc {
+    uint64_t size; /* sizeof(clnorm_norm_apply_desc) */
+    uint64_t rows; /* as in the statistics, and so are the next two */
+    uint64_t cols;
+    uint64_t group_size;
+    clnorm_tensor x;
+    clnorm_tensor y;      /* dtype CLNORM_DTYPE_NONE: as x */
+    clnorm_tensor weight; /* [cols], the slice's; CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_tensor bias;   /* [cols], the slice's; CLNORM_DTYPE_NONE: no bias, which stands for zeros */
+    double eps;           /* added to the variance: 0 to the largest number of f32 (of f64 with F64 tensors) */
+    clnorm_norm norm;
+    uint32_t reserved;    /* 0 */
+    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
+} clnorm_norm_apply_desc;
+
+/* Layer norm of f32, eps 1e-5. Set rows and cols. */
+#define CLNORM_NORM_APPLY_DESC_INIT                                                                         \
+    {                                                                                                       \
+        sizeof(clnorm_norm_apply_desc), 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, \
+            CLNORM_TENSOR_NONE, 1e-5, CLNORM_LAYER_NORM, 0, CLNORM_CONFIG_AUTOMATIC                         \
+    }
+CLNORM_API void clnorm_norm_apply_desc_init(clnorm_norm_apply_desc *desc);
+
+CLNORM_API clnorm_status clnorm_norm_apply_validate(clnorm_context *context, const clnorm_norm_apply_desc *desc,
+                                                    clnorm_requirements *requirements);
+CLNORM_API clnorm_status clnorm_norm_apply_plan_create(clnorm_context *context, const clnorm_norm_apply_desc *desc,
+                                                       clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_norm_apply(clnorm_context *context, cl_command_queue queue,
+                                           const clnorm_norm_apply_desc *desc, const clnorm_args *args, cl_uint num_wait,
+                                           const cl_event *wait_list, cl_event *event);
+
+/* The sums over a slice: reads args.x, args.dy, args.weight and args.moments, writes args.sums. */
+typedef struct clnorm_norm_backward_statistics_desc {
+    uint64_t size; /* sizeof(clnorm_norm_backward_statistics_desc) */
+    uint64_t rows; /* as in the forward, and so are the next two */
+    uint64_t cols;
+    uint64_t group_size;
+    clnorm_tensor x;
+    clnorm_tensor dy;     /* dtype CLNORM_DTYPE_NONE: as x */
+    clnorm_tensor weight; /* as in the forward */
+    double eps;           /* as in the forward */
+    clnorm_norm norm;
+    uint32_t reserved;    /* 0 */
+    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
+} clnorm_norm_backward_statistics_desc;
+
+/* Layer norm of f32, eps 1e-5. Set rows and cols. */
+#define CLNORM_NORM_BACKWARD_STATISTICS_DESC_INIT                                                                         \
+    {                                                                                                                     \
+        sizeof(clnorm_norm_backward_statistics_desc), 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, \
+            1e-5, CLNORM_LAYER_NORM, 0, CLNORM_CONFIG_AUTOMATIC                                                           \
+    }
+CLNORM_API void clnorm_norm_backward_statistics_desc_init(clnorm_norm_backward_statistics_desc *desc);
+
+CLNORM_API clnorm_status clnorm_norm_backward_statistics_validate(clnorm_context *context,
+                                                                  const clnorm_norm_backward_statistics_desc *desc,
+                                                                  clnorm_requirements *requirements);
+CLNORM_API clnorm_status clnorm_norm_backward_statistics_plan_create(clnorm_context *context,
+                                                                     const clnorm_norm_backward_statistics_desc *desc,
+                                                                     clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_norm_backward_statistics(clnorm_context *context, cl_command_queue queue,
+                                                         const clnorm_norm_backward_statistics_desc *desc,
+                                                         const clnorm_args *args, cl_uint num_wait,
+                                                         const cl_event *wait_list, cl_event *event);
+
+/* The gradients of a slice by the sums over whole segments: reads args.x, args.dy, args.weight, args.moments and args.sums,
+ * writes args.dx, args.dweight and args.dbias. The sums over rows have the same bits from run to run; with 0 rows they are
+ * 0. */
+typedef struct clnorm_norm_backward_apply_desc {
+    uint64_t size; /* sizeof(clnorm_norm_backward_apply_desc) */
+    uint64_t rows; /* as in the forward, and so are the next two */
+    uint64_t cols;
+    uint64_t group_size;
+    clnorm_tensor x;
+    clnorm_tensor dy;      /* dtype CLNORM_DTYPE_NONE: as x */
+    clnorm_tensor weight;  /* as in the forward */
+    clnorm_tensor dx;      /* dtype CLNORM_DTYPE_NONE: as x */
+    clnorm_tensor dweight; /* [cols]; CLNORM_DTYPE_NONE: not computed; also without a weight */
+    clnorm_tensor dbias;   /* likewise */
+    double eps;            /* as in the forward */
+    clnorm_norm norm;
+    uint32_t reserved;    /* 0 */
+    clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
+} clnorm_norm_backward_apply_desc;
+
+/* Layer norm of f32, eps 1e-5, no dweight and dbias. Set rows and cols. */
+#define CLNORM_NORM_BACKWARD_APPLY_DESC_INIT                                                                         \
+    {                                                                                                                \
+        sizeof(clnorm_norm_backward_apply_desc), 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-5, CLNORM_LAYER_NORM, 0,                  \
+            CLNORM_CONFIG_AUTOMATIC                                                                                  \
+    }
+CLNORM_API void clnorm_norm_backward_apply_desc_init(clnorm_norm_backward_apply_desc *desc);
+
+CLNORM_API clnorm_status clnorm_norm_backward_apply_validate(clnorm_context *context,
+                                                             const clnorm_norm_backward_apply_desc *desc,
+                                                             clnorm_requirements *requirements);
+CLNORM_API clnorm_status clnorm_norm_backward_apply_plan_create(clnorm_context *context,
+                                                                const clnorm_norm_backward_apply_desc *desc,
+                                                                clnorm_plan **plan);
+CLNORM_API clnorm_status clnorm_norm_backward_apply(clnorm_context *context, cl_command_queue queue,
+                                                    const clnorm_norm_backward_apply_desc *desc, const clnorm_args *args,
+                                                    cl_uint num_wait, const cl_event *wait_list, cl_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

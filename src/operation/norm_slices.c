@@ -1,0 +1,224 @@
+#include "operation/norm_slices.h"
+
+#include "base/arithmetic.h"
+#include "norm/norm_forward_args.h"
+#include "norm/norm_slices_args.h"
+#include "operation/fp8.h"
+#include "operation/norm_stages.h"
+#include "plan/stage.h"
+
+typedef clnorm_norm_statistics_desc statistics_desc;
+typedef clnorm_norm_apply_desc apply_desc;
+
+const struct cln_choice cln_norm_choice = {
+    "norm", "norms of slices: which one (layer)", "norm", {{"layer", CLNORM_LAYER_NORM}, {"rms", CLNORM_RMS_NORM}}};
+
+static const struct cln_tensor_rule statistics_tensors[] = {
+    {"x", CLN_X, offsetof(statistics_desc, x), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
+};
+static const struct cln_tensor_rule apply_tensors[] = {
+    {"x", CLN_X, offsetof(apply_desc, x), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
+    {"y", CLN_Y, offsetof(apply_desc, y), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, true, CLN_ROLES},
+    {"weight", CLN_WEIGHT, offsetof(apply_desc, weight), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"bias", CLN_BIAS, offsetof(apply_desc, bias), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+};
+static const struct cln_field_rule statistics_fields[] = {
+    {"norm", offsetof(statistics_desc, norm), CLNORM_LAYER_NORM, CLNORM_RMS_NORM, "clnorm_norm"},
+    {"reserved", offsetof(statistics_desc, reserved), 0, 0, NULL},
+};
+static const struct cln_field_rule apply_fields[] = {
+    {"norm", offsetof(apply_desc, norm), CLNORM_LAYER_NORM, CLNORM_RMS_NORM, "clnorm_norm"},
+    {"reserved", offsetof(apply_desc, reserved), 0, 0, NULL},
+};
+static const struct cln_statistic_rule moments_out = {"moments", CLN_MOMENTS, 0, true, CLN_MOMENTS_NUMBERS};
+static const struct cln_statistic_rule moments_in = {"moments", CLN_MOMENTS, 0, false, CLN_MOMENTS_NUMBERS};
+
+/* The fused norm whose kernels' macros and arguments these have. */
+static clnorm_norm_desc problem_of(const struct cln_operation *operation, const void *desc) {
+    clnorm_norm_desc p = CLNORM_NORM_DESC_INIT;
+    const bool apply = operation == &cln_norm_apply;
+    const statistics_desc *const s = desc;
+    const apply_desc *const a = desc;
+    p.weight_rows = p.weight_repeat = 1;
+    p.norm = apply ? a->norm : s->norm;
+    p.rows = apply ? a->rows : s->rows;
+    p.cols = apply ? a->cols : s->cols;
+    p.group_size = apply ? a->group_size : s->group_size;
+    p.x = apply ? a->x : s->x;
+    if (apply) {
+        p.y = a->y;
+        p.weight = a->weight;
+        p.bias = a->bias;
+        p.eps = a->eps;
+    }
+    return p;
+}
+
+static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
+    const clnorm_norm_desc p = problem_of(operation, desc);
+    struct cln_workload work = cln_norm_workload(&cln_norm_forward, &p);
+    work.users = CLN_KNOBS_SLICES;
+    work.local_size = 0;
+    return work;
+}
+
+clnorm_status cln_norm_choose_slice(const clnorm_device_info *device, const struct cln_workload *work,
+                                    const struct cln_config *forced, struct cln_config *config) {
+    if (forced->keep && forced->keep != CLN_KEEP_REREAD)
+        return cln_config_refuse("keep", forced->keep, "reread or 0 in this operation");
+    return cln_config_choose(device, work, forced, config);
+}
+
+/* A kernel of norm_slices.cl over all segments, or their chunks. */
+static clnorm_status add_segments(clnorm_plan *plan, const clnorm_norm_desc *p, const struct cln_workload *work,
+                                  const char *kernel, const struct cln_parameter *parameters, struct cln_binding moments) {
+    const uint64_t units = work->rows * work->groups * plan->config.chunks;
+    const struct cln_fp8_share share = cln_fp8_share_of(&plan->config, units);
+    const struct cln_spec spec = cln_norm_spec(plan, p, work, share.iterations);
+    const struct cln_argument arguments[] = {cln_real("eps", p->eps),
+                                             cln_integer("rows", p->rows),
+                                             cln_integer("iterations", share.iterations),
+                                             cln_bind("moments", moments),
+                                             {0}};
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_norm_slices,
+        .kernel = kernel,
+        .unaligned = !spec.element_aligned,
+        .spec = &spec,
+        .parameters = parameters,
+        .arguments = arguments,
+        .work = units,
+        .groups = share.groups,
+        .items = share.items,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+/* The moments of segments from those of their chunks, with as many work-items a segment. */
+static clnorm_status add_merge(clnorm_plan *plan, const clnorm_norm_desc *p, const struct cln_workload *work,
+                               struct cln_binding chunks) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(NORM_MERGE_MOMENTS_ARGS);
+    const uint64_t segments = work->rows * work->groups;
+    const struct cln_fp8_share of_chunks = cln_fp8_share_of(&plan->config, segments * plan->config.chunks);
+    const struct cln_fp8_share share = cln_fp8_share_of(&plan->config, segments);
+    const struct cln_spec spec = cln_norm_spec(plan, p, work, of_chunks.iterations);
+    const struct cln_argument arguments[] = {
+        cln_integer("rows", p->rows), cln_integer("iterations", share.iterations), cln_bind("chunk_moments", chunks), {0}};
+    const struct cln_stage_recipe recipe = {
+        .source = &cln_source_norm_slices,
+        .kernel = "norm_merge_moments",
+        .spec = &spec,
+        .parameters = parameters,
+        .arguments = arguments,
+        .work = segments,
+        .groups = share.groups,
+        .items = share.items,
+    };
+    return cln_plan_add_stage(plan, &recipe);
+}
+
+static clnorm_status add_statistics(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(NORM_FORWARD_MOMENTS_ARGS);
+    const clnorm_norm_desc p = problem_of(plan->operation, desc);
+    struct cln_binding moments = {.role = CLN_MOMENTS};
+    if (!p.rows)
+        return CLNORM_SUCCESS;
+    if (plan->config.chunks == 1)
+        return add_segments(plan, &p, work, "norm_statistics", parameters, moments);
+    clnorm_status status = cln_plan_set_chunks(plan, p.rows, work->groups, CLN_MOMENTS_NUMBERS, work->real_size, &moments);
+    if (!status)
+        status = add_segments(plan, &p, work, "norm_statistics", parameters, moments);
+    return status ? status : add_merge(plan, &p, work, moments);
+}
+
+static clnorm_status add_apply(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(NORM_FORWARD_APPLY_ARGS);
+    const clnorm_norm_desc p = problem_of(plan->operation, desc);
+    const struct cln_binding moments = {.role = CLN_MOMENTS};
+    return p.rows ? add_segments(plan, &p, work, "norm_apply", parameters, moments) : CLNORM_SUCCESS;
+}
+
+static const statistics_desc initial_statistics = CLNORM_NORM_STATISTICS_DESC_INIT;
+static const apply_desc initial_apply = CLNORM_NORM_APPLY_DESC_INIT;
+
+const struct cln_operation cln_norm_statistics = {
+    .name = "norm_statistics",
+    .summary = "the moments of a slice of the columns, for norm_apply",
+    .init = "CLNORM_NORM_STATISTICS_DESC_INIT",
+    .initial = &initial_statistics,
+    .size = sizeof initial_statistics,
+    .config = offsetof(statistics_desc, config),
+    .tensors = statistics_tensors,
+    .tensor_count = sizeof statistics_tensors / sizeof *statistics_tensors,
+    .fields = statistics_fields,
+    .field_count = sizeof statistics_fields / sizeof *statistics_fields,
+    .choices = {&cln_norm_choice},
+    .outer = true,
+    .group_size = offsetof(statistics_desc, group_size),
+    .statistics = &moments_out,
+    .statistic_count = 1,
+    .workload = workload_of,
+    .choose = cln_norm_choose_slice,
+    .add_stages = add_statistics,
+};
+
+const struct cln_operation cln_norm_apply = {
+    .name = "norm_apply",
+    .summary = "the norm of a slice of the columns, by the moments of whole rows",
+    .init = "CLNORM_NORM_APPLY_DESC_INIT",
+    .initial = &initial_apply,
+    .size = sizeof initial_apply,
+    .config = offsetof(apply_desc, config),
+    .tensors = apply_tensors,
+    .tensor_count = sizeof apply_tensors / sizeof *apply_tensors,
+    .fields = apply_fields,
+    .field_count = sizeof apply_fields / sizeof *apply_fields,
+    .choices = {&cln_norm_choice},
+    .outer = true,
+    .group_size = offsetof(apply_desc, group_size),
+    .eps = offsetof(apply_desc, eps),
+    .statistics = &moments_in,
+    .statistic_count = 1,
+    .workload = workload_of,
+    .choose = cln_norm_choose_slice,
+    .add_stages = add_apply,
+};
+
+void clnorm_norm_statistics_desc_init(clnorm_norm_statistics_desc *desc) {
+    cln_operation_init(&cln_norm_statistics, desc);
+}
+
+clnorm_status clnorm_norm_statistics_validate(clnorm_context *context, const clnorm_norm_statistics_desc *desc,
+                                              clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_norm_statistics, context, desc, requirements);
+}
+
+clnorm_status clnorm_norm_statistics_plan_create(clnorm_context *context, const clnorm_norm_statistics_desc *desc,
+                                                 clnorm_plan **plan) {
+    return cln_operation_plan_create(&cln_norm_statistics, context, desc, plan);
+}
+
+clnorm_status clnorm_norm_statistics(clnorm_context *context, cl_command_queue queue,
+                                     const clnorm_norm_statistics_desc *desc, const clnorm_args *args, cl_uint num_wait,
+                                     const cl_event *wait_list, cl_event *event) {
+    return cln_operation_enqueue(&cln_norm_statistics, context, queue, desc, args, num_wait, wait_list, event);
+}
+
+void clnorm_norm_apply_desc_init(clnorm_norm_apply_desc *desc) {
+    cln_operation_init(&cln_norm_apply, desc);
+}
+
+clnorm_status clnorm_norm_apply_validate(clnorm_context *context, const clnorm_norm_apply_desc *desc,
+                                         clnorm_requirements *requirements) {
+    return cln_operation_validate(&cln_norm_apply, context, desc, requirements);
+}
+
+clnorm_status clnorm_norm_apply_plan_create(clnorm_context *context, const clnorm_norm_apply_desc *desc,
+                                            clnorm_plan **plan) {
+    return cln_operation_plan_create(&cln_norm_apply, context, desc, plan);
+}
+
+clnorm_status clnorm_norm_apply(clnorm_context *context, cl_command_queue queue, const clnorm_norm_apply_desc *desc,
+                                const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    return cln_operation_enqueue(&cln_norm_apply, context, queue, desc, args, num_wait, wait_list, event);
+}

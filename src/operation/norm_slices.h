@@ -1,0 +1,18 @@
+/* What the norms of slices of columns share. */
+#ifndef CLN_NORM_SLICES_H
+#define CLN_NORM_SLICES_H
+
+#include "clnorm/norm_slices.h"
+#include "operation/operations.h"
+
+/* Numbers of a segment's moments, and of its sums. */
+enum { CLN_MOMENTS_NUMBERS = 3, CLN_SUMS_NUMBERS = 2 };
+
+/* "--norm layer" */
+extern const struct cln_choice cln_norm_choice;
+
+/* Of kernels that go through a segment once, or a second time from memory. */
+clnorm_status cln_norm_choose_slice(const clnorm_device_info *device, const struct cln_workload *work,
+                                    const struct cln_config *forced, struct cln_config *config);
+
+#endif

@@ -1,0 +1,41 @@
+/* Norms of slices of the columns with forced knobs: lanes, chunks, and each way of going through rows backward. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "norm_slices_case.h"
+
+enum { F32 = CLNORM_F32, F16 = CLNORM_F16, BF16 = CLNORM_BF16 };
+enum { LAYER = CLNORM_LAYER_NORM, RMS = CLNORM_RMS_NORM, NORMAL = INPUT_NORMAL, FAR = INPUT_FAR };
+
+static const char segments[] = "vec=2,lanes=8,segments=4,iterations=2,unroll=2",
+                  chunks[] = "chunks=5,lanes=4,vec=4,iterations=3";
+static const char in_registers[] = "accumulator=registers,keep=registers,vec=2,lanes=8,segments=2";
+static const char tiles_in_registers[] = "tile=64,accumulator=registers,keep=registers,pipeline=2";
+static const char tiles_in_memory[] = "tile=64,accumulator=memory,keep=reread";
+
+static const struct slices_case cases[] = {
+    {5, 2, {128, 64}, 0, LAYER, F32, F32, F32, FAR, 0, 0, 0, false, "vec=4,lanes=16,segments=2", "vec=4,lanes=16"},
+    {5, 2, {128, 64}, 0, RMS, F16, F32, F16, NORMAL, 0, 0, 0, false, segments, in_registers},
+    {3, 1, {640, 320}, 0, LAYER, F32, F32, F32, FAR, 0, 0, 0, false, "chunks=3", "accumulator=memory,keep=reread"},
+    {3, 2, {641, 320}, 0, LAYER, F32, F32, F32, NORMAL, 1, 1, 0, false, "chunks=7,vec=1", "accumulator=local"},
+    {3, 1, {640, 320}, 0, RMS, BF16, F32, BF16, NORMAL, 0, 0, 0, false, chunks, tiles_in_registers},
+    {70, 1, {640, 320}, 0, LAYER, F32, F32, F32, NORMAL, 0, 0, 0, false, "unroll=8,stores=streaming", tiles_in_memory},
+    {6, 2, {128, 64}, 0, LAYER, F32, F32, F32, NORMAL, 0, 0, 0, false, "weights=kept", "accumulator=columns"},
+    {70, 2, {128, 64}, 0, LAYER, BF16, F32, F32, NORMAL, 0, 0, 0, false, "", "accumulator=split,keep=registers,lanes=8"},
+};
+
+static void every_way_gives_the_same(void **state) {
+    const struct fixture *fixture = *state;
+    if (fixture->device.kind != CLNORM_DEVICE_CPU) /* other devices have other knobs */
+        skip();
+    (void)slices_cases_are_right(fixture, cases, sizeof cases / sizeof *cases);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_way_gives_the_same)};
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
