@@ -109,6 +109,24 @@ for keep in KEEP_REGISTERS KEEP_REREAD; do
     portable WEIGHT_MAP=1 KEEP=$keep X_DTYPE=bf16 VEC=8
     strict norm_forward CL1.2 nvptx64 -all WEIGHT_MAP=1 KEEP=$keep REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX WEIGHTS=WEIGHTS_EARLY
 done
+for form in ROPE_NEOX ROPE_INTERLEAVED; do
+    for vec in 1 2 8 16; do
+        rope="ROPE=$form GROUP_SIZE=72 ROPE_DIMS=64 ROPE_REPEAT=3 VEC=$vec"
+        tables="ROPE_COS_DTYPE=f32 ROPE_SIN_DTYPE=bf16"
+        # shellcheck disable=SC2086 # a list of words
+        portable $rope $tables LANES=2 X_DTYPE=bf16 ROPE_POSITION=1 BIAS_DTYPE=none
+        # shellcheck disable=SC2086
+        portable $rope $tables KEEP=KEEP_REREAD LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 NORM=RMS_NORM DROPOUT=1 SAVE_MASK=1
+        # shellcheck disable=SC2086
+        portable $rope $tables KEEP=KEEP_REREAD LANES=2 UNROLL=4 Y_DTYPE=f8e4m3 SCALING=1 RESIDUAL_DTYPE=f32 RESIDUAL_OUT_DTYPE=f32
+        # shellcheck disable=SC2086
+        strict norm_forward CL1.2 spir64 -all,+cl_khr_fp64 LANES=2 $rope ROPE_COS_DTYPE=f64 ROPE_SIN_DTYPE=f64 \
+            X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64
+        # shellcheck disable=SC2086
+        strict norm_forward CL1.2 nvptx64 -all $rope $tables LANES=2 X_DTYPE=bf16 Y_DTYPE=bf16 SEGMENTS=16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX \
+            WEIGHTS=WEIGHTS_EARLY ROPE_POSITION=1
+    done
+done
 portable RESIDUAL_DTYPE=f32 X_DTYPE=bf16 KEEP=KEEP_REREAD
 for row in uint ulong; do # rows with outer dimensions
     outer="ROW_T=$row OUTER_x=1 OUTER_y=2 RESIDUAL_DTYPE=bf16 OUTER_residual=2"
@@ -318,6 +336,18 @@ for family in norm_backward norm_backward_sums; do
     done
     strict $family CL1.2 nvptx64 -all KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS ISA=ISA_PTX FP8_ISA=ISA_PTX \
         REDUCE=REDUCE_SHUFFLE
+    for form in ROPE_NEOX ROPE_INTERLEAVED; do
+        for vec in 1 2 16; do
+            rope="ROPE=$form ROPE_DIMS=64 ROPE_REPEAT=3 ROPE_COS_DTYPE=f32 ROPE_SIN_DTYPE=bf16 VEC=$vec"
+            # shellcheck disable=SC2086 # a list of words
+            strict $family CL1.2 spir64 -all $rope ROPE_POSITION=1 X_DTYPE=bf16 NORM=LAYER_NORM
+            # shellcheck disable=SC2086
+            strict $family CL1.2 spir64 -all $rope KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_COLUMNS DBIAS_DTYPE=f32
+            # shellcheck disable=SC2086
+            strict $family CL1.2 nvptx64 -all $rope KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS ISA=ISA_PTX \
+                REDUCE=REDUCE_SHUFFLE PIPELINE=2 FP8_ISA=ISA_PTX
+        done
+    done
     for run_length in 1 3; do
         strict $family CL1.2 spir64 -all RUN_LENGTH=$run_length
         strict $family CL1.2 spir64 -all RUN_LENGTH=$run_length KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS SEGMENTS=2 \

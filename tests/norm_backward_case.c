@@ -82,6 +82,12 @@ void norm_backward_case_print(const struct norm_backward_case *backward_case) {
     print_tensor("residual", desc.residual.dtype, desc.residual.stride, backward_case->shift.residual);
     print_tensor("dresidual_out", desc.dresidual_out.dtype, desc.dresidual_out.stride, backward_case->shift.dresidual_out);
     print_tensor("dresidual", desc.dresidual.dtype, desc.dresidual.stride, backward_case->shift.dresidual);
+    if (desc.rope)
+        print_error("  rope %d of %" PRIu64 " columns, %" PRIu64 " positions, given %u, repeat %" PRIu64
+                    "; tables %s %s+%u\n",
+                    (int)desc.rope, desc.rope_dims, desc.rope_positions, desc.position_given, desc.rope_repeat,
+                    clnorm_dtype_name(desc.rope_cos.dtype), clnorm_dtype_name(desc.rope_sin.dtype),
+                    (unsigned)backward_case->shift.rope);
     print_error("  dropout %g, row_scale %d, s_given %d, y_given %d, activation %d%s\n", desc.dropout, desc.row_scale,
                 desc.s_given, desc.y_given, (int)desc.activation,
                 backward_case->dresidual_in_place ? ", dresidual over dresidual_out" : "");
@@ -142,6 +148,7 @@ static struct ref_norm_backward reference_of(const struct norm_backward_run *run
     norm.mean.elements = tensor_elements(&run->mean);
     norm.rstd.elements = tensor_elements(&run->rstd);
     norm.dresidual_out.elements = tensor_elements(&run->dresidual_out);
+    rope_tensors_lend(&run->rope, &norm.forward.rope);
     return norm;
 }
 
@@ -246,6 +253,8 @@ static void make_inputs(const struct norm_backward_case *backward_case, struct n
     tensor_fill(&run->z, INPUT_NORMAL, cols, seed + 3);
     tensor_fill(&run->dy, INPUT_NORMAL, cols, seed + 4);
     make_sum_inputs(backward_case, run);
+    const clnorm_norm_desc forward = ref_norm_forward_of(desc);
+    run->rope = rope_tensors_make(&forward, backward_case->shift.rope, backward_case->wild_positions);
     if (desc->y_given)
         bound_columns(run);
     if (desc->rstd_given)
@@ -294,14 +303,20 @@ struct norm_backward_run norm_backward_run_make(const struct norm_backward_case 
     return run;
 }
 
-enum { RUN_TENSORS = 19 };
+enum { RUN_TENSORS = 22 };
 
 static void list_tensors(struct norm_backward_run *run, struct tensor *tensors[RUN_TENSORS]) {
-    struct tensor *const all[RUN_TENSORS] = {&run->x,         &run->weight,   &run->bias,      &run->z,
-                                             &run->dy,        &run->mean,     &run->rstd,      &run->dx,
-                                             &run->dz,        &run->y,        &run->dweight,   &run->dbias,
-                                             &run->workspace, &run->residual, &run->row_scale, &run->dresidual_out,
-                                             &run->dresidual, &run->fault,    &run->x_scale};
+    struct tensor *const all[RUN_TENSORS] = {&run->x,         &run->weight,
+                                             &run->bias,      &run->z,
+                                             &run->dy,        &run->mean,
+                                             &run->rstd,      &run->dx,
+                                             &run->dz,        &run->y,
+                                             &run->dweight,   &run->dbias,
+                                             &run->workspace, &run->residual,
+                                             &run->row_scale, &run->dresidual_out,
+                                             &run->dresidual, &run->fault,
+                                             &run->x_scale,   &run->rope.cos,
+                                             &run->rope.sin,  &run->rope.position};
     memcpy(tensors, all, sizeof all);
 }
 
@@ -365,6 +380,7 @@ clnorm_args norm_backward_run_args(const struct norm_backward_run *run) {
     args.row_scale = tensor_buffer(&run->row_scale);
     args.dresidual_out = tensor_buffer(&run->dresidual_out);
     args.dresidual = tensor_buffer(&run->dresidual);
+    rope_tensors_give(&run->rope, &args);
     args.seed = run->desc.dropout > 0 ? &run->seed : NULL;
     return args;
 }
@@ -388,7 +404,7 @@ bool norm_backward_run_receive(const struct fixture *fixture, struct norm_backwa
         (run->dz_over_z || tensor_unchanged(fixture, &run->z, "z")) && tensor_unchanged(fixture, &run->weight, "weight") &&
         tensor_unchanged(fixture, &run->bias, "bias") && tensor_unchanged(fixture, &run->mean, "mean") &&
         tensor_unchanged(fixture, &run->rstd, "rstd") && tensor_unchanged(fixture, &run->residual, "residual") &&
-        tensor_unchanged(fixture, &run->row_scale, "row_scale") &&
+        tensor_unchanged(fixture, &run->row_scale, "row_scale") && rope_tensors_unchanged(fixture, &run->rope) &&
         (run->dresidual_in_place || tensor_unchanged(fixture, &run->dresidual_out, "dresidual_out"));
     return inputs_kept && tensor_receive(fixture, &run->dresidual, "dresidual") &&
            tensor_receive(fixture, &run->dx, "dx") && tensor_receive(fixture, &run->dz, "dz") &&

@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 #include "knob.h"
+#include "rope_tensors.h"
 
 /* Where dx lies. */
 enum dx_place { DX_APART, DX_OVER_X, DX_OVER_DY };
@@ -15,11 +16,13 @@ enum dx_place { DX_APART, DX_OVER_X, DX_OVER_DY };
 struct norm_backward_case {
     clnorm_norm_backward_desc desc;
     struct {
-        uint64_t x, x_scale, weight, bias, z, dy, mean, rstd, dx, dz, y, dweight, dbias, residual, dresidual_out, dresidual;
+        uint64_t x, x_scale, weight, bias, z, dy, mean, rstd, dx, dz, y, dweight, dbias, residual, dresidual_out, dresidual,
+            rope;
     } shift;
     enum dx_place dx_place;
     bool dz_over_z;
     bool dresidual_in_place; /* dresidual is dresidual_out */
+    bool wild_positions;     /* some are outside the tables */
     enum input input;        /* of x; all others are normal */
     uint64_t seed;
 };
@@ -35,6 +38,7 @@ struct norm_backward_run {
     struct tensor x, x_scale, weight, bias, z, dy, mean, rstd;
     struct tensor dx, dz, y, dweight, dbias, workspace;
     struct tensor residual, row_scale, dresidual_out, dresidual;
+    struct rope_tensors rope;
     struct tensor fault;                        /* one number of 4 bytes */
     struct tensor dweight_before, dbias_before; /* in host memory: what accumulate adds to */
 };

@@ -66,6 +66,12 @@ static void print_sum(const struct norm_case *norm_case) {
                     clnorm_dtype_name(desc->y.dtype), (unsigned)norm_case->shift.y, clnorm_dtype_name(desc->y_t.dtype),
                     (unsigned)norm_case->shift.y_t, (int)codes->scaling, codes->scale_group, codes->scale,
                     clnorm_dtype_name(codes->scale_dtype), (int)desc->accuracy, desc->save_y_row_scale);
+    if (desc->rope)
+        print_error("  rope %d of %" PRIu64 " columns, %" PRIu64 " positions, given %u, repeat %" PRIu64
+                    "; tables %s %s+%u, strides %" PRIu64 " %" PRIu64 "\n",
+                    (int)desc->rope, desc->rope_dims, desc->rope_positions, desc->position_given, desc->rope_repeat,
+                    clnorm_dtype_name(desc->rope_cos.dtype), clnorm_dtype_name(desc->rope_sin.dtype),
+                    (unsigned)norm_case->shift.rope, desc->rope_cos.stride, desc->rope_sin.stride);
     print_error("  residual %s+%u, out %s+%u%s, strides %" PRIu64 " %" PRIu64
                 "; dropout %g, mask %d; row_scale %d+%u; activation %s\n",
                 clnorm_dtype_name(desc->residual.dtype), (unsigned)norm_case->shift.residual,
@@ -188,16 +194,18 @@ struct norm_run norm_run_make(const struct norm_case *norm_case) {
                                 : tensor_make(desc->y.dtype, rows, cols, desc->y.stride, norm_case->shift.y, TENSOR_CANARY);
     make_codes(norm_case, &run);
     make_sum(norm_case, &run);
+    run.rope = rope_tensors_make(desc, norm_case->shift.rope, norm_case->wild_positions);
     return run;
 }
 
-enum { RUN_TENSORS = 16 };
+enum { RUN_TENSORS = 19 };
 
 static void list_tensors(struct norm_run *run, struct tensor *tensors[RUN_TENSORS]) {
     struct tensor *const all[RUN_TENSORS] = {&run->x,        &run->weight,    &run->bias,         &run->z,
                                              &run->y,        &run->mean,      &run->rstd,         &run->workspace,
                                              &run->residual, &run->row_scale, &run->residual_out, &run->mask,
-                                             &run->y_scale,  &run->x_scale,   &run->y_t,          &run->y_row_scale};
+                                             &run->y_scale,  &run->x_scale,   &run->y_t,          &run->y_row_scale,
+                                             &run->rope.cos, &run->rope.sin,  &run->rope.position};
     memcpy(tensors, all, sizeof all);
 }
 
@@ -236,6 +244,7 @@ clnorm_args norm_run_args(const struct norm_run *run) {
     args.z = tensor_buffer(&run->z);
     args.y = tensor_buffer(&run->y);
     args.y_t = tensor_buffer(&run->y_t);
+    rope_tensors_give(&run->rope, &args);
     args.y_scale = tensor_buffer(&run->y_scale);
     args.y_row_scale = tensor_buffer(&run->y_row_scale);
     args.mean = tensor_buffer(&run->mean);
@@ -324,6 +333,7 @@ static struct ref_norm reference_of(const struct norm_run *run) {
     norm.residual.elements = tensor_elements(&run->residual);
     norm.row_scale.elements = tensor_elements(&run->row_scale);
     norm.seed = run->seed;
+    rope_tensors_lend(&run->rope, &norm.rope);
     return norm;
 }
 
@@ -344,12 +354,12 @@ bool norm_run_check(const struct norm_run *run) {
 }
 
 bool norm_run_verify(const struct fixture *fixture, struct norm_run *run) {
-    const bool inputs_kept = (run->in_place || tensor_unchanged(fixture, &run->x, "x")) &&
-                             tensor_unchanged(fixture, &run->x_scale, "x_scale") &&
-                             tensor_unchanged(fixture, &run->weight, "weight") &&
-                             tensor_unchanged(fixture, &run->bias, "bias") && tensor_unchanged(fixture, &run->z, "z") &&
-                             (run->residual_in_place || tensor_unchanged(fixture, &run->residual, "residual")) &&
-                             tensor_unchanged(fixture, &run->row_scale, "row_scale");
+    const bool inputs_kept =
+        (run->in_place || tensor_unchanged(fixture, &run->x, "x")) && tensor_unchanged(fixture, &run->x_scale, "x_scale") &&
+        tensor_unchanged(fixture, &run->weight, "weight") && tensor_unchanged(fixture, &run->bias, "bias") &&
+        tensor_unchanged(fixture, &run->z, "z") &&
+        (run->residual_in_place || tensor_unchanged(fixture, &run->residual, "residual")) &&
+        tensor_unchanged(fixture, &run->row_scale, "row_scale") && rope_tensors_unchanged(fixture, &run->rope);
     return inputs_kept && tensor_receive(fixture, &run->residual_out, "residual_out") &&
            tensor_receive(fixture, &run->mask, "dropout_mask") && tensor_receive(fixture, &run->y, "y") &&
            tensor_receive(fixture, &run->y_t, "y_t") && tensor_receive(fixture, &run->y_scale, "y_scale") &&

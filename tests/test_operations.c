@@ -116,6 +116,8 @@ static void strides_are_refused(void **state) {
         for (unsigned i = 0; i < (*operation)->tensor_count; i++) {
             const struct cln_tensor_rule *const rule = &(*operation)->tensors[i];
             struct any desc = sound_of(*operation);
+            if (rule->extent == CLN_OWN)
+                continue;
             give(&desc, rule);
             tensor_at(&desc, rule)->stride = rule->extent == CLN_MATRIX       ? COLS - 1
                                              : rule->extent == CLN_TRANSPOSED ? ROWS - 1

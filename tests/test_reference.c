@@ -335,6 +335,38 @@ static void activated_norm_by_hand(void **state) {
 }
 
 /* Defaults: group_size and strides are cols, y and z have x's dtype. */
+/* Angles whose cosines and sines are 3/5 and 4/5, and 5/13 and 12/13; y is compared without rstd. */
+static void rotations_by_hand(void **state) {
+    (void)state;
+    static const double x[5] = {5, 13, 10, 26, 7}, cosines[4] = {1, 1, 0.6, 5.0 / 13}, sines[4] = {0, 0, 0.8, 12.0 / 13};
+    static const int32_t position[1] = {1}, outside[1] = {2};
+    static const double neox[5] = {3 - 8, 5 - 24, 6 + 4, 10 + 12, 7};
+    static const double interleaved[5] = {3 - 10.4, 7.8 + 4, 50.0 / 13 - 24, 10 + 120.0 / 13, 7};
+    const double mean_square = (25 + 169 + 100 + 676 + 49) / 5.0;
+    struct ref_norm norm = {
+        .norm = CLNORM_RMS_NORM, .rows = 1, .cols = 5, .group_size = 5, .x = ref_doubles(x, 5), .eps = 0};
+    norm.rope = (struct ref_rope){.dims = 4, .positions = 2, .repeat = 1, .position = position};
+    norm.rope.cos = ref_doubles(cosines, 2);
+    norm.rope.sin = ref_doubles(sines, 2);
+    struct ref_segment segment = ref_segment_make(5);
+    for (int form = CLNORM_ROPE_NEOX; form <= CLNORM_ROPE_INTERLEAVED; form++) {
+        const double *const expected = form == CLNORM_ROPE_NEOX ? neox : interleaved;
+        norm.rope.form = (clnorm_rope)form;
+        ref_norm_segment(&norm, 0, 0, &segment);
+        for (int i = 0; i < 5; i++)
+            assert_near(segment.y[i] * sqrt(mean_square), expected[i]);
+    }
+    norm.rope.position = NULL; /* position 0, whose angles are 0 */
+    ref_norm_segment(&norm, 0, 0, &segment);
+    for (int i = 0; i < 5; i++)
+        assert_near(segment.y[i] * sqrt(mean_square), x[i]);
+    norm.rope.position = outside;
+    ref_norm_segment(&norm, 0, 0, &segment);
+    for (int i = 0; i < 5; i++)
+        assert_true(i == 4 ? !isnan(segment.y[i]) : isnan(segment.y[i]));
+    ref_segment_free(&segment);
+}
+
 static void defaults_are_completed(void **state) {
     (void)state;
     clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
@@ -368,6 +400,7 @@ int main(void) {
         cmocka_unit_test(scaled_codes_by_hand),
         cmocka_unit_test(activations_by_hand),
         cmocka_unit_test(activated_norm_by_hand),
+        cmocka_unit_test(rotations_by_hand),
         cmocka_unit_test(defaults_are_completed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -327,6 +327,27 @@ static void fused_gradients_are_differences(void **state) {
 }
 
 /* Where x is s, dx is what comes of the same ds. */
+static void rotated_gradients_are_differences(void **state) {
+    (void)state;
+    static const double angles[4] = {0.3, -1.1, 2.5, 0.7};
+    double cosines[4], sines[4];
+    for (int i = 0; i < 4; i++) {
+        cosines[i] = cos(angles[i]);
+        sines[i] = sin(angles[i]);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        struct scene scene;
+        scene_make(&scene, i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 0, i / 4);
+        scene.norm.forward.rope = (struct ref_rope){.form = i / 2 % 2 ? CLNORM_ROPE_NEOX : CLNORM_ROPE_INTERLEAVED,
+                                                    .dims = 4,
+                                                    .positions = 2,
+                                                    .repeat = 2,
+                                                    .cos = ref_doubles(cosines, 2),
+                                                    .sin = ref_doubles(sines, 2)};
+        check_scene(&scene);
+    }
+}
+
 static void given_s_has_the_same_gradients(void **state) {
     (void)state;
     struct scene scene;
@@ -395,6 +416,7 @@ int main(void) {
         cmocka_unit_test(given_statistics_by_hand),
         cmocka_unit_test(gradients_are_differences),
         cmocka_unit_test(fused_gradients_are_differences),
+        cmocka_unit_test(rotated_gradients_are_differences),
         cmocka_unit_test(given_s_has_the_same_gradients),
         cmocka_unit_test(y_is_the_forwards),
         cmocka_unit_test(defaults_are_completed),

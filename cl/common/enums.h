@@ -14,6 +14,9 @@
 #define GELU_ERF 1
 #define GELU_TANH 2
 
+#define ROPE_NEOX 1
+#define ROPE_INTERLEAVED 2
+
 #define LAYOUT_FIRST 1
 #define LAYOUT_LAST 2
 

@@ -27,6 +27,10 @@ struct call {
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
+#if ROPE
+#include "norm/norm_rope.h"
+#endif
+
 /* One segment: addresses of its first element. */
 struct segment {
     const global STORAGE(X_DTYPE) * x;
@@ -312,10 +316,40 @@ static inline void put_codes(const struct call *call, const struct segment *segm
 }
 #endif
 
+#if ROPE
+
+static inline void put_y(const struct call *call, const struct segment *segment, const index_t v, const realv y,
+                         const float scale) {
+#if IS_FP8(Y_DTYPE)
+    put_codes(call, segment, v, y, scale);
+#elif PRESENT(Y_DTYPE)
+    STORE_VECTOR(Y_DTYPE)(segment->y, v, y, call->aligned);
+#endif
+    (void)scale;
+}
+
+#if PAIRS_OF_VECTORS
+/* The vectors of a pair, before they are rotated. */
+static inline void put_pair(const struct call *call, const struct segment *segment, const index_t pair, const realv first,
+                            const realv second, const float scale) {
+    struct angles angles;
+    find_angles(call, segment->row, &angles);
+    put_y(call, segment, first_of_pair(pair), rotated(call, &angles, pair, first, second, true, TURN_FORWARD), scale);
+    put_y(call, segment, second_of_pair(pair), rotated(call, &angles, pair, second, first, false, TURN_FORWARD), scale);
+}
+#endif
+
+#endif
+
 /* y itself. scale: of an 8-bit one. */
 static inline void put_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
                               const struct affine *affine, const struct statistics statistics, const float scale) {
-#if IS_FP8(Y_DTYPE)
+#if ROPE && !PAIRS_OF_VECTORS
+    struct angles angles;
+    find_angles(call, segment->row, &angles);
+    const realv y = y_of(call, s, affine, statistics);
+    put_y(call, segment, v, v < ROTATED ? rotated(call, &angles, v, y, TURN_FORWARD) : y, scale);
+#elif IS_FP8(Y_DTYPE)
     put_codes(call, segment, v, y_of(call, s, affine, statistics), scale);
 #elif PRESENT(Y_DTYPE)
     STORE_VECTOR(Y_DTYPE)(segment->y, v, y_of(call, s, affine, statistics), call->aligned);

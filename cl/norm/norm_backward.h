@@ -46,6 +46,10 @@ struct call {
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
+#if ROPE
+#include "norm/norm_rope.h"
+#endif
+
 static inline struct dice dice_of(const struct call *call) {
     const struct dice dice = {call->seed, call->seed_offset, (uint)call->threshold};
     return dice;
@@ -90,10 +94,43 @@ static inline struct row row_at(const struct call *call, const ulong index, cons
 
 /* ------------------------------------------------------------------------------------------------ at one vector */
 
+#if ROPE
+
+/* dy before the forward's rotation. */
+#define DY_AT realv
+#define WIDE_DY(dy) (dy)
+
+/* Another lane may have the other vector of a pair: it reads it too, so that no dx may lie over dy. */
+static inline realv dy_before_rotation(const struct call *call, const struct row *row, const index_t v,
+                                       const enum load_hint hint) {
+    const global STORAGE(DY_DTYPE) *const dy = SEGMENT_OF(dy, row);
+    const realv own = WIDEN(DY_DTYPE)(LOAD_VECTOR(DY_DTYPE)(dy, v, call->aligned, hint));
+    if (v >= ROTATED)
+        return own;
+    struct angles angles;
+    find_angles(call, row->index, &angles);
+#if PAIRS_OF_VECTORS
+    const index_t pair = ROPE == ROPE_NEOX ? v % PAIRS : v / 2;
+    const bool first = v == first_of_pair(pair);
+    const index_t beside = first ? second_of_pair(pair) : first_of_pair(pair);
+    const realv other = WIDEN(DY_DTYPE)(LOAD_VECTOR(DY_DTYPE)(dy, beside, call->aligned, hint));
+    return rotated(call, &angles, pair, own, other, first, TURN_BACK);
+#else
+    return rotated(call, &angles, v, own, TURN_BACK);
+#endif
+}
+
+#else
+
+#define DY_AT PACKED(DY_DTYPE)
+#define WIDE_DY(dy) WIDEN(DY_DTYPE)(dy)
+
+#endif
+
 /* As loaded. */
 struct inputs {
     struct x_vector x;
-    PACKED(DY_DTYPE) dy;
+    DY_AT dy;
 #if GATE
     PACKED(Z_DTYPE) z;
 #endif
@@ -109,7 +146,11 @@ static inline struct inputs load_inputs(const struct call *call, const struct ro
                                         const enum load_hint hint) {
     struct inputs in;
     load_x(SEGMENT_OF(x, row), call->x_scale, row->index, row->group * GROUP_SIZE, v, call->aligned, hint, &in.x);
+#if ROPE
+    in.dy = dy_before_rotation(call, row, v, hint);
+#else
     in.dy = LOAD_VECTOR(DY_DTYPE)(SEGMENT_OF(dy, row), v, call->aligned, hint);
+#endif
 #if GATE
     in.z = LOAD_VECTOR(Z_DTYPE)(SEGMENT_OF(z, row), v, call->aligned, hint);
 #endif
@@ -126,7 +167,7 @@ static inline struct inputs load_inputs(const struct call *call, const struct ro
 static inline struct inputs no_inputs(void) {
     struct inputs in;
     no_x(&in.x);
-    in.dy = (PACKED(DY_DTYPE))0;
+    in.dy = (DY_AT)0;
 #if GATE
     in.z = (PACKED(Z_DTYPE))0;
 #endif
@@ -244,9 +285,9 @@ static inline struct point point_at(const struct call *call, const struct row *r
                                     const struct scale scale) {
     const realv s = s_of(call, row, in);
 #if Y_GIVEN
-    struct point point = {x_hat_of(s, scale, call->weight_offset), WIDEN(DY_DTYPE)(in->dy) + call->poison};
+    struct point point = {x_hat_of(s, scale, call->weight_offset), WIDE_DY(in->dy) + call->poison};
 #else
-    struct point point = {(NORM == LAYER_NORM ? s - row->mean : s) * row->rstd, WIDEN(DY_DTYPE)(in->dy)};
+    struct point point = {(NORM == LAYER_NORM ? s - row->mean : s) * row->rstd, WIDE_DY(in->dy)};
 #endif
 #if GATE && !GATE_FIRST
     point.dn *= gate_factor(WIDEN(Z_DTYPE)(in->z));
@@ -341,7 +382,7 @@ static inline void put_outputs(const struct call *call, const struct row *row, c
 #if PRESENT(DZ_DTYPE) && GATE_FIRST
     STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, ds * widen_x(&in->x) * gate_slope(z), call->aligned);
 #elif PRESENT(DZ_DTYPE)
-    STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, WIDEN(DY_DTYPE)(in->dy) * n * gate_slope(z), call->aligned);
+    STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, WIDE_DY(in->dy) * n * gate_slope(z), call->aligned);
 #endif
 #if PRESENT(Y_DTYPE) && GATE && !GATE_FIRST
     STORE_VECTOR(Y_DTYPE)(SEGMENT_OF(y, row), v, n * gate_factor(z), call->aligned);

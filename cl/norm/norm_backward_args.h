@@ -10,6 +10,7 @@
 #ifndef NORM_BACKWARD_ARGS_H
 #define NORM_BACKWARD_ARGS_H
 
+#include "norm/norm_rope_args.h"
 #include "norm/weight_map_args.h"
 
 /* clang-format off */
@@ -29,7 +30,8 @@
     USE(VECTOR, ROW_SCALE, const global real *restrict, row_scale)                                          \
     USE(NUMBER, DROPOUT, real, kept_scale)                                                                  \
     USE(NUMBER, DROPOUT, ulong, threshold)                                                                  \
-    USE(SEED, DROPOUT, ulong, seed)
+    USE(SEED, DROPOUT, ulong, seed)                                                                         \
+    NORM_ROPE_ARGS(USE)
 
 /* work: rows. Of each row of weights: share_rows: rows of a work-group or, with RUN_LENGTH, of one run of all of them;
  * slots: work-groups share them in turn. */

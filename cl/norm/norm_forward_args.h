@@ -16,6 +16,7 @@
 #ifndef NORM_FORWARD_ARGS_H
 #define NORM_FORWARD_ARGS_H
 
+#include "norm/norm_rope_args.h"
 #include "norm/weight_map_args.h"
 
 /* clang-format off */
@@ -43,7 +44,8 @@
     USE(NUMBER, SCALING, real, y_given)                                                      \
     USE(NUMBER, DROPOUT, real, kept_scale)                                                   \
     USE(NUMBER, DROPOUT, ulong, threshold)                                                   \
-    USE(SEED, DROPOUT, ulong, seed)
+    USE(SEED, DROPOUT, ulong, seed)                                                          \
+    NORM_ROPE_ARGS(USE)
 
 #define NORM_FORWARD_MOMENTS_ARGS(USE)                                                       \
     NORM_FORWARD_ARGS(USE)                                                                   \

@@ -54,6 +54,43 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
 #define AFFINES 1
 #endif
 
+#if PAIRS_OF_VECTORS
+
+/* A lane's i-th vector of y before it is rotated. What is written of it besides y is written. */
+INLINED realv take_unrotated(const struct call *call, const struct segment *segment, const uint i, const struct held *held,
+                             struct affine *affine, const struct statistics statistics) {
+    const index_t v = segment->lane + i * LANES;
+    const realv s = widen_s(segment, held->s[i]);
+    if (WEIGHTS != WEIGHTS_EARLY)
+        load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[0]);
+    put_beside(call, segment, v, s);
+    prefetch_row_ahead(call, segment, v);
+    return y_of(call, s, &affine[i % AFFINES], statistics);
+}
+
+/* Each lane has both vectors of its pairs, and has read them: y may be x. */
+INLINED float put_segment(const struct call *call, const struct segment *segment, const struct held *held,
+                          struct affine *affine, const struct statistics statistics, struct lanes *lanes) {
+    const float scale = tensor_scale(call);
+    (void)lanes;
+#pragma unroll
+    for (uint i = 0; i < OWN_PAIRS; i++) {
+        if (!segment->active)
+            continue;
+        const realv first = take_unrotated(call, segment, first_of_own_pair(i), held, affine, statistics);
+        const realv second = take_unrotated(call, segment, second_of_own_pair(i), held, affine, statistics);
+        put_pair(call, segment, segment->lane + i * LANES, first, second, scale);
+    }
+#pragma unroll
+    for (uint i = 2 * OWN_PAIRS; i < HELD; i++)
+        if (has_vector(segment, i))
+            put_y(call, segment, segment->lane + i * LANES, take_unrotated(call, segment, i, held, affine, statistics),
+                  scale);
+    return 0;
+}
+
+#else
+
 /* All that is written of a segment; what it adds to the largest |y|. */
 INLINED float put_segment(const struct call *call, const struct segment *segment, const struct held *held,
                           struct affine *affine, const struct statistics statistics, struct lanes *lanes) {
@@ -87,6 +124,8 @@ INLINED float put_segment(const struct call *call, const struct segment *segment
     (void)lanes;
     return 0;
 }
+
+#endif
 
 /* The largest |y| of this lane's part, with MEASURES. */
 INLINED float normalise(const struct call *call, const struct segment *segment, struct lanes *lanes,

@@ -242,6 +242,45 @@ static inline void use_vector(const struct call *call, const struct segment *seg
     put_vector(call, segment, v, s, &affine, use->statistics, use->scale);
 }
 
+#if PAIRS_OF_VECTORS
+
+/* A vector of y before it is rotated. What is written of it besides y is written. */
+static inline realv take_unrotated(const struct call *call, const struct segment *segment, const index_t v,
+                                   const struct again *again, const struct use *use) {
+    const realv s = s_again(call, segment, v, again, use->memory);
+    struct affine affine;
+    load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
+    if (!READS_S)
+        put_beside(call, segment, v, s);
+    prefetch_row_ahead(call, segment, v);
+    return y_of(call, s, &affine, use->statistics);
+}
+
+/* Each lane has both vectors of its pairs, and reads them before it writes one: y may be x. */
+INLINED void use_vectors(const struct call *call, const struct segment *segment, const bool measure, struct use *use) {
+    const index_t pairs = segment->active ? OWN_PAIRS : 0;
+    const index_t own = own_vectors(segment) + owns_tail(segment);
+    (void)measure;
+    for (index_t i = 0; i < pairs; i++) {
+        const index_t v = vector_of(segment, first_of_own_pair(i)), w = vector_of(segment, second_of_own_pair(i));
+        struct again first, second;
+        read_again(call, segment, v, LOAD_LAST, &first);
+        read_again(call, segment, w, LOAD_LAST, &second);
+        const realv y = take_unrotated(call, segment, v, &first, use);
+        put_pair(call, segment, segment->lane + i * LANES, y, take_unrotated(call, segment, w, &second, use), use->scale);
+        prefetch_next(call, segment, v);
+        prefetch_next(call, segment, w);
+    }
+    for (index_t i = 2 * OWN_PAIRS; i < own; i++) {
+        const index_t v = vector_of(segment, i);
+        struct again again;
+        read_again(call, segment, v, LOAD_LAST, &again);
+        put_y(call, segment, v, take_unrotated(call, segment, v, &again, use), use->scale);
+    }
+}
+
+#else
+
 INLINED void use_vectors(const struct call *call, const struct segment *segment, const bool measure, struct use *use) {
     const enum load_hint hint = measure ? LOAD_FIRST : LOAD_LAST;
     const index_t own = own_vectors(segment);
@@ -266,6 +305,8 @@ INLINED void use_vectors(const struct call *call, const struct segment *segment,
         use_vector(call, segment, v, s_again(call, segment, v, &again, use->memory), measure, use);
     }
 }
+
+#endif
 
 #if MEASURED && SCALING == SCALING_GROUP
 

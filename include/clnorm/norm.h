@@ -27,13 +27,28 @@ typedef enum clnorm_activation {
     CLNORM_ACTIVATION_SILU       /* n · sigmoid(n) */
 } clnorm_activation;
 
+/* Rotary position embedding: Su et al. 2021, arXiv:2104.09864. The first rope_dims columns of each segment of the norm's
+ * result, a head as a rule, are rotated in pairs. Pair i, of columns a and b, becomes
+ *
+ *   a′ = a · cos − b · sin,   b′ = b · cos + a · sin,   cos and sin being rope_cos[p, i] and rope_sin[p, i]
+ *
+ * Row r has position p = position[⌊r / rope_repeat⌋], or without position_given ⌊r / rope_repeat⌋ itself: where the heads
+ * are rows, rope_repeat is their number. A position that is not from 0 to rope_positions − 1 makes all rotated columns of
+ * its rows NaN, and with them what comes of them backward; nothing outside the tables is read. */
+typedef enum clnorm_rope {
+    CLNORM_ROPE_NONE = 0,
+    CLNORM_ROPE_NEOX, /* pair i: columns i and i + rope_dims / 2; y · cos + rotate_half(y) · sin of Hugging Face, whose
+                         cos and sin have each angle twice; so of them, the left half is what is wanted here */
+    CLNORM_ROPE_INTERLEAVED /* pair i: columns 2 i and 2 i + 1, as in GPT-J and Llama's own code */
+} clnorm_rope;
+
 /* Forward normalisation of [rows, cols], one segment of group_size neighbouring elements at a time:
  *
  *   s = residual + row_scale · dropout(x), without the terms that are not requested; or x · act(z) with gate_first
  *   x̂ = (s − mean) · rstd for layer norm, s · rstd for RMS norm
  *   mean = Σs / group_size,   rstd = 1 / √(Σ(s − mean)² / group_size + eps), with mean taken as 0 for RMS norm
  *   n = x̂ · (weight_offset + weight) + bias
- *   y = activation(n), then · act(z) without gate_first
+ *   y = activation(n), then · act(z) without gate_first; or n, rotated as clnorm_rope says
  *
  * Arithmetic and sums are in f32, in f64 for F64 tensors. y is rounded to nearest even; NaN and infinities pass through.
  * residual_out is s, rounded to its dtype; statistics and x̂ are those of s before that rounding.
@@ -89,6 +104,11 @@ typedef struct clnorm_norm_desc {
     clnorm_tensor bias;         /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no bias */
     clnorm_tensor residual;     /* CLNORM_DTYPE_NONE: no residual; not with gate_first */
     clnorm_tensor residual_out; /* CLNORM_DTYPE_NONE: s is not written; needs a residual */
+    clnorm_tensor rope_cos;     /* [rope_positions, rope_dims / 2], with rope: F32, F16 or BF16; F64 with F64 tensors */
+    clnorm_tensor rope_sin;     /* likewise. With both in one table [rope_positions, rope_dims] the stride is rope_dims */
+    uint64_t rope_dims;         /* columns of a segment that are rotated: even, up to group_size; 0: group_size */
+    uint64_t rope_positions;    /* with rope: 1 and up; without position_given at least rows / rope_repeat */
+    uint64_t rope_repeat;       /* neighbouring rows that have one position; 0: 1 */
     /* Added to the variance: 0 to the largest f32, with F64 tensors f64. The variance is in f32 likewise: a sum of squares
      * past 3.4e38 (|s| of 1e30, or 4096 of 1e18) makes rstd and x̂ 0, and squares below 1.2e-38 may count as 0 (|s| of 1e-23
      * with an eps of 0: rstd is infinite). */
@@ -99,6 +119,7 @@ typedef struct clnorm_norm_desc {
     clnorm_gate gate;
     clnorm_activation activation;
     clnorm_fp8_accuracy accuracy; /* of an 8-bit y; else 0 */
+    clnorm_rope rope;             /* not with an activation, a gate that is not first, or measured scales of y */
     /* Each 0 or 1: */
     uint32_t gate_first;       /* the gate is applied to x, before the statistics */
     uint32_t save_mean;        /* write mean; layer norm only */
@@ -106,18 +127,19 @@ typedef struct clnorm_norm_desc {
     uint32_t save_mask;        /* write dropout_mask, to look at; needs dropout */
     uint32_t row_scale;        /* every row of x has a factor (stochastic depth: 0 or 1 / keep rate); not with gate_first */
     uint32_t save_y_row_scale; /* write y_row_scale; needs one measured scale of y, and a group_size of cols */
+    uint32_t position_given;   /* with rope: position is read; 0: a row's position is its own index / rope_repeat */
     uint32_t batch_invariant;  /* a row's results do not depend on how many rows there are: see config.h */
     uint32_t reserved;         /* 0 */
     clnorm_config config;      /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_norm_desc;
 
 /* Layer norm of f32, eps 1e-5, every option off. Set norm, rows and cols at least. */
-#define CLNORM_NORM_DESC_INIT                                                                                            \
-    {                                                                                                                    \
-        sizeof(clnorm_norm_desc), 0, 0, 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,              \
-            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-5, 0, \
-            0, CLNORM_LAYER_NORM, CLNORM_GATE_NONE, CLNORM_ACTIVATION_NONE, CLNORM_FP8_FUSED, 0, 0, 0, 0, 0, 0, 0, 0,    \
-            CLNORM_CONFIG_AUTOMATIC                                                                                      \
+#define CLNORM_NORM_DESC_INIT                                                                                              \
+    {                                                                                                                      \
+        sizeof(clnorm_norm_desc), 0, 0, 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,                \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,            \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 0, 0, 0, 1e-5, 0, 0, CLNORM_LAYER_NORM, CLNORM_GATE_NONE,              \
+            CLNORM_ACTIVATION_NONE, CLNORM_FP8_FUSED, CLNORM_ROPE_NONE, 0, 0, 0, 0, 0, 0, 0, 0, 0, CLNORM_CONFIG_AUTOMATIC \
     }
 CLNORM_API void clnorm_norm_desc_init(clnorm_norm_desc *desc);
 
@@ -143,7 +165,7 @@ typedef enum clnorm_reduction {
  *
  *   n = x̂ · (weight_offset + weight) + bias
  *   y = activation(n), or activation(n) · act(z) with a gate that is not first
- *   dn = dy · activation′(n), or dy · act(z) · activation′(n) with such a gate
+ *   dn = dy · activation′(n), or dy · act(z) · activation′(n) with such a gate; or dy, rotated by the negative angles
  *   wdn = (weight_offset + weight) · dn
  *   c1 = Σ(x̂ · wdn) / group_size,   c2 = Σwdn / group_size for layer norm, 0 for RMS norm
  *   ds = rstd · (wdn − x̂ · c1 − c2), then + dresidual_out, what has come to s by way of residual_out
@@ -191,16 +213,22 @@ typedef struct clnorm_norm_backward_desc {
     clnorm_tensor residual; /* CLNORM_DTYPE_NONE: no residual, or s_given; not with gate_first */
     clnorm_tensor dresidual_out; /* CLNORM_DTYPE_NONE: there is no dresidual_out; not with gate_first */
     clnorm_tensor dresidual;     /* CLNORM_DTYPE_NONE: not computed; needs a residual or s_given */
-    double eps;                  /* as in the forward; unused when rstd is given */
-    double weight_offset;        /* as in the forward */
-    double dropout;              /* as in the forward */
-    double weight_bound; /* with y_given: 0 for the least, 2^-14 for a y in F16, 2^-100 in F32 and BF16 (some devices
-                            have no denormals), 2^-960 in F64; or more than that */
-    double bias_bound;   /* with y_given: 0 for 4; at most 1 / (16 · u) */
+    clnorm_tensor rope_cos;      /* as in the forward, as are the next four */
+    clnorm_tensor rope_sin;
+    uint64_t rope_dims;
+    uint64_t rope_positions;
+    uint64_t rope_repeat;
+    double eps;           /* as in the forward; unused when rstd is given */
+    double weight_offset; /* as in the forward */
+    double dropout;       /* as in the forward */
+    double weight_bound;  /* with y_given: 0 for the least, 2^-14 for a y in F16, 2^-100 in F32 and BF16 (some devices
+                             have no denormals), 2^-960 in F64; or more than that */
+    double bias_bound;    /* with y_given: 0 for 4; at most 1 / (16 · u) */
     clnorm_norm norm;
     clnorm_gate gate;
     clnorm_activation activation;
     clnorm_reduction reduction; /* 0: CLNORM_REDUCTION_PARTIAL */
+    clnorm_rope rope;           /* dx may not lie over dy. Not with an activation, a gate that is not first, y or y_given */
     uint32_t slots;             /* 1 and up: of CLNORM_REDUCTION_LOCKED, in all; each row of weights has one at least */
     /* Each 0 or 1: */
     uint32_t gate_first;
@@ -211,19 +239,21 @@ typedef struct clnorm_norm_backward_desc {
     uint32_t y_given;    /* y is read, and no x; needs rstd_given, with no mean, and args.fault. Below 2^32 columns; without
                             gate, activation, residual, dropout and row scale */
     uint32_t row_scale;  /* as in the forward */
+    uint32_t position_given;  /* as in the forward */
     uint32_t batch_invariant; /* as in the forward, of all outputs but dweight and dbias */
     uint32_t reserved;        /* 0 */
     clnorm_config config;     /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_norm_backward_desc;
 
 /* f32 x, no output, 128 slots, eps 1e-5, every option off. */
-#define CLNORM_NORM_BACKWARD_DESC_INIT                                                                                    \
-    {                                                                                                                     \
-        sizeof(clnorm_norm_backward_desc), 0, 0, 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,      \
-            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,           \
-            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-5, 0,  \
-            0, 0, 0, CLNORM_LAYER_NORM, CLNORM_GATE_NONE, CLNORM_ACTIVATION_NONE, CLNORM_REDUCTION_PARTIAL, 128, 0, 0, 0, \
-            0, 0, 0, 0, 0, 0, CLNORM_CONFIG_AUTOMATIC                                                                     \
+#define CLNORM_NORM_BACKWARD_DESC_INIT                                                                               \
+    {                                                                                                                \
+        sizeof(clnorm_norm_backward_desc), 0, 0, 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,      \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,      \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 0, 0, 0, 1e-5, 0, 0, 0, 0, CLNORM_LAYER_NORM, CLNORM_GATE_NONE,  \
+            CLNORM_ACTIVATION_NONE, CLNORM_REDUCTION_PARTIAL, CLNORM_ROPE_NONE, 128, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   \
+            CLNORM_CONFIG_AUTOMATIC                                                                                  \
     }
 CLNORM_API void clnorm_norm_backward_desc_init(clnorm_norm_backward_desc *desc);
 

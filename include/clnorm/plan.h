@@ -108,7 +108,8 @@ typedef struct clnorm_args {
     clnorm_buffer mean;          /* out of the forward, in of the backward: [groups, rows] f32 (f64 with F64 tensors); of
                                     group norm [rows, groups] */
     clnorm_buffer rstd;          /* likewise */
-    clnorm_buffer dx;            /* out [rows, cols], dx_stride; may be x, dy or a y that is read itself */
+    clnorm_buffer dx;            /* out [rows, cols], dx_stride; may be x, a y that is read itself or, without
+                                    rope, dy */
     clnorm_buffer dz;            /* out [rows, cols], dz_stride; may be z itself */
     clnorm_buffer dweight;       /* out, in too with accumulate: [cols] */
     clnorm_buffer dbias;         /* likewise */
@@ -130,6 +131,9 @@ typedef struct clnorm_args {
     clnorm_buffer norm;          /* out of l2_norm: [groups, rows] f32 (f64 with F64 tensors): a segment's length */
     clnorm_buffer moments;       /* out of norm_statistics, in of what follows it: [groups, rows, 3]: see norm_slices.h */
     clnorm_buffer sums;          /* out of norm_backward_statistics, in of norm_backward_apply: [groups, rows, 2] */
+    clnorm_buffer rope_cos;      /* in  [rope_positions, rope_dims / 2], rope_cos_stride */
+    clnorm_buffer rope_sin;      /* likewise, rope_sin_stride */
+    clnorm_buffer position;      /* in  [rows / rope_repeat, rounded up] int32: a row of rope_cos and rope_sin each */
     clnorm_buffer workspace;     /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
                                     shared by enqueues that can overlap */
     const clnorm_seed *seed;     /* with dropout: read by the call, and not later; NULL: absent */
@@ -141,7 +145,7 @@ typedef struct clnorm_args {
         sizeof(clnorm_args), {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0},      \
             {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, \
             {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, \
-            {NULL, 0}, {NULL, 0}, {NULL, 0}, NULL                                                                         \
+            {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, NULL                                        \
     }
 CLNORM_API void clnorm_args_init(clnorm_args *args);
 

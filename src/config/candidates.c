@@ -63,6 +63,10 @@ uint64_t cln_widest_vector(const struct cln_choice *choice, const struct cln_con
     return cln_larger(cln_smaller(choice->facts.vector_bytes / size, 16), 1);
 }
 
+uint64_t cln_vec_of_rope(const struct cln_choice *choice, uint64_t most) {
+    return cln_smaller(most, cln_or_else(cln_config_rope_vec(choice->work), most));
+}
+
 struct cln_values cln_vec_values(const struct cln_choice *choice, uint64_t most) {
     enum { FEW_REGISTERS = 128 };
     struct cln_values values = cln_one_value(most);

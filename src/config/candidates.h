@@ -47,6 +47,9 @@ struct cln_values cln_vec_values(const struct cln_choice *choice, uint64_t most)
 /* Elements of a memory access that fills the device's vectors. */
 uint64_t cln_widest_vector(const struct cln_choice *choice, const struct cln_config *c);
 
+/* Of at most so many elements those that a rotation allows. */
+uint64_t cln_vec_of_rope(const struct cln_choice *choice, uint64_t most);
+
 /* Adds a value that is not there yet. */
 void cln_add_value(struct cln_values *values, uint64_t value);
 

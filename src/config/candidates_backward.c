@@ -7,7 +7,7 @@ static struct cln_values vec_values(const struct cln_choice *choice, const struc
     const uint64_t cols = choice->work->group_size;
     const uint64_t any = c->lanes > 1 ? cln_lowest_bit(cols) : cln_power_of_two_at_most(cols);
     const uint64_t most = cln_config_element_aligned(choice->device, c) ? any : choice->work->alignment;
-    return cln_vec_values(choice, cln_smaller(cln_widest_vector(choice, c), most));
+    return cln_vec_values(choice, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
 }
 
 /* Where dweight and dbias are added up. CPUs have caches for registers. */

@@ -7,7 +7,7 @@ static struct cln_values vec_values(const struct cln_choice *choice, const struc
     const struct cln_workload *const work = choice->work;
     const uint64_t most =
         cln_config_element_aligned(choice->device, c) ? cln_power_of_two_at_most(work->group_size) : work->alignment;
-    return cln_vec_values(choice, cln_smaller(cln_widest_vector(choice, c), most));
+    return cln_vec_values(choice, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
 }
 
 /* Few wide segments leave most of the device idle: in chunks, a work-group each, two kernels take them. Elements of a
@@ -20,7 +20,7 @@ static struct cln_values chunks_values(const struct cln_choice *choice, const st
     const bool otherwise = f->lanes || f->segments || f->iterations || f->keep || f->unroll || f->weights || f->registers ||
                            f->local_vectors || f->prefetch == CLN_PREFETCH_NEXT;
     (void)c;
-    if (otherwise || work->y_scaled || !segments || work->group_size < wide || 2 * segments > units)
+    if (otherwise || work->y_scaled || work->rope || !segments || work->group_size < wide || 2 * segments > units)
         return cln_one_value(1);
     const uint64_t sharers = choice->facts.alone ? 2 : 4; /* work-groups for each compute unit */
     return cln_one_value(cln_smaller(sharers * units / segments, work->group_size / chunk));
@@ -34,7 +34,8 @@ static uint64_t vectors_of(const struct cln_choice *choice, const struct cln_con
 /* The most work-items that share a segment, beside forced segments. */
 static uint64_t most_lanes(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t most = choice->facts.most_items / cln_larger(c->segments, 1);
-    return cln_smaller(cln_power_of_two_at_most(cln_larger(most, 1)), choice->facts.most_lanes);
+    const uint64_t lanes = cln_smaller(cln_power_of_two_at_most(cln_larger(most, 1)), choice->facts.most_lanes);
+    return cln_smaller(lanes, cln_or_else(cln_config_rope_lanes(choice->work, c), lanes));
 }
 
 static struct cln_values lanes_values(const struct cln_choice *choice, const struct cln_config *c) {

@@ -16,6 +16,33 @@ bool cln_config_element_aligned(const clnorm_device_info *device, const struct c
            config->stores != CLN_STORES_STREAMING;
 }
 
+uint64_t cln_config_rope_vec(const struct cln_workload *work) {
+    return cln_lowest_bit(work->rope == CLNORM_ROPE_NEOX ? work->rope_dims / 2 : work->rope_dims);
+}
+
+uint64_t cln_config_rope_lanes(const struct cln_workload *work, const struct cln_config *c) {
+    if (work->rope == CLNORM_ROPE_NEOX)
+        return cln_lowest_bit(work->rope_dims / 2 / c->vec);
+    return work->rope && c->vec == 1 ? 1 : 0;
+}
+
+clnorm_status cln_check_rope_vec(const struct cln_workload *work, const struct cln_config *c) {
+    return work->rope && c->vec > cln_config_rope_vec(work)
+               ? cln_config_refuse("vec", c->vec, "a divisor of rope_dims, with CLNORM_ROPE_NEOX of half of that")
+               : CLNORM_SUCCESS;
+}
+
+/* Each lane has both columns of its pairs, and no other work-group has one of them. */
+static clnorm_status check_rope(const struct cln_workload *work, const struct cln_config *c) {
+    const clnorm_status status = cln_check_rope_vec(work, c);
+    if (status || !work->rope)
+        return status;
+    const uint64_t lanes = cln_config_rope_lanes(work, c);
+    if (lanes && c->lanes > lanes)
+        return cln_config_refuse("lanes", c->lanes, "a divisor of rope_dims / 2 / vec, or 1 with CLNORM_ROPE_INTERLEAVED");
+    return c->chunks > 1 ? cln_config_refuse("chunks", c->chunks, "1 with a rope") : CLNORM_SUCCESS;
+}
+
 bool cln_config_can_prefetch(const struct cln_workload *work, const struct cln_config *c) {
     return work->local_size && work->groups == 1 && !work->y_scaled && c->chunks <= 1 && c->segments <= 1;
 }
@@ -77,7 +104,9 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
                                  "each lane only");
     if (c->keep != CLN_KEEP_LOCAL && c->local_vectors)
         return cln_config_refuse("local_vectors", c->local_vectors, "0 without keep=local");
-    clnorm_status status = cln_check_reduce(device, c);
+    clnorm_status status = check_rope(work, c);
+    if (!status)
+        status = cln_check_reduce(device, c);
     if (status)
         return status;
     if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))

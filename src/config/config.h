@@ -36,6 +36,8 @@ struct cln_workload {
     bool sums_rows;       /* backward: dweight or dbias */
     bool sums_given;      /* backward: the sums over a row are arguments */
     uint64_t weight_rows; /* backward: of weight, dweight and so on; a work-group's rows all take one of them; 0: one */
+    clnorm_rope rope;     /* norms */
+    uint64_t rope_dims;   /* columns of a segment that are rotated */
     /* Of group norm, whose segments are group_size elements of channels_of_group channels: */
     uint64_t channels, channels_of_group, spatial;
     bool channels_last;
@@ -51,6 +53,11 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
 /* The same for group norm, by rules rather than estimates: none of them depends on the number of samples. */
 clnorm_status cln_config_choose_group(const clnorm_device_info *device, const struct cln_workload *work,
                                       const struct cln_config *forced, struct cln_config *config);
+
+/* Of a work with a rotation: the widest vector that is rotated as a whole or not at all, and in the forward the most lanes
+ * of which each has both columns of a pair. 0: any. */
+uint64_t cln_config_rope_vec(const struct cln_workload *work);
+uint64_t cln_config_rope_lanes(const struct cln_workload *work, const struct cln_config *c);
 
 /* Of group norm: the chunks that a channel's positions are taken in; 0 where a work-group has a whole segment. */
 uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c);

@@ -10,6 +10,7 @@
 #include "operation/norm_tiles.h"
 #include "operation/operations.h"
 #include "operation/outer.h"
+#include "operation/rope.h"
 #include "plan/tensor.h"
 
 typedef clnorm_norm_desc problem;
@@ -25,11 +26,15 @@ static const struct cln_tensor_rule tensors[] = {
     {"bias", CLN_BIAS, offsetof(problem, bias), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
     {"residual", CLN_RESIDUAL, offsetof(problem, residual), CLN_MATRIX, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
     {"residual_out", CLN_RESIDUAL_OUT, offsetof(problem, residual_out), CLN_MATRIX, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+    {"rope_cos", CLN_ROPE_COS, offsetof(problem, rope_cos), CLN_OWN, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"rope_sin", CLN_ROPE_SIN, offsetof(problem, rope_sin), CLN_OWN, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
 };
 static const struct cln_field_rule fields[] = {
     {"norm", offsetof(problem, norm), CLNORM_LAYER_NORM, CLNORM_RMS_NORM, "clnorm_norm"},
     {"gate", offsetof(problem, gate), CLNORM_GATE_NONE, CLNORM_GATE_SIGMOID, "clnorm_gate"},
     {"activation", offsetof(problem, activation), CLNORM_ACTIVATION_NONE, CLNORM_ACTIVATION_SILU, "clnorm_activation"},
+    {"rope", offsetof(problem, rope), CLNORM_ROPE_NONE, CLNORM_ROPE_INTERLEAVED, "clnorm_rope"},
+    {"position_given", offsetof(problem, position_given), 0, 1, NULL},
     {"accuracy", offsetof(problem, accuracy), CLNORM_FP8_FUSED, CLNORM_FP8_COMPATIBLE, "clnorm_fp8_accuracy"},
     {"gate_first", offsetof(problem, gate_first), 0, 1, NULL},
     {"save_mean", offsetof(problem, save_mean), 0, 1, NULL},
@@ -57,6 +62,8 @@ static clnorm_status prepare(void *desc) {
         p->z = (clnorm_tensor)CLNORM_TENSOR_NONE;
     else if (p->gate && !p->z.dtype && !cln_dtype_fp8(p->x.dtype))
         p->z.dtype = p->x.dtype;
+    if (p->rope)
+        cln_rope_complete(cln_or_else(p->group_size, p->cols), &p->rope_dims, &p->rope_repeat, &p->rope_cos, &p->rope_sin);
     return CLNORM_SUCCESS;
 }
 
@@ -135,11 +142,24 @@ static clnorm_status check_scales(const problem *p) {
     return status ? status : check_codes(p, p->y.dtype ? "y" : "y_t", cln_norm_codes(p));
 }
 
+static clnorm_status check_rope(const problem *p) {
+    const clnorm_tensor *const codes = cln_norm_codes(p);
+    const struct cln_option options[] = {{"activation", p->activation != CLNORM_ACTIVATION_NONE},
+                                         {"gate", p->gate && !p->gate_first},
+                                         {p->y.dtype ? "y.scaling" : "y_t.scaling", codes->scaling && codes->scale == 0},
+                                         {NULL, false}};
+    const struct cln_rope rope = CLN_ROPE_OF(p);
+    const clnorm_status status = cln_rope_check(&rope);
+    return status || !p->rope ? status : cln_refuse_options(options, CLNORM_UNSUPPORTED, "desc.rope");
+}
+
 static clnorm_status check(const clnorm_device_info *device, void *desc) {
     (void)device;
     clnorm_status status = check_values(desc);
     if (!status)
         status = check_sum(desc);
+    if (!status)
+        status = check_rope(desc);
     return status ? status : check_scales(desc);
 }
 
@@ -153,7 +173,8 @@ static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROL
                                    clnorm_dtype_size(cln_norm_codes(p)->scale_dtype), 0);
     if (!status && p->save_mask)
         status = cln_tensor_vector(&tensor[CLN_DROPOUT_MASK], "dropout_mask", p->rows * p->cols, 1, 0);
-    return status;
+    const struct cln_rope rope = CLN_ROPE_OF(p);
+    return status ? status : cln_rope_describe(&rope, tensor);
 }
 
 static void tuning_key(const void *desc, struct cln_tuning_key *key) {

@@ -10,6 +10,7 @@
 #include "operation/norm_backward_layout.h"
 #include "operation/norm_backward_stages.h"
 #include "operation/operations.h"
+#include "operation/rope.h"
 #include "plan/tensor.h"
 
 typedef cln_backward_problem problem;
@@ -31,11 +32,15 @@ static const struct cln_tensor_rule tensors[] = {
     {"dresidual_out", CLN_DRESIDUAL_OUT, offsetof(problem, dresidual_out), CLN_MATRIX, CLN_REALS, CLN_ABSENT, false,
      CLN_ROLES},
     {"dresidual", CLN_DRESIDUAL, offsetof(problem, dresidual), CLN_MATRIX, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+    {"rope_cos", CLN_ROPE_COS, offsetof(problem, rope_cos), CLN_OWN, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
+    {"rope_sin", CLN_ROPE_SIN, offsetof(problem, rope_sin), CLN_OWN, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
 };
 static const struct cln_field_rule fields[] = {
     {"norm", offsetof(problem, norm), CLNORM_LAYER_NORM, CLNORM_RMS_NORM, "clnorm_norm"},
     {"gate", offsetof(problem, gate), CLNORM_GATE_NONE, CLNORM_GATE_SIGMOID, "clnorm_gate"},
     {"activation", offsetof(problem, activation), CLNORM_ACTIVATION_NONE, CLNORM_ACTIVATION_SILU, "clnorm_activation"},
+    {"rope", offsetof(problem, rope), CLNORM_ROPE_NONE, CLNORM_ROPE_INTERLEAVED, "clnorm_rope"},
+    {"position_given", offsetof(problem, position_given), 0, 1, NULL},
     {"reduction", offsetof(problem, reduction), 0, CLNORM_REDUCTION_LOCKED, "clnorm_reduction"},
     {"slots", offsetof(problem, slots), 1, UINT32_MAX, NULL},
     {"gate_first", offsetof(problem, gate_first), 0, 1, NULL},
@@ -63,6 +68,8 @@ static clnorm_status prepare(void *desc) {
         p->z = (clnorm_tensor)CLNORM_TENSOR_NONE;
     else if (p->gate && !p->z.dtype && !cln_dtype_fp8(p->x.dtype))
         p->z.dtype = p->x.dtype;
+    if (p->rope)
+        cln_rope_complete(cln_or_else(p->group_size, p->cols), &p->rope_dims, &p->rope_repeat, &p->rope_cos, &p->rope_sin);
     return status;
 }
 
@@ -119,6 +126,16 @@ static clnorm_status check_sum(const problem *p) {
     return cln_dropout_check(p->dropout, p->rows, p->cols);
 }
 
+static clnorm_status check_rope(const problem *p) {
+    const struct cln_option options[] = {{"activation", p->activation != CLNORM_ACTIVATION_NONE},
+                                         {"gate", p->gate && !p->gate_first},
+                                         {"y", p->y.dtype != CLNORM_DTYPE_NONE},
+                                         {NULL, false}};
+    const struct cln_rope rope = CLN_ROPE_OF(p);
+    const clnorm_status status = cln_rope_check(&rope);
+    return status || !p->rope ? status : cln_refuse_options(options, CLNORM_UNSUPPORTED, "desc.rope");
+}
+
 static clnorm_status check(const clnorm_device_info *device, void *desc) {
     const problem *const p = desc;
     (void)device;
@@ -127,6 +144,8 @@ static clnorm_status check(const clnorm_device_info *device, void *desc) {
         status = check_values(p);
     if (!status)
         status = check_sum(p);
+    if (!status)
+        status = check_rope(p);
     return status ? status : cln_fp8_check_segments("x", &p->x, p->group_size, p->cols);
 }
 
@@ -147,7 +166,8 @@ static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROL
     clnorm_status status = p->y_given ? describe_y(p, tensor) : CLNORM_SUCCESS;
     if (!status && p->row_scale)
         status = cln_tensor_vector(&tensor[CLN_ROW_SCALE], "row_scale", p->rows, cln_backward_real_size(p), 0);
-    return status;
+    const struct cln_rope rope = CLN_ROPE_OF(p);
+    return status ? status : cln_rope_describe(&rope, tensor);
 }
 
 static void tuning_key(const void *desc, struct cln_tuning_key *key) {

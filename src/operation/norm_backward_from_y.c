@@ -39,6 +39,7 @@ static clnorm_status check_alone(const clnorm_norm_backward_desc *desc) {
                                          {"dropout", desc->dropout != 0},
                                          {"row_scale", desc->row_scale},
                                          {"s_given", desc->s_given},
+                                         {"rope", desc->rope != CLNORM_ROPE_NONE},
                                          {"mean_given", desc->mean_given},
                                          {"weight_rows", desc->weight_rows > 1},
                                          {"x.scale_dtype", desc->x.scale_dtype != CLNORM_DTYPE_NONE},

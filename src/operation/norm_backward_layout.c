@@ -5,6 +5,7 @@
 
 #include "base/arithmetic.h"
 #include "base/status.h"
+#include "operation/rope.h"
 
 typedef cln_backward_problem problem;
 
@@ -15,12 +16,13 @@ static uint64_t x_size_of(const problem *p) {
 
 struct cln_workload cln_backward_workload(const struct cln_operation *operation, const void *desc) {
     const problem *const p = desc;
+    const struct cln_rope rope = CLN_ROPE_OF(p);
     return (struct cln_workload){
         .users = CLN_KNOBS_BACKWARD,
         .rows = p->rows,
         .groups = p->cols / p->group_size,
         .group_size = p->group_size,
-        .alignment = cln_lowest_bit(p->group_size | cln_operation_strides(operation, desc)),
+        .alignment = cln_lowest_bit(p->group_size | cln_operation_strides(operation, desc) | cln_rope_strides(&rope)),
         .x_size = x_size_of(p),
         .held_size = x_size_of(p),
         .norm = p->norm,
@@ -31,6 +33,8 @@ struct cln_workload cln_backward_workload(const struct cln_operation *operation,
         .locked = p->reduction == CLNORM_REDUCTION_LOCKED && (p->dweight.dtype || p->dbias.dtype),
         .sums_rows = p->dweight.dtype || p->dbias.dtype,
         .weight_rows = p->weight_rows,
+        .rope = p->rope,
+        .rope_dims = p->rope_dims,
     };
 }
 

@@ -8,6 +8,7 @@
 #include "operation/norm_backward_from_y.h"
 #include "operation/norm_backward_layout.h"
 #include "operation/norm_statistics.h"
+#include "operation/rope.h"
 #include "plan/stage.h"
 
 typedef cln_backward_problem problem;
@@ -21,7 +22,7 @@ static clnorm_dtype sums_dtype(const problem *p, clnorm_dtype dtype, const struc
 
 struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *device, const struct cln_config *c,
                                   const struct cln_backward_layout *layout) {
-    return (struct cln_spec){
+    struct cln_spec spec = {
         .family = CLN_NORM_BACKWARD,
         .norm = p->norm,
         .group_size = p->group_size,
@@ -81,6 +82,9 @@ struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *de
                         ? device->opencl_c_version
                         : 120,
     };
+    const struct cln_rope rope = CLN_ROPE_OF(p);
+    cln_rope_spec(&rope, &spec);
+    return spec;
 }
 
 static struct cln_binding x_of(const problem *p) {
@@ -119,6 +123,7 @@ clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const s
         cln_integer("bias_stride", p->bias.stride),
         cln_real("kept_scale", cln_dropout_scale(p->dropout)),
         cln_integer("threshold", cln_dropout_threshold(p->dropout)),
+        cln_integer("rope_positions", p->rope_positions),
         {0},
     };
     const struct cln_stage_recipe recipe = {
@@ -175,6 +180,7 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
         cln_integer("bias_stride", p->bias.stride),
         cln_real("kept_scale", cln_dropout_scale(p->dropout)),
         cln_integer("threshold", cln_dropout_threshold(p->dropout)),
+        cln_integer("rope_positions", p->rope_positions),
         {0},
     };
     const struct cln_stage_recipe recipe = {
@@ -272,6 +278,7 @@ clnorm_status cln_backward_prepare(clnorm_plan *plan, const problem *p, const st
     plan->tensor[CLN_DBIAS].vector = sum_vec * plan->tensor[CLN_DBIAS].element;
     plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p->accumulate;
     plan->seeded = p->dropout > 0;
+    plan->shares_dy = p->rope != CLNORM_ROPE_NONE;
     if (layout->size)
         cln_plan_set_workspace(plan, layout->size);
     return CLNORM_SUCCESS;

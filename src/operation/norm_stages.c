@@ -11,6 +11,7 @@
 #include "operation/norm_statistics.h"
 #include "operation/norm_tiles.h"
 #include "operation/operations.h"
+#include "operation/rope.h"
 #include "plan/stage.h"
 
 typedef clnorm_norm_desc problem;
@@ -44,12 +45,13 @@ struct cln_workload cln_norm_workload(const struct cln_operation *operation, con
     const problem *const p = desc;
     if (cln_norm_in_tiles(p))
         return cln_norm_tiles_workload(operation, p);
+    const struct cln_rope rope = CLN_ROPE_OF(p);
     return (struct cln_workload){
         .users = CLN_KNOBS_FORWARD,
         .rows = p->rows,
         .groups = p->cols / p->group_size,
         .group_size = p->group_size,
-        .alignment = cln_lowest_bit(p->group_size | cln_operation_strides(operation, desc)),
+        .alignment = cln_lowest_bit(p->group_size | cln_operation_strides(operation, desc) | cln_rope_strides(&rope)),
         .x_size = clnorm_dtype_size(p->x.dtype),
         .held_size = is_made(p) || p->dropout > 0 ? cln_norm_real_size(p) : clnorm_dtype_size(p->x.dtype),
         .local_size = is_made(p) ? cln_norm_real_size(p) : clnorm_dtype_size(p->x.dtype),
@@ -57,6 +59,8 @@ struct cln_workload cln_norm_workload(const struct cln_operation *operation, con
         .real_size = cln_norm_real_size(p),
         .work = work_of(p),
         .y_scaled = cln_norm_codes(p)->scaling != CLNORM_SCALING_NONE,
+        .rope = p->rope,
+        .rope_dims = p->rope_dims,
     };
 }
 
@@ -174,7 +178,9 @@ static struct cln_fp8_share share_of(const clnorm_plan *plan, const problem *p, 
 static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struct cln_workload *workload,
                                 const struct cln_config *c, const struct kernel *kernel, struct parts parts) {
     const struct cln_fp8_share share = share_of(plan, p, c, parts.pass);
-    const struct cln_spec spec = spec_of(p, &plan->context->device, c, workload, parts.pass, share.iterations);
+    const struct cln_rope rope = CLN_ROPE_OF(p);
+    struct cln_spec spec = spec_of(p, &plan->context->device, c, workload, parts.pass, share.iterations);
+    cln_rope_spec(&rope, &spec);
     const struct cln_argument arguments[] = {
         cln_bind("mean", parts.mean),
         cln_bind("rstd", parts.rstd),
@@ -191,6 +197,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
         cln_real("y_given", p->y.scale),
         cln_real("kept_scale", cln_dropout_scale(p->dropout)),
         cln_integer("threshold", cln_dropout_threshold(p->dropout)),
+        cln_integer("rope_positions", p->rope_positions),
         c->chunks > 1 ? cln_bind("moments", parts.moments) : (struct cln_argument){0},
         {0},
     };

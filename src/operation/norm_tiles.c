@@ -13,7 +13,8 @@ typedef clnorm_norm_desc problem;
 /* Nothing but x, weight and y. */
 static bool is_plain(const problem *p) {
     return p->norm == CLNORM_RMS_NORM && p->group_size == p->cols && !p->gate && !p->activation && !p->bias.dtype &&
-           !p->residual.dtype && !p->row_scale && p->weight_offset == 0 && p->dropout == 0 && p->weight_rows <= 1;
+           !p->residual.dtype && !p->row_scale && p->weight_offset == 0 && p->dropout == 0 && p->weight_rows <= 1 &&
+           !p->rope;
 }
 
 bool cln_norm_in_tiles(const clnorm_norm_desc *p) {

@@ -14,9 +14,10 @@ struct cln_desc_head {
 
 /* A tensor's shape. */
 enum cln_extent {
-    CLN_MATRIX,    /* [rows, cols], with spatial [rows, cols · spatial] */
-    CLN_COLUMNS,   /* [cols], with a weight map [weight_rows, cols] */
-    CLN_TRANSPOSED /* [cols, rows], of another tensor's 8-bit codes and with its scales */
+    CLN_MATRIX,     /* [rows, cols], with spatial [rows, cols · spatial] */
+    CLN_COLUMNS,    /* [cols], with a weight map [weight_rows, cols] */
+    CLN_TRANSPOSED, /* [cols, rows], of another tensor's 8-bit codes and with its scales */
+    CLN_OWN         /* the operation's own: its functions see to the stride, and describe the argument */
 };
 
 /* Sets of dtypes, a bit for each. */

@@ -163,7 +163,7 @@ static uint64_t scale_count(const struct cln_desc_head *head, const clnorm_tenso
 /* outer: the rows of matrices may have outer dimensions. */
 static clnorm_status check_outer(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
                                  const struct cln_desc_head *head, uint64_t width, bool outer) {
-    if (rule->extent == CLN_COLUMNS)
+    if (rule->extent == CLN_COLUMNS || rule->extent == CLN_OWN)
         return cln_outer_refuse(rule->name, tensor, ", its rows have one stride");
     if (rule->extent == CLN_TRANSPOSED)
         return cln_outer_refuse(rule->name, tensor, ", a transposed copy has one stride");
@@ -179,6 +179,8 @@ static clnorm_status check_stride(const struct cln_tensor_rule *rule, const clno
         return tensor->stride ? cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.stride is %" PRIu64 ": expected 0, it has one row",
                                          rule->name, tensor->stride)
                               : CLNORM_SUCCESS;
+    if (rule->extent == CLN_OWN)
+        return CLNORM_SUCCESS;
     const uint64_t least = rule->extent == CLN_MATRIX ? width : rule->extent == CLN_COLUMNS ? head->cols : head->rows;
     const char *const matrix = least == head->cols ? "cols" : "cols x spatial";
     if (tensor->stride && tensor->stride < least)
@@ -208,7 +210,7 @@ static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_
         status = check_stride(rule, tensor, head, width, weight_rows);
     if (cln_outer_given(tensor))
         cln_outer_collapse(tensor, head->rows, width);
-    else if (rule->extent != CLN_COLUMNS || weight_rows)
+    else if (rule->extent != CLN_OWN && (rule->extent != CLN_COLUMNS || weight_rows))
         tensor->stride = cln_or_else(tensor->stride, rule->extent == CLN_TRANSPOSED ? head->rows : width);
     if (codes && !tensor->scale_dtype)
         tensor->scale_dtype = CLNORM_F32;
@@ -363,6 +365,8 @@ static clnorm_status describe_tensor(const struct cln_tensor_rule *rule, const c
                                      tensor->stride, tensor->dtype, 1);
         return cln_tensor_vector(&described[rule->role], rule->name, reads_nothing ? 0 : head->cols,
                                  clnorm_dtype_size(tensor->dtype), 1);
+    case CLN_OWN:
+        return CLNORM_SUCCESS;
     case CLN_TRANSPOSED:
         return cln_tensor_matrix(&described[rule->role], rule->name, head->rows ? head->cols : 0, head->rows,
                                  tensor->stride, tensor->dtype, 1);

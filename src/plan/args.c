@@ -40,6 +40,9 @@ static const struct {
     [CLN_NORM] = {"norm", offsetof(clnorm_args, norm)},
     [CLN_MOMENTS] = {"moments", offsetof(clnorm_args, moments)},
     [CLN_SUMS] = {"sums", offsetof(clnorm_args, sums)},
+    [CLN_ROPE_COS] = {"rope_cos", offsetof(clnorm_args, rope_cos)},
+    [CLN_ROPE_SIN] = {"rope_sin", offsetof(clnorm_args, rope_sin)},
+    [CLN_POSITION] = {"position", offsetof(clnorm_args, position)},
     [CLN_WORKSPACE] = {"workspace", offsetof(clnorm_args, workspace)},
 };
 

@@ -18,7 +18,9 @@ static const struct alias {
 
 enum { ALIASES = sizeof aliases / sizeof aliases[0] };
 
-static bool may_be(enum cln_role output, enum cln_role input) {
+static bool may_be(const clnorm_plan *plan, enum cln_role output, enum cln_role input) {
+    if (plan->shares_dy && output == CLN_DX && input == CLN_DY)
+        return false;
     for (size_t i = 0; i < ALIASES; i++)
         if (aliases[i].output == output && aliases[i].input == input)
             return true;
@@ -114,8 +116,8 @@ static clnorm_status check_pair(const clnorm_plan *plan, const struct cln_place 
                                 enum cln_role other) {
     if (places[output].buffer != places[other].buffer)
         return CLNORM_SUCCESS;
-    const bool allowed = may_be(output, other);
-    if ((allowed || may_be(other, output)) && places[output].at == places[other].at)
+    const bool allowed = may_be(plan, output, other);
+    if ((allowed || may_be(plan, other, output)) && places[output].at == places[other].at)
         return allowed ? check_alike(plan, output, other) : CLNORM_SUCCESS;
     const struct extent a = extent_of(&plan->tensor[output], &places[output]);
     const struct extent b = extent_of(&plan->tensor[other], &places[other]);

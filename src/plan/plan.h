@@ -41,6 +41,9 @@ enum cln_role {
     CLN_NORM,
     CLN_MOMENTS,
     CLN_SUMS,
+    CLN_ROPE_COS,
+    CLN_ROPE_SIN,
+    CLN_POSITION,
     CLN_WORKSPACE,
     CLN_ROLES
 };
@@ -110,6 +113,7 @@ struct clnorm_plan {
     struct cln_stage stage[CLN_STAGES];
     unsigned stages; /* 0: there is nothing to do, and an enqueue only orders events */
     bool seeded;     /* args.seed is wanted */
+    bool shares_dy;  /* other work-items read a dy than the one that writes dx in its place: dx may not lie over it */
     bool draft;      /* stages have no kernels: it says what an enqueue needs, and is none to enqueue */
     uint64_t workspace_size;
     char tuning_key[CLN_TUNING_KEY];

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* OPTION: a number that is 0 where the options do not name it. */
-enum kind { NUMBER, DTYPE, OPTION };
+/* OPTION, OPTION_DTYPE: what is 0 where the options do not name it. */
+enum kind { NUMBER, DTYPE, OPTION, OPTION_DTYPE };
 
 enum { FORWARD = CLN_NORM_FORWARD, BACKWARD = CLN_NORM_BACKWARD, REDUCTION = CLN_NORM_BACKWARD_REDUCE };
 enum { GELU = CLN_GELU, SOFTMAX_BACKWARD = CLN_SOFTMAX_BACKWARD, SOFTMAX = CLN_SOFTMAX | SOFTMAX_BACKWARD };
@@ -100,6 +100,12 @@ static const struct field {
     {"TILE_COLS", offsetof(struct cln_spec, tile_cols), NUMBER, QUANTIZE},
     {"ROW_VEC", offsetof(struct cln_spec, row_vec), NUMBER, QUANTIZE},
     {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), NUMBER, NORMS | QUANTIZE},
+    {"ROPE", offsetof(struct cln_spec, rope), OPTION, NORMS},
+    {"ROPE_DIMS", offsetof(struct cln_spec, rope_dims), OPTION, NORMS},
+    {"ROPE_REPEAT", offsetof(struct cln_spec, rope_repeat), OPTION, NORMS},
+    {"ROPE_POSITION", offsetof(struct cln_spec, rope_position), OPTION, NORMS},
+    {"ROPE_COS_DTYPE", offsetof(struct cln_spec, rope_cos_dtype), OPTION_DTYPE, NORMS},
+    {"ROPE_SIN_DTYPE", offsetof(struct cln_spec, rope_sin_dtype), OPTION_DTYPE, NORMS},
     {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
     {"WEIGHT_MAP", offsetof(struct cln_spec, weight_map), OPTION, NORMS | REDUCTION},
 };
@@ -132,11 +138,12 @@ void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPA
                                      opencl_c % 100 / 10);
     for (size_t i = 0; i < FIELDS && length < CLN_OPTIONS_CAPACITY; i++) {
         const uint64_t value = value_of(spec, &fields[i]);
-        if (!(fields[i].families & (int)spec->family) || (fields[i].kind == OPTION && !value))
+        if (!(fields[i].families & (int)spec->family) || (fields[i].kind >= OPTION && !value))
             continue;
         char *const end = options + length;
         const size_t room = CLN_OPTIONS_CAPACITY - length;
-        const int written = fields[i].kind == DTYPE
+        const bool is_dtype = fields[i].kind == DTYPE || fields[i].kind == OPTION_DTYPE;
+        const int written = is_dtype
                                 ? snprintf(end, room, " -D %s=%s", fields[i].macro, clnorm_dtype_name((clnorm_dtype)value))
                                 : snprintf(end, room, " -D %s=%" PRIu64, fields[i].macro, value);
         length += (size_t)written;

@@ -69,12 +69,15 @@ struct cln_spec {
     uint64_t save_y_row_scale;          /* 1: it is written */
     uint64_t amax, write_q, transposed; /* 1: it is written */
     uint64_t stochastic;
-    uint64_t rows;                 /* that lanes take at a time */
-    uint64_t tile_rows, tile_cols; /* of a work-group */
-    uint64_t row_vec;              /* elements of an access of what is transposed */
-    uint64_t fp8_isa;              /* a enum cln_isa: of the conversions to and from 8 bits */
-    uint64_t gelu;                 /* a clnorm_gelu_form */
-    uint64_t opencl_c;             /* the language version that the build may use: 120, 200, 300; later ones mean 300 */
+    uint64_t rows;                                  /* that lanes take at a time */
+    uint64_t tile_rows, tile_cols;                  /* of a work-group */
+    uint64_t row_vec;                               /* elements of an access of what is transposed */
+    uint64_t fp8_isa;                               /* a enum cln_isa: of the conversions to and from 8 bits */
+    uint64_t gelu;                                  /* a clnorm_gelu_form */
+    uint64_t rope;                                  /* a clnorm_rope; 0: no macro of the rest is there */
+    uint64_t rope_dims, rope_repeat, rope_position; /* position: 1: rows have positions of their own */
+    uint64_t rope_cos_dtype, rope_sin_dtype;
+    uint64_t opencl_c; /* the language version that the build may use: 120, 200, 300; later ones mean 300 */
 };
 
 /* The second: of them, what a stage adds about the outer dimensions of its tensors. */

@@ -68,6 +68,13 @@ clnorm_norm_desc ref_norm_forward_of(const clnorm_norm_backward_desc *desc) {
     forward.activation = desc->activation;
     forward.row_scale = desc->row_scale && !desc->s_given;
     forward.dropout = desc->s_given ? 0 : desc->dropout;
+    forward.rope = desc->rope;
+    forward.rope_cos = desc->rope_cos;
+    forward.rope_sin = desc->rope_sin;
+    forward.rope_dims = desc->rope_dims;
+    forward.rope_positions = desc->rope_positions;
+    forward.rope_repeat = desc->rope_repeat;
+    forward.position_given = desc->position_given;
     return ref_norm_complete(&forward);
 }
 
@@ -91,6 +98,18 @@ static struct ref_tensor statistics_of(clnorm_dtype x, uint64_t rows) {
     return (struct ref_tensor){.dtype = ref_statistics_dtype(x), .stride = rows};
 }
 
+static struct ref_rope rope_of(const clnorm_norm_desc *desc) {
+    const uint64_t dims = or_else(desc->rope_dims, desc->group_size);
+    return (struct ref_rope){
+        .form = desc->rope,
+        .dims = dims,
+        .positions = desc->rope_positions,
+        .repeat = or_else(desc->rope_repeat, 1),
+        .cos = tensor_of(&desc->rope_cos, dims / 2),
+        .sin = tensor_of(&desc->rope_sin, dims / 2),
+    };
+}
+
 struct ref_norm ref_norm_of(const clnorm_norm_desc *desc) {
     const clnorm_norm_desc complete = ref_norm_complete(desc);
     return (struct ref_norm){
@@ -112,6 +131,7 @@ struct ref_norm ref_norm_of(const clnorm_norm_desc *desc) {
         .eps = desc->eps,
         .weight_offset = desc->weight_offset,
         .dropout = desc->dropout,
+        .rope = rope_of(&complete),
     };
 }
 

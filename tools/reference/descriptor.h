@@ -12,8 +12,8 @@ clnorm_norm_backward_desc ref_norm_backward_complete(const clnorm_norm_backward_
 /* The forward normalisation whose gradients a complete descriptor describes. */
 clnorm_norm_desc ref_norm_forward_of(const clnorm_norm_backward_desc *desc);
 
-/* The reference's noun for a descriptor. Elements, scales, mask and seed are the caller's to fill in, of tensors that the
- * descriptor has. */
+/* The reference's noun for a descriptor. Elements, scales, mask, seed and position are the caller's to fill in, of tensors
+ * that the descriptor has. */
 struct ref_norm ref_norm_of(const clnorm_norm_desc *desc);
 struct ref_norm_backward ref_norm_backward_of(const clnorm_norm_backward_desc *desc);
 

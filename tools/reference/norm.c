@@ -8,7 +8,7 @@
 #include "reference/sum.h"
 
 struct ref_segment ref_segment_make(uint64_t group_size) {
-    double *const room = ref_arrays(group_size, 9);
+    double *const room = ref_arrays(group_size, 11);
     if (!room)
         return (struct ref_segment){.s = NULL};
     return (struct ref_segment){
@@ -21,6 +21,8 @@ struct ref_segment ref_segment_make(uint64_t group_size) {
         .z = room + 6 * group_size,
         .part = room + 7 * group_size,
         .n = room + 8 * group_size,
+        .cos = room + 9 * group_size,
+        .sin = room + 10 * group_size,
     };
 }
 
@@ -56,6 +58,17 @@ static void load_element(const struct ref_norm *norm, uint64_t row, uint64_t col
     segment->bias[i] = ref_at_or(&norm->bias, weight_row, column, 0);
 }
 
+/* From n. */
+static void rotate(const struct ref_norm *norm, uint64_t row, struct ref_segment *segment) {
+    for (uint64_t i = 0; i < norm->group_size; i++) {
+        const struct ref_turn turn = ref_rope_turn(&norm->rope, row, i);
+        segment->cos[i] = turn.cos;
+        segment->sin[i] = turn.sin;
+        if (norm->rope.form)
+            segment->y[i] = segment->n[i] * turn.cos + segment->n[turn.partner] * turn.sin;
+    }
+}
+
 void ref_norm_segment(const struct ref_norm *norm, uint64_t row, uint64_t group, struct ref_segment *segment) {
     const uint64_t size = norm->group_size;
     for (uint64_t i = 0; i < size; i++)
@@ -69,4 +82,5 @@ void ref_norm_segment(const struct ref_norm *norm, uint64_t row, uint64_t group,
         segment->n[i] = segment->centre[i] * segment->rstd * segment->scale[i] + segment->bias[i];
         segment->y[i] = ref_activation(norm->activation, segment->n[i]) * (norm->gate_first ? 1 : segment->act[i]);
     }
+    rotate(norm, row, segment);
 }

@@ -4,6 +4,7 @@
 #define REFERENCE_NORM_H
 
 #include "clnorm/norm.h"
+#include "reference/rope.h"
 #include "reference/tensor.h"
 
 struct ref_norm {
@@ -19,6 +20,7 @@ struct ref_norm {
     bool gate_first;
     clnorm_activation activation;
     double eps, weight_offset, dropout;
+    struct ref_rope rope; /* not with an activation, nor with a gate that is not first */
 };
 
 /* The row of weight and bias that a row takes: (row / weight_repeat) mod weight_rows. */
@@ -36,9 +38,11 @@ struct ref_segment {
     double *centre; /* s − mean; s for RMS norm */
     double *scale;  /* weight_offset + weight; 1 without a weight */
     double *bias;   /* 0 without a bias */
-    double *n;      /* before activation and gate */
-    double *y;      /* not rounded to y's dtype */
-    double mean;    /* 0 for RMS norm */
+    double *n;      /* before activation, gate and rotation */
+    double *cos;    /* of a rotation: y = n · cos + n of the partner · sin; 1 and 0 without one */
+    double *sin;
+    double *y;   /* not rounded to y's dtype */
+    double mean; /* 0 for RMS norm */
     double variance;
     double rstd;
 };

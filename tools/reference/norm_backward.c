@@ -1,5 +1,6 @@
 #include "reference/norm_backward.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "reference/activation.h"
@@ -14,7 +15,7 @@ struct ref_norm ref_norm_forward(const struct ref_norm_backward *norm) {
 }
 
 struct ref_gradients ref_gradients_make(uint64_t group_size) {
-    double *const room = ref_arrays(group_size, 13);
+    double *const room = ref_arrays(group_size, 14);
     const struct ref_segment forward = ref_segment_make(group_size);
     if (!room || !forward.s) {
         free(room);
@@ -36,6 +37,7 @@ struct ref_gradients ref_gradients_make(uint64_t group_size) {
         .active = room + 10 * group_size,
         .active_slope = room + 11 * group_size,
         .factor = room + 12 * group_size,
+        .turned = room + 13 * group_size,
     };
 }
 
@@ -62,6 +64,17 @@ static void normalise(const struct ref_norm_backward *norm, uint64_t row, uint64
         segment->centre[i] = segment->s[i] - segment->mean;
 }
 
+static void take_dy(const struct ref_norm_backward *norm, uint64_t row, uint64_t column, struct ref_gradients *gradients,
+                    uint64_t i) {
+    gradients->dy[i] = ref_at(&norm->dy, row, column);
+    if (!norm->forward.rope.form)
+        return;
+    const struct ref_turn turn = ref_rope_turn(&norm->forward.rope, row, i);
+    const double own = gradients->dy[i] * turn.cos, other = ref_at(&norm->dy, row, column - i + turn.partner) * turn.sin;
+    gradients->dy[i] = own - other;
+    gradients->turned[i] = turn.partner == i ? 0 : fabs(own) + fabs(other);
+}
+
 /* Everything up to wdn. */
 static void take_element(const struct ref_norm_backward *norm, uint64_t row, uint64_t column,
                          struct ref_gradients *gradients, uint64_t i) {
@@ -69,7 +82,7 @@ static void take_element(const struct ref_norm_backward *norm, uint64_t row, uin
     struct ref_segment *const forward = &gradients->forward;
     const double gate = desc->gate && !desc->gate_first ? forward->act[i] : 1;
     gradients->x[i] = ref_at(&desc->x, row, column);
-    gradients->dy[i] = ref_at(&norm->dy, row, column);
+    take_dy(norm, row, column, gradients, i);
     gradients->slope[i] = ref_gate_slope(desc->gate, forward->z[i]);
     gradients->xhat[i] = norm->y_given ? (forward->s[i] - forward->bias[i]) / forward->scale[i] /* s is y */
                                        : forward->centre[i] * forward->rstd;

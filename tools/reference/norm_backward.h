@@ -23,8 +23,9 @@ struct ref_norm ref_norm_forward(const struct ref_norm_backward *norm);
 struct ref_gradients {
     struct ref_segment forward; /* with the mean and rstd that are given, where they are; y is n or n · act(z) */
     double *x;
-    double *dy;
-    double *slope; /* act′(z); 0 without a gate */
+    double *dy;     /* before the forward's rotation */
+    double *turned; /* magnitudes of the two products that dy is the sum of; 0 without a rotation */
+    double *slope;  /* act′(z); 0 without a gate */
     double *xhat;
     double *n;
     double *active; /* activation(n) */

@@ -45,7 +45,8 @@ static double activation_slope_error(const struct ref_norm_error *error, double 
     return 0.8 * n_error + own * (1 + fabs(n)) + error->arithmetic->tiny;
 }
 
-double ref_y_error(const struct ref_norm_error *error, uint64_t i) {
+/* Without a rotation. */
+static double plain_y_error(const struct ref_norm_error *error, uint64_t i) {
     const struct ref_segment *const segment = error->segment;
     const double unit = error->arithmetic->unit;
     const double centre = fabs(segment->centre[i]);
@@ -60,6 +61,17 @@ double ref_y_error(const struct ref_norm_error *error, uint64_t i) {
         return active;
     return fabs(segment->act[i]) * active + (gate_error(error, segment->z[i]) + 2 * unit) * fabs(segment->y[i]) +
            error->arithmetic->tiny;
+}
+
+/* Two products and their sum. */
+double ref_y_error(const struct ref_norm_error *error, uint64_t i) {
+    const struct ref_segment *const segment = error->segment;
+    if (segment->sin[i] == 0 && segment->cos[i] == 1)
+        return plain_y_error(error, i);
+    const uint64_t partner = ref_rope_turn(&error->norm->rope, 0, i).partner;
+    const double own = fabs(segment->n[i] * segment->cos[i]), other = fabs(segment->n[partner] * segment->sin[i]);
+    return plain_y_error(error, i) * fabs(segment->cos[i]) + plain_y_error(error, partner) * fabs(segment->sin[i]) +
+           3 * error->arithmetic->unit * (own + other) + 3 * error->arithmetic->tiny;
 }
 
 /* -------------------------------------------------------------------------------------------------------- statistics */
@@ -185,6 +197,8 @@ static void forward_error(const struct work *work, uint64_t i) {
     const double gated = gate_last ? product(work, g->dy[i], 0, f->act[i], act) : 0;
     e->dn[i] =
         norm->activation ? product(work, g->dy[i] * (gate_last ? f->act[i] : 1), gated, g->active_slope[i], slope) : gated;
+    if (norm->rope.form)
+        e->dn[i] = 3 * unit * g->turned[i] + 3 * work->forward.arithmetic->tiny;
     e->wdn[i] = product(work, g->dn[i], e->dn[i], f->scale[i], scale);
     e->y[i] = gate_last ? product(work, g->active[i], active, f->act[i], act) : active;
     e->dweight[i] = product(work, g->dn[i], e->dn[i], g->xhat[i], e->xhat[i]);

@@ -16,6 +16,7 @@
 #include "reference/norm_error.h"
 #include "reference/philox.h"
 #include "reference/quantize.h"
+#include "reference/rope.h"
 #include "reference/row.h"
 #include "reference/softmax.h"
 #include "reference/sum.h"

@@ -1,0 +1,29 @@
+/* The tensors of a rotation, for cases of the norms. */
+#ifndef TEST_ROPE_TENSORS_H
+#define TEST_ROPE_TENSORS_H
+
+#include "fixture.h"
+#include "reference/rope.h"
+
+extern const clnorm_rope rope_forms[2];
+
+/* From text that can be read. */
+clnorm_config rope_config(const char *text);
+
+/* All absent without a rotation. */
+struct rope_tensors {
+    struct tensor cos, sin;
+    struct tensor position; /* of numbers of 4 bytes, int32 */
+};
+
+/* desc: complete. shift: in elements, of the tables. wild: some positions that are given are outside the tables. */
+struct rope_tensors rope_tensors_make(const clnorm_norm_desc *desc, uint64_t shift, bool wild);
+
+/* Gives the reference their elements. */
+void rope_tensors_lend(const struct rope_tensors *rope, struct ref_rope *reference);
+
+void rope_tensors_give(const struct rope_tensors *rope, clnorm_args *args);
+
+bool rope_tensors_unchanged(const struct fixture *fixture, const struct rope_tensors *rope);
+
+#endif
