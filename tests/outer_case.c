@@ -23,7 +23,7 @@ struct held {
 };
 
 struct outer_desc outer_desc_of(const struct cln_operation *operation, uint64_t rows, uint64_t cols) {
-    struct outer_desc desc;
+    struct outer_desc desc = {{0}};
     const uint64_t shape[] = {rows, cols};
     cln_operation_init(operation, desc.bytes);
     memcpy(desc.bytes + offsetof(struct cln_desc_head, rows), shape, sizeof shape);

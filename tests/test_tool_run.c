@@ -464,6 +464,41 @@ static const struct {
     {"layer_norm --in x.npy --config ve=4", "--config 've=4'"},
 };
 
+/* The same numbers, whatever the rows' layout on the device. */
+static void test_run_lays_rows_out(void **state) {
+    (void)state;
+    static const char *const layouts[] = {"", "--outer 'x=4:20000,16:384;y=64:500'", "--outer 'y=16:384,4:6144;x=64:385'"};
+    char first[MOST_TEXT] = "";
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        run("run layer_norm --in \"$CLNORM_SAMPLE\" --verify --repeat 1 --config vec=1 %s --json", layouts[i]);
+        assert_done();
+        json_t *const object = json_of(result.out);
+        char *const outputs = json_dumps(json_object_get(object, "outputs"), JSON_SORT_KEYS);
+        assert_non_null(outputs);
+        if (i)
+            assert_string_equal(outputs, first);
+        (void)snprintf(first, sizeof first, "%s", outputs);
+        free(outputs);
+        json_decref(object);
+    }
+    static const struct {
+        const char *words, *says;
+    } bad[] = {
+        {"layer_norm --outer 'x=64:0'", "--outer x: row 0 of tensor 'x' lies where a later row does"},
+        {"layer_norm --outer 'x=5:10'", "--outer x: sizes of 5 rows; expected x's 64"},
+        {"layer_norm --outer 'weight=4:16'", "expected ROLE=… of a tensor of x's shape that layer_norm has"},
+        {"layer_norm --outer 'y=64:100'", "desc.y.outer[0].stride is 100: expected at least 384"},
+        {"layer_norm --outer 'x=64:1:384'", "whose normalised dimension is not the last has to be copied first"},
+        {"layer_norm --outer 'x=1:1,1:1,1:1,64:384'", "up to three sizes"},
+        {"layer_norm --outer 'x=64:9223372036854775807'", "--outer x: strides of 2^63 bytes or more"},
+        {"group_norm --groups 4 --outer 'x=4:9000'", "--outer: group_norm has no such option"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        run("run %s --in \"$CLNORM_SAMPLE\"", bad[i].words);
+        assert_failed(EXIT_REQUEST, bad[i].says);
+    }
+}
+
 static void test_run_refuses(void **state) {
     (void)state;
     put_tensor("x.npy", "x", "F32", 2, 6, 10);
@@ -544,6 +579,7 @@ int main(void) {
         cmocka_unit_test(test_run_names_the_tuning_file),
         cmocka_unit_test(test_run_takes_arrays_of_any_rank),
         cmocka_unit_test(test_run_takes_other_names),
+        cmocka_unit_test(test_run_lays_rows_out),
         cmocka_unit_test(test_run_refuses),
         cmocka_unit_test(test_run_takes_extremes),
         cmocka_unit_test(test_run_keeps_its_inputs),

@@ -40,6 +40,8 @@ char *check_case_text(const struct check_case *check_case, char text[CASE_TEXT])
     if (options->gate)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, ", gate %s%s", options->gate,
                                    options->gate_first ? " first" : "");
+    if (options->outer)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", rows %s", options->outer);
     if (options->dropout > 0)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, ", dropout %g", options->dropout);
     if (options->activation)

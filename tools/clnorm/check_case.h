@@ -52,6 +52,10 @@ struct check_case check_rows_case(int i);
 int check_group_count(void);
 struct check_case check_group_case(int i);
 
+/* check_outer.c: rows with outer dimensions */
+int check_outer_count(void);
+struct check_case check_outer_case(int i);
+
 /* check_fp8.c: 8-bit tensors */
 int check_fp8_count(void);
 struct check_case check_fp8_case(int i);

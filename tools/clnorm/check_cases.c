@@ -4,8 +4,10 @@ static const struct {
     int (*count)(void);
     struct check_case (*at)(int i);
 } sets[] = {
-    {check_norm_count, check_norm_case}, {check_backward_count, check_backward_case}, {check_fused_count, check_fused_case},
-    {check_rows_count, check_rows_case}, {check_group_count, check_group_case},       {check_fp8_count, check_fp8_case},
+    {check_norm_count, check_norm_case},   {check_backward_count, check_backward_case},
+    {check_fused_count, check_fused_case}, {check_rows_count, check_rows_case},
+    {check_group_count, check_group_case}, {check_fp8_count, check_fp8_case},
+    {check_outer_count, check_outer_case},
 };
 enum { SETS = sizeof sets / sizeof *sets };
 

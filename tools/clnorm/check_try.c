@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "outer.h"
+
 /* splitmix64, as a number from -1 to 1 */
 static double random_number(uint64_t *state) {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -67,10 +69,19 @@ static bool make_inputs(struct job *job, const struct check_case *check_case, un
     return true;
 }
 
+/* Rows that lie over each other on the device are the same. */
+static bool fold_inputs(const struct job *job, const struct check_case *check_case, unsigned char *bytes[ROLES],
+                        struct fault *fault) {
+    for (int i = 0; check_case->inputs[i].role; i++)
+        if (!outer_fold(job, operation_role(job->operation, check_case->inputs[i].role), bytes[i], fault))
+            return false;
+    return true;
+}
+
 /* Whether the device refuses the forced knobs or the dtypes of a job, as it may. */
 static bool is_absent(const struct session *session, const struct job *job, const struct check_case *check_case) {
     clnorm_plan *plan = NULL;
-    const clnorm_status status = job->operation->plan(session->context, job, &plan);
+    const clnorm_status status = outer_plan(session->context, job, &plan);
     clnorm_plan_destroy(plan);
     return status == CLNORM_UNSUPPORTED || (status == CLNORM_INVALID_VALUE && check_case->options.config);
 }
@@ -105,7 +116,8 @@ enum outcome check_case_try(const struct session *session, const struct check_ca
         return OUTCOME_WRONG;
     job_init(&job, operation);
     enum outcome outcome = OUTCOME_WRONG;
-    if (make_inputs(&job, check_case, bytes, seed, fault) && job_describe(&job, &check_case->options, fault)) {
+    if (make_inputs(&job, check_case, bytes, seed, fault) && job_describe(&job, &check_case->options, fault) &&
+        fold_inputs(&job, check_case, bytes, fault)) {
         if (is_absent(session, &job, check_case))
             outcome = OUTCOME_ABSENT;
         else if (run_job(session, &job, verdicts, fault) && judge(&job, verdicts, fault))

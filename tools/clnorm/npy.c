@@ -159,7 +159,9 @@ bool npy_parse(struct tensor_file *file, const unsigned char *bytes, uint64_t si
         return fault_set(fault, EXIT_REQUEST, "%s: descr '%s'; '<f2', '<f4' and '<f8' are read (bf16: use safetensors)",
                          path, header.descr);
     if (header.fortran)
-        return fault_set(fault, EXIT_REQUEST, "%s: fortran_order is True; only row-major arrays are read", path);
+        return fault_set(fault, EXIT_REQUEST,
+                         "%s: fortran_order is True; only row-major arrays are read: save numpy.ascontiguousarray of it",
+                         path);
     char shape[SHAPE_TEXT];
     if (!tensor_measure(tensor) || tensor->size != data_size)
         return fault_set(fault, EXIT_REQUEST, "%s: %" PRIu64 " bytes of data are not what '%s' of shape %s takes", path,

@@ -8,6 +8,7 @@
 #include "closest.h"
 #include "job_shape.h"
 #include "options.h"
+#include "outer.h"
 
 int operation_role(const struct operation *operation, const char *name) {
     for (int i = 0; operation->roles[i].name; i++)
@@ -298,7 +299,7 @@ bool job_describe(struct job *job, const struct operation_options *options, stru
             return fault_set(fault, EXIT_REQUEST, "%s: %s of x's shape has too many bytes", tensor->name,
                              tensor->element->name);
     }
-    return true;
+    return outer_read(job, options, fault);
 }
 
 bool job_allocate_outputs(struct job *job, struct fault *fault) {

@@ -74,6 +74,7 @@ struct operation_options {
     double quantize_scale;
     long long groups; /* of channels; 0: not given */
     char *layout;     /* of channels: first or last */
+    char *outer;      /* dimensions of tensors' rows */
     struct choices choices;
 };
 #define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128})
@@ -91,9 +92,10 @@ struct job {
     bool channels_last;
     bool seeded;
     clnorm_seed seed;
-    clnorm_scaling scaling; /* of operations with scales; of norms that of y */
-    uint64_t group_size;    /* columns of a group; the last one may be shorter */
-    clnorm_tensor x;        /* of norms: dtype and scales of x */
+    clnorm_scaling scaling;     /* of operations with scales; of norms that of y */
+    uint64_t group_size;        /* columns of a group; the last one may be shorter */
+    clnorm_tensor x;            /* of norms: dtype and scales of x */
+    clnorm_dim outer[ROLES][3]; /* of tensors whose rows lie otherwise on the device; all 0: dense, as on the host */
     union {
         clnorm_norm_desc norm;
         clnorm_norm_backward_desc norm_backward;

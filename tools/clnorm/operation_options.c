@@ -41,6 +41,7 @@ bool operation_check_options(const struct operation *operation, const struct ope
         {"--activation", options->activation, NORMS | CHANNELS},
         {"--groups", options->groups != 0, GROUP_NORM},
         {"--layout", options->layout, CHANNELS},
+        {"--outer", options->outer, NORMS | NORM_BACKWARD_FROM_Y | (record && record->outer ? ROWS : 0)},
         {"--dropout", options->dropout != 0, NORMS},
         {"--quantize", options->quantize, NORM},
         {"--quantize-group", options->quantize_group != 0, NORM},

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "options.h"
+#include "outer.h"
 #include "output_file.h"
 #include "report.h"
 #include "run_input.h"
@@ -227,6 +228,7 @@ int run_command(int argc, const char **argv, struct fault *fault) {
         {"groups", '\0', POPT_ARG_LONGLONG, &options->groups, 0, "group_norm: G groups of channels", "G"},
         {"layout", '\0', POPT_ARG_STRING, &options->layout, 0, "Channels are x's second dimension, or its last (first)",
          "first|last"},
+        {"outer", '\0', POPT_ARG_STRING, &options->outer, 0, OUTER_HELP, OUTER_WORD},
         {"group-size", '\0', POPT_ARG_LONGLONG, &options->group_size, 0, "Normalise groups of G columns (all)", "G"},
         {"gate", '\0', POPT_ARG_STRING, &options->gate, 0, "Multiply by silu(z) or sigmoid(z)", "silu|sigmoid"},
         {"batch-invariant", '\0', POPT_ARG_NONE, &options->batch_invariant, 0,

@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "outer.h"
 #include "samples.h"
 
 bool session_open(struct session *session, const char *selector, cl_command_queue_properties properties,
@@ -63,7 +65,7 @@ static bool make_buffers(struct launch *launch, const struct session *session, c
         const struct tensor *const tensor = &job->tensor[i];
         if (!tensor->element)
             continue;
-        if (!make_buffer(session, tensor->name, tensor->size, &launch->mem[i], fault))
+        if (!make_buffer(session, tensor->name, outer_bytes(job, i), &launch->mem[i], fault))
             return false;
         argument_of(launch, &roles[i])->mem = launch->mem[i];
     }
@@ -76,7 +78,7 @@ static bool make_buffers(struct launch *launch, const struct session *session, c
 
 static bool make_plan(struct launch *launch, const struct session *session, const struct job *job, struct fault *fault) {
     const double start = clock_us();
-    clnorm_status status = job->operation->plan(session->context, job, &launch->plan);
+    clnorm_status status = outer_plan(session->context, job, &launch->plan);
     const double planned = clock_us();
     if (!status)
         status = clnorm_plan_warm_up(launch->plan, session->queue);
@@ -135,15 +137,40 @@ void launch_free(struct launch *launch) {
     *launch = (struct launch){0};
 }
 
+/* Writes a role's tensor as it lies on the device. */
+static bool write_tensor(const struct launch *launch, const struct session *session, const struct job *job, int role,
+                         struct fault *fault) {
+    const struct tensor *const tensor = &job->tensor[role];
+    unsigned char *const image = outer_has(job, role) ? outer_image(job, role, fault) : NULL;
+    if (outer_has(job, role) && !image)
+        return false;
+    const cl_int code = clEnqueueWriteBuffer(session->queue, launch->mem[role], CL_TRUE, 0, (size_t)outer_bytes(job, role),
+                                             image ? image : tensor->data, 0, NULL, NULL);
+    free(image);
+    return !code || fault_opencl(fault, code, "clEnqueueWriteBuffer", tensor->name);
+}
+
+static bool read_tensor(const struct launch *launch, const struct session *session, const struct job *job, int role,
+                        struct fault *fault) {
+    const struct tensor *const tensor = &job->tensor[role];
+    unsigned char *const image = outer_has(job, role) ? outer_image(job, role, fault) : NULL;
+    if (outer_has(job, role) && !image)
+        return false;
+    const cl_int code = clEnqueueReadBuffer(session->queue, launch->mem[role], CL_TRUE, 0, (size_t)outer_bytes(job, role),
+                                            image ? (void *)image : job->output[role], 0, NULL, NULL);
+    const bool read = !code || fault_opencl(fault, code, "clEnqueueReadBuffer", tensor->name);
+    const bool done = read && (!image || outer_gather(job, role, image, job->output[role], fault));
+    free(image);
+    return done;
+}
+
 bool launch_upload(const struct launch *launch, const struct session *session, const struct job *job, struct fault *fault) {
     for (int i = 0; i < ROLES; i++) {
         const struct tensor *const tensor = &job->tensor[i];
         if (!launch->mem[i] || tensor->size == 0)
             continue;
-        const cl_int code = clEnqueueWriteBuffer(session->queue, launch->mem[i], CL_TRUE, 0, (size_t)tensor->size,
-                                                 tensor->data, 0, NULL, NULL);
-        if (code)
-            return fault_opencl(fault, code, "clEnqueueWriteBuffer", tensor->name);
+        if (!write_tensor(launch, session, job, i, fault))
+            return false;
     }
     return true;
 }
@@ -153,10 +180,8 @@ bool launch_download(const struct launch *launch, const struct session *session,
         const struct tensor *const tensor = &job->tensor[i];
         if (!job->output[i] || tensor->size == 0)
             continue;
-        const cl_int code = clEnqueueReadBuffer(session->queue, launch->mem[i], CL_TRUE, 0, (size_t)tensor->size,
-                                                job->output[i], 0, NULL, NULL);
-        if (code)
-            return fault_opencl(fault, code, "clEnqueueReadBuffer", tensor->name);
+        if (!read_tensor(launch, session, job, i, fault))
+            return false;
     }
     return true;
 }

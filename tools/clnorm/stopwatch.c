@@ -1,5 +1,7 @@
 #include "stopwatch.h"
 
+#include "outer.h"
+
 static const size_t flush_size = (size_t)256 << 20; /* bytes, more than any device's caches hold */
 
 bool stopwatch_open(struct stopwatch *stopwatch, const char *selector, const clnorm_context_options *options,
@@ -46,8 +48,9 @@ bool stopwatch_fill(const struct stopwatch *stopwatch, const struct launch *laun
             continue;
         if (roles[i].shape == SHAPE_MOMENTS && !fill_moments(stopwatch, tensor, launch->mem[i], fault))
             return false;
+        const uint64_t count = outer_bytes(job, i) / (tensor->element->bits / 8);
         if (roles[i].shape != SHAPE_MOMENTS && !device_fill(&stopwatch->kernels, &stopwatch->session, launch->mem[i],
-                                                            tensor->element->dtype, tensor->count, (cl_uint)i, fault))
+                                                            tensor->element->dtype, count, (cl_uint)i, fault))
             return false;
     }
     return true;
