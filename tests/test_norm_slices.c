@@ -115,7 +115,7 @@ static void a_nan_takes_its_segment(void **state) {
     const struct fixture *fixture = *state;
     for (int norm = LAYER; norm <= RMS; norm++) {
         struct slices_case c = cases[0];
-        c.norm = (clnorm_norm)norm;
+        c.norm = norm;
         c.groups = 2;
         struct slices_run run = slices_run_make(&c);
         ref_store(CLNORM_F32, tensor_elements(&run.x), 5, NAN);
@@ -228,7 +228,7 @@ static void bad_arguments_are_refused(void **state) {
     assert_int_equal(clnorm_norm_statistics_validate(fixture->context, &desc, &needs), CLNORM_SUCCESS);
     assert_int_equal(needs.tensor_count, 2);
     assert_string_equal(needs.tensors[1].name, "moments");
-    assert_int_equal(needs.tensors[1].bytes, 5 * 3 * sizeof(float));
+    assert_int_equal(needs.tensors[1].bytes, sizeof(float[5][3]));
     tensor_upload(fixture, &slice->x);
     tensor_upload(fixture, &slice->moments);
     clnorm_args args = CLNORM_ARGS_INIT;
@@ -239,7 +239,7 @@ static void bad_arguments_are_refused(void **state) {
     expect(clnorm_norm_statistics(fixture->context, fixture->queue, &desc, &args, 0, NULL, NULL), CLNORM_INVALID_BUFFER,
            "args.moments");
     args.moments = tensor_buffer(&slice->moments);
-    args.moments.offset = slice->moments.size - 5 * 3 * sizeof(float) + sizeof(float);
+    args.moments.offset = slice->moments.size - sizeof(float[5][3]) + sizeof(float);
     expect(clnorm_norm_statistics(fixture->context, fixture->queue, &desc, &args, 0, NULL, NULL), CLNORM_INVALID_BUFFER,
            "args.moments");
     args.moments = tensor_buffer(&slice->moments);

@@ -23,7 +23,7 @@ esac
 test_packages="$build_packages g++ libcmocka-dev opencl-clhpp-headers man-db bsdextrautils python3-dev python3-venv"
 if $all; then
     test_packages="$test_packages clang libclang-rt-14-dev clang-format-14 clang-tidy cppcheck mesa-opencl-icd oclgrind
-        shellcheck zsh fish"
+        shellcheck zsh fish libopenmpi-dev openmpi-bin"
 fi
 # shellcheck disable=SC2086 # a list of words
 install_packages $test_packages
