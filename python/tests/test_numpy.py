@@ -68,6 +68,35 @@ def test_groups_normalise_segments(rng):
     assert clnorm.rms_norm(x, group_size=32, save_stats=True).rstd.shape == (4, 4)
 
 
+@pytest.mark.parametrize("heads, repeat", [(True, 1), (False, 7)])
+def test_rows_share_weights(rng, heads, repeat):
+    """By head, x [samples, tokens, heads, columns]; by sample, scale and shift as halves of one array."""
+    x, dy = rng.standard_normal((2, 3, 7, 4, 48) if heads else (2, 3, 7, 48)).astype("f4")
+    halves = rng.standard_normal((4 if heads else 3, 96)).astype("f4")
+    weight, bias = halves[:, :48], halves[:, 48:]
+    by_row = [w if heads else w[:, None] for w in (weight, bias)]  # as they broadcast
+    y = clnorm.layer_norm(x, weight, bias, weight_offset=1, weight_repeat=repeat)
+    reference.assert_close(y, reference.norm(x, by_row[0] + numpy.float32(1), numpy.asarray(by_row[1], "f8")), 48)
+    gradients = clnorm.rms_norm_backward(dy, x, weight, bias, weight_repeat=repeat)
+    x_hat = reference.norm(x, layer=False)
+    others = (0, 1) if heads else 1
+    dweight, dbias = (dy * x_hat).sum(others), numpy.asarray(dy, "f8").sum(others)
+    dx, _, _ = reference.norm_backward(dy, x, by_row[0], layer=False)
+    reference.assert_close(gradients.dx, dx, 48)
+    reference.assert_close(gradients.dweight, dweight, 48, numpy.abs(dy * x_hat).sum(others).max())
+    reference.assert_close(gradients.dbias, dbias, 48, numpy.abs(dy).sum(others).max())
+
+
+def test_weights_that_rows_cannot_share_are_refused(rng):
+    x, weight = numpy.zeros((6, 8), "f4"), numpy.zeros((2, 8), "f4")
+    with pytest.raises(ValueError, match="weight_repeat: expected a number that, times 2 rows of weights, divides 6 rows"):
+        clnorm.rms_norm(x, weight, weight_repeat=2)
+    with pytest.raises(ValueError, match=r"weight_repeat: expected a weight or bias of \(weight_rows, 8\)"):
+        clnorm.rms_norm(x, weight_repeat=1)
+    with pytest.raises(ValueError, match=r"bias: expected shape \(2, 8\), got \(3, 8\)"):
+        clnorm.rms_norm(x, weight, numpy.zeros((3, 8), "f4"), weight_repeat=1)
+
+
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_group_norm(rng, channels_last):
     x, weight, bias = rng.standard_normal((3, 8, 5, 4)).astype("f4"), *rng.standard_normal((2, 8)).astype("f4")

@@ -12,13 +12,14 @@ from clnorm import _device
 from clnorm._arrays import DTYPES, SIZES, Dlpack, Tensor, backend_of_type
 from clnorm._native import ffi, lib
 
-MATRIX, COLUMNS, PLAIN = "matrix", "columns", "plain"
+MATRIX, COLUMNS, WEIGHTS, PLAIN = "matrix", "columns", "weights", "plain"
 _MOST_RECORDS = 4096
 _OVERLAP = lib.CLN_OVERLAP
 
 
 class Output(NamedTuple):
-    """An output of a call: MATRIX [rows, cols], COLUMNS [cols], or PLAIN, which the descriptor has no tensor for."""
+    """An output of a call: MATRIX [rows, cols], COLUMNS [cols], WEIGHTS [weight_rows, cols], or PLAIN, which the descriptor
+    has no tensor for."""
 
     role: str
     shape: tuple
@@ -32,7 +33,7 @@ class Description(NamedTuple):
     rows: int
     cols: int
     lead: int
-    kinds: dict  # of the inputs by role: MATRIX, COLUMNS or PLAIN; an input that is not here is not passed on
+    kinds: dict  # of the inputs by role: MATRIX, COLUMNS, WEIGHTS or PLAIN; an input that is not here is not passed on
     outputs: tuple
     fields: dict  # of the descriptor; "y.scaling" is a member of a tensor
     seeded: bool = False
@@ -258,12 +259,12 @@ def _given_output(tensor: Tensor, output: Output, lead: int) -> Tensor:
 def _add(native, desc, description, role, kind, tensor: Tensor, written: bool) -> bool:
     """Puts a tensor into a call. Returns whether its array has to be copied before."""
     size, elements = SIZES[tensor.dtype], math.prod(tensor.shape)
-    lead = description.lead if kind == MATRIX else 0
+    lead = description.lead if kind == MATRIX else int(kind == WEIGHTS)
     stride = rows_of(tensor, lead)
     cols = math.prod(tensor.shape[lead:])
     copy = stride is None
-    if kind == MATRIX:
-        rows = description.rows
+    if kind in (MATRIX, WEIGHTS):
+        rows = description.rows if kind == MATRIX else tensor.shape[0]
         stride = cols if copy or rows < 2 else stride
         bytes_spanned = ((rows - 1) * stride + cols) * size if rows else 0
         getattr(desc, role).stride = stride

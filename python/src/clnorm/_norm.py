@@ -6,13 +6,12 @@ import math
 from typing import Any, NamedTuple
 
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
-from clnorm._call import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, call, fail
+from clnorm._call import COLUMNS, MATRIX, PLAIN, WEIGHTS, Description, Operation, Output, call, fail
 from clnorm._native import lib
 from clnorm._shapes import (
     ACTIVATIONS,
     GATES,
     chosen,
-    columns_shape,
     dimensions,
     input_scale,
     output_scale,
@@ -20,6 +19,7 @@ from clnorm._shapes import (
     same_shape,
     seed_pair,
     split,
+    weight_map,
 )
 
 
@@ -56,7 +56,6 @@ def _check(tensors, lead):
     """The inputs that forward and backward both have."""
     x = tensors["x"]
     same_shape(tensors, "x", "z", "residual", "dy", "dresidual_out")
-    columns_shape(tensors, x.shape[lead:], "weight", "bias")
     if "row_scale" in tensors and math.prod(tensors["row_scale"].shape) != math.prod(x.shape[:lead]):
         fail("row_scale", f"shape {x.shape[:lead]}, a factor for each row", tensors["row_scale"].shape)
     arithmetic = real(x.dtype)
@@ -65,10 +64,11 @@ def _check(tensors, lead):
             fail(role, f"dtype {arithmetic}", tensors[role].dtype)
 
 
-def _fused(tensors, norm, common):
+def _fused(tensors, norm, lead, common):
     """The fields that forward and backward both have."""
-    _, eps, group_size, weight_offset, activation, gate, gate_first, dropout, _ = common
-    return {
+    _, eps, group_size, weight_offset, activation, gate, gate_first, dropout, weight_repeat, _ = common
+    shape = tensors["x"].shape
+    return weight_map(tensors, math.prod(shape[:lead]), shape[lead:], weight_repeat) | {
         "norm": norm,
         "eps": eps,
         "group_size": group_size,
@@ -87,9 +87,13 @@ def _statistics_shape(shape, lead, group_size):
     return tuple(shape[:lead]) if groups == 1 else (groups, *shape[:lead])
 
 
-def _kinds(tensors):
+def _kind_of_weights(fields):
+    return WEIGHTS if "weight_rows" in fields else COLUMNS
+
+
+def _kinds(tensors, weights):
     kinds = dict.fromkeys(("x", "z", "residual", "dy", "dresidual_out"), MATRIX)
-    kinds |= dict.fromkeys(("weight", "bias"), COLUMNS) | dict.fromkeys(("row_scale", "mean", "rstd", "x_scale"), PLAIN)
+    kinds |= dict.fromkeys(("weight", "bias"), weights) | dict.fromkeys(("row_scale", "mean", "rstd", "x_scale"), PLAIN)
     return {role: kind for role, kind in kinds.items() if role in tensors}
 
 
@@ -100,7 +104,7 @@ def _describe_forward(norm):
         lead = split("x", x.shape, common[0])
         _check(tensors, lead)
         dtype = dtype or x.dtype
-        fields = _fused(tensors, norm, common)
+        fields = _fused(tensors, norm, lead, common)
         fields |= input_scale("x", tensors, "x_scale", lead, common[-1])
         scale_fields, scales = output_scale("y", x.shape, lead, dtype, scaling, scale_group, scale)
         fields |= scale_fields
@@ -114,7 +118,8 @@ def _describe_forward(norm):
         if scales is not None:
             outputs.append(Output("y_scale", scales, "float32", PLAIN))
         rows, cols = math.prod(x.shape[:lead]), math.prod(x.shape[lead:])
-        return Description(rows, cols, lead, _kinds(tensors), tuple(outputs), fields, common[7] > 0)
+        kinds = _kinds(tensors, _kind_of_weights(fields))
+        return Description(rows, cols, lead, kinds, tuple(outputs), fields, common[7] > 0)
 
     return describe
 
@@ -141,19 +146,20 @@ def _describe_backward(norm):
         lead = split("x", x.shape, common[0])
         _check(tensors, lead)
         wanted = _wanted(tensors, needs, x_is_sum)
-        fields = _fused(tensors, norm, common)
+        fields = _fused(tensors, norm, lead, common)
         fields |= {"s_given": x_is_sum, "mean_given": "mean" in tensors, "rstd_given": "rstd" in tensors}
         fields |= input_scale("x", tensors, "x_scale", lead, common[-1])
         like_x = tensors["dy"].dtype if x.dtype in FLOATS_OF_8_BITS else x.dtype
         dtypes = {"dx": dx_dtype or like_x, "dresidual": tensors["residual"].dtype if "residual" in tensors else like_x}
         dtypes |= {f"d{role}": tensors[role].dtype for role in ("weight", "bias", "z") if role in tensors}
+        weights = _kind_of_weights(fields)
         columns = {f"d{role}": tensors[role].shape for role in ("weight", "bias") if role in tensors}
         outputs = tuple(
-            Output(name, columns.get(name, x.shape), dtypes[name], COLUMNS if name in columns else MATRIX)
+            Output(name, columns.get(name, x.shape), dtypes[name], weights if name in columns else MATRIX)
             for name in wanted
         )
         rows, cols = math.prod(x.shape[:lead]), math.prod(x.shape[lead:])
-        return Description(rows, cols, lead, _kinds(tensors), outputs, fields, common[7] > 0)
+        return Description(rows, cols, lead, _kinds(tensors, weights), outputs, fields, common[7] > 0)
 
     return describe
 
@@ -173,11 +179,11 @@ _BACKWARD = {
 
 def norm_forward(name, x, weight, bias, *, normalized_shape=None, eps=1e-5, group_size=0, residual=None, row_scale=None,
                  z=None, gate="silu", gate_first=False, activation=None, dropout=0.0, seed=None, weight_offset=0.0,
-                 x_scale=None, x_scale_group=0, dtype=None, scaling=None, scale_group=0, scale=0.0, save_stats=False,
-                 out=None, backend=None):
+                 weight_repeat=None, x_scale=None, x_scale_group=0, dtype=None, scaling=None, scale_group=0, scale=0.0,
+                 save_stats=False, out=None, backend=None):
     """layer_norm and rms_norm. backend: one that has checked the arrays already."""
-    common = (dimensions(normalized_shape, weight), eps, group_size, weight_offset, activation, gate, gate_first, dropout,
-              x_scale_group)
+    common = (dimensions(normalized_shape, weight, weight_repeat), eps, group_size, weight_offset, activation, gate,
+              gate_first, dropout, weight_repeat, x_scale_group)
     options = (name, common, None if dtype is None else dtype_name(dtype), scaling, scale_group, scale, save_stats)
     results = iter(call(_FORWARD[name], (x, weight, bias, residual, row_scale, z, x_scale), options, out,
                         seed_pair(dropout, seed), backend))
@@ -195,11 +201,11 @@ def norm_forward(name, x, weight, bias, *, normalized_shape=None, eps=1e-5, grou
 
 def norm_backward(name, dy, x, weight, bias, *, mean=None, rstd=None, normalized_shape=None, eps=1e-5, group_size=0,
                   residual=None, dresidual_out=None, x_is_sum=False, row_scale=None, z=None, gate="silu",
-                  gate_first=False, activation=None, dropout=0.0, seed=None, weight_offset=0.0, x_scale=None,
-                  x_scale_group=0, dx_dtype=None, needs=None, out=None, backend=None):
+                  gate_first=False, activation=None, dropout=0.0, seed=None, weight_offset=0.0, weight_repeat=None,
+                  x_scale=None, x_scale_group=0, dx_dtype=None, needs=None, out=None, backend=None):
     """layer_norm_backward and rms_norm_backward. backend: one that has checked the arrays already."""
-    common = (dimensions(normalized_shape, weight), eps, group_size, weight_offset, activation, gate, gate_first, dropout,
-              x_scale_group)
+    common = (dimensions(normalized_shape, weight, weight_repeat), eps, group_size, weight_offset, activation, gate,
+              gate_first, dropout, weight_repeat, x_scale_group)
     needs = None if needs is None else tuple(needs)
     options = (name, common, x_is_sum, needs, None if dx_dtype is None else dtype_name(dx_dtype))
     present = {"weight": weight, "bias": bias, "z": z, "residual": residual}

@@ -26,10 +26,12 @@ def chosen(argument: str, value, choices: dict):
     return choices[value]
 
 
-def dimensions(normalized_shape, weight) -> int | tuple:
-    """The normalised dimensions: a tuple of sizes that were named, or how many dimensions at the end."""
+def dimensions(normalized_shape, weight, weight_repeat=None) -> int | tuple:
+    """The normalised dimensions: a tuple of sizes that were named, or how many dimensions at the end. With a weight_repeat
+    the weight's first dimension is none of them."""
     if normalized_shape is None:
-        return len(getattr(weight, "shape", (0,))) if weight is not None else 1
+        count = len(getattr(weight, "shape", (0,))) if weight is not None else 1
+        return max(count - (weight is not None and weight_repeat is not None), 1)
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 
@@ -58,6 +60,23 @@ def columns_shape(tensors: dict, shape: tuple, *roles: str) -> None:
     for role in roles:
         if role in tensors and tensors[role].shape not in (shape, (math.prod(shape),)):
             fail(role, f"shape {shape}", tensors[role].shape)
+
+
+def weight_map(tensors: dict, rows: int, shape: tuple, weight_repeat) -> dict:
+    """The fields of weights of (weight_rows, *columns), where a weight_repeat says that they are that."""
+    if weight_repeat is None:
+        columns_shape(tensors, shape, "weight", "bias")
+        return {}
+    present = [tensors[role].shape for role in ("weight", "bias") if role in tensors]
+    if not present or not present[0]:
+        fail("weight_repeat", f"a weight or bias of (weight_rows, {math.prod(shape)})")
+    weight_rows = present[0][0]
+    for role in ("weight", "bias"):
+        if role in tensors and tensors[role].shape not in ((weight_rows, *shape), (weight_rows, math.prod(shape))):
+            fail(role, f"shape {(weight_rows, *shape)}", tensors[role].shape)
+    if weight_repeat < 1 or weight_rows < 1 or rows % (weight_rows * weight_repeat):
+        fail("weight_repeat", f"a number that, times {weight_rows} rows of weights, divides {rows} rows", weight_repeat)
+    return {"weight_rows": weight_rows, "weight_repeat": weight_repeat}
 
 
 def real(dtype: str) -> str:
