@@ -20,7 +20,7 @@ clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_
     test_one_call test_operations test_outer_args test_output_file test_philox test_plan test_plan_store test_program test_quantize
     test_range test_readme test_reference test_reference_backward test_reference_error test_reference_rows test_row_operation
     test_rows_args test_select test_softmax test_stage test_status test_tensor_file test_tool test_tool_bench
-    test_tool_operations test_tool_run test_tuning
+    test_tool_operations test_tool_rope test_tool_run test_tuning
     test_tuning_file test_validate test_verify test_verify_backward example_forward example_training_step example_out_of_order
     example_select example_cpp readme_commands tested_devices sample_make sample_is_its_generators symbols install installed_tool
     consumer_cmake consumer_pkg_config)
@@ -40,7 +40,7 @@ function(clnorm_takes seconds)
     endforeach()
 endfunction()
 
-clnorm_takes(70 test_norm_backward_knobs test_outer)
+clnorm_takes(70 test_norm_backward_knobs test_norm_rope test_norm_rope_backward test_outer)
 clnorm_takes(40 consumer_subproject lint_clang_tidy_src lint_clang_tidy_tools oclgrind_norm_backward_teams plain_build
     test_norm_backward_fused test_norm_backward_teams
     test_norm_slices test_norm_slices_knobs test_norm_backward_from_y test_norm_backward_numerics test_norm_backward_sweep test_norm_knobs test_norm_numerics

@@ -188,9 +188,9 @@ static bool are_few(const clnorm_device_info *device, const struct cln_workload 
 /* "rms_norm bf16" */
 static void write_name(const struct cln_tuning_key *key, char text[CLN_TUNING_KEY]) {
     char norm[CLN_TUNING_KEY - 32];
-    (void)snprintf(norm, sizeof norm, "%s%s%s_norm%s%s%s%s", key->residual ? "add_" : "", key->dropout ? "dropout_" : "",
+    (void)snprintf(norm, sizeof norm, "%s%s%s_norm%s%s%s%s%s", key->residual ? "add_" : "", key->dropout ? "dropout_" : "",
                    key->norm == CLNORM_LAYER_NORM ? "layer" : "rms", key->gated ? "_gated" : "",
-                   key->activated ? "_activated" : "", key->quantized ? "_quantized" : "",
+                   key->activated ? "_activated" : "", key->rope ? "_rope" : "", key->quantized ? "_quantized" : "",
                    key->backward ? "_backward" : "");
     (void)snprintf(text, CLN_TUNING_KEY, "%s %s", key->name ? key->name : norm, clnorm_dtype_name(key->dtype));
 }

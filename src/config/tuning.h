@@ -8,8 +8,8 @@
  *
  * A row is an operation, the dtype of its first input, and group_size or cols; then the knobs, as clnorm_config_parse reads
  * them. Operations are softmax and gelu, each with _backward too, and layer_norm or rms_norm with what it has besides:
- * add_dropout_rms_norm_gated_activated_backward has everything, and so has _quantized a forward. The device and its driver
- * must be the ones at hand. A file that is not understood, all of it, is not used at all.
+ * add_dropout_rms_norm_gated_activated_rope_backward has everything, and so has _quantized a forward. The device and its
+ * driver must be the ones at hand. A file that is not understood, all of it, is not used at all.
  */
 #ifndef CLN_TUNING_H
 #define CLN_TUNING_H
@@ -29,7 +29,7 @@ void cln_tuning_destroy(struct cln_tuning *tuning);
 struct cln_tuning_key {
     const char *name; /* of an operation that is no norm; else NULL, and the next two lines count */
     clnorm_norm norm;
-    bool residual, dropout, gated, activated, quantized, backward;
+    bool residual, dropout, gated, activated, rope, quantized, backward;
     clnorm_dtype dtype;
     uint64_t group_size;
 };

@@ -185,6 +185,7 @@ static void tuning_key(const void *desc, struct cln_tuning_key *key) {
         .dropout = p->dropout > 0,
         .gated = p->gate != CLNORM_GATE_NONE,
         .activated = p->activation != CLNORM_ACTIVATION_NONE,
+        .rope = p->rope != CLNORM_ROPE_NONE,
         .quantized = cln_norm_codes(p)->scaling != 0,
         .backward = false,
         .dtype = p->x.dtype,

@@ -178,6 +178,7 @@ static void tuning_key(const void *desc, struct cln_tuning_key *key) {
         .dropout = p->dropout > 0,
         .gated = p->gate != CLNORM_GATE_NONE,
         .activated = p->activation != CLNORM_ACTIVATION_NONE,
+        .rope = p->rope != CLNORM_ROPE_NONE,
         .backward = true,
         .dtype = p->x.dtype,
         .group_size = p->group_size,

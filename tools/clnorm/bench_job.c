@@ -3,11 +3,14 @@
 #include <string.h>
 
 #include "base/arithmetic.h"
+#include "rope.h"
 
 /* Of an input of role, where other inputs have this one: x of the operations on 8 bits, and its scales. */
 static clnorm_dtype input_dtype(const struct operation *operation, const char *role, clnorm_dtype dtype) {
-    const bool codes = operation->roles[operation_role(operation, role)].shape == SHAPE_CODES;
-    return codes ? CLNORM_F8_E4M3 : !strcmp(role, "x_scale") ? CLNORM_BF16 : dtype;
+    const enum role_shape shape = operation->roles[operation_role(operation, role)].shape;
+    if (shape == SHAPE_TABLE && dtype != CLNORM_F64)
+        return CLNORM_F32;
+    return shape == SHAPE_CODES ? CLNORM_F8_E4M3 : !strcmp(role, "x_scale") ? CLNORM_BF16 : dtype;
 }
 
 struct operation_options bench_options(const struct bench_operation *operation, const char *config) {
@@ -23,6 +26,7 @@ struct operation_options bench_options(const struct bench_operation *operation, 
         options.choices.word[choice_index(operation->choice)] = (char *)operation->word;
     options.quantize = operation->quantize;
     options.layout = operation->layout;
+    options.rope = operation->rope;
     return options;
 }
 
@@ -56,6 +60,12 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
         shape.rows /= job->spatial;
         groups = bench_groups(shape.cols);
         options.groups = (long long)groups;
+    }
+    if (operation->rope) {
+        enum { HEAD = 128 };
+        options.group_size = (long long)cln_smaller(cln_lowest_bit(shape.cols), HEAD);
+        groups = shape.cols / (uint64_t)options.group_size;
+        rope_make(job, &options, shape.rows, shape.cols, groups);
     }
     for (int i = 0; operation->inputs[i]; i++)
         if (!job_add_input(job, operation->inputs[i], input_dtype(of, operation->inputs[i], dtype), shape.rows, shape.cols,

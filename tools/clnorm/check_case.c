@@ -29,6 +29,10 @@ char *check_case_text(const struct check_case *check_case, char text[CASE_TEXT])
         length += (size_t)snprintf(text + length, CASE_TEXT - length, ", %lld rows of weights", options->weight_rows);
     if (options->weight_repeat)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, " for %lld rows each", options->weight_repeat);
+    if (options->rope)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, ", rope %s", options->rope);
+    if (options->rope_dims)
+        length += (size_t)snprintf(text + length, CASE_TEXT - length, " of %lld columns", options->rope_dims);
     if (options->dtype)
         length += (size_t)snprintf(text + length, CASE_TEXT - length, " y=%s", options->dtype);
     if (options->outputs)

@@ -14,6 +14,10 @@ static const struct fused_case {
     long long quantize_group;
     double quantize_scale;
     long long weight_rows, weight_repeat; /* 0: a weight of [cols] */
+    char *rope;
+    long long rope_dims, rope_heads;
+    clnorm_dtype table; /* of rope_cos and rope_sin; 0: F32 */
+    bool position;
 } cases[] = {
     {.operation = "rms_norm", .rows = 9, .cols = 1000, .x = CLNORM_BF16, .residual = CLNORM_F32},
     {.operation = "layer_norm", .rows = 7, .cols = 129, .x = CLNORM_F32, .residual = CLNORM_BF16, .dropout = 0.1},
@@ -84,6 +88,46 @@ static const struct fused_case {
      .quantize = "row",
      .config = "keep=reread,lanes=64,segments=1,vec=4",
      .weight_rows = 6},
+    {.operation = "rms_norm",
+     .rows = 9,
+     .cols = 1024,
+     .group_size = 128,
+     .x = CLNORM_BF16,
+     .rope = "neox",
+     .position = true},
+    {.operation = "rms_norm", .rows = 33, .cols = 80, .x = CLNORM_F16, .rope = "neox", .rope_heads = 8},
+    {.operation = "layer_norm",
+     .rows = 7,
+     .cols = 288,
+     .group_size = 96,
+     .x = CLNORM_F32,
+     .rope = "interleaved",
+     .rope_dims = 32,
+     .table = CLNORM_BF16,
+     .position = true},
+    {.operation = "rms_norm",
+     .rows = 5,
+     .cols = 512,
+     .group_size = 256,
+     .x = CLNORM_BF16,
+     .residual = CLNORM_BF16,
+     .rope = "neox",
+     .config = "keep=reread,lanes=8,segments=1,vec=8"},
+    {.operation = "rms_norm_backward",
+     .rows = 9,
+     .cols = 1024,
+     .group_size = 128,
+     .x = CLNORM_BF16,
+     .rope = "neox",
+     .position = true},
+    {.operation = "layer_norm_backward",
+     .rows = 21,
+     .cols = 96,
+     .group_size = 48,
+     .x = CLNORM_F32,
+     .rope = "interleaved",
+     .rope_dims = 24,
+     .rope_heads = 3},
     {.operation = "rms_norm_backward", .rows = 9, .cols = 1000, .x = CLNORM_BF16, .residual = CLNORM_F32},
     {.operation = "layer_norm_backward",
      .rows = 21,
@@ -138,6 +182,16 @@ struct check_case check_fused_case(int i) {
         check_case_add_input(&made, "row_scale", row->x);
     if (row->later)
         check_case_add_input(&made, "dresidual_out", row->later);
+    const clnorm_dtype table = row->table ? row->table : CLNORM_F32;
+    if (row->rope) {
+        check_case_add_input(&made, "rope_cos", table);
+        check_case_add_input(&made, "rope_sin", table);
+    }
+    if (row->position)
+        check_case_add_input(&made, "position", CLNORM_F32);
+    made.options.rope = row->rope;
+    made.options.rope_dims = row->rope_dims;
+    made.options.rope_heads = row->rope_heads;
     made.options.group_size = row->group_size;
     made.options.gate = row->gate;
     made.options.dropout = row->dropout;

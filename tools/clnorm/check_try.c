@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "outer.h"
+#include "rope.h"
 
 /* splitmix64, as a number from -1 to 1 */
 static double random_number(uint64_t *state) {
@@ -45,6 +46,13 @@ static void fill_input(const struct tensor *tensor, unsigned char *bytes, enum p
         element_store(tensor->element, bytes, cols + cols / 3, -INFINITY);
 }
 
+static void fill_positions(const struct job *job, const struct tensor *tensor, unsigned char *bytes) {
+    for (uint64_t i = 0; i < tensor->count; i++) {
+        const int32_t position = rope_position(job, i);
+        memcpy(bytes + i * sizeof position, &position, sizeof position);
+    }
+}
+
 /* Gives the job its inputs; bytes[] is the caller's to free. */
 static bool make_inputs(struct job *job, const struct check_case *check_case, unsigned char *bytes[ROLES], uint64_t seed,
                         struct fault *fault) {
@@ -54,6 +62,7 @@ static bool make_inputs(struct job *job, const struct check_case *check_case, un
     job->x = check_case->x;
     job->weight_rows = (uint64_t)check_case->options.weight_rows;
     job->spatial = check_case->spatial;
+    rope_make(job, &check_case->options, check_case->rows, check_case->cols, groups);
     job->channels_last = check_case->options.layout && !strcmp(check_case->options.layout, "last");
     for (int i = 0; check_case->inputs[i].role; i++) {
         const char *const role = check_case->inputs[i].role;
@@ -63,7 +72,10 @@ static bool make_inputs(struct job *job, const struct check_case *check_case, un
         bytes[i] = malloc(tensor->size ? tensor->size : 1);
         if (!bytes[i])
             return fault_set(fault, EXIT_FAILED, "%s: out of memory for %" PRIu64 " bytes", role, tensor->size);
-        fill_input(tensor, bytes[i], check_case->pattern, check_case->cols, &random);
+        if (!strcmp(role, "position"))
+            fill_positions(job, tensor, bytes[i]);
+        else
+            fill_input(tensor, bytes[i], check_case->pattern, check_case->cols, &random);
         tensor->data = bytes[i];
     }
     return true;

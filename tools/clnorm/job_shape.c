@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/arithmetic.h"
+
 /* With a scale for each group. */
 static uint64_t scales_of_row(const struct job *job) {
     const uint64_t size = job->group_size ? job->group_size : job->cols;
@@ -77,6 +79,12 @@ void job_shape_of_role(const struct job *job, enum role_shape shape, struct tens
             set_shape(tensor, 2, job->weight_rows, job->cols);
         else
             set_shape(tensor, 1, job->cols, 0);
+        break;
+    case SHAPE_TABLE:
+        set_shape(tensor, 2, job->rope.positions, job->rope.dims / 2);
+        break;
+    case SHAPE_POSITIONS:
+        set_shape(tensor, 1, cln_divide_up(job->rows, job->rope.repeat), 0);
         break;
     case SHAPE_STATISTICS:
         tensor->rank = 2;

@@ -8,6 +8,7 @@
 #include "config_text.h"
 #include "op_norm_quantized.h"
 #include "options.h"
+#include "rope.h"
 
 #define ARGUMENT(role) offsetof(clnorm_args, role)
 
@@ -19,6 +20,9 @@ const struct role layer_norm_roles[] = {
     {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
     {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
     {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
+    {"rope_cos", false, true, SHAPE_TABLE, ARGUMENT(rope_cos), NULL},
+    {"rope_sin", false, true, SHAPE_TABLE, ARGUMENT(rope_sin), NULL},
+    {"position", false, true, SHAPE_POSITIONS, ARGUMENT(position), NULL},
     {"y", true, false, SHAPE_X, ARGUMENT(y), "x"},
     {"mean", true, true, SHAPE_STATISTICS, ARGUMENT(mean), "x"},
     {"rstd", true, true, SHAPE_STATISTICS, ARGUMENT(rstd), "x"},
@@ -36,6 +40,9 @@ const struct role rms_norm_roles[] = {
     {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
     {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
     {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
+    {"rope_cos", false, true, SHAPE_TABLE, ARGUMENT(rope_cos), NULL},
+    {"rope_sin", false, true, SHAPE_TABLE, ARGUMENT(rope_sin), NULL},
+    {"position", false, true, SHAPE_POSITIONS, ARGUMENT(position), NULL},
     {"y", true, false, SHAPE_X, ARGUMENT(y), "x"},
     {"rstd", true, true, SHAPE_STATISTICS, ARGUMENT(rstd), "x"},
     {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
@@ -95,7 +102,8 @@ bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, struct f
     const char *const expected = x->dtype == CLNORM_F64 ? "F64" : "F32, F16 or BF16";
     for (int i = 0; roles[i].name && !roles[i].output; i++) {
         const struct tensor *const tensor = &job->tensor[i];
-        if (tensor->element && (tensor->element->dtype == CLNORM_F64) != (x->dtype == CLNORM_F64))
+        if (tensor->element && roles[i].shape != SHAPE_POSITIONS &&
+            (tensor->element->dtype == CLNORM_F64) != (x->dtype == CLNORM_F64))
             return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s, since x is %s", tensor->name,
                              roles[i].name, tensor->element->name, expected, x->name);
     }
@@ -118,6 +126,7 @@ void norm_lend(const struct job *job, struct ref_norm *norm) {
     norm->residual.elements = norm_bytes(job, "residual");
     norm->row_scale.elements = norm_bytes(job, "row_scale");
     norm->seed = job->seed;
+    rope_lend(job, &norm->rope);
 }
 
 bool norm_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
@@ -141,6 +150,7 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
     desc.batch_invariant = options->batch_invariant != 0;
     desc.residual.dtype = job_dtype(job, "residual");
     desc.row_scale = job_tensor(job, "row_scale") != NULL;
+    rope_describe(job, &desc);
     if (!norm_read_activation(options, &desc.activation, fault) || !norm_read_dropout(job, options, &desc.dropout, fault) ||
         !norm_read_gate(job, options, &desc.gate, fault) || !norm_read_quantize(job, options, &desc, fault) ||
         (options->dtype && !desc.y.scaling && !parse_dtype(options->dtype, &desc.y.dtype, fault)) ||

@@ -6,6 +6,7 @@
 #include "config_text.h"
 #include "op_norm.h"
 #include "options.h"
+#include "rope.h"
 
 #define ARGUMENT(role) offsetof(clnorm_args, role)
 
@@ -20,6 +21,9 @@ const struct role layer_norm_backward_roles[] = {
     {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
     {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
     {"dresidual_out", false, true, SHAPE_X, ARGUMENT(dresidual_out), NULL},
+    {"rope_cos", false, true, SHAPE_TABLE, ARGUMENT(rope_cos), NULL},
+    {"rope_sin", false, true, SHAPE_TABLE, ARGUMENT(rope_sin), NULL},
+    {"position", false, true, SHAPE_POSITIONS, ARGUMENT(position), NULL},
     {"dx", true, true, SHAPE_X, ARGUMENT(dx), "x"},
     {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
     {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
@@ -39,6 +43,9 @@ const struct role rms_norm_backward_roles[] = {
     {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
     {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
     {"dresidual_out", false, true, SHAPE_X, ARGUMENT(dresidual_out), NULL},
+    {"rope_cos", false, true, SHAPE_TABLE, ARGUMENT(rope_cos), NULL},
+    {"rope_sin", false, true, SHAPE_TABLE, ARGUMENT(rope_sin), NULL},
+    {"position", false, true, SHAPE_POSITIONS, ARGUMENT(position), NULL},
     {"dx", true, true, SHAPE_X, ARGUMENT(dx), "x"},
     {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
     {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
@@ -107,6 +114,7 @@ static clnorm_norm_backward_desc describe_inputs(const struct job *job, const st
     desc.dresidual_out.dtype = job_dtype(job, "dresidual_out");
     desc.row_scale = job_tensor(job, "row_scale") != NULL;
     desc.s_given = options->s_given != 0;
+    rope_describe_backward(job, &desc);
     return desc;
 }
 

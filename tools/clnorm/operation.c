@@ -9,6 +9,7 @@
 #include "job_shape.h"
 #include "options.h"
 #include "outer.h"
+#include "rope.h"
 
 int operation_role(const struct operation *operation, const char *name) {
     for (int i = 0; operation->roles[i].name; i++)
@@ -52,6 +53,8 @@ bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64
         tensor->shape[2] = job->channels_last ? cols : job->spatial;
     }
     tensor->element = element_by_dtype(is_statistics(shape) ? statistics_dtype(dtype) : dtype);
+    if (shape == SHAPE_POSITIONS)
+        tensor->element = element_by_name("I32");
     job->rows = rows;
     job->cols = cols;
     job->groups = groups;
@@ -219,11 +222,13 @@ static const char *reals_of(const struct operation *operation) {
     return codes ? "F32, F16 or BF16" : "F32, F16, BF16 or F64";
 }
 
-static bool check_input(const struct job *job, int i, struct fault *fault) {
+static bool check_input(struct job *job, int i, struct fault *fault) {
     const struct role *const role = &job->operation->roles[i];
     const struct tensor *const tensor = &job->tensor[i];
     if (!tensor->element)
         return role->optional || fault_set(fault, EXIT_REQUEST, "%s: the operation needs this tensor", role->name);
+    if (role->shape == SHAPE_POSITIONS)
+        return rope_check_positions(job, i, fault);
     if (tensor->element->dtype == CLNORM_DTYPE_NONE)
         return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s", tensor->name, role->name,
                          tensor->element->name, reals_of(job->operation));
@@ -284,6 +289,8 @@ bool job_describe(struct job *job, const struct operation_options *options, stru
         return false;
     if (job->tensor[0].element && !read_shape(job, options, fault))
         return false;
+    if (operation_role(job->operation, "rope_cos") >= 0 && job->tensor[0].element && !rope_read(job, options, fault))
+        return false;
     for (int i = 0; roles[i].name; i++)
         if (!roles[i].output && !check_input(job, i, fault))
             return false;
@@ -320,6 +327,7 @@ bool job_allocate_outputs(struct job *job, struct fault *fault) {
 void job_free(struct job *job) {
     for (int i = 0; i < ROLES; i++)
         free(job->output[i]);
+    free(job->position);
     *job = (struct job){0};
 }
 

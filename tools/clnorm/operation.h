@@ -10,7 +10,7 @@
 #include "tensor_file.h"
 #include "verdict.h"
 
-enum { ROLES = 18 };
+enum { ROLES = 20 };
 
 /* What a tensor's shape must be, or will be. */
 enum role_shape {
@@ -30,7 +30,9 @@ enum role_shape {
     SHAPE_GROUPS,         /* [rows, groups], of the statistics' dtype too */
     SHAPE_MOMENTS,        /* [groups, rows, 3], of the statistics' dtype too, as the next one */
     SHAPE_SUMS,           /* [groups, rows, 2] */
-    SHAPE_ONE             /* [1] */
+    SHAPE_ONE,            /* [1] */
+    SHAPE_TABLE,          /* [positions, rope_dims / 2] */
+    SHAPE_POSITIONS       /* [rows / rope_heads, rounded up], or so many in another shape; of integers */
 };
 
 /* A tensor that an operation reads or writes. */
@@ -54,6 +56,9 @@ struct operation_options {
     double weight_offset;
     long long weight_rows;   /* of tensors that are made; 0: weight and bias are of [cols] */
     long long weight_repeat; /* 0: 1 */
+    char *rope;              /* neox or interleaved */
+    long long rope_dims;     /* 0: as the tables have it */
+    long long rope_heads;    /* 0: 1 */
     char *dtype;             /* of the main output */
     char *config;            /* forced knobs */
     char *outputs;           /* roles, besides those that are not optional */
@@ -92,6 +97,11 @@ struct job {
     bool channels_last;
     bool seeded;
     clnorm_seed seed;
+    struct {
+        clnorm_rope form; /* 0: nothing is rotated */
+        uint64_t dims, positions, repeat;
+    } rope;
+    int32_t *position;          /* of the tensor of that name, owned; NULL: absent, or without bytes */
     clnorm_scaling scaling;     /* of operations with scales; of norms that of y */
     uint64_t group_size;        /* columns of a group; the last one may be shorter */
     clnorm_tensor x;            /* of norms: dtype and scales of x */

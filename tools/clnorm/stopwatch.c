@@ -1,6 +1,9 @@
 #include "stopwatch.h"
 
+#include <stdlib.h>
+
 #include "outer.h"
+#include "rope.h"
 
 static const size_t flush_size = (size_t)256 << 20; /* bytes, more than any device's caches hold */
 
@@ -39,18 +42,40 @@ static bool fill_moments(const struct stopwatch *stopwatch, const struct tensor 
     return !code || fault_opencl(fault, code, "clEnqueueFillBuffer", "moments");
 }
 
+/* Positions that the tables have. */
+static bool fill_positions(const struct stopwatch *stopwatch, const struct job *job, const struct tensor *tensor,
+                           cl_mem mem, struct fault *fault) {
+    int32_t *const positions = malloc(tensor->size ? tensor->size : 1);
+    if (!positions)
+        return fault_set(fault, EXIT_FAILED, "out of memory for %zu positions", (size_t)tensor->count);
+    for (uint64_t i = 0; i < tensor->count; i++)
+        positions[i] = rope_position(job, i);
+    const cl_int code = tensor->size ? clEnqueueWriteBuffer(stopwatch->session.queue, mem, CL_TRUE, 0, tensor->size,
+                                                            positions, 0, NULL, NULL)
+                                     : CL_SUCCESS;
+    free(positions);
+    return !code || fault_opencl(fault, code, "clEnqueueWriteBuffer", "position");
+}
+
+static bool fill(const struct stopwatch *stopwatch, const struct launch *launch, const struct job *job, int i,
+                 struct fault *fault) {
+    const struct tensor *const tensor = &job->tensor[i];
+    switch (job->operation->roles[i].shape) {
+    case SHAPE_MOMENTS:
+        return fill_moments(stopwatch, tensor, launch->mem[i], fault);
+    case SHAPE_POSITIONS:
+        return fill_positions(stopwatch, job, tensor, launch->mem[i], fault);
+    default:
+        return device_fill(&stopwatch->kernels, &stopwatch->session, launch->mem[i], tensor->element->dtype,
+                           outer_bytes(job, i) / (tensor->element->bits / 8), (cl_uint)i, fault);
+    }
+}
+
 bool stopwatch_fill(const struct stopwatch *stopwatch, const struct launch *launch, const struct job *job,
                     struct fault *fault) {
     const struct role *const roles = job->operation->roles;
     for (int i = 0; roles[i].name; i++) {
-        const struct tensor *const tensor = &job->tensor[i];
-        if (!launch->mem[i] || roles[i].output)
-            continue;
-        if (roles[i].shape == SHAPE_MOMENTS && !fill_moments(stopwatch, tensor, launch->mem[i], fault))
-            return false;
-        const uint64_t count = outer_bytes(job, i) / (tensor->element->bits / 8);
-        if (roles[i].shape != SHAPE_MOMENTS && !device_fill(&stopwatch->kernels, &stopwatch->session, launch->mem[i],
-                                                            tensor->element->dtype, count, (cl_uint)i, fault))
+        if (launch->mem[i] && !roles[i].output && !fill(stopwatch, launch, job, i, fault))
             return false;
     }
     return true;

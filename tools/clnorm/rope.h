@@ -1,0 +1,26 @@
+/* --rope, its tables rope_cos and rope_sin of [positions, rope_dims / 2], and position. */
+#ifndef ROPE_H
+#define ROPE_H
+
+#include "operation.h"
+
+/* Takes what is rotated from the options and the tables, whose shapes are checked later. groups are known. */
+bool rope_read(struct job *job, const struct operation_options *options, struct fault *fault);
+
+/* Checks the positions, and puts them into the job as numbers of 32 bits. */
+bool rope_check_positions(struct job *job, int role, struct fault *fault);
+
+/* Of tables and positions that are made: how many there are, for x of rows × cols in groups. */
+void rope_make(struct job *job, const struct operation_options *options, uint64_t rows, uint64_t cols, uint64_t groups);
+
+/* Position i of those that are made. */
+int32_t rope_position(const struct job *job, uint64_t i);
+
+/* Puts the job's rotation into a descriptor. */
+void rope_describe(const struct job *job, clnorm_norm_desc *desc);
+void rope_describe_backward(const struct job *job, clnorm_norm_backward_desc *desc);
+
+/* Gives the reference the job's tables and positions. */
+void rope_lend(const struct job *job, struct ref_rope *rope);
+
+#endif
