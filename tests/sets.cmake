@@ -18,7 +18,7 @@ clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_
     test_norm_backward_locked test_norm_backward_numerics test_norm_backward_rows test_norm_backward_sweep
     test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_numerics test_norm_slices test_norm_sweep
     test_one_call test_operations test_outer_args test_output_file test_philox test_plan test_plan_store test_program test_quantize
-    test_range test_readme test_reference test_reference_backward test_reference_error test_reference_rows test_row_operation
+    test_range test_readme test_reference test_reference_backward test_reference_error test_reference_rows test_reference_slices test_row_operation
     test_rows_args test_select test_softmax test_stage test_status test_tensor_file test_tool test_tool_bench
     test_tool_operations test_tool_rope test_tool_run test_tuning
     test_tuning_file test_validate test_verify test_verify_backward example_forward example_training_step example_out_of_order

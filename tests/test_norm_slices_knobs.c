@@ -29,10 +29,7 @@ static const struct slices_case cases[] = {
 };
 
 static void every_way_gives_the_same(void **state) {
-    const struct fixture *fixture = *state;
-    if (fixture->device.kind != CLNORM_DEVICE_CPU) /* other devices have other knobs */
-        skip();
-    (void)slices_cases_are_right(fixture, cases, sizeof cases / sizeof *cases);
+    assert_true(slices_cases_are_right(*state, cases, sizeof cases / sizeof *cases) >= 2);
 }
 
 int main(void) {

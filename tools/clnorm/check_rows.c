@@ -57,7 +57,8 @@ struct check_case check_rows_case(int i) {
                               .options = OPERATION_OPTIONS_INIT};
     for (const struct role *role = operation->roles; !role->output; role++)
         if (!role->optional || index % 2)
-            check_case_add_input(&made, role->name, shape->input);
+            check_case_add_input(&made, role->name,
+                                 role_is_statistics(role->shape) ? statistics_dtype(shape->input) : shape->input);
     for (int k = 0; k < CLN_CHOICES && operation->record->choices[k]; k++)
         choose(&made, operation->record->choices[k], shape->word);
     made.options.dtype = (char *)clnorm_dtype_name(shape->output);

@@ -36,7 +36,7 @@ void job_init(struct job *job, const struct operation *operation) {
     *job = (struct job){.operation = operation};
 }
 
-static bool is_statistics(enum role_shape shape) {
+bool role_is_statistics(enum role_shape shape) {
     return shape == SHAPE_STATISTICS || shape == SHAPE_ROW_STATISTICS || shape == SHAPE_ROWS || shape == SHAPE_GROUPS ||
            shape == SHAPE_MOMENTS || shape == SHAPE_SUMS;
 }
@@ -52,7 +52,7 @@ bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64
         tensor->shape[1] = job->channels_last ? job->spatial : cols;
         tensor->shape[2] = job->channels_last ? cols : job->spatial;
     }
-    tensor->element = element_by_dtype(is_statistics(shape) ? statistics_dtype(dtype) : dtype);
+    tensor->element = element_by_dtype(role_is_statistics(shape) ? statistics_dtype(dtype) : dtype);
     if (shape == SHAPE_POSITIONS)
         tensor->element = element_by_name("I32");
     job->rows = rows;
@@ -249,7 +249,7 @@ static bool check_input(struct job *job, int i, struct fault *fault) {
     if (!job_check_shape(job, i, fault))
         return false;
     const clnorm_dtype statistics = statistics_dtype(job_dtype(job, job->operation->roles[0].name));
-    if (is_statistics(role->shape) && tensor->element->dtype != statistics)
+    if (role_is_statistics(role->shape) && tensor->element->dtype != statistics)
         return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s", tensor->name, role->name,
                          tensor->element->name, element_by_dtype(statistics)->name);
     return true;

@@ -213,6 +213,9 @@ bool operation_find(const char *name, const struct operation **operation, struct
 /* The operation that has NAME_from_y for the name of this one; NULL where there is none. */
 const struct operation *operation_from_y(const struct operation *operation);
 
+/* Whether tensors of a shape have the statistics' dtype. */
+bool role_is_statistics(enum role_shape shape);
+
 /* The index of a role, -1 where there is none. */
 int operation_role(const struct operation *operation, const char *name);
 
