@@ -83,8 +83,11 @@ static char *pointer_of(const char *pointers, uint32_t tensor) {
     return (char *)(uintptr_t)address;
 }
 
-/* Whether two tensors whose bytes overlap are columns beside each other of the same rows. */
+/* Whether two tensors whose bytes overlap are columns beside each other of the same rows. Of tensors of several strides the
+ * library finds out. */
 static bool are_beside(const cln_call_tensor *low, const cln_call_tensor *high, size_t distance) {
+    if (!low->width || !high->width)
+        return true;
     const uint64_t column = low->stride ? distance % low->stride : 0;
     return low->stride == high->stride && column >= low->width && column + high->width <= low->stride;
 }

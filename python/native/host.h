@@ -11,8 +11,8 @@ enum { CLN_MOST_TENSORS = 24 };
 typedef struct cln_call_tensor {
     uint64_t place;  /* offsetof(clnorm_args, x) */
     uint64_t bytes;  /* from the first element to the end of the last; 0: nothing is read or written */
-    uint64_t width;  /* bytes of a row */
-    uint64_t stride; /* bytes from row to row */
+    uint64_t width;  /* bytes of a row; 0: its rows have several strides */
+    uint64_t stride; /* bytes from row to row; 0 with a width of 0 */
     uint32_t read, written;
 } cln_call_tensor;
 

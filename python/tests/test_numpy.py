@@ -184,6 +184,40 @@ def test_rows_at_a_distance_are_read_and_written_where_they_are(rng):
         reference.assert_close(clnorm.layer_norm(view), reference.norm(view), 256)
 
 
+def test_parts_of_a_packed_array_are_normalised_in_place(rng):
+    packed = rng.standard_normal((2, 5, 3, 4, 37)).astype("f4")
+    before = packed.copy()
+    q, k = packed[:, :, 0], packed[:, :, 1]
+    assert clnorm.rms_norm(q, out=q) is q
+    clnorm.rms_norm(before[:, :, 1], out=k)
+    for part in range(2):
+        reference.assert_close(packed[:, :, part], reference.norm(before[:, :, part], layer=False), 37)
+    numpy.testing.assert_array_equal(packed[:, :, 2], before[:, :, 2])
+    gradients = clnorm.rms_norm_backward(q, before[:, :, 0], out=q)
+    dx, _, _ = reference.norm_backward(
+        reference.norm(before[:, :, 0], layer=False).reshape(-1, 37), before[:, :, 0].reshape(-1, 37), layer=False)
+    reference.assert_close(gradients.dx.reshape(-1, 37), dx, 37)
+    with pytest.raises((ValueError, clnorm.ClnormError), match="overlap"):
+        clnorm.rms_norm(packed[:, :4, 0], out=packed[:, 1:, 0])
+
+
+def test_turned_and_broadcast_views_are_read_where_they_are(rng):
+    x = rng.standard_normal((2, 4, 5, 16)).astype("f4")
+    turned, out = x.transpose(0, 2, 1, 3), numpy.zeros((2, 4, 5, 16), "f4").transpose(0, 2, 1, 3)
+    residual = numpy.broadcast_to(rng.standard_normal((1, 5, 1, 16)).astype("f4"), turned.shape)
+    assert clnorm.layer_norm(turned, out=out) is out
+    reference.assert_close(out, reference.norm(turned), 16)
+    sums = clnorm.layer_norm(turned, residual=residual)
+    numpy.testing.assert_array_equal(sums.residual_out, turned + residual)
+    for name in ("softmax", "gelu", "l2_norm"):
+        function = getattr(clnorm, name)
+        numpy.testing.assert_array_equal(function(turned), function(turned.copy()))
+    with pytest.raises(ValueError, match="out: expected the normalised dimensions innermost and dense"):
+        clnorm.layer_norm(x[0, 0], out=numpy.zeros((16, 5), "f4").T)
+    with pytest.raises(ValueError, match="out: expected the normalised dimensions innermost"):
+        clnorm.layer_norm(x[0, 0], out=numpy.lib.stride_tricks.as_strided(x, (5, 16), (8, 4)))
+
+
 def test_in_place(rng):
     x = rng.standard_normal((4, 64)).astype("f4")
     expected = reference.norm(x)

@@ -80,7 +80,7 @@ class Numpy:
         shape, strides, dtype = layout
         size = dtype.itemsize
         if not dtype.isnative or any(stride % size for stride in strides):
-            strides = (0,) * len(shape)  # what no stride in elements describes is copied
+            strides = (-size,) * len(shape)  # what no stride in elements describes is copied
         return Tensor(shape, tuple(stride // size for stride in strides), dtype.name)
 
     @staticmethod
@@ -152,7 +152,7 @@ class PyOpenCL:
     @staticmethod
     def contiguous(array):
         raise ValueError(
-            "a pyopencl array is not copied by clnorm: expected rows that lie one after the other, or at a fixed distance"
+            "a pyopencl array is not copied by clnorm: expected the normalised dimensions innermost and dense; copy it first"
         )
 
     @staticmethod

@@ -15,6 +15,8 @@ from clnorm._native import ffi, lib
 MATRIX, COLUMNS, WEIGHTS, PLAIN = "matrix", "columns", "weights", "plain"
 _MOST_RECORDS = 4096
 _OVERLAP = lib.CLN_OVERLAP
+_ONE_STRIDE = ("clnorm_group_norm", "clnorm_group_norm_backward", "clnorm_quantize", "clnorm_dequantize")
+_OUTER = 3  # dimensions that rows have in all other functions
 
 
 class Output(NamedTuple):
@@ -66,26 +68,25 @@ def fail(argument: str, expected: str, got=None):
     raise ValueError(f"{argument}: expected {expected}" + ("" if got is None else f", got {got}"))
 
 
-def rows_of(tensor: Tensor, lead: int):
-    """Elements from row to row of a tensor whose first `lead` dimensions are rows; None where it has to be copied."""
+def dims_of(tensor: Tensor, lead: int, most: int):
+    """(size, stride) of the fewest dimensions that say how rows lie, the slowest first, at most so many; None where the
+    tensor has to be copied. Its first `lead` dimensions are rows."""
     if 0 in tensor.shape:
-        return math.prod(tensor.shape[lead:])
-    expected = 1
+        return ()
+    cols = 1
     for size, stride in zip(reversed(tensor.shape[lead:]), reversed(tensor.strides[lead:])):
-        if size != 1 and stride != expected:
+        if size != 1 and stride != cols:
             return None
-        expected *= size
-    cols = expected
-    row_stride, expected = cols, None
+        cols *= size
+    dims: list = []
     for size, stride in zip(reversed(tensor.shape[:lead]), reversed(tensor.strides[:lead])):
-        if size == 1:
-            continue
-        if expected is None:
-            row_stride = stride
-        elif stride != expected:
-            return None
-        expected = stride * size
-    return row_stride if row_stride >= cols else None
+        if dims and size != 1 and stride == math.prod(dims[0]):
+            dims[0] = (dims[0][0] * size, dims[0][1])
+        elif size != 1:
+            dims.insert(0, (size, stride))
+    if len(dims) > most or any(stride < (cols if most == 1 else 0) for _, stride in dims):
+        return None
+    return tuple(dims)
 
 
 def _backend(operation: Operation, inputs: tuple):
@@ -214,17 +215,18 @@ def _make_record(operation, backend, layouts, options, out_layout, out) -> _Reco
     native.operation = ffi.cast("void *", ffi.addressof(lib, operation.function))
     native.desc = desc
     native.seeded = description.seeded
+    most = 1 if operation.function in _ONE_STRIDE else _OUTER
     copied, passed = [], []
     for index, role in enumerate(operation.roles):
         if role in tensors and role in description.kinds:
-            copy = _add(native, desc, description, role, description.kinds[role], tensors[role], False)
+            copy = _add(native, desc, description, role, description.kinds[role], tensors[role], most)
             copied.append((index, copy))
             passed.append(_contiguous(*tensors[role][::2]) if copy else tensors[role])
     for position, output in enumerate(description.outputs):
         tensor = _contiguous(output.shape, output.dtype)
         if position == 0 and out_layout is not None:
-            tensor = _given_output(backend.tensor(out_layout), output, description.lead)
-        _add(native, desc, description, output.role, output.kind, tensor, True)
+            tensor = _given_output(backend.tensor(out_layout), output, description.lead, most)
+        _add(native, desc, description, output.role, output.kind, tensor, most, written=True)
         passed.append(tensor)
     addresses = () if backend.on_queue else tuple(
         backend.address_of(tensor if tensor == _contiguous(tensor.shape, tensor.dtype) else None) for tensor in passed
@@ -248,33 +250,66 @@ def _contiguous(shape, dtype) -> Tensor:
     return Tensor(tuple(shape), tuple(strides), dtype)
 
 
-def _given_output(tensor: Tensor, output: Output, lead: int) -> Tensor:
+def _apart(dims: tuple, cols: int) -> bool:
+    """Whether rows do not overlap: each stride is at least what the smaller ones take up."""
+    for size, stride in sorted(dims, key=lambda dim: dim[1]):
+        if stride < cols:
+            return False
+        cols += (size - 1) * stride
+    return True
+
+
+def _given_output(tensor: Tensor, output: Output, lead: int, most: int) -> Tensor:
     if tensor.shape != tuple(output.shape) or tensor.dtype != output.dtype:
         fail("out", f"shape {tuple(output.shape)} and dtype {output.dtype}", f"{tensor.shape} and {tensor.dtype}")
-    if rows_of(tensor, lead) is None:
-        fail("out", "rows that lie one after the other, or at a fixed distance", f"strides {tensor.strides}")
+    dims = dims_of(tensor, lead, most)
+    if dims is None or not _apart(dims, math.prod(tensor.shape[lead:])):
+        expected = "rows that lie one after the other, or at a fixed distance"
+        if most > 1:
+            expected = (
+                f"the normalised dimensions innermost and dense, and rows apart, with at most {most} strides; "
+                "write to a contiguous array and assign it"
+            )
+        fail("out", expected, f"strides {tensor.strides}")
     return tensor
 
 
-def _add(native, desc, description, role, kind, tensor: Tensor, written: bool) -> bool:
+def _add(native, desc, description, role, kind, tensor: Tensor, most: int, written: bool = False) -> bool:
     """Puts a tensor into a call. Returns whether its array has to be copied before."""
-    size, elements = SIZES[tensor.dtype], math.prod(tensor.shape)
+    size = SIZES[tensor.dtype]
     lead = description.lead if kind == MATRIX else int(kind == WEIGHTS)
-    stride = rows_of(tensor, lead)
+    most = most if kind == MATRIX else 1
+    dims = dims_of(tensor, lead, most)
+    copy = dims is None
+    if copy:
+        dims = dims_of(_contiguous(tensor.shape, tensor.dtype), lead, most)
     cols = math.prod(tensor.shape[lead:])
-    copy = stride is None
     if kind in (MATRIX, WEIGHTS):
-        rows = description.rows if kind == MATRIX else tensor.shape[0]
-        stride = cols if copy or rows < 2 else stride
-        bytes_spanned = ((rows - 1) * stride + cols) * size if rows else 0
-        getattr(desc, role).stride = stride
-    else:
-        stride, bytes_spanned = cols, elements * size
+        _set_rows(getattr(desc, role), dims, cols)
     if kind != PLAIN:
         getattr(desc, role).dtype = DTYPES[tensor.dtype]
     place = native.tensors[native.count]
     native.count += 1
     place.place = ffi.offsetof("clnorm_args", role)
-    place.bytes, place.width, place.stride = bytes_spanned, cols * size, stride * size
+    place.bytes = (sum((count - 1) * stride for count, stride in dims) + cols) * size if 0 not in tensor.shape else 0
+    place.width, place.stride = (number * size for number in _one_stride(dims, cols))
     place.read, place.written = not written, written
     return copy
+
+
+def _set_rows(of_tensor, dims: tuple, cols: int) -> None:
+    if len(dims) > 1 or (dims and dims[0][1] < cols):
+        for dim, (size, stride) in zip(of_tensor.outer, dims):
+            dim.size, dim.stride = size, stride
+    else:
+        of_tensor.stride = dims[0][1] if dims else cols
+
+
+def _one_stride(dims: tuple, width: int) -> tuple:
+    """(width, stride) of rows, where dimensions without gaps count as one row; a width of 0: they have more strides."""
+    rest = list(dims)
+    while rest and rest[-1][1] == width:
+        width *= rest.pop()[0]
+    if len(rest) > 1 or (rest and rest[0][1] < width):
+        return 0, 0
+    return width, rest[0][1] if rest else width

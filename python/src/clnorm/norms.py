@@ -37,7 +37,8 @@ x_scale:           the scales of a float8 x: (1,), (*rows), or with x_scale_grou
 save_stats:        the result is a `Norm` with the statistics that the backward can take.
 out:               where y goes, of x's shape; it may be x itself.
 
-Returns y as x is; or a `Norm`. Rows that lie at a fixed distance are read where they are; any other layout is copied once.
+Returns y as x is; or a `Norm`. A view whose normalised dimensions are innermost and dense is read where it is, and `out`
+written so: a part of a packed array, swapped leading dimensions (up to 3 strides), broadcast ones. Any other is copied.
 Sums are in float32 (float64 for float64), and the same call gives the same bits.
 
     >>> import numpy, clnorm
