@@ -10,7 +10,7 @@ function(clnorm_set label)
 endfunction()
 
 # What tools/test.sh runs: about 300 seconds of one core with an empty driver cache. Left out: the sweeps of forced configs, of
-# outer dimensions, of fused and quantised norms, of the backward from y, and of its teams (180 seconds).
+# outer dimensions, of weights of several rows, of fused and quantised norms, of the backward from y, and of its teams (180 seconds).
 clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_list test_config test_database test_device
     test_device_facts test_drivers test_element test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm
     test_group_norm_backward test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns
@@ -40,12 +40,12 @@ function(clnorm_takes seconds)
     endforeach()
 endfunction()
 
-clnorm_takes(70 test_norm_backward_knobs test_norm_rope test_norm_rope_backward test_outer)
+clnorm_takes(70 test_norm_backward_knobs test_norm_backward_weight_map test_norm_rope test_norm_rope_backward test_outer)
 clnorm_takes(40 consumer_subproject lint_clang_tidy_src lint_clang_tidy_tools oclgrind_norm_backward_teams plain_build
     test_norm_backward_fused test_norm_backward_teams
     test_norm_slices test_norm_slices_knobs test_norm_backward_from_y test_norm_backward_numerics test_norm_backward_sweep test_norm_knobs test_norm_numerics
     test_norm_quantized test_norm_sweep test_tool test_tool_bench test_tool_operations test_tool_run)
 clnorm_takes(25 test_batch_invariant oclgrind_norm_fp8_tiles oclgrind_norm_knobs rusticl_norm_knobs rusticl_norm_numerics test_fault test_gelu
-    test_norm_fused test_quantize test_softmax)
+    test_norm_fused test_norm_heads test_norm_weight_map test_quantize test_softmax)
 clnorm_takes(15 lint_clang_tidy_tests lint_cppcheck oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep
     oclgrind_norm_sweep oclgrind_quantize test_norm_fp8_tiles test_norm_backward_locked test_norm_chunks test_program tool_check)
