@@ -15,11 +15,13 @@ clnorm_add_test(oclgrind_norm_knobs "${oclgrind}" $<TARGET_FILE:test_norm_knobs>
 clnorm_add_test(oclgrind_norm_slices "${oclgrind}" $<TARGET_FILE:test_norm_slices>)
 clnorm_add_test(oclgrind_norm_slices_knobs "${oclgrind}" $<TARGET_FILE:test_norm_slices_knobs>)
 clnorm_add_test(oclgrind_norm_sweep "${oclgrind}" $<TARGET_FILE:test_norm_sweep> --uninitialized)
+clnorm_add_test(oclgrind_norm_weight_map "${oclgrind}" $<TARGET_FILE:test_norm_weight_map>)
 clnorm_add_test(oclgrind_quantize "${oclgrind}" $<TARGET_FILE:test_quantize>)
 clnorm_add_test(oclgrind_softmax "${oclgrind}" $<TARGET_FILE:test_softmax>)
 set(elsewhere oclgrind_args oclgrind_gelu oclgrind_softmax oclgrind_norm_backward_args oclgrind_norm_backward_columns
     oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep oclgrind_norm_backward_teams
-    oclgrind_norm_knobs oclgrind_norm_slices oclgrind_norm_slices_knobs oclgrind_norm_sweep oclgrind_norm_fp8_tiles oclgrind_quantize)
+    oclgrind_norm_knobs oclgrind_norm_slices oclgrind_norm_slices_knobs oclgrind_norm_sweep
+    oclgrind_norm_weight_map oclgrind_norm_fp8_tiles oclgrind_quantize)
 foreach(test buffers enqueue norm_knobs norm_numerics norm_sweep)
     clnorm_add_test(rusticl_${test} "${rusticl}" $<TARGET_FILE:test_${test}>)
     list(APPEND elsewhere rusticl_${test})

@@ -451,8 +451,8 @@ static uint64_t weight_rows_of(const struct norm_backward_run *run) {
  * once, in any order, and the slots then once more. */
 static double row_sum_error(const struct norm_backward_run *run, double magnitude) {
     const struct ref_arithmetic arithmetic = ref_arithmetic_of(run->desc.x.dtype);
-    const double rows = (double)(run->desc.rows / weight_rows_of(run));
-    return (4 + chain_roundings(2 * rows, false)) * arithmetic.unit * magnitude + arithmetic.tiny;
+    const uint64_t rows = run->desc.rows / weight_rows_of(run);
+    return (4 + chain_roundings(2 * (double)rows, false)) * arithmetic.unit * magnitude + arithmetic.tiny;
 }
 
 static struct ref_arithmetic arithmetic_of(const struct norm_backward_run *run) {
