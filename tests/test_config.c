@@ -181,6 +181,8 @@ static struct cln_workload workload_of(uint64_t x_size) {
 static void set_columns(struct cln_workload *work, uint64_t columns) {
     work->group_size = columns;
     work->alignment = columns & -columns;
+    if (work->rope) /* of three quarters of the columns, or of all that are in pairs */
+        work->rope_dims = columns % 8 ? columns - columns % 2 : columns / 4 * 3;
 }
 
 /* Work-items, registers and local memory within the device's. */
@@ -205,6 +207,8 @@ static void choose_everywhere(struct cln_workload work) {
                 struct cln_config config;
                 work.rows = rows[i];
                 set_columns(&work, cols[j]);
+                if (work.rope && !work.rope_dims)
+                    continue;
                 if (cln_config_choose(&device, &work, &automatic, &config) != CLNORM_SUCCESS)
                     fail_msg("%s, %" PRIu64 "x%" PRIu64 ", %" PRIu64 " bytes: %s", device.name, rows[i], cols[j],
                              work.x_size, clnorm_error_detail());
@@ -243,6 +247,19 @@ static void backward_choices_fit(void **state) {
             work.locked = options & 1;
             work.gated = options & 2;
             work.both_sums = work.sums_rows = options & 4;
+            choose_everywhere(work);
+        }
+}
+
+static void rotated_choices_fit(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (unsigned options = 0; options < 8; options++) {
+            struct cln_workload work = workload_of(x_size);
+            work.rope = options & 1 ? CLNORM_ROPE_NEOX : CLNORM_ROPE_INTERLEAVED;
+            work.users = options & 2 ? CLN_KNOBS_BACKWARD : CLN_KNOBS_FORWARD;
+            work.groups = options & 4 ? 32 : 1;
+            work.both_sums = work.sums_rows = options & 2;
             choose_everywhere(work);
         }
 }
@@ -386,10 +403,15 @@ static void few_rows_are_for_many(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forward_choices_fit),           cmocka_unit_test(backward_choices_fit),
-        cmocka_unit_test(element_choices_are_accepted),  cmocka_unit_test(ranking_begins_with_the_choice),
-        cmocka_unit_test(prefetch_is_of_whole_rows),     cmocka_unit_test(foreign_knobs_are_refused),
-        cmocka_unit_test(columns_fit_into_local_memory), cmocka_unit_test(few_rows_are_for_many),
+        cmocka_unit_test(forward_choices_fit),
+        cmocka_unit_test(backward_choices_fit),
+        cmocka_unit_test(rotated_choices_fit),
+        cmocka_unit_test(element_choices_are_accepted),
+        cmocka_unit_test(ranking_begins_with_the_choice),
+        cmocka_unit_test(prefetch_is_of_whole_rows),
+        cmocka_unit_test(foreign_knobs_are_refused),
+        cmocka_unit_test(columns_fit_into_local_memory),
+        cmocka_unit_test(few_rows_are_for_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,12 @@ static void test_run_rotates(void **state) {
         tables);
     assert_done();
     assert_says("verify   dx ");
+    /* q of 2 heads, packed with k and v, and a weight a head; y with the heads outside */
+    put_tensor("heads.npy", "heads", "F32", 2, 2, 24);
+    run("run rms_norm --in x.npy --in heads.npy weight=heads --rope neox --rope-dims 8 --rope-heads 2 --in tokens.npy "
+        "position=tokens --outer 'x=3:144,2:24;y=3:24,2:72' %s",
+        tables);
+    assert_done();
     static const struct {
         const char *words;
         const char *part;
