@@ -4,10 +4,17 @@
 
 #include "norm/weight_map_args.h"
 
-/* The first element of the weight or the bias, by its own row, and by that of x. */
 #if WEIGHT_MAP
+/* (row / repeat) mod rows; numbers of 64 bits are slow to divide by. */
+static inline ulong weight_row_of(const ulong row, const ulong repeat, const ulong rows) {
+    if ((row | repeat | rows) >> 32 == 0)
+        return (uint)row / (uint)repeat % (uint)rows;
+    return row / repeat % rows;
+}
+
+/* The first element of the weight or the bias, by its own row, and by that of x. */
 #define WEIGHTS_AT(tensor, weight_row) (call->tensor + (weight_row)*call->tensor##_stride)
-#define WEIGHTS_OF(tensor, row) WEIGHTS_AT(tensor, (row) / call->weight_repeat % call->weight_rows)
+#define WEIGHTS_OF(tensor, row) WEIGHTS_AT(tensor, weight_row_of(row, call->weight_repeat, call->weight_rows))
 #else
 #define WEIGHTS_AT(tensor, weight_row) call->tensor
 #define WEIGHTS_OF(tensor, row) call->tensor

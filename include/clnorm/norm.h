@@ -87,7 +87,8 @@ typedef struct clnorm_norm_desc {
     uint64_t cols;       /* 1 and up */
     uint64_t group_size; /* elements of a segment, a divisor of cols; 0: cols */
     /* The weight map: weight and bias are of [weight_rows, cols], and row r takes their row (r / weight_repeat) mod
-     * weight_rows. rows is a multiple of weight_rows · weight_repeat. 0 and 0: one row, for all. */
+     * weight_rows. rows is a multiple of weight_rows · weight_repeat. 0 and 0: one row, for all. Their rows may lie apart:
+     * scale and shift of samples as halves of one tensor have a stride of 2 · cols. */
     uint64_t weight_rows;
     uint64_t weight_repeat; /* neighbouring rows that take the same one; 0: 1 */
     /* F8_E4M3 or F8_E5M2 too, with scales of any kind. A scale_group is 16, 32, 64 or 128 columns, and divides group_size

@@ -207,7 +207,9 @@ static void share_out_slots(const clnorm_device_info *device, const problem *p, 
     const uint64_t vectors = cln_power_of_two_at_least(cln_divide_up(p->cols, spec->vec));
     const uint64_t lines = p->weight_rows > 1 ? cln_power_of_two_at_least(cln_larger(layout->slots, 1)) : 64;
     const uint64_t lanes = cln_larger(8, cln_smaller(64 / cln_smaller(lines, 8), vectors));
-    spec->lanes = spec->element_aligned ? 1 : cln_smaller(lanes, most_items);
+    /* PoCL 3.1 confuses the lanes' private arrays in tails. */
+    const uint64_t of_cpu = p->weight_rows > 1 && p->cols % spec->vec == 0 ? cln_smaller(16, vectors) : 1;
+    spec->lanes = cln_smaller(spec->element_aligned ? of_cpu : lanes, most_items);
     spec->segments = spec->element_aligned ? 1 : cln_smaller(cln_smaller(lines, 64), most_items / spec->lanes);
 }
 
