@@ -12,23 +12,23 @@
 #include "outer_case.h"
 
 /* B · S · H = 30 rows. */
-enum { B = 2, S = 5, H = 3, ROWS = B * S * H };
+enum { B = 2, S = 5, H = 3, BS = B * S, SH = S * H, ROWS = B * S * H };
 
 /* How a tensor's rows lie, in the order [B, S, H]. d: columns. */
 static struct outer_layout packed(const char *name, uint64_t d, uint64_t shift) { /* a third of [B, S, 3, H, D] */
-    return (struct outer_layout){name, {{B * S, 3 * H * d}, {H, d}}, shift};
+    return (struct outer_layout){name, {{BS, d * 3 * H}, {H, d}}, shift};
 }
 
 static struct outer_layout wide(const char *name, uint64_t d, uint64_t shift) { /* gaps everywhere */
-    return (struct outer_layout){name, {{B, S * (2 * H * d + 5) + 7}, {S, 2 * H * d + 5}, {H, 2 * d}}, shift};
+    return (struct outer_layout){name, {{B, (d * 2 * H + 5) * S + 7}, {S, d * 2 * H + 5}, {H, d * 2}}, shift};
 }
 
 static struct outer_layout turned(const char *name, uint64_t d, uint64_t shift) { /* a view of [B, H, S, D] */
-    return (struct outer_layout){name, {{B, S * H * d}, {S, d}, {H, S * d}}, shift};
+    return (struct outer_layout){name, {{B, d * SH}, {S, d}, {H, d * S}}, shift};
 }
 
 static struct outer_layout of_one_sample(const char *name, uint64_t d, uint64_t shift) { /* expanded over the batch */
-    return (struct outer_layout){name, {{B, 0}, {S * H, d}}, shift};
+    return (struct outer_layout){name, {{B, 0}, {SH, d}}, shift};
 }
 
 static struct outer_layout of_one_row(const char *name, uint64_t shift) { /* expanded over all */
@@ -36,11 +36,11 @@ static struct outer_layout of_one_row(const char *name, uint64_t shift) { /* exp
 }
 
 static struct outer_layout of_one_head(const char *name, uint64_t d, uint64_t shift) { /* expanded over the heads */
-    return (struct outer_layout){name, {{B, 2 * S * d + 3}, {S, 2 * d}, {H, 0}}, shift};
+    return (struct outer_layout){name, {{B, d * 2 * S + 3}, {S, d * 2}, {H, 0}}, shift};
 }
 
 static struct outer_layout dense(const char *name, uint64_t d, uint64_t shift) { /* collapses to one stride */
-    return (struct outer_layout){name, {{B, S * H * d}, {S, H * d}, {H, d}}, shift};
+    return (struct outer_layout){name, {{B, d * SH}, {S, d * H}, {H, d}}, shift};
 }
 
 static const struct outer_layout end = {NULL, {{0, 0}}, 0};
@@ -255,6 +255,33 @@ static void backward_from_y_and_codes(void **state) {
     assert_true(outer_case_passes(fixture, &cln_norm_backward, &any, of_codes, NULL, NULL));
 }
 
+/* Heads of a packed tensor with a row of weights each, both ways of adding up their gradients. */
+static void heads_have_weights(void **state) {
+    const struct fixture *fixture = *state;
+    const uint64_t d = 37;
+    struct outer_desc any = outer_desc_of(&cln_norm_forward, ROWS, d);
+    clnorm_norm_desc *const forward = (void *)any.bytes;
+    forward->weight.dtype = forward->bias.dtype = CLNORM_F32;
+    forward->weight_rows = H;
+    const struct outer_layout layouts[] = {packed("x", d, 0), turned("y", d, 0), end};
+    assert_true(outer_case_passes(fixture, &cln_norm_forward, &any, layouts, NULL, NULL));
+    any = outer_desc_of(&cln_norm_backward, ROWS, d);
+    clnorm_norm_backward_desc *const desc = (void *)any.bytes;
+    desc->weight.dtype = desc->bias.dtype = desc->dx.dtype = desc->dweight.dtype = desc->dbias.dtype = CLNORM_F32;
+    desc->weight_rows = H;
+    const struct outer_layout of_gradients[] = {packed("x", d, 0), turned("dy", d, 0), packed("dx", d, 1), end};
+    assert_true(outer_case_passes(fixture, &cln_norm_backward, &any, of_gradients, NULL, NULL));
+    desc->reduction = CLNORM_REDUCTION_LOCKED;
+    desc->slots = 1;
+    KNOB(desc->config, groups_per_cu) = 1;
+    KNOB(desc->config, run_length) = ROWS; /* one work-group for a row of weights: sums have an order */
+    clnorm_plan *plan = NULL;
+    const clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, desc, &plan);
+    clnorm_plan_destroy(plan);
+    if (status != CLNORM_UNSUPPORTED)
+        assert_true(outer_case_passes(fixture, &cln_norm_backward, &any, of_gradients, NULL, NULL));
+}
+
 /* ---------------------------------------------------------------------------------------------------- other operations */
 
 static void l2_norm(void **state) {
@@ -328,19 +355,13 @@ static void outputs_lie_over_inputs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forward_as_chosen),
-        cmocka_unit_test(forward_in_registers),
-        cmocka_unit_test(forward_reread),
-        cmocka_unit_test(forward_in_chunks),
-        cmocka_unit_test(forward_with_prefetch),
-        cmocka_unit_test(forward_in_8_bits),
-        cmocka_unit_test(backward_as_chosen),
-        cmocka_unit_test(backward_on_every_kernel),
-        cmocka_unit_test(backward_in_teams),
-        cmocka_unit_test(backward_from_y_and_codes),
-        cmocka_unit_test(l2_norm),
-        cmocka_unit_test(softmax_and_gelu),
-        cmocka_unit_test(outputs_lie_over_inputs),
+        cmocka_unit_test(forward_as_chosen),     cmocka_unit_test(forward_in_registers),
+        cmocka_unit_test(forward_reread),        cmocka_unit_test(forward_in_chunks),
+        cmocka_unit_test(forward_with_prefetch), cmocka_unit_test(forward_in_8_bits),
+        cmocka_unit_test(backward_as_chosen),    cmocka_unit_test(backward_on_every_kernel),
+        cmocka_unit_test(backward_in_teams),     cmocka_unit_test(backward_from_y_and_codes),
+        cmocka_unit_test(heads_have_weights),    cmocka_unit_test(l2_norm),
+        cmocka_unit_test(softmax_and_gelu),      cmocka_unit_test(outputs_lie_over_inputs),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -13,7 +13,13 @@
 #include "outer_case.h"
 #include "reference/reference.h"
 
-enum { B = 2, S = 3, H = 4, D = 8, ROWS = B * S * H };
+enum { B = 2, S = 3, H = 4, D = 8, ROWS = B * S * H, BS = B * S, SH = S * H };
+
+/* Elements: all heads of a position, all positions of a sample, q, k and v of a position, all, and what a third spans. */
+enum { HD = H * D, SHD = S * H * D, PACKED_ROW = 3 * H * D, DENSE = ROWS * D, THIRD = (B * S - 1) * 3 * H * D + H * D };
+
+/* Twice as far apart. */
+enum { D2 = 2 * D, HD2 = 2 * HD, SHD2 = 2 * SHD, D7 = 7 * D };
 
 static clnorm_norm_desc forward_of(uint64_t rows, uint64_t cols) {
     clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
@@ -126,12 +132,12 @@ static void buffers_hold_the_extent(void **state) {
         clnorm_dim outer[3];
         uint64_t elements, stride;
     } cases[] = {
-        {{{B * S, 3 * H * D}, {H, D}}, (B * S - 1) * 3 * H * D + H * D, D},
-        {{{B, S * H * D}, {H, D}, {S, H * D}}, ROWS * D, H * D},
-        {{{B, 0}, {S * H, D}}, S * H * D, D},
+        {{{BS, PACKED_ROW}, {H, D}}, THIRD, D},
+        {{{B, SHD}, {H, D}, {S, HD}}, DENSE, HD},
+        {{{B, 0}, {SH, D}}, SHD, D},
         {{{ROWS, 0}}, D, 0},
         {{{2, 100}, {12, 3}}, 100 + 11 * 3 + D, 3}, /* an input's rows may overlap */
-        {{{1, 9}, {ROWS, D}, {1, 1000}}, ROWS * D, D},
+        {{{1, 9}, {ROWS, D}, {1, 1000}}, DENSE, D},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clnorm_norm_desc desc = forward_of(ROWS, D);
@@ -150,7 +156,7 @@ static void buffers_hold_the_extent(void **state) {
 /* What one stride can say is the plan of that: its build has no other options. */
 static void one_stride_is_todays_kernel(void **state) {
     const struct fixture *fixture = *state;
-    static const clnorm_dim same[][3] = {{{B, S * H * D}, {S, H * D}, {H, D}}, {{1, 5}, {ROWS, D}}, {{2, 12 * D}, {12, D}}};
+    static const clnorm_dim same[][3] = {{{B, SHD}, {S, HD}, {H, D}}, {{1, 5}, {ROWS, D}}, {{B, SHD}, {SH, D}}};
     char expected[4096], text[4096];
     for (size_t i = 0; i <= sizeof same / sizeof *same; i++) {
         clnorm_norm_desc desc = forward_of(ROWS, D);
@@ -166,24 +172,40 @@ static void one_stride_is_todays_kernel(void **state) {
     assert_null(strstr(expected, "OUTER"));
 }
 
+/* Rows are divided in 32 bits where they can be counted in those. */
+static void many_rows_are_counted_in_64_bits(void **state) {
+    const struct fixture *fixture = *state;
+    static char text[16384];
+    for (uint64_t wide = 0; wide < 2; wide++) {
+        clnorm_norm_desc desc = forward_of((UINT64_C(1) << 32) - 2 + 2 * wide, 1);
+        clnorm_plan *plan = NULL;
+        set_outer(&desc.x, (const clnorm_dim[3]){{desc.rows / 2, 3}, {2, 1}});
+        assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+        (void)clnorm_plan_describe(plan, text, sizeof text);
+        clnorm_plan_destroy(plan);
+        assert_non_null(strstr(text, wide ? " -D OUTER_x=1 -D ROW_T=ulong" : " -D OUTER_x=1 -D ROW_T=uint"));
+    }
+}
+
 /* -------------------------------------------------------------------------------------------------------- packed tensors
  */
 
 enum { PACKED = B * S * 3 * H * D }; /* elements of [B, S, 3, H, D] */
 
-static const clnorm_dim third[3] = {{B * S, 3 * H *D}, {H, D}};
+static const clnorm_dim third[3] = {{BS, PACKED_ROW}, {H, D}};
 
 static cl_mem upload(const struct fixture *fixture, const float values[PACKED]) {
     cl_int code;
-    const cl_mem mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, PACKED * sizeof *values,
-                                      (void *)values, &code);
+    const cl_mem mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                      (size_t)PACKED * sizeof *values, (void *)values, &code);
     assert_int_equal(code, CL_SUCCESS);
     return mem;
 }
 
 static void download(const struct fixture *fixture, cl_mem mem, float values[PACKED]) {
-    assert_int_equal(clEnqueueReadBuffer(fixture->queue, mem, CL_TRUE, 0, PACKED * sizeof *values, values, 0, NULL, NULL),
-                     CL_SUCCESS);
+    assert_int_equal(
+        clEnqueueReadBuffer(fixture->queue, mem, CL_TRUE, 0, (size_t)PACKED * sizeof *values, values, 0, NULL, NULL),
+        CL_SUCCESS);
     clReleaseMemObject(mem);
 }
 
@@ -194,14 +216,14 @@ static void fill(float values[PACKED], uint64_t seed) {
 }
 
 static clnorm_buffer part(cl_mem mem, uint64_t index) {
-    return (clnorm_buffer){mem, index * H * D * sizeof(float)};
+    return (clnorm_buffer){mem, index * HD * sizeof(float)};
 }
 
 /* The largest distance of a part from another's, of tensors that are packed alike. */
 static double distance(const float *a, const float *b, uint64_t index) {
     double largest = 0;
     for (uint64_t i = 0; i < PACKED; i++)
-        if (i / (H * D) % 3 == index)
+        if (i / HD % 3 == index)
             largest = fmax(largest, fabs((double)a[i] - (double)b[i]));
     return largest;
 }
@@ -224,11 +246,11 @@ static void parts_are_normalised_in_place(void **state) {
         assert_int_equal(clnorm_norm_forward(fixture->context, fixture->queue, &desc, &args, 0, NULL, NULL),
                          CLNORM_SUCCESS);
         struct ref_norm norm = ref_norm_of(&desc);
-        norm.x.elements = before + i * H * D;
+        norm.x.elements = before + i * HD;
         for (uint64_t row = 0; row < ROWS; row++) {
             ref_norm_segment(&norm, row, 0, &segment);
             for (uint64_t column = 0; column < D; column++)
-                expected[i * H * D + ref_row_index(&norm.x, row) + column] = (float)segment.y[column];
+                expected[i * HD + ref_row_index(&norm.x, row) + column] = (float)segment.y[column];
         }
     }
     ref_segment_free(&segment);
@@ -260,7 +282,7 @@ static void gradients_lie_where_their_tensors_do(void **state) {
     clReleaseMemObject(x_mem);
     assert_true(distance(dx, dy, 0) == 0 && distance(dx, dy, 2) == 0);
     for (uint64_t row = 0; row < ROWS; row++) {
-        const uint64_t first = (row / H * 3 + 1) * H * D + row % H * D;
+        const uint64_t first = (row / H * 3 + 1) * HD + row % H * D;
         double mean = 0, square = 0, c1 = 0, c2 = 0;
         for (int i = 0; i < D; i++)
             mean += (double)x[first + (uint64_t)i] / D;
@@ -283,25 +305,21 @@ static void overlaps_are_found(void **state) {
         uint64_t x_at, y_at; /* elements */
         const char *words;   /* NULL: accepted */
     } cases[] = {
-        {{{B * S, 3 * H * D}, {H, D}}, {{B * S, 3 * H * D}, {H, D}}, 0, H * D, NULL}, /* k from q */
-        {{{B * S, 3 * H * D}, {H, D}}, {{B * S, 3 * H * D}, {H, D}}, H * D, H * D, NULL},
-        {{{B * S, 3 * H * D}, {H, D}}, {{B * S, 3 * H * D}, {H, D}}, 0, H * D - 1, "overlaps args.x"},
-        {{{B * S, 3 * H * D}, {H, D}}, {{B * S, 3 * H * D}, {H, D}}, 2 * H * D, H * D + 1, "overlaps args.x"},
-        {{{B * S, 3 * H * D}, {H, D}}, {{B * S, 3 * H * D}, {H, D}}, 2 * H * D, H * D, NULL},
+        {{{BS, PACKED_ROW}, {H, D}}, {{BS, PACKED_ROW}, {H, D}}, 0, HD, NULL}, /* k from q */
+        {{{BS, PACKED_ROW}, {H, D}}, {{BS, PACKED_ROW}, {H, D}}, HD, HD, NULL},
+        {{{BS, PACKED_ROW}, {H, D}}, {{BS, PACKED_ROW}, {H, D}}, 0, HD - 1, "overlaps args.x"},
+        {{{BS, PACKED_ROW}, {H, D}}, {{BS, PACKED_ROW}, {H, D}}, HD2, HD + 1, "overlaps args.x"},
+        {{{BS, PACKED_ROW}, {H, D}}, {{BS, PACKED_ROW}, {H, D}}, HD2, HD, NULL},
         /* rows of x between the rows of y, in another order */
-        {{{B, 2 * S * H * D}, {H, 2 * D}, {S, 2 * H * D}}, {{ROWS, 2 * D}}, 0, D, NULL},
-        {{{B, 2 * S * H * D}, {H, 2 * D}, {S, 2 * H * D}}, {{ROWS, 2 * D}}, 0, D + 1, "overlaps args.x"},
-        {{{B, 2 * S * H * D}, {H, 2 * D}, {S, 2 * H * D}},
-         {{ROWS, 2 * D}},
-         0,
-         0,
-         "expected the same element size and row stride"},
-        {{{B, S * H * D}, {S, H * D}, {H, D}}, {{ROWS, D}}, 0, 0, NULL}, /* the same rows in other words */
-        {{{B, 300}, {S * H, D}}, {{B, 96}, {S * H, D}}, 0, 0, "the same outer dimensions"},
-        {{{B, 0}, {S * H, D}}, {{ROWS, D}}, 0, S * H * D, NULL}, /* after an expanded x */
-        {{{B, 0}, {S * H, D}}, {{ROWS, D}}, 0, S * H * D - 1, "overlaps args.x"},
-        {{{ROWS, 0}}, {{ROWS, 2 * D}}, D, 0, NULL}, /* in y's first gap */
-        {{{ROWS, 0}}, {{ROWS, 2 * D}}, 7 * D - 1, 0, "overlaps args.x"},
+        {{{B, SHD2}, {H, D2}, {S, HD2}}, {{ROWS, D2}}, 0, D, NULL},
+        {{{B, SHD2}, {H, D2}, {S, HD2}}, {{ROWS, D2}}, 0, D + 1, "overlaps args.x"},
+        {{{B, SHD2}, {H, D2}, {S, HD2}}, {{ROWS, D2}}, 0, 0, "expected the same element size and row stride"},
+        {{{B, SHD}, {S, HD}, {H, D}}, {{ROWS, D}}, 0, 0, NULL}, /* the same rows in other words */
+        {{{B, 300}, {SH, D}}, {{B, 96}, {SH, D}}, 0, 0, "the same outer dimensions"},
+        {{{B, 0}, {SH, D}}, {{ROWS, D}}, 0, SHD, NULL}, /* after an expanded x */
+        {{{B, 0}, {SH, D}}, {{ROWS, D}}, 0, SHD - 1, "overlaps args.x"},
+        {{{ROWS, 0}}, {{ROWS, D2}}, D, 0, NULL}, /* in y's first gap */
+        {{{ROWS, 0}}, {{ROWS, D2}}, D7 - 1, 0, "overlaps args.x"},
         {{{ROWS, 10}}, {{ROWS, 17}}, 8, 24, "overlaps args.x"}, /* other strides, gaps in both */
     };
     cl_int code;
@@ -329,11 +347,11 @@ static void short_buffers_are_refused(void **state) {
     clnorm_norm_desc desc = forward_of(ROWS, D);
     set_outer(&desc.x, third);
     cl_int code;
-    const uint64_t bytes = ((B * S - 1) * 3 * H * D + H * D) * sizeof(float);
+    const uint64_t bytes = THIRD * sizeof(float);
     for (uint64_t missing = 0; missing < 8; missing += 4) {
         clnorm_args args = CLNORM_ARGS_INIT;
         args.x.mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, bytes - missing, NULL, &code);
-        args.y.mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, ROWS * D * sizeof(float), NULL, &code);
+        args.y.mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, DENSE * sizeof(float), NULL, &code);
         const clnorm_status status = clnorm_norm_forward(fixture->context, fixture->queue, &desc, &args, 0, NULL, NULL);
         assert_int_equal(status, missing ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS);
         assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
@@ -348,6 +366,7 @@ int main(void) {
         cmocka_unit_test(dimensions_where_none_are_possible_are_refused),
         cmocka_unit_test(buffers_hold_the_extent),
         cmocka_unit_test(one_stride_is_todays_kernel),
+        cmocka_unit_test(many_rows_are_counted_in_64_bits),
         cmocka_unit_test(parts_are_normalised_in_place),
         cmocka_unit_test(gradients_lie_where_their_tensors_do),
         cmocka_unit_test(overlaps_are_found),

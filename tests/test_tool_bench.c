@@ -85,6 +85,18 @@ static void test_bench(void **state) {
     assert_says("= rms_norm_backward, add: ");
     assert_says("= rms_norm, gate: ");
 
+    run("%s", "bench rms_norm_backward --packed 4 --shapes 8x64 --dtypes f32 --runs 1 --json -");
+    assert_done();
+    json_t *const packed = json_of(result.out);
+    assert_int_equal(json_integer_value(json_object_get(packed, "packed")), 4);
+    json_decref(packed);
+    run("%s", "bench rms_norm --packed 3 --shapes 8x64 --runs 1");
+    assert_failed(EXIT_REQUEST, "--packed 3: expected a divisor of the 8 rows");
+    run("%s", "bench quantize --packed 4 --shapes 8x64 --runs 1");
+    assert_failed(EXIT_REQUEST, "--packed: quantize has tensors with one stride alone");
+    run("%s", "bench rms_norm --packed 4 --host");
+    assert_failed(EXIT_REQUEST, "--packed: expected no --host");
+
     run("%s", "bench sofmax");
     assert_failed(EXIT_REQUEST, "'sofmax' is no operation; did you mean softmax?");
     run("%s", "bench conv");

@@ -45,6 +45,8 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
         return fault_set(fault, EXIT_REQUEST,
                          "--weight-rows %lld, --weight-repeat %lld: expected 0 or more, and the second with the first",
                          request->weight_rows, request->weight_repeat);
+    if (request->packed && (host || request->sweep.count))
+        return fault_set(fault, EXIT_REQUEST, "--packed: expected no --%s", host ? "host" : "sweep");
     if (request->weight_rows && (host || request->sweep.count))
         return fault_set(fault, EXIT_REQUEST, "--weight-rows: expected no --%s", host ? "host" : "sweep");
     if (host && request->svg)
@@ -75,6 +77,8 @@ int bench_command(int argc, const char **argv, struct fault *fault) {
         {"sweep", '\0', POPT_ARG_STRING, &sweep.widths, 0, "Time many widths; --svg draws time over the copy's",
          "grid|N,..."},
         {"bytes", '\0', POPT_ARG_STRING, &sweep.bytes, 0, "--sweep: bytes of x at each width (64M)", "N"},
+        {"packed", '\0', POPT_ARG_LONGLONG, &request.packed, 0,
+         "Rows are H heads in a third of a [rows / H, 3, H, columns]", "H"},
         {"weight-rows", '\0', POPT_ARG_LONGLONG, &request.weight_rows, 0, "Norms: a weight and bias of [N, columns]", "N"},
         {"weight-repeat", '\0', POPT_ARG_LONGLONG, &request.weight_repeat, 0,
          "--weight-rows: so many neighbouring rows take one of them, in turn (1)", "N"},

@@ -166,6 +166,8 @@ static bool print_json(const struct bench *bench, const struct measurement *m, c
     json_t *const line =
         json_pack("{s:s, s:s, s:I, s:I, s:s}", "op", m->operation->name, "provider", result->provider, "rows",
                   (json_int_t)m->shape.rows, "cols", (json_int_t)m->shape.cols, "dtype", clnorm_dtype_name(m->dtype));
+    if (m->shape.packed)
+        json_object_set_new(line, "packed", json_integer(m->shape.packed));
     if (m->shape.weight_rows) {
         json_object_set_new(line, "weight_rows", json_integer(m->shape.weight_rows));
         json_object_set_new(line, "weight_repeat", json_integer(m->shape.weight_repeat ? m->shape.weight_repeat : 1));

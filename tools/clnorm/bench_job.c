@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arithmetic.h"
+#include "outer.h"
 #include "rope.h"
 
 /* Of an input of role, where other inputs have this one: x of the operations on 8 bits, and its scales. */
@@ -71,7 +72,7 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
         if (!job_add_input(job, operation->inputs[i], input_dtype(of, operation->inputs[i], dtype), shape.rows, shape.cols,
                            groups, fault))
             return false;
-    return job_describe(job, &options, fault);
+    return job_describe(job, &options, fault) && outer_pack(job, shape.packed, fault);
 }
 
 uint64_t bench_bytes(const struct bench_operation *operation, const struct job *job) {

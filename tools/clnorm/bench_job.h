@@ -6,6 +6,7 @@
 
 struct bench_shape {
     uint64_t rows, cols;
+    long long packed;                     /* heads of a packed [rows / heads, 3, heads, cols] that are the rows; 0: dense */
     long long weight_rows, weight_repeat; /* of norms, whose weight and bias are of [weight_rows, cols]; 0: of [cols] */
 };
 

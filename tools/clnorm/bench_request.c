@@ -61,6 +61,7 @@ void bench_complete(struct bench_request *request, bool cpu) {
         request->shapes[request->shape_count] = (struct bench_shape){.rows = shape[0], .cols = shape[1]};
     }
     for (size_t i = 0; i < request->shape_count; i++) {
+        request->shapes[i].packed = request->packed;
         request->shapes[i].weight_rows = request->weight_rows;
         request->shapes[i].weight_repeat = request->weight_repeat;
     }

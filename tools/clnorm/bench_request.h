@@ -22,6 +22,7 @@ struct bench_request {
     struct bench_shape shapes[BENCH_MOST];
     clnorm_dtype dtypes[BENCH_MOST];
     size_t operation_count, shape_count, dtype_count; /* 0: the usual ones */
+    long long packed;                                 /* of every shape: see bench_job.h */
     long long weight_rows, weight_repeat;             /* of every shape: see bench_job.h */
     struct widths sweep;                              /* of none: shapes count */
     uint64_t sweep_bytes;                             /* of x at each width */

@@ -192,6 +192,26 @@ static const struct cln_operation *record_of(const struct operation *operation) 
     }
 }
 
+bool outer_pack(struct job *job, long long heads, struct fault *fault) {
+    const struct role *const roles = job->operation->roles;
+    const struct cln_operation *const record = record_of(job->operation);
+    const uint64_t size = (uint64_t)heads;
+    if (!heads)
+        return true;
+    if (!record || !record->outer)
+        return fault_set(fault, EXIT_REQUEST, "--packed: %s has tensors with one stride alone", job->operation->name);
+    if (heads < 0 || job->rows % size)
+        return fault_set(fault, EXIT_REQUEST, "--packed %lld: expected a divisor of the %" PRIu64 " rows", heads,
+                         job->rows);
+    for (int i = 0; roles[i].name; i++) {
+        if (!job->tensor[i].element || (roles[i].shape != SHAPE_X && roles[i].shape != SHAPE_SCALED))
+            continue;
+        job->outer[i][0] = (clnorm_dim){job->rows / size, 3 * size * job->cols};
+        job->outer[i][1] = (clnorm_dim){size, job->cols};
+    }
+    return true;
+}
+
 clnorm_status outer_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan) {
     const struct cln_operation *const record = record_of(job->operation);
     struct job strided = *job;

@@ -13,6 +13,9 @@
  * are known. */
 bool outer_read(struct job *job, const struct operation_options *options, struct fault *fault);
 
+/* Lays every tensor of x's shape out as a third of a packed [rows / heads, 3, heads, cols]. heads of 0: none. */
+bool outer_pack(struct job *job, long long heads, struct fault *fault);
+
 /* Makes a plan of the job's descriptor with the dimensions in it. */
 clnorm_status outer_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
 
