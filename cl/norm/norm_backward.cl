@@ -36,13 +36,13 @@
 #define LOCK_WORDS(slots) (LOCKED ? (BLOCKS * (slots) + 15) / 16 * 16 : 0)
 
 /* What the work-items of a work-group share. */
-#define LOCAL_MEMORY                      \
-    local real scratch[2 * SCRATCH];      \
-    local realv space[SPACE];             \
-    local struct received received[SETS]; \
+#define LOCAL_MEMORY                 \
+    local real scratch[2 * SCRATCH]; \
+    local realv space[SPACE];        \
+    local uint received[RECEIVED];   \
     local uint broadcast;
 
-INLINED void walk_share(const struct call *call, local real *scratch, local realv *space, local struct received *received,
+INLINED void walk_share(const struct call *call, local real *scratch, local realv *space, local uint *received,
                         local uint *broadcast) {
     if (call->rows == 0)
         return;
@@ -52,7 +52,7 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
     const ulong weight_rows = weight_rows_of(call);
     volatile global uint *mailbox = call->locks + LOCK_WORDS(weight_rows * call->slots);
 #if EXCHANGES
-    const ulong place = take_place(mailbox, received, broadcast);
+    const ulong place = take_place(mailbox, broadcast);
     struct team team = team_of(mailbox, (uint)(place % TILES), received);
 #else
     const ulong place = has_rows ? work_group - COLUMN_GROUPS : 0;

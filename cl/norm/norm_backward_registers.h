@@ -147,6 +147,14 @@ INLINED void post_row(const struct call *call, const struct row *row, const stru
 #endif
 }
 
+INLINED void expect_row(const struct team *team, const struct row *row) {
+#if EXCHANGES
+    expect(team, row);
+#else
+    (void)team, (void)row;
+#endif
+}
+
 INLINED void look_for_row(struct team *team, const struct row *row) {
 #if EXCHANGES
     look(team, row);
@@ -155,61 +163,24 @@ INLINED void look_for_row(struct team *team, const struct row *row) {
 #endif
 }
 
+/* The same of the whole segment. False: a message is missing. */
+INLINED bool sum_segment(const struct call *call, const struct row *row, const struct columns *columns,
+                         const struct scale *scales, struct inputs *held, struct lanes *lanes, struct team *team,
+                         real *sums) {
 #if EXCHANGES
-
-/* As sum_row, of any tile, from memory. It is not unrolled, to need few registers: it is seldom run. */
-INLINED void sum_tile(const struct call *call, const struct row *row, const struct columns *tile, struct lanes *lanes,
-                      real *sums) {
-    struct lane_sums lane_sums = {0, 0};
-#pragma unroll 1
-    for (uint i = 0; i < TILE_HELD; i++) {
-        if (KEEP == KEEP_REREAD && !(row->active && has_vector(tile, i)))
-            continue;
-        const struct inputs in = fetch(call, row, tile, i, LOAD_FIRST);
-        const struct scale scale = has_vector(tile, i)
-                                       ? load_scale(tile->weight, tile->bias, vector_of(tile, i), call->aligned, LOAD_PLAIN)
-                                       : no_scale();
-        add_point(&lane_sums, point_at(call, row, &in, scale), scale, call->weight_offset);
-    }
-    sums_over_lanes(lanes, &lane_sums, sums);
-}
-
-/* The sums that the others have not posted. missing: a bit a tile. */
-INLINED void sum_missing(const struct call *call, const struct row *row, const struct columns *columns, const uint missing,
-                         struct lanes *lanes, const struct team *team) {
-    for (uint tile = 0; tile < TILES; tile++) {
-        if ((missing >> tile & 1) == 0)
-            continue;
-        const struct columns other = {(index_t)tile * TILE_VECTORS, columns->lane, columns->weight, columns->bias};
-        real sums[2];
-        sum_tile(call, row, &other, lanes, sums);
-        receive_own(team, tile, sums);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-}
-
-#endif
-
-INLINED struct means means_of_row(const struct call *call, const struct row *row, const struct columns *columns,
-                                  const struct scale *scales, struct inputs *held, struct lanes *lanes, struct team *team) {
-    real sums[2] = {0, 0};
-#if EXCHANGES
-    const uint missing = collect(team, row);
-    if (missing != 0)
-        sum_missing(call, row, columns, missing, lanes, team);
-    sum_received(team, sums);
+    return collect(team, row, sums);
 #elif NEEDS_MEANS && HAS_SUMS
     sum_chunks(call, row, sums);
 #elif NEEDS_MEANS
     sum_row(call, row, columns, scales, held, lanes, sums);
 #endif
-    return means_of_sums(sums[0], sums[1]);
+    return true;
 }
 
-INLINED void take_row(const struct call *call, const struct row *row, const struct columns *columns,
-                      const struct scale *scales, struct inputs *held, struct accumulator *accumulator, struct lanes *lanes,
-                      struct team *team) {
-    const struct means means = means_of_row(call, row, columns, scales, held, lanes, team);
+/* Writes the outputs of the tile, and adds to its sums over rows. sums: of the segment. */
+INLINED void put_row(const struct call *call, const struct row *row, const struct columns *columns,
+                     const struct scale *scales, struct inputs *held, struct accumulator *accumulator, const real *sums) {
+    const struct means means = means_of_sums(sums[0], sums[1]);
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++) {
         if (KEEP == KEEP_REREAD && !(row->active && has_vector(columns, i)))
@@ -226,6 +197,17 @@ INLINED void take_row(const struct call *call, const struct row *row, const stru
         if (DBIAS)
             accumulator->dbias[i * DBIAS_STEP] += point.dn;
     }
+}
+
+/* False, and nothing is written: a message is missing. */
+INLINED bool take_row(const struct call *call, const struct row *row, const struct columns *columns,
+                      const struct scale *scales, struct inputs *held, struct accumulator *accumulator, struct lanes *lanes,
+                      struct team *team) {
+    real sums[2] = {0, 0};
+    if (!sum_segment(call, row, columns, scales, held, lanes, team, sums))
+        return false;
+    put_row(call, row, columns, scales, held, accumulator, sums);
+    return true;
 }
 
 /* Local memory, in vectors: LINE for each of the SEGMENTS rows that a work-group takes side by side; dweight's, then
@@ -296,10 +278,10 @@ INLINED void put_accumulator(const struct columns *columns, const struct accumul
     (void)accumulator;
 }
 
-/* The rows of a share one after the other. */
-INLINED void take_rows(const struct call *call, const struct share *share, const struct columns *columns,
-                       const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
-                       struct team *team) {
+/* The rows of a share one after the other. Returns the first that is not done, where a message is missing; else the end. */
+INLINED ulong take_rows(const struct call *call, const struct share *share, const struct columns *columns,
+                        const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
+                        struct team *team) {
     const uint segment = (uint)get_local_id(0) / LANES;
 #if PIPELINE >= 2
     struct row row = row_in_share(call, share, share->first + segment, share->group);
@@ -321,22 +303,26 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
         struct inputs after_held[TILE_HELD];
         if (rows_after(share, rows_after(share, first)) < share->end) {
             after = row_in_share(call, share, rows_after(share, rows_after(share, first)) + segment, share->group);
+            expect_row(team, &after);
             fetch_row(call, &after, columns, after_held, LOAD_IN_TURN);
             prefetch_rows(call, share, rows_after(share, rows_after(share, rows_after(share, first))), columns);
         }
         look_for_row(team, &row);
         if (more)
             post_row(call, &next, columns, scales, next_held, lanes, team);
-        take_row(call, &row, columns, scales, held, accumulator, lanes, team);
+        if (!take_row(call, &row, columns, scales, held, accumulator, lanes, team))
+            return first;
 #else
         struct row next = row;
         struct inputs next_held[TILE_HELD];
         if (more) {
             next = row_in_share(call, share, rows_after(share, first) + segment, share->group);
+            expect_row(team, &next);
             fetch_row(call, &next, columns, next_held, LOAD_IN_TURN);
             prefetch_rows(call, share, rows_after(share, rows_after(share, first)), columns);
         }
-        take_row(call, &row, columns, scales, held, accumulator, lanes, team);
+        if (!take_row(call, &row, columns, scales, held, accumulator, lanes, team))
+            return first;
         if (more)
             post_row(call, &next, columns, scales, next_held, lanes, team);
 #endif
@@ -358,10 +344,56 @@ INLINED void take_rows(const struct call *call, const struct share *share, const
         fetch_row(call, &row, columns, held, LOAD_PLAIN);
         prefetch_rows(call, share, rows_after(share, first), columns);
         post_row(call, &row, columns, scales, held, lanes, team);
-        take_row(call, &row, columns, scales, held, accumulator, lanes, team);
+        if (!take_row(call, &row, columns, scales, held, accumulator, lanes, team))
+            return first;
     }
 #endif
+    return share->end;
 }
+
+#if EXCHANGES
+
+/* As sum_row, of any tile, from memory. It is not unrolled, to need few registers: it is seldom run. */
+INLINED void sum_tile(const struct call *call, const struct row *row, const struct columns *tile, struct lanes *lanes,
+                      real *sums) {
+    struct lane_sums lane_sums = {0, 0};
+#pragma unroll 1
+    for (uint i = 0; i < TILE_HELD; i++) {
+        if (KEEP == KEEP_REREAD && !(row->active && has_vector(tile, i)))
+            continue;
+        const struct inputs in = fetch(call, row, tile, i, LOAD_FIRST);
+        const struct scale scale = has_vector(tile, i)
+                                       ? load_scale(tile->weight, tile->bias, vector_of(tile, i), call->aligned, LOAD_PLAIN)
+                                       : no_scale();
+        add_point(&lane_sums, point_at(call, row, &in, scale), scale, call->weight_offset);
+    }
+    sums_over_lanes(lanes, &lane_sums, sums);
+}
+
+/* As take_rows, from a row on, without any message. Others may wait for this tile's, and get them. */
+INLINED void take_rows_alone(const struct call *call, const struct share *share, ulong first, const struct columns *columns,
+                             const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
+                             const struct team *team) {
+#pragma unroll 1
+    for (; first < share->end; first = rows_after(share, first)) {
+        const struct row row = row_in_share(call, share, first, share->group);
+        real sums[2] = {0, 0};
+        for (uint tile = 0; tile < TILES; tile++) {
+            const struct columns other = {(index_t)tile * TILE_VECTORS, columns->lane, columns->weight, columns->bias};
+            real of_tile[2];
+            sum_tile(call, &row, &other, lanes, of_tile);
+            if (tile == team->tile)
+                post(team, &row, of_tile);
+            for (uint k = 0; k < POSTED; k++)
+                sums[k] += of_tile[k];
+        }
+        struct inputs held[HELD_INPUTS];
+        fetch_row(call, &row, columns, held, LOAD_PLAIN);
+        put_row(call, &row, columns, scales, held, accumulator, sums);
+    }
+}
+
+#endif
 
 /* Posts the sums of all rows of a share. */
 INLINED void post_rows(const struct call *call, const struct share *share, const struct columns *columns,
@@ -394,7 +426,12 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
         post_rows(call, share, &columns, scales, &lanes, team);
         return;
     }
-    take_rows(call, share, &columns, scales, &accumulator, &lanes, team);
+    const ulong done = take_rows(call, share, &columns, scales, &accumulator, &lanes, team);
+#if EXCHANGES
+    take_rows_alone(call, share, done, &columns, scales, &accumulator, &lanes, team);
+#else
+    (void)done;
+#endif
     if (HAS_SLOTS) {
         open_slot(slot, lock, broadcast);
         put_accumulator(&columns, &accumulator, space, slot);

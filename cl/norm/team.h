@@ -1,8 +1,9 @@
 /* A team: the work-groups that have the tiles of one segment each, and go through the same rows side by side. Each one
  * sums its tile and posts the sums to the others, so that x and dy are read once.
  *
- * Nobody waits without bound. A work-group that has looked for a message MOST_LOOKS times computes the missing sums
- * itself, in the same order, to the same bits. Any number of launches, processes and preemptions therefore end.
+ * Nobody waits without bound. A work-group that has looked for a message MOST_LOOKS times computes the sums of that row,
+ * and of its rows after that, itself: in the same order, to the same bits. Any number of launches, processes and
+ * preemptions therefore end.
  *
  * The others' tiles can only be read again while nobody has written over them. Where an output lies over an input, a
  * launch before this one has posted the sums of every row (src/plan/plan_enqueue.c), and no message is missing. */
@@ -15,8 +16,7 @@
 #define MOST_LOOKS (ROW_SPLIT == ROW_SPLIT_EXCHANGE ? 4096 : 1)
 #define POSTED (NORM == LAYER_NORM ? 2 : 1) /* sums of a segment */
 #define MESSAGES (POSTED * TILES)           /* of a segment */
-#define SETS (EXCHANGES ? 3 : 1)
-#define TICKET_WORDS 16 /* before the mailboxes, a cache line */
+#define TICKET_WORDS 16                     /* before the mailboxes, a cache line */
 
 /* The launch before this one: it posts, and writes nothing else. */
 #define ONLY_POSTS (EXCHANGES && get_global_offset(0) > 0)
@@ -26,19 +26,14 @@
 #define AS_MESSAGE(sum) (as_uint(sum) ^ 0x7fb5a5a5u)
 #define AS_SUM(message) as_float((message) ^ 0x7fb5a5a5u)
 
-/* What a work-group has received of a segment. It has SETS of them, one after the other: while some work-items still read
- * one, others write the next and clear the one after that. */
-struct received {
-    real sum[EXCHANGES ? MESSAGES : 1];
-    uint missing; /* a bit a tile */
-};
+/* Two rows' messages: while some work-items still read those of one, others write the next one's. */
+#define RECEIVED (EXCHANGES ? 2 * MESSAGES : 1)
 
 struct team {
     volatile global uint *mailboxes; /* [rows, GROUPS, POSTED, TILES] */
-    local struct received *received; /* [SETS] */
+    local uint *received;            /* [2, POSTED, TILES] */
     uint tile;
     uint collected; /* rows */
-    uint looks;     /* for a message, at most */
     uint message;   /* already read; 0: none */
 };
 
@@ -46,17 +41,15 @@ struct team {
 
 /* The place of a work-group among all, in the order in which they start: a team that is not complete yet is then the last
  * one. mailbox: TICKET_WORDS words, then mailboxes; 0 before the first launch. */
-INLINED ulong take_place(volatile global uint *mailbox, local struct received *received, local uint *broadcast) {
-    if (get_local_id(0) == 0) {
+INLINED ulong take_place(volatile global uint *mailbox, local uint *broadcast) {
+    if (get_local_id(0) == 0)
         *broadcast = atomic_inc(mailbox) % (uint)get_num_groups(0);
-        received[0].missing = received[1].missing = 0;
-    }
     barrier(CLK_LOCAL_MEM_FENCE);
     return *broadcast;
 }
 
-INLINED struct team team_of(volatile global uint *mailbox, const uint tile, local struct received *received) {
-    const struct team team = {mailbox + TICKET_WORDS, received, tile, 0, MOST_LOOKS, 0};
+INLINED struct team team_of(volatile global uint *mailbox, const uint tile, local uint *received) {
+    const struct team team = {mailbox + TICKET_WORDS, received, tile, 0, 0};
     return team;
 }
 
@@ -73,54 +66,39 @@ INLINED void post(const struct team *team, const struct row *row, const real *su
         mailboxes_of(team, row)[k * TILES + team->tile] = AS_MESSAGE(sums[k]);
 }
 
+/* Has a cache fetch the mailboxes of a row that is soon posted: what is read meanwhile may have put them out of it. */
+INLINED void expect(const struct team *team, const struct row *row) {
+    if (get_local_id(0) < MESSAGES)
+        prefetch_later((const global void *)(mailboxes_of(team, row) + get_local_id(0)));
+}
+
 /* Requests a message that collect() wants next. It may have arrived by then. */
 INLINED void look(struct team *team, const struct row *row) {
     if (get_local_id(0) < MESSAGES)
         team->message = mailboxes_of(team, row)[get_local_id(0)];
 }
 
-/* Receives what was posted of a row. Returns the tiles whose sums are missing, a bit each, the same in every work-item. A
- * work-group that has waited in vain does not wait again. */
-INLINED uint collect(struct team *team, const struct row *row) {
-    local struct received *received = &team->received[team->collected % SETS];
+/* Receives what was posted of a row: the sums of all its tiles, the same bits in every work-group of the team. Returns, to
+ * every work-item alike, whether no message is missing. */
+INLINED bool collect(struct team *team, const struct row *row, real *sums) {
+    local uint *received = team->received + (team->collected++ & 1) * MESSAGES;
     for (uint i = (uint)get_local_id(0); i < MESSAGES; i += GROUP_ITEMS) {
-        for (uint n = 0; n < team->looks && team->message == 0; n++)
+        for (uint n = 0; n < MOST_LOOKS && team->message == 0; n++)
             team->message = mailboxes_of(team, row)[i];
-        if (team->message != 0)
-            received->sum[i] = AS_SUM(team->message);
-        else
-            atomic_or((volatile local uint *)&received->missing, 1u << i % TILES);
+        received[i] = team->message;
         team->message = 0;
     }
-    team->collected++;
-    if (get_local_id(0) == 0)
-        team->received[(team->collected + 1) % SETS].missing = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    const uint missing = received->missing;
-    if (missing != 0)
-        team->looks = 1;
-    return missing;
-}
-
-/* In place of a message that is missing; a barrier comes before the sums are read. */
-INLINED void receive_own(const struct team *team, const uint tile, const real *sums) {
-    local struct received *received = &team->received[(team->collected - 1) % SETS];
-    if (get_local_id(0) != 0)
-        return;
-#pragma unroll
-    for (uint k = 0; k < POSTED; k++)
-        received->sum[k * TILES + tile] = sums[k];
-}
-
-/* The sums of all tiles of the row that was collected last, the same bits in every work-group of the team. */
-INLINED void sum_received(const struct team *team, real *sums) {
-    const local struct received *received = &team->received[(team->collected - 1) % SETS];
+    bool complete = true;
 #pragma unroll
     for (uint k = 0; k < POSTED; k++) {
         sums[k] = 0;
-        for (uint i = 0; i < TILES; i++)
-            sums[k] += received->sum[k * TILES + i];
+        for (uint i = 0; i < TILES; i++) {
+            complete &= received[k * TILES + i] != 0;
+            sums[k] += AS_SUM(received[k * TILES + i]);
+        }
     }
+    return complete;
 }
 
 #endif
