@@ -83,15 +83,13 @@ static inline floatv divide(const floatv a, const float b) {
     return quotients;
 }
 
-/* Whether estimates of quotients, off by less than two units, have the codes of the correctly rounded ones: none is near
- * the middle between two codes, where the last 19 bits are 0, in each format's normal numbers and below them. */
-static inline bool have_their_codes(const floatv estimates) {
-    const uint *bits = (const uint *)&estimates;
-    uint nearest = UINT_MAX;
-#pragma unroll
-    for (uint i = 0; i < VEC; i++)
-        nearest = min(nearest, (bits[i] + 4u) & 0x7ffffu);
-    return nearest > 8;
+/* Whether two vectors have the same codes. */
+static inline bool same_codes(const BYTES a, const BYTES b) {
+#if VEC >= 8
+    return all(a == b);
+#else
+    return a == b;
+#endif
 }
 
 #endif
@@ -108,11 +106,16 @@ static inline float scale_of(const float amax, const float largest) {
         return NARROW(dtype)(divide(a, b));                                    \
     }
 #else
-#define DEFINE_DIVIDED(dtype)                                                  \
-    static inline BYTES JOIN(divided_, dtype)(const floatv a, const float b) { \
-        const floatv estimates = a * inverse_of(b);                            \
-        const bool good = divides_well(b) && have_their_codes(estimates);      \
-        return NARROW(dtype)(good ? estimates : divide(a, b));                 \
+/* An estimate of a quotient is off by less than two units. Where its bounds have the same code, so has the quotient. */
+#define LEAST_OF (1 - 0x1p-21f)
+#define MOST_OF (1 + 0x1p-21f)
+#define DEFINE_DIVIDED(dtype)                                                             \
+    static inline BYTES JOIN(divided_, dtype)(const floatv a, const float b) {            \
+        const float inverse = inverse_of(b);                                              \
+        const BYTES codes = NARROW(dtype)(a * (inverse * LEAST_OF));                      \
+        if (divides_well(b) && same_codes(codes, NARROW(dtype)(a * (inverse * MOST_OF)))) \
+            return codes;                                                                 \
+        return NARROW(dtype)(divide(a, b));                                               \
     }
 #endif
 DEFINE_DIVIDED(f8e4m3)

@@ -18,7 +18,103 @@ struct call {
 #include "quantize/quantize_call.h"
 
 #define STEP (LANES * VEC)
-#define AT_ONCE 4 /* vectors */
+#define AT_ONCE 4                                                   /* vectors */
+#define ONE_VECTOR (SCALING == SCALING_GROUP && GROUP_SIZE <= STEP) /* of each lane is all of a segment */
+
+/* Writes a segment's magnitude and its scale, which it returns. first: this lane is the one that writes. */
+static inline float put_scale(const struct call *call, const ulong index, const float amax, const bool first) {
+#if AMAX && SCALING != SCALING_TENSOR
+    if (first)
+        call->amax[index] = amax;
+#endif
+#if PRESENT(SCALE_DTYPE)
+    const float rounded = ROUND(SCALE_DTYPE)(scale_of(amax, FP8_LARGEST(Q_DTYPE)));
+    if (first)
+        STORE1(SCALE_DTYPE)(call->scale + index, rounded);
+    return rounded;
+#else
+    (void)call, (void)index, (void)first;
+    return amax;
+#endif
+}
+
+#if PRESENT(SCALE_DTYPE) && WRITE_Q
+static inline void put_codes(const struct call *call, const ulong row, const ulong column, const PACKED(X_DTYPE) x,
+                             const float scale) {
+    store_bytes(call->q + row * call->q_stride + column, quantized(call, row, column, WIDEN(X_DTYPE)(x), scale),
+                call->aligned);
+}
+#endif
+
+#if ONE_VECTOR
+
+/* Where a work-item's vector of its segment number k is, SEGMENTS after each other. */
+struct place {
+    ulong row, column;
+    bool active;
+};
+
+static inline struct place place_of(const ulong first, const uint k, const ulong end) {
+    const uint within = (uint)get_local_id(0) % LANES * VEC;
+    const ulong row = first / GROUPS, group = first - row * GROUPS + k * SEGMENTS; /* from the row's first one */
+    const uint rows = GROUPS < AT_ONCE * SEGMENTS ? (uint)group / (uint)GROUPS : group >= GROUPS;
+    const struct place place = {row + rows, (group - rows * (ulong)GROUPS) * GROUP_SIZE + within,
+                                first + k * SEGMENTS < end && within < GROUP_SIZE};
+    return place;
+}
+
+static inline bool is_there(const struct call *call, const struct place *place) {
+    return place->active && place->column < call->cols;
+}
+
+/* AT_ONCE segments of a work-item, all read before one is written. Those from end on are not there. */
+INLINED void take_segments(const struct call *call, const ulong first, const ulong end, struct lanes *lanes) {
+    PACKED(X_DTYPE) x[AT_ONCE] = {0};
+#pragma unroll
+    for (uint k = 0; k < AT_ONCE; k++) {
+        const struct place place = place_of(first, k, end);
+        if (is_there(call, &place))
+            x[k] = load_x(call, place.row, place.column, LOAD_LAST);
+    }
+    begin_loads();
+#pragma unroll
+    for (uint k = 0; k < AT_ONCE; k++) {
+        const struct place place = place_of(first, k, end);
+        const float amax = largest_over_lanes(lanes, largest_of(larger_of(0, WIDEN(X_DTYPE)(x[k]))));
+        if (is_there(call, &place)) {
+            const float scale = put_scale(call, first + k * SEGMENTS, amax, get_local_id(0) % LANES == 0);
+#if PRESENT(SCALE_DTYPE) && WRITE_Q
+            put_codes(call, place.row, place.column, x[k], scale);
+#else
+            (void)scale;
+#endif
+        }
+    }
+}
+
+/* This work-group's segments. */
+INLINED void take_share(const struct call *call, local float *scratch) {
+    struct lanes lanes = {.scratch = scratch};
+    const ulong share = call->iterations * SEGMENTS, begin = get_group_id(0) * share;
+    const ulong end = min(begin + share, call->work);
+    for (ulong first = begin; first < end; first += AT_ONCE * SEGMENTS)
+        take_segments(call, first + get_local_id(0) / LANES, end, &lanes);
+}
+
+#else
+
+static inline ulong row_of(const ulong index) {
+    return SCALING == SCALING_GROUP ? index / GROUPS : index;
+}
+
+/* A segment's first column, and the one after its last. */
+static inline ulong begin_of(const ulong index) {
+    return SCALING == SCALING_GROUP ? index % GROUPS * GROUP_SIZE : 0;
+}
+
+static inline ulong end_of(const struct call *call, const ulong index) {
+    return SCALING == SCALING_GROUP ? min(begin_of(index) + GROUP_SIZE, call->cols) : call->cols;
+}
 
 /* The largest magnitude of a lane's part of a segment. */
 static inline float amax_of(const struct call *call, const ulong row, const ulong begin, const ulong end) {
@@ -39,31 +135,21 @@ static inline float amax_of(const struct call *call, const ulong row, const ulon
     return largest_of(magnitudes);
 }
 
+/* One segment of LANES work-items. */
 INLINED float take_segment(const struct call *call, const ulong index, struct lanes *lanes) {
     const bool active = index < call->work;
     const uint lane = (uint)get_local_id(0) % LANES;
-    const ulong row = SCALING == SCALING_GROUP ? index / GROUPS : index;
-    const ulong begin = SCALING == SCALING_GROUP ? index % GROUPS * GROUP_SIZE : 0;
-    const ulong whole = SCALING == SCALING_GROUP && begin + GROUP_SIZE < call->cols ? begin + GROUP_SIZE : call->cols;
-    const ulong end = active ? whole : begin;
+    const ulong row = row_of(index), begin = begin_of(index), end = active ? end_of(call, index) : begin;
     const float own_amax = largest_over_lanes(lanes, amax_of(call, row, begin + lane * VEC, end));
-#if AMAX && SCALING != SCALING_TENSOR
-    if (active && lane == 0)
-        call->amax[index] = own_amax;
-#endif
-#if PRESENT(SCALE_DTYPE)
-    const float rounded = ROUND(SCALE_DTYPE)(scale_of(own_amax, FP8_LARGEST(Q_DTYPE)));
-    if (active && lane == 0)
-        STORE1(SCALE_DTYPE)(call->scale + index, rounded);
-#if WRITE_Q
+    const float scale = put_scale(call, index, own_amax, active && lane == 0);
+#if PRESENT(SCALE_DTYPE) && WRITE_Q
 #if LANES > 1
 #pragma unroll 4
 #endif
     for (ulong column = begin + lane * VEC; column < end; column += STEP)
-        store_bytes(call->q + row * call->q_stride + column,
-                    quantized(call, row, column, WIDEN(X_DTYPE)(load_x(call, row, column, LOAD_LAST)), rounded),
-                    call->aligned);
-#endif
+        put_codes(call, row, column, load_x(call, row, column, LOAD_LAST), scale);
+#else
+    (void)scale;
 #endif
     return own_amax;
 }
@@ -84,6 +170,8 @@ INLINED void take_share(const struct call *call, local float *scratch) {
         call->amax[get_group_id(0)] = largest;
 #endif
 }
+
+#endif
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void quantize_segments(PARAMETERS(QUANTIZE_SEGMENTS_ARGS)) {

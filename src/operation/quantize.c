@@ -67,6 +67,24 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
     };
 }
 
+/* A GPU's lane has a vector of each of several groups, which it reads at once (AT_ONCE of quantize_segments.cl). */
+static clnorm_status choose(const clnorm_device_info *device, const struct cln_workload *work,
+                            const struct cln_config *forced, struct cln_config *config) {
+    enum { ITEMS = 64, MOST_LANES = 32, AT_ONCE = 4 };
+    const clnorm_status status = cln_fp8_config(device, work, forced, config);
+    const bool free = !forced->lanes && !forced->segments && !forced->reduce && !forced->iterations;
+    if (status || !free || work->groups == 1 || device->kind != CLNORM_DEVICE_GPU)
+        return status;
+    const uint64_t vectors = cln_divide_up(work->group_size, config->vec);
+    if (vectors > cln_smaller(MOST_LANES, device->max_work_group_size))
+        return status;
+    struct cln_config wish = *forced;
+    wish.lanes = (uint32_t)cln_power_of_two_at_least(vectors);
+    wish.segments = (uint32_t)cln_larger(cln_smaller(ITEMS, device->max_work_group_size) / wish.lanes, 1);
+    wish.iterations = AT_ONCE;
+    return cln_fp8_config(device, work, &wish, config);
+}
+
 static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
     struct cln_spec spec = cln_fp8_spec(&plan->context->device, &plan->config);
     spec.x_dtype = p->x.dtype;
@@ -197,7 +215,7 @@ const struct cln_operation cln_quantize = {
     .check = check,
     .describe = describe,
     .workload = workload_of,
-    .choose = cln_fp8_config,
+    .choose = choose,
     .add_stages = add_stages,
 };
 

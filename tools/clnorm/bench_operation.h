@@ -23,6 +23,8 @@ struct bench_operation {
     const char *word;                  /* of it */
     char *quantize;                    /* of the norms' y */
     char *rope;                        /* of heads of 128 columns, or of what power of two below that divides the columns */
+    char *mode;                        /* of quantize: what has a scale */
+    long long group_size;              /* columns, of a mode of groups */
     char *layout;                      /* of channels; NULL: first */
     const char *unfused[UNFUSED_MOST]; /* what it is as separate calls, ended by NULL: operations of this table that have
                                           one x, or a plain add, dropout or gate; none: it fuses nothing that is measured */
