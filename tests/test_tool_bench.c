@@ -101,7 +101,7 @@ static void test_bench(void **state) {
     assert_failed(EXIT_REQUEST, "'sofmax' is no operation; did you mean softmax?");
     run("%s", "bench conv");
     assert_failed(EXIT_REQUEST, "'conv' is no operation; they are layer_norm, ");
-    static const char *const shapes[] = {"8", "8x", "x8", "0x8", "-8x8", "8x-8", "8x8x8", "8x8,"};
+    static const char *const shapes[] = {"8", "8x", "x8", "0x8", "-8x8", "8x-8", "8x8x", "8x8/2", "8x8x8", "8x8,"};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         run("bench --shapes=%s", shapes[i]);
         assert_failed(EXIT_REQUEST, "--shapes");
@@ -182,12 +182,12 @@ static void test_profile(void **state) {
     static const char *const kernel_keys[] = {"name",        "groups",    "items",        "us",    "least_us",
                                               "gb_s",        "bytes",     "copy_share",   "local", "private",
                                               "spill_loads", "registers", "spill_stores", "stack", NULL};
-    run("%s", "profile layer_norm_backward --shape 32x64 --dtype bf16 --runs 2 --warm-up 0 --json");
+    run("%s", "profile layer_norm_backward --shape 4096x64 --dtype bf16 --runs 2 --warm-up 0 --json");
     assert_done();
     json_t *const object = json_of(result.out);
     assert_has_keys(object, keys);
     assert_string_equal(json_string_value(json_object_get(object, "op")), "layer_norm_backward");
-    assert_int_equal(json_integer_value(json_object_get(object, "bytes")), 3 * 32 * 64 * 2);
+    assert_int_equal(json_integer_value(json_object_get(object, "bytes")), 3 * 4096 * 64 * 2);
     assert_true(json_number_value(json_object_get(object, "build_us")) > 0);
     const json_t *const kernels = json_object_get(object, "kernels");
     assert_true(json_array_size(kernels) >= 2);

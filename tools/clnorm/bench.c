@@ -72,7 +72,8 @@ int bench_command(int argc, const char **argv, struct fault *fault) {
     struct sweep_words sweep = {NULL, NULL};
     int host = 0;
     const struct poptOption table[] = {
-        {"shapes", '\0', POPT_ARG_STRING, &shapes, 0, "Rows and columns (usual ones for the device)", "MxN,..."},
+        {"shapes", '\0', POPT_ARG_STRING, &shapes, 0,
+         "Rows and columns (usual ones for the device), or images' NxCxHxW[/GROUPS]", "MxN,..."},
         {"dtypes", '\0', POPT_ARG_STRING, &dtypes, 0, "Element types (bf16,f32; on CPUs f32)", "DT,..."},
         {"sweep", '\0', POPT_ARG_STRING, &sweep.widths, 0, "Time many widths; --svg draws time over the copy's",
          "grid|N,..."},

@@ -180,6 +180,10 @@ static bool print_json(const struct bench *bench, const struct measurement *m, c
     set_us(line, "copy_us", result->copy.kernel_us);
     set_us(line, "copy_buffer_us", result->copy.buffer_us);
     set_us(line, "memcpy_us", result->copy.host_us);
+    if (m->shape.positions) {
+        json_object_set_new(line, "positions", json_integer((json_int_t)m->shape.positions));
+        json_object_set_new(line, "groups", json_integer((json_int_t)bench_groups(&m->shape)));
+    }
     json_object_set_new(line, "runs", json_integer((json_int_t)m->event.count));
     json_object_set_new(line, "device", json_string(device->name));
     json_object_set_new(line, "driver", json_string(device->driver));
@@ -193,14 +197,13 @@ static bool print_json(const struct bench *bench, const struct measurement *m, c
 }
 
 static void print_row(const struct measurement *m, const char *name, const struct result *result) {
-    char shape[48];
+    char shape[BENCH_SHAPE_TEXT];
     char us[US_TEXT];
     char limit_us[US_TEXT];
     const double ratio = result->us / result->copy.limit_us;
-    (void)snprintf(shape, sizeof shape, "%" PRIu64 "x%" PRIu64, m->shape.rows, m->shape.cols);
-    printf("%-23s %-11s %-5s %7.2f %8s %8s %5.*f %6.1f\n", name, shape, clnorm_dtype_name(m->dtype),
-           (double)result->bytes * 1e-6, us_text(result->us, us), us_text(result->copy.limit_us, limit_us),
-           ratio < 99.995 ? 2 : 0, ratio, result->gb_s);
+    printf("%-23s %-11s %-5s %7.2f %8s %8s %5.*f %6.1f\n", name, bench_shape_text(&m->shape, shape),
+           clnorm_dtype_name(m->dtype), (double)result->bytes * 1e-6, us_text(result->us, us),
+           us_text(result->copy.limit_us, limit_us), ratio < 99.995 ? 2 : 0, ratio, result->gb_s);
     fflush(stdout);
 }
 
@@ -244,7 +247,8 @@ static bool report(struct bench *bench, struct measurement *m, struct fault *fau
 static bool measure(struct bench *bench, const struct bench_operation *operation, struct bench_shape shape,
                     clnorm_dtype dtype, struct fault *fault) {
     struct measurement m = {.operation = operation, .shape = shape, .dtype = dtype};
-    progress("%s %" PRIu64 "x%" PRIu64 " %s", operation->name, shape.rows, shape.cols, clnorm_dtype_name(dtype));
+    char text[BENCH_SHAPE_TEXT];
+    progress("%s %s %s", operation->name, bench_shape_text(&shape, text), clnorm_dtype_name(dtype));
     bool done = bench_job(&m.job, operation, shape, dtype, bench->request->config, fault);
     m.least_bytes = bench_bytes(operation, &m.job);
     done = done && launch_prepare(&m.launch, &bench->stopwatch.session, &m.job, fault) &&

@@ -1,5 +1,7 @@
 #include "bench_job.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arithmetic.h"
@@ -26,19 +28,30 @@ struct operation_options bench_options(const struct bench_operation *operation, 
     if (operation->choice)
         options.choices.word[choice_index(operation->choice)] = (char *)operation->word;
     options.quantize = operation->quantize;
+    options.mode = operation->mode;
+    options.group_size = operation->group_size;
     options.layout = operation->layout;
     options.rope = operation->rope;
     return options;
 }
 
-uint64_t bench_positions(uint64_t rows) {
-    enum { POSITIONS = 1024 };
-    return cln_smaller(cln_lowest_bit(rows), POSITIONS);
+const char *bench_shape_text(const struct bench_shape *shape, char *text) {
+    if (shape->positions)
+        (void)snprintf(text, BENCH_SHAPE_TEXT, "%" PRIu64 "x%" PRIu64 "x%" PRIu64, shape->rows / shape->positions,
+                       shape->cols, shape->positions);
+    else
+        (void)snprintf(text, BENCH_SHAPE_TEXT, "%" PRIu64 "x%" PRIu64, shape->rows, shape->cols);
+    return text;
 }
 
-uint64_t bench_groups(uint64_t cols) {
+uint64_t bench_positions(const struct bench_shape *shape) {
+    enum { POSITIONS = 1024 };
+    return shape->positions ? shape->positions : cln_smaller(cln_lowest_bit(shape->rows), POSITIONS);
+}
+
+uint64_t bench_groups(const struct bench_shape *shape) {
     enum { GROUPS = 32 };
-    return cln_smaller(cln_lowest_bit(cols), GROUPS);
+    return shape->groups ? shape->groups : cln_smaller(cln_lowest_bit(shape->cols), GROUPS);
 }
 
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
@@ -56,11 +69,15 @@ bool bench_job(struct job *job, const struct bench_operation *operation, struct 
     options.weight_repeat = shape.weight_repeat;
     job->weight_rows = (uint64_t)shape.weight_rows;
     if (operation_has_channels(of)) {
-        job->spatial = bench_positions(shape.rows);
+        job->spatial = bench_positions(&shape);
         job->channels_last = operation->layout && !strcmp(operation->layout, "last");
         shape.rows /= job->spatial;
-        groups = bench_groups(shape.cols);
+        groups = bench_groups(&shape);
         options.groups = (long long)groups;
+    } else if (shape.positions) {
+        char text[BENCH_SHAPE_TEXT];
+        return fault_set(fault, EXIT_REQUEST, "--shapes: %s takes ROWSxCOLS, not %s", operation->name,
+                         bench_shape_text(&shape, text));
     }
     if (operation->rope) {
         enum { HEAD = 128 };

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const uint64_t gpu_shapes[][2] = {{32768, 256},  {32768, 1024}, {16384, 4096}, {16384, 8192}, {8192, 16384},
@@ -21,11 +22,37 @@ static bool take_operation(struct bench_request *request, const char *word, stru
     return true;
 }
 
+/* A number of 1 or more, and 'x' or the end of the list after it. */
+static bool take_number(const char **word, uint64_t *number) {
+    char *end;
+    errno = 0;
+    *number = **word >= '0' && **word <= '9' ? strtoull(*word, &end, 10) : 0;
+    if (!*number || errno)
+        return false;
+    *word = *end == 'x' ? end + 1 : end;
+    return *end == 'x' || *end == '/' || !*end;
+}
+
+static bool read_shape(const char *word, struct bench_shape *shape) {
+    uint64_t extent;
+    if (!take_number(&word, &shape->rows) || word[-1] != 'x' || !take_number(&word, &shape->cols))
+        return false;
+    for (shape->positions = word[-1] == 'x'; word[-1] == 'x'; shape->positions *= extent)
+        if (!take_number(&word, &extent) || shape->positions > UINT64_MAX / extent)
+            return false;
+    if (shape->positions > UINT64_MAX / shape->rows)
+        return false;
+    if (shape->positions)
+        shape->rows *= shape->positions;
+    if (shape->positions && *word == '/')
+        return word++, take_number(&word, &shape->groups) && !*word && word[-1] != 'x';
+    return !*word;
+}
+
 bool bench_parse_shape(const char *word, const char *option, struct bench_shape *shape, struct fault *fault) {
-    int length = 0;
-    const bool read = word[0] != '-' && sscanf(word, "%" SCNu64 "x%" SCNu64 "%n", &shape->rows, &shape->cols, &length) == 2;
-    return (read && !word[length] && !strchr(word, '-') && shape->rows && shape->cols) ||
-           fault_set(fault, EXIT_REQUEST, "%s '%s': expected ROWSxCOLS, both 1 or more", option, word);
+    *shape = (struct bench_shape){0};
+    return read_shape(word, shape) ||
+           fault_set(fault, EXIT_REQUEST, "%s '%s': expected ROWSxCOLS or NxCxHxW[/GROUPS], each 1 or more", option, word);
 }
 
 static bool take_shape(const char *word, void *user, struct fault *fault) {

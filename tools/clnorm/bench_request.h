@@ -28,7 +28,7 @@ struct bench_request {
     uint64_t sweep_bytes;                             /* of x at each width */
 };
 
-/* Reads "ROWSxCOLS". option: what it was given with. */
+/* Reads "ROWSxCOLS", or "NxCxHxW" and the like with "/GROUPS" after it or not. option: what it was given with. */
 bool bench_parse_shape(const char *word, const char *option, struct bench_shape *shape, struct fault *fault);
 
 /* Takes operations from the command line's words, and the lists of two options, which may be NULL. */

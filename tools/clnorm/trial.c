@@ -72,8 +72,8 @@ bool trial_is_right(const struct trial *trial, const clnorm_config *config) {
     struct fault fault = {0};
     if (operation_find(trial->operation->operation, &of, &fault) && operation_has_channels(of)) {
         check_case.rows = 2; /* samples */
-        check_case.spatial = bench_positions(trial->shape.rows);
-        check_case.options.groups = (long long)bench_groups(trial->shape.cols);
+        check_case.spatial = bench_positions(&trial->shape);
+        check_case.options.groups = (long long)bench_groups(&trial->shape);
     }
     for (int i = 0; trial->operation->inputs[i]; i++)
         check_case_add_input(&check_case, trial->operation->inputs[i], trial->dtype);

@@ -213,15 +213,14 @@ static bool compare(struct search *search, double *own_us, double *best_us, stru
 /* -------------------------------------------------------------------------------------------------------- the command */
 
 static void report(const struct search *search, double own_us, double best_us, bool kept) {
-    char shape[48];
+    char shape[BENCH_SHAPE_TEXT];
     char text[CONFIG_TEXT];
     char own[US_TEXT];
     char best[US_TEXT];
-    (void)snprintf(shape, sizeof shape, "%" PRIu64 "x%" PRIu64, search->trial.shape.rows, search->trial.shape.cols);
     clnorm_config_text(&search->best, text, sizeof text);
-    printf("%-23s %-11s %-5s %8s %8s %5u %7u %5u\n", search->trial.operation->name, shape,
-           clnorm_dtype_name(search->trial.dtype), us_text(own_us, own), us_text(best_us, best), search->tried,
-           search->refused, search->wrong);
+    printf("%-23s %-11s %-5s %8s %8s %5u %7u %5u\n", search->trial.operation->name,
+           bench_shape_text(&search->trial.shape, shape), clnorm_dtype_name(search->trial.dtype), us_text(own_us, own),
+           us_text(best_us, best), search->tried, search->refused, search->wrong);
     print_wrapped("  ", kept ? text : "as it is");
     fflush(stdout);
 }
