@@ -49,6 +49,10 @@ static const struct group_case cases[] = {
     {3, 48, 100, 4, LAST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
     {3, 48, 100, 4, LAST, BF16, BF16, F32, 0, 0, FAR, 0, 0, "vec=8,lanes=4,segments=1,chunks=1"},
     {3, 50, 100, 5, LAST, F32, F32, F32, 0, 0, SPIKES, 0, 0, "vec=16,lanes=1,chunks=33,iterations=2"},
+    {2, 48, 5, 4, LAST, BF16, BF16, F32, 0, SILU, FAR, 0, 0, "vec=8,lanes=4,segments=8,chunks=2"},
+    {2, 64, 1000, 4, FIRST, F32, F32, F32, 0, GELU, FAR, 0, 0, "vec=8,lanes=32,segments=2"},
+    {2, 64, 1000, 4, FIRST, BF16, BF16, F32, BF16, 0, NORMAL, 0, 0, "vec=8,lanes=1024,segments=1"},
+    {2, 64, 1000, 4, FIRST, F16, F16, F32, 0, SILU, SPIKES, 0, 0, "vec=8,lanes=256,segments=1"},
     {3, 48, 100, 4, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, "stores=streaming,vec=4,lanes=4"},
 };
 

@@ -41,6 +41,7 @@ static const struct group_case cases[] = {
     {2, 8, 9, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=1,chunks=20"},
     {3, 48, 100, 4, LAST, F32, F32, F32, 0, SILU, WIDE, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
     {3, 50, 100, 5, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=16,lanes=1,chunks=33,iterations=2"},
+    {2, 48, 5, 4, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=4,segments=8,chunks=2"},
 };
 
 static bool runs_here(const struct fixture *fixture, const struct group_case *c) {

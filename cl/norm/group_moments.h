@@ -20,6 +20,8 @@
 #define CHAINS 1
 #endif
 
+#define BATCH (LANES == 1 ? CHAINS : 4) /* vectors that are read before the first is added */
+
 struct run {
     realv pivot;
     realv sum[CHAINS], squares[CHAINS]; /* of deviations from the pivot */

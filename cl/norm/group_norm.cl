@@ -10,6 +10,12 @@ struct call {
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
+/* A segment that fits into its lanes' registers is read once. */
+#define SEGMENT_VECTORS (CHANNELS_OF_GROUP * ROW_VECTORS)
+#define HELD_OF_LANE (SEGMENT_VECTORS / LANES + (SEGMENT_VECTORS % LANES != 0))
+#define MOST_HELD ((LANES > 512 ? 40 : 80) / (PRESENT(RESIDUAL_DTYPE) ? 2 : 1)) /* elements of a lane, by registers */
+#define IS_HELD (LANES > 1 && HELD_OF_LANE * VEC <= MOST_HELD)
+
 /* A segment's place. */
 struct place {
     ulong index, sample;
@@ -19,26 +25,119 @@ struct place {
     bool active; /* false past the last segment */
 };
 
+/* What is done to s of a channel. */
+struct affine {
+    real mean, scale, bias;
+};
+
+static inline struct affine affine_of(const struct call *call, const ulong channel, const real mean, const real rstd) {
+    const struct affine affine = {mean, rstd * WEIGHT_OF(call, channel), BIAS_OF(call, channel)};
+    return affine;
+}
+
+/* at: of the sample. */
+static inline void write_vector(const struct call *call, const struct place *place, const struct affine *affine,
+                                const ulong at, const ulong count, const realv s) {
+#if PRESENT(RESIDUAL_OUT_DTYPE)
+    STORE_PART(RESIDUAL_OUT_DTYPE)
+    (call->residual_out + place->sample * call->residual_out_stride + at, s, count, call->aligned);
+#endif
+    STORE_PART(Y_DTYPE)
+    (call->y + place->sample * call->y_stride + at, activated((s - affine->mean) * affine->scale + affine->bias), count,
+     call->aligned);
+}
+
+static inline void write_statistics(const struct call *call, const struct place *place, const real mean, const real rstd) {
+    if (!place->active || place->lane != 0)
+        return;
+#if SAVE_MEAN
+    call->mean[place->index] = mean;
+#endif
+#if SAVE_RSTD
+    call->rstd[place->index] = rstd;
+#endif
+    (void)call, (void)mean, (void)rstd;
+}
+
+#if LANES > 1
+
+/* Of several lanes vectors are whole, and a segment's lie one after the other: the check of configs sees to it. */
+static inline void write_whole_vector(const struct call *call, const struct place *place, const index_t vector,
+                                      const real mean, const real rstd, const struct packed_s *packed) {
+    const struct affine affine = affine_of(call, place->channel + vector / (index_t)ROW_VECTORS, mean, rstd);
+    write_vector(call, place, &affine, place->first + (ulong)vector * VEC, VEC, s_of(*packed));
+}
+
+#endif
+
+#if IS_HELD
+
+/* Called between one use of a vector and the next. */
+static inline void forget_wide(struct packed_s *packed) {
+    if (sizeof(packed->x) < sizeof(realv))
+        forget((uint *)&packed->x, sizeof(packed->x) / sizeof(uint));
+}
+
+INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
+    struct packed_s held[HELD_OF_LANE] = {0};
+#define IS_THERE(k) (place->active && ((k) + 1 < HELD_OF_LANE || place->lane + (k)*LANES < SEGMENT_VECTORS))
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (IS_THERE(k))
+            held[k] = LOAD_PACKED_S(call, place->sample, place->first + (place->lane + (ulong)k * LANES) * VEC, VEC);
+    begin_loads();
+    realv sum = 0;
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++) {
+        sum += s_of(held[k]);
+        forget_wide(&held[k]);
+    }
+    const real mean = sum_over_lanes(lanes, sum_elements(sum)) / (real)GROUP_SIZE;
+    realv squares = 0;
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (IS_THERE(k)) {
+            const realv deviation = s_of(held[k]) - mean;
+            squares += deviation * deviation;
+            forget_wide(&held[k]);
+        }
+    const real rstd = rstd_of(sum_over_lanes(lanes, sum_elements(squares)), call->eps);
+    write_statistics(call, place, mean, rstd);
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (IS_THERE(k))
+            write_whole_vector(call, place, place->lane + k * LANES, mean, rstd, &held[k]);
+#undef IS_THERE
+}
+
+#else
+
 /* The moments of this lane's whole vectors, the i-th of which is lane + i · LANES. */
 static inline void take_vectors(const struct call *call, const struct place *place, struct moments *moments) {
     const index_t count = WHOLE_VECTORS / LANES + (place->lane < WHOLE_VECTORS % LANES);
-#define VECTOR_AT(i) LOAD_S(call, place->sample, place->first + (place->lane + (ulong)(i)*LANES) * VEC, VEC)
+#define PACKED_AT(i) LOAD_PACKED_S(call, place->sample, place->first + (place->lane + (ulong)(i)*LANES) * VEC, VEC)
     if (count > 0)
-        moments_start(moments, VECTOR_AT(0));
+        moments_start(moments, s_of(PACKED_AT(0)));
     for (index_t i = 0; i < count;) {
-        const index_t length = run_length(moments, count - i), whole = length / CHAINS * CHAINS;
+        const index_t length = run_length(moments, count - i), whole = length / BATCH * BATCH;
         struct run run;
         run_start(&run, moments);
-        for (index_t j = 0; j < whole; j += CHAINS)
+        for (index_t j = 0; j < whole; j += BATCH) {
+            struct packed_s packed[BATCH];
 #pragma unroll
-            for (uint k = 0; k < CHAINS; k++)
-                run_take(&run, k, VECTOR_AT(i + j + k));
+            for (uint k = 0; k < BATCH; k++)
+                packed[k] = PACKED_AT(i + j + k);
+            begin_loads();
+#pragma unroll
+            for (uint k = 0; k < BATCH; k++)
+                run_take(&run, k % CHAINS, s_of(packed[k]));
+        }
         for (index_t j = whole; j < length; j++)
-            run_take(&run, 0, VECTOR_AT(i + j));
+            run_take(&run, 0, s_of(PACKED_AT(i + j)));
         run_end(&run, moments, length);
         i += length;
     }
-#undef VECTOR_AT
+#undef PACKED_AT
 }
 
 /* Elements after the last whole vector, which the lane after the last vector's has. */
@@ -59,41 +158,27 @@ static inline struct spread own_spread(const struct call *call, const struct pla
     return own;
 }
 
-/* What is done to s of a channel. */
-struct affine {
-    real mean, scale, bias;
-};
-
-static inline struct affine affine_of(const struct call *call, const ulong channel, const real mean, const real rstd) {
-    const struct affine affine = {mean, rstd * WEIGHT_OF(call, channel), BIAS_OF(call, channel)};
-    return affine;
-}
-
-static inline void take_vector(const struct call *call, const struct place *place, const struct affine *affine,
-                               const ulong channel, const ulong vector) {
-    const ulong at = place->first + channel * SPATIAL + vector * VEC, count = elements_of(vector);
-    const realv s = LOAD_S(call, place->sample, at, count);
-#if PRESENT(RESIDUAL_OUT_DTYPE)
-    STORE_PART(RESIDUAL_OUT_DTYPE)
-    (call->residual_out + place->sample * call->residual_out_stride + at, s, count, call->aligned);
-#endif
-    STORE_PART(Y_DTYPE)
-    (call->y + place->sample * call->y_stride + at, activated((s - affine->mean) * affine->scale + affine->bias), count,
-     call->aligned);
-}
-
 static inline void write_segment(const struct call *call, const struct place *place, const real mean, const real rstd) {
 #if LANES == 1
     for (ulong channel = 0; channel < CHANNELS_OF_GROUP; channel++) {
         const struct affine affine = affine_of(call, place->channel + channel, mean, rstd);
-        for (ulong vector = 0; vector < ROW_VECTORS; vector++)
-            take_vector(call, place, &affine, channel, vector);
+        for (ulong vector = 0; vector < ROW_VECTORS; vector++) {
+            const ulong at = place->first + channel * SPATIAL + vector * VEC, count = elements_of(vector);
+            write_vector(call, place, &affine, at, count, LOAD_S(call, place->sample, at, count));
+        }
     }
 #else
-    for (index_t v = place->lane; v < CHANNELS_OF_GROUP * (index_t)ROW_VECTORS; v += LANES) {
-        const index_t channel = v / (index_t)ROW_VECTORS;
-        const struct affine affine = affine_of(call, place->channel + channel, mean, rstd);
-        take_vector(call, place, &affine, channel, v - channel * (index_t)ROW_VECTORS);
+    for (index_t first = place->lane; first < SEGMENT_VECTORS; first += AT_ONCE * LANES) {
+        struct packed_s packed[AT_ONCE];
+#pragma unroll
+        for (uint k = 0; k < AT_ONCE; k++)
+            if (first + k * LANES < SEGMENT_VECTORS)
+                packed[k] = LOAD_PACKED_S(call, place->sample, place->first + (first + (ulong)k * LANES) * VEC, VEC);
+        begin_loads();
+#pragma unroll
+        for (uint k = 0; k < AT_ONCE; k++)
+            if (first + k * LANES < SEGMENT_VECTORS)
+                write_whole_vector(call, place, first + k * LANES, mean, rstd, &packed[k]);
     }
 #endif
 }
@@ -106,19 +191,13 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
         own = own_spread(call, place, origin);
     }
     const struct spread all = spread_over_lanes(own, (real)GROUP_SIZE, lanes);
-    if (!place->active)
-        return;
     const real mean = origin + all.mean, rstd = rstd_of(all.squares, call->eps);
-#if SAVE_MEAN
-    if (place->lane == 0)
-        call->mean[place->index] = mean;
-#endif
-#if SAVE_RSTD
-    if (place->lane == 0)
-        call->rstd[place->index] = rstd;
-#endif
-    write_segment(call, place, mean, rstd);
+    write_statistics(call, place, mean, rstd);
+    if (place->active)
+        write_segment(call, place, mean, rstd);
 }
+
+#endif
 
 static inline struct place place_of(const ulong index, const bool active) {
     const ulong sample = index / GROUPS, group = index - sample * GROUPS;

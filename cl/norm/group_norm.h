@@ -69,18 +69,44 @@ static inline ulong part_of(const ulong sample, const ulong channel, const ulong
 /* One element. */
 #define LOAD_ONE(dtype, pointer) first_element(LOAD_WIDE(dtype, pointer, 1, false))
 
-/* s of a vector whose first element is at a place of the sample. */
-#define LOAD_X(call, sample, place, count) \
-    LOAD_WIDE(X_DTYPE, (call)->x + (sample) * (call)->x_stride + (place), count, (call)->aligned)
+/* Of a tensor, the vector whose first element is at a place of the sample. */
+#define LOAD_OF(call, dtype, tensor, sample, place, count) \
+    LOAD_PART(dtype)((call)->tensor + (sample) * (call)->tensor##_stride + (place), count, (call)->aligned)
+#define LOAD_X(call, sample, place, count) WIDEN(X_DTYPE)(LOAD_OF(call, X_DTYPE, x, sample, place, count))
+#define LOAD_DY(call, sample, place, count) WIDEN(DY_DTYPE)(LOAD_OF(call, DY_DTYPE, dy, sample, place, count))
+
+/* What s is made of, as it lies in memory. */
+struct packed_s {
+    PACKED(X_DTYPE) x;
 #if PRESENT(RESIDUAL_DTYPE)
-#define LOAD_S(call, sample, place, count) \
-    (LOAD_X(call, sample, place, count) +  \
-     LOAD_WIDE(RESIDUAL_DTYPE, (call)->residual + (sample) * (call)->residual_stride + (place), count, (call)->aligned))
-#else
-#define LOAD_S LOAD_X
+    PACKED(RESIDUAL_DTYPE) residual;
 #endif
-#define LOAD_DY(call, sample, place, count) \
-    LOAD_WIDE(DY_DTYPE, (call)->dy + (sample) * (call)->dy_stride + (place), count, (call)->aligned)
+};
+
+#if PRESENT(RESIDUAL_DTYPE)
+#define LOAD_PACKED_S(call, sample, place, count)                       \
+    ((struct packed_s){LOAD_OF(call, X_DTYPE, x, sample, place, count), \
+                       LOAD_OF(call, RESIDUAL_DTYPE, residual, sample, place, count)})
+#else
+#define LOAD_PACKED_S(call, sample, place, count) ((struct packed_s){LOAD_OF(call, X_DTYPE, x, sample, place, count)})
+#endif
+
+static inline realv s_of(const struct packed_s packed) {
+#if PRESENT(RESIDUAL_DTYPE)
+    return WIDEN(X_DTYPE)(packed.x) + WIDEN(RESIDUAL_DTYPE)(packed.residual);
+#else
+    return WIDEN(X_DTYPE)(packed.x);
+#endif
+}
+
+#define LOAD_S(call, sample, place, count) s_of(LOAD_PACKED_S(call, sample, place, count))
+
+/* Vectors that a lane reads before it goes on with the first: a GPU's memory is far away. */
+#if LANES == 1
+#define AT_ONCE 1
+#else
+#define AT_ONCE 4
+#endif
 
 #if PRESENT(WEIGHT_DTYPE)
 #define WEIGHT_OF(call, channel) LOAD_ONE(WEIGHT_DTYPE, (call)->weight + (channel))
@@ -123,17 +149,31 @@ static inline real rstd_of(const real squares, const real eps) {
 #define BLOCK_VECTORS (LANES * HELD_VECTORS)
 #define BLOCKS (ROW_VECTORS / BLOCK_VECTORS + (ROW_VECTORS % BLOCK_VECTORS != 0))
 
+/* Last layout: the SEGMENTS of a work-group take a unit together. Each has a phase, and every PHASES-th position. */
+#if !IS_FIRST && LANES > 1
+#define PHASES SEGMENTS
+#else
+#define PHASES 1
+#endif
+#define PHASE_SPACE (PHASES > 1 ? 2 * GROUP_ITEMS : 1) /* vectors of local memory */
+#define UNITS (SEGMENTS / PHASES)                      /* of a work-group at a time */
+
+/* This work-item's unit of those. */
+static inline uint own_unit(void) {
+    return UNITS > 1 ? (uint)get_local_id(0) / LANES : 0;
+}
+
 /* What LANES work-items take at a time: a chunk of a channel, or of a block of channels. */
 struct unit {
     ulong sample, chunk;
     ulong channel; /* first layout */
     ulong vector;  /* last layout: this lane's first one; its next ones are LANES apart */
-    uint lane;
+    uint lane, phase;
     bool active; /* false past the last unit */
 };
 
 static inline struct unit unit_of(const ulong index, const bool active) {
-    struct unit unit = {0, 0, 0, 0, (uint)get_local_id(0) % LANES, active};
+    struct unit unit = {0, 0, 0, 0, (uint)get_local_id(0) % LANES, (uint)get_local_id(0) / LANES % PHASES, active};
     if (IS_FIRST) {
         const ulong row = index / CHUNKS;
         unit.chunk = index % CHUNKS;
@@ -146,6 +186,38 @@ static inline struct unit unit_of(const ulong index, const bool active) {
         unit.sample = slice / CHUNKS;
     }
     return unit;
+}
+
+/* Last layout: every PHASES-th position from one on. */
+static inline ulong positions_before(const ulong position, const ulong end) {
+    return position < end ? (end - position + PHASES - 1) / PHASES : 0;
+}
+
+/* Those of a phase in a chunk. */
+static inline ulong positions_of(const ulong chunk, const uint phase) {
+    return positions_before(chunk_begin(chunk) + phase, chunk_begin(chunk + 1));
+}
+
+/* Those of a tile. */
+static inline ulong positions_of_tile(const ulong tile, const ulong end) {
+    return positions_before(tile, min(end, tile + TILE_POSITIONS));
+}
+
+/* First layout: a lane's vectors of a unit, LANES apart, and the last elements of a row that fill no vector. */
+struct share {
+    ulong first; /* element of the sample */
+    ulong vectors;
+    ulong tail, tail_first; /* elements, 0 but of one lane */
+};
+
+static inline struct share share_of(const struct unit *unit) {
+    const ulong row = unit->channel * SPATIAL, whole = SPATIAL / VEC;
+    const ulong begin = chunk_begin(unit->chunk) + unit->lane, end = chunk_begin(unit->chunk + 1);
+    const ulong last = min(end, whole);
+    struct share share = {row + begin * VEC, begin < last ? (last - begin + LANES - 1) / LANES : 0, 0, row + whole * VEC};
+    if (SPATIAL % VEC != 0 && unit->lane == 0 && chunk_begin(unit->chunk) <= whole && end > whole)
+        share.tail = SPATIAL % VEC;
+    return share;
 }
 
 #endif

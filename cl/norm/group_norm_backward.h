@@ -38,6 +38,28 @@ static inline void channel_sums_take(struct channel_sums *sums, const realv cent
     running_sum_end_block(&sums->of_product);
 }
 
+/* x and dy of a vector, as they lie in memory. */
+struct packed_pair {
+    PACKED(X_DTYPE) x;
+    PACKED(DY_DTYPE) dy;
+};
+
+#define LOAD_PAIR(call, sample, place, count)                              \
+    ((struct packed_pair){LOAD_OF(call, X_DTYPE, x, sample, place, count), \
+                          LOAD_OF(call, DY_DTYPE, dy, sample, place, count)})
+
+/* Their x − mean and dn. */
+struct point {
+    realv centre, dn;
+};
+
+static inline struct point point_of(const struct channels *channels, const struct packed_pair *packed) {
+    struct point point;
+    point.centre = WIDEN(X_DTYPE)(packed->x) - channels->mean;
+    point.dn = dn_of(channels, point.centre, WIDEN(DY_DTYPE)(packed->dy));
+    return point;
+}
+
 /* slopes: as group_norm_slopes makes them. */
 static inline realv dx_of(const struct channels *channels, const realv slopes[2], const realv centre, const realv dn) {
     return channels->rstd * channels->weight * dn - slopes[0] - centre * channels->rstd * slopes[1];

@@ -31,21 +31,39 @@ static inline struct channels channels_at(const global real *mean, const global 
 
 /* ------------------------------------------------------------------------------------------------------------ sums */
 
+/* Adds vectors that are step elements apart, each with count elements. */
+static inline void add_vectors(const struct sums_call *call, const ulong sample, const ulong first, const ulong step,
+                               const ulong vectors, const ulong count, const struct channels *channels,
+                               struct channel_sums *sums) {
+    for (ulong i = 0; i < vectors; i += AT_ONCE) {
+        struct packed_pair packed[AT_ONCE];
+#pragma unroll
+        for (uint k = 0; k < AT_ONCE; k++)
+            if (i + k < vectors)
+                packed[k] = LOAD_PAIR(call, sample, first + (i + k) * step, count);
+        begin_loads();
+#pragma unroll
+        for (uint k = 0; k < AT_ONCE; k++)
+            if (i + k < vectors) {
+                const struct point point = point_of(channels, &packed[k]);
+                channel_sums_take(sums, point.centre, point.dn);
+            }
+    }
+}
+
 #if IS_FIRST
 
-INLINED void take_sums(const struct sums_call *call, const struct unit *unit, struct lanes *lanes) {
+INLINED void take_sums(const struct sums_call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
     real sums[2] = {0, 0};
     if (unit->active) {
         const ulong group = unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
         const struct channels channels = CHANNELS_AT(call, group, unit->channel);
-        const ulong end = chunk_begin(unit->chunk + 1);
+        const struct share share = share_of(unit);
         struct channel_sums own;
         channel_sums_start(&own);
-        for (ulong vector = chunk_begin(unit->chunk) + unit->lane; vector < end; vector += LANES) {
-            const ulong at = unit->channel * SPATIAL + vector * VEC, count = elements_of(vector);
-            const realv centre = LOAD_X(call, unit->sample, at, count) - channels.mean;
-            channel_sums_take(&own, centre, dn_of(&channels, centre, LOAD_DY(call, unit->sample, at, count)));
-        }
+        add_vectors(call, unit->sample, share.first, LANES * VEC, share.vectors, VEC, &channels, &own);
+        if (share.tail)
+            add_vectors(call, unit->sample, share.tail_first, VEC, 1, share.tail, &channels, &own);
         sums[0] = running_sum_total(&own.of_dn);
         sums[1] = running_sum_total(&own.of_product) * call->rstd[group];
     }
@@ -55,17 +73,35 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
         part[0] = sums[0];
         part[PART_STEP] = sums[1];
     }
+    (void)space;
 }
 
 #else
 
+/* Adds up the sums of a unit's phases, in the first. space: [PHASES, LANES, 2] */
+INLINED void add_phases(const struct unit *unit, realv sums[2], local realv *space) {
+#if PHASES > 1
+    local realv *own = space + 2 * get_local_id(0);
+    own[0] = sums[0];
+    own[1] = sums[1];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint phase = 1; unit->phase == 0 && phase < PHASES; phase++) {
+        sums[0] += own[2 * phase * LANES];
+        sums[1] += own[2 * phase * LANES + 1];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#else
+    (void)unit, (void)sums, (void)space;
+#endif
+}
+
 /* Of the vectors of channels that this lane holds, over the chunk's positions. */
-INLINED void take_sums(const struct sums_call *call, const struct unit *unit, struct lanes *lanes) {
-    const ulong end = chunk_begin(unit->chunk + 1);
+INLINED void take_sums(const struct sums_call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
+    const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = chunk_begin(unit->chunk + 1);
     struct channels channels[HELD_VECTORS];
     struct channel_sums own[HELD_VECTORS];
     (void)lanes;
-    if (!unit->active || chunk_count(unit->chunk) == 0)
+    if (PHASES == 1 && !(unit->active && chunk_count(unit->chunk) > 0))
         return;
     for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
         channels[j] = channels_at(call->mean, call->rstd, unit, j);
@@ -73,37 +109,44 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
         channels[j].bias = BIASES_OF(call, CHANNEL(j), COUNT(j));
         channel_sums_start(&own[j]);
     }
-    for (ulong tile = chunk_begin(unit->chunk); tile < end; tile += TILE_POSITIONS)
+    for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
         for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
             struct channel_sums sums = own[j];
-            for (ulong position = tile; position < min(end, tile + TILE_POSITIONS); position++) {
-                const ulong at = position * CHANNELS + CHANNEL(j);
-                const realv centre = LOAD_X(call, unit->sample, at, COUNT(j)) - channels[j].mean;
-                channel_sums_take(&sums, centre, dn_of(&channels[j], centre, LOAD_DY(call, unit->sample, at, COUNT(j))));
-            }
+            add_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * CHANNELS, positions_of_tile(tile, end),
+                        COUNT(j), &channels[j], &sums);
             own[j] = sums;
         }
-    for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
-        global real *part = call->parts + part_of(unit->sample, CHANNEL(j), unit->chunk);
-        running_sum_end_run(&own[j].of_dn);
-        running_sum_end_run(&own[j].of_product);
-        STORE_PART(REAL_DTYPE)(part, own[j].of_dn.runs, COUNT(j), false);
-        STORE_PART(REAL_DTYPE)(part + PART_STEP, own[j].of_product.runs * channels[j].rstd, COUNT(j), false);
+    for (uint j = 0; j < HELD_VECTORS; j++) {
+        if (PHASES == 1 && !IS_THERE(j))
+            break;
+        realv sums[2] = {0, 0};
+        if (IS_THERE(j)) {
+            running_sum_end_run(&own[j].of_dn);
+            running_sum_end_run(&own[j].of_product);
+            sums[0] = own[j].of_dn.runs;
+            sums[1] = own[j].of_product.runs * channels[j].rstd;
+        }
+        add_phases(unit, sums, space);
+        if (IS_THERE(j) && unit->phase == 0) {
+            global real *part = call->parts + part_of(unit->sample, CHANNEL(j), unit->chunk);
+            STORE_PART(REAL_DTYPE)(part, sums[0], COUNT(j), false);
+            STORE_PART(REAL_DTYPE)(part + PART_STEP, sums[1], COUNT(j), false);
+        }
     }
 }
 
 #endif
 
-INLINED void take_share(const struct sums_call *call, local real *scratch) {
+INLINED void take_share(const struct sums_call *call, local real *scratch, local realv *space) {
     struct lanes lanes = {.scratch = scratch};
-    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
+    const ulong first = get_group_id(0) * call->iterations * UNITS;
     for (ulong i = 0; i < call->iterations; i++) {
-        const ulong index = first + i * SEGMENTS;
+        const ulong index = first + i * UNITS;
         if (index >= call->work)
             break; /* the whole work-group */
-        const ulong own = index + get_local_id(0) / LANES;
-        const struct unit unit = unit_of(own, SEGMENTS == 1 || own < call->work);
-        take_sums(call, &unit, &lanes);
+        const ulong own = index + own_unit();
+        const struct unit unit = unit_of(own, UNITS == 1 || own < call->work);
+        take_sums(call, &unit, &lanes, space);
     }
     last_barrier();
 }
@@ -111,34 +154,51 @@ INLINED void take_share(const struct sums_call *call, local real *scratch) {
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_sums(PARAMETERS(GROUP_NORM_SUMS_ARGS)) {
     local real scratch[2 * SCRATCH];
+    local realv space[PHASE_SPACE];
     const struct sums_call call = {ARGUMENTS(GROUP_NORM_SUMS_ARGS), .aligned = !ELEMENT_ALIGNED};
-    take_share(&call, scratch);
+    take_share(&call, scratch, space);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- dx */
 
-static inline void write_vector(const struct dx_call *call, const ulong sample, const ulong at, const ulong count,
-                                const struct channels *channels, const realv slopes[2]) {
-    const realv centre = LOAD_X(call, sample, at, count) - channels->mean;
-    const realv dn = dn_of(channels, centre, LOAD_DY(call, sample, at, count));
-    STORE_PART(DX_DTYPE)
-    (call->dx + sample * call->dx_stride + at, dx_of(channels, slopes, centre, dn), count, call->aligned);
+/* As add_vectors. */
+static inline void write_vectors(const struct dx_call *call, const ulong sample, const ulong first, const ulong step,
+                                 const ulong vectors, const ulong count, const struct channels *channels,
+                                 const realv slopes[2]) {
+    for (ulong i = 0; i < vectors; i += AT_ONCE) {
+        struct packed_pair packed[AT_ONCE];
+#pragma unroll
+        for (uint k = 0; k < AT_ONCE; k++)
+            if (i + k < vectors)
+                packed[k] = LOAD_PAIR(call, sample, first + (i + k) * step, count);
+        begin_loads();
+#pragma unroll
+        for (uint k = 0; k < AT_ONCE; k++)
+            if (i + k < vectors) {
+                const struct point point = point_of(channels, &packed[k]);
+                STORE_PART(DX_DTYPE)
+                (call->dx + sample * call->dx_stride + first + (i + k) * step,
+                 dx_of(channels, slopes, point.centre, point.dn), count, call->aligned);
+            }
+    }
 }
 
 #if IS_FIRST
 
 static inline void write_unit(const struct dx_call *call, const struct unit *unit) {
-    const ulong group = unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP, end = chunk_begin(unit->chunk + 1);
+    const ulong group = unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
+    const struct share share = share_of(unit);
     const struct channels channels = CHANNELS_AT(call, group, unit->channel);
     const realv slopes[2] = {call->slopes[2 * group], call->slopes[2 * group + 1]};
-    for (ulong vector = chunk_begin(unit->chunk) + unit->lane; vector < end; vector += LANES)
-        write_vector(call, unit->sample, unit->channel * SPATIAL + vector * VEC, elements_of(vector), &channels, slopes);
+    write_vectors(call, unit->sample, share.first, LANES * VEC, share.vectors, VEC, &channels, slopes);
+    if (share.tail)
+        write_vectors(call, unit->sample, share.tail_first, VEC, 1, share.tail, &channels, slopes);
 }
 
 #else
 
 static inline void write_unit(const struct dx_call *call, const struct unit *unit) {
-    const ulong end = chunk_begin(unit->chunk + 1);
+    const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = chunk_begin(unit->chunk + 1);
     const global real *numbers = call->slopes + 2 * unit->sample * GROUPS;
     struct channels channels[HELD_VECTORS];
     realv slopes[HELD_VECTORS][2];
@@ -149,19 +209,19 @@ static inline void write_unit(const struct dx_call *call, const struct unit *uni
         slopes[j][0] = of_groups(numbers, CHANNEL(j), COUNT(j), 2);
         slopes[j][1] = of_groups(numbers + 1, CHANNEL(j), COUNT(j), 2);
     }
-    for (ulong tile = chunk_begin(unit->chunk); tile < end; tile += TILE_POSITIONS)
+    for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
         for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++)
-            for (ulong position = tile; position < min(end, tile + TILE_POSITIONS); position++)
-                write_vector(call, unit->sample, position * CHANNELS + CHANNEL(j), COUNT(j), &channels[j], slopes[j]);
+            write_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * CHANNELS, positions_of_tile(tile, end),
+                          COUNT(j), &channels[j], slopes[j]);
 }
 
 #endif
 
 /* From the last unit to the first: what was read last may still be in a cache. */
 static inline void write_share(const struct dx_call *call) {
-    const ulong first = (get_group_id(0) * call->iterations) * SEGMENTS + get_local_id(0) / LANES;
-    for (ulong i = 0; i < call->iterations && first + i * SEGMENTS < call->work; i++) {
-        const struct unit unit = unit_of(call->work - 1 - first - i * SEGMENTS, true);
+    const ulong first = get_group_id(0) * call->iterations * UNITS + own_unit();
+    for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
+        const struct unit unit = unit_of(call->work - 1 - first - i * UNITS, true);
         write_unit(call, &unit);
     }
 }
@@ -176,8 +236,9 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_sums_unaligned(PARAMETERS(GROUP_NORM_SUMS_ARGS)) {
     local real scratch[2 * SCRATCH];
+    local realv space[PHASE_SPACE];
     const struct sums_call call = {ARGUMENTS(GROUP_NORM_SUMS_ARGS), .aligned = false};
-    take_share(&call, scratch);
+    take_share(&call, scratch, space);
 }
 
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void

@@ -16,57 +16,55 @@ struct apply_call {
 
 /* --------------------------------------------------------------------------------------------------------- moments */
 
-#if IS_FIRST
+#if IS_FIRST || LANES > 1
 
-/* Of a channel's whole vectors in the chunk; this lane's i-th is lane + i · LANES after the first. */
-static inline void take_vectors(const struct moments_call *call, const struct unit *unit, struct moments *moments) {
-    const ulong begin = chunk_begin(unit->chunk), whole = min((ulong)SPATIAL / VEC, chunk_begin(unit->chunk + 1));
-    const ulong vectors = whole > begin ? whole - begin : 0;
-    const ulong first = unit->channel * SPATIAL + (begin + unit->lane) * VEC;
-    const index_t count = (index_t)(vectors / LANES + (unit->lane < vectors % LANES));
-#define VECTOR_AT(i) LOAD_S(call, unit->sample, first + (ulong)(i)*LANES * VEC, VEC)
+/* Adds whole vectors that are step elements apart. */
+static inline void add_vectors(const struct moments_call *call, const ulong sample, const ulong first, const ulong step,
+                               const index_t count, struct moments *moments) {
+#define PACKED_AT(i) LOAD_PACKED_S(call, sample, first + (ulong)(i)*step, VEC)
     if (count > 0)
-        moments_start(moments, VECTOR_AT(0));
+        moments_start(moments, s_of(PACKED_AT(0)));
     for (index_t i = 0; i < count;) {
-        const index_t length = run_length(moments, count - i), blocks = length / CHAINS * CHAINS;
+        const index_t length = run_length(moments, count - i), batches = length / BATCH * BATCH;
         struct run run;
         run_start(&run, moments);
-        for (index_t j = 0; j < blocks; j += CHAINS)
+        for (index_t j = 0; j < batches; j += BATCH) {
+            struct packed_s packed[BATCH];
 #pragma unroll
-            for (uint k = 0; k < CHAINS; k++)
-                run_take(&run, k, VECTOR_AT(i + j + k));
-        for (index_t j = blocks; j < length; j++)
-            run_take(&run, 0, VECTOR_AT(i + j));
+            for (uint k = 0; k < BATCH; k++)
+                packed[k] = PACKED_AT(i + j + k);
+            begin_loads();
+#pragma unroll
+            for (uint k = 0; k < BATCH; k++)
+                run_take(&run, k % CHAINS, s_of(packed[k]));
+        }
+        for (index_t j = batches; j < length; j++)
+            run_take(&run, 0, s_of(PACKED_AT(i + j)));
         run_end(&run, moments, length);
         i += length;
     }
-#undef VECTOR_AT
+#undef PACKED_AT
 }
 
-/* The elements of the row's partly filled vector, where the chunk ends with it. One lane takes them. */
-static inline void take_tail(const struct moments_call *call, const struct unit *unit, const real origin,
-                             struct spread *own) {
-    const ulong whole = SPATIAL / VEC;
-    if (SPATIAL % VEC == 0 || unit->lane != 0 || chunk_begin(unit->chunk) > whole || chunk_begin(unit->chunk + 1) <= whole)
-        return;
-    for (ulong i = whole * VEC; i < SPATIAL; i++) {
-        const ulong at = unit->channel * SPATIAL + i;
-        const struct spread one = {first_element(LOAD_S(call, unit->sample, at, 1)) - origin, 0, 1};
-        spread_merge(own, one);
-    }
-}
+#endif
 
-INLINED void take_moments(const struct moments_call *call, const struct unit *unit, struct lanes *lanes) {
+#if IS_FIRST
+
+INLINED void take_moments(const struct moments_call *call, const struct unit *unit, struct lanes *lanes,
+                          local realv *space) {
     const ulong count = unit->active ? chunk_count(unit->chunk) : 0;
     struct spread own = {0, 0, 0};
     real origin = 0;
     if (count > 0) {
-        const ulong first = unit->channel * SPATIAL + chunk_begin(unit->chunk) * VEC;
+        const struct share share = share_of(unit);
         struct moments moments = {0, 0, 0, 0};
-        origin = first_element(LOAD_S(call, unit->sample, first, 1));
-        take_vectors(call, unit, &moments);
+        origin = first_element(LOAD_S(call, unit->sample, unit->channel * SPATIAL + chunk_begin(unit->chunk) * VEC, 1));
+        add_vectors(call, unit->sample, share.first, LANES * VEC, (index_t)share.vectors, &moments);
         own = spread_of(&moments, origin);
-        take_tail(call, unit, origin, &own);
+        for (ulong i = 0; i < share.tail; i++) {
+            const struct spread one = {first_element(LOAD_S(call, unit->sample, share.tail_first + i, 1)) - origin, 0, 1};
+            spread_merge(&own, one);
+        }
     }
     const struct spread all = spread_over_lanes(own, (real)max(count, (ulong)1), lanes);
     if (count > 0 && unit->lane == 0) {
@@ -74,6 +72,7 @@ INLINED void take_moments(const struct moments_call *call, const struct unit *un
         part[0] = origin + all.mean;
         part[PART_STEP] = all.squares;
     }
+    (void)space;
 }
 
 #else
@@ -81,6 +80,53 @@ INLINED void take_moments(const struct moments_call *call, const struct unit *un
 #define IS_THERE(j) (unit->vector + (j)*LANES < ROW_VECTORS)
 #define CHANNEL(j) ((unit->vector + (ulong)(j)*LANES) * VEC)
 #define COUNT(j) elements_of(unit->vector + (j)*LANES)
+
+static inline void put_moments(const struct moments_call *call, const struct unit *unit, const uint j, const realv mean,
+                               const realv squares) {
+    global real *part = call->parts + part_of(unit->sample, CHANNEL(j), unit->chunk);
+    STORE_PART(REAL_DTYPE)(part, mean, COUNT(j), false);
+    STORE_PART(REAL_DTYPE)(part + PART_STEP, squares, COUNT(j), false);
+}
+
+#if LANES > 1
+
+/* Over the phases of a unit, to the first. space: [PHASES, LANES, 2] */
+INLINED void merge_phases(const struct unit *unit, struct moments *moments, local realv *space) {
+#if PHASES > 1
+    local realv *own = space + 2 * get_local_id(0);
+    own[0] = moments->mean += moments->origin;
+    own[1] = moments->squares;
+    moments->origin = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint phase = 1; unit->phase == 0 && phase < PHASES; phase++) {
+        const real count = (real)positions_of(unit->chunk, phase), share = count / (moments->count + count);
+        const realv delta = own[2 * phase * LANES] - moments->mean;
+        if (count == 0)
+            break;
+        moments->mean += delta * share;
+        moments->squares += own[2 * phase * LANES + 1] + delta * delta * (moments->count * share);
+        moments->count += count;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#else
+    (void)unit, (void)moments, (void)space;
+#endif
+}
+
+INLINED void take_moments(const struct moments_call *call, const struct unit *unit, struct lanes *lanes,
+                          local realv *space) {
+    const bool has_vector = unit->active && IS_THERE(0);
+    const ulong positions = has_vector ? positions_of(unit->chunk, unit->phase) : 0;
+    const ulong first = (chunk_begin(unit->chunk) + unit->phase) * CHANNELS + CHANNEL(0);
+    struct moments moments = {0, 0, 0, 0};
+    add_vectors(call, unit->sample, first, PHASES * CHANNELS, (index_t)positions, &moments);
+    merge_phases(unit, &moments, space);
+    if (has_vector && unit->phase == 0 && positions > 0)
+        put_moments(call, unit, 0, moments.origin + moments.mean, moments.squares);
+    (void)lanes;
+}
+
+#else
 
 /* Vectors whose sums a lane has registers for. */
 #define SUMMED_VECTORS (HELD_VECTORS < 4 ? HELD_VECTORS : 4)
@@ -114,16 +160,14 @@ static inline void take_vectors(const struct moments_call *call, const struct un
     }
 #pragma unroll
     for (uint j = 0; j < SUMMED_VECTORS; j++)
-        if (IS_THERE(first + j)) {
-            global real *part = call->parts + part_of(unit->sample, CHANNEL(first + j), unit->chunk);
-            STORE_PART(REAL_DTYPE)(part, moments[j].origin + moments[j].mean, COUNT(first + j), false);
-            STORE_PART(REAL_DTYPE)(part + PART_STEP, moments[j].squares, COUNT(first + j), false);
-        }
+        if (IS_THERE(first + j))
+            put_moments(call, unit, first + j, moments[j].origin + moments[j].mean, moments[j].squares);
 #undef VECTOR_AT
 }
 
-INLINED void take_moments(const struct moments_call *call, const struct unit *unit, struct lanes *lanes) {
-    (void)lanes;
+INLINED void take_moments(const struct moments_call *call, const struct unit *unit, struct lanes *lanes,
+                          local realv *space) {
+    (void)lanes, (void)space;
     if (!unit->active || chunk_count(unit->chunk) == 0)
         return;
     for (uint first = 0; first < HELD_VECTORS && IS_THERE(first); first += SUMMED_VECTORS)
@@ -131,17 +175,18 @@ INLINED void take_moments(const struct moments_call *call, const struct unit *un
 }
 
 #endif
+#endif
 
-INLINED void take_moments_share(const struct moments_call *call, local real *scratch) {
+INLINED void take_moments_share(const struct moments_call *call, local real *scratch, local realv *space) {
     struct lanes lanes = {.scratch = scratch};
-    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
+    const ulong first = get_group_id(0) * call->iterations * UNITS;
     for (ulong i = 0; i < call->iterations; i++) {
-        const ulong index = first + i * SEGMENTS;
+        const ulong index = first + i * UNITS;
         if (index >= call->work)
             break; /* the whole work-group */
-        const ulong own = index + get_local_id(0) / LANES;
-        const struct unit unit = unit_of(own, SEGMENTS == 1 || own < call->work);
-        take_moments(call, &unit, &lanes);
+        const ulong own = index + own_unit();
+        const struct unit unit = unit_of(own, UNITS == 1 || own < call->work);
+        take_moments(call, &unit, &lanes, space);
     }
     last_barrier();
 }
@@ -150,57 +195,81 @@ INLINED void take_moments_share(const struct moments_call *call, local real *scr
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_moments(PARAMETERS(GROUP_NORM_MOMENTS_ARGS)) {
     local real scratch[2 * SCRATCH];
+    local realv space[PHASE_SPACE];
     const struct moments_call call = {ARGUMENTS(GROUP_NORM_MOMENTS_ARGS), .aligned = !ELEMENT_ALIGNED};
-    take_moments_share(&call, scratch);
+    take_moments_share(&call, scratch, space);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- apply */
 
+/* What is done to s of a vector's channels. */
+struct affine {
+    realv mean, scale, bias;
+};
+
 static inline void write_vector(const struct apply_call *call, const ulong sample, const ulong at, const ulong count,
-                                const realv mean, const realv scale, const realv bias) {
-    const realv s = LOAD_S(call, sample, at, count);
+                                const struct affine *affine, const realv s) {
 #if PRESENT(RESIDUAL_OUT_DTYPE)
     STORE_PART(RESIDUAL_OUT_DTYPE)(call->residual_out + sample * call->residual_out_stride + at, s, count, call->aligned);
 #endif
     STORE_PART(Y_DTYPE)
-    (call->y + sample * call->y_stride + at, activated((s - mean) * scale + bias), count, call->aligned);
+    (call->y + sample * call->y_stride + at, activated((s - affine->mean) * affine->scale + affine->bias), count,
+     call->aligned);
+}
+
+/* Vectors that are step elements apart, each with count elements. */
+static inline void write_vectors(const struct apply_call *call, const ulong sample, const ulong first, const ulong step,
+                                 const ulong vectors, const ulong count, const struct affine *affine) {
+    for (ulong i = 0; i < vectors; i += AT_ONCE) {
+        struct packed_s packed[AT_ONCE];
+#pragma unroll
+        for (uint k = 0; k < AT_ONCE; k++)
+            if (i + k < vectors)
+                packed[k] = LOAD_PACKED_S(call, sample, first + (i + k) * step, count);
+        begin_loads();
+#pragma unroll
+        for (uint k = 0; k < AT_ONCE; k++)
+            if (i + k < vectors)
+                write_vector(call, sample, first + (i + k) * step, count, affine, s_of(packed[k]));
+    }
 }
 
 #if IS_FIRST
 
 static inline void write_unit(const struct apply_call *call, const struct unit *unit) {
-    const ulong end = chunk_begin(unit->chunk + 1);
+    const struct share share = share_of(unit);
     const ulong group = unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
-    const realv mean = call->mean[group], scale = call->rstd[group] * WEIGHT_OF(call, unit->channel);
-    const realv bias = BIAS_OF(call, unit->channel);
-    for (ulong vector = chunk_begin(unit->chunk) + unit->lane; vector < end; vector += LANES)
-        write_vector(call, unit->sample, unit->channel * SPATIAL + vector * VEC, elements_of(vector), mean, scale, bias);
+    const struct affine affine = {call->mean[group], call->rstd[group] * WEIGHT_OF(call, unit->channel),
+                                  BIAS_OF(call, unit->channel)};
+    write_vectors(call, unit->sample, share.first, LANES * VEC, share.vectors, VEC, &affine);
+    if (share.tail)
+        write_vectors(call, unit->sample, share.tail_first, VEC, 1, share.tail, &affine);
 }
 
 #else
 
 static inline void write_unit(const struct apply_call *call, const struct unit *unit) {
-    const ulong end = chunk_begin(unit->chunk + 1);
-    realv mean[HELD_VECTORS], scale[HELD_VECTORS], bias[HELD_VECTORS];
+    const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = chunk_begin(unit->chunk + 1);
+    struct affine affine[HELD_VECTORS];
     for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
-        mean[j] = of_groups(call->mean + unit->sample * GROUPS, CHANNEL(j), COUNT(j), 1);
-        scale[j] =
+        affine[j].mean = of_groups(call->mean + unit->sample * GROUPS, CHANNEL(j), COUNT(j), 1);
+        affine[j].scale =
             of_groups(call->rstd + unit->sample * GROUPS, CHANNEL(j), COUNT(j), 1) * WEIGHTS_OF(call, CHANNEL(j), COUNT(j));
-        bias[j] = BIASES_OF(call, CHANNEL(j), COUNT(j));
+        affine[j].bias = BIASES_OF(call, CHANNEL(j), COUNT(j));
     }
-    for (ulong tile = chunk_begin(unit->chunk); tile < end; tile += TILE_POSITIONS)
+    for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
         for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++)
-            for (ulong position = tile; position < min(end, tile + TILE_POSITIONS); position++)
-                write_vector(call, unit->sample, position * CHANNELS + CHANNEL(j), COUNT(j), mean[j], scale[j], bias[j]);
+            write_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * CHANNELS, positions_of_tile(tile, end),
+                          COUNT(j), &affine[j]);
 }
 
 #endif
 
 /* From the last unit to the first: what was read last may still be in a cache. */
 static inline void write_share(const struct apply_call *call) {
-    const ulong first = (get_group_id(0) * call->iterations) * SEGMENTS + get_local_id(0) / LANES;
-    for (ulong i = 0; i < call->iterations && first + i * SEGMENTS < call->work; i++) {
-        const struct unit unit = unit_of(call->work - 1 - first - i * SEGMENTS, true);
+    const ulong first = get_group_id(0) * call->iterations * UNITS + own_unit();
+    for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
+        const struct unit unit = unit_of(call->work - 1 - first - i * UNITS, true);
         write_unit(call, &unit);
     }
 }
@@ -215,8 +284,9 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_moments_unaligned(PARAMETERS(GROUP_NORM_MOMENTS_ARGS)) {
     local real scratch[2 * SCRATCH];
+    local realv space[PHASE_SPACE];
     const struct moments_call call = {ARGUMENTS(GROUP_NORM_MOMENTS_ARGS), .aligned = false};
-    take_moments_share(&call, scratch);
+    take_moments_share(&call, scratch, space);
 }
 
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void

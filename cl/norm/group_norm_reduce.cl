@@ -1,9 +1,14 @@
 /* What the chunks of group norm come to, with the VEC that the chunks have: the statistics of a group from moments, slopes
- * of its dx from sums, and dweight and dbias, sums over the samples. */
+ * of its dx from sums, and dweight and dbias, sums over the samples. Of each LANES work-items make one number, or two. */
 
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
 #include "norm/kept_sum.h"
+
+/* The first number of a work-item, and the one after its work-group's; those of a work-item are SEGMENTS apart. */
+static inline ulong first_of(const ulong iterations) {
+    return get_group_id(0) * iterations * SEGMENTS + get_local_id(0) / LANES;
+}
 
 /* A group's chunks, an entry each: with a channel's beside each other, or with the channels of one chunk. */
 #define ENTRIES ((ulong)CHANNELS_OF_GROUP * CHUNKS)
@@ -26,9 +31,9 @@ static inline struct entry entry_of(const ulong group, const ulong index) {
 
 #define MERGED 32 /* entries that are merged one after the other: chains of roundings stay short */
 
-static inline struct spread own_entries(const global real *parts, const ulong group, const uint lane, const real origin) {
+static inline struct spread own_entries(const global real *parts, const ulong group, const ulong first, const real origin) {
     struct spread all = {0, 0, 0};
-    for (ulong index = lane; index < ENTRIES;) {
+    for (ulong index = first; index < ENTRIES;) {
         struct spread few = {0, 0, 0};
         for (uint i = 0; i < MERGED && index < ENTRIES; i++, index += LANES) {
             const struct entry entry = entry_of(group, index);
@@ -45,13 +50,15 @@ static inline struct spread own_entries(const global real *parts, const ulong gr
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_merge(PARAMETERS(GROUP_NORM_MERGE_ARGS)) {
     local real scratch[2 * SCRATCH];
     struct lanes lanes = {.scratch = scratch};
-    const uint lane = (uint)get_local_id(0);
-    const ulong first = get_group_id(0) * iterations, end = min(work, first + iterations);
-    for (ulong group = first; group < end; group++) {
-        const real origin = parts[parts_at + entry_of(group, 0).at];
-        const struct spread own = own_entries(parts + parts_at, group, lane, origin);
+    const uint lane = (uint)get_local_id(0) % LANES;
+    const ulong first = first_of(iterations);
+    for (ulong i = 0; i < iterations; i++) {
+        const ulong group = first + i * SEGMENTS;
+        const bool active = group < work;
+        const real origin = active ? parts[parts_at + entry_of(group, 0).at] : 0;
+        const struct spread own = own_entries(parts + parts_at, group, active ? lane : ENTRIES, origin);
         const struct spread all = spread_over_lanes(own, (real)GROUP_SIZE, &lanes);
-        if (lane == 0) {
+        if (active && lane == 0) {
             mean[mean_at + group] = origin + all.mean;
             rstd[rstd_at + group] = rstd_of(all.squares, eps);
         }
@@ -65,14 +72,16 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_slopes(PARAMETERS(GROUP_NORM_SLOPES_ARGS)) {
     local real scratch[2 * SCRATCH];
     struct lanes lanes = {.scratch = scratch};
-    const uint lane = (uint)get_local_id(0);
-    const ulong first = get_group_id(0) * iterations, end = min(work, first + iterations);
+    const uint lane = (uint)get_local_id(0) % LANES;
+    const ulong first = first_of(iterations);
 #if PRESENT(WEIGHT_DTYPE)
     weight += weight_at;
 #endif
-    for (ulong group = first; group < end; group++) {
+    for (ulong i = 0; i < iterations; i++) {
+        const ulong group = first + i * SEGMENTS;
+        const bool active = group < work;
         struct kept_sum of_wdn = {0, 0}, of_product = {0, 0};
-        for (ulong index = lane; index < ENTRIES; index += LANES) {
+        for (ulong index = active ? lane : ENTRIES; index < ENTRIES; index += LANES) {
             const struct entry entry = entry_of(group, index);
 #if PRESENT(WEIGHT_DTYPE)
             const real own = LOAD_ONE(WEIGHT_DTYPE, weight + entry.channel);
@@ -86,7 +95,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
         }
         real sums[2] = {of_wdn.sum, of_product.sum};
         sum_lanes(&lanes, sums, 2);
-        if (lane == 0) {
+        if (active && lane == 0) {
             const real scale = rstd[rstd_at + group];
             slopes[slopes_at + 2 * group] = scale * (sums[0] / (real)GROUP_SIZE);
             slopes[slopes_at + 2 * group + 1] = scale * (sums[1] / (real)GROUP_SIZE);
@@ -101,11 +110,12 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_dweight(PARAMETERS(GROUP_NORM_DWEIGHT_ARGS)) {
     local real scratch[2 * SCRATCH];
     struct lanes lanes = {.scratch = scratch};
-    const uint lane = (uint)get_local_id(0);
-    const ulong first = get_group_id(0) * iterations, end = min(work, first + iterations);
-    for (ulong channel = first; channel < end; channel++) {
+    const uint lane = (uint)get_local_id(0) % LANES;
+    const ulong first = first_of(iterations);
+    for (ulong i = 0; i < iterations; i++) {
+        const ulong channel = first + i * SEGMENTS, terms = channel < work ? rows * CHUNKS : 0;
         struct kept_sum of_dn = {0, 0}, of_product = {0, 0};
-        for (ulong index = lane; index < rows * CHUNKS; index += LANES) {
+        for (ulong index = lane; index < terms; index += LANES) {
             const ulong chunk = index % CHUNKS, at = part_of(index / CHUNKS, channel, chunk);
             if (chunk_count(chunk) == 0)
                 continue;
@@ -114,7 +124,7 @@ group_norm_dweight(PARAMETERS(GROUP_NORM_DWEIGHT_ARGS)) {
         }
         real sums[2] = {of_dn.sum, of_product.sum};
         sum_lanes(&lanes, sums, 2);
-        if (lane == 0) {
+        if (channel < work && lane == 0) {
 #if PRESENT(DBIAS_DTYPE)
             STORE1(DBIAS_DTYPE)(dbias + dbias_at + channel, sums[0]);
 #endif

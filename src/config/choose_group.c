@@ -15,16 +15,25 @@ uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct
     return c->chunks > 1 ? cln_divide_up(c->chunks, work->channels_of_group) : 0;
 }
 
-/* A chunk is large beside the sums that are kept of it, and small enough for many to share the device. A segment is not
- * divided while a work-group can keep it in a cache between its two reads. */
+/* Whether a work-group can keep a segment between its two reads: a CPU in a cache, a GPU in registers, or for a backward,
+ * which reads twice, in a cache. */
+static bool keeps_segment(const struct cln_choice *choice) {
+    enum { CPU_SEGMENT = 1 << 20, LANE = 160, CACHED = 1 << 15 }; /* bytes */
+    const struct cln_workload *const work = choice->work;
+    const uint64_t room = choice->facts.alone ? CPU_SEGMENT : work->channel_sums ? CACHED : LANE * choice->facts.most_lanes;
+    return work->group_size <= room / work->held_size;
+}
+
+/* A chunk is large beside the sums that are kept of it, and small enough for many to share the device. */
 static uint64_t chunks_of(const struct cln_choice *choice) {
-    enum { CPU_SEGMENT = 1 << 20 /* bytes */, CPU_ELEMENTS = 1 << 16, CPU_POSITIONS = 256 };
-    enum { GPU_SEGMENT = 1 << 16 /* elements */, GPU_ELEMENTS = 1 << 13, GPU_POSITIONS = 32 };
+    enum { CPU_ELEMENTS = 1 << 16, CPU_POSITIONS = 256 };
+    enum { GPU_ELEMENTS = 1 << 13, GPU_POSITIONS = 128, GPU_MOST = 1024 };
     const struct cln_workload *const work = choice->work;
     const bool alone = choice->facts.alone;
     if (work->channels_last)
-        return cln_smaller(cln_divide_up(work->spatial, alone ? CPU_POSITIONS : GPU_POSITIONS), UINT32_MAX);
-    if (alone ? work->group_size <= CPU_SEGMENT / work->held_size : work->group_size <= GPU_SEGMENT)
+        return cln_smaller(cln_divide_up(work->spatial, alone ? CPU_POSITIONS : GPU_POSITIONS),
+                           alone ? UINT32_MAX : GPU_MOST);
+    if (keeps_segment(choice))
         return 1;
     const uint64_t of_channel = cln_divide_up(work->spatial, alone ? CPU_ELEMENTS : GPU_ELEMENTS);
     return cln_larger(cln_smaller(of_channel * work->channels_of_group, UINT32_MAX), 2);
@@ -49,7 +58,7 @@ static uint64_t shared_vectors(const struct cln_workload *work, const struct cln
 
 /* With channels last the power of two that leaves the fewest lanes idle, and a line of a cache at least where it can. */
 static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { VECTORS_OF_LANE = 8, LEAST = 8, MOST_BESIDE = 64 };
+    enum { VECTORS_OF_LANE = 10, LEAST = 8, MOST_BESIDE = 64 };
     const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
     if (choice->facts.alone || row_of(choice->work) % c->vec)
         return 1;
@@ -102,6 +111,9 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
     if (status)
         return status;
     const uint64_t most = work->channels_last ? work->spatial : work->group_size;
+    const uint64_t shared = 2 * (uint64_t)c->lanes * c->segments * c->vec * work->real_size; /* bytes of the phases */
+    if (work->channels_last && c->lanes > 1 && c->segments > 1 && shared > choice->device->local_memory / 2)
+        return cln_config_refuse("segments", c->segments, "fewer, or fewer lanes: half of the local memory has room");
     return c->chunks > most
                ? cln_config_refuse("chunks", c->chunks,
                                    work->channels_last ? "at most one a position" : "at most one an element of a group")

@@ -107,7 +107,9 @@ clnorm_status cln_group_norm_parts(uint64_t *size, const struct cln_group_norm *
 static clnorm_status add(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_kernel *kernel,
                          bool unaligned) {
     enum { MOST_ARGUMENTS = 8 };
-    const uint64_t blocks = cln_divide_up(kernel->work, spec->segments);
+    /* With the last layout all lanes of a work-group share its unit: PHASES of cl/norm/group_norm.h. */
+    const bool share = unaligned && spec->layout == CLNORM_LAYOUT_LAST && spec->lanes > 1;
+    const uint64_t blocks = share ? kernel->work : cln_divide_up(kernel->work, spec->segments);
     const uint64_t least = unaligned ? plan->config.iterations : 1;
     const uint64_t iterations = cln_larger(least, cln_divide_up(blocks, CLN_MOST_GROUPS));
     struct cln_argument arguments[MOST_ARGUMENTS + 2] = {cln_integer("iterations", iterations)};
@@ -134,14 +136,14 @@ clnorm_status cln_group_norm_add(clnorm_plan *plan, const struct cln_spec *spec,
 
 clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_spec *spec,
                                            const struct cln_group_norm_kernel *kernel, uint64_t terms) {
-    enum { MOST_LANES = 256 };
+    enum { MOST_LANES = 256, ITEMS = 256 };
     const clnorm_device_info *const device = &plan->context->device;
     const bool alone = device->kind == CLNORM_DEVICE_CPU;
     struct cln_spec own = *spec;
     own.lanes = alone ? 1
                       : cln_smaller(cln_power_of_two_at_most(cln_smaller(terms, MOST_LANES)),
                                     cln_power_of_two_at_most(device->max_work_group_size));
-    own.segments = 1;
+    own.segments = alone ? 1 : cln_larger(cln_smaller(ITEMS, device->max_work_group_size) / own.lanes, 1);
     own.reduce = CLN_REDUCE_TREE;
     own.opencl_c = 120;
     return add(plan, &own, kernel, false);
