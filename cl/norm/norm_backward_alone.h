@@ -1,0 +1,63 @@
+/* What a work-group of a team does without the others: rows whose messages are missing, and messages of all rows before
+ * anything is written. */
+#ifndef NORM_BACKWARD_ALONE_H
+#define NORM_BACKWARD_ALONE_H
+
+#include "norm/norm_backward_rows.h"
+
+#if EXCHANGES
+
+/* As sum_row, of any tile, from memory. It is not unrolled, to need few registers: it is seldom run. */
+INLINED void sum_tile(const struct call *call, const struct row *row, const struct columns *tile, struct lanes *lanes,
+                      real *sums) {
+    struct lane_sums lane_sums = {0, 0};
+#pragma unroll 1
+    for (uint i = 0; i < TILE_HELD; i++) {
+        if (KEEP == KEEP_REREAD && !(row->active && has_vector(tile, i)))
+            continue;
+        const struct inputs in = fetch(call, row, tile, i, LOAD_FIRST);
+        const struct scale scale = has_vector(tile, i)
+                                       ? load_scale(tile->weight, tile->bias, vector_of(tile, i), call->aligned, LOAD_PLAIN)
+                                       : no_scale();
+        add_point(&lane_sums, point_at(call, row, &in, scale), scale, call->weight_offset);
+    }
+    sums_over_lanes(lanes, &lane_sums, sums);
+}
+
+/* As take_rows, from a row on, without any message. Others may wait for this tile's, and get them. */
+INLINED void take_rows_alone(const struct call *call, const struct share *share, ulong first, const struct columns *columns,
+                             const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
+                             const struct team *team) {
+#pragma unroll 1
+    for (; first < share->end; first = rows_after(share, first)) {
+        const struct row row = row_in_share(call, share, first, share->group);
+        real sums[2] = {0, 0};
+        for (uint tile = 0; tile < TILES; tile++) {
+            const struct columns other = {(index_t)tile * TILE_VECTORS, columns->lane, columns->weight, columns->bias};
+            real of_tile[2];
+            sum_tile(call, &row, &other, lanes, of_tile);
+            if (tile == team->tile)
+                post(team, &row, of_tile);
+            for (uint k = 0; k < POSTED; k++)
+                sums[k] += of_tile[k];
+        }
+        struct inputs held[HELD_INPUTS];
+        fetch_row(call, &row, columns, held, LOAD_PLAIN);
+        put_row(call, &row, columns, scales, held, accumulator, sums);
+    }
+}
+
+#endif
+
+/* Posts the sums of all rows of a share. */
+INLINED void post_rows(const struct call *call, const struct share *share, const struct columns *columns,
+                       const struct scale *scales, struct lanes *lanes, struct team *team) {
+    for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
+        const struct row row = row_in_share(call, share, first, share->group);
+        struct inputs held[HELD_INPUTS];
+        fetch_row(call, &row, columns, held, LOAD_PLAIN);
+        post_row(call, &row, columns, scales, held, lanes, team);
+    }
+}
+
+#endif

@@ -1,0 +1,211 @@
+/* A row of a tile whose vectors a lane holds in registers: it is read, summed, and written. */
+#ifndef NORM_BACKWARD_ROWS_H
+#define NORM_BACKWARD_ROWS_H
+
+#include "norm/norm_backward.h"
+#include "norm/norm_backward_share.h"
+#include "norm/team.h"
+
+#define DWEIGHT_IN_REGISTERS (ACCUMULATOR != ACCUMULATOR_LOCAL)
+#define DBIAS_IN_REGISTERS (ACCUMULATOR == ACCUMULATOR_REGISTERS || ACCUMULATOR == ACCUMULATOR_COLUMNS)
+
+struct columns {
+    index_t first; /* vector of the tile */
+    uint lane;
+    const global STORAGE(WEIGHT_DTYPE) * weight; /* of the segment's first element */
+    const global STORAGE(BIAS_DTYPE) * bias;
+};
+
+/* A lane's sums over rows, in registers, or all of a work-group's in local memory: each lane's are its own there too. */
+struct accumulator {
+#if DWEIGHT_IN_REGISTERS
+    realv dweight[TILE_HELD];
+#define DWEIGHT_STEP 1
+#else
+    local realv *dweight; /* of this lane's first vector; the next one is LANES further on */
+#define DWEIGHT_STEP LANES
+#endif
+#if DBIAS_IN_REGISTERS
+    realv dbias[TILE_HELD];
+#define DBIAS_STEP 1
+#else
+    local realv *dbias;
+#define DBIAS_STEP LANES
+#endif
+};
+
+#if WEIGHTS == WEIGHTS_EARLY
+#define SCALES TILE_HELD
+#else
+#define SCALES 1
+#endif
+
+#if KEEP == KEEP_REGISTERS
+#define HELD_INPUTS TILE_HELD
+#else
+#define HELD_INPUTS 1
+#endif
+
+INLINED index_t vector_of(const struct columns *columns, const uint i) {
+    return columns->first + columns->lane + i * LANES;
+}
+
+INLINED bool has_vector(const struct columns *columns, const uint i) {
+    const bool in_tile = TILE_VECTORS % LANES == 0 || columns->lane + i * LANES < TILE_VECTORS;
+    const bool in_segment = GROUP_SIZE % TILE == 0 || vector_of(columns, i) < VECTORS;
+    return in_tile && in_segment;
+}
+
+INLINED struct inputs fetch(const struct call *call, const struct row *row, const struct columns *columns, const uint i,
+                            const enum load_hint hint) {
+    return row->active && has_vector(columns, i) ? load_inputs(call, row, vector_of(columns, i), hint) : no_inputs();
+}
+
+INLINED void fetch_row(const struct call *call, const struct row *row, const struct columns *columns, struct inputs *held,
+                       const enum load_hint hint) {
+#pragma unroll
+    for (uint i = 0; i < TILE_HELD; i++)
+        if (KEEP == KEEP_REGISTERS)
+            held[i % HELD_INPUTS] = fetch(call, row, columns, i, hint);
+}
+
+/* What load_inputs reads of vector v, of a row that is due later. */
+static inline void prefetch_inputs(const struct call *call, const struct row *row, const index_t v) {
+    prefetch_later(SEGMENT_OF(x, row) + v * VEC);
+    prefetch_later(SEGMENT_OF(dy, row) + v * VEC);
+#if IS_FP8(X_DTYPE)
+    prefetch_later(call->x_scale + place_of_scale(X_SCALING, X_GROUP, row->index, row->group * GROUP_SIZE + v * VEC));
+#endif
+#if GATE
+    prefetch_later(SEGMENT_OF(z, row) + v * VEC);
+#endif
+#if ADDS_RESIDUAL
+    prefetch_later(SEGMENT_OF(residual, row) + v * VEC);
+#endif
+}
+
+/* first: of SEGMENTS rows that are due after those that are fetched, if the share has them. */
+INLINED void prefetch_rows(const struct call *call, const struct share *share, const ulong first,
+                           const struct columns *columns) {
+#if PREFETCH == PREFETCH_NEXT
+    const ulong place = first + get_local_id(0) / LANES;
+    if (place >= share->end)
+        return;
+    const ulong index = row_of_place(call, share, place);
+    const struct row row = {index, share->group ROW_STARTS(index), 0, 0, true};
+#pragma unroll
+    for (uint i = 0; i < TILE_HELD; i++)
+        if (has_vector(columns, i))
+            prefetch_inputs(call, &row, vector_of(columns, i));
+#else
+    (void)call, (void)share, (void)first, (void)columns;
+#endif
+}
+
+INLINED struct scale scale_of(const struct call *call, const struct columns *columns, const struct scale *scales,
+                              const uint i) {
+    if (WEIGHTS == WEIGHTS_EARLY || !has_vector(columns, i))
+        return scales[i % SCALES];
+    return load_scale(columns->weight, columns->bias, vector_of(columns, i), call->aligned, LOAD_IN_TURN);
+}
+
+/* Called between one use of the inputs and the next. */
+static inline void forget_wide(struct inputs *in) {
+    if (sizeof(in->x.packed) < sizeof(realv))
+        forget((uint *)&in->x.packed, sizeof(in->x.packed) / sizeof(uint));
+    if (sizeof(in->dy) < sizeof(realv))
+        forget((uint *)&in->dy, sizeof(in->dy) / sizeof(uint));
+}
+
+/* Σ(x̂ · wdn) and Σwdn of the tile, or of the segment where that is not split. */
+INLINED void sum_row(const struct call *call, const struct row *row, const struct columns *columns,
+                     const struct scale *scales, struct inputs *held, struct lanes *lanes, real *sums) {
+    struct lane_sums lane_sums = {0, 0};
+#pragma unroll
+    for (uint i = 0; i < TILE_HELD; i++) {
+        if (KEEP == KEEP_REREAD && !(row->active && has_vector(columns, i)))
+            continue;
+        if (KEEP == KEEP_REREAD)
+            held[0] = load_inputs(call, row, vector_of(columns, i), LOAD_FIRST);
+        const struct scale scale = scale_of(call, columns, scales, i);
+        add_point(&lane_sums, point_at(call, row, &held[i % HELD_INPUTS], scale), scale, call->weight_offset);
+        if (KEEP == KEEP_REGISTERS)
+            forget_wide(&held[i % HELD_INPUTS]);
+    }
+    sums_over_lanes(lanes, &lane_sums, sums);
+}
+
+/* To the other work-groups of the team, as early as possible. */
+INLINED void post_row(const struct call *call, const struct row *row, const struct columns *columns,
+                      const struct scale *scales, struct inputs *held, struct lanes *lanes, struct team *team) {
+#if EXCHANGES
+    real sums[2];
+    sum_row(call, row, columns, scales, held, lanes, sums);
+    post(team, row, sums);
+#endif
+}
+
+INLINED void expect_row(const struct team *team, const struct row *row) {
+#if EXCHANGES
+    expect(team, row);
+#else
+    (void)team, (void)row;
+#endif
+}
+
+INLINED void look_for_row(struct team *team, const struct row *row) {
+#if EXCHANGES
+    look(team, row);
+#else
+    (void)team, (void)row;
+#endif
+}
+
+/* The same of the whole segment. False: a message is missing. */
+INLINED bool sum_segment(const struct call *call, const struct row *row, const struct columns *columns,
+                         const struct scale *scales, struct inputs *held, struct lanes *lanes, struct team *team,
+                         real *sums) {
+#if EXCHANGES
+    return collect(team, row, sums);
+#elif NEEDS_MEANS && HAS_SUMS
+    sum_chunks(call, row, sums);
+#elif NEEDS_MEANS
+    sum_row(call, row, columns, scales, held, lanes, sums);
+#endif
+    return true;
+}
+
+/* Writes the outputs of the tile, and adds to its sums over rows. sums: of the segment. */
+INLINED void put_row(const struct call *call, const struct row *row, const struct columns *columns,
+                     const struct scale *scales, struct inputs *held, struct accumulator *accumulator, const real *sums) {
+    const struct means means = means_of_sums(sums[0], sums[1]);
+#pragma unroll
+    for (uint i = 0; i < TILE_HELD; i++) {
+        if (KEEP == KEEP_REREAD && !(row->active && has_vector(columns, i)))
+            continue;
+        if (KEEP == KEEP_REREAD)
+            held[0] = load_inputs(call, row, vector_of(columns, i), LOAD_LAST);
+        const struct inputs *in = &held[i % HELD_INPUTS];
+        const struct scale scale = scale_of(call, columns, scales, i);
+        const struct point point = point_at(call, row, in, scale);
+        if (row->active && has_vector(columns, i))
+            put_outputs(call, row, vector_of(columns, i), in, point, scale, columns->bias, means);
+        if (DWEIGHT)
+            accumulator->dweight[i * DWEIGHT_STEP] += point.dn * point.x_hat;
+        if (DBIAS)
+            accumulator->dbias[i * DBIAS_STEP] += point.dn;
+    }
+}
+
+/* False, and nothing is written: a message is missing. */
+INLINED bool take_row(const struct call *call, const struct row *row, const struct columns *columns,
+                      const struct scale *scales, struct inputs *held, struct accumulator *accumulator, struct lanes *lanes,
+                      struct team *team) {
+    real sums[2] = {0, 0};
+    if (!sum_segment(call, row, columns, scales, held, lanes, team, sums))
+        return false;
+    put_row(call, row, columns, scales, held, accumulator, sums);
+    return true;
+}
+
+#endif
