@@ -244,7 +244,7 @@ static bool apply_backward(const struct fixture *fixture, const struct slices_ru
 
 /* Every slice gets what the first one has. */
 static void give_to_all(struct slices_run *run, struct tensor *of_first, size_t offset) {
-    const size_t bytes = of_first->rows * of_first->cols * clnorm_dtype_size(of_first->dtype);
+    const size_t bytes = (size_t)(of_first->rows * of_first->cols) * clnorm_dtype_size(of_first->dtype);
     for (unsigned s = 1; s < run->slices && of_first->rows; s++)
         memcpy(tensor_elements((const struct tensor *)((const char *)&run->slice[s] + offset)), tensor_elements(of_first),
                bytes);

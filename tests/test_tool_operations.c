@@ -55,6 +55,33 @@ static void test_run_takes_scales_of_either_shape(void **state) {
     assert_failed(EXIT_REQUEST, "shape [4, 16, 24]; expected [64] or [4, 16]");
 }
 
+/* The halves of a norm one after the other, each with what the one before has written; a whole row is a slice, too. */
+static void test_run_slices(void **state) {
+    (void)state;
+    put_tensor("x.npy", "x", "F32", 2, 6, 10);
+    put_tensor("dy.npy", "dy", "F16", 2, 6, 10);
+    put_tensor("w.npy", "w", "F32", 1, 10, 0);
+    static const char *const norms[] = {"--norm layer", "--norm rms --group-size 5"};
+    static const char *const runs[] = {
+        "norm_statistics --in x.npy --out m.safetensors",
+        "norm_apply --in x.npy --in w.npy --in m.safetensors weight=w bias=w --dtype bf16 --out y.safetensors",
+        "norm_backward_statistics --in x.npy --in dy.npy --in w.npy --in m.safetensors weight=w --out s.safetensors",
+        "norm_backward_apply --in x.npy --in dy.npy --in w.npy --in m.safetensors --in s.safetensors weight=w "
+        "--outputs dx,dweight,dbias --out dx.safetensors",
+    };
+    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
+        for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) {
+            run("run %s %s --verify --repeat 1", runs[k], norms[i]);
+            assert_done();
+        }
+    run("%s", "run norm_apply --in x.npy --in m.safetensors");
+    assert_failed(EXIT_REQUEST, "tensor 'moments' (moments): shape [2, 6, 3]; expected [1, 6, 3]");
+    run("%s", "run norm_apply --in x.npy");
+    assert_failed(EXIT_REQUEST, "tensor 'moments' (moments) is not in x.npy");
+    run("%s", "run norm_statistics --in x.npy --norm l2");
+    assert_failed(EXIT_REQUEST, "--norm 'l2': expected layer or rms");
+}
+
 static void test_run_rows(void **state) {
     (void)state;
     put_tensor("x.npy", "x", "F32", 2, 6, 10);
@@ -273,6 +300,7 @@ static void test_run_norms_read_scales(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_takes_scales_of_either_shape),
+        cmocka_unit_test(test_run_slices),
         cmocka_unit_test(test_run_rows),
         cmocka_unit_test(test_run_channels),
         cmocka_unit_test(test_run_is_batch_invariant),
