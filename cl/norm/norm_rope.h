@@ -1,6 +1,8 @@
 /* Rotary position embedding: Su et al. 2021, arXiv:2104.09864. The first ROPE_DIMS columns of a segment are rotated in
  * pairs, by angles of the row's position. VEC divides ROPE_DIMS, and with ROPE_NEOX half of that: a vector is rotated as a
- * whole, or not at all. Whoever includes this has a struct call with NORM_ROPE_ARGS and aligned. */
+ * whole, or not at all. Whoever includes this has a struct call with NORM_ROPE_ARGS and aligned.
+ *
+ * Macros: ROPE, ROPE_DIMS, ROPE_REPEAT, ROPE_COS_DTYPE, ROPE_SIN_DTYPE; perhaps ROPE_POSITION. */
 #ifndef NORM_ROPE_H
 #define NORM_ROPE_H
 

@@ -38,7 +38,7 @@ typedef enum clnorm_activation {
 typedef enum clnorm_rope {
     CLNORM_ROPE_NONE = 0,
     CLNORM_ROPE_NEOX, /* pair i: columns i and i + rope_dims / 2; y · cos + rotate_half(y) · sin of Hugging Face, whose
-                         cos and sin have each angle twice; so of them, the left half is what is wanted here */
+                         cos and sin have each angle twice: their left halves are what is wanted here */
     CLNORM_ROPE_INTERLEAVED /* pair i: columns 2 i and 2 i + 1, as in GPT-J and Llama's own code */
 } clnorm_rope;
 

@@ -46,13 +46,6 @@ static void fill_input(const struct tensor *tensor, unsigned char *bytes, enum p
         element_store(tensor->element, bytes, cols + cols / 3, -INFINITY);
 }
 
-static void fill_positions(const struct job *job, const struct tensor *tensor, unsigned char *bytes) {
-    for (uint64_t i = 0; i < tensor->count; i++) {
-        const int32_t position = rope_position(job, i);
-        memcpy(bytes + i * sizeof position, &position, sizeof position);
-    }
-}
-
 /* Gives the job its inputs; bytes[] is the caller's to free. */
 static bool make_inputs(struct job *job, const struct check_case *check_case, unsigned char *bytes[ROLES], uint64_t seed,
                         struct fault *fault) {
@@ -73,7 +66,7 @@ static bool make_inputs(struct job *job, const struct check_case *check_case, un
         if (!bytes[i])
             return fault_set(fault, EXIT_FAILED, "%s: out of memory for %" PRIu64 " bytes", role, tensor->size);
         if (!strcmp(role, "position"))
-            fill_positions(job, tensor, bytes[i]);
+            rope_fill_positions(job, bytes[i], tensor->count);
         else
             fill_input(tensor, bytes[i], check_case->pattern, check_case->cols, &random);
         tensor->data = bytes[i];

@@ -126,8 +126,11 @@ void rope_make(struct job *job, const struct operation_options *options, uint64_
     job->rope.positions = cln_smaller(cln_larger(cln_divide_up(rows, job->rope.repeat), 1), MOST_POSITIONS);
 }
 
-int32_t rope_position(const struct job *job, uint64_t i) {
-    return (int32_t)(7 * i % job->rope.positions);
+void rope_fill_positions(const struct job *job, unsigned char *bytes, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        const int32_t position = (int32_t)(7 * i % job->rope.positions);
+        memcpy(bytes + i * sizeof position, &position, sizeof position);
+    }
 }
 
 void rope_describe(const struct job *job, clnorm_norm_desc *desc) {

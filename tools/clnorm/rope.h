@@ -13,8 +13,8 @@ bool rope_check_positions(struct job *job, int role, struct fault *fault);
 /* Of tables and positions that are made: how many there are, for x of rows × cols in groups. */
 void rope_make(struct job *job, const struct operation_options *options, uint64_t rows, uint64_t cols, uint64_t groups);
 
-/* Position i of those that are made. */
-int32_t rope_position(const struct job *job, uint64_t i);
+/* Writes count positions of those tables. */
+void rope_fill_positions(const struct job *job, unsigned char *bytes, uint64_t count);
 
 /* Puts the job's rotation into a descriptor. */
 void rope_describe(const struct job *job, clnorm_norm_desc *desc);

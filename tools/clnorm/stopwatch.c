@@ -45,11 +45,10 @@ static bool fill_moments(const struct stopwatch *stopwatch, const struct tensor 
 /* Positions that the tables have. */
 static bool fill_positions(const struct stopwatch *stopwatch, const struct job *job, const struct tensor *tensor,
                            cl_mem mem, struct fault *fault) {
-    int32_t *const positions = malloc(tensor->size ? tensor->size : 1);
+    unsigned char *const positions = malloc(tensor->size ? tensor->size : 1);
     if (!positions)
         return fault_set(fault, EXIT_FAILED, "out of memory for %zu positions", (size_t)tensor->count);
-    for (uint64_t i = 0; i < tensor->count; i++)
-        positions[i] = rope_position(job, i);
+    rope_fill_positions(job, positions, tensor->count);
     const cl_int code = tensor->size ? clEnqueueWriteBuffer(stopwatch->session.queue, mem, CL_TRUE, 0, tensor->size,
                                                             positions, 0, NULL, NULL)
                                      : CL_SUCCESS;
