@@ -169,6 +169,24 @@ static void test_check(void **state) {
     assert_failed(EXIT_FAILED, "no such device");
 }
 
+/* PoCL does not tell; NVIDIA's compiler does. */
+static void test_check_spills(void **state) {
+    (void)state;
+    run("%s", "check --spills rms_norm softmax --widths 64,257 --dtypes f32 --jobs 2");
+    assert_done();
+    assert_true(strstr(result.out, "(4 points built)") || strstr(result.out, "check: 0 of "));
+    run("%s", "check --spills --widths 64,0");
+    assert_failed(EXIT_REQUEST, "--widths");
+    run("%s", "check --spills rms --widths 64");
+    assert_failed(EXIT_REQUEST, "'rms'");
+    run("%s", "check --spills gelu --widths 64 --jobs 0");
+    assert_failed(EXIT_REQUEST, "--jobs 0");
+    run("%s", "check --jobs 2");
+    assert_failed(EXIT_REQUEST, "expected --spills");
+    run("%s", "check --spills gelu --widths 64 --device 'name=no such device'");
+    assert_failed(EXIT_FAILED, "no such device");
+}
+
 /* The only child of a process, once the file that it writes has so many lines; 0: not in a minute. */
 static pid_t wait_for_child(pid_t parent, const char *path, int lines) {
     char name[64];
@@ -335,6 +353,7 @@ int main(void) {
         cmocka_unit_test(test_select),
         cmocka_unit_test(test_cache),
         cmocka_unit_test(test_check),
+        cmocka_unit_test(test_check_spills),
         cmocka_unit_test(test_check_names_the_case_that_aborts),
         cmocka_unit_test(test_tune),
         cmocka_unit_test(test_tune_grid),

@@ -161,7 +161,7 @@ const struct bench_operation *bench_operations(void) {
 }
 
 bool bench_find_operation(const char *word, const struct bench_operation **operation, struct fault *fault) {
-    char known[512] = "";
+    char known[1024] = "";
     struct closest closest = closest_to(word);
     for (const struct bench_operation *row = bench_operations(); row->name; row++) {
         if (closest_is(word, strlen(word), row->name)) {

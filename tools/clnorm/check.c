@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "check_cases.h"
+#include "check_spills.h"
 #include "check_worker.h"
 #include "commands.h"
 #include "options.h"
@@ -133,23 +134,58 @@ static bool run_check(struct command_line *line, const char *selector, struct ta
     return done;
 }
 
+/* What --spills goes with. */
+struct spill_words {
+    int spills, jobs;
+    char *widths, *dtypes;
+};
+
+static bool run_spills(struct command_line *line, char *selector, const struct spill_words *words, struct fault *fault) {
+    struct bench_request request = {.device = selector};
+    return bench_read(&request, line, NULL, words->dtypes, fault) &&
+           (!words->widths || widths_read(words->widths, "widths", &request.sweep, fault)) &&
+           check_spills(&request, words->jobs, fault);
+}
+
+static bool run(struct command_line *line, char *selector, struct tally *tally, bool json, const struct spill_words *words,
+                struct fault *fault) {
+    if (words->spills)
+        return run_spills(line, selector, words, fault);
+    if (words->widths || words->dtypes || words->jobs != 1)
+        return fault_set(fault, EXIT_REQUEST, "--%s: expected --spills too",
+                         words->widths   ? "widths"
+                         : words->dtypes ? "dtypes"
+                                         : "jobs");
+    return run_check(line, selector, tally, json, fault);
+}
+
+static const char about_spills[] =
+    "Every case is compared with a double reference.\n"
+    "--spills builds the kernels of a grid of widths instead, with 64 MiB of x, and lists those whose registers spill "
+    "to memory, where the driver tells (NVIDIA's does). OP is an operation of `clnorm bench`; all without one.\n";
+
 int check_command(int argc, const char **argv, struct fault *fault) {
     char *device = NULL;
     int verbose = 0;
     int json = 0;
+    struct spill_words words = {.jobs = 1};
     struct tally tally = {.every = 1};
     const struct poptOption table[] = {
         {"device", 'd', POPT_ARG_STRING, &device, 0, "Check this device; see clnorm select --help", "SELECTOR"},
         {"verbose", 'v', POPT_ARG_NONE, &verbose, 0, "Print every case", NULL},
         {"json", '\0', POPT_ARG_NONE, &json, 0, "Print a JSON object with every case", NULL},
         {"every", '\0', POPT_ARG_INT, &tally.every, 0, "Try one case in so many (1)", "N"},
+        {"spills", '\0', POPT_ARG_NONE, &words.spills, 0, "List kernels whose registers spill", NULL},
+        {"widths", '\0', POPT_ARG_STRING, &words.widths, 0, "--spills: of these widths (grid)", "grid|N,..."},
+        {"dtypes", '\0', POPT_ARG_STRING, &words.dtypes, 0, "--spills: element types (bf16,f32)", "DT,..."},
+        {"jobs", '\0', POPT_ARG_INT, &words.jobs, 0, "--spills: processes that build (1)", "N"},
         POPT_TABLEEND,
     };
     struct command_line line;
-    if (!command_line_read(&line, argc, argv, "[OPTION...]", NULL, table, fault))
+    if (!command_line_read(&line, argc, argv, "[OP...] [OPTION...]", about_spills, table, fault))
         return fault->code;
     tally.verbose = verbose;
-    const bool done = line.help || run_check(&line, device, &tally, json, fault);
+    const bool done = line.help || run(&line, device, &tally, json, &words, fault);
     command_line_close(&line);
     return done ? EXIT_DONE : fault->code;
 }

@@ -1,0 +1,204 @@
+#include "check_spills.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench_job.h"
+#include "build_report.h"
+#include "report.h"
+#include "session.h"
+
+enum { MOST_JOBS = 64, LOG = 1 << 18, KERNEL = 64 };
+
+/* What a process says of one kernel, or of its end. */
+struct finding {
+    enum { KERNEL_BUILT, POINT_DONE, JOB_FAILED, JOB_DONE } kind;
+    size_t operation; /* of the request */
+    clnorm_dtype dtype;
+    uint64_t cols;
+    char kernel[KERNEL];
+    struct build_report build;
+    struct fault fault;
+};
+
+_Static_assert(sizeof(struct finding) <= PIPE_BUF, "what several processes write to a pipe is not mixed up to here");
+
+/* The context's log of one plan; what is longer is cut. */
+struct log {
+    char text[LOG];
+    size_t length;
+};
+
+/* --------------------------------------------------------------------------------------------------- a process that builds
+ */
+
+static void take_line(const char *line, void *user) {
+    struct log *const log = user;
+    const size_t room = sizeof log->text - log->length;
+    const int length = snprintf(log->text + log->length, room, "%s\n", line);
+    log->length += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static void tell(int findings, const struct finding *finding) {
+    if (write(findings, finding, sizeof *finding) != (ssize_t)sizeof *finding)
+        _exit(EXIT_FAILED); /* nobody listens */
+}
+
+/* A plan that the device cannot have has no kernels. */
+static void build_point(const struct session *session, struct log *log, const struct bench_request *request,
+                        struct finding *finding, int findings) {
+    const struct bench_shape shape = {.rows = rows_of_bytes(request->sweep_bytes, finding->cols, finding->dtype),
+                                      .cols = finding->cols};
+    struct job job = {0};
+    clnorm_plan *plan = NULL;
+    log->length = 0;
+    log->text[0] = '\0';
+    if (bench_job(&job, request->operations[finding->operation], shape, finding->dtype, request->config, &finding->fault))
+        (void)job.operation->plan(session->context, &job, &plan);
+    for (cl_uint i = 0; plan && i < clnorm_plan_kernel_count(plan); i++) {
+        clnorm_kernel_info info = CLNORM_KERNEL_INFO_INIT;
+        if (clnorm_plan_kernel(plan, i, &info))
+            break;
+        (void)snprintf(finding->kernel, sizeof finding->kernel, "%s", info.name);
+        finding->build = build_report_read(log->text, info.name);
+        finding->kind = KERNEL_BUILT;
+        tell(findings, finding);
+    }
+    clnorm_plan_destroy(plan);
+    job_free(&job);
+    finding->kind = POINT_DONE;
+    tell(findings, finding);
+}
+
+/* Every jobs-th point from number job on. */
+static void build_points(const struct bench_request *request, size_t job, size_t jobs, int findings) {
+    static struct log log;
+    struct session session;
+    struct finding finding = {.kind = JOB_FAILED};
+    clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
+    options.cache_dir = ""; /* what is not built has no report */
+    options.log = take_line;
+    options.log_user = &log;
+    options.build_report = true;
+    if (!session_open(&session, request->device, 0, &options, &finding.fault)) {
+        tell(findings, &finding);
+        return;
+    }
+    size_t point = 0;
+    for (finding.operation = 0; finding.operation < request->operation_count; finding.operation++)
+        for (size_t d = 0; d < request->dtype_count; d++)
+            for (size_t w = 0; w < request->sweep.count; w++, point++) {
+                finding.dtype = request->dtypes[d];
+                finding.cols = request->sweep.width[w];
+                if (point % jobs == job)
+                    build_point(&session, &log, request, &finding, findings);
+            }
+    finding.kind = JOB_DONE;
+    tell(findings, &finding);
+    session_close(&session);
+}
+
+/* Returns how many processes there are. */
+static size_t start_jobs(const struct bench_request *request, size_t jobs, int findings[2], pid_t *processes) {
+    size_t count = 0;
+    (void)fflush(stdout); /* or the other process prints it too */
+    for (size_t i = 0; i < jobs; i++) {
+        const pid_t process = fork();
+        if (process == 0) {
+            (void)close(findings[0]);
+            build_points(request, i, jobs, findings[1]);
+            _exit(EXIT_DONE);
+        }
+        if (process > 0)
+            processes[count++] = process;
+    }
+    (void)close(findings[1]);
+    return count;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- the
+ * report */
+
+struct spill_tally {
+    size_t points, kernels, spills, done;
+};
+
+static void take_finding(struct spill_tally *tally, const struct bench_request *request, const struct finding *finding) {
+    const struct build_report *const build = &finding->build;
+    if (build->registers != NOT_TOLD || build->spill_stores != NOT_TOLD)
+        tally->kernels++;
+    if (build->spill_stores <= 0 && build->spill_loads <= 0)
+        return;
+    tally->spills++;
+    progress_end();
+    printf("%s %s %" PRIu64 ": %s spills %ld bytes, and loads %ld\n", request->operations[finding->operation]->name,
+           clnorm_dtype_name(finding->dtype), finding->cols, finding->kernel, build->spill_stores, build->spill_loads);
+}
+
+static bool follow(struct spill_tally *tally, const struct bench_request *request, int findings, struct fault *fault) {
+    const size_t points = request->operation_count * request->dtype_count * request->sweep.count;
+    struct finding finding;
+    ssize_t got;
+    while ((got = read(findings, &finding, sizeof finding)) == (ssize_t)sizeof finding || (got < 0 && errno == EINTR)) {
+        if (got < 0)
+            continue;
+        if (finding.kind == JOB_FAILED)
+            *fault = finding.fault;
+        else if (finding.kind == KERNEL_BUILT)
+            take_finding(tally, request, &finding);
+        else if (finding.kind == JOB_DONE)
+            tally->done++;
+        else
+            progress("%zu of %zu", ++tally->points, points);
+    }
+    progress_end();
+    return !*fault->text;
+}
+
+static bool report(const struct spill_tally *tally, size_t jobs, struct fault *fault) {
+    if (tally->done < jobs)
+        return fault_set(fault, EXIT_FAILED, "check --spills: the driver ended %zu of %zu processes", jobs - tally->done,
+                         jobs);
+    if (!tally->kernels)
+        printf("check: this driver does not tell what spills (%zu points built)\n", tally->points);
+    else
+        printf("check: %zu of %zu kernels spill\n", tally->spills, tally->kernels);
+    return !tally->spills ||
+           fault_set(fault, EXIT_FAILED, "check: %zu of %zu kernels spill registers", tally->spills, tally->kernels);
+}
+
+static void complete(struct bench_request *request) {
+    if (!request->dtype_count) {
+        request->dtypes[request->dtype_count++] = CLNORM_BF16;
+        request->dtypes[request->dtype_count++] = CLNORM_F32;
+    }
+    if (!request->sweep.count)
+        request->sweep = widths_usual();
+    if (!request->sweep_bytes)
+        request->sweep_bytes = 64 << 20;
+    bench_complete(request, false);
+}
+
+bool check_spills(const struct bench_request *request, int jobs, struct fault *fault) {
+    struct bench_request whole = *request;
+    struct spill_tally tally = {0};
+    pid_t processes[MOST_JOBS];
+    int findings[2];
+    if (jobs < 1 || jobs > MOST_JOBS)
+        return fault_set(fault, EXIT_REQUEST, "--jobs %d: expected 1 to %d", jobs, MOST_JOBS);
+    complete(&whole);
+    if (pipe(findings))
+        return fault_set(fault, EXIT_FAILED, "pipe: %s", strerror(errno));
+    const size_t count = start_jobs(&whole, (size_t)jobs, findings, processes);
+    const bool followed = follow(&tally, &whole, findings[0], fault);
+    (void)close(findings[0]);
+    for (size_t i = 0; i < count; i++)
+        (void)waitpid(processes[i], NULL, 0);
+    return followed && report(&tally, (size_t)jobs, fault);
+}
