@@ -94,6 +94,9 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
                         "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ": the device has %" PRIu64
                         " bytes of local memory",
                         c->lanes, c->segments, device->local_memory);
+    clnorm_status status = check_rope(work, c);
+    if (status)
+        return status;
     if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
         return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
     if (c->keep == CLN_KEEP_REGISTERS && cln_held_bytes(work, c) > CLN_MOST_HELD_BYTES)
@@ -104,9 +107,7 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
                                  "each lane only");
     if (c->keep != CLN_KEEP_LOCAL && c->local_vectors)
         return cln_config_refuse("local_vectors", c->local_vectors, "0 without keep=local");
-    clnorm_status status = check_rope(work, c);
-    if (!status)
-        status = cln_check_reduce(device, c);
+    status = cln_check_reduce(device, c);
     if (status)
         return status;
     if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))

@@ -70,6 +70,9 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
                         "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ": the device allows %" PRIu64
                         " work-items",
                         c->lanes, c->segments, device->max_work_group_size);
+    clnorm_status status = cln_check_rope_vec(work, c);
+    if (status)
+        return status;
     if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
         return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
     if (c->lanes > 1 && work->group_size % c->vec) /* PoCL 3.1 confuses the lanes' private arrays in tails */
@@ -78,9 +81,7 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
         return cln_config_refuse("tile", c->tile, "group_size, or a smaller multiple of vec");
     if (c->chunks > (c->tile == work->group_size || cln_exchanges(c) ? 1 : cln_divide_up(work->group_size, c->vec)))
         return cln_config_refuse("chunks", c->chunks, "1 where a work-group has whole segments, else one a vector at most");
-    clnorm_status status = cln_check_rope_vec(work, c);
-    if (!status)
-        status = cln_check_reduce(device, c);
+    status = cln_check_reduce(device, c);
     if (status)
         return status;
     if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
