@@ -90,7 +90,7 @@ static void set_weights(struct norm_backward_case *c, const unsigned *level) {
     if (level[STRIDE] > 1 && desc->dbias.dtype)
         desc->dbias.stride = desc->cols + 3;
     c->shift.weight = level[SHIFT];
-    c->shift.bias = 2 * level[SHIFT];
+    c->shift.bias = (uint64_t)2 * level[SHIFT];
     c->shift.dweight = level[SHIFT];
 }
 
@@ -305,10 +305,10 @@ static void the_workspace_is_bounded(void **state) {
     assert_int_equal(clnorm_norm_backward_validate(fixture->context, &desc, &plain), CLNORM_SUCCESS);
     desc.weight_rows = 4096;
     assert_int_equal(clnorm_norm_backward_validate(fixture->context, &desc, &mapped), CLNORM_SUCCESS);
-    assert_true(mapped.workspace_size <= 4 * plain.workspace_size + 4096 * 64 * sizeof(float));
+    assert_true(mapped.workspace_size <= 4 * plain.workspace_size + (uint64_t)4096 * 64 * sizeof(float));
     desc.weight_rows = 2;
     assert_int_equal(clnorm_norm_backward_validate(fixture->context, &desc, &mapped), CLNORM_SUCCESS);
-    assert_true(mapped.workspace_size <= 4 * plain.workspace_size + 2 * 64 * sizeof(float));
+    assert_true(mapped.workspace_size <= 4 * plain.workspace_size + (uint64_t)2 * 64 * sizeof(float));
 }
 
 /* ------------------------------------------------------------------------------------------------------------ refusal */

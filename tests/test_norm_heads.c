@@ -14,7 +14,7 @@
 #include "outer_case.h"
 
 /* [B, S, 3, H, D], of which a third is normalised. */
-enum { B = 2, S = 5, H = 4, D = 32, ROWS = B * S * H };
+enum { B = 2, S = 5, H = 4, D = 32, POSITIONS = B * S, ROWS = POSITIONS * H, TOKEN = H * D, HEAD = S * D };
 
 /* Ways through a forward and a backward, as text; "": as chosen. */
 static const char *const forwards[] = {"", "vec=4,lanes=8,segments=4,keep=registers,weights=early",
@@ -38,7 +38,7 @@ static void rotated_heads_have_weights_of_their_own(void **state) {
         desc->weight_rows = desc->rope_repeat = H;
         desc->rope = rope_forms[i % 2];
         desc->rope_dims = i % FORWARDS < 2 ? D / 2 : 0;
-        desc->rope_positions = B * S;
+        desc->rope_positions = POSITIONS;
         desc->rope_cos.dtype = desc->rope_sin.dtype = CLNORM_F32;
         desc->config = rope_config(forwards[i % FORWARDS]);
         assert_true(norm_case_passes(*state, &norm_case));
@@ -54,7 +54,7 @@ static void their_gradients_too(void **state) {
         c.desc.weight_rows = c.desc.rope_repeat = H;
         c.desc.rope = rope_forms[i % 2];
         c.desc.rope_dims = i % 3 ? 0 : D / 2;
-        c.desc.rope_positions = B * S;
+        c.desc.rope_positions = POSITIONS;
         c.desc.rope_cos.dtype = c.desc.rope_sin.dtype = CLNORM_F32;
         c.desc.config = rope_config(backwards[i % BACKWARDS]);
         assert_true(norm_backward_case_passes(*state, &c));
@@ -64,11 +64,11 @@ static void their_gradients_too(void **state) {
 /* ----------------------------------------------------------------------------------------------- in a packed tensor */
 
 static struct outer_layout packed(const char *name) {
-    return (struct outer_layout){name, {{B * S, 3 * H * D}, {H, D}}, 0};
+    return (struct outer_layout){name, {{POSITIONS, (uint64_t)3 * TOKEN}, {H, D}}, 0};
 }
 
 static struct outer_layout turned(const char *name) { /* a view of [B, H, S, D] */
-    return (struct outer_layout){name, {{B, S * H * D}, {S, D}, {H, S * D}}, 0};
+    return (struct outer_layout){name, {{B, (uint64_t)S * TOKEN}, {S, D}, {H, HEAD}}, 0};
 }
 
 static const struct outer_layout end = {NULL, {{0, 0}}, 0};

@@ -54,7 +54,7 @@ static void set_weights(struct norm_case *norm_case, const unsigned *level) {
     if (level[STRIDE] > 1 && desc->bias.dtype)
         desc->bias.stride = 2 * desc->cols;
     norm_case->shift.weight = level[SHIFT];
-    norm_case->shift.bias = 2 * level[SHIFT];
+    norm_case->shift.bias = (uint64_t)2 * level[SHIFT];
 }
 
 static struct norm_case case_of(const struct fixture *fixture, const unsigned *level, uint64_t seed) {

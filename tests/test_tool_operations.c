@@ -66,8 +66,8 @@ static void test_run_slices(void **state) {
         "norm_statistics --in x.npy --out m.safetensors",
         "norm_apply --in x.npy --in w.npy --in m.safetensors weight=w bias=w --dtype bf16 --out y.safetensors",
         "norm_backward_statistics --in x.npy --in dy.npy --in w.npy --in m.safetensors weight=w --out s.safetensors",
-        "norm_backward_apply --in x.npy --in dy.npy --in w.npy --in m.safetensors --in s.safetensors weight=w "
-        "--outputs dx,dweight,dbias --out dx.safetensors",
+        ("norm_backward_apply --in x.npy --in dy.npy --in w.npy --in m.safetensors --in s.safetensors weight=w "
+         "--outputs dx,dweight,dbias --out dx.safetensors"),
     };
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
         for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) {

@@ -140,23 +140,23 @@ struct spill_words {
     char *widths, *dtypes;
 };
 
-static bool run_spills(struct command_line *line, char *selector, const struct spill_words *words, struct fault *fault) {
-    struct bench_request request = {.device = selector};
-    return bench_read(&request, line, NULL, words->dtypes, fault) &&
-           (!words->widths || widths_read(words->widths, "widths", &request.sweep, fault)) &&
-           check_spills(&request, words->jobs, fault);
+static bool run_spills(struct command_line *line, struct bench_request *request, const struct spill_words *words,
+                       struct fault *fault) {
+    return bench_read(request, line, NULL, words->dtypes, fault) &&
+           (!words->widths || widths_read(words->widths, "widths", &request->sweep, fault)) &&
+           check_spills(request, words->jobs, fault);
 }
 
-static bool run(struct command_line *line, char *selector, struct tally *tally, bool json, const struct spill_words *words,
-                struct fault *fault) {
+static bool run(struct command_line *line, struct bench_request *request, struct tally *tally, bool json,
+                const struct spill_words *words, struct fault *fault) {
     if (words->spills)
-        return run_spills(line, selector, words, fault);
+        return run_spills(line, request, words, fault);
     if (words->widths || words->dtypes || words->jobs != 1)
         return fault_set(fault, EXIT_REQUEST, "--%s: expected --spills too",
                          words->widths   ? "widths"
                          : words->dtypes ? "dtypes"
                                          : "jobs");
-    return run_check(line, selector, tally, json, fault);
+    return run_check(line, request->device, tally, json, fault);
 }
 
 static const char about_spills[] =
@@ -165,13 +165,13 @@ static const char about_spills[] =
     "to memory, where the driver tells (NVIDIA's does). OP is an operation of `clnorm bench`; all without one.\n";
 
 int check_command(int argc, const char **argv, struct fault *fault) {
-    char *device = NULL;
+    struct bench_request request = {.device = NULL};
     int verbose = 0;
     int json = 0;
     struct spill_words words = {.jobs = 1};
     struct tally tally = {.every = 1};
     const struct poptOption table[] = {
-        {"device", 'd', POPT_ARG_STRING, &device, 0, "Check this device; see clnorm select --help", "SELECTOR"},
+        {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Check this device; see clnorm select --help", "SELECTOR"},
         {"verbose", 'v', POPT_ARG_NONE, &verbose, 0, "Print every case", NULL},
         {"json", '\0', POPT_ARG_NONE, &json, 0, "Print a JSON object with every case", NULL},
         {"every", '\0', POPT_ARG_INT, &tally.every, 0, "Try one case in so many (1)", "N"},
@@ -185,7 +185,7 @@ int check_command(int argc, const char **argv, struct fault *fault) {
     if (!command_line_read(&line, argc, argv, "[OP...] [OPTION...]", about_spills, table, fault))
         return fault->code;
     tally.verbose = verbose;
-    const bool done = line.help || run(&line, device, &tally, json, &words, fault);
+    const bool done = line.help || run(&line, &request, &tally, json, &words, fault);
     command_line_close(&line);
     return done ? EXIT_DONE : fault->code;
 }
