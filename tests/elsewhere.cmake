@@ -18,7 +18,7 @@ clnorm_add_test(oclgrind_norm_sweep "${oclgrind}" $<TARGET_FILE:test_norm_sweep>
 clnorm_add_test(oclgrind_norm_weight_map "${oclgrind}" $<TARGET_FILE:test_norm_weight_map>)
 clnorm_add_test(oclgrind_quantize "${oclgrind}" $<TARGET_FILE:test_quantize>)
 clnorm_add_test(oclgrind_softmax "${oclgrind}" $<TARGET_FILE:test_softmax>)
-set(elsewhere oclgrind_args oclgrind_gelu oclgrind_softmax oclgrind_norm_backward_args oclgrind_norm_backward_columns
+set(elsewhere oclgrind_args oclgrind_gelu oclgrind_group_norm oclgrind_group_norm_backward oclgrind_softmax oclgrind_norm_backward_args oclgrind_norm_backward_columns
     oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep oclgrind_norm_backward_teams
     oclgrind_norm_knobs oclgrind_norm_slices oclgrind_norm_slices_knobs oclgrind_norm_sweep
     oclgrind_norm_weight_map oclgrind_norm_fp8_tiles oclgrind_quantize)

@@ -11,9 +11,14 @@ struct call {
 };
 
 /* A segment that fits into its lanes' registers is read once. */
-#define SEGMENT_VECTORS (CHANNELS_OF_GROUP * ROW_VECTORS)
+#define SEGMENT_VECTORS (1ul * CHANNELS_OF_GROUP * ROW_VECTORS)
 #define HELD_OF_LANE (SEGMENT_VECTORS / LANES + (SEGMENT_VECTORS % LANES != 0))
-#define MOST_HELD ((LANES > 512 ? 40 : 80) / (PRESENT(RESIDUAL_DTYPE) ? 2 : 1)) /* elements of a lane, by registers */
+#if ISA == ISA_PTX
+#define REGISTER_ELEMENTS (LANES > 512 ? 40 : 80)
+#else
+#define REGISTER_ELEMENTS 32
+#endif
+#define MOST_HELD (REGISTER_ELEMENTS / (PRESENT(RESIDUAL_DTYPE) ? 2 : 1)) /* elements of a lane that fit in registers */
 #define IS_HELD (LANES > 1 && HELD_OF_LANE * VEC <= MOST_HELD)
 
 /* A segment's place. */
@@ -86,13 +91,15 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
         if (IS_THERE(k))
             held[k] = LOAD_PACKED_S(call, place->sample, place->first + (place->lane + (ulong)k * LANES) * VEC, VEC);
     begin_loads();
-    realv sum = 0;
+    const real origin = place->active ? first_element(LOAD_S(call, place->sample, place->first, 1)) : 0;
+    realv sum = 0; /* of deviations from the origin: those of large numbers have a sum */
 #pragma unroll
     for (uint k = 0; k < HELD_OF_LANE; k++) {
-        sum += s_of(held[k]);
+        if (IS_THERE(k))
+            sum += s_of(held[k]) - origin;
         forget_wide(&held[k]);
     }
-    const real mean = sum_over_lanes(lanes, sum_elements(sum)) / (real)GROUP_SIZE;
+    const real mean = origin + sum_over_lanes(lanes, sum_elements(sum)) / (real)GROUP_SIZE;
     realv squares = 0;
 #pragma unroll
     for (uint k = 0; k < HELD_OF_LANE; k++)

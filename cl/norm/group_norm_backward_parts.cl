@@ -112,8 +112,8 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
     for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
         for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
             struct channel_sums sums = own[j];
-            add_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * CHANNELS, positions_of_tile(tile, end),
-                        COUNT(j), &channels[j], &sums);
+            add_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS,
+                        positions_of_tile(tile, end), COUNT(j), &channels[j], &sums);
             own[j] = sums;
         }
     for (uint j = 0; j < HELD_VECTORS; j++) {
@@ -211,8 +211,8 @@ static inline void write_unit(const struct dx_call *call, const struct unit *uni
     }
     for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
         for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++)
-            write_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * CHANNELS, positions_of_tile(tile, end),
-                          COUNT(j), &channels[j], slopes[j]);
+            write_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS,
+                          positions_of_tile(tile, end), COUNT(j), &channels[j], slopes[j]);
 }
 
 #endif

@@ -119,7 +119,7 @@ INLINED void take_moments(const struct moments_call *call, const struct unit *un
     const ulong positions = has_vector ? positions_of(unit->chunk, unit->phase) : 0;
     const ulong first = (chunk_begin(unit->chunk) + unit->phase) * CHANNELS + CHANNEL(0);
     struct moments moments = {0, 0, 0, 0};
-    add_vectors(call, unit->sample, first, PHASES * CHANNELS, (index_t)positions, &moments);
+    add_vectors(call, unit->sample, first, PHASES * (ulong)CHANNELS, (index_t)positions, &moments);
     merge_phases(unit, &moments, space);
     if (has_vector && unit->phase == 0 && positions > 0)
         put_moments(call, unit, 0, moments.origin + moments.mean, moments.squares);
@@ -259,8 +259,8 @@ static inline void write_unit(const struct apply_call *call, const struct unit *
     }
     for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
         for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++)
-            write_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * CHANNELS, positions_of_tile(tile, end),
-                          COUNT(j), &affine[j]);
+            write_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS,
+                          positions_of_tile(tile, end), COUNT(j), &affine[j]);
 }
 
 #endif

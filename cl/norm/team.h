@@ -82,6 +82,7 @@ INLINED void look(struct team *team, const struct row *row) {
  * every work-item alike, whether no message is missing. */
 INLINED bool collect(struct team *team, const struct row *row, real *sums) {
     local uint *received = team->received + (team->collected++ & 1) * MESSAGES;
+    join_lanes(); /* after the post of a row that may be the last */
     for (uint i = (uint)get_local_id(0); i < MESSAGES; i += GROUP_ITEMS) {
         for (uint n = 0; n < MOST_LOOKS && team->message == 0; n++)
             team->message = mailboxes_of(team, row)[i];

@@ -154,7 +154,8 @@ CLNORM_API clnorm_status clnorm_norm_forward(clnorm_context *context, cl_command
 
 /* How the sums over rows, dweight and dbias, come together from the work-groups that each see some of the rows. */
 typedef enum clnorm_reduction {
-    /* The workspace has 2 · slots · cols sums of 4 bytes (8 with F64) at most, and locks; besides, 2 · groups · rows
+    /* The workspace has 2 · slots · cols sums of 4 bytes (8 with F64) at most, 2 · slots · weight_rows · cols with
+     * weight_rows, and locks; besides, 2 · groups · rows
      * statistics where these are not given, and with segments in tiles a few sums for each of them (see clnorm_row_split).
      * Few rows may need no sums there: see accumulator=columns in config.h. */
     CLNORM_REDUCTION_PARTIAL = 1, /* each work-group writes a slot of its own: the same bits from run to run */

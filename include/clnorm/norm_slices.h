@@ -41,8 +41,8 @@ extern "C" {
  *
  * Arithmetic, dtypes, and what NaN and infinities come to are as in norm.h: the mean is taken first, moments of a slice are
  * merged by the formula of clnorm_moments_merge, results differ from the fused norm's by rounding alone. The bits depend on
- * how the columns are sliced. Moments with a number of 0 or less make their segment NaN or infinite. y may be x itself, and
- * dx may be x or dy. Thread safety and errors as in plan.h. */
+ * how the columns are sliced. A segment's moments have to count 1 element or more; else what is made of
+ * them is undefined. y may be x itself, and dx may be x or dy. Thread safety and errors as in plan.h. */
 
 /* Adds the moments of other slices to those of one: into and from are [segments, 3], of CLNORM_F32 or CLNORM_F64. It is
  *

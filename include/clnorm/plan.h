@@ -99,8 +99,8 @@ typedef struct clnorm_seed {
 typedef struct clnorm_args {
     uint64_t size;               /* sizeof(clnorm_args) */
     clnorm_buffer x;             /* in  [rows, cols], x_stride */
-    clnorm_buffer weight;        /* in  [cols] */
-    clnorm_buffer bias;          /* in  [cols] */
+    clnorm_buffer weight;        /* in  [cols]; with weight_rows [weight_rows, cols], weight's stride */
+    clnorm_buffer bias;          /* likewise */
     clnorm_buffer z;             /* in  [rows, cols], z_stride: the gate */
     clnorm_buffer dy;            /* in  [rows, cols], dy_stride */
     clnorm_buffer y;             /* out [rows, cols], y_stride; may be x itself in a forward; in of softmax's backward,
@@ -111,7 +111,7 @@ typedef struct clnorm_args {
     clnorm_buffer dx;            /* out [rows, cols], dx_stride; may be x, a y that is read itself or, without
                                     rope, dy */
     clnorm_buffer dz;            /* out [rows, cols], dz_stride; may be z itself */
-    clnorm_buffer dweight;       /* out, in too with accumulate: [cols] */
+    clnorm_buffer dweight;       /* out, in too with accumulate: of weight's shape, dweight's stride */
     clnorm_buffer dbias;         /* likewise */
     clnorm_buffer residual;      /* in  [rows, cols], residual_stride */
     clnorm_buffer row_scale;     /* in  [rows] f32 (f64 with F64 tensors) */

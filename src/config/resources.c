@@ -61,7 +61,7 @@ bool cln_unrolls_columns(const struct cln_config *c) {
 }
 
 uint64_t cln_backward_local_bytes(const struct cln_workload *work, const struct cln_config *c, uint64_t span) {
-    enum { RECEIVED = 3 * (2 * CLN_MOST_TEAM + 1) }; /* words of cl/norm/team.h */
+    enum { RECEIVED = 2 * 2 * CLN_MOST_TEAM }; /* words of cl/norm/team.h */
     const uint64_t messages = cln_exchanges(c) ? RECEIVED * sizeof(cl_float) : 2 * work->real_size;
     const uint64_t scratch = 4 * (uint64_t)c->lanes * c->segments * work->real_size + messages + sizeof(cl_uint);
     const uint64_t columns =

@@ -42,7 +42,8 @@ clnorm_status cln_rope_check(const struct cln_rope *rope) {
     if (!rope->form)
         return check_absent(rope);
     if (rope->dims % 2)
-        return cln_fail(CLNORM_INVALID_SHAPE, "desc.rope_dims is %" PRIu64 ": expected an even number", rope->dims);
+        return cln_fail(CLNORM_INVALID_SHAPE,
+                        "desc.rope_dims is %" PRIu64 ": expected an even number (0 stands for group_size)", rope->dims);
     if (rope->dims > rope->group_size)
         return cln_fail(CLNORM_INVALID_SHAPE, "desc.rope_dims is %" PRIu64 ": expected at most group_size, %" PRIu64,
                         rope->dims, rope->group_size);

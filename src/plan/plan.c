@@ -45,9 +45,10 @@ void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size) {
 
 clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,
                                   struct cln_binding *part) {
-    const uint64_t chunks = rows * groups * plan->config.chunks; /* no more than a tensor has elements */
-    uint64_t bytes;
-    if (__builtin_mul_overflow(chunks, numbers * element, &bytes) || bytes > INT64_MAX)
+    uint64_t segments, chunks, bytes;
+    if (__builtin_mul_overflow(rows, groups, &segments) ||
+        __builtin_mul_overflow(segments, (uint64_t)plan->config.chunks, &chunks) ||
+        __builtin_mul_overflow(chunks, numbers * element, &bytes) || bytes > INT64_MAX)
         return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", rows);
     cln_plan_set_workspace(plan, bytes);
     *part = (struct cln_binding){CLN_WORKSPACE, element, 0, bytes};
