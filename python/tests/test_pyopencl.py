@@ -1,4 +1,4 @@
-"""pyopencl arrays: on their queue, without a copy; and arrays that are read through DLPack."""
+"""pyopencl arrays: on their queue, without a copy."""
 
 import numpy
 import pyopencl as cl
@@ -55,32 +55,3 @@ def test_an_array_without_a_queue_and_one_of_another_kind_are_refused(rng, queue
         clnorm.gelu(x.with_queue(None), out=x)
     with pytest.raises(ValueError, match="weight: expected a pyopencl array"):
         clnorm.layer_norm(x, numpy.ones(8, "f4"))
-
-
-class Foreign:
-    """An array of another package, which has nothing but DLPack."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __dlpack__(self, **options):
-        return self.array.__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
-
-    def __array_namespace__(self):
-        return Foreign
-
-    @staticmethod
-    def from_dlpack(array):
-        return Foreign(numpy.from_dlpack(array))
-
-
-def test_dlpack_in_and_out(rng):
-    x = rng.standard_normal((4, 16)).astype("f4")
-    y = clnorm.layer_norm(Foreign(x), Foreign(numpy.ones(16, "f4")))
-    assert isinstance(y, Foreign)
-    reference.assert_close(y.array, reference.norm(x), 16)
-    with pytest.raises(ValueError, match="out: expected none"):
-        clnorm.gelu(Foreign(x), out=Foreign(x))

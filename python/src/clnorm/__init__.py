@@ -12,7 +12,10 @@ Functions take and return what they are given:
 NumPy             worked on where it lies on a CPU device, copied to a GPU and back; bfloat16 and float8 are ml_dtypes'
 torch             CPU tensors likewise, without gradients; clnorm.torch has operators and modules with them
 pyopencl arrays   on their queue, without a copy and without waiting
-__dlpack__        of CPU memory, read as NumPy arrays; results are made into arrays of their package
+__dlpack__        of any package, in memory of the CPU, worked on as NumPy arrays, or of OpenCL (its data is a cl_mem), as
+                  pyopencl arrays, which that needs; bfloat16 and float8 too. Results go through the from_dlpack of the
+                  first array's namespace or package; one that has none gets an array of NumPy or pyopencl. out has to be
+                  exported for writing. OpenCL memory has to be ready: a call waits for itself alone
 
 Calls may come from several threads: Python's lock is free while the device works. A process that was forked after a first
 call cannot make another. The device is CLNORM_DEVICE's, or what select() chose.

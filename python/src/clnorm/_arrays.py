@@ -167,24 +167,9 @@ class PyOpenCL:
 
 
 class Dlpack:
-    """Read as NumPy arrays; results go back through the from_dlpack of the package that the array is of."""
+    """Read as arrays of NumPy or pyopencl, which are worked on in its place: see _dlpack."""
 
     kind = "an array with __dlpack__"
-    on_queue = False
-
-    @staticmethod
-    def read(name, array):
-        try:
-            return numpy.from_dlpack(array)
-        except (BufferError, RuntimeError, TypeError) as error:
-            raise ValueError(f"{name}: expected CPU memory of a dtype that NumPy knows: {error}") from error
-
-    @staticmethod
-    def give(like, array):
-        namespace = getattr(like, "__array_namespace__", None)
-        owner = namespace() if namespace else sys.modules[type(like).__module__.split(".")[0]]
-        convert = getattr(owner, "from_dlpack", None)
-        return convert(array) if convert else array
 
 
 @functools.lru_cache(None)

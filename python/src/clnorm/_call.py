@@ -8,7 +8,7 @@ import struct
 import threading
 from typing import Callable, NamedTuple
 
-from clnorm import _device
+from clnorm import _device, _dlpack
 from clnorm._arrays import DTYPES, SIZES, Dlpack, Tensor, backend_of_type
 from clnorm._native import ffi, lib
 
@@ -123,10 +123,10 @@ def call(operation: Operation, inputs: tuple, options: tuple, out=None, seed=(0,
 
 
 def _call_dlpack(operation, inputs, options, out, seed) -> list:
-    if out is not None:
-        fail("out", "none for arrays with __dlpack__, which cannot be written to")
-    arrays = tuple(None if a is None else Dlpack.read(name, a) for name, a in zip(operation.arguments, inputs))
-    return [Dlpack.give(inputs[0], result) for result in call(operation, arrays, options, None, seed)]
+    arrays = tuple(None if a is None else _dlpack.read(name, a) for name, a in zip(operation.arguments, inputs))
+    written = None if out is None else _dlpack.read("out", out, written=True)
+    results = call(operation, arrays, options, written, seed)
+    return [out if result is written else _dlpack.give(inputs[0], result) for result in results]
 
 
 def _output_layout(backend, out):

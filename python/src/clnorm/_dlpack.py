@@ -1,0 +1,177 @@
+"""DLPack: arrays of any package with `__dlpack__`, read as those of NumPy and pyopencl, and results given back.
+
+https://dmlc.github.io/dlpack/latest/python_spec.html has the protocol. A capsule keeps the memory alive, so it is kept with
+the array that is made of it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+
+import numpy
+
+from clnorm._arrays import DTYPES, numpy_dtype
+
+CPU, OPENCL = 1, 4
+_VERSION = (1, 1)  # whose additions are the dtypes of 8 bits
+_READ_ONLY = 1
+_CODES = {  # type code and bits
+    "float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "bfloat16": (4, 16), "float8_e4m3fn": (10, 8),
+    "float8_e5m2": (12, 8), "uint8": (1, 8),
+}
+_NAMES = {code: name for name, code in _CODES.items()}
+
+
+class _Tensor(ctypes.Structure):
+    """DLTensor. strides, in elements, may be NULL: dense."""
+
+    _fields_ = [
+        ("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32), ("code", c_uint8),
+        ("bits", c_uint8), ("lanes", c_uint16), ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)),
+        ("byte_offset", c_uint64),
+    ]
+
+
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned. The older DLManagedTensor begins with its tensor."""
+
+    _fields_ = [
+        ("major", c_uint32), ("minor", c_uint32), ("context", c_void_p), ("deleter", c_void_p), ("flags", c_uint64),
+        ("tensor", _Tensor),
+    ]
+
+
+_is_capsule = ctypes.pythonapi.PyCapsule_IsValid
+_is_capsule.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def _tensor_of(capsule):
+    """The tensor of a capsule that nobody has taken yet, and whether it may be written: an older capsule does not say."""
+    if not _is_capsule(capsule, b"dltensor_versioned"):
+        return _Tensor.from_address(_pointer(capsule, b"dltensor")), False
+    managed = _Versioned.from_address(_pointer(capsule, b"dltensor_versioned"))
+    if managed.major != _VERSION[0]:
+        raise BufferError(f"version {managed.major}.{managed.minor} of DLPack")
+    return managed.tensor, not managed.flags & _READ_ONLY
+
+
+class _Memory:
+    """Memory that NumPy is told of by its address."""
+
+    def __init__(self, owner, address, shape, strides, size, writable):
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3, "shape": shape, "strides": tuple(stride * size for stride in strides), "typestr": f"|V{size}",
+            "data": (address, not writable),
+        }
+
+
+def _dense(shape) -> tuple:
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 1, 0, -1):
+        strides[i - 1] = strides[i] * max(shape[i], 1)
+    return tuple(strides)
+
+
+def read(name: str, array, written: bool = False):
+    """The array as one of NumPy or pyopencl, in its memory. written: it is an output."""
+    expected = f"{name}: expected memory of the CPU or of OpenCL (DLPack's devices {CPU} and {OPENCL})"
+    device = tuple(map(int, array.__dlpack_device__()))
+    if device[0] not in (CPU, OPENCL):
+        raise ValueError(f"{expected}, got device {device[0]}: move it to the CPU first")
+    try:
+        try:
+            capsule = array.__dlpack__(max_version=_VERSION)
+        except TypeError:  # a package from before versions
+            capsule = array.__dlpack__()
+        tensor, writable = _tensor_of(capsule)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"{expected} that can be shared: {error}") from error
+    shape = tuple(tensor.shape[: tensor.ndim])
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else _dense(shape)
+    dtype = _NAMES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    if dtype is None:
+        raise ValueError(f"{name}: expected a dtype of {', '.join(DTYPES)}, got DLPack's type code {tensor.code} of "
+                         f"{tensor.lanes} × {tensor.bits} bits")
+    if written and not writable:
+        raise ValueError(f"{name}: expected an array that its __dlpack__ exports for writing, as a versioned capsule that is "
+                         "not read-only")
+    if tensor.device_type == OPENCL:
+        return _read_opencl(name, capsule, tensor, shape, strides, dtype)
+    if 0 in shape:
+        return numpy.empty(shape, numpy_dtype(dtype))
+    size = tensor.bits // 8
+    memory = _Memory(capsule, tensor.data + tensor.byte_offset, shape, strides, size, writable)
+    return numpy.asarray(memory).view(numpy_dtype(dtype))
+
+
+@functools.lru_cache(None)
+def _queue(context, device):
+    import pyopencl
+
+    return pyopencl.CommandQueue(context, device)
+
+
+def _read_opencl(name, capsule, tensor, shape, strides, dtype):
+    """A pyopencl array in a cl_mem. device_id: the device's place in the context of the memory."""
+    import pyopencl
+    from pyopencl.array import Array
+
+    memory = pyopencl.Buffer.from_int_ptr(tensor.data)
+    devices = memory.context.devices
+    if not 0 <= tensor.device_id < len(devices):
+        raise ValueError(f"{name}: expected a device below {len(devices)} of its context, got {tensor.device_id}")
+    size = tensor.bits // 8
+    array = Array(
+        _queue(memory.context, devices[tensor.device_id]), shape, numpy_dtype(dtype), data=memory,
+        offset=tensor.byte_offset, strides=tuple(stride * size for stride in strides),
+    )
+    array.capsule = capsule  # lives as long
+    return array
+
+
+class _Exported:
+    """An array of NumPy or pyopencl with the dtypes and devices of DLPack, for the from_dlpack of its owner."""
+
+    def __init__(self, array, device):
+        self._array, self._device = array, device
+
+    def __dlpack_device__(self):
+        return self._device
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if (dl_device is not None and tuple(dl_device) != self._device) or copy:
+            raise BufferError("a result of clnorm is exported where it is, and not copied")
+        return _capsule(self._array, self._device, max_version)
+
+
+def _capsule(array, device, max_version):
+    """NumPy makes the capsule, of bytes at the address; what it has no words for is written into it."""
+    name, size = array.dtype.name, array.dtype.itemsize
+    address, offset = (array.ctypes.data, 0) if device[0] == CPU else (array.base_data.int_ptr, array.offset)
+    strides = [stride // size for stride in array.strides]
+    memory = _Memory(array, address, array.shape, strides, size, True)
+    memory.__array_interface__["typestr"] = f"|u{size}" if size == 1 else f"<u{size}"
+    options = {} if max_version is None or numpy.lib.NumpyVersion(numpy.__version__) < "2.1.0" else {"max_version": max_version}
+    capsule = numpy.asarray(memory).__dlpack__(**options)
+    tensor, _ = _tensor_of(capsule)
+    tensor.code, tensor.bits = _CODES[name]
+    tensor.device_type, tensor.device_id = device
+    tensor.byte_offset = offset
+    return capsule
+
+
+def give(like, array):
+    """A result for the owner of an input: through the from_dlpack of its namespace or its package. Where there is none it
+    stays an array of NumPy or pyopencl."""
+    namespace = getattr(like, "__array_namespace__", None)
+    owner = namespace() if namespace else sys.modules.get(type(like).__module__.split(".")[0])
+    convert = getattr(owner, "from_dlpack", None)
+    if not isinstance(array, numpy.ndarray):
+        array.finish()
+    return convert(_Exported(array, tuple(map(int, like.__dlpack_device__())))) if convert else array
