@@ -30,6 +30,8 @@ typedef enum clnorm_scaling {
     CLNORM_SCALING_GROUP     /* scale_group neighbouring elements of a row: [rows, ⌈cols / scale_group⌉] */
 } clnorm_scaling;
 
+enum { CLNORM_OUTER_DIMS = 3 }; /* the most that a tensor's rows have */
+
 /* A dimension of a tensor's rows. */
 typedef struct clnorm_dim {
     uint64_t size;   /* 0: there is none */
@@ -46,7 +48,8 @@ typedef struct clnorm_tensor {
     clnorm_dtype scale_dtype; /* CLNORM_F32 or CLNORM_BF16; CLNORM_DTYPE_NONE: CLNORM_F32 */
     uint64_t stride;          /* elements from one row to the next, at least a row's; 0: rows lie one after the other */
     double scale;             /* of an output with CLNORM_SCALING_TENSOR: its scale; 0: the scale is measured and written */
-    clnorm_dim outer[3];      /* the dimensions of its rows, the slowest first; all 0: rows have the one stride */
+    /* The dimensions of its rows, the slowest first; all 0: rows have the one stride. */
+    clnorm_dim outer[CLNORM_OUTER_DIMS];
 } clnorm_tensor;
 
 /* Initialisers of no outer dimensions, of a tensor that is absent, and of one in F32 whose rows lie one after the other. */

@@ -5,17 +5,15 @@
 
 #include "base/status.h"
 
-enum { OUTER = sizeof((clnorm_tensor *)0)->outer / sizeof(clnorm_dim) };
-
 bool cln_outer_given(const clnorm_tensor *tensor) {
-    for (int i = 0; i < OUTER; i++)
+    for (int i = 0; i < CLNORM_OUTER_DIMS; i++)
         if (tensor->outer[i].size)
             return true;
     return false;
 }
 
 clnorm_status cln_outer_refuse(const char *name, const clnorm_tensor *tensor, const char *why) {
-    for (int i = 0; i < OUTER; i++)
+    for (int i = 0; i < CLNORM_OUTER_DIMS; i++)
         if (tensor->outer[i].size || tensor->outer[i].stride)
             return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.outer[%d] is %" PRIu64 " of stride %" PRIu64 ": expected 0%s",
                             name, i, tensor->outer[i].size, tensor->outer[i].stride, why);
@@ -25,7 +23,7 @@ clnorm_status cln_outer_refuse(const char *name, const clnorm_tensor *tensor, co
 static clnorm_status check_sizes(const char *name, const clnorm_tensor *tensor, uint64_t rows) {
     uint64_t product = 1;
     bool overflow = false;
-    for (int i = 0; i < OUTER; i++)
+    for (int i = 0; i < CLNORM_OUTER_DIMS; i++)
         if (tensor->outer[i].size)
             overflow |= __builtin_mul_overflow(product, tensor->outer[i].size, &product);
     if (!overflow && product == rows)
@@ -37,9 +35,9 @@ static clnorm_status check_sizes(const char *name, const clnorm_tensor *tensor, 
 }
 
 /* The dimension of the smallest stride but for those that have been taken; -1: all have. */
-static int next_by_stride(const clnorm_tensor *tensor, const bool taken[OUTER]) {
+static int next_by_stride(const clnorm_tensor *tensor, const bool taken[CLNORM_OUTER_DIMS]) {
     int next = -1;
-    for (int i = 0; i < OUTER; i++)
+    for (int i = 0; i < CLNORM_OUTER_DIMS; i++)
         if (!taken[i] && tensor->outer[i].size > 1 && (next < 0 || tensor->outer[i].stride < tensor->outer[next].stride))
             next = i;
     return next;
@@ -47,7 +45,7 @@ static int next_by_stride(const clnorm_tensor *tensor, const bool taken[OUTER]) 
 
 /* Each dimension's stride, from the smallest on, is at least what the dimensions before it take up. */
 static clnorm_status check_apart(const char *name, const clnorm_tensor *tensor, uint64_t cols) {
-    bool taken[OUTER] = {false};
+    bool taken[CLNORM_OUTER_DIMS] = {false};
     uint64_t extent = cols;
     for (int i; (i = next_by_stride(tensor, taken)) >= 0; taken[i] = true) {
         const clnorm_dim *const dim = &tensor->outer[i];
@@ -65,7 +63,7 @@ static clnorm_status check_apart(const char *name, const clnorm_tensor *tensor, 
 }
 
 clnorm_status cln_outer_check(const char *name, const clnorm_tensor *tensor, uint64_t rows, uint64_t cols, bool output) {
-    for (int i = 0; i < OUTER; i++)
+    for (int i = 0; i < CLNORM_OUTER_DIMS; i++)
         if (!tensor->outer[i].size && tensor->outer[i].stride)
             return cln_fail(CLNORM_INVALID_SHAPE,
                             "desc.%s.outer[%d].size is 0, its stride %" PRIu64 ": expected a stride of 0 without a size",
@@ -87,9 +85,9 @@ static bool goes_on(const clnorm_dim *slow, const clnorm_dim *fast) {
 }
 
 void cln_outer_collapse(clnorm_tensor *tensor, uint64_t rows, uint64_t cols) {
-    clnorm_dim least[OUTER] = {{0, 0}};
+    clnorm_dim least[CLNORM_OUTER_DIMS] = {{0, 0}};
     int count = 0;
-    for (int i = OUTER - 1; i >= 0 && rows > 1; i--) {
+    for (int i = CLNORM_OUTER_DIMS - 1; i >= 0 && rows > 1; i--) {
         const clnorm_dim *const dim = &tensor->outer[i];
         if (dim->size < 2)
             continue;
@@ -101,12 +99,12 @@ void cln_outer_collapse(clnorm_tensor *tensor, uint64_t rows, uint64_t cols) {
     tensor->stride = count ? least[0].stride : cols;
     memset(tensor->outer, 0, sizeof tensor->outer);
     for (int i = 0; count > 1 && i < count; i++)
-        tensor->outer[OUTER - 1 - i] = least[i];
+        tensor->outer[CLNORM_OUTER_DIMS - 1 - i] = least[i];
 }
 
 uint64_t cln_outer_strides(const clnorm_tensor *tensor) {
     uint64_t strides = tensor->stride;
-    for (int i = 0; i < OUTER; i++)
+    for (int i = 0; i < CLNORM_OUTER_DIMS; i++)
         strides |= tensor->outer[i].stride;
     return strides;
 }

@@ -32,7 +32,7 @@ struct extent {
     uint64_t at, bytes;
     struct step {
         uint64_t size, count;
-    } step[2 * CLN_DIMS];
+    } step[2 * CLNORM_OUTER_DIMS];
     int steps;
 };
 
@@ -53,7 +53,7 @@ static void add_step(struct extent *extent, uint64_t size, uint64_t count) {
 /* Rows that lie one after the other count as one. */
 static struct extent extent_of(const struct cln_tensor *tensor, const struct cln_place *place) {
     struct extent extent = {.at = place->at, .bytes = tensor->row ? tensor->row : tensor->span};
-    for (int i = 0; i < CLN_DIMS && tensor->dims[i].size; i++)
+    for (int i = 0; i < CLNORM_OUTER_DIMS && tensor->dims[i].size; i++)
         if (tensor->dims[i].size > 1 && tensor->dims[i].stride)
             add_step(&extent, tensor->dims[i].stride, tensor->dims[i].size);
     while (extent.steps && extent.step[extent.steps - 1].size <= extent.bytes) {

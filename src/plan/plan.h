@@ -48,18 +48,17 @@ enum cln_role {
     CLN_ROLES
 };
 
-enum { CLN_DIMS = sizeof((clnorm_tensor *)0)->outer / sizeof(clnorm_dim) };
-
 /* What one tensor must be like. All zero: it is not wanted. */
 struct cln_tensor {
-    uint64_t element;          /* bytes; offsets are multiples of it */
-    uint64_t span;             /* bytes from the first element to the end of the last; 0 when there are no rows */
-    uint64_t vector;           /* bytes of one wide access; 0 when it is only accessed element by element */
-    uint64_t stride;           /* bytes from row to row: what two tensors in one place must agree on */
-    bool read;                 /* a kernel reads it */
-    bool written;              /* a kernel writes it */
-    uint64_t row;              /* bytes of a row; 0: a vector, which is one row of span bytes */
-    clnorm_dim dims[CLN_DIMS]; /* of its rows, the fastest first: rows, bytes; size 0 after the last */
+    uint64_t element; /* bytes; offsets are multiples of it */
+    uint64_t span;    /* bytes from the first element to the end of the last; 0 when there are no rows */
+    uint64_t vector;  /* bytes of one wide access; 0 when it is only accessed element by element */
+    uint64_t stride;  /* bytes from row to row: what two tensors in one place must agree on */
+    bool read;        /* a kernel reads it */
+    bool written;     /* a kernel writes it */
+    uint64_t row;     /* bytes of a row; 0: a vector, which is one row of span bytes */
+    /* Of its rows, the fastest first: rows, bytes; size 0 after the last. */
+    clnorm_dim dims[CLNORM_OUTER_DIMS];
 };
 
 /* Bytes of a sentence about how a plan came to its config, and of its key in a tuning file. */

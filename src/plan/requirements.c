@@ -20,7 +20,7 @@ static clnorm_tensor_info info_of(enum cln_role role, const struct cln_tensor *t
     if (!tensor->span)
         return info;
     info.rows = 1;
-    for (int i = 0; i < CLN_DIMS && tensor->dims[i].size; i++)
+    for (int i = 0; i < CLNORM_OUTER_DIMS && tensor->dims[i].size; i++)
         info.rows *= tensor->dims[i].size;
     info.cols = (tensor->row ? tensor->row : tensor->span) / tensor->element;
     if (info.rows == 1)

@@ -80,7 +80,7 @@ static clnorm_status append_outer(struct assembly *assembly, const char *name, c
     int outer = 0;
     clnorm_status status = CLNORM_SUCCESS;
     uint64_t period = 1;
-    for (int i = 1; i < CLN_DIMS && dims[i].size && !status; i++) {
+    for (int i = 1; i < CLNORM_OUTER_DIMS && dims[i].size && !status; i++) {
         period *= dims[i - 1].size;
         const uint64_t jump = dims[i].stride / tensor->element - dims[i - 1].size * (dims[i - 1].stride / tensor->element);
         status = append_integer(assembly, period);

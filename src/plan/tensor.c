@@ -4,10 +4,9 @@
 
 #include "base/status.h"
 
-/* Elements from the first to the end of the last; UINT64_MAX for 2^64 and more. */
-static uint64_t extent_of(const clnorm_dim dims[CLN_DIMS], uint64_t cols) {
+uint64_t cln_tensor_extent(const clnorm_dim dims[CLNORM_OUTER_DIMS], uint64_t cols) {
     uint64_t extent = cols;
-    for (int i = 0; i < CLN_DIMS && dims[i].size; i++) {
+    for (int i = 0; i < CLNORM_OUTER_DIMS && dims[i].size; i++) {
         uint64_t before_last;
         if (__builtin_mul_overflow(dims[i].size - 1, dims[i].stride, &before_last) ||
             __builtin_add_overflow(extent, before_last, &extent))
@@ -18,9 +17,9 @@ static uint64_t extent_of(const clnorm_dim dims[CLN_DIMS], uint64_t cols) {
 
 /* dims: of its rows, the fastest first, in elements. */
 static clnorm_status make(struct cln_tensor *tensor, const char *name, uint64_t rows, uint64_t cols,
-                          const clnorm_dim dims[CLN_DIMS], clnorm_dtype dtype, uint32_t vec) {
+                          const clnorm_dim dims[CLNORM_OUTER_DIMS], clnorm_dtype dtype, uint32_t vec) {
     const uint64_t size = clnorm_dtype_size(dtype);
-    const uint64_t elements = rows ? extent_of(dims, cols) : 0;
+    const uint64_t elements = rows ? cln_tensor_extent(dims, cols) : 0;
     uint64_t bytes;
     if (__builtin_mul_overflow(elements, size, &bytes) || bytes > INT64_MAX)
         return cln_fail(CLNORM_OVERFLOW,
@@ -29,22 +28,22 @@ static clnorm_status make(struct cln_tensor *tensor, const char *name, uint64_t 
                         name, rows, dims[0].stride, size);
     *tensor = (struct cln_tensor){
         .element = size, .span = bytes, .vector = vec * size, .stride = dims[0].stride * size, .row = cols * size};
-    for (int i = 0; i < CLN_DIMS && dims[i].size; i++)
+    for (int i = 0; i < CLNORM_OUTER_DIMS && dims[i].size; i++)
         tensor->dims[i] = (clnorm_dim){dims[i].size, dims[i].stride * size};
     return CLNORM_SUCCESS;
 }
 
 clnorm_status cln_tensor_matrix(struct cln_tensor *tensor, const char *name, uint64_t rows, uint64_t cols, uint64_t stride,
                                 clnorm_dtype dtype, uint32_t vec) {
-    const clnorm_dim dims[CLN_DIMS] = {{rows, stride}};
+    const clnorm_dim dims[CLNORM_OUTER_DIMS] = {{rows, stride}};
     return dtype ? make(tensor, name, rows, cols, dims, dtype, vec) : CLNORM_SUCCESS;
 }
 
 clnorm_status cln_tensor_rows(struct cln_tensor *tensor, const char *name, uint64_t rows, uint64_t cols,
                               const clnorm_tensor *given, uint32_t vec) {
-    clnorm_dim dims[CLN_DIMS] = {{0, 0}};
+    clnorm_dim dims[CLNORM_OUTER_DIMS] = {{0, 0}};
     int count = 0;
-    for (int i = CLN_DIMS - 1; i >= 0; i--)
+    for (int i = CLNORM_OUTER_DIMS - 1; i >= 0; i--)
         if (given->outer[i].size)
             dims[count++] = given->outer[i];
     return count ? make(tensor, name, rows, cols, dims, given->dtype, vec)

@@ -4,6 +4,10 @@
 
 #include "plan/plan.h"
 
+/* Elements from the first of rows of cols elements to the end of the last; UINT64_MAX for 2^64 and more. dims: of the rows,
+ * in any order; what follows a size of 0 does not count. */
+uint64_t cln_tensor_extent(const clnorm_dim dims[CLNORM_OUTER_DIMS], uint64_t cols);
+
 /* A [rows, cols] tensor, stride elements from row to row, read in accesses of vec elements; dtype none: it is absent.
  * name: for a failure, CLNORM_OVERFLOW. */
 clnorm_status cln_tensor_matrix(struct cln_tensor *tensor, const char *name, uint64_t rows, uint64_t cols, uint64_t stride,

@@ -101,11 +101,12 @@ struct job {
         clnorm_rope form; /* 0: nothing is rotated */
         uint64_t dims, positions, repeat;
     } rope;
-    int32_t *position;          /* of the tensor of that name, owned; NULL: absent, or without bytes */
-    clnorm_scaling scaling;     /* of operations with scales; of norms that of y */
-    uint64_t group_size;        /* columns of a group; the last one may be shorter */
-    clnorm_tensor x;            /* of norms: dtype and scales of x */
-    clnorm_dim outer[ROLES][3]; /* of tensors whose rows lie otherwise on the device; all 0: dense, as on the host */
+    int32_t *position;      /* of the tensor of that name, owned; NULL: absent, or without bytes */
+    clnorm_scaling scaling; /* of operations with scales; of norms that of y */
+    uint64_t group_size;    /* columns of a group; the last one may be shorter */
+    clnorm_tensor x;        /* of norms: dtype and scales of x */
+    /* Of tensors whose rows lie otherwise on the device; all 0: dense, as on the host. */
+    clnorm_dim outer[ROLES][CLNORM_OUTER_DIMS];
     union {
         clnorm_norm_desc norm;
         clnorm_norm_backward_desc norm_backward;

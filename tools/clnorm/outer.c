@@ -7,8 +7,8 @@
 
 #include "closest.h"
 #include "operation/operations.h"
-
-enum { DIMS = sizeof((clnorm_tensor *)0)->outer / sizeof(clnorm_dim) };
+#include "plan/tensor.h"
+#include "reference/tensor.h"
 
 /* ------------------------------------------------------------------------------------------------------------- layout */
 
@@ -16,40 +16,25 @@ bool outer_has(const struct job *job, int role) {
     return job->tensor[role].element && job->outer[role][0].size;
 }
 
-/* Elements before a row's first. */
-static uint64_t start_of(const clnorm_dim dims[DIMS], uint64_t row) {
-    uint64_t start = 0;
-    for (int i = DIMS - 1; i >= 0; i--)
-        if (dims[i].size) {
-            start += row % dims[i].size * dims[i].stride;
-            row /= dims[i].size;
-        }
-    return start;
-}
-
-/* Elements from the first to the end of the last; UINT64_MAX for 2^64 and more. */
-static uint64_t extent_of(const clnorm_dim dims[DIMS], uint64_t cols) {
-    uint64_t extent = cols;
-    for (int i = 0; i < DIMS && dims[i].size; i++) {
-        uint64_t before_last;
-        if (__builtin_mul_overflow(dims[i].size - 1, dims[i].stride, &before_last) ||
-            __builtin_add_overflow(extent, before_last, &extent))
-            return UINT64_MAX;
-    }
-    return extent;
+/* A role's rows as they lie on the device. */
+static struct ref_tensor device_rows(const struct job *job, int role) {
+    struct ref_tensor rows = {.dtype = job->tensor[role].element->dtype};
+    memcpy(rows.outer, job->outer[role], sizeof rows.outer);
+    return rows;
 }
 
 uint64_t outer_bytes(const struct job *job, int role) {
     const struct tensor *const tensor = &job->tensor[role];
-    return outer_has(job, role) && job->rows ? extent_of(job->outer[role], job->cols) * (tensor->element->bits / 8)
+    return outer_has(job, role) && job->rows ? cln_tensor_extent(job->outer[role], job->cols) * (tensor->element->bits / 8)
                                              : tensor->size;
 }
 
 /* Copies rows between an image of the device's memory and the host's. */
 static void copy_rows(const struct job *job, int role, unsigned char *image, unsigned char *rows, bool to_image) {
     const uint64_t element = job->tensor[role].element->bits / 8, bytes = job->cols * element;
+    const struct ref_tensor device = device_rows(job, role);
     for (uint64_t row = 0; row < job->rows; row++) {
-        unsigned char *const far = image + start_of(job->outer[role], row) * element;
+        unsigned char *const far = image + ref_row_index(&device, row) * element;
         unsigned char *const near = rows + row * bytes;
         memcpy(to_image ? far : near, to_image ? near : far, bytes);
     }
@@ -71,9 +56,10 @@ static unsigned char *make_image(const struct job *job, int role, struct fault *
 unsigned char *outer_image(const struct job *job, int role, struct fault *fault) {
     unsigned char *const image = make_image(job, role, fault);
     const struct tensor *const tensor = &job->tensor[role];
-    const uint64_t bytes = job->cols * (tensor->element->bits / 8);
+    const uint64_t element = tensor->element->bits / 8, bytes = job->cols * element;
+    const struct ref_tensor device = device_rows(job, role);
     for (uint64_t row = 0; image && row < job->rows; row++) {
-        const unsigned char *const far = image + start_of(job->outer[role], row) * (tensor->element->bits / 8);
+        const unsigned char *const far = image + ref_row_index(&device, row) * element;
         if (memcmp(far, tensor->data + row * bytes, bytes) == 0)
             continue;
         fault_set(fault, EXIT_REQUEST,
@@ -110,8 +96,8 @@ bool outer_fold(const struct job *job, int role, unsigned char *bytes, struct fa
 /* ---------------------------------------------------------------------------------------------------------- the option */
 
 /* "10:192,3:64" up to a ';' or the end; *end is set to that. */
-static bool read_dims(const char *text, clnorm_dim dims[DIMS], const char **end) {
-    for (int i = 0; i < DIMS; i++) {
+static bool read_dims(const char *text, clnorm_dim dims[CLNORM_OUTER_DIMS], const char **end) {
+    for (int i = 0; i < CLNORM_OUTER_DIMS; i++) {
         uint64_t *const numbers[] = {&dims[i].size, &dims[i].stride};
         for (int k = 0; k < 2; k++) {
             char *after;
@@ -137,12 +123,13 @@ static bool check_dims(const struct job *job, int role, struct fault *fault) {
     const uint64_t element = job->tensor[role].element->bits / 8;
     uint64_t rows = 1, bytes;
     bool overflow = false;
-    for (int i = 0; i < DIMS && job->outer[role][i].size; i++)
+    for (int i = 0; i < CLNORM_OUTER_DIMS && job->outer[role][i].size; i++)
         overflow |= __builtin_mul_overflow(rows, job->outer[role][i].size, &rows);
     if (overflow || rows != job->rows)
         return fault_set(fault, EXIT_REQUEST, "--outer %s: sizes of %" PRIu64 " rows; expected x's %" PRIu64, name, rows,
                          job->rows);
-    return (!__builtin_mul_overflow(extent_of(job->outer[role], job->cols), element, &bytes) && bytes <= INT64_MAX) ||
+    return (!__builtin_mul_overflow(cln_tensor_extent(job->outer[role], job->cols), element, &bytes) &&
+            bytes <= INT64_MAX) ||
            fault_set(fault, EXIT_REQUEST, "--outer %s: strides of 2^63 bytes or more", name);
 }
 

@@ -19,7 +19,7 @@ uint64_t ref_scale_index(const struct ref_tensor *tensor, uint64_t row, uint64_t
 uint64_t ref_row_index(const struct ref_tensor *tensor, uint64_t row) {
     uint64_t index = 0;
     bool outer = false;
-    for (int i = 2; i >= 0; i--) {
+    for (int i = CLNORM_OUTER_DIMS - 1; i >= 0; i--) {
         const clnorm_dim *const dim = &tensor->outer[i];
         if (!dim->size)
             continue;

@@ -15,7 +15,8 @@ struct ref_tensor {
     clnorm_scaling scaling; /* 0: no scales */
     uint64_t scale_group;   /* columns, with CLNORM_SCALING_GROUP */
     uint64_t scale_stride;  /* scales of a row, with CLNORM_SCALING_GROUP */
-    clnorm_dim outer[3];    /* of rows, as in clnorm_tensor */
+    /* Of rows, as in clnorm_tensor. */
+    clnorm_dim outer[CLNORM_OUTER_DIMS];
 };
 
 /* Index of a row's first element. */
