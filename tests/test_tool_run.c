@@ -490,6 +490,8 @@ static void test_run_lays_rows_out(void **state) {
         {"layer_norm --outer 'y=64:100'", "desc.y.outer[0].stride is 100: expected at least 384"},
         {"layer_norm --outer 'x=64:1:384'", "whose normalised dimension is not the last has to be copied first"},
         {"layer_norm --outer 'x=1:1,1:1,1:1,64:384'", "up to three sizes"},
+        {"layer_norm --outer 'x=2:9,32:400;y=64:400;x=64:400'",
+         "--outer 'x=64:400': x is given twice; expected each role once"},
         {"layer_norm --outer 'x=64:9223372036854775807'", "--outer x: strides of 2^63 bytes or more"},
         {"group_norm --groups 4 --outer 'x=4:9000'", "--outer: group_norm has no such option"},
     };

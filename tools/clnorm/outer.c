@@ -152,6 +152,9 @@ bool outer_read(struct job *job, const struct operation_options *options, struct
         if (role < 0)
             return fault_set(fault, EXIT_REQUEST, "--outer '%s': expected ROLE=… of a tensor of x's shape that %s has",
                              text, job->operation->name);
+        if (outer_has(job, role))
+            return fault_set(fault, EXIT_REQUEST, "--outer '%s': %s is given twice; expected each role once", text,
+                             job->operation->roles[role].name);
         const char *end = text + length;
         if (*end++ != '=' || !read_dims(end, job->outer[role], &end))
             return fault_set(fault, EXIT_REQUEST,
