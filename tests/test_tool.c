@@ -174,7 +174,8 @@ static void test_check_spills(void **state) {
     (void)state;
     run("%s", "check --spills rms_norm softmax --widths 64,257 --dtypes f32 --jobs 2");
     assert_done();
-    assert_true(strstr(result.out, "(4 points built)") || strstr(result.out, "check: 0 of "));
+    assert_says("check: 4 points built, 0 without a plan, 0 failed\n");
+    assert_true(strstr(result.out, "does not tell what spills\n") || strstr(result.out, "check: 0 of "));
     run("%s", "check --spills --widths 64,0");
     assert_failed(EXIT_REQUEST, "--widths");
     run("%s", "check --spills rms --widths 64");
@@ -185,6 +186,22 @@ static void test_check_spills(void **state) {
     assert_failed(EXIT_REQUEST, "expected --spills");
     run("%s", "check --spills gelu --widths 64 --device 'name=no such device'");
     assert_failed(EXIT_FAILED, "no such device");
+    run("%s", "check --spills fp8_rms_norm gelu --widths 33 --dtypes f32");
+    assert_done();
+    assert_says("fp8_rms_norm f32 33: no plan: fp8_rms_norm: desc.x.scale_group is 11: expected 16");
+    assert_says("check: 1 point built, 1 without a plan, 0 failed\n");
+    run("%s", "devices");
+    if (strstr(result.out, "Portable Computing Language")) { /* which builds nothing without a folder */
+        run_in("POCL_CACHE_DIR=/dev/full", "%s", "check --spills gelu --widths 64 --dtypes f32");
+        assert_int_equal(result.code, EXIT_FAILED);
+        assert_says("gelu f32 64: FAILED: gelu: gelu.cl does not build");
+        assert_non_null(strstr(result.err, "check: 1 of 1 point failed"));
+    }
+    static const char *const others[] = {"--json", "--verbose", "--every 2"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        run("check --spills gelu --widths 64 %s", others[i]);
+        assert_failed(EXIT_REQUEST, ": --spills has no such option");
+    }
 }
 
 /* The only child of a process, once the file that it writes has so many lines; 0: not in a minute. */

@@ -140,8 +140,13 @@ struct spill_words {
     char *widths, *dtypes;
 };
 
-static bool run_spills(struct command_line *line, struct bench_request *request, const struct spill_words *words,
-                       struct fault *fault) {
+static bool run_spills(struct command_line *line, struct bench_request *request, const struct tally *tally, bool json,
+                       const struct spill_words *words, struct fault *fault) {
+    if (json || tally->verbose || tally->every != 1)
+        return fault_set(fault, EXIT_REQUEST, "--%s: --spills has no such option",
+                         json             ? "json"
+                         : tally->verbose ? "verbose"
+                                          : "every");
     return bench_read(request, line, NULL, words->dtypes, fault) &&
            (!words->widths || widths_read(words->widths, "widths", &request->sweep, fault)) &&
            check_spills(request, words->jobs, fault);
@@ -150,7 +155,7 @@ static bool run_spills(struct command_line *line, struct bench_request *request,
 static bool run(struct command_line *line, struct bench_request *request, struct tally *tally, bool json,
                 const struct spill_words *words, struct fault *fault) {
     if (words->spills)
-        return run_spills(line, request, words, fault);
+        return run_spills(line, request, tally, json, words, fault);
     if (words->widths || words->dtypes || words->jobs != 1)
         return fault_set(fault, EXIT_REQUEST, "--%s: expected --spills too",
                          words->widths   ? "widths"
@@ -162,7 +167,7 @@ static bool run(struct command_line *line, struct bench_request *request, struct
 static const char about_spills[] =
     "Every case is compared with a double reference.\n"
     "--spills builds the kernels of a grid of widths instead, with 64 MiB of x, and lists those whose registers spill "
-    "to memory, where the driver tells (NVIDIA's does). OP is an operation of `clnorm bench`; all without one.\n";
+    "to memory, where the driver tells (NVIDIA's does). A build that fails is a failure. OP is an operation of `clnorm bench`; all without one.\n";
 
 int check_command(int argc, const char **argv, struct fault *fault) {
     struct bench_request request = {.device = NULL};

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,9 @@
 
 enum { MOST_JOBS = 64, LOG = 1 << 18, KERNEL = 64 };
 
-/* What a process says of one kernel, or of its end. */
+/* What a process says of one kernel, of a point, or of its end. */
 struct finding {
-    enum { KERNEL_BUILT, POINT_DONE, JOB_FAILED, JOB_DONE } kind;
+    enum { KERNEL_BUILT, POINT_DONE, POINT_ABSENT, POINT_FAILED, JOB_FAILED, JOB_DONE } kind;
     size_t operation; /* of the request */
     clnorm_dtype dtype;
     uint64_t cols;
@@ -35,8 +36,7 @@ struct log {
     size_t length;
 };
 
-/* --------------------------------------------------------------------------------------------------- a process that builds
- */
+/* ----------------------------------------------------------------------------------------------- a process that builds */
 
 static void take_line(const char *line, void *user) {
     struct log *const log = user;
@@ -50,29 +50,46 @@ static void tell(int findings, const struct finding *finding) {
         _exit(EXIT_FAILED); /* nobody listens */
 }
 
-/* A plan that the device cannot have has no kernels. */
-static void build_point(const struct session *session, struct log *log, const struct bench_request *request,
-                        struct finding *finding, int findings) {
+/* Makes the plan of a point. Else says in the finding whether the operation or the device has no such plan, or making it
+ * failed. */
+static clnorm_plan *make_plan(const struct session *session, const struct bench_request *request, struct finding *finding) {
     const struct bench_shape shape = {.rows = rows_of_bytes(request->sweep_bytes, finding->cols, finding->dtype),
                                       .cols = finding->cols};
     struct job job = {0};
     clnorm_plan *plan = NULL;
+    clnorm_status status = CLNORM_UNSUPPORTED;
+    if (bench_job(&job, request->operations[finding->operation], shape, finding->dtype, request->config, &finding->fault)) {
+        status = job.operation->plan(session->context, &job, &plan);
+        if (status)
+            fault_library(&finding->fault, status, job.operation->name);
+    }
+    job_free(&job);
+    const bool absent = status == CLNORM_UNSUPPORTED || finding->fault.code == EXIT_REQUEST;
+    finding->kind = !status ? POINT_DONE : absent ? POINT_ABSENT : POINT_FAILED;
+    return plan;
+}
+
+/* Of the kernel of that name and end. */
+static void tell_kernel(const struct log *log, const char *name, const char *end, struct finding finding, int findings) {
+    finding.kind = KERNEL_BUILT;
+    (void)snprintf(finding.kernel, sizeof finding.kernel, "%s%s", name, end);
+    finding.build = build_report_read(log->text, finding.kernel);
+    tell(findings, &finding);
+}
+
+static void build_point(const struct session *session, struct log *log, const struct bench_request *request,
+                        struct finding *finding, int findings) {
     log->length = 0;
     log->text[0] = '\0';
-    if (bench_job(&job, request->operations[finding->operation], shape, finding->dtype, request->config, &finding->fault))
-        (void)job.operation->plan(session->context, &job, &plan);
+    clnorm_plan *const plan = make_plan(session, request, finding);
     for (cl_uint i = 0; plan && i < clnorm_plan_kernel_count(plan); i++) {
         clnorm_kernel_info info = CLNORM_KERNEL_INFO_INIT;
         if (clnorm_plan_kernel(plan, i, &info))
             break;
-        (void)snprintf(finding->kernel, sizeof finding->kernel, "%s", info.name);
-        finding->build = build_report_read(log->text, info.name);
-        finding->kind = KERNEL_BUILT;
-        tell(findings, finding);
+        tell_kernel(log, info.name, "", *finding, findings);
+        tell_kernel(log, info.name, "_unaligned", *finding, findings);
     }
     clnorm_plan_destroy(plan);
-    job_free(&job);
-    finding->kind = POINT_DONE;
     tell(findings, finding);
 }
 
@@ -96,6 +113,7 @@ static void build_points(const struct bench_request *request, size_t job, size_t
             for (size_t w = 0; w < request->sweep.count; w++, point++) {
                 finding.dtype = request->dtypes[d];
                 finding.cols = request->sweep.width[w];
+                finding.fault = (struct fault){0};
                 if (point % jobs == job)
                     build_point(&session, &log, request, &finding, findings);
             }
@@ -122,23 +140,44 @@ static size_t start_jobs(const struct bench_request *request, size_t jobs, int f
     return count;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- the
- * report */
+/* ---------------------------------------------------------------------------------------------------------- the report */
 
 struct spill_tally {
-    size_t points, kernels, spills, done;
+    size_t points, absent, failed, kernels, spills, done;
 };
 
-static void take_finding(struct spill_tally *tally, const struct bench_request *request, const struct finding *finding) {
+/* Prints a line of the finding's point. */
+__attribute__((format(printf, 3, 4))) static void print_of(const struct bench_request *request,
+                                                           const struct finding *finding, const char *format, ...) {
+    va_list arguments;
+    progress_end();
+    printf("%s %s %" PRIu64 ": ", request->operations[finding->operation]->name, clnorm_dtype_name(finding->dtype),
+           finding->cols);
+    va_start(arguments, format);
+    (void)vprintf(format, arguments);
+    va_end(arguments);
+    (void)putchar('\n');
+}
+
+/* A kernel that the log has no lines on, as one without an unaligned form, does not count. */
+static void take_kernel(struct spill_tally *tally, const struct bench_request *request, const struct finding *finding) {
     const struct build_report *const build = &finding->build;
     if (build->registers != NOT_TOLD || build->spill_stores != NOT_TOLD)
         tally->kernels++;
     if (build->spill_stores <= 0 && build->spill_loads <= 0)
         return;
     tally->spills++;
-    progress_end();
-    printf("%s %s %" PRIu64 ": %s spills %ld bytes, and loads %ld\n", request->operations[finding->operation]->name,
-           clnorm_dtype_name(finding->dtype), finding->cols, finding->kernel, build->spill_stores, build->spill_loads);
+    print_of(request, finding, "%s spills %ld bytes, and loads %ld", finding->kernel, build->spill_stores,
+             build->spill_loads);
+}
+
+static void take_point(struct spill_tally *tally, const struct bench_request *request, const struct finding *finding,
+                       size_t points) {
+    tally->absent += finding->kind == POINT_ABSENT;
+    tally->failed += finding->kind == POINT_FAILED;
+    if (finding->kind != POINT_DONE)
+        print_of(request, finding, "%s: %s", finding->kind == POINT_ABSENT ? "no plan" : "FAILED", finding->fault.text);
+    progress("%zu of %zu", ++tally->points, points);
 }
 
 static bool follow(struct spill_tally *tally, const struct bench_request *request, int findings, struct fault *fault) {
@@ -151,33 +190,39 @@ static bool follow(struct spill_tally *tally, const struct bench_request *reques
         if (finding.kind == JOB_FAILED)
             *fault = finding.fault;
         else if (finding.kind == KERNEL_BUILT)
-            take_finding(tally, request, &finding);
+            take_kernel(tally, request, &finding);
         else if (finding.kind == JOB_DONE)
             tally->done++;
         else
-            progress("%zu of %zu", ++tally->points, points);
+            take_point(tally, request, &finding, points);
     }
     progress_end();
     return !*fault->text;
 }
 
+static const char *plural(size_t count) {
+    return count == 1 ? "" : "s";
+}
+
 static bool report(const struct spill_tally *tally, size_t jobs, struct fault *fault) {
+    const size_t built = tally->points - tally->absent - tally->failed;
     if (tally->done < jobs)
         return fault_set(fault, EXIT_FAILED, "check --spills: the driver ended %zu of %zu processes", jobs - tally->done,
                          jobs);
-    if (!tally->kernels)
-        printf("check: this driver does not tell what spills (%zu points built)\n", tally->points);
-    else
-        printf("check: %zu of %zu kernels spill\n", tally->spills, tally->kernels);
-    return !tally->spills ||
-           fault_set(fault, EXIT_FAILED, "check: %zu of %zu kernels spill registers", tally->spills, tally->kernels);
+    printf("check: %zu point%s built, %zu without a plan, %zu failed\n", built, plural(built), tally->absent,
+           tally->failed);
+    if (tally->kernels)
+        printf("check: %zu of %zu kernel%s spill\n", tally->spills, tally->kernels, plural(tally->kernels));
+    else if (built)
+        printf("check: this driver does not tell what spills\n");
+    if (tally->failed)
+        return fault_set(fault, EXIT_FAILED, "check: %zu of %zu point%s failed", tally->failed, tally->points,
+                         plural(tally->points));
+    return !tally->spills || fault_set(fault, EXIT_FAILED, "check: %zu of %zu kernel%s spill registers", tally->spills,
+                                       tally->kernels, plural(tally->kernels));
 }
 
 static void complete(struct bench_request *request) {
-    if (!request->dtype_count) {
-        request->dtypes[request->dtype_count++] = CLNORM_BF16;
-        request->dtypes[request->dtype_count++] = CLNORM_F32;
-    }
     if (!request->sweep.count)
         request->sweep = widths_usual();
     if (!request->sweep_bytes)

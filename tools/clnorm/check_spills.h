@@ -5,8 +5,8 @@
 #include "bench_request.h"
 
 /* request: operations, dtypes and the sweep's widths and bytes count; those that are not given are the usual ones. jobs:
- * processes that build. Prints a line for each kernel that spills, and then how many kernels there were. Fails where one
- * spills. */
+ * processes that build. Prints a line for each kernel that spills and each point that has no plan or cannot be built, and
+ * then how many there were. Fails where a kernel spills or a build fails. */
 bool check_spills(const struct bench_request *request, int jobs, struct fault *fault);
 
 #endif

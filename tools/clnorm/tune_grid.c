@@ -313,21 +313,12 @@ static bool measure_all(struct grid *grid, const char *device, const char *path,
     return done;
 }
 
-/* The usual operations are all of those of the bench; dtypes bf16 and f32. */
-static void complete(struct bench_request *request) {
-    if (!request->dtype_count) {
-        request->dtypes[request->dtype_count++] = CLNORM_BF16;
-        request->dtypes[request->dtype_count++] = CLNORM_F32;
-    }
-    bench_complete(request, false);
-}
-
 bool tune_grid(const struct bench_request *request, const struct grid_request *asked, const char *path,
                struct fault *fault) {
     struct bench_request whole = *request;
     struct grid grid = {0};
     pid_t processes[MOST_JOBS];
-    complete(&whole);
+    bench_complete(&whole, false); /* on any device */
     bool done = read_request(&grid, asked, path, fault) && make_points(&grid, &whole, fault);
     const size_t jobs = done ? start_compilers(&grid, request->device, (size_t)asked->jobs, processes) : 0;
     done = done && measure_all(&grid, request->device, path, fault);
