@@ -136,6 +136,15 @@ static void test_bench_svg(void **state) {
     assert_null(strstr(text, "nan"));
     assert_null(strstr(text, "inf"));
     assert_int_equal(system("command -v xmllint >/dev/null || exit 0; xmllint --noout b.svg"), 0);
+    run("%s", "bench group_norm --shapes 2x16x4x4/4,2x16x4x4/8,2x16x16 --dtypes f32 --runs 1 --svg b.svg");
+    assert_done();
+    assert_says("2x16x16/4 ");
+    assert_says("2x16x16/8 ");
+    assert_says("2x16x16 ");
+    read_text("b.svg", text);
+    assert_int_equal(count_of(text, "<circle "), 3);
+    assert_int_equal(count_of(text, ">2x16x16/4</text>"), 1);
+    assert_int_equal(count_of(text, ">2x16x16</text>"), 1);
     run("%s", "bench gelu --shapes 8x64 --svg no/folder/b.svg");
     assert_failed(EXIT_REQUEST, "no/folder/b.svg");
     run("%s", "bench --host --svg b.svg");

@@ -334,8 +334,9 @@ struct host_times {
 };
 
 static void print_text(const struct subject *subject, const struct host_times *times, const clnorm_device_info *device) {
+    char shape[BENCH_SHAPE_TEXT];
     device_print_line("device   ", device);
-    printf("subject  %s %" PRIu64 "x%" PRIu64 " %s\n", subject->operation->name, subject->shape.rows, subject->shape.cols,
+    printf("subject  %s %s %s\n", subject->operation->name, bench_shape_text(&subject->shape, shape),
            clnorm_dtype_name(subject->dtype));
     printf("enqueue  %.2f us; the OpenCL calls alone %.2f us: %.2f times (medians of %zu)\n", times->enqueue.plan,
            times->enqueue.bare, times->enqueue.plan / times->enqueue.bare, times->enqueue.count);

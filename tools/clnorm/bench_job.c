@@ -36,11 +36,13 @@ struct operation_options bench_options(const struct bench_operation *operation, 
 }
 
 const char *bench_shape_text(const struct bench_shape *shape, char *text) {
-    if (shape->positions)
-        (void)snprintf(text, BENCH_SHAPE_TEXT, "%" PRIu64 "x%" PRIu64 "x%" PRIu64, shape->rows / shape->positions,
-                       shape->cols, shape->positions);
-    else
-        (void)snprintf(text, BENCH_SHAPE_TEXT, "%" PRIu64 "x%" PRIu64, shape->rows, shape->cols);
+    const uint64_t samples = shape->positions ? shape->rows / shape->positions : shape->rows;
+    const int length = snprintf(text, BENCH_SHAPE_TEXT, "%" PRIu64 "x%" PRIu64, samples, shape->cols);
+    char *const end = text + length;
+    if (shape->groups)
+        (void)snprintf(end, BENCH_SHAPE_TEXT - (size_t)length, "x%" PRIu64 "/%" PRIu64, shape->positions, shape->groups);
+    else if (shape->positions)
+        (void)snprintf(end, BENCH_SHAPE_TEXT - (size_t)length, "x%" PRIu64, shape->positions);
     return text;
 }
 

@@ -13,7 +13,8 @@ struct bench_shape {
 
 enum { BENCH_SHAPE_TEXT = 96 };
 
-/* "ROWSxCOLS", or "SAMPLESxCHANNELSxPOSITIONS" of images. text: BENCH_SHAPE_TEXT bytes, which are returned. */
+/* "ROWSxCOLS", or "SAMPLESxCHANNELSxPOSITIONS" of images, and "/GROUPS" where groups are given. text: BENCH_SHAPE_TEXT
+ * bytes, which are returned. */
 const char *bench_shape_text(const struct bench_shape *shape, char *text);
 
 /* What an operation is measured with. config: forced knobs, borrowed; may be NULL. */

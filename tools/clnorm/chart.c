@@ -1,6 +1,5 @@
 #include "chart.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +53,8 @@ static bool same_series(const struct chart_point *a, const struct chart_point *b
 }
 
 static bool same_shape(const struct chart_point *a, const struct chart_point *b) {
-    return a->shape.rows == b->shape.rows && a->shape.cols == b->shape.cols;
+    return a->shape.rows == b->shape.rows && a->shape.cols == b->shape.cols && a->shape.positions == b->shape.positions &&
+           a->shape.groups == b->shape.groups;
 }
 
 typedef bool (*same_fn)(const struct chart_point *a, const struct chart_point *b);
@@ -132,13 +132,12 @@ static void draw_axes(const struct chart *chart, const struct scale *scale, FILE
                 RIGHT, y);
         fprintf(stream, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 6, y + 4, i * scale->tick);
     }
+    char shape[BENCH_SHAPE_TEXT];
     fprintf(stream, "<line class=\"axis\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n", LEFT, TOP, LEFT, BOTTOM);
     for (size_t i = 0; i < chart->count; i++)
         if (is_first(chart, i, same_shape))
-            fprintf(
-                stream,
-                "<text transform=\"translate(%.1f %d) rotate(-35)\" text-anchor=\"end\">%" PRIu64 "x%" PRIu64 "</text>\n",
-                place_of_point(chart, scale, i) + 6, BOTTOM + 14, chart->points[i].shape.rows, chart->points[i].shape.cols);
+            fprintf(stream, "<text transform=\"translate(%.1f %d) rotate(-35)\" text-anchor=\"end\">%s</text>\n",
+                    place_of_point(chart, scale, i) + 6, BOTTOM + 14, bench_shape_text(&chart->points[i].shape, shape));
 }
 
 /* A mark for the copy at each point of a series, and the line through them. */
@@ -161,15 +160,16 @@ static void draw_series(const struct chart *chart, const struct scale *scale, si
     for (size_t i = first; i < chart->count; i++)
         if (same_series(&points[i], &points[first]))
             fprintf(stream, "%.1f,%.1f ", place_of_point(chart, scale, i), place_of_speed(scale, points[i].gb_s));
+    char shape[BENCH_SHAPE_TEXT];
     fputs("\"/>\n", stream);
     for (size_t i = first; i < chart->count; i++)
         if (same_series(&points[i], &points[first]))
             fprintf(stream,
-                    "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\"><title>%s%s %s %" PRIu64 "x%" PRIu64
+                    "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\"><title>%s%s %s %s"
                     ": %.4g GB/s, the copy %.4g</title></circle>\n",
                     place_of_point(chart, scale, i), place_of_speed(scale, points[i].gb_s), colour, points[i].operation,
-                    points[i].unfused ? " in separate calls" : "", clnorm_dtype_name(points[i].dtype), points[i].shape.rows,
-                    points[i].shape.cols, points[i].gb_s, points[i].limit_gb_s);
+                    points[i].unfused ? " in separate calls" : "", clnorm_dtype_name(points[i].dtype),
+                    bench_shape_text(&points[i].shape, shape), points[i].gb_s, points[i].limit_gb_s);
 }
 
 /* Of the operation that a point is the first of. */

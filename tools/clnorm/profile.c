@@ -214,12 +214,13 @@ static void print_text(struct profile *profile) {
     clnorm_config config;
     char text[CONFIG_TEXT];
     char bytes[SIZE_TEXT];
+    char shape[BENCH_SHAPE_TEXT];
     clnorm_plan_config(profile->launch.plan, &config);
     clnorm_config_text(&config, text, sizeof text);
     device_print_line("device   ", &profile->stopwatch.session.device);
-    print_line("subject  ", "%s %" PRIu64 "x%" PRIu64 " %s, medians of %d runs after %d to warm up",
-               request->operation->name, request->shape.rows, request->shape.cols, clnorm_dtype_name(request->dtype),
-               request->runs, request->warm_up);
+    print_line("subject  ", "%s %s %s, medians of %d runs after %d to warm up", request->operation->name,
+               bench_shape_text(&request->shape, shape), clnorm_dtype_name(request->dtype), request->runs,
+               request->warm_up);
     print_wrapped("config   ", text);
     print_line("build    ", "%.1f ms for the plan, without any cache; %.1f ms for the first launch",
                profile->launch.plan_us * 1e-3, profile->launch.warm_up_us * 1e-3);
