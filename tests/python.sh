@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds the Python package's wheel, installs it into a virtual environment and runs its tests.
 #
-#   tests/python.sh FOLDER           all of it, with PyTorch for CPUs from PyPI; FOLDER keeps the environment for later runs
+#   tests/python.sh FOLDER           all of it, with PyTorch for CPUs from PyPI, and the source distribution; FOLDER keeps the
+#                                    environment for later runs
 #   tests/python.sh FOLDER smoke     a wheel, and ten lines of NumPy: half a minute
 set -eu
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -19,6 +20,16 @@ if [ "$what" = smoke ]; then
     "$python" ../examples/python/numpy_norm.py
     exit
 fi
+
+"$python" -m pip install --quiet auditwheel build
+"$python" -m auditwheel show "$folder"/wheel/clnorm-*.whl >"$folder/auditwheel.txt"
+grep "\"$(ls "$folder/wheel" | sed -n 's/^clnorm.*-\(manylinux.*\)\.whl$/\1/p')\"" "$folder/auditwheel.txt"
+rm -rf "$folder/sdist" "$folder/fresh"
+"$python" -m build --sdist --outdir "$folder/sdist" . >/dev/null
+python3 -m venv "$folder/fresh"
+"$folder/fresh/bin/python" -m pip install --quiet "$folder"/sdist/clnorm-*.tar.gz
+"$folder/fresh/bin/python" ../examples/python/numpy_norm.py
+"$folder/fresh/bin/clnorm" --version
 
 # PyTorch's wheel on PyPI is that for CUDA: of what it names, these are enough to import it on a CPU.
 "$python" -m pip install --quiet --no-deps torch==2.15.0
