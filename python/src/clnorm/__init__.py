@@ -26,6 +26,7 @@ from clnorm._group_norm import GroupNormGradients, group_norm, group_norm_backwa
 from clnorm._native import ffi as _ffi
 from clnorm._native import lib as _lib
 from clnorm._norm import Norm, NormGradients
+from clnorm._rope import Rope
 from clnorm.elementwise import (
     L2Norm,
     L2NormGradients,
@@ -43,7 +44,7 @@ from clnorm.norms import layer_norm, layer_norm_backward, rms_norm, rms_norm_bac
 
 __version__ = _ffi.string(_lib.clnorm_version()).decode()
 __all__ = [
-    "ClnormError", "Device", "GroupNormGradients", "L2Norm", "L2NormGradients", "Norm", "NormGradients", "Quantized",
+    "ClnormError", "Device", "GroupNormGradients", "L2Norm", "L2NormGradients", "Norm", "NormGradients", "Quantized", "Rope",
     "dequantize", "devices", "gelu", "gelu_backward", "group_norm", "group_norm_backward", "l2_norm", "l2_norm_backward",
     "layer_norm", "layer_norm_backward", "quantize", "rms_norm", "rms_norm_backward", "select", "softmax",
     "softmax_backward",

@@ -26,12 +26,12 @@ DTYPES = {
     "float8_e4m3fn": lib.CLNORM_F8_E4M3,
     "float8_e5m2": lib.CLNORM_F8_E5M2,
 }
-SIZES = {name: lib.clnorm_dtype_size(number) for name, number in DTYPES.items()} | {"uint8": 1, "uint32": 4}
+SIZES = {name: lib.clnorm_dtype_size(number) for name, number in DTYPES.items()} | {"int32": 4}
 FLOATS_OF_8_BITS = ("float8_e4m3fn", "float8_e5m2")
 
 
 class Tensor(NamedTuple):
-    """shape; strides in elements; dtype: a key of DTYPES, "uint8" or "uint32"."""
+    """shape; strides in elements; dtype: a key of SIZES."""
 
     shape: tuple
     strides: tuple

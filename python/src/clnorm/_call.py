@@ -202,9 +202,9 @@ def _make_record(operation, backend, layouts, options, out_layout, out) -> _Reco
     tensors = {
         role: backend.tensor(layout) for role, layout in zip(operation.roles, layouts) if layout is not None
     }
-    for name, tensor in zip(operation.arguments, map(tensors.get, operation.roles)):
-        if tensor is not None and tensor.dtype not in DTYPES:
-            fail(name, f"a dtype of {', '.join(DTYPES)}", tensor.dtype)
+    for name, role in zip(operation.arguments, operation.roles):
+        if role in tensors and role != "position" and tensors[role].dtype not in DTYPES:
+            fail(name, f"a dtype of {', '.join(DTYPES)}", tensors[role].dtype)
     description = operation.describe(tensors, options)
     desc = ffi.new(f"{operation.desc} *")
     getattr(lib, f"{operation.desc}_init")(desc)

@@ -20,7 +20,7 @@ _VERSION = (1, 1)  # whose additions are the dtypes of 8 bits
 _READ_ONLY = 1
 _CODES = {  # type code and bits
     "float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "bfloat16": (4, 16), "float8_e4m3fn": (10, 8),
-    "float8_e5m2": (12, 8), "uint8": (1, 8),
+    "float8_e5m2": (12, 8), "int32": (0, 32),
 }
 _NAMES = {code: name for name, code in _CODES.items()}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from clnorm import _rope
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
 from clnorm._call import COLUMNS, MATRIX, PLAIN, WEIGHTS, Description, Operation, Output, call, fail
 from clnorm._native import lib
@@ -52,6 +53,22 @@ _FORWARD_INPUTS = ("x", "weight", "bias", "residual", "row_scale", "z", "x_scale
 _BACKWARD_INPUTS = ("dy", "x", "weight", "bias", "mean", "rstd", "residual", "row_scale", "z", "dresidual_out", "x_scale")
 
 
+class _Common(NamedTuple):
+    """Options that forward and backward both have. rope: (style, repeat) or None."""
+
+    dimensions: Any
+    eps: float
+    group_size: int
+    weight_offset: float
+    activation: Any
+    gate: Any
+    gate_first: bool
+    dropout: float
+    weight_repeat: Any
+    rope: Any
+    x_scale_group: int
+
+
 def _check(tensors, lead):
     """The inputs that forward and backward both have."""
     x = tensors["x"]
@@ -66,17 +83,17 @@ def _check(tensors, lead):
 
 def _fused(tensors, norm, lead, common):
     """The fields that forward and backward both have."""
-    _, eps, group_size, weight_offset, activation, gate, gate_first, dropout, weight_repeat, _ = common
-    shape = tensors["x"].shape
-    return weight_map(tensors, math.prod(shape[:lead]), shape[lead:], weight_repeat) | {
+    shape, has_gate = tensors["x"].shape, "z" in tensors
+    weights = weight_map(tensors, math.prod(shape[:lead]), shape[lead:], common.weight_repeat)
+    return weights | _rope.fields(tensors, shape, lead, common.group_size, common.rope) | {
         "norm": norm,
-        "eps": eps,
-        "group_size": group_size,
-        "weight_offset": weight_offset,
-        "activation": chosen("activation", activation, ACTIVATIONS),
-        "gate": chosen("gate", gate, GATES) if "z" in tensors else lib.CLNORM_GATE_NONE,
-        "gate_first": bool(gate_first and "z" in tensors),
-        "dropout": dropout,
+        "eps": common.eps,
+        "group_size": common.group_size,
+        "weight_offset": common.weight_offset,
+        "activation": chosen("activation", common.activation, ACTIVATIONS),
+        "gate": chosen("gate", common.gate, GATES) if has_gate else lib.CLNORM_GATE_NONE,
+        "gate_first": bool(common.gate_first and has_gate),
+        "dropout": common.dropout,
         "row_scale": "row_scale" in tensors,
     }
 
@@ -94,18 +111,19 @@ def _kind_of_weights(fields):
 def _kinds(tensors, weights):
     kinds = dict.fromkeys(("x", "z", "residual", "dy", "dresidual_out"), MATRIX)
     kinds |= dict.fromkeys(("weight", "bias"), weights) | dict.fromkeys(("row_scale", "mean", "rstd", "x_scale"), PLAIN)
+    kinds |= _rope.KINDS
     return {role: kind for role, kind in kinds.items() if role in tensors}
 
 
 def _describe_forward(norm):
     def describe(tensors, options) -> Description:
         _, common, dtype, scaling, scale_group, scale, save_stats = options
-        x, group_size = tensors["x"], common[2]
-        lead = split("x", x.shape, common[0])
+        x, group_size = tensors["x"], common.group_size
+        lead = split("x", x.shape, common.dimensions)
         _check(tensors, lead)
         dtype = dtype or x.dtype
         fields = _fused(tensors, norm, lead, common)
-        fields |= input_scale("x", tensors, "x_scale", lead, common[-1])
+        fields |= input_scale("x", tensors, "x_scale", lead, common.x_scale_group)
         scale_fields, scales = output_scale("y", x.shape, lead, dtype, scaling, scale_group, scale)
         fields |= scale_fields
         outputs = [Output("y", x.shape, dtype)]
@@ -119,7 +137,7 @@ def _describe_forward(norm):
             outputs.append(Output("y_scale", scales, "float32", PLAIN))
         rows, cols = math.prod(x.shape[:lead]), math.prod(x.shape[lead:])
         kinds = _kinds(tensors, _kind_of_weights(fields))
-        return Description(rows, cols, lead, kinds, tuple(outputs), fields, common[7] > 0)
+        return Description(rows, cols, lead, kinds, tuple(outputs), fields, common.dropout > 0)
 
     return describe
 
@@ -143,12 +161,12 @@ def _describe_backward(norm):
     def describe(tensors, options) -> Description:
         _, common, x_is_sum, needs, dx_dtype = options
         x = tensors["x"]
-        lead = split("x", x.shape, common[0])
+        lead = split("x", x.shape, common.dimensions)
         _check(tensors, lead)
         wanted = _wanted(tensors, needs, x_is_sum)
         fields = _fused(tensors, norm, lead, common)
         fields |= {"s_given": x_is_sum, "mean_given": "mean" in tensors, "rstd_given": "rstd" in tensors}
-        fields |= input_scale("x", tensors, "x_scale", lead, common[-1])
+        fields |= input_scale("x", tensors, "x_scale", lead, common.x_scale_group)
         like_x = tensors["dy"].dtype if x.dtype in FLOATS_OF_8_BITS else x.dtype
         dtypes = {"dx": dx_dtype or like_x, "dresidual": tensors["residual"].dtype if "residual" in tensors else like_x}
         dtypes |= {f"d{role}": tensors[role].dtype for role in ("weight", "bias", "z") if role in tensors}
@@ -159,19 +177,23 @@ def _describe_backward(norm):
             for name in wanted
         )
         rows, cols = math.prod(x.shape[:lead]), math.prod(x.shape[lead:])
-        return Description(rows, cols, lead, _kinds(tensors, weights), outputs, fields, common[7] > 0)
+        return Description(rows, cols, lead, _kinds(tensors, weights), outputs, fields, common.dropout > 0)
 
     return describe
 
 
 _NORMS = {"layer_norm": lib.CLNORM_LAYER_NORM, "rms_norm": lib.CLNORM_RMS_NORM}
 _FORWARD = {
-    name: Operation("clnorm_norm_forward", "clnorm_norm_desc", _FORWARD_INPUTS, _FORWARD_INPUTS, _describe_forward(norm))
+    name: Operation(
+        "clnorm_norm_forward", "clnorm_norm_desc", _FORWARD_INPUTS + _rope.NAMES, _FORWARD_INPUTS + _rope.INPUTS,
+        _describe_forward(norm),
+    )
     for name, norm in _NORMS.items()
 }
 _BACKWARD = {
     name: Operation(
-        "clnorm_norm_backward", "clnorm_norm_backward_desc", _BACKWARD_INPUTS, _BACKWARD_INPUTS, _describe_backward(norm)
+        "clnorm_norm_backward", "clnorm_norm_backward_desc", _BACKWARD_INPUTS + _rope.NAMES,
+        _BACKWARD_INPUTS + _rope.INPUTS, _describe_backward(norm),
     )
     for name, norm in _NORMS.items()
 }
@@ -179,13 +201,14 @@ _BACKWARD = {
 
 def norm_forward(name, x, weight, bias, *, normalized_shape=None, eps=1e-5, group_size=0, residual=None, row_scale=None,
                  z=None, gate="silu", gate_first=False, activation=None, dropout=0.0, seed=None, weight_offset=0.0,
-                 weight_repeat=None, x_scale=None, x_scale_group=0, dtype=None, scaling=None, scale_group=0, scale=0.0,
-                 save_stats=False, out=None, backend=None):
+                 weight_repeat=None, rope=None, x_scale=None, x_scale_group=0, dtype=None, scaling=None, scale_group=0,
+                 scale=0.0, save_stats=False, out=None, backend=None):
     """layer_norm and rms_norm. backend: one that has checked the arrays already."""
-    common = (dimensions(normalized_shape, weight, weight_repeat), eps, group_size, weight_offset, activation, gate,
-              gate_first, dropout, weight_repeat, x_scale_group)
+    tables, rope = _rope.parts(rope)
+    common = _Common(dimensions(normalized_shape, weight, weight_repeat), eps, group_size, weight_offset, activation, gate,
+                     gate_first, dropout, weight_repeat, rope, x_scale_group)
     options = (name, common, None if dtype is None else dtype_name(dtype), scaling, scale_group, scale, save_stats)
-    results = iter(call(_FORWARD[name], (x, weight, bias, residual, row_scale, z, x_scale), options, out,
+    results = iter(call(_FORWARD[name], (x, weight, bias, residual, row_scale, z, x_scale, *tables), options, out,
                         seed_pair(dropout, seed), backend))
     y = next(results)
     if residual is None and not save_stats and scaling is None and dtype is None:
@@ -202,14 +225,15 @@ def norm_forward(name, x, weight, bias, *, normalized_shape=None, eps=1e-5, grou
 def norm_backward(name, dy, x, weight, bias, *, mean=None, rstd=None, normalized_shape=None, eps=1e-5, group_size=0,
                   residual=None, dresidual_out=None, x_is_sum=False, row_scale=None, z=None, gate="silu",
                   gate_first=False, activation=None, dropout=0.0, seed=None, weight_offset=0.0, weight_repeat=None,
-                  x_scale=None, x_scale_group=0, dx_dtype=None, needs=None, out=None, backend=None):
+                  rope=None, x_scale=None, x_scale_group=0, dx_dtype=None, needs=None, out=None, backend=None):
     """layer_norm_backward and rms_norm_backward. backend: one that has checked the arrays already."""
-    common = (dimensions(normalized_shape, weight, weight_repeat), eps, group_size, weight_offset, activation, gate,
-              gate_first, dropout, weight_repeat, x_scale_group)
+    tables, rope = _rope.parts(rope)
+    common = _Common(dimensions(normalized_shape, weight, weight_repeat), eps, group_size, weight_offset, activation, gate,
+                     gate_first, dropout, weight_repeat, rope, x_scale_group)
     needs = None if needs is None else tuple(needs)
     options = (name, common, x_is_sum, needs, None if dx_dtype is None else dtype_name(dx_dtype))
     present = {"weight": weight, "bias": bias, "z": z, "residual": residual}
     wanted = _wanted({role for role, array in present.items() if array is not None}, needs, x_is_sum)
-    inputs = (dy, x, weight, bias, mean, rstd, residual, row_scale, z, dresidual_out, x_scale)
+    inputs = (dy, x, weight, bias, mean, rstd, residual, row_scale, z, dresidual_out, x_scale, *tables)
     results = call(_BACKWARD[name], inputs, options, out, seed_pair(dropout, seed), backend)
     return NormGradients(**dict(zip(wanted, results)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence, Union
 
 from clnorm._norm import Norm, NormGradients, norm_backward, norm_forward
+from clnorm._rope import Rope
 
 Array = Any
 Shape = Union[int, Sequence[int], None]
@@ -31,6 +32,7 @@ dropout, seed:     the probability that an element of x is 0; the seed, or (seed
 weight_offset:     1 for zero-centred weights.
 weight_repeat:     weight and bias are of (weight_rows, *columns), and row r of x takes their row
                    (r // weight_repeat) % weight_rows: 1 for weights by head, a sample's rows for weights by sample.
+rope:              a `Rope`, (cos, sin, position, style): the result is rotated by position, as queries and keys are.
 dtype, scaling:    of y: "float8_e4m3fn" or "float8_e5m2" quantises it, with a scale for the "tensor", a "row" or a "group"
                    of scale_group columns (16, 32, 64 or 128), measured unless scale gives it. The result is a `Norm`.
 x_scale:           the scales of a float8 x: (1,), (*rows), or with x_scale_group (*rows, columns / x_scale_group).
@@ -67,8 +69,8 @@ def layer_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] =
                eps: float = 1e-5, group_size: int = 0, residual: Optional[Array] = None,
                row_scale: Optional[Array] = None, z: Optional[Array] = None, gate: str = "silu",
                gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0, seed: Seed = None,
-               weight_offset: float = 0.0, weight_repeat: Optional[int] = None, x_scale: Optional[Array] = None,
-               x_scale_group: int = 0, dtype: Any = None,
+               weight_offset: float = 0.0, weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
+               x_scale: Optional[Array] = None, x_scale_group: int = 0, dtype: Any = None,
                scaling: Optional[str] = None, scale_group: int = 0, scale: float = 0.0, save_stats: bool = False,
                out: Optional[Array] = None) -> Union[Array, Norm]:
     return norm_forward("layer_norm", **locals())
@@ -78,7 +80,7 @@ def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = N
              eps: float = 1e-5, group_size: int = 0, residual: Optional[Array] = None, row_scale: Optional[Array] = None,
              z: Optional[Array] = None, gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None,
              dropout: float = 0.0, seed: Seed = None, weight_offset: float = 0.0,
-             weight_repeat: Optional[int] = None, x_scale: Optional[Array] = None,
+             weight_repeat: Optional[int] = None, rope: Optional[Rope] = None, x_scale: Optional[Array] = None,
              x_scale_group: int = 0, dtype: Any = None, scaling: Optional[str] = None, scale_group: int = 0,
              scale: float = 0.0, save_stats: bool = False, out: Optional[Array] = None) -> Union[Array, Norm]:
     return norm_forward("rms_norm", **locals())
@@ -91,8 +93,8 @@ def layer_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bia
                         row_scale: Optional[Array] = None, z: Optional[Array] = None, gate: str = "silu",
                         gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
                         seed: Seed = None, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
-                        x_scale: Optional[Array] = None,
-                        x_scale_group: int = 0, dx_dtype: Any = None, needs: Optional[Sequence[str]] = None,
+                        rope: Optional[Rope] = None, x_scale: Optional[Array] = None, x_scale_group: int = 0,
+                        dx_dtype: Any = None, needs: Optional[Sequence[str]] = None,
                         out: Optional[Array] = None) -> NormGradients:
     return norm_backward("layer_norm", **locals())
 
@@ -103,8 +105,8 @@ def rms_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias:
                       x_is_sum: bool = False, row_scale: Optional[Array] = None, z: Optional[Array] = None,
                       gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None,
                       dropout: float = 0.0, seed: Seed = None, weight_offset: float = 0.0,
-                      weight_repeat: Optional[int] = None, x_scale: Optional[Array] = None, x_scale_group: int = 0,
-                      dx_dtype: Any = None,
+                      weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
+                      x_scale: Optional[Array] = None, x_scale_group: int = 0, dx_dtype: Any = None,
                       needs: Optional[Sequence[str]] = None, out: Optional[Array] = None) -> NormGradients:
     return norm_backward("rms_norm", **locals())
 

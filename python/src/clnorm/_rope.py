@@ -1,0 +1,82 @@
+"""Rotary position embedding, which layer norm and RMS norm apply to their result."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Optional
+
+from clnorm._call import PLAIN, WEIGHTS, fail
+from clnorm._native import lib
+from clnorm._shapes import chosen
+
+INPUTS = ("rope_cos", "rope_sin", "position")
+NAMES = ("rope.cos", "rope.sin", "rope.position")
+KINDS = {"rope_cos": WEIGHTS, "rope_sin": WEIGHTS, "position": PLAIN}
+_STYLES = {"neox": lib.CLNORM_ROPE_NEOX, "interleaved": lib.CLNORM_ROPE_INTERLEAVED}
+
+
+class Rope(NamedTuple):
+    """Rotary position embedding (Su et al. 2021) of a norm's result, for `rope=`.
+
+    The first 2 * pairs columns of x, or of each segment with group_size, are rotated in pairs: of columns a and b
+
+        a' = a * cos - b * sin        b' = b * cos + a * sin
+
+    cos, sin:  (positions, pairs), float32, float16 or bfloat16; float64 where x has it. Of cos and sin as Hugging Face
+               has them, (positions, 2 * pairs) with each angle twice, it is the left half: cos[:, :pairs].
+    position:  int32, of x's shape without its columns, or without some of the last rows too: (samples, tokens) for an x
+               of (samples, tokens, heads, columns). One that the tables do not have makes NaN. None: row r of x has
+               position r // repeat.
+    style:     "neox": pair i is of columns i and i + pairs. "interleaved": of 2 * i and 2 * i + 1.
+    repeat:    without position: neighbouring rows that have one, such as the heads of a token.
+    """
+
+    cos: Any
+    sin: Any
+    position: Optional[Any] = None
+    style: str = "neox"
+    repeat: int = 1
+
+
+def parts(rope) -> tuple:
+    """The arrays of a Rope, and what else there is of it; of None likewise."""
+    if rope is None:
+        return (None, None, None), None
+    if not isinstance(rope, tuple) or not 2 <= len(rope) <= 5 or rope[0] is None or rope[1] is None:
+        fail("rope", "a clnorm.Rope, or (cos, sin)", type(rope).__name__)
+    rope = Rope(*rope)
+    return tuple(rope[:3]), (rope.style, rope.repeat)
+
+
+def _repeat(tensors, shape, lead, repeat) -> int:
+    """Neighbouring rows that have one position."""
+    if "position" not in tensors:
+        if repeat < 1:
+            fail("rope.repeat", "a number of rows", repeat)
+        return repeat
+    position = tensors["position"]
+    if position.dtype != "int32":
+        fail("rope.position", "dtype int32", position.dtype)
+    count = len(position.shape)
+    if count > lead or position.shape != tuple(shape[:count]):
+        fail("rope.position", f"shape {tuple(shape[:lead])}, or its first dimensions", position.shape)
+    return max(math.prod(shape[count:lead]), 1)
+
+
+def fields(tensors, shape, lead, group_size, options) -> dict:
+    """The fields of a descriptor; {} where there is no rope."""
+    if options is None:
+        return {}
+    style, repeat = options
+    table, width = tensors["rope_cos"].shape, group_size or math.prod(shape[lead:])
+    if len(table) != 2 or not 0 < 2 * table[1] <= width:
+        fail("rope.cos", f"shape (positions, pairs) with up to {width // 2} pairs", table)
+    if tensors["rope_sin"].shape != table:
+        fail("rope.sin", f"the shape of rope.cos, {table}", tensors["rope_sin"].shape)
+    repeat, rows = _repeat(tensors, shape, lead, repeat), math.prod(shape[:lead])
+    if "position" not in tensors and table[0] * repeat < rows:
+        fail("rope.cos", f"{-(-rows // repeat)} positions for {rows} rows with a repeat of {repeat}", table[0])
+    return {
+        "rope": chosen("rope.style", style, _STYLES), "rope_dims": 2 * table[1], "rope_positions": table[0],
+        "rope_repeat": repeat, "position_given": "position" in tensors,
+    }
