@@ -29,6 +29,7 @@ static struct {
     atomic_int references; /* to programs, that there are */
     enum refusal refusal;
     atomic_bool verbose; /* the last build had -cl-nv-verbose */
+    int losses;          /* the builds from now on that fail without a diagnostic */
 } driver;
 
 static void *opencl; /* the library itself */
@@ -93,6 +94,10 @@ cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *dev
     if (driver.refusal == REFUSE_BUILD) {
         driver.refusal = REFUSE_NOTHING; /* the next one, from source, goes well */
         return CL_OUT_OF_RESOURCES;
+    }
+    if (driver.losses > 0) {
+        driver.losses--;
+        return CL_BUILD_PROGRAM_FAILURE;
     }
     return ((build_program)genuine("clBuildProgram"))(program, count, devices, options, notify, user);
 }
@@ -375,6 +380,28 @@ static void a_failed_build_tells_why(void **state) {
     assert_true(comes(fixture, "built"));
 }
 
+/* PoCL before 6.0 loses builds to other processes that build the same program. */
+static void a_build_that_another_process_spoilt_is_repeated(void **state) {
+    struct fixture *const fixture = *state;
+    snprintf(fixture->context->device.driver, sizeof fixture->context->device.driver, "5.0");
+    fixture->context->device.family = CLNORM_PLATFORM_POCL;
+    driver.losses = 7;
+    clReleaseProgram(get(fixture, &source, seven));
+    assert_int_equal(driver.losses, 0);
+    assert_non_null(strstr(fixture->log, "PoCL before 6.0"));
+
+    cl_program program = NULL;
+    static const char eight[] = "-cl-std=CL1.2 -D NUMBER=8";
+    driver.losses = 100; /* there is an end to it */
+    assert_int_equal(cln_program_get(fixture->context, &source, eight, &program), CLNORM_BUILD_FAILED);
+    assert_int_equal(driver.losses, 92);
+    snprintf(fixture->context->device.driver, sizeof fixture->context->device.driver, "6.0");
+    driver.losses = 100; /* a driver without the defect is asked once */
+    assert_int_equal(cln_program_get(fixture->context, &source, eight, &program), CLNORM_BUILD_FAILED);
+    assert_int_equal(driver.losses, 99);
+    driver.losses = 0;
+}
+
 static void wrong_options_are_a_failed_build(void **state) {
     struct fixture *const fixture = *state;
     cl_program program = NULL;
@@ -487,6 +514,7 @@ int main(void) {
         TEST(an_entry_that_the_driver_refuses_is_built_again),
         TEST(an_entry_of_something_else_is_not_taken),
         TEST(a_failed_build_tells_why),
+        TEST(a_build_that_another_process_spoilt_is_repeated),
         TEST(wrong_options_are_a_failed_build),
         TEST(a_build_report_is_asked_for),
         TEST(threads_share_programs),

@@ -11,6 +11,8 @@ static const struct {
 } defects[] = {
     {CLN_DEFECT_SMALL_SUBGROUPS, CLNORM_PLATFORM_POCL, 600, 600,
      "PoCL 6.0 does not link sub-group reductions of 1 or 2 work-items"},
+    {CLN_DEFECT_SHARED_CACHE, CLNORM_PLATFORM_POCL, 1, 599,
+     "PoCL before 6.0 removes files of its cache that another process is about to read"},
 };
 
 /* Of "6.0+debian" or "25.0.7-2": 600, 2500. 0: it does not begin with a version. */

@@ -1,4 +1,4 @@
-/* What drivers are known to do wrong that kernels cannot avoid: docs/drivers.md. It is refused by name and version. */
+/* What drivers are known to do wrong that kernels cannot avoid, by name and version. */
 #ifndef CLN_DRIVER_DEFECTS_H
 #define CLN_DRIVER_DEFECTS_H
 
@@ -6,6 +6,7 @@
 
 enum cln_defect {
     CLN_DEFECT_SMALL_SUBGROUPS, /* sub-group reductions of work-groups of 1 or 2 work-items do not build */
+    CLN_DEFECT_SHARED_CACHE,    /* a build fails where other processes build the same program at the same time */
 };
 
 /* A sentence about a device's driver that has the defect; NULL when it is not known to have it. */

@@ -7,6 +7,7 @@
 #include "base/context.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "device/driver_defects.h"
 #include "program/cache.h"
 #include "program/spec.h"
 
@@ -52,28 +53,46 @@ static cl_int build(const clnorm_context *context, cl_program program, const cha
     return clBuildProgram(program, 1, &context->device.device, all, NULL, NULL);
 }
 
-clnorm_status cln_program_build(const clnorm_context *context, const struct cln_source *source, const char *options,
-                                cl_program *program) {
-    const cl_device_id device = context->device.device;
+/* Builds once. *build_log: a new allocation, or NULL. */
+static clnorm_status build_once(const clnorm_context *context, const struct cln_source *source, const char *options,
+                                cl_program *program, char **build_log) {
     cl_int code = CL_SUCCESS;
     const cl_program made =
         clCreateProgramWithSource(context->cl, 1, &(const char *){source->text}, &source->length, &code);
     if (code != CL_SUCCESS)
         return cln_fail_opencl(code, "clCreateProgramWithSource");
     code = build(context, made, options);
-
-    clnorm_status status = CLNORM_SUCCESS;
-    char *const build_log = context->log || code != CL_SUCCESS ? read_build_log(made, device) : NULL;
-    if (build_log)
-        log_lines(context, source->name, build_log);
-    if (code != CL_SUCCESS) {
-        status = fail_build(code, source, options, build_log);
-        (void)clReleaseProgram(made);
-    } else {
+    if (context->log || code != CL_SUCCESS)
+        *build_log = read_build_log(made, context->device.device);
+    if (*build_log)
+        log_lines(context, source->name, *build_log);
+    if (code == CL_SUCCESS) {
         *program = made;
+        return CLNORM_SUCCESS;
     }
-    free(build_log);
-    return status;
+    (void)clReleaseProgram(made);
+    return fail_build(code, source, options, *build_log);
+}
+
+/* Why a failed build may go well the next time; NULL when it will not, as when the compiler has found an error. */
+static const char *passing_defect(const clnorm_context *context, clnorm_status status, const char *build_log) {
+    const bool refused = status == CLNORM_BUILD_FAILED && clnorm_error_opencl() == CL_BUILD_PROGRAM_FAILURE;
+    const bool has_error = build_log && strstr(build_log, "error:");
+    return refused && !has_error ? cln_driver_defect(&context->device, CLN_DEFECT_SHARED_CACHE) : NULL;
+}
+
+clnorm_status cln_program_build(const clnorm_context *context, const struct cln_source *source, const char *options,
+                                cl_program *program) {
+    enum { TRIES = 8 };
+    for (int try = 1;; try++) {
+        char *build_log = NULL;
+        const clnorm_status status = build_once(context, source, options, program, &build_log);
+        const char *const defect = try < TRIES ? passing_defect(context, status, build_log) : NULL;
+        free(build_log);
+        if (!defect)
+            return status;
+        cln_log(context, "program %s: %s; it is built again", source->name, defect);
+    }
 }
 
 /* ----------------------------------------------------------------------------------------------- from and to the disk */

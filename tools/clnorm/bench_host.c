@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench_host.h"
+#include "program/program_build.h"
 #include "report.h"
 #include "samples.h"
 #include "session.h"
@@ -169,15 +170,14 @@ static bool build_bare(struct bare *bare, const struct session *session, struct 
     char *const source = bare_source(bare->pairs);
     if (!source)
         return fault_set(fault, EXIT_FAILED, "out of memory for a kernel of %u arguments", 2 * bare->pairs);
-    const char *const text = source;
-    cl_int code;
-    bare->program = clCreateProgramWithSource(session->cl, 1, (const char **)&text, NULL, &code);
+    const struct cln_source program = {.name = "arguments.cl", .text = source, .length = strlen(source)};
+    const clnorm_status status = cln_program_build(session->context, &program, "", &bare->program);
     free(source);
-    if (!code)
-        code = clBuildProgram(bare->program, 1, &session->device.device, "", NULL, NULL);
-    if (!code)
-        bare->arguments = clCreateKernel(bare->program, "bare", &code);
-    return !code || fault_opencl(fault, code, "clBuildProgram", "a kernel that has arguments");
+    if (status)
+        return fault_library(fault, status, "kernel");
+    cl_int code;
+    bare->arguments = clCreateKernel(bare->program, "bare", &code);
+    return !code || fault_opencl(fault, code, "clCreateKernel", "a kernel that has arguments");
 }
 
 static bool make_bare(struct bare *bare, const struct session *session, const struct launch *launch, struct fault *fault) {

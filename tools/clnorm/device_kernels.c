@@ -1,5 +1,7 @@
 #include "device_kernels.h"
 
+#include "program/program_build.h"
+
 enum { GROUP_ITEMS = 256, COPY_DEPTH = 4 /* accesses that a work-item of the copy has under way */ };
 
 static const char source[] =
@@ -43,15 +45,12 @@ static const char source[] =
     "}\n";
 
 static bool build(struct device_kernels *kernels, const struct session *session, struct fault *fault) {
-    const char *text = source;
-    const size_t length = sizeof source - 1;
+    const struct cln_source program = {.name = "tool.cl", .text = source, .length = sizeof source - 1};
+    const clnorm_status status =
+        cln_program_build(session->context, &program, "-cl-std=CL1.2 -D DEPTH=4", &kernels->program);
+    if (status)
+        return fault_library(fault, status, "kernel");
     cl_int code;
-    kernels->program = clCreateProgramWithSource(session->cl, 1, &text, &length, &code);
-    if (code)
-        return fault_opencl(fault, code, "clCreateProgramWithSource", "the tool's kernels");
-    code = clBuildProgram(kernels->program, 1, &session->device.device, "-cl-std=CL1.2 -D DEPTH=4", NULL, NULL);
-    if (code)
-        return fault_opencl(fault, code, "clBuildProgram", "the tool's kernels");
     kernels->fill = clCreateKernel(kernels->program, "fill", &code);
     if (!code)
         kernels->copy = clCreateKernel(kernels->program, "copy", &code);

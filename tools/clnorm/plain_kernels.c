@@ -1,5 +1,7 @@
 #include "plain_kernels.h"
 
+#include "program/program_build.h"
+
 enum { GROUP_ITEMS = 256 };
 
 static const char source[] =
@@ -108,16 +110,13 @@ static const char *options_of(clnorm_dtype dtype, cl_uint *vector) {
 
 bool plain_kernels_make(struct plain_kernels *kernels, const struct session *session, clnorm_dtype dtype,
                         struct fault *fault) {
-    const char *text = source;
-    const size_t length = sizeof source - 1;
-    cl_int code;
+    const struct cln_source program = {.name = "unfused.cl", .text = source, .length = sizeof source - 1};
     *kernels = (struct plain_kernels){0};
     const char *const options = options_of(dtype, &kernels->vector);
-    kernels->program = clCreateProgramWithSource(session->cl, 1, &text, &length, &code);
-    if (!code)
-        code = clBuildProgram(kernels->program, 1, &session->device.device, options, NULL, NULL);
-    if (code)
-        return fault_opencl(fault, code, "clBuildProgram", "the unfused kernels");
+    const clnorm_status status = cln_program_build(session->context, &program, options, &kernels->program);
+    if (status)
+        return fault_library(fault, status, "kernel");
+    cl_int code;
     kernels->add = clCreateKernel(kernels->program, "add", &code);
     if (!code)
         kernels->dropout = clCreateKernel(kernels->program, "dropout", &code);
