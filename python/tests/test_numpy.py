@@ -250,6 +250,8 @@ X = numpy.ones((4, 8), "f4")
     ("activation: expected one of", lambda: clnorm.layer_norm(X, activation="relu")),
     ("seed: expected an integer", lambda: clnorm.layer_norm(X, residual=X, dropout=0.1)),
     ("desc.eps is -1: expected", lambda: clnorm.layer_norm(X, eps=-1)),
+    ("seed: expected an integer", lambda: clnorm.layer_norm(X, residual=X, dropout=0.1, seed=(1, 2, 3))),
+    ("seed: expected an integer", lambda: clnorm.layer_norm(X, residual=X, dropout=0.1, seed="one")),
     ("out: expected shape", lambda: clnorm.layer_norm(X, out=X[:2])),
     ("y: expected memory that does not overlap x", lambda: clnorm.layer_norm(X[:-1], out=X[1:])),
     ("needs: expected names of dx, got 'dz'", lambda: clnorm.layer_norm_backward(X, X, needs=["dz"])),

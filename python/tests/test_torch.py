@@ -104,6 +104,8 @@ def inputs(count, *shape, dtype=torch.float64):
 
 X, R, Z = inputs(3, 5, 24)
 W, B = inputs(2, 24)
+S, C = (table.detach() for table in inputs(2, 5, 6))
+POSITION = torch.tensor([4, 0, 2, 2, 1])
 GRADIENTS = {
     "layer": (lambda x, w, b: ct.layer_norm(x, 24, w, b), (X, W, B)),
     "two dimensions": (lambda x, w: ct.layer_norm(x.reshape(5, 4, 6), (4, 6), w.reshape(4, 6)), (X, W)),
@@ -114,6 +116,14 @@ GRADIENTS = {
     "activation": (lambda x, w, b: ct.layer_norm(x, 24, w, b, activation="gelu"), (X, W, B)),
     "residual": (lambda x, w, r: ct.rms_norm(x, 24, w, residual=r), (X, W, R)),
     "dropout": (lambda x, w, r: ct.rms_norm(x, 24, w, residual=r, dropout=0.4, seed=9), (X, W, R)),
+    "dropout alone": (lambda x, w: ct.layer_norm(x, 24, w, dropout=0.4, seed=(9, 2)), (X, W)),
+    "row scale": (lambda x, w, r: ct.layer_norm(x, 24, w, residual=r, row_scale=S[:, 0]), (X, W, R)),
+    "weights by row": (lambda x, w, b: ct.layer_norm(x, 24, w, b, weight_repeat=1), (X, *inputs(2, 5, 24))),
+    "rope": (lambda x, w: ct.rms_norm(x, 24, w, rope=clnorm.Rope(C, S, POSITION)), (X, W)),
+    "rope by heads": (lambda x, w: ct.rms_norm(x, 24, w, group_size=12, rope=clnorm.Rope(C, S, POSITION, "interleaved")),
+                      (X, W)),
+    "instance": (lambda x, w, b: ct.instance_norm(x.reshape(2, 6, 2, 5), w[:6], b[:6]),
+                 (X.detach().reshape(-1).requires_grad_(), W, B)),
     "group": (lambda x, w, b: ct.group_norm(x.reshape(2, 6, 2, 5), 3, w[:6], b[:6], activation="silu"),
               (X.detach().reshape(-1).requires_grad_(), W, B)),
     "group, channels last": (
@@ -144,8 +154,13 @@ def test_double_backward_is_refused(name):
 
 OPS = torch.ops.clnorm
 CHECKED = {
-    "norm": (OPS.norm.default, (X, W, B, R, None, "layer_norm", [24], 1e-5, 0, 0.0, None, "silu", False, 0.0, 0)),
-    "gated norm": (OPS.norm.default, (X, W, None, None, Z, "rms_norm", [24], 1e-5, 8, 1.0, "gelu", "silu", False, 0.1, 3)),
+    "norm": (OPS.norm.default, (X, W, B, R, None, *[None] * 5, "layer_norm", [24], 1e-5, 0, 0.0, None, None, "silu", False,
+                                0.0, "neox", 1)),
+    "gated norm": (OPS.norm.default, (X, W, None, None, Z, *[None] * 4, torch.tensor([3]), "rms_norm", [24], 1e-5, 8, 1.0,
+                                      None, "gelu", "silu", False, 0.1, "neox", 1)),
+    "rotated norm": (OPS.norm.default, (X, inputs(1, 5, 24)[0], None, R, None, S[:, 0], C, S, POSITION.int(),
+                                        torch.tensor([3, 4]), "rms_norm", [24], 1e-5, 0, 1.0, 1, None, "silu", False, 0.1,
+                                        "neox", 1)),
     "group_norm": (OPS.group_norm.default,
                    (X.detach().reshape(2, 10, 6).requires_grad_(), None, None, 5, 1e-5, "silu", False)),
     "softmax": (OPS.softmax.default, (X,)),
@@ -189,6 +204,33 @@ def test_replaced_modules_compile_copy_pickle_and_load():
     eager.load_state_dict(ours.state_dict())
 
 
+@pytest.mark.parametrize("module", [ct.FusedAddLayerNorm(64, dropout=0.25), ct.FusedAddRMSNorm(64, dropout=0.25)])
+def test_dropout_of_modules_follows_the_generator(module):
+    x, residual = torch.ones(32, 64), torch.zeros(32, 64)
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    for function in (module.train(), compiled):
+        torch.manual_seed(4)
+        first, second = function(x, residual)[1], function(x, residual)[1]
+        assert set(first.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()} and not torch.equal(first, second)
+        torch.manual_seed(4)
+        assert torch.equal(function(x, residual)[1], first)
+    x.requires_grad_()
+    module(x, residual)[1].sum().backward()
+    assert set(x.grad.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()}
+    y, total = copy.deepcopy(module).eval()(x, residual)
+    assert torch.equal(total, x) and "dropout=0.25" in repr(module) and set(module.state_dict()) <= {"weight", "bias"}
+
+
+def test_instance_norms():
+    for kind, shape in ((torch.nn.InstanceNorm1d, (3, 4, 9)), (torch.nn.InstanceNorm2d, (3, 4, 5, 2)),
+                        (torch.nn.InstanceNorm3d, (3, 4, 2, 2, 3))):
+        x, norm, tracking = torch.randn(shape), kind(4, affine=True), kind(4, track_running_stats=True)
+        expected = norm(x), norm(x[0])
+        assert ct.replace(norm) == [f"model: {kind.__name__}"] and ct.replace(tracking) == []
+        for got, wanted in zip((norm(x), norm(x[0])), expected):
+            torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_autocast():
     block, x = Block(), torch.randn(4, 32)
     ct.replace(block)
@@ -205,8 +247,8 @@ def test_other_devices_and_recorded_gradients_are_refused():
     assert clnorm.layer_norm(X.detach()).dtype == torch.float64
     with pytest.raises(ValueError, match="x: expected a CPU tensor, got one on meta"):
         clnorm.layer_norm(torch.empty(2, 8, device="meta"))
-    with pytest.raises(ValueError, match="seed: expected"):
-        ct.rms_norm(X, 24, dropout=0.1)
+    with pytest.raises(ValueError, match="row_scale: expected a tensor that does not require a gradient"):
+        ct.rms_norm(X, 24, row_scale=X[:, 0])
 
 
 def test_channels_last_stays_channels_last():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 from clnorm._arrays import DTYPES, FLOATS_OF_8_BITS
 from clnorm._call import fail
@@ -139,10 +140,13 @@ def input_scale(role: str, tensors: dict, scale_role: str, lead: int, group: int
 
 def seed_pair(dropout: float, seed) -> tuple:
     """(seed, offset) of a call."""
-    if seed is None:
-        if dropout:
-            fail("seed", f"an integer, or (seed, offset), as dropout is {dropout}")
+    if seed is None and not dropout:
         return (0, 0)
-    pair = (seed, 0) if isinstance(seed, int) else tuple(seed)
+    try:
+        numbers = [operator.index(number) for number in (seed if isinstance(seed, (tuple, list)) else (seed,))]
+    except TypeError:
+        numbers = []
+    if len(numbers) not in (1, 2):
+        fail("seed", f"an integer, or (seed, offset), as dropout is {dropout}", repr(seed))
     mask = (1 << 64) - 1
-    return (int(pair[0]) & mask, int(pair[1]) & mask)
+    return (numbers[0] & mask, numbers[1] & mask if len(numbers) > 1 else 0)

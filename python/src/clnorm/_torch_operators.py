@@ -11,13 +11,16 @@ import torch
 
 from clnorm import _group_norm, _norm, elementwise
 from clnorm._arrays import Torch
+from clnorm._rope import Rope
 
 _library = torch.library.Library("clnorm", "DEF")
 _OPTIONS = (
-    "str kind, int[] normalized_shape, float eps, int group_size, float weight_offset, str? activation, str gate, "
-    "bool gate_first, float dropout, int seed"
+    "str kind, int[] normalized_shape, float eps, int group_size, float weight_offset, int? weight_repeat, "
+    "str? activation, str gate, bool gate_first, float dropout, str rope_style, int rope_repeat"
 )
-_OPTION_NAMES = tuple(option.split()[-1] for option in _OPTIONS.split(", "))
+_TABLES = ("row_scale", "rope_cos", "rope_sin", "position", "seed")  # which have no gradients
+_OTHERS = ", ".join(f"Tensor? {name}" for name in _TABLES) + ", " + _OPTIONS
+_OTHER_NAMES = tuple(argument.split()[-1] for argument in _OTHERS.split(", "))
 ops = torch.ops.clnorm
 
 
@@ -37,6 +40,14 @@ def check_cpu(**tensors) -> None:
                 f"{name}: expected a CPU tensor, got one on {tensor.device}: clnorm computes with OpenCL, which cannot "
                 "reach the memory of another device runtime. Move it with .cpu(), or use torch.nn.functional there"
             )
+
+
+def check_constant(**tensors) -> None:
+    """An error for a tensor that no gradient is computed for, where one is wanted."""
+    check_cpu(**tensors)
+    for name, tensor in tensors.items():
+        if tensor is not None and tensor.requires_grad:
+            raise ValueError(f"{name}: expected a tensor that does not require a gradient, as none is computed: detach() it")
 
 
 def _define(name, schema, run, fake):
@@ -70,21 +81,27 @@ def _real(dtype):
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def _keywords(options):
-    named = dict(zip(_OPTION_NAMES, options))
-    return named.pop("kind"), named
+def _keywords(others):
+    """The kind of a norm, and what the function of it takes by name."""
+    named = dict(zip(_OTHER_NAMES, others))
+    kind, cos, sin, position, *rest = (
+        named.pop(name) for name in ("kind", "rope_cos", "rope_sin", "position", "rope_style", "rope_repeat")
+    )
+    seed = named.pop("seed")
+    rope = None if cos is None else Rope(cos, sin, position, *rest)
+    return kind, named | {"rope": rope, "seed": None if seed is None else seed.tolist()}
 
 
-def _run_norm(x, weight, bias, residual, z, *options):
-    kind, named = _keywords(options)
+def _run_norm(x, weight, bias, residual, z, *others):
+    kind, named = _keywords(others)
     result = _norm.norm_forward(
         kind, x, weight, bias, residual=residual, z=z, save_stats=True, backend=_Unrecorded, **named
     )
     return tuple(_absent(x) if output is None else output for output in result[:4])
 
 
-def _fake_norm(x, weight, bias, residual, z, *options):
-    kind, named = _keywords(options)
+def _fake_norm(x, weight, bias, residual, z, *others):
+    named = dict(zip(_OTHER_NAMES, others))
     lead = x.shape[: x.dim() - len(named["normalized_shape"])]
     cols = math.prod(named["normalized_shape"])
     groups = cols // named["group_size"] if named["group_size"] else 1
@@ -92,13 +109,13 @@ def _fake_norm(x, weight, bias, residual, z, *options):
     return (
         x.new_empty(x.shape),
         _absent(x) if residual is None else residual.new_empty(residual.shape),
-        torch.empty_like(statistic) if kind == "layer_norm" else _absent(x),
+        torch.empty_like(statistic) if named["kind"] == "layer_norm" else _absent(x),
         statistic,
     )
 
 
-def _run_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs, dx_dtype, *options):
-    kind, named = _keywords(options)
+def _run_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs, dx_dtype, *others):
+    kind, named = _keywords(others)
     names = [name for name, needed in zip(_norm.NormGradients._fields, needs) if needed]
     statistics = {"rstd": rstd} | ({"mean": mean} if kind == "layer_norm" else {})
     gradients = _norm.norm_backward(
@@ -108,46 +125,49 @@ def _run_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs,
     return tuple(_absent(s) if gradient is None else gradient for gradient in gradients)
 
 
-def _fake_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs, dx_dtype, *options):
+def _fake_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs, dx_dtype, *others):
     like = (s.new_empty(s.shape, dtype=dx_dtype), weight, bias, z, s)
     return tuple(t.new_empty(t.shape) if needed else _absent(s) for t, needed in zip(like, needs))
 
 
 def _save_norm(ctx, inputs, output):
-    x, weight, bias, residual, z, *options = inputs
+    x, weight, bias, residual, z, *others = inputs
     _, residual_out, mean, rstd = output
     s = x if residual is None else residual_out
-    ctx.save_for_backward(s, weight, bias, z, mean, rstd)
-    ctx.options, ctx.has_residual, ctx.dtype = options, residual is not None, x.dtype
+    tables, ctx.options = others[: len(_TABLES)], others[len(_TABLES):]
+    ctx.save_for_backward(s, weight, bias, z, mean, rstd, *tables)
+    ctx.has_residual, ctx.dtype = residual is not None, x.dtype
+    # The gradients of x and residual are one, unless x has factors of its own, or another dtype.
+    row_scale, seed = tables[0], tables[-1]
+    ctx.shared = ctx.has_residual and row_scale is None and seed is None and s.dtype == x.dtype
 
 
 def _norm_gradients(ctx, dy, dresidual_out, dmean, drstd):
-    s, weight, bias, z, mean, rstd = ctx.saved_tensors
-    wants_x, wants_weight, wants_bias, wants_residual, wants_z = ctx.needs_input_grad[:5]
-    # Without dropout the gradients of x and residual are one, unless they have different dtypes.
-    dropout = ctx.options[_OPTION_NAMES.index("dropout")]
-    shared = ctx.has_residual and not dropout and s.dtype == ctx.dtype
+    s, weight, bias, z, mean, rstd, *tables = ctx.saved_tensors
+    wants_x, wants_weight, wants_bias, wants_residual, wants_z = needed = ctx.needs_input_grad[:5]
+    shared = ctx.shared
     wants = [wants_x or (shared and wants_residual), wants_weight, wants_bias, wants_z, wants_residual and not shared]
+    none = (None,) * len(_OTHER_NAMES)
     if not any(wants):
-        return (None,) * (5 + len(_OPTION_NAMES))
+        return (None,) * 5 + none
     dx, dweight, dbias, dz, dresidual = ops.norm_backward(
-        dy, dresidual_out if ctx.has_residual else None, s, weight, bias, z, mean, rstd, wants, ctx.dtype, *ctx.options
+        dy, dresidual_out if ctx.has_residual else None, s, weight, bias, z, mean, rstd, wants, ctx.dtype, *tables,
+        *ctx.options,
     )
     gradients = (dx, dweight, dbias, dx if shared else dresidual, dz)
-    needed = (wants_x, wants_weight, wants_bias, wants_residual, wants_z)
-    return (*[g if need else None for g, need in zip(gradients, needed)], *[None] * len(_OPTION_NAMES))
+    return (*[g if need else None for g, need in zip(gradients, needed)], *none)
 
 
 _define(
     "norm",
-    f"(Tensor x, Tensor? weight, Tensor? bias, Tensor? residual, Tensor? z, {_OPTIONS}) -> "
+    f"(Tensor x, Tensor? weight, Tensor? bias, Tensor? residual, Tensor? z, {_OTHERS}) -> "
     "(Tensor y, Tensor residual_out, Tensor mean, Tensor rstd)",
     _run_norm, _fake_norm,
 )
 _define(
     "norm_backward",
     "(Tensor dy, Tensor? dresidual_out, Tensor s, Tensor? weight, Tensor? bias, Tensor? z, Tensor mean, Tensor rstd, "
-    f"bool[] needs, ScalarType dx_dtype, {_OPTIONS}) -> "
+    f"bool[] needs, ScalarType dx_dtype, {_OTHERS}) -> "
     "(Tensor dx, Tensor dweight, Tensor dbias, Tensor dz, Tensor dresidual)",
     _run_norm_backward, _fake_norm_backward,
 )

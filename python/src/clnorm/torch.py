@@ -18,55 +18,73 @@ import torch
 from torch import Tensor, nn
 
 from clnorm import _torch_operators as _operators
+from clnorm._rope import Rope
 from clnorm._torch_operators import ops as _ops
 
 __all__ = [
-    "FusedAddRMSNorm", "GroupNorm", "LayerNorm", "RMSNorm", "gelu", "group_norm", "l2_norm", "layer_norm", "replace",
-    "rms_norm", "softmax",
+    "FusedAddLayerNorm", "FusedAddRMSNorm", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+    "LayerNorm", "RMSNorm", "gelu", "group_norm", "instance_norm", "l2_norm", "layer_norm", "replace", "rms_norm",
+    "softmax",
 ]
 
 Shape = Union[int, Sequence[int]]
+Seed = Union[int, Sequence[int], Tensor, None]
+_NO_ROPE = Rope(None, None)
+
+
+def _drawn(seed: Seed, dropout: float) -> Optional[Tensor]:
+    """The seed of a mask as a tensor, whose number torch.compile does not build in."""
+    if not dropout:
+        return None
+    if seed is None:
+        return torch.randint(-(2**63), 2**63 - 1, (1,))
+    return seed if isinstance(seed, Tensor) else torch.tensor([seed] if isinstance(seed, int) else list(seed))
 
 
 def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed,
-          group_size, weight_offset):
+          group_size, weight_offset, weight_repeat, row_scale, rope):
     _operators.check_cpu(x=x, weight=weight, bias=bias, residual=residual, z=z)
-    if dropout and seed is None:
-        raise ValueError(f"seed: expected an integer, as dropout is {dropout}")
+    cos, sin, position, style, repeat = _NO_ROPE if rope is None else Rope(*rope)
+    if rope is not None or row_scale is not None:
+        _operators.check_constant(row_scale=row_scale, **{"rope.cos": cos, "rope.sin": sin, "rope.position": position})
+    position = position if position is None else position.to(torch.int32)
     sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
     y, residual_out, _, _ = _ops.norm(
-        x, weight, bias, residual, z, kind, sizes, eps, group_size, weight_offset, activation, gate, gate_first, dropout,
-        seed or 0,
+        x, weight, bias, residual, z, row_scale, cos, sin, position, _drawn(seed, dropout), kind, sizes, eps, group_size,
+        weight_offset, weight_repeat, activation, gate, gate_first, dropout, style, repeat,
     )
     return y if residual is None else (y, residual_out)
 
 
 def layer_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
                eps: float = 1e-5, *, residual: Optional[Tensor] = None, z: Optional[Tensor] = None, gate: str = "silu",
-               gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
-               seed: Optional[int] = None, group_size: int = 0,
-               weight_offset: float = 0.0) -> Union[Tensor, Tuple[Tensor, Tensor]]:
+               gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0, seed: Seed = None,
+               group_size: int = 0, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
+               row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None) -> Union[Tensor, Tuple[Tensor, Tensor]]:
     """torch.nn.functional.layer_norm, with what `clnorm.layer_norm` fuses into it.
 
-    x, residual, z: (*, *normalized_shape); weight, bias: normalized_shape. dropout is of x, with the mask of seed.
-    Returns y, or with a residual (y, residual + dropout(x)), of the dtypes of x and of residual.
+    x, residual, z: (*, *normalized_shape); weight, bias: normalized_shape, or with a weight_repeat (rows, *normalized_shape).
+    dropout is of x. Its mask is that of seed, an integer, (seed, offset) or an int64 tensor of them; None: a seed that is
+    drawn from PyTorch's generator, as torch.manual_seed set it. rope: a `clnorm.Rope` of tensors, position of any integers.
+    row_scale and rope have no gradients.
+    Returns y, or with a residual (y, residual + row_scale * dropout(x)), of the dtypes of x and of residual.
     """
     return _norm("layer_norm", x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout,
-                 seed, group_size, weight_offset)
+                 seed, group_size, weight_offset, weight_repeat, row_scale, rope)
 
 
 def rms_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = None, eps: Optional[float] = None, *,
              bias: Optional[Tensor] = None, residual: Optional[Tensor] = None, z: Optional[Tensor] = None,
              gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
-             seed: Optional[int] = None, group_size: int = 0,
-             weight_offset: float = 0.0) -> Union[Tensor, Tuple[Tensor, Tensor]]:
+             seed: Seed = None, group_size: int = 0, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
+             row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None) -> Union[Tensor, Tuple[Tensor, Tensor]]:
     """torch.nn.functional.rms_norm, with what `clnorm.rms_norm` fuses into it. eps None: that of x's dtype.
 
-    Shapes and result are those of `layer_norm`.
+    Shapes, seed and result are those of `layer_norm`.
     """
     eps = torch.finfo(x.dtype).eps if eps is None else eps
     return _norm("rms_norm", x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout,
-                 seed, group_size, weight_offset)
+                 seed, group_size, weight_offset, weight_repeat, row_scale, rope)
 
 
 def softmax(x: Tensor, dim: int = -1, dtype: Optional[torch.dtype] = None) -> Tensor:
@@ -106,6 +124,15 @@ def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias
     return y.movedim(-1, 1) if last else y
 
 
+def instance_norm(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-5, *,
+                  activation: Optional[str] = None) -> Tensor:
+    """torch.nn.functional.instance_norm of a batch's own statistics: group_norm with a group a channel.
+
+    x: (samples, channels, *positions), as in `group_norm`.
+    """
+    return group_norm(x, x.shape[1], weight, bias, eps, activation=activation)
+
+
 class LayerNorm(nn.LayerNorm):
     """torch.nn.LayerNorm, computed by `layer_norm`: the same arguments, parameters and state_dict."""
 
@@ -127,29 +154,76 @@ class GroupNorm(nn.GroupNorm):
         return group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
 
-class FusedAddRMSNorm(nn.RMSNorm):
-    """RMSNorm of x + residual, which a transformer's block needs twice: `y, residual = norm(x, residual)`.
+class _InstanceNorm(nn.modules.instancenorm._InstanceNorm):
+    def _apply_instance_norm(self, x: Tensor) -> Tensor:
+        if self.track_running_stats:
+            return super()._apply_instance_norm(x)
+        return instance_norm(x, self.weight, self.bias, self.eps)
 
-    Arguments, parameters and state_dict are torch.nn.RMSNorm's; x and residual are (*, *normalized_shape).
+
+class InstanceNorm1d(_InstanceNorm, nn.InstanceNorm1d):
+    """torch.nn.InstanceNorm1d, computed by `instance_norm`; with track_running_stats by PyTorch."""
+
+
+class InstanceNorm2d(_InstanceNorm, nn.InstanceNorm2d):
+    """torch.nn.InstanceNorm2d, computed by `instance_norm`; with track_running_stats by PyTorch."""
+
+
+class InstanceNorm3d(_InstanceNorm, nn.InstanceNorm3d):
+    """torch.nn.InstanceNorm3d, computed by `instance_norm`; with track_running_stats by PyTorch."""
+
+
+class FusedAddLayerNorm(nn.LayerNorm):
+    """LayerNorm of dropout(x) + residual, which a transformer's block needs twice: `y, residual = norm(x, residual)`.
+
+    Arguments, parameters and state_dict are torch.nn.LayerNorm's, and the probability dropout, which counts in training
+    alone; x and residual are (*, *normalized_shape).
     """
 
+    def __init__(self, *arguments, dropout: float = 0.0, **keywords) -> None:
+        super().__init__(*arguments, **keywords)
+        self.dropout = dropout
+
     def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:
-        return rms_norm(x, self.normalized_shape, self.weight, self.eps, residual=residual)
+        return layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps, residual=residual,
+                          dropout=self.dropout if self.training else 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, dropout={self.dropout}"
 
 
-_REPLACED = {nn.LayerNorm: LayerNorm, nn.RMSNorm: RMSNorm, nn.GroupNorm: GroupNorm}
+class FusedAddRMSNorm(nn.RMSNorm):
+    """RMSNorm of dropout(x) + residual, otherwise as `FusedAddLayerNorm`."""
+
+    def __init__(self, *arguments, dropout: float = 0.0, **keywords) -> None:
+        super().__init__(*arguments, **keywords)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:
+        return rms_norm(x, self.normalized_shape, self.weight, self.eps, residual=residual,
+                        dropout=self.dropout if self.training else 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, dropout={self.dropout}"
+
+
+_REPLACED = {
+    nn.LayerNorm: LayerNorm, nn.RMSNorm: RMSNorm, nn.GroupNorm: GroupNorm, nn.InstanceNorm1d: InstanceNorm1d,
+    nn.InstanceNorm2d: InstanceNorm2d, nn.InstanceNorm3d: InstanceNorm3d,
+}
 
 
 def replace(model: nn.Module) -> List[str]:
-    """Has the LayerNorms, RMSNorms and GroupNorms of a model computed here, and says which: ["norm: LayerNorm", …].
+    """Has the LayerNorms, RMSNorms, GroupNorms and InstanceNorms of a model computed here, and says which:
+    ["norm: LayerNorm", …].
 
     Modules stay the same objects: parameters, hooks and optimisers that hold them are as before. Subclasses of PyTorch's
-    modules, whose forward may be another, are left as they are.
+    modules, whose forward may be another, are left as they are, and so are InstanceNorms with running statistics.
     """
     replaced = []
     for name, module in model.named_modules():
         kind = _REPLACED.get(type(module))
-        if kind is not None:
+        if kind is not None and not getattr(module, "track_running_stats", False):
             module.__class__ = kind
             replaced.append(f"{name or 'model'}: {kind.__name__}")
     return replaced
