@@ -6,6 +6,7 @@ clnorm_add_test(oclgrind_norm_fp8_tiles "${oclgrind}" $<TARGET_FILE:test_norm_fp
 clnorm_add_test(oclgrind_gelu "${oclgrind}" $<TARGET_FILE:test_gelu>)
 clnorm_add_test(oclgrind_group_norm "${oclgrind}" $<TARGET_FILE:test_group_norm>)
 clnorm_add_test(oclgrind_group_norm_backward "${oclgrind}" $<TARGET_FILE:test_group_norm_backward>)
+clnorm_add_test(oclgrind_group_norm_fp8 "${oclgrind}" $<TARGET_FILE:test_group_norm_fp8>)
 clnorm_add_test(oclgrind_norm_backward_args "${oclgrind}" $<TARGET_FILE:test_norm_backward_args>)
 clnorm_add_test(oclgrind_norm_backward_columns "${oclgrind}" $<TARGET_FILE:test_norm_backward_columns>)
 clnorm_add_test(oclgrind_norm_backward_knobs "${oclgrind}" $<TARGET_FILE:test_norm_backward_knobs>)
@@ -18,11 +19,11 @@ clnorm_add_test(oclgrind_norm_sweep "${oclgrind}" $<TARGET_FILE:test_norm_sweep>
 clnorm_add_test(oclgrind_norm_weight_map "${oclgrind}" $<TARGET_FILE:test_norm_weight_map>)
 clnorm_add_test(oclgrind_quantize "${oclgrind}" $<TARGET_FILE:test_quantize>)
 clnorm_add_test(oclgrind_softmax "${oclgrind}" $<TARGET_FILE:test_softmax>)
-set(elsewhere oclgrind_args oclgrind_gelu oclgrind_group_norm oclgrind_group_norm_backward oclgrind_softmax oclgrind_norm_backward_args oclgrind_norm_backward_columns
+set(elsewhere oclgrind_args oclgrind_gelu oclgrind_group_norm oclgrind_group_norm_backward oclgrind_group_norm_fp8 oclgrind_softmax oclgrind_norm_backward_args oclgrind_norm_backward_columns
     oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep oclgrind_norm_backward_teams
     oclgrind_norm_knobs oclgrind_norm_slices oclgrind_norm_slices_knobs oclgrind_norm_sweep
     oclgrind_norm_weight_map oclgrind_norm_fp8_tiles oclgrind_quantize)
-foreach(test buffers enqueue norm_knobs norm_numerics norm_sweep)
+foreach(test buffers enqueue group_norm_fp8 norm_knobs norm_numerics norm_sweep)
     clnorm_add_test(rusticl_${test} "${rusticl}" $<TARGET_FILE:test_${test}>)
     list(APPEND elsewhere rusticl_${test})
 endforeach()

@@ -17,18 +17,35 @@ struct group_case {
     const char *config;
 };
 
+/* What few cases have. */
+struct group_more {
+    int x_scaling, x_scale;       /* of an x of 8 bits: a clnorm_scaling, and the dtype of its scales */
+    int y, y_scaling;             /* 0: y has out's dtype; else one of 8 bits, and a clnorm_scaling */
+    int y_scale;                  /* dtype of the scales that are measured */
+    double y_given;               /* y's scale; 0: it is measured */
+    int dresidual_out, dresidual; /* dtypes; 0: there is none */
+    bool accumulate;
+};
+
 struct group_run {
     const struct group_case *c;
+    struct group_more more;
     struct tensor x, residual, weight, bias, y, residual_out, mean, rstd, dy, dx, dweight, dbias, workspace;
+    struct tensor x_scale, y_scale, dresidual_out, dresidual;
+    struct tensor dweight_before, dbias_before; /* what is added to, on the host alone */
 };
 
 struct group_run group_run_make(const struct group_case *c);
+struct group_run group_run_make_more(const struct group_case *c, const struct group_more *more);
 void group_run_free(struct group_run *run);
 
 clnorm_group_norm_desc group_forward_desc(const struct group_run *run);
 
 /* Uploads, runs and fetches; whether nothing but results was written. in_place: y lies where x does. */
 bool group_forward_execute(const struct fixture *fixture, struct group_run *run, bool in_place);
+
+/* Whether the case runs on this device, which may be slow or want vectors at their own size's alignment. */
+bool group_case_runs(const struct fixture *fixture, const struct group_case *c);
 
 /* Whether the results are the reference's, but for roundings; the first that is not is printed. */
 bool group_forward_is_right(const struct group_run *run);

@@ -238,6 +238,15 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
             strict $family CL1.2 nvptx64 -all $group VEC=$vec X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
             # shellcheck disable=SC2086
             later $family $group VEC=$vec REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=f16 CHUNKS=3
+            codes="Y_DTYPE=f8e4m3 SCALING=SCALING_ROW SCALE_DTYPE=bf16 RESIDUAL_DTYPE=bf16"
+            # shellcheck disable=SC2086
+            strict $family CL1.2 spir64 -all $group VEC=$vec $codes X_DTYPE=f8e5m2 X_SCALING=SCALING_ROW X_SCALE_DTYPE=f32
+            # shellcheck disable=SC2086
+            strict $family CL1.2 spir64 -all $group VEC=$vec $codes MEASURES=1 CHUNKS=7
+            # shellcheck disable=SC2086
+            strict $family CL1.2 nvptx64 -all $group VEC=$vec $codes MEASURES=1 ISA=ISA_PTX FP8_ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
+            # shellcheck disable=SC2086
+            strict $family CL1.2 spir64 -all $group VEC=$vec LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 Y_DTYPE=f8e5m2 SCALING=1
         done
         for family in group_norm_parts group_norm_reduce group_norm_backward_parts; do
             strict $family CL1.2 spir64 -all LAYOUT=$layout CHANNELS=65536 SPATIAL=4294967296 GROUPS=4 \
@@ -261,6 +270,9 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
                 REDUCE=REDUCE_SHUFFLE DWEIGHT_DTYPE=f32
             # shellcheck disable=SC2086
             later $family $group VEC=$vec REDUCE=REDUCE_SUBGROUP SEGMENTS=1 DY_DTYPE=f32 DX_DTYPE=f16 CHUNKS=3
+            # shellcheck disable=SC2086
+            strict $family CL1.2 spir64 -all $group VEC=$vec X_DTYPE=f8e4m3 X_SCALING=SCALING_ROW X_SCALE_DTYPE=bf16 \
+                DY_DTYPE=f16 DX_DTYPE=bf16 DRESIDUAL_OUT_DTYPE=f32 DRESIDUAL_DTYPE=f16 ACCUMULATE=1 DWEIGHT_DTYPE=f32
         done
     done
 done

@@ -295,7 +295,7 @@ static bool check_mask(const struct norm_run *run, uint64_t row, uint64_t column
 }
 
 static bool check_quantized(const struct norm_run *run, uint64_t row, uint64_t group, const struct ref_norm_error *error,
-                            struct norm_magnitude *all) {
+                            struct magnitude *all) {
     const uint64_t size = run->desc.group_size;
     double *errors = malloc(size * sizeof *errors);
     assert_non_null(errors);
@@ -307,7 +307,7 @@ static bool check_quantized(const struct norm_run *run, uint64_t row, uint64_t g
 }
 
 static bool check_segment(const struct norm_run *run, uint64_t row, uint64_t group, const struct ref_norm_error *error,
-                          struct norm_magnitude *all) {
+                          struct magnitude *all) {
     const bool quantized = norm_codes_of(&run->desc)->scaling;
     const struct ref_segment *const segment = error->segment;
     if (!check(&run->mean, "mean", group, row, segment->mean, error->mean + error->arithmetic->tiny) ||
@@ -342,7 +342,7 @@ bool norm_run_check(const struct norm_run *run) {
     const struct ref_arithmetic arithmetic = arithmetic_of(run);
     const uint64_t groups = run->desc.cols / run->desc.group_size;
     struct ref_segment segment = ref_segment_make(run->desc.group_size);
-    struct norm_magnitude all = {0, 0};
+    struct magnitude all = {0, 0};
     bool good = true;
     for (uint64_t i = 0; good && i < run->desc.rows * groups; i++) {
         ref_norm_segment(&norm, i / groups, i % groups, &segment);

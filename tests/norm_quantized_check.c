@@ -9,9 +9,6 @@
 
 #include "reference/reference.h"
 
-/* Of an addition and two divisions in float. */
-static const double rounding = 0x1p-22;
-
 const clnorm_tensor *norm_codes_of(const clnorm_norm_desc *desc) {
     return desc->y.dtype ? &desc->y : &desc->y_t;
 }
@@ -43,13 +40,10 @@ static bool read_code(const struct norm_run *run, uint64_t row, uint64_t column,
     return false;
 }
 
-/* What the code of y stands for, where the quotient is off by some roundings: 1 or -1 of them. */
+/* What the code of y stands for. */
 static double coded(const struct norm_run *run, double y, double scale, double roundings) {
-    const clnorm_dtype dtype = norm_codes_of(&run->desc)->dtype;
     const double divided = run->desc.accuracy == CLNORM_FP8_COMPATIBLE ? ref_round(CLNORM_BF16, y) : y;
-    const double quotient = divided / scale;
-    const double slack = isfinite(quotient) ? roundings * rounding * fabs(quotient) : 0;
-    return ref_code_value(dtype, ref_code(dtype, quotient + slack));
+    return codes_value(norm_codes_of(&run->desc)->dtype, divided, scale, roundings);
 }
 
 /* Codes are in the order of what they stand for. */
@@ -68,27 +62,16 @@ static bool check_code(const struct norm_run *run, uint64_t row, uint64_t column
     return false;
 }
 
-static struct norm_magnitude magnitude_of(uint64_t count, const double *y, const double *error) {
-    struct norm_magnitude magnitude = {0, 0};
+static struct magnitude magnitude_of(uint64_t count, const double *y, const double *error) {
+    struct magnitude magnitude = {0, 0};
     for (uint64_t i = 0; i < count; i++)
-        if (isfinite(y[i])) {
-            magnitude.low = fmax(magnitude.low, fabs(y[i]) - error[i]);
-            magnitude.high = fmax(magnitude.high, fabs(y[i]) + error[i]);
-        }
+        magnitude_add(&magnitude, y[i], error[i]);
     return magnitude;
 }
 
 static bool check_scale(const struct norm_run *run, const char *name, const struct tensor *scales, uint64_t place,
-                        struct norm_magnitude magnitude) {
-    const double largest = ref_largest(norm_codes_of(&run->desc)->dtype);
-    const double scale = ref_load(scales->dtype, tensor_elements(scales), place);
-    const double low = ref_round(scales->dtype, (magnitude.low + 1e-10) / largest * (1 - rounding));
-    const double high = ref_round(scales->dtype, (magnitude.high + 1e-10) / largest * (1 + rounding));
-    if (scale >= low && scale <= high)
-        return true;
-    print_error("%s[%" PRIu64 "] is %.9g, but should be of %.9g to %.9g\n", name, place, scale, magnitude.low,
-                magnitude.high);
-    return false;
+                        struct magnitude magnitude) {
+    return codes_scale_is_right(norm_codes_of(&run->desc)->dtype, name, scales, place, magnitude);
 }
 
 /* Those of groups of columns, or of their row. */
@@ -104,8 +87,8 @@ static bool check_scales(const struct norm_run *run, uint64_t row, uint64_t firs
 }
 
 bool norm_quantized_check(const struct norm_run *run, uint64_t row, uint64_t first, uint64_t count, const double *y,
-                          const double *error, struct norm_magnitude *all) {
-    const struct norm_magnitude own = magnitude_of(count, y, error);
+                          const double *error, struct magnitude *all) {
+    const struct magnitude own = magnitude_of(count, y, error);
     all->low = fmax(all->low, own.low);
     all->high = fmax(all->high, own.high);
     if (run->y_row_scale.mem && !check_scale(run, "y_row_scale", &run->y_row_scale, row, own))
@@ -119,7 +102,7 @@ bool norm_quantized_check(const struct norm_run *run, uint64_t row, uint64_t fir
     return true;
 }
 
-bool norm_quantized_check_whole(const struct norm_run *run, struct norm_magnitude all) {
+bool norm_quantized_check_whole(const struct norm_run *run, struct magnitude all) {
     const bool whole = norm_codes_of(&run->desc)->scaling == CLNORM_SCALING_TENSOR;
     return !whole || !run->y_scale.mem || run->desc.rows == 0 || check_scale(run, "y_scale", &run->y_scale, 0, all);
 }

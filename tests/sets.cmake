@@ -13,7 +13,7 @@ endfunction()
 # outer dimensions, of weights of several rows, of fused and quantised norms, of the backward from y, and of its teams (180 seconds).
 clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_list test_config test_database test_device
     test_device_facts test_drivers test_element test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm
-    test_group_norm_backward test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns
+    test_group_norm_backward test_group_norm_fp8 test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns
     test_norm_backward_fp8
     test_norm_backward_locked test_norm_backward_numerics test_norm_backward_rows test_norm_backward_sweep
     test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_numerics test_norm_slices test_norm_sweep
@@ -40,7 +40,7 @@ function(clnorm_takes seconds)
     endforeach()
 endfunction()
 
-clnorm_takes(70 test_norm_backward_knobs test_norm_backward_weight_map test_norm_rope test_norm_rope_backward test_outer)
+clnorm_takes(70 test_group_norm_backward test_group_norm_fp8 test_norm_backward_knobs test_norm_backward_weight_map test_norm_rope test_norm_rope_backward test_outer)
 clnorm_takes(40 consumer_subproject lint_clang_tidy_src lint_clang_tidy_tools oclgrind_norm_backward_teams plain_build
     test_norm_backward_fused test_norm_backward_teams
     test_norm_slices test_norm_slices_knobs test_norm_backward_from_y test_norm_backward_numerics test_norm_backward_sweep test_norm_knobs test_norm_numerics

@@ -56,20 +56,13 @@ static const struct group_case cases[] = {
     {3, 48, 100, 4, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, "stores=streaming,vec=4,lanes=4"},
 };
 
-static bool runs_here(const struct fixture *fixture, const struct group_case *c) {
-    const uint64_t elements = c->rows * c->cols * c->spatial;
-    const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU && fixture->device.family != CLNORM_PLATFORM_MESA;
-    return (c->x != F64 || fixture->device.fp64) && (cpu || !*c->config || (c->cols % 16 == 0 && c->spatial % 4 == 0)) &&
-           (elements <= fixture_element_limit(fixture) || !fixture_is_slow(fixture));
-}
-
 static void results_are_right(void **state) {
     const struct fixture *fixture = *state;
     unsigned ran = 0;
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         struct group_case c = cases[i / 2];
         const int layout = i % 2 ? LAST : FIRST;
-        if ((c.layout && c.layout != layout) || !runs_here(fixture, &c))
+        if ((c.layout && c.layout != layout) || !group_case_runs(fixture, &c))
             continue;
         c.layout = layout;
         struct group_run run = group_run_make(&c);

@@ -44,13 +44,6 @@ static const struct group_case cases[] = {
     {2, 48, 5, 4, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=4,segments=8,chunks=2"},
 };
 
-static bool runs_here(const struct fixture *fixture, const struct group_case *c) {
-    const uint64_t elements = c->rows * c->cols * c->spatial;
-    const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU && fixture->device.family != CLNORM_PLATFORM_MESA;
-    return (c->x != F64 || fixture->device.fp64) && (cpu || !*c->config || (c->cols % 16 == 0 && c->spatial % 4 == 0)) &&
-           (elements <= fixture_element_limit(fixture) || !fixture_is_slow(fixture));
-}
-
 static void results_are_right(void **state) {
     const struct fixture *fixture = *state;
     unsigned ran = 0;
@@ -58,7 +51,7 @@ static void results_are_right(void **state) {
         struct group_case c = cases[i / 4];
         const int layout = i % 2 ? LAST : FIRST;
         const bool given = i / 2 % 2;
-        if ((c.layout && c.layout != layout) || !runs_here(fixture, &c))
+        if ((c.layout && c.layout != layout) || !group_case_runs(fixture, &c))
             continue;
         c.layout = layout;
         struct group_run run = group_run_make(&c);
@@ -72,13 +65,51 @@ static void results_are_right(void **state) {
     assert_true(ran >= (fixture_is_slow(fixture) ? 8 : 20));
 }
 
+/* What comes back by way of residual_out is added to dx, of which there is a second one; and dweight and dbias are added to
+ * what is there. Whole segments, and chunks of both layouts. */
+static void residuals_and_sums_are_added(void **state) {
+    const struct fixture *fixture = *state;
+    static const struct {
+        struct group_case c;
+        struct group_more more;
+    } added[] = {
+        {{2, 64, 49, 8, 0, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""},
+         {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
+        {{3, 20, 33, 4, 0, BF16, BF16, BF16, 0, 0, NORMAL, 3, 1, ""}, {.dresidual_out = F32, .dresidual = F16}},
+        {{2, 40, 100, 4, 0, F32, BF16, F16, 0, TANH, NORMAL, 0, 0, ""}, {.dresidual_out = BF16, .accumulate = true}},
+        {{2, 8, 100, 4, 0, F16, F32, F32, 0, 0, NORMAL, 0, 0, ""}, {.dresidual = BF16}},
+        {{2, 32, 81, 4, 0, F64, F64, F64, 0, GELU, NORMAL, 0, 0, ""},
+         {.dresidual_out = F64, .dresidual = F64, .accumulate = true}},
+        {{0, 8, 4, 2, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+         {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
+        {{3, 16, 64, 4, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=16,segments=2"},
+         {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
+        {{3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=12"},
+         {.dresidual_out = BF16, .dresidual = F32, .accumulate = true}},
+        {{3, 48, 100, 4, LAST, F32, F32, F32, 0, SILU, WIDE, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
+         {.dresidual_out = F32, .dresidual = BF16}},
+    };
+    for (size_t i = 0; i < 2 * sizeof added / sizeof *added; i++) {
+        struct group_case c = added[i / 2].c;
+        const int layout = i % 2 ? LAST : FIRST;
+        if ((c.layout && c.layout != layout) || !group_case_runs(fixture, &c))
+            continue;
+        c.layout = layout;
+        struct group_run run = group_run_make_more(&c, &added[i / 2].more);
+        if (!group_backward_execute(fixture, &run, false, false) || !group_backward_is_right(&run, false))
+            fail_msg("case %zu, layout %d on %s", i / 2, layout, fixture->device.name);
+        group_run_free(&run);
+    }
+}
+
 /* A result that is off by a little more than its rounding is seen, in each output. */
 static void damage_is_seen(void **state) {
     const struct fixture *fixture = *state;
     const struct group_case c = {3, 16, 64, 4, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""};
-    struct group_run run = group_run_make(&c);
+    const struct group_more more = {.dresidual_out = F32, .dresidual = F32, .accumulate = true};
+    struct group_run run = group_run_make_more(&c, &more);
     assert_true(group_backward_execute(fixture, &run, false, false) && group_backward_is_right(&run, false));
-    struct tensor *const outputs[] = {&run.dx, &run.dweight, &run.dbias};
+    struct tensor *const outputs[] = {&run.dx, &run.dweight, &run.dbias, &run.dresidual};
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
         float *const element = tensor_elements(outputs[i]);
         const float kept = element[3];
@@ -90,16 +121,19 @@ static void damage_is_seen(void **state) {
     group_run_free(&run);
 }
 
-/* dx may lie where dy lies, whole segments and chunks. */
+/* dx may lie where dy lies, and dresidual where dresidual_out lies, whole segments and chunks. */
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
     static const char *const configs[] = {"", "chunks=8"};
     for (int i = 0; i < 4; i++) {
         const struct group_case c = {2, 16, 64, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, configs[i / 2]};
-        struct group_run run = group_run_make(&c), apart = group_run_make(&c);
+        const struct group_more more = {.dresidual_out = F32, .dresidual = F32};
+        struct group_run run = group_run_make_more(&c, &more), apart = group_run_make_more(&c, &more);
         assert_true(group_backward_execute(fixture, &run, false, true) &&
                     group_backward_execute(fixture, &apart, false, false));
         assert_memory_equal(tensor_elements(&run.dy), tensor_elements(&apart.dx), (size_t)2 * 16 * 64 * sizeof(float));
+        assert_memory_equal(tensor_elements(&run.dresidual_out), tensor_elements(&apart.dresidual),
+                            (size_t)2 * 16 * 64 * sizeof(float));
         group_run_free(&apart);
         group_run_free(&run);
     }
@@ -145,6 +179,10 @@ static void bad_descriptors_are_refused(void **state) {
     assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
     assert_non_null(strstr(clnorm_error_detail(), "desc.statistics_given is 2: expected 0 or 1"));
     desc.statistics_given = 0;
+    desc.accumulate = 1;
+    assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.accumulate is 1: expected a dweight or dbias with it"));
+    desc.accumulate = 0;
     desc.dx.stride = 1;
     assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_SHAPE);
     assert_non_null(strstr(clnorm_error_detail(), "desc.dx.stride is 1: expected at least cols x spatial, 3136"));
@@ -154,6 +192,7 @@ static void bad_descriptors_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_right),
+        cmocka_unit_test(residuals_and_sums_are_added),
         cmocka_unit_test(damage_is_seen),
         cmocka_unit_test(in_place),
         cmocka_unit_test(reference_is_right_by_hand),

@@ -3,6 +3,7 @@
 
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
+#include "norm/group_norm_y.h"
 
 /* The arguments of a launch. work: groups of samples. */
 struct call {
@@ -42,14 +43,12 @@ static inline struct affine affine_of(const struct call *call, const ulong chann
 
 /* at: of the sample. */
 static inline void write_vector(const struct call *call, const struct place *place, const struct affine *affine,
-                                const ulong at, const ulong count, const realv s) {
+                                const ulong at, const ulong count, const realv s, struct output *output) {
 #if PRESENT(RESIDUAL_OUT_DTYPE)
     STORE_PART(RESIDUAL_OUT_DTYPE)
     (call->residual_out + place->sample * call->residual_out_stride + at, s, count, call->aligned);
 #endif
-    STORE_PART(Y_DTYPE)
-    (call->y + place->sample * call->y_stride + at, activated((s - affine->mean) * affine->scale + affine->bias), count,
-     call->aligned);
+    PUT_Y(call, place->sample, at, activated((s - affine->mean) * affine->scale + affine->bias), count, output);
 }
 
 static inline void write_statistics(const struct call *call, const struct place *place, const real mean, const real rstd) {
@@ -64,13 +63,24 @@ static inline void write_statistics(const struct call *call, const struct place 
     (void)call, (void)mean, (void)rstd;
 }
 
+/* Of the pass that measures: the largest |y| of the segment. Every work-item of the work-group calls it. */
+INLINED void put_largest(const struct call *call, const struct place *place, const struct output *output,
+                         struct lanes *lanes) {
+#if MEASURES
+    put_magnitude(call->magnitudes + place->index, output, place->active && place->lane == 0, lanes);
+#else
+    (void)call, (void)place, (void)output, (void)lanes;
+#endif
+}
+
 #if LANES > 1
 
 /* Of several lanes vectors are whole, and a segment's lie one after the other: the check of configs sees to it. */
 static inline void write_whole_vector(const struct call *call, const struct place *place, const index_t vector,
-                                      const real mean, const real rstd, const struct packed_s *packed) {
+                                      const real mean, const real rstd, const struct packed_s *packed,
+                                      struct output *output) {
     const struct affine affine = affine_of(call, place->channel + vector / (index_t)ROW_VECTORS, mean, rstd);
-    write_vector(call, place, &affine, place->first + (ulong)vector * VEC, VEC, s_of(*packed));
+    write_vector(call, place, &affine, place->first + (ulong)vector * VEC, VEC, S_OF(call, place->sample, packed), output);
 }
 
 #endif
@@ -89,14 +99,14 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 #pragma unroll
     for (uint k = 0; k < HELD_OF_LANE; k++)
         if (IS_THERE(k))
-            held[k] = LOAD_PACKED_S(call, place->sample, place->first + (place->lane + (ulong)k * LANES) * VEC, VEC);
+            LOAD_PACKED_S(&held[k], call, place->sample, place->first + (place->lane + (ulong)k * LANES) * VEC, VEC);
     begin_loads();
     const real origin = place->active ? first_element(LOAD_S(call, place->sample, place->first, 1)) : 0;
     realv sum = 0; /* of deviations from the origin: those of large numbers have a sum */
 #pragma unroll
     for (uint k = 0; k < HELD_OF_LANE; k++) {
         if (IS_THERE(k))
-            sum += s_of(held[k]) - origin;
+            sum += S_OF(call, place->sample, &held[k]) - origin;
         forget_wide(&held[k]);
     }
     const real mean = origin + sum_over_lanes(lanes, sum_elements(sum)) / (real)GROUP_SIZE;
@@ -104,16 +114,18 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 #pragma unroll
     for (uint k = 0; k < HELD_OF_LANE; k++)
         if (IS_THERE(k)) {
-            const realv deviation = s_of(held[k]) - mean;
+            const realv deviation = S_OF(call, place->sample, &held[k]) - mean;
             squares += deviation * deviation;
             forget_wide(&held[k]);
         }
     const real rstd = rstd_of(sum_over_lanes(lanes, sum_elements(squares)), call->eps);
     write_statistics(call, place, mean, rstd);
+    struct output output = OUTPUT_OF(call, place->active ? place->sample : 0);
 #pragma unroll
     for (uint k = 0; k < HELD_OF_LANE; k++)
         if (IS_THERE(k))
-            write_whole_vector(call, place, place->lane + k * LANES, mean, rstd, &held[k]);
+            write_whole_vector(call, place, place->lane + k * LANES, mean, rstd, &held[k], &output);
+    put_largest(call, place, &output, lanes);
 #undef IS_THERE
 }
 
@@ -122,9 +134,9 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 /* The moments of this lane's whole vectors, the i-th of which is lane + i · LANES. */
 static inline void take_vectors(const struct call *call, const struct place *place, struct moments *moments) {
     const index_t count = WHOLE_VECTORS / LANES + (place->lane < WHOLE_VECTORS % LANES);
-#define PACKED_AT(i) LOAD_PACKED_S(call, place->sample, place->first + (place->lane + (ulong)(i)*LANES) * VEC, VEC)
+#define PLACE_OF(i) (place->first + (place->lane + (ulong)(i)*LANES) * VEC)
     if (count > 0)
-        moments_start(moments, s_of(PACKED_AT(0)));
+        moments_start(moments, LOAD_S(call, place->sample, PLACE_OF(0), VEC));
     for (index_t i = 0; i < count;) {
         const index_t length = run_length(moments, count - i), whole = length / BATCH * BATCH;
         struct run run;
@@ -133,18 +145,18 @@ static inline void take_vectors(const struct call *call, const struct place *pla
             struct packed_s packed[BATCH];
 #pragma unroll
             for (uint k = 0; k < BATCH; k++)
-                packed[k] = PACKED_AT(i + j + k);
+                LOAD_PACKED_S(&packed[k], call, place->sample, PLACE_OF(i + j + k), VEC);
             begin_loads();
 #pragma unroll
             for (uint k = 0; k < BATCH; k++)
-                run_take(&run, k % CHAINS, s_of(packed[k]));
+                run_take(&run, k % CHAINS, S_OF(call, place->sample, &packed[k]));
         }
         for (index_t j = whole; j < length; j++)
-            run_take(&run, 0, s_of(PACKED_AT(i + j)));
+            run_take(&run, 0, LOAD_S(call, place->sample, PLACE_OF(i + j), VEC));
         run_end(&run, moments, length);
         i += length;
     }
-#undef PACKED_AT
+#undef PLACE_OF
 }
 
 /* Elements after the last whole vector, which the lane after the last vector's has. */
@@ -165,13 +177,14 @@ static inline struct spread own_spread(const struct call *call, const struct pla
     return own;
 }
 
-static inline void write_segment(const struct call *call, const struct place *place, const real mean, const real rstd) {
+static inline void write_segment(const struct call *call, const struct place *place, const real mean, const real rstd,
+                                 struct output *output) {
 #if LANES == 1
     for (ulong channel = 0; channel < CHANNELS_OF_GROUP; channel++) {
         const struct affine affine = affine_of(call, place->channel + channel, mean, rstd);
         for (ulong vector = 0; vector < ROW_VECTORS; vector++) {
             const ulong at = place->first + channel * SPATIAL + vector * VEC, count = elements_of(vector);
-            write_vector(call, place, &affine, at, count, LOAD_S(call, place->sample, at, count));
+            write_vector(call, place, &affine, at, count, LOAD_S(call, place->sample, at, count), output);
         }
     }
 #else
@@ -180,12 +193,12 @@ static inline void write_segment(const struct call *call, const struct place *pl
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++)
             if (first + k * LANES < SEGMENT_VECTORS)
-                packed[k] = LOAD_PACKED_S(call, place->sample, place->first + (first + (ulong)k * LANES) * VEC, VEC);
+                LOAD_PACKED_S(&packed[k], call, place->sample, place->first + (first + (ulong)k * LANES) * VEC, VEC);
         begin_loads();
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++)
             if (first + k * LANES < SEGMENT_VECTORS)
-                write_whole_vector(call, place, first + k * LANES, mean, rstd, &packed[k]);
+                write_whole_vector(call, place, first + k * LANES, mean, rstd, &packed[k], output);
     }
 #endif
 }
@@ -200,8 +213,10 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
     const struct spread all = spread_over_lanes(own, (real)GROUP_SIZE, lanes);
     const real mean = origin + all.mean, rstd = rstd_of(all.squares, call->eps);
     write_statistics(call, place, mean, rstd);
+    struct output output = OUTPUT_OF(call, place->active ? place->sample : 0);
     if (place->active)
-        write_segment(call, place, mean, rstd);
+        write_segment(call, place, mean, rstd, &output);
+    put_largest(call, place, &output, lanes);
 }
 
 #endif

@@ -5,7 +5,9 @@
  *
  * Macros (src/program/spec.h): GROUP_SIZE, GROUPS, CHANNELS, SPATIAL, LAYOUT, X_DTYPE, RESIDUAL_DTYPE, WEIGHT_DTYPE,
  * BIAS_DTYPE, Y_DTYPE, RESIDUAL_OUT_DTYPE, DY_DTYPE, DX_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, ACTIVATION, SAVE_MEAN,
- * SAVE_RSTD, CHUNKS, VEC, LANES, SEGMENTS, UNROLL (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. */
+ * SAVE_RSTD, CHUNKS, VEC, LANES, SEGMENTS, UNROLL (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. Of an 8-bit x X_SCALING and
+ * X_SCALE_DTYPE, of an 8-bit y SCALING, and where its scale is measured SCALE_DTYPE and, of the pass that measures,
+ * MEASURES; of either FP8_ISA. DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE and ACCUMULATE where they are requested. */
 #ifndef GROUP_NORM_H
 #define GROUP_NORM_H
 
@@ -72,10 +74,14 @@ static inline ulong part_of(const ulong sample, const ulong channel, const ulong
 /* Of a tensor, the vector whose first element is at a place of the sample. */
 #define LOAD_OF(call, dtype, tensor, sample, place, count) \
     LOAD_PART(dtype)((call)->tensor + (sample) * (call)->tensor##_stride + (place), count, (call)->aligned)
-#define LOAD_X(call, sample, place, count) WIDEN(X_DTYPE)(LOAD_OF(call, X_DTYPE, x, sample, place, count))
 #define LOAD_DY(call, sample, place, count) WIDEN(DY_DTYPE)(LOAD_OF(call, DY_DTYPE, dy, sample, place, count))
 
-/* What s is made of, as it lies in memory. */
+/* Of an 8-bit x what its codes are multiplied by. */
+#if IS_FP8(X_DTYPE)
+#define X_SCALE_OF(call, sample) LOAD_SCALE(X_SCALE_DTYPE)((call)->x_scale + (X_SCALING == SCALING_ROW ? (sample) : 0))
+#endif
+
+/* What s is made of, as it lies in memory. It is never copied: rusticl 22.3 miscopies structs that have padding. */
 struct packed_s {
     PACKED(X_DTYPE) x;
 #if PRESENT(RESIDUAL_DTYPE)
@@ -83,23 +89,24 @@ struct packed_s {
 #endif
 };
 
-#if PRESENT(RESIDUAL_DTYPE)
-#define LOAD_PACKED_S(call, sample, place, count)                       \
-    ((struct packed_s){LOAD_OF(call, X_DTYPE, x, sample, place, count), \
-                       LOAD_OF(call, RESIDUAL_DTYPE, residual, sample, place, count)})
+#if IS_FP8(X_DTYPE)
+#define WIDEN_X(call, sample, packed) WIDEN(X_DTYPE)(packed) * X_SCALE_OF(call, sample)
 #else
-#define LOAD_PACKED_S(call, sample, place, count) ((struct packed_s){LOAD_OF(call, X_DTYPE, x, sample, place, count)})
+#define WIDEN_X(call, sample, packed) WIDEN(X_DTYPE)(packed)
 #endif
-
-static inline realv s_of(const struct packed_s packed) {
 #if PRESENT(RESIDUAL_DTYPE)
-    return WIDEN(X_DTYPE)(packed.x) + WIDEN(RESIDUAL_DTYPE)(packed.residual);
+#define LOAD_RESIDUAL(call, sample, place, count) LOAD_OF(call, RESIDUAL_DTYPE, residual, sample, place, count)
+#define LOAD_PACKED_S(to, call, sample, place, count) \
+    ((to)->x = LOAD_OF(call, X_DTYPE, x, sample, place, count), (to)->residual = LOAD_RESIDUAL(call, sample, place, count))
+#define S_OF(call, sample, packed) (WIDEN_X(call, sample, (packed)->x) + WIDEN(RESIDUAL_DTYPE)((packed)->residual))
+#define LOAD_S(call, sample, place, count)                                    \
+    (WIDEN_X(call, sample, LOAD_OF(call, X_DTYPE, x, sample, place, count)) + \
+     WIDEN(RESIDUAL_DTYPE)(LOAD_RESIDUAL(call, sample, place, count)))
 #else
-    return WIDEN(X_DTYPE)(packed.x);
+#define LOAD_PACKED_S(to, call, sample, place, count) ((to)->x = LOAD_OF(call, X_DTYPE, x, sample, place, count))
+#define S_OF(call, sample, packed) (WIDEN_X(call, sample, (packed)->x))
+#define LOAD_S(call, sample, place, count) (WIDEN_X(call, sample, LOAD_OF(call, X_DTYPE, x, sample, place, count)))
 #endif
-}
-
-#define LOAD_S(call, sample, place, count) s_of(LOAD_PACKED_S(call, sample, place, count))
 
 /* Vectors that a lane reads before it goes on with the first: a GPU's memory is far away. */
 #if LANES == 1

@@ -1,14 +1,43 @@
 /* The arguments of the kernels of group norm: see cl/common/arguments.h. x, residual, dy, y, residual_out, dx: [rows,
  * SAMPLE], a sample a row. weight, bias, dweight, dbias: [CHANNELS]. mean, rstd: [rows, GROUPS]. parts: two numbers for
- * each sample, channel and chunk, which cl/norm/group_norm.h indexes. slopes: [rows, GROUPS, 2]. */
+ * each sample, channel and chunk, which cl/norm/group_norm.h indexes. slopes: [rows, GROUPS, 2]. x_scale, y_scale: of an
+ * 8-bit x or y, [1] or with SCALING_ROW [rows]. y_given: the one scale of an 8-bit y, where there is no such tensor.
+ * magnitudes: the largest |y| of pieces of the work, those of a sample one after the other. The host, which has no
+ * arguments.h, has every list; the device those that a build has a macro for. */
 #ifndef GROUP_NORM_ARGS_H
 #define GROUP_NORM_ARGS_H
 
 /* clang-format off */
+#if defined(X_SCALE_DTYPE) || !defined(ARGUMENTS_H)
+#define GROUP_NORM_X_SCALE(USE)                                                     \
+    USE(VECTOR, X_SCALE_DTYPE, const global STORAGE(X_SCALE_DTYPE) *, x_scale)
+#else
+#define GROUP_NORM_X_SCALE(USE)
+#endif
+
+#if defined(SCALING) || !defined(ARGUMENTS_H)
+#define GROUP_NORM_Y_SCALE(USE)                                                     \
+    USE(NUMBER, SCALING, real, y_given)                                             \
+    USE(VECTOR, SCALE_DTYPE, const global STORAGE(SCALE_DTYPE) *, y_scale)          \
+    USE(VECTOR, MEASURES, global float *, magnitudes)
+#else
+#define GROUP_NORM_Y_SCALE(USE)
+#endif
+
+/* dresidual_out is added to dx, which dresidual is too. */
+#if defined(DRESIDUAL_OUT_DTYPE) || defined(DRESIDUAL_DTYPE) || !defined(ARGUMENTS_H)
+#define GROUP_NORM_DRESIDUAL(USE)                                                   \
+    USE(MATRIX, DRESIDUAL_OUT_DTYPE, const global STORAGE(DRESIDUAL_OUT_DTYPE) *, dresidual_out) \
+    USE(MATRIX, DRESIDUAL_DTYPE, global STORAGE(DRESIDUAL_DTYPE) *, dresidual)
+#else
+#define GROUP_NORM_DRESIDUAL(USE)
+#endif
+
 #define GROUP_NORM_READ(USE)                                                        \
     USE(NUMBER, 1, ulong, iterations)                                               \
     USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                              \
-    USE(MATRIX, RESIDUAL_DTYPE, const global STORAGE(RESIDUAL_DTYPE) *, residual)
+    USE(MATRIX, RESIDUAL_DTYPE, const global STORAGE(RESIDUAL_DTYPE) *, residual)   \
+    GROUP_NORM_X_SCALE(USE)
 
 #define GROUP_NORM_AFFINE(USE)                                                      \
     USE(VECTOR, WEIGHT_DTYPE, const global STORAGE(WEIGHT_DTYPE) *, weight)         \
@@ -16,7 +45,8 @@
 
 #define GROUP_NORM_WRITE(USE)                                                       \
     USE(MATRIX, 1, global STORAGE(Y_DTYPE) *, y)                                    \
-    USE(MATRIX, RESIDUAL_OUT_DTYPE, global STORAGE(RESIDUAL_OUT_DTYPE) *, residual_out)
+    USE(MATRIX, RESIDUAL_OUT_DTYPE, global STORAGE(RESIDUAL_OUT_DTYPE) *, residual_out) \
+    GROUP_NORM_Y_SCALE(USE)
 
 #define GROUP_NORM_GIVEN(USE)                                                       \
     USE(VECTOR, 1, const global real *, mean)                                       \
@@ -55,12 +85,17 @@
     USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                              \
     USE(MATRIX, 1, const global STORAGE(DY_DTYPE) *, dy)                            \
     GROUP_NORM_AFFINE(USE)                                                          \
-    GROUP_NORM_GIVEN(USE)
+    GROUP_NORM_GIVEN(USE)                                                           \
+    GROUP_NORM_X_SCALE(USE)
+
+#define GROUP_NORM_BACKWARD_WRITE(USE)                                              \
+    USE(MATRIX, 1, global STORAGE(DX_DTYPE) *, dx)                                  \
+    GROUP_NORM_DRESIDUAL(USE)
 
 #define GROUP_NORM_BACKWARD_ARGS(USE)                                               \
     GROUP_NORM_BACKWARD_READ(USE)                                                   \
     USE(VECTOR, HAS_SUMS, global real *, parts)                                     \
-    USE(MATRIX, 1, global STORAGE(DX_DTYPE) *, dx)
+    GROUP_NORM_BACKWARD_WRITE(USE)
 
 #define GROUP_NORM_SUMS_ARGS(USE)                                                   \
     GROUP_NORM_BACKWARD_READ(USE)                                                   \
@@ -76,7 +111,14 @@
 #define GROUP_NORM_DX_ARGS(USE)                                                     \
     GROUP_NORM_BACKWARD_READ(USE)                                                   \
     USE(VECTOR, 1, const global real *, slopes)                                     \
-    USE(MATRIX, 1, global STORAGE(DX_DTYPE) *, dx)
+    GROUP_NORM_BACKWARD_WRITE(USE)
+
+/* The scales of y, from magnitudes: terms of them each. */
+#define GROUP_NORM_SCALES_ARGS(USE)                                                 \
+    USE(NUMBER, 1, ulong, iterations)                                               \
+    USE(NUMBER, 1, ulong, terms)                                                    \
+    USE(VECTOR, 1, const global float *, magnitudes)                                \
+    USE(VECTOR, 1, global STORAGE(SCALE_DTYPE) *, y_scale)
 
 /* The sums over samples, a work-group a channel. */
 #define GROUP_NORM_DWEIGHT_ARGS(USE)                                                \
@@ -86,5 +128,24 @@
     USE(VECTOR, DWEIGHT_DTYPE, global STORAGE(DWEIGHT_DTYPE) *, dweight)            \
     USE(VECTOR, DBIAS_DTYPE, global STORAGE(DBIAS_DTYPE) *, dbias)
 /* clang-format on */
+
+/* What a build leaves out. */
+#ifdef ARGUMENTS_H
+#ifndef SCALE_DTYPE
+#define SCALE_DTYPE none
+#endif
+#ifndef MEASURES
+#define MEASURES 0
+#endif
+#ifndef DRESIDUAL_OUT_DTYPE
+#define DRESIDUAL_OUT_DTYPE none
+#endif
+#ifndef DRESIDUAL_DTYPE
+#define DRESIDUAL_DTYPE none
+#endif
+#ifndef ACCUMULATE
+#define ACCUMULATE 0
+#endif
+#endif
 
 #endif

@@ -38,7 +38,7 @@ INLINED void sum_channel(const struct call *call, const struct place *place, con
         channel_sums_start(&own);
         for (ulong vector = place->lane; vector < ROW_VECTORS; vector += LANES) {
             const ulong at = channel * SPATIAL + vector * VEC, count = elements_of(vector);
-            const realv centre = LOAD_X(call, place->sample, at, count) - channels.mean;
+            const realv centre = X_OF(&channels, LOAD_OF(call, X_DTYPE, x, place->sample, at, count)) - channels.mean;
             const realv dn = dn_of(&channels, centre, LOAD_DY(call, place->sample, at, count));
             channel_sums_take(&own, centre, dn);
 #if KEEPS_DN
@@ -82,14 +82,13 @@ static inline void write_channel(const struct call *call, const struct place *pl
     const struct channels channels = CHANNELS_AT(call, place->index, channel);
     for (ulong vector = place->lane; vector < ROW_VECTORS; vector += LANES) {
         const ulong at = channel * SPATIAL + vector * VEC, count = elements_of(vector);
-        const realv centre = LOAD_X(call, place->sample, at, count) - channels.mean;
+        const realv centre = X_OF(&channels, LOAD_OF(call, X_DTYPE, x, place->sample, at, count)) - channels.mean;
 #if KEEPS_DN
         const realv dn = kept[vector];
 #else
         const realv dn = dn_of(&channels, centre, LOAD_DY(call, place->sample, at, count));
 #endif
-        STORE_PART(DX_DTYPE)
-        (call->dx + place->sample * call->dx_stride + at, dx_of(&channels, slopes, centre, dn), count, call->aligned);
+        PUT_DS(call, place->sample, at, dx_of(&channels, slopes, centre, dn), count);
     }
     (void)kept;
 }

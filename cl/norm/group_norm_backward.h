@@ -8,7 +8,18 @@
 /* What a vector's channels have: one channel, or as many as it has elements. */
 struct channels {
     realv mean, rstd, weight, bias;
+#if IS_FP8(X_DTYPE)
+    realv x_scale; /* of all of them */
+#endif
 };
+
+#if IS_FP8(X_DTYPE)
+#define X_OF(channels, packed) (WIDEN(X_DTYPE)(packed) * (channels)->x_scale)
+#define X_SCALE_MEMBER(call, sample) , X_SCALE_OF(call, sample)
+#else
+#define X_OF(channels, packed) WIDEN(X_DTYPE)(packed)
+#define X_SCALE_MEMBER(call, sample)
+#endif
 
 /* Σdn and Σ(dn · (x − mean)). */
 struct channel_sums {
@@ -38,15 +49,15 @@ static inline void channel_sums_take(struct channel_sums *sums, const realv cent
     running_sum_end_block(&sums->of_product);
 }
 
-/* x and dy of a vector, as they lie in memory. */
+/* x and dy of a vector, as they lie in memory; never copied either. */
 struct packed_pair {
     PACKED(X_DTYPE) x;
     PACKED(DY_DTYPE) dy;
 };
 
-#define LOAD_PAIR(call, sample, place, count)                              \
-    ((struct packed_pair){LOAD_OF(call, X_DTYPE, x, sample, place, count), \
-                          LOAD_OF(call, DY_DTYPE, dy, sample, place, count)})
+#define LOAD_PAIR(to, call, sample, place, count)               \
+    ((to)->x = LOAD_OF(call, X_DTYPE, x, sample, place, count), \
+     (to)->dy = LOAD_OF(call, DY_DTYPE, dy, sample, place, count))
 
 /* Their x − mean and dn. */
 struct point {
@@ -55,7 +66,7 @@ struct point {
 
 static inline struct point point_of(const struct channels *channels, const struct packed_pair *packed) {
     struct point point;
-    point.centre = WIDEN(X_DTYPE)(packed->x) - channels->mean;
+    point.centre = X_OF(channels, packed->x) - channels->mean;
     point.dn = dn_of(channels, point.centre, WIDEN(DY_DTYPE)(packed->dy));
     return point;
 }
@@ -65,8 +76,33 @@ static inline realv dx_of(const struct channels *channels, const realv slopes[2]
     return channels->rstd * channels->weight * dn - slopes[0] - centre * channels->rstd * slopes[1];
 }
 
-/* Of one channel. */
-#define CHANNELS_AT(call, group, channel) \
-    { (call)->mean[group], (call)->rstd[group], WEIGHT_OF(call, channel), BIAS_OF(call, channel) }
+/* Of one channel of a group of a sample. */
+#define CHANNELS_AT(call, group, channel)                                   \
+    {                                                                       \
+        (call)->mean[group], (call)->rstd[group], WEIGHT_OF(call, channel), \
+            BIAS_OF(call, channel) X_SCALE_MEMBER(call, (group) / GROUPS)   \
+    }
+
+/* Writes a vector of the gradient of s, which is that of x and of the residual, at a place of the sample. ds: without what
+ * has come to s besides. */
+#if PRESENT(DRESIDUAL_OUT_DTYPE)
+#define ALL_OF_S(call, sample, place, ds, count) \
+    (ds) + WIDEN(DRESIDUAL_OUT_DTYPE)(LOAD_OF(call, DRESIDUAL_OUT_DTYPE, dresidual_out, sample, place, count))
+#else
+#define ALL_OF_S(call, sample, place, ds, count) ds
+#endif
+#define PUT_OF(dtype, call, tensor, sample, place, value, count) \
+    STORE_PART(dtype)((call)->tensor + (sample) * (call)->tensor##_stride + (place), value, count, (call)->aligned)
+#if PRESENT(DRESIDUAL_DTYPE)
+#define PUT_DS(call, sample, place, ds, count)                               \
+    {                                                                        \
+        const realv all = ALL_OF_S(call, sample, place, ds, count);          \
+        PUT_OF(DRESIDUAL_DTYPE, call, dresidual, sample, place, all, count); \
+        PUT_OF(DX_DTYPE, call, dx, sample, place, all, count);               \
+    }
+#else
+#define PUT_DS(call, sample, place, ds, count) \
+    PUT_OF(DX_DTYPE, call, dx, sample, place, ALL_OF_S(call, sample, place, ds, count), count)
+#endif
 
 #endif

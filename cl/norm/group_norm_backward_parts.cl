@@ -19,14 +19,12 @@ struct dx_call {
 #define CHANNEL(j) ((unit->vector + (ulong)(j)*LANES) * VEC)
 #define COUNT(j) elements_of(unit->vector + (j)*LANES)
 
-/* Of the channels side by side of a held vector: their groups' numbers. */
-static inline struct channels channels_at(const global real *mean, const global real *rstd, const struct unit *unit,
-                                          const uint j) {
-    const ulong first = unit->sample * GROUPS;
-    const struct channels channels = {of_groups(mean + first, CHANNEL(j), COUNT(j), 1),
-                                      of_groups(rstd + first, CHANNEL(j), COUNT(j), 1), 1, 0};
-    return channels;
-}
+/* Of the channels side by side of a held vector. */
+#define CHANNELS_BESIDE(call, unit, j)                                                             \
+    ((struct channels){of_groups((call)->mean + (unit)->sample * GROUPS, CHANNEL(j), COUNT(j), 1), \
+                       of_groups((call)->rstd + (unit)->sample * GROUPS, CHANNEL(j), COUNT(j), 1), \
+                       WEIGHTS_OF(call, CHANNEL(j), COUNT(j)),                                     \
+                       BIASES_OF(call, CHANNEL(j), COUNT(j)) X_SCALE_MEMBER(call, (unit)->sample)})
 #endif
 
 /* ------------------------------------------------------------------------------------------------------------ sums */
@@ -40,7 +38,7 @@ static inline void add_vectors(const struct sums_call *call, const ulong sample,
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++)
             if (i + k < vectors)
-                packed[k] = LOAD_PAIR(call, sample, first + (i + k) * step, count);
+                LOAD_PAIR(&packed[k], call, sample, first + (i + k) * step, count);
         begin_loads();
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++)
@@ -104,9 +102,7 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
     if (PHASES == 1 && !(unit->active && chunk_count(unit->chunk) > 0))
         return;
     for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
-        channels[j] = channels_at(call->mean, call->rstd, unit, j);
-        channels[j].weight = WEIGHTS_OF(call, CHANNEL(j), COUNT(j));
-        channels[j].bias = BIASES_OF(call, CHANNEL(j), COUNT(j));
+        channels[j] = CHANNELS_BESIDE(call, unit, j);
         channel_sums_start(&own[j]);
     }
     for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
@@ -170,15 +166,13 @@ static inline void write_vectors(const struct dx_call *call, const ulong sample,
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++)
             if (i + k < vectors)
-                packed[k] = LOAD_PAIR(call, sample, first + (i + k) * step, count);
+                LOAD_PAIR(&packed[k], call, sample, first + (i + k) * step, count);
         begin_loads();
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++)
             if (i + k < vectors) {
                 const struct point point = point_of(channels, &packed[k]);
-                STORE_PART(DX_DTYPE)
-                (call->dx + sample * call->dx_stride + first + (i + k) * step,
-                 dx_of(channels, slopes, point.centre, point.dn), count, call->aligned);
+                PUT_DS(call, sample, first + (i + k) * step, dx_of(channels, slopes, point.centre, point.dn), count);
             }
     }
 }
@@ -203,9 +197,7 @@ static inline void write_unit(const struct dx_call *call, const struct unit *uni
     struct channels channels[HELD_VECTORS];
     realv slopes[HELD_VECTORS][2];
     for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
-        channels[j] = channels_at(call->mean, call->rstd, unit, j);
-        channels[j].weight = WEIGHTS_OF(call, CHANNEL(j), COUNT(j));
-        channels[j].bias = BIASES_OF(call, CHANNEL(j), COUNT(j));
+        channels[j] = CHANNELS_BESIDE(call, unit, j);
         slopes[j][0] = of_groups(numbers, CHANNEL(j), COUNT(j), 2);
         slopes[j][1] = of_groups(numbers + 1, CHANNEL(j), COUNT(j), 2);
     }

@@ -2,6 +2,7 @@
 
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
+#include "norm/group_norm_y.h"
 
 /* The arguments of the launches. work: units. */
 struct moments_call {
@@ -21,9 +22,9 @@ struct apply_call {
 /* Adds whole vectors that are step elements apart. */
 static inline void add_vectors(const struct moments_call *call, const ulong sample, const ulong first, const ulong step,
                                const index_t count, struct moments *moments) {
-#define PACKED_AT(i) LOAD_PACKED_S(call, sample, first + (ulong)(i)*step, VEC)
+#define PLACE_OF(i) (first + (ulong)(i)*step)
     if (count > 0)
-        moments_start(moments, s_of(PACKED_AT(0)));
+        moments_start(moments, LOAD_S(call, sample, PLACE_OF(0), VEC));
     for (index_t i = 0; i < count;) {
         const index_t length = run_length(moments, count - i), batches = length / BATCH * BATCH;
         struct run run;
@@ -32,18 +33,18 @@ static inline void add_vectors(const struct moments_call *call, const ulong samp
             struct packed_s packed[BATCH];
 #pragma unroll
             for (uint k = 0; k < BATCH; k++)
-                packed[k] = PACKED_AT(i + j + k);
+                LOAD_PACKED_S(&packed[k], call, sample, PLACE_OF(i + j + k), VEC);
             begin_loads();
 #pragma unroll
             for (uint k = 0; k < BATCH; k++)
-                run_take(&run, k % CHAINS, s_of(packed[k]));
+                run_take(&run, k % CHAINS, S_OF(call, sample, &packed[k]));
         }
         for (index_t j = batches; j < length; j++)
-            run_take(&run, 0, s_of(PACKED_AT(i + j)));
+            run_take(&run, 0, LOAD_S(call, sample, PLACE_OF(i + j), VEC));
         run_end(&run, moments, length);
         i += length;
     }
-#undef PACKED_AT
+#undef PLACE_OF
 }
 
 #endif
@@ -208,47 +209,46 @@ struct affine {
 };
 
 static inline void write_vector(const struct apply_call *call, const ulong sample, const ulong at, const ulong count,
-                                const struct affine *affine, const realv s) {
+                                const struct affine *affine, const realv s, struct output *output) {
 #if PRESENT(RESIDUAL_OUT_DTYPE)
     STORE_PART(RESIDUAL_OUT_DTYPE)(call->residual_out + sample * call->residual_out_stride + at, s, count, call->aligned);
 #endif
-    STORE_PART(Y_DTYPE)
-    (call->y + sample * call->y_stride + at, activated((s - affine->mean) * affine->scale + affine->bias), count,
-     call->aligned);
+    PUT_Y(call, sample, at, activated((s - affine->mean) * affine->scale + affine->bias), count, output);
 }
 
 /* Vectors that are step elements apart, each with count elements. */
 static inline void write_vectors(const struct apply_call *call, const ulong sample, const ulong first, const ulong step,
-                                 const ulong vectors, const ulong count, const struct affine *affine) {
+                                 const ulong vectors, const ulong count, const struct affine *affine,
+                                 struct output *output) {
     for (ulong i = 0; i < vectors; i += AT_ONCE) {
         struct packed_s packed[AT_ONCE];
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++)
             if (i + k < vectors)
-                packed[k] = LOAD_PACKED_S(call, sample, first + (i + k) * step, count);
+                LOAD_PACKED_S(&packed[k], call, sample, first + (i + k) * step, count);
         begin_loads();
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++)
             if (i + k < vectors)
-                write_vector(call, sample, first + (i + k) * step, count, affine, s_of(packed[k]));
+                write_vector(call, sample, first + (i + k) * step, count, affine, S_OF(call, sample, &packed[k]), output);
     }
 }
 
 #if IS_FIRST
 
-static inline void write_unit(const struct apply_call *call, const struct unit *unit) {
+static inline void write_unit(const struct apply_call *call, const struct unit *unit, struct output *output) {
     const struct share share = share_of(unit);
     const ulong group = unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
     const struct affine affine = {call->mean[group], call->rstd[group] * WEIGHT_OF(call, unit->channel),
                                   BIAS_OF(call, unit->channel)};
-    write_vectors(call, unit->sample, share.first, LANES * VEC, share.vectors, VEC, &affine);
+    write_vectors(call, unit->sample, share.first, LANES * VEC, share.vectors, VEC, &affine, output);
     if (share.tail)
-        write_vectors(call, unit->sample, share.tail_first, VEC, 1, share.tail, &affine);
+        write_vectors(call, unit->sample, share.tail_first, VEC, 1, share.tail, &affine, output);
 }
 
 #else
 
-static inline void write_unit(const struct apply_call *call, const struct unit *unit) {
+static inline void write_unit(const struct apply_call *call, const struct unit *unit, struct output *output) {
     const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = chunk_begin(unit->chunk + 1);
     struct affine affine[HELD_VECTORS];
     for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
@@ -260,23 +260,55 @@ static inline void write_unit(const struct apply_call *call, const struct unit *
     for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
         for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++)
             write_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS,
-                          positions_of_tile(tile, end), COUNT(j), &affine[j]);
+                          positions_of_tile(tile, end), COUNT(j), &affine[j], output);
 }
 
 #endif
+
+#if MEASURES
+
+/* magnitudes: [work, PHASES] */
+INLINED void measure_share(const struct apply_call *call, local real *scratch) {
+    struct lanes lanes = {.scratch = scratch};
+    const ulong first = get_group_id(0) * call->iterations * UNITS;
+    for (ulong i = 0; i < call->iterations; i++) {
+        const ulong index = first + i * UNITS;
+        if (index >= call->work)
+            break; /* the whole work-group */
+        const ulong own = index + own_unit();
+        const struct unit unit = unit_of(own, UNITS == 1 || own < call->work);
+        struct output output = OUTPUT_OF(call, unit.sample);
+        if (unit.active)
+            write_unit(call, &unit, &output);
+        put_magnitude(call->magnitudes + own * PHASES + unit.phase, &output, unit.active && unit.lane == 0, &lanes);
+    }
+    last_barrier();
+}
+
+#define DEFINE_SCRATCH local real scratch[2 * SCRATCH];
+#define APPLY(call) measure_share(call, scratch)
+
+#else
 
 /* From the last unit to the first: what was read last may still be in a cache. */
 static inline void write_share(const struct apply_call *call) {
     const ulong first = get_group_id(0) * call->iterations * UNITS + own_unit();
     for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
         const struct unit unit = unit_of(call->work - 1 - first - i * UNITS, true);
-        write_unit(call, &unit);
+        struct output output = OUTPUT_OF(call, unit.sample);
+        write_unit(call, &unit, &output);
     }
 }
 
+#define DEFINE_SCRATCH
+#define APPLY(call) write_share(call)
+
+#endif
+
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_apply(PARAMETERS(GROUP_NORM_APPLY_ARGS)) {
+    DEFINE_SCRATCH
     const struct apply_call call = {ARGUMENTS(GROUP_NORM_APPLY_ARGS), .aligned = !ELEMENT_ALIGNED};
-    write_share(&call);
+    APPLY(&call);
 }
 
 #if !ELEMENT_ALIGNED
@@ -291,7 +323,8 @@ group_norm_moments_unaligned(PARAMETERS(GROUP_NORM_MOMENTS_ARGS)) {
 
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_apply_unaligned(PARAMETERS(GROUP_NORM_APPLY_ARGS)) {
+    DEFINE_SCRATCH
     const struct apply_call call = {ARGUMENTS(GROUP_NORM_APPLY_ARGS), .aligned = false};
-    write_share(&call);
+    APPLY(&call);
 }
 #endif

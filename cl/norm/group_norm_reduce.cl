@@ -5,10 +5,37 @@
 #include "norm/group_norm.h"
 #include "norm/kept_sum.h"
 
+#if MEASURES
+#include "quantize/quantize.h"
+#endif
+
 /* The first number of a work-item, and the one after its work-group's; those of a work-item are SEGMENTS apart. */
 static inline ulong first_of(const ulong iterations) {
     return get_group_id(0) * iterations * SEGMENTS + get_local_id(0) / LANES;
 }
+
+#if MEASURES
+
+/* work: scales of y. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_scales(PARAMETERS(GROUP_NORM_SCALES_ARGS)) {
+    local real scratch[2 * SCRATCH];
+    struct lanes lanes = {.scratch = scratch};
+    const uint lane = (uint)get_local_id(0) % LANES;
+    const ulong first = first_of(iterations);
+    for (ulong i = 0; i < iterations; i++) {
+        const ulong index = first + i * SEGMENTS;
+        const global float *own = magnitudes + magnitudes_at + index * terms;
+        float amax = 0;
+        for (ulong term = index < work ? lane : terms; term < terms; term += LANES)
+            amax = fmax(amax, own[term]);
+        amax = largest_over_lanes(&lanes, amax);
+        if (index < work && lane == 0)
+            STORE1(SCALE_DTYPE)(y_scale + y_scale_at + index, ROUND(SCALE_DTYPE)(scale_of(amax, FP8_LARGEST(Y_DTYPE))));
+    }
+    last_barrier();
+}
+
+#else
 
 /* A group's chunks, an entry each: with a channel's beside each other, or with the channels of one chunk. */
 #define ENTRIES ((ulong)CHANNELS_OF_GROUP * CHUNKS)
@@ -126,15 +153,17 @@ group_norm_dweight(PARAMETERS(GROUP_NORM_DWEIGHT_ARGS)) {
         sum_lanes(&lanes, sums, 2);
         if (channel < work && lane == 0) {
 #if PRESENT(DBIAS_DTYPE)
-            STORE1(DBIAS_DTYPE)(dbias + dbias_at + channel, sums[0]);
+            PUT1(DBIAS_DTYPE)(dbias + dbias_at + channel, sums[0], ACCUMULATE);
 #endif
 #if PRESENT(DWEIGHT_DTYPE)
-            STORE1(DWEIGHT_DTYPE)(dweight + dweight_at + channel, sums[1]);
+            PUT1(DWEIGHT_DTYPE)(dweight + dweight_at + channel, sums[1], ACCUMULATE);
 #endif
         }
     }
     last_barrier();
 }
+#endif
+
 #endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include "common/dtype.h"
 
+#if IS_FP8(X_DTYPE) || IS_FP8(Y_DTYPE)
+#include "common/fp8.h"
+#endif
+
 #define LOAD_PART(dtype) JOIN(load_part_, dtype)
 #define STORE_PART(dtype) JOIN(store_part_, dtype)
 
@@ -41,6 +45,10 @@ DEFINE_LOAD_PART(bf16)
 DEFINE_STORE_PART(f32)
 DEFINE_STORE_PART(f16)
 DEFINE_STORE_PART(bf16)
+#endif
+#if IS_FP8(X_DTYPE)
+DEFINE_LOAD_PART(f8e4m3)
+DEFINE_LOAD_PART(f8e5m2)
 #endif
 
 #endif

@@ -28,18 +28,24 @@ typedef enum clnorm_layout {
  * least cols · spatial. weight and bias are [cols]. args.mean and args.rstd are [rows, groups], as PyTorch's
  * native_group_norm and ONNX's GroupNormalization-21 have them, in f32 (f64 with F64 tensors).
  *
+ * An x or y of 8 bits (F8_E4M3 or F8_E5M2, not with F64) has one scale for the tensor, CLNORM_SCALING_TENSOR, or one for
+ * each sample, CLNORM_SCALING_ROW, in args.x_scale and args.y_scale: [1] or [rows]. CLNORM_SCALING_GROUP is refused. x
+ * stands for code · x_scale. y is quantised to what clnorm_quantize would make of it in F32, with the formulas of
+ * clnorm_norm_desc: by the descriptor's y.scale, for the tensor; or by measured scales, for which x and residual are read
+ * once more.
+ *
  * Arithmetic and sums are in f32, in f64 for F64 tensors; y is rounded to nearest even. residual_out is s, rounded to its
  * dtype; statistics are those of s before that rounding. NaN and infinities make the results of their group NaN. The order
  * of every sum depends on the shape of a sample and the config alone, never on rows. y may be x itself, and residual_out
  * residual. Thread safety and errors as in plan.h. */
 typedef struct clnorm_group_norm_desc {
-    uint64_t size;    /* sizeof(clnorm_group_norm_desc) */
-    uint64_t rows;    /* samples, 0 and up; 0 is a success that does nothing */
-    uint64_t cols;    /* channels, 1 and up */
-    uint64_t spatial; /* positions of a channel, 1 and up; cols · spatial below 2^63 */
-    uint64_t groups;  /* a divisor of cols; cols itself: instance norm */
-    clnorm_tensor x;
-    clnorm_tensor y;            /* dtype CLNORM_DTYPE_NONE: as x */
+    uint64_t size;              /* sizeof(clnorm_group_norm_desc) */
+    uint64_t rows;              /* samples, 0 and up; 0 is a success that does nothing */
+    uint64_t cols;              /* channels, 1 and up */
+    uint64_t spatial;           /* positions of a channel, 1 and up; cols · spatial below 2^63 */
+    uint64_t groups;            /* a divisor of cols; cols itself: instance norm */
+    clnorm_tensor x;            /* F8_E4M3 or F8_E5M2 too */
+    clnorm_tensor y;            /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits; F8_E4M3 or F8_E5M2 too */
     clnorm_tensor residual;     /* CLNORM_DTYPE_NONE: no residual */
     clnorm_tensor residual_out; /* CLNORM_DTYPE_NONE: not written; needs a residual */
     clnorm_tensor weight;       /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
@@ -75,27 +81,30 @@ CLNORM_API clnorm_status clnorm_group_norm(clnorm_context *context, cl_command_q
  *   dx = rstd · (weight · dn − Σ(weight · dn) / k − x̂ · Σ(weight · dn · x̂) / k), sums over the k elements of a group
  *   dweight = Σ dn · x̂,   dbias = Σ dn, over the samples and positions of a channel
  *
- * Of a forward with a residual x is its s, such as residual_out has it, and dx is the gradient of both. Sums over samples
+ * Of a forward with a residual x is its s, such as residual_out has it, and dx is the gradient of both. dresidual_out, what
+ * has come to s by way of residual_out, is added to dx. dresidual is dx once more, in a dtype of its own. Sums over samples
  * are compensated (Kahan 1965), and every sum has the same bits from run to run; dx does not depend on rows. With 0 rows
- * dweight and dbias are 0. dx may be x or dy itself. */
+ * dweight and dbias are 0, or stay as they are with accumulate. dx may be x or dy itself, and dresidual dresidual_out. */
 typedef struct clnorm_group_norm_backward_desc {
     uint64_t size; /* sizeof(clnorm_group_norm_backward_desc) */
     uint64_t rows; /* 0 and up */
     uint64_t cols; /* as in the forward, and so are the next ones */
     uint64_t spatial;
     uint64_t groups;
-    clnorm_tensor x;
-    clnorm_tensor dy;      /* dtype CLNORM_DTYPE_NONE: as x */
-    clnorm_tensor weight;  /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
-    clnorm_tensor bias;    /* CLNORM_DTYPE_NONE: no bias; only activation′ depends on it */
-    clnorm_tensor dx;      /* dtype CLNORM_DTYPE_NONE: as x */
-    clnorm_tensor dweight; /* [cols]; CLNORM_DTYPE_NONE: not computed */
-    clnorm_tensor dbias;   /* likewise */
-    double eps;            /* as in the forward; unused with statistics_given */
+    clnorm_tensor x;             /* F8_E4M3 or F8_E5M2 too, as in the forward */
+    clnorm_tensor dy;            /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
+    clnorm_tensor weight;        /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_tensor bias;          /* CLNORM_DTYPE_NONE: no bias; only activation′ depends on it */
+    clnorm_tensor dx;            /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
+    clnorm_tensor dweight;       /* [cols]; CLNORM_DTYPE_NONE: not computed */
+    clnorm_tensor dbias;         /* likewise */
+    clnorm_tensor dresidual_out; /* CLNORM_DTYPE_NONE: nothing is added */
+    clnorm_tensor dresidual;     /* CLNORM_DTYPE_NONE: not written */
+    double eps;                  /* as in the forward; unused with statistics_given */
     clnorm_layout layout;
     clnorm_activation activation;
     uint32_t statistics_given; /* 1: mean and rstd are read, as the forward saved them, and not computed again */
-    uint32_t reserved;         /* 0 */
+    uint32_t accumulate;       /* 1: dweight and dbias are added to what is there */
     clnorm_config config;      /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_group_norm_backward_desc;
 
@@ -103,8 +112,8 @@ typedef struct clnorm_group_norm_backward_desc {
 #define CLNORM_GROUP_NORM_BACKWARD_DESC_INIT                                                                            \
     {                                                                                                                   \
         sizeof(clnorm_group_norm_backward_desc), 0, 0, 1, 1, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, \
-            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-5, CLNORM_LAYOUT_FIRST,  \
-            CLNORM_ACTIVATION_NONE, 0, 0, CLNORM_CONFIG_AUTOMATIC                                                       \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE,         \
+            CLNORM_TENSOR_NONE, 1e-5, CLNORM_LAYOUT_FIRST, CLNORM_ACTIVATION_NONE, 0, 0, CLNORM_CONFIG_AUTOMATIC        \
     }
 CLNORM_API void clnorm_group_norm_backward_desc_init(clnorm_group_norm_backward_desc *desc);
 

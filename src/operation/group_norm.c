@@ -3,12 +3,13 @@
 #include "base/context.h"
 #include "base/status.h"
 #include "norm/group_norm_args.h"
+#include "operation/fp8.h"
 
 typedef clnorm_group_norm_desc desc_type;
 
 static const struct cln_tensor_rule tensors[] = {
-    {"x", CLN_X, offsetof(desc_type, x), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
-    {"y", CLN_Y, offsetof(desc_type, y), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, true, CLN_ROLES},
+    {"x", CLN_X, offsetof(desc_type, x), CLN_MATRIX, CLN_REALS | CLN_CODES, CLN_REFUSED, false, CLN_X_SCALE},
+    {"y", CLN_Y, offsetof(desc_type, y), CLN_MATRIX, CLN_REALS | CLN_CODES, CLN_LIKE_FIRST, true, CLN_Y_SCALE},
     {"residual", CLN_RESIDUAL, offsetof(desc_type, residual), CLN_MATRIX, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
     {"residual_out", CLN_RESIDUAL_OUT, offsetof(desc_type, residual_out), CLN_MATRIX, CLN_REALS, CLN_ABSENT, true,
      CLN_ROLES},
@@ -35,10 +36,11 @@ static clnorm_status prepare(void *desc) {
 static clnorm_status check(const clnorm_device_info *device, void *desc) {
     const desc_type *const d = desc;
     (void)device;
-    return d->residual_out.dtype && !d->residual.dtype
-               ? cln_fail(CLNORM_INVALID_VALUE, "desc.residual_out.dtype is %s: expected none without a residual",
-                          clnorm_dtype_name(d->residual_out.dtype))
-               : CLNORM_SUCCESS;
+    if (d->residual_out.dtype && !d->residual.dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.residual_out.dtype is %s: expected none without a residual",
+                        clnorm_dtype_name(d->residual_out.dtype));
+    const clnorm_status status = cln_group_norm_check_scales("x", &d->x);
+    return status ? status : cln_group_norm_check_scales("y", &d->y);
 }
 
 static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROLES]) {
@@ -62,18 +64,59 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d) {
     spec.weight_dtype = d->weight.dtype;
     spec.bias_dtype = d->bias.dtype;
     spec.activation = d->activation;
+    spec.scaling = d->y.scaling;
+    if (d->y.scaling) {
+        spec.scale_dtype = d->y.scale == 0 ? d->y.scale_dtype : CLNORM_DTYPE_NONE;
+        spec.fp8_isa = cln_fp8_isa(&plan->context->device, &plan->config);
+    }
     spec.save_mean = d->save_mean;
     spec.save_rstd = d->save_rstd;
     return spec;
 }
 
-/* A work-group a segment. */
-static clnorm_status add_segments(clnorm_plan *plan, const desc_type *d, const struct cln_spec *spec) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_ARGS);
-    const struct cln_argument arguments[] = {cln_real("eps", d->eps), {0}};
-    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm, "group_norm", parameters, arguments,
-                                                 d->rows * d->groups};
-    return cln_group_norm_add(plan, spec, &kernel);
+/* What the kernels are put together from. magnitudes: the largest |y| of each piece of work, where y's scales are measured:
+ * those of a sample one after the other. */
+struct problem {
+    const desc_type *d;
+    struct cln_group_norm norm;
+    struct cln_spec spec;
+    struct cln_binding mean, rstd, parts, magnitudes;
+    bool measured;
+};
+
+/* A kernel that writes y. */
+static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, const struct cln_spec *spec) {
+    static const struct cln_parameter of_segments[] = CLN_PARAMETERS(GROUP_NORM_ARGS);
+    static const struct cln_parameter of_chunks[] = CLN_PARAMETERS(GROUP_NORM_APPLY_ARGS);
+    const struct cln_argument y_given = cln_real("y_given", p->d->y.scale);
+    const struct cln_argument magnitudes = cln_bind("magnitudes", p->magnitudes);
+    const struct cln_argument whole[] = {cln_real("eps", p->d->eps), y_given, magnitudes, {0}};
+    const struct cln_argument apply[] = {cln_bind("mean", p->mean), cln_bind("rstd", p->rstd), y_given, magnitudes, {0}};
+    const struct cln_group_norm_kernel segments = {&cln_source_group_norm, "group_norm", of_segments, whole,
+                                                   p->norm.rows * p->norm.groups};
+    const struct cln_group_norm_kernel chunks = {&cln_source_group_norm_parts, "group_norm_apply", of_chunks, apply,
+                                                 cln_group_norm_units(&p->norm, spec)};
+    return cln_group_norm_add(plan, spec, cln_config_channel_chunks(&plan->work, &plan->config) ? &chunks : &segments);
+}
+
+/* A first pass over y, which writes its largest magnitudes alone, and what makes scales of them. */
+static clnorm_status add_measure(clnorm_plan *plan, const struct problem *p) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_SCALES_ARGS);
+    struct cln_spec spec = p->spec;
+    spec.measures = true;
+    spec.save_mean = spec.save_rstd = false;
+    spec.residual_out_dtype = CLNORM_DTYPE_NONE;
+    const uint64_t scales = p->d->y.scaling == CLNORM_SCALING_ROW ? p->norm.rows : 1;
+    const uint64_t terms = p->magnitudes.size / p->magnitudes.element / scales;
+    const struct cln_argument arguments[] = {
+        cln_integer("terms", terms),
+        cln_bind("magnitudes", p->magnitudes),
+        {0},
+    };
+    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_scales", parameters, arguments,
+                                                 scales};
+    const clnorm_status status = add_kernel(plan, p, &spec);
+    return status ? status : cln_group_norm_add_reduction(plan, &spec, &kernel, terms);
 }
 
 /* Statistics that are not requested lie in the workspace. */
@@ -83,32 +126,37 @@ static clnorm_status place_statistic(uint64_t *size, const clnorm_plan *plan, en
     return plan->tensor[role].element ? CLNORM_SUCCESS : cln_group_norm_part(size, count, plan->work.real_size, binding);
 }
 
-static clnorm_status add_chunks(clnorm_plan *plan, const desc_type *d, const struct cln_spec *spec) {
-    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_APPLY_ARGS);
-    const struct cln_group_norm norm = norm_of(d);
-    struct cln_binding parts, mean, rstd;
+/* The workspace. */
+static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunks) {
+    const uint64_t segments = p->norm.rows * p->norm.groups;
     uint64_t size = 0;
-    clnorm_status status = cln_group_norm_parts(&size, &norm, spec->chunks, plan->work.real_size, &parts);
-    if (!status)
-        status = place_statistic(&size, plan, CLN_MEAN, d->rows * d->groups, &mean);
-    if (!status)
-        status = place_statistic(&size, plan, CLN_RSTD, d->rows * d->groups, &rstd);
-    if (status)
-        return status;
-    cln_plan_set_workspace(plan, size);
-    status = cln_group_norm_add_statistics(plan, spec, &norm, parts, mean, rstd);
-    const struct cln_argument arguments[] = {cln_bind("mean", mean), cln_bind("rstd", rstd), {0}};
-    const struct cln_group_norm_kernel apply = {&cln_source_group_norm_parts, "group_norm_apply", parameters, arguments,
-                                                cln_group_norm_units(&norm, spec)};
-    return status ? status : cln_group_norm_add(plan, spec, &apply);
+    clnorm_status status = CLNORM_SUCCESS;
+    if (by_chunks)
+        status = cln_group_norm_parts(&size, &p->norm, p->spec.chunks, plan->work.real_size, &p->parts);
+    if (!status && by_chunks)
+        status = place_statistic(&size, plan, CLN_MEAN, segments, &p->mean);
+    if (!status && by_chunks)
+        status = place_statistic(&size, plan, CLN_RSTD, segments, &p->rstd);
+    if (!status && p->measured)
+        status = cln_group_norm_part(&size, by_chunks ? cln_group_norm_magnitudes(&p->norm, &p->spec) : segments,
+                                     sizeof(cl_float), &p->magnitudes);
+    if (!status && size)
+        cln_plan_set_workspace(plan, size);
+    return status;
 }
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     const desc_type *const d = desc;
+    struct problem p = {.d = d, .norm = norm_of(d), .spec = spec_of(plan, d), .measured = d->y.scaling && d->y.scale == 0};
+    const bool by_chunks = cln_config_channel_chunks(work, &plan->config);
     if (!work->rows)
         return CLNORM_SUCCESS;
-    const struct cln_spec spec = spec_of(plan, d);
-    return cln_config_channel_chunks(work, &plan->config) ? add_chunks(plan, d, &spec) : add_segments(plan, d, &spec);
+    clnorm_status status = lay_out(plan, &p, by_chunks);
+    if (!status && by_chunks)
+        status = cln_group_norm_add_statistics(plan, &p.spec, &p.norm, p.parts, p.mean, p.rstd);
+    if (!status && p.measured)
+        status = add_measure(plan, &p);
+    return status ? status : add_kernel(plan, &p, &p.spec);
 }
 
 static const desc_type initial = CLNORM_GROUP_NORM_DESC_INIT;

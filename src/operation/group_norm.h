@@ -17,6 +17,9 @@ struct cln_group_norm {
 /* Refuses a shape. */
 clnorm_status cln_group_norm_prepare(const struct cln_group_norm *norm);
 
+/* Refuses scales of groups in an 8-bit tensor. name: the tensor's. */
+clnorm_status cln_group_norm_check_scales(const char *name, const clnorm_tensor *tensor);
+
 /* mean and rstd, where they are arguments. */
 clnorm_status cln_group_norm_describe_statistics(const struct cln_operation *operation, const void *desc,
                                                  const struct cln_group_norm *norm, bool mean, bool rstd,
@@ -54,6 +57,10 @@ clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_s
 
 /* Pieces of work of the kernels that go through chunks. */
 uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cln_spec *spec);
+
+/* Magnitudes that the kernels which go through chunks leave: the largest of each piece of work, or of each of its phases.
+ */
+uint64_t cln_group_norm_magnitudes(const struct cln_group_norm *norm, const struct cln_spec *spec);
 
 /* The statistics by chunks, into mean and rstd. */
 clnorm_status cln_group_norm_add_statistics(clnorm_plan *plan, const struct cln_spec *spec,

@@ -6,19 +6,22 @@
 typedef clnorm_group_norm_backward_desc desc_type;
 
 static const struct cln_tensor_rule tensors[] = {
-    {"x", CLN_X, offsetof(desc_type, x), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
+    {"x", CLN_X, offsetof(desc_type, x), CLN_MATRIX, CLN_REALS | CLN_CODES, CLN_REFUSED, false, CLN_X_SCALE},
     {"dy", CLN_DY, offsetof(desc_type, dy), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, false, CLN_ROLES},
     {"weight", CLN_WEIGHT, offsetof(desc_type, weight), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
     {"bias", CLN_BIAS, offsetof(desc_type, bias), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
     {"dx", CLN_DX, offsetof(desc_type, dx), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, true, CLN_ROLES},
     {"dweight", CLN_DWEIGHT, offsetof(desc_type, dweight), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
     {"dbias", CLN_DBIAS, offsetof(desc_type, dbias), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
+    {"dresidual_out", CLN_DRESIDUAL_OUT, offsetof(desc_type, dresidual_out), CLN_MATRIX, CLN_REALS, CLN_ABSENT, false,
+     CLN_ROLES},
+    {"dresidual", CLN_DRESIDUAL, offsetof(desc_type, dresidual), CLN_MATRIX, CLN_REALS, CLN_ABSENT, true, CLN_ROLES},
 };
 static const struct cln_field_rule fields[] = {
     {"layout", offsetof(desc_type, layout), CLNORM_LAYOUT_FIRST, CLNORM_LAYOUT_LAST, "clnorm_layout"},
     {"activation", offsetof(desc_type, activation), CLNORM_ACTIVATION_NONE, CLNORM_ACTIVATION_SILU, "clnorm_activation"},
     {"statistics_given", offsetof(desc_type, statistics_given), 0, 1, NULL},
-    {"reserved", offsetof(desc_type, reserved), 0, 0, NULL},
+    {"accumulate", offsetof(desc_type, accumulate), 0, 1, NULL},
 };
 
 static struct cln_group_norm norm_of(const void *desc) {
@@ -30,6 +33,14 @@ static struct cln_group_norm norm_of(const void *desc) {
 static clnorm_status prepare(void *desc) {
     const struct cln_group_norm norm = norm_of(desc);
     return cln_group_norm_prepare(&norm);
+}
+
+static clnorm_status check(const clnorm_device_info *device, void *desc) {
+    const desc_type *const d = desc;
+    (void)device;
+    if (d->accumulate && !d->dweight.dtype && !d->dbias.dtype)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.accumulate is 1: expected a dweight or dbias with it");
+    return cln_group_norm_check_scales("x", &d->x);
 }
 
 static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROLES]) {
@@ -70,6 +81,8 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d, bool
     spec.bias_dtype = d->bias.dtype;
     spec.dweight_dtype = d->dweight.dtype;
     spec.dbias_dtype = d->dbias.dtype;
+    spec.dresidual_out_dtype = d->dresidual_out.dtype;
+    spec.dresidual_dtype = d->dresidual.dtype;
     spec.activation = d->activation;
     spec.has_sums = sums;
     return spec;
@@ -100,8 +113,9 @@ static clnorm_status add_statistics(clnorm_plan *plan, const struct problem *p) 
     struct cln_spec spec = p->spec;
     spec.dy_dtype = spec.dx_dtype = spec.dweight_dtype = spec.dbias_dtype = CLNORM_DTYPE_NONE;
     spec.weight_dtype = spec.bias_dtype = CLNORM_DTYPE_NONE;
+    spec.dresidual_out_dtype = spec.dresidual_dtype = CLNORM_DTYPE_NONE;
     spec.activation = CLNORM_ACTIVATION_NONE;
-    spec.y_dtype = p->d->x.dtype; /* of a kernel that is built beside it */
+    spec.y_dtype = p->d->x.scaling ? CLNORM_F32 : p->d->x.dtype; /* of a kernel that is built beside it */
     return cln_group_norm_add_statistics(plan, &spec, &p->norm, p->workspace.parts, p->workspace.mean, p->workspace.rstd);
 }
 
@@ -163,7 +177,10 @@ static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
     const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows), cln_bind("parts", p->workspace.parts), {0}};
     const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_dweight", parameters, arguments,
                                                  p->norm.cols};
-    return cln_group_norm_add_reduction(plan, &p->spec, &kernel, p->norm.rows * p->spec.chunks);
+    struct cln_spec spec = p->spec;
+    spec.accumulate = p->d->accumulate;
+    plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p->d->accumulate;
+    return cln_group_norm_add_reduction(plan, &spec, &kernel, p->norm.rows * p->spec.chunks);
 }
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
@@ -193,6 +210,7 @@ const struct cln_operation cln_group_norm_backward = {
     .spatial = offsetof(desc_type, spatial),
     .eps = offsetof(desc_type, eps),
     .prepare = prepare,
+    .check = check,
     .describe = describe,
     .workload = workload_of,
     .choose = cln_config_choose_group,

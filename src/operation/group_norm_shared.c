@@ -4,6 +4,7 @@
 #include "base/context.h"
 #include "base/status.h"
 #include "norm/group_norm_args.h"
+#include "operation/fp8.h"
 #include "operation/group_norm.h"
 #include "plan/tensor.h"
 
@@ -18,6 +19,15 @@ clnorm_status cln_group_norm_prepare(const struct cln_group_norm *norm) {
         return cln_fail(CLNORM_OVERFLOW, "desc.spatial is %" PRIu64 ": expected less than 2^63 elements with cols %" PRIu64,
                         norm->spatial, norm->cols);
     return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_group_norm_check_scales(const char *name, const clnorm_tensor *tensor) {
+    return tensor->scaling == CLNORM_SCALING_GROUP
+               ? cln_fail(CLNORM_UNSUPPORTED,
+                          "desc.%s.scaling is %d, CLNORM_SCALING_GROUP: expected a scale for the tensor or a row, which is "
+                          "a sample",
+                          name, (int)tensor->scaling)
+               : CLNORM_SUCCESS;
 }
 
 clnorm_status cln_group_norm_describe_statistics(const struct cln_operation *operation, const void *desc,
@@ -68,6 +78,9 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
         .spatial = norm->spatial,
         .layout = norm->layout,
         .x_dtype = norm->x.dtype,
+        .x_scaling = norm->x.scaling,
+        .x_scale_dtype = norm->x.scale_dtype,
+        .fp8_isa = norm->x.scaling ? cln_fp8_isa(device, c) : 0,
         .vec = c->vec,
         .lanes = c->lanes,
         .segments = c->segments,
@@ -104,12 +117,15 @@ clnorm_status cln_group_norm_parts(uint64_t *size, const struct cln_group_norm *
 
 /* ---------------------------------------------------------------------------------------------------------- kernels */
 
+/* With the last layout all lanes of a work-group share its unit: PHASES of cl/norm/group_norm.h. */
+static bool shares_units(const struct cln_spec *spec) {
+    return spec->layout == CLNORM_LAYOUT_LAST && spec->lanes > 1;
+}
+
 static clnorm_status add(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_kernel *kernel,
                          bool unaligned) {
     enum { MOST_ARGUMENTS = 8 };
-    /* With the last layout all lanes of a work-group share its unit: PHASES of cl/norm/group_norm.h. */
-    const bool share = unaligned && spec->layout == CLNORM_LAYOUT_LAST && spec->lanes > 1;
-    const uint64_t blocks = share ? kernel->work : cln_divide_up(kernel->work, spec->segments);
+    const uint64_t blocks = unaligned && shares_units(spec) ? kernel->work : cln_divide_up(kernel->work, spec->segments);
     const uint64_t least = unaligned ? plan->config.iterations : 1;
     const uint64_t iterations = cln_larger(least, cln_divide_up(blocks, CLN_MOST_GROUPS));
     struct cln_argument arguments[MOST_ARGUMENTS + 2] = {cln_integer("iterations", iterations)};
@@ -154,6 +170,10 @@ uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cl
     const uint64_t held = spec->lanes == 1 ? HELD_VECTORS : spec->lanes;
     const uint64_t blocks = cln_divide_up(cln_divide_up(norm->cols, spec->vec), held);
     return norm->rows * spec->chunks * (norm->layout == CLNORM_LAYOUT_LAST ? blocks : norm->cols);
+}
+
+uint64_t cln_group_norm_magnitudes(const struct cln_group_norm *norm, const struct cln_spec *spec) {
+    return cln_group_norm_units(norm, spec) * (shares_units(spec) ? spec->segments : 1);
 }
 
 clnorm_status cln_group_norm_add_statistics(clnorm_plan *plan, const struct cln_spec *spec,

@@ -108,6 +108,15 @@ static const struct field {
     {"ROPE_SIN_DTYPE", offsetof(struct cln_spec, rope_sin_dtype), OPTION_DTYPE, NORMS},
     {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
     {"WEIGHT_MAP", offsetof(struct cln_spec, weight_map), OPTION, NORMS | REDUCTION},
+    {"DRESIDUAL_OUT_DTYPE", offsetof(struct cln_spec, dresidual_out_dtype), OPTION_DTYPE, GROUP},
+    {"DRESIDUAL_DTYPE", offsetof(struct cln_spec, dresidual_dtype), OPTION_DTYPE, GROUP},
+    {"ACCUMULATE", offsetof(struct cln_spec, accumulate), OPTION, GROUP},
+    {"X_SCALING", offsetof(struct cln_spec, x_scaling), OPTION, GROUP},
+    {"X_SCALE_DTYPE", offsetof(struct cln_spec, x_scale_dtype), OPTION_DTYPE, GROUP},
+    {"SCALING", offsetof(struct cln_spec, scaling), OPTION, GROUP},
+    {"SCALE_DTYPE", offsetof(struct cln_spec, scale_dtype), OPTION_DTYPE, GROUP},
+    {"MEASURES", offsetof(struct cln_spec, measures), OPTION, GROUP},
+    {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), OPTION, GROUP},
 };
 
 enum { FIELDS = sizeof fields / sizeof fields[0], LONGEST_FIELD = 48 };

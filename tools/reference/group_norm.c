@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { X, RESIDUAL, DY, WEIGHT, BIAS, ARRAYS };
+enum { X, RESIDUAL, DY, DRESIDUAL_OUT, WEIGHT, BIAS, ARRAYS };
 
 uint64_t ref_group_norm_size(const struct ref_group_norm *norm) {
     return norm->cols / norm->groups * norm->spatial;
@@ -44,6 +44,7 @@ static void gather(const struct ref_group_norm *norm, uint64_t row, uint64_t gro
         array(gathered, size, X)[i] = ref_at(&norm->x, row, at);
         array(gathered, size, RESIDUAL)[i] = ref_at_or(&norm->residual, row, at, 0);
         array(gathered, size, DY)[i] = ref_at_or(&norm->dy, row, at, 0);
+        array(gathered, size, DRESIDUAL_OUT)[i] = ref_at_or(&norm->dresidual_out, row, at, 0);
         array(gathered, size, WEIGHT)[i] = ref_at_or(&norm->weight, 0, channel, 1);
         array(gathered, size, BIAS)[i] = ref_at_or(&norm->bias, 0, channel, 0);
     }
@@ -59,6 +60,8 @@ static void gather(const struct ref_group_norm *norm, uint64_t row, uint64_t gro
     if (norm->residual.elements)
         forward.residual = ref_doubles(array(gathered, size, RESIDUAL), size);
     gathered->norm = (struct ref_norm_backward){.forward = forward, .dy = ref_doubles(array(gathered, size, DY), size)};
+    if (norm->dresidual_out.elements)
+        gathered->norm.dresidual_out = ref_doubles(array(gathered, size, DRESIDUAL_OUT), size);
 }
 
 /* The statistic of the gathered segment, [1, 1]: element (row, group) of a [rows, groups] tensor. */

@@ -9,9 +9,10 @@
 struct ref_group_norm {
     uint64_t rows, cols, spatial, groups;
     clnorm_layout layout;
-    struct ref_tensor x, residual, dy; /* [rows, cols · spatial], as layout says; dy: of a backward */
-    struct ref_tensor weight, bias;    /* [cols] */
-    struct ref_tensor mean, rstd;      /* [rows, groups]; of a backward; absent: computed */
+    struct ref_tensor x, residual;       /* [rows, cols · spatial], as layout says; a row's scale is a sample's */
+    struct ref_tensor dy, dresidual_out; /* likewise; of a backward */
+    struct ref_tensor weight, bias;      /* [cols] */
+    struct ref_tensor mean, rstd;        /* [rows, groups]; of a backward; absent: computed */
     clnorm_activation activation;
     double eps;
 };

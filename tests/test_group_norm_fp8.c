@@ -1,0 +1,208 @@
+/* Group and instance norm with tensors of 8 bits: y by scales that are given or measured, x by scales of its own, forward
+ * and backward; what is refused; and that a wrong result is seen. */
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "group_norm_case.h"
+#include "reference/format.h"
+
+enum { F32 = CLNORM_F32, F16 = CLNORM_F16, BF16 = CLNORM_BF16, F64 = CLNORM_F64 };
+enum { E4M3 = CLNORM_F8_E4M3, E5M2 = CLNORM_F8_E5M2 };
+enum { FIRST = CLNORM_LAYOUT_FIRST, LAST = CLNORM_LAYOUT_LAST };
+enum { NORMAL = INPUT_NORMAL, FAR = INPUT_FAR, SPIKES = INPUT_SPIKES };
+enum { GELU = CLNORM_ACTIVATION_GELU, SILU = CLNORM_ACTIVATION_SILU };
+enum { TENSOR = CLNORM_SCALING_TENSOR, ROW = CLNORM_SCALING_ROW };
+
+#define Y(dtype, shares, scales) \
+    { .y = dtype, .y_scaling = shares, .y_scale = scales }
+#define Y_GIVEN(dtype, scale) \
+    { .y = dtype, .y_scaling = TENSOR, .y_given = scale }
+#define X(shares, scales) \
+    { .x_scaling = shares, .x_scale = scales }
+#define BOTH(of_x, dtype, of_y) \
+    { .x_scaling = of_x, .x_scale = F32, .y = dtype, .y_scaling = of_y, .y_scale = F32 }
+
+/* Each runs with both layouts, and knobs that suit one of them with that one alone. */
+static const struct fp8_case {
+    struct group_case c;
+    struct group_more more;
+} cases[] = {
+    {{2, 64, 49, 8, 0, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""}, Y(E4M3, TENSOR, F32)},
+    {{3, 17, 33, 17, 0, BF16, F32, F32, 0, 0, FAR, 5, 1, ""}, Y(E5M2, ROW, BF16)},
+    {{2, 96, 100, 32, 0, F16, F16, F16, F16, SILU, NORMAL, 0, 0, ""}, Y(E4M3, ROW, F32)},
+    {{2, 40, 257, 4, 0, F32, BF16, BF16, F32, GELU, SPIKES, 0, 0, ""}, Y_GIVEN(E4M3, 0.03)},
+    {{1, 1, 1, 1, 0, F32, F32, 0, 0, 0, NORMAL, 0, 0, ""}, Y(E4M3, TENSOR, F32)},
+    {{2, 3, 7, 1, 0, BF16, F32, F32, 0, 0, NORMAL, 0, 0, ""}, Y_GIVEN(E5M2, 1)},
+    {{1, 4, 70000, 2, 0, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""}, Y(E4M3, TENSOR, BF16)},
+    {{0, 8, 4, 2, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""}, Y(E4M3, ROW, F32)},
+    {{2, 64, 49, 8, 0, E4M3, F32, F32, 0, SILU, NORMAL, 0, 0, ""}, X(TENSOR, F32)},
+    {{3, 20, 33, 4, 0, E5M2, BF16, F32, BF16, 0, NORMAL, 3, 1, ""}, X(ROW, BF16)},
+    {{2, 96, 100, 32, 0, E4M3, F32, F32, 0, GELU, NORMAL, 0, 0, ""}, BOTH(ROW, E5M2, TENSOR)},
+    {{2, 16, 1000, 2, 0, E5M2, F32, 0, F32, 0, NORMAL, 0, 0, ""}, BOTH(TENSOR, E4M3, ROW)},
+    {{3, 16, 64, 4, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=16,segments=2"}, Y(E4M3, ROW, F32)},
+    {{3, 16, 64, 4, FIRST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=12"},
+     Y(E4M3, TENSOR, F32)},
+    {{3, 16, 64, 4, FIRST, E4M3, F32, F32, 0, SILU, FAR, 0, 0, "vec=8,lanes=64,segments=1,chunks=2,iterations=3"},
+     BOTH(ROW, E4M3, ROW)},
+    {{2, 8, 9, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=1,chunks=20"}, Y(E5M2, ROW, F32)},
+    {{2, 64, 1000, 4, FIRST, F32, F32, F32, 0, GELU, FAR, 0, 0, "vec=8,lanes=32,segments=2"}, Y(E4M3, TENSOR, F32)},
+    {{2, 64, 1000, 4, FIRST, E4M3, F32, F32, BF16, 0, NORMAL, 0, 0, "vec=8,lanes=1024,segments=1"}, X(ROW, F32)},
+    {{3, 48, 100, 4, LAST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"}, Y(E4M3, ROW, F32)},
+    {{3, 50, 100, 5, LAST, F32, F32, F32, 0, 0, SPIKES, 0, 0, "vec=16,lanes=1,chunks=33,iterations=2"},
+     Y(E4M3, TENSOR, F32)},
+    {{2, 48, 5, 4, LAST, E5M2, BF16, F32, 0, SILU, NORMAL, 0, 0, "vec=8,lanes=4,segments=8,chunks=2"},
+     BOTH(TENSOR, E5M2, TENSOR)},
+    {{3, 48, 100, 4, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, "stores=streaming,vec=4,lanes=4"}, Y(E4M3, ROW, F32)},
+};
+
+static void results_are_right(void **state) {
+    const struct fixture *fixture = *state;
+    unsigned ran = 0;
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        struct group_case c = cases[i / 2].c;
+        const int layout = i % 2 ? LAST : FIRST;
+        if ((c.layout && c.layout != layout) || !group_case_runs(fixture, &c))
+            continue;
+        c.layout = layout;
+        struct group_run run = group_run_make_more(&c, &cases[i / 2].more);
+        if (!group_forward_execute(fixture, &run, false) || !group_forward_is_right(&run))
+            fail_msg("case %zu, layout %d: %" PRIu64 " x %" PRIu64 " x %" PRIu64 " on %s", i / 2, layout, c.rows, c.cols,
+                     c.spatial, fixture->device.name);
+        group_run_free(&run);
+        ran++;
+    }
+    assert_true(ran >= (fixture_is_slow(fixture) ? 8 : 20));
+}
+
+/* The gradients of those whose x has 8 bits, with statistics that are given and that are not. */
+static void gradients_are_right(void **state) {
+    const struct fixture *fixture = *state;
+    unsigned ran = 0;
+    for (size_t i = 0; i < 4 * sizeof cases / sizeof *cases; i++) {
+        struct group_case c = cases[i / 4].c;
+        const struct group_more more = {.x_scaling = cases[i / 4].more.x_scaling, .x_scale = cases[i / 4].more.x_scale};
+        const int layout = i % 2 ? LAST : FIRST;
+        const bool given = i / 2 % 2;
+        if (!more.x_scaling || (c.layout && c.layout != layout) || !group_case_runs(fixture, &c))
+            continue;
+        c.layout = layout;
+        c.residual = 0;
+        struct group_run run = group_run_make_more(&c, &more);
+        if ((given && !group_forward_execute(fixture, &run, false)) ||
+            !group_backward_execute(fixture, &run, given, false) || !group_backward_is_right(&run, given))
+            fail_msg("case %zu, layout %d: %" PRIu64 " x %" PRIu64 " x %" PRIu64 " on %s", i / 4, layout, c.rows, c.cols,
+                     c.spatial, fixture->device.name);
+        group_run_free(&run);
+        ran++;
+    }
+    assert_true(ran >= 4);
+}
+
+/* A code and a scale that are off by one are seen. */
+static void damage_is_seen(void **state) {
+    const struct fixture *fixture = *state;
+    const struct group_case c = {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""};
+    for (int scaling = TENSOR; scaling <= ROW; scaling++) {
+        const struct group_more more = Y(E4M3, scaling, F32);
+        struct group_run run = group_run_make_more(&c, &more);
+        assert_true(group_forward_execute(fixture, &run, false) && group_forward_is_right(&run));
+        unsigned char *const code = (unsigned char *)tensor_elements(&run.y) + 5;
+        float *const scale = (float *)tensor_elements(&run.y_scale) + (scaling == ROW ? 2 : 0);
+        *code ^= 1;
+        assert_false(group_forward_is_right(&run));
+        *code ^= 1;
+        *scale *= 1.001F;
+        assert_false(group_forward_is_right(&run));
+        group_run_free(&run);
+    }
+}
+
+/* A sample's NaNs and infinities leave the scale to the others, and become codes 0x7f. */
+static void nans_do_not_count(void **state) {
+    const struct fixture *fixture = *state;
+    for (int i = 0; i < 8; i++) {
+        const struct group_case c = {2, 16,     40, 4, i % 2 ? LAST : FIRST,   F32, F32, F32, 0,
+                                     0, NORMAL, 0,  0, i & 4 ? "chunks=4" : ""};
+        const struct group_more more = Y(E4M3, i & 2 ? ROW : TENSOR, F32);
+        struct group_run run = group_run_make_more(&c, &more);
+        ref_store(run.x.dtype, tensor_elements(&run.x), 0, NAN);
+        assert_true(group_forward_execute(fixture, &run, false) && group_forward_is_right(&run));
+        assert_int_equal(*(unsigned char *)tensor_elements(&run.y), 0x7f);
+        group_run_free(&run);
+    }
+}
+
+/* y may lie where an x of its size lies, also where its scale is measured first. */
+static void in_place(void **state) {
+    const struct fixture *fixture = *state;
+    static const char *const configs[] = {"", "chunks=8"};
+    for (int i = 0; i < 4; i++) {
+        const struct group_case c = {2, 16,     64, 4, i % 2 ? LAST : FIRST, E4M3, F32, F32, 0,
+                                     0, NORMAL, 0,  0, configs[i / 2]};
+        const struct group_more more = BOTH(ROW, E4M3, TENSOR);
+        struct group_run run = group_run_make_more(&c, &more), apart = group_run_make_more(&c, &more);
+        assert_true(group_forward_execute(fixture, &run, true) && group_forward_execute(fixture, &apart, false));
+        assert_memory_equal(tensor_elements(&run.x), tensor_elements(&apart.y), (size_t)2 * 16 * 64);
+        group_run_free(&apart);
+        group_run_free(&run);
+    }
+}
+
+static void refuse(const struct fixture *fixture, const clnorm_group_norm_desc *desc, clnorm_status status,
+                   const char *said) {
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_group_norm_plan_create(fixture->context, desc, &plan), status);
+    assert_non_null(strstr(clnorm_error_detail(), said));
+    assert_null(plan);
+}
+
+static void bad_scales_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_group_norm_desc good = CLNORM_GROUP_NORM_DESC_INIT;
+    good.rows = 2;
+    good.cols = 64;
+    good.spatial = 16;
+    good.groups = 4;
+    good.y = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_GROUP, .scale_group = 64};
+    refuse(fixture, &good, CLNORM_UNSUPPORTED,
+           "desc.y.scaling is 3, CLNORM_SCALING_GROUP: expected a scale for the tensor");
+    clnorm_group_norm_desc desc = good;
+    desc.y = (clnorm_tensor){.dtype = CLNORM_F32};
+    desc.x = good.y;
+    refuse(fixture, &desc, CLNORM_UNSUPPORTED,
+           "desc.x.scaling is 3, CLNORM_SCALING_GROUP: expected a scale for the tensor");
+    desc.x.scaling = CLNORM_SCALING_NONE;
+    refuse(fixture, &desc, CLNORM_INVALID_ENUM, "desc.x.scaling is 0: expected a clnorm_scaling with a dtype of f8e4m3");
+    desc.x = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_TENSOR};
+    desc.y.dtype = CLNORM_DTYPE_NONE;
+    refuse(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y.scaling is 0: expected a clnorm_scaling with a dtype of f8e4m3");
+    desc = good;
+    desc.y = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_ROW, .scale = 2};
+    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is 2: expected 0 without CLNORM_SCALING_TENSOR");
+    clnorm_group_norm_backward_desc backward = CLNORM_GROUP_NORM_BACKWARD_DESC_INIT;
+    clnorm_plan *plan = NULL;
+    backward.rows = backward.cols = 4;
+    backward.x = good.y;
+    backward.dy.dtype = backward.dx.dtype = CLNORM_F32;
+    assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &backward, &plan), CLNORM_UNSUPPORTED);
+    backward.x = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_TENSOR};
+    backward.dx.dtype = CLNORM_DTYPE_NONE;
+    assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &backward, &plan), CLNORM_UNSUPPORTED);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.dx.dtype is f8e4m3: expected"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_are_right), cmocka_unit_test(gradients_are_right),
+        cmocka_unit_test(damage_is_seen),    cmocka_unit_test(nans_do_not_count),
+        cmocka_unit_test(in_place),          cmocka_unit_test(bad_scales_are_refused),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
