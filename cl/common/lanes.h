@@ -42,8 +42,9 @@ static inline real shuffle_xor(const real v, const uint mask) {
 }
 #endif
 
-/* For the lanes of one segment. To wait for each other alone takes up all 16 barriers that a work-group can have: fewer of
- * them fit on a compute unit, which only kernels of a few large ones can afford. */
+/* For the lanes of one segment. With wait_alone they wait for each other only, by a barrier of their own. Such kernels take
+ * all 16 barriers of a work-group, so that fewer work-groups fit on a compute unit: it pays where those are few and large.
+ */
 static inline void segment_barrier(const struct lanes *lanes) {
 #if ISA == ISA_PTX && REDUCE == REDUCE_SHUFFLE && SEGMENTS > 1 && SEGMENTS < 16 && LANES % 32 == 0
     if (lanes->wait_alone) {
@@ -55,8 +56,7 @@ static inline void segment_barrier(const struct lanes *lanes) {
     (void)lanes;
 }
 
-/* Between what the lanes that have vectors write and what one lane writes for all: the same defect of PoCL, within a
- * kernel. */
+/* Keeps apart what each lane writes and what one lane writes for all: PoCL's defect of last_barrier, within a kernel. */
 INLINED void join_lanes(void) {
     if (LANES > 1)
         last_barrier();

@@ -1,7 +1,10 @@
-/* Where rows begin in a tensor whose rows have outer dimensions. A build says OUTER_x=1 for an x of two dimensions that
- * have no stride in common, OUTER_x=2 for one of three. All rows lie name_stride apart; at each multiple of name_period
- * they go on name_jump further, and at each of name_period2 name_jump2. Numbers wrap around: a jump may lead back. ROW_T is
- * there where a tensor of the build has outer dimensions. */
+/* Where rows begin in a tensor whose rows have outer dimensions. A build says OUTER_x=1 for an x of two dimensions that do
+ * not collapse into one, OUTER_x=2 for one of three. Row r begins at element
+ *
+ *   r · x_stride + ⌊r / x_period⌋ · x_jump + ⌊r / x_period2⌋ · x_jump2
+ *
+ * without the last term for OUTER_x=1. The arithmetic wraps around, so that a jump may be negative. ROW_T is defined where
+ * a tensor of the build has outer dimensions. */
 #ifndef OUTER_H
 #define OUTER_H
 
@@ -57,7 +60,7 @@ static inline ulong jumped(const ulong row, const ulong period, const ulong jump
 #define ROW_OFFSET_1(tensor, row) ((row)*call->tensor##_stride + jumped(row, call->tensor##_period, call->tensor##_jump))
 #define ROW_OFFSET_2(tensor, row) (ROW_OFFSET_1(tensor, row) + jumped(row, call->tensor##_period2, call->tensor##_jump2))
 
-/* From a row on to one that comes distance later. */
+/* Elements from a row to the one distance rows later. */
 #define ROWS_ON(tensor, row, distance) BY_OUTER(ROWS_ON_, tensor)(tensor, row, distance)
 #define ROWS_ON_0(tensor, row, distance) distance * call->tensor##_stride
 #define ROWS_ON_1(tensor, row, distance) (ROW_OFFSET(tensor, (row + distance)) - ROW_OFFSET(tensor, row))

@@ -108,7 +108,7 @@ struct packed_s {
 #define LOAD_S(call, sample, place, count) (WIDEN_X(call, sample, LOAD_OF(call, X_DTYPE, x, sample, place, count)))
 #endif
 
-/* Vectors that a lane reads before it goes on with the first: a GPU's memory is far away. */
+/* Vectors that a lane loads before it uses the first one, which hides a GPU's memory latency. */
 #if LANES == 1
 #define AT_ONCE 1
 #else

@@ -3,7 +3,7 @@
 #ifndef NORM_BACKWARD_REGISTERS_H
 #define NORM_BACKWARD_REGISTERS_H
 
-#include "norm/norm_backward_alone.h"
+#include "norm/norm_backward_fallback.h"
 #include "norm/slots.h"
 
 /* Local memory, in vectors: LINE for each of the SEGMENTS rows that a work-group takes side by side; dweight's, then
@@ -99,7 +99,7 @@ INLINED ulong take_rows(const struct call *call, const struct share *share, cons
         struct inputs after_held[TILE_HELD];
         if (rows_after(share, rows_after(share, first)) < share->end) {
             after = row_in_share(call, share, rows_after(share, rows_after(share, first)) + segment, share->group);
-            expect_row(team, &after);
+            prefetch_row_mailboxes(team, &after);
             fetch_row(call, &after, columns, after_held, LOAD_IN_TURN);
             prefetch_rows(call, share, rows_after(share, rows_after(share, rows_after(share, first))), columns);
         }
@@ -113,7 +113,7 @@ INLINED ulong take_rows(const struct call *call, const struct share *share, cons
         struct inputs next_held[TILE_HELD];
         if (more) {
             next = row_in_share(call, share, rows_after(share, first) + segment, share->group);
-            expect_row(team, &next);
+            prefetch_row_mailboxes(team, &next);
             fetch_row(call, &next, columns, next_held, LOAD_IN_TURN);
             prefetch_rows(call, share, rows_after(share, rows_after(share, first)), columns);
         }
@@ -169,7 +169,7 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
     }
     const ulong done = take_rows(call, share, &columns, scales, &accumulator, &lanes, team);
 #if EXCHANGES
-    take_rows_alone(call, share, done, &columns, scales, &accumulator, &lanes, team);
+    finish_share(call, share, done, &columns, scales, &accumulator, &lanes, team);
 #else
     (void)done;
 #endif

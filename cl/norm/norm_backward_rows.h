@@ -145,9 +145,9 @@ INLINED void post_row(const struct call *call, const struct row *row, const stru
 #endif
 }
 
-INLINED void expect_row(const struct team *team, const struct row *row) {
+INLINED void prefetch_row_mailboxes(const struct team *team, const struct row *row) {
 #if EXCHANGES
-    expect(team, row);
+    prefetch_mailboxes(team, row);
 #else
     (void)team, (void)row;
 #endif

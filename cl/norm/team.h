@@ -66,8 +66,9 @@ INLINED void post(const struct team *team, const struct row *row, const real *su
         mailboxes_of(team, row)[k * TILES + team->tile] = AS_MESSAGE(sums[k]);
 }
 
-/* Has a cache fetch the mailboxes of a row that is soon posted: what is read meanwhile may have put them out of it. */
-INLINED void expect(const struct team *team, const struct row *row) {
+/* Loads the mailboxes of a row that is posted soon into a cache again: reads since the last launch may have evicted them.
+ */
+INLINED void prefetch_mailboxes(const struct team *team, const struct row *row) {
     if (get_local_id(0) < MESSAGES)
         prefetch_later((const global void *)(mailboxes_of(team, row) + get_local_id(0)));
 }
@@ -82,7 +83,7 @@ INLINED void look(struct team *team, const struct row *row) {
  * every work-item alike, whether no message is missing. */
 INLINED bool collect(struct team *team, const struct row *row, real *sums) {
     local uint *received = team->received + (team->collected++ & 1) * MESSAGES;
-    join_lanes(); /* after the post of a row that may be the last */
+    join_lanes(); /* post() wrote in one work-item alone */
     for (uint i = (uint)get_local_id(0); i < MESSAGES; i += GROUP_ITEMS) {
         for (uint n = 0; n < MOST_LOOKS && team->message == 0; n++)
             team->message = mailboxes_of(team, row)[i];

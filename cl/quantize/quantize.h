@@ -106,16 +106,17 @@ static inline float scale_of(const float amax, const float largest) {
         return NARROW(dtype)(divide(a, b));                                    \
     }
 #else
-/* An estimate of a quotient is off by less than two units. Where its bounds have the same code, so has the quotient. */
-#define LEAST_OF (1 - 0x1p-21f)
-#define MOST_OF (1 + 0x1p-21f)
-#define DEFINE_DIVIDED(dtype)                                                             \
-    static inline BYTES JOIN(divided_, dtype)(const floatv a, const float b) {            \
-        const float inverse = inverse_of(b);                                              \
-        const BYTES codes = NARROW(dtype)(a * (inverse * LEAST_OF));                      \
-        if (divides_well(b) && same_codes(codes, NARROW(dtype)(a * (inverse * MOST_OF)))) \
-            return codes;                                                                 \
-        return NARROW(dtype)(divide(a, b));                                               \
+/* a · inverse_of(b) differs from a / b by less than two units in the last place, 2^-22 of it. Times these factors it is a
+ * lower and an upper bound of a / b. Where both bounds have the same code, so has a / b. */
+#define LOWER_FACTOR (1 - 0x1p-21f)
+#define UPPER_FACTOR (1 + 0x1p-21f)
+#define DEFINE_DIVIDED(dtype)                                                                  \
+    static inline BYTES JOIN(divided_, dtype)(const floatv a, const float b) {                 \
+        const float inverse = inverse_of(b);                                                   \
+        const BYTES codes = NARROW(dtype)(a * (inverse * LOWER_FACTOR));                       \
+        if (divides_well(b) && same_codes(codes, NARROW(dtype)(a * (inverse * UPPER_FACTOR)))) \
+            return codes;                                                                      \
+        return NARROW(dtype)(divide(a, b));                                                    \
     }
 #endif
 DEFINE_DIVIDED(f8e4m3)

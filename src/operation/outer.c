@@ -78,8 +78,8 @@ clnorm_status cln_outer_check(const char *name, const clnorm_tensor *tensor, uin
     return status || !output ? status : check_apart(name, tensor, cols);
 }
 
-/* Whether a dimension goes on where the next faster one ends. */
-static bool goes_on(const clnorm_dim *slow, const clnorm_dim *fast) {
+/* Whether both are one dimension: the slower one's stride is the extent of the faster one. */
+static bool are_contiguous(const clnorm_dim *slow, const clnorm_dim *fast) {
     uint64_t span;
     return !__builtin_mul_overflow(fast->size, fast->stride, &span) && slow->stride == span;
 }
@@ -91,7 +91,7 @@ void cln_outer_collapse(clnorm_tensor *tensor, uint64_t rows, uint64_t cols) {
         const clnorm_dim *const dim = &tensor->outer[i];
         if (dim->size < 2)
             continue;
-        if (count && goes_on(dim, &least[count - 1]))
+        if (count && are_contiguous(dim, &least[count - 1]))
             least[count - 1].size *= dim->size;
         else
             least[count++] = *dim;

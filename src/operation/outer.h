@@ -13,11 +13,11 @@ bool cln_outer_given(const clnorm_tensor *tensor);
 /* Refuses dimensions that have other than so many rows, or of an output, rows that overlap. cols: elements of a row. */
 clnorm_status cln_outer_check(const char *name, const clnorm_tensor *tensor, uint64_t rows, uint64_t cols, bool output);
 
-/* Refuses any. why: what an expectation of 0 goes on with, ", weight has one row". */
+/* Refuses any. why: what follows "expected 0" in the message, ", weight has one row". */
 clnorm_status cln_outer_refuse(const char *name, const clnorm_tensor *tensor, const char *why);
 
-/* Says the same with the fewest dimensions, which are the last ones of outer, and sets stride to that of the fastest. Where
- * one is enough, outer is all 0. */
+/* Collapses contiguous dimensions into one, and sets stride to that of the fastest. Those that are left are the last ones
+ * of outer; where one is left, outer is all 0. */
 void cln_outer_collapse(clnorm_tensor *tensor, uint64_t rows, uint64_t cols);
 
 /* All strides of a complete tensor by a bitwise or. */

@@ -1,13 +1,13 @@
-/* What a work-group of a team does without the others: rows whose messages are missing, and messages of all rows before
- * anything is written. */
-#ifndef NORM_BACKWARD_ALONE_H
-#define NORM_BACKWARD_ALONE_H
+/* What a work-group of a team does without waiting for the others: it finishes rows whose messages are missing, and posts
+ * the sums of all rows before anything is written. */
+#ifndef NORM_BACKWARD_FALLBACK_H
+#define NORM_BACKWARD_FALLBACK_H
 
 #include "norm/norm_backward_rows.h"
 
 #if EXCHANGES
 
-/* As sum_row, of any tile, from memory. It is not unrolled, to need few registers: it is seldom run. */
+/* As sum_row, of any tile, from memory. It is seldom run, and not unrolled, so that it needs few registers. */
 INLINED void sum_tile(const struct call *call, const struct row *row, const struct columns *tile, struct lanes *lanes,
                       real *sums) {
     struct lane_sums lane_sums = {0, 0};
@@ -24,10 +24,11 @@ INLINED void sum_tile(const struct call *call, const struct row *row, const stru
     sums_over_lanes(lanes, &lane_sums, sums);
 }
 
-/* As take_rows, from a row on, without any message. Others may wait for this tile's, and get them. */
-INLINED void take_rows_alone(const struct call *call, const struct share *share, ulong first, const struct columns *columns,
-                             const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
-                             const struct team *team) {
+/* As take_rows, from row first to the share's end, with the sums of all tiles computed here. This tile's are still posted:
+ * others may wait for them. */
+INLINED void finish_share(const struct call *call, const struct share *share, ulong first, const struct columns *columns,
+                          const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
+                          const struct team *team) {
 #pragma unroll 1
     for (; first < share->end; first = rows_after(share, first)) {
         const struct row row = row_in_share(call, share, first, share->group);
