@@ -324,7 +324,8 @@ static void refuse(const struct fixture *fixture, const clnorm_norm_backward_des
 static void bad_maps_are_refused(void **state) {
     clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_RMS_NORM, 12, 8);
     desc.weight_rows = 2;
-    refuse(*state, &desc, CLNORM_INVALID_VALUE, "desc.weight_rows is 2: expected 0, no tensor has so many rows");
+    refuse(*state, &desc, CLNORM_INVALID_VALUE,
+           "desc.weight_rows is 2: expected 0 without a weight, bias, dweight or dbias");
     desc.dweight.dtype = CLNORM_F32;
     desc.weight_repeat = 5;
     refuse(*state, &desc, CLNORM_INVALID_SHAPE,
@@ -335,7 +336,7 @@ static void bad_maps_are_refused(void **state) {
     desc.dweight.stride = 0;
     KNOB(desc.config, accumulator) = CLN_ACCUMULATOR_COLUMNS;
     refuse(*state, &desc, CLNORM_INVALID_VALUE,
-           "desc.config.accumulator is columns: expected another value where weights have several rows");
+           "desc.config.accumulator is columns: expected another value with weight_rows above 1");
     KNOB(desc.config, accumulator) = 0;
     desc.rows = desc.weight_rows = UINT64_C(1) << 31;
     desc.weight_repeat = 0;

@@ -275,7 +275,7 @@ static void bad_copies_are_refused(void **state) {
     desc = good;
     desc.save_y_row_scale = 1;
     desc.group_size = 48;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.save_y_row_scale is 1: expected 0 but with");
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.save_y_row_scale is 1: expected 0, or desc.y.scaling");
     desc = good;
     desc.save_y_row_scale = 1;
     desc.y.scale = 2;

@@ -28,7 +28,7 @@ uint64_t cln_config_rope_lanes(const struct cln_workload *work, const struct cln
 
 clnorm_status cln_check_rope_vec(const struct cln_workload *work, const struct cln_config *c) {
     return work->rope && c->vec > cln_config_rope_vec(work)
-               ? cln_config_refuse("vec", c->vec, "a divisor of rope_dims, with CLNORM_ROPE_NEOX of half of that")
+               ? cln_config_refuse("vec", c->vec, "a divisor of rope_dims (with CLNORM_ROPE_NEOX of rope_dims / 2)")
                : CLNORM_SUCCESS;
 }
 
@@ -39,7 +39,7 @@ static clnorm_status check_rope(const struct cln_workload *work, const struct cl
         return status;
     const uint64_t lanes = cln_config_rope_lanes(work, c);
     if (lanes && c->lanes > lanes)
-        return cln_config_refuse("lanes", c->lanes, "a divisor of rope_dims / 2 / vec, or 1 with CLNORM_ROPE_INTERLEAVED");
+        return cln_config_refuse("lanes", c->lanes, "a divisor of rope_dims / 2 / vec (with CLNORM_ROPE_INTERLEAVED 1)");
     return c->chunks > 1 ? cln_config_refuse("chunks", c->chunks, "1 with a rope") : CLNORM_SUCCESS;
 }
 
@@ -50,8 +50,8 @@ bool cln_config_can_prefetch(const struct cln_workload *work, const struct cln_c
 static clnorm_status check_prefetch(const struct cln_workload *work, const struct cln_config *c) {
     if (c->prefetch == CLN_PREFETCH_NEXT && !cln_config_can_prefetch(work, c))
         return cln_config_refuse("prefetch", c->prefetch,
-                                 "prefetch=none but for the norms' forward of whole rows, with 1 segment, without "
-                                 "chunks and without a y of 8 bits");
+                                 "none: next needs a norm's forward with group_size cols, segments=1, chunks=1 and no "
+                                 "y of 8 bits");
     if (c->prefetch_vectors && c->prefetch != CLN_PREFETCH_NEXT)
         return cln_config_refuse("prefetch_vectors", c->prefetch_vectors, "0 without prefetch=next");
     return CLNORM_SUCCESS;
@@ -61,9 +61,10 @@ static clnorm_status check_registers(const clnorm_device_info *device, const str
                                      const struct cln_config *c) {
     enum { MOST = 65536 }; /* of a compute unit */
     if (c->registers && (device->family != CLNORM_PLATFORM_NVIDIA || !work->local_size || c->chunks > 1))
-        return cln_config_refuse("registers", c->registers, "0 but for the norms' forward on NVIDIA, without chunks");
+        return cln_config_refuse("registers", c->registers,
+                                 "0: another value needs a norm's forward on NVIDIA with chunks=1");
     if ((uint64_t)c->registers * c->lanes * c->segments > MOST)
-        return cln_config_refuse("registers", c->registers, "at most 65536 for all the work-items of a work-group");
+        return cln_config_refuse("registers", c->registers, "at most 65536 / (lanes x segments)");
     return CLNORM_SUCCESS;
 }
 
@@ -71,12 +72,13 @@ static clnorm_status check_registers(const clnorm_device_info *device, const str
 clnorm_status cln_check_reduce(const clnorm_device_info *device, const struct cln_config *c) {
     const uint64_t items = (uint64_t)c->lanes * c->segments;
     if (c->reduce == CLN_REDUCE_SHUFFLE && (device->family != CLNORM_PLATFORM_NVIDIA || items < 32))
-        return cln_config_refuse("reduce", c->reduce, "reduce=shuffle on NVIDIA with at least 32 work-items only");
+        return cln_config_refuse("reduce", c->reduce,
+                                 "another value: shuffle needs NVIDIA, and lanes x segments of 32 or more");
     if (c->reduce != CLN_REDUCE_SUBGROUP)
         return CLNORM_SUCCESS;
     if (!device->subgroups || c->segments > 1)
         return cln_config_refuse("reduce", c->reduce,
-                                 "reduce=subgroup on a device with sub-groups and with 1 segment only");
+                                 "another value: subgroup needs a device with sub-groups, and segments=1");
     const char *const defect = items <= 2 ? cln_driver_defect(device, CLN_DEFECT_SMALL_SUBGROUPS) : NULL;
     return defect ? cln_fail(CLNORM_INVALID_VALUE, "desc.config.reduce is subgroup: %s", defect) : CLNORM_SUCCESS;
 }
@@ -91,33 +93,33 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
                         c->lanes, c->segments, device->max_work_group_size);
     if (cln_scratch_bytes(work, c) > device->local_memory)
         return cln_fail(CLNORM_INVALID_VALUE,
-                        "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ": the device has %" PRIu64
-                        " bytes of local memory",
-                        c->lanes, c->segments, device->local_memory);
+                        "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ": needs %" PRIu64
+                        " bytes of local memory, the device has %" PRIu64,
+                        c->lanes, c->segments, cln_scratch_bytes(work, c), device->local_memory);
     clnorm_status status = check_rope(work, c);
     if (status)
         return status;
     if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
         return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
     if (c->keep == CLN_KEEP_REGISTERS && cln_held_bytes(work, c) > CLN_MOST_HELD_BYTES)
-        return cln_config_refuse("keep", c->keep, "keep=reread: a lane's share of the segment is more than 1024 bytes");
+        return cln_config_refuse("keep", c->keep, "another value: a lane has more than 1024 bytes of a segment");
     if (c->keep == CLN_KEEP_LOCAL && !cln_config_local_vectors(device, work, c))
         return cln_config_refuse("keep", c->keep,
-                                 "keep=local for the norms' forward, with 1 segment and local memory for a vector of "
-                                 "each lane only");
+                                 "another value: local needs a norm's forward, segments=1, and local memory for a vector "
+                                 "of each lane");
     if (c->keep != CLN_KEEP_LOCAL && c->local_vectors)
         return cln_config_refuse("local_vectors", c->local_vectors, "0 without keep=local");
     status = cln_check_reduce(device, c);
     if (status)
         return status;
     if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
-        return cln_config_refuse("isa", c->isa, "isa=ptx on NVIDIA, compute capability 8.0 and up, only");
+        return cln_config_refuse("isa", c->isa, "portable: ptx needs NVIDIA with compute capability 8.0 or later");
     if (c->chunks > 1 && work->y_scaled)
         return cln_config_refuse("chunks", c->chunks, "1 with a y of 8 bits");
     if (c->chunks > 1 && (c->keep != CLN_KEEP_REREAD || c->segments > 1))
-        return cln_config_refuse("chunks", c->chunks, "1 with more than 1 segment, or without keep=reread");
+        return cln_config_refuse("chunks", c->chunks, "1: more need segments=1 and keep=reread");
     if (c->chunks > cln_divide_up(work->group_size, c->vec))
-        return cln_config_refuse("chunks", c->chunks, "one for each vector of a segment at most");
+        return cln_config_refuse("chunks", c->chunks, "at most the number of vectors of a segment");
     status = check_prefetch(work, c);
     return status ? status : check_registers(device, work, c);
 }
@@ -130,6 +132,6 @@ clnorm_status cln_check_elements(const clnorm_device_info *device, const struct 
     if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
         return cln_config_refuse("vec", c->vec, "a divisor of every row stride on this device");
     if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
-        return cln_config_refuse("isa", c->isa, "isa=ptx on NVIDIA, compute capability 8.0 and up, only");
+        return cln_config_refuse("isa", c->isa, "portable: ptx needs NVIDIA with compute capability 8.0 or later");
     return CLNORM_SUCCESS;
 }

@@ -15,25 +15,25 @@ static clnorm_status check_accumulator(const clnorm_device_info *device, const s
     if (cln_unrolls_columns(c) && cln_elements_per_lane(c) > CLN_MOST_ELEMENTS) {
         const bool keep = c->accumulator == CLN_ACCUMULATOR_LOCAL;
         return cln_config_refuse(keep ? "keep" : "accumulator", keep ? c->keep : c->accumulator,
-                                 "a lane to have at most 64 columns of a tile in registers");
+                                 "another value, more lanes or a smaller tile: a lane has at most 64 columns in registers");
     }
     if (!cln_unrolls_columns(c) && c->segments > 1)
         return cln_config_refuse("segments", c->segments, "1 where neither a row nor sums are in registers");
     if (c->keep == CLN_KEEP_LOCAL)
-        return cln_config_refuse("keep", c->keep, "keep=registers or keep=reread");
+        return cln_config_refuse("keep", c->keep, "registers or reread");
     if (c->accumulator == CLN_ACCUMULATOR_MEMORY && c->keep != CLN_KEEP_REREAD)
-        return cln_config_refuse("keep", c->keep, "keep=reread where sums are accumulated in memory");
+        return cln_config_refuse("keep", c->keep, "reread with accumulator=memory");
     if (c->pipeline != 1 && c->keep != CLN_KEEP_REGISTERS)
-        return cln_config_refuse("pipeline", c->pipeline, "1 where a row is not kept in registers");
+        return cln_config_refuse("pipeline", c->pipeline, "1 without keep=registers");
     if (c->pipeline != 1 && c->accumulator == CLN_ACCUMULATOR_COLUMNS)
-        return cln_config_refuse("pipeline", c->pipeline, "1 where sums are accumulated by columns");
+        return cln_config_refuse("pipeline", c->pipeline, "1 with accumulator=columns");
     if (c->prefetch != CLN_PREFETCH_NONE && !cln_unrolls_columns(c))
-        return cln_config_refuse("prefetch", c->prefetch, "prefetch=none where neither a row nor sums are in registers");
+        return cln_config_refuse("prefetch", c->prefetch, "none where neither a row nor sums are in registers");
     if ((c->accumulator == CLN_ACCUMULATOR_MEMORY || c->accumulator == CLN_ACCUMULATOR_COLUMNS) && work->locked)
         return cln_config_refuse("accumulator", c->accumulator,
-                                 "registers or local memory, slots are shared when they are locked");
+                                 "registers or local with CLNORM_REDUCTION_LOCKED, whose slots are shared");
     if (c->accumulator == CLN_ACCUMULATOR_COLUMNS && work->weight_rows > 1)
-        return cln_config_refuse("accumulator", c->accumulator, "another value where weights have several rows");
+        return cln_config_refuse("accumulator", c->accumulator, "another value with weight_rows above 1");
     const uint64_t local = cln_backward_local_bytes(work, c, cln_config_span(device, work, c));
     if (local > device->local_memory)
         return cln_fail(CLNORM_INVALID_VALUE,
@@ -51,14 +51,12 @@ static clnorm_status check_row_split(const struct cln_workload *work, const stru
     if (!cln_exchanges(c))
         return CLNORM_SUCCESS;
     if (!cln_unrolls_columns(c) || c->segments > 1 || work->real_size > sizeof(cl_float))
-        return cln_config_refuse(
-            "row_split", c->row_split,
-            "row_split=two_passes for f64, with several segments, or with neither a row nor sums in registers");
-    if (c->accumulator == CLN_ACCUMULATOR_COLUMNS)
         return cln_config_refuse("row_split", c->row_split,
-                                 "row_split=two_passes where sums over rows are accumulated by columns");
+                                 "two_passes with f64, with segments above 1, or with neither a row nor sums in registers");
+    if (c->accumulator == CLN_ACCUMULATOR_COLUMNS)
+        return cln_config_refuse("row_split", c->row_split, "two_passes with accumulator=columns");
     if (cln_divide_up(work->group_size, c->tile) > CLN_MOST_TEAM)
-        return cln_config_refuse("row_split", c->row_split, "row_split=two_passes with more than 16 tiles");
+        return cln_config_refuse("row_split", c->row_split, "two_passes with more than 16 tiles");
     return CLNORM_SUCCESS;
 }
 
@@ -80,12 +78,13 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
     if (c->tile > work->group_size || (c->tile < work->group_size && c->tile % c->vec))
         return cln_config_refuse("tile", c->tile, "group_size, or a smaller multiple of vec");
     if (c->chunks > (c->tile == work->group_size || cln_exchanges(c) ? 1 : cln_divide_up(work->group_size, c->vec)))
-        return cln_config_refuse("chunks", c->chunks, "1 where a work-group has whole segments, else one a vector at most");
+        return cln_config_refuse("chunks", c->chunks,
+                                 "1 where a work-group has whole segments, else at most the vectors of a segment");
     status = cln_check_reduce(device, c);
     if (status)
         return status;
     if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
-        return cln_config_refuse("isa", c->isa, "isa=ptx on NVIDIA, compute capability 8.0 and up, only");
+        return cln_config_refuse("isa", c->isa, "portable: ptx needs NVIDIA with compute capability 8.0 or later");
     status = check_row_split(work, c);
     return status ? status : check_accumulator(device, work, c);
 }

@@ -245,7 +245,7 @@ clnorm_status cln_fp8_check_segments(const char *name, const clnorm_tensor *tens
     if (group_size != cols && group_size % tensor->scale_group)
         return cln_fail(CLNORM_UNSUPPORTED,
                         "desc.%s.scale_group is %" PRIu32 ": expected a divisor of group_size, %" PRIu64
-                        ", where that is not cols",
+                        ", which is less than cols",
                         name, tensor->scale_group, group_size);
     return check_group_size(name, tensor);
 }

@@ -114,7 +114,9 @@ static clnorm_status check_transposed(const problem *p) {
                         (int)p->y_t.scaling);
     if (!p->y.dtype && !p->y_t.scaling)
         return cln_fail(CLNORM_INVALID_ENUM, "desc.y_t.scaling is 0: expected a clnorm_scaling without a y");
-    return cln_outer_refuse("y", &p->y, " with a y_t, which is made of rows with one stride");
+    if (cln_outer_given(&p->y))
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.y.outer gives rows more than one stride: expected one with a y_t");
+    return CLNORM_SUCCESS;
 }
 
 /* What a y of 8 bits may have. name: of the tensor that has its scales. A work-group has a segment to itself. */
@@ -124,9 +126,9 @@ static clnorm_status check_codes(const problem *p, const char *name, const clnor
     if (p->save_y_row_scale && (y->scaling != CLNORM_SCALING_TENSOR || y->scale != 0 || p->group_size != p->cols))
         return cln_fail(
             CLNORM_INVALID_VALUE,
-            "desc.save_y_row_scale is 1: expected 0 but with a desc.%s.scaling of CLNORM_SCALING_TENSOR, a scale "
-            "of 0, and a group_size of cols",
-            name);
+            "desc.save_y_row_scale is 1: expected 0, or desc.%s.scaling CLNORM_SCALING_TENSOR, desc.%s.scale 0 and "
+            "desc.group_size cols",
+            name, name);
     if (y->scaling == CLNORM_SCALING_ROW && p->group_size != p->cols)
         return cln_fail(CLNORM_UNSUPPORTED,
                         "desc.group_size is %" PRIu64 ": expected cols, %" PRIu64

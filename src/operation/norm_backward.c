@@ -100,7 +100,7 @@ static clnorm_status check_values(const problem *p) {
         return cln_fail(CLNORM_INVALID_VALUE, "desc has no output: expected a dtype of dx, dz, dweight, dbias, y or "
                                               "dresidual");
     if (p->accumulate && !p->dweight.dtype && !p->dbias.dtype)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.accumulate is 1: expected a dweight or dbias with it");
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.accumulate is 1: expected 0 without a dweight and a dbias");
     return CLNORM_SUCCESS;
 }
 
@@ -118,7 +118,7 @@ static clnorm_status check_sum(const problem *p) {
     if (refused)
         return refused;
     if (p->residual.dtype && p->s_given)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.residual.dtype is %s: expected none with s_given, x has it in it",
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.residual.dtype is %s: expected none with s_given, x includes it",
                         clnorm_dtype_name(p->residual.dtype));
     if (p->dresidual.dtype && !p->residual.dtype && !p->s_given)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.dresidual.dtype is %s: expected none without a residual or s_given",

@@ -176,8 +176,8 @@ clnorm_status clnorm_norm_backward_check(cl_command_queue queue, const clnorm_ar
         return cln_fail_opencl(code, "clEnqueueReadBuffer");
     if (columns)
         return cln_fail(CLNORM_NOT_EXACT,
-                        "args.fault is %u: expected 0 columns whose weight and bias are outside of weight_bound and "
-                        "bias_bound; gradients are NaN",
+                        "args.fault is %u: expected 0; so many columns have a weight or bias outside weight_bound and "
+                        "bias_bound, and the gradients are NaN",
                         columns);
     return CLNORM_SUCCESS;
 }

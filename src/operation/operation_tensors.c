@@ -249,8 +249,8 @@ static clnorm_status complete_weight_map(const struct cln_operation *operation, 
         shared = shared ||
                  (operation->tensors[i].extent == CLN_COLUMNS && cln_operation_tensor(&operation->tensors[i], desc)->dtype);
     if (given.rows && !shared)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.weight_rows is %" PRIu64 ": expected 0, no tensor has so many rows",
-                        given.rows);
+        return cln_fail(CLNORM_INVALID_VALUE,
+                        "desc.weight_rows is %" PRIu64 ": expected 0 without a weight, bias, dweight or dbias", given.rows);
     uint64_t period;
     if (__builtin_mul_overflow(map.rows, map.repeat, &period))
         return cln_fail(CLNORM_OVERFLOW,

@@ -40,7 +40,7 @@ static clnorm_status check_device(cl_context cl, cl_device_id device) {
     if (code != CL_SUCCESS)
         return cln_fail_opencl(code, "clGetContextInfo");
     if (i == count)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "device is none of the %zu devices of the cl_context", count);
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "device is not one of the %zu devices of the cl_context", count);
     return CLNORM_SUCCESS;
 }
 

@@ -190,7 +190,7 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
     if (recipe->groups > CLN_MOST_GROUPS)
         return cln_fail(
             CLNORM_UNSUPPORTED,
-            "desc.rows or desc.cols is too large: kernel %s takes %zu work-groups, expected at most %d in a launch",
+            "kernel %s takes %zu work-groups: expected at most %d; desc.rows, desc.cols or desc.weight_rows is too large",
             recipe->kernel, recipe->groups, CLN_MOST_GROUPS);
     struct cln_stage *const stage = &plan->stage[plan->stages];
     stage->tensors = 0;

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "base/arithmetic.h"
 #include "base/status.h"
 
 uint64_t cln_tensor_extent(const clnorm_dim dims[CLNORM_OUTER_DIMS], uint64_t cols) {
@@ -15,6 +16,13 @@ uint64_t cln_tensor_extent(const clnorm_dim dims[CLNORM_OUTER_DIMS], uint64_t co
     return extent;
 }
 
+static uint64_t largest_stride(const clnorm_dim dims[CLNORM_OUTER_DIMS]) {
+    uint64_t largest = 0;
+    for (int i = 0; i < CLNORM_OUTER_DIMS && dims[i].size; i++)
+        largest = cln_larger(largest, dims[i].stride);
+    return largest;
+}
+
 /* dims: of its rows, the fastest first, in elements. */
 static clnorm_status make(struct cln_tensor *tensor, const char *name, uint64_t rows, uint64_t cols,
                           const clnorm_dim dims[CLNORM_OUTER_DIMS], clnorm_dtype dtype, uint32_t vec) {
@@ -25,7 +33,7 @@ static clnorm_status make(struct cln_tensor *tensor, const char *name, uint64_t 
         return cln_fail(CLNORM_OVERFLOW,
                         "%s has %" PRIu64 " rows of stride %" PRIu64 " and %" PRIu64
                         " bytes an element: expected less than 2^63 bytes",
-                        name, rows, dims[0].stride, size);
+                        name, rows, largest_stride(dims), size);
     *tensor = (struct cln_tensor){
         .element = size, .span = bytes, .vector = vec * size, .stride = dims[0].stride * size, .row = cols * size};
     for (int i = 0; i < CLNORM_OUTER_DIMS && dims[i].size; i++)
