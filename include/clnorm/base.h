@@ -1,4 +1,4 @@
-/* What every other header stands on: the version, statuses and dtypes. */
+/* The version, statuses and dtypes. Every other header includes this one. */
 #ifndef CLNORM_BASE_H
 #define CLNORM_BASE_H
 
@@ -32,7 +32,7 @@ CLNORM_API const char *clnorm_version(void);
 
 typedef enum clnorm_status {
     CLNORM_SUCCESS = 0,
-    CLNORM_INVALID_ARGUMENT, /* a NULL where a value is due, a wrong struct size */
+    CLNORM_INVALID_ARGUMENT, /* a NULL where a value is required, a wrong struct size */
     CLNORM_INVALID_ENUM,     /* a value that its enumeration does not have */
     CLNORM_INVALID_VALUE,    /* a number outside its range: eps, a forced knob, … */
     CLNORM_INVALID_SHAPE,    /* shapes, strides and groups that do not fit each other */
@@ -40,23 +40,23 @@ typedef enum clnorm_status {
     CLNORM_INVALID_QUEUE,    /* a queue of another context or device */
     CLNORM_INVALID_SELECTOR, /* a device selector that cannot be read */
     CLNORM_OVERFLOW,         /* rows × cols × size does not fit 63 bits */
-    CLNORM_UNSUPPORTED,      /* sound, but this device, or this operation with such dtypes, cannot do it */
-    CLNORM_DEVICE_NOT_FOUND, /* no OpenCL device, or none that the selector means */
+    CLNORM_UNSUPPORTED,      /* valid, but this device, or this operation with such dtypes, cannot do it */
+    CLNORM_DEVICE_NOT_FOUND, /* no OpenCL device, or none that the selector matches */
     CLNORM_OUT_OF_HOST_MEMORY,
     CLNORM_OUT_OF_DEVICE_MEMORY,
     CLNORM_BUILD_FAILED, /* the driver refused a kernel; the detail has the head of its log */
     CLNORM_OPENCL_ERROR, /* any other OpenCL error; the detail names the call and the code */
-    CLNORM_NOT_EXACT     /* it ran, and the device found that these inputs do not allow results as exact as is promised */
+    CLNORM_NOT_EXACT     /* it ran, but these inputs do not allow results of the promised accuracy */
 } clnorm_status;
 
 /* One sentence for a status. Never NULL; "unknown status" for a number that is none. */
 CLNORM_API const char *clnorm_status_text(clnorm_status status);
 
-/* What the last failed call of this thread had to say: the field, the value it had and the value it should have, and the
- * OpenCL code where there is one. "" before the first failure. Valid until the next failure in this thread. */
+/* The details of this thread's last failed call: the field, its value and what was expected, and the OpenCL code where
+ * there is one. "" before the first failure. Valid until the next failure in this thread. */
 CLNORM_API const char *clnorm_error_detail(void);
 
-/* The OpenCL code of the last failed call of this thread; CL_SUCCESS when OpenCL had no part in it. */
+/* The OpenCL code of the last failed call of this thread; CL_SUCCESS when no OpenCL call failed. */
 CLNORM_API cl_int clnorm_error_opencl(void);
 
 typedef enum clnorm_dtype {
@@ -65,9 +65,9 @@ typedef enum clnorm_dtype {
     CLNORM_F16,  /* IEEE 754 binary16 */
     CLNORM_BF16, /* bfloat16: the upper half of a binary32 */
     CLNORM_F64,  /* arithmetic in double; then every tensor that is present must be F64, statistics too */
-    /* The 8-bit types of the OCP specification OFP8 (2023), where an operation speaks of them. They go with scales. */
-    CLNORM_F8_E4M3, /* "fn": up to 448, in steps of 2^-9 and up, no infinities, one NaN */
-    CLNORM_F8_E5M2  /* the upper half of an F16: up to 57344, in steps of 2^-16 and up */
+    /* The 8-bit types of the OCP specification OFP8 (2023), for tensors whose comment names them. They have scales. */
+    CLNORM_F8_E4M3, /* "fn": magnitudes from 2^-9 to 448, no infinities, one NaN */
+    CLNORM_F8_E5M2  /* the upper half of an F16: magnitudes from 2^-16 to 57344 */
 } clnorm_dtype;
 
 /* Bytes of one element; 0 for CLNORM_DTYPE_NONE and for a number that is no dtype. */

@@ -8,15 +8,15 @@
 extern "C" {
 #endif
 
-/* How a kernel runs on its device: a value of fixed size, copied and compared (memcmp) as it is, made and shown as text.
- * All zero: the library chooses everything. In a descriptor: forced knobs; one that the device, the operation or the shape
- * does not allow is refused. From clnorm_plan_config: what was chosen. Results of the same config are the same bits, run
- * after run and for any number of rows.
+/* How a kernel runs on its device. A value of fixed size, which can be copied and compared with memcmp, and is made from
+ * and shown as text. All zero: the library chooses everything. In a descriptor: forced knobs; a knob that the device, the
+ * operation or the shape does not allow is refused. From clnorm_plan_config: what was chosen. The same config gives the
+ * same bits, from run to run and for any number of rows.
  *
- * The library's choice depends on the number of rows: few wide rows are split among work-groups, which adds up a row in
- * another order. With batch_invariant of a descriptor it does not: knobs that the order of a row's sums depends on are
- * those for many rows, so that a row has the same bits whatever it is in one call with, on the same device with the same
- * tuning file. That costs time where rows are few: a single row of 262144 columns is read by one work-group.
+ * The library's choice depends on the number of rows: few wide rows are split among work-groups, which changes the order of
+ * a row's sums. With batch_invariant in a descriptor, the knobs that this order depends on are those for many rows. A row
+ * then has the same bits whatever other rows are in the call, on the same device with the same tuning file. That is slower
+ * where rows are few: a single row of 262144 columns is read by one work-group.
  *
  * A plan takes its config from the first of these that has one: the descriptor's knobs, the user's tuning file
  * (clnorm_tuning_path), the library's database of measured configs, a model of the device. */
@@ -24,7 +24,7 @@ typedef struct clnorm_config {
     uint32_t words[32];
 } clnorm_config;
 
-/* The config of which everything is chosen. */
+/* The library chooses everything. */
 #define CLNORM_CONFIG_AUTOMATIC \
     {                           \
         { 0 }                   \
@@ -37,7 +37,7 @@ typedef struct clnorm_config {
  *   lanes=N             work-items that share one segment: a power of two
  *   segments=N          segments that a work-group holds at once: a power of two
  *   iterations=N        minimum iterations per work-group, each over its segments; not the norms' backward
- *   keep=               where a segment is while its statistics are taken: registers, reread, local (memory)
+ *   keep=               where a segment is kept between its statistics and its result: registers, reread, local (memory)
  *   unroll=N            keep=reread: vectors that a lane loads at once, 1 to 16
  *   reduce=             how lanes add up: tree (local memory), shuffle (NVIDIA), subgroup
  *   stores=             cached, streaming (past the caches)
@@ -56,7 +56,7 @@ typedef struct clnorm_config {
  *   pipeline=N          rows in registers at once, 1 to 3
  *   row_split=          how work-groups with a tile each get a row's sums: two_passes, exchange
  *   groups_per_cu=N     work-groups per compute unit, approximate maximum
- *   run_length=N        neighbouring rows that a work-group takes before it skips those of the others */
+ *   run_length=N        neighbouring rows that a work-group takes before it skips the other work-groups' rows */
 CLNORM_API clnorm_status clnorm_config_parse(const char *text, clnorm_config *config);
 
 /* Writes the knobs that are not 0, at most capacity bytes, and returns the whole text's length, as snprintf does. */

@@ -10,7 +10,7 @@ extern "C" {
 
 typedef struct clnorm_context clnorm_context;
 
-/* Called with one line, without a newline, for each thing chosen, built or fetched; from whichever thread did it. */
+/* Called with one line, without a newline, for each choice, build and cache hit, in the thread that made it. */
 typedef void (*clnorm_log_fn)(const char *line, void *user);
 
 typedef struct clnorm_context_options {
@@ -20,8 +20,9 @@ typedef struct clnorm_context_options {
     /* Where compiled programs are kept between processes. NULL: $CLNORM_CACHE_DIR, else $XDG_CACHE_HOME/clnorm, else
      * ~/.cache/clnorm. CLNORM_CACHE=0 in the environment, or "" here, keeps none. */
     const char *cache_dir;
-    /* Has the driver say in its build log, which goes to the log line by line, what registers and memory each kernel takes,
-     * where it can be asked (NVIDIA's can). Kernels are the same; those from a cache, a driver's too, have no such log. */
+    /* Asks the driver for the registers and memory of each kernel, where it can tell (NVIDIA's can). They come in its build
+     * log, which goes to log line by line. Kernels stay the same; those from a cache, also the driver's, have no such log.
+     */
     bool build_report;
 } clnorm_context_options;
 
@@ -49,8 +50,8 @@ CLNORM_API const char *clnorm_context_cache_dir(const clnorm_context *context);
  * Writes the path, "" for none, as snprintf does, and returns its length. */
 CLNORM_API size_t clnorm_tuning_path(const clnorm_device_info *device, char *path, size_t capacity);
 
-/* The cache of compiled programs on disk keeps itself in order; what follows is for looking into it and for having its
- * space back. dir: a folder as in clnorm_context_options, NULL for the one that the environment names. */
+/* The cache of compiled programs on disk needs no maintenance. The functions below list it and free its space. dir: a
+ * folder as in clnorm_context_options; NULL: the one that the environment names. */
 
 /* Writes the folder that the environment names, "" for none, as snprintf does: at most capacity bytes with the terminating
  * NUL. Returns the length that the whole path has. */
@@ -68,12 +69,12 @@ typedef struct clnorm_cache_entry {
 
 typedef void (*clnorm_cache_fn)(const clnorm_cache_entry *entry, void *user);
 
-/* Calls each for every file of the cache, the latest used first. A folder that is not there has none; one that cannot be
- * read, that is not the user's alone to write to, or that another user's symbolic link leads to is CLNORM_INVALID_ARGUMENT.
- */
+/* Calls each for every file of the cache, the latest used first. A folder that does not exist has none.
+ * CLNORM_INVALID_ARGUMENT: a folder that cannot be read, that other users may write to, or that is reached by another
+ * user's symbolic link. */
 CLNORM_API clnorm_status clnorm_cache_list(const char *dir, clnorm_cache_fn each, void *user);
 
-/* Removes them all, also while other processes work with them. *removed: how many there were; may be NULL. */
+/* Removes them all, also while other processes use them. *removed: how many there were; may be NULL. */
 CLNORM_API clnorm_status clnorm_cache_clear(const char *dir, size_t *removed);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Devices: which OpenCL devices are there, and the one that a selector means. */
+/* Devices: which OpenCL devices are there, and the one that a selector matches. */
 #ifndef CLNORM_DEVICE_H
 #define CLNORM_DEVICE_H
 
@@ -15,7 +15,7 @@ typedef enum clnorm_device_kind {
     CLNORM_DEVICE_OTHER
 } clnorm_device_kind;
 
-/* Who wrote the OpenCL implementation: it decides what is known about it, whatever hardware is below. */
+/* Whose OpenCL implementation it is. Known properties and defects follow from it, whatever the hardware. */
 typedef enum clnorm_platform_family {
     CLNORM_PLATFORM_OTHER = 0,
     CLNORM_PLATFORM_POCL,
@@ -24,7 +24,7 @@ typedef enum clnorm_platform_family {
     CLNORM_PLATFORM_OCLGRIND
 } clnorm_platform_family;
 
-/* Everything that the library knows of a device; what it decides, it decides from this. Sizes are in bytes. */
+/* The facts of a device that the library's choices depend on. Sizes are in bytes. */
 typedef struct clnorm_device_info {
     uint64_t size; /* sizeof(clnorm_device_info) */
     cl_platform_id platform;
@@ -48,7 +48,7 @@ typedef struct clnorm_device_info {
     unsigned compute_capability;  /* NVIDIA: 10 · major + minor, 90 for Hopper; 0 elsewhere */
     uint64_t global_memory;
     uint64_t max_allocation;
-    uint64_t cache_size;   /* last level that the device tells of; 0 where it tells none */
+    uint64_t cache_size;   /* of the last level that the device reports; 0: none */
     uint64_t local_memory; /* a __local array declared in a kernel may have this size */
     uint64_t max_work_group_size;
     bool little_endian;
@@ -58,7 +58,7 @@ typedef struct clnorm_device_info {
     bool device_fences; /* OpenCL C's memory fences at device scope */
 } clnorm_device_info;
 
-/* What an info starts from; functions that fill one in read its size. */
+/* An info to be filled in: its size is set. */
 #define CLNORM_DEVICE_INFO_INIT                                                                                         \
     {                                                                                                                   \
         sizeof(clnorm_device_info), NULL, NULL, 0, 0, (clnorm_device_kind)0, CLNORM_PLATFORM_OTHER, "", "", "", "", "", \
@@ -68,13 +68,13 @@ CLNORM_API void clnorm_device_info_init(clnorm_device_info *info);
 
 /* Lists every device, best first: GPUs, then accelerators, then CPUs, each by compute units × clock.
  * devices: room for capacity ids, may be NULL when capacity is 0. *count: how many there are, which can be more than
- * capacity. No device at all is success with a count of 0. clnorm_device_describe tells about each. */
+ * capacity. No device at all is success with a count of 0. clnorm_device_describe gives the facts of each. */
 CLNORM_API clnorm_status clnorm_device_list(cl_device_id *devices, size_t capacity, size_t *count);
 
 /* The facts of one device; a sub-device has the indices of the device that it is a part of. */
 CLNORM_API clnorm_status clnorm_device_describe(cl_device_id device, clnorm_device_info *info);
 
-/* The device that a selector means. selector: alternatives split by ';', the first that any device matches wins; each is
+/* The device that a selector matches. selector: alternatives split by ';', the first that any device matches wins; each is
  * comma-separated terms that must all hold, of gpu, cpu, accelerator, P:D (indices as above), uuid:…, name=TEXT,
  * vendor=TEXT, platform=TEXT (case-insensitive parts), memory>=8G (K, M, G or T, powers of 1024), fp16, fp64, subgroups.
  * NULL or "": the environment variable CLNORM_DEVICE, and where that is unset or empty too, the best device. */

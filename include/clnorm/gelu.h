@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* Gaussian error linear units: Hendrycks, Gimpel 2016, arXiv:1606.08415. Φ is the distribution function of the standard
- * normal. Either is −0 at −∞ and ∞ at ∞; arguments of any size have an exact asymptote. */
+ * normal. Both forms are −0 at −∞ and ∞ at ∞; where |x| is large, y is exactly x or 0. */
 typedef enum clnorm_gelu_form {
     CLNORM_GELU_ERF = 1, /* x · Φ(x) = x/2 · (1 + erf(x / √2)) */
     CLNORM_GELU_TANH     /* x/2 · (1 + tanh(√(2/π) · (x + 0.044715 · x³))) */

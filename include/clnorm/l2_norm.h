@@ -59,7 +59,7 @@ CLNORM_API clnorm_status clnorm_l2_norm(clnorm_context *context, cl_command_queu
 
 /* The gradients, with x̂ = x / length, g = weight · dy and Σ over a segment:
  *
- *   dx = (g − x̂ · Σ(x̂ · g)) / length;   dx = g / length where CLNORM_EPS_FLOOR has the length be eps
+ *   dx = (g − x̂ · Σ(x̂ · g)) / length;   dx = g / eps where the length is eps (CLNORM_EPS_FLOOR)
  *   dweight = Σ over rows of dy · x̂
  *
  * The lengths are computed again from x. dweight's sum over rows is compensated (Kahan 1965), and has the same bits from

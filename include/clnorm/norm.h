@@ -33,12 +33,12 @@ typedef enum clnorm_activation {
  *   a′ = a · cos − b · sin,   b′ = b · cos + a · sin,   cos and sin being rope_cos[p, i] and rope_sin[p, i]
  *
  * Row r has position p = position[⌊r / rope_repeat⌋], or without position_given ⌊r / rope_repeat⌋ itself: where the heads
- * are rows, rope_repeat is their number. A position that is not from 0 to rope_positions − 1 makes all rotated columns of
- * its rows NaN, and with them what comes of them backward; nothing outside the tables is read. */
+ * are rows, rope_repeat is their number. A position below 0, or of rope_positions and up, makes the rotated columns of its
+ * rows NaN, and the gradients that depend on them; nothing outside the tables is read. */
 typedef enum clnorm_rope {
     CLNORM_ROPE_NONE = 0,
-    CLNORM_ROPE_NEOX, /* pair i: columns i and i + rope_dims / 2; y · cos + rotate_half(y) · sin of Hugging Face, whose
-                         cos and sin have each angle twice: their left halves are what is wanted here */
+    CLNORM_ROPE_NEOX, /* pair i: columns i and i + rope_dims / 2, as in GPT-NeoX and Hugging Face's rotate_half. The cos and
+                         sin of Hugging Face repeat each angle: rope_cos and rope_sin are their left halves */
     CLNORM_ROPE_INTERLEAVED /* pair i: columns 2 i and 2 i + 1, as in GPT-J and Llama's own code */
 } clnorm_rope;
 
@@ -59,25 +59,25 @@ typedef enum clnorm_rope {
  *
  *   y_scale = (amax + 1e-10) / max, amax being the largest |y| of what shares the scale, and max that of the dtype; NaNs
  *             and infinities do not count; rounded to its dtype
- *   codes   = y / y_scale, rounded to nearest even; what is more than ± max becomes that, infinities too, a NaN code 0x7f
+ *   codes   = y / y_scale, rounded to nearest even; they saturate at ± max, for infinities too; a NaN is code 0x7f
  *
- * So where y is all zero, or NaN, the scale is 1e-10 / max; and the NaNs that the norm makes of a row with a NaN or an
- * infinity, or of a weight that is one, leave the scale to what else shares it. One scale for the tensor is the
- * descriptor's, or measured: then x, z and residual are read twice. Where an RMS norm does nothing but read an x with
- * scales of groups, and y has one measured scale, x · (x_scale · rstd / y_scale) · weight is what is rounded to codes,
- * without a quotient, unless accuracy says otherwise: a code may be a neighbour of clnorm_quantize's.
+ * Where y is all zero or NaN, the scale is 1e-10 / max. A row that is NaN, by a NaN or an infinity in it or in a weight,
+ * does not change the scale of other rows. One scale for the tensor is given by the descriptor, or measured: x, z and
+ * residual are then read twice. With CLNORM_FP8_FUSED, a plain RMS norm from an x with scales of groups to a y with one
+ * measured scale rounds x · (x_scale · rstd / y_scale) · weight to codes, without a quotient: a code may be a neighbour of
+ * clnorm_quantize's.
  *
  * dropout(x) is x / (1 − p) for the elements that are kept, and 0 for the others, whatever x is there. The element of row r
- * and column c of the call is kept where a word is at least ⌊p · 2³²⌋: word (c mod 8) / 2, rounded down, of Philox 4x32-10
- * (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") with the counter (c / 8, r, low and high
- * word of args.seed's offset) and the key (low and high word of its seed); where c is odd, with the halves of the word
- * exchanged. So each element is kept with probability 1 − p to 32 bits, two columns of a word independently of each other
- * to 16. The mask depends on nothing else, and is never stored. */
+ * and column c of the call is kept where its word of 32 bits is at least ⌊p · 2³²⌋. That is word ⌊(c mod 8) / 2⌋ of Philox
+ * 4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"), with its halves exchanged where
+ * c is odd. The counter is (⌊c / 8⌋, r, low and high word of args.seed's offset), the key (low and high word of its seed).
+ * Each element is kept with probability 1 − p to 32 bits; the two columns of a word are independent to 16 bits. The mask
+ * depends on nothing else, and is not stored unless save_mask asks for it. */
 typedef enum clnorm_fp8_accuracy {
     CLNORM_FP8_FUSED = 0, /* y is in F32 until it is quantised */
-    /* y is rounded to BF16 before that, and measured scales too unless scale_dtype says otherwise: every step of an RMS
-     * norm is rounded as COAT (Xi et al. 2024, arXiv:2410.19313) rounds it, and given its rstd the codes are COAT's, bit
-     * for bit. What a scale that was rounded down makes too large becomes ± max. */
+    /* y is rounded to BF16 before it is quantised, and so are measured scales unless scale_dtype is CLNORM_F32. Each step
+     * of an RMS norm is then rounded as COAT (Xi et al. 2024, arXiv:2410.19313) rounds it: with COAT's rstd the codes are
+     * COAT's, bit for bit. Quotients beyond ± max, by a scale that was rounded down, become ± max. */
     CLNORM_FP8_COMPATIBLE
 } clnorm_fp8_accuracy;
 
@@ -87,19 +87,19 @@ typedef struct clnorm_norm_desc {
     uint64_t cols;       /* 1 and up */
     uint64_t group_size; /* elements of a segment, a divisor of cols; 0: cols */
     /* The weight map: weight and bias are of [weight_rows, cols], and row r takes their row (r / weight_repeat) mod
-     * weight_rows. rows is a multiple of weight_rows · weight_repeat. 0 and 0: one row, for all. Their rows may lie apart:
-     * scale and shift of samples as halves of one tensor have a stride of 2 · cols. */
+     * weight_rows. rows is a multiple of weight_rows · weight_repeat. 0 and 0: one row, for all. Weights may have a
+     * stride: 2 · cols where scale and shift of samples are the halves of one tensor. */
     uint64_t weight_rows;
     uint64_t weight_repeat; /* neighbouring rows that take the same one; 0: 1 */
     /* F8_E4M3 or F8_E5M2 too, with scales of any kind. A scale_group is 16, 32, 64 or 128 columns, and divides group_size
      * unless that is cols; a row's last group may be shorter. */
     clnorm_tensor x;
-    /* dtype CLNORM_DTYPE_NONE: as x, or absent where there is a y_t. F8_E4M3 or F8_E5M2: quantised, not with F64. A scale
-     * of CLNORM_SCALING_TENSOR is the one that y is divided by, a normal F32, or 0: it is measured. A row's scale needs a
-     * group_size of cols; what is said of x's scale_group holds for y's. */
+    /* dtype CLNORM_DTYPE_NONE: as x, or absent where there is a y_t. F8_E4M3 or F8_E5M2: quantised, not with F64. With
+     * CLNORM_SCALING_TENSOR y is divided by scale, a normal F32; a scale of 0 is measured. CLNORM_SCALING_ROW needs a
+     * group_size of cols. scale_group is as in x. */
     clnorm_tensor y;
-    clnorm_tensor y_t;          /* the transposed copy [cols, rows] of an 8-bit y, of its dtype and with its scales, which
-                                   are said here where y is absent */
+    clnorm_tensor y_t;          /* the transposed copy [cols, rows] of an 8-bit y, of its dtype and with its scales; where y
+                                   is absent, these fields say which */
     clnorm_tensor z;            /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits; read only when there is a gate */
     clnorm_tensor weight;       /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight, which stands for ones */
     clnorm_tensor bias;         /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no bias */
@@ -110,9 +110,9 @@ typedef struct clnorm_norm_desc {
     uint64_t rope_dims;         /* columns of a segment that are rotated: even, up to group_size; 0: group_size */
     uint64_t rope_positions;    /* with rope: 1 and up; without position_given at least rows / rope_repeat */
     uint64_t rope_repeat;       /* neighbouring rows that have one position; 0: 1 */
-    /* Added to the variance: 0 to the largest f32, with F64 tensors f64. The variance is in f32 likewise: a sum of squares
-     * past 3.4e38 (|s| of 1e30, or 4096 of 1e18) makes rstd and x̂ 0, and squares below 1.2e-38 may count as 0 (|s| of 1e-23
-     * with an eps of 0: rstd is infinite). */
+    /* Added to the variance: 0 to the largest number of f32 (of f64 with F64 tensors). The variance has the same range: in
+     * f32 a sum of squares past 3.4e38 (|s| of 1e30, or 4096 of 1e18) makes rstd and x̂ 0, and squares below 1.2e-38 may
+     * count as 0 (|s| of 1e-23 with an eps of 0: rstd is infinite). */
     double eps;
     double weight_offset; /* added to every weight: 1 for zero-centred weights; needs a weight unless 0 */
     double dropout;       /* p, the probability of 0, in [0, 1); 0: none. Not with gate_first; rows, cols up to 2^32 */
@@ -170,49 +170,48 @@ typedef enum clnorm_reduction {
  *   dn = dy · activation′(n), or dy · act(z) · activation′(n) with such a gate; or dy, rotated by the negative angles
  *   wdn = (weight_offset + weight) · dn
  *   c1 = Σ(x̂ · wdn) / group_size,   c2 = Σwdn / group_size for layer norm, 0 for RMS norm
- *   ds = rstd · (wdn − x̂ · c1 − c2), then + dresidual_out, what has come to s by way of residual_out
+ *   ds = rstd · (wdn − x̂ · c1 − c2), plus dresidual_out, the gradient of residual_out
  *   dresidual = ds
  *   dx = row_scale · dropout(ds), without the terms that are not requested; or ds · act(z) with gate_first
  *   dz = dy · activation(n) · act′(z), or ds · x · act′(z) with gate_first
- *   dweight = Σ over rows of dn · x̂,   dbias = Σ over rows of dn, of those rows that take a row of weights
+ *   dweight = Σ over rows of dn · x̂,   dbias = Σ over rows of dn, the rows that take that row of weights
  *
- * s is made of x and residual as in the forward, with the same mask for the same seed; or with s_given, x is s itself, such
- * as residual_out has it, and dropout and row_scale matter to dx alone.
+ * s is computed again from x and residual, with the same mask for the same seed. With s_given, x is s itself, as
+ * residual_out has it; dropout and row_scale then affect dx alone.
  *
- * With y_given there is no x, and a forward has to keep y and rstd alone: x̂ = (y − bias) / w with w = weight_offset +
- * weight. It is off by the rounding of y, at most u · (|x̂| + |bias / w|) + v / |w|, and by as many roundings of the
- * arithmetic. u is 2^-24 for a y in F32, 2^-11 for F16, 2^-8 for BF16, 2^-53 for F64; v is half a step of its denormals.
+ * With y_given, y is read in place of x, and a forward has to keep y and rstd alone: x̂ = (y − bias) / w with w =
+ * weight_offset + weight. The rounding of y changes x̂ by at most u · (|x̂| + |bias / w|) + v / |w|, and the arithmetic
+ * rounds, too. u is 2^-24 for a y in F32, 2^-11 for F16, 2^-8 for BF16, 2^-53 for F64; v is half a step of its denormals.
  * A column is exact enough where
  *
  *   |w| ≥ weight_bound                          so that v / |w| ≤ u
  *   |bias| ≤ bias_bound · |w|                   so that x̂ is off by at most u · (|x̂| + 1 + bias_bound)
- *   |w| · √group_size + |bias| ≤ the largest y  which no |x̂|, at most √group_size, makes overflow
+ *   |w| · √group_size + |bias| ≤ the largest y  so that y did not overflow, |x̂| being at most √group_size
  *
- * and one with a NaN is not. The device counts the columns that are not, in args.fault, before anything else. Where there
- * is one, every element of dx, dweight and dbias is NaN: there are no numbers that look right and are not. The enqueue does
- * not wait for that and succeeds; clnorm_norm_backward_check waits, and gives it as a status.
+ * and where neither is NaN. The device first counts the other columns, in args.fault. Where there is one, every element of
+ * dx, dweight and dbias is NaN. The enqueue does not wait for the count, and succeeds; clnorm_norm_backward_check waits,
+ * and returns the result as a status.
  *
  * An output whose dtype is CLNORM_DTYPE_NONE is not computed, and costs nothing. Arithmetic and sums are in f32, in f64
  * for F64 tensors. With 0 rows dweight and dbias are 0, or stay as they are with accumulate. */
 typedef struct clnorm_norm_backward_desc {
-    uint64_t size;          /* sizeof(clnorm_norm_backward_desc) */
-    uint64_t rows;          /* 0 and up */
-    uint64_t cols;          /* 1 and up */
-    uint64_t group_size;    /* as in the forward */
-    uint64_t weight_rows;   /* as in the forward, of dweight and dbias too; up to 1 with y_given */
-    uint64_t weight_repeat; /* as in the forward */
-    clnorm_tensor x;        /* F8_E4M3 or F8_E5M2 too, as in the forward */
-    clnorm_tensor z;        /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits; read only when there is a gate */
-    clnorm_tensor dy;       /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
-    clnorm_tensor weight;   /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight, which stands for ones */
-    clnorm_tensor bias;     /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
-    clnorm_tensor dx;       /* CLNORM_DTYPE_NONE, as in all outputs: not computed */
-    clnorm_tensor dz;       /* needs a gate */
-    clnorm_tensor dweight;  /* [weight_rows, cols]; F32, or any other; also without a weight */
-    clnorm_tensor dbias;    /* likewise; also without a bias */
-    clnorm_tensor y;        /* y is computed again, for what the forward did not keep; with y_given: an input, which what is
-                               said of x holds for */
-    clnorm_tensor residual; /* CLNORM_DTYPE_NONE: no residual, or s_given; not with gate_first */
+    uint64_t size;               /* sizeof(clnorm_norm_backward_desc) */
+    uint64_t rows;               /* 0 and up */
+    uint64_t cols;               /* 1 and up */
+    uint64_t group_size;         /* as in the forward */
+    uint64_t weight_rows;        /* as in the forward, of dweight and dbias too; up to 1 with y_given */
+    uint64_t weight_repeat;      /* as in the forward */
+    clnorm_tensor x;             /* F8_E4M3 or F8_E5M2 too, as in the forward */
+    clnorm_tensor z;             /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits; read only when there is a gate */
+    clnorm_tensor dy;            /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
+    clnorm_tensor weight;        /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_tensor bias;          /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no bias; only dz and y depend on it */
+    clnorm_tensor dx;            /* CLNORM_DTYPE_NONE, as in all outputs: not computed */
+    clnorm_tensor dz;            /* needs a gate */
+    clnorm_tensor dweight;       /* [weight_rows, cols]; F32, or any other; also without a weight */
+    clnorm_tensor dbias;         /* likewise; also without a bias */
+    clnorm_tensor y;             /* the forward's y, computed again; with y_given an input, to which x's comment applies */
+    clnorm_tensor residual;      /* CLNORM_DTYPE_NONE: no residual, or s_given; not with gate_first */
     clnorm_tensor dresidual_out; /* CLNORM_DTYPE_NONE: there is no dresidual_out; not with gate_first */
     clnorm_tensor dresidual;     /* CLNORM_DTYPE_NONE: not computed; needs a residual or s_given */
     clnorm_tensor rope_cos;      /* as in the forward, as are the next four */
@@ -223,15 +222,15 @@ typedef struct clnorm_norm_backward_desc {
     double eps;           /* as in the forward; unused when rstd is given */
     double weight_offset; /* as in the forward */
     double dropout;       /* as in the forward */
-    double weight_bound;  /* with y_given: 0 for the least, 2^-14 for a y in F16, 2^-100 in F32 and BF16 (some devices
-                             have no denormals), 2^-960 in F64; or more than that */
+    double weight_bound;  /* with y_given: at least 2^-14 for a y in F16, 2^-100 in F32 and BF16 (some devices have no
+                             denormals), 2^-960 in F64; 0: that */
     double bias_bound;    /* with y_given: 0 for 4; at most 1 / (16 · u) */
     clnorm_norm norm;
     clnorm_gate gate;
     clnorm_activation activation;
     clnorm_reduction reduction; /* 0: CLNORM_REDUCTION_PARTIAL */
     clnorm_rope rope;           /* dx may not lie over dy. Not with an activation, a gate that is not first, y or y_given */
-    uint32_t slots;             /* 1 and up: of CLNORM_REDUCTION_LOCKED, in all; each row of weights has one at least */
+    uint32_t slots;             /* 1 and up: of CLNORM_REDUCTION_LOCKED, in all; each row of weights has at least one */
     /* Each 0 or 1: */
     uint32_t gate_first;
     uint32_t mean_given; /* mean is read, as the forward saved it, and not computed again; layer norm: both or neither */

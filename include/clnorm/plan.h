@@ -50,9 +50,8 @@ typedef struct clnorm_requirements {
     }
 CLNORM_API void clnorm_requirements_init(clnorm_requirements *requirements);
 
-/* NULL is allowed. Enqueued work keeps what it needs: the queue need not be finished first. The plan is freed at once, and
- * a call with it in another thread would use it after that: every such call has to have returned before, and none may begin
- * later. Plans of the one-call forms are the context's, and have no such rule. */
+/* NULL is allowed. The plan is freed at once: every call with it in another thread must have returned before, and none may
+ * begin later. Enqueued work keeps what it needs, so that the queue need not be finished first. */
 CLNORM_API void clnorm_plan_destroy(clnorm_plan *plan);
 
 /* Bytes of args.workspace that an enqueue needs; 0 when it needs none. */
@@ -61,14 +60,14 @@ CLNORM_API uint64_t clnorm_plan_workspace_size(const clnorm_plan *plan);
 /* The config that was chosen. */
 CLNORM_API void clnorm_plan_config(const clnorm_plan *plan, clnorm_config *config);
 
-/* Configs for the plan's problem that the library's model of the device takes for the fastest, best first: what a search by
- * measurement tries. Writes at most capacity and returns how many there are; 0 for operations that have no knobs to tune.
- */
+/* Configs for the plan's problem that the library's model of the device estimates to be the fastest, best first: candidates
+ * for a search by measurement. Writes at most capacity and returns how many there are; 0 for operations that have no knobs
+ * to tune. */
 CLNORM_API size_t clnorm_plan_candidates(const clnorm_plan *plan, clnorm_config *configs, size_t capacity);
 
-/* What the row of a tuning file for such plans begins with: "rms_norm bf16 4096", and "few" where x is small for the device
- * (64 KiB for each compute unit). Writes it as snprintf does, and returns
- * its length; "" for operations that have no knobs to tune. */
+/* The start of the tuning file's row for such plans: "rms_norm bf16 4096", and " few" after it where x is small for the
+ * device (64 KiB for each compute unit). Writes it as snprintf does, and returns its length; "" for operations that have no
+ * knobs to tune. */
 CLNORM_API size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity);
 
 /* A description for people, a line per kernel: name, grid, build options. Writes at most capacity bytes, always a
@@ -90,40 +89,43 @@ typedef struct clnorm_seed {
     uint64_t offset; /* distinguishes the calls of one seed */
 } clnorm_seed;
 
-/* Every tensor that any operation reads or writes. An operation wants just those that its descriptor speaks of; one that is
- * missing, or given without being wanted, is an error that names it. Outputs do not overlap anything but as said: an output
- * that may be an input itself has its place, element size and strides. An overlap is CLNORM_INVALID_BUFFER, but where two
- * tensors have different strides and so many rows that it would take long to find. Rows of two tensors may lie between each
- * other's. Inputs are in buffers that kernels may read, outputs in such that they may write; and also read:
+/* Every tensor that any operation reads or writes, with the strides of the descriptor. An operation needs exactly the
+ * tensors that its descriptor has: one that is missing or surplus is an error that names it.
+ *
+ * An output does not overlap another tensor, which is CLNORM_INVALID_BUFFER. Where it may be an input itself, as said
+ * below, both have the same place, element size and strides. Rows of one tensor may lie between those of another; where
+ * both have so many rows, of different strides, that the search would take long, overlaps are not found.
+ *
+ * Kernels must be allowed to read the buffers of inputs and to write those of outputs. They also read these outputs:
  * residual_out, dweight and dbias with accumulate, a y that has a y_t. */
 typedef struct clnorm_args {
     uint64_t size;               /* sizeof(clnorm_args) */
-    clnorm_buffer x;             /* in  [rows, cols], x_stride */
+    clnorm_buffer x;             /* in  [rows, cols] */
     clnorm_buffer weight;        /* in  [cols]; with weight_rows [weight_rows, cols], weight's stride */
     clnorm_buffer bias;          /* likewise */
-    clnorm_buffer z;             /* in  [rows, cols], z_stride: the gate */
-    clnorm_buffer dy;            /* in  [rows, cols], dy_stride */
-    clnorm_buffer y;             /* out [rows, cols], y_stride; may be x itself in a forward; in of softmax's backward,
+    clnorm_buffer z;             /* in  [rows, cols]: the gate */
+    clnorm_buffer dy;            /* in  [rows, cols] */
+    clnorm_buffer y;             /* out [rows, cols]; may be x itself in a forward; in of softmax's backward,
                                     and of a norm's with y_given */
     clnorm_buffer mean;          /* out of the forward, in of the backward: [groups, rows] f32 (f64 with F64 tensors); of
                                     group norm [rows, groups] */
     clnorm_buffer rstd;          /* likewise */
-    clnorm_buffer dx;            /* out [rows, cols], dx_stride; may be x, a y that is read itself or, without
+    clnorm_buffer dx;            /* out [rows, cols]; may be x, a y that is read itself or, without
                                     rope, dy */
-    clnorm_buffer dz;            /* out [rows, cols], dz_stride; may be z itself */
+    clnorm_buffer dz;            /* out [rows, cols]; may be z itself */
     clnorm_buffer dweight;       /* out, in too with accumulate: of weight's shape, dweight's stride */
     clnorm_buffer dbias;         /* likewise */
-    clnorm_buffer residual;      /* in  [rows, cols], residual_stride */
+    clnorm_buffer residual;      /* in  [rows, cols] */
     clnorm_buffer row_scale;     /* in  [rows] f32 (f64 with F64 tensors) */
-    clnorm_buffer residual_out;  /* out [rows, cols], residual_out_stride; may be residual itself */
+    clnorm_buffer residual_out;  /* out [rows, cols]; may be residual itself */
     clnorm_buffer dropout_mask;  /* out [rows, cols], a byte each, row after row: 1 where x was kept, 0 where not */
-    clnorm_buffer dresidual_out; /* in  [rows, cols], dresidual_out_stride */
-    clnorm_buffer dresidual;     /* out [rows, cols], dresidual_stride; may be dresidual_out itself */
-    clnorm_buffer q;             /* out of quantize, in of dequantize: [rows, cols], q_stride; dequantize writes x */
-    clnorm_buffer q_t;           /* out [cols, rows], q_t_stride: q transposed */
+    clnorm_buffer dresidual_out; /* in  [rows, cols] */
+    clnorm_buffer dresidual;     /* out [rows, cols]; may be dresidual_out itself */
+    clnorm_buffer q;             /* out of quantize, in of dequantize: [rows, cols]; dequantize writes x */
+    clnorm_buffer q_t;           /* out [cols, rows]: q transposed */
     clnorm_buffer scale;         /* out of quantize, in of dequantize: as clnorm_scaling says, scale_dtype */
     clnorm_buffer x_scale;       /* in, of an 8-bit x: as its scaling says, scale_dtype */
-    clnorm_buffer y_t;           /* out [cols, rows], y_t_stride: y transposed */
+    clnorm_buffer y_t;           /* out [cols, rows]: y transposed */
     clnorm_buffer y_scale;       /* out, of an 8-bit y: as its scaling says, scale_dtype */
     clnorm_buffer y_row_scale;   /* out [rows] y's scale_dtype: the scale that each row would have by itself */
     clnorm_buffer amax;          /* out, of scale's shape, f32 */
@@ -131,7 +133,7 @@ typedef struct clnorm_args {
     clnorm_buffer norm;          /* out of l2_norm: [groups, rows] f32 (f64 with F64 tensors): a segment's length */
     clnorm_buffer moments;       /* out of norm_statistics, in of what follows it: [groups, rows, 3]: see norm_slices.h */
     clnorm_buffer sums;          /* out of norm_backward_statistics, in of norm_backward_apply: [groups, rows, 2] */
-    clnorm_buffer rope_cos;      /* in  [rope_positions, rope_dims / 2], rope_cos_stride */
+    clnorm_buffer rope_cos;      /* in  [rope_positions, rope_dims / 2] */
     clnorm_buffer rope_sin;      /* likewise, rope_sin_stride */
     clnorm_buffer position;      /* in  [rows / rope_repeat, rounded up] int32: a row of rope_cos and rope_sin each */
     clnorm_buffer workspace;     /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
@@ -149,23 +151,24 @@ typedef struct clnorm_args {
     }
 CLNORM_API void clnorm_args_init(clnorm_args *args);
 
-/* Checks the arguments, binds them and launches; does not wait, allocate device memory or compile.
- * queue: of the context and device of the plan, in-order or out-of-order. wait_list: events of the same cl_context to
- * come first; one of another cl_context, and one that has failed already, is CLNORM_INVALID_ARGUMENT, and where one fails
- * later no kernel runs. event: may be NULL; else complete when all outputs are written, or failed (a negative execution
- * status) where an event of wait_list failed; to be released by the caller.
- * Several threads may enqueue the same plan; see row_split=exchange for how many wide backwards may overlap. */
+/* Checks the arguments, binds them and launches; does not wait, allocate device memory or compile. Several threads may
+ * enqueue the same plan at once.
+ *
+ * queue: of the plan's context and device, in-order or out-of-order. wait_list: events of the same cl_context that complete
+ * before the first kernel starts. An event of another cl_context, or one that has failed, is CLNORM_INVALID_ARGUMENT; where
+ * one fails later, no kernel runs. event: NULL, or the event that the caller gets and releases. It completes when all
+ * outputs are written, and fails (a negative execution status) where an event of wait_list fails. */
 CLNORM_API clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
                                              cl_uint num_wait, const cl_event *wait_list, cl_event *event);
 
 /* The kernels that an enqueue of the plan runs, one after the other. */
 CLNORM_API cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan);
 
-/* One of them. What is pointed to is the plan's. */
+/* One of them. Pointers are valid as long as the plan. */
 typedef struct clnorm_kernel_info {
     uint64_t size;        /* sizeof(clnorm_kernel_info) */
     const char *name;     /* as its source has it */
-    cl_kernel kernel;     /* for questions alone, such as clGetKernelWorkGroupInfo's; its arguments are the plan's to set */
+    cl_kernel kernel;     /* for queries such as clGetKernelWorkGroupInfo alone: the plan sets its arguments */
     size_t groups, items; /* work-groups, and work-items in each */
     uint64_t bytes;       /* of the tensors that it reads or writes, each once, and of its parts of the workspace */
     cl_uint arguments;    /* that an enqueue sets: two for a tensor or a part of the workspace, and two for a seed */
@@ -178,8 +181,8 @@ typedef struct clnorm_kernel_info {
 CLNORM_API clnorm_status clnorm_plan_kernel(const clnorm_plan *plan, cl_uint index, clnorm_kernel_info *info);
 
 /* clnorm_plan_enqueue with an event for each kernel, to see where time goes. events: [clnorm_plan_kernel_count(plan)], all
- * of them to be released by the caller; a plan without kernels writes none. Of a kernel that is launched in two parts, as
- * an output lies over an input (accumulator=columns), the event is the second part's. */
+ * of them to be released by the caller; a plan without kernels writes none. A kernel is launched in two parts
+ * where an output lies over an input (accumulator=columns): its event is the second part's. */
 CLNORM_API clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
                                                      cl_uint num_wait, const cl_event *wait_list, cl_event *events);
 

@@ -15,21 +15,21 @@ extern "C" {
  *   scale = (amax + 1e-10) / max, with max 448 for CLNORM_F8_E4M3 and 57344 for CLNORM_F8_E5M2
  *   q     = x / scale, rounded to nearest even
  *
- * What rounds to more than ± max becomes that, infinities too; a NaN becomes code 0x7f, and −0 stays −0. So where all is
- * zero the scale is 1e-10 / max and q zero, and a NaN or an infinity spoils no other element. Quotients are correctly
- * rounded, so that codes are the same everywhere; but for a given scale beyond 2^±60 only as well as the device divides. */
+ * q saturates at ± max, for infinities too; a NaN becomes code 0x7f, and −0 stays −0. Where every x is zero the scale is
+ * 1e-10 / max and q is 0. A NaN or an infinity affects no other element. Quotients are correctly rounded, so that codes are
+ * the same on every device; with a given scale outside 2^-60 to 2^60 they are as exact as the device's division. */
 typedef struct clnorm_quantize_desc {
     uint64_t size;       /* sizeof(clnorm_quantize_desc) */
-    uint64_t rows, cols; /* rows 0 and up, cols 1 and up; without rows nothing is written */
+    uint64_t rows, cols; /* rows 0 and up, cols 1 and up; with 0 rows nothing is written */
     clnorm_tensor x;     /* F32, F16 or BF16 */
     /* F8_E4M3 or F8_E5M2. scale_group: 1 and up; a row's last group may be shorter. A scale_dtype of BF16: the scale is
      * rounded to it, to nearest even, before x is divided by it. scale: x is divided by it, and args.scale not written. */
     clnorm_tensor q;
     clnorm_tensor q_t; /* the transposed copy [cols, rows], of q's dtype; CLNORM_DTYPE_NONE: none. Its scales are q's */
     uint64_t seed;     /* of stochastic rounding */
-    /* 1: round up with the probability that q's distance from the code below is of a step, by a random number for each
-     * (seed, element) alone: 20 bits or more of word (element mod 4) of Philox 4x32-10 with the counter element / 4 and the
-     * key seed, where element is row · cols + column. 0: to nearest even. */
+    /* 1: round up with a probability of (quotient − code below) / step. The random number depends on seed and element
+     * alone: 20 bits or more of word (element mod 4) of Philox 4x32-10 with the counter element / 4 and the key seed, where
+     * element is row · cols + column. 0: to nearest even. */
     uint32_t stochastic;
     uint32_t save_amax;   /* 1: write amax, of scale's shape, in F32 */
     clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule. vec must divide cols and scale_group */

@@ -13,8 +13,8 @@ extern "C" {
  *
  *   y = exp(x − max) / Σexp(x − max),   max and Σ over the row
  *
- * Entries of −∞ are masked: their y is exactly 0, and a row of nothing else is all 0. A row with a NaN or +∞ in it is all
- * NaN. Arithmetic is in f32, in f64 for F64 tensors; y is rounded to nearest even.
+ * Entries of −∞ are masked: their y is exactly 0, and a row of nothing else is all 0. A row with a NaN or +∞ is all NaN.
+ * Arithmetic is in f32, in f64 for F64 tensors; y is rounded to nearest even.
  *
  * Few very wide rows are shared by several work-groups, forward and backward: the plan then has two kernels, and a
  * workspace for the sums of config.chunks pieces of each row. */
@@ -42,7 +42,7 @@ CLNORM_API clnorm_status clnorm_softmax_forward(clnorm_context *context, cl_comm
                                                 const clnorm_softmax_desc *desc, const clnorm_args *args, cl_uint num_wait,
                                                 const cl_event *wait_list, cl_event *event);
 
-/* Its gradient, from what it gave: dx = y · (dy − Σ(y · dy)), Σ over the row. */
+/* The gradient, from the forward's y: dx = y · (dy − Σ(y · dy)), Σ over the row. */
 typedef struct clnorm_softmax_backward_desc {
     uint64_t size; /* sizeof(clnorm_softmax_backward_desc) */
     uint64_t rows; /* 0 and up */

@@ -8,21 +8,21 @@
 extern "C" {
 #endif
 
-/* Columns lie one beside the other, always: what is normalised is the innermost dimension. What is to
- * be normalised along another dimension, such as a transposed matrix, has to be copied with that dimension innermost.
+/* The columns of a row are contiguous: the normalised dimension is the innermost one. To normalise along another dimension,
+ * such as that of a transposed matrix, copy the tensor with that dimension innermost.
  *
- * Rows lie a stride apart; or, in the norms, l2_norm, softmax and gelu, by up to three outer dimensions with a stride each,
- * so that a part of a packed tensor is worked on where it lies. Row r of sizes (n0, n1, n2) begins at element
+ * Rows have one stride; or, in the norms, l2_norm, softmax and gelu, up to three outer dimensions with a stride each, so
+ * that a part of a packed tensor is normalised where it lies. Row r of sizes (n0, n1, n2) begins at element
  * (r / (n1 · n2)) · stride0 + (r / n2 mod n1) · stride1 + (r mod n2) · stride2. Sizes that are 0 are left out; the product
- * of the others is the descriptor's rows, and the tensor's stride is 0. Strides are taken as they are: 0 in an input means
- * that its rows are used again along that dimension (an expanded tensor). Rows of an output do not overlap: sorted by
+ * of the others is the descriptor's rows, and the tensor's stride is 0. A stride of 0 is no default here: an
+ * input's rows repeat along that dimension (an expanded tensor). Rows of an output do not overlap: sorted by
  * stride, each dimension's is at least what the dimensions before it take up. Examples, with D = cols:
  *
  *   k of a packed [B, S, 3, H, D], from element H · D on    rows B · S · H, outer {{B · S, 3 · H · D}, {H, D}}
  *   [B, H, S, D] as a view of a [B, S, H, D]                rows B · H · S, outer {{B, S · H · D}, {H, D}, {S, H · D}}
  *   [S, D] for each of a batch                              rows B · S,     outer {{B, 0}, {S, D}} */
 
-/* How many elements of an 8-bit tensor of [rows, cols] share a scale, and the scales' shape. An element is code · scale. */
+/* Which elements of an 8-bit tensor of [rows, cols] share a scale: [shape of the scales]. An element is code · scale. */
 typedef enum clnorm_scaling {
     CLNORM_SCALING_NONE = 0, /* the dtype has 16 bits or more */
     CLNORM_SCALING_TENSOR,   /* all of them: [1] */
