@@ -21,6 +21,16 @@ char *scratch_make(void) {
     return strdup(pattern);
 }
 
+int scratch_setup(void **state) {
+    *state = scratch_make();
+    return 0;
+}
+
+int scratch_teardown(void **state) {
+    scratch_remove(*state);
+    return 0;
+}
+
 const char *scratch_path(const char *dir, const char *name) {
     static char paths[16][4096];
     static unsigned next;

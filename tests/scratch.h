@@ -9,6 +9,11 @@
 char *scratch_make(void);
 void scratch_remove(char *path);
 
+/* As a test's setup and teardown: such a folder is its state. */
+int scratch_setup(void **state);
+int scratch_teardown(void **state);
+#define scratch_test(function) cmocka_unit_test_setup_teardown(function, scratch_setup, scratch_teardown)
+
 /* Joins a folder and a name; the result is valid until the sixteenth call after this. */
 const char *scratch_path(const char *dir, const char *name);
 

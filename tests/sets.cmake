@@ -11,7 +11,8 @@ endfunction()
 
 # What tools/test.sh runs: about 300 seconds of one core with an empty driver cache. Left out: the sweeps of forced configs, of
 # outer dimensions, of weights of several rows, of fused and quantised norms, of the backward from y, and of its teams (180 seconds).
-clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_list test_config test_database test_device
+clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_damage test_cache_folder test_cache_list test_config
+    test_database test_device
     test_device_facts test_drivers test_element test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm
     test_group_norm_backward test_group_norm_fp8 test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns
     test_norm_backward_fp8
@@ -19,7 +20,7 @@ clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_
     test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_numerics test_norm_slices test_norm_sweep
     test_one_call test_operations test_outer_args test_output_file test_philox test_plan test_plan_store test_program test_quantize
     test_range test_readme test_reference test_reference_backward test_reference_error test_reference_rows test_reference_slices test_row_operation
-    test_rows_args test_select test_softmax test_stage test_status test_tensor_file test_tool test_tool_bench
+    test_rows_args test_safetensors test_select test_softmax test_stage test_status test_tensor_file test_tool test_tool_bench
     test_tool_operations test_tool_rope test_tool_run test_tuning
     test_tuning_file test_validate test_verify test_verify_backward example_forward example_training_step example_out_of_order
     example_select example_cpp readme_commands tested_devices sample_make sample_is_its_generators symbols install installed_tool

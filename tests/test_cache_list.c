@@ -15,16 +15,6 @@
 #include "program/cache_folder.h"
 #include "scratch.h"
 
-static int make_scratch(void **state) {
-    *state = scratch_make();
-    return 0;
-}
-
-static int remove_scratch(void **state) {
-    scratch_remove(*state);
-    return 0;
-}
-
 /* ------------------------------------------------------------------------------------------------------------- where */
 
 static void set(const char *name, const char *value) {
@@ -223,14 +213,12 @@ static void without_a_folder_the_environment_decides(void **state) {
     assert_int_equal(scratch_count(dir), 1);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, make_scratch, remove_scratch)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(the_environment_names_the_folder),         TEST(a_path_that_does_not_fit_is_cut),
-        TEST(entries_are_listed_with_what_they_are),    TEST(the_latest_used_is_listed_first),
-        TEST(damaged_entries_are_listed_without_texts), TEST(an_absent_folder_has_no_entries),
-        TEST(a_folder_that_is_not_used_is_told),        TEST(without_a_folder_the_environment_decides),
+        scratch_test(the_environment_names_the_folder),         scratch_test(a_path_that_does_not_fit_is_cut),
+        scratch_test(entries_are_listed_with_what_they_are),    scratch_test(the_latest_used_is_listed_first),
+        scratch_test(damaged_entries_are_listed_without_texts), scratch_test(an_absent_folder_has_no_entries),
+        scratch_test(a_folder_that_is_not_used_is_told),        scratch_test(without_a_folder_the_environment_decides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,16 +17,6 @@
 #include "output_file.h"
 #include "scratch.h"
 
-static int make_scratch(void **state) {
-    *state = scratch_make();
-    return 0;
-}
-
-static int remove_scratch(void **state) {
-    scratch_remove(*state);
-    return 0;
-}
-
 static bool put(const char *path, const char *text, struct fault *fault) {
     struct output_file file;
     return output_file_check(path, fault) && output_file_open(&file, path, fault) &&
@@ -179,11 +169,9 @@ static void test_signals_leave_the_old_file(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_new_and_replaced_files, make_scratch, remove_scratch),
-        cmocka_unit_test_setup_teardown(test_links_are_followed, make_scratch, remove_scratch),
-        cmocka_unit_test_setup_teardown(test_other_kinds_are_refused, make_scratch, remove_scratch),
-        cmocka_unit_test_setup_teardown(test_failed_writes_leave_the_old_file, make_scratch, remove_scratch),
-        cmocka_unit_test_setup_teardown(test_signals_leave_the_old_file, make_scratch, remove_scratch),
+        scratch_test(test_new_and_replaced_files),     scratch_test(test_links_are_followed),
+        scratch_test(test_other_kinds_are_refused),    scratch_test(test_failed_writes_leave_the_old_file),
+        scratch_test(test_signals_leave_the_old_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

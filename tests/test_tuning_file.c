@@ -15,16 +15,6 @@
 #include "scratch.h"
 #include "tuning_file.h"
 
-static int make_scratch(void **state) {
-    *state = scratch_make();
-    return 0;
-}
-
-static int remove_scratch(void **state) {
-    scratch_remove(*state);
-    return 0;
-}
-
 static clnorm_device_info device_of(const char *driver) {
     clnorm_device_info device = {.name = "A device"};
     (void)snprintf(device.driver, sizeof device.driver, "%s", driver);
@@ -168,10 +158,10 @@ static void test_failures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_rows, make_scratch, remove_scratch),
-        cmocka_unit_test_setup_teardown(test_other_lines_stay, make_scratch, remove_scratch),
-        cmocka_unit_test_setup_teardown(test_other_files_are_refused, make_scratch, remove_scratch),
-        cmocka_unit_test_setup_teardown(test_failures, make_scratch, remove_scratch),
+        scratch_test(test_rows),
+        scratch_test(test_other_lines_stay),
+        scratch_test(test_other_files_are_refused),
+        scratch_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
