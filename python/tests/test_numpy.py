@@ -249,12 +249,28 @@ X = numpy.ones((4, 8), "f4")
     ("residual: expected the shape of x", lambda: clnorm.layer_norm(X, residual=X[0])),
     ("activation: expected one of", lambda: clnorm.layer_norm(X, activation="relu")),
     ("seed: expected an integer", lambda: clnorm.layer_norm(X, residual=X, dropout=0.1)),
-    ("desc.eps is -1: expected", lambda: clnorm.layer_norm(X, eps=-1)),
+    ("^eps is -1: expected", lambda: clnorm.layer_norm(X, eps=-1)),
     ("seed: expected an integer", lambda: clnorm.layer_norm(X, residual=X, dropout=0.1, seed=(1, 2, 3))),
     ("seed: expected an integer", lambda: clnorm.layer_norm(X, residual=X, dropout=0.1, seed="one")),
     ("out: expected shape", lambda: clnorm.layer_norm(X, out=X[:2])),
     ("y: expected memory that does not overlap x", lambda: clnorm.layer_norm(X[:-1], out=X[1:])),
     ("needs: expected names of dx, got 'dz'", lambda: clnorm.layer_norm_backward(X, X, needs=["dz"])),
+    ("mean: expected shape \\(4,\\), got \\(3,\\)", lambda: clnorm.layer_norm_backward(X, X, mean=X[:3, 0], rstd=X[:3, 0])),
+    ("rstd: expected shape \\(4,\\), got \\(8,\\)", lambda: clnorm.rms_norm_backward(X, X, rstd=X[0])),
+    ("mean: expected mean and rstd, or neither", lambda: clnorm.layer_norm_backward(X, X, rstd=X[:, 0])),
+    ("mean: expected shape \\(4, 2\\), got \\(4,\\)",
+     lambda: clnorm.group_norm_backward(X, X, 2, mean=X[:, 0], rstd=X[:, 0])),
+    ("gate: expected one of 'silu', 'sigmoid', got None", lambda: clnorm.layer_norm(X, z=X, gate=None)),
+    ("dtype: expected one of float32", lambda: clnorm.layer_norm(X, dtype="int8")),
+    ("dropout: expected a probability", lambda: clnorm.layer_norm(X, dropout="x", seed=1)),
+    ("normalized_shape: expected an integer", lambda: clnorm.layer_norm(X, normalized_shape=8.0)),
+    ("needs: expected names", lambda: clnorm.layer_norm_backward(X, X, needs="dx")),
+    ("needs: expected a gradient", lambda: clnorm.layer_norm_backward(X, X, needs=[])),
+    ("x: expected a NumPy array", lambda: clnorm.softmax([1.0])),
+    ("x: expected a NumPy array", lambda: clnorm.gelu(numpy.ma.ones((2, 2)))),
+    ("dim: expected a dimension", lambda: clnorm.softmax(X, 1.0)),
+    ("num_groups: expected a divisor", lambda: clnorm.group_norm(X, 2.0)),
+    ("stochastic_seed: expected an integer", lambda: clnorm.quantize(X, stochastic_seed=1.5)),
     ("mean: expected dtype float32", lambda: clnorm.layer_norm_backward(X, X, mean=X[:, 0].astype("f8"), rstd=X[:, 0])),
     ("dim: expected a dimension", lambda: clnorm.softmax(X, 2)),
     ("approximate: expected one of", lambda: clnorm.gelu(X, "erf")),
@@ -265,6 +281,18 @@ X = numpy.ones((4, 8), "f4")
 ])
 def test_errors_name_the_argument(message, call):
     with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("message,call", [
+    ("eps: expected a number, got 'a'", lambda: clnorm.layer_norm(X, eps="a")),
+    ("group_size: expected an integer, 0 or more, got -1", lambda: clnorm.layer_norm(X, group_size=-1)),
+    ("scale: expected a number, got 'a'", lambda: clnorm.quantize(X, scale="a")),
+    (r"expected numbers and words as options, got \['gelu'\]", lambda: clnorm.layer_norm(X, activation=["gelu"])),
+    ("selector: expected text", lambda: clnorm.select(3)),
+])
+def test_options_of_another_type_are_type_errors(message, call):
+    with pytest.raises(TypeError, match=message):
         call()
 
 

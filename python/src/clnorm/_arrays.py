@@ -48,12 +48,19 @@ def numpy_dtype(name: str):
     return numpy.dtype(name)
 
 
-def dtype_name(dtype) -> str:
+def dtype_name(argument: str, dtype) -> str:
     """The name of a dtype of NumPy or PyTorch, or of text."""
-    if isinstance(dtype, str):
-        return dtype
     text = str(dtype)
-    return text.removeprefix("torch.") if text.startswith("torch.") else numpy.dtype(dtype).name
+    if not isinstance(dtype, str) and text.startswith("torch."):
+        text = text.removeprefix("torch.")
+    elif not isinstance(dtype, str) and dtype is not None:
+        try:
+            text = numpy.dtype(dtype).name
+        except TypeError:
+            pass
+    if text not in DTYPES:
+        raise ValueError(f"{argument}: expected one of {', '.join(DTYPES)}, got {dtype!r}")
+    return text
 
 
 _NOT_OF_PYTHON = ("bfloat16", *FLOATS_OF_8_BITS)
@@ -117,12 +124,14 @@ class Torch:
             raise ValueError(
                 f"{name}: requires a gradient, which this function does not record: use clnorm.torch, or detach() it"
             )
+        if tensor.is_neg() or tensor.layout is not sys.modules["torch"].strided:
+            raise ValueError(f"{name}: expected a strided tensor that is no negative view: use to_dense() or resolve_neg()")
         return tensor.shape, tensor.stride(), tensor.dtype
 
     @staticmethod
     def tensor(layout):
         shape, strides, dtype = layout
-        return Tensor(tuple(shape), strides, dtype_name(dtype))
+        return Tensor(tuple(shape), strides, str(dtype).removeprefix("torch."))
 
     @staticmethod
     def contiguous(tensor):
@@ -175,6 +184,8 @@ class Dlpack:
 @functools.lru_cache(None)
 def backend_of_type(kind: type):
     """The backend of a type; None where there is none."""
+    if issubclass(kind, numpy.ma.MaskedArray):
+        return None  # its mask would be lost
     for base in kind.__mro__:
         if base is numpy.ndarray:
             return Numpy

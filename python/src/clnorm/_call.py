@@ -111,7 +111,10 @@ def call(operation: Operation, inputs: tuple, options: tuple, out=None, seed=(0,
         [None if array is None else layout(name, array) for name, array in zip(operation.arguments, inputs)]
     )
     key = (operation.function, backend, layouts, options, None if out is None else _output_layout(backend, out))
-    record = _records.get(key)
+    try:
+        record = _records.get(key)
+    except TypeError:
+        raise TypeError(f"expected numbers and words as options, got {_unhashable(options)!r}") from None
     if record is None:
         record = _remember(key, _make_record(operation, backend, layouts, options, key[-1], out))
     arrays = [backend.contiguous(inputs[i]) if copied else inputs[i] for i, copied in record.copied]
@@ -120,6 +123,13 @@ def call(operation: Operation, inputs: tuple, options: tuple, out=None, seed=(0,
         results.insert(0, out)
     (_run_on_queue if backend.on_queue else _run_on_host)(operation, backend, record, arrays + results, seed)
     return results
+
+
+def _unhashable(option):
+    """The first option that cannot be part of a key; None where there is none."""
+    if isinstance(option, tuple):
+        return next((found for found in map(_unhashable, option) if found is not None), None)
+    return option if type(option).__hash__ is None else None
 
 
 def _call_dlpack(operation, inputs, options, out, seed) -> list:
@@ -236,11 +246,14 @@ def _make_record(operation, backend, layouts, options, out_layout, out) -> _Reco
 
 
 def _set_field(desc, name, value):
-    member, dot, of_tensor = name.partition(".")
-    if dot:
-        setattr(getattr(desc, member), of_tensor, value)
-    else:
-        setattr(desc, member, value)
+    *members, field = name.split(".")
+    for member in members:
+        desc = getattr(desc, member)
+    try:
+        setattr(desc, field, value)
+    except (TypeError, OverflowError):
+        kind = "a number" if isinstance(getattr(desc, field), float) else "an integer, 0 or more"
+        raise TypeError(f"{field}: expected {kind}, got {value!r}") from None
 
 
 def _contiguous(shape, dtype) -> Tensor:

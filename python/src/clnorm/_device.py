@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import pathlib
+import re
 import sys
 import threading
 
@@ -57,6 +58,7 @@ def check(status: int) -> None:
     if status < 0:
         raise ClnormError(f"OpenCL error {status}", "OPENCL_ERROR")
     detail = _text(lib.clnorm_error_detail()) or _text(lib.clnorm_status_text(status))
+    detail = re.sub(r"\b(desc|args)\.", "", detail)  # the structs of C, whose members the arguments are
     name = status_name(status)
     if name == "OUT_OF_HOST_MEMORY":
         raise MemoryError(detail)
@@ -157,6 +159,8 @@ def select(selector: str | Device | None = None) -> Device:
     if isinstance(selector, Device):
         _selected = selector
         return selector
+    if not isinstance(selector, (str, type(None))):
+        raise TypeError(f"selector: expected text, a Device or None, got {selector!r}")
     if selector is None and not os.environ.get("CLNORM_DEVICE"):
         selector = "cpu;gpu;accelerator"
     info = _new_info()

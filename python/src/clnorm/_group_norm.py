@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Optional, Union
+import numbers
+from typing import Any, NamedTuple, Optional
 
 from clnorm._call import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, call, fail
 from clnorm._native import lib
 from clnorm._norm import Norm
-from clnorm._shapes import ACTIVATIONS, chosen, columns_shape, real, same_shape
+from clnorm._shapes import ACTIVATIONS, chosen, columns_shape, real, same_shape, statistics
 
 Array = Any
+Result = Any  # an array, or a Norm
 _LAYOUTS = {False: lib.CLNORM_LAYOUT_FIRST, True: lib.CLNORM_LAYOUT_LAST}
 
 
@@ -28,9 +30,10 @@ def _describe(tensors, options, outputs, fields) -> Description:
     if len(shape) < 2 or 0 in shape[1:]:
         fail("x", "samples, channels and positions, of which there are channels and positions", f"shape {shape}")
     channels = shape[-1] if channels_last else shape[1]
-    if num_groups < 1 or channels % num_groups:
+    if not isinstance(num_groups, numbers.Integral) or num_groups < 1 or channels % num_groups:
         fail("num_groups", f"a divisor of the {channels} channels", num_groups)
     same_shape(tensors, "x", "dy", "residual")
+    statistics(tensors, (shape[0], num_groups))
     columns_shape(tensors, (channels,), "weight", "bias")
     fields = fields | {
         "spatial": math.prod(shape[1:]) // channels, "groups": num_groups, "eps": eps,
@@ -70,7 +73,7 @@ _BACKWARD = Operation(
 def group_norm(x: Array, num_groups: int, weight: Optional[Array] = None, bias: Optional[Array] = None,
                eps: float = 1e-5, *, residual: Optional[Array] = None, activation: Optional[str] = None,
                channels_last: bool = False, save_stats: bool = False, out: Optional[Array] = None,
-               backend=None) -> Union[Array, Norm]:
+               backend=None) -> Result:
     """Group normalisation (Wu, He 2018): statistics over a group of neighbouring channels of each sample.
 
         s = x + residual, or x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any, NamedTuple
 
 from clnorm import _rope
@@ -20,6 +21,7 @@ from clnorm._shapes import (
     same_shape,
     seed_pair,
     split,
+    statistics,
     weight_map,
 )
 
@@ -75,15 +77,15 @@ def _check(tensors, lead):
     same_shape(tensors, "x", "z", "residual", "dy", "dresidual_out")
     if "row_scale" in tensors and math.prod(tensors["row_scale"].shape) != math.prod(x.shape[:lead]):
         fail("row_scale", f"shape {x.shape[:lead]}, a factor for each row", tensors["row_scale"].shape)
-    arithmetic = real(x.dtype)
-    for role in ("row_scale", "mean", "rstd"):
-        if role in tensors and tensors[role].dtype != arithmetic:
-            fail(role, f"dtype {arithmetic}", tensors[role].dtype)
+    if "row_scale" in tensors and tensors["row_scale"].dtype != real(x.dtype):
+        fail("row_scale", f"dtype {real(x.dtype)}", tensors["row_scale"].dtype)
 
 
 def _fused(tensors, norm, lead, common):
     """The fields that forward and backward both have."""
     shape, has_gate = tensors["x"].shape, "z" in tensors
+    if not isinstance(common.dropout, numbers.Real):
+        fail("dropout", "a probability, 0 or more and less than 1", repr(common.dropout))
     weights = weight_map(tensors, math.prod(shape[:lead]), shape[lead:], common.weight_repeat)
     return weights | _rope.fields(tensors, shape, lead, common.group_size, common.rope) | {
         "norm": norm,
@@ -91,7 +93,7 @@ def _fused(tensors, norm, lead, common):
         "group_size": common.group_size,
         "weight_offset": common.weight_offset,
         "activation": chosen("activation", common.activation, ACTIVATIONS),
-        "gate": chosen("gate", common.gate, GATES) if has_gate else lib.CLNORM_GATE_NONE,
+        "gate": chosen("gate", common.gate, GATES) * has_gate,
         "gate_first": bool(common.gate_first and has_gate),
         "dropout": common.dropout,
         "row_scale": "row_scale" in tensors,
@@ -100,7 +102,7 @@ def _fused(tensors, norm, lead, common):
 
 def _statistics_shape(shape, lead, group_size):
     cols = math.prod(shape[lead:])
-    groups = cols // group_size if group_size else 1
+    groups = max(cols // group_size, 1) if group_size else 1
     return tuple(shape[:lead]) if groups == 1 else (groups, *shape[:lead])
 
 
@@ -148,6 +150,8 @@ def _wanted(tensors, options_needs, x_is_sum):
         "dx": True, "dweight": "weight" in tensors, "dbias": "bias" in tensors, "dz": "z" in tensors,
         "dresidual": "residual" in tensors or x_is_sum,
     }
+    if options_needs is not None and not options_needs:
+        fail("needs", "a gradient at least")
     if options_needs is None:
         return [name for name, there in possible.items() if there]
     for name in options_needs:
@@ -163,6 +167,9 @@ def _describe_backward(norm):
         x = tensors["x"]
         lead = split("x", x.shape, common.dimensions)
         _check(tensors, lead)
+        if norm == lib.CLNORM_LAYER_NORM and ("mean" in tensors) != ("rstd" in tensors):
+            fail("mean", "mean and rstd, or neither")
+        statistics(tensors, _statistics_shape(x.shape, lead, common.group_size))
         wanted = _wanted(tensors, needs, x_is_sum)
         fields = _fused(tensors, norm, lead, common)
         fields |= {"s_given": x_is_sum, "mean_given": "mean" in tensors, "rstd_given": "rstd" in tensors}
@@ -207,7 +214,7 @@ def norm_forward(name, x, weight, bias, *, normalized_shape=None, eps=1e-5, grou
     tables, rope = _rope.parts(rope)
     common = _Common(dimensions(normalized_shape, weight, weight_repeat), eps, group_size, weight_offset, activation, gate,
                      gate_first, dropout, weight_repeat, rope, x_scale_group)
-    options = (name, common, None if dtype is None else dtype_name(dtype), scaling, scale_group, scale, save_stats)
+    options = (name, common, None if dtype is None else dtype_name("dtype", dtype), scaling, scale_group, scale, save_stats)
     results = iter(call(_FORWARD[name], (x, weight, bias, residual, row_scale, z, x_scale, *tables), options, out,
                         seed_pair(dropout, seed), backend))
     y = next(results)
@@ -230,8 +237,10 @@ def norm_backward(name, dy, x, weight, bias, *, mean=None, rstd=None, normalized
     tables, rope = _rope.parts(rope)
     common = _Common(dimensions(normalized_shape, weight, weight_repeat), eps, group_size, weight_offset, activation, gate,
                      gate_first, dropout, weight_repeat, rope, x_scale_group)
+    if needs is not None and (isinstance(needs, str) or not hasattr(needs, "__iter__")):
+        fail("needs", "names of gradients in a tuple or list", repr(needs))
     needs = None if needs is None else tuple(needs)
-    options = (name, common, x_is_sum, needs, None if dx_dtype is None else dtype_name(dx_dtype))
+    options = (name, common, x_is_sum, needs, None if dx_dtype is None else dtype_name("dx_dtype", dx_dtype))
     present = {"weight": weight, "bias": bias, "z": z, "residual": residual}
     wanted = _wanted({role for role, array in present.items() if array is not None}, needs, x_is_sum)
     inputs = (dy, x, weight, bias, mean, rstd, residual, row_scale, z, dresidual_out, x_scale, *tables)

@@ -10,7 +10,7 @@ from clnorm._call import fail
 from clnorm._native import lib
 
 SCALINGS = {"tensor": lib.CLNORM_SCALING_TENSOR, "row": lib.CLNORM_SCALING_ROW, "group": lib.CLNORM_SCALING_GROUP}
-GATES = {None: lib.CLNORM_GATE_NONE, "silu": lib.CLNORM_GATE_SILU, "sigmoid": lib.CLNORM_GATE_SIGMOID}
+GATES = {"silu": lib.CLNORM_GATE_SILU, "sigmoid": lib.CLNORM_GATE_SIGMOID}
 ACTIVATIONS = {
     None: lib.CLNORM_ACTIVATION_NONE,
     "gelu": lib.CLNORM_ACTIVATION_GELU,
@@ -21,7 +21,7 @@ ACTIVATIONS = {
 
 def chosen(argument: str, value, choices: dict):
     """The number that a word stands for."""
-    if value not in choices:
+    if not isinstance(value, (str, type(None))) or value not in choices:
         words = ", ".join(repr(word) for word in choices)
         fail(argument, f"one of {words}", repr(value))
     return choices[value]
@@ -33,7 +33,9 @@ def dimensions(normalized_shape, weight, weight_repeat=None) -> int | tuple:
     if normalized_shape is None:
         count = len(getattr(weight, "shape", (0,))) if weight is not None else 1
         return max(count - (weight is not None and weight_repeat is not None), 1)
-    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if isinstance(normalized_shape, (int, tuple, list)):
+        return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    fail("normalized_shape", "an integer, or a tuple or list of integers", repr(normalized_shape))
 
 
 def split(argument: str, shape: tuple, normalized: int | tuple):
@@ -54,6 +56,15 @@ def same_shape(tensors: dict, like: str, *roles: str) -> None:
     for role in roles:
         if role in tensors and tensors[role].shape != tensors[like].shape:
             fail(role, f"the shape of {like}, {tensors[like].shape}", tensors[role].shape)
+
+
+def statistics(tensors: dict, shape: tuple) -> None:
+    """Statistics that a forward saved have the shape and the dtype that it gave them."""
+    for role in ("mean", "rstd"):
+        if role in tensors and tensors[role].shape != tuple(shape):
+            fail(role, f"shape {tuple(shape)}", tensors[role].shape)
+        if role in tensors and tensors[role].dtype != real(tensors["x"].dtype):
+            fail(role, f"dtype {real(tensors['x'].dtype)}", tensors[role].dtype)
 
 
 def columns_shape(tensors: dict, shape: tuple, *roles: str) -> None:

@@ -35,6 +35,8 @@ class _Unrecorded(Torch):
 def check_cpu(**tensors) -> None:
     """An error that says why, for a tensor that is not in the host's memory."""
     for name, tensor in tensors.items():
+        if not isinstance(tensor, (torch.Tensor, type(None))):
+            raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
         if tensor is not None and tensor.device.type not in ("cpu", "meta"):
             raise ValueError(
                 f"{name}: expected a CPU tensor, got one on {tensor.device}: clnorm computes with OpenCL, which cannot "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Optional, Union
+import numbers
+from typing import Any, NamedTuple, Optional
 
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
 from clnorm._call import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, call, fail
@@ -11,6 +12,7 @@ from clnorm._native import lib
 from clnorm._shapes import chosen, columns_shape, input_scale, output_scale, real, same_shape, split
 
 Array = Any
+Result = Any  # an array, or an L2Norm
 _EPS_MODES = {"add": lib.CLNORM_EPS_ADD, "floor": lib.CLNORM_EPS_FLOOR}
 _GELU_FORMS = {"none": lib.CLNORM_GELU_ERF, "tanh": lib.CLNORM_GELU_TANH}
 
@@ -122,7 +124,9 @@ def _describe_quantize(tensors, options):
     fields, scales = output_scale("q", shape, split("x", shape, 1), dtype, scaling, group, scale)
     outputs = [Output("q", shape, dtype)] + ([] if scales is None else [Output("scale", scales, "float32", PLAIN)])
     if seed is not None:
-        fields |= {"stochastic": 1, "seed": seed}
+        if not isinstance(seed, numbers.Integral):
+            fail("stochastic_seed", "an integer", repr(seed))
+        fields |= {"stochastic": 1, "seed": seed & ((1 << 64) - 1)}
     return _rows(tensors, "x", outputs, fields)
 
 
@@ -152,13 +156,18 @@ _DEQUANTIZE = _operation("dequantize", _describe_dequantize, "q", "scale")
 
 
 def _last(x: Array, dim: int, out) -> bool:
-    """Whether dim is the last dimension; an error where it is not one, or out is given for another one."""
-    count = len(x.shape)
-    if not -count <= dim < count:
-        fail("dim", f"a dimension of an array of shape {tuple(x.shape)}", dim)
-    if out is not None and dim % count != count - 1:
+    """Whether dim is the last dimension; an error where it is not one, or no other one can be taken."""
+    shape = tuple(getattr(x, "shape", (1,)))  # what has none is refused later, or has DLPack alone
+    count = len(shape)
+    if not isinstance(dim, numbers.Integral) or not -count <= dim < count:
+        fail("dim", f"a dimension of an array of shape {shape}", repr(dim))
+    if dim % count == count - 1:
+        return True
+    if out is not None:
         fail("out", "none where dim is not the last dimension")
-    return dim % count == count - 1
+    if not hasattr(x, "swapaxes"):
+        fail("dim", f"the last dimension of a {type(x).__name__}, which has no swapaxes", dim)
+    return False
 
 
 def softmax(x: Array, dim: int = -1, *, out: Optional[Array] = None, backend=None) -> Array:
@@ -209,7 +218,7 @@ def gelu_backward(dy: Array, x: Array, approximate: str = "none", *, out: Option
 
 
 def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add", group_size: int = 0,
-            save_norm: bool = False, out: Optional[Array] = None, backend=None) -> Union[Array, L2Norm]:
+            save_norm: bool = False, out: Optional[Array] = None, backend=None) -> Result:
     """Divides each row by its length: y = x / length * weight.
 
     x:           (..., columns), float32, float16, bfloat16 or float64.
@@ -248,7 +257,7 @@ def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor",
 
     Returns a `Quantized`: q of x's shape, scale of (1,), (...,) or (..., columns / scale_group rounded up).
     """
-    options = (dtype_name(dtype), scaling, scale_group, scale, stochastic_seed)
+    options = (dtype_name("dtype", dtype), scaling, scale_group, scale, stochastic_seed)
     results = call(_QUANTIZE, (x,), options, out)
     return Quantized(results[0], results[1] if len(results) > 1 else None)
 
@@ -261,4 +270,4 @@ def dequantize(q: Array, scale: Array, dtype: Any = "float32", *, scale_group: i
     scale:  float32 or bfloat16 of shape (1,), or (...,) for a scale a row; with scale_group (..., columns / scale_group).
     dtype:  of the result: float32, float16 or bfloat16.  out: where it goes.
     """
-    return call(_DEQUANTIZE, (q, scale), (dtype_name(dtype), scale_group), out)[0]
+    return call(_DEQUANTIZE, (q, scale), (dtype_name("dtype", dtype), scale_group), out)[0]

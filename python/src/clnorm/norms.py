@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence, Union
 
-from clnorm._norm import Norm, NormGradients, norm_backward, norm_forward
+from clnorm._norm import NormGradients, norm_backward, norm_forward
 from clnorm._rope import Rope
 
 Array = Any
+Result = Any  # an array, or a Norm: an annotation of both would make type checkers refuse the use of either
 Shape = Union[int, Sequence[int], None]
 Seed = Union[int, Sequence[int], None]
 
@@ -72,7 +73,7 @@ def layer_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] =
                weight_offset: float = 0.0, weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
                x_scale: Optional[Array] = None, x_scale_group: int = 0, dtype: Any = None,
                scaling: Optional[str] = None, scale_group: int = 0, scale: float = 0.0, save_stats: bool = False,
-               out: Optional[Array] = None) -> Union[Array, Norm]:
+               out: Optional[Array] = None) -> Result:
     return norm_forward("layer_norm", **locals())
 
 
@@ -82,7 +83,7 @@ def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = N
              dropout: float = 0.0, seed: Seed = None, weight_offset: float = 0.0,
              weight_repeat: Optional[int] = None, rope: Optional[Rope] = None, x_scale: Optional[Array] = None,
              x_scale_group: int = 0, dtype: Any = None, scaling: Optional[str] = None, scale_group: int = 0,
-             scale: float = 0.0, save_stats: bool = False, out: Optional[Array] = None) -> Union[Array, Norm]:
+             scale: float = 0.0, save_stats: bool = False, out: Optional[Array] = None) -> Result:
     return norm_forward("rms_norm", **locals())
 
 

@@ -12,13 +12,15 @@ OMP_WAIT_POLICY=passive in the environment they leave the processor to OpenCL's.
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor, nn
 
 from clnorm import _torch_operators as _operators
 from clnorm._rope import Rope
+from clnorm._rope import parts as _rope_parts
+from clnorm._shapes import seed_pair
 from clnorm._torch_operators import ops as _ops
 
 __all__ = [
@@ -28,8 +30,9 @@ __all__ = [
 ]
 
 Shape = Union[int, Sequence[int]]
+Result = Any  # a Tensor, or with a residual (Tensor, Tensor)
 Seed = Union[int, Sequence[int], Tensor, None]
-_NO_ROPE = Rope(None, None)
+_NO_ROPE = (None, None, None), ("neox", 1)
 
 
 def _drawn(seed: Seed, dropout: float) -> Optional[Tensor]:
@@ -38,13 +41,15 @@ def _drawn(seed: Seed, dropout: float) -> Optional[Tensor]:
         return None
     if seed is None:
         return torch.randint(-(2**63), 2**63 - 1, (1,))
-    return seed if isinstance(seed, Tensor) else torch.tensor([seed] if isinstance(seed, int) else list(seed))
+    if isinstance(seed, Tensor):
+        return seed
+    return torch.tensor([number - 2**64 if number >= 2**63 else number for number in seed_pair(dropout, seed)])
 
 
 def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed,
           group_size, weight_offset, weight_repeat, row_scale, rope):
     _operators.check_cpu(x=x, weight=weight, bias=bias, residual=residual, z=z)
-    cos, sin, position, style, repeat = _NO_ROPE if rope is None else Rope(*rope)
+    (cos, sin, position), (style, repeat) = _NO_ROPE if rope is None else _rope_parts(rope)
     if rope is not None or row_scale is not None:
         _operators.check_constant(row_scale=row_scale, **{"rope.cos": cos, "rope.sin": sin, "rope.position": position})
     position = position if position is None else position.to(torch.int32)
@@ -60,7 +65,7 @@ def layer_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = No
                eps: float = 1e-5, *, residual: Optional[Tensor] = None, z: Optional[Tensor] = None, gate: str = "silu",
                gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0, seed: Seed = None,
                group_size: int = 0, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
-               row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None) -> Union[Tensor, Tuple[Tensor, Tensor]]:
+               row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None) -> Result:
     """torch.nn.functional.layer_norm, with what `clnorm.layer_norm` fuses into it.
 
     x, residual, z: (*, *normalized_shape); weight, bias: normalized_shape, or with a weight_repeat (rows, *normalized_shape).
@@ -77,12 +82,13 @@ def rms_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = None
              bias: Optional[Tensor] = None, residual: Optional[Tensor] = None, z: Optional[Tensor] = None,
              gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
              seed: Seed = None, group_size: int = 0, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
-             row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None) -> Union[Tensor, Tuple[Tensor, Tensor]]:
+             row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None) -> Result:
     """torch.nn.functional.rms_norm, with what `clnorm.rms_norm` fuses into it. eps None: that of x's dtype.
 
     Shapes, seed and result are those of `layer_norm`.
     """
-    eps = torch.finfo(x.dtype).eps if eps is None else eps
+    if eps is None:
+        eps = torch.finfo(x.dtype).eps if isinstance(x, Tensor) and x.is_floating_point() else 0.0
     return _norm("rms_norm", x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout,
                  seed, group_size, weight_offset, weight_repeat, row_scale, rope)
 
@@ -94,6 +100,8 @@ def softmax(x: Tensor, dim: int = -1, dtype: Optional[torch.dtype] = None) -> Te
     x = x if dtype is None else x.to(dtype)
     if x.dim() == 0:
         return softmax(x.unsqueeze(0), dim).squeeze(0)
+    if not isinstance(dim, int) or not -x.dim() <= dim < x.dim():
+        raise IndexError(f"dim: expected a dimension of a tensor of shape {tuple(x.shape)}, got {dim!r}")
     if dim % x.dim() == x.dim() - 1:
         return _ops.softmax(x)
     return _ops.softmax(x.transpose(dim, -1)).transpose(dim, -1)
@@ -130,6 +138,9 @@ def instance_norm(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Ten
 
     x: (samples, channels, *positions), as in `group_norm`.
     """
+    _operators.check_cpu(x=x)
+    if x.dim() < 3 or x.shape[2:].numel() == 1:
+        raise ValueError(f"x: expected more than one position, after samples and channels, got shape {tuple(x.shape)}")
     return group_norm(x, x.shape[1], weight, bias, eps, activation=activation)
 
 
@@ -180,7 +191,7 @@ class FusedAddLayerNorm(nn.LayerNorm):
     alone; x and residual are (*, *normalized_shape).
     """
 
-    def __init__(self, *arguments, dropout: float = 0.0, **keywords) -> None:
+    def __init__(self, *arguments: Any, dropout: float = 0.0, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self.dropout = dropout
 
@@ -195,7 +206,7 @@ class FusedAddLayerNorm(nn.LayerNorm):
 class FusedAddRMSNorm(nn.RMSNorm):
     """RMSNorm of dropout(x) + residual, otherwise as `FusedAddLayerNorm`."""
 
-    def __init__(self, *arguments, dropout: float = 0.0, **keywords) -> None:
+    def __init__(self, *arguments: Any, dropout: float = 0.0, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self.dropout = dropout
 
