@@ -4,6 +4,7 @@ that exist. The rows are so small that the device's part is the launch alone.
     python benchmarks/call_time.py [CALLS]
 """
 
+import statistics
 import struct
 import sys
 import time
@@ -16,19 +17,18 @@ from clnorm._native import ffi, lib
 import clnorm
 from clnorm import _call, _device
 
-CALLS_OF_A_ROUND = 40  # a millisecond or two: on a busy machine some rounds are not interrupted
-
-
-def best(function, calls):
-    """The least microseconds per call of several rounds."""
-    function()
-    least = float("inf")
-    for _ in range(calls // CALLS_OF_A_ROUND):
-        start = time.perf_counter()
-        for _ in range(CALLS_OF_A_ROUND):
+def medians(functions, calls):
+    """The median microseconds of a call of each function. They are called in turn, so that the device's threads, which wait
+    for work in between, are as far asleep for the one as for the other."""
+    for function in functions:
+        function()
+    times = [[] for _ in functions]
+    for _ in range(calls):
+        for function, its_times in zip(functions, times):
+            start = time.perf_counter()
             function()
-        least = min(least, time.perf_counter() - start)
-    return least / CALLS_OF_A_ROUND * 1e6
+            its_times.append(time.perf_counter() - start)
+    return [statistics.median(its_times) * 1e6 for its_times in times]
 
 
 def c_call(x, weight, bias):
@@ -38,7 +38,7 @@ def c_call(x, weight, bias):
     clnorm.layer_norm(*arrays[:3], out=arrays[3])
     queue.finish()
     record = next(record for key, record in _call._records.items() if key[4] is not None)
-    places = struct.pack("8Q", *[n for array in arrays for n in (array.base_data.int_ptr, array.offset)])
+    places = struct.pack("8P", *[n for array in arrays for n in (array.base_data.int_ptr, array.offset)])
     context, native = _call._queue_context(queue), record.native
     handle = ffi.cast("cl_command_queue", queue.int_ptr)
 
@@ -61,10 +61,10 @@ def main():
     calls = int(sys.argv[1]) if len(sys.argv) > 1 else 6000
     x, weight, bias = numpy.ones((1, 64), "f4"), numpy.ones(64, "f4"), numpy.zeros(64, "f4")
     y = numpy.empty_like(x)
-    times = {
-        "C call and clFinish": best(c_call(x, weight, bias), calls),
-        "clnorm.layer_norm(x, weight, bias)": best(lambda: clnorm.layer_norm(x, weight, bias), calls),
-        "clnorm.layer_norm(…, out=y)": best(lambda: clnorm.layer_norm(x, weight, bias, out=y), calls),
+    functions = {
+        "C call and clFinish": c_call(x, weight, bias),
+        "clnorm.layer_norm(x, weight, bias)": lambda: clnorm.layer_norm(x, weight, bias),
+        "clnorm.layer_norm(…, out=y)": lambda: clnorm.layer_norm(x, weight, bias, out=y),
     }
     if _has_torch():
         import torch
@@ -72,11 +72,11 @@ def main():
         from clnorm import torch as operators
 
         tensors = [torch.from_numpy(array) for array in (x, weight, bias)]
-        times["clnorm.layer_norm of torch tensors"] = best(lambda: clnorm.layer_norm(*tensors), calls)
-        times["clnorm.torch.layer_norm"] = best(lambda: operators.layer_norm(tensors[0], (64,), *tensors[1:]), calls)
-    base = times["C call and clFinish"]
-    for name, microseconds in times.items():
-        print(f"{name:40s} {microseconds:7.1f} µs  {microseconds - base:+6.1f}")
+        functions["clnorm.layer_norm of torch tensors"] = lambda: clnorm.layer_norm(*tensors)
+        functions["clnorm.torch.layer_norm"] = lambda: operators.layer_norm(tensors[0], (64,), *tensors[1:])
+    times = medians(list(functions.values()), calls)
+    for name, microseconds in zip(functions, times):
+        print(f"{name:40s} {microseconds:7.1f} µs  {microseconds - times[0]:+6.1f}")
 
 
 def _has_torch():

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef clnorm_status (*operation_fn)(clnorm_context *, cl_command_queue, const void *, const clnorm_args *, cl_uint,
                                       const cl_event *, cl_event *);
@@ -77,10 +78,11 @@ static void return_queue(cln_host *host, cl_command_queue queue) {
         (void)clReleaseCommandQueue(queue);
 }
 
-static char *pointer_of(const char *pointers, uint32_t tensor) {
-    uint64_t address = 0;
-    memcpy(&address, pointers + tensor * sizeof address, sizeof address);
-    return (char *)(uintptr_t)address;
+/* pointers: uintptr_t, which the bytes of Python may hold unaligned. */
+static char *pointer_of(const void *pointers, uint32_t index) {
+    uintptr_t address = 0;
+    memcpy(&address, (const char *)pointers + index * sizeof address, sizeof address);
+    return (char *)address;
 }
 
 /* Whether two tensors whose bytes overlap are columns beside each other of the same rows. Of tensors of several strides the
@@ -93,7 +95,7 @@ static bool are_beside(const cln_call_tensor *low, const cln_call_tensor *high, 
 }
 
 /* An output that lies over another tensor, without being just that tensor; 0: none. */
-static int find_overlap(const cln_call *call, const char *pointers) {
+static int find_overlap(const cln_call *call, const void *pointers) {
     for (uint32_t i = 0; i < call->count; i++)
         for (uint32_t k = 0; call->tensors[i].written && k < call->count; k++) {
             const cln_call_tensor *const a = &call->tensors[i], *const b = &call->tensors[k];
@@ -160,7 +162,7 @@ static cl_int collect(const cln_host *host, cl_command_queue queue, const struct
     return clFinish(queue);
 }
 
-static void set_arguments(const cln_call *call, const char *pointers, const struct regions *regions, clnorm_args *args) {
+static void set_arguments(const cln_call *call, const void *pointers, const struct regions *regions, clnorm_args *args) {
     for (uint32_t i = 0; i < call->count; i++) {
         char *const start = pointer_of(pointers, i);
         clnorm_buffer *const buffer = (clnorm_buffer *)(void *)((char *)args + call->tensors[i].place);
@@ -172,7 +174,7 @@ static void set_arguments(const cln_call *call, const char *pointers, const stru
     }
 }
 
-static int run_over(cln_host *host, const cln_call *call, const char *pointers, const struct regions *regions,
+static int run_over(cln_host *host, const cln_call *call, const void *pointers, const struct regions *regions,
                     const clnorm_seed *seed) {
     clnorm_args args = CLNORM_ARGS_INIT;
     set_arguments(call, pointers, regions, &args);
@@ -187,7 +189,7 @@ static int run_over(cln_host *host, const cln_call *call, const char *pointers, 
     return status ? (int)status : code;
 }
 
-int cln_host_run(cln_host *host, const cln_call *call, const char *pointers, uint64_t seed, uint64_t offset) {
+int cln_host_run(cln_host *host, const cln_call *call, const void *pointers, uint64_t seed, uint64_t offset) {
     const int overlap = find_overlap(call, pointers);
     if (overlap)
         return overlap;
@@ -205,7 +207,15 @@ int cln_host_run(cln_host *host, const cln_call *call, const char *pointers, uin
     return result;
 }
 
-int cln_queue_run(clnorm_context *context, cl_command_queue queue, const cln_call *call, const char *buffers, uint64_t seed,
+void cln_use_huge_pages(uintptr_t start, uint64_t bytes) {
+    enum { PAGE = 4096 };
+    const uintptr_t first = (start + PAGE - 1) / PAGE * PAGE;
+    const uintptr_t end = (start + (uintptr_t)bytes) / PAGE * PAGE;
+    if (first < end)
+        (void)madvise((void *)first, end - first, MADV_HUGEPAGE); /* a system without them goes on without */
+}
+
+int cln_queue_run(clnorm_context *context, cl_command_queue queue, const cln_call *call, const void *buffers, uint64_t seed,
                   uint64_t offset, cl_uint waits, const cl_event *wait_list, cl_event *event) {
     clnorm_args args = CLNORM_ARGS_INIT;
     for (uint32_t i = 0; i < call->count; i++) {

@@ -5,12 +5,14 @@ A backend has
   tensor(layout)             the same as a Tensor, with strides in elements
   contiguous(array)          the array, copied so that its elements lie one after the other
   empty(like, shape, dtype)  a new array where `like` is
-  address_of(tensor)         a function that gives the address of arrays of a layout; tensor is None where they have gaps
+  addresses_of(tensors)      a function from a list of such arrays to their addresses, as uintptr_t; a tensor is None
+                             where it has gaps
 """
 
 from __future__ import annotations
 
 import functools
+import struct
 import sys
 from typing import NamedTuple
 
@@ -66,12 +68,16 @@ def dtype_name(argument: str, dtype) -> str:
 _NOT_OF_PYTHON = ("bfloat16", *FLOATS_OF_8_BITS)
 
 
-def _strided_address(array):
-    return array.__array_interface__["data"][0]
+_LARGE = 4 << 20  # bytes from which new memory should have huge pages; NumPy does so on its own
+_POINTERS = ffi.typeof("char *[]")
 
 
-def _buffer_address(array):
-    return int(ffi.cast("uintptr_t", ffi.from_buffer(array)))
+def _strided_addresses(arrays):
+    return struct.pack(f"{len(arrays)}P", *[array.__array_interface__["data"][0] for array in arrays])
+
+
+def _buffer_addresses(arrays):
+    return ffi.new(_POINTERS, list(map(ffi.from_buffer, arrays)))
 
 
 class Numpy:
@@ -99,9 +105,10 @@ class Numpy:
         return numpy.empty(shape, numpy_dtype(dtype))
 
     @staticmethod
-    def address_of(tensor):
-        """The function that gives the address of arrays of a layout: a buffer's where there can be one is faster."""
-        return _strided_address if tensor is None or tensor.dtype in _NOT_OF_PYTHON else _buffer_address
+    def addresses_of(tensors):
+        """Buffers are the fastest way, where all arrays can have one."""
+        have_none = any(tensor is None or tensor.dtype in _NOT_OF_PYTHON for tensor in tensors)
+        return _strided_addresses if have_none else _buffer_addresses
 
     @staticmethod
     def check_output(name, array):
@@ -141,12 +148,15 @@ class Torch:
     @staticmethod
     def empty(like, shape, dtype):
         torch = sys.modules["torch"]
-        return torch.empty(shape, dtype=getattr(torch, dtype))
+        tensor = torch.empty(shape, dtype=getattr(torch, dtype))
+        if tensor.nbytes >= _LARGE:
+            lib.cln_use_huge_pages(tensor.data_ptr(), tensor.nbytes)
+        return tensor
 
     @staticmethod
-    def address_of(tensor):
-        """The function that gives the address of tensors."""
-        return sys.modules["torch"].Tensor.data_ptr
+    def addresses_of(tensors):
+        data_ptr, pack = sys.modules["torch"].Tensor.data_ptr, struct.Struct(f"{len(tensors)}P").pack
+        return lambda arrays: pack(*map(data_ptr, arrays))
 
     @staticmethod
     def check_output(name, tensor):

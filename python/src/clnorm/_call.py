@@ -55,8 +55,7 @@ class _Record(NamedTuple):
     native: object  # cln_call *
     copied: tuple  # for each input that is passed on: (index, whether it has to be copied)
     outputs: tuple  # of Output
-    addresses: tuple  # for each tensor: array -> address
-    pack: Callable  # addresses -> bytes
+    addresses: object  # arrays -> their addresses; None where the device has buffers of its own
     kept: tuple  # what `native` points to
 
 
@@ -91,11 +90,13 @@ def dims_of(tensor: Tensor, lead: int, most: int):
 
 def _backend(operation: Operation, inputs: tuple):
     """The one backend of the inputs; the first is never absent."""
-    backend = backend_of_type(type(inputs[0]))
+    kind = type(inputs[0])
+    backend = backend_of_type(kind)
     if backend is None:
-        fail(operation.arguments[0], "a NumPy array, torch tensor, pyopencl array or one with __dlpack__", type(inputs[0]))
-    for name, array in zip(operation.arguments, inputs):
-        if array is not None and backend_of_type(type(array)) is not backend:
+        fail(operation.arguments[0], "a NumPy array, torch tensor, pyopencl array or one with __dlpack__", kind)
+    for array in inputs:
+        if array is not None and type(array) is not kind and backend_of_type(type(array)) is not backend:
+            name = next(name for name, other in zip(operation.arguments, inputs) if other is array)
             fail(name, f"{backend.kind}, as {operation.arguments[0]} is", type(array))
     return backend
 
@@ -154,8 +155,7 @@ def _remember(key, record):
 
 
 def _run_on_host(operation, backend, record, arrays, seed):
-    addresses = record.pack(*[address(array) for address, array in zip(record.addresses, arrays)])
-    status = lib.cln_host_run(_device.selected_host(), record.native, addresses, *seed)
+    status = lib.cln_host_run(_device.selected_host(), record.native, record.addresses(arrays), *seed)
     if status >= _OVERLAP:
         output, other = divmod(status - _OVERLAP, 32)
         names = _names(operation, record)
@@ -200,7 +200,7 @@ def _run_on_queue(operation, backend, record, arrays, seed):
     _device.check(
         lib.cln_queue_run(
             _queue_context(queue), ffi.cast("cl_command_queue", queue.int_ptr), record.native,
-            struct.pack(f"{len(places)}Q", *places), *seed, len(waited), events, event,
+            struct.pack(f"{len(places)}P", *places), *seed, len(waited), events, event,
         )
     )
     finished = pyopencl.Event.from_int_ptr(int(ffi.cast("uintptr_t", event[0])), retain=False)
@@ -238,11 +238,9 @@ def _make_record(operation, backend, layouts, options, out_layout, out) -> _Reco
             tensor = _given_output(backend.tensor(out_layout), output, description.lead, most)
         _add(native, desc, description, output.role, output.kind, tensor, most, written=True)
         passed.append(tensor)
-    addresses = () if backend.on_queue else tuple(
-        backend.address_of(tensor if tensor == _contiguous(tensor.shape, tensor.dtype) else None) for tensor in passed
-    )
-    pack = struct.Struct(f"{native.count}Q").pack
-    return _Record(native, tuple(copied), description.outputs, addresses, pack, (desc,))
+    dense = [tensor if tensor == _contiguous(tensor.shape, tensor.dtype) else None for tensor in passed]
+    addresses = None if backend.on_queue else backend.addresses_of(dense)
+    return _Record(native, tuple(copied), description.outputs, addresses, (desc,))
 
 
 def _set_field(desc, name, value):
