@@ -152,6 +152,16 @@ def test_double_backward_is_refused(name):
         gradient.sum().backward()
 
 
+def test_forward_mode_is_refused():
+    x = X.detach()
+    with pytest.raises(RuntimeError, match="x: has a tangent"):
+        torch.func.jvp(lambda t: ct.layer_norm(t, 24), (x,), (x,))
+    with torch.autograd.forward_ad.dual_level():
+        assert ct.gelu(x).shape == x.shape
+        with pytest.raises(RuntimeError, match="x: has a tangent"):
+            ct.gelu(torch.autograd.forward_ad.make_dual(x, x))
+
+
 OPS = torch.ops.clnorm
 CHECKED = {
     "norm": (OPS.norm.default, (X, W, B, R, None, *[None] * 5, "layer_norm", [24], 1e-5, 0, 0.0, None, None, "silu", False,

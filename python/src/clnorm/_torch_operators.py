@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.autograd import forward_ad
 
 from clnorm import _group_norm, _norm, elementwise
 from clnorm._arrays import Torch
@@ -32,6 +33,10 @@ class _Unrecorded(Torch):
         return tensor.shape, tensor.stride(), tensor.dtype
 
 
+def _in_forward_mode() -> bool:
+    return getattr(forward_ad, "_current_level", -1) >= 0
+
+
 def check_cpu(**tensors) -> None:
     """An error that says why, for a tensor that is not in the host's memory."""
     for name, tensor in tensors.items():
@@ -41,6 +46,10 @@ def check_cpu(**tensors) -> None:
             raise ValueError(
                 f"{name}: expected a CPU tensor, got one on {tensor.device}: clnorm computes with OpenCL, which cannot "
                 "reach the memory of another device runtime. Move it with .cpu(), or use torch.nn.functional there"
+            )
+        if tensor is not None and _in_forward_mode() and forward_ad.unpack_dual(tensor).tangent is not None:
+            raise RuntimeError(
+                f"{name}: has a tangent, and clnorm has no forward-mode derivatives (jvp): use torch.nn.functional there"
             )
 
 
