@@ -41,11 +41,13 @@ from clnorm.elementwise import (
     softmax_backward,
 )
 from clnorm.norms import layer_norm, layer_norm_backward, rms_norm, rms_norm_backward
+from clnorm.slices import moments_merge, norm_apply, norm_backward_apply, norm_backward_statistics, norm_statistics
 
 __version__ = _ffi.string(_lib.clnorm_version()).decode()
 __all__ = [
     "ClnormError", "Device", "GroupNormGradients", "L2Norm", "L2NormGradients", "Norm", "NormGradients", "Quantized", "Rope",
     "dequantize", "devices", "gelu", "gelu_backward", "group_norm", "group_norm_backward", "l2_norm", "l2_norm_backward",
-    "layer_norm", "layer_norm_backward", "quantize", "rms_norm", "rms_norm_backward", "select", "softmax",
+    "layer_norm", "layer_norm_backward", "moments_merge", "norm_apply", "norm_backward_apply",
+    "norm_backward_statistics", "norm_statistics", "quantize", "rms_norm", "rms_norm_backward", "select", "softmax",
     "softmax_backward",
 ]
