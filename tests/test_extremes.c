@@ -152,11 +152,50 @@ static void too_many_tiles_are_refused(void **state) {
     clnorm_plan_destroy(plan);
 }
 
+/* Rows that are all the same one: an expanded x has more of them than memory has bytes, and the sums of their chunks are
+ * 2^93 bytes. */
+static void sums_of_too_many_chunks_are_refused(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_plan *plan = NULL;
+    clnorm_norm_backward_statistics_desc desc = CLNORM_NORM_BACKWARD_STATISTICS_DESC_INIT;
+    desc.rows = UINT64_C(1) << 59;
+    desc.cols = UINT64_C(1) << 37;
+    desc.dy.dtype = desc.x.dtype;
+    desc.x.outer[0] = desc.dy.outer[0] = (clnorm_dim){desc.rows, 0};
+    assert_int_equal(clnorm_config_parse("chunks=2147483648,vec=1,lanes=1,segments=1", &desc.config), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_norm_backward_statistics_plan_create(fixture->context, &desc, &plan), CLNORM_OVERFLOW);
+    assert_non_null(strstr(clnorm_error_detail(), "the workspace has a part of 18446744073709551615 elements"));
+    clnorm_norm_statistics_desc moments = CLNORM_NORM_STATISTICS_DESC_INIT;
+    moments.rows = desc.rows;
+    moments.cols = desc.cols;
+    moments.x.outer[0] = desc.x.outer[0];
+    moments.config = desc.config;
+    assert_int_equal(clnorm_norm_statistics_plan_create(fixture->context, &moments, &plan), CLNORM_OVERFLOW);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.rows is 576460752303423488: expected less than 2^63 bytes"));
+}
+
+/* Largest magnitudes of a work-group's phases beside its one unit: 2^52 positions of one channel in 2^20 chunks. */
+static void magnitudes_of_group_norm_are_counted(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_requirements requirements = CLNORM_REQUIREMENTS_INIT;
+    clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
+    desc.rows = 3;
+    desc.cols = 64;
+    desc.spatial = UINT64_C(1) << 52;
+    desc.layout = CLNORM_LAYOUT_LAST;
+    desc.y = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_ROW};
+    desc.save_mean = desc.save_rstd = 1;
+    assert_int_equal(clnorm_config_parse("chunks=1048576,vec=4,lanes=8,segments=4", &desc.config), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_group_norm_validate(fixture->context, &desc, &requirements), CLNORM_SUCCESS);
+    const uint64_t units = 3 * (UINT64_C(1) << 20) * 2, parts = 3 * UINT64_C(64) * (2 << 20);
+    assert_true(requirements.workspace_size == sizeof(float) * (parts + 4 * units));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(knobs_are_sound_for_any_shape),
-        cmocka_unit_test(plans_of_any_shape_can_be_launched),
-        cmocka_unit_test(too_many_tiles_are_refused),
+        cmocka_unit_test(knobs_are_sound_for_any_shape),        cmocka_unit_test(plans_of_any_shape_can_be_launched),
+        cmocka_unit_test(too_many_tiles_are_refused),           cmocka_unit_test(sums_of_too_many_chunks_are_refused),
+        cmocka_unit_test(magnitudes_of_group_norm_are_counted),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

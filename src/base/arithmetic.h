@@ -19,6 +19,12 @@ static inline uint64_t cln_divide_up(uint64_t a, uint64_t b) {
     return a / divisor + (a % divisor != 0);
 }
 
+/* UINT64_MAX for a product past that. */
+static inline uint64_t cln_product(uint64_t a, uint64_t b) {
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 static inline bool cln_power_of_two(uint64_t n) {
     return n && !(n & (n - 1));
 }

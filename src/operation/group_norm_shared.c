@@ -173,7 +173,7 @@ uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cl
 }
 
 uint64_t cln_group_norm_magnitudes(const struct cln_group_norm *norm, const struct cln_spec *spec) {
-    return cln_group_norm_units(norm, spec) * (shares_units(spec) ? spec->segments : 1);
+    return cln_product(cln_group_norm_units(norm, spec), shares_units(spec) ? spec->segments : 1);
 }
 
 clnorm_status cln_group_norm_add_statistics(clnorm_plan *plan, const struct cln_spec *spec,

@@ -169,8 +169,12 @@ static clnorm_status lay_out_groups(const clnorm_device_info *device, const prob
 
 /* Of all slots; more than any workspace has where that is past 2^64. */
 static uint64_t slot_elements(const problem *p, const struct cln_backward_layout *layout) {
-    uint64_t elements;
-    return __builtin_mul_overflow(layout->slots * p->weight_rows, p->cols, &elements) ? UINT64_MAX : elements;
+    return cln_product(cln_product(layout->slots, p->weight_rows), p->cols);
+}
+
+/* Two for each chunk of each segment; likewise. */
+static uint64_t sum_elements(const struct cln_config *c, uint64_t segments) {
+    return cln_product(2 * (uint64_t)c->chunks, segments);
 }
 
 clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const problem *p, const struct cln_workload *work,
@@ -203,7 +207,7 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     if (!status && !p->rstd_given)
         status = add_part(layout, &layout->rstd, segments, real);
     if (!status && layout->split)
-        status = add_part(layout, &layout->sums, 2 * (uint64_t)c->chunks * segments, real);
+        status = add_part(layout, &layout->sums, sum_elements(c, segments), real);
     if (!status && p->dweight.dtype)
         status = add_part(layout, &layout->dweight, slot_elements(p, layout), real);
     if (!status && p->dbias.dtype)
@@ -220,5 +224,5 @@ clnorm_status cln_backward_lay_out_sums(const problem *p, const struct cln_workl
     clnorm_status status = add_part(layout, &layout->mean, segments, work->real_size);
     if (!status)
         status = add_part(layout, &layout->rstd, segments, work->real_size);
-    return status ? status : add_part(layout, &layout->sums, 2 * (uint64_t)c->chunks * segments, work->real_size);
+    return status ? status : add_part(layout, &layout->sums, sum_elements(c, segments), work->real_size);
 }

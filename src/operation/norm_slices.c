@@ -69,7 +69,8 @@ clnorm_status cln_norm_choose_slice(const clnorm_device_info *device, const stru
     return cln_config_choose(device, work, forced, config);
 }
 
-/* A kernel of norm_slices.cl over all segments, or their chunks. */
+/* A kernel of norm_slices.cl over all segments, or their chunks. As many chunks have moments in the workspace, or elements
+ * of y: neither has 2^63 bytes. */
 static clnorm_status add_segments(clnorm_plan *plan, const clnorm_norm_desc *p, const struct cln_workload *work,
                                   const char *kernel, const struct cln_parameter *parameters, struct cln_binding moments) {
     const uint64_t units = work->rows * work->groups * plan->config.chunks;
