@@ -380,13 +380,31 @@ static bool moments_are_right(const struct expected *expected, const struct slic
            near_expected(&slice->moments, "moments", index, 2, n, 0);
 }
 
+/* The sums over a whole segment, of which each term is off by a product's and a sum's roundings. */
+static bool sums_are_right(const struct expected *expected, const struct slice *slice, uint64_t row, uint64_t group) {
+    const struct ref_gradients *const g = &expected->gradients;
+    const struct ref_gradient_errors *const e = &expected->errors;
+    const struct ref_norm *const norm = &expected->norm.forward;
+    const bool layer = norm->norm == CLNORM_LAYER_NORM;
+    const double n = (double)norm->group_size, roundings = (expected->arithmetic.sum + 2) * expected->arithmetic.unit;
+    double errors[2] = {expected->arithmetic.tiny * n, expected->arithmetic.tiny * n};
+    for (uint64_t i = 0; i < norm->group_size; i++) {
+        errors[0] += fabs(g->xhat[i]) * e->wdn[i] + fabs(g->wdn[i]) * e->xhat[i] + e->wdn[i] * e->xhat[i] +
+                     roundings * fabs(g->xhat[i] * g->wdn[i]);
+        errors[1] += e->wdn[i] + roundings * fabs(g->wdn[i]);
+    }
+    const uint64_t index = group * norm->rows + row;
+    return near_expected(&slice->sums, "sums", index, 0, g->c1 * n, errors[0]) &&
+           near_expected(&slice->sums, "sums", index, 1, layer ? g->c2 * n : 0, layer ? errors[1] : 0);
+}
+
 /* What a slice has of row and group of whole rows; local: its own group. */
 static bool part_is_right(const struct slices_run *run, const struct expected *expected, const struct slice *slice,
                           uint64_t row, uint64_t local) {
     const struct ref_gradients *const g = &expected->gradients;
     const struct ref_norm_error error = ref_norm_error_of(&expected->norm.forward, &expected->arithmetic, &g->forward);
     const uint64_t first = run->c->whole ? 0 : slice->begin;
-    bool right = moments_are_right(expected, slice, row, local, &error);
+    bool right = moments_are_right(expected, slice, row, local, &error) && sums_are_right(expected, slice, row, local);
     for (uint64_t i = 0; i < slice->group_size && right; i++) {
         const uint64_t column = local * slice->group_size + i, k = first + i, place = place_of_row(run->c, row);
         right = near_expected(&slice->y, "y", place, column, g->forward.y[k], ref_y_error(&error, k)) &&

@@ -48,7 +48,8 @@ static void damage_is_seen(void **state) {
     assert_true(slices_run_execute(fixture, &run) && slices_run_is_right(&run));
     for (unsigned s = 0; s < run.slices; s++) {
         const struct slice *const slice = &run.slice[s];
-        const struct tensor *const outputs[] = {&slice->moments, &slice->y, &slice->dx, &slice->dweight, &slice->dbias};
+        const struct tensor *const outputs[] = {&slice->moments, &slice->y,       &slice->sums,
+                                                &slice->dx,      &slice->dweight, &slice->dbias};
         for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
             float *const element = tensor_elements(outputs[i]);
             const float kept = element[1];
@@ -85,6 +86,10 @@ static void moments_are_merged(void **state) {
     const float expected[9] = {4.4F, 47.2F, 5, 5, 1, 4, -4, 3, 2};
     for (int i = 0; i < 9; i++)
         assert_true(into[i] == expected[i]);
+    const float none[3] = {7, 3, 0}; /* a count of 0 changes nothing, one of 0 too */
+    float empty[3] = {5, 2, 0};
+    assert_int_equal(clnorm_moments_merge(CLNORM_F32, empty, none, 1), CLNORM_SUCCESS);
+    assert_true(empty[0] == 5 && empty[1] == 2 && empty[2] == 0);
     double wide[3] = {1e15, 0, 1};
     const double other[3] = {1e15 + 2, 0, 1};
     assert_int_equal(clnorm_moments_merge(CLNORM_F64, wide, other, 1), CLNORM_SUCCESS);

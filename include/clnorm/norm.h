@@ -154,13 +154,14 @@ CLNORM_API clnorm_status clnorm_norm_forward(clnorm_context *context, cl_command
 
 /* How the sums over rows, dweight and dbias, come together from the work-groups that each see some of the rows. */
 typedef enum clnorm_reduction {
-    /* The workspace has 2 · slots · cols sums of 4 bytes (8 with F64) at most, 2 · slots · weight_rows · cols with
-     * weight_rows, and locks; besides, 2 · groups · rows
-     * statistics where these are not given, and with segments in tiles a few sums for each of them (see clnorm_row_split).
-     * Few rows may need no sums there: see accumulator=columns in config.h. */
-    CLNORM_REDUCTION_PARTIAL = 1, /* each work-group writes a slot of its own: the same bits from run to run */
-    CLNORM_REDUCTION_LOCKED /* a few slots, a spin lock each: bounded workspace, sums in an order that differs between runs
-                             */
+    /* Each work-group writes a slot of its own: the same bits from run to run. Few rows may need no sums in the workspace:
+     * see accumulator=columns in config.h. */
+    CLNORM_REDUCTION_PARTIAL = 1,
+    /* The work-groups share a few slots, with a spin lock each, and add in an order that differs between runs. The
+     * workspace has 2 · max(slots, weight_rows) · cols sums of 4 bytes (8 with F64) at most, and locks; besides, as with
+     * the other one, 2 · groups · rows statistics where these are not given, and with segments in tiles a few sums for each
+     * of them (see clnorm_row_split). */
+    CLNORM_REDUCTION_LOCKED
 } clnorm_reduction;
 
 /* The gradients of the forward normalisation above, with dy = ∂L/∂y and so on, where

@@ -10,9 +10,11 @@ struct moments {
 
 /* Chan, Golub, LeVeque 1979: no difference of large sums is taken. A count of 0 is nothing to add. */
 static struct moments merged(struct moments a, struct moments b) {
+    if (b.count == 0)
+        return a;
+    if (a.count == 0)
+        return b;
     const double count = a.count + b.count, delta = b.mean - a.mean;
-    if (a.count == 0 || b.count == 0)
-        return a.count == 0 ? b : a;
     return (struct moments){a.mean + delta * (b.count / count),
                             a.squares + b.squares + delta * delta * (a.count * (b.count / count)), count};
 }
