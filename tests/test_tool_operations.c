@@ -141,6 +141,10 @@ static void test_run_channels(void **state) {
         "group_norm --in x.npy residual=x --groups 1 --layout last --out y.safetensors",
         "group_norm_backward --in x.npy --in dy.npy --in w.npy weight=w --groups 4 --out dx.safetensors",
         "instance_norm_backward --in x.npy --in dy.npy --layout first --out dx.safetensors",
+        "group_norm --in x.npy residual=x --groups 3 --quantize row --dtype f8e5m2 --out q.safetensors",
+        "group_norm --in q.safetensors x=y x_scale=y_scale --groups 4 --quantize tensor --quantize-scale 0.02 --out y.safetensors",
+        "instance_norm --in x.npy --quantize tensor --out q1.safetensors",
+        "group_norm_backward --in q.safetensors x=y x_scale=y_scale --in dy.npy dresidual_out=dy mean= rstd= --groups 3 --out dx.safetensors",
     };
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         run("run %s --verify --repeat 1 --force", runs[i]);
@@ -154,6 +158,13 @@ static void test_run_channels(void **state) {
         {"group_norm --in x.npy --groups 5", "--groups 5: expected a divisor of x's 12 channels"},
         {"group_norm --in x.npy --groups 3 --layout middle", "--layout 'middle': expected first or last"},
         {"group_norm --in w.npy x=w --groups 3", "tensor 'w' (x): shape [12]; expected rank 2 or more"},
+        {"group_norm --in x.npy --groups 3 --quantize group", "--quantize group: expected tensor or row"},
+        {"group_norm --in x.npy --groups 3 --quantize-scale 2", "--quantize-scale 2: expected --quantize tensor too"},
+        {"group_norm --in x.npy --groups 3 --quantize-group 16", "--quantize-group: group_norm has no such option"},
+        {"group_norm --in x.npy --groups 3 --outputs y,y_scale", "--outputs y_scale: expected --quantize too"},
+        {"group_norm --in q.safetensors x=y x_scale=mean --groups 3", "(x_scale): shape [6, 3]; expected [1] or [6]"},
+        {"group_norm_backward --in x.npy --in dy.npy --groups 3 --quantize row",
+         "--quantize: group_norm_backward has no such"},
         {"instance_norm --in x.npy --groups 3", "--groups: instance_norm has no such option"},
         {"layer_norm --in x.npy --layout first", "--layout: layer_norm has no such option"},
     };

@@ -112,7 +112,7 @@ static bool other_shape(const struct job *job, enum role_shape shape, struct ten
     const clnorm_scaling scaling = shape == SHAPE_SCALES     ? job->scaling
                                    : shape == SHAPE_X_SCALES ? job->x.scaling
                                                              : CLNORM_SCALING_NONE;
-    const bool rows = scaling == CLNORM_SCALING_ROW, groups = scaling == CLNORM_SCALING_GROUP;
+    const bool rows = scaling == CLNORM_SCALING_ROW && !job->spatial, groups = scaling == CLNORM_SCALING_GROUP;
     if (shape == SHAPE_X_GROUPS)
         set_shape(tensor, 2, job->rows, job->groups);
     else if (rows || groups) {

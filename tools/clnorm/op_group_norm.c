@@ -6,13 +6,15 @@
 
 #include "config_text.h"
 #include "op_norm.h"
+#include "op_norm_quantized.h"
 #include "options.h"
 #include "reference/group_norm.h"
 
 #define ARGUMENT(role) offsetof(clnorm_args, role)
 
 const struct role group_norm_roles[] = {
-    {"x", false, false, SHAPE_X, ARGUMENT(x), NULL},
+    {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
+    {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
     {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
     {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
     {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
@@ -20,19 +22,23 @@ const struct role group_norm_roles[] = {
     {"mean", true, true, SHAPE_GROUPS, ARGUMENT(mean), "x"},
     {"rstd", true, true, SHAPE_GROUPS, ARGUMENT(rstd), "x"},
     {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
+    {"y_scale", true, true, SHAPE_SCALES, ARGUMENT(y_scale), NULL},
     {NULL, false, false, 0, 0, NULL},
 };
 
 const struct role group_norm_backward_roles[] = {
-    {"x", false, false, SHAPE_X, ARGUMENT(x), NULL},
+    {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
+    {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
     {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
     {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
     {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
     {"mean", false, true, SHAPE_GROUPS, ARGUMENT(mean), NULL},
     {"rstd", false, true, SHAPE_GROUPS, ARGUMENT(rstd), NULL},
+    {"dresidual_out", false, true, SHAPE_X, ARGUMENT(dresidual_out), NULL},
     {"dx", true, false, SHAPE_X, ARGUMENT(dx), "x"},
     {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
     {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
+    {"dresidual", true, true, SHAPE_X, ARGUMENT(dresidual), "dresidual_out"},
     {NULL, false, false, 0, 0, NULL},
 };
 
@@ -42,12 +48,14 @@ static clnorm_layout layout_of(const struct job *job) {
 
 /* ---------------------------------------------------------------------------------------------------------- describe */
 
-/* The dtype of the main output, and what all directions have. */
+/* The dtype of the main output, which may have 8 bits already, and what all directions have. */
 static bool read_options(const struct job *job, const struct operation_options *options, clnorm_dtype *main_dtype,
                          clnorm_activation *activation, clnorm_config *config, struct fault *fault) {
-    *main_dtype = job_dtype(job, "x");
+    const bool quantized = options->quantize != NULL;
+    if (!quantized)
+        *main_dtype = job->x.scaling ? CLNORM_F32 : job_dtype(job, "x");
     return norm_read_activation(options, activation, fault) &&
-           (!options->dtype || parse_dtype(options->dtype, main_dtype, fault)) &&
+           (!options->dtype || quantized || parse_dtype(options->dtype, main_dtype, fault)) &&
            norm_check_doubles(job, *main_dtype, fault) &&
            (!options->config || config_parse(options->config, config, fault));
 }
@@ -60,30 +68,45 @@ static void give_elements(struct job *job, clnorm_dtype main_dtype) {
         if (!job->wanted[i])
             continue;
         clnorm_dtype dtype = main_dtype;
-        if (roles[i].shape == SHAPE_GROUPS)
+        if (roles[i].shape == SHAPE_GROUPS || roles[i].shape == SHAPE_SCALES)
             dtype = statistics;
         else if (roles[i].shape == SHAPE_COLS) /* "dweight" */
             dtype = job_tensor(job, roles[i].name + 1) ? job_dtype(job, roles[i].name + 1) : statistics;
         else if (!strcmp(roles[i].name, "residual_out") && job_tensor(job, "residual"))
             dtype = job_dtype(job, "residual");
+        else if (!strcmp(roles[i].name, "dresidual") && job_tensor(job, "dresidual_out"))
+            dtype = job_dtype(job, "dresidual_out");
         job->tensor[i].element = element_by_dtype(dtype);
     }
 }
 
+/* With its scales. */
+static clnorm_tensor x_of(const struct job *job) {
+    clnorm_tensor x = job->x;
+    x.dtype = job_dtype(job, "x");
+    return x;
+}
+
+static bool read_quantize(struct job *job, const struct operation_options *options, clnorm_tensor *y, struct fault *fault) {
+    if (options->quantize && !strcmp(options->quantize, "group"))
+        return fault_set(fault, EXIT_REQUEST, "--quantize group: expected tensor or row, which is a sample of %s",
+                         job->operation->name);
+    return norm_read_quantize(job, options, y, fault);
+}
+
 bool group_norm_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
     clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
-    clnorm_dtype main_dtype;
-    if (!read_options(job, options, &main_dtype, &desc.activation, &desc.config, fault))
+    if (!read_quantize(job, options, &desc.y, fault) ||
+        !read_options(job, options, &desc.y.dtype, &desc.activation, &desc.config, fault))
         return false;
-    give_elements(job, main_dtype);
+    give_elements(job, desc.y.dtype);
     desc.rows = job->rows;
     desc.cols = job->cols;
     desc.spatial = job->spatial;
     desc.groups = job->groups;
     desc.layout = layout_of(job);
     desc.eps = options->eps;
-    desc.x.dtype = job_dtype(job, "x");
-    desc.y.dtype = job_dtype(job, "y");
+    desc.x = x_of(job);
     desc.residual.dtype = job_dtype(job, "residual");
     desc.residual_out.dtype = job_dtype(job, "residual_out");
     desc.weight.dtype = job_dtype(job, "weight");
@@ -107,7 +130,9 @@ bool group_norm_backward_describe(struct job *job, const struct operation_option
     desc.groups = job->groups;
     desc.layout = layout_of(job);
     desc.eps = options->eps;
-    desc.x.dtype = job_dtype(job, "x");
+    desc.x = x_of(job);
+    desc.dresidual_out.dtype = job_dtype(job, "dresidual_out");
+    desc.dresidual.dtype = job_dtype(job, "dresidual");
     desc.dy.dtype = job_dtype(job, "dy");
     desc.dx.dtype = job_dtype(job, "dx");
     desc.weight.dtype = job_dtype(job, "weight");
@@ -133,6 +158,14 @@ static struct ref_tensor operand(const struct job *job, const char *role, uint64
     return (struct ref_tensor){.elements = norm_bytes(job, role), .dtype = job_dtype(job, role), .stride = stride};
 }
 
+static struct ref_tensor x_operand(const struct job *job) {
+    struct ref_tensor x = operand(job, "x", job->cols * job->spatial);
+    x.scales = norm_bytes(job, "x_scale");
+    x.scale_dtype = job->x.scale_dtype;
+    x.scaling = job->x.scaling;
+    return x;
+}
+
 /* Without an activation and an eps, which the descriptors of the two directions have. */
 static struct ref_group_norm reference_of(const struct job *job) {
     const uint64_t sample = job->cols * job->spatial;
@@ -142,7 +175,8 @@ static struct ref_group_norm reference_of(const struct job *job) {
         .spatial = job->spatial,
         .groups = job->groups,
         .layout = layout_of(job),
-        .x = operand(job, "x", sample),
+        .x = x_operand(job),
+        .dresidual_out = operand(job, "dresidual_out", sample),
         .residual = operand(job, "residual", sample),
         .dy = operand(job, "dy", sample),
         .weight = operand(job, "weight", job->cols),
@@ -163,19 +197,24 @@ static bool make_reference(const struct ref_group_norm *norm, struct ref_gathere
 
 /* The forward's outputs of a group. */
 struct forward_judges {
+    const struct job *job;
     struct judged y, mean, rstd, residual_out;
+    struct largest largest;
 };
 
 static void judge_group(const struct forward_judges *judges, const struct ref_group_norm *norm, uint64_t row,
                         uint64_t group, const struct ref_gathered *gathered, const struct ref_arithmetic *arithmetic) {
+    const struct job *const job = judges->job;
     const struct ref_segment *const s = &gathered->gradients.forward;
     const struct ref_norm_error error = ref_norm_error_of(&gathered->norm.forward, arithmetic, s);
     const double mean_error = isfinite(s->mean) ? error.mean + arithmetic->tiny : INFINITY;
     judged_add(&judges->mean, row * norm->groups + group, (struct ref_value){s->mean, mean_error});
     judged_add(&judges->rstd, row * norm->groups + group, (struct ref_value){s->rstd, error.rstd});
     for (uint64_t i = 0; i < ref_group_norm_size(norm); i++) {
-        const uint64_t index = row * norm->cols * norm->spatial + ref_group_norm_at(norm, group, i);
-        judged_add(&judges->y, index, (struct ref_value){s->y[i], ref_y_error(&error, i)});
+        const uint64_t at = ref_group_norm_at(norm, group, i), index = row * norm->cols * norm->spatial + at;
+        const struct ref_value y = {s->y[i], ref_y_error(&error, i)};
+        largest_add(&judges->largest, job, row, at, y);
+        judged_add(&judges->y, index, norm_stored(job, &job->desc.group_norm.y, row, at, y));
         judged_add(&judges->residual_out, index, (struct ref_value){s->s[i], ref_s_error(&error, i)});
     }
 }
@@ -189,13 +228,22 @@ bool group_norm_verify(const struct job *job, struct verdict *verdicts, struct f
     if (!make_reference(&norm, &gathered, fault))
         return false;
     const struct ref_arithmetic arithmetic = estimate_arithmetic(desc->x.dtype, ref_group_norm_size(&norm));
-    const struct forward_judges judges = {judged_of(job, "y", verdicts), judged_of(job, "mean", verdicts),
-                                          judged_of(job, "rstd", verdicts), judged_of(job, "residual_out", verdicts)};
+    struct forward_judges judges = {.job = job,
+                                    .y = judged_of(job, "y", verdicts),
+                                    .mean = judged_of(job, "mean", verdicts),
+                                    .rstd = judged_of(job, "rstd", verdicts),
+                                    .residual_out = judged_of(job, "residual_out", verdicts)};
+    if (!largest_make(&judges.largest, job, fault)) {
+        ref_gathered_free(&gathered);
+        return false;
+    }
     for (uint64_t row = 0; row < job->rows; row++)
         for (uint64_t group = 0; group < job->groups; group++) {
             ref_group_norm_segment(&norm, row, group, &gathered);
             judge_group(&judges, &norm, row, group, &gathered, &arithmetic);
         }
+    largest_judge(&judges.largest, job, desc->y.dtype, verdicts);
+    largest_free(&judges.largest);
     ref_gathered_free(&gathered);
     return true;
 }
@@ -217,14 +265,17 @@ bool group_norm_backward_verify(const struct job *job, struct verdict *verdicts,
     }
     const struct ref_arithmetic arithmetic = estimate_arithmetic(desc->x.dtype, ref_group_norm_size(&norm));
     const struct judged dx = judged_of(job, "dx", verdicts), of_weight = judged_of(job, "dweight", verdicts);
-    const struct judged of_bias = judged_of(job, "dbias", verdicts);
+    const struct judged of_bias = judged_of(job, "dbias", verdicts), dresidual = judged_of(job, "dresidual", verdicts);
     for (uint64_t row = 0; row < job->rows; row++)
         for (uint64_t group = 0; group < job->groups; group++) {
             ref_group_norm_gradients(&norm, &arithmetic, row, group, &gathered);
             ref_group_norm_add(&norm, group, &gathered, dweight, dweight + norm.cols);
-            for (uint64_t i = 0; i < ref_group_norm_size(&norm); i++)
-                judged_add(&dx, row * norm.cols * norm.spatial + ref_group_norm_at(&norm, group, i),
-                           (struct ref_value){gathered.gradients.dx[i], gathered.errors.dx[i]});
+            for (uint64_t i = 0; i < ref_group_norm_size(&norm); i++) {
+                const uint64_t index = row * norm.cols * norm.spatial + ref_group_norm_at(&norm, group, i);
+                const struct ref_value ds = {gathered.gradients.ds[i], gathered.errors.dresidual[i]};
+                judged_add(&dx, index, ds);
+                judged_add(&dresidual, index, ds);
+            }
         }
     const double error = error_over_rows(&arithmetic, job->rows * job->spatial);
     judged_add_sums(&of_weight, dweight, job->cols, error);

@@ -152,7 +152,8 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
     desc.row_scale = job_tensor(job, "row_scale") != NULL;
     rope_describe(job, &desc);
     if (!norm_read_activation(options, &desc.activation, fault) || !norm_read_dropout(job, options, &desc.dropout, fault) ||
-        !norm_read_gate(job, options, &desc.gate, fault) || !norm_read_quantize(job, options, &desc, fault) ||
+        !norm_read_gate(job, options, &desc.gate, fault) || !norm_read_quantize(job, options, &desc.y, fault) ||
+        !norm_check_quantize(job, &desc, fault) ||
         (options->dtype && !desc.y.scaling && !parse_dtype(options->dtype, &desc.y.dtype, fault)) ||
         !norm_check_doubles(job, desc.y.dtype, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
@@ -212,13 +213,13 @@ bool norm_verify(const struct job *job, struct verdict *verdicts, struct fault *
                 const uint64_t column = group * desc->group_size + i, index = row * job->cols + column;
                 const struct ref_value value = {segment.y[i], ref_y_error(&error, i)};
                 largest_add(&largest, job, row, column, value);
-                const struct ref_value stored = norm_stored(job, row, column, value);
+                const struct ref_value stored = norm_stored(job, &desc->y, row, column, value);
                 judged_add(&y, index, stored);
                 judged_add(&y_t, column * job->rows + row, stored);
                 judged_add(&residual_out, index, (struct ref_value){segment.s[i], ref_s_error(&error, i)});
             }
         }
-    largest_judge(&largest, job, verdicts);
+    largest_judge(&largest, job, desc->y.dtype, verdicts);
     largest_free(&largest);
     ref_segment_free(&segment);
     return true;

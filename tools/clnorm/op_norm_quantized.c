@@ -49,9 +49,8 @@ static bool check_company(const struct operation_options *options, clnorm_scalin
     return true;
 }
 
-/* As the library would, but in the words of the options. */
-static bool check_segments(const struct job *job, const clnorm_norm_desc *desc, struct fault *fault) {
-    if (job->groups == 1 || desc->y.scaling == CLNORM_SCALING_TENSOR)
+bool norm_check_quantize(const struct job *job, const clnorm_norm_desc *desc, struct fault *fault) {
+    if (!desc->y.scaling || job->groups == 1 || desc->y.scaling == CLNORM_SCALING_TENSOR)
         return true;
     if (desc->y.scaling == CLNORM_SCALING_ROW)
         return fault_set(fault, EXIT_REQUEST, "--quantize row: expected no --group-size, but it is %" PRIu64,
@@ -61,25 +60,24 @@ static bool check_segments(const struct job *job, const clnorm_norm_desc *desc, 
                      desc->y.scale_group, desc->group_size);
 }
 
-bool norm_read_quantize(struct job *job, const struct operation_options *options, clnorm_norm_desc *desc,
-                        struct fault *fault) {
+bool norm_read_quantize(struct job *job, const struct operation_options *options, clnorm_tensor *y, struct fault *fault) {
     const int y_scale = operation_role(job->operation, "y_scale"), y_t = operation_role(job->operation, "y_t");
     if (job->wanted[y_scale] && (!options->quantize || options->quantize_scale != 0))
         return fault_set(fault, EXIT_REQUEST, "--outputs y_scale: expected --quantize too, without --quantize-scale");
-    if (job->wanted[y_t] && !options->quantize)
+    if (y_t >= 0 && job->wanted[y_t] && !options->quantize)
         return fault_set(fault, EXIT_REQUEST, "--outputs y_t: expected --quantize tensor, row or group too");
     if (!options->quantize)
         return refuse_company(options, fault);
-    desc->y.dtype = CLNORM_F8_E4M3;
-    if (!read_scaling(options, &desc->y.scaling, fault) || !check_company(options, desc->y.scaling, fault) ||
-        (options->dtype && !parse_fp8(options->dtype, &desc->y.dtype, fault)))
+    y->dtype = CLNORM_F8_E4M3;
+    if (!read_scaling(options, &y->scaling, fault) || !check_company(options, y->scaling, fault) ||
+        (options->dtype && !parse_fp8(options->dtype, &y->dtype, fault)))
         return false;
-    desc->y.scale_group = (uint32_t)options->quantize_group;
-    desc->y.scale = options->quantize_scale;
-    job->scaling = desc->y.scaling;
-    job->group_size = desc->y.scale_group;
-    job->wanted[y_scale] = desc->y.scale == 0;
-    return check_segments(job, desc, fault);
+    y->scale_group = (uint32_t)options->quantize_group;
+    y->scale = options->quantize_scale;
+    job->scaling = y->scaling;
+    job->group_size = y->scale_group;
+    job->wanted[y_scale] = y->scale == 0;
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------------------------- verification */
@@ -105,9 +103,9 @@ void largest_add(const struct largest *largest, const struct job *job, uint64_t 
     of->error = fmax(of->error, y.error);
 }
 
-void largest_judge(const struct largest *largest, const struct job *job, struct verdict *verdicts) {
+void largest_judge(const struct largest *largest, const struct job *job, clnorm_dtype dtype, struct verdict *verdicts) {
     const struct judged y_scale = judged_of(job, "y_scale", verdicts);
-    const struct element *const codes = element_by_dtype(job->desc.norm.y.dtype);
+    const struct element *const codes = element_by_dtype(dtype);
     for (uint64_t i = 0; largest->of && i < y_scale.tensor->count; i++) {
         struct ref_value scale = scale_estimate(codes, largest->of[i].value, 4 * ref_arithmetic_of(CLNORM_F32).unit);
         scale.error += largest->of[i].error / element_largest(codes);
@@ -115,14 +113,14 @@ void largest_judge(const struct largest *largest, const struct job *job, struct 
     }
 }
 
-struct ref_value norm_stored(const struct job *job, uint64_t row, uint64_t column, struct ref_value y) {
-    const clnorm_norm_desc *const desc = &job->desc.norm;
-    if (!desc->y.scaling)
+struct ref_value norm_stored(const struct job *job, const clnorm_tensor *to, uint64_t row, uint64_t column,
+                             struct ref_value y) {
+    if (!to->scaling)
         return y;
     const struct tensor *const y_scale = job_tensor(job, "y_scale");
     const double scale = y_scale ? element_load(y_scale->element, y_scale->data, job_scale_index(job, row, column))
-                                 : (double)(float)desc->y.scale;
+                                 : (double)(float)to->scale;
     const double quotient = y.value / scale;
     const double slack = y.error / scale + 4 * ref_arithmetic_of(CLNORM_F32).unit * fabs(quotient);
-    return code_estimate(element_by_dtype(desc->y.dtype), (struct ref_value){quotient, isfinite(slack) ? slack : 0});
+    return code_estimate(element_by_dtype(to->dtype), (struct ref_value){quotient, isfinite(slack) ? slack : 0});
 }

@@ -128,6 +128,18 @@ static bool read_scaling(struct job *job, const struct operation_options *option
     return true;
 }
 
+/* Takes what the scales of samples are of from their shape: [1], or [samples]. */
+static bool read_scales_of_samples(struct job *job, const struct tensor *x_scale, struct fault *fault) {
+    char shape[SHAPE_TEXT];
+    job->x.scale_dtype = x_scale->element->dtype;
+    job->x.scaling = x_scale->rank == 1 && x_scale->shape[0] == 1           ? CLNORM_SCALING_TENSOR
+                     : x_scale->rank == 1 && x_scale->shape[0] == job->rows ? CLNORM_SCALING_ROW
+                                                                            : CLNORM_SCALING_NONE;
+    return job->x.scaling ||
+           fault_set(fault, EXIT_REQUEST, "tensor '%s' (x_scale): shape %s; expected [1] or [%" PRIu64 "]", x_scale->name,
+                     tensor_shape_text(x_scale, shape), job->rows);
+}
+
 static bool read_layout(struct job *job, const struct operation_options *options, struct fault *fault) {
     const char *const layout = options->layout ? options->layout : "first";
     job->channels_last = !strcmp(layout, "last");
@@ -158,7 +170,8 @@ static bool read_channels(struct job *job, const struct operation_options *optio
     if (options->groups < 0 || !job->groups || job->cols % job->groups)
         return fault_set(fault, EXIT_REQUEST, "--groups %lld: expected a divisor of x's %" PRIu64 " channels",
                          options->groups, job->cols);
-    return true;
+    const struct tensor *const x_scale = job_tensor(job, "x_scale");
+    return !x_scale || read_scales_of_samples(job, x_scale, fault);
 }
 
 /* Takes rows of weights from the weight, or else the bias, and how many rows take one from the options. */

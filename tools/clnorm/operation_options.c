@@ -23,6 +23,7 @@ bool operation_check_options(const struct operation *operation, const struct ope
                              struct fault *fault) {
     const struct operation_options usual = OPERATION_OPTIONS_INIT;
     const struct cln_operation *const record = operation->record;
+    const int channels_forward = operation_role(operation, "y_scale") >= 0 ? CHANNELS : 0;
     const struct {
         const char *name;
         bool given;
@@ -46,9 +47,9 @@ bool operation_check_options(const struct operation *operation, const struct ope
         {"--layout", options->layout, CHANNELS},
         {"--outer", options->outer, NORMS | NORM_BACKWARD_FROM_Y | (record && record->outer ? ROWS : 0)},
         {"--dropout", options->dropout != 0, NORMS},
-        {"--quantize", options->quantize, NORM},
+        {"--quantize", options->quantize, NORM | channels_forward},
         {"--quantize-group", options->quantize_group != 0, NORM},
-        {"--quantize-scale", options->quantize_scale != 0, NORM},
+        {"--quantize-scale", options->quantize_scale != 0, NORM | channels_forward},
         {"--seed", options->seed, NORMS},
         {"--s-given", options->s_given, NORM_BACKWARD},
         {"--recompute-output", options->recompute_output, NORM_BACKWARD},
