@@ -311,3 +311,33 @@ def test_any_shape_strides_and_alignment(lead, columns, dtype, step, transposed,
     condition = reference.norm_condition(before) if layer else 0.0
     reference.assert_close(norm(x), reference.norm(before, layer=layer), columns, condition)
     numpy.testing.assert_array_equal(x, before)
+
+
+FUNCTIONS = [
+    lambda x, dy: (clnorm.softmax(x), clnorm.softmax_backward(dy, x)),
+    lambda x, dy: (clnorm.gelu(x), clnorm.gelu_backward(dy, x, "tanh")),
+    lambda x, dy: (clnorm.l2_norm(x), clnorm.l2_norm_backward(dy, x).dx),
+    lambda x, dy: clnorm.rms_norm(x, residual=dy, z=x, activation="gelu")[:2],
+    lambda x, dy: clnorm.layer_norm_backward(dy, x, x.reshape(-1, x.shape[-1])[0])[:2],
+    lambda x, dy: (clnorm.group_norm(x, 1, activation="silu"), clnorm.group_norm_backward(dy, x, 1).dx),
+    lambda x, dy: clnorm.quantize(x.astype("f4") if x.dtype == "f8" else x, scaling="row"),
+]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    function=st.sampled_from(FUNCTIONS), dtype=st.sampled_from(DTYPES), seed=st.integers(0, 2**32),
+    shape=st.lists(st.integers(1, 5), min_size=2, max_size=5), columns=st.sampled_from([1, 3, 16, 40, 257]),
+    order=st.randoms(use_true_random=False), steps=st.lists(st.sampled_from([1, 1, 2, -1]), min_size=6, max_size=6),
+)
+def test_a_view_gives_what_its_copy_gives(function, dtype, seed, shape, columns, order, steps):
+    """Any order of the dimensions, gaps and negative steps: every function's results are those of a dense copy, to the bit."""
+    whole = numpy.random.default_rng(seed).standard_normal((2, *[2 * size for size in shape], 2 * columns)).astype(dtype)
+    axes = list(range(len(shape)))
+    order.shuffle(axes)
+    axes.insert(order.randrange(len(axes) + 1) if steps[-1] != 1 else len(axes), len(shape))  # columns often stay columns
+    cut = tuple(slice(None, size * abs(step), step) if step > 0 else slice(size - 1, None, -1)
+                for size, step in zip((*shape, columns), steps))
+    x, dy = (part[cut].transpose(axes) for part in whole)
+    for got, expected in zip(function(x, dy), function(x.copy(), dy.copy())):
+        numpy.testing.assert_array_equal(numpy.asarray(got, "f8"), numpy.asarray(expected, "f8"))

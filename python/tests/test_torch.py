@@ -152,6 +152,7 @@ def test_double_backward_is_refused(name):
         gradient.sum().backward()
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PyTorch's own, of torch.jit.script
 def test_forward_mode_is_refused():
     x = X.detach()
     with pytest.raises(RuntimeError, match="x: has a tangent"):

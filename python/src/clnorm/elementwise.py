@@ -166,7 +166,7 @@ def _last(x: Array, dim: int, out) -> bool:
     if out is not None:
         fail("out", "none where dim is not the last dimension")
     if not hasattr(x, "swapaxes"):
-        fail("dim", f"the last dimension of a {type(x).__name__}, which has no swapaxes", dim)
+        fail("dim", f"the last dimension, as {type(x).__name__} has no swapaxes", dim)
     return False
 
 
