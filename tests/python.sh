@@ -36,8 +36,10 @@ python3 -m venv "$folder/fresh"
 "$python" -m pip install --quiet --no-deps nvidia-cufile nvidia-cusparselt-cu13==0.8.1 nvidia-nvshmem-cu13==3.7.2 \
     nvidia-nccl-cu13==2.30.7
 "$python" -m pip install --quiet --no-warn-conflicts typing_extensions sympy networkx jinja2 fsspec filelock setuptools \
-    expecttest hypothesis ml_dtypes pyopencl pytest
+    expecttest hypothesis ml_dtypes mypy pyopencl pytest
 "$python" -m pytest --quiet tests
+"$python" -m mypy --strict --cache-dir "$folder/mypy" tests/typed_user.py
+"$python" tests/typed_user.py >/dev/null
 for example in ../examples/python/numpy_norm.py ../examples/python/pyopencl_pipeline.py; do
     "$python" "$example"
 done

@@ -115,6 +115,36 @@ def test_group_norm(rng, channels_last):
         clnorm.group_norm(x, 3, channels_last=channels_last)
 
 
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("scaling, scales", [("tensor", (1,)), ("row", (3,))])
+def test_group_norm_to_and_from_8_bits(rng, channels_last, scaling, scales):
+    x, dy = rng.standard_normal((2, 3, 8, 6, 8)).astype("f4")
+    exact = clnorm.group_norm(x, 2, channels_last=channels_last)
+    out = clnorm.group_norm(x, 2, dtype="float8_e4m3fn", scaling=scaling, channels_last=channels_last, save_stats=True)
+    assert out.y.dtype.name == "float8_e4m3fn" and out.scale.shape == scales and out.mean.shape == (3, 2)
+    step = out.scale.reshape(-1, 1, 1, 1)
+    read = numpy.asarray(out.y, "f4") * step
+    assert (numpy.abs(read - exact) <= 2.0**-4 * numpy.abs(exact) + 2.0**-9 * step).all()
+    again = clnorm.group_norm(out.y, 2, x_scale=out.scale, dtype="float32", channels_last=channels_last).y
+    reference.assert_close(again, clnorm.group_norm(read.astype("f8"), 2, channels_last=channels_last), 192)
+    gradients = clnorm.group_norm_backward(dy, out.y, 2, x_scale=out.scale, channels_last=channels_last)
+    expected = clnorm.group_norm_backward(dy.astype("f8"), read.astype("f8"), 2, channels_last=channels_last)
+    assert gradients.dx.dtype == "f4"
+    reference.assert_close(gradients.dx, expected.dx, 192, numpy.abs(expected.dx).max())
+    with pytest.raises(ValueError, match="x_scale: expected the scales of x"):
+        clnorm.group_norm(out.y, 2)
+
+
+def test_gradients_of_group_norm_with_a_residual(rng):
+    x, residual, dy, from_above = rng.standard_normal((4, 2, 6, 10)).astype("f4")
+    s = clnorm.group_norm(x, 3, residual=residual).residual_out
+    got = clnorm.group_norm_backward(dy, s, 3, dresidual_out=from_above).dx
+    expected = numpy.asarray(clnorm.group_norm_backward(dy, s, 3).dx, "f8") + from_above
+    reference.assert_close(got, expected, 20)
+    with pytest.raises(ValueError, match="dresidual_out: expected the shape of x"):
+        clnorm.group_norm_backward(dy, s, 3, dresidual_out=from_above[:1])
+
+
 def test_softmax_over_any_dimension(rng):
     x = rng.standard_normal((3, 40, 5)).astype("f4")
     for dim in (-1, 0, 1):

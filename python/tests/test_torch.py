@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.common_methods_invocations import op_db
 
 import clnorm
@@ -256,6 +257,11 @@ def test_other_devices_and_recorded_gradients_are_refused():
     with pytest.raises(ValueError, match="requires a gradient"):
         clnorm.layer_norm(X)
     assert clnorm.layer_norm(X.detach()).dtype == torch.float64
+    with FakeTensorMode():  # a CUDA tensor where there is no GPU
+        on_gpu = torch.empty(2, 8, device="cuda")
+        for function in (clnorm.layer_norm, ct.softmax, ct.LayerNorm(8), lambda x: ct.FusedAddRMSNorm(8)(x, x)):
+            with pytest.raises(ValueError, match="x: expected a CPU tensor, got one on cuda:0: clnorm computes with OpenCL"):
+                function(on_gpu)
     with pytest.raises(ValueError, match="x: expected a CPU tensor, got one on meta"):
         clnorm.layer_norm(torch.empty(2, 8, device="meta"))
     with pytest.raises(ValueError, match="x: expected a strided tensor"):
