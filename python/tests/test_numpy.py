@@ -248,6 +248,17 @@ def test_turned_and_broadcast_views_are_read_where_they_are(rng):
         clnorm.layer_norm(x[0, 0], out=numpy.lib.stride_tricks.as_strided(x, (5, 16), (8, 4)))
 
 
+def test_sums_over_rows_are_written_where_they_may_be(rng):
+    x, dy, weight, whole = *rng.standard_normal((2, 4, 8)).astype("f4"), numpy.ones(8, "f4"), numpy.zeros((8, 5), "f4")
+    with pytest.raises(ValueError, match="out: expected rows that lie one after the other"):
+        clnorm.layer_norm_backward(dy, x, weight, needs=["dweight"], out=whole[:, 0])
+    assert not whole.any()
+    expected = clnorm.layer_norm_backward(dy, x, weight, needs=["dweight"]).dweight
+    flat = whole.reshape(-1)[3:11]
+    assert clnorm.layer_norm_backward(dy, x, weight, needs=["dweight"], out=flat).dweight is flat
+    numpy.testing.assert_array_equal(flat, expected)
+
+
 def test_in_place(rng):
     x = rng.standard_normal((4, 64)).astype("f4")
     expected = reference.norm(x)

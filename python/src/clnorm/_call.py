@@ -235,7 +235,7 @@ def _make_record(operation, backend, layouts, options, out_layout, out) -> _Reco
     for position, output in enumerate(description.outputs):
         tensor = _contiguous(output.shape, output.dtype)
         if position == 0 and out_layout is not None:
-            tensor = _given_output(backend.tensor(out_layout), output, description.lead, most)
+            tensor = _given_output(backend.tensor(out_layout), output, *_rows_of(output.kind, description, most))
         _add(native, desc, description, output.role, output.kind, tensor, most, written=True)
         passed.append(tensor)
     dense = [tensor if tensor == _contiguous(tensor.shape, tensor.dtype) else None for tensor in passed]
@@ -270,6 +270,11 @@ def _apart(dims: tuple, cols: int) -> bool:
     return True
 
 
+def _rows_of(kind: str, description: Description, most: int) -> tuple:
+    """How many dimensions of a tensor are rows, and how many strides these may have."""
+    return (description.lead, most) if kind == MATRIX else (int(kind == WEIGHTS), 1)
+
+
 def _given_output(tensor: Tensor, output: Output, lead: int, most: int) -> Tensor:
     if tensor.shape != tuple(output.shape) or tensor.dtype != output.dtype:
         fail("out", f"shape {tuple(output.shape)} and dtype {output.dtype}", f"{tensor.shape} and {tensor.dtype}")
@@ -288,8 +293,7 @@ def _given_output(tensor: Tensor, output: Output, lead: int, most: int) -> Tenso
 def _add(native, desc, description, role, kind, tensor: Tensor, most: int, written: bool = False) -> bool:
     """Puts a tensor into a call. Returns whether its array has to be copied before."""
     size = SIZES[tensor.dtype]
-    lead = description.lead if kind == MATRIX else int(kind == WEIGHTS)
-    most = most if kind == MATRIX else 1
+    lead, most = _rows_of(kind, description, most)
     dims = dims_of(tensor, lead, most)
     copy = dims is None
     if copy:
