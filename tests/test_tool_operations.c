@@ -287,6 +287,17 @@ static void test_run_norms_read_scales(void **state) {
         run("%s", "run rms_norm --in q.safetensors x=q x_scale=scale --verify --repeat 1 --out y.safetensors --force");
         assert_done();
         assert_says("y F32 [4, 16, 384], rstd F32 [1, 64]");
+        run("%s",
+            "run layer_norm_backward --in q.safetensors --in \"$CLNORM_SAMPLE\" x=q x_scale=scale dy=x z=x --gate silu "
+            "--outputs dx,dz,dweight,dbias,y --verify --repeat 1 --out dx.safetensors --force");
+        assert_done();
+        assert_says("dx BF16 [4, 16, 384], dweight");
+        assert_says("verify   dz ");
+        run("%s",
+            "run rms_norm_backward --in q.safetensors --in \"$CLNORM_SAMPLE\" x=q x_scale=scale dy=x residual=x "
+            "--dropout 0.25 --seed 1 --outputs dx,dresidual --dtype f32 --verify --repeat 1 --out dx.safetensors --force");
+        assert_done();
+        assert_says("dx F32 [4, 16, 384], dresidual BF16");
     }
     run("%s",
         "run layer_norm --in q.safetensors --in \"$CLNORM_SAMPLE\" x=q x_scale=scale z=x --gate silu --quantize row --verify --repeat 1 "
@@ -304,6 +315,8 @@ static void test_run_norms_read_scales(void **state) {
     };
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         run("run rms_norm %s", requests[i].words);
+        assert_failed(EXIT_REQUEST, requests[i].part);
+        run("run rms_norm_backward dy=q %s", requests[i].words);
         assert_failed(EXIT_REQUEST, requests[i].part);
     }
 }

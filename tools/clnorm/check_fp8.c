@@ -8,8 +8,8 @@ static const struct fp8_case {
     uint64_t rows, cols;
     clnorm_dtype x, x_scale, weight, dy; /* x: of dequantize its q */
     enum pattern pattern;
-    bool transpose, stochastic;
-    /* Of layer_norm and rms_norm: */
+    bool transpose, stochastic, rstd;
+    /* Of layer_norm, rms_norm and their backward: */
     clnorm_scaling scaling; /* of x */
     uint32_t scale_group;
     long long quantize_group;
@@ -61,7 +61,8 @@ static const struct fp8_case {
      .x = CLNORM_F8_E4M3,
      .x_scale = CLNORM_BF16,
      .weight = CLNORM_BF16,
-     .dy = CLNORM_BF16},
+     .dy = CLNORM_BF16,
+     .rstd = true},
     {.operation = "fp8_rms_norm_backward",
      .rows = 40,
      .cols = 192,
@@ -70,6 +71,7 @@ static const struct fp8_case {
      .x_scale = CLNORM_F32,
      .weight = CLNORM_F32,
      .dy = CLNORM_F32,
+     .rstd = true,
      .reduction = "locked"},
     {.operation = "layer_norm",
      .rows = 70,
@@ -109,6 +111,36 @@ static const struct fp8_case {
      .quantize_group = 16,
      .outputs = "y_t",
      .config = "isa=portable"},
+    {.operation = "layer_norm_backward",
+     .rows = 40,
+     .cols = 200,
+     .x = CLNORM_F8_E4M3,
+     .x_scale = CLNORM_F32,
+     .scaling = CLNORM_SCALING_TENSOR,
+     .weight = CLNORM_F32,
+     .dy = CLNORM_F32},
+    {.operation = "layer_norm_backward",
+     .rows = 9,
+     .cols = 130,
+     .x = CLNORM_F8_E5M2,
+     .x_scale = CLNORM_F32,
+     .scaling = CLNORM_SCALING_ROW,
+     .weight = CLNORM_F16,
+     .dy = CLNORM_F16,
+     .residual = CLNORM_F32,
+     .config = "isa=portable"},
+    {.operation = "rms_norm_backward",
+     .rows = 20,
+     .cols = 384,
+     .x = CLNORM_F8_E4M3,
+     .x_scale = CLNORM_BF16,
+     .scaling = CLNORM_SCALING_GROUP,
+     .scale_group = 32,
+     .weight = CLNORM_BF16,
+     .dy = CLNORM_BF16,
+     .z = CLNORM_BF16,
+     .gate = "silu",
+     .rstd = true},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -129,10 +161,10 @@ struct check_case check_fp8_case(int i) {
         check_case_add_input(&check_case, has_codes ? "scale" : "x_scale", from->x_scale);
     if (from->weight)
         check_case_add_input(&check_case, "weight", from->weight);
-    if (from->dy) {
+    if (from->rstd)
         check_case_add_input(&check_case, "rstd", CLNORM_F32);
+    if (from->dy)
         check_case_add_input(&check_case, "dy", from->dy);
-    }
     if (from->z)
         check_case_add_input(&check_case, "z", from->z);
     if (from->residual)

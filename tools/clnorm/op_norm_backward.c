@@ -11,7 +11,8 @@
 #define ARGUMENT(role) offsetof(clnorm_args, role)
 
 const struct role layer_norm_backward_roles[] = {
-    {"x", false, false, SHAPE_X, ARGUMENT(x), NULL},
+    {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
+    {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
     {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
     {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
     {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
@@ -34,7 +35,8 @@ const struct role layer_norm_backward_roles[] = {
 };
 
 const struct role rms_norm_backward_roles[] = {
-    {"x", false, false, SHAPE_X, ARGUMENT(x), NULL},
+    {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
+    {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
     {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
     {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
     {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
@@ -79,14 +81,15 @@ bool norm_check_statistics(const struct job *job, struct fault *fault) {
                      given, given);
 }
 
-/* An input's gradient has the input's dtype, in its absence that of the sums; y has that of its own gradient. */
+/* An input's gradient has the input's dtype, in its absence that of the sums; y has that of its own gradient, and what an x
+ * of 8 bits would give its dtype, too. */
 static clnorm_dtype output_dtype(const struct job *job, const char *role, clnorm_dtype main_dtype) {
     if (!strcmp(role, "dx"))
         return main_dtype;
     if (!strcmp(role, "y"))
         return job_dtype(job, "dy");
     const bool is_sum = !strcmp(role, "dresidual") && !job_tensor(job, "residual");
-    const clnorm_dtype input = job_dtype(job, is_sum ? "x" : role + 1);
+    const clnorm_dtype input = job_dtype(job, is_sum && job->x.scaling ? "dy" : is_sum ? "x" : role + 1);
     return input ? input : statistics_dtype(job_dtype(job, "x"));
 }
 
@@ -99,6 +102,7 @@ static clnorm_norm_backward_desc describe_inputs(const struct job *job, const st
     desc.group_size = job->cols / job->groups;
     desc.weight_rows = job->weight_rows;
     desc.weight_repeat = job->weight_repeat;
+    desc.x = job->x;
     desc.x.dtype = job_dtype(job, "x");
     desc.z.dtype = job_dtype(job, "z");
     desc.dy.dtype = job_dtype(job, "dy");
@@ -121,7 +125,7 @@ static clnorm_norm_backward_desc describe_inputs(const struct job *job, const st
 bool norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
     const struct role *const roles = job->operation->roles;
     clnorm_norm_backward_desc desc = describe_inputs(job, options);
-    clnorm_dtype main_dtype = desc.x.dtype;
+    clnorm_dtype main_dtype = desc.x.scaling ? desc.dy.dtype : desc.x.dtype;
     if (!norm_check_statistics(job, fault) || !norm_read_activation(options, &desc.activation, fault) ||
         !norm_read_dropout(job, options, &desc.dropout, fault) || !norm_read_gate(job, options, &desc.gate, fault) ||
         (options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
