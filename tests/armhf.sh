@@ -13,6 +13,7 @@ root=$build/root
 # The packages are only unpacked: nothing of them is run. Links get relative, so that they stay inside of the root.
 if [ ! -e "$root/etc/OpenCL/vendors/pocl.icd" ]; then
     rm -rf "$root"
+    mkdir -p "$build"
     mmdebstrap --variant=extract --architectures=armhf \
         --include=libc6-dev,libgcc-12-dev,ocl-icd-opencl-dev,libpopt-dev,libjansson-dev,libcmocka-dev,libxxhash-dev,pocl-opencl-icd \
         bookworm "$root" "deb ${DEBIAN_MIRROR:-http://deb.debian.org/debian} bookworm main"
