@@ -26,5 +26,5 @@ fi
 cmake -B "$build" -G Ninja -DCMAKE_TOOLCHAIN_FILE=cmake/armhf.cmake "-DCMAKE_SYSROOT=$root" \
     -DCLNORM_BUILD_TOOLS=ON -DCLNORM_BUILD_TESTS=ON -DCLNORM_TEST_ICD= -DCLNORM_TEST_TIMEOUT=3000
 cmake --build "$build"
-[ $# -gt 0 ] || set -- --tests-regex '^test_(args|cache|cache_list|config|device|element|enqueue|fp8|one_call|plan|plan_store|program|reference|reference_backward|rows_args|select|status|tensor_file|tuning_file|verify)$'
+[ $# -gt 0 ] || set -- --tests-regex '^test_(args|cache|cache_damage|cache_folder|cache_list|config|device|element|enqueue|fp8|one_call|plan|plan_store|program|reference|reference_backward|rows_args|safetensors|select|status|tensor_file|tuning_file|verify)$'
 OCL_ICD_VENDORS=libpocl.so.2.10.0 ctest --test-dir "$build" --output-on-failure "$@"
