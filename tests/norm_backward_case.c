@@ -548,3 +548,16 @@ bool norm_backward_case_passes(const struct fixture *fixture, const struct norm_
     norm_backward_run_free(&run);
     return good;
 }
+
+void norm_backward_settle(const struct fixture *fixture, clnorm_norm_backward_desc *desc) {
+    clnorm_plan *plan = NULL;
+    while (clnorm_norm_backward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE) {
+        if (strstr(clnorm_error_detail(), "desc.config.vec") != NULL && KNOB(desc->config, vec) > 1)
+            KNOB(desc->config, vec) /= 2;
+        else if (KNOB(desc->config, tile))
+            KNOB(desc->config, tile) = KNOB(desc->config, chunks) = 0;
+        else
+            break;
+    }
+    clnorm_plan_destroy(plan);
+}

@@ -79,4 +79,7 @@ bool norm_backward_case_passes(const struct fixture *fixture, const struct norm_
 
 void norm_backward_case_print(const struct norm_backward_case *backward_case);
 
+/* Takes back what a config forces and the shape does not allow. */
+void norm_backward_settle(const struct fixture *fixture, clnorm_norm_backward_desc *desc);
+
 #endif

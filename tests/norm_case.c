@@ -88,6 +88,14 @@ static const char *layout_text(const clnorm_norm_desc *desc, char *text, size_t 
     return text;
 }
 
+void norm_settle(const struct fixture *fixture, clnorm_norm_desc *desc) {
+    clnorm_plan *plan = NULL;
+    while (clnorm_norm_forward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE &&
+           strstr(clnorm_error_detail(), "desc.config.vec") != NULL && KNOB(desc->config, vec) > 1)
+        KNOB(desc->config, vec) /= 2;
+    clnorm_plan_destroy(plan);
+}
+
 void norm_case_print(const struct norm_case *norm_case) {
     const clnorm_norm_desc desc = ref_norm_complete(&norm_case->desc);
     static const char *const gates[] = {"none", "silu", "sigmoid"};

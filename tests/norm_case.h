@@ -57,6 +57,9 @@ bool norm_run_check(const struct norm_run *run);
 /* All of it. Prints the case when something is wrong with it. */
 bool norm_case_passes(const struct fixture *fixture, const struct norm_case *norm_case);
 
+/* Takes wide accesses back that strides do not allow on this device. */
+void norm_settle(const struct fixture *fixture, clnorm_norm_desc *desc);
+
 void norm_case_print(const struct norm_case *norm_case);
 
 #endif

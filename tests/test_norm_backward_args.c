@@ -14,27 +14,12 @@
 #include <cmocka.h>
 
 #include "base/context.h"
+#include "desc_change.h"
 #include "fixture.h"
 #include "knob.h"
 #include "norm_backward_case.h"
 
-static void assert_says(const char *first, const char *second) {
-    const char *detail = clnorm_error_detail();
-    if (strstr(detail, first) == NULL || strstr(detail, second) == NULL)
-        fail_msg("\"%s\" does not speak of %s and %s", detail, first, second);
-}
-
 /* ------------------------------------------------------------------------------------------------- bad descriptors */
-
-enum kind { NOTHING, WIDE, ENUM, REAL, FLAG };
-
-/* A field that is set to a value. */
-struct change {
-    enum kind kind;
-    size_t offset;
-    uint64_t number;
-    double real;
-};
 
 #define FIELD(name) offsetof(clnorm_norm_backward_desc, name)
 #define SET_WIDE(name, value) \
@@ -46,30 +31,8 @@ struct change {
 #define SET_FLAG(name) \
     { FLAG, FIELD(name), 1, 0 }
 
-static void apply(const struct change *change, clnorm_norm_backward_desc *desc) {
-    unsigned char *field = (unsigned char *)desc + change->offset;
-    const uint32_t number = (uint32_t)change->number; /* enumerations and slots are stored alike */
-    switch (change->kind) {
-    case NOTHING:
-        break;
-    case WIDE:
-        memcpy(field, &change->number, sizeof change->number);
-        break;
-    case ENUM:
-    case FLAG:
-        memcpy(field, &number, sizeof number);
-        break;
-    case REAL:
-        memcpy(field, &change->real, sizeof change->real);
-        break;
-    }
-}
-
 /* Of the same dtype as everything else. */
 #define SET_Y SET_FLAG(y_given), SET_ENUM(y.dtype, CLNORM_F32)
-
-#define HUGE_COUNT (UINT64_C(1) << 62)
-#define HUGE_TEXT "4611686018427387904"
 
 /* What is wrong with a descriptor of 4 x 64 in f32 that asks for dx, and what the sentence must name. */
 static const struct {
@@ -202,7 +165,7 @@ static const struct {
 static clnorm_norm_backward_desc wrong_desc(size_t i) {
     clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_LAYER_NORM, 4, 64);
     for (size_t j = 0; j < sizeof wrongs[i].change / sizeof *wrongs[i].change; j++)
-        apply(&wrongs[i].change[j], &desc);
+        change_apply(&wrongs[i].change[j], &desc);
     return desc;
 }
 

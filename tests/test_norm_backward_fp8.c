@@ -404,27 +404,13 @@ static struct norm_backward_case case_of(const unsigned *level) {
     return made;
 }
 
-/* Takes back what a config wishes for and the shape does not allow. */
-static void settle(const struct fixture *fixture, clnorm_norm_backward_desc *desc) {
-    clnorm_plan *plan = NULL;
-    while (clnorm_norm_backward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE) {
-        if (strstr(clnorm_error_detail(), "desc.config.vec") != NULL && KNOB(desc->config, vec) > 1)
-            KNOB(desc->config, vec) /= 2;
-        else if (KNOB(desc->config, tile))
-            KNOB(desc->config, tile) = KNOB(desc->config, chunks) = 0;
-        else
-            break;
-    }
-    clnorm_plan_destroy(plan);
-}
-
 static void every_two_options_together(void **state) {
     const struct fixture *fixture = *state;
     struct pairwise *all = pairwise_make(levels, FACTORS, 5);
     unsigned level[PAIRWISE_FACTORS], count = 0, failed = 0;
     for (; failed < 10 && pairwise_next(all, level); count++) {
         struct norm_backward_case made = case_of(level);
-        settle(fixture, &made.desc);
+        norm_backward_settle(fixture, &made.desc);
         failed += !norm_backward_case_passes(fixture, &made);
     }
     pairwise_free(all);

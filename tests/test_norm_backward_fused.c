@@ -101,20 +101,6 @@ static struct norm_backward_case case_of(const unsigned *level, uint64_t seed) {
     return backward_case;
 }
 
-/* Takes back what a config wishes for and the shape does not allow. */
-static void settle(const struct fixture *fixture, clnorm_norm_backward_desc *desc) {
-    clnorm_plan *plan = NULL;
-    while (clnorm_norm_backward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE) {
-        if (strstr(clnorm_error_detail(), "desc.config.vec") != NULL && KNOB(desc->config, vec) > 1)
-            KNOB(desc->config, vec) /= 2;
-        else if (KNOB(desc->config, tile))
-            KNOB(desc->config, tile) = KNOB(desc->config, chunks) = 0;
-        else
-            break;
-    }
-    clnorm_plan_destroy(plan);
-}
-
 static void every_two_options_together(void **state) {
     const struct fixture *fixture = *state;
     const unsigned levels[FACTORS] = {
@@ -136,7 +122,7 @@ static void every_two_options_together(void **state) {
     unsigned failed = 0;
     while (failed < 10 && pairwise_next(pairwise, level)) {
         struct norm_backward_case backward_case = case_of(level, ++cases);
-        settle(fixture, &backward_case.desc);
+        norm_backward_settle(fixture, &backward_case.desc);
         failed += !norm_backward_case_passes(fixture, &backward_case);
     }
     pairwise_free(pairwise);

@@ -173,22 +173,13 @@ static struct norm_case case_of(const unsigned *level) {
     return made;
 }
 
-/* Takes the wide accesses back that strides do not allow on this device. */
-static void settle(const struct fixture *fixture, clnorm_norm_desc *desc) {
-    clnorm_plan *plan = NULL;
-    while (clnorm_norm_forward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE &&
-           strstr(clnorm_error_detail(), "desc.config.vec") != NULL && KNOB(desc->config, vec) > 1)
-        KNOB(desc->config, vec) /= 2;
-    clnorm_plan_destroy(plan);
-}
-
 static void every_two_options_together(void **state) {
     const struct fixture *fixture = *state;
     struct pairwise *cases = pairwise_make(levels, FACTORS, 3);
     unsigned level[PAIRWISE_FACTORS], count = 0, failed = 0;
     for (; failed < 10 && pairwise_next(cases, level); count++) {
         struct norm_case made = case_of(level);
-        settle(fixture, &made.desc);
+        norm_settle(fixture, &made.desc);
         failed += !norm_case_passes(fixture, &made);
     }
     pairwise_free(cases);

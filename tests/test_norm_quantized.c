@@ -173,21 +173,12 @@ static bool passes(const struct fixture *fixture, const struct norm_case *norm_c
     return good;
 }
 
-/* Takes the wide accesses back that strides do not allow on this device. */
-static void settle(const struct fixture *fixture, clnorm_norm_desc *desc) {
-    clnorm_plan *plan = NULL;
-    while (clnorm_norm_forward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE &&
-           strstr(clnorm_error_detail(), "desc.config.vec") != NULL && KNOB(desc->config, vec) > 1)
-        KNOB(desc->config, vec) /= 2;
-    clnorm_plan_destroy(plan);
-}
-
 static void codes_are_those_of_quantize(void **state) {
     const struct fixture *fixture = *state;
     unsigned failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct norm_case norm_case = norm_case_of(&cases[i]);
-        settle(fixture, &norm_case.desc);
+        norm_settle(fixture, &norm_case.desc);
         failed += !passes(fixture, &norm_case);
     }
     assert_int_equal(failed, 0);

@@ -78,15 +78,6 @@ static struct norm_case case_of(const struct fixture *fixture, const unsigned *l
     return norm_case;
 }
 
-/* Takes the wide accesses back that strides do not allow on this device, and chunks that the segment has no vectors for. */
-static void settle(const struct fixture *fixture, clnorm_norm_desc *desc) {
-    clnorm_plan *plan = NULL;
-    while (clnorm_norm_forward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE &&
-           strstr(clnorm_error_detail(), "desc.config.vec") != NULL && KNOB(desc->config, vec) > 1)
-        KNOB(desc->config, vec) /= 2;
-    clnorm_plan_destroy(plan);
-}
-
 static void every_two_options_together(void **state) {
     const struct fixture *fixture = *state;
     const unsigned levels[FACTORS] = {[NORM] = 2,         [X_DTYPE] = 4,
@@ -100,7 +91,7 @@ static void every_two_options_together(void **state) {
     unsigned cases = 0, failed = 0;
     while (failed < 10 && pairwise_next(pairwise, level)) {
         struct norm_case norm_case = case_of(fixture, level, ++cases);
-        settle(fixture, &norm_case.desc);
+        norm_settle(fixture, &norm_case.desc);
         failed += !norm_case_passes(fixture, &norm_case);
     }
     pairwise_free(pairwise);

@@ -12,51 +12,14 @@
 #include <cmocka.h>
 
 #include "base/context.h"
+#include "desc_change.h"
 #include "fixture.h"
 #include "knob.h"
 #include "norm_case.h"
 
-static void assert_says(const char *first, const char *second) {
-    const char *detail = clnorm_error_detail();
-    if (strstr(detail, first) == NULL || strstr(detail, second) == NULL)
-        fail_msg("\"%s\" does not speak of %s and %s", detail, first, second);
-}
-
 /* ------------------------------------------------------------------------------------------------- bad descriptors */
 
-enum kind { NOTHING, WIDE, ENUM, REAL, FLAG };
-
-/* A field that is set to a value. */
-struct change {
-    enum kind kind;
-    size_t offset;
-    uint64_t number;
-    double real;
-};
-
 #define FIELD(name) offsetof(clnorm_norm_desc, name)
-
-static void apply(const struct change *change, clnorm_norm_desc *desc) {
-    unsigned char *field = (unsigned char *)desc + change->offset;
-    const clnorm_dtype number = (clnorm_dtype)change->number; /* every enumeration is stored alike */
-    switch (change->kind) {
-    case NOTHING:
-        break;
-    case WIDE:
-        memcpy(field, &change->number, sizeof change->number);
-        break;
-    case ENUM:
-    case FLAG:
-        memcpy(field, &number, sizeof number);
-        break;
-    case REAL:
-        memcpy(field, &change->real, sizeof change->real);
-        break;
-    }
-}
-
-#define HUGE_COUNT (UINT64_C(1) << 62)
-#define HUGE_TEXT "4611686018427387904"
 
 /* What is wrong with a descriptor of 4 x 64 in f32, and the field and value that the sentence must name. */
 static const struct {
@@ -161,7 +124,7 @@ static const struct {
 static clnorm_norm_desc wrong_desc(size_t i) {
     clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 64);
     for (size_t j = 0; j < sizeof wrongs[i].change / sizeof *wrongs[i].change; j++)
-        apply(&wrongs[i].change[j], &desc);
+        change_apply(&wrongs[i].change[j], &desc);
     return desc;
 }
 
@@ -279,7 +242,7 @@ static void odd_but_sound_descriptors_are_planned(void **state) {
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 64);
-        apply(&changes[i], &desc);
+        change_apply(&changes[i], &desc);
         clnorm_plan_destroy(plan_of(fixture, &desc));
     }
 }
