@@ -9,8 +9,8 @@
 
 #include <string.h>
 
+#include "job_describe.h"
 #include "knob.h"
-#include "operation.h"
 
 struct desc {
     uint64_t size, rows, cols, group_size;

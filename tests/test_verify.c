@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "operation.h"
+#include "job_describe.h"
 
 /* ---------------------------------------------------------------------------------------------------------- verdicts */
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "operation.h"
+#include "job_describe.h"
 
 typedef long double complex number;
 

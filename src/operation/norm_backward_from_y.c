@@ -165,8 +165,10 @@ clnorm_status clnorm_norm_backward_check(cl_command_queue queue, const clnorm_ar
     if (status)
         return status;
     cl_uint columns = 0;
-    code = clEnqueueReadBuffer(queue, taken.fault.mem, CL_TRUE, taken.fault.offset, sizeof columns, &columns, num_wait,
-                               num_wait ? wait_list : NULL, NULL);
+    code = taken.fault.offset > SIZE_MAX
+               ? CL_INVALID_VALUE
+               : clEnqueueReadBuffer(queue, taken.fault.mem, CL_TRUE, (size_t)taken.fault.offset, sizeof columns, &columns,
+                                     num_wait, num_wait ? wait_list : NULL, NULL);
     if (code == CL_INVALID_CONTEXT || code == CL_INVALID_MEM_OBJECT || code == CL_INVALID_VALUE)
         return cln_fail_code(CLNORM_INVALID_BUFFER, code,
                              "args.fault.offset is %" PRIu64

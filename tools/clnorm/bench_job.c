@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arithmetic.h"
+#include "job_describe.h"
 #include "outer.h"
 #include "rope.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job_describe.h"
 #include "outer.h"
 #include "rope.h"
 
@@ -62,7 +63,7 @@ static bool make_inputs(struct job *job, const struct check_case *check_case, un
         if (!job_add_input(job, role, check_case->inputs[i].dtype, check_case->rows, check_case->cols, groups, fault))
             return false;
         struct tensor *const tensor = &job->tensor[operation_role(job->operation, role)];
-        bytes[i] = malloc(tensor->size ? tensor->size : 1);
+        bytes[i] = malloc(tensor->size ? (size_t)tensor->size : 1);
         if (!bytes[i])
             return fault_set(fault, EXIT_FAILED, "%s: out of memory for %" PRIu64 " bytes", role, tensor->size);
         if (!strcmp(role, "position"))

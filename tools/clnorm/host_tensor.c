@@ -9,7 +9,8 @@ bool tensor_measure(struct tensor *tensor) {
         if (__builtin_mul_overflow(count, tensor->shape[i], &count))
             return false;
     uint64_t bits;
-    if (__builtin_mul_overflow(count, (uint64_t)tensor->element->bits, &bits) || bits > INT64_MAX || bits % 8)
+    if (__builtin_mul_overflow(count, (uint64_t)tensor->element->bits, &bits) || bits > INT64_MAX || bits % 8 ||
+        bits / 8 > SIZE_MAX)
         return false;
     tensor->count = count;
     tensor->size = bits / 8;

@@ -258,7 +258,7 @@ bool group_norm_backward_verify(const struct job *job, struct verdict *verdicts,
     norm.rstd = operand(job, "rstd", 1);
     if (!make_reference(&norm, &gathered, fault))
         return false;
-    struct ref_row_sum *const dweight = calloc(2 * norm.cols, sizeof *dweight);
+    struct ref_row_sum *const dweight = calloc(2 * (size_t)norm.cols, sizeof *dweight);
     if (!dweight) {
         ref_gathered_free(&gathered);
         return fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " channels", norm.cols);

@@ -172,7 +172,7 @@ static void free_memory(struct memory *memory) {
 static bool make_memory(struct memory *memory, uint64_t group_size, uint64_t sums, struct fault *fault) {
     memory->gradients = ref_gradients_make(group_size);
     memory->errors = ref_gradient_errors_make(group_size);
-    memory->dweight = calloc(sums, 2 * sizeof *memory->dweight);
+    memory->dweight = calloc((size_t)sums, 2 * sizeof *memory->dweight);
     memory->sums = sums;
     if (memory->gradients.dy && memory->errors.xhat && memory->dweight) {
         memory->dbias = memory->dweight + sums;

@@ -87,7 +87,7 @@ bool largest_make(struct largest *largest, const struct job *job, struct fault *
     *largest = (struct largest){NULL};
     if (!y_scale)
         return true;
-    largest->of = calloc(y_scale->count ? y_scale->count : 1, sizeof *largest->of);
+    largest->of = calloc(y_scale->count ? (size_t)y_scale->count : 1, sizeof *largest->of);
     return largest->of || fault_set(fault, EXIT_FAILED, "out of memory for a reference of scales");
 }
 

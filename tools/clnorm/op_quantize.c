@@ -119,7 +119,7 @@ bool quantize_verify(const struct job *job, struct verdict *verdicts, struct fau
     const struct judged q = judged_of(job, "q", verdicts), q_t = judged_of(job, "q_t", verdicts);
     const struct judged scales = judged_of(job, "scale", verdicts), amaxes = judged_of(job, "amax", verdicts);
     const struct ref_arithmetic arithmetic = ref_arithmetic_of(CLNORM_F32);
-    double *const amax = calloc(scale->count ? scale->count : 1, sizeof *amax);
+    double *const amax = calloc(scale->count ? (size_t)scale->count : 1, sizeof *amax);
     if (!amax)
         return fault_set(fault, EXIT_FAILED, "out of memory for a reference of scales");
     for (uint64_t i = 0; i < x->count; i++) {

@@ -237,9 +237,6 @@ bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64
 /* The dtype that statistics have with an x of this one. */
 clnorm_dtype statistics_dtype(clnorm_dtype x);
 
-/* Checks the inputs, fills the descriptor, and gives each wanted output its element and shape, but no bytes. */
-bool job_describe(struct job *job, const struct operation_options *options, struct fault *fault);
-
 /* Where the scale of a place is among those of the job's scaling. */
 uint64_t job_scale_index(const struct job *job, uint64_t row, uint64_t column);
 

@@ -36,7 +36,7 @@ static void copy_rows(const struct job *job, int role, unsigned char *image, uns
     for (uint64_t row = 0; row < job->rows; row++) {
         unsigned char *const far = image + ref_row_index(&device, row) * element;
         unsigned char *const near = rows + row * bytes;
-        memcpy(to_image ? far : near, to_image ? near : far, bytes);
+        memcpy(to_image ? far : near, to_image ? near : far, (size_t)bytes);
     }
 }
 
@@ -60,7 +60,7 @@ unsigned char *outer_image(const struct job *job, int role, struct fault *fault)
     const struct ref_tensor device = device_rows(job, role);
     for (uint64_t row = 0; image && row < job->rows; row++) {
         const unsigned char *const far = image + ref_row_index(&device, row) * element;
-        if (memcmp(far, tensor->data + row * bytes, bytes) == 0)
+        if (memcmp(far, tensor->data + row * bytes, (size_t)bytes) == 0)
             continue;
         fault_set(fault, EXIT_REQUEST,
                   "--outer %s: row %" PRIu64

@@ -82,7 +82,7 @@ static int64_t load(const struct tensor *tensor, uint64_t i) {
 }
 
 static bool narrow(struct job *job, struct tensor *tensor, struct fault *fault) {
-    int32_t *const numbers = malloc(tensor->count ? tensor->count * sizeof *numbers : 1);
+    int32_t *const numbers = malloc(tensor->count ? (size_t)tensor->count * sizeof *numbers : 1);
     if (!numbers)
         return fault_set(fault, EXIT_FAILED, "out of memory for %" PRIu64 " positions", tensor->count);
     for (uint64_t i = 0; i < tensor->count; i++) {

@@ -204,8 +204,8 @@ static bool make_rows(struct rows *rows, const struct job *job, struct fault *fa
     rows->row.arithmetic = estimate_arithmetic(job->tensor[0].element->dtype, rows->row.group_size);
     rows->row.arithmetic.function = FUNCTION_UNITS;
     rows->inputs = ref_arrays(room, REF_ROW_TENSORS);
-    rows->outputs = calloc(room, REF_ROW_TENSORS * sizeof *rows->outputs);
-    rows->sums = calloc(cols, REF_ROW_TENSORS * sizeof *rows->sums);
+    rows->outputs = calloc((size_t)room, REF_ROW_TENSORS * sizeof *rows->outputs);
+    rows->sums = calloc((size_t)cols, REF_ROW_TENSORS * sizeof *rows->sums);
     if (!rows->inputs || !rows->outputs || !rows->sums) {
         free_rows(rows);
         fail_memory(job, fault);

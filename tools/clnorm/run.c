@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "job_describe.h"
 #include "options.h"
 #include "outer.h"
 #include "output_file.h"

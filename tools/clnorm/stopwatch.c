@@ -35,21 +35,21 @@ static bool fill_moments(const struct stopwatch *stopwatch, const struct tensor 
     static const cl_float one = 1;
     static const cl_double wide_one = 1;
     const bool wide = tensor->element->dtype == CLNORM_F64;
-    const cl_int code = tensor->size
-                            ? clEnqueueFillBuffer(stopwatch->session.queue, mem, wide ? (const void *)&wide_one : &one,
-                                                  wide ? sizeof wide_one : sizeof one, 0, tensor->size, 0, NULL, NULL)
-                            : CL_SUCCESS;
+    const cl_int code =
+        tensor->size ? clEnqueueFillBuffer(stopwatch->session.queue, mem, wide ? (const void *)&wide_one : &one,
+                                           wide ? sizeof wide_one : sizeof one, 0, (size_t)tensor->size, 0, NULL, NULL)
+                     : CL_SUCCESS;
     return !code || fault_opencl(fault, code, "clEnqueueFillBuffer", "moments");
 }
 
 /* Positions that the tables have. */
 static bool fill_positions(const struct stopwatch *stopwatch, const struct job *job, const struct tensor *tensor,
                            cl_mem mem, struct fault *fault) {
-    unsigned char *const positions = malloc(tensor->size ? tensor->size : 1);
+    unsigned char *const positions = malloc(tensor->size ? (size_t)tensor->size : 1);
     if (!positions)
         return fault_set(fault, EXIT_FAILED, "out of memory for %zu positions", (size_t)tensor->count);
     rope_fill_positions(job, positions, tensor->count);
-    const cl_int code = tensor->size ? clEnqueueWriteBuffer(stopwatch->session.queue, mem, CL_TRUE, 0, tensor->size,
+    const cl_int code = tensor->size ? clEnqueueWriteBuffer(stopwatch->session.queue, mem, CL_TRUE, 0, (size_t)tensor->size,
                                                             positions, 0, NULL, NULL)
                                      : CL_SUCCESS;
     free(positions);

@@ -61,7 +61,7 @@ static bool put_safetensors(FILE *stream, const struct tensor *const *tensors, s
         fprintf(stream, "%-*s", (int)padded, header);
     }
     for (size_t i = 0; done && i < count; i++)
-        done = fwrite(order[i]->data, 1, order[i]->size, stream) == order[i]->size;
+        done = fwrite(order[i]->data, 1, (size_t)order[i]->size, stream) == order[i]->size;
     free(header);
     free(order);
     return done;
@@ -79,7 +79,7 @@ static bool put_npy(FILE *stream, const struct tensor *tensor) {
     const unsigned char version_and_length[] = {1, 0, (unsigned char)(padded & 0xff), (unsigned char)(padded >> 8)};
     fwrite(version_and_length, 1, sizeof version_and_length, stream);
     fprintf(stream, "%-*s\n", padded - 1, dict);
-    return fwrite(tensor->data, 1, tensor->size, stream) == tensor->size;
+    return fwrite(tensor->data, 1, (size_t)tensor->size, stream) == tensor->size;
 }
 
 bool tensor_write(const char *path, const struct tensor *const *tensors, size_t count, struct fault *fault) {
