@@ -383,6 +383,36 @@ static void columns_fit_into_local_memory(void **state) {
 }
 
 /* However long the runs are that are best for many rows, few rows keep as many work-groups busy as they can. */
+/* Group norm, channels last, in doubles: the phases of a work-group lie in local memory. Where there is little of it, and
+ * wide vectors are forced, it has fewer of them; too many forced ones are refused. */
+static void phases_fit_into_local_memory(void **state) {
+    (void)state;
+    struct clnorm_device_info device = devices[0];
+    device.local_memory = 16 * KIB;
+    const struct cln_workload work = {.users = CLN_KNOBS_GROUP,
+                                      .rows = 2,
+                                      .groups = 4,
+                                      .group_size = 64 * 1000,
+                                      .channels = 256,
+                                      .channels_of_group = 64,
+                                      .spatial = 1000,
+                                      .channels_last = true,
+                                      .alignment = 256,
+                                      .x_size = 8,
+                                      .held_size = 8,
+                                      .norm = CLNORM_LAYER_NORM,
+                                      .real_size = 8};
+    struct cln_config config = {0}, forced = {.vec = 16, .lanes = 16};
+    assert_int_equal(cln_config_choose_group(&device, &work, &forced, &config), CLNORM_SUCCESS);
+    assert_int_equal(config.segments, 2); /* 2 · 16 lanes · 2 segments · 16 doubles are 8 KiB */
+    forced.segments = 4;
+    assert_int_equal(cln_config_choose_group(&device, &work, &forced, &config), CLNORM_INVALID_VALUE);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.config.segments is 4: expected fewer"));
+    forced = (struct cln_config){0};
+    assert_int_equal(cln_config_choose_group(&devices[0], &work, &forced, &config), CLNORM_SUCCESS);
+    assert_int_equal(config.lanes * config.segments, 128);
+}
+
 static void few_rows_are_for_many(void **state) {
     (void)state;
     const clnorm_device_info device = device_of(0);
@@ -411,6 +441,7 @@ int main(void) {
         cmocka_unit_test(prefetch_is_of_whole_rows),
         cmocka_unit_test(foreign_knobs_are_refused),
         cmocka_unit_test(columns_fit_into_local_memory),
+        cmocka_unit_test(phases_fit_into_local_memory),
         cmocka_unit_test(few_rows_are_for_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,9 +73,26 @@ static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_confi
     return best;
 }
 
+/* Channels last: bytes of local memory that the phases of a work-group of so many segments take. */
+static uint64_t phase_bytes(const struct cln_workload *work, const struct cln_config *c, uint64_t segments) {
+    return work->channels_last && c->lanes > 1 && segments > 1
+               ? 2 * (uint64_t)c->lanes * segments * c->vec * work->real_size
+               : 0;
+}
+
+/* As many as make up a work-group, and as there is local memory for. */
+static uint64_t segments_of(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { ITEMS = 128 };
+    if (choice->facts.alone || c->reduce == CLN_REDUCE_SUBGROUP)
+        return 1;
+    uint64_t segments = cln_larger(cln_smaller(ITEMS, choice->facts.most_lanes) / c->lanes, 1);
+    while (phase_bytes(choice->work, c, segments) > choice->device->local_memory / 2)
+        segments /= 2;
+    return segments;
+}
+
 /* Every knob that is not forced. */
 static struct cln_config complete(const struct cln_choice *choice) {
-    enum { ITEMS = 128 };
     struct cln_config c = *choice->forced;
     c.isa = (uint32_t)cln_or_else(c.isa, cln_isa_values(choice, &c).value[0]);
     c.stores = (uint32_t)cln_or_else(c.stores, cln_stores_values(choice, &c).value[0]);
@@ -83,9 +100,7 @@ static struct cln_config complete(const struct cln_choice *choice) {
     c.vec = (uint32_t)cln_or_else(c.vec, vec_of(choice, &c));
     c.chunks = (uint32_t)cln_or_else(c.chunks, chunks_of(choice));
     c.lanes = (uint32_t)cln_or_else(c.lanes, lanes_of(choice, &c));
-    const uint64_t items = cln_smaller(ITEMS, choice->facts.most_lanes);
-    c.segments = (uint32_t)cln_or_else(
-        c.segments, choice->facts.alone || c.reduce == CLN_REDUCE_SUBGROUP ? 1 : cln_larger(items / c.lanes, 1));
+    c.segments = (uint32_t)cln_or_else(c.segments, segments_of(choice, &c));
     c.reduce = (uint32_t)cln_or_else(c.reduce, cln_reduce_values(choice, &c).value[0]);
     return c;
 }
@@ -111,8 +126,7 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
     if (status)
         return status;
     const uint64_t most = work->channels_last ? work->spatial : work->group_size;
-    const uint64_t shared = 2 * (uint64_t)c->lanes * c->segments * c->vec * work->real_size; /* bytes of the phases */
-    if (work->channels_last && c->lanes > 1 && c->segments > 1 && shared > choice->device->local_memory / 2)
+    if (phase_bytes(work, c, c->segments) > choice->device->local_memory / 2)
         return cln_config_refuse("segments", c->segments, "fewer, or fewer lanes: half of the local memory has room");
     return c->chunks > most
                ? cln_config_refuse("chunks", c->chunks,
