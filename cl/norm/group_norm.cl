@@ -1,7 +1,6 @@
 /* Group norm of channels first, a group of a sample at a time: LANES work-items read it for its statistics, and then, from
  * a cache if it fits there, for y. See clnorm_group_norm_desc for the formulas, and cl/norm/group_norm.h. */
 
-#include "norm/group_moments.h"
 #include "norm/group_norm.h"
 #include "norm/group_norm_y.h"
 
@@ -10,6 +9,8 @@ struct call {
     MEMBERS(GROUP_NORM_ARGS)
     bool aligned; /* wide accesses at their own size's alignment */
 };
+
+#include "norm/group_norm_moments.h"
 
 /* A segment that fits into its lanes' registers is read once. */
 #define SEGMENT_VECTORS (1ul * CHANNELS_OF_GROUP * ROW_VECTORS)
@@ -131,34 +132,6 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 
 #else
 
-/* The moments of this lane's whole vectors, the i-th of which is lane + i · LANES. */
-static inline void take_vectors(const struct call *call, const struct place *place, struct moments *moments) {
-    const index_t count = WHOLE_VECTORS / LANES + (place->lane < WHOLE_VECTORS % LANES);
-#define PLACE_OF(i) (place->first + (place->lane + (ulong)(i)*LANES) * VEC)
-    if (count > 0)
-        moments_start(moments, LOAD_S(call, place->sample, PLACE_OF(0), VEC));
-    for (index_t i = 0; i < count;) {
-        const index_t length = run_length(moments, count - i), whole = length / BATCH * BATCH;
-        struct run run;
-        run_start(&run, moments);
-        for (index_t j = 0; j < whole; j += BATCH) {
-            struct packed_s packed[BATCH];
-#pragma unroll
-            for (uint k = 0; k < BATCH; k++)
-                LOAD_PACKED_S(&packed[k], call, place->sample, PLACE_OF(i + j + k), VEC);
-            begin_loads();
-#pragma unroll
-            for (uint k = 0; k < BATCH; k++)
-                run_take(&run, k % CHAINS, S_OF(call, place->sample, &packed[k]));
-        }
-        for (index_t j = whole; j < length; j++)
-            run_take(&run, 0, LOAD_S(call, place->sample, PLACE_OF(i + j), VEC));
-        run_end(&run, moments, length);
-        i += length;
-    }
-#undef PLACE_OF
-}
-
 /* Elements after the last whole vector, which the lane after the last vector's has. */
 static inline void take_tail(const struct call *call, const struct place *place, const real origin, struct spread *own) {
     if (TAIL == 0 || place->lane != WHOLE_VECTORS % LANES)
@@ -171,7 +144,8 @@ static inline void take_tail(const struct call *call, const struct place *place,
 
 static inline struct spread own_spread(const struct call *call, const struct place *place, const real origin) {
     struct moments moments = {0, 0, 0, 0};
-    take_vectors(call, place, &moments);
+    const index_t vectors = WHOLE_VECTORS / LANES + (place->lane < WHOLE_VECTORS % LANES);
+    add_vectors(call, place->sample, place->first + (ulong)place->lane * VEC, LANES * VEC, vectors, &moments);
     struct spread own = spread_of(&moments, origin);
     take_tail(call, place, origin, &own);
     return own;

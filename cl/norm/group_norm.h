@@ -195,6 +195,13 @@ static inline struct unit unit_of(const ulong index, const bool active) {
     return unit;
 }
 
+/* Last layout: the vectors of a unit that this lane holds. */
+#if !IS_FIRST
+#define IS_THERE(j) (unit->vector + (j)*LANES < ROW_VECTORS)
+#define CHANNEL(j) ((unit->vector + (ulong)(j)*LANES) * VEC)
+#define COUNT(j) elements_of(unit->vector + (j)*LANES)
+#endif
+
 /* Last layout: every PHASES-th position from one on. */
 static inline ulong positions_before(const ulong position, const ulong end) {
     return position < end ? (end - position + PHASES - 1) / PHASES : 0;

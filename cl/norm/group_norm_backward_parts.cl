@@ -15,10 +15,6 @@ struct dx_call {
 };
 
 #if !IS_FIRST
-#define IS_THERE(j) (unit->vector + (j)*LANES < ROW_VECTORS)
-#define CHANNEL(j) ((unit->vector + (ulong)(j)*LANES) * VEC)
-#define COUNT(j) elements_of(unit->vector + (j)*LANES)
-
 /* Of the channels side by side of a held vector. */
 #define CHANNELS_BESIDE(call, unit, j)                                                             \
     ((struct channels){of_groups((call)->mean + (unit)->sample * GROUPS, CHANNEL(j), COUNT(j), 1), \

@@ -1,11 +1,10 @@
 /* Group norm by chunks, with either layout: their moments, and, once group_norm_merge has made statistics of these, y. */
 
-#include "norm/group_moments.h"
 #include "norm/group_norm.h"
 #include "norm/group_norm_y.h"
 
-/* The arguments of the launches. work: units. */
-struct moments_call {
+/* The arguments of the launches, of moments and of what applies them. work: units. */
+struct call {
     MEMBERS(GROUP_NORM_MOMENTS_ARGS)
     bool aligned; /* wide accesses at their own size's alignment */
 };
@@ -15,44 +14,13 @@ struct apply_call {
     bool aligned;
 };
 
+#include "norm/group_norm_moments.h"
+
 /* --------------------------------------------------------------------------------------------------------- moments */
-
-#if IS_FIRST || LANES > 1
-
-/* Adds whole vectors that are step elements apart. */
-static inline void add_vectors(const struct moments_call *call, const ulong sample, const ulong first, const ulong step,
-                               const index_t count, struct moments *moments) {
-#define PLACE_OF(i) (first + (ulong)(i)*step)
-    if (count > 0)
-        moments_start(moments, LOAD_S(call, sample, PLACE_OF(0), VEC));
-    for (index_t i = 0; i < count;) {
-        const index_t length = run_length(moments, count - i), batches = length / BATCH * BATCH;
-        struct run run;
-        run_start(&run, moments);
-        for (index_t j = 0; j < batches; j += BATCH) {
-            struct packed_s packed[BATCH];
-#pragma unroll
-            for (uint k = 0; k < BATCH; k++)
-                LOAD_PACKED_S(&packed[k], call, sample, PLACE_OF(i + j + k), VEC);
-            begin_loads();
-#pragma unroll
-            for (uint k = 0; k < BATCH; k++)
-                run_take(&run, k % CHAINS, S_OF(call, sample, &packed[k]));
-        }
-        for (index_t j = batches; j < length; j++)
-            run_take(&run, 0, LOAD_S(call, sample, PLACE_OF(i + j), VEC));
-        run_end(&run, moments, length);
-        i += length;
-    }
-#undef PLACE_OF
-}
-
-#endif
 
 #if IS_FIRST
 
-INLINED void take_moments(const struct moments_call *call, const struct unit *unit, struct lanes *lanes,
-                          local realv *space) {
+INLINED void take_moments(const struct call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
     const ulong count = unit->active ? chunk_count(unit->chunk) : 0;
     struct spread own = {0, 0, 0};
     real origin = 0;
@@ -78,11 +46,7 @@ INLINED void take_moments(const struct moments_call *call, const struct unit *un
 
 #else
 
-#define IS_THERE(j) (unit->vector + (j)*LANES < ROW_VECTORS)
-#define CHANNEL(j) ((unit->vector + (ulong)(j)*LANES) * VEC)
-#define COUNT(j) elements_of(unit->vector + (j)*LANES)
-
-static inline void put_moments(const struct moments_call *call, const struct unit *unit, const uint j, const realv mean,
+static inline void put_moments(const struct call *call, const struct unit *unit, const uint j, const realv mean,
                                const realv squares) {
     global real *part = call->parts + part_of(unit->sample, CHANNEL(j), unit->chunk);
     STORE_PART(REAL_DTYPE)(part, mean, COUNT(j), false);
@@ -114,8 +78,7 @@ INLINED void merge_phases(const struct unit *unit, struct moments *moments, loca
 #endif
 }
 
-INLINED void take_moments(const struct moments_call *call, const struct unit *unit, struct lanes *lanes,
-                          local realv *space) {
+INLINED void take_moments(const struct call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
     const bool has_vector = unit->active && IS_THERE(0);
     const ulong positions = has_vector ? positions_of(unit->chunk, unit->phase) : 0;
     const ulong first = (chunk_begin(unit->chunk) + unit->phase) * CHANNELS + CHANNEL(0);
@@ -133,7 +96,7 @@ INLINED void take_moments(const struct moments_call *call, const struct unit *un
 #define SUMMED_VECTORS (HELD_VECTORS < 4 ? HELD_VECTORS : 4)
 
 /* Of some of the vectors of channels that this lane holds, over the chunk's positions. */
-static inline void take_vectors(const struct moments_call *call, const struct unit *unit, const uint first) {
+static inline void take_vectors(const struct call *call, const struct unit *unit, const uint first) {
     const ulong begin = chunk_begin(unit->chunk), end = chunk_begin(unit->chunk + 1);
 #define VECTOR_AT(position, j) LOAD_S(call, unit->sample, (position)*CHANNELS + CHANNEL(first + (j)), COUNT(first + (j)))
     struct moments moments[SUMMED_VECTORS];
@@ -166,8 +129,7 @@ static inline void take_vectors(const struct moments_call *call, const struct un
 #undef VECTOR_AT
 }
 
-INLINED void take_moments(const struct moments_call *call, const struct unit *unit, struct lanes *lanes,
-                          local realv *space) {
+INLINED void take_moments(const struct call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
     (void)lanes, (void)space;
     if (!unit->active || chunk_count(unit->chunk) == 0)
         return;
@@ -178,7 +140,7 @@ INLINED void take_moments(const struct moments_call *call, const struct unit *un
 #endif
 #endif
 
-INLINED void take_moments_share(const struct moments_call *call, local real *scratch, local realv *space) {
+INLINED void take_moments_share(const struct call *call, local real *scratch, local realv *space) {
     struct lanes lanes = {.scratch = scratch};
     const ulong first = get_group_id(0) * call->iterations * UNITS;
     for (ulong i = 0; i < call->iterations; i++) {
@@ -197,7 +159,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_moments(PARAMETERS(GROUP_NORM_MOMENTS_ARGS)) {
     local real scratch[2 * SCRATCH];
     local realv space[PHASE_SPACE];
-    const struct moments_call call = {ARGUMENTS(GROUP_NORM_MOMENTS_ARGS), .aligned = !ELEMENT_ALIGNED};
+    const struct call call = {ARGUMENTS(GROUP_NORM_MOMENTS_ARGS), .aligned = !ELEMENT_ALIGNED};
     take_moments_share(&call, scratch, space);
 }
 
@@ -317,7 +279,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_moments_unaligned(PARAMETERS(GROUP_NORM_MOMENTS_ARGS)) {
     local real scratch[2 * SCRATCH];
     local realv space[PHASE_SPACE];
-    const struct moments_call call = {ARGUMENTS(GROUP_NORM_MOMENTS_ARGS), .aligned = false};
+    const struct call call = {ARGUMENTS(GROUP_NORM_MOMENTS_ARGS), .aligned = false};
     take_moments_share(&call, scratch, space);
 }
 

@@ -1,0 +1,38 @@
+/* The moments of vectors of s, with struct call as the file that includes this one has it: of GROUP_NORM_READ's members. */
+#ifndef GROUP_NORM_MOMENTS_H
+#define GROUP_NORM_MOMENTS_H
+
+#include "norm/group_moments.h"
+#include "norm/group_norm.h"
+
+#if IS_FIRST || LANES > 1
+
+/* Adds whole vectors that are step elements apart. */
+static inline void add_vectors(const struct call *call, const ulong sample, const ulong first, const ulong step,
+                               const index_t count, struct moments *moments) {
+    if (count > 0)
+        moments_start(moments, LOAD_S(call, sample, first, VEC));
+    for (index_t i = 0; i < count;) {
+        const index_t length = run_length(moments, count - i), batches = length / BATCH * BATCH;
+        struct run run;
+        run_start(&run, moments);
+        for (index_t j = 0; j < batches; j += BATCH) {
+            struct packed_s packed[BATCH];
+#pragma unroll
+            for (uint k = 0; k < BATCH; k++)
+                LOAD_PACKED_S(&packed[k], call, sample, first + (ulong)(i + j + k) * step, VEC);
+            begin_loads();
+#pragma unroll
+            for (uint k = 0; k < BATCH; k++)
+                run_take(&run, k % CHAINS, S_OF(call, sample, &packed[k]));
+        }
+        for (index_t j = batches; j < length; j++)
+            run_take(&run, 0, LOAD_S(call, sample, first + (ulong)(i + j) * step, VEC));
+        run_end(&run, moments, length);
+        i += length;
+    }
+}
+
+#endif
+
+#endif
