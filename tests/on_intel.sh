@@ -6,16 +6,9 @@ set -eu
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
 cd "$(dirname "$0")/.."
-version=2026.2.0
-runtime=$folder/intel-$version
+runtime=$folder/intel
 
-if [ ! -e "$runtime/intel.icd" ]; then
-    rm -rf "$runtime"
-    python3 -m venv "$runtime"
-    "$runtime/bin/pip" install --quiet "intel-opencl-rt==$version" "intel-cmplr-lib-rt==$version"
-    echo "$runtime/lib/libintelocl.so" >"$runtime/intel.icd" # the wheel's own names a folder of whom made it
-fi
-
+tests/fetch_intel.sh "$runtime"
 cmake --preset dev -B build-intel "-DCLNORM_TEST_ICD=$runtime/intel.icd" >/dev/null
 cmake --build build-intel
 ctest --test-dir build-intel --output-on-failure -L '^quick$' -R '^test_' "$@"

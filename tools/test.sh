@@ -3,9 +3,9 @@
 # test passed.
 #
 #   tools/test.sh          the quick tests, on PoCL, and the Python wheel's smoke test: about 6 minutes on 2 cores
-#   tools/test.sh --all    every test, the checks of the sources, Oclgrind and rusticl; again under the address and
-#                          undefined-behaviour sanitizers; threads under the thread sanitizer; the quick tests with the
-#                          loader of Khronos; the Python package with PyTorch from PyPI: about 34 minutes on 2 cores
+#   tools/test.sh --all    every test, the checks of the sources, Oclgrind, rusticl, Intel's runtime and PoCL 6; again under the
+#                          address and undefined-behaviour sanitizers; threads under the thread sanitizer; the quick tests
+#                          with the loader of Khronos; the Python package with PyTorch from PyPI: about 40 minutes on 2 cores
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
@@ -62,6 +62,9 @@ run_python() {
 
 build dev
 if $all; then
+    say "Fetching Intel's OpenCL runtime, and PoCL of Debian 13"
+    quietly tests/fetch_intel.sh build-dev/drivers/intel
+    quietly tests/fetch_trixie.sh build-dev/drivers/trixie
     run_tests dev "everything"
     build asan
     run_tests asan "everything under the address and undefined-behaviour sanitizers"

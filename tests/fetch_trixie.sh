@@ -1,0 +1,27 @@
+#!/bin/sh
+# Unpacks what test programs need of Debian 13: its C library, OpenCL loader and PoCL 6. Nothing is installed, and no script
+# of a package runs: it takes seconds and no root.
+#
+#   fetch_trixie.sh ROOT     makes the folder ROOT (550 MiB), unless it is there
+set -eu
+root=$1
+[ ! -e "$root/made" ] || exit 0
+. "$(dirname "$0")/private_apt.sh"
+
+state=$(mktemp -d)
+trap 'rm -rf "$state"' EXIT
+private_apt "$state" trixie
+# PoCL starts a linker.
+apt-get install -qq --yes --download-only pocl-opencl-icd ocl-icd-libopencl1 binutils libc6-dev coreutils dash sed grep diffutils \
+    libcmocka0 libpopt0 libjansson4
+
+rm -rf "$root"
+mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/tmp"
+for folder in bin lib lib64 sbin; do
+    ln -s "usr/$folder" "$root/$folder"
+done
+for package in "$state"/archives/*.deb; do
+    dpkg-deb --extract "$package" "$root"
+done
+ldconfig -r "$root"
+touch "$root/made"

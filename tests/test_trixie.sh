@@ -1,0 +1,27 @@
+#!/bin/sh
+# Runs a program of this machine with the libraries and the PoCL 6 of Debian 13, which fetch_trixie.sh has put into ROOT.
+# test_trixie.sh ROOT PROGRAM [ARGUMENT …]; 77 where it is not there. ROOT is the program's root, in which it sees the folder
+# of this source and the kernel's own file systems. Mounts are in a name space that ends with the program.
+set -u
+root=$1
+shift
+if [ ! -e "$root/made" ]; then
+    echo "$root is no Debian 13: tests/fetch_trixie.sh $root" >&2
+    exit 77
+fi
+
+name_space=--mount
+[ "$(id -u)" -eq 0 ] || name_space="--map-root-user --mount"
+source=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck disable=SC2016,SC2086 # the inner shell's variables; a list of words
+exec unshare $name_space sh -euc '
+    root=$1
+    source=$2
+    shift 2
+    mkdir -p "$root$source"
+    for folder in /proc /sys /dev "$source"; do
+        mount --rbind "$folder" "$root$folder"
+    done
+    exec chroot "$root" /usr/bin/env --unset=OCL_ICD_VENDORS --chdir="$PWD" HOME=/tmp PATH=/usr/bin:/usr/sbin \
+        POCL_CACHE_DIR=/tmp/pocl CLNORM_CACHE_DIR=/tmp/clnorm "$@"
+' sh "$root" "$source" "$@"
