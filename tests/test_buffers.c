@@ -226,6 +226,11 @@ static void events_that_cannot_be_waited_for_are_refused(void **state) {
 
 enum { MOST_KERNELS = 8 };
 
+/* Intel's runtime for CPUs, 2026.2. */
+static bool is_intel(const struct fixture *fixture) {
+    return strstr(fixture->device.platform_name, "Intel(R) OpenCL") != NULL;
+}
+
 /* PoCL 3.1 aborts when a command fails whose event nobody holds: there every kernel's event is held. */
 static void enqueue_to_fail(const struct fixture *fixture, clnorm_plan *plan, cl_command_queue queue,
                             const clnorm_args *args, cl_event gate, cl_event events[MOST_KERNELS]) {
@@ -254,7 +259,7 @@ static void check_failure(const struct fixture *fixture, cl_command_queue queue,
     assert_int_equal(clFlush(queue), CL_SUCCESS);
     assert_int_equal(clSetUserEventStatus(gate, -5), CL_SUCCESS);
     assert_int_not_equal(clWaitForEvents(1, &events[last]), CL_SUCCESS);
-    if (!strstr(fixture->device.platform_name, "Intel(R) OpenCL")) /* 2026.2 says that failed commands are complete */
+    if (!is_intel(fixture)) /* which says that failed commands are complete */
         assert_true(state_of(events[last]) < 0);
     assert_int_equal(clEnqueueReadBuffer(fixture->queue, args.dweight.mem, CL_TRUE, 0, sizeof bytes, bytes, 0, NULL, NULL),
                      CL_SUCCESS);
@@ -283,7 +288,8 @@ static void a_failed_event_fails_every_kernel(void **state) {
     const cl_command_queue in_order = fixture_queue(fixture, 0);
     const cl_command_queue out_of_order = fixture_queue(fixture, fixture_out_of_order(fixture));
     check_failure(fixture, in_order, plan);
-    check_failure(fixture, out_of_order, plan);
+    if (!is_intel(fixture)) /* which crashes when such a queue is released after a failure */
+        check_failure(fixture, out_of_order, plan);
     clReleaseCommandQueue(in_order);
     clReleaseCommandQueue(out_of_order);
     clnorm_plan_destroy(plan);

@@ -13,6 +13,12 @@
 #define INLINED static inline __attribute__((always_inline))
 #endif
 
+/* Intel's runtime for CPUs makes vectors of neighbouring work-items, of which a work-group of one has none. It tries all
+ * the same, and on some kernels its compiler (2026.2) crashes. */
+#if defined(cl_intel_vec_len_hint) && LANES == 1 && (!defined(SEGMENTS) || SEGMENTS == 1)
+#define kernel __kernel __attribute__((intel_vec_len_hint(1)))
+#endif
+
 /* PoCL 3.1 and 6.0 take a barrier after an early return for a conditional one. Every work-item then takes the first one's
  * branch, where a branch leads to the end of the kernel. A barrier before that end keeps the branches apart. */
 INLINED void last_barrier(void) {
