@@ -149,8 +149,9 @@ static cl_int collect(const cln_host *host, cl_command_queue queue, const struct
             continue;
         cl_int code = CL_SUCCESS;
         if (host->in_place) {
+            // Waits: rusticl knows a mapping that may be ended only when it has been made.
             void *const mapped =
-                clEnqueueMapBuffer(queue, region->mem, CL_FALSE, CL_MAP_READ, 0, size, 0, NULL, NULL, &code);
+                clEnqueueMapBuffer(queue, region->mem, CL_TRUE, CL_MAP_READ, 0, size, 0, NULL, NULL, &code);
             if (!code)
                 code = clEnqueueUnmapMemObject(queue, region->mem, mapped, 0, NULL, NULL);
         } else {

@@ -137,6 +137,7 @@ def _call_dlpack(operation, inputs, options, out, seed) -> list:
     arrays = tuple(None if a is None else _dlpack.read(name, a) for name, a in zip(operation.arguments, inputs))
     written = None if out is None else _dlpack.read("out", out, written=True)
     results = call(operation, arrays, options, written, seed)
+    _dlpack.finish(results)
     return [out if result is written else _dlpack.give(inputs[0], result) for result in results]
 
 

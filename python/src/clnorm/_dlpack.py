@@ -166,12 +166,17 @@ def _capsule(array, device, max_version):
     return capsule
 
 
+def finish(arrays) -> None:
+    """Waits for results on a queue: a capsule has no events."""
+    for array in arrays:
+        if not isinstance(array, numpy.ndarray):
+            array.finish()
+
+
 def give(like, array):
     """A result for the owner of an input: through the from_dlpack of its namespace or its package. Where there is none it
     stays an array of NumPy or pyopencl."""
     namespace = getattr(like, "__array_namespace__", None)
     owner = namespace() if namespace else sys.modules.get(type(like).__module__.split(".")[0])
     convert = getattr(owner, "from_dlpack", None)
-    if not isinstance(array, numpy.ndarray):
-        array.finish()
     return convert(_Exported(array, tuple(map(int, like.__dlpack_device__())))) if convert else array
