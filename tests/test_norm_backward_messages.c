@@ -1,0 +1,149 @@
+/* Teams of the backward whose messages are missing from some row on. On PoCL, where the work-groups of a team run one after
+ * the other, a launch misses them from its first row on; so the mailboxes keep here what a launch before has left in them,
+ * but for the later rows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "knob.h"
+#include "norm_backward_case.h"
+#include "plan/plan.h"
+
+enum { ROWS = 23, COLS = 64, TILE = 16, TILES = COLS / TILE, TICKET_WORDS = 16 };
+
+/* A run whose plan empties the mailboxes once. */
+struct kept {
+    clnorm_plan *plan;
+    struct norm_backward_run run;
+    size_t mailboxes; /* bytes of the workspace before the first message */
+    uint64_t posted;  /* messages of a row */
+};
+
+static void execute(const struct fixture *fixture, struct kept *kept) {
+    norm_backward_run_upload(fixture, &kept->run);
+    const clnorm_args args = norm_backward_run_args(&kept->run);
+    assert_int_equal(clnorm_plan_enqueue(kept->plan, fixture->queue, &args, 0, NULL, NULL), CLNORM_SUCCESS);
+    assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+    assert_true(norm_backward_run_receive(fixture, &kept->run));
+}
+
+/* From now on the kernel that empties the mailboxes finds no work. */
+static void keep_messages(struct kept *kept) {
+    const cl_ulong work = 0;
+    unsigned i = 0;
+    while (i < kept->plan->stages && strcmp(kept->plan->stage[i].name, "norm_backward_clear") != 0)
+        i++;
+    assert_true(i < kept->plan->stages);
+    const struct cln_stage *const stage = &kept->plan->stage[i];
+    assert_int_equal(clSetKernelArg(stage->aligned, 0, sizeof work, &work), CL_SUCCESS);
+    kept->mailboxes = (size_t)stage->tensor[0].binding.offset + TICKET_WORDS * sizeof(cl_uint);
+}
+
+static struct kept kept_make(const struct fixture *fixture, clnorm_norm norm, uint32_t pipeline, enum cln_keep keep,
+                             enum dx_place dx_place) {
+    struct norm_backward_case c = {.desc = norm_backward_full_desc(norm, ROWS, COLS, CLNORM_F32), .dx_place = dx_place};
+    c.desc.config = forced((struct cln_config){.vec = 4,
+                                               .lanes = fixture->device.kind == CLNORM_DEVICE_GPU ? 32 : 1,
+                                               .segments = 1,
+                                               .run_length = ROWS,
+                                               .groups_per_cu = 1,
+                                               .tile = TILE,
+                                               .accumulator = CLN_ACCUMULATOR_REGISTERS,
+                                               .pipeline = pipeline,
+                                               .keep = keep,
+                                               .prefetch = CLN_PREFETCH_NONE,
+                                               .row_split = CLN_ROW_SPLIT_NO_WAIT});
+    struct kept kept = {.run = norm_backward_run_make(&c), .posted = (norm == CLNORM_LAYER_NORM ? 2 : 1) * TILES};
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &c.desc, &kept.plan), CLNORM_SUCCESS);
+    norm_backward_run_prepare(kept.plan, &kept.run);
+    return kept;
+}
+
+static void kept_free(struct kept *kept) {
+    clnorm_plan_destroy(kept->plan);
+    norm_backward_run_free(&kept->run);
+}
+
+/* The messages of a row. */
+static cl_uint *messages_of(const struct kept *kept, uint64_t row) {
+    char *const workspace = tensor_elements(&kept->run.workspace);
+    return (cl_uint *)(void *)(workspace + kept->mailboxes) + row * kept->posted;
+}
+
+/* Whatever the first row is whose messages are missing, the results have the same bits. */
+static void later_rows_are_finished(void **state) {
+    const struct fixture *fixture = *state;
+    static const struct {
+        clnorm_norm norm;
+        uint32_t pipeline;
+        enum cln_keep keep;
+    } kinds[] = {
+        {CLNORM_LAYER_NORM, 1, CLN_KEEP_REGISTERS},
+        {CLNORM_RMS_NORM, 2, CLN_KEEP_REGISTERS},
+        {CLNORM_LAYER_NORM, 3, CLN_KEEP_REGISTERS},
+        {CLNORM_LAYER_NORM, 1, CLN_KEEP_REREAD},
+    };
+    static const uint64_t missing_from[] = {1, 2, 7, ROWS - 1};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct kept kept = kept_make(fixture, kinds[i].norm, kinds[i].pipeline, kinds[i].keep, DX_APART);
+        execute(fixture, &kept);
+        assert_true(norm_backward_run_check(&kept.run));
+        keep_messages(&kept);
+        const struct tensor *const outputs[] = {&kept.run.dx, &kept.run.dweight, &kept.run.dbias};
+        unsigned char *expected[3];
+        for (int k = 0; k < 3; k++) {
+            expected[k] = malloc(outputs[k]->size);
+            assert_non_null(expected[k]);
+            memcpy(expected[k], outputs[k]->host, outputs[k]->size);
+        }
+        for (size_t m = 0; m < sizeof missing_from / sizeof *missing_from; m++) {
+            for (uint64_t row = missing_from[m]; row < ROWS; row++)
+                memset(messages_of(&kept, row), 0, kept.posted * sizeof(cl_uint));
+            memset(tensor_elements(&kept.run.dx), 0, sizeof(float) * ROWS * COLS);
+            execute(fixture, &kept);
+            for (int k = 0; k < 3; k++)
+                assert_memory_equal(outputs[k]->host, expected[k], outputs[k]->size);
+        }
+        /* A row before the first missing one is of its messages alone: a wrong one shows. */
+        memset(messages_of(&kept, 7), 0, kept.posted * sizeof(cl_uint));
+        for (uint64_t tile = 0; tile < TILES; tile++)
+            messages_of(&kept, 6)[tile] ^= 0x01000000U;
+        execute(fixture, &kept);
+        assert_memory_not_equal((float *)tensor_elements(&kept.run.dx) + (size_t)6 * COLS,
+                                expected[0] + kept.run.dx.first + sizeof(float) * 6 * COLS, sizeof(float) * COLS);
+        assert_memory_equal(tensor_elements(&kept.run.dx), expected[0] + kept.run.dx.first, sizeof(float) * 6 * COLS);
+        for (int k = 0; k < 3; k++)
+            free(expected[k]);
+        kept_free(&kept);
+    }
+}
+
+/* Where dx lies over an input, a launch before posts every sum: it takes the place of wrong messages, which a call with
+ * a dx of its own reads as they are. */
+static void sums_are_posted_before_inputs_are_written_over(void **state) {
+    const struct fixture *fixture = *state;
+    static const enum dx_place places[] = {DX_OVER_DY, DX_OVER_X, DX_APART};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        struct kept kept = kept_make(fixture, CLNORM_LAYER_NORM, 1, CLN_KEEP_REGISTERS, places[i]);
+        keep_messages(&kept);
+        memset((char *)messages_of(&kept, 0) - TICKET_WORDS * sizeof(cl_uint), 0, TICKET_WORDS * sizeof(cl_uint));
+        memset(messages_of(&kept, 0), 0x11, ROWS * kept.posted * sizeof(cl_uint));
+        execute(fixture, &kept);
+        assert_int_equal(norm_backward_run_check(&kept.run), places[i] != DX_APART);
+        kept_free(&kept);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(later_rows_are_finished),
+        cmocka_unit_test(sums_are_posted_before_inputs_are_written_over),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
