@@ -12,7 +12,8 @@
 
 #define ARGUMENT(role) offsetof(clnorm_args, role)
 
-const struct role layer_norm_roles[] = {
+/* Of RMS norm the same without mean. */
+const struct role norm_roles[] = {
     {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
     {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
     {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
@@ -25,25 +26,6 @@ const struct role layer_norm_roles[] = {
     {"position", false, true, SHAPE_POSITIONS, ARGUMENT(position), NULL},
     {"y", true, false, SHAPE_X, ARGUMENT(y), "x"},
     {"mean", true, true, SHAPE_STATISTICS, ARGUMENT(mean), "x"},
-    {"rstd", true, true, SHAPE_STATISTICS, ARGUMENT(rstd), "x"},
-    {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
-    {"y_scale", true, true, SHAPE_SCALES, ARGUMENT(y_scale), NULL},
-    {"y_t", true, true, SHAPE_TRANSPOSED, ARGUMENT(y_t), NULL},
-    {NULL, false, false, 0, 0, NULL},
-};
-
-const struct role rms_norm_roles[] = {
-    {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
-    {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
-    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
-    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
-    {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
-    {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
-    {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
-    {"rope_cos", false, true, SHAPE_TABLE, ARGUMENT(rope_cos), NULL},
-    {"rope_sin", false, true, SHAPE_TABLE, ARGUMENT(rope_sin), NULL},
-    {"position", false, true, SHAPE_POSITIONS, ARGUMENT(position), NULL},
-    {"y", true, false, SHAPE_X, ARGUMENT(y), "x"},
     {"rstd", true, true, SHAPE_STATISTICS, ARGUMENT(rstd), "x"},
     {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
     {"y_scale", true, true, SHAPE_SCALES, ARGUMENT(y_scale), NULL},

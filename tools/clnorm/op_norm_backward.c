@@ -10,7 +10,8 @@
 
 #define ARGUMENT(role) offsetof(clnorm_args, role)
 
-const struct role layer_norm_backward_roles[] = {
+/* Of RMS norm the same without mean. */
+const struct role norm_backward_roles[] = {
     {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
     {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
     {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
@@ -18,29 +19,6 @@ const struct role layer_norm_backward_roles[] = {
     {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
     {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
     {"mean", false, true, SHAPE_STATISTICS, ARGUMENT(mean), NULL},
-    {"rstd", false, true, SHAPE_STATISTICS, ARGUMENT(rstd), NULL},
-    {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
-    {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
-    {"dresidual_out", false, true, SHAPE_X, ARGUMENT(dresidual_out), NULL},
-    {"rope_cos", false, true, SHAPE_TABLE, ARGUMENT(rope_cos), NULL},
-    {"rope_sin", false, true, SHAPE_TABLE, ARGUMENT(rope_sin), NULL},
-    {"position", false, true, SHAPE_POSITIONS, ARGUMENT(position), NULL},
-    {"dx", true, true, SHAPE_X, ARGUMENT(dx), "x"},
-    {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
-    {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
-    {"dz", true, true, SHAPE_X, ARGUMENT(dz), "z"},
-    {"dresidual", true, true, SHAPE_X, ARGUMENT(dresidual), "residual"},
-    {"y", true, true, SHAPE_X, ARGUMENT(y), NULL},
-    {NULL, false, false, 0, 0, NULL},
-};
-
-const struct role rms_norm_backward_roles[] = {
-    {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
-    {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
-    {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
-    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
-    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
-    {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
     {"rstd", false, true, SHAPE_STATISTICS, ARGUMENT(rstd), NULL},
     {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
     {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},

@@ -157,15 +157,13 @@ const struct operation *operation_list(void);
 struct operation row_operation_of(const struct cln_operation *record, ref_row_fn reference, struct role roles[ROLES + 1]);
 
 /* op_norm.c */
-extern const struct role layer_norm_roles[];
-extern const struct role rms_norm_roles[];
+extern const struct role norm_roles[];
 bool norm_describe(struct job *job, const struct operation_options *options, struct fault *fault);
 clnorm_status norm_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
 bool norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
 
 /* op_norm_backward.c */
-extern const struct role layer_norm_backward_roles[];
-extern const struct role rms_norm_backward_roles[];
+extern const struct role norm_backward_roles[];
 bool norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault);
 clnorm_status norm_backward_plan(clnorm_context *context, const struct job *job, clnorm_plan **plan);
 bool norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);

@@ -6,13 +6,13 @@
 
 /* Those with hooks of their own. */
 static const struct operation own[] = {
-    {"layer_norm", "(x - mean) / sqrt(var + eps) * weight + bias", OPERATION_NORM, CLNORM_LAYER_NORM, layer_norm_roles,
+    {"layer_norm", "(x - mean) / sqrt(var + eps) * weight + bias", OPERATION_NORM, CLNORM_LAYER_NORM, norm_roles,
      norm_describe, norm_plan, norm_verify, NULL, NULL},
-    {"rms_norm", "x / sqrt(mean of squares + eps) * weight + bias", OPERATION_NORM, CLNORM_RMS_NORM, rms_norm_roles,
+    {"rms_norm", "x / sqrt(mean of squares + eps) * weight + bias", OPERATION_NORM, CLNORM_RMS_NORM, norm_roles,
      norm_describe, norm_plan, norm_verify, NULL, NULL},
-    {"layer_norm_backward", "the gradients of layer_norm", OPERATION_NORM_BACKWARD, CLNORM_LAYER_NORM,
-     layer_norm_backward_roles, norm_backward_describe, norm_backward_plan, norm_backward_verify, NULL, NULL},
-    {"rms_norm_backward", "the gradients of rms_norm", OPERATION_NORM_BACKWARD, CLNORM_RMS_NORM, rms_norm_backward_roles,
+    {"layer_norm_backward", "the gradients of layer_norm", OPERATION_NORM_BACKWARD, CLNORM_LAYER_NORM, norm_backward_roles,
+     norm_backward_describe, norm_backward_plan, norm_backward_verify, NULL, NULL},
+    {"rms_norm_backward", "the gradients of rms_norm", OPERATION_NORM_BACKWARD, CLNORM_RMS_NORM, norm_backward_roles,
      norm_backward_describe, norm_backward_plan, norm_backward_verify, NULL, NULL},
     {"layer_norm_backward_from_y", "the same where y is read, and no x", OPERATION_NORM_BACKWARD_FROM_Y, CLNORM_LAYER_NORM,
      norm_backward_from_y_roles, norm_backward_from_y_describe, norm_backward_plan, norm_backward_verify, NULL, NULL},
@@ -45,12 +45,23 @@ static const struct {
 
 enum { OWN = sizeof own / sizeof *own, ROWS = sizeof rows / sizeof *rows };
 
+static void copy_without_mean(struct role *to, const struct role *from) {
+    for (; from->name; from++)
+        if (strcmp(from->name, "mean") != 0)
+            *to++ = *from;
+}
+
 const struct operation *operation_list(void) {
     static struct operation all[OWN + ROWS + 1];
-    static struct role roles[ROWS][ROLES + 1];
+    static struct role roles[ROWS][ROLES + 1], of_rms_norm[OWN][ROLES + 1];
     if (all[0].name)
         return all;
     memcpy(all, own, sizeof own);
+    for (int i = 0; i < OWN; i++)
+        if (own[i].norm == CLNORM_RMS_NORM) {
+            copy_without_mean(of_rms_norm[i], own[i].roles);
+            all[i].roles = of_rms_norm[i];
+        }
     for (int i = 0; i < ROWS; i++)
         all[OWN + i] = row_operation_of(rows[i].record, rows[i].reference, roles[i]);
     return all;
