@@ -52,12 +52,13 @@ uint64_t cln_elements_per_lane(const struct cln_config *c) {
     return cln_divide_up(cln_divide_up(c->tile, c->vec), c->lanes) * c->vec;
 }
 
-bool cln_accumulates_in_registers(const struct cln_config *c) {
+/* Backward: whether the sums over rows need no local memory while rows are taken. */
+static bool accumulates_in_registers(const struct cln_config *c) {
     return c->accumulator == CLN_ACCUMULATOR_REGISTERS || c->accumulator == CLN_ACCUMULATOR_COLUMNS;
 }
 
 bool cln_unrolls_columns(const struct cln_config *c) {
-    return c->keep == CLN_KEEP_REGISTERS || cln_accumulates_in_registers(c) || c->accumulator == CLN_ACCUMULATOR_SPLIT;
+    return c->keep == CLN_KEEP_REGISTERS || accumulates_in_registers(c) || c->accumulator == CLN_ACCUMULATOR_SPLIT;
 }
 
 uint64_t cln_backward_local_bytes(const struct cln_workload *work, const struct cln_config *c, uint64_t span) {

@@ -20,9 +20,6 @@ uint64_t cln_elements_per_lane(const struct cln_config *c);
 /* Backward: whether each lane has the same columns of every row, known when the kernel is built. */
 bool cln_unrolls_columns(const struct cln_config *c);
 
-/* Backward: whether the sums over rows need no local memory while rows are taken. */
-bool cln_accumulates_in_registers(const struct cln_config *c);
-
 /* Backward: bytes of local memory. span: groups that a work-group takes in turn. */
 uint64_t cln_backward_local_bytes(const struct cln_workload *work, const struct cln_config *c, uint64_t span);
 

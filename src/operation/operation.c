@@ -70,7 +70,8 @@ static void widen_vectors(clnorm_plan *plan) {
         plan->tensor[role].vector *= plan->config.vec;
 }
 
-const clnorm_config *cln_operation_forced(const struct cln_operation *operation, const void *desc) {
+/* The clnorm_config that a descriptor forces. */
+static const clnorm_config *forced_of(const struct cln_operation *operation, const void *desc) {
     return (const clnorm_config *)(const void *)((const char *)desc + operation->config);
 }
 
@@ -88,7 +89,7 @@ static clnorm_status choose(clnorm_plan *plan, const void *desc, const struct cl
                                  .group_size = ((const struct cln_desc_head *)desc)->cols};
     if (operation->tuning_key)
         operation->tuning_key(desc, &key);
-    const clnorm_config *const forced = cln_operation_forced(operation, desc);
+    const clnorm_config *const forced = forced_of(operation, desc);
     if (!is_batch_invariant(operation, desc))
         return cln_tuning_choose(plan, &key, operation->choose, work, forced);
     const struct cln_workload many = cln_config_many_rows(work);

@@ -122,9 +122,6 @@ void cln_operation_init(const struct cln_operation *operation, void *desc);
 /* The tensor that a rule is about. */
 const clnorm_tensor *cln_operation_tensor(const struct cln_tensor_rule *rule, const void *desc);
 
-/* The clnorm_config that a descriptor forces. */
-const clnorm_config *cln_operation_forced(const struct cln_operation *operation, const void *desc);
-
 /* Bytes of the arithmetic type: 8 with F64 tensors, else 4. */
 uint64_t cln_operation_real_size(const struct cln_operation *operation, const void *desc);
 

@@ -119,7 +119,7 @@ bool group_norm_describe(struct job *job, const struct operation_options *option
 
 bool group_norm_backward_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
     clnorm_group_norm_backward_desc desc = CLNORM_GROUP_NORM_BACKWARD_DESC_INIT;
-    clnorm_dtype main_dtype;
+    clnorm_dtype main_dtype = CLNORM_DTYPE_NONE;
     if (!norm_check_statistics(job, fault) ||
         !read_options(job, options, &main_dtype, &desc.activation, &desc.config, fault))
         return false;

@@ -75,7 +75,8 @@ char *size_text(uint64_t bytes, char text[SIZE_TEXT]) {
     return text;
 }
 
-const char *device_kind_name(clnorm_device_kind kind) {
+/* "GPU", "CPU", "accelerator", "other". */
+static const char *kind_name(clnorm_device_kind kind) {
     switch (kind) {
     case CLNORM_DEVICE_GPU:
         return "GPU";
@@ -132,8 +133,7 @@ void device_print(const clnorm_device_info *device) {
     char cache[SIZE_TEXT];
     char local[SIZE_TEXT];
     printf("%u:%-3u %.75s\n", device->platform_index, device->device_index, device->name);
-    print_fact("kind", "%s, %u compute units at %u MHz", device_kind_name(device->kind), device->compute_units,
-               device->clock_mhz);
+    print_fact("kind", "%s, %u compute units at %u MHz", kind_name(device->kind), device->compute_units, device->clock_mhz);
     print_fact("platform", "%s", device->platform_name);
     print_fact("driver", "%s; OpenCL C %u.%u", device->driver, device->opencl_c_version / 100,
                device->opencl_c_version / 10 % 10);
@@ -162,7 +162,7 @@ json_t *device_json(const clnorm_device_info *device) {
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:{s:i, s:i, s:i}, s:i, s:i, s:I, s:I, "
         "s:I, s:I, s:I, s:b, s:b, s:b, s:b}",
-        "index", index, "name", device->name, "vendor", device->vendor, "kind", device_kind_name(device->kind), "family",
+        "index", index, "name", device->name, "vendor", device->vendor, "kind", kind_name(device->kind), "family",
         family_name(device->family), "platform", device->platform_name, "platform_version", device->platform_version,
         "version", device->version, "driver", device->driver, "uuid", device->uuid, "opencl_c_version",
         (int)device->opencl_c_version, "compute_units", (int)device->compute_units, "clock_mhz", (int)device->clock_mhz,

@@ -32,9 +32,6 @@ enum { SIZE_TEXT = 24 };
 /* "1.5 GiB". Returns text. */
 char *size_text(uint64_t bytes, char text[SIZE_TEXT]);
 
-/* "GPU", "CPU", "accelerator", "other". */
-const char *device_kind_name(clnorm_device_kind kind);
-
 /* One line after a label, cut at 80 columns: "device   0:1 NVIDIA H200 (NVIDIA CUDA)". */
 void device_print_line(const char *label, const clnorm_device_info *device);
 

@@ -6,7 +6,8 @@ static uint64_t or_else(uint64_t value, uint64_t otherwise) {
     return value ? value : otherwise;
 }
 
-clnorm_dtype ref_statistics_dtype(clnorm_dtype x) {
+/* The dtype of statistics and row_scale beside an x of this one. */
+static clnorm_dtype statistics_dtype_of(clnorm_dtype x) {
     return x == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
 }
 
@@ -95,7 +96,7 @@ static struct ref_tensor tensor_of(const clnorm_tensor *tensor, uint64_t cols) {
 
 /* A row of row_scale, or one of statistics for each group. */
 static struct ref_tensor statistics_of(clnorm_dtype x, uint64_t rows) {
-    return (struct ref_tensor){.dtype = ref_statistics_dtype(x), .stride = rows};
+    return (struct ref_tensor){.dtype = statistics_dtype_of(x), .stride = rows};
 }
 
 static struct ref_rope rope_of(const clnorm_norm_desc *desc) {

@@ -17,7 +17,4 @@ clnorm_norm_desc ref_norm_forward_of(const clnorm_norm_backward_desc *desc);
 struct ref_norm ref_norm_of(const clnorm_norm_desc *desc);
 struct ref_norm_backward ref_norm_backward_of(const clnorm_norm_backward_desc *desc);
 
-/* The dtype of statistics and row_scale beside an x of this one. */
-clnorm_dtype ref_statistics_dtype(clnorm_dtype x);
-
 #endif

@@ -20,7 +20,8 @@ double ref_sum_value(const struct ref_sum *sum) {
     return sum->high + sum->low;
 }
 
-double ref_sum_over(const struct ref_sum *sum, double divisor) {
+/* The sum over a divisor, rounded once. */
+static double sum_over(const struct ref_sum *sum, double divisor) {
     const double quotient = ref_sum_value(sum) / divisor;
     if (!isfinite(quotient))
         return quotient;
@@ -31,12 +32,12 @@ double ref_mean(const double *values, uint64_t n) {
     struct ref_sum sum = {0};
     for (uint64_t i = 0; i < n; i++)
         ref_sum_add(&sum, values[i]);
-    return ref_sum_over(&sum, (double)n);
+    return sum_over(&sum, (double)n);
 }
 
 double ref_mean_product(const double *a, const double *b, uint64_t n) {
     struct ref_sum sum = {0};
     for (uint64_t i = 0; i < n; i++)
         ref_sum_add_product(&sum, a[i], b[i]);
-    return ref_sum_over(&sum, (double)n);
+    return sum_over(&sum, (double)n);
 }

@@ -16,9 +16,6 @@ void ref_sum_add_product(struct ref_sum *sum, double a, double b);
 
 double ref_sum_value(const struct ref_sum *sum);
 
-/* The sum over a divisor, rounded once. */
-double ref_sum_over(const struct ref_sum *sum, double divisor);
-
 /* Σ values / n, and Σ a · b / n. */
 double ref_mean(const double *values, uint64_t n);
 double ref_mean_product(const double *a, const double *b, uint64_t n);
