@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "config/check.h"
+#include "operation/operations.h"
 #include "program/spec.h"
 
 /* A compiler may take a later OpenCL C than the kernels are written for. */
@@ -47,10 +48,38 @@ static void defects_are_refused_by_version(void **state) {
     }
 }
 
+/* What rusticl 22.3 computes wrong; it names no device that is there. */
+static void wrong_results_are_refused_by_version(void **state) {
+    (void)state;
+    static const struct {
+        const char *driver;
+        clnorm_status status;
+    } cases[] = {{"22.3.6", CLNORM_UNSUPPORTED}, {"25.0.7-2", CLNORM_SUCCESS}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clnorm_device_info device = {.family = CLNORM_PLATFORM_MESA, .name = "llvmpipe"};
+        (void)snprintf(device.driver, sizeof device.driver, "%s", cases[i].driver);
+        clnorm_quantize_desc quantize = CLNORM_QUANTIZE_DESC_INIT;
+        clnorm_norm_backward_desc backward = CLNORM_NORM_BACKWARD_DESC_INIT;
+        backward.cols = backward.group_size = 64;
+        backward.dx.dtype = CLNORM_F32;
+        backward.dropout = 0.5;
+        backward.activation = CLNORM_ACTIVATION_SILU;
+        assert_int_equal(cln_quantize.check(&device, &quantize), cases[i].status);
+        if (cases[i].status)
+            assert_non_null(strstr(clnorm_error_detail(), "rusticl 22.3 computes quantize wrong"));
+        assert_int_equal(cln_norm_backward.check(&device, &backward), cases[i].status);
+        if (cases[i].status)
+            assert_non_null(strstr(clnorm_error_detail(), "with dropout and an activation"));
+        backward.dropout = 0;
+        assert_int_equal(cln_norm_backward.check(&device, &backward), CLNORM_SUCCESS);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(later_languages_are_not_asked_for),
         cmocka_unit_test(defects_are_refused_by_version),
+        cmocka_unit_test(wrong_results_are_refused_by_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/status.h"
+
 static const struct {
     enum cln_defect defect;
     clnorm_platform_family family;
@@ -11,6 +13,11 @@ static const struct {
 } defects[] = {
     {CLN_DEFECT_SMALL_SUBGROUPS, CLNORM_PLATFORM_POCL, 600, 600,
      "PoCL 6.0 does not link sub-group reductions of 1 or 2 work-items"},
+    {CLN_DEFECT_QUANTIZE, CLNORM_PLATFORM_MESA, 2203, 2203, "rusticl 22.3 computes quantize wrong"},
+    {CLN_DEFECT_CODES_BACKWARD, CLNORM_PLATFORM_MESA, 2203, 2203,
+     "rusticl 22.3 computes a norm's backward of an 8-bit x wrong"},
+    {CLN_DEFECT_DROPOUT_BACKWARD, CLNORM_PLATFORM_MESA, 2203, 2203,
+     "rusticl 22.3 computes a norm's backward with dropout and an activation wrong"},
     {CLN_DEFECT_SHARED_CACHE, CLNORM_PLATFORM_POCL, 1, 599,
      "PoCL before 6.0 removes files of its cache that another process is about to read"},
 };
@@ -28,4 +35,9 @@ const char *cln_driver_defect(const clnorm_device_info *device, enum cln_defect 
             version <= defects[i].last)
             return defects[i].sentence;
     return NULL;
+}
+
+clnorm_status cln_refuse_defect(const clnorm_device_info *device, enum cln_defect defect) {
+    const char *const sentence = cln_driver_defect(device, defect);
+    return sentence ? cln_fail(CLNORM_UNSUPPORTED, "device %s: %s", device->name, sentence) : CLNORM_SUCCESS;
 }

@@ -5,11 +5,17 @@
 #include "clnorm/clnorm.h"
 
 enum cln_defect {
-    CLN_DEFECT_SMALL_SUBGROUPS, /* sub-group reductions of work-groups of 1 or 2 work-items do not build */
-    CLN_DEFECT_SHARED_CACHE,    /* a build fails where other processes build the same program at the same time */
+    CLN_DEFECT_SMALL_SUBGROUPS,  /* sub-group reductions of work-groups of 1 or 2 work-items do not build */
+    CLN_DEFECT_QUANTIZE,         /* quantize gives wrong codes */
+    CLN_DEFECT_CODES_BACKWARD,   /* wrong gradients of a norm whose x has 8 bits */
+    CLN_DEFECT_DROPOUT_BACKWARD, /* wrong gradients of a norm with dropout and an activation */
+    CLN_DEFECT_SHARED_CACHE,     /* a build fails where other processes build the same program at the same time */
 };
 
 /* A sentence about a device's driver that has the defect; NULL when it is not known to have it. */
 const char *cln_driver_defect(const clnorm_device_info *device, enum cln_defect defect);
+
+/* CLNORM_UNSUPPORTED with that sentence, where the device's driver has the defect. */
+clnorm_status cln_refuse_defect(const clnorm_device_info *device, enum cln_defect defect);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/arithmetic.h"
 #include "base/dtype.h"
 #include "base/status.h"
+#include "device/driver_defects.h"
 #include "operation/dropout.h"
 #include "operation/fp8.h"
 #include "operation/norm_backward_from_y.h"
@@ -136,9 +137,14 @@ static clnorm_status check_rope(const problem *p) {
     return status || !p->rope ? status : cln_refuse_options(options, CLNORM_UNSUPPORTED, "desc.rope");
 }
 
+static clnorm_status check_driver(const clnorm_device_info *device, const problem *p) {
+    const clnorm_status status =
+        cln_dtype_fp8(p->x.dtype) ? cln_refuse_defect(device, CLN_DEFECT_CODES_BACKWARD) : CLNORM_SUCCESS;
+    return !status && p->dropout > 0 && p->activation ? cln_refuse_defect(device, CLN_DEFECT_DROPOUT_BACKWARD) : status;
+}
+
 static clnorm_status check(const clnorm_device_info *device, void *desc) {
     const problem *const p = desc;
-    (void)device;
     clnorm_status status = check_statistics(p);
     if (!status)
         status = check_values(p);
@@ -146,7 +152,9 @@ static clnorm_status check(const clnorm_device_info *device, void *desc) {
         status = check_sum(p);
     if (!status)
         status = check_rope(p);
-    return status ? status : cln_fp8_check_segments("x", &p->x, p->group_size, p->cols);
+    if (!status)
+        status = cln_fp8_check_segments("x", &p->x, p->group_size, p->cols);
+    return status ? status : check_driver(device, p);
 }
 
 /* With y_given: y is what has x's place so far, and weight and bias are read without rows too. */

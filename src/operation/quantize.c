@@ -3,6 +3,7 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
+#include "device/driver_defects.h"
 #include "operation/fp8.h"
 #include "operation/operations.h"
 #include "plan/stage.h"
@@ -32,13 +33,12 @@ static uint64_t group_of(const problem *p) {
 
 static clnorm_status check(const clnorm_device_info *device, void *desc) {
     const problem *const p = desc;
-    (void)device;
     if (transposes(p) && p->q_t.dtype != p->q.dtype)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.q_t.dtype is %s: expected desc.q.dtype, %s, or none",
                         clnorm_dtype_name(p->q_t.dtype), clnorm_dtype_name(p->q.dtype));
     if (!p->stochastic && p->seed)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.seed is %" PRIu64 ": expected 0 where desc.stochastic is 0", p->seed);
-    return CLNORM_SUCCESS;
+    return cln_refuse_defect(device, CLN_DEFECT_QUANTIZE);
 }
 
 /* amax has the shape of the scales, which are there too unless one is given. */
