@@ -23,7 +23,7 @@ set(elsewhere oclgrind_args oclgrind_gelu oclgrind_group_norm oclgrind_group_nor
     oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep oclgrind_norm_backward_teams
     oclgrind_norm_knobs oclgrind_norm_slices oclgrind_norm_slices_knobs oclgrind_norm_sweep
     oclgrind_norm_weight_map oclgrind_norm_fp8_tiles oclgrind_quantize)
-foreach(test buffers enqueue group_norm_fp8 norm_knobs norm_numerics norm_sweep)
+foreach(test buffers enqueue group_norm_fp8 l2_norm norm_backward_columns norm_knobs norm_numerics norm_sweep)
     clnorm_add_test(rusticl_${test} "${rusticl}" $<TARGET_FILE:test_${test}>)
     list(APPEND elsewhere rusticl_${test})
 endforeach()
