@@ -392,7 +392,7 @@ static void phases_fit_into_local_memory(void **state) {
     const struct cln_workload work = {.users = CLN_KNOBS_GROUP,
                                       .rows = 2,
                                       .groups = 4,
-                                      .group_size = 64 * 1000,
+                                      .group_size = 64000,
                                       .channels = 256,
                                       .channels_of_group = 64,
                                       .spatial = 1000,

@@ -21,13 +21,13 @@ enum { GELU = CLNORM_ACTIVATION_GELU, SILU = CLNORM_ACTIVATION_SILU };
 enum { TENSOR = CLNORM_SCALING_TENSOR, ROW = CLNORM_SCALING_ROW };
 
 #define Y(dtype, shares, scales) \
-    { .y = dtype, .y_scaling = shares, .y_scale = scales }
+    { .y = (dtype), .y_scaling = (shares), .y_scale = (scales) }
 #define Y_GIVEN(dtype, scale) \
-    { .y = dtype, .y_scaling = TENSOR, .y_given = scale }
+    { .y = (dtype), .y_scaling = TENSOR, .y_given = (scale) }
 #define X(shares, scales) \
-    { .x_scaling = shares, .x_scale = scales }
+    { .x_scaling = (shares), .x_scale = (scales) }
 #define BOTH(of_x, dtype, of_y) \
-    { .x_scaling = of_x, .x_scale = F32, .y = dtype, .y_scaling = of_y, .y_scale = F32 }
+    { .x_scaling = (of_x), .x_scale = F32, .y = (dtype), .y_scaling = (of_y), .y_scale = F32 }
 
 /* Each runs with both layouts, and knobs that suit one of them with that one alone. */
 static const struct fp8_case {

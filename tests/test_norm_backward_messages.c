@@ -59,7 +59,7 @@ static struct kept kept_make(const struct fixture *fixture, clnorm_norm norm, ui
                                                .keep = keep,
                                                .prefetch = CLN_PREFETCH_NONE,
                                                .row_split = CLN_ROW_SPLIT_NO_WAIT});
-    struct kept kept = {.run = norm_backward_run_make(&c), .posted = (norm == CLNORM_LAYER_NORM ? 2 : 1) * TILES};
+    struct kept kept = {.run = norm_backward_run_make(&c), .posted = norm == CLNORM_LAYER_NORM ? 2 * TILES : TILES};
     assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &c.desc, &kept.plan), CLNORM_SUCCESS);
     norm_backward_run_prepare(kept.plan, &kept.run);
     return kept;
