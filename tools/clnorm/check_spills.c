@@ -52,7 +52,8 @@ static void tell(int findings, const struct finding *finding) {
 
 /* Makes the plan of a point. Else says in the finding whether the operation or the device has no such plan, or making it
  * failed. */
-static clnorm_plan *make_plan(const struct session *session, const struct bench_request *request, struct finding *finding) {
+static clnorm_plan *plan_point(const struct session *session, const struct bench_request *request,
+                               struct finding *finding) {
     const struct bench_shape shape = {.rows = rows_of_bytes(request->sweep_bytes, finding->cols, finding->dtype),
                                       .cols = finding->cols};
     struct job job = {0};
@@ -81,7 +82,7 @@ static void build_point(const struct session *session, struct log *log, const st
                         struct finding *finding, int findings) {
     log->length = 0;
     log->text[0] = '\0';
-    clnorm_plan *const plan = make_plan(session, request, finding);
+    clnorm_plan *const plan = plan_point(session, request, finding);
     for (cl_uint i = 0; plan && i < clnorm_plan_kernel_count(plan); i++) {
         clnorm_kernel_info info = CLNORM_KERNEL_INFO_INIT;
         if (clnorm_plan_kernel(plan, i, &info))
