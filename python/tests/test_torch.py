@@ -72,10 +72,10 @@ def test_samples_of_pytorch(info, dtype):
             with pytest.raises(ValueError, match="eps is"):
                 function(sample.input, *sample.args, **sample.kwargs)
             continue
-        # The default eps of rms_norm is that of the dtype: the reference has to have the same.
+        # The default eps of rms_norm is that of the arithmetic: the reference, in float64, has to have the same.
         kwargs = dict(sample.kwargs)
         if info.name.endswith("rms_norm") and kwargs.get("eps") is None and len(sample.args) < 3:
-            kwargs["eps"] = torch.finfo(dtype).eps
+            kwargs["eps"] = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
         exact = type(sample)(as_float64(sample.input), args=tuple(map(as_float64, sample.args)),
                              kwargs={name: as_float64(value) for name, value in kwargs.items()})
         y = function(sample.input, *sample.args, **sample.kwargs)
@@ -88,6 +88,14 @@ def test_samples_of_pytorch(info, dtype):
             assert_close(got, expected, name, inherited)
         count += 1
     assert count >= 8
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_default_eps_of_rms_norm_is_that_of_pytorch(dtype):
+    x = torch.full((2, 16), 1e-4, dtype=dtype)  # whose mean square is less than an eps of 16 bits
+    expected = torch.nn.functional.rms_norm(x, (16,))
+    torch.testing.assert_close(ct.rms_norm(x, 16), expected)
+    torch.testing.assert_close(ct.RMSNorm(16, dtype=dtype)(x), expected)
 
 
 @pytest.mark.parametrize("info", [i for i in OPERATORS if i.error_inputs_func], ids=lambda info: info.name)

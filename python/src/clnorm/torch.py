@@ -83,12 +83,13 @@ def rms_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = None
              gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
              seed: Seed = None, group_size: int = 0, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
              row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None) -> Result:
-    """torch.nn.functional.rms_norm, with what `clnorm.rms_norm` fuses into it. eps None: that of x's dtype.
+    """torch.nn.functional.rms_norm, with what `clnorm.rms_norm` fuses into it. eps None: that of
+    float64 where x is, of float32 for all others.
 
     Shapes, seed and result are those of `layer_norm`.
     """
     if eps is None:
-        eps = torch.finfo(x.dtype).eps if isinstance(x, Tensor) and x.is_floating_point() else 0.0
+        eps = torch.finfo(torch.float64 if isinstance(x, Tensor) and x.dtype == torch.float64 else torch.float32).eps
     return _norm("rms_norm", x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout,
                  seed, group_size, weight_offset, weight_repeat, row_scale, rope)
 
