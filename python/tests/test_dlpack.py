@@ -96,6 +96,18 @@ def test_a_package_without_from_dlpack_gets_an_array_of_numpy():
     assert isinstance(y, numpy.ndarray) and y.dtype == ml_dtypes.bfloat16
 
 
+def test_without_a_shape_softmax_is_of_the_last_dimension_alone():
+    x = torch.randn(6, 24)
+    y = clnorm.softmax(Foreign(x))
+    assert torch.equal(y.array, clnorm.softmax(x))
+    assert torch.equal(clnorm.softmax_backward(Foreign(x), y, -1).array, clnorm.softmax_backward(x, y.array))
+    for dim in (0, 1, -2, "last"):
+        with pytest.raises(ValueError, match="dim: expected -1, the last dimension, as Foreign has no shape"):
+            clnorm.softmax(Foreign(x), dim)
+        with pytest.raises(ValueError, match="dim: expected -1, the last dimension, as Foreign has no shape"):
+            clnorm.softmax_backward(Foreign(x), y, dim)
+
+
 class Tensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),

@@ -157,7 +157,12 @@ _DEQUANTIZE = _operation("dequantize", _describe_dequantize, "q", "scale")
 
 def _last(x: Array, dim: int, out) -> bool:
     """Whether dim is the last dimension; an error where it is not one, or no other one can be taken."""
-    shape = tuple(getattr(x, "shape", (1,)))  # what has none is refused later, or has DLPack alone
+    shape = getattr(x, "shape", None)
+    if shape is None:  # one that has DLPack alone, or that is refused later
+        if not isinstance(dim, numbers.Integral) or dim != -1:
+            fail("dim", f"-1, the last dimension, as {type(x).__name__} has no shape", repr(dim))
+        return True
+    shape = tuple(shape)
     count = len(shape)
     if not isinstance(dim, numbers.Integral) or not -count <= dim < count:
         fail("dim", f"a dimension of an array of shape {shape}", repr(dim))
