@@ -303,15 +303,12 @@ X = numpy.ones((4, 8), "f4")
      lambda: clnorm.group_norm_backward(X, X, 2, mean=X[:, 0], rstd=X[:, 0])),
     ("gate: expected one of 'silu', 'sigmoid', got None", lambda: clnorm.layer_norm(X, z=X, gate=None)),
     ("dtype: expected one of float32", lambda: clnorm.layer_norm(X, dtype="int8")),
-    ("dropout: expected a probability", lambda: clnorm.layer_norm(X, dropout="x", seed=1)),
     ("normalized_shape: expected an integer", lambda: clnorm.layer_norm(X, normalized_shape=8.0)),
     ("needs: expected names", lambda: clnorm.layer_norm_backward(X, X, needs="dx")),
     ("needs: expected a gradient", lambda: clnorm.layer_norm_backward(X, X, needs=[])),
     ("x: expected a NumPy array", lambda: clnorm.softmax([1.0])),
     ("x: expected a NumPy array", lambda: clnorm.gelu(numpy.ma.ones((2, 2)))),
     ("dim: expected a dimension", lambda: clnorm.softmax(X, 1.0)),
-    ("num_groups: expected a divisor", lambda: clnorm.group_norm(X, 2.0)),
-    ("stochastic_seed: expected an integer", lambda: clnorm.quantize(X, stochastic_seed=1.5)),
     ("mean: expected dtype float32", lambda: clnorm.layer_norm_backward(X, X, mean=X[:, 0].astype("f8"), rstd=X[:, 0])),
     ("dim: expected a dimension", lambda: clnorm.softmax(X, 2)),
     ("approximate: expected one of", lambda: clnorm.gelu(X, "erf")),
@@ -329,12 +326,38 @@ def test_errors_name_the_argument(message, call):
     ("eps: expected a number, got 'a'", lambda: clnorm.layer_norm(X, eps="a")),
     ("group_size: expected an integer, 0 or more, got -1", lambda: clnorm.layer_norm(X, group_size=-1)),
     ("scale: expected a number, got 'a'", lambda: clnorm.quantize(X, scale="a")),
+    ("dropout: expected a number, got 'x'", lambda: clnorm.layer_norm(X, dropout="x", seed=1)),
+    ("weight_offset: expected a number, got None", lambda: clnorm.rms_norm(X, weight_offset=None)),
+    ("num_groups: expected an integer, 1 or more, got 2.0", lambda: clnorm.group_norm(X, 2.0)),
+    ("stochastic_seed: expected an integer, got 1.5", lambda: clnorm.quantize(X, stochastic_seed=1.5)),
+    ("weight_repeat: expected an integer, 1 or more, got 'a'", lambda: clnorm.rms_norm(X, X, weight_repeat="a")),
+    ("rope.repeat: expected an integer, 1 or more, got 1.0",
+     lambda: clnorm.rms_norm(X, rope=clnorm.Rope(X[:, :4], X[:, :4], repeat=1.0))),
+    ("scale_group: expected an integer, 0 or more, got 'a'", lambda: clnorm.quantize(X, scaling="group", scale_group="a")),
+    ("x_scale_group: expected an integer", lambda: clnorm.rms_norm(X, x_scale_group=0.0)),
+    ("group_size: expected an integer, 0 or more, got 'a'", lambda: clnorm.norm_statistics(X, group_size="a")),
+    ("group_size: expected an integer, 0 or more, got 'a'", lambda: clnorm.l2_norm(X, group_size="a")),
+    ("normalized_shape: expected an integer, 0 or more, got 8.0", lambda: clnorm.rms_norm(X, normalized_shape=(8.0,))),
     (r"expected numbers and words as options, got \['gelu'\]", lambda: clnorm.layer_norm(X, activation=["gelu"])),
     ("selector: expected text", lambda: clnorm.select(3)),
 ])
 def test_options_of_another_type_are_type_errors(message, call):
     with pytest.raises(TypeError, match=message):
         call()
+
+
+@pytest.mark.parametrize("function", [
+    lambda n: clnorm.layer_norm(X, group_size=n),
+    lambda n: clnorm.l2_norm(X, group_size=n),
+    lambda n: clnorm.group_norm(X, n),
+    lambda n: clnorm.quantize(X, scaling="group", scale_group=n),
+    lambda n: clnorm.quantize(X, stochastic_seed=n),
+])
+def test_an_integer_is_no_float_after_a_call_with_it_either(function):
+    function(4)
+    function(numpy.int64(4))
+    with pytest.raises(TypeError, match="expected an integer"):
+        function(4.0)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -363,6 +386,20 @@ FUNCTIONS = [
     lambda x, dy: (clnorm.group_norm(x, 1, activation="silu"), clnorm.group_norm_backward(dy, x, 1).dx),
     lambda x, dy: clnorm.quantize(x.astype("f4") if x.dtype == "f8" else x, scaling="row"),
 ]
+
+
+@pytest.mark.parametrize("function", [
+    lambda n: clnorm.layer_norm(X, group_size=n),
+    lambda n: clnorm.l2_norm(X, group_size=n),
+    lambda n: clnorm.group_norm(X, n),
+    lambda n: clnorm.quantize(X, scaling="group", scale_group=n),
+    lambda n: clnorm.quantize(X, stochastic_seed=n),
+])
+def test_an_integer_is_no_float_after_a_call_with_it_either(function):
+    function(4)
+    function(numpy.int64(4))
+    with pytest.raises(TypeError, match="expected an integer"):
+        function(4.0)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

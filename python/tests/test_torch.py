@@ -284,6 +284,22 @@ def test_other_devices_and_recorded_gradients_are_refused():
         ct.rms_norm(X, 24, row_scale=X[:, 0])
 
 
+@pytest.mark.parametrize("function", [
+    lambda x, option: clnorm.quantize(x, scale=option).q.float(),
+    lambda x, option: clnorm.layer_norm(x, eps=option),
+    lambda x, option: clnorm.rms_norm(x, torch.ones(16), weight_offset=option),
+    lambda x, option: clnorm.rms_norm(x, dropout=option, seed=1),
+    lambda x, option: clnorm.l2_norm(x, eps=option),
+    lambda x, option: clnorm.group_norm(x, 2, eps=option),
+])
+def test_an_option_that_is_a_tensor_has_its_value_of_the_call(function):
+    x, option = torch.randn(4, 16), torch.tensor(0.125)
+    first = function(x, option)
+    assert torch.equal(first, function(x, 0.125))
+    option.fill_(0.5)
+    assert torch.equal(function(x, option), function(x, 0.5)) and not torch.equal(function(x, option), first)
+
+
 def test_channels_last_stays_channels_last():
     x = torch.randn(2, 6, 5, 4).to(memory_format=torch.channels_last)
     norm = torch.nn.GroupNorm(3, 6)

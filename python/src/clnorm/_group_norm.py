@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any, NamedTuple, Optional
 
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
@@ -15,6 +14,8 @@ from clnorm._shapes import (
     chosen,
     columns_shape,
     input_scale,
+    integer,
+    number,
     output_scale,
     real,
     same_shape,
@@ -35,20 +36,24 @@ class GroupNormGradients(NamedTuple):
     dbias: Any = None
 
 
+def _options(num_groups, eps, activation, channels_last) -> tuple:
+    return integer("num_groups", num_groups, 1), number("eps", eps), activation, bool(channels_last)
+
+
 def _describe(tensors, options, outputs, fields) -> Description:
     num_groups, eps, activation, channels_last = options[:4]
     shape = tensors["x"].shape
     if len(shape) < 2 or 0 in shape[1:]:
         fail("x", "samples, channels and positions, of which there are channels and positions", f"shape {shape}")
     channels = shape[-1] if channels_last else shape[1]
-    if not isinstance(num_groups, numbers.Integral) or num_groups < 1 or channels % num_groups:
+    if num_groups < 1 or channels % num_groups:
         fail("num_groups", f"a divisor of the {channels} channels", num_groups)
     same_shape(tensors, "x", "dy", "residual", "dresidual_out")
     statistics(tensors, (shape[0], num_groups))
     columns_shape(tensors, (channels,), "weight", "bias")
     fields = fields | {
         "spatial": math.prod(shape[1:]) // channels, "groups": num_groups, "eps": eps,
-        "activation": chosen("activation", activation, ACTIVATIONS), "layout": _LAYOUTS[bool(channels_last)],
+        "activation": chosen("activation", activation, ACTIVATIONS), "layout": _LAYOUTS[channels_last],
     }
     fields |= input_scale("x", tensors, "x_scale", 1, 0)
     kinds = {role: _KINDS.get(role, MATRIX) for role in tensors}
@@ -108,8 +113,8 @@ def group_norm(x: Array, num_groups: int, weight: Optional[Array] = None, bias: 
 
     Returns y as x is; or a `Norm`.
     """
-    options = (num_groups, eps, activation, channels_last, save_stats, None if dtype is None else dtype_name("dtype", dtype),
-               scaling, scale)
+    options = (*_options(num_groups, eps, activation, channels_last), bool(save_stats),
+               None if dtype is None else dtype_name("dtype", dtype), scaling, number("scale", scale))
     results = iter(call(_FORWARD, (x, weight, bias, residual, x_scale), options, out, backend=backend))
     y = next(results)
     if residual is None and not save_stats and scaling is None and dtype is None:
@@ -135,7 +140,7 @@ def group_norm_backward(dy: Array, x: Array, num_groups: int, weight: Optional[A
     """
     if (mean is None) != (rstd is None):
         fail("mean", "mean and rstd, or neither")
-    options = (num_groups, eps, activation, channels_last)
+    options = _options(num_groups, eps, activation, channels_last)
     results = iter(call(_BACKWARD, (dy, x, weight, bias, mean, rstd, dresidual_out, x_scale), options, out, backend=backend))
     return GroupNormGradients(
         next(results), None if weight is None else next(results), None if bias is None else next(results)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any, NamedTuple
 
 from clnorm import _rope
@@ -16,6 +15,8 @@ from clnorm._shapes import (
     chosen,
     dimensions,
     input_scale,
+    integer,
+    number,
     output_scale,
     real,
     same_shape,
@@ -71,6 +72,16 @@ class _Common(NamedTuple):
     x_scale_group: int
 
 
+def _common(normalized_shape, weight, eps, group_size, weight_offset, activation, gate, gate_first, dropout, weight_repeat,
+            rope, x_scale_group):
+    return _Common(
+        dimensions(normalized_shape, weight, weight_repeat), number("eps", eps), integer("group_size", group_size),
+        number("weight_offset", weight_offset), activation, gate, bool(gate_first), number("dropout", dropout),
+        None if weight_repeat is None else integer("weight_repeat", weight_repeat, 1), rope,
+        integer("x_scale_group", x_scale_group),
+    )
+
+
 def _check(tensors, lead):
     """The inputs that forward and backward both have."""
     x = tensors["x"]
@@ -84,8 +95,6 @@ def _check(tensors, lead):
 def _fused(tensors, norm, lead, common):
     """The fields that forward and backward both have."""
     shape, has_gate = tensors["x"].shape, "z" in tensors
-    if not isinstance(common.dropout, numbers.Real):
-        fail("dropout", "a probability, 0 or more and less than 1", repr(common.dropout))
     weights = weight_map(tensors, math.prod(shape[:lead]), shape[lead:], common.weight_repeat)
     return weights | _rope.fields(tensors, shape, lead, common.group_size, common.rope) | {
         "norm": norm,
@@ -212,11 +221,12 @@ def norm_forward(name, x, weight, bias, *, normalized_shape=None, eps=1e-5, grou
                  scale=0.0, save_stats=False, out=None, backend=None):
     """layer_norm and rms_norm. backend: one that has checked the arrays already."""
     tables, rope = _rope.parts(rope)
-    common = _Common(dimensions(normalized_shape, weight, weight_repeat), eps, group_size, weight_offset, activation, gate,
-                     gate_first, dropout, weight_repeat, rope, x_scale_group)
-    options = (name, common, None if dtype is None else dtype_name("dtype", dtype), scaling, scale_group, scale, save_stats)
+    common = _common(normalized_shape, weight, eps, group_size, weight_offset, activation, gate, gate_first, dropout,
+                     weight_repeat, rope, x_scale_group)
+    options = (name, common, None if dtype is None else dtype_name("dtype", dtype), scaling,
+               integer("scale_group", scale_group), number("scale", scale), bool(save_stats))
     results = iter(call(_FORWARD[name], (x, weight, bias, residual, row_scale, z, x_scale, *tables), options, out,
-                        seed_pair(dropout, seed), backend))
+                        seed_pair(common.dropout, seed), backend))
     y = next(results)
     if residual is None and not save_stats and scaling is None and dtype is None:
         return y
@@ -235,14 +245,14 @@ def norm_backward(name, dy, x, weight, bias, *, mean=None, rstd=None, normalized
                   rope=None, x_scale=None, x_scale_group=0, dx_dtype=None, needs=None, out=None, backend=None):
     """layer_norm_backward and rms_norm_backward. backend: one that has checked the arrays already."""
     tables, rope = _rope.parts(rope)
-    common = _Common(dimensions(normalized_shape, weight, weight_repeat), eps, group_size, weight_offset, activation, gate,
-                     gate_first, dropout, weight_repeat, rope, x_scale_group)
+    common = _common(normalized_shape, weight, eps, group_size, weight_offset, activation, gate, gate_first, dropout,
+                     weight_repeat, rope, x_scale_group)
     if needs is not None and (isinstance(needs, str) or not hasattr(needs, "__iter__")):
         fail("needs", "names of gradients in a tuple or list", repr(needs))
     needs = None if needs is None else tuple(needs)
-    options = (name, common, x_is_sum, needs, None if dx_dtype is None else dtype_name("dx_dtype", dx_dtype))
+    options = (name, common, bool(x_is_sum), needs, None if dx_dtype is None else dtype_name("dx_dtype", dx_dtype))
     present = {"weight": weight, "bias": bias, "z": z, "residual": residual}
     wanted = _wanted({role for role, array in present.items() if array is not None}, needs, x_is_sum)
     inputs = (dy, x, weight, bias, mean, rstd, residual, row_scale, z, dresidual_out, x_scale, *tables)
-    results = call(_BACKWARD[name], inputs, options, out, seed_pair(dropout, seed), backend)
+    results = call(_BACKWARD[name], inputs, options, out, seed_pair(common.dropout, seed), backend)
     return NormGradients(**dict(zip(wanted, results)))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Optional
 
 from clnorm._call import PLAIN, WEIGHTS, fail
 from clnorm._native import lib
-from clnorm._shapes import chosen
+from clnorm._shapes import chosen, integer
 
 INPUTS = ("rope_cos", "rope_sin", "position")
 NAMES = ("rope.cos", "rope.sin", "rope.position")
@@ -45,7 +45,7 @@ def parts(rope) -> tuple:
     if not isinstance(rope, tuple) or not 2 <= len(rope) <= 5 or rope[0] is None or rope[1] is None:
         fail("rope", "a clnorm.Rope, or (cos, sin)", type(rope).__name__)
     rope = Rope(*rope)
-    return tuple(rope[:3]), (rope.style, rope.repeat)
+    return tuple(rope[:3]), (rope.style, integer("rope.repeat", rope.repeat, 1))
 
 
 def _repeat(tensors, shape, lead, repeat) -> int:

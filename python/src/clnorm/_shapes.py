@@ -27,6 +27,29 @@ def chosen(argument: str, value, choices: dict):
     return choices[value]
 
 
+def number(argument: str, value) -> float:
+    """An option as a float: what is kept for later calls must not be an array, whose value may change."""
+    if type(value) is float:
+        return value
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise TypeError(f"{argument}: expected a number, got {value!r}") from None
+
+
+def integer(argument: str, value, least: int | None = 0) -> int:
+    """An option as an int, likewise."""
+    if type(value) is int:
+        return value
+    try:
+        return operator.index(value)
+    except (TypeError, ValueError, RuntimeError):
+        kind = "an integer" if least is None else f"an integer, {least} or more"
+        raise TypeError(f"{argument}: expected {kind}, got {value!r}") from None
+
+
 def dimensions(normalized_shape, weight, weight_repeat=None) -> int | tuple:
     """The normalised dimensions: a tuple of sizes that were named, or how many dimensions at the end. With a weight_repeat
     the weight's first dimension is none of them."""
@@ -34,7 +57,8 @@ def dimensions(normalized_shape, weight, weight_repeat=None) -> int | tuple:
         count = len(getattr(weight, "shape", (0,))) if weight is not None else 1
         return max(count - (weight is not None and weight_repeat is not None), 1)
     if isinstance(normalized_shape, (int, tuple, list)):
-        return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        sizes = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
+        return tuple([integer("normalized_shape", size) for size in sizes])
     fail("normalized_shape", "an integer, or a tuple or list of integers", repr(normalized_shape))
 
 

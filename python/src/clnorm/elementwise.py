@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Optional
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
 from clnorm._call import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, call, fail
 from clnorm._native import lib
-from clnorm._shapes import chosen, columns_shape, input_scale, output_scale, real, same_shape, split
+from clnorm._shapes import chosen, columns_shape, input_scale, integer, number, output_scale, real, same_shape, split
 
 Array = Any
 Result = Any  # an array, or an L2Norm
@@ -124,8 +124,6 @@ def _describe_quantize(tensors, options):
     fields, scales = output_scale("q", shape, split("x", shape, 1), dtype, scaling, group, scale)
     outputs = [Output("q", shape, dtype)] + ([] if scales is None else [Output("scale", scales, "float32", PLAIN)])
     if seed is not None:
-        if not isinstance(seed, numbers.Integral):
-            fail("stochastic_seed", "an integer", repr(seed))
         fields |= {"stochastic": 1, "seed": seed & ((1 << 64) - 1)}
     return _rows(tensors, "x", outputs, fields)
 
@@ -235,7 +233,8 @@ def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps
 
     Returns y as x is; or an `L2Norm`.
     """
-    results = call(_L2_NORM, (x, weight), (eps, eps_mode, group_size, save_norm), out, backend=backend)
+    options = (number("eps", eps), eps_mode, integer("group_size", group_size), bool(save_norm))
+    results = call(_L2_NORM, (x, weight), options, out, backend=backend)
     return L2Norm(*results) if save_norm else results[0]
 
 
@@ -246,7 +245,8 @@ def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps
     dy, x:  of one shape: the gradient of y, and the forward's x. All others as in l2_norm; out is where dx goes.
     Returns an `L2NormGradients`: dx, and dweight where there is a weight.
     """
-    return L2NormGradients(*call(_L2_NORM_BACKWARD, (dy, x, weight), (eps, eps_mode, group_size), out, backend=backend))
+    options = (number("eps", eps), eps_mode, integer("group_size", group_size))
+    return L2NormGradients(*call(_L2_NORM_BACKWARD, (dy, x, weight), options, out, backend=backend))
 
 
 def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor", scale_group: int = 0,
@@ -262,7 +262,8 @@ def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor",
 
     Returns a `Quantized`: q of x's shape, scale of (1,), (...,) or (..., columns / scale_group rounded up).
     """
-    options = (dtype_name("dtype", dtype), scaling, scale_group, scale, stochastic_seed)
+    seed = None if stochastic_seed is None else integer("stochastic_seed", stochastic_seed, None)
+    options = (dtype_name("dtype", dtype), scaling, integer("scale_group", scale_group), number("scale", scale), seed)
     results = call(_QUANTIZE, (x,), options, out)
     return Quantized(results[0], results[1] if len(results) > 1 else None)
 
@@ -275,4 +276,4 @@ def dequantize(q: Array, scale: Array, dtype: Any = "float32", *, scale_group: i
     scale:  float32 or bfloat16 of shape (1,), or (...,) for a scale a row; with scale_group (..., columns / scale_group).
     dtype:  of the result: float32, float16 or bfloat16.  out: where it goes.
     """
-    return call(_DEQUANTIZE, (q, scale), (dtype_name("dtype", dtype), scale_group), out)[0]
+    return call(_DEQUANTIZE, (q, scale), (dtype_name("dtype", dtype), integer("scale_group", scale_group)), out)[0]

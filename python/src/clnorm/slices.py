@@ -11,7 +11,7 @@ from clnorm._call import COLUMNS, MATRIX, PLAIN, Description, Operation, Output,
 from clnorm._device import check
 from clnorm._native import ffi, lib
 from clnorm._norm import NormGradients
-from clnorm._shapes import chosen, columns_shape, real, same_shape, split
+from clnorm._shapes import chosen, columns_shape, integer, number, real, same_shape, split
 
 Array = Any
 _NORMS = {"layer_norm": lib.CLNORM_LAYER_NORM, "rms_norm": lib.CLNORM_RMS_NORM}
@@ -61,6 +61,10 @@ def _describe_backward_apply(tensors, options):
     return _describe(tensors, norm, group_size, outputs, eps=eps)
 
 
+def _options(norm, group_size, eps) -> tuple:
+    return norm, integer("group_size", group_size), number("eps", eps)
+
+
 def _operation(name, describe, *inputs):
     return Operation(f"clnorm_{name}", f"clnorm_{name}_desc", inputs, inputs, describe)
 
@@ -90,7 +94,7 @@ def norm_statistics(x: Array, *, norm: str = "layer_norm", group_size: int = 0) 
     Returns (*rows, 3): mean, sum of (x - mean)^2, count; with more segments than one (segments, *rows, 3). float32, or
     float64 where x has it. Of "rms_norm" the mean is 0.
     """
-    return call(_STATISTICS, (x,), (norm, group_size))[0]
+    return call(_STATISTICS, (x,), (norm, integer("group_size", group_size)))[0]
 
 
 def norm_apply(x: Array, moments: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *,
@@ -103,7 +107,7 @@ def norm_apply(x: Array, moments: Array, weight: Optional[Array] = None, bias: O
 
     Returns y as x is.
     """
-    return call(_APPLY, (x, moments, weight, bias), (norm, group_size, eps), out)[0]
+    return call(_APPLY, (x, moments, weight, bias), _options(norm, group_size, eps), out)[0]
 
 
 def norm_backward_statistics(dy: Array, x: Array, moments: Array, weight: Optional[Array] = None, *,
@@ -113,7 +117,7 @@ def norm_backward_statistics(dy: Array, x: Array, moments: Array, weight: Option
     dy, x:  of one shape: the gradient of y, and x. All others as in `norm_apply`.
     Returns (*rows, 2), with more segments than one (segments, *rows, 2): the sums of x_hat * weight * dy and weight * dy.
     """
-    return call(_BACKWARD_STATISTICS, (dy, x, moments, weight), (norm, group_size, eps))[0]
+    return call(_BACKWARD_STATISTICS, (dy, x, moments, weight), _options(norm, group_size, eps))[0]
 
 
 def norm_backward_apply(dy: Array, x: Array, moments: Array, sums: Array, weight: Optional[Array] = None, *,
@@ -124,7 +128,7 @@ def norm_backward_apply(dy: Array, x: Array, moments: Array, sums: Array, weight
     sums:  as `norm_backward_statistics` gives them, added up over the slices. out: where dx goes; it may be dy or x.
     Returns a `NormGradients`: dx, dweight and dbias, these two of the slice's columns and over the rows of this call.
     """
-    results = call(_BACKWARD_APPLY, (dy, x, moments, sums, weight), (norm, group_size, eps), out)
+    results = call(_BACKWARD_APPLY, (dy, x, moments, sums, weight), _options(norm, group_size, eps), out)
     return NormGradients(*results)
 
 
