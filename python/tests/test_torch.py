@@ -284,6 +284,22 @@ def test_other_devices_and_recorded_gradients_are_refused():
         ct.rms_norm(X, 24, row_scale=X[:, 0])
 
 
+def test_a_write_to_a_tensor_that_autograd_has_saved_is_noticed():
+    x = torch.randn(4, 16, requires_grad=True)
+    saved = x.sigmoid()
+    y = saved * saved
+    before = saved._version
+    with torch.no_grad():
+        assert clnorm.rms_norm(saved, out=saved) is saved
+    assert saved._version > before
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    with torch.inference_mode():
+        x = torch.ones(4, 16)
+        assert clnorm.gelu(x, out=x) is x
+    assert clnorm.gelu(x, out=x) is x
+
+
 @pytest.mark.parametrize("function", [
     lambda x, option: clnorm.quantize(x, scale=option).q.float(),
     lambda x, option: clnorm.layer_norm(x, eps=option),
