@@ -284,6 +284,22 @@ def test_other_devices_and_recorded_gradients_are_refused():
         ct.rms_norm(X, 24, row_scale=X[:, 0])
 
 
+@pytest.mark.parametrize("function", [
+    clnorm.gelu,
+    lambda x: ct.layer_norm(x, 16),
+    lambda x: ct.layer_norm(x, 16, dropout=0.5, seed=(1, 2)),
+    lambda x: ct.layer_norm(x, 16, dropout=0.5),
+])
+def test_the_default_device_of_torch_is_not_that_of_results(function):
+    x = torch.randn(4, 16)
+    torch.manual_seed(5)
+    expected = function(x)
+    torch.manual_seed(5)
+    with torch.device("meta"):
+        y = function(x)
+    assert y.is_cpu and torch.equal(y, expected)
+
+
 def test_a_write_to_a_tensor_that_autograd_has_saved_is_noticed():
     x = torch.randn(4, 16, requires_grad=True)
     saved = x.sigmoid()

@@ -148,7 +148,7 @@ class Torch:
     @staticmethod
     def empty(like, shape, dtype):
         torch = sys.modules["torch"]
-        tensor = torch.empty(shape, dtype=getattr(torch, dtype))
+        tensor = torch.empty(shape, dtype=getattr(torch, dtype), device="cpu")
         if tensor.nbytes >= _LARGE:
             lib.cln_use_huge_pages(tensor.data_ptr(), tensor.nbytes)
         return tensor

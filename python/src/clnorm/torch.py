@@ -40,10 +40,11 @@ def _drawn(seed: Seed, dropout: float) -> Optional[Tensor]:
     if not dropout:
         return None
     if seed is None:
-        return torch.randint(-(2**63), 2**63 - 1, (1,))
+        return torch.randint(-(2**63), 2**63 - 1, (1,), device="cpu")
     if isinstance(seed, Tensor):
         return seed
-    return torch.tensor([number - 2**64 if number >= 2**63 else number for number in seed_pair(dropout, seed)])
+    numbers = [number - 2**64 if number >= 2**63 else number for number in seed_pair(dropout, seed)]
+    return torch.tensor(numbers, device="cpu")
 
 
 def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed,
