@@ -33,11 +33,12 @@ FLOATS_OF_8_BITS = ("float8_e4m3fn", "float8_e5m2")
 
 
 class Tensor(NamedTuple):
-    """shape; strides in elements; dtype: a key of SIZES."""
+    """shape; strides in elements; dtype: a key of SIZES; swapped: of the other byte order, so that it has to be copied."""
 
     shape: tuple
     strides: tuple
     dtype: str
+    swapped: bool = False
 
 
 @functools.lru_cache(None)
@@ -92,9 +93,9 @@ class Numpy:
     def tensor(layout):
         shape, strides, dtype = layout
         size = dtype.itemsize
-        if not dtype.isnative or any(stride % size for stride in strides):
+        if any(stride % size for stride in strides):
             strides = (-size,) * len(shape)  # what no stride in elements describes is copied
-        return Tensor(shape, tuple(stride // size for stride in strides), dtype.name)
+        return Tensor(shape, tuple(stride // size for stride in strides), dtype.name, not dtype.isnative)
 
     @staticmethod
     def contiguous(array):

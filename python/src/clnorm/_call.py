@@ -72,6 +72,8 @@ def dims_of(tensor: Tensor, lead: int, most: int):
     tensor has to be copied. Its first `lead` dimensions are rows."""
     if 0 in tensor.shape:
         return ()
+    if tensor.swapped:
+        return None
     cols = 1
     for size, stride in zip(reversed(tensor.shape[lead:]), reversed(tensor.strides[lead:])):
         if size != 1 and stride != cols:
