@@ -194,6 +194,15 @@ def test_opcheck(name):
     assert set(torch.library.opcheck(*CHECKED[name]).values()) == {"SUCCESS"}
 
 
+@pytest.mark.parametrize("name", ["norm", "gated norm", "group_norm"])
+def test_statistics_of_operators_have_no_gradient(name):
+    operator, arguments = CHECKED[name]
+    y, *_, mean, rstd = operator(*arguments)
+    assert y.requires_grad and not mean.requires_grad and not rstd.requires_grad
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        rstd.sum().backward()
+
+
 class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()

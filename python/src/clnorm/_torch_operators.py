@@ -144,6 +144,7 @@ def _fake_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs
 def _save_norm(ctx, inputs, output):
     x, weight, bias, residual, z, *others = inputs
     _, residual_out, mean, rstd = output
+    ctx.mark_non_differentiable(mean, rstd)
     s = x if residual is None else residual_out
     tables, ctx.options = others[: len(_TABLES)], others[len(_TABLES):]
     ctx.save_for_backward(s, weight, bias, z, mean, rstd, *tables)
@@ -292,6 +293,7 @@ def _fake_group_norm_backward(dy, x, weight, bias, *others):
 
 def _save_group_norm(ctx, inputs, output):
     x, weight, bias, *ctx.options = inputs
+    ctx.mark_non_differentiable(*output[1:])
     ctx.save_for_backward(x, weight, bias, *output[1:])
 
 
