@@ -151,6 +151,22 @@ def test_gradcheck(name):
     assert torch.autograd.gradcheck(function, arguments)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64, torch.uint32, torch.uint64], ids=str)
+def test_positions_of_any_integers(dtype):
+    rope = clnorm.Rope(C, S, POSITION.to(dtype))
+    assert torch.equal(ct.rms_norm(X, 24, rope=rope), ct.rms_norm(X, 24, rope=clnorm.Rope(C, S, POSITION.int())))
+
+
+def test_positions_that_are_none():
+    for far in (2**32, 2**31, -(2**32), -(2**32) + 1):
+        position = torch.tensor([0, 1, far, 3, 4])
+        y = ct.rms_norm(X, 24, rope=clnorm.Rope(C, S, position))
+        assert y[:, :12].isnan().all(1).tolist() == [False, False, True, False, False]
+    for dtype in (torch.float32, torch.bool):
+        with pytest.raises(ValueError, match="rope.position: expected integers, got torch"):
+            ct.rms_norm(X, 24, rope=clnorm.Rope(C, S, POSITION.to(dtype)))
+
+
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_double_backward_is_refused(name):
     function, arguments = GRADIENTS[name]

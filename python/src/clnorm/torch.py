@@ -47,13 +47,28 @@ def _drawn(seed: Seed, dropout: float) -> Optional[Tensor]:
     return torch.tensor(numbers, device="cpu")
 
 
+def _positions(position: Tensor) -> Tensor:
+    """Positions in int32. One that this cannot hold becomes -1, which no table has either."""
+    if position.dtype == torch.int32:
+        return position
+    if position.is_floating_point() or position.is_complex() or position.dtype == torch.bool:
+        raise ValueError(f"rope.position: expected integers, got {position.dtype}")
+    if position.dtype == torch.uint64:  # which has few operations: above int64 it is negative there
+        position = position.view(torch.int64)
+    elif position.dtype == torch.uint32:
+        position = position.to(torch.int64)
+    elif position.dtype != torch.int64:
+        return position.to(torch.int32)
+    return position.clamp(-1, 2**31 - 1).to(torch.int32)
+
+
 def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed,
           group_size, weight_offset, weight_repeat, row_scale, rope):
     _operators.check_cpu(x=x, weight=weight, bias=bias, residual=residual, z=z)
     (cos, sin, position), (style, repeat) = _NO_ROPE if rope is None else _rope_parts(rope)
     if rope is not None or row_scale is not None:
         _operators.check_constant(row_scale=row_scale, **{"rope.cos": cos, "rope.sin": sin, "rope.position": position})
-    position = position if position is None else position.to(torch.int32)
+    position = position if position is None else _positions(position)
     sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
     y, residual_out, _, _ = _ops.norm(
         x, weight, bias, residual, z, row_scale, cos, sin, position, _drawn(seed, dropout), kind, sizes, eps, group_size,
