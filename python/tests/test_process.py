@@ -142,6 +142,18 @@ def test_without_a_loader_the_error_says_what_to_install():
     assert "clnorm[cpu]" in done.stderr and "/nowhere/libOpenCL.so.1" in done.stderr
 
 
-def test_the_tool_runs():
-    done = subprocess.run([sys.executable, "-m", "clnorm", "devices"], capture_output=True, text=True, timeout=300)
+@pytest.mark.parametrize("command", [["-m", "clnorm"], ["-m", "clnorm.cl"], ["-c", "import clnorm.cl; clnorm.cl.main()"]])
+def test_the_tool_runs(command):
+    done = subprocess.run([sys.executable, *command, "devices"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and clnorm.select().name in done.stdout, done.stderr
+
+
+README = pathlib.Path(__file__).parents[2] / "README.md"
+
+
+@pytest.mark.skipif(not README.exists(), reason="the package lies alone")
+def test_the_lines_of_the_readme_run_as_they_are():
+    pytest.importorskip("torch")
+    program = README.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    done = python(program)
+    assert done.returncode == 0 and "1: LayerNorm" in done.stdout, done.stderr
