@@ -181,7 +181,7 @@ static void bad_descriptors_are_refused(void **state) {
     desc.statistics_given = 0;
     desc.accumulate = 1;
     assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
-    assert_non_null(strstr(clnorm_error_detail(), "desc.accumulate is 1: expected a dweight or dbias with it"));
+    assert_non_null(strstr(clnorm_error_detail(), "desc.accumulate is 1: expected 0 without a dweight and a dbias"));
     desc.accumulate = 0;
     desc.dx.stride = 1;
     assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_SHAPE);

@@ -160,7 +160,7 @@ typedef enum clnorm_reduction {
     /* The work-groups share a few slots, with a spin lock each, and add in an order that differs between runs. The
      * workspace has 2 · max(slots, weight_rows) · cols sums of 4 bytes (8 with F64) at most, and locks; besides, as with
      * the other one, 2 · groups · rows statistics where these are not given, and with segments in tiles a few sums for each
-     * of them (see clnorm_row_split). */
+     * of them (see row_split in config.h). */
     CLNORM_REDUCTION_LOCKED
 } clnorm_reduction;
 

@@ -39,7 +39,7 @@ static clnorm_status check(const clnorm_device_info *device, void *desc) {
     const desc_type *const d = desc;
     (void)device;
     if (d->accumulate && !d->dweight.dtype && !d->dbias.dtype)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.accumulate is 1: expected a dweight or dbias with it");
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.accumulate is 1: expected 0 without a dweight and a dbias");
     return cln_group_norm_check_scales("x", &d->x);
 }
 
