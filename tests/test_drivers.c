@@ -75,8 +75,36 @@ static void wrong_results_are_refused_by_version(void **state) {
     }
 }
 
+/* PoCL 6.0's compiler aborts the process where lanes have no whole vector. */
+static void lanes_without_vectors_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *driver;
+        uint32_t lanes;
+        bool refused;
+    } cases[] = {{"6.0+debian", 16, false}, {"6.0+debian", 32, true}, {"3.1+debian", 32, false}, {"7.0", 32, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clnorm_device_info device = {.family = CLNORM_PLATFORM_POCL, .max_work_group_size = 64, .local_memory = 1 << 15};
+        (void)snprintf(device.driver, sizeof device.driver, "%s", cases[i].driver);
+        const struct cln_workload work = {.rows = 3, .group_size = 67, .real_size = 4, .alignment = 4};
+        const struct cln_config config = {.vec = 4,
+                                          .lanes = cases[i].lanes,
+                                          .segments = 1,
+                                          .chunks = 1,
+                                          .keep = CLN_KEEP_REREAD,
+                                          .reduce = CLN_REDUCE_TREE,
+                                          .prefetch = CLN_PREFETCH_NONE};
+        const clnorm_status status = cln_check_forward(&device, &work, &config);
+        if (status != (cases[i].refused ? CLNORM_INVALID_VALUE : CLNORM_SUCCESS))
+            fail_msg("%s, %u lanes: %s", cases[i].driver, (unsigned)cases[i].lanes, clnorm_error_detail());
+        if (cases[i].refused)
+            assert_non_null(strstr(clnorm_error_detail(), "desc.config.lanes is 32: PoCL 6.0"));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lanes_without_vectors_are_refused),
         cmocka_unit_test(later_languages_are_not_asked_for),
         cmocka_unit_test(defects_are_refused_by_version),
         cmocka_unit_test(wrong_results_are_refused_by_version),

@@ -68,6 +68,15 @@ static clnorm_status check_registers(const clnorm_device_info *device, const str
     return CLNORM_SUCCESS;
 }
 
+/* Whether every lane has a whole vector of a segment, where the driver's compiler needs that. */
+static clnorm_status check_idle_lanes(const clnorm_device_info *device, const struct cln_workload *work,
+                                      const struct cln_config *c) {
+    const uint64_t vectors = work->group_size / c->vec / c->chunks;
+    const char *const defect = c->lanes > 1 && vectors < c->lanes ? cln_driver_defect(device, CLN_DEFECT_IDLE_LANES) : NULL;
+    return defect ? cln_fail(CLNORM_INVALID_VALUE, "desc.config.lanes is %" PRIu32 ": %s", c->lanes, defect)
+                  : CLNORM_SUCCESS;
+}
+
 /* What has to hold of a whole config on this device and shape; only a forced knob can break it. */
 clnorm_status cln_check_reduce(const clnorm_device_info *device, const struct cln_config *c) {
     const uint64_t items = (uint64_t)c->lanes * c->segments;
@@ -121,6 +130,9 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
     if (c->chunks > cln_divide_up(work->group_size, c->vec))
         return cln_config_refuse("chunks", c->chunks, "at most the number of vectors of a segment");
     status = check_prefetch(work, c);
+    if (status)
+        return status;
+    status = check_idle_lanes(device, work, c);
     return status ? status : check_registers(device, work, c);
 }
 
