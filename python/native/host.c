@@ -132,7 +132,6 @@ static cl_int make_buffers(const cln_host *host, struct regions *regions) {
     for (unsigned i = 0; i < regions->count && !code; i++) {
         struct region *const region = &regions->region[i];
         const cl_mem_flags access = !region->written ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE;
-        /* Gaps between rows, and what lies between two tensors, are copied back too: with what they had. */
         const cl_mem_flags memory = host->in_place ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR;
         region->mem =
             clCreateBuffer(host->cl, access | memory, (size_t)(region->end - region->start), region->start, &code);
@@ -140,38 +139,59 @@ static cl_int make_buffers(const cln_host *host, struct regions *regions) {
     return code;
 }
 
+/* Has the host see what a kernel wrote where the host's memory lies. */
+static cl_int map_region(cl_command_queue queue, const struct region *region) {
+    cl_int code = CL_SUCCESS;
+    // Waits: rusticl knows a mapping that may be ended only when it has been made.
+    void *const mapped = clEnqueueMapBuffer(queue, region->mem, CL_TRUE, CL_MAP_READ, 0,
+                                            (size_t)(region->end - region->start), 0, NULL, NULL, &code);
+    return code ? code : clEnqueueUnmapMemObject(queue, region->mem, mapped, 0, NULL, NULL);
+}
+
+/* Copies an output back, without the gaps between its rows, where other threads may write meanwhile. Gaps of several
+ * strides are copied too, with what they had before the call. */
+static cl_int read_output(cl_command_queue queue, const struct region *region, const cln_call_tensor *tensor, char *start) {
+    const size_t offset = (size_t)(start - region->start), width = (size_t)tensor->width, stride = (size_t)tensor->stride;
+    if (!width || width == stride || tensor->bytes <= width)
+        return clEnqueueReadBuffer(queue, region->mem, CL_FALSE, offset, (size_t)tensor->bytes, start, 0, NULL, NULL);
+    const size_t size[] = {width, ((size_t)tensor->bytes - width) / stride + 1, 1};
+    const size_t from[] = {offset % stride, offset / stride, 0}, to[] = {0, 0, 0};
+    return clEnqueueReadBufferRect(queue, region->mem, CL_FALSE, from, to, size, stride, 0, stride, 0, start, 0, NULL,
+                                   NULL);
+}
+
+static const struct region *region_of(const struct regions *regions, const char *start) {
+    for (unsigned i = 0; i < regions->count; i++)
+        if (regions->region[i].start <= start && start < regions->region[i].end)
+            return &regions->region[i];
+    return NULL;
+}
+
 /* Waits, and makes what was written visible to the host. */
-static cl_int collect(const cln_host *host, cl_command_queue queue, const struct regions *regions) {
-    for (unsigned i = 0; i < regions->count; i++) {
-        const struct region *const region = &regions->region[i];
-        const size_t size = (size_t)(region->end - region->start);
-        if (!region->written || (host->in_place && !host->mapped))
-            continue;
-        cl_int code = CL_SUCCESS;
-        if (host->in_place) {
-            // Waits: rusticl knows a mapping that may be ended only when it has been made.
-            void *const mapped =
-                clEnqueueMapBuffer(queue, region->mem, CL_TRUE, CL_MAP_READ, 0, size, 0, NULL, NULL, &code);
-            if (!code)
-                code = clEnqueueUnmapMemObject(queue, region->mem, mapped, 0, NULL, NULL);
-        } else {
-            code = clEnqueueReadBuffer(queue, region->mem, CL_FALSE, 0, size, region->start, 0, NULL, NULL);
-        }
-        if (code)
-            return code;
+static cl_int collect(const cln_host *host, cl_command_queue queue, const cln_call *call, const void *pointers,
+                      const struct regions *regions) {
+    cl_int code = CL_SUCCESS;
+    for (unsigned i = 0; i < regions->count && host->in_place && host->mapped && !code; i++)
+        if (regions->region[i].written)
+            code = map_region(queue, &regions->region[i]);
+    for (uint32_t i = 0; i < call->count && !host->in_place && !code; i++) {
+        char *const start = pointer_of(pointers, i);
+        if (call->tensors[i].written && call->tensors[i].bytes)
+            code = read_output(queue, region_of(regions, start), &call->tensors[i], start);
     }
-    return clFinish(queue);
+    const cl_int finished = clFinish(queue);
+    return code ? code : finished;
 }
 
 static void set_arguments(const cln_call *call, const void *pointers, const struct regions *regions, clnorm_args *args) {
     for (uint32_t i = 0; i < call->count; i++) {
         char *const start = pointer_of(pointers, i);
         clnorm_buffer *const buffer = (clnorm_buffer *)(void *)((char *)args + call->tensors[i].place);
-        for (unsigned k = 0; call->tensors[i].bytes && k < regions->count; k++)
-            if (regions->region[k].start <= start && start < regions->region[k].end) {
-                buffer->mem = regions->region[k].mem;
-                buffer->offset = (uint64_t)(start - regions->region[k].start);
-            }
+        const struct region *const region = call->tensors[i].bytes ? region_of(regions, start) : NULL;
+        if (region) {
+            buffer->mem = region->mem;
+            buffer->offset = (uint64_t)(start - region->start);
+        }
     }
 }
 
@@ -185,7 +205,7 @@ static int run_over(cln_host *host, const cln_call *call, const void *pointers, 
     if (!queue)
         return code;
     const clnorm_status status = ((operation_fn)call->operation)(host->context, queue, call->desc, &args, 0, NULL, NULL);
-    code = status ? clFinish(queue) : collect(host, queue, regions);
+    code = status ? clFinish(queue) : collect(host, queue, call, pointers, regions);
     return_queue(host, queue);
     return status ? (int)status : code;
 }
