@@ -109,22 +109,27 @@ def resident():
     return pages * resource.getpagesize()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_fork_before_the_first_call_works_and_after_it_is_refused():
+@pytest.mark.parametrize("use", ["clnorm.gelu(x)", "clnorm.devices()", "clnorm.select('cpu')", "clnorm.gelu(on_queue())"])
+def test_fork_before_the_first_use_works_and_after_it_is_refused(use):
     program = (
-        "import os, numpy, clnorm\n"
+        "import os, signal, numpy, clnorm, pyopencl.array\n"
         "x = numpy.ones((2, 8), 'f4')\n"
-        "def child(expected):\n"
+        "def on_queue():\n"
+        "    device = pyopencl.get_platforms()[0].get_devices()[0]\n"
+        "    return pyopencl.array.to_device(pyopencl.CommandQueue(pyopencl.Context([device])), x)\n"
+        "def child(use, expected):\n"
         "    pid = os.fork()\n"
         "    if pid == 0:\n"
+        "        signal.alarm(60)\n"
         "        try:\n"
-        "            clnorm.gelu(x)\n"
+        "            use()\n"
         "        except clnorm.ClnormError as error:\n"
         "            os._exit(7 if 'forked' in str(error) else 1)\n"
         "        os._exit(0)\n"
         "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == expected\n"
-        "child(0); clnorm.gelu(x); child(7)\n"
-        "clnorm.gelu(x)\n"
+        f"use = lambda: {use}\n"
+        "child(use, 0); use()\n"
+        "child(lambda: clnorm.gelu(x), 7); child(clnorm.devices, 7); clnorm.gelu(x)\n"
     )
     done = python(program)
     assert done.returncode == 0, done.stderr

@@ -177,6 +177,7 @@ _contexts_lock = threading.Lock()
 
 def _queue_context(queue):
     """The clnorm_context of a pyopencl queue. It is kept: it holds the cl_context, compiled programs and plans."""
+    _device.start()
     context, device = queue.context.int_ptr, queue.device.int_ptr
     with _contexts_lock:
         if (context, device) not in _contexts:

@@ -10,7 +10,8 @@ import re
 import sys
 import threading
 
-_FORKED = False
+_STARTED = False  # whether OpenCL has run in this process
+_FORKED = False  # whether it had run in the process that this one was forked from
 
 
 class ClnormError(RuntimeError):
@@ -75,7 +76,19 @@ def check(status: int) -> None:
 
 def _forked() -> None:
     global _FORKED
-    _FORKED = bool(Device._hosts) or _FORKED
+    _FORKED = _STARTED or _FORKED
+
+
+def start() -> None:
+    """Goes before calls of OpenCL: an error in a process that was forked after OpenCL was started."""
+    global _STARTED
+    if _FORKED:
+        raise ClnormError(
+            "this process was forked from one that had used clnorm, and OpenCL's threads are gone: start it with "
+            "multiprocessing.get_context('spawn'), or use clnorm after the fork alone",
+            "UNSUPPORTED",
+        )
+    _STARTED = True
 
 
 class Device:
@@ -124,6 +137,7 @@ class Device:
 
 def devices() -> list[Device]:
     """Every OpenCL device, the best first: GPUs, then accelerators, then CPUs. [] where there is no OpenCL."""
+    start()
     count = ffi.new("size_t *")
     check(lib.clnorm_device_list(ffi.NULL, 0, count))
     ids = ffi.new("cl_device_id[]", count[0])
@@ -163,6 +177,7 @@ def select(selector: str | Device | None = None) -> Device:
         raise TypeError(f"selector: expected text, a Device or None, got {selector!r}")
     if selector is None and not os.environ.get("CLNORM_DEVICE"):
         selector = "cpu;gpu;accelerator"
+    start()
     info = _new_info()
     check(lib.clnorm_device_select(ffi.NULL if selector is None else selector.encode(), info))
     _selected = Device(info)
@@ -170,13 +185,9 @@ def select(selector: str | Device | None = None) -> Device:
 
 
 def selected_host():
-    """The host of the selected device, for a call; an error in a process that was forked after OpenCL was started."""
+    """The host of the selected device, for a call."""
     if _FORKED:
-        raise ClnormError(
-            "this process was forked from one that had used clnorm, and OpenCL's threads are gone: start it with "
-            "multiprocessing.get_context('spawn'), or use clnorm after the fork alone",
-            "UNSUPPORTED",
-        )
+        start()
     return (_selected or select()).host
 
 
