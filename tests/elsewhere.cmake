@@ -40,13 +40,13 @@ else()
     message(STATUS "No name spaces for mounts, no tests on PoCL 6")
 endif()
 foreach(driver IN LISTS other_drivers)
-    set(tests buffers drivers enqueue gelu group_norm group_norm_backward l2_norm norm_backward_columns
+    set(programs buffers drivers enqueue gelu group_norm group_norm_backward l2_norm norm_backward_columns
         norm_backward_locked norm_backward_numerics norm_backward_sweep norm_fp8_tiles norm_numerics norm_slices norm_sweep
         one_call plan quantize softmax)
     if(driver STREQUAL trixie)
-        list(APPEND tests norm_rope outer)
+        list(APPEND programs norm_rope outer)
     endif()
-    foreach(test IN LISTS tests)
+    foreach(test IN LISTS programs)
         clnorm_add_test(${driver}_${test} ${${driver}} $<TARGET_FILE:test_${test}>)
         list(APPEND elsewhere ${driver}_${test})
     endforeach()
