@@ -68,13 +68,13 @@ static clnorm_status check_registers(const clnorm_device_info *device, const str
     return CLNORM_SUCCESS;
 }
 
-/* Whether every lane has a whole vector of a segment, where the driver's compiler needs that: in kernels that go through a
- * segment twice, which have a keep. */
+/* Whether every lane has a whole vector of a segment, where the driver's compiler needs that; not in quantisation. */
 static clnorm_status check_idle_lanes(const clnorm_device_info *device, const struct cln_workload *work,
                                       const struct cln_config *c) {
     const uint64_t vectors = work->group_size / c->vec / cln_larger(c->chunks, 1);
-    const char *const defect =
-        c->keep && c->lanes > 1 && vectors < c->lanes ? cln_driver_defect(device, CLN_DEFECT_IDLE_LANES) : NULL;
+    const char *const defect = work->users != CLN_KNOBS_QUANTIZE && c->lanes > 1 && vectors < c->lanes
+                                   ? cln_driver_defect(device, CLN_DEFECT_IDLE_LANES)
+                                   : NULL;
     return defect ? cln_fail(CLNORM_INVALID_VALUE, "desc.config.lanes is %" PRIu32 ": %s", c->lanes, defect)
                   : CLNORM_SUCCESS;
 }
