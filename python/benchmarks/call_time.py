@@ -37,7 +37,7 @@ def c_call(x, weight, bias):
     arrays = [pyopencl.array.to_device(queue, array) for array in (x, weight, bias, numpy.empty_like(x))]
     clnorm.layer_norm(*arrays[:3], out=arrays[3])
     queue.finish()
-    record = next(record for key, record in _call._records.items() if key[4] is not None)
+    record = next(record for key, record in _call._records.items() if key[4])
     places = struct.pack("8P", *[n for array in arrays for n in (array.base_data.int_ptr, array.offset)])
     context, native = _call._queue_context(queue), record.native
     handle = ffi.cast("cl_command_queue", queue.int_ptr)

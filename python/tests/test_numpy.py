@@ -191,6 +191,25 @@ def test_quantize_and_back(rng, dtype, largest, step, scaling, group):
     assert (numpy.abs(back - x) <= step * numpy.abs(x) + smallest).all()
 
 
+def test_a_given_scale_is_one_that_dequantize_takes(rng):
+    x = rng.standard_normal((8, 80)).astype("f4")
+    out = clnorm.quantize(x, scale=0.01)
+    assert out.scale.shape == (1,) and out.scale.dtype == "f4" and out.scale[0] == numpy.float32(0.01)
+    numpy.testing.assert_array_equal(clnorm.dequantize(*out), numpy.asarray(out.q, "f4") * numpy.float32(0.01))
+    assert (numpy.abs(clnorm.dequantize(*out) - x) <= 2.0**-4 * numpy.abs(x) + 2.0**-9 * 0.01).all()
+    y = clnorm.rms_norm(x, dtype="float8_e4m3fn", scale=0.02)
+    numpy.testing.assert_array_equal(clnorm.rms_norm(y.y, x_scale=y.scale, dtype="float32").y,
+                                     clnorm.rms_norm(clnorm.dequantize(y.y, y.scale)))
+    image = clnorm.group_norm(x, 4, dtype="float8_e5m2", scale=0.5, save_stats=True)
+    assert image.mean.shape == (8, 4) and image.scale == numpy.float32(0.5)
+
+
+def test_a_result_of_8_bits_comes_with_its_scale(rng):
+    q, scale = clnorm.quantize(rng.standard_normal((8, 64)).astype("f4"))
+    for out in (clnorm.rms_norm(q, x_scale=scale), clnorm.group_norm(q, 4, x_scale=scale)):
+        assert out.y.dtype == q.dtype and out.scale.shape == (1,)
+
+
 def test_norm_to_and_from_8_bits(rng):
     x = rng.standard_normal((8, 128)).astype("f4")
     out = clnorm.rms_norm(x, dtype="float8_e4m3fn", scaling="row")
@@ -294,7 +313,7 @@ X = numpy.ones((4, 8), "f4")
     ("seed: expected an integer", lambda: clnorm.layer_norm(X, residual=X, dropout=0.1, seed=(1, 2, 3))),
     ("seed: expected an integer", lambda: clnorm.layer_norm(X, residual=X, dropout=0.1, seed="one")),
     ("out: expected shape", lambda: clnorm.layer_norm(X, out=X[:2])),
-    ("y: expected memory that does not overlap x", lambda: clnorm.layer_norm(X[:-1], out=X[1:])),
+    ("out: expected memory that does not overlap x", lambda: clnorm.layer_norm(X[:-1], out=X[1:])),
     ("needs: expected names of dx, got 'dz'", lambda: clnorm.layer_norm_backward(X, X, needs=["dz"])),
     ("mean: expected shape \\(4,\\), got \\(3,\\)", lambda: clnorm.layer_norm_backward(X, X, mean=X[:3, 0], rstd=X[:3, 0])),
     ("rstd: expected shape \\(4,\\), got \\(8,\\)", lambda: clnorm.rms_norm_backward(X, X, rstd=X[0])),
@@ -316,9 +335,82 @@ X = numpy.ones((4, 8), "f4")
     ("dtype: expected float8_e4m3fn", lambda: clnorm.quantize(X, "float16")),
     ("scale_group: expected", lambda: clnorm.quantize(X, scaling="group")),
     ("q: expected dtype", lambda: clnorm.dequantize(X, X[0, :1])),
+    (r"activation: expected one of .*, got \['gelu'\]", lambda: clnorm.layer_norm(X, activation=["gelu"])),
+    (r"needs: expected names of dx, got \['dx'\]", lambda: clnorm.layer_norm_backward(X, X, needs=[["dx"]])),
+    ("out, from byte 0 of a buffer, overlaps residual", lambda: clnorm.layer_norm(X, residual=X, out=X)),
+    ("group_size is 5: expected a divisor of columns, 8", lambda: clnorm.layer_norm(X, group_size=5)),
+    ("selector: expected text of Unicode without NULs, got 'cpu", lambda: clnorm.select("cpu\0gpu")),
+    ("selector: expected text of Unicode", lambda: clnorm.select("\ud800")),
+    ("selector has the term 'cpü': expected gpu, cpu", lambda: clnorm.select("cpü")),
 ])
 def test_errors_name_the_argument(message, call):
     with pytest.raises(ValueError, match=message):
+        call()
+
+
+Q, SCALE = clnorm.quantize(X)
+D = X.astype("f8")
+
+
+def to_8_bits(**options):
+    return clnorm.rms_norm(X, dtype="float8_e4m3fn", **options)
+
+
+@pytest.mark.parametrize("message,call", [
+    ("gate: expected 'silu', the default, without a z, got 'sigmoid'", lambda: clnorm.rms_norm(X, gate="sigmoid")),
+    ("gate: expected 'silu', the default", lambda: clnorm.layer_norm_backward(X, X, gate="sigmoid")),
+    ("gate_first: expected False without a z", lambda: clnorm.rms_norm(X, gate_first=True)),
+    ("gate_first: expected False without a z", lambda: clnorm.rms_norm_backward(X, X, gate_first=True)),
+    ("weight_offset is 1: expected 0 without a weight", lambda: clnorm.rms_norm(X, weight_offset=1)),
+    ("x_scale: expected none where x is not of 8 bits", lambda: clnorm.rms_norm(X, x_scale=SCALE)),
+    ("x_scale_group: expected 0 where x is not of 8 bits, got 4", lambda: clnorm.rms_norm(X, x_scale_group=4)),
+    ("x_scale_group: expected 0 where x is not of 8 bits", lambda: clnorm.rms_norm_backward(X, X, x_scale_group=4)),
+    ("x_scale: expected none where x is not of 8 bits", lambda: clnorm.group_norm(X, 2, x_scale=SCALE)),
+    ("scaling: expected none where y is not of", lambda: clnorm.rms_norm(X, scaling="row")),
+    ("scale_group: expected none where y is not of", lambda: clnorm.rms_norm(X, scale_group=16)),
+    ("scale: expected none where y is not of", lambda: clnorm.rms_norm(X, scale=1.0)),
+    ("scale: expected none where y is not of", lambda: clnorm.group_norm(X, 2, scale=1.0)),
+    ("scale_group: expected 0 with a scaling of 'row'", lambda: to_8_bits(scaling="row", scale_group=16)),
+    ("scale_group: expected 0 with a scaling of 'tensor'", lambda: to_8_bits(scale_group=16)),
+    ("scale_group: expected 0 with a scaling of 'row'", lambda: clnorm.quantize(X, scaling="row", scale_group=16)),
+    ("scale: expected 0 with a scaling of 'row'", lambda: to_8_bits(scaling="row", scale=2.0)),
+    ("scale: expected 0 with a scaling of 'group'", lambda: clnorm.quantize(X, scaling="group", scale_group=4, scale=2.0)),
+    ("scaling: expected one of 'tensor', 'row', got 'group'",
+     lambda: clnorm.group_norm(X, 2, dtype="float8_e5m2", scaling="group")),
+    ("scaling: expected one of 'tensor', 'row', 'group', got None", lambda: clnorm.quantize(X, scaling=None)),
+    ("^scale is -1: expected 0, or a number", lambda: clnorm.quantize(X, scale=-1)),
+    ("^scale_group is 17: expected 16, 32", lambda: to_8_bits(scaling="group", scale_group=17)),
+    ("residual: expected None with x_is_sum", lambda: clnorm.rms_norm_backward(X, X, x_is_sum=True, residual=X)),
+    ("dx_dtype: expected None, as needs has no 'dx'",
+     lambda: clnorm.rms_norm_backward(X, X, X[0], needs=["dweight"], dx_dtype="float16")),
+    ("dx_dtype: expected a dtype of 16 bits or more", lambda: clnorm.rms_norm_backward(X, X, dx_dtype="float8_e5m2")),
+    (r"row_scale: expected shape \(4,\), a factor for each row, got \(2, 2\)",
+     lambda: clnorm.rms_norm(X, row_scale=X[:2, :2].copy())),
+    ("stochastic_seed: expected an integer of 64 bits", lambda: clnorm.quantize(X, stochastic_seed=2**64)),
+    ("seed: expected an integer of 64 bits", lambda: clnorm.rms_norm(X, dropout=0.1, seed=-(2**63) - 1)),
+    ("dim: expected a dimension of an array", lambda: clnorm.softmax(X, True)),
+])
+def test_options_that_would_have_no_effect_are_refused(message, call):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("message,call", [
+    ("weight: expected a dtype of float64, as x has float64, got float32", lambda: clnorm.rms_norm(D, X[0])),
+    ("residual: expected a dtype of float32, float16, bfloat16, as x has float32", lambda: clnorm.rms_norm(X, residual=D)),
+    ("dy: expected a dtype of float32, float16, bfloat16, as x has float32", lambda: clnorm.gelu_backward(D, X)),
+    ("dy: expected a dtype of .*, as y has float32, got float64", lambda: clnorm.softmax_backward(D, X)),
+    ("dy: expected a dtype of .*, got float8_e4m3fn", lambda: clnorm.rms_norm_backward(Q, X)),
+    ("x: expected a dtype of .*, got float8_e4m3fn", lambda: clnorm.softmax(Q)),
+    ("dtype: expected float64, as x has float64, got float16", lambda: clnorm.rms_norm(D, dtype="float16")),
+    ("dtype: expected none but float64, as x has float32", lambda: clnorm.group_norm(X, 2, dtype=float)),
+    ("dx_dtype: expected none but float64", lambda: clnorm.rms_norm_backward(X, X, dx_dtype="float64")),
+    ("x: expected dtype float32, float16 or bfloat16, got float64", lambda: clnorm.quantize(D)),
+    ("dtype: expected float32, float16 or bfloat16, got float64", lambda: clnorm.dequantize(Q, SCALE, "float64")),
+    ("scale: expected dtype float32 or bfloat16, got float64", lambda: clnorm.dequantize(Q, SCALE.astype("f8"))),
+])
+def test_dtypes_that_do_not_go_together_are_refused(message, call):
+    with pytest.raises(ValueError, match=f"^{message}"):
         call()
 
 
@@ -338,8 +430,16 @@ def test_errors_name_the_argument(message, call):
     ("group_size: expected an integer, 0 or more, got 'a'", lambda: clnorm.norm_statistics(X, group_size="a")),
     ("group_size: expected an integer, 0 or more, got 'a'", lambda: clnorm.l2_norm(X, group_size="a")),
     ("normalized_shape: expected an integer, 0 or more, got 8.0", lambda: clnorm.rms_norm(X, normalized_shape=(8.0,))),
-    (r"expected numbers and words as options, got \['gelu'\]", lambda: clnorm.layer_norm(X, activation=["gelu"])),
+    ("gate_first: expected True or False, got 'no'", lambda: clnorm.rms_norm(X, z=X, gate_first="no")),
+    ("save_stats: expected True or False, got 1", lambda: clnorm.rms_norm(X, save_stats=1)),
+    ("channels_last: expected True or False, got 'no'", lambda: clnorm.group_norm(X, 2, channels_last="no")),
+    ("save_norm: expected True or False, got None", lambda: clnorm.l2_norm(X, save_norm=None)),
+    ("x_is_sum: expected True or False, got 'x'", lambda: clnorm.rms_norm_backward(X, X, x_is_sum="x")),
+    ("eps: expected a number, got True", lambda: clnorm.rms_norm(X, eps=True)),
+    ("group_size: expected an integer, 0 or more, got True", lambda: clnorm.rms_norm(X, group_size=True)),
+    ("normalized_shape: expected an integer, 0 or more, got True", lambda: clnorm.rms_norm(X, normalized_shape=True)),
     ("selector: expected text", lambda: clnorm.select(3)),
+    ("selector: expected text", lambda: clnorm.select(b"cpu")),
 ])
 def test_options_of_another_type_are_type_errors(message, call):
     with pytest.raises(TypeError, match=message):

@@ -45,8 +45,15 @@ def test_views_have_offsets_and_strides(rng, queue):
     on_device = cl_array.to_device(queue, x)
     reference.assert_close(clnorm.rms_norm(on_device[2:]).get(), reference.norm(x[2:], layer=False), 64)
     reference.assert_close(clnorm.rms_norm(on_device[:, 8:40]).get(), reference.norm(x[:, 8:40], layer=False), 32)
-    with pytest.raises(ValueError, match="is not copied"):
+    with pytest.raises(ValueError, match="x: expected .* is not copied"):
         clnorm.rms_norm(on_device[:, ::2])
+
+
+def test_a_given_scale_is_an_array_of_the_queue(rng, queue):
+    x = rng.standard_normal((4, 32)).astype("f4")
+    out = clnorm.quantize(cl_array.to_device(queue, x), scale=0.01)
+    assert isinstance(out.scale, cl_array.Array)
+    numpy.testing.assert_array_equal(clnorm.dequantize(*out).get(), clnorm.dequantize(*clnorm.quantize(x, scale=0.01)))
 
 
 def test_an_array_without_a_queue_and_one_of_another_kind_are_refused(rng, queue):

@@ -1,6 +1,7 @@
 """clnorm.torch: PyTorch's own samples against float64 autograd, gradients, tracing, modules."""
 
 import copy
+import inspect
 import pickle
 
 import pytest
@@ -264,6 +265,19 @@ def test_dropout_of_modules_follows_the_generator(module):
     assert set(x.grad.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()}
     y, total = copy.deepcopy(module).eval()(x, residual)
     assert torch.equal(total, x) and "dropout=0.25" in repr(module) and set(module.state_dict()) <= {"weight", "bias"}
+
+
+def test_modules_with_a_residual_say_what_they_take():
+    for module, theirs in ((ct.FusedAddLayerNorm, torch.nn.LayerNorm), (ct.FusedAddRMSNorm, torch.nn.RMSNorm)):
+        names = list(inspect.signature(module).parameters)
+        assert names == [*inspect.signature(theirs).parameters, "dropout"]
+        assert repr(module(8, 1e-3, dropout=0.5)) == f"{module.__name__}{repr(theirs(8, 1e-3))[len(theirs.__name__):-1]}, dropout=0.5)"
+
+
+def test_a_given_scale_is_a_tensor():
+    x = torch.randn(4, 32)
+    out = clnorm.quantize(x, scale=0.01)
+    assert torch.equal(clnorm.dequantize(*out), out.q.float() * torch.tensor(0.01))
 
 
 def test_instance_norms():

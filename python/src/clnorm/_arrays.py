@@ -3,8 +3,9 @@
 A backend has
   layout(name, array)        a hashable (shape, strides, dtype) in the framework's own terms; refuses what it cannot be
   tensor(layout)             the same as a Tensor, with strides in elements
-  contiguous(array)          the array, copied so that its elements lie one after the other
+  contiguous(array)          the array, copied so that its elements lie one after the other; not where `copies` is False
   empty(like, shape, dtype)  a new array where `like` is
+  full(like, number)         one float32 there, of shape (1,)
   addresses_of(tensors)      a function from a list of such arrays to their addresses, as uintptr_t; a tensor is None
                              where it has gaps
 """
@@ -39,6 +40,18 @@ class Tensor(NamedTuple):
     strides: tuple
     dtype: str
     swapped: bool = False
+
+
+def dense_strides(shape: tuple) -> tuple:
+    """The strides, in elements, of an array whose elements lie one after the other."""
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 1, 0, -1):
+        strides[i - 1] = strides[i] * max(shape[i], 1)
+    return tuple(strides)
+
+
+def dense(shape: tuple, dtype: str) -> Tensor:
+    return Tensor(tuple(shape), dense_strides(shape), dtype)
 
 
 @functools.lru_cache(None)
@@ -83,7 +96,7 @@ def _buffer_addresses(arrays):
 
 class Numpy:
     kind = "a NumPy array"
-    on_queue = False
+    on_queue, copies = False, True
 
     @staticmethod
     def layout(name, array):
@@ -106,6 +119,10 @@ class Numpy:
         return numpy.empty(shape, numpy_dtype(dtype))
 
     @staticmethod
+    def full(like, number):
+        return numpy.full(1, number, "f4")
+
+    @staticmethod
     def addresses_of(tensors):
         """Buffers are the fastest way, where all arrays can have one."""
         have_none = any(tensor is None or tensor.dtype in _NOT_OF_PYTHON for tensor in tensors)
@@ -117,17 +134,22 @@ class Numpy:
             raise ValueError(f"{name}: expected an array that can be written, in the byte order of this machine")
 
 
+def refuse_device(name, tensor):
+    """The error of a torch tensor that is not in the host's memory."""
+    raise ValueError(
+        f"{name}: expected a CPU tensor, got one on {tensor.device}: clnorm computes with OpenCL, which cannot reach the "
+        "memory of another device runtime. Move it with .cpu(), or use torch.nn.functional there"
+    )
+
+
 class Torch:
     kind = "a torch tensor"
-    on_queue = False
+    on_queue, copies = False, True
 
     @staticmethod
     def layout(name, tensor):
         if not tensor.is_cpu:
-            raise ValueError(
-                f"{name}: expected a CPU tensor, got one on {tensor.device}: clnorm computes with OpenCL, which cannot "
-                "reach the memory of another device runtime. Move it with .cpu(), or use torch.nn.functional there"
-            )
+            refuse_device(name, tensor)
         if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
             raise ValueError(
                 f"{name}: requires a gradient, which this function does not record: use clnorm.torch, or detach() it"
@@ -155,6 +177,11 @@ class Torch:
         return tensor
 
     @staticmethod
+    def full(like, number):
+        torch = sys.modules["torch"]
+        return torch.full((1,), number, dtype=torch.float32, device="cpu")
+
+    @staticmethod
     def addresses_of(tensors):
         data_ptr, pack = sys.modules["torch"].Tensor.data_ptr, struct.Struct(f"{len(tensors)}P").pack
         return lambda arrays: pack(*map(data_ptr, arrays))
@@ -168,20 +195,18 @@ class Torch:
 
 class PyOpenCL:
     kind = "a pyopencl array"
-    on_queue = True
+    on_queue, copies = True, False
     layout, tensor = Numpy.layout, Numpy.tensor
-
-    @staticmethod
-    def contiguous(array):
-        raise ValueError(
-            "a pyopencl array is not copied by clnorm: expected the normalised dimensions innermost and dense; copy it first"
-        )
 
     @staticmethod
     def empty(like, shape, dtype):
         from pyopencl import array
 
         return array.empty(like.queue, shape, numpy_dtype(dtype), allocator=like.allocator)
+
+    @staticmethod
+    def full(like, number):
+        return PyOpenCL.empty(like, (1,), "float32").fill(numpy.float32(number))
 
     @staticmethod
     def check_output(name, array):

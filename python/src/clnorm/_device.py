@@ -52,14 +52,15 @@ def status_name(status: int) -> str:
     return ffi.typeof("clnorm_status").elements[status].removeprefix("CLNORM_")
 
 
-def check(status: int) -> None:
-    """Raises the error of a call that did not return CLNORM_SUCCESS, or of a negative OpenCL code."""
+def check(status: int, words=str) -> None:
+    """Raises the error of a call that did not return CLNORM_SUCCESS, or of a negative OpenCL code. words: a function that
+    puts the library's text into the caller's words."""
     if status == 0:
         return
     if status < 0:
         raise ClnormError(f"OpenCL error {status}", "OPENCL_ERROR")
     detail = _text(lib.clnorm_error_detail()) or _text(lib.clnorm_status_text(status))
-    detail = re.sub(r"\b(desc|args)\.", "", detail)  # the structs of C, whose members the arguments are
+    detail = words(re.sub(r"\b(desc|args)\.", "", detail))  # the structs of C, whose members the arguments are
     name = status_name(status)
     if name == "OUT_OF_HOST_MEMORY":
         raise MemoryError(detail)
@@ -166,7 +167,7 @@ def select(selector: str | Device | None = None) -> Device:
     selector: a `Device`; or text as the tool has it, alternatives split by ';' of terms that must all hold:
         gpu, cpu, accelerator, 0:1 (platform and device), uuid:…, name=TEXT, vendor=TEXT, platform=TEXT, memory>=8G, fp16,
         fp64, subgroups. "gpu;cpu" is a GPU, or where there is none a CPU.
-        None: what CLNORM_DEVICE says, else a CPU, whose arrays need no copy, else the best device.
+        None or "": what CLNORM_DEVICE says, else a CPU, whose arrays need no copy, else the best device.
     Returns the device. Raises ClnormError where none matches.
     """
     global _selected
@@ -175,11 +176,17 @@ def select(selector: str | Device | None = None) -> Device:
         return selector
     if not isinstance(selector, (str, type(None))):
         raise TypeError(f"selector: expected text, a Device or None, got {selector!r}")
-    if selector is None and not os.environ.get("CLNORM_DEVICE"):
+    if not selector and not os.environ.get("CLNORM_DEVICE"):
         selector = "cpu;gpu;accelerator"
+    try:
+        text = (selector or "").encode()
+    except UnicodeEncodeError:
+        text = b"\0"
+    if b"\0" in text:
+        raise ValueError(f"selector: expected text of Unicode without NULs, got {selector!r}")
     start()
     info = _new_info()
-    check(lib.clnorm_device_select(ffi.NULL if selector is None else selector.encode(), info))
+    check(lib.clnorm_device_select(text, info))
     _selected = Device(info)
     return _selected
 

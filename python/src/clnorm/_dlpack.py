@@ -13,7 +13,7 @@ from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uin
 
 import numpy
 
-from clnorm._arrays import DTYPES, numpy_dtype
+from clnorm._arrays import DTYPES, dense_strides, numpy_dtype
 
 CPU, OPENCL = 1, 4
 _VERSION = (1, 1)  # whose additions are the dtypes of 8 bits
@@ -71,13 +71,6 @@ class _Memory:
         }
 
 
-def _dense(shape) -> tuple:
-    strides = [1] * len(shape)
-    for i in range(len(shape) - 1, 0, -1):
-        strides[i - 1] = strides[i] * max(shape[i], 1)
-    return tuple(strides)
-
-
 def read(name: str, array, written: bool = False):
     """The array as one of NumPy or pyopencl, in its memory. written: it is an output."""
     expected = f"{name}: expected memory of the CPU or of OpenCL (DLPack's devices {CPU} and {OPENCL})"
@@ -93,7 +86,7 @@ def read(name: str, array, written: bool = False):
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"{expected} that can be shared: {error}") from error
     shape = tuple(tensor.shape[: tensor.ndim])
-    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else _dense(shape)
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else dense_strides(shape)
     dtype = _NAMES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if dtype is None:
         raise ValueError(f"{name}: expected a dtype of {', '.join(DTYPES)}, got DLPack's type code {tensor.code} of "

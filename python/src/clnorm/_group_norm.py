@@ -6,18 +6,21 @@ import math
 from typing import Any, NamedTuple, Optional
 
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
-from clnorm._call import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, call, fail
+from clnorm._call import call, first
 from clnorm._native import lib
 from clnorm._norm import Norm
+from clnorm._record import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, fail
 from clnorm._shapes import (
     ACTIVATIONS,
     chosen,
     columns_shape,
+    flag,
     input_scale,
     integer,
     number,
     output_scale,
     real,
+    result_dtype,
     same_shape,
     statistics,
 )
@@ -37,10 +40,10 @@ class GroupNormGradients(NamedTuple):
 
 
 def _options(num_groups, eps, activation, channels_last) -> tuple:
-    return integer("num_groups", num_groups, 1), number("eps", eps), activation, bool(channels_last)
+    return integer("num_groups", num_groups, 1), number("eps", eps), activation, flag("channels_last", channels_last)
 
 
-def _describe(tensors, options, outputs, fields) -> Description:
+def _describe(tensors, options, outputs, fields, constants=()) -> Description:
     num_groups, eps, activation, channels_last = options[:4]
     shape = tensors["x"].shape
     if len(shape) < 2 or 0 in shape[1:]:
@@ -57,20 +60,22 @@ def _describe(tensors, options, outputs, fields) -> Description:
     }
     fields |= input_scale("x", tensors, "x_scale", 1, 0)
     kinds = {role: _KINDS.get(role, MATRIX) for role in tensors}
-    return Description(shape[0], channels, 1, kinds, tuple(outputs), fields)
+    return Description(shape[0], channels, 1, kinds, tuple(outputs), fields, constants=constants)
 
 
 def _describe_forward(tensors, options) -> Description:
     x, (save_stats, dtype, scaling, scale) = tensors["x"], options[4:]
-    fields, scales = output_scale("y", x.shape, 1, dtype or x.dtype, scaling, 0, scale)
-    outputs = [Output("y", x.shape, dtype or x.dtype)]
+    if scaling not in (None, "tensor", "row"):
+        fail("scaling", "one of 'tensor', 'row'", repr(scaling))
+    dtype = result_dtype("dtype", dtype or x.dtype, x.dtype)
+    fields, scales, constants = output_scale("y", x.shape, 1, dtype, scaling, 0, scale)
+    outputs = [Output("y", x.shape, dtype)]
     if "residual" in tensors:
         outputs.append(Output("residual_out", x.shape, tensors["residual"].dtype))
     if save_stats:
         outputs += [Output(name, (x.shape[0], options[0]), real(x.dtype), PLAIN) for name in ("mean", "rstd")]
-    if scales is not None:
-        outputs.append(Output("y_scale", scales, "float32", PLAIN))
-    return _describe(tensors, options, outputs, fields | {"save_mean": save_stats, "save_rstd": save_stats})
+    outputs += [Output("y_scale", shape, "float32", PLAIN) for shape in scales]
+    return _describe(tensors, options, outputs, fields | {"save_mean": save_stats, "save_rstd": save_stats}, constants)
 
 
 def _describe_backward(tensors, options) -> Description:
@@ -83,9 +88,10 @@ def _describe_backward(tensors, options) -> Description:
 
 _INPUTS = ("x", "weight", "bias", "residual", "x_scale")
 _BACKWARD_INPUTS = ("dy", "x", "weight", "bias", "mean", "rstd", "dresidual_out", "x_scale")
-_FORWARD = Operation("clnorm_group_norm", "clnorm_group_norm_desc", _INPUTS, _INPUTS, _describe_forward)
+_FORWARD = Operation("clnorm_group_norm", "clnorm_group_norm_desc", _INPUTS, _INPUTS, _describe_forward, ("x",))
 _BACKWARD = Operation(
-    "clnorm_group_norm_backward", "clnorm_group_norm_backward_desc", _BACKWARD_INPUTS, _BACKWARD_INPUTS, _describe_backward
+    "clnorm_group_norm_backward", "clnorm_group_norm_backward_desc", _BACKWARD_INPUTS, _BACKWARD_INPUTS, _describe_backward,
+    ("x",),
 )
 
 
@@ -107,21 +113,22 @@ def group_norm(x: Array, num_groups: int, weight: Optional[Array] = None, bias: 
     activation:     None, "gelu", "gelu_tanh" or "silu".
     x_scale:        the scales of a float8 x: (1,) or (samples,).
     dtype, scaling: of y: "float8_e4m3fn" or "float8_e5m2" quantises it, with a scale for the "tensor" or each sample
-                    ("row"), measured unless scale gives it. The result is a `Norm`.
+                    ("row"), measured unless scale gives the tensor's. None: as x. The result is a `Norm` where they are
+                    given, or y has 8 bits.
     save_stats:     the result is a `Norm` with mean and rstd, (samples, num_groups).
     out:            where y goes; it may be x itself.
 
     Returns y as x is; or a `Norm`.
     """
-    options = (*_options(num_groups, eps, activation, channels_last), bool(save_stats),
+    options = (*_options(num_groups, eps, activation, channels_last), flag("save_stats", save_stats),
                None if dtype is None else dtype_name("dtype", dtype), scaling, number("scale", scale))
-    results = iter(call(_FORWARD, (x, weight, bias, residual, x_scale), options, out, backend=backend))
-    y = next(results)
-    if residual is None and not save_stats and scaling is None and dtype is None:
-        return y
-    residual_out = None if residual is None else next(results)
-    mean, rstd = (next(results), next(results)) if save_stats else (None, None)
-    return Norm(y, residual_out, mean, rstd, next(results, None))
+    results = call(_FORWARD, (x, weight, bias, residual, x_scale), options, first(out), backend=backend)
+    if len(results) == 1 and scaling is None and dtype is None:
+        return results[0]
+    y, *rest = results
+    residual_out = None if residual is None else rest.pop(0)
+    mean, rstd = (rest.pop(0), rest.pop(0)) if save_stats else (None, None)
+    return Norm(y, residual_out, mean, rstd, *rest)
 
 
 def group_norm_backward(dy: Array, x: Array, num_groups: int, weight: Optional[Array] = None,
@@ -139,9 +146,10 @@ def group_norm_backward(dy: Array, x: Array, num_groups: int, weight: Optional[A
     Returns a `GroupNormGradients`: dx, which is the residual's gradient too, dweight, dbias.
     """
     if (mean is None) != (rstd is None):
-        fail("mean", "mean and rstd, or neither")
+        fail("rstd" if rstd is None else "mean", "mean and rstd, or neither")
     options = _options(num_groups, eps, activation, channels_last)
-    results = iter(call(_BACKWARD, (dy, x, weight, bias, mean, rstd, dresidual_out, x_scale), options, out, backend=backend))
+    results = iter(call(_BACKWARD, (dy, x, weight, bias, mean, rstd, dresidual_out, x_scale), options, first(out),
+                        backend=backend))
     return GroupNormGradients(
         next(results), None if weight is None else next(results), None if bias is None else next(results)
     )

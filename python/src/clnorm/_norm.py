@@ -7,18 +7,22 @@ from typing import Any, NamedTuple
 
 from clnorm import _rope
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
-from clnorm._call import COLUMNS, MATRIX, PLAIN, WEIGHTS, Description, Operation, Output, call, fail
+from clnorm._call import call, first
 from clnorm._native import lib
+from clnorm._record import COLUMNS, MATRIX, PLAIN, WEIGHTS, Description, Operation, Output, fail
 from clnorm._shapes import (
     ACTIVATIONS,
     GATES,
     chosen,
     dimensions,
+    flag,
+    groups_shape,
     input_scale,
     integer,
     number,
     output_scale,
     real,
+    result_dtype,
     same_shape,
     seed_pair,
     split,
@@ -72,13 +76,14 @@ class _Common(NamedTuple):
     x_scale_group: int
 
 
-def _common(normalized_shape, weight, eps, group_size, weight_offset, activation, gate, gate_first, dropout, weight_repeat,
-            rope, x_scale_group):
+def _common(given: dict, rope) -> _Common:
+    weight_repeat = given["weight_repeat"]
     return _Common(
-        dimensions(normalized_shape, weight, weight_repeat), number("eps", eps), integer("group_size", group_size),
-        number("weight_offset", weight_offset), activation, gate, bool(gate_first), number("dropout", dropout),
+        dimensions(given["normalized_shape"], given["weight"], weight_repeat), number("eps", given["eps"]),
+        integer("group_size", given["group_size"]), number("weight_offset", given["weight_offset"]), given["activation"],
+        given["gate"], flag("gate_first", given["gate_first"]), number("dropout", given["dropout"]),
         None if weight_repeat is None else integer("weight_repeat", weight_repeat, 1), rope,
-        integer("x_scale_group", x_scale_group),
+        integer("x_scale_group", given["x_scale_group"]),
     )
 
 
@@ -86,8 +91,9 @@ def _check(tensors, lead):
     """The inputs that forward and backward both have."""
     x = tensors["x"]
     same_shape(tensors, "x", "z", "residual", "dy", "dresidual_out")
-    if "row_scale" in tensors and math.prod(tensors["row_scale"].shape) != math.prod(x.shape[:lead]):
-        fail("row_scale", f"shape {x.shape[:lead]}, a factor for each row", tensors["row_scale"].shape)
+    rows = tuple(x.shape[:lead])
+    if "row_scale" in tensors and tensors["row_scale"].shape not in (rows, (math.prod(rows),)):
+        fail("row_scale", f"shape {rows}, a factor for each row", tensors["row_scale"].shape)
     if "row_scale" in tensors and tensors["row_scale"].dtype != real(x.dtype):
         fail("row_scale", f"dtype {real(x.dtype)}", tensors["row_scale"].dtype)
 
@@ -95,6 +101,11 @@ def _check(tensors, lead):
 def _fused(tensors, norm, lead, common):
     """The fields that forward and backward both have."""
     shape, has_gate = tensors["x"].shape, "z" in tensors
+    gate = chosen("gate", common.gate, GATES)
+    if not has_gate and common.gate_first:
+        fail("gate_first", "False without a z")
+    if not has_gate and common.gate != "silu":
+        fail("gate", "'silu', the default, without a z", repr(common.gate))
     weights = weight_map(tensors, math.prod(shape[:lead]), shape[lead:], common.weight_repeat)
     return weights | _rope.fields(tensors, shape, lead, common.group_size, common.rope) | {
         "norm": norm,
@@ -102,17 +113,15 @@ def _fused(tensors, norm, lead, common):
         "group_size": common.group_size,
         "weight_offset": common.weight_offset,
         "activation": chosen("activation", common.activation, ACTIVATIONS),
-        "gate": chosen("gate", common.gate, GATES) * has_gate,
-        "gate_first": bool(common.gate_first and has_gate),
+        "gate": gate * has_gate,
+        "gate_first": common.gate_first,
         "dropout": common.dropout,
         "row_scale": "row_scale" in tensors,
     }
 
 
 def _statistics_shape(shape, lead, group_size):
-    cols = math.prod(shape[lead:])
-    groups = max(cols // group_size, 1) if group_size else 1
-    return tuple(shape[:lead]) if groups == 1 else (groups, *shape[:lead])
+    return groups_shape(shape[:lead], math.prod(shape[lead:]), group_size)
 
 
 def _kind_of_weights(fields):
@@ -132,10 +141,10 @@ def _describe_forward(norm):
         x, group_size = tensors["x"], common.group_size
         lead = split("x", x.shape, common.dimensions)
         _check(tensors, lead)
-        dtype = dtype or x.dtype
+        dtype = result_dtype("dtype", dtype or x.dtype, x.dtype)
         fields = _fused(tensors, norm, lead, common)
         fields |= input_scale("x", tensors, "x_scale", lead, common.x_scale_group)
-        scale_fields, scales = output_scale("y", x.shape, lead, dtype, scaling, scale_group, scale)
+        scale_fields, scales, constants = output_scale("y", x.shape, lead, dtype, scaling, scale_group, scale)
         fields |= scale_fields
         outputs = [Output("y", x.shape, dtype)]
         if "residual" in tensors:
@@ -144,11 +153,10 @@ def _describe_forward(norm):
             shape, is_layer_norm = _statistics_shape(x.shape, lead, group_size), norm == lib.CLNORM_LAYER_NORM
             fields |= {"save_mean": is_layer_norm, "save_rstd": 1}
             outputs += [Output(name, shape, real(x.dtype), PLAIN) for name in ("mean", "rstd")[not is_layer_norm:]]
-        if scales is not None:
-            outputs.append(Output("y_scale", scales, "float32", PLAIN))
+        outputs += [Output("y_scale", scale_shape, "float32", PLAIN) for scale_shape in scales]
         rows, cols = math.prod(x.shape[:lead]), math.prod(x.shape[lead:])
         kinds = _kinds(tensors, _kind_of_weights(fields))
-        return Description(rows, cols, lead, kinds, tuple(outputs), fields, common.dropout > 0)
+        return Description(rows, cols, lead, kinds, tuple(outputs), fields, common.dropout > 0, constants)
 
     return describe
 
@@ -164,7 +172,7 @@ def _wanted(tensors, options_needs, x_is_sum):
     if options_needs is None:
         return [name for name, there in possible.items() if there]
     for name in options_needs:
-        if not possible.get(name):
+        if not (isinstance(name, str) and possible.get(name)):
             there = [word for word, is_there in possible.items() if is_there]
             fail("needs", f"names of {', '.join(there)}", repr(name))
     return [name for name in possible if name in options_needs]
@@ -177,14 +185,20 @@ def _describe_backward(norm):
         lead = split("x", x.shape, common.dimensions)
         _check(tensors, lead)
         if norm == lib.CLNORM_LAYER_NORM and ("mean" in tensors) != ("rstd" in tensors):
-            fail("mean", "mean and rstd, or neither")
+            fail("mean" if "rstd" in tensors else "rstd", "mean and rstd, or neither")
+        if x_is_sum and "residual" in tensors:
+            fail("residual", "None with x_is_sum, as x includes it")
         statistics(tensors, _statistics_shape(x.shape, lead, common.group_size))
         wanted = _wanted(tensors, needs, x_is_sum)
+        if dx_dtype is not None and "dx" not in wanted:
+            fail("dx_dtype", "None, as needs has no 'dx'", dx_dtype)
+        if dx_dtype in FLOATS_OF_8_BITS:
+            fail("dx_dtype", "a dtype of 16 bits or more", dx_dtype)
         fields = _fused(tensors, norm, lead, common)
         fields |= {"s_given": x_is_sum, "mean_given": "mean" in tensors, "rstd_given": "rstd" in tensors}
         fields |= input_scale("x", tensors, "x_scale", lead, common.x_scale_group)
         like_x = tensors["dy"].dtype if x.dtype in FLOATS_OF_8_BITS else x.dtype
-        dtypes = {"dx": dx_dtype or like_x, "dresidual": tensors["residual"].dtype if "residual" in tensors else like_x}
+        dtypes = {"dx": result_dtype("dx_dtype", dx_dtype or like_x, x.dtype), "dresidual": tensors["residual"].dtype if "residual" in tensors else like_x}
         dtypes |= {f"d{role}": tensors[role].dtype for role in ("weight", "bias", "z") if role in tensors}
         weights = _kind_of_weights(fields)
         columns = {f"d{role}": tensors[role].shape for role in ("weight", "bias") if role in tensors}
@@ -202,57 +216,52 @@ _NORMS = {"layer_norm": lib.CLNORM_LAYER_NORM, "rms_norm": lib.CLNORM_RMS_NORM}
 _FORWARD = {
     name: Operation(
         "clnorm_norm_forward", "clnorm_norm_desc", _FORWARD_INPUTS + _rope.NAMES, _FORWARD_INPUTS + _rope.INPUTS,
-        _describe_forward(norm),
+        _describe_forward(norm), codes=("x",),
     )
     for name, norm in _NORMS.items()
 }
 _BACKWARD = {
     name: Operation(
         "clnorm_norm_backward", "clnorm_norm_backward_desc", _BACKWARD_INPUTS + _rope.NAMES,
-        _BACKWARD_INPUTS + _rope.INPUTS, _describe_backward(norm),
+        _BACKWARD_INPUTS + _rope.INPUTS, _describe_backward(norm), codes=("x",),
     )
     for name, norm in _NORMS.items()
 }
 
 
-def norm_forward(name, x, weight, bias, *, normalized_shape=None, eps=1e-5, group_size=0, residual=None, row_scale=None,
-                 z=None, gate="silu", gate_first=False, activation=None, dropout=0.0, seed=None, weight_offset=0.0,
-                 weight_repeat=None, rope=None, x_scale=None, x_scale_group=0, dtype=None, scaling=None, scale_group=0,
-                 scale=0.0, save_stats=False, out=None, backend=None):
-    """layer_norm and rms_norm. backend: one that has checked the arrays already."""
-    tables, rope = _rope.parts(rope)
-    common = _common(normalized_shape, weight, eps, group_size, weight_offset, activation, gate, gate_first, dropout,
-                     weight_repeat, rope, x_scale_group)
+def norm_forward(name: str, given: dict):
+    """layer_norm and rms_norm. given: their arguments by name."""
+    tables, rope = _rope.parts(given["rope"])
+    common = _common(given, rope)
+    dtype, scaling, save_stats = given["dtype"], given["scaling"], flag("save_stats", given["save_stats"])
     options = (name, common, None if dtype is None else dtype_name("dtype", dtype), scaling,
-               integer("scale_group", scale_group), number("scale", scale), bool(save_stats))
-    results = iter(call(_FORWARD[name], (x, weight, bias, residual, row_scale, z, x_scale, *tables), options, out,
-                        seed_pair(common.dropout, seed), backend))
-    y = next(results)
-    if residual is None and not save_stats and scaling is None and dtype is None:
-        return y
+               integer("scale_group", given["scale_group"]), number("scale", given["scale"]), save_stats)
+    inputs = (*[given[role] for role in _FORWARD_INPUTS], *tables)
+    results = call(_FORWARD[name], inputs, options, first(given["out"]), seed_pair(common.dropout, given["seed"]),
+                   given["backend"])
+    if len(results) == 1 and scaling is None and dtype is None:
+        return results[0]
+    rest = iter(results)
     return Norm(
-        y,
-        None if residual is None else next(results),
-        next(results) if save_stats and name == "layer_norm" else None,
-        next(results) if save_stats else None,
-        next(results, None),
+        next(rest),
+        None if given["residual"] is None else next(rest),
+        next(rest) if save_stats and name == "layer_norm" else None,
+        next(rest) if save_stats else None,
+        next(rest, None),
     )
 
 
-def norm_backward(name, dy, x, weight, bias, *, mean=None, rstd=None, normalized_shape=None, eps=1e-5, group_size=0,
-                  residual=None, dresidual_out=None, x_is_sum=False, row_scale=None, z=None, gate="silu",
-                  gate_first=False, activation=None, dropout=0.0, seed=None, weight_offset=0.0, weight_repeat=None,
-                  rope=None, x_scale=None, x_scale_group=0, dx_dtype=None, needs=None, out=None, backend=None):
-    """layer_norm_backward and rms_norm_backward. backend: one that has checked the arrays already."""
-    tables, rope = _rope.parts(rope)
-    common = _common(normalized_shape, weight, eps, group_size, weight_offset, activation, gate, gate_first, dropout,
-                     weight_repeat, rope, x_scale_group)
+def norm_backward(name: str, given: dict):
+    """layer_norm_backward and rms_norm_backward. given: their arguments by name."""
+    tables, rope = _rope.parts(given["rope"])
+    common = _common(given, rope)
+    needs, dtype, x_is_sum = given["needs"], given["dx_dtype"], flag("x_is_sum", given["x_is_sum"])
     if needs is not None and (isinstance(needs, str) or not hasattr(needs, "__iter__")):
         fail("needs", "names of gradients in a tuple or list", repr(needs))
     needs = None if needs is None else tuple(needs)
-    options = (name, common, bool(x_is_sum), needs, None if dx_dtype is None else dtype_name("dx_dtype", dx_dtype))
-    present = {"weight": weight, "bias": bias, "z": z, "residual": residual}
-    wanted = _wanted({role for role, array in present.items() if array is not None}, needs, x_is_sum)
-    inputs = (dy, x, weight, bias, mean, rstd, residual, row_scale, z, dresidual_out, x_scale, *tables)
-    results = call(_BACKWARD[name], inputs, options, out, seed_pair(common.dropout, seed), backend)
+    options = (name, common, x_is_sum, needs, None if dtype is None else dtype_name("dx_dtype", dtype))
+    wanted = _wanted({role for role in _BACKWARD_INPUTS if given.get(role) is not None}, needs, x_is_sum)
+    inputs = (*[given.get(role) for role in _BACKWARD_INPUTS], *tables)
+    results = call(_BACKWARD[name], inputs, options, first(given["out"]), seed_pair(common.dropout, given["seed"]),
+                   given["backend"])
     return NormGradients(**dict(zip(wanted, results)))

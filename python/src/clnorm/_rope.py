@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, Optional
 
-from clnorm._call import PLAIN, WEIGHTS, fail
 from clnorm._native import lib
+from clnorm._record import PLAIN, WEIGHTS, fail
 from clnorm._shapes import chosen, integer
 
 INPUTS = ("rope_cos", "rope_sin", "position")
@@ -28,7 +28,7 @@ class Rope(NamedTuple):
                of (samples, tokens, heads, columns). One that the tables do not have makes NaN. None: row r of x has
                position r // repeat.
     style:     "neox": pair i is of columns i and i + pairs. "interleaved": of 2 * i and 2 * i + 1.
-    repeat:    without position: neighbouring rows that have one, such as the heads of a token.
+    repeat:    without position alone: neighbouring rows that have one, such as the heads of a token.
     """
 
     cos: Any
@@ -55,6 +55,8 @@ def _repeat(tensors, shape, lead, repeat) -> int:
             fail("rope.repeat", "a number of rows", repeat)
         return repeat
     position = tensors["position"]
+    if repeat != 1:
+        fail("rope.repeat", "1 where there is a position, whose shape says which rows have one", repeat)
     if position.dtype != "int32":
         fail("rope.position", "dtype int32", position.dtype)
     count = len(position.shape)

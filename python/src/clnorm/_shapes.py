@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import operator
 
+import numpy
+
 from clnorm._arrays import DTYPES, FLOATS_OF_8_BITS
-from clnorm._call import fail
 from clnorm._native import lib
+from clnorm._record import fail
 
 SCALINGS = {"tensor": lib.CLNORM_SCALING_TENSOR, "row": lib.CLNORM_SCALING_ROW, "group": lib.CLNORM_SCALING_GROUP}
 GATES = {"silu": lib.CLNORM_GATE_SILU, "sigmoid": lib.CLNORM_GATE_SIGMOID}
@@ -32,7 +34,7 @@ def number(argument: str, value) -> float:
     if type(value) is float:
         return value
     try:
-        if isinstance(value, (str, bytes)):
+        if isinstance(value, (str, bytes, bool)):
             raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
@@ -44,10 +46,21 @@ def integer(argument: str, value, least: int | None = 0) -> int:
     if type(value) is int:
         return value
     try:
+        if isinstance(value, bool):
+            raise TypeError
         return operator.index(value)
     except (TypeError, ValueError, RuntimeError):
         kind = "an integer" if least is None else f"an integer, {least} or more"
         raise TypeError(f"{argument}: expected {kind}, got {value!r}") from None
+
+
+def flag(argument: str, value) -> bool:
+    """An option that is True or False."""
+    if value is True or value is False:
+        return value
+    if not isinstance(value, numpy.bool_):
+        raise TypeError(f"{argument}: expected True or False, got {value!r}")
+    return bool(value)
 
 
 def dimensions(normalized_shape, weight, weight_repeat=None) -> int | tuple:
@@ -115,6 +128,19 @@ def weight_map(tensors: dict, rows: int, shape: tuple, weight_repeat) -> dict:
     return {"weight_rows": weight_rows, "weight_repeat": weight_repeat}
 
 
+def groups_shape(shape: tuple, cols: int, group_size: int) -> tuple:
+    """The shape of numbers of rows of so many columns: (*rows), or with more than one segment (segments, *rows)."""
+    groups = max(cols // group_size, 1) if group_size else 1
+    return tuple(shape) if groups == 1 else (groups, *shape)
+
+
+def result_dtype(argument: str, dtype: str, x_dtype: str) -> str:
+    """The dtype of a result that an option names: float64 where x has it, and nowhere else."""
+    if (dtype == "float64") != (x_dtype == "float64"):
+        fail(argument, f"{'' if x_dtype == 'float64' else 'none but '}float64, as x has {x_dtype}", dtype)
+    return dtype
+
+
 def real(dtype: str) -> str:
     """The dtype of statistics: that of the arithmetic."""
     return "float64" if dtype == "float64" else "float32"
@@ -132,20 +158,25 @@ def scale_shape(shape: tuple, lead: int, scaling: str, group: int) -> tuple:
 
 
 def output_scale(role: str, shape: tuple, lead: int, dtype: str, scaling, group: int, scale: float):
-    """The fields of an 8-bit output, and the shape of its scales: None where they are not written."""
+    """The fields of an 8-bit output, the shapes of the scales that are written, none or one, and scales that are given."""
     if dtype not in FLOATS_OF_8_BITS:
-        if scaling is not None or group or scale:
-            fail("scaling", f"none where {role} is not of {' or '.join(FLOATS_OF_8_BITS)}", repr(scaling))
-        return {}, None
-    scaling = scaling or "tensor"
+        for argument, value in (("scaling", scaling), ("scale_group", group), ("scale", scale)):
+            if value:
+                fail(argument, f"none where {role} is not of {' or '.join(FLOATS_OF_8_BITS)}", repr(value))
+        return {}, (), ()
+    scaling = "tensor" if scaling is None else scaling
     fields = {f"{role}.scaling": chosen("scaling", scaling, SCALINGS), f"{role}.scale_dtype": lib.CLNORM_F32}
     shape_of_scales = scale_shape(shape, lead, scaling, group)
     if scaling == "group":
         fields[f"{role}.scale_group"] = group
-    if scale:
-        fields[f"{role}.scale"] = scale
-        return fields, None
-    return fields, shape_of_scales
+    elif group:
+        fail("scale_group", f"0 with a scaling of {scaling!r}", group)
+    if not scale:
+        return fields, (shape_of_scales,), ()
+    if scaling != "tensor":
+        fail("scale", f"0 with a scaling of {scaling!r}, whose scales are measured", scale)
+    fields[f"{role}.scale"] = scale
+    return fields, (), (scale,)
 
 
 def input_scale(role: str, tensors: dict, scale_role: str, lead: int, group: int) -> dict:
@@ -154,6 +185,8 @@ def input_scale(role: str, tensors: dict, scale_role: str, lead: int, group: int
     if dtype not in FLOATS_OF_8_BITS:
         if scale_role in tensors:
             fail(scale_role, f"none where {role} is not of 8 bits", f"dtype {dtype}")
+        if group:
+            fail(f"{scale_role}_group", f"0 where {role} is not of 8 bits", group)
         return {}
     if scale_role not in tensors:
         fail(scale_role, f"the scales of {role}, which has 8 bits")
@@ -174,7 +207,7 @@ def input_scale(role: str, tensors: dict, scale_role: str, lead: int, group: int
 
 
 def seed_pair(dropout: float, seed) -> tuple:
-    """(seed, offset) of a call."""
+    """(seed, offset) of a call: what is not negative in 64 bits, or a negative int64, which stands for the same bits."""
     if seed is None and not dropout:
         return (0, 0)
     try:
@@ -183,5 +216,11 @@ def seed_pair(dropout: float, seed) -> tuple:
         numbers = []
     if len(numbers) not in (1, 2):
         fail("seed", f"an integer, or (seed, offset), as dropout is {dropout}", repr(seed))
-    mask = (1 << 64) - 1
-    return (numbers[0] & mask, numbers[1] & mask if len(numbers) > 1 else 0)
+    return (bits("seed", numbers[0]), bits("seed", numbers[1]) if len(numbers) > 1 else 0)
+
+
+def bits(argument: str, number: int) -> int:
+    """The 64 bits of an int64 or uint64."""
+    if not -(1 << 63) <= number < 1 << 64:
+        fail(argument, "an integer of 64 bits", number)
+    return number & ((1 << 64) - 1)

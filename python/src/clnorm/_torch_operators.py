@@ -10,9 +10,10 @@ import math
 import torch
 from torch.autograd import forward_ad
 
-from clnorm import _group_norm, _norm, elementwise
-from clnorm._arrays import Torch
+from clnorm import _group_norm, _norm, elementwise, norms
+from clnorm._arrays import Torch, refuse_device
 from clnorm._rope import Rope
+from clnorm._shapes import groups_shape, real
 
 _library = torch.library.Library("clnorm", "DEF")
 _OPTIONS = (
@@ -43,10 +44,7 @@ def check_cpu(**tensors) -> None:
         if not isinstance(tensor, (torch.Tensor, type(None))):
             raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
         if tensor is not None and tensor.device.type not in ("cpu", "meta"):
-            raise ValueError(
-                f"{name}: expected a CPU tensor, got one on {tensor.device}: clnorm computes with OpenCL, which cannot "
-                "reach the memory of another device runtime. Move it with .cpu(), or use torch.nn.functional there"
-            )
+            refuse_device(name, tensor)
         if tensor is not None and _in_forward_mode() and forward_ad.unpack_dual(tensor).tangent is not None:
             raise RuntimeError(
                 f"{name}: has a tangent, and clnorm has no forward-mode derivatives (jvp): use torch.nn.functional there"
@@ -89,7 +87,7 @@ def _absent(tensor):
 
 
 def _real(dtype):
-    return torch.float64 if dtype == torch.float64 else torch.float32
+    return getattr(torch, real(str(dtype).removeprefix("torch.")))
 
 
 def _keywords(others):
@@ -105,18 +103,16 @@ def _keywords(others):
 
 def _run_norm(x, weight, bias, residual, z, *others):
     kind, named = _keywords(others)
-    result = _norm.norm_forward(
-        kind, x, weight, bias, residual=residual, z=z, save_stats=True, backend=_Unrecorded, **named
-    )
+    function = getattr(norms, kind)
+    result = function(x, weight, bias, residual=residual, z=z, save_stats=True, backend=_Unrecorded, **named)
     return tuple(_absent(x) if output is None else output for output in result[:4])
 
 
 def _fake_norm(x, weight, bias, residual, z, *others):
     named = dict(zip(_OTHER_NAMES, others))
     lead = x.shape[: x.dim() - len(named["normalized_shape"])]
-    cols = math.prod(named["normalized_shape"])
-    groups = cols // named["group_size"] if named["group_size"] else 1
-    statistic = x.new_empty(lead if groups == 1 else (groups, *lead), dtype=_real(x.dtype))
+    shape = groups_shape(lead, math.prod(named["normalized_shape"]), named["group_size"])
+    statistic = x.new_empty(shape, dtype=_real(x.dtype))
     return (
         x.new_empty(x.shape),
         _absent(x) if residual is None else residual.new_empty(residual.shape),
@@ -129,9 +125,9 @@ def _run_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs,
     kind, named = _keywords(others)
     names = [name for name, needed in zip(_norm.NormGradients._fields, needs) if needed]
     statistics = {"rstd": rstd} | ({"mean": mean} if kind == "layer_norm" else {})
-    gradients = _norm.norm_backward(
-        kind, dy, s, weight, bias, z=z, dresidual_out=dresidual_out, x_is_sum=dresidual_out is not None,
-        dx_dtype=dx_dtype, needs=names, backend=_Unrecorded, **statistics, **named,
+    gradients = getattr(norms, f"{kind}_backward")(
+        dy, s, weight, bias, z=z, dresidual_out=dresidual_out, x_is_sum=dresidual_out is not None,
+        dx_dtype=dx_dtype if needs[0] else None, needs=names, backend=_Unrecorded, **statistics, **named,
     )
     return tuple(_absent(s) if gradient is None else gradient for gradient in gradients)
 

@@ -7,9 +7,24 @@ import numbers
 from typing import Any, NamedTuple, Optional
 
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
-from clnorm._call import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, call, fail
+from clnorm._call import call, first
 from clnorm._native import lib
-from clnorm._shapes import chosen, columns_shape, input_scale, integer, number, output_scale, real, same_shape, split
+from clnorm._record import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, fail
+from clnorm._shapes import (
+    SCALINGS,
+    bits,
+    chosen,
+    columns_shape,
+    flag,
+    groups_shape,
+    input_scale,
+    integer,
+    number,
+    output_scale,
+    real,
+    same_shape,
+    split,
+)
 
 Array = Any
 Result = Any  # an array, or an L2Norm
@@ -42,29 +57,30 @@ class Quantized(NamedTuple):
 _NARROW = 256
 
 
-def _elements(tensors: dict, first: str, outputs, fields) -> Description:
+def _elements(tensors: dict, main: str, outputs, fields) -> Description:
     """An operation on elements, which any rows and columns do for."""
-    shape = tensors[first].shape
+    shape = tensors[main].shape
     if shape and shape[-1] >= _NARROW:
-        return _rows(tensors, first, outputs, fields)
+        return _rows(tensors, main, outputs, fields)
     count = math.prod(shape)
     return Description(min(count, 1), max(count, 1), 0, {role: MATRIX for role in tensors}, tuple(outputs), fields)
 
 
-def _rows(tensors: dict, first: str, outputs, fields, kinds=None) -> Description:
+def _rows(tensors: dict, main: str, outputs, fields, kinds=None, constants=()) -> Description:
     """An operation on rows of the last dimension."""
-    shape = tensors[first].shape
-    lead = split(first, shape, 1)
+    shape = tensors[main].shape
+    lead = split(main, shape, 1)
     kinds = kinds or {role: MATRIX for role in tensors}
-    return Description(math.prod(shape[:lead]), shape[-1], lead, kinds, tuple(outputs), fields)
+    rows = math.prod(shape[:lead])
+    return Description(rows, shape[-1], lead, kinds, tuple(outputs), fields, constants=constants)
 
 
-def _softmax(tensors, first, output):
+def _softmax(tensors, main, output):
     """Softmax or its gradient; without elements there is nothing to add up, and no column either."""
-    shape, outputs = tensors[first].shape, (Output(output, tensors[first].shape, tensors[first].dtype),)
+    shape, outputs = tensors[main].shape, (Output(output, tensors[main].shape, tensors[main].dtype),)
     if 0 in shape:
         return Description(0, 1, len(shape), {role: MATRIX for role in tensors}, outputs, {})
-    return _rows(tensors, first, outputs, {})
+    return _rows(tensors, main, outputs, {})
 
 
 def _describe_softmax(tensors, options):
@@ -101,8 +117,8 @@ def _describe_l2_norm(tensors, options):
     x, (_, _, group_size, save_norm) = tensors["x"], options
     outputs = [Output("y", x.shape, x.dtype)]
     if save_norm:
-        groups = x.shape[-1] // group_size if group_size else 1
-        outputs.append(Output("norm", x.shape[:-1] if groups == 1 else (groups, *x.shape[:-1]), real(x.dtype), PLAIN))
+        shape = groups_shape(x.shape[:-1], x.shape[-1], group_size)
+        outputs.append(Output("norm", shape, real(x.dtype), PLAIN))
     fields = _l2_norm_fields(tensors, options) | {"save_norm": save_norm}
     return _rows(tensors, "x", outputs, fields, _l2_norm_kinds(tensors))
 
@@ -120,12 +136,15 @@ def _describe_quantize(tensors, options):
     dtype, scaling, group, scale, seed = options
     if dtype not in FLOATS_OF_8_BITS:
         fail("dtype", " or ".join(FLOATS_OF_8_BITS), dtype)
+    chosen("scaling", scaling, SCALINGS)
     shape = tensors["x"].shape
-    fields, scales = output_scale("q", shape, split("x", shape, 1), dtype, scaling, group, scale)
-    outputs = [Output("q", shape, dtype)] + ([] if scales is None else [Output("scale", scales, "float32", PLAIN)])
+    if tensors["x"].dtype == "float64":
+        fail("x", "dtype float32, float16 or bfloat16", "float64")
+    fields, scales, constants = output_scale("q", shape, split("x", shape, 1), dtype, scaling, group, scale)
+    outputs = [Output("q", shape, dtype)] + [Output("scale", scale_shape, "float32", PLAIN) for scale_shape in scales]
     if seed is not None:
-        fields |= {"stochastic": 1, "seed": seed & ((1 << 64) - 1)}
-    return _rows(tensors, "x", outputs, fields)
+        fields |= {"stochastic": 1, "seed": seed}
+    return _rows(tensors, "x", outputs, fields, constants=constants)
 
 
 def _describe_dequantize(tensors, options):
@@ -133,14 +152,16 @@ def _describe_dequantize(tensors, options):
     shape = tensors["q"].shape
     if tensors["q"].dtype not in FLOATS_OF_8_BITS:
         fail("q", f"dtype {' or '.join(FLOATS_OF_8_BITS)}", tensors["q"].dtype)
+    if dtype == "float64" or dtype in FLOATS_OF_8_BITS:
+        fail("dtype", "float32, float16 or bfloat16", dtype)
     fields = input_scale("q", tensors, "scale", split("q", shape, 1), group)
     return _rows(tensors, "q", [Output("x", shape, dtype)], fields, {"q": MATRIX, "scale": PLAIN})
 
 
-def _operation(name, describe, *inputs):
+def _operation(name, describe, *inputs, codes=()):
     short = name.replace("_forward", "")
     desc = short if short in ("softmax", "gelu") else name
-    return Operation(f"clnorm_{name}", f"clnorm_{desc}_desc", inputs, inputs, describe)
+    return Operation(f"clnorm_{name}", f"clnorm_{desc}_desc", inputs, inputs, describe, codes)
 
 
 _SOFTMAX = _operation("softmax_forward", _describe_softmax, "x")
@@ -150,19 +171,19 @@ _GELU_BACKWARD = _operation("gelu_backward", _describe_gelu_backward, "dy", "x")
 _L2_NORM = _operation("l2_norm", _describe_l2_norm, "x", "weight")
 _L2_NORM_BACKWARD = _operation("l2_norm_backward", _describe_l2_norm_backward, "dy", "x", "weight")
 _QUANTIZE = _operation("quantize", _describe_quantize, "x")
-_DEQUANTIZE = _operation("dequantize", _describe_dequantize, "q", "scale")
+_DEQUANTIZE = _operation("dequantize", _describe_dequantize, "q", "scale", codes=("q",))
 
 
 def _last(x: Array, dim: int, out) -> bool:
     """Whether dim is the last dimension; an error where it is not one, or no other one can be taken."""
     shape = getattr(x, "shape", None)
     if shape is None:  # one that has DLPack alone, or that is refused later
-        if not isinstance(dim, numbers.Integral) or dim != -1:
+        if not isinstance(dim, numbers.Integral) or isinstance(dim, bool) or dim != -1:
             fail("dim", f"-1, the last dimension, as {type(x).__name__} has no shape", repr(dim))
         return True
     shape = tuple(shape)
     count = len(shape)
-    if not isinstance(dim, numbers.Integral) or not -count <= dim < count:
+    if not isinstance(dim, numbers.Integral) or isinstance(dim, bool) or not -count <= dim < count:
         fail("dim", f"a dimension of an array of shape {shape}", repr(dim))
     if dim % count == count - 1:
         return True
@@ -183,7 +204,7 @@ def softmax(x: Array, dim: int = -1, *, out: Optional[Array] = None, backend=Non
     Returns y as x is.
     """
     if _last(x, dim, out):
-        return call(_SOFTMAX, (x,), (), out, backend=backend)[0]
+        return call(_SOFTMAX, (x,), (), first(out), backend=backend)[0]
     return softmax(x.swapaxes(dim, -1), backend=backend).swapaxes(dim, -1)
 
 
@@ -194,7 +215,7 @@ def softmax_backward(dy: Array, y: Array, dim: int = -1, *, out: Optional[Array]
     Returns dx as y is.
     """
     if _last(y, dim, out):
-        return call(_SOFTMAX_BACKWARD, (dy, y), (), out, backend=backend)[0]
+        return call(_SOFTMAX_BACKWARD, (dy, y), (), first(out), backend=backend)[0]
     return softmax_backward(dy.swapaxes(dim, -1), y.swapaxes(dim, -1), backend=backend).swapaxes(dim, -1)
 
 
@@ -207,7 +228,7 @@ def gelu(x: Array, approximate: str = "none", *, out: Optional[Array] = None, ba
 
     Returns y as x is.
     """
-    return call(_GELU, (x,), (approximate,), out, backend=backend)[0]
+    return call(_GELU, (x,), (approximate,), first(out), backend=backend)[0]
 
 
 def gelu_backward(dy: Array, x: Array, approximate: str = "none", *, out: Optional[Array] = None,
@@ -217,7 +238,7 @@ def gelu_backward(dy: Array, x: Array, approximate: str = "none", *, out: Option
     dy, x:  of one shape: the gradient of y, and the forward's x.  approximate, out: as in gelu; out may be dy or x.
     Returns dx as x is.
     """
-    return call(_GELU_BACKWARD, (dy, x), (approximate,), out, backend=backend)[0]
+    return call(_GELU_BACKWARD, (dy, x), (approximate,), first(out), backend=backend)[0]
 
 
 def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add", group_size: int = 0,
@@ -233,8 +254,8 @@ def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps
 
     Returns y as x is; or an `L2Norm`.
     """
-    options = (number("eps", eps), eps_mode, integer("group_size", group_size), bool(save_norm))
-    results = call(_L2_NORM, (x, weight), options, out, backend=backend)
+    options = (number("eps", eps), eps_mode, integer("group_size", group_size), flag("save_norm", save_norm))
+    results = call(_L2_NORM, (x, weight), options, first(out), backend=backend)
     return L2Norm(*results) if save_norm else results[0]
 
 
@@ -246,7 +267,7 @@ def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps
     Returns an `L2NormGradients`: dx, and dweight where there is a weight.
     """
     options = (number("eps", eps), eps_mode, integer("group_size", group_size))
-    return L2NormGradients(*call(_L2_NORM_BACKWARD, (dy, x, weight), options, out, backend=backend))
+    return L2NormGradients(*call(_L2_NORM_BACKWARD, (dy, x, weight), options, first(out), backend=backend))
 
 
 def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor", scale_group: int = 0,
@@ -256,16 +277,17 @@ def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor",
     x:                (..., columns), float32, float16 or bfloat16.
     dtype:            "float8_e4m3fn" (up to 448) or "float8_e5m2" (up to 57344), or such a dtype.
     scaling:          what shares a scale: the "tensor", a "row" or a "group" of scale_group columns.
-    scale:            the scale of the tensor, where it is not to be measured; the result's scale is then None.
-    stochastic_seed:  rounds up or down by chance, in proportion to the distance, with this seed.
+    scale:            the scale of the tensor, where it is not to be measured; the result's scale is then this number.
+    stochastic_seed:  rounds up or down by chance, in proportion to the distance, with this seed of 64 bits.
     out:              where q goes.
 
     Returns a `Quantized`: q of x's shape, scale of (1,), (...,) or (..., columns / scale_group rounded up).
     """
-    seed = None if stochastic_seed is None else integer("stochastic_seed", stochastic_seed, None)
+    seed = stochastic_seed
+    if seed is not None:
+        seed = bits("stochastic_seed", integer("stochastic_seed", seed, None))
     options = (dtype_name("dtype", dtype), scaling, integer("scale_group", scale_group), number("scale", scale), seed)
-    results = call(_QUANTIZE, (x,), options, out)
-    return Quantized(results[0], results[1] if len(results) > 1 else None)
+    return Quantized(*call(_QUANTIZE, (x,), options, first(out)))
 
 
 def dequantize(q: Array, scale: Array, dtype: Any = "float32", *, scale_group: int = 0,
@@ -276,4 +298,4 @@ def dequantize(q: Array, scale: Array, dtype: Any = "float32", *, scale_group: i
     scale:  float32 or bfloat16 of shape (1,), or (...,) for a scale a row; with scale_group (..., columns / scale_group).
     dtype:  of the result: float32, float16 or bfloat16.  out: where it goes.
     """
-    return call(_DEQUANTIZE, (q, scale), (dtype_name("dtype", dtype), integer("scale_group", scale_group)), out)[0]
+    return call(_DEQUANTIZE, (q, scale), (dtype_name("dtype", dtype), integer("scale_group", scale_group)), first(out))[0]

@@ -22,20 +22,22 @@ x:                 (*rows, *columns). Statistics are over the columns, which are
                    normalized_shape, or the last one. float32, float16, bfloat16, float64; float8 with x_scale.
 weight, bias:      (*columns), any dtype but float64 unless x has it. None: ones and zeros.
 normalized_shape:  the sizes of the columns, as in PyTorch.
-eps:               added to the mean square.
+eps:               added to {what}, 0 or more.
 group_size:        columns that share statistics, a divisor of all columns; 0: all of them.
 residual:          x's shape: added before the norm. The result is then a `Norm`, whose residual_out is the sum.
 row_scale:         (*rows): a factor of each row of x, float32 (stochastic depth).
 z, gate:           x's shape: the gate. "silu" multiplies with z * sigmoid(z), "sigmoid" with sigmoid(z).
-gate_first:        the gate is applied to x before the statistics.
+gate_first:        with a z: the gate is applied to x before the statistics.
 activation:        None, "gelu", "gelu_tanh" or "silu", of each element of the result.
-dropout, seed:     the probability that an element of x is 0; the seed, or (seed, offset), of its mask.
+dropout, seed:     the probability p that an element of x is 0, others being divided by 1 - p; the seed, or (seed, offset)
+                   of 64 bits each, of its mask. A seed without dropout has no use, and does no harm.
 weight_offset:     1 for zero-centred weights.
 weight_repeat:     weight and bias are of (weight_rows, *columns), and row r of x takes their row
                    (r // weight_repeat) % weight_rows: 1 for weights by head, a sample's rows for weights by sample.
 rope:              a `Rope`, (cos, sin, position, style): the result is rotated by position, as queries and keys are.
 dtype, scaling:    of y: "float8_e4m3fn" or "float8_e5m2" quantises it, with a scale for the "tensor", a "row" or a "group"
-                   of scale_group columns (16, 32, 64 or 128), measured unless scale gives it. The result is a `Norm`.
+                   of scale_group columns (16, 32, 64 or 128), measured unless scale gives the tensor's. None: as x. The
+                   result is a `Norm` where they are given, or y has 8 bits.
 x_scale:           the scales of a float8 x: (1,), (*rows), or with x_scale_group (*rows, columns / x_scale_group).
 save_stats:        the result is a `Norm` with the statistics that the backward can take.
 out:               where y goes, of x's shape; it may be x itself.
@@ -57,7 +59,7 @@ mean, rstd:        statistics that the forward saved ({saved}); None: they are c
 residual:          the forward's, where x is the forward's x; or x_is_sum=True, where x is the forward's residual_out.
 dresidual_out:     x's shape: the gradient that has come to residual_out, which is added.
 needs:             the gradients to compute, of "dx", "dweight", "dbias", "dz", "dresidual"; None: all that there are.
-dx_dtype:          of dx, where that is not x's.
+dx_dtype:          of dx, where that is not x's: 16 bits or more. None: x's, or dy's where x has 8 bits.
 out:               where the first of the gradients goes; dx may go where dy or x is.
 All others are as in {name}; the same seed makes the same mask.
 
@@ -73,8 +75,8 @@ def layer_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] =
                weight_offset: float = 0.0, weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
                x_scale: Optional[Array] = None, x_scale_group: int = 0, dtype: Any = None,
                scaling: Optional[str] = None, scale_group: int = 0, scale: float = 0.0, save_stats: bool = False,
-               out: Optional[Array] = None) -> Result:
-    return norm_forward("layer_norm", **locals())
+               out: Optional[Array] = None, backend=None) -> Result:
+    return norm_forward("layer_norm", locals())
 
 
 def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *, normalized_shape: Shape = None,
@@ -83,8 +85,8 @@ def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = N
              dropout: float = 0.0, seed: Seed = None, weight_offset: float = 0.0,
              weight_repeat: Optional[int] = None, rope: Optional[Rope] = None, x_scale: Optional[Array] = None,
              x_scale_group: int = 0, dtype: Any = None, scaling: Optional[str] = None, scale_group: int = 0,
-             scale: float = 0.0, save_stats: bool = False, out: Optional[Array] = None) -> Result:
-    return norm_forward("rms_norm", **locals())
+             scale: float = 0.0, save_stats: bool = False, out: Optional[Array] = None, backend=None) -> Result:
+    return norm_forward("rms_norm", locals())
 
 
 def layer_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *,
@@ -96,8 +98,8 @@ def layer_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bia
                         seed: Seed = None, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
                         rope: Optional[Rope] = None, x_scale: Optional[Array] = None, x_scale_group: int = 0,
                         dx_dtype: Any = None, needs: Optional[Sequence[str]] = None,
-                        out: Optional[Array] = None) -> NormGradients:
-    return norm_backward("layer_norm", **locals())
+                        out: Optional[Array] = None, backend=None) -> NormGradients:
+    return norm_backward("layer_norm", locals())
 
 
 def rms_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *,
@@ -108,17 +110,17 @@ def rms_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias:
                       dropout: float = 0.0, seed: Seed = None, weight_offset: float = 0.0,
                       weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
                       x_scale: Optional[Array] = None, x_scale_group: int = 0, dx_dtype: Any = None,
-                      needs: Optional[Sequence[str]] = None, out: Optional[Array] = None) -> NormGradients:
-    return norm_backward("rms_norm", **locals())
+                      needs: Optional[Sequence[str]] = None, out: Optional[Array] = None, backend=None) -> NormGradients:
+    return norm_backward("rms_norm", locals())
 
 
 layer_norm.__doc__ = _FORWARD.format(
     name="layer_norm", title="Layer normalisation (Ba, Kiros, Hinton 2016), with what is fused into it.",
-    formula="x_hat = (s - mean(s)) / sqrt(mean((s - mean(s))^2) + eps)",
+    formula="x_hat = (s - mean(s)) / sqrt(mean((s - mean(s))^2) + eps)", what="the variance",
 )
 rms_norm.__doc__ = _FORWARD.format(
     name="rms_norm", title="RMS normalisation (Zhang, Sennrich 2019), with what is fused into it.",
-    formula="x_hat = s / sqrt(mean(s^2) + eps)",
+    formula="x_hat = s / sqrt(mean(s^2) + eps)", what="the mean square",
 )
 layer_norm_backward.__doc__ = _BACKWARD.format(name="layer_norm", saved="both or neither")
 rms_norm_backward.__doc__ = _BACKWARD.format(name="rms_norm", saved="rstd alone").replace("mean, rstd:", "rstd:      ")

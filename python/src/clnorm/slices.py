@@ -7,11 +7,12 @@ from typing import Any, Optional
 
 import numpy
 
-from clnorm._call import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, call, fail
+from clnorm._call import call, first
 from clnorm._device import check
 from clnorm._native import ffi, lib
 from clnorm._norm import NormGradients
-from clnorm._shapes import chosen, columns_shape, integer, number, real, same_shape, split
+from clnorm._record import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, fail
+from clnorm._shapes import chosen, columns_shape, groups_shape, integer, number, real, same_shape, split
 
 Array = Any
 _NORMS = {"layer_norm": lib.CLNORM_LAYER_NORM, "rms_norm": lib.CLNORM_RMS_NORM}
@@ -33,8 +34,7 @@ def _describe(tensors, norm, group_size, outputs, **fields) -> Description:
 
 
 def _numbers_shape(x, group_size, numbers) -> tuple:
-    groups = max(x.shape[-1] // group_size, 1) if group_size else 1
-    return (*((groups,) if groups > 1 else ()), *x.shape[:-1], numbers)
+    return (*groups_shape(x.shape[:-1], x.shape[-1], group_size), numbers)
 
 
 def _describe_statistics(tensors, options):
@@ -107,7 +107,7 @@ def norm_apply(x: Array, moments: Array, weight: Optional[Array] = None, bias: O
 
     Returns y as x is.
     """
-    return call(_APPLY, (x, moments, weight, bias), _options(norm, group_size, eps), out)[0]
+    return call(_APPLY, (x, moments, weight, bias), _options(norm, group_size, eps), first(out))[0]
 
 
 def norm_backward_statistics(dy: Array, x: Array, moments: Array, weight: Optional[Array] = None, *,
@@ -128,7 +128,7 @@ def norm_backward_apply(dy: Array, x: Array, moments: Array, sums: Array, weight
     sums:  as `norm_backward_statistics` gives them, added up over the slices. out: where dx goes; it may be dy or x.
     Returns a `NormGradients`: dx, dweight and dbias, these two of the slice's columns and over the rows of this call.
     """
-    results = call(_BACKWARD_APPLY, (dy, x, moments, sums, weight), _options(norm, group_size, eps), out)
+    results = call(_BACKWARD_APPLY, (dy, x, moments, sums, weight), _options(norm, group_size, eps), first(out))
     return NormGradients(*results)
 
 

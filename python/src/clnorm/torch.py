@@ -201,38 +201,45 @@ class InstanceNorm3d(_InstanceNorm, nn.InstanceNorm3d):
     """torch.nn.InstanceNorm3d, computed by `instance_norm`; with track_running_stats by PyTorch."""
 
 
-class FusedAddLayerNorm(nn.LayerNorm):
+class _FusedAdd(nn.Module):
+    """What the modules with a residual and dropout have in common."""
+
+    dropout: float
+
+    def _probability(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, dropout={self.dropout}"
+
+
+class FusedAddLayerNorm(_FusedAdd, nn.LayerNorm):
     """LayerNorm of dropout(x) + residual, which a transformer's block needs twice: `y, residual = norm(x, residual)`.
 
     Arguments, parameters and state_dict are torch.nn.LayerNorm's, and the probability dropout, which counts in training
     alone; x and residual are (*, *normalized_shape).
     """
 
-    def __init__(self, *arguments: Any, dropout: float = 0.0, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
+    def __init__(self, normalized_shape: Shape, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
+                 device: Any = None, dtype: Optional[torch.dtype] = None, *, dropout: float = 0.0) -> None:
+        super().__init__(normalized_shape, eps, elementwise_affine, bias, device, dtype)
         self.dropout = dropout
 
     def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:
         return layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps, residual=residual,
-                          dropout=self.dropout if self.training else 0.0)
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, dropout={self.dropout}"
+                          dropout=self._probability())
 
 
-class FusedAddRMSNorm(nn.RMSNorm):
-    """RMSNorm of dropout(x) + residual, otherwise as `FusedAddLayerNorm`."""
+class FusedAddRMSNorm(_FusedAdd, nn.RMSNorm):
+    """RMSNorm of dropout(x) + residual: arguments and state_dict are torch.nn.RMSNorm's, otherwise as `FusedAddLayerNorm`."""
 
-    def __init__(self, *arguments: Any, dropout: float = 0.0, **keywords: Any) -> None:
-        super().__init__(*arguments, **keywords)
+    def __init__(self, normalized_shape: Shape, eps: Optional[float] = None, elementwise_affine: bool = True,
+                 device: Any = None, dtype: Optional[torch.dtype] = None, *, dropout: float = 0.0) -> None:
+        super().__init__(normalized_shape, eps, elementwise_affine, device, dtype)
         self.dropout = dropout
 
     def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:
-        return rms_norm(x, self.normalized_shape, self.weight, self.eps, residual=residual,
-                        dropout=self.dropout if self.training else 0.0)
-
-    def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, dropout={self.dropout}"
+        return rms_norm(x, self.normalized_shape, self.weight, self.eps, residual=residual, dropout=self._probability())
 
 
 _REPLACED = {

@@ -1,0 +1,228 @@
+"""Descriptors: from the layouts of a call's arrays and its options to a `Record`, which has all that a call needs besides
+addresses."""
+
+from __future__ import annotations
+
+import math
+from typing import Callable, NamedTuple
+
+from clnorm._arrays import DTYPES, FLOATS_OF_8_BITS, SIZES, Tensor, dense
+from clnorm._native import ffi, lib
+
+MATRIX, COLUMNS, WEIGHTS, TRANSPOSED, PLAIN = "matrix", "columns", "weights", "transposed", "plain"
+_ONE_STRIDE = ("clnorm_group_norm", "clnorm_group_norm_backward", "clnorm_quantize", "clnorm_dequantize")
+_OUTER = 3  # dimensions that rows have in all other functions
+_DTYPES_OF_THEIR_OWN = ("scale", "x_scale", "position", "row_scale", "mean", "rstd", "moments", "sums")
+
+
+class Output(NamedTuple):
+    """An output of a call: MATRIX [rows, cols], COLUMNS [cols], WEIGHTS [weight_rows, cols], TRANSPOSED [cols, rows], or
+    PLAIN, which the descriptor has no tensor for. read: what is there before the call counts."""
+
+    role: str
+    shape: tuple
+    dtype: str
+    kind: str = MATRIX
+    read: bool = False
+
+
+class Description(NamedTuple):
+    """What an operation computes. `lead`: how many dimensions of a MATRIX are rows; the others are columns."""
+
+    rows: int
+    cols: int
+    lead: int
+    kinds: dict  # of the inputs by role: MATRIX, COLUMNS, WEIGHTS or PLAIN; an input that is not here is not passed on
+    outputs: tuple
+    fields: dict  # of the descriptor; "y.scaling" is a member of a tensor
+    seeded: bool = False
+    constants: tuple = ()  # results that nothing has to compute: arrays of one float32 each, after the outputs
+
+
+class Operation(NamedTuple):
+    """A function of the C library. `arguments`: the Python names of its inputs; `roles`: their names in clnorm_args; `codes`:
+    those that may have 8 bits."""
+
+    function: str
+    desc: str
+    arguments: tuple
+    roles: tuple
+    describe: Callable  # (tensors by role, options) -> Description
+    codes: tuple = ()
+
+
+class Record(NamedTuple):
+    native: object  # cln_call *
+    copied: tuple  # for each input that is passed on: (index, whether it has to be copied)
+    outputs: tuple  # of Output
+    constants: tuple  # as in the Description
+    addresses: object  # arrays -> their addresses; None where the device has buffers of its own
+    kept: tuple  # what `native` points to
+
+
+def fail(argument: str, expected: str, got=None):
+    """Raises the error of an argument that is not what it should be."""
+    raise ValueError(f"{argument}: expected {expected}" + ("" if got is None else f", got {got}"))
+
+
+def dims_of(tensor: Tensor, lead: int, most: int):
+    """(size, stride) of the fewest dimensions that say how rows lie, the slowest first, at most so many; None where the
+    tensor has to be copied. Its first `lead` dimensions are rows."""
+    if 0 in tensor.shape:
+        return ()
+    if tensor.swapped:
+        return None
+    cols = 1
+    for size, stride in zip(reversed(tensor.shape[lead:]), reversed(tensor.strides[lead:])):
+        if size != 1 and stride != cols:
+            return None
+        cols *= size
+    dims: list = []
+    for size, stride in zip(reversed(tensor.shape[:lead]), reversed(tensor.strides[:lead])):
+        if dims and size != 1 and stride == math.prod(dims[0]):
+            dims[0] = (dims[0][0] * size, dims[0][1])
+        elif size != 1:
+            dims.insert(0, (size, stride))
+    if len(dims) > most or any(stride < (cols if most == 1 else 0) for _, stride in dims):
+        return None
+    return tuple(dims)
+
+
+def _check_dtypes(operation: Operation, tensors: dict) -> None:
+    """Each input has a dtype that it can have; all are float64 or none, but for those that descriptions check."""
+    main = next(role for role in ("x", "y", "q") if role in tensors)
+    double = tensors[main].dtype == "float64"
+    for name, role in zip(operation.arguments, operation.roles):
+        if role not in tensors or role in _DTYPES_OF_THEIR_OWN:
+            continue
+        dtype = tensors[role].dtype
+        possible = [word for word in DTYPES if role in operation.codes or word not in FLOATS_OF_8_BITS]
+        if dtype in possible and (dtype == "float64") != double:
+            possible = ["float64"] if double else [word for word in possible if word != "float64"]
+            fail(name, f"a dtype of {', '.join(possible)}, as {main} has {tensors[main].dtype}", dtype)
+        if dtype not in possible:
+            fail(name, f"a dtype of {', '.join(possible)}", dtype)
+
+
+def make_record(operation: Operation, backend, layouts: tuple, options: tuple, given: dict) -> Record:
+    """given: by position, (name, layout) of the outputs that the caller has brought."""
+    tensors = {
+        role: backend.tensor(layout) for role, layout in zip(operation.roles, layouts) if layout is not None
+    }
+    _check_dtypes(operation, tensors)
+    description = operation.describe(tensors, options)
+    desc = _descriptor(operation, description)
+    native = ffi.new("cln_call *")
+    native.operation = ffi.cast("void *", ffi.addressof(lib, operation.function))
+    native.desc = desc
+    native.seeded = description.seeded
+    most = 1 if operation.function in _ONE_STRIDE else _OUTER
+    copied, passed = [], []
+    for index, role in enumerate(operation.roles):
+        if role in tensors and role in description.kinds:
+            copy = _add(native, desc, description, Output(role, *tensors[role][::2], description.kinds[role], True),
+                        tensors[role], most)
+            if copy and not backend.copies:
+                fail(operation.arguments[index], "the normalised dimensions innermost and dense, as "
+                     f"{backend.kind} is not copied: copy it first", f"strides {tensors[role].strides}")
+            copied.append((index, copy))
+            passed.append(dense(*tensors[role][::2]) if copy else tensors[role])
+    for position, output in enumerate(description.outputs):
+        tensor = dense(output.shape, output.dtype)
+        if position in given:
+            name, layout = given[position]
+            tensor = _given_output(name, backend.tensor(layout), output, *_rows_of(output.kind, description, most))
+        _add(native, desc, description, output, tensor, most, written=True)
+        passed.append(tensor)
+    without_gaps = [tensor if tensor == dense(tensor.shape, tensor.dtype) else None for tensor in passed]
+    addresses = None if backend.on_queue else backend.addresses_of(without_gaps)
+    return Record(native, tuple(copied), description.outputs, description.constants, addresses, (desc,))
+
+
+def _descriptor(operation: Operation, description: Description):
+    desc = ffi.new(f"{operation.desc} *")
+    getattr(lib, f"{operation.desc}_init")(desc)
+    desc.rows, desc.cols = description.rows, description.cols
+    for name, value in description.fields.items():
+        _set_field(desc, name, value)
+    return desc
+
+
+def _set_field(desc, name, value):
+    *members, field = name.split(".")
+    for member in members:
+        desc = getattr(desc, member)
+    try:
+        setattr(desc, field, value)
+    except (TypeError, OverflowError):
+        kind = "a number" if isinstance(getattr(desc, field), float) else "an integer, 0 or more"
+        raise TypeError(f"{field}: expected {kind}, got {value!r}") from None
+
+
+def _apart(dims: tuple, cols: int) -> bool:
+    """Whether rows do not overlap: each stride is at least what the smaller ones take up."""
+    for size, stride in sorted(dims, key=lambda dim: dim[1]):
+        if stride < cols:
+            return False
+        cols += (size - 1) * stride
+    return True
+
+
+def _rows_of(kind: str, description: Description, most: int) -> tuple:
+    """How many dimensions of a tensor are rows, and how many strides these may have."""
+    return (description.lead, most) if kind == MATRIX else (int(kind == WEIGHTS), 1)
+
+
+def _given_output(name: str, tensor: Tensor, output: Output, lead: int, most: int) -> Tensor:
+    if tensor.shape != tuple(output.shape) or tensor.dtype != output.dtype:
+        fail(name, f"shape {tuple(output.shape)} and dtype {output.dtype}", f"{tensor.shape} and {tensor.dtype}")
+    dims = dims_of(tensor, lead, most)
+    if dims is None or not _apart(dims, math.prod(tensor.shape[lead:])):
+        expected = "rows that lie one after the other, or at a fixed distance"
+        if most > 1:
+            expected = (
+                f"the normalised dimensions innermost and dense, and rows apart, with at most {most} strides; "
+                "write to a contiguous array and assign it"
+            )
+        fail(name, expected, f"strides {tensor.strides}")
+    return tensor
+
+
+def _add(native, desc, description, part: Output, tensor: Tensor, most: int, written: bool = False) -> bool:
+    """Puts a tensor into a call. part: its role and kind. Returns whether its array has to be copied before."""
+    size = SIZES[tensor.dtype]
+    lead, most = _rows_of(part.kind, description, most)
+    dims = dims_of(tensor, lead, most)
+    copy = dims is None
+    if copy:
+        dims = dims_of(dense(tensor.shape, tensor.dtype), lead, most)
+    cols = math.prod(tensor.shape[lead:])
+    if part.kind in (MATRIX, WEIGHTS):
+        _set_rows(getattr(desc, part.role), dims, cols)
+    if part.kind != PLAIN:
+        getattr(desc, part.role).dtype = DTYPES[tensor.dtype]
+    place = native.tensors[native.count]
+    native.count += 1
+    place.place = ffi.offsetof("clnorm_args", part.role)
+    place.bytes = (sum((count - 1) * stride for count, stride in dims) + cols) * size if 0 not in tensor.shape else 0
+    place.width, place.stride = (number * size for number in _one_stride(dims, cols))
+    place.read, place.written = part.read, written
+    return copy
+
+
+def _set_rows(of_tensor, dims: tuple, cols: int) -> None:
+    if len(dims) > 1 or (dims and dims[0][1] < cols):
+        for dim, (size, stride) in zip(of_tensor.outer, dims):
+            dim.size, dim.stride = size, stride
+    else:
+        of_tensor.stride = dims[0][1] if dims else cols
+
+
+def _one_stride(dims: tuple, width: int) -> tuple:
+    """(width, stride) of rows, where dimensions without gaps count as one row; a width of 0: they have more strides."""
+    rest = list(dims)
+    while rest and rest[-1][1] == width:
+        width *= rest.pop()[0]
+    if len(rest) > 1 or (rest and rest[0][1] < width):
+        return 0, 0
+    return width, rest[0][1] if rest else width
