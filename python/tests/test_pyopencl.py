@@ -1,5 +1,7 @@
 """pyopencl arrays: on their queue, without a copy."""
 
+import threading
+
 import numpy
 import pyopencl as cl
 import pytest
@@ -38,6 +40,23 @@ def test_a_pipeline_waits_for_its_events(rng, queue):
     for _ in range(4):
         expected = reference.norm(reference.softmax(expected), layer=False)
     assert numpy.abs(y.get() - expected).max() < 1e-3
+
+
+def test_any_number_of_calls_is_in_flight(rng, queue):
+    """No call waits for another, though the weight is in all of them: the first waits for an event of the user's."""
+    x, weight = (cl_array.to_device(queue, rng.standard_normal(shape).astype("f4")) for shape in ((8, 64), 64))
+    expected = clnorm.rms_norm(x, weight).get()
+    gate, results = cl.UserEvent(queue.context), []
+    weight.add_event(gate)
+    calls = threading.Thread(target=lambda: results.extend(clnorm.rms_norm(x, weight) for _ in range(40)), daemon=True)
+    calls.start()
+    calls.join(30)
+    stuck = calls.is_alive()
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    calls.join()
+    assert not stuck and len(results) == 40 and len(weight.events) == 1
+    for y in results:
+        numpy.testing.assert_array_equal(y.get(), expected)
 
 
 def test_views_have_offsets_and_strides(rng, queue):

@@ -3,6 +3,7 @@ set of options, and kept: a `Record`."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import struct
 import threading
@@ -142,7 +143,7 @@ def _run_on_queue(operation, record, arrays, seed):
     queue = arrays[0].queue
     if queue is None:
         fail(operation.arguments[0], "an array with a queue: array.with_queue(queue)")
-    waited = [event for array in arrays for event in array.events]
+    waited = list({event.int_ptr: event for array in arrays for event in array.events}.values())
     events = ffi.new("cl_event[]", [ffi.cast("cl_event", event.int_ptr) for event in waited]) if waited else ffi.NULL
     places = [number for array in arrays for number in (array.base_data.int_ptr if array.size else 0, array.offset)]
     event = ffi.new("cl_event *")
@@ -152,5 +153,16 @@ def _run_on_queue(operation, record, arrays, seed):
     )
     _device.check(status, _in_python)
     finished = pyopencl.Event.from_int_ptr(int(ffi.cast("uintptr_t", event[0])), retain=False)
+    _replace_events(arrays, waited, finished)
+
+
+def _replace_events(arrays, waited, finished) -> None:
+    """Gives arrays the event of a call in place of those that it waits for itself: pyopencl waits where an array has more
+    than 12. Events that another thread has added meanwhile stay."""
+    for events in {id(array.events): array.events for array in arrays}.values():  # views of one array share a list
+        for event in waited:
+            with contextlib.suppress(ValueError):
+                events.remove(event)
     for array in arrays:
-        array.add_event(finished)
+        if finished not in array.events:
+            array.add_event(finished)
