@@ -31,6 +31,7 @@ from clnorm.elementwise import (
     L2Norm,
     L2NormGradients,
     Quantized,
+    QuantizedTransposed,
     dequantize,
     gelu,
     gelu_backward,
@@ -45,9 +46,9 @@ from clnorm.slices import moments_merge, norm_apply, norm_backward_apply, norm_b
 
 __version__ = _ffi.string(_lib.clnorm_version()).decode()
 __all__ = [
-    "ClnormError", "Device", "GroupNormGradients", "L2Norm", "L2NormGradients", "Norm", "NormGradients", "Quantized", "Rope",
-    "dequantize", "devices", "gelu", "gelu_backward", "group_norm", "group_norm_backward", "l2_norm", "l2_norm_backward",
-    "layer_norm", "layer_norm_backward", "moments_merge", "norm_apply", "norm_backward_apply",
-    "norm_backward_statistics", "norm_statistics", "quantize", "rms_norm", "rms_norm_backward", "select", "softmax",
-    "softmax_backward",
+    "ClnormError", "Device", "GroupNormGradients", "L2Norm", "L2NormGradients", "Norm", "NormGradients", "Quantized",
+    "QuantizedTransposed", "Rope", "dequantize", "devices", "gelu", "gelu_backward", "group_norm", "group_norm_backward",
+    "l2_norm", "l2_norm_backward", "layer_norm", "layer_norm_backward", "moments_merge", "norm_apply",
+    "norm_backward_apply", "norm_backward_statistics", "norm_statistics", "quantize", "rms_norm", "rms_norm_backward",
+    "select", "softmax", "softmax_backward",
 ]

@@ -36,6 +36,20 @@ def first(out) -> tuple:
     return () if out is None else ((0, "out", out),)
 
 
+def first_and_sums(out, wanted: list, sums: dict) -> tuple:
+    """The outs of a backward. wanted: the names of its outputs. sums: the arrays that dweight and dbias are added to, where
+    there are any."""
+    for name in sums:
+        if name not in wanted:
+            fail(name, "None where no such gradient is computed")
+        if name == wanted[0] and out is not None:
+            fail("out", f"None, as {name} is where the first gradient goes")
+    for name in wanted:
+        if sums and name in ("dweight", "dbias") and name not in sums:
+            fail(name, f"an array to add to, as {next(iter(sums))} is given")
+    return first(out) + tuple([(wanted.index(name), name, array) for name, array in sums.items()])
+
+
 def call(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), seed=(0, 0), backend=None) -> list:
     """Runs an operation. inputs: arrays or None, as operation.arguments. Returns its outputs in the description's order,
     and its constants. outs: (position, name, array) of those that the caller has brought."""

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple, Optional
 
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
-from clnorm._call import call, first
+from clnorm._call import call, first, first_and_sums
 from clnorm._native import lib
 from clnorm._norm import Norm
 from clnorm._record import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, fail
@@ -81,9 +81,10 @@ def _describe_forward(tensors, options) -> Description:
 def _describe_backward(tensors, options) -> Description:
     x = tensors["x"]
     outputs = [Output("dx", x.shape, tensors["dy"].dtype if x.dtype in FLOATS_OF_8_BITS else x.dtype)]
-    outputs += [Output(f"d{role}", tensors[role].shape, tensors[role].dtype, COLUMNS)
+    accumulate = options[4]
+    outputs += [Output(f"d{role}", tensors[role].shape, tensors[role].dtype, COLUMNS, accumulate)
                 for role in ("weight", "bias") if role in tensors]
-    return _describe(tensors, options, outputs, {"statistics_given": "mean" in tensors})
+    return _describe(tensors, options, outputs, {"statistics_given": "mean" in tensors, "accumulate": accumulate})
 
 
 _INPUTS = ("x", "weight", "bias", "residual", "x_scale")
@@ -135,21 +136,24 @@ def group_norm_backward(dy: Array, x: Array, num_groups: int, weight: Optional[A
                         bias: Optional[Array] = None, eps: float = 1e-5, *, mean: Optional[Array] = None,
                         rstd: Optional[Array] = None, dresidual_out: Optional[Array] = None,
                         activation: Optional[str] = None, channels_last: bool = False, x_scale: Optional[Array] = None,
-                        out: Optional[Array] = None, backend=None) -> GroupNormGradients:
+                        dweight: Optional[Array] = None, dbias: Optional[Array] = None, out: Optional[Array] = None,
+                        backend=None) -> GroupNormGradients:
     """The gradients of group_norm.
 
     dy, x:          of one shape: the gradient of y, and the forward's x, or its residual_out where it had a residual.
     mean, rstd:     as the forward saved them, both or neither.
     dresidual_out:  the gradient that has come to residual_out, which is added to dx.
+    dweight, dbias: arrays that these gradients are added to, both where both are computed, of any dtype that weight can
+                    have. The result has these arrays.
     All others are as in group_norm; out is where dx goes.
 
     Returns a `GroupNormGradients`: dx, which is the residual's gradient too, dweight, dbias.
     """
     if (mean is None) != (rstd is None):
         fail("rstd" if rstd is None else "mean", "mean and rstd, or neither")
-    options = _options(num_groups, eps, activation, channels_last)
-    results = iter(call(_BACKWARD, (dy, x, weight, bias, mean, rstd, dresidual_out, x_scale), options, first(out),
-                        backend=backend))
-    return GroupNormGradients(
-        next(results), None if weight is None else next(results), None if bias is None else next(results)
-    )
+    wanted = ["dx"] + [f"d{name}" for name, array in (("weight", weight), ("bias", bias)) if array is not None]
+    sums = {name: array for name, array in (("dweight", dweight), ("dbias", dbias)) if array is not None}
+    options = (*_options(num_groups, eps, activation, channels_last), bool(sums))
+    results = call(_BACKWARD, (dy, x, weight, bias, mean, rstd, dresidual_out, x_scale), options,
+                   first_and_sums(out, wanted, sums), backend=backend)
+    return GroupNormGradients(**dict(zip(wanted, results)))

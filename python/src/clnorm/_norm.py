@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from clnorm import _rope
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
-from clnorm._call import call, first
+from clnorm._call import call, first, first_and_sums
 from clnorm._native import lib
-from clnorm._record import COLUMNS, MATRIX, PLAIN, WEIGHTS, Description, Operation, Output, fail
+from clnorm._record import COLUMNS, MATRIX, PLAIN, TRANSPOSED, WEIGHTS, Description, Operation, Output, fail
 from clnorm._shapes import (
     ACTIVATIONS,
     GATES,
@@ -36,7 +36,7 @@ class Norm(NamedTuple):
 
     y: as x.  residual_out: residual + dropout(x) in residual's dtype, which the next layer takes as its residual.
     mean, rstd: statistics for the backward, x's shape without the normalised dimensions; with group_size (groups, …).
-    scale: of an 8-bit y, with which it is multiplied to be read.
+    scale: of an 8-bit y, with which it is multiplied to be read.  y_transposed: a copy of it, (columns, rows).
     """
 
     y: Any
@@ -44,6 +44,7 @@ class Norm(NamedTuple):
     mean: Any = None
     rstd: Any = None
     scale: Any = None
+    y_transposed: Any = None
 
 
 class NormGradients(NamedTuple):
@@ -74,6 +75,7 @@ class _Common(NamedTuple):
     weight_repeat: Any
     rope: Any
     x_scale_group: int
+    batch_invariant: bool
 
 
 def _common(given: dict, rope) -> _Common:
@@ -83,7 +85,7 @@ def _common(given: dict, rope) -> _Common:
         integer("group_size", given["group_size"]), number("weight_offset", given["weight_offset"]), given["activation"],
         given["gate"], flag("gate_first", given["gate_first"]), number("dropout", given["dropout"]),
         None if weight_repeat is None else integer("weight_repeat", weight_repeat, 1), rope,
-        integer("x_scale_group", given["x_scale_group"]),
+        integer("x_scale_group", given["x_scale_group"]), flag("batch_invariant", given["batch_invariant"]),
     )
 
 
@@ -117,6 +119,7 @@ def _fused(tensors, norm, lead, common):
         "gate_first": common.gate_first,
         "dropout": common.dropout,
         "row_scale": "row_scale" in tensors,
+        "batch_invariant": common.batch_invariant,
     }
 
 
@@ -137,7 +140,7 @@ def _kinds(tensors, weights):
 
 def _describe_forward(norm):
     def describe(tensors, options) -> Description:
-        _, common, dtype, scaling, scale_group, scale, save_stats = options
+        _, common, dtype, scaling, scale_group, scale, save_stats, y_transposed = options
         x, group_size = tensors["x"], common.group_size
         lead = split("x", x.shape, common.dimensions)
         _check(tensors, lead)
@@ -153,8 +156,12 @@ def _describe_forward(norm):
             shape, is_layer_norm = _statistics_shape(x.shape, lead, group_size), norm == lib.CLNORM_LAYER_NORM
             fields |= {"save_mean": is_layer_norm, "save_rstd": 1}
             outputs += [Output(name, shape, real(x.dtype), PLAIN) for name in ("mean", "rstd")[not is_layer_norm:]]
-        outputs += [Output("y_scale", scale_shape, "float32", PLAIN) for scale_shape in scales]
         rows, cols = math.prod(x.shape[:lead]), math.prod(x.shape[lead:])
+        if y_transposed:
+            if dtype not in FLOATS_OF_8_BITS:
+                fail("y_transposed", f"False where y is not of {' or '.join(FLOATS_OF_8_BITS)}")
+            outputs.append(Output("y_t", (cols, rows), dtype, TRANSPOSED))
+        outputs += [Output("y_scale", scale_shape, "float32", PLAIN) for scale_shape in scales]
         kinds = _kinds(tensors, _kind_of_weights(fields))
         return Description(rows, cols, lead, kinds, tuple(outputs), fields, common.dropout > 0, constants)
 
@@ -180,7 +187,7 @@ def _wanted(tensors, options_needs, x_is_sum):
 
 def _describe_backward(norm):
     def describe(tensors, options) -> Description:
-        _, common, x_is_sum, needs, dx_dtype = options
+        _, common, x_is_sum, needs, dx_dtype, accumulate = options
         x = tensors["x"]
         lead = split("x", x.shape, common.dimensions)
         _check(tensors, lead)
@@ -196,14 +203,17 @@ def _describe_backward(norm):
             fail("dx_dtype", "a dtype of 16 bits or more", dx_dtype)
         fields = _fused(tensors, norm, lead, common)
         fields |= {"s_given": x_is_sum, "mean_given": "mean" in tensors, "rstd_given": "rstd" in tensors}
+        fields["accumulate"] = accumulate
         fields |= input_scale("x", tensors, "x_scale", lead, common.x_scale_group)
         like_x = tensors["dy"].dtype if x.dtype in FLOATS_OF_8_BITS else x.dtype
-        dtypes = {"dx": result_dtype("dx_dtype", dx_dtype or like_x, x.dtype), "dresidual": tensors["residual"].dtype if "residual" in tensors else like_x}
+        dtypes = {"dx": result_dtype("dx_dtype", dx_dtype or like_x, x.dtype)}
+        dtypes["dresidual"] = tensors["residual"].dtype if "residual" in tensors else like_x
         dtypes |= {f"d{role}": tensors[role].dtype for role in ("weight", "bias", "z") if role in tensors}
         weights = _kind_of_weights(fields)
         columns = {f"d{role}": tensors[role].shape for role in ("weight", "bias") if role in tensors}
         outputs = tuple(
-            Output(name, columns.get(name, x.shape), dtypes[name], weights if name in columns else MATRIX)
+            Output(name, columns[name], dtypes[name], weights, accumulate) if name in columns else
+            Output(name, x.shape, dtypes[name])
             for name in wanted
         )
         rows, cols = math.prod(x.shape[:lead]), math.prod(x.shape[lead:])
@@ -234,8 +244,9 @@ def norm_forward(name: str, given: dict):
     tables, rope = _rope.parts(given["rope"])
     common = _common(given, rope)
     dtype, scaling, save_stats = given["dtype"], given["scaling"], flag("save_stats", given["save_stats"])
+    y_transposed = flag("y_transposed", given["y_transposed"])
     options = (name, common, None if dtype is None else dtype_name("dtype", dtype), scaling,
-               integer("scale_group", given["scale_group"]), number("scale", given["scale"]), save_stats)
+               integer("scale_group", given["scale_group"]), number("scale", given["scale"]), save_stats, y_transposed)
     inputs = (*[given[role] for role in _FORWARD_INPUTS], *tables)
     results = call(_FORWARD[name], inputs, options, first(given["out"]), seed_pair(common.dropout, given["seed"]),
                    given["backend"])
@@ -247,7 +258,8 @@ def norm_forward(name: str, given: dict):
         None if given["residual"] is None else next(rest),
         next(rest) if save_stats and name == "layer_norm" else None,
         next(rest) if save_stats else None,
-        next(rest, None),
+        y_transposed=next(rest) if y_transposed else None,
+        scale=next(rest, None),
     )
 
 
@@ -259,9 +271,10 @@ def norm_backward(name: str, given: dict):
     if needs is not None and (isinstance(needs, str) or not hasattr(needs, "__iter__")):
         fail("needs", "names of gradients in a tuple or list", repr(needs))
     needs = None if needs is None else tuple(needs)
-    options = (name, common, x_is_sum, needs, None if dtype is None else dtype_name("dx_dtype", dtype))
+    sums = {name: given[name] for name in ("dweight", "dbias") if given[name] is not None}
+    options = (name, common, x_is_sum, needs, None if dtype is None else dtype_name("dx_dtype", dtype), bool(sums))
     wanted = _wanted({role for role in _BACKWARD_INPUTS if given.get(role) is not None}, needs, x_is_sum)
     inputs = (*[given.get(role) for role in _BACKWARD_INPUTS], *tables)
-    results = call(_BACKWARD[name], inputs, options, first(given["out"]), seed_pair(common.dropout, given["seed"]),
-                   given["backend"])
+    outs = first_and_sums(given["out"], wanted, sums) if sums else first(given["out"])
+    results = call(_BACKWARD[name], inputs, options, outs, seed_pair(common.dropout, given["seed"]), given["backend"])
     return NormGradients(**dict(zip(wanted, results)))

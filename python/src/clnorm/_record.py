@@ -17,7 +17,7 @@ _DTYPES_OF_THEIR_OWN = ("scale", "x_scale", "position", "row_scale", "mean", "rs
 
 class Output(NamedTuple):
     """An output of a call: MATRIX [rows, cols], COLUMNS [cols], WEIGHTS [weight_rows, cols], TRANSPOSED [cols, rows], or
-    PLAIN, which the descriptor has no tensor for. read: what is there before the call counts."""
+    PLAIN, which the descriptor has no tensor for. read: it is added to what is there, in that array's dtype."""
 
     role: str
     shape: tuple
@@ -174,8 +174,10 @@ def _rows_of(kind: str, description: Description, most: int) -> tuple:
 
 
 def _given_output(name: str, tensor: Tensor, output: Output, lead: int, most: int) -> Tensor:
-    if tensor.shape != tuple(output.shape) or tensor.dtype != output.dtype:
-        fail(name, f"shape {tuple(output.shape)} and dtype {output.dtype}", f"{tensor.shape} and {tensor.dtype}")
+    dtypes = [output.dtype] if not output.read or output.dtype == "float64" else ["float32", "float16", "bfloat16"]
+    if tensor.shape != tuple(output.shape) or tensor.dtype not in dtypes:
+        expected = f"shape {tuple(output.shape)} and dtype {' or '.join(dtypes)}"
+        fail(name, expected, f"{tensor.shape} and {tensor.dtype}")
     dims = dims_of(tensor, lead, most)
     if dims is None or not _apart(dims, math.prod(tensor.shape[lead:])):
         expected = "rows that lie one after the other, or at a fixed distance"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Optional
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
 from clnorm._call import call, first
 from clnorm._native import lib
-from clnorm._record import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, fail
+from clnorm._record import COLUMNS, MATRIX, PLAIN, TRANSPOSED, Description, Operation, Output, fail
 from clnorm._shapes import (
     SCALINGS,
     bits,
@@ -53,6 +53,14 @@ class Quantized(NamedTuple):
     scale: Any
 
 
+class QuantizedTransposed(NamedTuple):
+    """A `Quantized`, and a copy of q of (columns, rows)."""
+
+    q: Any
+    scale: Any
+    q_transposed: Any
+
+
 # Narrow arrays without gaps are taken as one row, so that work is shared by columns.
 _NARROW = 256
 
@@ -75,21 +83,21 @@ def _rows(tensors: dict, main: str, outputs, fields, kinds=None, constants=()) -
     return Description(rows, shape[-1], lead, kinds, tuple(outputs), fields, constants=constants)
 
 
-def _softmax(tensors, main, output):
+def _softmax(tensors, options, main, output):
     """Softmax or its gradient; without elements there is nothing to add up, and no column either."""
     shape, outputs = tensors[main].shape, (Output(output, tensors[main].shape, tensors[main].dtype),)
     if 0 in shape:
         return Description(0, 1, len(shape), {role: MATRIX for role in tensors}, outputs, {})
-    return _rows(tensors, main, outputs, {})
+    return _rows(tensors, main, outputs, {"batch_invariant": options[0]})
 
 
 def _describe_softmax(tensors, options):
-    return _softmax(tensors, "x", "y")
+    return _softmax(tensors, options, "x", "y")
 
 
 def _describe_softmax_backward(tensors, options):
     same_shape(tensors, "y", "dy")
-    return _softmax(tensors, "y", "dx")
+    return _softmax(tensors, options, "y", "dx")
 
 
 def _describe_gelu(tensors, options):
@@ -105,8 +113,9 @@ def _describe_gelu_backward(tensors, options):
 
 def _l2_norm_fields(tensors, options):
     columns_shape(tensors, tensors["x"].shape[-1:], "weight")
-    eps, eps_mode, group_size = options[:3]
-    return {"eps": eps, "eps_mode": chosen("eps_mode", eps_mode, _EPS_MODES), "group_size": group_size}
+    eps, eps_mode, group_size, batch_invariant = options[:4]
+    return {"eps": eps, "eps_mode": chosen("eps_mode", eps_mode, _EPS_MODES), "group_size": group_size,
+            "batch_invariant": batch_invariant}
 
 
 def _l2_norm_kinds(tensors):
@@ -114,7 +123,7 @@ def _l2_norm_kinds(tensors):
 
 
 def _describe_l2_norm(tensors, options):
-    x, (_, _, group_size, save_norm) = tensors["x"], options
+    x, (_, _, group_size, _, save_norm) = tensors["x"], options
     outputs = [Output("y", x.shape, x.dtype)]
     if save_norm:
         shape = groups_shape(x.shape[:-1], x.shape[-1], group_size)
@@ -133,7 +142,7 @@ def _describe_l2_norm_backward(tensors, options):
 
 
 def _describe_quantize(tensors, options):
-    dtype, scaling, group, scale, seed = options
+    dtype, scaling, group, scale, seed, transposed = options
     if dtype not in FLOATS_OF_8_BITS:
         fail("dtype", " or ".join(FLOATS_OF_8_BITS), dtype)
     chosen("scaling", scaling, SCALINGS)
@@ -141,7 +150,10 @@ def _describe_quantize(tensors, options):
     if tensors["x"].dtype == "float64":
         fail("x", "dtype float32, float16 or bfloat16", "float64")
     fields, scales, constants = output_scale("q", shape, split("x", shape, 1), dtype, scaling, group, scale)
-    outputs = [Output("q", shape, dtype)] + [Output("scale", scale_shape, "float32", PLAIN) for scale_shape in scales]
+    outputs = [Output("q", shape, dtype)]
+    if transposed:
+        outputs.append(Output("q_t", (shape[-1], math.prod(shape[:-1])), dtype, TRANSPOSED))
+    outputs += [Output("scale", scale_shape, "float32", PLAIN) for scale_shape in scales]
     if seed is not None:
         fields |= {"stochastic": 1, "seed": seed}
     return _rows(tensors, "x", outputs, fields, constants=constants)
@@ -174,7 +186,7 @@ _QUANTIZE = _operation("quantize", _describe_quantize, "x")
 _DEQUANTIZE = _operation("dequantize", _describe_dequantize, "q", "scale", codes=("q",))
 
 
-def _last(x: Array, dim: int, out) -> bool:
+def _last(x: Array, dim: int) -> bool:
     """Whether dim is the last dimension; an error where it is not one, or no other one can be taken."""
     shape = getattr(x, "shape", None)
     if shape is None:  # one that has DLPack alone, or that is refused later
@@ -187,36 +199,53 @@ def _last(x: Array, dim: int, out) -> bool:
         fail("dim", f"a dimension of an array of shape {shape}", repr(dim))
     if dim % count == count - 1:
         return True
-    if out is not None:
-        fail("out", "none where dim is not the last dimension")
     if not hasattr(x, "swapaxes"):
         fail("dim", f"the last dimension, as {type(x).__name__} has no swapaxes", dim)
     return False
 
 
-def softmax(x: Array, dim: int = -1, *, out: Optional[Array] = None, backend=None) -> Array:
+def _put(out, result: Array) -> Array:
+    """A result that was computed in memory of its own, in the array that it is wanted in."""
+    if out is None:
+        return result
+    if type(out) is not type(result) or tuple(out.shape) != tuple(result.shape) or out.dtype != result.dtype:
+        fail("out", f"an array as x is, of shape {tuple(result.shape)} and dtype {result.dtype}",
+             f"{type(out).__name__} of shape {getattr(out, 'shape', None)} and dtype {getattr(out, 'dtype', None)}")
+    out[...] = result
+    return out
+
+
+def softmax(x: Array, dim: int = -1, *, batch_invariant: bool = False, out: Optional[Array] = None,
+            backend=None) -> Array:
     """exp(x - max(x)) / sum(exp(x - max(x))) over a dimension.
 
     x:    any shape, float32, float16, bfloat16 or float64. Entries of -inf give exactly 0; a row of nothing else gives 0.
     dim:  the dimension that adds up to 1. Where it is not the last, the array is copied to have it last.
     out:  where y goes; it may be x itself.
+    batch_invariant:  a row's y has the same bits for any number of rows, which may take longer.
 
     Returns y as x is.
     """
-    if _last(x, dim, out):
-        return call(_SOFTMAX, (x,), (), first(out), backend=backend)[0]
-    return softmax(x.swapaxes(dim, -1), backend=backend).swapaxes(dim, -1)
+    if _last(x, dim):
+        options = (flag("batch_invariant", batch_invariant),)
+        return call(_SOFTMAX, (x,), options, first(out), backend=backend)[0]
+    y = softmax(x.swapaxes(dim, -1), batch_invariant=batch_invariant, backend=backend)
+    return _put(out, y.swapaxes(dim, -1))
 
 
-def softmax_backward(dy: Array, y: Array, dim: int = -1, *, out: Optional[Array] = None, backend=None) -> Array:
+def softmax_backward(dy: Array, y: Array, dim: int = -1, *, batch_invariant: bool = False, out: Optional[Array] = None,
+                     backend=None) -> Array:
     """The gradient of softmax from its result: dx = y * (dy - sum(y * dy)).
 
-    dy, y:  of one shape: the gradient of y, and y.  dim, out: as in softmax; out may be dy or y itself.
+    dy, y:  of one shape: the gradient of y, and y.  All others are as in softmax; out may be dy or y itself.
     Returns dx as y is.
     """
-    if _last(y, dim, out):
-        return call(_SOFTMAX_BACKWARD, (dy, y), (), first(out), backend=backend)[0]
-    return softmax_backward(dy.swapaxes(dim, -1), y.swapaxes(dim, -1), backend=backend).swapaxes(dim, -1)
+    if _last(y, dim):
+        options = (flag("batch_invariant", batch_invariant),)
+        return call(_SOFTMAX_BACKWARD, (dy, y), options, first(out), backend=backend)[0]
+    same_shape({"y": y, "dy": dy}, "y", "dy")
+    dx = softmax_backward(dy.swapaxes(dim, -1), y.swapaxes(dim, -1), batch_invariant=batch_invariant, backend=backend)
+    return _put(out, dx.swapaxes(dim, -1))
 
 
 def gelu(x: Array, approximate: str = "none", *, out: Optional[Array] = None, backend=None) -> Array:
@@ -242,7 +271,7 @@ def gelu_backward(dy: Array, x: Array, approximate: str = "none", *, out: Option
 
 
 def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add", group_size: int = 0,
-            save_norm: bool = False, out: Optional[Array] = None, backend=None) -> Result:
+            save_norm: bool = False, batch_invariant: bool = False, out: Optional[Array] = None, backend=None) -> Result:
     """Divides each row by its length: y = x / length * weight.
 
     x:           (..., columns), float32, float16, bfloat16 or float64.
@@ -250,28 +279,32 @@ def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps
     eps_mode:    "add": length = sqrt(sum(x^2) + eps).  "floor": length = max(sqrt(sum(x^2)), eps), as PyTorch's normalize.
     group_size:  columns of a segment, each with a length of its own; a divisor of the columns. 0: the whole row.
     save_norm:   the result is an `L2Norm`, (y, norm).
+    batch_invariant:  a row's results have the same bits for any number of rows, which may take longer.
     out:         where y goes; it may be x itself.
 
     Returns y as x is; or an `L2Norm`.
     """
-    options = (number("eps", eps), eps_mode, integer("group_size", group_size), flag("save_norm", save_norm))
+    options = (number("eps", eps), eps_mode, integer("group_size", group_size), flag("batch_invariant", batch_invariant),
+               flag("save_norm", save_norm))
     results = call(_L2_NORM, (x, weight), options, first(out), backend=backend)
     return L2Norm(*results) if save_norm else results[0]
 
 
 def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add",
-                     group_size: int = 0, out: Optional[Array] = None, backend=None) -> L2NormGradients:
+                     group_size: int = 0, batch_invariant: bool = False, out: Optional[Array] = None,
+                     backend=None) -> L2NormGradients:
     """The gradients of l2_norm.
 
     dy, x:  of one shape: the gradient of y, and the forward's x. All others as in l2_norm; out is where dx goes.
     Returns an `L2NormGradients`: dx, and dweight where there is a weight.
     """
-    options = (number("eps", eps), eps_mode, integer("group_size", group_size))
+    options = (number("eps", eps), eps_mode, integer("group_size", group_size), flag("batch_invariant", batch_invariant))
     return L2NormGradients(*call(_L2_NORM_BACKWARD, (dy, x, weight), options, first(out), backend=backend))
 
 
 def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor", scale_group: int = 0,
-             scale: float = 0.0, stochastic_seed: Optional[int] = None, out: Optional[Array] = None) -> Quantized:
+             scale: float = 0.0, stochastic_seed: Optional[int] = None, transposed: bool = False,
+             out: Optional[Array] = None) -> Any:
     """Quantises to 8 bits: scale = (max|x| + 1e-10) / largest of dtype, q = x / scale, rounded to nearest even.
 
     x:                (..., columns), float32, float16 or bfloat16.
@@ -279,6 +312,7 @@ def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor",
     scaling:          what shares a scale: the "tensor", a "row" or a "group" of scale_group columns.
     scale:            the scale of the tensor, where it is not to be measured; the result's scale is then this number.
     stochastic_seed:  rounds up or down by chance, in proportion to the distance, with this seed of 64 bits.
+    transposed:       the result is a `QuantizedTransposed`, with a copy of q of (columns, rows) besides.
     out:              where q goes.
 
     Returns a `Quantized`: q of x's shape, scale of (1,), (...,) or (..., columns / scale_group rounded up).
@@ -286,8 +320,10 @@ def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor",
     seed = stochastic_seed
     if seed is not None:
         seed = bits("stochastic_seed", integer("stochastic_seed", seed, None))
-    options = (dtype_name("dtype", dtype), scaling, integer("scale_group", scale_group), number("scale", scale), seed)
-    return Quantized(*call(_QUANTIZE, (x,), options, first(out)))
+    options = (dtype_name("dtype", dtype), scaling, integer("scale_group", scale_group), number("scale", scale), seed,
+               flag("transposed", transposed))
+    results = call(_QUANTIZE, (x,), options, first(out))
+    return QuantizedTransposed(results[0], results[2], results[1]) if transposed else Quantized(*results)
 
 
 def dequantize(q: Array, scale: Array, dtype: Any = "float32", *, scale_group: int = 0,

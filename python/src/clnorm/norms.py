@@ -40,6 +40,8 @@ dtype, scaling:    of y: "float8_e4m3fn" or "float8_e5m2" quantises it, with a s
                    result is a `Norm` where they are given, or y has 8 bits.
 x_scale:           the scales of a float8 x: (1,), (*rows), or with x_scale_group (*rows, columns / x_scale_group).
 save_stats:        the result is a `Norm` with the statistics that the backward can take.
+y_transposed:      the result has a copy of an 8-bit y of (columns, rows), of all columns and all rows, besides.
+batch_invariant:   a row's results have the same bits for any number of rows, which may take longer.
 out:               where y goes, of x's shape; it may be x itself.
 
 Returns y as x is; or a `Norm`. A view whose normalised dimensions are innermost and dense is read where it is, and `out`
@@ -60,6 +62,9 @@ residual:          the forward's, where x is the forward's x; or x_is_sum=True, 
 dresidual_out:     x's shape: the gradient that has come to residual_out, which is added.
 needs:             the gradients to compute, of "dx", "dweight", "dbias", "dz", "dresidual"; None: all that there are.
 dx_dtype:          of dx, where that is not x's: 16 bits or more. None: x's, or dy's where x has 8 bits.
+dweight, dbias:    arrays that these gradients are added to, both where both are computed, of any dtype that weight can
+                   have: float32 sums for bfloat16 weights. The result has these arrays.
+batch_invariant:   as in {name}, of all but dweight and dbias.
 out:               where the first of the gradients goes; dx may go where dy or x is.
 All others are as in {name}; the same seed makes the same mask.
 
@@ -75,7 +80,8 @@ def layer_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] =
                weight_offset: float = 0.0, weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
                x_scale: Optional[Array] = None, x_scale_group: int = 0, dtype: Any = None,
                scaling: Optional[str] = None, scale_group: int = 0, scale: float = 0.0, save_stats: bool = False,
-               out: Optional[Array] = None, backend=None) -> Result:
+               y_transposed: bool = False, batch_invariant: bool = False, out: Optional[Array] = None,
+               backend=None) -> Result:
     return norm_forward("layer_norm", locals())
 
 
@@ -85,7 +91,8 @@ def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = N
              dropout: float = 0.0, seed: Seed = None, weight_offset: float = 0.0,
              weight_repeat: Optional[int] = None, rope: Optional[Rope] = None, x_scale: Optional[Array] = None,
              x_scale_group: int = 0, dtype: Any = None, scaling: Optional[str] = None, scale_group: int = 0,
-             scale: float = 0.0, save_stats: bool = False, out: Optional[Array] = None, backend=None) -> Result:
+             scale: float = 0.0, save_stats: bool = False, y_transposed: bool = False, batch_invariant: bool = False,
+             out: Optional[Array] = None, backend=None) -> Result:
     return norm_forward("rms_norm", locals())
 
 
@@ -97,8 +104,9 @@ def layer_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bia
                         gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
                         seed: Seed = None, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
                         rope: Optional[Rope] = None, x_scale: Optional[Array] = None, x_scale_group: int = 0,
-                        dx_dtype: Any = None, needs: Optional[Sequence[str]] = None,
-                        out: Optional[Array] = None, backend=None) -> NormGradients:
+                        dx_dtype: Any = None, needs: Optional[Sequence[str]] = None, dweight: Optional[Array] = None,
+                        dbias: Optional[Array] = None, batch_invariant: bool = False, out: Optional[Array] = None,
+                        backend=None) -> NormGradients:
     return norm_backward("layer_norm", locals())
 
 
@@ -110,7 +118,9 @@ def rms_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias:
                       dropout: float = 0.0, seed: Seed = None, weight_offset: float = 0.0,
                       weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
                       x_scale: Optional[Array] = None, x_scale_group: int = 0, dx_dtype: Any = None,
-                      needs: Optional[Sequence[str]] = None, out: Optional[Array] = None, backend=None) -> NormGradients:
+                      needs: Optional[Sequence[str]] = None, dweight: Optional[Array] = None,
+                      dbias: Optional[Array] = None, batch_invariant: bool = False, out: Optional[Array] = None,
+                      backend=None) -> NormGradients:
     return norm_backward("rms_norm", locals())
 
 
