@@ -69,6 +69,11 @@ static void bad_dimensions_are_refused(void **state) {
          false,
          CLNORM_INVALID_SHAPE,
          "desc.x.outer[1].size is 0, its stride 7: expected a stride of 0 without a size"},
+        {{{0, 0}},
+         1,
+         false,
+         CLNORM_INVALID_SHAPE,
+         "desc.x.stride is 1: expected at least cols, 8; copy a transposed tensor"},
         {{{24, 0}},
          0,
          true,
@@ -151,7 +156,9 @@ static void buffers_hold_the_extent(void **state) {
     }
     clnorm_norm_desc none = forward_of(0, D);
     set_outer(&none.x, (const clnorm_dim[3]){{3, 100}, {4, D}});
+    set_outer(&none.y, (const clnorm_dim[3]){{0, 100}, {4, D}});
     assert_int_equal(needs_of(*state, &none, "x").bytes, 0);
+    assert_int_equal(needs_of(*state, &none, "y").bytes, 0);
 }
 
 /* What one stride can say is the plan of that: its build has no other options. */

@@ -15,8 +15,9 @@ extern "C" {
  * that a part of a packed tensor is normalised where it lies. Row r of sizes (n0, n1, n2) begins at element
  * (r / (n1 · n2)) · stride0 + (r / n2 mod n1) · stride1 + (r mod n2) · stride2. Sizes that are 0 are left out; the product
  * of the others is the descriptor's rows, and the tensor's stride is 0. A stride of 0 is no default here: an
- * input's rows repeat along that dimension (an expanded tensor). Rows of an output do not overlap: sorted by
- * stride, each dimension's is at least what the dimensions before it take up. Examples, with D = cols:
+ * input's rows repeat along that dimension (an expanded tensor). Rows of an input may overlap (a stride of 1: a window that
+ * slides). Those of an output do not: sorted by stride, each dimension's is at least what the dimensions before it take up.
+ * With 0 rows no dimension counts. Examples, with D = cols:
  *
  *   k of a packed [B, S, 3, H, D], from element H · D on    rows B · S · H, outer {{B · S, 3 · H · D}, {H, D}}
  *   [B, H, S, D] as a view of a [B, S, H, D]                rows B · H · S, outer {{B, S · H · D}, {H, D}, {S, H · D}}

@@ -184,8 +184,9 @@ static clnorm_status check_stride(const struct cln_tensor_rule *rule, const clno
     const uint64_t least = rule->extent == CLN_MATRIX ? width : rule->extent == CLN_COLUMNS ? head->cols : head->rows;
     const char *const matrix = least == head->cols ? "cols" : "cols x spatial";
     if (tensor->stride && tensor->stride < least)
-        return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.stride is %" PRIu64 ": expected at least %s, %" PRIu64, rule->name,
-                        tensor->stride, rule->extent == CLN_TRANSPOSED ? "rows" : matrix, least);
+        return cln_fail(CLNORM_INVALID_SHAPE, "desc.%s.stride is %" PRIu64 ": expected at least %s, %" PRIu64 "%s",
+                        rule->name, tensor->stride, rule->extent == CLN_TRANSPOSED ? "rows" : matrix, least,
+                        rule->extent == CLN_MATRIX ? "; copy a transposed tensor, so that columns lie side by side" : "");
     return CLNORM_SUCCESS;
 }
 

@@ -7,7 +7,7 @@
 
 bool cln_outer_given(const clnorm_tensor *tensor) {
     for (int i = 0; i < CLNORM_OUTER_DIMS; i++)
-        if (tensor->outer[i].size)
+        if (tensor->outer[i].size || tensor->outer[i].stride)
             return true;
     return false;
 }
@@ -64,7 +64,7 @@ static clnorm_status check_apart(const char *name, const clnorm_tensor *tensor, 
 
 clnorm_status cln_outer_check(const char *name, const clnorm_tensor *tensor, uint64_t rows, uint64_t cols, bool output) {
     for (int i = 0; i < CLNORM_OUTER_DIMS; i++)
-        if (!tensor->outer[i].size && tensor->outer[i].stride)
+        if (rows && !tensor->outer[i].size && tensor->outer[i].stride)
             return cln_fail(CLNORM_INVALID_SHAPE,
                             "desc.%s.outer[%d].size is 0, its stride %" PRIu64 ": expected a stride of 0 without a size",
                             name, i, tensor->outer[i].stride);
