@@ -9,6 +9,7 @@ kernels=$2
 tests=$(dirname "$0")
 failures=0
 builds=0
+built=" "
 
 # strict FAMILY STANDARD TARGET EXTENSIONS MACRO=VALUE …     what no MACRO says is as in $defaults
 strict() {
@@ -25,6 +26,7 @@ strict() {
         esac
     done
     builds=$((builds + 1))
+    built="$built$family "
     # shellcheck disable=SC2086 # a list of words
     "$clang" -x cl "-cl-std=$standard" -target "$target" -Xclang "-cl-ext=$extensions" -Xclang -finclude-default-header \
         -include "$tests/lint_half.h" -fsyntax-only -Wall -Wextra -pedantic -Werror -Wno-unused-parameter $options \
@@ -434,5 +436,15 @@ for weight in none f32 bf16; do
 done
 strict norm_backward_check CL1.2 spir64 -all,+cl_khr_fp64 X_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=none VEC=1
 
+for source in "$kernels"/*/*.cl; do
+    family=$(basename "$source" .cl)
+    case $built in
+    *" $family "*) ;;
+    *)
+        echo "$source: no build of it here"
+        failures=$((failures + 1))
+        ;;
+    esac
+done
 echo "$builds builds, $failures of them with complaints"
 [ "$failures" -eq 0 ]

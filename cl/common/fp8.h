@@ -3,7 +3,8 @@
  * ±57344 at most.
  *
  * Stores round to nearest even and saturate: what is too large, infinities too, becomes ± the largest number. Every NaN
- * becomes 0x7f, as NVIDIA's conversions make it. FP8_ISA (src/spec.h) says whether those are used; the bits are the same.
+ * becomes 0x7f, as NVIDIA's conversions make it. FP8_ISA (src/program/spec.h) says whether those are used; the bits are the
+ * same.
  */
 #ifndef FP8_H
 #define FP8_H

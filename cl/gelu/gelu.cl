@@ -3,8 +3,8 @@
  * Rows are cut into blocks of BLOCK elements. A work-group takes one block after the other; its lanes take UNROLL vectors
  * each, side by side.
  *
- * Macros (src/spec.h): GELU, X_DTYPE, DY_DTYPE, Y_DTYPE, DX_DTYPE (a forward has y, a backward dy and dx), VEC, LANES,
- * UNROLL, STORES, ISA, ELEMENT_ALIGNED. */
+ * Macros (src/program/spec.h): GELU, X_DTYPE, DY_DTYPE, Y_DTYPE, DX_DTYPE (a forward has y, a backward dy and dx), VEC,
+ * LANES, UNROLL, STORES, ISA, ELEMENT_ALIGNED. */
 
 #include "common/arguments.h"
 #include "gelu/gelu_args.h"

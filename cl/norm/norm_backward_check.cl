@@ -1,7 +1,8 @@
 /* Columns at which x̂ cannot be had from y, counted by one work-group before a backward that reads y in x's place: see
  * clnorm_norm_backward_desc.
  *
- * Macros (src/spec.h): X_DTYPE (of y), WEIGHT_DTYPE, BIAS_DTYPE, VEC (1), LANES, UNROLL, STORES, ISA, ELEMENT_ALIGNED. */
+ * Macros (src/program/spec.h): X_DTYPE (of y), WEIGHT_DTYPE, BIAS_DTYPE, VEC (1), LANES, UNROLL, STORES, ISA,
+ * ELEMENT_ALIGNED. */
 
 #include "common/arguments.h"
 #include "common/dtype.h"

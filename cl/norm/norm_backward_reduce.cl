@@ -1,8 +1,8 @@
 /* The sum over slots, for dweight and dbias. A work-group owns a tile of LANES · VEC columns of one of the two; its
  * SEGMENTS lines of lanes take every SEGMENTS-th slot, and then are added up one after the other: the same bits every time.
  *
- * Macros (src/spec.h): X_DTYPE (of the sums), GROUP_SIZE (columns), DWEIGHT_DTYPE, DBIAS_DTYPE, ACCUMULATE, VEC, LANES,
- * SEGMENTS, UNROLL, ISA, STORES, ELEMENT_ALIGNED; perhaps WEIGHT_MAP. */
+ * Macros (src/program/spec.h): X_DTYPE (of the sums), GROUP_SIZE (columns), DWEIGHT_DTYPE, DBIAS_DTYPE, ACCUMULATE, VEC,
+ * LANES, SEGMENTS, UNROLL, ISA, STORES, ELEMENT_ALIGNED; perhaps WEIGHT_MAP. */
 
 #include "common/arguments.h"
 #include "common/dtype.h"

@@ -1,7 +1,7 @@
 /* Numbers from codes and their scales: LANES work-items a row, SEGMENTS rows in a work-group at a time.
  *
- * Macros (src/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE, SCALING, GROUP_SIZE, GROUPS, VEC, LANES, SEGMENTS, STORES, ISA,
- * FP8_ISA, ELEMENT_ALIGNED. */
+ * Macros (src/program/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE, SCALING, GROUP_SIZE, GROUPS, VEC, LANES, SEGMENTS, STORES,
+ * ISA, FP8_ISA, ELEMENT_ALIGNED. */
 
 #include "common/arguments.h"
 #include "quantize/quantize.h"

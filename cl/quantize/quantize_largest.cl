@@ -1,7 +1,7 @@
 /* The largest of many magnitudes, and the scale of a tensor that has them. One work-group of LANES work-items.
  *
- * Macros (src/spec.h): X_DTYPE (f32), Q_DTYPE, SCALE_DTYPE (none: no scale is written), AMAX, VEC (1), LANES, SEGMENTS (1),
- * REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
+ * Macros (src/program/spec.h): X_DTYPE (f32), Q_DTYPE, SCALE_DTYPE (none: no scale is written), AMAX, VEC (1), LANES,
+ * SEGMENTS (1), REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
 
 #include "common/arguments.h"
 #include "quantize/magnitude.h"

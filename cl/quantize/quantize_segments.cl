@@ -2,8 +2,8 @@
  * work-group at a time. A segment is a row, or with SCALING_GROUP GROUP_SIZE neighbouring elements, GROUPS of them in a
  * row, the last one maybe shorter. With SCALING_TENSOR only magnitudes are wanted, and amax has one for each work-group.
  *
- * Macros (src/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE (none: no scale is written), AMAX, WRITE_Q, SCALING, GROUP_SIZE,
- * GROUPS, STOCHASTIC, VEC, LANES, SEGMENTS, UNROLL, REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
+ * Macros (src/program/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE (none: no scale is written), AMAX, WRITE_Q, SCALING,
+ * GROUP_SIZE, GROUPS, STOCHASTIC, VEC, LANES, SEGMENTS, UNROLL, REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
 
 #include "common/arguments.h"
 #include "quantize/magnitude.h"

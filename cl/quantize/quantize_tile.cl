@@ -1,6 +1,6 @@
 /* Codes of x by scales that are known, and their transpose: a tile a work-group of LANES work-items.
  *
- * Macros (src/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE (none: the scale is an argument), SCALING, GROUP_SIZE, GROUPS,
+ * Macros (src/program/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE (none: the scale is an argument), SCALING, GROUP_SIZE, GROUPS,
  * STOCHASTIC, WRITE_Q, TRANSPOSED, AMAX, TILE_ROWS, TILE_COLS, ROW_VEC, VEC, LANES, SEGMENTS (1), REDUCE, STORES, ISA,
  * FP8_ISA, ELEMENT_ALIGNED. */
 

@@ -3,8 +3,8 @@
  * A work-group owns rows, SEGMENTS of them at a time, LANES work-items each. Where a row is while its largest element and
  * its sum are taken is what KEEP says: a header for each way.
  *
- * Macros (src/spec.h): GROUP_SIZE (cols), X_DTYPE, Y_DTYPE, VEC, LANES, SEGMENTS, KEEP, UNROLL, CHUNKS (1), REDUCE, STORES,
- * ISA, ELEMENT_ALIGNED. */
+ * Macros (src/program/spec.h): GROUP_SIZE (cols), X_DTYPE, Y_DTYPE, VEC, LANES, SEGMENTS, KEEP, UNROLL, CHUNKS (1), REDUCE,
+ * STORES, ISA, ELEMENT_ALIGNED. */
 
 #include "softmax/softmax.h"
 

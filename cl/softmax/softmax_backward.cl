@@ -3,8 +3,8 @@
  * A work-group owns rows, SEGMENTS of them at a time, LANES work-items each. KEEP says whether y and dy are held in
  * registers or read again once their product is summed: a header for each way.
  *
- * Macros (src/spec.h): GROUP_SIZE (cols), X_DTYPE (y's, for the arithmetic), Y_DTYPE, DY_DTYPE, DX_DTYPE, VEC, LANES,
- * SEGMENTS, KEEP, UNROLL, CHUNKS (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. */
+ * Macros (src/program/spec.h): GROUP_SIZE (cols), X_DTYPE (y's, for the arithmetic), Y_DTYPE, DY_DTYPE, DX_DTYPE, VEC,
+ * LANES, SEGMENTS, KEEP, UNROLL, CHUNKS (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. */
 
 #include "softmax/softmax_backward.h"
 

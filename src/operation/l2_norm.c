@@ -12,8 +12,6 @@
 #include "plan/stage.h"
 #include "plan/tensor.h"
 
-extern const struct cln_source cln_source_l2_norm;
-
 typedef clnorm_l2_norm_desc forward_desc;
 typedef clnorm_l2_norm_backward_desc backward_desc;
 
