@@ -11,7 +11,7 @@ endfunction()
 
 # What tools/test.sh runs: about 300 seconds of one core with an empty driver cache. Left out: the sweeps of forced configs, of
 # outer dimensions, of weights of several rows, of fused and quantised norms, of the backward from y, and of its teams (180 seconds).
-clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_damage test_cache_folder test_cache_list test_config
+clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_damage test_cache_folder test_cache_list test_check_cases test_config
     test_database test_device
     test_device_facts test_drivers test_element test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm
     test_group_norm_backward test_group_norm_fp8 test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns

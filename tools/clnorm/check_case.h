@@ -1,4 +1,4 @@
-/* A case of `clnorm check`, and the sets of them that check_cases.c puts in one row. */
+/* A case of `clnorm check`, and the sets of them that check_cases.c joins. */
 #ifndef CHECK_CASE_H
 #define CHECK_CASE_H
 
@@ -21,8 +21,8 @@ struct check_case {
         clnorm_dtype dtype;
     } inputs[ROLES]; /* ended by a role of NULL */
     enum pattern pattern;
-    clnorm_tensor x;                  /* of norms: what the scales of an 8-bit x are of */
-    struct operation_options options; /* its strings are constants */
+    clnorm_tensor x; /* of norms: what the scales of an 8-bit x are of */
+    struct operation_options options;
 };
 
 void check_case_add_input(struct check_case *check_case, const char *role, clnorm_dtype dtype);
@@ -36,28 +36,17 @@ char *check_case_text(const struct check_case *check_case, char text[CASE_TEXT])
 int check_norm_count(void);
 struct check_case check_norm_case(int i);
 
-/* check_backward.c: their gradients */
-int check_backward_count(void);
-struct check_case check_backward_case(int i);
-
-/* check_fused.c: norms with a residual, dropout, an activation */
-int check_fused_count(void);
-struct check_case check_fused_case(int i);
-
 /* check_rows.c: operations that are a record */
 int check_rows_count(void);
 struct check_case check_rows_case(int i);
 
-/* check_group.c: group norm */
-int check_group_count(void);
-struct check_case check_group_case(int i);
+/* check_lines.c: the others, a line each; ended by NULL */
+extern const char *const check_lines[];
 
-/* check_outer.c: rows with outer dimensions */
-int check_outer_count(void);
-struct check_case check_outer_case(int i);
-
-/* check_fp8.c: 8-bit tensors */
-int check_fp8_count(void);
-struct check_case check_fp8_case(int i);
+/* A case from its line: the operation, ROWSxCOLS[xPOSITIONS], inputs, options. Inputs are ROLE[,ROLE...]=DTYPE; options are
+ * those of `clnorm run` without their dashes, weight-rows=N, x-scaling=tensor|row|group and x-scale-group=N of an 8-bit x,
+ * and pattern=far|apart|special. The strings of the case last until the next one is read. A line that cannot be read is a
+ * fault of the program and ends it. */
+struct check_case check_case_read(const char *line);
 
 #endif

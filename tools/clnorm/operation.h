@@ -84,6 +84,10 @@ struct operation_options {
 };
 #define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128})
 
+/* Rows of a command's table for all of them but eps and choices; without an end. operation_options.c */
+enum { OPERATION_OPTIONS = 30 };
+void operation_options_rows(struct operation_options *options, struct poptOption rows[OPERATION_OPTIONS]);
+
 /* One operation on tensors of given shapes. */
 struct job {
     const struct operation *operation;

@@ -1,4 +1,7 @@
+#include <string.h>
+
 #include "operation.h"
+#include "outer.h"
 
 enum {
     NORM = 1 << OPERATION_NORM,
@@ -68,4 +71,48 @@ bool operation_check_options(const struct operation *operation, const struct ope
         if (options->choices.word[i] && !choice_of(operation->record, choice_at(i)->option))
             return fault_set(fault, EXIT_REQUEST, "--%s: %s has no such option", choice_at(i)->option, operation->name);
     return true;
+}
+
+void operation_options_rows(struct operation_options *options, struct poptOption rows[OPERATION_OPTIONS]) {
+    const struct poptOption table[] = {
+        {"groups", '\0', POPT_ARG_LONGLONG, &options->groups, 0, "group_norm: G groups of channels", "G"},
+        {"layout", '\0', POPT_ARG_STRING, &options->layout, 0, "Channels are x's second dimension, or its last (first)",
+         "first|last"},
+        {"outer", '\0', POPT_ARG_STRING, &options->outer, 0, OUTER_HELP, OUTER_WORD},
+        {"group-size", '\0', POPT_ARG_LONGLONG, &options->group_size, 0, "Normalise groups of G columns (all)", "G"},
+        {"gate", '\0', POPT_ARG_STRING, &options->gate, 0, "Multiply by silu(z) or sigmoid(z)", "silu|sigmoid"},
+        {"batch-invariant", '\0', POPT_ARG_NONE, &options->batch_invariant, 0,
+         "A row has the same bits whatever other rows there are", NULL},
+        {"gate-first", '\0', POPT_ARG_NONE, &options->gate_first, 0, "Gate x, before the norm", NULL},
+        {"activation", '\0', POPT_ARG_STRING, &options->activation, 0, "Of the norm's result", "gelu|gelu_tanh|silu"},
+        {"dropout", '\0', POPT_ARG_DOUBLE, &options->dropout, 0, "Put zeros into x with this probability (0)", "P"},
+        {"seed", '\0', POPT_ARG_STRING, &options->seed, 0, "Of --dropout", "S"},
+        {"s-given", '\0', POPT_ARG_NONE, &options->s_given, 0, "Backward: x is the forward's residual_out", NULL},
+        {"weight-offset", '\0', POPT_ARG_DOUBLE, &options->weight_offset, 0, "Added to every weight (0)", "F"},
+        {"weight-repeat", '\0', POPT_ARG_LONGLONG, &options->weight_repeat, 0,
+         "Norms: so many neighbouring rows take one row of a weight or bias of [R, columns], in turn (1)", "N"},
+        {"rope", '\0', POPT_ARG_STRING, &options->rope, 0, "Norms: rotate pairs of columns by rope_cos and rope_sin",
+         "neox|interleaved"},
+        {"rope-dims", '\0', POPT_ARG_LONGLONG, &options->rope_dims, 0,
+         "--rope: of the first N columns of each group (twice those of rope_cos)", "N"},
+        {"rope-heads", '\0', POPT_ARG_LONGLONG, &options->rope_heads, 0,
+         "--rope: so many neighbouring rows have one position (1)", "H"},
+        {"outputs", '\0', POPT_ARG_STRING, &options->outputs, 0, "Write these outputs, instead of the usual", "ROLE,..."},
+        {"recompute-output", '\0', POPT_ARG_NONE, &options->recompute_output, 0, "Backward: write y too", NULL},
+        {"reduction", '\0', POPT_ARG_STRING, &options->reduction, 0, "Backward: how rows add up", "partial|locked"},
+        {"slots", '\0', POPT_ARG_LONGLONG, &options->slots, 0, "Of --reduction locked (128)", "N"},
+        {"quantize", '\0', POPT_ARG_STRING, &options->quantize, 0, "Norms: y in 8 bits, a scale for", "tensor|row|group"},
+        {"quantize-group", '\0', POPT_ARG_LONGLONG, &options->quantize_group, 0, "Of --quantize group: columns", "QB"},
+        {"quantize-scale", '\0', POPT_ARG_DOUBLE, &options->quantize_scale, 0, "Of --quantize tensor", "F"},
+        {"mode", '\0', POPT_ARG_STRING, &options->mode, 0, "Quantisation: what has a scale (tensor)", "tensor|row|group"},
+        {"scale-dtype", '\0', POPT_ARG_STRING, &options->scale_dtype, 0, "Quantisation: of scales (f32)", "f32|bf16"},
+        {"stochastic", '\0', POPT_ARG_STRING, &options->stochastic, 0, "Quantisation: round at random", "SEED"},
+        {"transpose", '\0', POPT_ARG_NONE, &options->transpose, 0, "Quantisation: write q_t too", NULL},
+        {"accuracy", '\0', POPT_ARG_STRING, &options->accuracy, 0, "fp8_rms_norm: roundings", "fused|compatible"},
+        {"dtype", '\0', POPT_ARG_STRING, &options->dtype, 0,
+         "Of the main output: f32, f16, bf16, f64 (as x); in 8 bits f8e4m3 or f8e5m2", "DT"},
+        {"config", '\0', POPT_ARG_STRING, &options->config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
+    };
+    _Static_assert(sizeof table / sizeof *table == OPERATION_OPTIONS, "every option has a row");
+    memcpy(rows, table, sizeof table);
 }

@@ -1,0 +1,64 @@
+/* The cases of `clnorm check`: each can be read, has inputs that its operation has, and differs from the others; and a line
+ * says every field. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check_cases.h"
+
+static void cases_can_be_read(void **state) {
+    (void)state;
+    char last[CASE_TEXT] = "", text[CASE_TEXT];
+    assert_true(check_case_count() > 200);
+    for (int i = 0; i < check_case_count(); i++) {
+        const struct check_case made = check_case_of(i);
+        const struct operation *operation;
+        struct fault fault;
+        assert_true(operation_find(made.operation, &operation, &fault));
+        assert_true(operation_check_options(operation, &made.options, &fault));
+        assert_non_null(made.inputs[0].role);
+        for (int k = 0; made.inputs[k].role; k++) {
+            const int role = operation_role(operation, made.inputs[k].role);
+            assert_true(role >= 0 && !operation->roles[role].output && made.inputs[k].dtype);
+        }
+        assert_string_not_equal(check_case_text(&made, text), last);
+        memcpy(last, text, sizeof last);
+    }
+}
+
+static void a_line_says_every_field(void **state) {
+    (void)state;
+    const struct check_case made =
+        check_case_read("rms_norm 6x130x7 x=f8e5m2 x_scale,bias=f16 z=f64 pattern=apart x-scaling=group x-scale-group=32 "
+                        "gate=silu gate-first dropout=0.5 weight-rows=3 groups=2 config=vec=4,lanes=8");
+    assert_string_equal(made.operation, "rms_norm");
+    assert_true(made.rows == 6 && made.cols == 130 && made.spatial == 7);
+    static const struct {
+        const char *role;
+        clnorm_dtype dtype;
+    } inputs[] = {{"x", CLNORM_F8_E5M2}, {"x_scale", CLNORM_F16}, {"bias", CLNORM_F16}, {"z", CLNORM_F64}};
+    for (int i = 0; i < 4; i++) {
+        assert_string_equal(made.inputs[i].role, inputs[i].role);
+        assert_int_equal(made.inputs[i].dtype, inputs[i].dtype);
+    }
+    assert_null(made.inputs[4].role);
+    assert_int_equal(made.pattern, PATTERN_APART);
+    assert_int_equal(made.x.scaling, CLNORM_SCALING_GROUP);
+    assert_int_equal(made.x.scale_group, 32);
+    assert_string_equal(made.options.gate, "silu");
+    assert_true(made.options.gate_first && made.options.weight_rows == 3 && made.options.groups == 2);
+    assert_true(made.options.dropout > 0.49 && made.options.dropout < 0.51);
+    assert_string_equal(made.options.config, "vec=4,lanes=8");
+    assert_int_equal(made.options.slots, 128);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cases_can_be_read),
+        cmocka_unit_test(a_line_says_every_field),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
