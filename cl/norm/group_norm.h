@@ -195,6 +195,17 @@ static inline struct unit unit_of(const ulong index, const bool active) {
     return unit;
 }
 
+/* A work-group's first unit; in each of its iterations it takes UNITS of them. */
+static inline ulong first_unit(const ulong iterations) {
+    return get_group_id(0) * iterations * UNITS;
+}
+
+/* This work-item's of the UNITS from an index on. */
+static inline struct unit unit_from(const ulong index, const ulong work) {
+    const ulong own = index + own_unit();
+    return unit_of(own, UNITS == 1 || own < work);
+}
+
 /* Last layout: the vectors of a unit that this lane holds. */
 #if !IS_FIRST
 #define IS_THERE(j) (unit->vector + (j)*LANES < ROW_VECTORS)

@@ -131,13 +131,9 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
 
 INLINED void take_share(const struct sums_call *call, local real *scratch, local realv *space) {
     struct lanes lanes = {.scratch = scratch};
-    const ulong first = get_group_id(0) * call->iterations * UNITS;
-    for (ulong i = 0; i < call->iterations; i++) {
-        const ulong index = first + i * UNITS;
-        if (index >= call->work)
-            break; /* the whole work-group */
-        const ulong own = index + own_unit();
-        const struct unit unit = unit_of(own, UNITS == 1 || own < call->work);
+    const ulong first = first_unit(call->iterations);
+    for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
+        const struct unit unit = unit_from(first + i * UNITS, call->work);
         take_sums(call, &unit, &lanes, space);
     }
     last_barrier();

@@ -142,13 +142,9 @@ INLINED void take_moments(const struct call *call, const struct unit *unit, stru
 
 INLINED void take_moments_share(const struct call *call, local real *scratch, local realv *space) {
     struct lanes lanes = {.scratch = scratch};
-    const ulong first = get_group_id(0) * call->iterations * UNITS;
-    for (ulong i = 0; i < call->iterations; i++) {
-        const ulong index = first + i * UNITS;
-        if (index >= call->work)
-            break; /* the whole work-group */
-        const ulong own = index + own_unit();
-        const struct unit unit = unit_of(own, UNITS == 1 || own < call->work);
+    const ulong first = first_unit(call->iterations);
+    for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
+        const struct unit unit = unit_from(first + i * UNITS, call->work);
         take_moments(call, &unit, &lanes, space);
     }
     last_barrier();
@@ -232,17 +228,14 @@ static inline void write_unit(const struct apply_call *call, const struct unit *
 /* magnitudes: [work, PHASES] */
 INLINED void measure_share(const struct apply_call *call, local real *scratch) {
     struct lanes lanes = {.scratch = scratch};
-    const ulong first = get_group_id(0) * call->iterations * UNITS;
-    for (ulong i = 0; i < call->iterations; i++) {
-        const ulong index = first + i * UNITS;
-        if (index >= call->work)
-            break; /* the whole work-group */
-        const ulong own = index + own_unit();
-        const struct unit unit = unit_of(own, UNITS == 1 || own < call->work);
+    const ulong first = first_unit(call->iterations);
+    for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
+        const struct unit unit = unit_from(first + i * UNITS, call->work);
         struct output output = OUTPUT_OF(call, unit.sample);
         if (unit.active)
             write_unit(call, &unit, &output);
-        put_magnitude(call->magnitudes + own * PHASES + unit.phase, &output, unit.active && unit.lane == 0, &lanes);
+        put_magnitude(call->magnitudes + (first + i * UNITS + own_unit()) * PHASES + unit.phase, &output,
+                      unit.active && unit.lane == 0, &lanes);
     }
     last_barrier();
 }
