@@ -74,6 +74,11 @@ bool fixture_is_slow(const struct fixture *fixture) {
     return fixture->device.family == CLNORM_PLATFORM_OCLGRIND || fixture->device.family == CLNORM_PLATFORM_MESA;
 }
 
+bool fixture_is_quick(void) {
+    const char *const quick = getenv("CLNORM_TEST_QUICK");
+    return quick && *quick;
+}
+
 uint64_t fixture_element_limit(const struct fixture *fixture) {
     switch (fixture->device.family) {
     case CLNORM_PLATFORM_OCLGRIND:

@@ -22,6 +22,9 @@ int fixture_teardown(void **state);
 /* Devices that simulate, or whose loops end early, run fewer and smaller cases. */
 bool fixture_is_slow(const struct fixture *fixture);
 
+/* Whether this is the quick set of tools/test.sh, in which long sweeps run a part of their cases. */
+bool fixture_is_quick(void);
+
 /* Elements that a case of several rows may have on this device. */
 uint64_t fixture_element_limit(const struct fixture *fixture);
 

@@ -90,7 +90,7 @@ void group_run_free(struct group_run *run) {
         tensor_free(all[i]);
 }
 
-bool group_case_runs(const struct fixture *fixture, const struct group_case *c) {
+static bool runs_here(const struct fixture *fixture, const struct group_case *c) {
     const uint64_t elements = c->rows * c->cols * c->spatial;
     const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU && fixture->device.family != CLNORM_PLATFORM_MESA;
     const bool lanes_may_idle = !cln_driver_defect(&fixture->device, CLN_DEFECT_IDLE_LANES);
@@ -98,6 +98,19 @@ bool group_case_runs(const struct fixture *fixture, const struct group_case *c) 
            (lanes_may_idle || !*c->config || strstr(c->config, "lanes=1,")) &&
            (cpu || !*c->config || (c->cols % 16 == 0 && c->spatial % 4 == 0)) &&
            (elements <= fixture_element_limit(fixture) || !fixture_is_slow(fixture));
+}
+
+bool group_case_takes(const struct fixture *fixture, struct group_case *c, int layout, size_t i) {
+    const bool in_turn = !fixture_is_quick() || (i % 2 == 0) == (layout == (int)CLNORM_LAYOUT_FIRST);
+    if ((c->layout ? c->layout != layout : !in_turn) || !runs_here(fixture, c))
+        return false;
+    c->layout = layout;
+    return true;
+}
+
+void group_case_fail(const struct fixture *fixture, const struct group_case *c, size_t i) {
+    fail_msg("case %zu, layout %d: %" PRIu64 " x %" PRIu64 " x %" PRIu64 " on %s", i, c->layout, c->rows, c->cols,
+             c->spatial, fixture->device.name);
 }
 
 static clnorm_config config_of(const char *text) {

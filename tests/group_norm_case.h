@@ -44,8 +44,12 @@ clnorm_group_norm_desc group_forward_desc(const struct group_run *run);
 /* Uploads, runs and fetches; whether nothing but results was written. in_place: y lies where x does. */
 bool group_forward_execute(const struct fixture *fixture, struct group_run *run, bool in_place);
 
-/* Whether the case runs on this device, which may be slow or want vectors at their own size's alignment. */
-bool group_case_runs(const struct fixture *fixture, const struct group_case *c);
+/* Whether the case runs on this device, which may be slow or want vectors at their own size's alignment, with a layout that
+ * it then has: a case without a layout of its own runs with both, in a quick set with one. i: the index of the case. */
+bool group_case_takes(const struct fixture *fixture, struct group_case *c, int layout, size_t i);
+
+/* Fails with what the case is. */
+void group_case_fail(const struct fixture *fixture, const struct group_case *c, size_t i);
 
 /* Whether the results are the reference's, but for roundings; the first that is not is printed. */
 bool group_forward_is_right(const struct group_run *run);

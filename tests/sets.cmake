@@ -9,22 +9,23 @@ function(clnorm_set label)
     endforeach()
 endfunction()
 
-# What tools/test.sh runs: about 300 seconds of one core with an empty driver cache. Left out: the sweeps of forced configs, of
-# outer dimensions, of weights of several rows, of fused and quantised norms, of the backward from y, and of its teams (180 seconds).
-clnorm_set(quick test_args test_buffers test_build_report test_cache test_cache_damage test_cache_folder test_cache_list test_check_cases test_config
-    test_database test_device
-    test_device_facts test_drivers test_element test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm
-    test_group_norm_backward test_group_norm_fp8 test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns
-    test_norm_backward_fp8
-    test_norm_backward_locked test_norm_backward_messages test_norm_backward_numerics test_norm_backward_rows test_norm_backward_sweep
-    test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_numerics test_norm_slices test_norm_sweep
-    test_one_call test_operations test_outer_args test_output_file test_philox test_plan test_plan_store test_program test_quantize
-    test_range test_readme test_reference test_reference_backward test_reference_error test_reference_rows test_reference_slices test_row_operation
-    test_rows_args test_safetensors test_select test_softmax test_stage test_status test_tensor_file test_tool test_tool_bench
-    test_tool_operations test_tool_rope test_tool_run test_tuning
-    test_tuning_file test_validate test_verify test_verify_backward example_forward example_training_step example_out_of_order
-    example_select example_cpp readme_commands tested_devices sample_make sample_is_its_generators symbols install installed_tool
-    consumer_cmake consumer_pkg_config)
+# What tools/test.sh runs. Left out: the sweeps of forced configs, of outer dimensions, of weights of several rows, of fused
+# and quantised norms, of the backward from y, and of its teams; the tool's operations besides norms, and its benchmarks.
+clnorm_set(quick
+    consumer_cmake consumer_pkg_config example_cpp example_forward example_out_of_order example_select
+    example_training_step install installed_tool readme_commands sample_is_its_generators sample_make symbols
+    test_args test_buffers test_build_report test_cache test_cache_damage test_cache_folder test_cache_list
+    test_check_cases test_config test_database test_device test_device_facts test_drivers test_element
+    test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm test_group_norm_backward
+    test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns test_norm_backward_fp8
+    test_norm_backward_locked test_norm_backward_messages test_norm_backward_numerics test_norm_backward_rows
+    test_norm_backward_sweep test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_numerics
+    test_norm_slices test_norm_sweep test_one_call test_operations test_outer_args test_output_file
+    test_philox test_plan test_plan_store test_program test_quantize test_range test_readme test_reference
+    test_reference_backward test_reference_error test_reference_rows test_reference_slices test_row_operation
+    test_rows_args test_safetensors test_select test_softmax test_stage test_status test_tensor_file test_tool
+    test_tool_rope test_tool_run test_tuning test_tuning_file test_validate test_verify test_verify_backward
+    tested_devices)
 # What runs under ThreadSanitizer, and the target that builds it.
 set(threads_tests test_cache test_enqueue test_one_call test_plan test_plan_store test_program)
 clnorm_set(threads ${threads_tests})
@@ -41,14 +42,21 @@ function(clnorm_takes seconds)
     endforeach()
 endfunction()
 
-clnorm_takes(70 intel_gelu trixie_norm_rope trixie_outer
-    test_group_norm_backward test_group_norm_fp8 test_norm_backward_knobs test_norm_backward_weight_map test_norm_rope test_norm_rope_backward test_outer)
-clnorm_takes(40 consumer_subproject lint_clang_tidy_src lint_clang_tidy_tools oclgrind_norm_backward_teams plain_build
-    test_norm_backward_fused test_norm_backward_teams
-    test_norm_slices test_norm_slices_knobs test_norm_backward_from_y test_norm_backward_numerics test_norm_backward_sweep test_norm_knobs test_norm_numerics
-    test_norm_quantized test_norm_sweep test_tool test_tool_bench test_tool_operations test_tool_run)
-clnorm_takes(25 intel_check intel_norm_slices intel_group_norm intel_group_norm_backward trixie_check trixie_gelu trixie_group_norm
-    trixie_group_norm_backward trixie_norm_slices example_mpi_norm test_batch_invariant oclgrind_norm_fp8_tiles oclgrind_norm_knobs rusticl_norm_knobs rusticl_norm_numerics test_fault test_gelu
-    test_norm_fused test_norm_heads test_norm_weight_map test_quantize test_softmax)
-clnorm_takes(15 lint_clang_tidy_tests lint_cppcheck oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep
-    oclgrind_norm_sweep oclgrind_quantize test_norm_fp8_tiles test_norm_backward_locked test_norm_chunks test_program tool_check)
+clnorm_takes(70
+    intel_gelu test_group_norm_backward test_group_norm_fp8 test_norm_backward_knobs
+    test_norm_backward_weight_map test_norm_rope test_norm_rope_backward test_outer trixie_norm_rope
+    trixie_outer)
+clnorm_takes(40
+    consumer_subproject lint_clang_tidy_src lint_clang_tidy_tools oclgrind_norm_backward_teams plain_build
+    test_norm_backward_from_y test_norm_backward_fused test_norm_backward_numerics test_norm_backward_sweep
+    test_norm_backward_teams test_norm_knobs test_norm_numerics test_norm_quantized test_norm_slices
+    test_norm_slices_knobs test_norm_sweep test_tool test_tool_bench test_tool_operations test_tool_run)
+clnorm_takes(25
+    example_mpi_norm intel_check intel_group_norm intel_group_norm_backward intel_norm_slices
+    oclgrind_norm_fp8_tiles oclgrind_norm_knobs rusticl_norm_knobs rusticl_norm_numerics test_batch_invariant
+    test_fault test_gelu test_norm_fused test_norm_heads test_norm_weight_map test_quantize test_softmax
+    trixie_check trixie_gelu trixie_group_norm trixie_group_norm_backward trixie_norm_slices)
+clnorm_takes(15
+    lint_clang_tidy_tests lint_cppcheck oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep
+    oclgrind_norm_sweep oclgrind_quantize test_norm_backward_locked test_norm_chunks test_norm_fp8_tiles
+    test_program tool_check)

@@ -1,6 +1,5 @@
 /* Group and instance norm with tensors of 8 bits: y by scales that are given or measured, x by scales of its own, forward
  * and backward; what is refused; and that a wrong result is seen. */
-#include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,14 +66,11 @@ static void results_are_right(void **state) {
     unsigned ran = 0;
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         struct group_case c = cases[i / 2].c;
-        const int layout = i % 2 ? LAST : FIRST;
-        if ((c.layout && c.layout != layout) || !group_case_runs(fixture, &c))
+        if (!group_case_takes(fixture, &c, i % 2 ? LAST : FIRST, i / 2))
             continue;
-        c.layout = layout;
         struct group_run run = group_run_make_more(&c, &cases[i / 2].more);
         if (!group_forward_execute(fixture, &run, false) || !group_forward_is_right(&run))
-            fail_msg("case %zu, layout %d: %" PRIu64 " x %" PRIu64 " x %" PRIu64 " on %s", i / 2, layout, c.rows, c.cols,
-                     c.spatial, fixture->device.name);
+            group_case_fail(fixture, &c, i / 2);
         group_run_free(&run);
         ran++;
     }
@@ -88,17 +84,14 @@ static void gradients_are_right(void **state) {
     for (size_t i = 0; i < 4 * sizeof cases / sizeof *cases; i++) {
         struct group_case c = cases[i / 4].c;
         const struct group_more more = {.x_scaling = cases[i / 4].more.x_scaling, .x_scale = cases[i / 4].more.x_scale};
-        const int layout = i % 2 ? LAST : FIRST;
         const bool given = i / 2 % 2;
-        if (!more.x_scaling || (c.layout && c.layout != layout) || !group_case_runs(fixture, &c))
+        if (!more.x_scaling || !group_case_takes(fixture, &c, i % 2 ? LAST : FIRST, i / 4))
             continue;
-        c.layout = layout;
         c.residual = 0;
         struct group_run run = group_run_make_more(&c, &more);
         if ((given && !group_forward_execute(fixture, &run, false)) ||
             !group_backward_execute(fixture, &run, given, false) || !group_backward_is_right(&run, given))
-            fail_msg("case %zu, layout %d: %" PRIu64 " x %" PRIu64 " x %" PRIu64 " on %s", i / 4, layout, c.rows, c.cols,
-                     c.spatial, fixture->device.name);
+            group_case_fail(fixture, &c, i / 4);
         group_run_free(&run);
         ran++;
     }
