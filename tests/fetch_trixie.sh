@@ -6,11 +6,10 @@
 set -eu
 root=$1
 [ ! -e "$root/made" ] || exit 0
+# shellcheck source=tests/private_apt.sh
 . "$(dirname "$0")/private_apt.sh"
 
-state=$(mktemp -d)
-trap 'rm -rf "$state"' EXIT
-private_apt "$state" trixie
+private_apt trixie
 # PoCL starts a linker.
 apt-get install -qq --yes --download-only pocl-opencl-icd ocl-icd-libopencl1 binutils libc6-dev coreutils dash sed grep diffutils \
     libcmocka0 libpopt0 libjansson4

@@ -6,11 +6,10 @@
 set -eu
 folder=$1
 [ ! -e "$folder/libOpenCL.so.1" ] || exit 0
+# shellcheck source=tests/private_apt.sh
 . "$(dirname "$0")/private_apt.sh"
 
-state=$(mktemp -d)
-trap 'rm -rf "$state"' EXIT
-private_apt "$state" forky
+private_apt forky
 mkdir -p "$folder"
 cd "$state"
 apt-get download -qq khronos-opencl-icd-libopencl1
