@@ -25,7 +25,7 @@ endfunction()
 
 set(shown "${CMAKE_CURRENT_BINARY_DIR}/shown")
 clnorm_extract("${PROJECT_SOURCE_DIR}/README.md" "```c\n" "```\n" "${shown}/readme.h")
-clnorm_test(test_readme test_readme.c)
+clnorm_test(test_readme)
 target_include_directories(test_readme PRIVATE "${shown}")
 
 # The program in clnorm.h is a comment: lines of " *" and 5 spaces, or of " *" alone.

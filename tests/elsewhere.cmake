@@ -1,28 +1,16 @@
 # The same programs on other implementations of OpenCL.
 set(oclgrind "${CMAKE_CURRENT_SOURCE_DIR}/test_oclgrind.sh")
 set(rusticl "${CMAKE_CURRENT_SOURCE_DIR}/test_rusticl.sh")
+set(elsewhere oclgrind_args oclgrind_norm_backward_teams oclgrind_norm_sweep)
+foreach(test IN ITEMS
+    gelu group_norm group_norm_backward group_norm_fp8 norm_backward_args norm_backward_columns norm_backward_knobs
+    norm_backward_sweep norm_fp8_tiles norm_knobs norm_slices norm_slices_knobs norm_weight_map quantize softmax)
+    clnorm_add_test(oclgrind_${test} "${oclgrind}" $<TARGET_FILE:test_${test}>)
+    list(APPEND elsewhere oclgrind_${test})
+endforeach()
 clnorm_add_test(oclgrind_args "${oclgrind}" $<TARGET_FILE:test_args> --uninitialized)
-clnorm_add_test(oclgrind_norm_fp8_tiles "${oclgrind}" $<TARGET_FILE:test_norm_fp8_tiles>)
-clnorm_add_test(oclgrind_gelu "${oclgrind}" $<TARGET_FILE:test_gelu>)
-clnorm_add_test(oclgrind_group_norm "${oclgrind}" $<TARGET_FILE:test_group_norm>)
-clnorm_add_test(oclgrind_group_norm_backward "${oclgrind}" $<TARGET_FILE:test_group_norm_backward>)
-clnorm_add_test(oclgrind_group_norm_fp8 "${oclgrind}" $<TARGET_FILE:test_group_norm_fp8>)
-clnorm_add_test(oclgrind_norm_backward_args "${oclgrind}" $<TARGET_FILE:test_norm_backward_args>)
-clnorm_add_test(oclgrind_norm_backward_columns "${oclgrind}" $<TARGET_FILE:test_norm_backward_columns>)
-clnorm_add_test(oclgrind_norm_backward_knobs "${oclgrind}" $<TARGET_FILE:test_norm_backward_knobs>)
-clnorm_add_test(oclgrind_norm_backward_sweep "${oclgrind}" $<TARGET_FILE:test_norm_backward_sweep>)
 clnorm_add_test(oclgrind_norm_backward_teams "${oclgrind}" $<TARGET_FILE:test_norm_backward_teams> races)
-clnorm_add_test(oclgrind_norm_knobs "${oclgrind}" $<TARGET_FILE:test_norm_knobs>)
-clnorm_add_test(oclgrind_norm_slices "${oclgrind}" $<TARGET_FILE:test_norm_slices>)
-clnorm_add_test(oclgrind_norm_slices_knobs "${oclgrind}" $<TARGET_FILE:test_norm_slices_knobs>)
 clnorm_add_test(oclgrind_norm_sweep "${oclgrind}" $<TARGET_FILE:test_norm_sweep> --uninitialized)
-clnorm_add_test(oclgrind_norm_weight_map "${oclgrind}" $<TARGET_FILE:test_norm_weight_map>)
-clnorm_add_test(oclgrind_quantize "${oclgrind}" $<TARGET_FILE:test_quantize>)
-clnorm_add_test(oclgrind_softmax "${oclgrind}" $<TARGET_FILE:test_softmax>)
-set(elsewhere oclgrind_args oclgrind_gelu oclgrind_group_norm oclgrind_group_norm_backward oclgrind_group_norm_fp8 oclgrind_softmax oclgrind_norm_backward_args oclgrind_norm_backward_columns
-    oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep oclgrind_norm_backward_teams
-    oclgrind_norm_knobs oclgrind_norm_slices oclgrind_norm_slices_knobs oclgrind_norm_sweep
-    oclgrind_norm_weight_map oclgrind_norm_fp8_tiles oclgrind_quantize)
 foreach(test buffers enqueue group_norm_fp8 l2_norm norm_backward_columns norm_knobs norm_numerics norm_sweep)
     clnorm_add_test(rusticl_${test} "${rusticl}" $<TARGET_FILE:test_${test}>)
     list(APPEND elsewhere rusticl_${test})

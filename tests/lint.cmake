@@ -8,7 +8,8 @@ foreach(folder IN LISTS c_folders)
     list(APPEND c_sources ${sources_in_${folder}})
 endforeach()
 file(GLOB formatted_sources CONFIGURE_DEPENDS "${root}/include/clnorm/*.h" "${root}/src/*/*.[ch]" "${root}/cl/*/*.h"
-    "${root}/cl/*/*.cl" "${root}/tools/*/*.[ch]" "${root}/tests/*.[ch]" "${root}/tests/fuzz/*.[ch]" "${root}/tests/consumer/*.c"
+    "${root}/cl/*/*.cl" "${root}/tools/*/*.[ch]" "${root}/tests/*.[ch]" "${root}/tests/fuzz/*.[ch]"
+    "${root}/tests/consumer/*.c"
     "${root}/tests/consumer/*.cpp" "${root}/examples/*.c" "${root}/examples/*.cpp"
     "${root}/python/native/*.[ch]")
 
@@ -28,7 +29,8 @@ file(GLOB python_sources CONFIGURE_DEPENDS "${root}/tools/*.py" "${root}/tools/p
 clnorm_lint(python python3 python3 -c "import ast, sys\nfor path in sys.argv[1:]: ast.parse(open(path).read(), path)"
     ${python_sources})
 file(GLOB shell_scripts CONFIGURE_DEPENDS "${root}/tools/*.sh" "${root}/tests/*.sh" "${root}/tests/consumer/*.sh")
-clnorm_lint(shell shellcheck shellcheck --external-sources "--source-path=${root}" --severity=warning "${root}/.ci/run" ${shell_scripts})
+clnorm_lint(shell shellcheck shellcheck --external-sources "--source-path=${root}" --severity=warning
+    "${root}/.ci/run" ${shell_scripts})
 clnorm_lint(kernels clang "${root}/tests/lint_kernels.sh" clang "${root}/cl")
 # Other versions lay out some lines otherwise.
 clnorm_lint(format clang-format-14 clang-format-14 --dry-run -Werror ${formatted_sources})
