@@ -1,4 +1,9 @@
-"""A transformer's norm, gate and quantisation on one queue: arrays stay on the device, and nothing waits before the end."""
+"""A transformer's norm, gate and quantisation on one queue: arrays stay on the device, and nothing waits before the end.
+
+    python pyopencl_pipeline.py [SELECTOR]      "gpu;cpu"; without one, CLNORM_DEVICE's device, or a CPU
+"""
+
+import sys
 
 import numpy
 import pyopencl
@@ -6,8 +11,7 @@ import pyopencl.array
 
 import clnorm
 
-wanted = clnorm.select().platform
-device = next(d for p in pyopencl.get_platforms() for d in p.get_devices() if p.name == wanted)
+device = pyopencl.Device.from_int_ptr(clnorm.select(*sys.argv[1:2]).int_ptr)
 queue = pyopencl.CommandQueue(pyopencl.Context([device]))
 rng = numpy.random.default_rng(0)
 x, residual, gate = (pyopencl.array.to_device(queue, rng.standard_normal((512, 768), numpy.float32)) for _ in range(3))

@@ -97,6 +97,7 @@ class Device:
 
     name, vendor, driver, platform: text.  kind: "gpu", "accelerator", "cpu" or "other".
     memory, cache: bytes.  compute_units: a number.  fp16, fp64: whether it has such arithmetic.
+    int_ptr: its cl_device_id, for `pyopencl.Device.from_int_ptr`.
     """
 
     _hosts: dict[int, object] = {}
@@ -113,27 +114,26 @@ class Device:
         self.memory, self.cache = info.global_memory, info.cache_size
         self.compute_units = info.compute_units
         self.fp16, self.fp64 = info.fp16, info.fp64
-        self._id = info.device
+        self.int_ptr = int(ffi.cast("uintptr_t", info.device))
 
     def __repr__(self) -> str:
         return f"<clnorm.Device {self.index} {self.kind} {self.name!r}>"
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, Device) and self._id == other._id
+        return isinstance(other, Device) and self.int_ptr == other.int_ptr
 
     def __hash__(self) -> int:
-        return hash(self._id)
+        return hash(self.int_ptr)
 
     @functools.cached_property
     def host(self):
         """The context and queues of the C side, made once in a process and never destroyed: drivers have gone by then."""
-        key = int(ffi.cast("uintptr_t", self._id))
         with Device._lock:
-            if key not in Device._hosts:
+            if self.int_ptr not in Device._hosts:
                 made = ffi.new("cln_host **")
-                check(lib.cln_host_create(self._id, made))
-                Device._hosts[key] = made[0]
-            return Device._hosts[key]
+                check(lib.cln_host_create(ffi.cast("cl_device_id", self.int_ptr), made))
+                Device._hosts[self.int_ptr] = made[0]
+            return Device._hosts[self.int_ptr]
 
 
 def devices() -> list[Device]:
