@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import struct
-import sys
 from typing import NamedTuple
 
 import numpy
@@ -82,7 +81,6 @@ def dtype_name(argument: str, dtype) -> str:
 _NOT_OF_PYTHON = ("bfloat16", *FLOATS_OF_8_BITS)
 
 
-_LARGE = 4 << 20  # bytes from which new memory should have huge pages; NumPy does so on its own
 _POINTERS = ffi.typeof("char *[]")
 
 
@@ -134,65 +132,6 @@ class Numpy:
             raise ValueError(f"{name}: expected an array that can be written, in the byte order of this machine")
 
 
-def refuse_device(name, tensor):
-    """The error of a torch tensor that is not in the host's memory."""
-    raise ValueError(
-        f"{name}: expected a CPU tensor, got one on {tensor.device}: clnorm computes with OpenCL, which cannot reach the "
-        "memory of another device runtime. Move it with .cpu(), or use torch.nn.functional there"
-    )
-
-
-class Torch:
-    kind = "a torch tensor"
-    on_queue, copies = False, True
-
-    @staticmethod
-    def layout(name, tensor):
-        if not tensor.is_cpu:
-            refuse_device(name, tensor)
-        if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
-            raise ValueError(
-                f"{name}: requires a gradient, which this function does not record: use clnorm.torch, or detach() it"
-            )
-        if tensor.is_neg() or tensor.layout is not sys.modules["torch"].strided:
-            raise ValueError(f"{name}: expected a strided tensor that is no negative view: use to_dense() or resolve_neg()")
-        return tensor.shape, tensor.stride(), tensor.dtype
-
-    @staticmethod
-    def tensor(layout):
-        shape, strides, dtype = layout
-        return Tensor(tuple(shape), strides, str(dtype).removeprefix("torch."))
-
-    @staticmethod
-    def contiguous(tensor):
-        torch = sys.modules["torch"]
-        return tensor.contiguous() if not tensor.is_contiguous() else tensor.clone(memory_format=torch.contiguous_format)
-
-    @staticmethod
-    def empty(like, shape, dtype):
-        torch = sys.modules["torch"]
-        tensor = torch.empty(shape, dtype=getattr(torch, dtype), device="cpu")
-        if tensor.nbytes >= _LARGE:
-            lib.cln_use_huge_pages(tensor.data_ptr(), tensor.nbytes)
-        return tensor
-
-    @staticmethod
-    def full(like, number):
-        torch = sys.modules["torch"]
-        return torch.full((1,), number, dtype=torch.float32, device="cpu")
-
-    @staticmethod
-    def addresses_of(tensors):
-        data_ptr, pack = sys.modules["torch"].Tensor.data_ptr, struct.Struct(f"{len(tensors)}P").pack
-        return lambda arrays: pack(*map(data_ptr, arrays))
-
-    @staticmethod
-    def check_output(name, tensor):
-        """Autograd is told of the write, so that a backward that has saved the tensor says so."""
-        if not tensor.is_inference():  # which has no version
-            sys.modules["torch"].autograd.graph.increment_version(tensor)
-
-
 class PyOpenCL:
     kind = "a pyopencl array"
     on_queue, copies = True, False
@@ -228,6 +167,8 @@ def backend_of_type(kind: type):
         if base is numpy.ndarray:
             return Numpy
         if (base.__module__, base.__name__) in (("torch", "Tensor"), ("torch._tensor", "Tensor")):
+            from clnorm._torch_arrays import Torch
+
             return Torch
         if (base.__module__, base.__name__) == ("pyopencl.array", "Array"):
             return PyOpenCL

@@ -53,14 +53,19 @@ def first_and_sums(out, wanted: list, sums: dict) -> tuple:
 def call(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), seed=(0, 0), backend=None) -> list:
     """Runs an operation. inputs: arrays or None, as operation.arguments. Returns its outputs in the description's order,
     and its constants. outs: (position, name, array) of those that the caller has brought."""
+    return run(operation, inputs, options, outs, seed, backend)[1]
+
+
+def run(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), seed=(0, 0), backend=None) -> tuple:
+    """As `call`, and says what the outputs are: (the names of their roles, the arrays)."""
     backend = backend or _backend(operation, inputs)
     if backend is Dlpack:
-        return _call_dlpack(operation, inputs, options, outs, seed)
+        return _run_dlpack(operation, inputs, options, outs, seed)
     layout = backend.layout
     layouts = tuple(
         [None if array is None else layout(name, array) for name, array in zip(operation.arguments, inputs)]
     )
-    given = tuple([(place, name, _output_layout(backend, name, out)) for place, name, out in outs])
+    given = tuple([(place, name, _output_layout(backend, name, out)) for place, name, out in outs]) if outs else ()
     key = (operation.function, backend, layouts, options, given)
     try:
         record = _records.get(key)
@@ -72,29 +77,24 @@ def call(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), 
             _records.clear()
         _records[key] = record
     arrays = [backend.contiguous(inputs[i]) if copied else inputs[i] for i, copied in record.copied]
-    results = _results(backend, record, inputs[0], outs)
+    brought = {place: out for place, _, out in outs} if outs else outs
+    results = [
+        brought[place] if place in brought else backend.empty(inputs[0], output.shape, output.dtype)
+        for place, output in enumerate(record.outputs)
+    ]
     (_run_on_queue if backend.on_queue else _run_on_host)(operation, record, arrays + results, seed)
     if record.constants:
         results += [backend.full(inputs[0], number) for number in record.constants]
-    return results
+    return record.roles, results
 
 
-def _results(backend, record, like, outs) -> list:
-    """Arrays for the outputs: those that the caller has brought, and new ones."""
-    empty, brought = backend.empty, {place: out for place, _, out in outs}
-    return [
-        brought[place] if place in brought else empty(like, output.shape, output.dtype)
-        for place, output in enumerate(record.outputs)
-    ]
-
-
-def _call_dlpack(operation, inputs, options, outs, seed) -> list:
+def _run_dlpack(operation, inputs, options, outs, seed) -> tuple:
     arrays = tuple(None if a is None else _dlpack.read(name, a) for name, a in zip(operation.arguments, inputs))
     written = [(place, name, _dlpack.read(name, out, written=True)) for place, name, out in outs]
-    results = call(operation, arrays, options, tuple(written), seed)
+    roles, results = run(operation, arrays, options, tuple(written), seed)
     _dlpack.finish(results)
     brought = {place: out for place, _, out in outs}
-    return [brought[i] if i in brought else _dlpack.give(inputs[0], result) for i, result in enumerate(results)]
+    return roles, [brought[i] if i in brought else _dlpack.give(inputs[0], result) for i, result in enumerate(results)]
 
 
 def _output_layout(backend, name, out):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from clnorm import _rope
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
-from clnorm._call import call, first, first_and_sums
+from clnorm._call import call, first, first_and_sums, run
 from clnorm._native import lib
 from clnorm._record import COLUMNS, MATRIX, PLAIN, TRANSPOSED, WEIGHTS, Description, Operation, Output, fail
 from clnorm._shapes import (
@@ -78,14 +78,14 @@ class _Common(NamedTuple):
     batch_invariant: bool
 
 
-def _common(given: dict, rope) -> _Common:
-    weight_repeat = given["weight_repeat"]
-    return _Common(
-        dimensions(given["normalized_shape"], given["weight"], weight_repeat), number("eps", given["eps"]),
-        integer("group_size", given["group_size"]), number("weight_offset", given["weight_offset"]), given["activation"],
-        given["gate"], flag("gate_first", given["gate_first"]), number("dropout", given["dropout"]),
-        None if weight_repeat is None else integer("weight_repeat", weight_repeat, 1), rope,
-        integer("x_scale_group", given["x_scale_group"]), flag("batch_invariant", given["batch_invariant"]),
+def _common(normalized_shape, weight, eps, group_size, weight_offset, activation, gate, gate_first, dropout, weight_repeat,
+            rope, x_scale_group, batch_invariant) -> tuple:
+    """The members of `_Common`, which is made of them where they are new: a tuple takes less time."""
+    return (
+        dimensions(normalized_shape, weight, weight_repeat), number("eps", eps), integer("group_size", group_size),
+        number("weight_offset", weight_offset), activation, gate, flag("gate_first", gate_first),
+        dropout, None if weight_repeat is None else integer("weight_repeat", weight_repeat, 1), rope,
+        integer("x_scale_group", x_scale_group), flag("batch_invariant", batch_invariant),
     )
 
 
@@ -141,6 +141,7 @@ def _kinds(tensors, weights):
 def _describe_forward(norm):
     def describe(tensors, options) -> Description:
         _, common, dtype, scaling, scale_group, scale, save_stats, y_transposed = options
+        common = _Common(*common)
         x, group_size = tensors["x"], common.group_size
         lead = split("x", x.shape, common.dimensions)
         _check(tensors, lead)
@@ -188,6 +189,7 @@ def _wanted(tensors, options_needs, x_is_sum):
 def _describe_backward(norm):
     def describe(tensors, options) -> Description:
         _, common, x_is_sum, needs, dx_dtype, accumulate = options
+        common = _Common(*common)
         x = tensors["x"]
         lead = split("x", x.shape, common.dimensions)
         _check(tensors, lead)
@@ -239,23 +241,25 @@ _BACKWARD = {
 }
 
 
-def norm_forward(name: str, given: dict):
-    """layer_norm and rms_norm. given: their arguments by name."""
-    tables, rope = _rope.parts(given["rope"])
-    common = _common(given, rope)
-    dtype, scaling, save_stats = given["dtype"], given["scaling"], flag("save_stats", given["save_stats"])
-    y_transposed = flag("y_transposed", given["y_transposed"])
+def norm_forward(name, x, weight, bias, normalized_shape, eps, group_size, residual, row_scale, z, gate, gate_first,
+                 activation, dropout, seed, weight_offset, weight_repeat, rope, x_scale, x_scale_group, dtype, scaling,
+                 scale_group, scale, save_stats, y_transposed, batch_invariant, out, backend):
+    """layer_norm and rms_norm."""
+    tables, rope = _rope.parts(rope)
+    dropout = number("dropout", dropout)
+    common = _common(normalized_shape, weight, eps, group_size, weight_offset, activation, gate, gate_first, dropout,
+                     weight_repeat, rope, x_scale_group, batch_invariant)
     options = (name, common, None if dtype is None else dtype_name("dtype", dtype), scaling,
-               integer("scale_group", given["scale_group"]), number("scale", given["scale"]), save_stats, y_transposed)
-    inputs = (*[given[role] for role in _FORWARD_INPUTS], *tables)
-    results = call(_FORWARD[name], inputs, options, first(given["out"]), seed_pair(common.dropout, given["seed"]),
-                   given["backend"])
+               integer("scale_group", scale_group), number("scale", scale), flag("save_stats", save_stats),
+               flag("y_transposed", y_transposed))
+    results = call(_FORWARD[name], (x, weight, bias, residual, row_scale, z, x_scale, *tables), options, first(out),
+                   seed_pair(dropout, seed), backend)
     if len(results) == 1 and scaling is None and dtype is None:
         return results[0]
     rest = iter(results)
     return Norm(
         next(rest),
-        None if given["residual"] is None else next(rest),
+        None if residual is None else next(rest),
         next(rest) if save_stats and name == "layer_norm" else None,
         next(rest) if save_stats else None,
         y_transposed=next(rest) if y_transposed else None,
@@ -263,18 +267,25 @@ def norm_forward(name: str, given: dict):
     )
 
 
-def norm_backward(name: str, given: dict):
-    """layer_norm_backward and rms_norm_backward. given: their arguments by name."""
-    tables, rope = _rope.parts(given["rope"])
-    common = _common(given, rope)
-    needs, dtype, x_is_sum = given["needs"], given["dx_dtype"], flag("x_is_sum", given["x_is_sum"])
+def norm_backward(name, dy, x, weight, bias, mean, rstd, normalized_shape, eps, group_size, residual, dresidual_out,
+                  x_is_sum, row_scale, z, gate, gate_first, activation, dropout, seed, weight_offset, weight_repeat, rope,
+                  x_scale, x_scale_group, dx_dtype, needs, dweight, dbias, batch_invariant, out, backend):
+    """layer_norm_backward and rms_norm_backward."""
+    tables, rope = _rope.parts(rope)
+    dropout = number("dropout", dropout)
+    common = _common(normalized_shape, weight, eps, group_size, weight_offset, activation, gate, gate_first, dropout,
+                     weight_repeat, rope, x_scale_group, batch_invariant)
     if needs is not None and (isinstance(needs, str) or not hasattr(needs, "__iter__")):
         fail("needs", "names of gradients in a tuple or list", repr(needs))
     needs = None if needs is None else tuple(needs)
-    sums = {name: given[name] for name in ("dweight", "dbias") if given[name] is not None}
-    options = (name, common, x_is_sum, needs, None if dtype is None else dtype_name("dx_dtype", dtype), bool(sums))
-    wanted = _wanted({role for role in _BACKWARD_INPUTS if given.get(role) is not None}, needs, x_is_sum)
-    inputs = (*[given.get(role) for role in _BACKWARD_INPUTS], *tables)
-    outs = first_and_sums(given["out"], wanted, sums) if sums else first(given["out"])
-    results = call(_BACKWARD[name], inputs, options, outs, seed_pair(common.dropout, given["seed"]), given["backend"])
-    return NormGradients(**dict(zip(wanted, results)))
+    sums = {name: array for name, array in (("dweight", dweight), ("dbias", dbias)) if array is not None}
+    options = (name, common, flag("x_is_sum", x_is_sum), needs,
+               None if dx_dtype is None else dtype_name("dx_dtype", dx_dtype), bool(sums))
+    inputs = (dy, x, weight, bias, mean, rstd, residual, row_scale, z, dresidual_out, x_scale, *tables)
+    outs = first(out)
+    if sums:
+        present = {"weight": weight, "bias": bias, "z": z, "residual": residual}
+        wanted = _wanted([role for role, array in present.items() if array is not None], needs, x_is_sum)
+        outs = first_and_sums(out, wanted, sums)
+    names, results = run(_BACKWARD[name], inputs, options, outs, seed_pair(dropout, seed), backend)
+    return NormGradients(**dict(zip(names, results)))

@@ -55,6 +55,7 @@ class Record(NamedTuple):
     native: object  # cln_call *
     copied: tuple  # for each input that is passed on: (index, whether it has to be copied)
     outputs: tuple  # of Output
+    roles: tuple  # of the outputs
     constants: tuple  # as in the Description
     addresses: object  # arrays -> their addresses; None where the device has buffers of its own
     kept: tuple  # what `native` points to
@@ -136,7 +137,8 @@ def make_record(operation: Operation, backend, layouts: tuple, options: tuple, g
         passed.append(tensor)
     without_gaps = [tensor if tensor == dense(tensor.shape, tensor.dtype) else None for tensor in passed]
     addresses = None if backend.on_queue else backend.addresses_of(without_gaps)
-    return Record(native, tuple(copied), description.outputs, description.constants, addresses, (desc,))
+    roles = tuple([output.role for output in description.outputs])
+    return Record(native, tuple(copied), description.outputs, roles, description.constants, addresses, (desc,))
 
 
 def _descriptor(operation: Operation, description: Description):

@@ -11,9 +11,9 @@ import torch
 from torch.autograd import forward_ad
 
 from clnorm import _group_norm, _norm, elementwise, norms
-from clnorm._arrays import Torch, refuse_device
 from clnorm._rope import Rope
 from clnorm._shapes import groups_shape, real
+from clnorm._torch_arrays import Torch, refuse_device
 
 _library = torch.library.Library("clnorm", "DEF")
 _OPTIONS = (

@@ -82,7 +82,9 @@ def layer_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] =
                scaling: Optional[str] = None, scale_group: int = 0, scale: float = 0.0, save_stats: bool = False,
                y_transposed: bool = False, batch_invariant: bool = False, out: Optional[Array] = None,
                backend=None) -> Result:
-    return norm_forward("layer_norm", locals())
+    return norm_forward("layer_norm", x, weight, bias, normalized_shape, eps, group_size, residual, row_scale, z, gate,
+                        gate_first, activation, dropout, seed, weight_offset, weight_repeat, rope, x_scale, x_scale_group,
+                        dtype, scaling, scale_group, scale, save_stats, y_transposed, batch_invariant, out, backend)
 
 
 def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *, normalized_shape: Shape = None,
@@ -93,7 +95,9 @@ def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = N
              x_scale_group: int = 0, dtype: Any = None, scaling: Optional[str] = None, scale_group: int = 0,
              scale: float = 0.0, save_stats: bool = False, y_transposed: bool = False, batch_invariant: bool = False,
              out: Optional[Array] = None, backend=None) -> Result:
-    return norm_forward("rms_norm", locals())
+    return norm_forward("rms_norm", x, weight, bias, normalized_shape, eps, group_size, residual, row_scale, z, gate,
+                        gate_first, activation, dropout, seed, weight_offset, weight_repeat, rope, x_scale, x_scale_group,
+                        dtype, scaling, scale_group, scale, save_stats, y_transposed, batch_invariant, out, backend)
 
 
 def layer_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *,
@@ -107,7 +111,10 @@ def layer_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bia
                         dx_dtype: Any = None, needs: Optional[Sequence[str]] = None, dweight: Optional[Array] = None,
                         dbias: Optional[Array] = None, batch_invariant: bool = False, out: Optional[Array] = None,
                         backend=None) -> NormGradients:
-    return norm_backward("layer_norm", locals())
+    return norm_backward("layer_norm", dy, x, weight, bias, mean, rstd, normalized_shape, eps, group_size, residual,
+                         dresidual_out, x_is_sum, row_scale, z, gate, gate_first, activation, dropout, seed, weight_offset,
+                         weight_repeat, rope, x_scale, x_scale_group, dx_dtype, needs, dweight, dbias, batch_invariant, out,
+                         backend)
 
 
 def rms_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *,
@@ -121,7 +128,10 @@ def rms_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias:
                       needs: Optional[Sequence[str]] = None, dweight: Optional[Array] = None,
                       dbias: Optional[Array] = None, batch_invariant: bool = False, out: Optional[Array] = None,
                       backend=None) -> NormGradients:
-    return norm_backward("rms_norm", locals())
+    return norm_backward("rms_norm", dy, x, weight, bias, None, rstd, normalized_shape, eps, group_size, residual,
+                         dresidual_out, x_is_sum, row_scale, z, gate, gate_first, activation, dropout, seed, weight_offset,
+                         weight_repeat, rope, x_scale, x_scale_group, dx_dtype, needs, dweight, dbias, batch_invariant, out,
+                         backend)
 
 
 layer_norm.__doc__ = _FORWARD.format(

@@ -1,0 +1,68 @@
+"""PyTorch's tensors, as `_arrays` has it. It is imported when a tensor has been seen."""
+
+from __future__ import annotations
+
+import struct
+
+import torch
+
+from clnorm._arrays import Tensor
+from clnorm._native import lib
+
+_LARGE = 4 << 20  # bytes from which new memory should have huge pages; NumPy does so on its own
+
+
+def refuse_device(name, tensor):
+    """The error of a torch tensor that is not in the host's memory."""
+    raise ValueError(
+        f"{name}: expected a CPU tensor, got one on {tensor.device}: clnorm computes with OpenCL, which cannot reach the "
+        "memory of another device runtime. Move it with .cpu(), or use torch.nn.functional there"
+    )
+
+
+class Torch:
+    kind = "a torch tensor"
+    on_queue, copies = False, True
+
+    @staticmethod
+    def layout(name, tensor):
+        if not tensor.is_cpu:
+            refuse_device(name, tensor)
+        if tensor.requires_grad and torch.is_grad_enabled():
+            raise ValueError(
+                f"{name}: requires a gradient, which this function does not record: use clnorm.torch, or detach() it"
+            )
+        if tensor.is_neg() or tensor.layout is not torch.strided:
+            raise ValueError(f"{name}: expected a strided tensor that is no negative view: use to_dense() or resolve_neg()")
+        return tensor.shape, tensor.stride(), tensor.dtype
+
+    @staticmethod
+    def tensor(layout):
+        shape, strides, dtype = layout
+        return Tensor(tuple(shape), strides, str(dtype).removeprefix("torch."))
+
+    @staticmethod
+    def contiguous(tensor):
+        return tensor.contiguous() if not tensor.is_contiguous() else tensor.clone(memory_format=torch.contiguous_format)
+
+    @staticmethod
+    def empty(like, shape, dtype):
+        tensor = torch.empty(shape, dtype=getattr(torch, dtype), device="cpu")
+        if tensor.nbytes >= _LARGE:
+            lib.cln_use_huge_pages(tensor.data_ptr(), tensor.nbytes)
+        return tensor
+
+    @staticmethod
+    def full(like, number):
+        return torch.full((1,), number, dtype=torch.float32, device="cpu")
+
+    @staticmethod
+    def addresses_of(tensors):
+        data_ptr, pack = torch.Tensor.data_ptr, struct.Struct(f"{len(tensors)}P").pack
+        return lambda arrays: pack(*map(data_ptr, arrays))
+
+    @staticmethod
+    def check_output(name, tensor):
+        """Autograd is told of the write, so that a backward that has saved the tensor says so."""
+        if not tensor.is_inference():  # which has no version
+            torch.autograd.graph.increment_version(tensor)
