@@ -11,6 +11,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import clnorm
 import clnorm.torch as ct
+from clnorm import _call
 
 FUNCTIONS = {
     "nn.functional.layer_norm": ct.layer_norm,
@@ -192,15 +193,15 @@ def test_forward_mode_is_refused():
 OPS = torch.ops.clnorm
 CHECKED = {
     "norm": (OPS.norm.default, (X, W, B, R, None, *[None] * 5, "layer_norm", [24], 1e-5, 0, 0.0, None, None, "silu", False,
-                                0.0, "neox", 1)),
+                                0.0, "neox", 1, False)),
     "gated norm": (OPS.norm.default, (X, W, None, None, Z, *[None] * 4, torch.tensor([3]), "rms_norm", [24], 1e-5, 8, 1.0,
-                                      None, "gelu", "silu", False, 0.1, "neox", 1)),
+                                      None, "gelu", "silu", False, 0.1, "neox", 1, False)),
     "rotated norm": (OPS.norm.default, (X, inputs(1, 5, 24)[0], None, R, None, S[:, 0], C, S, POSITION.int(),
                                         torch.tensor([3, 4]), "rms_norm", [24], 1e-5, 0, 1.0, 1, None, "silu", False, 0.1,
-                                        "neox", 1)),
+                                        "neox", 1, True)),
     "group_norm": (OPS.group_norm.default,
                    (X.detach().reshape(2, 10, 6).requires_grad_(), None, None, 5, 1e-5, "silu", False)),
-    "softmax": (OPS.softmax.default, (X,)),
+    "softmax": (OPS.softmax.default, (X, True)),
     "gelu": (OPS.gelu.default, (X, "tanh")),
     "l2_norm": (OPS.l2_norm.default, (X, W, 1e-12, "add")),
 }
@@ -209,6 +210,14 @@ CHECKED = {
 @pytest.mark.parametrize("name", CHECKED)
 def test_opcheck(name):
     assert set(torch.library.opcheck(*CHECKED[name]).values()) == {"SUCCESS"}
+
+
+def test_batch_invariance_reaches_forward_and_backward():
+    for function in (lambda x: ct.layer_norm(x, 24, batch_invariant=True), lambda x: ct.softmax(x, batch_invariant=True)):
+        _call._records.clear()
+        x = torch.randn(3, 24, requires_grad=True)
+        function(x).sum().backward()
+        assert [record.kept[0].batch_invariant for record in _call._records.values()] == [1, 1]
 
 
 @pytest.mark.parametrize("name", ["norm", "gated norm", "group_norm"])

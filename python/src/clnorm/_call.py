@@ -50,15 +50,15 @@ def first_and_sums(out, wanted: list, sums: dict) -> tuple:
     return first(out) + tuple([(wanted.index(name), name, array) for name, array in sums.items()])
 
 
-def call(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), seed=(0, 0), backend=None) -> list:
+def call(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), seed=(0, 0)) -> list:
     """Runs an operation. inputs: arrays or None, as operation.arguments. Returns its outputs in the description's order,
     and its constants. outs: (position, name, array) of those that the caller has brought."""
-    return run(operation, inputs, options, outs, seed, backend)[1]
+    return run(operation, inputs, options, outs, seed)[1]
 
 
-def run(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), seed=(0, 0), backend=None) -> tuple:
+def run(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), seed=(0, 0)) -> tuple:
     """As `call`, and says what the outputs are: (the names of their roles, the arrays)."""
-    backend = backend or _backend(operation, inputs)
+    backend = _backend(operation, inputs)
     if backend is Dlpack:
         return _run_dlpack(operation, inputs, options, outs, seed)
     layout = backend.layout

@@ -100,7 +100,7 @@ def group_norm(x: Array, num_groups: int, weight: Optional[Array] = None, bias: 
                eps: float = 1e-5, *, residual: Optional[Array] = None, activation: Optional[str] = None,
                channels_last: bool = False, x_scale: Optional[Array] = None, dtype: Any = None,
                scaling: Optional[str] = None, scale: float = 0.0, save_stats: bool = False,
-               out: Optional[Array] = None, backend=None) -> Result:
+               out: Optional[Array] = None) -> Result:
     """Group normalisation (Wu, He 2018): statistics over a group of neighbouring channels of each sample.
 
         s = x + residual, or x
@@ -123,7 +123,7 @@ def group_norm(x: Array, num_groups: int, weight: Optional[Array] = None, bias: 
     """
     options = (*_options(num_groups, eps, activation, channels_last), flag("save_stats", save_stats),
                None if dtype is None else dtype_name("dtype", dtype), scaling, number("scale", scale))
-    results = call(_FORWARD, (x, weight, bias, residual, x_scale), options, first(out), backend=backend)
+    results = call(_FORWARD, (x, weight, bias, residual, x_scale), options, first(out))
     if len(results) == 1 and scaling is None and dtype is None:
         return results[0]
     y, *rest = results
@@ -136,8 +136,8 @@ def group_norm_backward(dy: Array, x: Array, num_groups: int, weight: Optional[A
                         bias: Optional[Array] = None, eps: float = 1e-5, *, mean: Optional[Array] = None,
                         rstd: Optional[Array] = None, dresidual_out: Optional[Array] = None,
                         activation: Optional[str] = None, channels_last: bool = False, x_scale: Optional[Array] = None,
-                        dweight: Optional[Array] = None, dbias: Optional[Array] = None, out: Optional[Array] = None,
-                        backend=None) -> GroupNormGradients:
+                        dweight: Optional[Array] = None, dbias: Optional[Array] = None,
+                        out: Optional[Array] = None) -> GroupNormGradients:
     """The gradients of group_norm.
 
     dy, x:          of one shape: the gradient of y, and the forward's x, or its residual_out where it had a residual.
@@ -155,5 +155,5 @@ def group_norm_backward(dy: Array, x: Array, num_groups: int, weight: Optional[A
     sums = {name: array for name, array in (("dweight", dweight), ("dbias", dbias)) if array is not None}
     options = (*_options(num_groups, eps, activation, channels_last), bool(sums))
     results = call(_BACKWARD, (dy, x, weight, bias, mean, rstd, dresidual_out, x_scale), options,
-                   first_and_sums(out, wanted, sums), backend=backend)
+                   first_and_sums(out, wanted, sums))
     return GroupNormGradients(**dict(zip(wanted, results)))

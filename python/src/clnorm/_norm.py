@@ -243,7 +243,7 @@ _BACKWARD = {
 
 def norm_forward(name, x, weight, bias, normalized_shape, eps, group_size, residual, row_scale, z, gate, gate_first,
                  activation, dropout, seed, weight_offset, weight_repeat, rope, x_scale, x_scale_group, dtype, scaling,
-                 scale_group, scale, save_stats, y_transposed, batch_invariant, out, backend):
+                 scale_group, scale, save_stats, y_transposed, batch_invariant, out):
     """layer_norm and rms_norm."""
     tables, rope = _rope.parts(rope)
     dropout = number("dropout", dropout)
@@ -253,7 +253,7 @@ def norm_forward(name, x, weight, bias, normalized_shape, eps, group_size, resid
                integer("scale_group", scale_group), number("scale", scale), flag("save_stats", save_stats),
                flag("y_transposed", y_transposed))
     results = call(_FORWARD[name], (x, weight, bias, residual, row_scale, z, x_scale, *tables), options, first(out),
-                   seed_pair(dropout, seed), backend)
+                   seed_pair(dropout, seed))
     if len(results) == 1 and scaling is None and dtype is None:
         return results[0]
     rest = iter(results)
@@ -269,7 +269,7 @@ def norm_forward(name, x, weight, bias, normalized_shape, eps, group_size, resid
 
 def norm_backward(name, dy, x, weight, bias, mean, rstd, normalized_shape, eps, group_size, residual, dresidual_out,
                   x_is_sum, row_scale, z, gate, gate_first, activation, dropout, seed, weight_offset, weight_repeat, rope,
-                  x_scale, x_scale_group, dx_dtype, needs, dweight, dbias, batch_invariant, out, backend):
+                  x_scale, x_scale_group, dx_dtype, needs, dweight, dbias, batch_invariant, out):
     """layer_norm_backward and rms_norm_backward."""
     tables, rope = _rope.parts(rope)
     dropout = number("dropout", dropout)
@@ -287,5 +287,5 @@ def norm_backward(name, dy, x, weight, bias, mean, rstd, normalized_shape, eps, 
         present = {"weight": weight, "bias": bias, "z": z, "residual": residual}
         wanted = _wanted([role for role, array in present.items() if array is not None], needs, x_is_sum)
         outs = first_and_sums(out, wanted, sums)
-    names, results = run(_BACKWARD[name], inputs, options, outs, seed_pair(dropout, seed), backend)
+    names, results = run(_BACKWARD[name], inputs, options, outs, seed_pair(dropout, seed))
     return NormGradients(**dict(zip(names, results)))

@@ -40,8 +40,8 @@ class Description(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """A function of the C library. `arguments`: the Python names of its inputs; `roles`: their names in clnorm_args; `codes`:
-    those that may have 8 bits."""
+    """A function of the C library. `arguments`: the Python names of its inputs; `roles`: their names in clnorm_args;
+    `codes`: those that may have 8 bits."""
 
     function: str
     desc: str

@@ -13,25 +13,17 @@ from torch.autograd import forward_ad
 from clnorm import _group_norm, _norm, elementwise, norms
 from clnorm._rope import Rope
 from clnorm._shapes import groups_shape, real
-from clnorm._torch_arrays import Torch, refuse_device
+from clnorm._torch_arrays import refuse_device
 
 _library = torch.library.Library("clnorm", "DEF")
 _OPTIONS = (
     "str kind, int[] normalized_shape, float eps, int group_size, float weight_offset, int? weight_repeat, "
-    "str? activation, str gate, bool gate_first, float dropout, str rope_style, int rope_repeat"
+    "str? activation, str gate, bool gate_first, float dropout, str rope_style, int rope_repeat, bool batch_invariant"
 )
 _TABLES = ("row_scale", "rope_cos", "rope_sin", "position", "seed")  # which have no gradients
 _OTHERS = ", ".join(f"Tensor? {name}" for name in _TABLES) + ", " + _OPTIONS
 _OTHER_NAMES = tuple(argument.split()[-1] for argument in _OTHERS.split(", "))
 ops = torch.ops.clnorm
-
-
-class _Unrecorded(Torch):
-    """Tensors below autograd, which records the gradient itself."""
-
-    @staticmethod
-    def layout(name, tensor):
-        return tensor.shape, tensor.stride(), tensor.dtype
 
 
 def _in_forward_mode() -> bool:
@@ -40,12 +32,15 @@ def _in_forward_mode() -> bool:
 
 def check_cpu(**tensors) -> None:
     """An error that says why, for a tensor that is not in the host's memory."""
+    in_forward_mode = _in_forward_mode()
     for name, tensor in tensors.items():
-        if not isinstance(tensor, (torch.Tensor, type(None))):
+        if tensor is None:
+            continue
+        if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
-        if tensor is not None and tensor.device.type not in ("cpu", "meta"):
+        if tensor.device.type not in ("cpu", "meta"):
             refuse_device(name, tensor)
-        if tensor is not None and _in_forward_mode() and forward_ad.unpack_dual(tensor).tangent is not None:
+        if in_forward_mode and forward_ad.unpack_dual(tensor).tangent is not None:
             raise RuntimeError(
                 f"{name}: has a tangent, and clnorm has no forward-mode derivatives (jvp): use torch.nn.functional there"
             )
@@ -104,7 +99,7 @@ def _keywords(others):
 def _run_norm(x, weight, bias, residual, z, *others):
     kind, named = _keywords(others)
     function = getattr(norms, kind)
-    result = function(x, weight, bias, residual=residual, z=z, save_stats=True, backend=_Unrecorded, **named)
+    result = function(x, weight, bias, residual=residual, z=z, save_stats=True, **named)
     return tuple(_absent(x) if output is None else output for output in result[:4])
 
 
@@ -127,7 +122,7 @@ def _run_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs,
     statistics = {"rstd": rstd} | ({"mean": mean} if kind == "layer_norm" else {})
     gradients = getattr(norms, f"{kind}_backward")(
         dy, s, weight, bias, z=z, dresidual_out=dresidual_out, x_is_sum=dresidual_out is not None,
-        dx_dtype=dx_dtype if needs[0] else None, needs=names, backend=_Unrecorded, **statistics, **named,
+        dx_dtype=dx_dtype if needs[0] else None, needs=names, **statistics, **named,
     )
     return tuple(_absent(s) if gradient is None else gradient for gradient in gradients)
 
@@ -193,26 +188,37 @@ def _like_second(first, second, *others):
     return second.new_empty(second.shape)
 
 
-_define("softmax", "(Tensor x) -> Tensor", lambda x: elementwise.softmax(x, backend=_Unrecorded), _like_first)
+def _run_softmax(x, batch_invariant):
+    return elementwise.softmax(x, batch_invariant=batch_invariant)
+
+
+def _run_softmax_backward(dy, y, batch_invariant):
+    return elementwise.softmax_backward(dy, y, batch_invariant=batch_invariant)
+
+
+def _save_softmax(ctx, inputs, output):
+    ctx.save_for_backward(output)
+    ctx.batch_invariant = inputs[1]
+
+
+def _softmax_gradients(ctx, dy):
+    return ops.softmax_backward(dy, *ctx.saved_tensors, ctx.batch_invariant), None
+
+
+_define("softmax", "(Tensor x, bool batch_invariant) -> Tensor", _run_softmax, _like_first)
 _define(
-    "softmax_backward", "(Tensor dy, Tensor y) -> Tensor",
-    lambda dy, y: elementwise.softmax_backward(dy, y, backend=_Unrecorded), _like_second,
+    "softmax_backward", "(Tensor dy, Tensor y, bool batch_invariant) -> Tensor", _run_softmax_backward, _like_second
 )
-_differentiate(
-    "softmax", lambda ctx, dy: ops.softmax_backward(dy, *ctx.saved_tensors),
-    lambda ctx, inputs, output: ctx.save_for_backward(output),
-)
+_differentiate("softmax", _softmax_gradients, _save_softmax)
 _refuse_double_backward("softmax")
 
 # ---------------------------------------------------------------------------------------------------------------- GELU
 
 _define(
-    "gelu", "(Tensor x, str approximate) -> Tensor",
-    lambda x, approximate: elementwise.gelu(x, approximate, backend=_Unrecorded), _like_first,
+    "gelu", "(Tensor x, str approximate) -> Tensor", elementwise.gelu, _like_first
 )
 _define(
-    "gelu_backward", "(Tensor dy, Tensor x, str approximate) -> Tensor",
-    lambda dy, x, approximate: elementwise.gelu_backward(dy, x, approximate, backend=_Unrecorded), _like_second,
+    "gelu_backward", "(Tensor dy, Tensor x, str approximate) -> Tensor", elementwise.gelu_backward, _like_second
 )
 
 
@@ -228,11 +234,11 @@ _refuse_double_backward("gelu")
 
 
 def _run_l2_norm(x, weight, eps, eps_mode):
-    return elementwise.l2_norm(x, weight, eps=eps, eps_mode=eps_mode, backend=_Unrecorded)
+    return elementwise.l2_norm(x, weight, eps=eps, eps_mode=eps_mode)
 
 
 def _run_l2_norm_backward(dy, x, weight, eps, eps_mode):
-    dx, dweight = elementwise.l2_norm_backward(dy, x, weight, eps=eps, eps_mode=eps_mode, backend=_Unrecorded)
+    dx, dweight = elementwise.l2_norm_backward(dy, x, weight, eps=eps, eps_mode=eps_mode)
     return dx, _absent(x) if dweight is None else dweight
 
 
@@ -266,7 +272,7 @@ _GROUPS = "int num_groups, float eps, str? activation, bool channels_last"
 
 def _run_group_norm(x, weight, bias, num_groups, eps, activation, channels_last):
     result = _group_norm.group_norm(x, num_groups, weight, bias, eps, activation=activation, channels_last=channels_last,
-                                    save_stats=True, backend=_Unrecorded)
+                                    save_stats=True)
     return result.y, result.mean, result.rstd
 
 
@@ -278,7 +284,6 @@ def _fake_group_norm(x, weight, bias, num_groups, *options):
 def _run_group_norm_backward(dy, x, weight, bias, mean, rstd, num_groups, eps, activation, channels_last):
     gradients = _group_norm.group_norm_backward(
         dy, x, num_groups, weight, bias, eps, mean=mean, rstd=rstd, activation=activation, channels_last=channels_last,
-        backend=_Unrecorded,
     )
     return tuple(_absent(x) if gradient is None else gradient for gradient in gradients)
 

@@ -215,8 +215,7 @@ def _put(out, result: Array) -> Array:
     return out
 
 
-def softmax(x: Array, dim: int = -1, *, batch_invariant: bool = False, out: Optional[Array] = None,
-            backend=None) -> Array:
+def softmax(x: Array, dim: int = -1, *, batch_invariant: bool = False, out: Optional[Array] = None) -> Array:
     """exp(x - max(x)) / sum(exp(x - max(x))) over a dimension.
 
     x:    any shape, float32, float16, bfloat16 or float64. Entries of -inf give exactly 0; a row of nothing else gives 0.
@@ -228,13 +227,13 @@ def softmax(x: Array, dim: int = -1, *, batch_invariant: bool = False, out: Opti
     """
     if _last(x, dim):
         options = (flag("batch_invariant", batch_invariant),)
-        return call(_SOFTMAX, (x,), options, first(out), backend=backend)[0]
-    y = softmax(x.swapaxes(dim, -1), batch_invariant=batch_invariant, backend=backend)
+        return call(_SOFTMAX, (x,), options, first(out))[0]
+    y = softmax(x.swapaxes(dim, -1), batch_invariant=batch_invariant)
     return _put(out, y.swapaxes(dim, -1))
 
 
-def softmax_backward(dy: Array, y: Array, dim: int = -1, *, batch_invariant: bool = False, out: Optional[Array] = None,
-                     backend=None) -> Array:
+def softmax_backward(dy: Array, y: Array, dim: int = -1, *, batch_invariant: bool = False,
+                     out: Optional[Array] = None) -> Array:
     """The gradient of softmax from its result: dx = y * (dy - sum(y * dy)).
 
     dy, y:  of one shape: the gradient of y, and y.  All others are as in softmax; out may be dy or y itself.
@@ -242,13 +241,13 @@ def softmax_backward(dy: Array, y: Array, dim: int = -1, *, batch_invariant: boo
     """
     if _last(y, dim):
         options = (flag("batch_invariant", batch_invariant),)
-        return call(_SOFTMAX_BACKWARD, (dy, y), options, first(out), backend=backend)[0]
+        return call(_SOFTMAX_BACKWARD, (dy, y), options, first(out))[0]
     same_shape({"y": y, "dy": dy}, "y", "dy")
-    dx = softmax_backward(dy.swapaxes(dim, -1), y.swapaxes(dim, -1), batch_invariant=batch_invariant, backend=backend)
+    dx = softmax_backward(dy.swapaxes(dim, -1), y.swapaxes(dim, -1), batch_invariant=batch_invariant)
     return _put(out, dx.swapaxes(dim, -1))
 
 
-def gelu(x: Array, approximate: str = "none", *, out: Optional[Array] = None, backend=None) -> Array:
+def gelu(x: Array, approximate: str = "none", *, out: Optional[Array] = None) -> Array:
     """Gaussian error linear units (Hendrycks, Gimpel 2016): x * Phi(x), element by element.
 
     x:            any shape, float32, float16, bfloat16 or float64.
@@ -257,21 +256,20 @@ def gelu(x: Array, approximate: str = "none", *, out: Optional[Array] = None, ba
 
     Returns y as x is.
     """
-    return call(_GELU, (x,), (approximate,), first(out), backend=backend)[0]
+    return call(_GELU, (x,), (approximate,), first(out))[0]
 
 
-def gelu_backward(dy: Array, x: Array, approximate: str = "none", *, out: Optional[Array] = None,
-                  backend=None) -> Array:
+def gelu_backward(dy: Array, x: Array, approximate: str = "none", *, out: Optional[Array] = None) -> Array:
     """The gradient of gelu: dx = dy * gelu'(x).
 
     dy, x:  of one shape: the gradient of y, and the forward's x.  approximate, out: as in gelu; out may be dy or x.
     Returns dx as x is.
     """
-    return call(_GELU_BACKWARD, (dy, x), (approximate,), first(out), backend=backend)[0]
+    return call(_GELU_BACKWARD, (dy, x), (approximate,), first(out))[0]
 
 
 def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add", group_size: int = 0,
-            save_norm: bool = False, batch_invariant: bool = False, out: Optional[Array] = None, backend=None) -> Result:
+            save_norm: bool = False, batch_invariant: bool = False, out: Optional[Array] = None) -> Result:
     """Divides each row by its length: y = x / length * weight.
 
     x:           (..., columns), float32, float16, bfloat16 or float64.
@@ -286,20 +284,19 @@ def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps
     """
     options = (number("eps", eps), eps_mode, integer("group_size", group_size), flag("batch_invariant", batch_invariant),
                flag("save_norm", save_norm))
-    results = call(_L2_NORM, (x, weight), options, first(out), backend=backend)
+    results = call(_L2_NORM, (x, weight), options, first(out))
     return L2Norm(*results) if save_norm else results[0]
 
 
 def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add",
-                     group_size: int = 0, batch_invariant: bool = False, out: Optional[Array] = None,
-                     backend=None) -> L2NormGradients:
+                     group_size: int = 0, batch_invariant: bool = False, out: Optional[Array] = None) -> L2NormGradients:
     """The gradients of l2_norm.
 
     dy, x:  of one shape: the gradient of y, and the forward's x. All others as in l2_norm; out is where dx goes.
     Returns an `L2NormGradients`: dx, and dweight where there is a weight.
     """
     options = (number("eps", eps), eps_mode, integer("group_size", group_size), flag("batch_invariant", batch_invariant))
-    return L2NormGradients(*call(_L2_NORM_BACKWARD, (dy, x, weight), options, first(out), backend=backend))
+    return L2NormGradients(*call(_L2_NORM_BACKWARD, (dy, x, weight), options, first(out)))
 
 
 def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor", scale_group: int = 0,

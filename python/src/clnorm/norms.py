@@ -80,11 +80,10 @@ def layer_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] =
                weight_offset: float = 0.0, weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
                x_scale: Optional[Array] = None, x_scale_group: int = 0, dtype: Any = None,
                scaling: Optional[str] = None, scale_group: int = 0, scale: float = 0.0, save_stats: bool = False,
-               y_transposed: bool = False, batch_invariant: bool = False, out: Optional[Array] = None,
-               backend=None) -> Result:
+               y_transposed: bool = False, batch_invariant: bool = False, out: Optional[Array] = None) -> Result:
     return norm_forward("layer_norm", x, weight, bias, normalized_shape, eps, group_size, residual, row_scale, z, gate,
                         gate_first, activation, dropout, seed, weight_offset, weight_repeat, rope, x_scale, x_scale_group,
-                        dtype, scaling, scale_group, scale, save_stats, y_transposed, batch_invariant, out, backend)
+                        dtype, scaling, scale_group, scale, save_stats, y_transposed, batch_invariant, out)
 
 
 def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *, normalized_shape: Shape = None,
@@ -94,10 +93,10 @@ def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = N
              weight_repeat: Optional[int] = None, rope: Optional[Rope] = None, x_scale: Optional[Array] = None,
              x_scale_group: int = 0, dtype: Any = None, scaling: Optional[str] = None, scale_group: int = 0,
              scale: float = 0.0, save_stats: bool = False, y_transposed: bool = False, batch_invariant: bool = False,
-             out: Optional[Array] = None, backend=None) -> Result:
+             out: Optional[Array] = None) -> Result:
     return norm_forward("rms_norm", x, weight, bias, normalized_shape, eps, group_size, residual, row_scale, z, gate,
                         gate_first, activation, dropout, seed, weight_offset, weight_repeat, rope, x_scale, x_scale_group,
-                        dtype, scaling, scale_group, scale, save_stats, y_transposed, batch_invariant, out, backend)
+                        dtype, scaling, scale_group, scale, save_stats, y_transposed, batch_invariant, out)
 
 
 def layer_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *,
@@ -109,12 +108,11 @@ def layer_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bia
                         seed: Seed = None, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
                         rope: Optional[Rope] = None, x_scale: Optional[Array] = None, x_scale_group: int = 0,
                         dx_dtype: Any = None, needs: Optional[Sequence[str]] = None, dweight: Optional[Array] = None,
-                        dbias: Optional[Array] = None, batch_invariant: bool = False, out: Optional[Array] = None,
-                        backend=None) -> NormGradients:
+                        dbias: Optional[Array] = None, batch_invariant: bool = False,
+                        out: Optional[Array] = None) -> NormGradients:
     return norm_backward("layer_norm", dy, x, weight, bias, mean, rstd, normalized_shape, eps, group_size, residual,
                          dresidual_out, x_is_sum, row_scale, z, gate, gate_first, activation, dropout, seed, weight_offset,
-                         weight_repeat, rope, x_scale, x_scale_group, dx_dtype, needs, dweight, dbias, batch_invariant, out,
-                         backend)
+                         weight_repeat, rope, x_scale, x_scale_group, dx_dtype, needs, dweight, dbias, batch_invariant, out)
 
 
 def rms_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *,
@@ -126,12 +124,11 @@ def rms_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias:
                       weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
                       x_scale: Optional[Array] = None, x_scale_group: int = 0, dx_dtype: Any = None,
                       needs: Optional[Sequence[str]] = None, dweight: Optional[Array] = None,
-                      dbias: Optional[Array] = None, batch_invariant: bool = False, out: Optional[Array] = None,
-                      backend=None) -> NormGradients:
+                      dbias: Optional[Array] = None, batch_invariant: bool = False,
+                      out: Optional[Array] = None) -> NormGradients:
     return norm_backward("rms_norm", dy, x, weight, bias, None, rstd, normalized_shape, eps, group_size, residual,
                          dresidual_out, x_is_sum, row_scale, z, gate, gate_first, activation, dropout, seed, weight_offset,
-                         weight_repeat, rope, x_scale, x_scale_group, dx_dtype, needs, dweight, dbias, batch_invariant, out,
-                         backend)
+                         weight_repeat, rope, x_scale, x_scale_group, dx_dtype, needs, dweight, dbias, batch_invariant, out)
 
 
 layer_norm.__doc__ = _FORWARD.format(

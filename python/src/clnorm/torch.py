@@ -63,7 +63,7 @@ def _positions(position: Tensor) -> Tensor:
 
 
 def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed,
-          group_size, weight_offset, weight_repeat, row_scale, rope):
+          group_size, weight_offset, weight_repeat, row_scale, rope, batch_invariant):
     _operators.check_cpu(x=x, weight=weight, bias=bias, residual=residual, z=z)
     (cos, sin, position), (style, repeat) = _NO_ROPE if rope is None else _rope_parts(rope)
     if rope is not None or row_scale is not None:
@@ -72,7 +72,7 @@ def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_
     sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
     y, residual_out, _, _ = _ops.norm(
         x, weight, bias, residual, z, row_scale, cos, sin, position, _drawn(seed, dropout), kind, sizes, eps, group_size,
-        weight_offset, weight_repeat, activation, gate, gate_first, dropout, style, repeat,
+        weight_offset, weight_repeat, activation, gate, gate_first, dropout, style, repeat, batch_invariant,
     )
     return y if residual is None else (y, residual_out)
 
@@ -81,24 +81,25 @@ def layer_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = No
                eps: float = 1e-5, *, residual: Optional[Tensor] = None, z: Optional[Tensor] = None, gate: str = "silu",
                gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0, seed: Seed = None,
                group_size: int = 0, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
-               row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None) -> Result:
+               row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None, batch_invariant: bool = False) -> Result:
     """torch.nn.functional.layer_norm, with what `clnorm.layer_norm` fuses into it.
 
     x, residual, z: (*, *normalized_shape); weight, bias: normalized_shape, or with a weight_repeat (rows, *normalized_shape).
     dropout is of x. Its mask is that of seed, an integer, (seed, offset) or an int64 tensor of them; None: a seed that is
     drawn from PyTorch's generator, as torch.manual_seed set it. rope: a `clnorm.Rope` of tensors, position of any integers.
-    row_scale and rope have no gradients.
+    row_scale and rope have no gradients. batch_invariant: y, and the gradients of its rows, have the same bits for any
+    number of rows.
     Returns y, or with a residual (y, residual + row_scale * dropout(x)), of the dtypes of x and of residual.
     """
     return _norm("layer_norm", x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout,
-                 seed, group_size, weight_offset, weight_repeat, row_scale, rope)
+                 seed, group_size, weight_offset, weight_repeat, row_scale, rope, batch_invariant)
 
 
 def rms_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = None, eps: Optional[float] = None, *,
              bias: Optional[Tensor] = None, residual: Optional[Tensor] = None, z: Optional[Tensor] = None,
              gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
              seed: Seed = None, group_size: int = 0, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
-             row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None) -> Result:
+             row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None, batch_invariant: bool = False) -> Result:
     """torch.nn.functional.rms_norm, with what `clnorm.rms_norm` fuses into it. eps None: that of
     float64 where x is, of float32 for all others.
 
@@ -107,21 +108,21 @@ def rms_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = None
     if eps is None:
         eps = torch.finfo(torch.float64 if isinstance(x, Tensor) and x.dtype == torch.float64 else torch.float32).eps
     return _norm("rms_norm", x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout,
-                 seed, group_size, weight_offset, weight_repeat, row_scale, rope)
+                 seed, group_size, weight_offset, weight_repeat, row_scale, rope, batch_invariant)
 
 
-def softmax(x: Tensor, dim: int = -1, dtype: Optional[torch.dtype] = None) -> Tensor:
+def softmax(x: Tensor, dim: int = -1, dtype: Optional[torch.dtype] = None, *, batch_invariant: bool = False) -> Tensor:
     """torch.nn.functional.softmax. A row of -inf alone gives 0, where PyTorch gives NaN. Another dimension than the last is
-    copied to be it."""
+    copied to be it. batch_invariant: as in `layer_norm`."""
     _operators.check_cpu(x=x)
     x = x if dtype is None else x.to(dtype)
     if x.dim() == 0:
-        return softmax(x.unsqueeze(0), dim).squeeze(0)
+        return softmax(x.unsqueeze(0), dim, batch_invariant=batch_invariant).squeeze(0)
     if not isinstance(dim, int) or not -x.dim() <= dim < x.dim():
         raise IndexError(f"dim: expected a dimension of a tensor of shape {tuple(x.shape)}, got {dim!r}")
     if dim % x.dim() == x.dim() - 1:
-        return _ops.softmax(x)
-    return _ops.softmax(x.transpose(dim, -1)).transpose(dim, -1)
+        return _ops.softmax(x, batch_invariant)
+    return _ops.softmax(x.transpose(dim, -1), batch_invariant).transpose(dim, -1)
 
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
@@ -231,7 +232,8 @@ class FusedAddLayerNorm(_FusedAdd, nn.LayerNorm):
 
 
 class FusedAddRMSNorm(_FusedAdd, nn.RMSNorm):
-    """RMSNorm of dropout(x) + residual: arguments and state_dict are torch.nn.RMSNorm's, otherwise as `FusedAddLayerNorm`."""
+    """RMSNorm of dropout(x) + residual: its arguments and state_dict are torch.nn.RMSNorm's, all else is as in
+    `FusedAddLayerNorm`."""
 
     def __init__(self, normalized_shape: Shape, eps: Optional[float] = None, elementwise_affine: bool = True,
                  device: Any = None, dtype: Optional[torch.dtype] = None, *, dropout: float = 0.0) -> None:
