@@ -5,6 +5,7 @@ A backend has
   tensor(layout)             the same as a Tensor, with strides in elements
   contiguous(array)          the array, copied so that its elements lie one after the other; not where `copies` is False
   empty(like, shape, dtype)  a new array where `like` is
+  large(like, shape, dtype)  the same of kept memory, for an array of _kept_memory.LARGE bytes and up
   full(like, number)         one float32 there, of shape (1,)
   addresses_of(tensors)      a function from a list of such arrays to their addresses, as uintptr_t; a tensor is None
                              where it has gaps
@@ -13,11 +14,13 @@ A backend has
 from __future__ import annotations
 
 import functools
+import math
 import struct
 from typing import NamedTuple
 
 import numpy
 
+from clnorm import _kept_memory
 from clnorm._native import ffi, lib
 
 DTYPES = {
@@ -117,6 +120,10 @@ class Numpy:
         return numpy.empty(shape, numpy_dtype(dtype))
 
     @staticmethod
+    def large(like, shape, dtype):
+        return _kept_memory.take(math.prod(shape) * SIZES[dtype]).view(numpy_dtype(dtype)).reshape(shape)
+
+    @staticmethod
     def full(like, number):
         return numpy.full(1, number, "f4")
 
@@ -142,6 +149,8 @@ class PyOpenCL:
         from pyopencl import array
 
         return array.empty(like.queue, shape, numpy_dtype(dtype), allocator=like.allocator)
+
+    large = empty
 
     @staticmethod
     def full(like, number):

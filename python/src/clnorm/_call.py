@@ -79,7 +79,7 @@ def run(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), s
     arrays = [backend.contiguous(inputs[i]) if copied else inputs[i] for i, copied in record.copied]
     brought = {place: out for place, _, out in outs} if outs else outs
     results = [
-        brought[place] if place in brought else backend.empty(inputs[0], output.shape, output.dtype)
+        brought[place] if place in brought else record.made[place](inputs[0], output.shape, output.dtype)
         for place, output in enumerate(record.outputs)
     ]
     (_run_on_queue if backend.on_queue else _run_on_host)(operation, record, arrays + results, seed)

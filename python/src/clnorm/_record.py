@@ -7,6 +7,7 @@ import math
 from typing import Callable, NamedTuple
 
 from clnorm._arrays import DTYPES, FLOATS_OF_8_BITS, SIZES, Tensor, dense
+from clnorm._kept_memory import LARGE
 from clnorm._native import ffi, lib
 
 MATRIX, COLUMNS, WEIGHTS, TRANSPOSED, PLAIN = "matrix", "columns", "weights", "transposed", "plain"
@@ -24,6 +25,11 @@ class Output(NamedTuple):
     dtype: str
     kind: str = MATRIX
     read: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return math.prod(self.shape) * SIZES[self.dtype]
 
 
 class Description(NamedTuple):
@@ -55,6 +61,7 @@ class Record(NamedTuple):
     native: object  # cln_call *
     copied: tuple  # for each input that is passed on: (index, whether it has to be copied)
     outputs: tuple  # of Output
+    made: tuple  # what makes the array of each output: backend.empty, or backend.large
     roles: tuple  # of the outputs
     constants: tuple  # as in the Description
     addresses: object  # arrays -> their addresses; None where the device has buffers of its own
@@ -138,7 +145,8 @@ def make_record(operation: Operation, backend, layouts: tuple, options: tuple, g
     without_gaps = [tensor if tensor == dense(tensor.shape, tensor.dtype) else None for tensor in passed]
     addresses = None if backend.on_queue else backend.addresses_of(without_gaps)
     roles = tuple([output.role for output in description.outputs])
-    return Record(native, tuple(copied), description.outputs, roles, description.constants, addresses, (desc,))
+    made = tuple([backend.large if output.size >= LARGE else backend.empty for output in description.outputs])
+    return Record(native, tuple(copied), description.outputs, made, roles, description.constants, addresses, (desc,))
 
 
 def _descriptor(operation: Operation, description: Description):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import struct
 
 import torch
 
-from clnorm._arrays import Tensor
+from clnorm import _kept_memory
+from clnorm._arrays import SIZES, Tensor
 from clnorm._native import lib
 
-_LARGE = 4 << 20  # bytes from which new memory should have huge pages; NumPy does so on its own
+_WITH_HUGE_PAGES = 4 << 20  # bytes from which new memory should have them; NumPy does so on its own
 
 
 def refuse_device(name, tensor):
@@ -48,9 +50,15 @@ class Torch:
     @staticmethod
     def empty(like, shape, dtype):
         tensor = torch.empty(shape, dtype=getattr(torch, dtype), device="cpu")
-        if tensor.nbytes >= _LARGE:
+        if tensor.nbytes >= _WITH_HUGE_PAGES:
             lib.cln_use_huge_pages(tensor.data_ptr(), tensor.nbytes)
         return tensor
+
+    @staticmethod
+    def large(like, shape, dtype):
+        memory = _kept_memory.take(math.prod(shape) * SIZES[dtype])
+        storage = torch.from_numpy(memory).untyped_storage()
+        return torch.empty(0, dtype=getattr(torch, dtype), device="cpu").set_(storage, 0, shape)
 
     @staticmethod
     def full(like, number):

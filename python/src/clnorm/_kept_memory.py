@@ -1,0 +1,56 @@
+"""Memory of large results, which is kept for later ones: to touch new memory takes longer than a norm that is written to
+it. malloc keeps what is smaller, and returns from 32 MiB on everything to the system."""
+
+from __future__ import annotations
+
+import os
+import weakref
+
+import numpy
+
+from clnorm._native import lib
+
+LARGE = 32 << 20  # bytes
+_PAGE = 2 << 20  # of the system's huge pages
+_free: dict = {}  # blocks by address, the oldest first. Threads share it: each use of it is one operation
+
+
+def _most() -> int:
+    """Bytes that are kept at most."""
+    text = os.environ.get("CLNORM_KEPT_MIB", "256")
+    try:
+        return max(int(text), 0) << 20
+    except ValueError:
+        raise ValueError(f"CLNORM_KEPT_MIB is {text!r}: expected a number of MiB, 0 or more") from None
+
+
+_MOST = _most()
+
+
+class _Lent:
+    """What the array of a result has as its base: views of an array have the base of that, not the array."""
+
+    def __init__(self, address: int, size: int):
+        self.__array_interface__ = {"version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False)}
+
+
+def _keep(block) -> None:
+    """Takes a block back, and lets go of the oldest ones where there is too much."""
+    _free[block.ctypes.data] = block
+    while sum(other.nbytes for other in list(_free.values())) > _MOST:
+        _free.pop(next(iter(list(_free)), None), None)
+
+
+def take(size: int):
+    """An array of so many bytes, LARGE and up, whose memory comes back when it is no longer used."""
+    whole = -(-size // _PAGE) * _PAGE
+    found = [address for address, block in list(_free.items()) if block.nbytes == whole]
+    block = next((block for address in found if (block := _free.pop(address, None)) is not None), None)
+    if block is None:
+        memory = numpy.empty(whole + _PAGE, numpy.uint8)
+        start = -memory.ctypes.data % _PAGE
+        block = memory[start:start + whole]
+        lib.cln_use_huge_pages(block.ctypes.data, whole)
+    lent = _Lent(block.ctypes.data, size)
+    weakref.finalize(lent, _keep, block).atexit = False
+    return numpy.asarray(lent)

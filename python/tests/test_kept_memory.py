@@ -1,0 +1,101 @@
+"""Memory of large results that is used again."""
+
+import subprocess
+import sys
+import threading
+
+import numpy
+import pytest
+import reference
+import torch
+
+import clnorm
+from clnorm import _kept_memory
+
+ROWS, COLUMNS = 1024, 8192 + 16  # a little more than 32 MiB in float32
+
+
+@pytest.fixture
+def x(rng):
+    _kept_memory._free.clear()
+    yield rng.standard_normal((ROWS, COLUMNS)).astype("f4")
+    _kept_memory._free.clear()
+
+
+def address_of(array):
+    return array.data_ptr() if isinstance(array, torch.Tensor) else array.ctypes.data
+
+
+@pytest.mark.parametrize("of", [numpy.asarray, torch.from_numpy], ids=["numpy", "torch"])
+def test_a_result_has_memory_of_its_own_as_long_as_anything_refers_to_it(x, of):
+    x = of(x)
+    y = clnorm.layer_norm(x)
+    address, expected = address_of(y), y[:, ::97].copy() if of is numpy.asarray else y[:, ::97].clone()
+    reference.assert_close(numpy.asarray(y[:3]), reference.norm(x[:3]), COLUMNS)
+    view = y.reshape(-1)[COLUMNS:].reshape(ROWS - 1, COLUMNS)[:, ::97]
+    del y
+    other = clnorm.layer_norm(x * 2 + 1)
+    assert address_of(other) != address and (view == expected[1:]).all()
+    del view
+    assert address in _kept_memory._free
+    again = clnorm.rms_norm(x)
+    assert address_of(again) == address and address_of(other) != address
+    reference.assert_close(numpy.asarray(again[-3:]), reference.norm(x[-3:], layer=False), COLUMNS)
+
+
+def test_large_tensors_are_no_views_and_of_any_dtype(x):
+    x = torch.from_numpy(x).to(torch.bfloat16).repeat(2, 1)
+    y = clnorm.gelu(x)
+    assert y.dtype == torch.bfloat16 and y.is_contiguous() and not y._is_view() and y.shape == x.shape
+    torch.testing.assert_close(y, torch.nn.functional.gelu(x), rtol=2e-2, atol=2e-2)
+
+
+def test_small_results_are_not_kept(x):
+    clnorm.layer_norm(x[:-8])
+    assert not _kept_memory._free
+
+
+def test_no_more_is_kept_than_is_said(x, monkeypatch):
+    monkeypatch.setattr(_kept_memory, "_MOST", 80 << 20)
+    first, *others = [clnorm.rms_norm(x) for _ in range(4)]
+    oldest = address_of(first)
+    del first, others
+    assert len(_kept_memory._free) == 2 and oldest not in _kept_memory._free
+    monkeypatch.setattr(_kept_memory, "_MOST", 0)
+    clnorm.rms_norm(x)
+    assert not _kept_memory._free
+
+
+def test_threads_have_memory_of_their_own(x):
+    wrong = []
+
+    def work(factor):
+        for _ in range(6):
+            y = clnorm.l2_norm(x * factor, eps=1.0)
+            length = numpy.sqrt((numpy.asarray(x[::200], "f8") ** 2).sum(-1, keepdims=True) * factor**2 + 1)
+            if numpy.abs(y[::200] - x[::200] * factor / length).max() > 1e-5:
+                wrong.append(factor)
+
+    threads = [threading.Thread(target=work, args=(numpy.float32(factor),)) for factor in (0.001, 0.01, 0.1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("keep", ["", "del y"])
+def test_the_interpreter_exits(keep):
+    code = f"""
+import clnorm, numpy, torch
+y = [clnorm.rms_norm(x) for x in (numpy.ones(({ROWS}, {COLUMNS}), "f4"), torch.ones({ROWS}, {COLUMNS}))]
+{keep}
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_wrong_amount_is_refused_by_its_name():
+    run = subprocess.run([sys.executable, "-c", "import clnorm"], env={"CLNORM_KEPT_MIB": "much"}, capture_output=True,
+                         text=True)
+    assert "CLNORM_KEPT_MIB is 'much': expected a number of MiB" in run.stderr
