@@ -5,10 +5,15 @@
  *
  * Every process also computes all of it alone, and compares its part.
  *
+ *   mpicc mpi_norm.c $(pkg-config --cflags --libs clnorm) -lm -o example_mpi_norm
  *   mpirun -n 4 ./example_mpi_norm
  *
- * A process takes the device that CLNORM_DEVICE selects, or the best one; with several GPUs in a host, each should have a
- * device of its own. */
+ * A process takes the device that CLNORM_DEVICE selects, or the best one. With several GPUs in a host each process takes
+ * one of its own, with Open MPI by
+ *
+ *   mpirun -n 4 sh -c 'CLNORM_DEVICE=0:$OMPI_COMM_WORLD_LOCAL_RANK ./example_mpi_norm'
+ *
+ * Exit status: 0, the largest difference is 1e-5 or less; 1, it is more, or a call failed; 2, too many processes. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <clnorm/clnorm.h>
 

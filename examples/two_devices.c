@@ -2,10 +2,11 @@
  * own rows at the same time as the other; dweight and dbias are the sums of the two. The result is compared with that of
  * one device alone.
  *
+ *   cc two_devices.c $(pkg-config --cflags --libs clnorm) -lm -o example_two_devices
  *   ./example_two_devices                                        the best two devices that there are
  *   POCL_DEVICES="basic basic" ./example_two_devices             two of PoCL's, on any CPU
  *
- * Exit status: 0, done; 1, a failure; 77, there are no two devices. */
+ * Exit status: 0, the largest difference is 1e-5 or less; 1, it is more, or a call failed; 77, there are no two devices. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <clnorm/clnorm.h>
 
