@@ -24,7 +24,7 @@ macro(clnorm_package component name section description)
         EXCLUDE_FROM_ALL)
 endmacro()
 
-set(about "layer and RMS norm, forward and backward, FP8 quantisation, softmax and GELU on OpenCL devices")
+set(about "layer, RMS, group and L2 norm, forward and backward, FP8 quantisation, softmax and GELU on OpenCL devices")
 clnorm_package(library libclnorm0 libs "The shared library: ${about}.")
 clnorm_package(development libclnorm-dev libdevel
     "Headers, the static library, and the files for CMake and pkg-config: ${about}.")

@@ -1,4 +1,4 @@
-/* libclnorm: layer norm, RMS norm, softmax, GELU and FP8 quantisation on OpenCL devices, forward and backward.
+/* libclnorm: layer, RMS, group and L2 norm, softmax, GELU and FP8 quantisation on OpenCL devices, forward and backward.
  *
  * This is the header to include. A complete program, the RMS norm of two rows in place:
  *

@@ -18,7 +18,21 @@ typedef struct clnorm_plan clnorm_plan;
  *   belongs to the context and must be destroyed before it. Slow the first time (a build), microseconds once the context
  *   has the program.
  * - clnorm_OPERATION plans, once per descriptor, and enqueues. The context keeps its latest plans and lends workspace, so
- *   that from the second call on this costs little more than clnorm_plan_enqueue. */
+ *   that from the second call on this costs little more than clnorm_plan_enqueue.
+ *
+ * Several threads may call them at once, with one context too. A descriptor is refused before anything is compiled, with
+ *
+ *   CLNORM_INVALID_ARGUMENT   a pointer is NULL, or desc.size is not that of a descriptor
+ *   CLNORM_INVALID_ENUM       a value that its enumeration does not have, a dtype that is missing too
+ *   CLNORM_INVALID_VALUE      a number or flag is outside its range, or is set without what it needs; a forced knob
+ *   CLNORM_INVALID_SHAPE      sizes, strides, groups or a weight map that do not fit each other
+ *   CLNORM_OVERFLOW           a tensor of 2^63 bytes or more
+ *   CLNORM_UNSUPPORTED        a dtype, or options together, that the operation or the device does not have
+ *
+ * and clnorm_error_detail() names the field, its value and what is expected. Making a plan may also end with
+ * CLNORM_BUILD_FAILED, CLNORM_OUT_OF_HOST_MEMORY or CLNORM_OPENCL_ERROR. Arguments of an enqueue are refused before a
+ * kernel is launched, with CLNORM_INVALID_ARGUMENT, CLNORM_INVALID_BUFFER or CLNORM_INVALID_QUEUE; a workspace that the
+ * device has no room for is CLNORM_OUT_OF_DEVICE_MEMORY. */
 
 /* A tensor of clnorm_args that an enqueue needs. */
 typedef struct clnorm_tensor_info {
@@ -134,7 +148,7 @@ typedef struct clnorm_args {
     clnorm_buffer moments;       /* out of norm_statistics, in of what follows it: [groups, rows, 3]: see norm_slices.h */
     clnorm_buffer sums;          /* out of norm_backward_statistics, in of norm_backward_apply: [groups, rows, 2] */
     clnorm_buffer rope_cos;      /* in  [rope_positions, rope_dims / 2] */
-    clnorm_buffer rope_sin;      /* likewise, rope_sin_stride */
+    clnorm_buffer rope_sin;      /* likewise */
     clnorm_buffer position;      /* in  [rows / rope_repeat, rounded up] int32: a row of rope_cos and rope_sin each */
     clnorm_buffer workspace;     /* scratch of clnorm_plan_workspace_size bytes at an offset that is a multiple of 64, not
                                     shared by enqueues that can overlap */

@@ -34,7 +34,7 @@ static void page_begin(const struct command *commands) {
     printf(
         ".SH NAME\nclnorm \\- normalise tensors on OpenCL devices\n"
         ".SH SYNOPSIS\n.B clnorm\n.I COMMAND\n[\\fIARGUMENT\\fR ...]\n"
-        ".SH DESCRIPTION\nclnorm computes layer and RMS norms, softmax, GELU and 8-bit quantisation of tensors in\n"
+        ".SH DESCRIPTION\nclnorm computes layer, RMS, group and L2 norms, softmax, GELU and 8-bit quantisation of tensors in\n"
         ".I .safetensors\nand\n.I .npy\nfiles, on GPUs, CPUs and other devices that OpenCL finds; it measures them, and\n"
         "compares them with a computation in double.\n.PP\nEvery command has\n.BR \\-h ,\n.BR \\-\\-help .\n"
         ".SH COMMANDS\n");
