@@ -154,7 +154,7 @@ static void test_run_channels(void **state) {
         const char *words;
         const char *part;
     } requests[] = {
-        {"group_norm --in x.npy", "--groups 0: expected a divisor of x's 12 channels"},
+        {"group_norm --in x.npy", "--groups: group_norm needs it, a divisor of x's 12 channels"},
         {"group_norm --in x.npy --groups 5", "--groups 5: expected a divisor of x's 12 channels"},
         {"group_norm --in x.npy --groups 3 --layout middle", "--layout 'middle': expected first or last"},
         {"group_norm --in w.npy x=w --groups 3", "tensor 'w' (x): shape [12]; expected rank 2 or more"},

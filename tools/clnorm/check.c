@@ -125,8 +125,10 @@ static bool run_check(struct command_line *line, const char *selector, struct ta
                       struct fault *fault) {
     if (tally->every < 1)
         return fault_set(fault, EXIT_REQUEST, "--every %d: expected 1 or more", tally->every);
-    if (!command_line_end(line, fault))
-        return false;
+    const char *const operation = command_line_next(line);
+    if (operation)
+        return fault_set(fault, EXIT_REQUEST, "'%s': expected --spills too; without it every operation is checked",
+                         operation);
     tally->count = check_case_count();
     tally->cases = json ? json_array() : NULL;
     const bool done = try_all(tally, selector, fault) && report(tally, fault);

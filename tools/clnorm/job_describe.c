@@ -110,6 +110,9 @@ static bool read_channels(struct job *job, const struct operation_options *optio
                          x->name, tensor_shape_text(x, shape));
     job->rows = x->shape[0];
     job->cols = x->shape[channel];
+    if (job->operation->kind != OPERATION_INSTANCE_NORM && !options->groups)
+        return fault_set(fault, EXIT_REQUEST, "--groups: %s needs it, a divisor of x's %" PRIu64 " channels",
+                         job->operation->name, job->cols);
     job->groups = job->operation->kind == OPERATION_INSTANCE_NORM ? job->cols : (uint64_t)options->groups;
     if (options->groups < 0 || !job->groups || job->cols % job->groups)
         return fault_set(fault, EXIT_REQUEST, "--groups %lld: expected a divisor of x's %" PRIu64 " channels",
