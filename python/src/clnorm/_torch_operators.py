@@ -88,12 +88,11 @@ def _real(dtype):
 def _keywords(others):
     """The kind of a norm, and what the function of it takes by name."""
     named = dict(zip(_OTHER_NAMES, others))
-    kind, cos, sin, position, *rest = (
-        named.pop(name) for name in ("kind", "rope_cos", "rope_sin", "position", "rope_style", "rope_repeat")
-    )
-    seed = named.pop("seed")
-    rope = None if cos is None else Rope(cos, sin, position, *rest)
-    return kind, named | {"rope": rope, "seed": None if seed is None else seed.tolist()}
+    kind, seed, cos = named.pop("kind"), named["seed"], named.pop("rope_cos")
+    rope = cos, named.pop("rope_sin"), named.pop("position"), named.pop("rope_style"), named.pop("rope_repeat")
+    named["rope"] = None if cos is None else Rope(*rope)
+    named["seed"] = None if seed is None else seed.tolist()
+    return kind, named
 
 
 def _run_norm(x, weight, bias, residual, z, *others):
