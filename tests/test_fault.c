@@ -1,7 +1,6 @@
-/* Everything that can fail, fails once: every OpenCL call, by the layer of fault_layer.h, and every allocation of the
+/* Everything that can fail, fails once: every OpenCL call, by fault_calls.h, and every allocation of the
  * library, whose calls the linker redirects here. Whatever fails, a proper status comes back, nothing is left behind, and
  * what comes after works. */
-#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "fault_layer.h"
+#include "fault_calls.h"
 #include "fixture.h"
 #include "knob.h"
 #include "norm_backward_case.h"
@@ -58,17 +57,6 @@ char *__wrap_strdup(const char *text) {
 }
 
 /* ----------------------------------------------------------------------------------------------------- what is tried */
-
-/* The control block of the layer; the test fails where there is none. */
-static struct fault_layer *layer(void) {
-    void *library = dlopen(getenv("OPENCL_LAYERS"), RTLD_NOW | RTLD_NOLOAD);
-    if (!library)
-        fail_msg("the OpenCL loader has not loaded %s; it must know layers (ocl-icd from 2.3 on)", getenv("OPENCL_LAYERS"));
-    struct fault_layer *found = dlsym(library, FAULT_LAYER_SYMBOL);
-    assert_non_null(found);
-    (void)dlclose(library);
-    return found;
-}
 
 enum { ROWS = 3, COLS = 64, GROUP = 16 };
 
@@ -238,7 +226,7 @@ static void assert_works(struct scene *scene) {
 }
 
 /* What failed may have been something that the library can do without; else it must say so, with OpenCL's code. */
-static void assert_proper(clnorm_status status, long at, const struct fault_layer *control) {
+static void assert_proper(clnorm_status status, long at, const struct fault_calls *control) {
     const bool proper = status == CLNORM_OUT_OF_HOST_MEMORY || status == CLNORM_OUT_OF_DEVICE_MEMORY ||
                         status == CLNORM_OPENCL_ERROR || status == CLNORM_BUILD_FAILED;
     const bool told = strlen(clnorm_error_detail()) > 10 && clnorm_error_opencl() == control->code;
@@ -252,11 +240,11 @@ static void assert_proper(clnorm_status status, long at, const struct fault_laye
 
 /* Returns how many calls there were to fail. */
 static long fail_each_call(struct scene *scene, cl_int code) {
-    struct fault_layer *control = layer();
+    struct fault_calls *const control = &fault_calls;
     long errors = 0;
     for (long at = 1;; at++) {
         const long references = control->references;
-        *control = (struct fault_layer){.fail_at = at, .code = code, .references = references};
+        *control = (struct fault_calls){.fail_at = at, .code = code, .references = references};
         const clnorm_status status = scene->go(scene);
         control->fail_at = 0;
         assert_int_equal(clFinish(scene->fixture->queue), CL_SUCCESS);
@@ -297,14 +285,14 @@ static void every_opencl_call_fails_once_with_a_cache(void **state) {
 static void fail_each_allocation(struct scene *scene) {
     long at = 0;
     do {
-        const long references = layer()->references;
+        const long references = fault_calls.references;
         at++;
         allocation_failed = false;
         allocations_to_failure = at;
         const clnorm_status status = scene->go(scene);
         allocations_to_failure = 0;
         assert_int_equal(clFinish(scene->fixture->queue), CL_SUCCESS);
-        assert_int_equal(layer()->references, references);
+        assert_int_equal(fault_calls.references, references);
         assert_true(status == CLNORM_OUT_OF_HOST_MEMORY || status == CLNORM_SUCCESS);
     } while (allocation_failed);
     print_message("%ld allocations\n", at - 1);
@@ -350,10 +338,6 @@ static void backward_in_place_fails_as_properly(void **state) {
 }
 
 int main(void) {
-    if (getenv("OPENCL_LAYERS") == NULL) {
-        fprintf(stderr, "OPENCL_LAYERS must name the library of fault_layer.c\n");
-        return EXIT_FAILURE;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_opencl_call_fails_once),        cmocka_unit_test(every_opencl_call_fails_once_with_a_cache),
         cmocka_unit_test(every_allocation_fails_once),         cmocka_unit_test(quantisation_fails_as_properly),
