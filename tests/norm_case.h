@@ -41,7 +41,8 @@ clnorm_norm_desc norm_desc_of(clnorm_norm norm, uint64_t rows, uint64_t cols);
 struct norm_run norm_run_make(const struct norm_case *norm_case);
 void norm_run_free(struct norm_run *run);
 
-/* Uploads the tensors, plans, enqueues and waits. The status of the first call of the library that failed. */
+/* Uploads the tensors, plans, enqueues and waits. The status of the first call of the library that failed. Where the driver
+ * is known to do lanes that share a segment wrong, a segment has one. */
 clnorm_status norm_run_go(const struct fixture *fixture, struct norm_run *run);
 
 /* The two halves of that for tests with an enqueue of their own: the buffers, and what an enqueue is given. */

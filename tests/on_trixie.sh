@@ -15,6 +15,8 @@ if [ ! -e "$root/made" ]; then
     touch "$root/made"
 fi
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
+mkdir -p "$root/etc/ssl"
+cp -r /etc/ssl/certs "$root/etc/ssl/" # those of a proxy, for pip
 
 # The sources as they are here, and what was built of others before.
 find "$root/source" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
@@ -26,7 +28,8 @@ mount --bind /sys "$root/sys"
 trap 'umount "$root/proc" "$root/sys"' EXIT
 inside() {
     echo "+ $*"
-    chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root LANG=C.UTF-8 sh -ec "cd /source && $*"
+    chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root LANG=C.UTF-8 \
+        PIP_CERT=/etc/ssl/certs/ca-certificates.crt sh -ec "cd /source && $*"
 }
 inside tools/quickstart.sh
 inside tools/test.sh

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "device/driver_defects.h"
 #include "fixture.h"
 #include "knob.h"
 #include "norm_case.h"
@@ -69,7 +70,8 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
     case offsetof(struct cln_config, prefetch_vectors):
         return !slow;
     case offsetof(struct cln_config, lanes):
-        return value <= device->max_work_group_size && (!slow || value <= 64);
+        return value <= device->max_work_group_size && (!slow || value <= 64) &&
+               (value == 1 || !cln_driver_defect(device, CLN_DEFECT_SHARED_SEGMENTS));
     case offsetof(struct cln_config, reduce):
         return value == CLN_REDUCE_TREE || (value == CLN_REDUCE_SHUFFLE ? nvidia : device->subgroups);
     case offsetof(struct cln_config, isa):
@@ -285,6 +287,8 @@ static void lanes_without_vectors_write_nothing(void **state) {
     const struct fixture *fixture = *state;
     const struct cln_config config = {.vec = 4, .lanes = 64, .segments = 1, .keep = CLN_KEEP_REGISTERS};
     const uint64_t cols[] = {5, 51};
+    if (cln_driver_defect(&fixture->device, CLN_DEFECT_SHARED_SEGMENTS))
+        skip(); /* test_drivers sees them refused */
     for (size_t i = 0; i < 4; i++) {
         struct norm_case norm_case = {.desc = norm_desc_of(i / 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 3, cols[i % 2])};
         norm_case.desc.x.stride = norm_case.desc.y.stride = 64;

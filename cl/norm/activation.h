@@ -56,7 +56,12 @@ static inline struct normal normal_at(const realv x) {
  * may return either of two zeros. */
 static inline realv gelu(const realv x) {
     const realv share = fmin(fabs(x), FAR) * bell(x);
+#if ISA == ISA_PTX
     return at_least(x, -0.0f) - share * tail_over_bell(x);
+#else /* rusticl 22.3 takes -0 for a first term of +0 where x has come by a branch */
+    const uintv y = AS_UINTV(at_least(x, -0.0f) - share * tail_over_bell(x));
+    return AS_FLOATV((y & 0x7fffffffu) | (AS_UINTV(x) & 0x80000000u));
+#endif
 }
 
 #endif

@@ -90,7 +90,9 @@ INLINED bool collect(struct team *team, const struct row *row, real *sums) {
         received[i] = team->message;
         team->message = 0;
     }
+#if GROUP_ITEMS > 1 /* PoCL 6.0 makes the loop endless for a barrier after it, also of one work-item */
     barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     bool complete = true;
 #pragma unroll
     for (uint k = 0; k < POSTED; k++) {

@@ -68,13 +68,16 @@ static clnorm_status check_registers(const clnorm_device_info *device, const str
     return CLNORM_SUCCESS;
 }
 
-/* Whether every lane has a whole vector of a segment, where the driver's compiler needs that; not in quantisation. */
-static clnorm_status check_idle_lanes(const clnorm_device_info *device, const struct cln_workload *work,
-                                      const struct cln_config *c) {
+/* Where the driver's compiler needs it, a norm has one lane, and every lane of others a whole vector of a segment; not in
+ * quantisation. */
+static clnorm_status check_lanes(const clnorm_device_info *device, const struct cln_workload *work,
+                                 const struct cln_config *c) {
     const uint64_t vectors = work->group_size / c->vec / cln_larger(c->chunks, 1);
-    const char *const defect = work->users != CLN_KNOBS_QUANTIZE && c->lanes > 1 && vectors < c->lanes
-                                   ? cln_driver_defect(device, CLN_DEFECT_IDLE_LANES)
-                                   : NULL;
+    const char *defect = NULL;
+    if (work->users == CLN_KNOBS_FORWARD && c->lanes > 1)
+        defect = cln_driver_defect(device, CLN_DEFECT_SHARED_SEGMENTS);
+    else if (work->users != CLN_KNOBS_QUANTIZE && c->lanes > 1 && vectors < c->lanes)
+        defect = cln_driver_defect(device, CLN_DEFECT_IDLE_LANES);
     return defect ? cln_fail(CLNORM_INVALID_VALUE, "desc.config.lanes is %" PRIu32 ": %s", c->lanes, defect)
                   : CLNORM_SUCCESS;
 }
@@ -134,7 +137,7 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
     status = check_prefetch(work, c);
     if (status)
         return status;
-    status = check_idle_lanes(device, work, c);
+    status = check_lanes(device, work, c);
     return status ? status : check_registers(device, work, c);
 }
 

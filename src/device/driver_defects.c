@@ -20,6 +20,8 @@ static const struct {
      "rusticl 22.3 computes a norm's backward with dropout and an activation wrong"},
     {CLN_DEFECT_IDLE_LANES, CLNORM_PLATFORM_POCL, 600, 600,
      "PoCL 6.0 aborts where a lane has no whole vector of a segment"},
+    {CLN_DEFECT_SHARED_SEGMENTS, CLNORM_PLATFORM_POCL, 600, 600,
+     "PoCL 6.0 aborts on some norms whose lanes share a segment"},
     {CLN_DEFECT_SHARED_CACHE, CLNORM_PLATFORM_POCL, 1, 599,
      "PoCL before 6.0 removes files of its cache that another process is about to read"},
 };
