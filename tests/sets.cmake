@@ -19,7 +19,7 @@ clnorm_set(quick
     test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm test_group_norm_backward
     test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns test_norm_backward_fp8
     test_norm_backward_locked test_norm_backward_messages test_norm_backward_numerics test_norm_backward_rows
-    test_norm_backward_sweep test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_numerics
+    test_norm_backward_sweep test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_mixed test_norm_numerics
     test_norm_slices test_norm_sweep test_one_call test_operations test_outer_args test_output_file
     test_philox test_plan test_plan_store test_program test_quantize test_range test_readme test_reference
     test_reference_backward test_reference_error test_reference_rows test_reference_slices test_row_operation

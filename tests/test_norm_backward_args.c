@@ -124,7 +124,7 @@ static const struct {
      "dweight",
      "2305843009213693952",
      {SET_WIDE(rows, 0), SET_WIDE(cols, HUGE_COUNT / 2), SET_ENUM(dweight.dtype, CLNORM_F32)}},
-    {CLNORM_UNSUPPORTED, "f64", "x.dtype is f32", {SET_ENUM(dbias.dtype, CLNORM_F64)}},
+    {CLNORM_UNSUPPORTED, "f64", "x.dtype is f32", {SET_ENUM(y.dtype, CLNORM_F64)}},
     {CLNORM_UNSUPPORTED, "dx.dtype is f32", "f64", {SET_ENUM(x.dtype, CLNORM_F64)}},
     {CLNORM_UNSUPPORTED, "dy.dtype is bf16", "f64", {SET_ENUM(x.dtype, CLNORM_F64), SET_ENUM(dy.dtype, CLNORM_BF16)}},
     {CLNORM_INVALID_VALUE, "desc.weight_bound is 1", "y_given", {SET_REAL(weight_bound, 1)}},

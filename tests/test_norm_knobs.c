@@ -73,7 +73,9 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
         return value <= device->max_work_group_size && (!slow || value <= 64) &&
                (value == 1 || !cln_driver_defect(device, CLN_DEFECT_SHARED_SEGMENTS));
     case offsetof(struct cln_config, reduce):
-        return value == CLN_REDUCE_TREE || (value == CLN_REDUCE_SHUFFLE ? nvidia : device->subgroups);
+        return value == CLN_REDUCE_TREE ||
+               (value == CLN_REDUCE_SHUFFLE ? nvidia
+                                            : device->subgroups && !cln_driver_defect(device, CLN_DEFECT_SHARED_SEGMENTS));
     case offsetof(struct cln_config, isa):
         return value == CLN_ISA_PORTABLE || (nvidia && device->compute_capability >= 80);
     case offsetof(struct cln_config, registers):

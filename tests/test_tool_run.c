@@ -270,6 +270,9 @@ static void test_run_backward_options(void **state) {
     run("%s", "run layer_norm_backward --in x.npy --in dy.npy --verify --outputs dx,dweight --repeat 1 --out dx.npy");
     assert_done();
     assert_says("dx F64 [10]");
+    put_tensor("weight.npy", "weight", "F32", 1, 10, 0);
+    run("%s", "run layer_norm_backward --in x.npy --in dy.npy --in weight.npy --verify --repeat 1 --out dx.npy");
+    assert_done();
     put_tensor("x.npy", "x", "F32", 2, 0, 10);
     put_tensor("dy.npy", "dy", "F16", 2, 0, 10);
     run("%s", "run layer_norm_backward --in x.npy --in dy.npy --verify --outputs dweight,dx --repeat 1 --out dx.npy");
@@ -425,7 +428,7 @@ static const struct {
     {"layer_norm --in fp8.safetensors", "x_scale: tensor 'x' (x) of dtype F8_E4M3 needs this tensor"},
     {"layer_norm --in scalar.npy x=scalar", "tensor 'scalar' (x): shape []"},
     {"layer_norm --in narrow.npy x=narrow", "tensor 'narrow' (x): shape [3, 0]"},
-    {"layer_norm --in x.npy --in double.npy weight=double",
+    {"instance_norm --layout last --in x.npy --in double.npy weight=double",
      "tensor 'double' (weight): dtype F64; expected F32, F16 or BF16"},
     {"layer_norm --in x.npy --dtype f64", "--dtype f64"},
     {"layer_norm --in x.npy --eps -1", "eps"},

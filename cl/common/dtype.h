@@ -32,7 +32,7 @@
 #define storage_f64 double
 #define storage_none uchar
 
-/* Whether the arithmetic's numbers are stored in it as they are; f64 goes with f64 alone. */
+/* Whether the arithmetic's numbers are stored in it as they are: in a tensor of rows, where f64 goes with f64 alone. */
 #define IS_REAL(dtype) JOIN(IS_REAL_, dtype)
 #define IS_REAL_f32 1
 #define IS_REAL_f64 1
@@ -380,6 +380,10 @@ static inline void put1_f16(global ushort *p, const real v, const bool add) {
     store1_f16(p, add ? vload_half(0, (const global half *)p) + v : v);
 }
 
+#endif
+
+#if MIXED
+#include "common/mixed.h"
 #endif
 
 #endif

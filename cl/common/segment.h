@@ -53,6 +53,10 @@ DEFINE_STORE_VECTOR(f32)
 DEFINE_STORE_VECTOR(f16)
 DEFINE_STORE_VECTOR(bf16)
 #endif
+#if MIXED
+DEFINE_LOAD_VECTOR(OTHER)
+DEFINE_STORE_VECTOR(OTHER)
+#endif
 
 #define LOAD_VECTOR(dtype) JOIN(load_vector_, dtype)
 #define STORE_VECTOR(dtype) JOIN(store_vector_, dtype)

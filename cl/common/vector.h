@@ -49,6 +49,15 @@ INLINED void last_barrier(void) {
 #define IS_FP8_f8e5m2 1
 #define IS_DOUBLE(dtype) JOIN(IS_DOUBLE_, dtype)
 #define IS_DOUBLE_f64 1
+#define IS_SINGLE(dtype) JOIN(IS_SINGLE_, dtype)
+#define IS_SINGLE_f32 1
+
+/* Whether weights have the precision that the arithmetic does not: common/mixed.h. */
+#if IS_DOUBLE(X_DTYPE)
+#define MIXED (IS_SINGLE(WEIGHT_DTYPE) || IS_SINGLE(BIAS_DTYPE) || IS_SINGLE(DWEIGHT_DTYPE) || IS_SINGLE(DBIAS_DTYPE))
+#else
+#define MIXED (IS_DOUBLE(WEIGHT_DTYPE) || IS_DOUBLE(BIAS_DTYPE) || IS_DOUBLE(DWEIGHT_DTYPE) || IS_DOUBLE(DBIAS_DTYPE))
+#endif
 
 #if IS_DOUBLE(X_DTYPE)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

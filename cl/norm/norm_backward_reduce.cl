@@ -89,6 +89,9 @@ DEFINE_PUT(f32)
 DEFINE_PUT(f16)
 DEFINE_PUT(bf16)
 #endif
+#if MIXED
+DEFINE_PUT(OTHER)
+#endif
 #define PUT(dtype) JOIN(put_, dtype)
 
 /* The first element of an output's row, of as many elements as there are columns. */

@@ -50,7 +50,9 @@ typedef enum clnorm_rope {
  *   n = x̂ · (weight_offset + weight) + bias
  *   y = activation(n), then · act(z) without gate_first; or n, rotated as clnorm_rope says
  *
- * Arithmetic and sums are in f32, in f64 for F64 tensors. y is rounded to nearest even; NaN and infinities pass through.
+ * Arithmetic and sums are in f32, in f64 for an x in F64. y is rounded to nearest even; NaN and infinities pass through.
+ * A weight or bias in F64 beside another x is rounded to f32 as it is read. Statistics have the arithmetic's precision: in
+ * F64 those of an x in F32 would hold nothing more, so they are always F32.
  * residual_out is s, rounded to its dtype; statistics and x̂ are those of s before that rounding.
  *
  * An x of 8 bits stands for code · x_scale, rounded to F32, in all of this.
@@ -194,7 +196,8 @@ typedef enum clnorm_reduction {
  * and returns the result as a status.
  *
  * An output whose dtype is CLNORM_DTYPE_NONE is not computed, and costs nothing. Arithmetic and sums are in f32, in f64
- * for F64 tensors. With 0 rows dweight and dbias are 0, or stay as they are with accumulate. */
+ * for an x in F64; weights, dweight and dbias may be F64 beside another x and F32 beside that one, without y_given. With 0
+ * rows dweight and dbias are 0, or stay as they are with accumulate. */
 typedef struct clnorm_norm_backward_desc {
     uint64_t size;               /* sizeof(clnorm_norm_backward_desc) */
     uint64_t rows;               /* 0 and up */

@@ -207,6 +207,7 @@ const struct cln_operation cln_norm_forward = {
     .tensor_count = sizeof tensors / sizeof *tensors,
     .fields = fields,
     .field_count = sizeof fields / sizeof *fields,
+    .mixed = true,
     .outer = true,
     .group_size = offsetof(problem, group_size),
     .weight_map = offsetof(problem, weight_rows),

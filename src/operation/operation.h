@@ -93,7 +93,8 @@ struct cln_operation {
     /* Offset of two numbers (uint64_t): the rows of a tensor of CLN_COLUMNS, and neighbouring rows that take the same one.
      * 0: it has one row. */
     size_t weight_map;
-    bool outer;     /* the rows of its matrices may have outer dimensions */
+    bool mixed; /* tensors of CLN_COLUMNS may be in F64 beside matrices that are not, and in F32 beside those that are */
+    bool outer; /* the rows of its matrices may have outer dimensions */
     size_t spatial; /* offset of the elements that a column has (uint64_t, checked by prepare); 0: one */
     /* Offset of a flag of 32 bits: the knobs that the order of a row's sums depends on are those for many rows. 0: none. */
     size_t batch_invariant;

@@ -76,22 +76,37 @@ static clnorm_status check_dtype(const struct cln_tensor_rule *rule, clnorm_dtyp
     return cln_dtype_refuse(field, dtype, expected);
 }
 
-/* All tensors are of F64, or none is. */
+/* A tensor of the precision that the arithmetic does not have: weights and their gradients are converted as they are read
+ * and written, which costs them nothing that the arithmetic has; matrices are not, for then it should have been in f64. */
+static clnorm_status check_precision(const struct cln_operation *operation, const struct cln_tensor_rule *rule,
+                                     clnorm_dtype dtype, clnorm_dtype first) {
+    const bool columns = operation->mixed && rule->extent == CLN_COLUMNS;
+    if (!dtype || !first || (dtype == CLNORM_F64) == (first == CLNORM_F64) ||
+        (columns && (dtype == CLNORM_F64 || dtype == CLNORM_F32)))
+        return CLNORM_SUCCESS;
+    return cln_fail(CLNORM_UNSUPPORTED, "desc.%s.dtype is %s, desc.%s.dtype is %s: expected %s", rule->name,
+                    clnorm_dtype_name(dtype), operation->tensors[0].name, clnorm_dtype_name(first),
+                    columns ? "f64, f32 or none" : "f64 for all tensors or for none");
+}
+
+/* All matrices are of F64, or none is; where weights are beside others, too. */
 static clnorm_status check_double(const struct cln_operation *operation, const clnorm_device_info *device,
                                   const void *desc) {
     const struct cln_tensor_rule *const first = &operation->tensors[0];
     const clnorm_dtype dtype = cln_operation_tensor(first, desc)->dtype;
+    const struct cln_tensor_rule *first_double = dtype == CLNORM_F64 ? first : NULL;
     for (unsigned i = 1; i < operation->tensor_count; i++) {
         const struct cln_tensor_rule *const rule = &operation->tensors[i];
         const clnorm_dtype other = cln_operation_tensor(rule, desc)->dtype;
-        if (other && dtype && (other == CLNORM_F64) != (dtype == CLNORM_F64))
-            return cln_fail(CLNORM_UNSUPPORTED,
-                            "desc.%s.dtype is %s, desc.%s.dtype is %s: expected f64 for all tensors or for none",
-                            rule->name, clnorm_dtype_name(other), first->name, clnorm_dtype_name(dtype));
+        const clnorm_status status = check_precision(operation, rule, other, dtype);
+        if (status)
+            return status;
+        if (other == CLNORM_F64 && !first_double)
+            first_double = rule;
     }
-    if (dtype == CLNORM_F64 && !device->fp64)
-        return cln_fail(CLNORM_UNSUPPORTED, "desc.%s.dtype is f64: the device %s has no double precision", first->name,
-                        device->name);
+    if (first_double && !device->fp64)
+        return cln_fail(CLNORM_UNSUPPORTED, "desc.%s.dtype is f64: the device %s has no double precision",
+                        first_double->name, device->name);
     return CLNORM_SUCCESS;
 }
 

@@ -11,6 +11,8 @@ const char *const check_lines[] = {
     "layer_norm_backward 300x33 x,dy,weight,bias=f16 pattern=far",
     "rms_norm_backward 5x320 x,dy,weight=f32 pattern=special",
     "rms_norm_backward 4x96 x,dy,weight,z=f64 group-size=8 gate=silu",
+    "layer_norm_backward 9x129 x,dy=bf16 weight,bias=f64",
+    "rms_norm_backward 6x64 x,dy=f64 weight=f32 reduction=locked",
     "layer_norm_backward 7x30 x=bf16 dy=f32 weight=f16 bias=bf16 z=f16 group-size=5 gate=sigmoid weight-offset=1"
     " recompute-output",
     "layer_norm_backward 7x129 x,dy,weight=f32 z=bf16 gate=silu gate-first",

@@ -56,7 +56,7 @@ static bool read_options(const struct job *job, const struct operation_options *
         *main_dtype = job->x.scaling ? CLNORM_F32 : job_dtype(job, "x");
     return norm_read_activation(options, activation, fault) &&
            (!options->dtype || quantized || parse_dtype(options->dtype, main_dtype, fault)) &&
-           norm_check_doubles(job, *main_dtype, fault) &&
+           norm_check_doubles(job, *main_dtype, false, fault) &&
            (!options->config || config_parse(options->config, config, fault));
 }
 

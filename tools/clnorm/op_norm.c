@@ -78,13 +78,15 @@ bool norm_read_dropout(struct job *job, const struct operation_options *options,
     return !options->seed || parse_seed("--seed", options->seed, &job->seed.seed, fault);
 }
 
-bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, struct fault *fault) {
+bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, bool mixed, struct fault *fault) {
     const struct role *const roles = job->operation->roles;
     const struct element *const x = job->tensor[0].element;
     const char *const expected = x->dtype == CLNORM_F64 ? "F64" : "F32, F16 or BF16";
     for (int i = 0; roles[i].name && !roles[i].output; i++) {
         const struct tensor *const tensor = &job->tensor[i];
-        if (tensor->element && roles[i].shape != SHAPE_POSITIONS &&
+        const bool weights = mixed && roles[i].shape == SHAPE_COLS && tensor->element &&
+                             (tensor->element->dtype == CLNORM_F64 || tensor->element->dtype == CLNORM_F32);
+        if (tensor->element && roles[i].shape != SHAPE_POSITIONS && !weights &&
             (tensor->element->dtype == CLNORM_F64) != (x->dtype == CLNORM_F64))
             return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s, since x is %s", tensor->name,
                              roles[i].name, tensor->element->name, expected, x->name);
@@ -137,7 +139,7 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
         !norm_read_gate(job, options, &desc.gate, fault) || !norm_read_quantize(job, options, &desc.y, fault) ||
         !norm_check_quantize(job, &desc, fault) ||
         (options->dtype && !desc.y.scaling && !parse_dtype(options->dtype, &desc.y.dtype, fault)) ||
-        !norm_check_doubles(job, desc.y.dtype, fault) ||
+        !norm_check_doubles(job, desc.y.dtype, true, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;
     for (int i = 0; roles[i].name; i++) {

@@ -13,8 +13,9 @@ bool norm_read_activation(const struct operation_options *options, clnorm_activa
 /* Puts the seed into the job. */
 bool norm_read_dropout(struct job *job, const struct operation_options *options, double *dropout, struct fault *fault);
 
-/* Where one tensor is of doubles, all are. main_dtype: of the main output. */
-bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, struct fault *fault);
+/* Where one tensor is of doubles, all are; mixed: but for weights, which may be of F64 or F32 beside any. main_dtype: of
+ * the main output. */
+bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, bool mixed, struct fault *fault);
 
 /* Whether mean and rstd are both there or both absent, of operations that read both. */
 bool norm_check_statistics(const struct job *job, struct fault *fault);

@@ -107,7 +107,7 @@ bool norm_backward_describe(struct job *job, const struct operation_options *opt
     if (!norm_check_statistics(job, fault) || !norm_read_activation(options, &desc.activation, fault) ||
         !norm_read_dropout(job, options, &desc.dropout, fault) || !norm_read_gate(job, options, &desc.gate, fault) ||
         (options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
-        !norm_check_doubles(job, main_dtype, fault) || !norm_read_reduction(options, &desc, fault) ||
+        !norm_check_doubles(job, main_dtype, true, fault) || !norm_read_reduction(options, &desc, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;
     if (options->recompute_output)

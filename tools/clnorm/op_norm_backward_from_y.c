@@ -42,7 +42,7 @@ bool norm_backward_from_y_describe(struct job *job, const struct operation_optio
     desc.weight_offset = options->weight_offset;
     clnorm_dtype main_dtype = desc.y.dtype;
     if ((options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
-        !norm_check_doubles(job, main_dtype, fault) || !norm_read_reduction(options, &desc, fault) ||
+        !norm_check_doubles(job, main_dtype, false, fault) || !norm_read_reduction(options, &desc, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;
     set_output(job, "dx", main_dtype);

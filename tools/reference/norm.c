@@ -46,6 +46,12 @@ static double part_of(const struct ref_norm *norm, uint64_t row, uint64_t column
     return ref_norm_keeps(norm, row, column) ? scaled / (1 - norm->dropout) : 0;
 }
 
+/* A number of a weight or bias: in f64 beside an x that is not, it is rounded to f32 as it is read. */
+static double weight_at(const struct ref_norm *norm, const struct ref_tensor *weights, uint64_t row, uint64_t column) {
+    const double value = ref_at_or(weights, ref_norm_weight_row(norm, row), column, 0);
+    return weights->dtype == CLNORM_F64 && norm->x.dtype != CLNORM_F64 ? (float)value : value;
+}
+
 static void load_element(const struct ref_norm *norm, uint64_t row, uint64_t column, struct ref_segment *segment,
                          uint64_t i) {
     segment->z[i] = norm->gate ? ref_at(&norm->z, row, column) : 0;
@@ -53,9 +59,8 @@ static void load_element(const struct ref_norm *norm, uint64_t row, uint64_t col
     segment->part[i] = part_of(norm, row, column);
     segment->s[i] =
         ref_at_or(&norm->residual, row, column, 0) + segment->part[i] * (norm->gate_first ? segment->act[i] : 1);
-    const uint64_t weight_row = ref_norm_weight_row(norm, row);
-    segment->scale[i] = norm->weight.elements ? norm->weight_offset + ref_at(&norm->weight, weight_row, column) : 1;
-    segment->bias[i] = ref_at_or(&norm->bias, weight_row, column, 0);
+    segment->scale[i] = norm->weight.elements ? norm->weight_offset + weight_at(norm, &norm->weight, row, column) : 1;
+    segment->bias[i] = weight_at(norm, &norm->bias, row, column);
 }
 
 /* From n. */

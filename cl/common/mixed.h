@@ -1,0 +1,51 @@
+/* Weights in double beside an x that is not, and in f32 beside one that is: dtype.h's functions of OTHER, the precision
+ * that the arithmetic does not have. An input of f64 is rounded to f32 as it is used; all else is exact but the last
+ * rounding of an output. */
+#ifndef MIXED_H
+#define MIXED_H
+
+#include "common/dtype.h"
+
+#if IS_DOUBLE(X_DTYPE)
+#define OTHER f32
+#define other float
+#else
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define OTHER f64
+#define other double
+typedef VECTOR(double) packed_f64;
+#endif
+
+#if VEC == 1
+#define TO_REALV JOIN(convert_, real)
+#define TO_OTHERV JOIN(convert_, other)
+#else
+#define TO_REALV JOIN(JOIN(convert_, real), VEC)
+#define TO_OTHERV JOIN(JOIN(convert_, other), VEC)
+#endif
+
+static inline PACKED(OTHER) LOAD(OTHER)(const global other *p, const bool aligned, const enum load_hint hint) {
+    (void)hint;
+    return aligned ? *(const global PACKED(OTHER) *)p : VLOAD(p);
+}
+
+static inline realv WIDEN(OTHER)(const PACKED(OTHER) v) {
+    return TO_REALV(v);
+}
+
+static inline void STORE(OTHER)(global other *p, const realv v, const bool aligned) {
+    if (aligned)
+        *(global PACKED(OTHER) *)p = TO_OTHERV(v);
+    else
+        VSTORE(TO_OTHERV(v), p);
+}
+
+static inline void STORE1(OTHER)(global other *p, const real v) {
+    *p = (other)v;
+}
+
+static inline void PUT1(OTHER)(global other *p, const real v, const bool add) {
+    *p = (other)(add ? *p + v : v);
+}
+
+#endif

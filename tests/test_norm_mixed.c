@@ -1,0 +1,172 @@
+/* Weights in double beside an x that is not, and in f32 beside one that is: forward and backward on each kind of kernel,
+ * and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "knob.h"
+#include "norm_backward_case.h"
+#include "norm_case.h"
+#include "operation/operations.h"
+
+static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
+
+static const struct {
+    uint64_t rows, cols, group_size, weight_rows;
+} shapes[] = {{5, 67, 0, 0}, {24, 192, 48, 3}, {3, 1040, 208, 0}, {7, 1, 0, 0}, {4, 33, 11, 2}};
+
+/* A kind of kernel each. */
+static const struct cln_config forward_configs[] = {
+    {0},
+    {.vec = 4, .lanes = 16, .segments = 1, .keep = CLN_KEEP_REGISTERS, .weights = CLN_WEIGHTS_EARLY},
+    {.vec = 2, .lanes = 4, .segments = 2, .keep = CLN_KEEP_REREAD, .iterations = 2},
+    {.vec = 1, .lanes = 4, .segments = 1, .keep = CLN_KEEP_REREAD, .chunks = 3},
+    {.vec = 8, .lanes = 4, .segments = 1, .keep = CLN_KEEP_LOCAL, .local_vectors = 1},
+};
+
+static const struct cln_config backward_configs[] = {
+    {0},
+    {.vec = 2, .lanes = 8, .segments = 1, .accumulator = CLN_ACCUMULATOR_REGISTERS},
+    {.vec = 1, .accumulator = CLN_ACCUMULATOR_COLUMNS},
+    {.vec = 4, .lanes = 4, .accumulator = CLN_ACCUMULATOR_LOCAL},
+    {.vec = 4, .lanes = 8, .accumulator = CLN_ACCUMULATOR_MEMORY},
+};
+
+/* The precision that an x does not have. */
+static clnorm_dtype other_than(clnorm_dtype x) {
+    return x == CLNORM_F64 ? CLNORM_F32 : CLNORM_F64;
+}
+
+static void set_shape(clnorm_norm_desc *desc, size_t i) {
+    desc->rows = shapes[i].rows;
+    desc->cols = shapes[i].cols;
+    desc->group_size = shapes[i].group_size;
+    desc->weight_rows = shapes[i].weight_rows;
+}
+
+/* The next config that a shape allows, from one on. */
+static clnorm_config settled(const struct fixture *fixture, clnorm_norm_desc desc, struct cln_config config) {
+    desc.config = forced(config);
+    norm_settle(fixture, &desc);
+    clnorm_plan *plan = NULL;
+    const clnorm_status status = clnorm_norm_forward_plan_create(fixture->context, &desc, &plan);
+    clnorm_plan_destroy(plan);
+    return status == CLNORM_INVALID_VALUE ? (clnorm_config){{0}} : desc.config;
+}
+
+static void forward(void **state) {
+    const struct fixture *fixture = *state;
+    if (!fixture->device.fp64)
+        skip();
+    unsigned failed = 0, seed = 0;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (size_t j = 0; j < sizeof forward_configs / sizeof *forward_configs; j++) {
+            struct norm_case c = {.desc = norm_desc_of(++seed % 2 ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM, 1, 1)};
+            clnorm_norm_desc *const desc = &c.desc;
+            set_shape(desc, i);
+            desc->x.dtype = dtypes[seed % 4];
+            desc->weight.dtype = other_than(desc->x.dtype);
+            desc->bias.dtype = seed % 3 ? desc->weight.dtype : desc->x.dtype;
+            desc->weight_offset = seed % 5 == 0;
+            desc->gate = seed % 4 == 1 ? CLNORM_GATE_SILU : CLNORM_GATE_NONE;
+            desc->activation = (clnorm_activation)(seed % 4);
+            desc->save_rstd = true;
+            desc->x.stride = desc->cols + (seed % 2 ? 0 : 3);
+            c.shift.weight = seed % 3;
+            c.shift.bias = seed % 2;
+            c.seed = seed;
+            desc->config = settled(fixture, *desc, forward_configs[j]);
+            failed += !norm_case_passes(fixture, &c);
+        }
+    assert_int_equal(failed, 0);
+}
+
+static void backward(void **state) {
+    const struct fixture *fixture = *state;
+    if (!fixture->device.fp64)
+        skip();
+    unsigned failed = 0, seed = 0;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (size_t j = 0; j < sizeof backward_configs / sizeof *backward_configs; j++) {
+            const clnorm_dtype x = dtypes[++seed % 4];
+            struct norm_backward_case c = {.desc = norm_backward_full_desc(seed % 2 ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM,
+                                                                           shapes[i].rows, shapes[i].cols, x)};
+            clnorm_norm_backward_desc *const desc = &c.desc;
+            desc->group_size = shapes[i].group_size;
+            desc->weight_rows = shapes[i].weight_rows;
+            desc->weight.dtype = desc->dweight.dtype = other_than(x);
+            desc->bias.dtype = seed % 3 ? other_than(x) : x;
+            desc->dbias.dtype = seed % 5 ? other_than(x) : x;
+            desc->accumulate = seed % 2;
+            desc->reduction =
+                seed % 3 == 1 && norm_backward_locks(fixture) ? CLNORM_REDUCTION_LOCKED : CLNORM_REDUCTION_PARTIAL;
+            c.shift.weight = c.shift.dweight = seed % 3;
+            c.seed = seed;
+            desc->config = forced(backward_configs[j]);
+            norm_backward_settle(fixture, desc);
+            clnorm_plan *plan = NULL;
+            if (clnorm_norm_backward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE)
+                desc->config = (clnorm_config){{0}};
+            clnorm_plan_destroy(plan);
+            failed += !norm_backward_case_passes(fixture, &c);
+        }
+    assert_int_equal(failed, 0);
+}
+
+/* An x of 8 bits has weights in f64 too. */
+static void codes(void **state) {
+    const struct fixture *fixture = *state;
+    if (!fixture->device.fp64)
+        skip();
+    for (int i = 0; i < 2; i++) {
+        struct norm_case c = {.desc = norm_desc_of(CLNORM_RMS_NORM, 6, 96), .seed = 3};
+        c.desc.x = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_ROW};
+        c.desc.y = i ? (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_TENSOR}
+                     : (clnorm_tensor){.dtype = CLNORM_F16};
+        c.desc.weight.dtype = CLNORM_F64;
+        assert_true(norm_case_passes(fixture, &c));
+    }
+}
+
+static void check_refused(const struct fixture *fixture, const clnorm_norm_desc *desc, const char *said) {
+    assert_int_equal(clnorm_norm_forward_validate(fixture->context, desc, NULL), CLNORM_UNSUPPORTED);
+    if (!strstr(clnorm_error_detail(), said))
+        fail_msg("'%s' does not say '%s'", clnorm_error_detail(), said);
+}
+
+/* Matrices of f64 go with f64 alone, and so do weights of 16 bits with what is not f64. */
+static void what_loses_is_refused(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_norm_desc desc = norm_desc_of(CLNORM_RMS_NORM, 4, 64);
+    desc.y.dtype = CLNORM_F64;
+    check_refused(fixture, &desc, "desc.y.dtype is f64, desc.x.dtype is f32: expected f64 for all tensors or for none");
+    desc = norm_desc_of(CLNORM_RMS_NORM, 4, 64);
+    desc.x.dtype = CLNORM_F64;
+    desc.weight.dtype = CLNORM_BF16;
+    check_refused(fixture, &desc, "desc.weight.dtype is bf16, desc.x.dtype is f64: expected f64, f32 or none");
+    clnorm_device_info plain = {.name = "plain"};
+    desc = norm_desc_of(CLNORM_RMS_NORM, 4, 64);
+    desc.weight.dtype = CLNORM_F64;
+    assert_int_equal(cln_operation_complete_tensors(&cln_norm_forward, &plain, &desc), CLNORM_UNSUPPORTED);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.weight.dtype is f64: the device plain has no double precision"));
+    clnorm_l2_norm_desc l2 = CLNORM_L2_NORM_DESC_INIT;
+    l2.rows = 4;
+    l2.cols = 64;
+    l2.weight.dtype = CLNORM_F64;
+    assert_int_equal(clnorm_l2_norm_validate(fixture->context, &l2, NULL), CLNORM_UNSUPPORTED);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forward),
+        cmocka_unit_test(backward),
+        cmocka_unit_test(codes),
+        cmocka_unit_test(what_loses_is_refused),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
