@@ -33,7 +33,7 @@ foreach(driver IN LISTS other_drivers)
         norm_backward_locked norm_backward_numerics norm_backward_sweep norm_fp8_tiles norm_numerics norm_slices norm_sweep
         one_call plan quantize softmax)
     if(driver STREQUAL trixie)
-        list(APPEND programs norm_backward_messages norm_backward_teams norm_fp8 norm_fused norm_knobs norm_rope norm_weight_map
+        list(APPEND programs norm_backward_messages norm_backward_teams norm_fused norm_mixed norm_knobs norm_rope norm_weight_map
             outer)
     endif()
     foreach(test IN LISTS programs)
