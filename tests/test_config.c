@@ -190,7 +190,7 @@ static bool fits(const clnorm_device_info *device, const struct cln_workload *wo
     const struct cln_facts facts = cln_facts_of(device);
     const bool backward = work->users == CLN_KNOBS_BACKWARD;
     const uint64_t items = (uint64_t)c->lanes * c->segments;
-    const uint64_t registers = backward ? cln_backward_registers(work, c) : cln_forward_registers(work, c);
+    const uint64_t registers = backward ? cln_backward_least_registers(work, c) : cln_forward_registers(work, c);
     const uint64_t local =
         backward ? cln_backward_local_bytes(work, c, cln_config_span(device, work, c)) : cln_scratch_bytes(work, c);
     return items <= device->max_work_group_size && local <= device->local_memory &&

@@ -94,7 +94,8 @@ double cln_backward_cost(const struct cln_choice *choice, const struct cln_confi
     const struct count n = count(choice, c);
     const double late = c->groups_per_cu / n.resident; /* work-groups that wait until others end */
     const double waves = late > 1 ? 1 + 0.4 * (late - 1) : 1;
-    const bool fits = cln_registers_fit(n.facts, (uint64_t)c->lanes * c->segments, cln_backward_registers(n.work, c));
+    const uint64_t items = (uint64_t)c->lanes * c->segments;
+    const bool fits = cln_registers_fit(n.facts, items, cln_backward_least_registers(n.work, c));
     const double launches = c->tile < n.work->group_size ? 2 : 1;
     return waves * cln_both_limits(memory_ns(&n), rows_ns(&n), 1.9) + slots_ns(&n) + launches * n.facts->launch_ns +
            (fits ? 0 : spilled);

@@ -1,6 +1,7 @@
 #include "config/resources.h"
 
 #include "base/arithmetic.h"
+#include "config/facts.h"
 
 /* --------------------------------------------------------------------------------------------------------- forward */
 
@@ -96,6 +97,12 @@ uint64_t cln_config_row_groups(const clnorm_device_info *device, const struct cl
     return cln_larger((uint64_t)c->groups_per_cu * device->compute_units / blocks, 1);
 }
 
+uint64_t cln_config_team_registers(const clnorm_device_info *device, const struct cln_config *c) {
+    const struct cln_facts facts = cln_facts_of(device);
+    const uint64_t each = facts.registers / ((uint64_t)c->groups_per_cu * c->lanes * c->segments) / 8 * 8;
+    return facts.ptx && cln_exchanges(c) && each <= facts.item_registers ? cln_larger(each, 16) : 0;
+}
+
 /* Sums that a lane holds for each of its columns. */
 static uint64_t sums_in_registers(const struct cln_workload *work, const struct cln_config *c) {
     if (c->accumulator == CLN_ACCUMULATOR_REGISTERS)
@@ -103,7 +110,7 @@ static uint64_t sums_in_registers(const struct cln_workload *work, const struct 
     return c->accumulator == CLN_ACCUMULATOR_SPLIT && work->sums_rows;
 }
 
-uint64_t cln_backward_registers(const struct cln_workload *work, const struct cln_config *c) {
+uint64_t cln_backward_least_registers(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t elements = cln_elements_per_lane(c), vectors = elements / c->vec;
     const uint64_t vector = words(c->vec * work->x_size);
     const uint64_t inputs = work->gated ? 3 : 2; /* x, dy, and z or a residual's gradient */
@@ -112,5 +119,12 @@ uint64_t cln_backward_registers(const struct cln_workload *work, const struct cl
     const uint64_t sums = sums_in_registers(work, c) * words(elements * work->real_size);
     const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? vectors * vector : 0;
     const uint64_t addresses = vectors * (c->pipeline == 1 ? c->vec / 2 : 4);
-    return arithmetic(work, c) + held + sums + early + addresses;
+    const uint64_t gate = work->gated ? elements * 7 / 2 : 0; /* factors, slopes and what becomes of them */
+    return arithmetic(work, c) + held + sums + early + addresses + gate;
+}
+
+/* The constants, a gate's too, are fitted to what ptxas takes for some 570 kernels of every kind. */
+uint64_t cln_backward_registers(const struct cln_workload *work, const struct cln_config *c) {
+    enum { SPARE = 40, GATED_SPARE = 12 };
+    return cln_backward_least_registers(work, c) + (work->gated ? GATED_SPARE : SPARE);
 }

@@ -25,6 +25,10 @@ uint64_t cln_backward_local_bytes(const struct cln_workload *work, const struct 
 
 /* Registers of 4 bytes that a work-item needs, so that none spills: estimated from what the kernel holds at once. */
 uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln_config *c);
+uint64_t cln_backward_least_registers(const struct cln_workload *work, const struct cln_config *c);
+
+/* Registers that a compiler takes for a work-item where nothing limits it: how many work-groups a compute unit has room for
+ * depends on them. */
 uint64_t cln_backward_registers(const struct cln_workload *work, const struct cln_config *c);
 
 #endif
