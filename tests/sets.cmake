@@ -15,7 +15,7 @@ clnorm_set(quick
     consumer_cmake consumer_pkg_config example_cpp example_forward example_out_of_order example_select
     example_training_step install installed_tool readme_commands sample_is_its_generators sample_make symbols
     test_args test_buffers test_build_report test_cache test_cache_damage test_cache_folder test_cache_list
-    test_check_cases test_config test_database test_device test_device_facts test_drivers test_element
+    test_check_cases test_config test_database test_database_choice test_device test_device_facts test_drivers test_element
     test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm test_group_norm_backward
     test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns test_norm_backward_fp8
     test_norm_backward_locked test_norm_backward_messages test_norm_backward_numerics test_norm_backward_rows

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
 #include "config/database.h"
@@ -245,9 +246,17 @@ static bool choose_by_file(clnorm_plan *plan, cln_choose_fn choose, bool few) {
     return row && choose_by_row(plan, row, choose, &plan->work);
 }
 
+/* Whether a row was measured at a width that allows narrower vectors than this one does. */
+static bool is_narrow(const struct cln_workload *work, const struct cln_database_row *row) {
+    enum { WIDEST = 16 }; /* bytes */
+    return row->cols != work->group_size && row->knobs.vec < cln_smaller(work->alignment, WIDEST / work->x_size);
+}
+
 /* Whether a database's row suits the work; config is then chosen by it. A row without a tile is for whole segments. */
 static bool suits(clnorm_plan *plan, const struct cln_database_row *row, cln_choose_fn choose) {
     struct cln_config knobs = row->knobs;
+    if (is_narrow(&plan->work, row))
+        return false;
     if (plan->work.users == CLN_KNOBS_BACKWARD && !knobs.tile)
         knobs.tile = (uint32_t)plan->work.group_size;
     struct cln_failure before;

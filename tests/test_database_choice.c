@@ -1,0 +1,126 @@
+/* What the shipped rows of the H200 make of a width: each row suits its own, and the widths beside one whose columns allow
+ * narrower vectors do without it. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arithmetic.h"
+#include "base/context.h"
+#include "config/config.h"
+#include "config/database.h"
+#include "config/tuning.h"
+#include "plan/plan.h"
+
+static const clnorm_device_info h200 = {.name = "NVIDIA H200",
+                                        .kind = CLNORM_DEVICE_GPU,
+                                        .family = CLNORM_PLATFORM_NVIDIA,
+                                        .vendor = "NVIDIA Corporation",
+                                        .compute_units = 132,
+                                        .max_work_group_size = 1024,
+                                        .local_memory = 227 << 10,
+                                        .cache_size = 60 << 20,
+                                        .subgroup_size = 32,
+                                        .compute_capability = 90,
+                                        .device_fences = true,
+                                        .opencl_c_version = 300};
+
+/* Whether a row's first words have this one. */
+static bool has(const char *row, const char *word) {
+    const char *const at = strstr(row, word);
+    return at && at < strchr(row, ':');
+}
+
+static enum cln_work work_of(const char *row) {
+    if (has(row, "softmax"))
+        return has(row, "backward") ? CLN_WORK_SOFTMAX_BACKWARD : CLN_WORK_SOFTMAX;
+    if (has(row, "add_dropout") || has(row, "_activated"))
+        return CLN_WORK_CHAIN;
+    return has(row, "_gated") ? CLN_WORK_GATED : has(row, "add_") ? CLN_WORK_ADD : CLN_WORK_NORM;
+}
+
+/* Many rows of what a row of the database is named after. */
+static struct cln_workload workload_of(const char *row, uint64_t cols) {
+    const uint64_t size = has(row, "bf16") ? 2 : 4;
+    const bool softmax = has(row, "softmax"), backward = !softmax && has(row, "backward"), layer = has(row, "layer");
+    return (struct cln_workload){.rows = (64 << 20) / size / cols,
+                                 .groups = 1,
+                                 .group_size = cols,
+                                 .alignment = cln_lowest_bit(cols),
+                                 .x_size = size,
+                                 .held_size = size,
+                                 .local_size = size,
+                                 .norm = layer ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM,
+                                 .users = softmax    ? CLN_KNOBS_SOFTMAX
+                                          : backward ? CLN_KNOBS_BACKWARD
+                                                     : CLN_KNOBS_FORWARD,
+                                 .real_size = 4,
+                                 .work = work_of(row),
+                                 .y_scaled = has(row, "quantized"),
+                                 .gated = has(row, "_gated") || has(row, "add_"),
+                                 .both_sums = layer,
+                                 .sums_rows = backward};
+}
+
+/* A row without a tile is for whole segments. */
+static void every_row_suits_its_width(void **state) {
+    (void)state;
+    unsigned count = 0;
+    for (const char *row = cln_database_rows(cln_database_files, &h200); row && *row;
+         row = strchr(row, '\n') + 1, count++) {
+        const uint64_t cols = strtoull(strchr(strchr(row, ' ') + 1, ' '), NULL, 10);
+        char text[512] = "";
+        const char *const knobs = strstr(row, ": ") + 2;
+        memcpy(text, knobs, strcspn(knobs, " \n"));
+        clnorm_config parsed;
+        struct cln_config forced, config;
+        assert_int_equal(clnorm_config_parse(text, &parsed), CLNORM_SUCCESS);
+        assert_int_equal(cln_config_open(&parsed, &forced), CLNORM_SUCCESS);
+        const struct cln_workload work = workload_of(row, cols);
+        if (work.users == CLN_KNOBS_BACKWARD && !forced.tile)
+            forced.tile = (uint32_t)cols;
+        if (cln_config_choose(&h200, &work, &forced, &config) != CLNORM_SUCCESS)
+            fail_msg("%.*s: %s", (int)strcspn(row, "\n"), row, clnorm_error_detail());
+    }
+    assert_true(count > 500);
+}
+
+static struct cln_config choice_at(const char *row, uint64_t cols) {
+    struct clnorm_context context = {.device = h200};
+    clnorm_plan plan = {.context = &context};
+    const struct cln_tuning_key key = {.norm = CLNORM_LAYER_NORM,
+                                       .backward = has(row, "backward"),
+                                       .dtype = has(row, "bf16") ? CLNORM_BF16 : CLNORM_F32,
+                                       .group_size = cols};
+    const clnorm_config automatic = CLNORM_CONFIG_AUTOMATIC;
+    const struct cln_workload work = workload_of(row, cols);
+    assert_int_equal(cln_tuning_choose(&plan, &key, cln_config_choose, &work, &automatic), CLNORM_SUCCESS);
+    return plan.config;
+}
+
+/* 2001 and 10001 columns have rows of their own, which lie nearer than any other. */
+static void rows_of_odd_widths_stay_there(void **state) {
+    (void)state;
+    static const char *const rows[] = {
+        "layer_norm bf16:", "layer_norm f32:", "layer_norm_backward bf16:", "layer_norm_backward f32:"};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const uint32_t widest = has(rows[i], "bf16") ? 8 : 4;
+        assert_int_equal(choice_at(rows[i], 2001).vec, 1);
+        assert_int_equal(choice_at(rows[i], 1984).vec, widest);
+        assert_int_equal(choice_at(rows[i], 2008).vec, widest);
+        assert_int_equal(choice_at(rows[i], 9984).vec, widest);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_suits_its_width),
+        cmocka_unit_test(rows_of_odd_widths_stay_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
