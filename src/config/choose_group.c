@@ -16,22 +16,33 @@ uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct
 }
 
 /* Whether a work-group can keep a segment between its two reads: a CPU in a cache, a GPU in registers, or for a backward,
- * which reads twice, in a cache. */
+ * which reads twice, in a cache. A backward sums a segment's channels one after the other: on a GPU that is worth it for
+ * one channel. */
 static bool keeps_segment(const struct cln_choice *choice) {
     enum { CPU_SEGMENT = 1 << 20, LANE = 160, CACHED = 1 << 15 }; /* bytes */
     const struct cln_workload *const work = choice->work;
+    if (!choice->facts.alone && work->channel_sums && work->channels_of_group > 1)
+        return false;
     const uint64_t room = choice->facts.alone ? CPU_SEGMENT : work->channel_sums ? CACHED : LANE * choice->facts.most_lanes;
     return work->group_size <= room / work->held_size;
+}
+
+/* Positions of a chunk with channels last, on a GPU: fewer where an image is small, so that its chunks share the device. */
+static uint64_t gpu_positions(uint64_t spatial) {
+    uint64_t positions = 128;
+    while (positions > 16 && positions * positions > 4 * spatial)
+        positions /= 2;
+    return positions;
 }
 
 /* A chunk is large beside the sums that are kept of it, and small enough for many to share the device. */
 static uint64_t chunks_of(const struct cln_choice *choice) {
     enum { CPU_ELEMENTS = 1 << 16, CPU_POSITIONS = 256 };
-    enum { GPU_ELEMENTS = 1 << 13, GPU_POSITIONS = 128, GPU_MOST = 1024 };
+    enum { GPU_ELEMENTS = 1 << 13, GPU_MOST = 1024 };
     const struct cln_workload *const work = choice->work;
     const bool alone = choice->facts.alone;
     if (work->channels_last)
-        return cln_smaller(cln_divide_up(work->spatial, alone ? CPU_POSITIONS : GPU_POSITIONS),
+        return cln_smaller(cln_divide_up(work->spatial, alone ? CPU_POSITIONS : gpu_positions(work->spatial)),
                            alone ? UINT32_MAX : GPU_MOST);
     if (keeps_segment(choice))
         return 1;
