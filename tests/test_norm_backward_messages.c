@@ -76,6 +76,21 @@ static cl_uint *messages_of(const struct kept *kept, uint64_t row) {
     return (cl_uint *)(void *)(workspace + kept->mailboxes) + row * kept->posted;
 }
 
+/* A row before the first missing one is of its messages alone. Not on GPUs, where a team's work-groups run side by side and
+ * post right messages over the wrong ones. dx: the right one. */
+static void wrong_messages_show(const struct fixture *fixture, struct kept *kept, const unsigned char *dx) {
+    enum { WRONG = 6 };
+    const unsigned char *const right = dx + kept->run.dx.first;
+    const size_t row = sizeof(float) * COLS;
+    memset(messages_of(kept, WRONG + 1), 0, kept->posted * sizeof(cl_uint));
+    for (uint64_t tile = 0; tile < TILES; tile++)
+        messages_of(kept, WRONG)[tile] ^= 0x01000000U;
+    execute(fixture, kept);
+    const unsigned char *const result = tensor_elements(&kept->run.dx);
+    assert_memory_not_equal(result + WRONG * row, right + WRONG * row, row);
+    assert_memory_equal(result, right, WRONG * row);
+}
+
 /* Whatever the first row is whose messages are missing, the results have the same bits. */
 static void later_rows_are_finished(void **state) {
     const struct fixture *fixture = *state;
@@ -110,14 +125,8 @@ static void later_rows_are_finished(void **state) {
             for (int k = 0; k < 3; k++)
                 assert_memory_equal(outputs[k]->host, expected[k], outputs[k]->size);
         }
-        /* A row before the first missing one is of its messages alone: a wrong one shows. */
-        memset(messages_of(&kept, 7), 0, kept.posted * sizeof(cl_uint));
-        for (uint64_t tile = 0; tile < TILES; tile++)
-            messages_of(&kept, 6)[tile] ^= 0x01000000U;
-        execute(fixture, &kept);
-        assert_memory_not_equal((float *)tensor_elements(&kept.run.dx) + (size_t)6 * COLS,
-                                expected[0] + kept.run.dx.first + sizeof(float) * 6 * COLS, sizeof(float) * COLS);
-        assert_memory_equal(tensor_elements(&kept.run.dx), expected[0] + kept.run.dx.first, sizeof(float) * 6 * COLS);
+        if (fixture->device.kind == CLNORM_DEVICE_CPU)
+            wrong_messages_show(fixture, &kept, expected[0]);
         for (int k = 0; k < 3; k++)
             free(expected[k]);
         kept_free(&kept);
