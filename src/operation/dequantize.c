@@ -79,22 +79,3 @@ const struct cln_operation cln_dequantize = {
     .choose = cln_fp8_config,
     .add_stages = add_stages,
 };
-
-void clnorm_dequantize_desc_init(clnorm_dequantize_desc *desc) {
-    cln_operation_init(&cln_dequantize, desc);
-}
-
-clnorm_status clnorm_dequantize_validate(clnorm_context *context, const clnorm_dequantize_desc *desc,
-                                         clnorm_requirements *requirements) {
-    return cln_operation_validate(&cln_dequantize, context, desc, requirements);
-}
-
-clnorm_status clnorm_dequantize_plan_create(clnorm_context *context, const clnorm_dequantize_desc *desc,
-                                            clnorm_plan **plan) {
-    return cln_operation_plan_create(&cln_dequantize, context, desc, plan);
-}
-
-clnorm_status clnorm_dequantize(clnorm_context *context, cl_command_queue queue, const clnorm_dequantize_desc *desc,
-                                const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    return cln_operation_enqueue(&cln_dequantize, context, queue, desc, args, num_wait, wait_list, event);
-}

@@ -216,23 +216,3 @@ const struct cln_operation cln_group_norm_backward = {
     .choose = cln_config_choose_group,
     .add_stages = add_stages,
 };
-
-void clnorm_group_norm_backward_desc_init(clnorm_group_norm_backward_desc *desc) {
-    cln_operation_init(&cln_group_norm_backward, desc);
-}
-
-clnorm_status clnorm_group_norm_backward_plan_create(clnorm_context *context, const clnorm_group_norm_backward_desc *desc,
-                                                     clnorm_plan **plan) {
-    return cln_operation_plan_create(&cln_group_norm_backward, context, desc, plan);
-}
-
-clnorm_status clnorm_group_norm_backward(clnorm_context *context, cl_command_queue queue,
-                                         const clnorm_group_norm_backward_desc *desc, const clnorm_args *args,
-                                         cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    return cln_operation_enqueue(&cln_group_norm_backward, context, queue, desc, args, num_wait, wait_list, event);
-}
-
-clnorm_status clnorm_group_norm_backward_validate(clnorm_context *context, const clnorm_group_norm_backward_desc *desc,
-                                                  clnorm_requirements *requirements) {
-    return cln_operation_validate(&cln_group_norm_backward, context, desc, requirements);
-}

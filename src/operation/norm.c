@@ -223,21 +223,3 @@ const struct cln_operation cln_norm_forward = {
     .choose = cln_norm_choose,
     .add_stages = cln_norm_add_stages,
 };
-
-void clnorm_norm_desc_init(clnorm_norm_desc *desc) {
-    cln_operation_init(&cln_norm_forward, desc);
-}
-
-clnorm_status clnorm_norm_forward_validate(clnorm_context *context, const clnorm_norm_desc *desc,
-                                           clnorm_requirements *requirements) {
-    return cln_operation_validate(&cln_norm_forward, context, desc, requirements);
-}
-
-clnorm_status clnorm_norm_forward_plan_create(clnorm_context *context, const clnorm_norm_desc *desc, clnorm_plan **plan) {
-    return cln_operation_plan_create(&cln_norm_forward, context, desc, plan);
-}
-
-clnorm_status clnorm_norm_forward(clnorm_context *context, cl_command_queue queue, const clnorm_norm_desc *desc,
-                                  const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    return cln_operation_enqueue(&cln_norm_forward, context, queue, desc, args, num_wait, wait_list, event);
-}

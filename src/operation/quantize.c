@@ -218,21 +218,3 @@ const struct cln_operation cln_quantize = {
     .choose = choose,
     .add_stages = add_stages,
 };
-
-void clnorm_quantize_desc_init(clnorm_quantize_desc *desc) {
-    cln_operation_init(&cln_quantize, desc);
-}
-
-clnorm_status clnorm_quantize_validate(clnorm_context *context, const clnorm_quantize_desc *desc,
-                                       clnorm_requirements *requirements) {
-    return cln_operation_validate(&cln_quantize, context, desc, requirements);
-}
-
-clnorm_status clnorm_quantize_plan_create(clnorm_context *context, const clnorm_quantize_desc *desc, clnorm_plan **plan) {
-    return cln_operation_plan_create(&cln_quantize, context, desc, plan);
-}
-
-clnorm_status clnorm_quantize(clnorm_context *context, cl_command_queue queue, const clnorm_quantize_desc *desc,
-                              const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
-    return cln_operation_enqueue(&cln_quantize, context, queue, desc, args, num_wait, wait_list, event);
-}
