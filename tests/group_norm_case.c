@@ -361,7 +361,7 @@ static bool group_is_right(const struct group_run *run, const struct ref_group_n
 bool group_forward_is_right(const struct group_run *run) {
     const struct ref_group_norm norm = reference_of(run);
     struct ref_gathered gathered = ref_gathered_make(&norm);
-    assert_non_null(gathered.room);
+    assert_non_null(gathered.memory);
     bool right = true;
     struct magnitude magnitude = {0, 0};
     for (uint64_t row = 0; row < norm.rows && right; row++) {
@@ -399,7 +399,7 @@ bool group_backward_is_right(const struct group_run *run, bool statistics_given)
     struct ref_gathered gathered = ref_gathered_make(&norm);
     struct ref_row_sum *const dweight = calloc(norm.cols, sizeof *dweight);
     struct ref_row_sum *const dbias = calloc(norm.cols, sizeof *dbias);
-    assert_true(gathered.room && dweight && dbias);
+    assert_true(gathered.memory && dweight && dbias);
     bool right = true;
     for (uint64_t row = 0; row < norm.rows && right; row++)
         for (uint64_t group = 0; group < norm.groups && right; group++) {

@@ -310,8 +310,8 @@ static void compute_row(const struct run *run, const struct ref_arithmetic *arit
 /* Whether a zero has the sign that it should. A gradient of softmax has that of a difference which roundings decide, unless
  * all of y is 0. */
 static bool same_sign(const struct rows_case *rows_case, double result, double expected) {
-    const bool told = rows_case->operation != ROWS_SOFTMAX_BACKWARD || rows_case->zeros;
-    return !told || result != 0 || expected != 0 || !signbit(result) == !signbit(expected);
+    const bool is_defined = rows_case->operation != ROWS_SOFTMAX_BACKWARD || rows_case->zeros;
+    return !is_defined || result != 0 || expected != 0 || !signbit(result) == !signbit(expected);
 }
 
 static bool check_row(const struct run *run, uint64_t row, const struct reference *reference) {

@@ -231,7 +231,7 @@ static bool is_intel(const struct fixture *fixture) {
     return strstr(fixture->device.platform_name, "Intel(R) OpenCL") != NULL;
 }
 
-/* PoCL 3.1 aborts when a command fails whose event nobody holds: there every kernel's event is held. */
+/* PoCL 3.1 aborts when a command fails whose event was released: there every kernel's event is held. */
 static void enqueue_to_fail(const struct fixture *fixture, clnorm_plan *plan, cl_command_queue queue,
                             const clnorm_args *args, cl_event gate, cl_event events[MOST_KERNELS]) {
     const cl_uint last = clnorm_plan_kernel_count(plan) - 1;

@@ -382,7 +382,6 @@ static void columns_fit_into_local_memory(void **state) {
         }
 }
 
-/* However long the runs are that are best for many rows, few rows keep as many work-groups busy as they can. */
 /* Group norm, channels last, in doubles: the phases of a work-group lie in local memory. Where there is little of it, and
  * wide vectors are forced, it has fewer of them; too many forced ones are refused. */
 static void phases_fit_into_local_memory(void **state) {
@@ -413,6 +412,7 @@ static void phases_fit_into_local_memory(void **state) {
     assert_int_equal(config.lanes * config.segments, 128);
 }
 
+/* Runs that are best for many rows may be long: few rows still keep as many work-groups busy as they can. */
 static void few_rows_are_for_many(void **state) {
     (void)state;
     const clnorm_device_info device = device_of(0);

@@ -229,8 +229,8 @@ static void assert_works(struct scene *scene) {
 static void assert_proper(clnorm_status status, long at, const struct fault_calls *control) {
     const bool proper = status == CLNORM_OUT_OF_HOST_MEMORY || status == CLNORM_OUT_OF_DEVICE_MEMORY ||
                         status == CLNORM_OPENCL_ERROR || status == CLNORM_BUILD_FAILED;
-    const bool told = strlen(clnorm_error_detail()) > 10 && clnorm_error_opencl() == control->code;
-    if (status != CLNORM_SUCCESS && !(proper && told)) {
+    const bool explained = strlen(clnorm_error_detail()) > 10 && clnorm_error_opencl() == control->code;
+    if (status != CLNORM_SUCCESS && !(proper && explained)) {
         fail_msg("call %ld, %s: \"%s\", \"%s\", %d", at, control->failed, clnorm_status_text(status), clnorm_error_detail(),
                  clnorm_error_opencl());
     }
@@ -252,7 +252,7 @@ static long fail_each_call(struct scene *scene, cl_int code) {
             fail_msg("call %ld, %s: %ld references are left", at, control->failed, control->references - references);
         if (control->failed == NULL) {
             assert_int_equal(status, CLNORM_SUCCESS);
-            assert_true(errors > at / 2); /* most calls are such that nothing goes on without them */
+            assert_true(errors > at / 2); /* the library cannot continue without most calls */
             return at - 1;
         }
         assert_proper(status, at, control);

@@ -383,7 +383,7 @@ static void workspace_must_be_aligned(void **state) {
     scene_close(&scene);
 }
 
-/* A plan that wants x, dy and dx alone is given each of the others: z without a gate, mean that is not asked for, … */
+/* A plan that wants x, dy and dx alone is given each of the others: z without a gate, mean that is not requested, … */
 static void unwanted_buffers_are_refused(void **state) {
     struct scene scene = scene_open(*state);
     clnorm_norm_backward_desc bare = norm_backward_desc_of(CLNORM_RMS_NORM, 6, 40);
@@ -461,7 +461,7 @@ static uint64_t workspace_of(const struct fixture *fixture, const clnorm_norm_ba
 }
 
 /* Locked, it is 2 · slots · cols · 4 bytes and the locks, to each of which 64 bytes are allowed, however many rows there
- * are; where statistics are not given, they are in it too. Outputs that are not asked for take no part of it. */
+ * are; where statistics are not given, they are in it too. Outputs that are not requested take no part of it. */
 static void workspace_is_bounded(void **state) {
     const struct fixture *fixture = *state;
     const uint32_t slots[] = {1, 3, 128};

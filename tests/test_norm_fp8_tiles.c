@@ -314,7 +314,7 @@ static const char *first_kernel(const struct fixture *fixture, const clnorm_norm
     return name;
 }
 
-/* What else is asked for takes the kernels of all norms, and so does a keep of theirs. */
+/* Any other output, and a forced keep of theirs, takes the kernels of all norms. */
 static void plain_norms_have_kernels_of_their_own(void **state) {
     const struct fixture *fixture = *state;
     char name[64];

@@ -156,7 +156,7 @@ static bool give_way(clnorm_config *given) {
     return true;
 }
 
-/* Finds a config near the one wished for that device and shape allow, and which is then obeyed to the letter. */
+/* Finds the config nearest to the requested one that device and shape allow; the plan must then have exactly that. */
 static bool settle(const struct fixture *fixture, clnorm_norm_desc *desc) {
     clnorm_plan *plan = NULL;
     clnorm_status status = CLNORM_SUCCESS;

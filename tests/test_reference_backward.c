@@ -232,7 +232,7 @@ static void scene_make(struct scene *scene, clnorm_norm kind, unsigned gate, boo
     scene->norm.dy.elements = scene->dy;
 }
 
-/* With a residual that goes on behind the norm, and what is done to x before it is added to it. */
+/* Adds a residual that continues after the norm, and what is done to x before the sum. */
 static void scene_fuse(struct scene *scene, clnorm_activation activation, unsigned sum) {
     struct random random = {99};
     struct ref_norm *const forward = &scene->norm.forward;

@@ -47,7 +47,7 @@ static void take_line(const char *line, void *user) {
 
 static void tell(int findings, const struct finding *finding) {
     if (write(findings, finding, sizeof *finding) != (ssize_t)sizeof *finding)
-        _exit(EXIT_FAILED); /* nobody listens */
+        _exit(EXIT_FAILED); /* the process that reads them has ended */
 }
 
 /* Makes the plan of a point. Else says in the finding whether the operation or the device has no such plan, or making it

@@ -11,7 +11,7 @@
 
 static void tell(int events, const struct check_event *event) {
     if (write(events, event, sizeof *event) != (ssize_t)sizeof *event)
-        _exit(EXIT_FAILED); /* nobody listens */
+        _exit(EXIT_FAILED); /* the process that reads them has ended */
 }
 
 static void run_cases(int events, const char *selector, int first, int every) {

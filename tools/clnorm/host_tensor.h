@@ -37,7 +37,7 @@ enum { SHAPE_TEXT = 24 * TENSOR_RANK };
 /* "[30522, 384]". Returns text. */
 char *tensor_shape_text(const struct tensor *tensor, char text[SHAPE_TEXT]);
 
-/* Room for count tensors, all zero. */
+/* Memory for count tensors, all zero. */
 bool tensor_file_reserve(struct tensor_file *file, size_t count, struct fault *fault);
 
 #endif

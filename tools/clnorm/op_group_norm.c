@@ -191,8 +191,8 @@ static double eps_of(const struct job *job, double eps) {
 
 static bool make_reference(const struct ref_group_norm *norm, struct ref_gathered *gathered, struct fault *fault) {
     *gathered = ref_gathered_make(norm);
-    return gathered->room || fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " elements",
-                                       ref_group_norm_size(norm));
+    return gathered->memory || fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " elements",
+                                         ref_group_norm_size(norm));
 }
 
 /* The forward's outputs of a group. */

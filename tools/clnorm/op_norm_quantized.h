@@ -16,7 +16,7 @@ struct largest {
     struct ref_value *of;
 };
 
-/* Room for a job's; nothing where it has no such scales. */
+/* Memory for a job's; nothing where it has no such scales. */
 bool largest_make(struct largest *largest, const struct job *job, struct fault *fault);
 void largest_free(struct largest *largest);
 

@@ -170,7 +170,7 @@ static bool check_cover(struct tensor_file *file, const struct region *region, s
            fault_set(fault, EXIT_REQUEST, "%s: the last %" PRIu64 " bytes of data belong to no tensor", region->path, left);
 }
 
-/* Room for one tensor more, all zero. */
+/* Memory for one tensor more, all zero. */
 static struct tensor *add_tensor(struct tensor_file *file, size_t *capacity, struct fault *fault) {
     if (file->count == *capacity) {
         const size_t grown = *capacity ? 2 * *capacity : 16;

@@ -19,9 +19,10 @@ uint64_t ref_group_norm_at(const struct ref_group_norm *norm, uint64_t group, ui
 
 struct ref_gathered ref_gathered_make(const struct ref_group_norm *norm) {
     const uint64_t size = ref_group_norm_size(norm);
-    struct ref_gathered made = {
-        .gradients = ref_gradients_make(size), .errors = ref_gradient_errors_make(size), .room = ref_arrays(size, ARRAYS)};
-    if (!made.gradients.dy || !made.errors.xhat || !made.room)
+    struct ref_gathered made = {.gradients = ref_gradients_make(size),
+                                .errors = ref_gradient_errors_make(size),
+                                .memory = ref_arrays(size, ARRAYS)};
+    if (!made.gradients.dy || !made.errors.xhat || !made.memory)
         ref_gathered_free(&made);
     return made;
 }
@@ -29,12 +30,12 @@ struct ref_gathered ref_gathered_make(const struct ref_group_norm *norm) {
 void ref_gathered_free(struct ref_gathered *gathered) {
     ref_gradients_free(&gathered->gradients);
     ref_gradient_errors_free(&gathered->errors);
-    free(gathered->room);
-    gathered->room = NULL;
+    free(gathered->memory);
+    gathered->memory = NULL;
 }
 
 static double *array(const struct ref_gathered *gathered, uint64_t size, int i) {
-    return gathered->room + size * (uint64_t)i;
+    return gathered->memory + size * (uint64_t)i;
 }
 
 static void gather(const struct ref_group_norm *norm, uint64_t row, uint64_t group, struct ref_gathered *gathered) {

@@ -29,10 +29,10 @@ struct ref_gathered {
     struct ref_norm_backward norm; /* of one row */
     struct ref_gradients gradients;
     struct ref_gradient_errors errors; /* of a backward */
-    double *room;
+    double *memory;
 };
 
-/* room is NULL when there is no memory for it. */
+/* memory is NULL when there is none. */
 struct ref_gathered ref_gathered_make(const struct ref_group_norm *norm);
 void ref_gathered_free(struct ref_gathered *gathered);
 

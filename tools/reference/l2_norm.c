@@ -8,15 +8,15 @@
 #include "reference/sum.h"
 
 struct ref_l2_segment ref_l2_segment_make(uint64_t group_size) {
-    double *const room = ref_arrays(group_size, 5);
-    if (!room)
+    double *const memory = ref_arrays(group_size, 5);
+    if (!memory)
         return (struct ref_l2_segment){.xhat = NULL};
     return (struct ref_l2_segment){
-        .xhat = room,
-        .y = room + group_size,
-        .wdy = room + 2 * group_size,
-        .dx = room + 3 * group_size,
-        .dweight = room + 4 * group_size,
+        .xhat = memory,
+        .y = memory + group_size,
+        .wdy = memory + 2 * group_size,
+        .dx = memory + 3 * group_size,
+        .dweight = memory + 4 * group_size,
     };
 }
 

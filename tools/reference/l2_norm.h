@@ -23,7 +23,7 @@ struct ref_l2_segment {
     double c1; /* Σ(x̂ · wdy); 0 below the floor */
 };
 
-/* Room for segments of group_size elements; the arrays are NULL when there is no memory for it. */
+/* Memory for segments of group_size elements; the arrays are NULL when there is none. */
 struct ref_l2_segment ref_l2_segment_make(uint64_t group_size);
 void ref_l2_segment_free(struct ref_l2_segment *segment);
 

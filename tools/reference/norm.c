@@ -8,21 +8,21 @@
 #include "reference/sum.h"
 
 struct ref_segment ref_segment_make(uint64_t group_size) {
-    double *const room = ref_arrays(group_size, 11);
-    if (!room)
+    double *const memory = ref_arrays(group_size, 11);
+    if (!memory)
         return (struct ref_segment){.s = NULL};
     return (struct ref_segment){
-        .s = room,
-        .act = room + group_size,
-        .centre = room + 2 * group_size,
-        .scale = room + 3 * group_size,
-        .bias = room + 4 * group_size,
-        .y = room + 5 * group_size,
-        .z = room + 6 * group_size,
-        .part = room + 7 * group_size,
-        .n = room + 8 * group_size,
-        .cos = room + 9 * group_size,
-        .sin = room + 10 * group_size,
+        .s = memory,
+        .act = memory + group_size,
+        .centre = memory + 2 * group_size,
+        .scale = memory + 3 * group_size,
+        .bias = memory + 4 * group_size,
+        .y = memory + 5 * group_size,
+        .z = memory + 6 * group_size,
+        .part = memory + 7 * group_size,
+        .n = memory + 8 * group_size,
+        .cos = memory + 9 * group_size,
+        .sin = memory + 10 * group_size,
     };
 }
 

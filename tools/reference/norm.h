@@ -47,7 +47,7 @@ struct ref_segment {
     double rstd;
 };
 
-/* Room for segments of group_size elements; the arrays are NULL when there is no memory for it. */
+/* Memory for segments of group_size elements; the arrays are NULL when there is none. */
 struct ref_segment ref_segment_make(uint64_t group_size);
 void ref_segment_free(struct ref_segment *segment);
 

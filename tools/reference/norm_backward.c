@@ -15,29 +15,29 @@ struct ref_norm ref_norm_forward(const struct ref_norm_backward *norm) {
 }
 
 struct ref_gradients ref_gradients_make(uint64_t group_size) {
-    double *const room = ref_arrays(group_size, 14);
+    double *const memory = ref_arrays(group_size, 14);
     const struct ref_segment forward = ref_segment_make(group_size);
-    if (!room || !forward.s) {
-        free(room);
+    if (!memory || !forward.s) {
+        free(memory);
         free(forward.s);
         return (struct ref_gradients){.dy = NULL};
     }
     return (struct ref_gradients){
         .forward = forward,
-        .dy = room,
-        .slope = room + group_size,
-        .xhat = room + 2 * group_size,
-        .n = room + 3 * group_size,
-        .dn = room + 4 * group_size,
-        .wdn = room + 5 * group_size,
-        .ds = room + 6 * group_size,
-        .dx = room + 7 * group_size,
-        .dz = room + 8 * group_size,
-        .x = room + 9 * group_size,
-        .active = room + 10 * group_size,
-        .active_slope = room + 11 * group_size,
-        .factor = room + 12 * group_size,
-        .turned = room + 13 * group_size,
+        .dy = memory,
+        .slope = memory + group_size,
+        .xhat = memory + 2 * group_size,
+        .n = memory + 3 * group_size,
+        .dn = memory + 4 * group_size,
+        .wdn = memory + 5 * group_size,
+        .ds = memory + 6 * group_size,
+        .dx = memory + 7 * group_size,
+        .dz = memory + 8 * group_size,
+        .x = memory + 9 * group_size,
+        .active = memory + 10 * group_size,
+        .active_slope = memory + 11 * group_size,
+        .factor = memory + 12 * group_size,
+        .turned = memory + 13 * group_size,
     };
 }
 

@@ -39,7 +39,7 @@ struct ref_gradients {
     double *dz;
 };
 
-/* Room for segments of group_size elements; the arrays are NULL when there is no memory for it. */
+/* Memory for segments of group_size elements; the arrays are NULL when there is none. */
 struct ref_gradients ref_gradients_make(uint64_t group_size);
 void ref_gradients_free(struct ref_gradients *gradients);
 

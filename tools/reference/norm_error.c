@@ -129,20 +129,20 @@ struct ref_norm_error ref_norm_error_of(const struct ref_norm *norm, const struc
 /* -------------------------------------------------------------------------------------------------------- gradients */
 
 struct ref_gradient_errors ref_gradient_errors_make(uint64_t group_size) {
-    double *const room = ref_arrays(group_size, 9);
-    if (!room)
+    double *const memory = ref_arrays(group_size, 9);
+    if (!memory)
         return (struct ref_gradient_errors){.xhat = NULL};
     return (struct ref_gradient_errors){
-        .xhat = room,
-        .n = room + group_size,
-        .dn = room + 2 * group_size,
-        .wdn = room + 3 * group_size,
-        .dx = room + 4 * group_size,
-        .dz = room + 5 * group_size,
-        .y = room + 6 * group_size,
-        .dweight = room + 7 * group_size,
-        .dresidual = room + 8 * group_size,
-        .dbias = room + 2 * group_size, /* its term is dn */
+        .xhat = memory,
+        .n = memory + group_size,
+        .dn = memory + 2 * group_size,
+        .wdn = memory + 3 * group_size,
+        .dx = memory + 4 * group_size,
+        .dz = memory + 5 * group_size,
+        .y = memory + 6 * group_size,
+        .dweight = memory + 7 * group_size,
+        .dresidual = memory + 8 * group_size,
+        .dbias = memory + 2 * group_size, /* its term is dn */
     };
 }
 

@@ -33,7 +33,7 @@ uint64_t ref_scale_index(const struct ref_tensor *tensor, uint64_t row, uint64_t
 /* Doubles in rows without gaps. */
 struct ref_tensor ref_doubles(const double *elements, uint64_t cols);
 
-/* Room for count arrays of n doubles one after another, all 0; NULL when there is no memory for it. free() it. */
+/* Memory for count arrays of n doubles one after another, all 0; NULL when there is none. free() it. */
 double *ref_arrays(uint64_t n, uint64_t count);
 
 #endif
