@@ -38,15 +38,15 @@ static cl_int lost(cl_int code) {
 }
 
 /* Calls that return a code. */
-#define INTERCEPT_STATUS(name, parameters, arguments)                     \
-    cl_int CL_API_CALL name parameters {                                  \
-        return fails(#name) ? fault_calls.code : LOADERS(name) arguments; \
+#define INTERCEPT_STATUS(name, parameters, ...)                              \
+    cl_int CL_API_CALL name parameters {                                     \
+        return fails(#name) ? fault_calls.code : LOADERS(name)(__VA_ARGS__); \
     }
 
 /* Calls that return a code and a new reference or event. */
-#define INTERCEPT_GAIN(name, parameters, arguments)                               \
-    cl_int CL_API_CALL name parameters {                                          \
-        return fails(#name) ? fault_calls.code : gained(LOADERS(name) arguments); \
+#define INTERCEPT_GAIN(name, parameters, ...)                                        \
+    cl_int CL_API_CALL name parameters {                                             \
+        return fails(#name) ? fault_calls.code : gained(LOADERS(name)(__VA_ARGS__)); \
     }
 
 #define INTERCEPT_RELEASE(name, type)       \
@@ -55,59 +55,59 @@ static cl_int lost(cl_int code) {
     }
 
 /* Calls that return an object, and a code by their last parameter. */
-#define INTERCEPT_CREATE(name, type, parameters, arguments) \
-    type CL_API_CALL name parameters {                      \
-        cl_int unasked = CL_SUCCESS;                        \
-        code = code ? code : &unasked;                      \
-        if (fails(#name)) {                                 \
-            *code = fault_calls.code;                       \
-            return NULL;                                    \
-        }                                                   \
-        const type object = LOADERS(name) arguments;        \
-        gained(*code);                                      \
-        return object;                                      \
+#define INTERCEPT_CREATE(name, type, parameters, ...)   \
+    type CL_API_CALL name parameters {                  \
+        cl_int unasked = CL_SUCCESS;                    \
+        code = code ? code : &unasked;                  \
+        if (fails(#name)) {                             \
+            *code = fault_calls.code;                   \
+            return NULL;                                \
+        }                                               \
+        const type object = LOADERS(name)(__VA_ARGS__); \
+        gained(*code);                                  \
+        return object;                                  \
     }
 
-INTERCEPT_STATUS(clGetPlatformIDs, (cl_uint n, cl_platform_id *ids, cl_uint *count), (n, ids, count))
-INTERCEPT_STATUS(clGetPlatformInfo, (cl_platform_id id, cl_platform_info what, size_t n, void *value, size_t *size),
-                 (id, what, n, value, size))
-INTERCEPT_STATUS(clGetDeviceIDs, (cl_platform_id id, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *count),
-                 (id, type, n, ids, count))
-INTERCEPT_STATUS(clGetDeviceInfo, (cl_device_id id, cl_device_info what, size_t n, void *value, size_t *size),
-                 (id, what, n, value, size))
-INTERCEPT_STATUS(clGetContextInfo, (cl_context context, cl_context_info what, size_t n, void *value, size_t *size),
-                 (context, what, n, value, size))
+INTERCEPT_STATUS(clGetPlatformIDs, (cl_uint n, cl_platform_id *ids, cl_uint *count), n, ids, count)
+INTERCEPT_STATUS(clGetPlatformInfo, (cl_platform_id id, cl_platform_info what, size_t n, void *value, size_t *size), id,
+                 what, n, value, size)
+INTERCEPT_STATUS(clGetDeviceIDs, (cl_platform_id id, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *count), id,
+                 type, n, ids, count)
+INTERCEPT_STATUS(clGetDeviceInfo, (cl_device_id id, cl_device_info what, size_t n, void *value, size_t *size), id, what, n,
+                 value, size)
+INTERCEPT_STATUS(clGetContextInfo, (cl_context context, cl_context_info what, size_t n, void *value, size_t *size), context,
+                 what, n, value, size)
 INTERCEPT_STATUS(clGetCommandQueueInfo,
-                 (cl_command_queue queue, cl_command_queue_info what, size_t n, void *value, size_t *size),
-                 (queue, what, n, value, size))
-INTERCEPT_STATUS(clGetMemObjectInfo, (cl_mem mem, cl_mem_info what, size_t n, void *value, size_t *size),
-                 (mem, what, n, value, size))
-INTERCEPT_STATUS(clGetProgramInfo, (cl_program program, cl_program_info what, size_t n, void *value, size_t *size),
-                 (program, what, n, value, size))
+                 (cl_command_queue queue, cl_command_queue_info what, size_t n, void *value, size_t *size), queue, what, n,
+                 value, size)
+INTERCEPT_STATUS(clGetMemObjectInfo, (cl_mem mem, cl_mem_info what, size_t n, void *value, size_t *size), mem, what, n,
+                 value, size)
+INTERCEPT_STATUS(clGetProgramInfo, (cl_program program, cl_program_info what, size_t n, void *value, size_t *size), program,
+                 what, n, value, size)
 INTERCEPT_STATUS(clGetProgramBuildInfo,
                  (cl_program program, cl_device_id id, cl_program_build_info what, size_t n, void *value, size_t *size),
-                 (program, id, what, n, value, size))
+                 program, id, what, n, value, size)
 INTERCEPT_STATUS(clBuildProgram,
                  (cl_program program, cl_uint n, const cl_device_id *ids, const char *options,
                   void(CL_CALLBACK *notify)(cl_program, void *), void *user),
-                 (program, n, ids, options, notify, user))
-INTERCEPT_STATUS(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void *value),
-                 (kernel, index, size, value))
-INTERCEPT_STATUS(clFinish, (cl_command_queue queue), (queue))
+                 program, n, ids, options, notify, user)
+INTERCEPT_STATUS(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void *value), kernel, index, size,
+                 value)
+INTERCEPT_STATUS(clFinish, (cl_command_queue queue), queue)
 
 INTERCEPT_CREATE(clCreateProgramWithSource, cl_program,
-                 (cl_context context, cl_uint n, const char **texts, const size_t *lengths, cl_int *code),
-                 (context, n, texts, lengths, code))
+                 (cl_context context, cl_uint n, const char **texts, const size_t *lengths, cl_int *code), context, n,
+                 texts, lengths, code)
 INTERCEPT_CREATE(clCreateProgramWithBinary, cl_program,
                  (cl_context context, cl_uint n, const cl_device_id *ids, const size_t *lengths,
                   const unsigned char **binaries, cl_int *statuses, cl_int *code),
-                 (context, n, ids, lengths, binaries, statuses, code))
-INTERCEPT_CREATE(clCreateKernel, cl_kernel, (cl_program program, const char *name, cl_int *code), (program, name, code))
+                 context, n, ids, lengths, binaries, statuses, code)
+INTERCEPT_CREATE(clCreateKernel, cl_kernel, (cl_program program, const char *name, cl_int *code), program, name, code)
 INTERCEPT_CREATE(clCreateBuffer, cl_mem, (cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *code),
-                 (context, flags, size, host, code))
+                 context, flags, size, host, code)
 
-INTERCEPT_GAIN(clRetainContext, (cl_context context), (context))
-INTERCEPT_GAIN(clRetainProgram, (cl_program program), (program))
+INTERCEPT_GAIN(clRetainContext, (cl_context context), context)
+INTERCEPT_GAIN(clRetainProgram, (cl_program program), program)
 INTERCEPT_RELEASE(clReleaseContext, cl_context)
 INTERCEPT_RELEASE(clReleaseProgram, cl_program)
 INTERCEPT_RELEASE(clReleaseKernel, cl_kernel)
