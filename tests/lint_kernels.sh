@@ -60,6 +60,8 @@ for vec in 1 2 4 8 16; do
     portable VEC=$vec KEEP=KEEP_REREAD LANES=1 SEGMENTS=1 UNROLL=4 ELEMENT_ALIGNED=1
     portable VEC=$vec NORM=RMS_NORM SAVE_MEAN=0 KEEP=KEEP_REREAD X_DTYPE=f16 Y_DTYPE=bf16
     strict norm_forward CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64
+    strict norm_forward CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=bf16 WEIGHT_DTYPE=f64
+    strict norm_forward CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f32 BIAS_DTYPE=f64
     strict norm_forward CL1.2 nvptx64 -all VEC=$vec X_DTYPE=bf16 Y_DTYPE=bf16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
 done
 for gate in GATE_SILU GATE_SIGMOID; do
@@ -362,6 +364,10 @@ for family in norm_backward norm_backward_sums; do
                 REDUCE=REDUCE_SHUFFLE PIPELINE=2 FP8_ISA=ISA_PTX
         done
     done
+    for accumulator in ACCUMULATOR_MEMORY ACCUMULATOR_COLUMNS; do
+        strict $family CL1.2 spir64 -all,+cl_khr_fp64 ACCUMULATOR=$accumulator KEEP=KEEP_REGISTERS X_DTYPE=f32 DY_DTYPE=f32 \
+            WEIGHT_DTYPE=f64 DWEIGHT_DTYPE=f64 DBIAS_DTYPE=f32 ACCUMULATE=1
+    done
     for run_length in 1 3; do
         strict $family CL1.2 spir64 -all RUN_LENGTH=$run_length
         strict $family CL1.2 spir64 -all RUN_LENGTH=$run_length KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS SEGMENTS=2 \
@@ -430,6 +436,8 @@ for vec in 1 4 16; do
     strict norm_backward_reduce CL1.2 spir64 -all $sums X_DTYPE=f32 WEIGHT_MAP=1 LANES=64 SEGMENTS=1
     strict norm_backward_reduce CL1.2 nvptx64 -all $sums X_DTYPE=f32 ISA=ISA_PTX GROUP_SIZE=4097
     strict norm_backward_reduce CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f64 DWEIGHT_DTYPE=f64 LANES=1 ELEMENT_ALIGNED=1
+    strict norm_backward_reduce CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f32 DWEIGHT_DTYPE=f64 DBIAS_DTYPE=bf16 ACCUMULATE=1
+    strict norm_backward_reduce CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f64 DWEIGHT_DTYPE=f32 DBIAS_DTYPE=f64 ACCUMULATE=1
 done
 for weight in none f32 bf16; do
     strict norm_backward_check CL1.2 spir64 -all X_DTYPE=f32 WEIGHT_DTYPE=$weight BIAS_DTYPE=f16 VEC=1

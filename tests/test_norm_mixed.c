@@ -49,7 +49,7 @@ static void set_shape(clnorm_norm_desc *desc, size_t i) {
     desc->weight_rows = shapes[i].weight_rows;
 }
 
-/* The next config that a shape allows, from one on. */
+/* The config nearest to one that a shape allows, or else the automatic one. */
 static clnorm_config settled(const struct fixture *fixture, clnorm_norm_desc desc, struct cln_config config) {
     desc.config = forced(config);
     norm_settle(fixture, &desc);
@@ -119,16 +119,51 @@ static void backward(void **state) {
     assert_int_equal(failed, 0);
 }
 
+/* A sum of nothing leaves the bits of what is there, which f32 does not have. */
+static void accumulation_keeps_double(void **state) {
+    const struct fixture *fixture = *state;
+    if (!fixture->device.fp64)
+        skip();
+    enum { ROWS = 6, COLS = 40 };
+    const double there = 1 + 0x1p-40;
+    for (size_t j = 0; j < sizeof backward_configs / sizeof *backward_configs; j++) {
+        struct norm_backward_case c = {.desc = norm_backward_full_desc(CLNORM_RMS_NORM, ROWS, COLS, CLNORM_F32)};
+        c.desc.dweight.dtype = CLNORM_F64;
+        c.desc.accumulate = true;
+        c.desc.config = forced(backward_configs[j]);
+        norm_backward_settle(fixture, &c.desc);
+        struct norm_backward_run run = norm_backward_run_make(&c);
+        clnorm_plan *plan = NULL;
+        if (clnorm_norm_backward_plan_create(fixture->context, &c.desc, &plan) != CLNORM_SUCCESS)
+            fail_msg("%s", clnorm_error_detail());
+        norm_backward_run_prepare(plan, &run);
+        memset(tensor_elements(&run.dy), 0, sizeof(float) * ROWS * COLS);
+        for (size_t i = 0; i < COLS; i++)
+            memcpy((double *)tensor_elements(&run.dweight) + i, &there, sizeof there);
+        norm_backward_run_upload(fixture, &run);
+        const clnorm_args args = norm_backward_run_args(&run);
+        assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL), CLNORM_SUCCESS);
+        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+        assert_true(norm_backward_run_receive(fixture, &run));
+        for (size_t i = 0; i < COLS; i++)
+            assert_memory_equal((double *)tensor_elements(&run.dweight) + i, &there, sizeof there);
+        clnorm_plan_destroy(plan);
+        norm_backward_run_free(&run);
+    }
+}
+
 /* An x of 8 bits has weights in f64 too. */
 static void codes(void **state) {
     const struct fixture *fixture = *state;
     if (!fixture->device.fp64)
         skip();
-    for (int i = 0; i < 2; i++) {
+    const clnorm_tensor by_row = {.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_ROW};
+    const clnorm_tensor by_group = {.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_GROUP, .scale_group = 32};
+    const clnorm_tensor whole = {.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_TENSOR}, halves = {.dtype = CLNORM_F16};
+    for (int i = 0; i < 3; i++) {
         struct norm_case c = {.desc = norm_desc_of(CLNORM_RMS_NORM, 6, 96), .seed = 3};
-        c.desc.x = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_ROW};
-        c.desc.y = i ? (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_TENSOR}
-                     : (clnorm_tensor){.dtype = CLNORM_F16};
+        c.desc.x = i == 2 ? by_group : by_row;
+        c.desc.y = i ? whole : halves;
         c.desc.weight.dtype = CLNORM_F64;
         assert_true(norm_case_passes(fixture, &c));
     }
@@ -166,6 +201,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward),
         cmocka_unit_test(backward),
+        cmocka_unit_test(accumulation_keeps_double),
         cmocka_unit_test(codes),
         cmocka_unit_test(what_loses_is_refused),
     };

@@ -90,7 +90,15 @@ DEFINE_PUT(f16)
 DEFINE_PUT(bf16)
 #endif
 #if MIXED
-DEFINE_PUT(OTHER)
+/* Element by element: what is there keeps the precision that the arithmetic does not have. */
+static inline void __attribute__((unused))
+JOIN(put_, OTHER)(global other *out, const index_t v, const realv sum, const bool aligned) {
+    real element[VEC];
+    VSTORE(sum, element);
+    for (uint i = 0; i < VEC && v * VEC + i < GROUP_SIZE; i++)
+        PUT1(OTHER)(out + v * VEC + i, element[i], ACCUMULATE);
+    (void)aligned;
+}
 #endif
 #define PUT(dtype) JOIN(put_, dtype)
 
