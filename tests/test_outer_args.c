@@ -159,6 +159,8 @@ static void buffers_hold_the_extent(void **state) {
     set_outer(&none.y, (const clnorm_dim[3]){{0, 100}, {4, D}});
     assert_int_equal(needs_of(*state, &none, "x").bytes, 0);
     assert_int_equal(needs_of(*state, &none, "y").bytes, 0);
+    set_outer(&none.y, (const clnorm_dim[3]){{0, 0}, {4, 1}});
+    assert_int_equal(needs_of(*state, &none, "y").bytes, 0);
 }
 
 /* What one stride can say is the plan of that: its build has no other options. */

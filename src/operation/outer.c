@@ -75,7 +75,7 @@ clnorm_status cln_outer_check(const char *name, const clnorm_tensor *tensor, uin
                         "desc.%s.stride is %" PRIu64 ": expected 0 with desc.%s.outer, whose dimensions have strides", name,
                         tensor->stride, name);
     const clnorm_status status = rows ? check_sizes(name, tensor, rows) : CLNORM_SUCCESS;
-    return status || !output ? status : check_apart(name, tensor, cols);
+    return status || !output || !rows ? status : check_apart(name, tensor, cols);
 }
 
 /* Whether both are one dimension: the slower one's stride is the extent of the faster one. */
