@@ -68,15 +68,17 @@ static clnorm_status check_registers(const clnorm_device_info *device, const str
     return CLNORM_SUCCESS;
 }
 
-/* Where the driver's compiler needs it, a norm has one lane, and every lane of others a whole vector of a segment; not in
+/* Where a CPU driver's compiler needs it, a norm has one lane, and every lane of others a whole vector of a segment; not in
  * quantisation. */
 static clnorm_status check_lanes(const clnorm_device_info *device, const struct cln_workload *work,
                                  const struct cln_config *c) {
     const uint64_t vectors = work->group_size / c->vec / cln_larger(c->chunks, 1);
     const char *defect = NULL;
-    if (work->users == CLN_KNOBS_FORWARD && c->lanes > 1)
+    if (device->kind != CLNORM_DEVICE_CPU || c->lanes == 1)
+        return CLNORM_SUCCESS;
+    if (work->users == CLN_KNOBS_FORWARD)
         defect = cln_driver_defect(device, CLN_DEFECT_SHARED_SEGMENTS);
-    else if (work->users != CLN_KNOBS_QUANTIZE && c->lanes > 1 && vectors < c->lanes)
+    if (!defect && work->users != CLN_KNOBS_QUANTIZE && vectors < c->lanes)
         defect = cln_driver_defect(device, CLN_DEFECT_IDLE_LANES);
     return defect ? cln_fail(CLNORM_INVALID_VALUE, "desc.config.lanes is %" PRIu32 ": %s", c->lanes, defect)
                   : CLNORM_SUCCESS;
