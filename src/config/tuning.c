@@ -249,7 +249,8 @@ static bool choose_by_file(clnorm_plan *plan, cln_choose_fn choose, bool few) {
 /* Whether a row was measured at a width that allows narrower vectors than this one does. */
 static bool is_narrow(const struct cln_workload *work, const struct cln_database_row *row) {
     enum { WIDEST = 16 }; /* bytes */
-    return row->cols != work->group_size && row->knobs.vec < cln_smaller(work->alignment, WIDEST / work->x_size);
+    const uint64_t widest = WIDEST / work->x_size, of_row = cln_smaller(cln_lowest_bit(row->cols), widest);
+    return row->cols != work->group_size && of_row < cln_smaller(work->alignment, widest);
 }
 
 /* Whether a database's row suits the work; config is then chosen by it. A row without a tile is for whole segments. */
