@@ -31,7 +31,7 @@ static const struct cln_tensor_rule tensors[] = {
     {"weight", CLN_WEIGHT, offsetof(struct desc, weight), CLN_COLUMNS, CLN_REALS, CLN_ABSENT, false, CLN_ROLES},
 };
 static const struct cln_field_rule fields[] = {{"sign", offsetof(struct desc, sign), 1, 2, "sign"}};
-static const struct cln_choice sign = {"approximate", "The sign of y", "sign", {{"none", 1}, {"tanh", 2}}};
+static const struct cln_enum_option sign = {"approximate", "The sign of y", "sign", {{"none", 1}, {"tanh", 2}}};
 static const struct cln_statistic_rule statistics[] = {{"rstd", CLN_RSTD, offsetof(struct desc, save_norm), true, 1}};
 static const struct cln_operation record = {
     .name = "test",
@@ -119,7 +119,7 @@ static void records_fit(void **state) {
         assert_in_range(tensors_of[true], 1, REF_ROW_TENSORS);
         assert_in_range(row->record->size, sizeof(struct cln_desc_head), CLN_DESC_MOST);
         for (int i = 0; i < CLN_CHOICES && row->record->choices[i]; i++) {
-            const struct cln_choice *const choice = row->record->choices[i];
+            const struct cln_enum_option *const choice = row->record->choices[i];
             assert_int_equal(choice_initial(row->record, choice), choice->words[0].value); /* the default */
             assert_string_equal(choice_at(choice_index(choice->option))->option, choice->option);
         }

@@ -26,7 +26,7 @@ static const struct cln_field_rule backward_fields[] = {
     {"form", offsetof(clnorm_gelu_backward_desc, form), CLNORM_GELU_ERF, CLNORM_GELU_TANH, "clnorm_gelu_form"},
     {"reserved", offsetof(clnorm_gelu_backward_desc, reserved), 0, 0, NULL},
 };
-static const struct cln_choice form = {
+static const struct cln_enum_option form = {
     "approximate", "GELU by erf or by tanh (none)", "form", {{"none", CLNORM_GELU_ERF}, {"tanh", CLNORM_GELU_TANH}}};
 
 /* A descriptor, forward or backward, as the kernel sees it. */

@@ -38,10 +38,10 @@ static const struct cln_field_rule backward_fields[] = {
     {"batch_invariant", offsetof(backward_desc, batch_invariant), 0, 1, NULL},
 };
 static const struct cln_statistic_rule statistics[] = {{"norm", CLN_NORM, offsetof(forward_desc, save_norm), true, 1}};
-static const struct cln_choice eps_mode = {"eps-mode",
-                                           "L2 norm: what eps is to the length (add)",
-                                           "eps_mode",
-                                           {{"add", CLNORM_EPS_ADD}, {"floor", CLNORM_EPS_FLOOR}}};
+static const struct cln_enum_option eps_mode = {"eps-mode",
+                                                "L2 norm: what eps is to the length (add)",
+                                                "eps_mode",
+                                                {{"add", CLNORM_EPS_ADD}, {"floor", CLNORM_EPS_FLOOR}}};
 
 /* What both descriptors have. */
 struct problem {

@@ -10,7 +10,7 @@
 typedef clnorm_norm_statistics_desc statistics_desc;
 typedef clnorm_norm_apply_desc apply_desc;
 
-const struct cln_choice cln_norm_choice = {
+const struct cln_enum_option cln_norm_enum = {
     "norm", "norms of slices: which one (layer)", "norm", {{"layer", CLNORM_LAYER_NORM}, {"rms", CLNORM_RMS_NORM}}};
 
 static const struct cln_tensor_rule statistics_tensors[] = {
@@ -153,7 +153,7 @@ const struct cln_operation cln_norm_statistics = {
     .tensor_count = sizeof statistics_tensors / sizeof *statistics_tensors,
     .fields = statistics_fields,
     .field_count = sizeof statistics_fields / sizeof *statistics_fields,
-    .choices = {&cln_norm_choice},
+    .choices = {&cln_norm_enum},
     .outer = true,
     .group_size = offsetof(statistics_desc, group_size),
     .statistics = &moments_out,
@@ -174,7 +174,7 @@ const struct cln_operation cln_norm_apply = {
     .tensor_count = sizeof apply_tensors / sizeof *apply_tensors,
     .fields = apply_fields,
     .field_count = sizeof apply_fields / sizeof *apply_fields,
-    .choices = {&cln_norm_choice},
+    .choices = {&cln_norm_enum},
     .outer = true,
     .group_size = offsetof(apply_desc, group_size),
     .eps = offsetof(apply_desc, eps),

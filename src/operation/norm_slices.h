@@ -9,7 +9,7 @@
 enum { CLN_MOMENTS_NUMBERS = 3, CLN_SUMS_NUMBERS = 2 };
 
 /* "--norm layer" */
-extern const struct cln_choice cln_norm_choice;
+extern const struct cln_enum_option cln_norm_enum;
 
 /* Of kernels that go through a segment once, or a second time from memory. */
 clnorm_status cln_norm_choose_slice(const clnorm_device_info *device, const struct cln_workload *work,

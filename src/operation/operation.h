@@ -61,7 +61,7 @@ struct cln_statistic_rule {
 
 /* A field of an enumeration that a command line has an option for. */
 enum { CLN_WORDS = 4, CLN_CHOICES = 2 }; /* at most: words of a choice, choices of an operation */
-struct cln_choice {
+struct cln_enum_option {
     const char *option; /* "approximate" */
     const char *help;
     const char *field; /* of the descriptor, "form" */
@@ -87,7 +87,7 @@ struct cln_operation {
     unsigned tensor_count;
     const struct cln_field_rule *fields;
     unsigned field_count;
-    const struct cln_choice *choices[CLN_CHOICES]; /* NULL after the last */
+    const struct cln_enum_option *choices[CLN_CHOICES]; /* NULL after the last */
     /* Offset of the columns of a segment (uint64_t): a divisor of cols, which is the default. 0: segments are rows. */
     size_t group_size;
     /* Offset of two numbers (uint64_t): the rows of a tensor of CLN_COLUMNS, and neighbouring rows that take the same one.

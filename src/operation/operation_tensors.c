@@ -89,7 +89,8 @@ static clnorm_status check_precision(const struct cln_operation *operation, cons
                     columns ? "f64, f32 or none" : "f64 for all tensors or for none");
 }
 
-/* All matrices are of F64, or none is; where weights are beside others, too. */
+/* All matrices are of F64, or none is. So are weights, but where the operation is `mixed`. A device without doubles has
+ * none of F64. */
 static clnorm_status check_double(const struct cln_operation *operation, const clnorm_device_info *device,
                                   const void *desc) {
     const struct cln_tensor_rule *const first = &operation->tensors[0];

@@ -141,7 +141,7 @@ static int add_rows(struct bench_operation *rows, const struct operation *operat
     int count = 0;
     rows[count++] = row_of(operation);
     for (int i = 0; i < CLN_CHOICES && operation->record->choices[i]; i++) {
-        const struct cln_choice *const choice = operation->record->choices[i];
+        const struct cln_enum_option *const choice = operation->record->choices[i];
         for (int k = 0; k < CLN_WORDS && choice->words[k].word; k++) {
             if (choice->words[k].value == choice_initial(operation->record, choice))
                 continue;

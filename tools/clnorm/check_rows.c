@@ -37,7 +37,7 @@ int check_rows_count(void) {
 }
 
 /* Says the word of an index, from 1 on and around. */
-static void choose(struct check_case *made, const struct cln_choice *choice, int word) {
+static void choose(struct check_case *made, const struct cln_enum_option *choice, int word) {
     int count = 0;
     while (count < CLN_WORDS && choice->words[count].word)
         count++;

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct cln_choice *all[CHOICES + 1]; /* ended by NULL */
+static const struct cln_enum_option *all[CHOICES + 1]; /* ended by NULL */
 
-static void add(const struct cln_choice *choice) {
+static void add(const struct cln_enum_option *choice) {
     int count = 0;
     for (; all[count]; count++)
         if (!strcmp(all[count]->option, choice->option))
@@ -13,7 +13,7 @@ static void add(const struct cln_choice *choice) {
     all[count] = choice;
 }
 
-const struct cln_choice *choice_at(int i) {
+const struct cln_enum_option *choice_at(int i) {
     if (!all[0])
         for (const struct cln_operation *const *record = cln_operations; *record; record++)
             for (int k = 0; k < CLN_CHOICES && (*record)->choices[k]; k++)
@@ -28,28 +28,28 @@ int choice_index(const char *option) {
     return i;
 }
 
-const struct cln_choice *choice_of(const struct cln_operation *record, const char *option) {
+const struct cln_enum_option *choice_of(const struct cln_operation *record, const char *option) {
     for (int i = 0; record && i < CLN_CHOICES && record->choices[i]; i++)
         if (!strcmp(record->choices[i]->option, option))
             return record->choices[i];
     return NULL;
 }
 
-static size_t offset_of(const struct cln_operation *record, const struct cln_choice *choice) {
+static size_t offset_of(const struct cln_operation *record, const struct cln_enum_option *choice) {
     const struct cln_field_rule *rule = record->fields;
     while (strcmp(rule->name, choice->field) != 0)
         rule++;
     return rule->offset;
 }
 
-uint32_t choice_initial(const struct cln_operation *record, const struct cln_choice *choice) {
+uint32_t choice_initial(const struct cln_operation *record, const struct cln_enum_option *choice) {
     uint32_t value;
     memcpy(&value, (const char *)record->initial + offset_of(record, choice), sizeof value);
     return value;
 }
 
 /* "none|tanh", "a, b or c": the words with one text between them, and another one before the last. */
-static void list_words(const struct cln_choice *choice, const char *between, const char *last, char *text,
+static void list_words(const struct cln_enum_option *choice, const char *between, const char *last, char *text,
                        size_t capacity) {
     size_t length = 0;
     for (int i = 0; i < CLN_WORDS && choice->words[i].word && length < capacity; i++) {
@@ -70,7 +70,7 @@ void choices_add(struct poptOption *rows, struct choices *choices) {
     rows[i] = (struct poptOption)POPT_TABLEEND;
 }
 
-static bool read_word(const struct cln_choice *choice, const char *word, uint32_t *value, struct fault *fault) {
+static bool read_word(const struct cln_enum_option *choice, const char *word, uint32_t *value, struct fault *fault) {
     for (int i = 0; i < CLN_WORDS && choice->words[i].word; i++)
         if (!strcmp(choice->words[i].word, word)) {
             *value = choice->words[i].value;
@@ -83,7 +83,7 @@ static bool read_word(const struct cln_choice *choice, const char *word, uint32_
 
 bool choices_read(const struct cln_operation *record, const struct choices *choices, void *desc, struct fault *fault) {
     for (int i = 0; i < CLN_CHOICES && record->choices[i]; i++) {
-        const struct cln_choice *const choice = record->choices[i];
+        const struct cln_enum_option *const choice = record->choices[i];
         const char *const word = choices->word[choice_index(choice->option)];
         uint32_t value = 0;
         if (!word)

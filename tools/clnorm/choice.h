@@ -23,16 +23,16 @@ struct choices {
 };
 
 /* An option by its index; operations that have one of the same name share it. NULL: it is one past the last. */
-const struct cln_choice *choice_at(int i);
+const struct cln_enum_option *choice_at(int i);
 
 /* The index of an option that there is. */
 int choice_index(const char *option);
 
 /* The option of a name, of this operation; NULL: it has none. */
-const struct cln_choice *choice_of(const struct cln_operation *record, const char *option);
+const struct cln_enum_option *choice_of(const struct cln_operation *record, const char *option);
 
 /* The value that a descriptor starts from. */
-uint32_t choice_initial(const struct cln_operation *record, const struct cln_choice *choice);
+uint32_t choice_initial(const struct cln_operation *record, const struct cln_enum_option *choice);
 
 /* Adds the options to a table, and its end: at most CHOICES + 1 rows. */
 void choices_add(struct poptOption *rows, struct choices *choices);
