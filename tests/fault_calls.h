@@ -9,7 +9,6 @@ struct fault_calls {
     long fail_at;       /* which of the calls from now on fails, 1 being the next; 0: none */
     cl_int code;        /* what it returns */
     const char *failed; /* the name of the call that failed; NULL: none has */
-    long calls;         /* calls that could have failed */
     long references;    /* objects made and references added, less references released */
 };
 
