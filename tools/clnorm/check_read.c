@@ -41,6 +41,13 @@ static bool read_inputs(struct check_case *made, char *roles, clnorm_dtype dtype
     return true;
 }
 
+/* 0, which no such option takes, where it is no whole number. */
+static long long whole(const char *text) {
+    char *end;
+    const long long number = strtoll(text, &end, 10);
+    return *end ? 0 : number;
+}
+
 /* What `clnorm run` has no option for, as files say it. */
 static bool read_own(struct check_case *made, const char *name, const char *value) {
     static const char *const patterns[] = {"centred", "far", "apart", "special"};
@@ -51,9 +58,9 @@ static bool read_own(struct check_case *made, const char *name, const char *valu
     else if (!strcmp(name, "x-scaling"))
         made->x.scaling = (clnorm_scaling)(number = index_of(value, scalings));
     else if (!strcmp(name, "x-scale-group"))
-        made->x.scale_group = (uint32_t)(number = strtoll(value, NULL, 10));
+        made->x.scale_group = (uint32_t)(number = whole(value));
     else if (!strcmp(name, "weight-rows"))
-        made->options.weight_rows = number = strtoll(value, NULL, 10);
+        made->options.weight_rows = number = whole(value);
     return number > 0;
 }
 
@@ -65,15 +72,16 @@ static bool read_option(struct operation_options *options, const char *name, cha
         i++;
     if (i == OPERATION_OPTIONS || !*value == (rows[i].argInfo != POPT_ARG_NONE))
         return false;
+    char *end = value + strlen(value);
     if (rows[i].argInfo == POPT_ARG_STRING)
         *(char **)rows[i].arg = value;
     else if (rows[i].argInfo == POPT_ARG_LONGLONG)
-        *(long long *)rows[i].arg = strtoll(value, NULL, 10);
+        *(long long *)rows[i].arg = strtoll(value, &end, 10);
     else if (rows[i].argInfo == POPT_ARG_DOUBLE)
-        *(double *)rows[i].arg = strtod(value, NULL);
+        *(double *)rows[i].arg = strtod(value, &end);
     else
         *(int *)rows[i].arg = 1;
-    return true;
+    return !*end;
 }
 
 static bool read_shape(struct check_case *made, const char *word) {
