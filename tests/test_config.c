@@ -185,7 +185,8 @@ static void set_columns(struct cln_workload *work, uint64_t columns) {
         work->rope_dims = columns % 8 ? columns - columns % 2 : columns / 4 * 3;
 }
 
-/* Work-items, registers and local memory within the device's. */
+/* Work-items, registers and local memory within the device's: the least registers that a backward needs, where a compiler
+ * takes more if it may. `clnorm check --spills` says what a device's compiler makes of them. */
 static bool fits(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c) {
     const struct cln_facts facts = cln_facts_of(device);
     const bool backward = work->users == CLN_KNOBS_BACKWARD;

@@ -64,8 +64,9 @@ typedef enum clnorm_dtype {
     CLNORM_F32,
     CLNORM_F16,  /* IEEE 754 binary16 */
     CLNORM_BF16, /* bfloat16: the upper half of a binary32 */
-    CLNORM_F64,  /* arithmetic in double where x has it; then every tensor of rows must be F64, and statistics are. Norms
-                    may have weights of F64 beside other tensors, and of F32 beside these */
+    CLNORM_F64,  /* arithmetic in double where x has it; then every tensor of rows must be F64, and statistics are.
+                    Layer and RMS norm, but not norm_slices.h's nor with y_given, may have weights of F64 beside
+                    an x of another dtype, and of F32 beside one of F64 */
     /* The 8-bit types of the OCP specification OFP8 (2023), for tensors whose comment names them. They have scales. */
     CLNORM_F8_E4M3, /* "fn": magnitudes from 2^-9 to 448, no infinities, one NaN */
     CLNORM_F8_E5M2  /* the upper half of an F16: magnitudes from 2^-16 to 57344 */
