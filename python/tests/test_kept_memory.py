@@ -1,5 +1,6 @@
 """Memory of large results that is used again."""
 
+import gc
 import subprocess
 import sys
 import threading
@@ -26,6 +27,12 @@ def address_of(array):
     return array.data_ptr() if isinstance(array, torch.Tensor) else array.ctypes.data
 
 
+
+def kept():
+    """Addresses of the blocks that are free."""
+    return [address for _, address in _kept_memory._free]
+
+
 @pytest.mark.parametrize("of", [numpy.asarray, torch.from_numpy], ids=["numpy", "torch"])
 def test_a_result_has_memory_of_its_own_as_long_as_anything_refers_to_it(x, of):
     x = of(x)
@@ -37,7 +44,7 @@ def test_a_result_has_memory_of_its_own_as_long_as_anything_refers_to_it(x, of):
     other = clnorm.layer_norm(x * 2 + 1)
     assert address_of(other) != address and (view == expected[1:]).all()
     del view
-    assert address in _kept_memory._free
+    assert address in kept()
     again = clnorm.rms_norm(x)
     assert address_of(again) == address and address_of(other) != address
     reference.assert_close(numpy.asarray(again[-3:]), reference.norm(x[-3:], layer=False), COLUMNS)
@@ -60,7 +67,7 @@ def test_no_more_is_kept_than_is_said(x, monkeypatch):
     first, *others = [clnorm.rms_norm(x) for _ in range(4)]
     oldest = address_of(first)
     del first, others
-    assert len(_kept_memory._free) == 2 and oldest not in _kept_memory._free
+    assert len(_kept_memory._free) == 2 and oldest not in kept()
     monkeypatch.setattr(_kept_memory, "_MOST", 0)
     clnorm.rms_norm(x)
     assert not _kept_memory._free
@@ -82,6 +89,41 @@ def test_threads_have_memory_of_their_own(x):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_the_collector_may_run_at_any_time(x):
+    sizes = [_kept_memory.LARGE + (number << 21) for number in range(3)]
+    thresholds = gc.get_threshold()
+    try:
+        for threshold in range(1, 40):
+            gc.collect()
+            gc.disable()
+            results = [_kept_memory.take(size) for size in sizes]
+            cycle: list = [results.pop()]
+            cycle.append(cycle)
+            del results, cycle
+            tuples = [(threshold, number) for number in range(100)]  # so that Python has none left to use again
+            gc.set_threshold(gc.get_count()[0] + threshold)
+            gc.enable()
+            _kept_memory.take(_kept_memory.LARGE)
+            del tuples
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.enable()
+
+
+def test_a_smaller_block_at_the_address_of_a_larger_one_is_not_lent(x, monkeypatch):
+    class Evicted(dict):
+        def pop(self, key, default=None):
+            block = super().pop(key, default)
+            if block is not None:
+                _kept_memory._keep(block[:_kept_memory.LARGE])
+            return super().pop(key, default)
+
+    monkeypatch.setattr(_kept_memory, "_free", Evicted())
+    address = _kept_memory.take(2 * _kept_memory.LARGE).ctypes.data
+    assert kept() == [address]
+    assert _kept_memory.take(2 * _kept_memory.LARGE).ctypes.data != address
 
 
 @pytest.mark.parametrize("keep", ["", "del y"])

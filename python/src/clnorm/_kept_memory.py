@@ -12,7 +12,9 @@ from clnorm._native import lib
 
 LARGE = 32 << 20  # bytes
 _PAGE = 2 << 20  # of the system's huge pages
-_free: dict = {}  # blocks by address, the oldest first. Threads share it: each use of it is one operation
+# Blocks by (bytes, address), the oldest first. Threads and the garbage collector change it at any time: each use of it
+# is one operation, which makes no objects while it looks through it.
+_free: dict = {}
 
 
 def _most() -> int:
@@ -36,7 +38,7 @@ class _Lent:
 
 def _keep(block) -> None:
     """Takes a block back, and lets go of the oldest ones where there is too much."""
-    _free[block.ctypes.data] = block
+    _free[block.nbytes, block.ctypes.data] = block
     while sum(other.nbytes for other in list(_free.values())) > _MOST:
         _free.pop(next(iter(list(_free)), None), None)
 
@@ -44,8 +46,8 @@ def _keep(block) -> None:
 def take(size: int):
     """An array of so many bytes, LARGE and up, whose memory comes back when it is no longer used."""
     whole = -(-size // _PAGE) * _PAGE
-    found = [address for address, block in list(_free.items()) if block.nbytes == whole]
-    block = next((block for address in found if (block := _free.pop(address, None)) is not None), None)
+    found = [key for key in list(_free) if key[0] == whole]
+    block = next((block for key in found if (block := _free.pop(key, None)) is not None), None)
     if block is None:
         memory = numpy.empty(whole + _PAGE, numpy.uint8)
         start = -memory.ctypes.data % _PAGE
