@@ -137,7 +137,17 @@ y = [clnorm.rms_norm(x) for x in (numpy.ones(({ROWS}, {COLUMNS}), "f4"), torch.o
     assert (run.returncode, run.stderr) == (0, "")
 
 
-def test_a_wrong_amount_is_refused_by_its_name():
-    run = subprocess.run([sys.executable, "-c", "import clnorm"], env={"CLNORM_KEPT_MIB": "much"}, capture_output=True,
-                         text=True)
-    assert "CLNORM_KEPT_MIB is 'much': expected a number of MiB" in run.stderr
+def amount(text):
+    """The process that prints the bytes to be kept, with such a CLNORM_KEPT_MIB."""
+    program = "from clnorm import _kept_memory; print(_kept_memory._MOST)"
+    return subprocess.run([sys.executable, "-c", program], env={"CLNORM_KEPT_MIB": text}, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("text", ["much", "-5"])
+def test_a_wrong_amount_is_refused_by_its_name(text):
+    assert f"CLNORM_KEPT_MIB is '{text}': expected a number of MiB, 0 or more" in amount(text).stderr
+
+
+@pytest.mark.parametrize("text,mib", [("", 256), ("0", 0), ("17", 17)])
+def test_the_amount_is_that_of_the_variable_which_may_be_empty(text, mib):
+    assert amount(text).stdout == f"{mib << 20}\n"

@@ -19,11 +19,14 @@ _free: dict = {}
 
 def _most() -> int:
     """Bytes that are kept at most."""
-    text = os.environ.get("CLNORM_KEPT_MIB", "256")
+    text = os.environ.get("CLNORM_KEPT_MIB") or "256"
     try:
-        return max(int(text), 0) << 20
+        number = int(text)
     except ValueError:
-        raise ValueError(f"CLNORM_KEPT_MIB is {text!r}: expected a number of MiB, 0 or more") from None
+        number = -1
+    if number < 0:
+        raise ValueError(f"CLNORM_KEPT_MIB is {text!r}: expected a number of MiB, 0 or more")
+    return number << 20
 
 
 _MOST = _most()
