@@ -330,6 +330,8 @@ X = numpy.ones((4, 8), "f4")
     ("dim: expected a dimension", lambda: clnorm.softmax(X, 1.0)),
     ("mean: expected dtype float32", lambda: clnorm.layer_norm_backward(X, X, mean=X[:, 0].astype("f8"), rstd=X[:, 0])),
     ("dim: expected a dimension", lambda: clnorm.softmax(X, 2)),
+    ("dy: expected an array as y is, got list", lambda: clnorm.softmax_backward(X.tolist(), X, 0)),
+    ("dy: expected an array as y is, got NoneType", lambda: clnorm.softmax_backward(None, X, 0)),
     ("approximate: expected one of", lambda: clnorm.gelu(X, "erf")),
     ("eps_mode: expected one of", lambda: clnorm.l2_norm(X, eps_mode="max")),
     ("dtype: expected float8_e4m3fn", lambda: clnorm.quantize(X, "float16")),

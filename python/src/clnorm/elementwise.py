@@ -242,6 +242,8 @@ def softmax_backward(dy: Array, y: Array, dim: int = -1, *, batch_invariant: boo
     if _last(y, dim):
         options = (flag("batch_invariant", batch_invariant),)
         return call(_SOFTMAX_BACKWARD, (dy, y), options, first(out))[0]
+    if not hasattr(dy, "swapaxes"):
+        fail("dy", "an array as y is", type(dy).__name__)
     same_shape({"y": y, "dy": dy}, "y", "dy")
     dx = softmax_backward(dy.swapaxes(dim, -1), y.swapaxes(dim, -1), batch_invariant=batch_invariant)
     return _put(out, dx.swapaxes(dim, -1))
