@@ -30,6 +30,28 @@ def test_norm_and_gradients(rng, dtype, layer):
     assert gradients.dz is None and gradients.dresidual is None
 
 
+@pytest.mark.parametrize("dtype,of_weights", [*((dtype, "f8") for dtype in DTYPES[:3]), ("f8", "f4")])
+@pytest.mark.parametrize("layer", [True, False])
+def test_weights_of_another_precision(rng, dtype, of_weights, layer):
+    dy, x = rng.standard_normal((2, 15, 97)).astype(dtype)
+    weight, bias = rng.standard_normal((2, 97)).astype(of_weights)
+    sums = rng.standard_normal((2, 97)).astype(of_weights)
+    before = sums.copy()
+    name = "layer_norm" if layer else "rms_norm"
+    forward, backward = getattr(clnorm, name), getattr(clnorm, name + "_backward")
+    y = forward(x, weight, bias)
+    assert y.dtype == x.dtype
+    reference.assert_close(y, reference.norm(x, weight, numpy.asarray(bias, "f8"), layer=layer), 97)
+    gradients = backward(dy, x, weight, bias)
+    dx, *expected = reference.norm_backward(dy, x, weight, layer=layer)
+    reference.assert_close(gradients.dx, dx, 97)
+    backward(dy, x, weight, bias, dweight=sums[0], dbias=sums[1])
+    for got, total, old, exact in zip(gradients[1:3], sums, before, expected):
+        assert got.dtype == of_weights
+        reference.assert_close(got.astype("f4"), exact, 97)  # in float64, too, they are sums in float32
+        reference.assert_close(total.astype("f4"), old + exact, 97)
+
+
 def test_residual_gate_activation_and_statistics(rng):
     x, residual, z = rng.standard_normal((3, 7, 128)).astype("f4")
     out = clnorm.rms_norm(x, residual=residual, z=z, activation="silu", save_stats=True)
@@ -398,7 +420,11 @@ def test_options_that_would_have_no_effect_are_refused(message, call):
 
 
 @pytest.mark.parametrize("message,call", [
-    ("weight: expected a dtype of float64, as x has float64, got float32", lambda: clnorm.rms_norm(D, X[0])),
+    ("weight: expected a dtype of float32, float64, as x has float64, got float16",
+     lambda: clnorm.rms_norm(D, X[0].astype("f2"))),
+    ("weight: expected a dtype of float64, as x has float64, got float32", lambda: clnorm.l2_norm(D, X[0])),
+    ("weight: expected a dtype of float32, float16, bfloat16, as x has float32, got float64",
+     lambda: clnorm.group_norm(X, 2, D[0])),
     ("residual: expected a dtype of float32, float16, bfloat16, as x has float32", lambda: clnorm.rms_norm(X, residual=D)),
     ("dy: expected a dtype of float32, float16, bfloat16, as x has float32", lambda: clnorm.gelu_backward(D, X)),
     ("dy: expected a dtype of .*, as y has float32, got float64", lambda: clnorm.softmax_backward(D, X)),

@@ -12,6 +12,8 @@ from clnorm._native import ffi, lib
 
 MATRIX, COLUMNS, WEIGHTS, TRANSPOSED, PLAIN = "matrix", "columns", "weights", "transposed", "plain"
 _ONE_STRIDE = ("clnorm_group_norm", "clnorm_group_norm_backward", "clnorm_quantize", "clnorm_dequantize")
+_MIXED = ("clnorm_norm_forward", "clnorm_norm_backward")  # these convert _CONVERTED, to float64 too or from it
+_CONVERTED = ("weight", "bias", "dweight", "dbias")
 _OUTER = 3  # dimensions that rows have in all other functions
 _DTYPES_OF_THEIR_OWN = ("scale", "x_scale", "position", "row_scale", "mean", "rstd", "moments", "sums")
 
@@ -96,20 +98,33 @@ def dims_of(tensor: Tensor, lead: int, most: int):
     return tuple(dims)
 
 
+def _main(tensors: dict) -> str:
+    """The role of the tensor whose dtype is that of the arithmetic, float64 or another."""
+    return next(role for role in ("x", "y", "q") if role in tensors)
+
+
+def _beside(operation: Operation, role: str, double: bool) -> list:
+    """The dtypes that a tensor can have beside a main one, of float64 if `double`: all are float64 or none, but for weights
+    and their gradients where these are converted."""
+    if operation.function in _MIXED and role in _CONVERTED:
+        return ["float32", "float64"] if double else ["float32", "float16", "bfloat16", "float64"]
+    return ["float64"] if double else ["float32", "float16", "bfloat16"]
+
+
 def _check_dtypes(operation: Operation, tensors: dict) -> None:
-    """Each input has a dtype that it can have; all are float64 or none, but for those that descriptions check."""
-    main = next(role for role in ("x", "y", "q") if role in tensors)
+    """Each input has a dtype that it can have, alone and beside the main one, but for those that descriptions check."""
+    main = _main(tensors)
     double = tensors[main].dtype == "float64"
     for name, role in zip(operation.arguments, operation.roles):
         if role not in tensors or role in _DTYPES_OF_THEIR_OWN:
             continue
         dtype = tensors[role].dtype
         possible = [word for word in DTYPES if role in operation.codes or word not in FLOATS_OF_8_BITS]
-        if dtype in possible and (dtype == "float64") != double:
-            possible = ["float64"] if double else [word for word in possible if word != "float64"]
-            fail(name, f"a dtype of {', '.join(possible)}, as {main} has {tensors[main].dtype}", dtype)
         if dtype not in possible:
             fail(name, f"a dtype of {', '.join(possible)}", dtype)
+        beside = _beside(operation, role, double)
+        if role != main and dtype not in beside:
+            fail(name, f"a dtype of {', '.join(beside)}, as {main} has {tensors[main].dtype}", dtype)
 
 
 def make_record(operation: Operation, backend, layouts: tuple, options: tuple, given: dict) -> Record:
@@ -135,11 +150,14 @@ def make_record(operation: Operation, backend, layouts: tuple, options: tuple, g
                      f"{backend.kind} is not copied: copy it first", f"strides {tensors[role].strides}")
             copied.append((index, copy))
             passed.append(dense(*tensors[role][::2]) if copy else tensors[role])
+    double = tensors[_main(tensors)].dtype == "float64"
     for position, output in enumerate(description.outputs):
         tensor = dense(output.shape, output.dtype)
         if position in given:
             name, layout = given[position]
-            tensor = _given_output(name, backend.tensor(layout), output, *_rows_of(output.kind, description, most))
+            dtypes = _beside(operation, output.role, double) if output.read else [output.dtype]
+            rows = _rows_of(output.kind, description, most)
+            tensor = _given_output(name, backend.tensor(layout), output.shape, dtypes, *rows)
         _add(native, desc, description, output, tensor, most, written=True)
         passed.append(tensor)
     without_gaps = [tensor if tensor == dense(tensor.shape, tensor.dtype) else None for tensor in passed]
@@ -183,10 +201,9 @@ def _rows_of(kind: str, description: Description, most: int) -> tuple:
     return (description.lead, most) if kind == MATRIX else (int(kind == WEIGHTS), 1)
 
 
-def _given_output(name: str, tensor: Tensor, output: Output, lead: int, most: int) -> Tensor:
-    dtypes = [output.dtype] if not output.read or output.dtype == "float64" else ["float32", "float16", "bfloat16"]
-    if tensor.shape != tuple(output.shape) or tensor.dtype not in dtypes:
-        expected = f"shape {tuple(output.shape)} and dtype {' or '.join(dtypes)}"
+def _given_output(name: str, tensor: Tensor, shape: tuple, dtypes: list, lead: int, most: int) -> Tensor:
+    if tensor.shape != tuple(shape) or tensor.dtype not in dtypes:
+        expected = f"shape {tuple(shape)} and dtype {' or '.join(dtypes)}"
         fail(name, expected, f"{tensor.shape} and {tensor.dtype}")
     dims = dims_of(tensor, lead, most)
     if dims is None or not _apart(dims, math.prod(tensor.shape[lead:])):

@@ -20,7 +20,7 @@ _FORWARD = """{title}
 
 x:                 (*rows, *columns). Statistics are over the columns, which are the dimensions of weight, or of
                    normalized_shape, or the last one. float32, float16, bfloat16, float64; float8 with x_scale.
-weight, bias:      (*columns), any dtype but float64 unless x has it. None: ones and zeros.
+weight, bias:      (*columns), of such a dtype but float8; float32 or float64 where x has float64. None: ones and zeros.
 normalized_shape:  the sizes of the columns, as in PyTorch.
 eps:               added to {what}, 0 or more.
 group_size:        columns that share statistics, a divisor of all columns; 0: all of them.
