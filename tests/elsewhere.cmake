@@ -32,7 +32,7 @@ foreach(driver IN LISTS other_drivers)
     set(programs buffers drivers enqueue gelu group_norm group_norm_backward l2_norm norm_backward_columns
         norm_backward_locked norm_backward_numerics norm_backward_sweep norm_fp8_tiles norm_numerics norm_slices norm_sweep
         one_call plan quantize softmax)
-    if(driver STREQUAL trixie)
+    if("${driver}" STREQUAL "trixie") # quoted: there is a variable of that name
         list(APPEND programs norm_backward_messages norm_backward_teams norm_fused norm_mixed norm_knobs norm_rope norm_weight_map
             outer)
     endif()

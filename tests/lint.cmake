@@ -42,7 +42,7 @@ foreach(folder IN LISTS c_folders)
     endif()
     # What the analyzer follows on paper the tests themselves do under sanitizers; it takes most of the time.
     set(checks "")
-    if(folder STREQUAL tests)
+    if("${folder}" STREQUAL "tests")
         set(checks --checks=-clang-analyzer-*)
     endif()
     clnorm_lint(clang_tidy_${folder} clang-tidy clang-tidy --quiet ${checks} -p "${PROJECT_BINARY_DIR}" ${compiled_sources})
