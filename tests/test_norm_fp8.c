@@ -225,8 +225,8 @@ static void bad_scales_of_x_are_refused(void **state) {
     desc.gate = CLNORM_GATE_SILU;
     check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.z.dtype is 0: expected f32, f16 or bf16 with a gate");
     desc = good;
-    desc.weight.dtype = CLNORM_F64;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.weight.dtype is f64, desc.x.dtype is f8e4m3");
+    desc.residual.dtype = CLNORM_F64;
+    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.residual.dtype is f64, desc.x.dtype is f8e4m3");
     desc = good;
     desc.y.dtype = NONE; /* as x */
     check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y.scaling is 0");
