@@ -2,7 +2,7 @@
 # Installs what is missing, builds, and runs tests. Ends with one count over all builds; the exit status is 0 only when every
 # test passed.
 #
-#   tools/test.sh          the quick tests, on PoCL, and the Python wheel's smoke test: about 4 minutes on 2 cores
+#   tools/test.sh          the quick tests, on PoCL, and the Python wheel's smoke test: about 5 minutes on 2 cores
 #   tools/test.sh --all    every test, the checks of the sources, Oclgrind, rusticl, Intel's runtime and PoCL 6; again under the
 #                          address and undefined-behaviour sanitizers; threads under the thread sanitizer; the quick tests
 #                          with the loader of Khronos; the Python package with PyTorch from PyPI: about 25 minutes on 2 cores
