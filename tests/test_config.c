@@ -14,159 +14,12 @@
 #include "config/cost.h"
 #include "config/resources.h"
 #include "knob.h"
+#include "made_up_devices.h"
 
 static const uint64_t rows[] = {1, 64, 1000000};
 static const uint64_t cols[] = {1,    2,     3,     7,     31,    64,    96,    100,   128,   257,    512,
                                 768,  1000,  1001,  1024,  1280,  1536,  2048,  3000,  4096,  5120,   7168,
                                 8192, 10001, 12288, 16384, 20000, 28672, 32769, 65535, 65536, 131072, 1048576};
-
-#define KIB UINT64_C(1024)
-#define MIB (1024 * KIB)
-
-/* Limits as their OpenCL reports them. */
-static const struct clnorm_device_info devices[] = {
-    {.name = "NVIDIA H200",
-     .kind = CLNORM_DEVICE_GPU,
-     .family = CLNORM_PLATFORM_NVIDIA,
-     .vendor = "NVIDIA Corporation",
-     .compute_units = 132,
-     .max_work_group_size = 1024,
-     .local_memory = 227 * KIB,
-     .cache_size = 60 * MIB,
-     .subgroup_size = 32,
-     .compute_capability = 90},
-    {.name = "NVIDIA A100",
-     .kind = CLNORM_DEVICE_GPU,
-     .family = CLNORM_PLATFORM_NVIDIA,
-     .vendor = "NVIDIA Corporation",
-     .compute_units = 108,
-     .max_work_group_size = 1024,
-     .local_memory = 163 * KIB,
-     .cache_size = 40 * MIB,
-     .subgroup_size = 32,
-     .compute_capability = 80},
-    {.name = "NVIDIA RTX 4090",
-     .kind = CLNORM_DEVICE_GPU,
-     .family = CLNORM_PLATFORM_NVIDIA,
-     .vendor = "NVIDIA Corporation",
-     .compute_units = 128,
-     .max_work_group_size = 1024,
-     .local_memory = 99 * KIB,
-     .cache_size = 72 * MIB,
-     .subgroup_size = 32,
-     .compute_capability = 89},
-    {.name = "NVIDIA L4",
-     .kind = CLNORM_DEVICE_GPU,
-     .family = CLNORM_PLATFORM_NVIDIA,
-     .vendor = "NVIDIA Corporation",
-     .compute_units = 58,
-     .max_work_group_size = 1024,
-     .local_memory = 48 * KIB,
-     .cache_size = 48 * MIB,
-     .subgroup_size = 32,
-     .compute_capability = 89},
-    {.name = "Tesla T4",
-     .kind = CLNORM_DEVICE_GPU,
-     .family = CLNORM_PLATFORM_NVIDIA,
-     .vendor = "NVIDIA Corporation",
-     .compute_units = 40,
-     .max_work_group_size = 1024,
-     .local_memory = 48 * KIB,
-     .cache_size = 4 * MIB,
-     .subgroup_size = 32,
-     .compute_capability = 75},
-    {.name = "gfx942",
-     .kind = CLNORM_DEVICE_GPU,
-     .vendor = "Advanced Micro Devices, Inc.",
-     .compute_units = 304,
-     .max_work_group_size = 256,
-     .local_memory = 64 * KIB,
-     .cache_size = 4 * MIB,
-     .subgroup_size = 64},
-    {.name = "gfx1100",
-     .kind = CLNORM_DEVICE_GPU,
-     .vendor = "Advanced Micro Devices, Inc.",
-     .compute_units = 48,
-     .max_work_group_size = 256,
-     .local_memory = 64 * KIB,
-     .cache_size = 6 * MIB,
-     .subgroup_size = 32},
-    {.name = "Intel(R) Iris(R) Xe Graphics",
-     .kind = CLNORM_DEVICE_GPU,
-     .vendor = "Intel(R) Corporation",
-     .compute_units = 96,
-     .max_work_group_size = 512,
-     .local_memory = 64 * KIB,
-     .cache_size = 2 * MIB},
-    {.name = "Intel(R) Arc(TM) A770 Graphics",
-     .kind = CLNORM_DEVICE_GPU,
-     .vendor = "Intel(R) Corporation",
-     .compute_units = 512,
-     .max_work_group_size = 1024,
-     .local_memory = 64 * KIB,
-     .cache_size = 16 * MIB},
-    {.name = "QUALCOMM Adreno(TM) 740",
-     .kind = CLNORM_DEVICE_GPU,
-     .vendor = "QUALCOMM",
-     .compute_units = 6,
-     .max_work_group_size = 1024,
-     .local_memory = 32 * KIB,
-     .cache_size = 128 * KIB},
-    {.name = "Mali-G715",
-     .kind = CLNORM_DEVICE_GPU,
-     .vendor = "ARM",
-     .compute_units = 11,
-     .max_work_group_size = 1024,
-     .local_memory = 32 * KIB,
-     .cache_size = 4 * MIB},
-    {.name = "Apple M2",
-     .kind = CLNORM_DEVICE_GPU,
-     .vendor = "Apple",
-     .compute_units = 10,
-     .max_work_group_size = 256,
-     .local_memory = 32 * KIB},
-    {.name = "Apple M2",
-     .kind = CLNORM_DEVICE_CPU,
-     .vendor = "Apple",
-     .compute_units = 8,
-     .max_work_group_size = 1,
-     .local_memory = 32 * KIB,
-     .native_vector_float = 4},
-    {.name = "pthread-skylake-avx512",
-     .kind = CLNORM_DEVICE_CPU,
-     .family = CLNORM_PLATFORM_POCL,
-     .vendor = "AuthenticAMD",
-     .compute_units = 2,
-     .max_work_group_size = 4096,
-     .local_memory = 512 * KIB,
-     .native_vector_float = 16},
-    {.name = "llvmpipe",
-     .kind = CLNORM_DEVICE_GPU,
-     .family = CLNORM_PLATFORM_MESA,
-     .vendor = "Mesa",
-     .compute_units = 1,
-     .max_work_group_size = 1024,
-     .local_memory = 64 * KIB},
-    {.name = "an accelerator",
-     .kind = CLNORM_DEVICE_ACCELERATOR,
-     .vendor = "unknown",
-     .compute_units = 4,
-     .max_work_group_size = 64,
-     .local_memory = 32 * KIB},
-    {.name = "a GPU of one unit",
-     .kind = CLNORM_DEVICE_GPU,
-     .vendor = "unknown",
-     .compute_units = 1,
-     .max_work_group_size = 16,
-     .local_memory = 16 * KIB},
-};
-
-static clnorm_device_info device_of(size_t i) {
-    clnorm_device_info device = devices[i];
-    device.device_fences = true;
-    device.opencl_c_version = 300;
-    return device;
-}
 
 static struct cln_workload workload_of(uint64_t x_size) {
     return (struct cln_workload){.groups = 1,
@@ -201,10 +54,10 @@ static bool fits(const clnorm_device_info *device, const struct cln_workload *wo
 /* Every device and shape, for a workload whose other fields are set. */
 static void choose_everywhere(struct cln_workload work) {
     const struct cln_config automatic = {0};
-    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+    for (size_t d = 0; d < MADE_UP_DEVICES; d++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             for (size_t j = 0; j < sizeof cols / sizeof *cols; j++) {
-                const clnorm_device_info device = device_of(d);
+                const clnorm_device_info device = made_up_device(d);
                 struct cln_config config;
                 work.rows = rows[i];
                 set_columns(&work, cols[j]);
@@ -268,9 +121,9 @@ static void rotated_choices_fit(void **state) {
 static void element_choices_are_accepted(void **state) {
     (void)state;
     const struct cln_config automatic = {0};
-    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+    for (size_t d = 0; d < MADE_UP_DEVICES; d++)
         for (size_t j = 0; j < sizeof cols / sizeof *cols; j++) {
-            const clnorm_device_info device = device_of(d);
+            const clnorm_device_info device = made_up_device(d);
             struct cln_workload work = workload_of(2);
             struct cln_config config;
             work.users = CLN_KNOBS_ELEMENTS;
@@ -285,10 +138,10 @@ static void element_choices_are_accepted(void **state) {
 static void ranking_begins_with_the_choice(void **state) {
     (void)state;
     const struct cln_config automatic = {0};
-    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+    for (size_t d = 0; d < MADE_UP_DEVICES; d++)
         for (size_t j = 0; j < sizeof cols / sizeof *cols; j++)
             for (int backward = 0; backward < 2; backward++) {
-                const clnorm_device_info device = device_of(d);
+                const clnorm_device_info device = made_up_device(d);
                 struct cln_workload work = workload_of(2);
                 struct cln_config choice, ranked[CLN_MOST_RANKED];
                 work.users = backward ? CLN_KNOBS_BACKWARD : CLN_KNOBS_FORWARD;
@@ -308,7 +161,7 @@ static void ranking_begins_with_the_choice(void **state) {
 /* A forced prefetch has what is not forced suit it, and is refused where there is none. */
 static void prefetch_is_of_whole_rows(void **state) {
     (void)state;
-    const clnorm_device_info device = device_of(0);
+    const clnorm_device_info device = made_up_device(MADE_UP_H200);
     const struct cln_config next = {.prefetch = CLN_PREFETCH_NEXT};
     struct cln_workload wide = workload_of(4), narrow = workload_of(4);
     struct cln_config config;
@@ -347,7 +200,7 @@ static void foreign_knobs_are_refused(void **state) {
           "chunks=1", "row_split=two_passes", "groups_per_cu=1", "prefetch=none", "registers=64", "local_vectors=1",
           "prefetch_vectors=1"}},
     };
-    const clnorm_device_info device = device_of(0);
+    const clnorm_device_info device = made_up_device(MADE_UP_H200);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
         struct cln_workload work = workload_of(4);
         work.rows = 4096;
@@ -368,7 +221,7 @@ static void foreign_knobs_are_refused(void **state) {
 /* Where local memory is small, forced columns take as many lanes as it has room for. */
 static void columns_fit_into_local_memory(void **state) {
     (void)state;
-    const clnorm_device_info device = device_of(4);
+    const clnorm_device_info device = made_up_device(MADE_UP_T4);
     const struct cln_config forced = {.accumulator = CLN_ACCUMULATOR_COLUMNS};
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
@@ -387,8 +240,8 @@ static void columns_fit_into_local_memory(void **state) {
  * wide vectors are forced, it has fewer of them; too many forced ones are refused. */
 static void phases_fit_into_local_memory(void **state) {
     (void)state;
-    struct clnorm_device_info device = devices[0];
-    device.local_memory = 16 * KIB;
+    struct clnorm_device_info device = made_up_device(MADE_UP_H200);
+    device.local_memory = 16 << 10;
     const struct cln_workload work = {.users = CLN_KNOBS_GROUP,
                                       .rows = 2,
                                       .groups = 4,
@@ -409,14 +262,15 @@ static void phases_fit_into_local_memory(void **state) {
     assert_int_equal(cln_config_choose_group(&device, &work, &forced, &config), CLNORM_INVALID_VALUE);
     assert_non_null(strstr(clnorm_error_detail(), "desc.config.segments is 4: expected fewer"));
     forced = (struct cln_config){0};
-    assert_int_equal(cln_config_choose_group(&devices[0], &work, &forced, &config), CLNORM_SUCCESS);
+    device = made_up_device(MADE_UP_H200);
+    assert_int_equal(cln_config_choose_group(&device, &work, &forced, &config), CLNORM_SUCCESS);
     assert_int_equal(config.lanes * config.segments, 128);
 }
 
 /* Runs that are best for many rows may be long: few rows still keep as many work-groups busy as they can. */
 static void few_rows_are_for_many(void **state) {
     (void)state;
-    const clnorm_device_info device = device_of(0);
+    const clnorm_device_info device = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {

@@ -15,20 +15,8 @@
 #include "config/config.h"
 #include "config/database.h"
 #include "config/tuning.h"
+#include "made_up_devices.h"
 #include "plan/plan.h"
-
-static const clnorm_device_info h200 = {.name = "NVIDIA H200",
-                                        .kind = CLNORM_DEVICE_GPU,
-                                        .family = CLNORM_PLATFORM_NVIDIA,
-                                        .vendor = "NVIDIA Corporation",
-                                        .compute_units = 132,
-                                        .max_work_group_size = 1024,
-                                        .local_memory = 227 << 10,
-                                        .cache_size = 60 << 20,
-                                        .subgroup_size = 32,
-                                        .compute_capability = 90,
-                                        .device_fences = true,
-                                        .opencl_c_version = 300};
 
 /* Whether a row's first words have this one. */
 static bool has(const char *row, const char *word) {
@@ -70,6 +58,7 @@ static struct cln_workload workload_of(const char *row, uint64_t cols) {
 /* A row without a tile is for whole segments. */
 static void every_row_suits_its_width(void **state) {
     (void)state;
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
     unsigned count = 0;
     for (const char *row = cln_database_rows(cln_database_files, &h200); row && *row;
          row = strchr(row, '\n') + 1, count++) {
@@ -91,7 +80,7 @@ static void every_row_suits_its_width(void **state) {
 }
 
 static struct cln_config choice_at(const char *row, uint64_t cols) {
-    struct clnorm_context context = {.device = h200};
+    struct clnorm_context context = {.device = made_up_device(MADE_UP_H200)};
     clnorm_plan plan = {.context = &context};
     const struct cln_tuning_key key = {.norm = CLNORM_LAYER_NORM,
                                        .backward = has(row, "backward"),

@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "fixture.h"
 #include "knob.h"
+#include "made_up_devices.h"
 #include "operation/operation.h"
 
 static const char *const configs[] = {"",
@@ -27,35 +28,6 @@ static const char *const configs[] = {"",
 enum { CONFIGS = sizeof configs / sizeof *configs };
 
 /* ----------------------------------------------------------------------------------------------- on devices made up */
-
-static const struct clnorm_device_info devices[] = {
-    {.name = "NVIDIA H200",
-     .kind = CLNORM_DEVICE_GPU,
-     .family = CLNORM_PLATFORM_NVIDIA,
-     .vendor = "NVIDIA Corporation",
-     .compute_units = 132,
-     .max_work_group_size = 1024,
-     .local_memory = 227 << 10,
-     .cache_size = 60 << 20,
-     .subgroup_size = 32,
-     .compute_capability = 90},
-    {.name = "gfx942",
-     .kind = CLNORM_DEVICE_GPU,
-     .vendor = "Advanced Micro Devices, Inc.",
-     .compute_units = 304,
-     .max_work_group_size = 256,
-     .local_memory = 64 << 10,
-     .cache_size = 4 << 20,
-     .subgroup_size = 64},
-    {.name = "a CPU",
-     .kind = CLNORM_DEVICE_CPU,
-     .family = CLNORM_PLATFORM_POCL,
-     .vendor = "GenuineIntel",
-     .compute_units = 2,
-     .max_work_group_size = 4096,
-     .local_memory = 512 << 10,
-     .cache_size = 32 << 20},
-};
 
 static void check_choice(const clnorm_device_info *device, const struct cln_workload *work, const char *text) {
     struct cln_config forced, config = {0};
@@ -79,7 +51,8 @@ static void knobs_are_sound_for_any_shape(void **state) {
     static const enum cln_knob_users users[] = {CLN_KNOBS_FORWARD,  CLN_KNOBS_BACKWARD, CLN_KNOBS_SOFTMAX,
                                                 CLN_KNOBS_QUANTIZE, CLN_KNOBS_L2,       CLN_KNOBS_ELEMENTS,
                                                 CLN_KNOBS_SLICES};
-    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+    for (size_t d = 0; d < MADE_UP_DEVICES; d++) {
+        const clnorm_device_info device = made_up_device(d);
         for (size_t i = 0; i < sizeof rows / sizeof *rows * (sizeof columns / sizeof *columns); i++)
             for (size_t u = 0; u < sizeof users / sizeof *users; u++)
                 for (size_t c = 0; c < CONFIGS; c++) {
@@ -96,8 +69,9 @@ static void knobs_are_sound_for_any_shape(void **state) {
                                                       .norm = CLNORM_LAYER_NORM,
                                                       .real_size = 4,
                                                       .sums_rows = true};
-                    check_choice(&devices[d], &work, configs[c]);
+                    check_choice(&device, &work, configs[c]);
                 }
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------- plans of a real one */

@@ -1,0 +1,12 @@
+/* Devices that no test machine has. */
+#ifndef TEST_MADE_UP_DEVICES_H
+#define TEST_MADE_UP_DEVICES_H
+
+#include "clnorm/clnorm.h"
+
+enum { MADE_UP_H200 = 0, MADE_UP_T4 = 4, MADE_UP_DEVICES = 17 };
+
+/* By published limits, as their OpenCL reports them. i: below MADE_UP_DEVICES. */
+clnorm_device_info made_up_device(size_t i);
+
+#endif
