@@ -106,9 +106,11 @@ static inline realv silu(const realv x) {
     return sigmoid_unit(near, near);
 }
 
+/* Of -|x| it is small · (1 - |x| · large), with the two values of sigmoid(±x), and of |x| 1 less that. */
 static inline realv silu_slope(const realv x) {
-    const realv near = at_most(at_least(x, -FAR), FAR);
-    return sigmoid_unit_slope(near, near, (realv)1);
+    const realv power = exponential(-fabs(x)), large = reciprocal((real)1 + power);
+    const realv below = power * large * ((real)1 - fmin(fabs(x), FAR) * large);
+    return x < (real)0 ? below : (real)1 - below;
 }
 
 #endif

@@ -7,7 +7,8 @@
 
 /* What a vector's channels have: one channel, or as many as it has elements. */
 struct channels {
-    realv mean, rstd, weight, bias;
+    realv mean, rstd;
+    realv scale, bias; /* scale: rstd · weight */
 #if IS_FP8(X_DTYPE)
     realv x_scale; /* of all of them */
 #endif
@@ -34,7 +35,7 @@ static inline void channel_sums_start(struct channel_sums *sums) {
 /* dn = dy · activation′(n) */
 static inline realv dn_of(const struct channels *channels, const realv centre, const realv dy) {
 #if ACTIVATION
-    return dy * activation_slope(centre * channels->rstd * channels->weight + channels->bias);
+    return dy * activation_slope(centre * channels->scale + channels->bias);
 #else
     (void)channels, (void)centre;
     return dy;
@@ -73,14 +74,14 @@ static inline struct point point_of(const struct channels *channels, const struc
 
 /* slopes: as group_norm_slopes makes them. */
 static inline realv dx_of(const struct channels *channels, const realv slopes[2], const realv centre, const realv dn) {
-    return channels->rstd * channels->weight * dn - slopes[0] - centre * channels->rstd * slopes[1];
+    return channels->scale * dn - (centre * (channels->rstd * slopes[1]) + slopes[0]);
 }
 
 /* Of one channel of a group of a sample. */
-#define CHANNELS_AT(call, group, channel)                                   \
-    {                                                                       \
-        (call)->mean[group], (call)->rstd[group], WEIGHT_OF(call, channel), \
-            BIAS_OF(call, channel) X_SCALE_MEMBER(call, (group) / GROUPS)   \
+#define CHANNELS_AT(call, group, channel)                                                         \
+    {                                                                                             \
+        (call)->mean[group], (call)->rstd[group], (call)->rstd[group] * WEIGHT_OF(call, channel), \
+            BIAS_OF(call, channel) X_SCALE_MEMBER(call, (group) / GROUPS)                         \
     }
 
 /* Writes a vector of the gradient of s, which is that of x and of the residual, at a place of the sample. ds: without what

@@ -16,10 +16,10 @@ struct dx_call {
 
 #if !IS_FIRST
 /* Of the channels side by side of a held vector. */
-#define CHANNELS_BESIDE(call, unit, j)                                                             \
-    ((struct channels){of_groups((call)->mean + (unit)->sample * GROUPS, CHANNEL(j), COUNT(j), 1), \
-                       of_groups((call)->rstd + (unit)->sample * GROUPS, CHANNEL(j), COUNT(j), 1), \
-                       WEIGHTS_OF(call, CHANNEL(j), COUNT(j)),                                     \
+#define RSTDS_BESIDE(call, unit, j) of_groups((call)->rstd + (unit)->sample * GROUPS, CHANNEL(j), COUNT(j), 1)
+#define CHANNELS_BESIDE(call, unit, j)                                                                                    \
+    ((struct channels){of_groups((call)->mean + (unit)->sample * GROUPS, CHANNEL(j), COUNT(j), 1),                        \
+                       RSTDS_BESIDE(call, unit, j), RSTDS_BESIDE(call, unit, j) * WEIGHTS_OF(call, CHANNEL(j), COUNT(j)), \
                        BIASES_OF(call, CHANNEL(j), COUNT(j)) X_SCALE_MEMBER(call, (unit)->sample)})
 #endif
 
