@@ -105,8 +105,11 @@
     USE(NUMBER, 1, ulong, iterations)                                               \
     USE(VECTOR, WEIGHT_DTYPE, const global STORAGE(WEIGHT_DTYPE) *, weight)         \
     USE(VECTOR, 1, const global real *, rstd)                                       \
+    USE(NUMBER, 1, ulong, rows)                                                     \
     USE(VECTOR, 1, const global real *, parts)                                      \
-    USE(VECTOR, 1, global real *, slopes)
+    USE(VECTOR, 1, global real *, slopes)                                           \
+    USE(VECTOR, DWEIGHT_DTYPE, global STORAGE(DWEIGHT_DTYPE) *, dweight)            \
+    USE(VECTOR, DBIAS_DTYPE, global STORAGE(DBIAS_DTYPE) *, dbias)
 
 #define GROUP_NORM_DX_ARGS(USE)                                                     \
     GROUP_NORM_BACKWARD_READ(USE)                                                   \

@@ -95,44 +95,79 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 #else
 
-/* work: groups of samples. Of each the two numbers of dx = rstd · weight · dn − slopes[0] − slopes[1] · x̂. */
+/* Two sums, of which each lane has a share. */
+struct shares {
+    struct kept_sum of_dn, of_product;
+};
+
+/* Adds an entry, or what there is of it. */
+static inline void take_entry(struct shares *shares, const global real *part, const ulong chunk, const real weight) {
+    if (chunk_count(chunk) == 0)
+        return;
+    kept_sum_add(&shares->of_dn, weight * part[0]);
+    kept_sum_add(&shares->of_product, weight * part[PART_STEP]);
+}
+
+/* This lane's share of a channel's sums over samples. */
+static inline void take_channel(struct shares *shares, const global real *parts, const ulong rows, const ulong channel,
+                                const uint lane) {
+    for (ulong index = lane; index < rows * CHUNKS; index += LANES)
+        take_entry(shares, parts + part_of(index / CHUNKS, channel, index % CHUNKS), index % CHUNKS, 1);
+}
+
+/* What becomes of a channel's sums. */
+#if PRESENT(DBIAS_DTYPE)
+#define PUT_DBIAS(channel, sums) PUT1(DBIAS_DTYPE)(dbias + dbias_at + (channel), (sums)[0], ACCUMULATE)
+#else
+#define PUT_DBIAS(channel, sums)
+#endif
+#if PRESENT(DWEIGHT_DTYPE)
+#define PUT_DWEIGHT(channel, sums) PUT1(DWEIGHT_DTYPE)(dweight + dweight_at + (channel), (sums)[1], ACCUMULATE)
+#else
+#define PUT_DWEIGHT(channel, sums)
+#endif
+
+/* work: groups of samples, and then channels whose sums are requested. Of a group the two numbers of
+ * dx = rstd · weight · dn − slopes[0] − slopes[1] · x̂. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_slopes(PARAMETERS(GROUP_NORM_SLOPES_ARGS)) {
     local real scratch[2 * SCRATCH];
     struct lanes lanes = {.scratch = scratch};
     const uint lane = (uint)get_local_id(0) % LANES;
-    const ulong first = first_of(iterations);
+    const ulong first = first_of(iterations), groups = rows * GROUPS;
 #if PRESENT(WEIGHT_DTYPE)
     weight += weight_at;
 #endif
     for (ulong i = 0; i < iterations; i++) {
-        const ulong group = first + i * SEGMENTS;
-        const bool active = group < work;
-        struct kept_sum of_wdn = {0, 0}, of_product = {0, 0};
-        for (ulong index = active ? lane : ENTRIES; index < ENTRIES; index += LANES) {
-            const struct entry entry = entry_of(group, index);
+        const ulong index = first + i * SEGMENTS;
+        const bool of_group = index < groups, of_channel = !of_group && index < work;
+        struct shares shares = {{0, 0}, {0, 0}};
+        for (ulong own = of_group ? lane : ENTRIES; own < ENTRIES; own += LANES) {
+            const struct entry entry = entry_of(index, own);
 #if PRESENT(WEIGHT_DTYPE)
-            const real own = LOAD_ONE(WEIGHT_DTYPE, weight + entry.channel);
+            const real factor = LOAD_ONE(WEIGHT_DTYPE, weight + entry.channel);
 #else
-            const real own = 1;
+            const real factor = 1;
 #endif
-            if (chunk_count(entry.chunk) == 0)
-                continue;
-            kept_sum_add(&of_wdn, own * parts[parts_at + entry.at]);
-            kept_sum_add(&of_product, own * parts[parts_at + entry.at + PART_STEP]);
+            take_entry(&shares, parts + parts_at + entry.at, entry.chunk, factor);
         }
-        real sums[2] = {of_wdn.sum, of_product.sum};
+        if (of_channel)
+            take_channel(&shares, parts + parts_at, rows, index - groups, lane);
+        real sums[2] = {shares.of_dn.sum, shares.of_product.sum};
         sum_lanes(&lanes, sums, 2);
-        if (active && lane == 0) {
-            const real scale = rstd[rstd_at + group];
-            slopes[slopes_at + 2 * group] = scale * (sums[0] / (real)GROUP_SIZE);
-            slopes[slopes_at + 2 * group + 1] = scale * (sums[1] / (real)GROUP_SIZE);
+        if (of_group && lane == 0) {
+            const real scale = rstd[rstd_at + index];
+            slopes[slopes_at + 2 * index] = scale * (sums[0] / (real)GROUP_SIZE);
+            slopes[slopes_at + 2 * index + 1] = scale * (sums[1] / (real)GROUP_SIZE);
+        }
+        if (of_channel && lane == 0) {
+            PUT_DBIAS(index - groups, sums);
+            PUT_DWEIGHT(index - groups, sums);
         }
     }
     last_barrier();
 }
 
-#if PRESENT(DWEIGHT_DTYPE) || PRESENT(DBIAS_DTYPE)
-/* work: channels. */
+/* The sums of channels alone. work: channels. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_dweight(PARAMETERS(GROUP_NORM_DWEIGHT_ARGS)) {
     local real scratch[2 * SCRATCH];
@@ -140,29 +175,19 @@ group_norm_dweight(PARAMETERS(GROUP_NORM_DWEIGHT_ARGS)) {
     const uint lane = (uint)get_local_id(0) % LANES;
     const ulong first = first_of(iterations);
     for (ulong i = 0; i < iterations; i++) {
-        const ulong channel = first + i * SEGMENTS, terms = channel < work ? rows * CHUNKS : 0;
-        struct kept_sum of_dn = {0, 0}, of_product = {0, 0};
-        for (ulong index = lane; index < terms; index += LANES) {
-            const ulong chunk = index % CHUNKS, at = part_of(index / CHUNKS, channel, chunk);
-            if (chunk_count(chunk) == 0)
-                continue;
-            kept_sum_add(&of_dn, parts[parts_at + at]);
-            kept_sum_add(&of_product, parts[parts_at + at + PART_STEP]);
-        }
-        real sums[2] = {of_dn.sum, of_product.sum};
+        const ulong channel = first + i * SEGMENTS;
+        struct shares shares = {{0, 0}, {0, 0}};
+        if (channel < work)
+            take_channel(&shares, parts + parts_at, rows, channel, lane);
+        real sums[2] = {shares.of_dn.sum, shares.of_product.sum};
         sum_lanes(&lanes, sums, 2);
         if (channel < work && lane == 0) {
-#if PRESENT(DBIAS_DTYPE)
-            PUT1(DBIAS_DTYPE)(dbias + dbias_at + channel, sums[0], ACCUMULATE);
-#endif
-#if PRESENT(DWEIGHT_DTYPE)
-            PUT1(DWEIGHT_DTYPE)(dweight + dweight_at + channel, sums[1], ACCUMULATE);
-#endif
+            PUT_DBIAS(channel, sums);
+            PUT_DWEIGHT(channel, sums);
         }
     }
     last_barrier();
 }
-#endif
 
 #endif
 

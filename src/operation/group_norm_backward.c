@@ -1,3 +1,4 @@
+#include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
 #include "norm/group_norm_args.h"
@@ -84,6 +85,7 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d, bool
     spec.dresidual_out_dtype = d->dresidual_out.dtype;
     spec.dresidual_dtype = d->dresidual.dtype;
     spec.activation = d->activation;
+    spec.accumulate = d->accumulate;
     spec.has_sums = sums;
     return spec;
 }
@@ -115,6 +117,7 @@ static clnorm_status add_statistics(clnorm_plan *plan, const struct problem *p) 
     spec.weight_dtype = spec.bias_dtype = CLNORM_DTYPE_NONE;
     spec.dresidual_out_dtype = spec.dresidual_dtype = CLNORM_DTYPE_NONE;
     spec.activation = CLNORM_ACTIVATION_NONE;
+    spec.accumulate = false;
     spec.y_dtype = p->d->x.scaling ? CLNORM_F32 : p->d->x.dtype; /* of a kernel that is built beside it */
     return cln_group_norm_add_statistics(plan, &spec, &p->norm, p->workspace.parts, p->workspace.mean, p->workspace.rstd);
 }
@@ -142,15 +145,19 @@ static clnorm_status add_sums(clnorm_plan *plan, const struct problem *p) {
     return cln_group_norm_add(plan, &p->spec, &kernel);
 }
 
+/* What the sums of chunks come to: the slopes of groups, which dx needs, and the sums over samples. */
 static clnorm_status add_slopes(clnorm_plan *plan, const struct problem *p) {
+    enum { LEAST_TERMS = 32 }; /* samples, which have no say in the order of a group's sum, may be many */
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_SLOPES_ARGS);
-    const struct cln_argument arguments[] = {cln_bind("rstd", p->workspace.rstd),
+    const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows),
+                                             cln_bind("rstd", p->workspace.rstd),
                                              cln_bind("parts", p->workspace.parts),
                                              cln_bind("slopes", p->workspace.slopes),
                                              {0}};
+    const uint64_t groups = p->norm.rows * p->norm.groups, terms = p->norm.cols / p->norm.groups * p->spec.chunks;
     const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_slopes", parameters, arguments,
-                                                 p->norm.rows * p->norm.groups};
-    return cln_group_norm_add_reduction(plan, &p->spec, &kernel, p->norm.cols / p->norm.groups * p->spec.chunks);
+                                                 groups + (p->sums ? p->norm.cols : 0)};
+    return cln_group_norm_add_reduction(plan, &p->spec, &kernel, cln_larger(terms, LEAST_TERMS));
 }
 
 static clnorm_status add_dx(clnorm_plan *plan, const struct problem *p) {
@@ -171,28 +178,27 @@ static clnorm_status add_chunks(clnorm_plan *plan, const struct problem *p) {
     return status ? status : add_dx(plan, p);
 }
 
-/* The sums over samples. With 0 rows they have no terms. */
+/* The sums over samples alone. With 0 rows they have no terms. */
 static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_DWEIGHT_ARGS);
     const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows), cln_bind("parts", p->workspace.parts), {0}};
     const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_dweight", parameters, arguments,
                                                  p->norm.cols};
-    struct cln_spec spec = p->spec;
-    spec.accumulate = p->d->accumulate;
-    plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p->d->accumulate;
-    return cln_group_norm_add_reduction(plan, &spec, &kernel, p->norm.rows * p->spec.chunks);
+    return cln_group_norm_add_reduction(plan, &p->spec, &kernel, p->norm.rows * p->spec.chunks);
 }
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     struct problem p = {.d = desc, .norm = norm_of(desc), .by_chunks = cln_config_channel_chunks(work, &plan->config)};
     p.sums = p.d->dweight.dtype || p.d->dbias.dtype;
     p.spec = spec_of(plan, p.d, p.sums);
+    plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p.d->accumulate;
     clnorm_status status = lay_out(plan, &p);
     if (!status && work->rows && !p.d->statistics_given)
         status = add_statistics(plan, &p);
     if (!status && work->rows)
         status = p.by_chunks ? add_chunks(plan, &p) : add_segments(plan, &p);
-    return status || !p.sums ? status : add_dweight(plan, &p);
+    const bool summed = !p.sums || (p.by_chunks && work->rows);
+    return status || summed ? status : add_dweight(plan, &p);
 }
 
 static const desc_type initial = CLNORM_GROUP_NORM_BACKWARD_DESC_INIT;
