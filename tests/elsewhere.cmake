@@ -33,8 +33,8 @@ foreach(driver IN LISTS other_drivers)
         norm_backward_locked norm_backward_numerics norm_backward_sweep norm_fp8_tiles norm_numerics norm_slices norm_sweep
         one_call plan quantize softmax)
     if("${driver}" STREQUAL "trixie") # quoted: there is a variable of that name
-        list(APPEND programs norm_backward_messages norm_backward_teams norm_fused norm_mixed norm_knobs norm_rope norm_weight_map
-            outer)
+        list(APPEND programs norm_backward_messages norm_backward_teams norm_fp8 norm_fused norm_knobs norm_mixed norm_rope
+            norm_weight_map outer)
     endif()
     foreach(test IN LISTS programs)
         clnorm_add_test(${driver}_${test} ${${driver}} $<TARGET_FILE:test_${test}>)

@@ -267,8 +267,12 @@ clnorm_args norm_run_args(const struct norm_run *run) {
     return args;
 }
 
-/* Gives a segment one lane where the driver needs that, and has it read again where that is too much to keep. */
-static void avoid_defect(const struct fixture *fixture, clnorm_norm_desc *desc) {
+/* Gives a segment one lane where the driver needs that, and has it read again where that is too much to keep; and a
+ * work-group one segment. */
+static void avoid_defects(const struct fixture *fixture, clnorm_norm_desc *desc) {
+    if ((desc->y.scaling || desc->y_t.scaling) && KNOB(desc->config, segments) > 1 &&
+        cln_driver_defect(&fixture->device, CLN_DEFECT_CODES_SEGMENTS))
+        KNOB(desc->config, segments) = 1;
     if (KNOB(desc->config, lanes) <= 1 || !cln_driver_defect(&fixture->device, CLN_DEFECT_SHARED_SEGMENTS))
         return;
     KNOB(desc->config, lanes) = 1;
@@ -283,7 +287,7 @@ static void avoid_defect(const struct fixture *fixture, clnorm_norm_desc *desc) 
 
 clnorm_status norm_run_go(const struct fixture *fixture, struct norm_run *run) {
     clnorm_plan *plan = NULL;
-    avoid_defect(fixture, &run->desc);
+    avoid_defects(fixture, &run->desc);
     const clnorm_status status = clnorm_norm_forward_plan_create(fixture->context, &run->desc, &plan);
     if (status != CLNORM_SUCCESS)
         return status;

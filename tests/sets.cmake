@@ -44,7 +44,7 @@ function(clnorm_takes seconds)
 endfunction()
 
 clnorm_takes(70
-    intel_gelu test_group_norm_backward test_group_norm_fp8 test_norm_backward_knobs
+    intel_gelu test_group_norm_backward test_group_norm_fp8 test_norm_backward_knobs trixie_norm_fp8
     test_norm_backward_weight_map test_norm_rope test_norm_rope_backward test_outer trixie_norm_rope
     trixie_outer)
 clnorm_takes(40

@@ -111,11 +111,49 @@ static void lanes_without_vectors_are_refused(void **state) {
     }
 }
 
+/* And makes kernels that never end of norms to 8 bits with several segments. */
+static void segments_of_codes_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *driver;
+        clnorm_device_kind kind;
+        bool y_scaled;
+        uint32_t segments;
+        bool refused;
+    } cases[] = {
+        {"6.0+debian", CLNORM_DEVICE_CPU, true, 2, true},   {"6.0+debian", CLNORM_DEVICE_CPU, true, 1, false},
+        {"6.0+debian", CLNORM_DEVICE_CPU, false, 2, false}, {"6.0+debian", CLNORM_DEVICE_GPU, true, 2, false},
+        {"3.1+debian", CLNORM_DEVICE_CPU, true, 2, false},  {"7.0", CLNORM_DEVICE_CPU, true, 2, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clnorm_device_info device = {
+            .kind = cases[i].kind, .family = CLNORM_PLATFORM_POCL, .max_work_group_size = 64, .local_memory = 1 << 15};
+        (void)snprintf(device.driver, sizeof device.driver, "%s", cases[i].driver);
+        const struct cln_workload work = {.users = CLN_KNOBS_FORWARD,
+                                          .rows = 3,
+                                          .groups = 1,
+                                          .group_size = 64,
+                                          .real_size = 4,
+                                          .alignment = 4,
+                                          .y_scaled = cases[i].y_scaled};
+        const struct cln_config config = {.vec = 4,
+                                          .lanes = 1,
+                                          .segments = cases[i].segments,
+                                          .chunks = 1,
+                                          .keep = CLN_KEEP_REREAD,
+                                          .reduce = CLN_REDUCE_TREE,
+                                          .prefetch = CLN_PREFETCH_NONE};
+        assert_int_equal(cln_check_forward(&device, &work, &config),
+                         cases[i].refused ? CLNORM_INVALID_VALUE : CLNORM_SUCCESS);
+        if (cases[i].refused)
+            assert_non_null(strstr(clnorm_error_detail(), "desc.config.segments is 2: PoCL 6.0"));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_without_vectors_are_refused),
-        cmocka_unit_test(later_languages_are_not_asked_for),
-        cmocka_unit_test(defects_are_refused_by_version),
+        cmocka_unit_test(lanes_without_vectors_are_refused),    cmocka_unit_test(segments_of_codes_are_refused),
+        cmocka_unit_test(later_languages_are_not_asked_for),    cmocka_unit_test(defects_are_refused_by_version),
         cmocka_unit_test(wrong_results_are_refused_by_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,18 +70,35 @@ static clnorm_status check_registers(const clnorm_device_info *device, const str
 
 /* Where a CPU driver's compiler needs it, a norm has one lane, and every lane of others a whole vector of a segment; not in
  * quantisation. */
-static clnorm_status check_lanes(const clnorm_device_info *device, const struct cln_workload *work,
-                                 const struct cln_config *c) {
+static const char *lanes_defect(const clnorm_device_info *device, const struct cln_workload *work,
+                                const struct cln_config *c) {
     const uint64_t vectors = work->group_size / c->vec / cln_larger(c->chunks, 1);
     const char *defect = NULL;
-    if (device->kind != CLNORM_DEVICE_CPU || c->lanes == 1)
-        return CLNORM_SUCCESS;
+    if (c->lanes == 1)
+        return NULL;
     if (work->users == CLN_KNOBS_FORWARD)
         defect = cln_driver_defect(device, CLN_DEFECT_SHARED_SEGMENTS);
     if (!defect && work->users != CLN_KNOBS_QUANTIZE && vectors < c->lanes)
         defect = cln_driver_defect(device, CLN_DEFECT_IDLE_LANES);
-    return defect ? cln_fail(CLNORM_INVALID_VALUE, "desc.config.lanes is %" PRIu32 ": %s", c->lanes, defect)
-                  : CLNORM_SUCCESS;
+    return defect;
+}
+
+static const char *segments_defect(const clnorm_device_info *device, const struct cln_workload *work,
+                                   const struct cln_config *c) {
+    const bool norm_to_codes = work->users == CLN_KNOBS_FORWARD && work->y_scaled;
+    return c->segments > 1 && norm_to_codes ? cln_driver_defect(device, CLN_DEFECT_CODES_SEGMENTS) : NULL;
+}
+
+static clnorm_status check_defects(const clnorm_device_info *device, const struct cln_workload *work,
+                                   const struct cln_config *c) {
+    if (device->kind != CLNORM_DEVICE_CPU)
+        return CLNORM_SUCCESS;
+    const char *const lanes = lanes_defect(device, work, c), *const segments = segments_defect(device, work, c);
+    if (lanes)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.config.lanes is %" PRIu32 ": %s", c->lanes, lanes);
+    if (segments)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.config.segments is %" PRIu32 ": %s", c->segments, segments);
+    return CLNORM_SUCCESS;
 }
 
 /* What has to hold of a whole config on this device and shape; only a forced knob can break it. */
@@ -139,7 +156,7 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
     status = check_prefetch(work, c);
     if (status)
         return status;
-    status = check_lanes(device, work, c);
+    status = check_defects(device, work, c);
     return status ? status : check_registers(device, work, c);
 }
 

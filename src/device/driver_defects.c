@@ -22,6 +22,8 @@ static const struct {
      "PoCL 6.0 aborts where a lane has no whole vector of a segment"},
     {CLN_DEFECT_SHARED_SEGMENTS, CLNORM_PLATFORM_POCL, 600, 600,
      "PoCL 6.0 aborts on some norms whose lanes share a segment"},
+    {CLN_DEFECT_CODES_SEGMENTS, CLNORM_PLATFORM_POCL, 600, 600,
+     "PoCL 6.0 aborts on some norms with a y of 8 bits and several segments, and never ends others"},
     {CLN_DEFECT_SHARED_CACHE, CLNORM_PLATFORM_POCL, 1, 599,
      "PoCL before 6.0 removes files of its cache that another process is about to read"},
 };

@@ -11,6 +11,7 @@ enum cln_defect {
     CLN_DEFECT_DROPOUT_BACKWARD, /* wrong gradients of a norm with dropout and an activation */
     CLN_DEFECT_IDLE_LANES,       /* the compiler aborts the process where a lane has no whole vector of a segment */
     CLN_DEFECT_SHARED_SEGMENTS,  /* and on some of the norms' forward kernels where lanes share a segment */
+    CLN_DEFECT_CODES_SEGMENTS,   /* and on some with several segments and a y of 8 bits; others loop without end */
     CLN_DEFECT_SHARED_CACHE,     /* a build fails where other processes build the same program at the same time */
 };
 
