@@ -22,10 +22,11 @@ cp -r /etc/ssl/certs "$root/etc/ssl/" # those of a proxy, for pip
 find "$root/source" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
 git ls-files -z --cached --others --exclude-standard | tar -cf - --null --files-from=- | tar -xf - -C "$root/source"
 
-# PoCL asks these how many cores and how much memory there are.
-mount --bind /proc "$root/proc"
-mount --bind /sys "$root/sys"
-trap 'umount "$root/proc" "$root/sys"' EXIT
+# PoCL asks the first two how many cores and how much memory there are. A test of the tool runs it on a terminal.
+for folder in proc sys dev/pts; do
+    mount --bind "/$folder" "$root/$folder"
+done
+trap 'umount "$root/proc" "$root/sys" "$root/dev/pts"' EXIT
 inside() {
     echo "+ $*"
     chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root LANG=C.UTF-8 \

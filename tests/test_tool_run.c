@@ -70,7 +70,7 @@ static void test_run_options(void **state) {
     (void)state;
     static const char *const options[] = {
         "run rms_norm --in \"$CLNORM_SAMPLE\" --eps 1e-3 --weight-offset 1 bias= --group-size 48 --dtype f16",
-        "run layer_norm --in \"$CLNORM_SAMPLE\" --gate silu z=x --config vec=4,lanes=4,keep=registers,reduce=tree",
+        "run layer_norm --in \"$CLNORM_SAMPLE\" --gate silu z=x --config vec=4,lanes=1,segments=2,keep=reread",
         "run layer_norm --in \"$CLNORM_SAMPLE\" --gate sigmoid --gate-first z=x weight= bias=weight --dtype f32",
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
@@ -90,7 +90,7 @@ static void test_run_options(void **state) {
     assert_int_equal(find(&out, "rstd", CLNORM_F32, 2)->shape[0], 8);
     tensor_file_close(&out);
     run("%s --repeat 1", options[1]);
-    assert_says("vec=4,lanes=4,");
+    assert_says("vec=4,lanes=1,segments=2,");
 }
 
 /* -------------------------------------------------------------------------------------------------- what it prints */
