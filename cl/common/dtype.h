@@ -291,8 +291,23 @@ static inline realv widen_bf16(const packed_bf16 v) {
 #endif
 }
 
+/* NaN stays NaN. */
+static inline ushort narrow1_bf16(const real v) {
+#if ISA == ISA_PTX
+    ushort narrowed;
+    __asm__("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrowed) : "f"(v));
+    return narrowed;
+#else
+    const uint bits = as_uint(v);
+    const uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    return (ushort)((v != v ? bits | 0x400000u : rounded) >> 16);
+#endif
+}
+
 static inline packed_bf16 narrow_bf16(const realv v) {
-#if ISA == ISA_PTX && VEC >= 2
+#if VEC == 1
+    return narrow1_bf16(v);
+#elif ISA == ISA_PTX
     packed_bf16 narrowed;
     const float *from = (const float *)&v;
     uint *to = (uint *)&narrowed;
@@ -312,9 +327,7 @@ static inline void store_bf16(global ushort *p, const realv v, const bool aligne
 }
 
 static inline void store1_bf16(global ushort *p, const real v) {
-    const uint bits = as_uint(v);
-    const uint rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-    *p = (ushort)((v != v ? bits | 0x400000u : rounded) >> 16);
+    *p = narrow1_bf16(v);
 }
 
 static inline void put1_bf16(global ushort *p, const real v, const bool add) {
