@@ -17,6 +17,10 @@ typedef uint index_t; /* of an element within a segment */
 typedef ulong index_t;
 #endif
 
+/* Vectors of which weights are loaded together, before anything is written of them: 16 bytes of x. Compilers load no weight
+ * before an earlier vector's output is stored, as it may lie there for all they know. */
+#define WEIGHTS_AT_ONCE (sizeof(PACKED(X_DTYPE)) < 16 ? 16 / sizeof(PACKED(X_DTYPE)) : 1)
+
 /* Vector v of a segment that begins at base; beyond the last element it is filled up with zeros. */
 #define DEFINE_LOAD_VECTOR(dtype)                                                                              \
     static inline PACKED(dtype) JOIN(load_vector_, dtype)(const global STORAGE(dtype) * base, const index_t v, \

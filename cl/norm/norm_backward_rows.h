@@ -109,6 +109,15 @@ INLINED struct scale scale_of(const struct call *call, const struct columns *col
     return load_scale(columns->weight, columns->bias, vector_of(columns, i), call->aligned, LOAD_IN_TURN);
 }
 
+/* Of a lane's vectors from the i-th on. */
+INLINED void find_scales(const struct call *call, const struct columns *columns, const struct scale *scales, const uint i,
+                         struct scale *found) {
+#pragma unroll
+    for (uint j = 0; j < WEIGHTS_AT_ONCE; j++)
+        if (i + j < TILE_HELD)
+            found[j] = scale_of(call, columns, scales, i + j);
+}
+
 /* Called between one use of the inputs and the next. */
 static inline void forget_wide(struct inputs *in) {
     if (sizeof(in->x.packed) < sizeof(realv))
@@ -179,14 +188,17 @@ INLINED bool sum_segment(const struct call *call, const struct row *row, const s
 INLINED void put_row(const struct call *call, const struct row *row, const struct columns *columns,
                      const struct scale *scales, struct inputs *held, struct accumulator *accumulator, const real *sums) {
     const struct means means = means_of_sums(sums[0], sums[1]);
+    struct scale at_once[WEIGHTS_AT_ONCE];
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++) {
+        if (i % WEIGHTS_AT_ONCE == 0)
+            find_scales(call, columns, scales, i, at_once);
         if (KEEP == KEEP_REREAD && !(row->active && has_vector(columns, i)))
             continue;
         if (KEEP == KEEP_REREAD)
             held[0] = load_inputs(call, row, vector_of(columns, i), LOAD_LAST);
         const struct inputs *in = &held[i % HELD_INPUTS];
-        const struct scale scale = scale_of(call, columns, scales, i);
+        const struct scale scale = at_once[i % WEIGHTS_AT_ONCE];
         const struct point point = point_at(call, row, in, scale);
         if (row->active && has_vector(columns, i))
             put_outputs(call, row, vector_of(columns, i), in, point, scale, columns->bias, means);

@@ -51,7 +51,7 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
 #define AFFINES HELD
 #else
 #define X_HINT LOAD_PLAIN
-#define AFFINES 1
+#define AFFINES WEIGHTS_AT_ONCE
 #endif
 
 #if PAIRS_OF_VECTORS
@@ -62,7 +62,7 @@ INLINED realv take_unrotated(const struct call *call, const struct segment *segm
     const index_t v = segment->lane + i * LANES;
     const realv s = widen_s(segment, held->s[i]);
     if (WEIGHTS != WEIGHTS_EARLY)
-        load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[0]);
+        load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[i % AFFINES]);
     put_beside(call, segment, v, s);
     prefetch_row_ahead(call, segment, v);
     return y_of(call, s, &affine[i % AFFINES], statistics);
@@ -91,6 +91,14 @@ INLINED float put_segment(const struct call *call, const struct segment *segment
 
 #else
 
+/* Of a lane's vectors from the i-th on. */
+INLINED void load_affines(const struct call *call, const struct segment *segment, const uint i, struct affine *affine) {
+#pragma unroll
+    for (uint j = 0; j < AFFINES; j++)
+        if (i + j < HELD && has_vector(segment, i + j))
+            load_affine(segment, segment->lane + (i + j) * LANES, call->aligned, LOAD_PLAIN, &affine[j]);
+}
+
 /* All that is written of a segment; what it adds to the largest |y|. */
 INLINED float put_segment(const struct call *call, const struct segment *segment, const struct held *held,
                           struct affine *affine, const struct statistics statistics, struct lanes *lanes) {
@@ -102,12 +110,12 @@ INLINED float put_segment(const struct call *call, const struct segment *segment
 #if MEASURED || MEASURES
         y[i] = 0;
 #endif
+        if (WEIGHTS != WEIGHTS_EARLY && i % AFFINES == 0)
+            load_affines(call, segment, i, affine);
         if (!has_vector(segment, i))
             continue;
         const index_t v = segment->lane + i * LANES;
         const realv s = widen_s(segment, held->s[i]);
-        if (WEIGHTS != WEIGHTS_EARLY)
-            load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[0]);
         put_beside(call, segment, v, s);
         prefetch_row_ahead(call, segment, v);
 #if MEASURED || MEASURES

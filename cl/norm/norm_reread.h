@@ -227,19 +227,17 @@ struct use {
 };
 
 static inline void use_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
-                              const bool measure, struct use *use) {
-    struct affine affine;
-    load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
+                              const struct affine *affine, const bool measure, struct use *use) {
 #if MEASURED || MEASURES
     if (measure) {
-        use->magnitudes = with_magnitudes(use->magnitudes, y_of(call, s, &affine, use->statistics), v);
+        use->magnitudes = with_magnitudes(use->magnitudes, y_of(call, s, affine, use->statistics), v);
         return;
     }
 #endif
     if (!READS_S)
         put_beside(call, segment, v, s);
     prefetch_row_ahead(call, segment, v);
-    put_vector(call, segment, v, s, &affine, use->statistics, use->scale);
+    put_vector(call, segment, v, s, affine, use->statistics, use->scale);
 }
 
 #if PAIRS_OF_VECTORS
@@ -281,9 +279,19 @@ INLINED void use_vectors(const struct call *call, const struct segment *segment,
 
 #else
 
+/* Of a lane's vectors from the i-th on: most of them, or as many as are loaded at once. */
+INLINED void load_affines(const struct call *call, const struct segment *segment, const index_t i, const uint most,
+                          struct affine *affine) {
+#pragma unroll
+    for (uint j = 0; j < WEIGHTS_AT_ONCE; j++)
+        if (j < most)
+            load_affine(segment, vector_of(segment, i + j), call->aligned, WEIGHTS_HINT, &affine[j]);
+}
+
 INLINED void use_vectors(const struct call *call, const struct segment *segment, const bool measure, struct use *use) {
     const enum load_hint hint = measure ? LOAD_FIRST : LOAD_LAST;
     const index_t own = own_vectors(segment);
+    struct affine affine[WEIGHTS_AT_ONCE];
     index_t i = 0;
     for (; i + UNROLL <= own; i += UNROLL) {
         struct again block[UNROLL];
@@ -293,7 +301,10 @@ INLINED void use_vectors(const struct call *call, const struct segment *segment,
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++) {
             const index_t v = vector_of(segment, i + j);
-            use_vector(call, segment, v, s_again(call, segment, v, &block[j], use->memory), measure, use);
+            if (j % WEIGHTS_AT_ONCE == 0)
+                load_affines(call, segment, i + j, UNROLL - j, affine);
+            use_vector(call, segment, v, s_again(call, segment, v, &block[j], use->memory), &affine[j % WEIGHTS_AT_ONCE],
+                       measure, use);
             if (!measure)
                 prefetch_next(call, segment, v);
         }
@@ -302,7 +313,8 @@ INLINED void use_vectors(const struct call *call, const struct segment *segment,
         const index_t v = vector_of(segment, i);
         struct again again;
         read_again(call, segment, v, hint, &again);
-        use_vector(call, segment, v, s_again(call, segment, v, &again, use->memory), measure, use);
+        load_affines(call, segment, i, 1, affine);
+        use_vector(call, segment, v, s_again(call, segment, v, &again, use->memory), affine, measure, use);
     }
 }
 
