@@ -69,18 +69,28 @@ INLINED void fetch_row(const struct call *call, const struct row *row, const str
             held[i % HELD_INPUTS] = fetch(call, row, columns, i, hint);
 }
 
-/* What load_inputs reads of vector v, of a row that is due later. */
-static inline void prefetch_inputs(const struct call *call, const struct row *row, const index_t v) {
-    prefetch_later(SEGMENT_OF(x, row) + v * VEC);
-    prefetch_later(SEGMENT_OF(dy, row) + v * VEC);
+/* Elements of a tile that are prefetched at once: a vector, or 16 bytes of the tensor whose elements are widest. */
+#define PREFETCHED (VEC * sizeof(union widest_element) < 16 ? 16 / sizeof(union widest_element) : VEC)
+
+union widest_element {
+    STORAGE(X_DTYPE) x;
+    STORAGE(DY_DTYPE) dy;
+    STORAGE(Z_DTYPE) z;
+    STORAGE(RESIDUAL_DTYPE) residual;
+};
+
+/* What load_inputs reads from a column on, of a row that is due later. */
+static inline void prefetch_inputs(const struct call *call, const struct row *row, const index_t column) {
+    prefetch_later(SEGMENT_OF(x, row) + column);
+    prefetch_later(SEGMENT_OF(dy, row) + column);
 #if IS_FP8(X_DTYPE)
-    prefetch_later(call->x_scale + place_of_scale(X_SCALING, X_GROUP, row->index, row->group * GROUP_SIZE + v * VEC));
+    prefetch_later(call->x_scale + place_of_scale(X_SCALING, X_GROUP, row->index, row->group * GROUP_SIZE + column));
 #endif
 #if GATE
-    prefetch_later(SEGMENT_OF(z, row) + v * VEC);
+    prefetch_later(SEGMENT_OF(z, row) + column);
 #endif
 #if ADDS_RESIDUAL
-    prefetch_later(SEGMENT_OF(residual, row) + v * VEC);
+    prefetch_later(SEGMENT_OF(residual, row) + column);
 #endif
 }
 
@@ -93,10 +103,11 @@ INLINED void prefetch_rows(const struct call *call, const struct share *share, c
         return;
     const ulong index = row_of_place(call, share, place);
     const struct row row = {index, share->group ROW_STARTS(index), 0, 0, true};
+    const index_t begin = columns->first * VEC, end = min(begin + (index_t)TILE, (index_t)GROUP_SIZE);
 #pragma unroll
-    for (uint i = 0; i < TILE_HELD; i++)
-        if (has_vector(columns, i))
-            prefetch_inputs(call, &row, vector_of(columns, i));
+    for (index_t i = 0; i < TILE; i += LANES * PREFETCHED)
+        if (begin + i + columns->lane * PREFETCHED < end)
+            prefetch_inputs(call, &row, begin + i + columns->lane * PREFETCHED);
 #else
     (void)call, (void)share, (void)first, (void)columns;
 #endif
