@@ -50,9 +50,13 @@ INLINED index_t vector_of(const struct columns *columns, const uint i) {
     return columns->first + columns->lane + i * LANES;
 }
 
+/* Vectors of the last tile, which has fewest. */
+#define LAST_VECTORS (VECTORS - (TILES - 1) * TILE_VECTORS)
+
+/* Of vectors that every lane of every tile has, compilers know it without a comparison. */
 INLINED bool has_vector(const struct columns *columns, const uint i) {
-    const bool in_tile = TILE_VECTORS % LANES == 0 || columns->lane + i * LANES < TILE_VECTORS;
-    const bool in_segment = GROUP_SIZE % TILE == 0 || vector_of(columns, i) < VECTORS;
+    const bool in_tile = (i + 1) * LANES <= TILE_VECTORS || columns->lane + i * LANES < TILE_VECTORS;
+    const bool in_segment = (i + 1) * LANES <= LAST_VECTORS || vector_of(columns, i) < VECTORS;
     return in_tile && in_segment;
 }
 

@@ -38,6 +38,13 @@ static uint64_t most_columns(const struct cln_choice *choice, const struct cln_c
     return cln_power_of_two_at_most(cln_larger(most, 16));
 }
 
+/* At most so many columns, of as few tiles, all but the last alike: whole vectors of all lanes that run in step. */
+static uint64_t even_tile(const struct cln_choice *choice, const struct cln_config *c, uint64_t most) {
+    const uint64_t cols = choice->work->group_size, step = (uint64_t)c->vec * choice->facts.simd;
+    const uint64_t even = cln_divide_up(cols, cln_divide_up(cols, most));
+    return cln_smaller(cln_divide_up(even, step) * step, most);
+}
+
 /* All of a segment where a work-group can hold it, and tiles of wide ones. */
 static struct cln_values tile_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MOST = 16384 };
@@ -50,7 +57,7 @@ static struct cln_values tile_values(const struct cln_choice *choice, const stru
     if (values.count == 0 || (!choice->facts.alone && cols > wide))
         for (uint64_t tile = cln_smaller(cln_smaller(most, MOST), cln_power_of_two_at_most(cols - 1)); tile >= least;
              tile /= 2)
-            cln_add_value(&values, tile);
+            cln_add_value(&values, even_tile(choice, c, tile));
     if (values.count == 0) /* a tile of less columns than are worth it */
         cln_add_value(&values, cln_larger(cln_smaller(most, cols), c->vec));
     return values;
