@@ -24,6 +24,7 @@ class Operation(NamedTuple):
         scales = elements // SCALED * 2
         return {
             "quantize": elements * (size + 1) + 4,
+            "quantize_groups_16": elements * (size + 1) + scales,
             "rms_norm_quantized": elements * (size + 1) + cols * size + rows * 4,
             "fp8_rms_norm": 3 * elements + scales + cols * size + rows * 4 + 4,
             "fp8_rms_norm_backward": elements * (1 + 2 * size) + scales + 2 * cols * size + rows * 4,
@@ -49,6 +50,7 @@ OPERATIONS = (
     Operation("gelu_tanh", 2),
     Operation("gelu_tanh_backward", 3),
     Operation("quantize"),
+    Operation("quantize_groups_16"),
     Operation("fp8_rms_norm"),
     Operation("fp8_rms_norm_backward"),
 )

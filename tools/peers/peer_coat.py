@@ -1,5 +1,5 @@
-"""COAT's RMS norm on FP8 tensors: bf16 beside them, and shapes that its tiles divide."""
-from coat.activation.real_quantization import fp8_rmsnorm_backward, fp8_rmsnorm_forward
+"""COAT's quantisation and RMS norm on FP8 tensors: bf16 beside them, and shapes that its tiles divide."""
+from coat.activation.real_quantization import fp8_quantize, fp8_rmsnorm_backward, fp8_rmsnorm_forward
 
 from case import EPS, SCALED
 
@@ -26,4 +26,12 @@ def fp8_rms_norm_backward(case):
     return lambda: fp8_rmsnorm_backward(q, x_scale, dy, weight, rstd, SCALED, warps)
 
 
-OPERATIONS = {"fp8_rms_norm": fp8_rms_norm_forward, "fp8_rms_norm_backward": fp8_rms_norm_backward}
+def quantize_groups_16(case):
+    refuse_what_does_not_fit(case)
+    x = case.x
+    return lambda: fp8_quantize(x, SCALED, "E4M3")
+
+
+OPERATIONS = {"quantize_groups_16": quantize_groups_16,
+              "fp8_rms_norm": fp8_rms_norm_forward,
+              "fp8_rms_norm_backward": fp8_rms_norm_backward}
