@@ -20,12 +20,17 @@ uint64_t cln_scratch_bytes(const struct cln_workload *work, const struct cln_con
 
 uint64_t cln_config_local_vectors(const clnorm_device_info *device, const struct cln_workload *work,
                                   const struct cln_config *c) {
-    const uint64_t alignment = 64; /* of each array */
-    const uint64_t scratch = cln_scratch_bytes(work, c) + 2 * alignment;
+    enum { ALIGNMENT = 64, /* of each array */ L1 = 32 << 10 };
+    const uint64_t scratch = cln_scratch_bytes(work, c) + 2 * ALIGNMENT;
     if (c->keep != CLN_KEEP_LOCAL || !work->local_size || c->segments > 1 || scratch > device->local_memory)
         return 0;
-    const uint64_t room = (device->local_memory - scratch) / ((uint64_t)c->lanes * c->vec * work->local_size);
-    return cln_smaller(cln_smaller(room, cln_or_else(c->local_vectors, room)), cln_vectors_per_lane(work, c));
+    const uint64_t each = (uint64_t)c->lanes * c->vec * work->local_size;
+    const uint64_t room = (device->local_memory - scratch) / each, all = cln_vectors_per_lane(work, c);
+    if (c->local_vectors || room >= all)
+        return cln_smaller(cln_smaller(room, cln_or_else(c->local_vectors, all)), all);
+    /* NVIDIA's L1 cache is the rest of the same memory. What is read again needs it. */
+    const bool shared = device->family == CLNORM_PLATFORM_NVIDIA && device->local_memory >= (uint64_t)4 * L1;
+    return (device->local_memory - (shared ? L1 : 0) - scratch) / each;
 }
 
 /* Registers for so many bytes. */
