@@ -89,10 +89,12 @@ static struct cln_values lanes_values(const struct cln_choice *choice, const str
     const uint64_t most = cln_smaller(cln_smaller(items, choice->facts.most_lanes), cln_power_of_two_at_least(vectors));
     struct cln_values values = cln_one_value(most);
     const bool unrolled = c->accumulator != CLN_ACCUMULATOR_MEMORY && c->accumulator != CLN_ACCUMULATOR_LOCAL;
+    /* Of few rows, each is a wait: a lane has few columns of it. */
+    const uint64_t elements = c->accumulator == CLN_ACCUMULATOR_COLUMNS ? CLN_MOST_ELEMENTS / 4 : CLN_MOST_ELEMENTS / 2;
     /* Lanes beside each other read whole sectors of memory. */
     const uint64_t least = cln_exchanges(c) ? 128 : cln_larger(8, 32 / (c->vec * choice->work->x_size));
     for (uint64_t lanes = most / 2; unrolled && lanes >= least; lanes /= 2)
-        if (cln_divide_up(vectors, lanes) * c->vec <= CLN_MOST_ELEMENTS / 2)
+        if (cln_divide_up(vectors, lanes) * c->vec <= elements)
             cln_add_value(&values, lanes);
     return values;
 }
