@@ -106,9 +106,34 @@ static void rows_of_odd_widths_stay_there(void **state) {
     }
 }
 
+/* RMS norm with an 8-bit output has rows at 1024 and at 65536 columns, and none between. */
+static void rows_of_far_widths_are_not_used(void **state) {
+    (void)state;
+    struct clnorm_context context = {.device = made_up_device(MADE_UP_H200)};
+    static const struct {
+        uint64_t cols;
+        uint32_t lanes; /* of the row; 0: the model's */
+    } widths[] = {{1024, 128}, {2048, 128}, {4096, 0}, {16384, 0}, {32768, 1024}, {65536, 1024}};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        clnorm_plan plan = {.context = &context};
+        const struct cln_tuning_key key = {
+            .norm = CLNORM_RMS_NORM, .quantized = true, .dtype = CLNORM_F32, .group_size = widths[i].cols};
+        const clnorm_config automatic = CLNORM_CONFIG_AUTOMATIC;
+        const struct cln_workload work = workload_of("rms_norm_quantized f32:", widths[i].cols);
+        struct cln_config model;
+        assert_int_equal(cln_config_choose(&context.device, &work, &(struct cln_config){0}, &model), CLNORM_SUCCESS);
+        assert_int_equal(cln_tuning_choose(&plan, &key, cln_config_choose, &work, &automatic), CLNORM_SUCCESS);
+        if (widths[i].lanes)
+            assert_int_equal(plan.config.lanes, widths[i].lanes);
+        else
+            assert_memory_equal(&plan.config, &model, sizeof model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_suits_its_width),
+        cmocka_unit_test(rows_of_far_widths_are_not_used),
         cmocka_unit_test(rows_of_odd_widths_stay_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

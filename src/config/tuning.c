@@ -253,10 +253,15 @@ static bool is_narrow(const struct cln_workload *work, const struct cln_database
     return row->cols != work->group_size && of_row < cln_smaller(work->alignment, widest);
 }
 
+/* Whether a row was measured at less than half or more than twice the width. */
+static bool is_far(const struct cln_workload *work, const struct cln_database_row *row) {
+    return row->cols < work->group_size / 2 || row->cols / 2 > work->group_size;
+}
+
 /* Whether a database's row suits the work; config is then chosen by it. A row without a tile is for whole segments. */
 static bool suits(clnorm_plan *plan, const struct cln_database_row *row, cln_choose_fn choose) {
     struct cln_config knobs = row->knobs;
-    if (is_narrow(&plan->work, row))
+    if (is_narrow(&plan->work, row) || is_far(&plan->work, row))
         return false;
     if (plan->work.users == CLN_KNOBS_BACKWARD && !knobs.tile)
         knobs.tile = (uint32_t)plan->work.group_size;
