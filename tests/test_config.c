@@ -192,13 +192,12 @@ static void foreign_knobs_are_refused(void **state) {
     } operations[] = {
         {CLN_KNOBS_FORWARD,
          {"tile=64", "accumulator=local", "pipeline=1", "row_split=two_passes", "groups_per_cu=1", "run_length=1"}},
-        {CLN_KNOBS_SOFTMAX, {"weights=early", "prefetch=next", "registers=64", "local_vectors=1"}},
+        {CLN_KNOBS_SOFTMAX, {"weights=early", "prefetch=next", "local_vectors=1"}},
         {CLN_KNOBS_QUANTIZE, {"weights=early", "chunks=2", "prefetch=next", "tile=64"}},
-        {CLN_KNOBS_BACKWARD, {"registers=64", "local_vectors=1", "prefetch_vectors=1", "iterations=2"}},
+        {CLN_KNOBS_BACKWARD, {"local_vectors=1", "iterations=2"}},
         {CLN_KNOBS_ELEMENTS,
          {"segments=1", "keep=reread", "reduce=tree", "weights=late", "tile=64", "accumulator=local", "pipeline=1",
-          "chunks=1", "row_split=two_passes", "groups_per_cu=1", "prefetch=none", "registers=64", "local_vectors=1",
-          "prefetch_vectors=1"}},
+          "chunks=1", "row_split=two_passes", "groups_per_cu=1", "prefetch=none", "local_vectors=1"}},
     };
     const clnorm_device_info device = made_up_device(MADE_UP_H200);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {

@@ -55,7 +55,7 @@ enum {
     FACTORS
 };
 
-_Static_assert(KNOBS + 3 == offsetof(struct cln_config, registers) / sizeof(uint32_t),
+_Static_assert(KNOBS + 3 == offsetof(struct cln_config, local_vectors) / sizeof(uint32_t),
                "every knob of the backward is turned");
 
 /* Where sums are accumulator, for the columns of whole segments or of tiles. */
@@ -309,7 +309,6 @@ static void impossible_knobs_are_refused(void **state) {
         {{.accumulator = 6}, {"config.accumulator", "6"}},
         {{.pipeline = 4}, {"config.pipeline", "4"}},
         {{.prefetch = 3}, {"config.prefetch", "3"}},
-        {{.prefetch = CLN_PREFETCH_NEXT, .prefetch_vectors = 1}, {"config.prefetch_vectors", "1"}},
         {{.prefetch = CLN_PREFETCH_NEXT, .accumulator = CLN_ACCUMULATOR_MEMORY, .keep = CLN_KEEP_REREAD},
          {"config.prefetch", "next"}},
         {{.pipeline = 2, .keep = CLN_KEEP_REREAD}, {"config.pipeline", "2"}},

@@ -33,15 +33,13 @@ static const struct knob {
     {"isa", offsetof(struct cln_config, isa), {CLN_ISA_PORTABLE, CLN_ISA_PTX}},
     {"chunks", offsetof(struct cln_config, chunks), {1, 3}},
     {"prefetch", offsetof(struct cln_config, prefetch), {CLN_PREFETCH_NONE, CLN_PREFETCH_NEXT}},
-    {"registers", offsetof(struct cln_config, registers), {40, 128}},
     {"local_vectors", offsetof(struct cln_config, local_vectors), {1, 3}},
-    {"prefetch_vectors", offsetof(struct cln_config, prefetch_vectors), {1, 3}},
 };
 
 /* What else varies, behind the knobs among the factors. */
 enum { KNOBS = sizeof knobs / sizeof *knobs, SHAPE = KNOBS, DTYPE, SHIFT, NORM, FACTORS };
 
-_Static_assert(KNOBS == offsetof(struct cln_config, tile) / sizeof(uint32_t) + 5, "every knob of the forward is turned");
+_Static_assert(KNOBS == offsetof(struct cln_config, tile) / sizeof(uint32_t) + 3, "every knob of the forward is turned");
 
 static const struct {
     uint64_t rows, cols, group_size, gap;
@@ -67,8 +65,6 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
         return !slow || value <= 3;
     case offsetof(struct cln_config, local_vectors):
         return !slow || value == 1;
-    case offsetof(struct cln_config, prefetch_vectors):
-        return !slow;
     case offsetof(struct cln_config, lanes):
         return value <= device->max_work_group_size && (!slow || value <= 64) &&
                (value == 1 || !cln_driver_defect(device, CLN_DEFECT_SHARED_SEGMENTS));
@@ -78,8 +74,6 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
                                             : device->subgroups && !cln_driver_defect(device, CLN_DEFECT_SHARED_SEGMENTS));
     case offsetof(struct cln_config, isa):
         return value == CLN_ISA_PORTABLE || (nvidia && device->compute_capability >= 80);
-    case offsetof(struct cln_config, registers):
-        return nvidia;
     default:
         return true;
     }
@@ -129,6 +123,8 @@ static bool give_way(clnorm_config *given) {
     const char *detail = clnorm_error_detail();
     if (strstr(detail, "desc.config.vec") != NULL && config->vec > 1)
         config->vec /= 2;
+    else if (strstr(detail, "desc.config.keep") != NULL && config->keep == CLN_KEEP_LOCAL && config->segments > 1)
+        config->segments = 1;
     else if (strstr(detail, "desc.config.keep") != NULL && config->keep != CLN_KEEP_REREAD)
         config->keep = CLN_KEEP_REREAD;
     else if ((strstr(detail, "desc.config.chunks") != NULL || strstr(detail, "desc.config.reduce") != NULL) &&
@@ -136,14 +132,10 @@ static bool give_way(clnorm_config *given) {
         config->segments = 1;
     else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1)
         config->chunks = 1;
-    else if (strstr(detail, "desc.config.local_vectors") != NULL ||
-             (strstr(detail, "desc.config.registers") != NULL && config->chunks > 1))
-        config->local_vectors = config->registers = 0;
-    else if (strstr(detail, "desc.config.prefetch") != NULL || strstr(detail, "desc.config.prefetch_vectors") != NULL) {
+    else if (strstr(detail, "desc.config.local_vectors") != NULL)
+        config->local_vectors = 0;
+    else if (strstr(detail, "desc.config.prefetch") != NULL)
         config->prefetch = CLN_PREFETCH_NONE;
-        config->prefetch_vectors = 0;
-    } else if (strstr(detail, "desc.config.registers") != NULL && config->registers > 40)
-        config->registers = 40;
     else if (strstr(detail, "desc.config.reduce") != NULL && config->reduce != CLN_REDUCE_TREE)
         config->reduce = CLN_REDUCE_TREE;
     else if (strstr(detail, "desc.config.lanes") != NULL && config->segments > 1)
@@ -253,7 +245,6 @@ static void impossible_knobs_are_refused(void **state) {
         {{.prefetch = 3}, {"config.prefetch", "3"}},
         {{.prefetch = CLN_PREFETCH_NEXT, .segments = 2}, {"config.prefetch", "next"}},
         {{.prefetch = CLN_PREFETCH_NEXT, .chunks = 2}, {"config.prefetch", "next"}},
-        {{.prefetch = CLN_PREFETCH_NONE, .prefetch_vectors = 1}, {"config.prefetch_vectors", "1"}},
     };
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
         clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 65536);

@@ -44,14 +44,14 @@ static int tear_down(void **state) {
 
 static void test_words_are_read_back(void **state) {
     (void)state;
-    const clnorm_config every = {{16, 1024, 2, 3, 2, 8, 2, 2, 3, 2, 65536, 4, 2, 64, 2, 1, 9, 2, 96, 7, 5}};
+    const clnorm_config every = {{16, 1024, 2, 3, 2, 8, 2, 2, 3, 2, 65536, 4, 2, 64, 2, 1, 9, 2, 7}};
     clnorm_config read;
     char text[320];
     const size_t length = clnorm_config_text(&every, text, sizeof text);
     assert_string_equal(text,
                         "vec=16,lanes=1024,segments=2,iterations=3,keep=reread,unroll=8,reduce=shuffle,stores=streaming,"
                         "weights=kept,isa=ptx,tile=65536,accumulator=split,pipeline=2,chunks=64,row_split=exchange,"
-                        "groups_per_cu=1,run_length=9,prefetch=next,registers=96,local_vectors=7,prefetch_vectors=5");
+                        "groups_per_cu=1,run_length=9,prefetch=next,local_vectors=7");
     assert_int_equal(length, strlen(text));
     assert_int_equal(clnorm_config_parse(text, &read), CLNORM_SUCCESS);
     assert_memory_equal(&read, &every, sizeof every);

@@ -137,20 +137,17 @@ static inline void load_parts(const struct segment *segment, const index_t v, co
 }
 
 #if ROWS_AHEAD
-#define PREFETCH_HELD (PREFETCH_VECTORS > 0 && PREFETCH_VECTORS < HELD ? PREFETCH_VECTORS : HELD)
 
-/* Called when vector v of a row is written: prefetches a vector of the row that is ROWS_AHEAD. A lane's last vectors
- * prefetch its first ones, so that these lie in the cache for a short time. */
+/* Called when vector v of a row is written: prefetches the same vector of the row that is ROWS_AHEAD. */
 static inline void prefetch_row_ahead(const struct call *call, const struct segment *segment, const index_t v) {
-    if (segment->row + ROWS_AHEAD >= call->rows || v / LANES < HELD - PREFETCH_HELD)
+    if (segment->row + ROWS_AHEAD >= call->rows)
         return;
-    const index_t later = v - (HELD - PREFETCH_HELD) * LANES;
-    prefetch_later(segment->x + ROWS_ON(x, segment->row, ROWS_AHEAD) + later * VEC);
+    prefetch_later(segment->x + ROWS_ON(x, segment->row, ROWS_AHEAD) + v * VEC);
 #if GATE
-    prefetch_later(segment->z + ROWS_ON(z, segment->row, ROWS_AHEAD) + later * VEC);
+    prefetch_later(segment->z + ROWS_ON(z, segment->row, ROWS_AHEAD) + v * VEC);
 #endif
 #if PRESENT(RESIDUAL_DTYPE)
-    prefetch_later(segment->residual + ROWS_ON(residual, segment->row, ROWS_AHEAD) + later * VEC);
+    prefetch_later(segment->residual + ROWS_ON(residual, segment->row, ROWS_AHEAD) + v * VEC);
 #endif
 }
 #else

@@ -7,7 +7,7 @@
  * WEIGHT_DTYPE, BIAS_DTYPE, GATE, GATE_FIRST, WEIGHT_OFFSET, RESIDUAL_DTYPE, RESIDUAL_OUT_DTYPE, ROW_SCALE, DROPOUT,
  * SAVE_MASK, ACTIVATION, SAVE_MEAN, SAVE_RSTD, SCALING, Y_GROUP, SCALE_DTYPE (of y), Y_SCALES, WRITES_Y, MEASURES,
  * SAVE_Y_ROW_SCALE, COMPATIBLE, VEC, LANES, SEGMENTS, KEEP, UNROLL, WEIGHTS, REDUCE, STORES, ISA, FP8_ISA, LOCAL_VECTORS,
- * ROWS_AHEAD, PREFETCH_VECTORS, REGISTERS, LOOP, CHUNKS (1), ELEMENT_ALIGNED; perhaps WEIGHT_MAP, and those of
+ * ROWS_AHEAD, LOOP, CHUNKS (1), ELEMENT_ALIGNED; perhaps WEIGHT_MAP, and those of
  * norm_rope.h. */
 
 #include "norm/norm_statistics.h"
@@ -20,13 +20,6 @@
 #include "norm/norm_registers.h"
 #else
 #include "norm/norm_reread.h"
-#endif
-
-/* NVIDIA's compiler takes no number of registers for kernels whose work-groups have a size of their own. */
-#if REGISTERS
-#define OF_GROUP_ITEMS
-#else
-#define OF_GROUP_ITEMS __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1)))
 #endif
 
 /* This work-group's segments. */
@@ -50,7 +43,7 @@ INLINED void normalise_share(const struct call *call, local real *scratch, local
 }
 
 /* For offsets that are multiples of a vector's size. */
-kernel OF_GROUP_ITEMS void norm_forward(PARAMETERS(NORM_FORWARD_ARGS)) {
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward(PARAMETERS(NORM_FORWARD_ARGS)) {
     local real scratch[2 * SCRATCH];
     local struct kept_vectors kept;
     const struct call call = {ARGUMENTS(NORM_FORWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
@@ -59,7 +52,7 @@ kernel OF_GROUP_ITEMS void norm_forward(PARAMETERS(NORM_FORWARD_ARGS)) {
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */
-kernel OF_GROUP_ITEMS void norm_forward_unaligned(PARAMETERS(NORM_FORWARD_ARGS)) {
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_forward_unaligned(PARAMETERS(NORM_FORWARD_ARGS)) {
     local real scratch[2 * SCRATCH];
     local struct kept_vectors kept;
     const struct call call = {ARGUMENTS(NORM_FORWARD_ARGS), .aligned = false};

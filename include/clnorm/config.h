@@ -46,9 +46,7 @@ typedef struct clnorm_config {
  *   chunks=N            pieces of a segment, a work-group each; of group norm with channels last pieces of a sample's
  *                       positions
  *   prefetch=           of the norms into the L2 cache: none, next (row)
- *   registers=N         norms' forward on NVIDIA: maximum registers per work-item
  *   local_vectors=N     keep=local: maximum vectors per lane kept in local memory
- *   prefetch_vectors=N  norms' forward, prefetch=next: maximum vectors prefetched per lane
  *
  * Of the norms' backward alone:
  *   tile=N              columns of a segment that a work-group has

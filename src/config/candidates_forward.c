@@ -17,7 +17,7 @@ static struct cln_values chunks_values(const struct cln_choice *choice, const st
     const struct cln_config *const f = choice->forced;
     const uint64_t segments = work->rows * work->groups, units = choice->facts.compute_units;
     const uint64_t wide = choice->facts.vector_bytes > 16 ? 131072 : 65536, chunk = choice->facts.alone ? 32768 : 4096;
-    const bool otherwise = f->lanes || f->segments || f->iterations || f->keep || f->unroll || f->weights || f->registers ||
+    const bool otherwise = f->lanes || f->segments || f->iterations || f->keep || f->unroll || f->weights ||
                            f->local_vectors || f->prefetch == CLN_PREFETCH_NEXT;
     (void)c;
     if (otherwise || work->y_scaled || work->rope || !segments || work->group_size < wide || 2 * segments > units)

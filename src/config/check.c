@@ -52,19 +52,6 @@ static clnorm_status check_prefetch(const struct cln_workload *work, const struc
         return cln_config_refuse("prefetch", c->prefetch,
                                  "none: next needs a norm's forward with group_size cols, segments=1, chunks=1 and no "
                                  "y of 8 bits");
-    if (c->prefetch_vectors && c->prefetch != CLN_PREFETCH_NEXT)
-        return cln_config_refuse("prefetch_vectors", c->prefetch_vectors, "0 without prefetch=next");
-    return CLNORM_SUCCESS;
-}
-
-static clnorm_status check_registers(const clnorm_device_info *device, const struct cln_workload *work,
-                                     const struct cln_config *c) {
-    enum { MOST = 65536 }; /* of a compute unit */
-    if (c->registers && (device->family != CLNORM_PLATFORM_NVIDIA || !work->local_size || c->chunks > 1))
-        return cln_config_refuse("registers", c->registers,
-                                 "0: another value needs a norm's forward on NVIDIA with chunks=1");
-    if ((uint64_t)c->registers * c->lanes * c->segments > MOST)
-        return cln_config_refuse("registers", c->registers, "at most 65536 / (lanes x segments)");
     return CLNORM_SUCCESS;
 }
 
@@ -154,10 +141,7 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
     if (c->chunks > cln_divide_up(work->group_size, c->vec))
         return cln_config_refuse("chunks", c->chunks, "at most the number of vectors of a segment");
     status = check_prefetch(work, c);
-    if (status)
-        return status;
-    status = check_defects(device, work, c);
-    return status ? status : check_registers(device, work, c);
+    return status ? status : check_defects(device, work, c);
 }
 
 clnorm_status cln_check_elements(const clnorm_device_info *device, const struct cln_workload *work,

@@ -37,9 +37,7 @@ const struct cln_knob cln_knobs[CLN_KNOBS] = {
     {"groups_per_cu", {NULL}, 1, UINT32_MAX, false, BACKWARD, "slots of partial sums"},
     {"run_length", {NULL}, 1, UINT32_MAX, false, BACKWARD, "work-groups that share the rows"},
     {"prefetch", {"none", "next"}, 0, 0, false, NORMS, "L2 cache"},
-    {"registers", {NULL}, 16, 255, false, FORWARD, "spills where they are too few"},
     {"local_vectors", {NULL}, 1, UINT32_MAX, false, FORWARD, "local memory"},
-    {"prefetch_vectors", {NULL}, 1, UINT32_MAX, false, FORWARD, "L2 cache"},
 };
 _Static_assert(sizeof(struct cln_config) <= sizeof(clnorm_config), "a config's words have room for every knob");
 

@@ -25,9 +25,7 @@ struct cln_config {
     uint32_t groups_per_cu;
     uint32_t run_length;
     uint32_t prefetch;
-    uint32_t registers;
     uint32_t local_vectors;
-    uint32_t prefetch_vectors;
 };
 
 enum { CLN_KNOBS = sizeof(struct cln_config) / sizeof(uint32_t) };

@@ -128,9 +128,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .weights = c->weights,
         .isa = c->isa,
         .local_vectors = cln_config_local_vectors(device, work, c),
-        .registers = c->registers,
         .rows_ahead = rows_ahead(device, c, iterations),
-        .prefetch_vectors = c->prefetch_vectors,
         .loop = iterations > 1,
         .chunks = cln_larger(c->chunks, 1),
         .element_aligned = cln_config_element_aligned(device, c),
@@ -321,7 +319,6 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
     if (config.keep == CLN_KEEP_LOCAL) /* nothing is read again */
         config.keep = CLN_KEEP_REREAD;
     config.prefetch = CLN_PREFETCH_NONE; /* nothing is written that could be waited for */
-    config.prefetch_vectors = 0;
     return status ? status
                   : add_kernel(plan, &p, &work, &config, &whole_segments, (struct parts){.mean = mean, .rstd = rstd});
 }

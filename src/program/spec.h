@@ -48,7 +48,6 @@ struct cln_spec {
     uint64_t run_length;           /* neighbouring rows that a work-group takes in turn; 0: all of its rows */
     uint64_t prefetch;             /* a enum cln_prefetch */
     uint64_t rows_ahead;           /* distance of the row to prefetch; 0: none is prefetched */
-    uint64_t prefetch_vectors;     /* maximum vectors prefetched per lane; 0: all */
     uint64_t column_lanes;         /* beside each other in a work-group that has columns */
     uint64_t span;                 /* groups that a work-group takes in turn */
     uint64_t chunks;               /* that a split segment is taken in */
