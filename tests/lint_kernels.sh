@@ -219,6 +219,10 @@ for weight in none f32 bf16; do
     strict l2_norm CL1.2 nvptx64 -all WEIGHT_DTYPE=$weight DY_DTYPE=f32 DX_DTYPE=f32 DWEIGHT_DTYPE=none ISA=ISA_PTX \
         REDUCE=REDUCE_SHUFFLE
 done
+for weight in none bf16; do
+    strict l2_norm CL1.2 spir64 -all WEIGHT_MAP=1 WEIGHT_DTYPE=$weight X_DTYPE=bf16 Y_DTYPE=f16
+    strict l2_norm CL1.2 spir64 -all WEIGHT_MAP=1 WEIGHT_DTYPE=$weight VEC=1 DY_DTYPE=f16 DX_DTYPE=bf16 DWEIGHT_DTYPE=f32
+done
 strict l2_norm CL1.2 spir64 -all,+cl_khr_fp64 X_DTYPE=f64 WEIGHT_DTYPE=f64 DY_DTYPE=f64 DX_DTYPE=f64 DWEIGHT_DTYPE=f64 VEC=1
 for vec in 1 4; do
     strict l2_norm CL1.2 spir64 -all VEC=$vec ROW_T=uint OUTER_x=1 OUTER_y=2

@@ -27,21 +27,27 @@ struct l2_case {
     double eps;
     bool zeros; /* the first row is all 0 */
     const char *config;
+    uint64_t weight_rows, weight_repeat; /* 0: one row */
 };
 
 /* 300 rows make several shares of dweight's sum; 1001 columns, a last vector that is partly filled on CPUs. */
 static const struct l2_case cases[] = {
-    {5, 64, 0, 0, F32, F32, F32, ADD, 1e-12, false, ""},
-    {300, 1001, 0, 0, F32, NONE, F32, ADD, 1e-6, true, ""},
-    {7, 96, 32, 32, F16, F32, F32, FLOOR, 1e-5, true, ""},
-    {9, 128, 128, 0, BF16, BF16, BF16, ADD, 1e-6, false, ""},
-    {300, 48, 16, 16, BF16, F32, F16, FLOOR, 3.5, false, ""}, /* some lengths are on the floor, some are not */
-    {3, 4096, 0, 0, F32, F32, F32, FLOOR, 1e-12, false, "vec=4,lanes=16,segments=2"},
-    {4, 513, 0, 3, F32, F32, F32, ADD, 1e-12, false, "vec=1,lanes=64"},
-    {6, 320, 64, 0, F64, F64, F64, ADD, 1e-12, false, ""},
-    {3, 1, 0, 0, F32, F32, F32, ADD, 1, false, ""},
-    {1, 65536, 0, 0, BF16, NONE, BF16, FLOOR, 1e-12, false, ""},
-    {0, 8, 0, 0, F32, F32, F32, ADD, 1e-12, false, ""},
+    {5, 64, 0, 0, F32, F32, F32, ADD, 1e-12, false, "", 0, 0},
+    {300, 1001, 0, 0, F32, NONE, F32, ADD, 1e-6, true, "", 0, 0},
+    {7, 96, 32, 32, F16, F32, F32, FLOOR, 1e-5, true, "", 0, 0},
+    {9, 128, 128, 0, BF16, BF16, BF16, ADD, 1e-6, false, "", 0, 0},
+    {300, 48, 16, 16, BF16, F32, F16, FLOOR, 3.5, false, "", 0, 0}, /* some lengths are on the floor, some are not */
+    {3, 4096, 0, 0, F32, F32, F32, FLOOR, 1e-12, false, "vec=4,lanes=16,segments=2", 0, 0},
+    {4, 513, 0, 3, F32, F32, F32, ADD, 1e-12, false, "vec=1,lanes=64", 0, 0},
+    {6, 320, 64, 0, F64, F64, F64, ADD, 1e-12, false, "", 0, 0},
+    {3, 1, 0, 0, F32, F32, F32, ADD, 1, false, "", 0, 0},
+    {1, 65536, 0, 0, BF16, NONE, BF16, FLOOR, 1e-12, false, "", 0, 0},
+    {0, 8, 0, 0, F32, F32, F32, ADD, 1e-12, false, "", 0, 0},
+    {12, 96, 32, 0, F32, F32, F32, ADD, 1e-12, false, "", 3, 2},
+    {300, 65, 0, 3, BF16, F32, BF16, FLOOR, 1e-5, false, "", 4, 1},
+    {600, 24, 0, 0, F16, NONE, F32, ADD, 1e-6, false, "", 2, 300},
+    {8, 64, 0, 0, F64, F64, F64, ADD, 1e-12, false, "", 8, 1},
+    {0, 8, 0, 0, F32, F32, F32, ADD, 1e-12, false, "", 5, 2},
 };
 
 struct l2_run {
@@ -50,17 +56,22 @@ struct l2_run {
     struct tensor x, dy, weight, y, norm, dx, dweight, workspace;
 };
 
+static uint64_t weight_rows_of(const struct l2_case *c) {
+    return c->weight_rows ? c->weight_rows : 1;
+}
+
 static struct l2_run run_make(const struct l2_case *c) {
     const uint64_t stride = c->cols + c->gap, group_size = c->group_size ? c->group_size : c->cols;
     const clnorm_dtype statistics = c->x == F64 ? CLNORM_F64 : CLNORM_F32, out = (clnorm_dtype)c->out;
     struct l2_run run = {.c = c, .group_size = group_size};
     run.x = tensor_make((clnorm_dtype)c->x, c->rows, c->cols, stride, 1, TENSOR_NAN);
     run.dy = tensor_make(out, c->rows, c->cols, stride, 0, TENSOR_NAN);
-    run.weight = tensor_make((clnorm_dtype)c->weight, 1, c->cols, c->cols, 0, TENSOR_NAN);
+    const uint64_t weights = weight_rows_of(c), weight_stride = c->cols + (weights > 1 ? 4 : 0);
+    run.weight = tensor_make((clnorm_dtype)c->weight, weights, c->cols, weight_stride, 0, TENSOR_NAN);
     run.y = tensor_make(out, c->rows, c->cols, stride, 1, TENSOR_CANARY);
     run.norm = tensor_make(statistics, c->cols / group_size, c->rows, c->rows, 0, TENSOR_CANARY);
     run.dx = tensor_make(out, c->rows, c->cols, stride, 0, TENSOR_CANARY);
-    run.dweight = tensor_make(out, 1, c->cols, c->cols, 3, TENSOR_CANARY);
+    run.dweight = tensor_make(out, weights, c->cols, weight_stride, 3, TENSOR_CANARY);
     tensor_fill(&run.x, INPUT_NORMAL, group_size, 1);
     tensor_fill(&run.dy, INPUT_NORMAL, group_size, 2);
     tensor_fill(&run.weight, INPUT_UNIFORM, group_size, 3);
@@ -99,6 +110,9 @@ static clnorm_l2_norm_desc forward_desc(const struct l2_run *run) {
     desc.y.dtype = run->y.dtype;
     desc.y.stride = run->y.stride;
     desc.weight.dtype = run->weight.dtype;
+    desc.weight.stride = run->c->weight_rows && run->weight.dtype ? run->weight.stride : 0;
+    desc.weight_rows = run->weight.dtype ? run->c->weight_rows : 0;
+    desc.weight_repeat = run->weight.dtype ? run->c->weight_repeat : 0;
     desc.eps = run->c->eps;
     desc.eps_mode = (clnorm_eps_mode)run->c->mode;
     desc.save_norm = true;
@@ -118,7 +132,11 @@ static clnorm_l2_norm_backward_desc backward_desc(const struct l2_run *run) {
     desc.dx.dtype = run->dx.dtype;
     desc.dx.stride = run->dx.stride;
     desc.weight.dtype = run->weight.dtype;
+    desc.weight.stride = run->c->weight_rows && run->weight.dtype ? run->weight.stride : 0;
     desc.dweight.dtype = run->dweight.dtype;
+    desc.dweight.stride = run->c->weight_rows ? run->dweight.stride : 0;
+    desc.weight_rows = run->c->weight_rows;
+    desc.weight_repeat = run->c->weight_repeat;
     desc.eps = run->c->eps;
     desc.eps_mode = (clnorm_eps_mode)run->c->mode;
     desc.config = config_of(run->c->config);
@@ -184,7 +202,7 @@ static struct ref_tensor operand(const struct tensor *tensor) {
     return (struct ref_tensor){.elements = tensor_elements(tensor), .dtype = tensor->dtype, .stride = tensor->stride};
 }
 
-/* One segment; adds its terms of dweight, and their magnitudes. */
+/* One segment; adds its terms to its row of dweight, and their magnitudes. */
 static bool segment_is_right(const struct l2_run *run, uint64_t row, uint64_t group, const struct ref_l2_segment *expected,
                              double *dweight, double *magnitude) {
     const double relative = sum_error(run);
@@ -211,21 +229,25 @@ static bool run_is_right(const struct l2_run *run) {
                                      .x = operand(&run->x),
                                      .dy = operand(&run->dy),
                                      .weight = operand(&run->weight),
+                                     .weight_rows = c->weight_rows,
+                                     .weight_repeat = c->weight_repeat,
                                      .eps = c->x == F64 ? c->eps : (double)(float)c->eps,
                                      .eps_is_floor = c->mode == FLOOR};
     struct ref_l2_segment expected = ref_l2_segment_make(run->group_size);
-    double *const dweight = calloc(2 * c->cols, sizeof *dweight);
+    const uint64_t sums = weight_rows_of(c) * c->cols;
+    double *const dweight = calloc(2 * sums, sizeof *dweight);
     assert_non_null(expected.xhat);
     assert_non_null(dweight);
     bool right = true;
     for (uint64_t row = 0; row < c->rows && right; row++)
         for (uint64_t group = 0; group < c->cols / run->group_size && right; group++) {
             ref_l2_norm_segment(&norm, row, group, &expected);
-            right = segment_is_right(run, row, group, &expected, dweight, dweight + c->cols);
+            double *const own = dweight + ref_l2_weight_row(&norm, row) * c->cols;
+            right = segment_is_right(run, row, group, &expected, own, own + sums);
         }
-    for (uint64_t column = 0; column < c->cols && right; column++)
+    for (uint64_t i = 0; i < sums && right; i++)
         right =
-            is_near(&run->dweight, "dweight", 0, column, dweight[column], 2 * sum_error(run) * dweight[c->cols + column]);
+            is_near(&run->dweight, "dweight", i / c->cols, i % c->cols, dweight[i], 2 * sum_error(run) * dweight[sums + i]);
     free(dweight);
     ref_l2_segment_free(&expected);
     return right;
@@ -295,7 +317,7 @@ static void in_place(void **state) {
 static void a_nan_takes_its_segment(void **state) {
     const struct fixture *fixture = *state;
     for (int mode = ADD; mode <= FLOOR; mode++) {
-        const struct l2_case c = {3, 96, 32, 0, F32, F32, F32, mode, 1e-12, false, ""};
+        const struct l2_case c = {3, 96, 32, 0, F32, F32, F32, mode, 1e-12, false, "", 0, 0};
         struct l2_run run = run_make(&c);
         ref_store(run.x.dtype, tensor_elements(&run.x), 40, NAN);
         assert_true(run_execute(fixture, &run) && run_is_right(&run));
@@ -326,6 +348,14 @@ static void bad_descriptors_are_refused(void **state) {
     desc = good;
     desc.eps_mode = (clnorm_eps_mode)3;
     refuse(fixture, &desc, CLNORM_INVALID_ENUM, "desc.eps_mode is 3: expected a clnorm_eps_mode");
+    desc = good;
+    desc.weight_rows = 2;
+    refuse(fixture, &desc, CLNORM_INVALID_VALUE,
+           "desc.weight_rows is 2: expected 0 without a weight, bias, dweight or dbias");
+    desc.weight.dtype = CLNORM_F32;
+    desc.weight_repeat = 3;
+    refuse(fixture, &desc, CLNORM_INVALID_SHAPE,
+           "desc.rows is 4: expected a multiple of weight_rows x weight_repeat, 2 x 3");
     desc = good;
     desc.group_size = 48;
     refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.group_size is 48: expected a divisor of cols, 64");

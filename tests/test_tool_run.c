@@ -299,6 +299,11 @@ static void test_run_shares_weights(void **state) {
               "--repeat 1 --reduction locked --out dweight.safetensors");
     assert_done();
     assert_says("dweight  F32 [4, 10]");
+    run("%s", "run l2_norm --in x.npy --in weight.npy --weight-repeat 2 --verify --repeat 1");
+    assert_done();
+    run("%s", "run l2_norm_backward --in x.npy --in dy.npy --in weight.npy --weight-repeat 3 --verify --repeat 1");
+    assert_done();
+    assert_says("dweight  F32 [4, 10]");
     static const struct {
         const char *words;
         const char *part;
@@ -312,7 +317,9 @@ static void test_run_shares_weights(void **state) {
         {"rms_norm --in x.npy --in weight.npy --in one.npy bias=one", "tensor 'one' (bias): shape [10]; expected [4, 10]"},
         {"rms_norm --in x.npy --in one.npy weight=one --weight-repeat 2",
          "--weight-repeat 2: expected a weight or bias of shape [R, 10] too"},
-        {"l2_norm --in x.npy --in weight.npy", "tensor 'weight' (weight): shape [4, 10]; expected [10]"},
+        {"l2_norm --in x.npy --in weight.npy --weight-repeat 4",
+         "tensor 'weight': shape [4, 10] with --weight-repeat 4; expected a product that divides x's 24 rows"},
+        {"group_norm --groups 2 --in x.npy --in weight.npy", "tensor 'weight' (weight): shape [4, 10]; expected [10]"},
         {"gelu --in x.npy --weight-repeat 2", "--weight-repeat: gelu has no such option"},
     };
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {

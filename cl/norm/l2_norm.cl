@@ -5,7 +5,7 @@
  *
  * Macros (src/program/spec.h), of the norms' forward or, with DY_DTYPE, of their backward: GROUP_SIZE, GROUPS, X_DTYPE,
  * WEIGHT_DTYPE, Y_DTYPE, SAVE_RSTD (write norm), DY_DTYPE, DX_DTYPE, DWEIGHT_DTYPE, VEC, LANES, SEGMENTS, UNROLL, REDUCE,
- * STORES, ISA, ELEMENT_ALIGNED. */
+ * STORES, ISA, ELEMENT_ALIGNED; perhaps WEIGHT_MAP. */
 
 #include "common/arguments.h"
 #include "common/lanes.h"
@@ -13,6 +13,7 @@
 #include "norm/kept_sum.h"
 #include "norm/l2_norm_args.h"
 #include "norm/running_sum.h"
+#include "norm/weight_map.h"
 
 #define BACKWARD PRESENT(DY_DTYPE)
 
@@ -41,17 +42,26 @@ struct call {
 /* A segment of work: its place, and this work-item's lane. */
 struct place {
     ulong index, row;
-    ulong column; /* of its first element */
+    ulong column;  /* of its first element */
+    ulong weights; /* the first element of its row of the weight */
     ROW_START_MEMBERS
     uint lane;
     bool active; /* false past the last segment: nothing is read or written, but barriers are kept */
 };
 
+static inline ulong first_weight_of(const struct call *call, const ulong row) {
+#if WEIGHT_MAP && PRESENT(WEIGHT_DTYPE)
+    return weight_row_of(row, call->weight_repeat, call->weight_rows) * call->weight_stride;
+#else
+    (void)call, (void)row;
+    return 0;
+#endif
+}
+
 static inline struct place place_of(const struct call *call, const ulong index, const bool active) {
-    const ulong group = index / call->rows;
-    const struct place place = {index, index - group * call->rows,
-                                group * GROUP_SIZE ROW_STARTS((index - group * call->rows)), (uint)get_local_id(0) % LANES,
-                                active};
+    const ulong group = index / call->rows, row = index - group * call->rows;
+    const struct place place = {
+        index, row, group * GROUP_SIZE, first_weight_of(call, row) ROW_STARTS(row), (uint)get_local_id(0) % LANES, active};
     return place;
 }
 
@@ -62,8 +72,8 @@ static inline realv load_x(const struct call *call, const struct place *place, c
 
 static inline realv weighted(const struct call *call, const struct place *place, const index_t v, const realv value) {
 #if PRESENT(WEIGHT_DTYPE)
-    return value *
-           WIDEN(WEIGHT_DTYPE)(LOAD_VECTOR(WEIGHT_DTYPE)(call->weight + place->column, v, call->aligned, LOAD_LAST));
+    const global STORAGE(WEIGHT_DTYPE) *weight = call->weight + place->weights + place->column;
+    return value * WIDEN(WEIGHT_DTYPE)(LOAD_VECTOR(WEIGHT_DTYPE)(weight, v, call->aligned, LOAD_LAST));
 #else
     return value;
 #endif
@@ -195,17 +205,27 @@ struct slots_call {
     MEMBERS(L2_NORM_SLOTS_ARGS)
 };
 
-/* Columns of a share of the rows: dimension 1 is the slot. */
+#if WEIGHT_MAP
+#define WEIGHT_ROWS weight_rows
+#define ROW_OF_WEIGHT(number, weight_row) row_of_weight(number, weight_row, weight_repeat, weight_rows)
+#else
+#define WEIGHT_ROWS 1
+#define ROW_OF_WEIGHT(number, weight_row) (number)
+#endif
+
+/* Columns of a share of the rows that take a row of weights. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_slots(PARAMETERS(L2_NORM_SLOTS_ARGS)) {
     const struct slots_call own = {ARGUMENTS(L2_NORM_SLOTS_ARGS)}, *const call = &own;
     const ulong blocks = (work - 1) / GROUP_ITEMS + 1, slot = get_group_id(0) / blocks;
     const ulong column = (get_group_id(0) - slot * blocks) * GROUP_ITEMS + get_local_id(0);
     if (column >= work)
         return;
-    const ulong first = slot * share, end = min(first + share, rows);
+    const ulong weight_row = slot / count, first = (slot - weight_row * count) * share;
+    const ulong end = min(first + share, rows / WEIGHT_ROWS);
     const global real *length = norm + norm_at + column / GROUP_SIZE * rows;
     struct kept_sum sum = {0, 0};
-    for (ulong row = first; row < end; row++) {
+    for (ulong number = first; number < end; number++) {
+        const ulong row = ROW_OF_WEIGHT(number, weight_row);
         const real own_x = WIDEN(X_DTYPE)(LOAD(X_DTYPE)(call->x + ROW_OFFSET(x, row) + column, false, LOAD_LAST));
         const real own_dy = WIDEN(DY_DTYPE)(LOAD(DY_DTYPE)(call->dy + ROW_OFFSET(dy, row) + column, false, LOAD_LAST));
         kept_sum_add(&sum, own_dy * (own_x / length[row]));
@@ -213,14 +233,18 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_slo
     slots[slots_at + slot * work + column] = sum.sum;
 }
 
-/* The sum over count slots, a column a work-item. */
+/* The sum over count slots, a column of a row of weights a work-item. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_dweight(PARAMETERS(L2_NORM_DWEIGHT_ARGS)) {
-    const ulong column = get_global_id(0);
+    const ulong blocks = (work - 1) / GROUP_ITEMS + 1, weight_row = get_group_id(0) / blocks;
+    const ulong column = (get_group_id(0) - weight_row * blocks) * GROUP_ITEMS + get_local_id(0);
     if (column >= work)
         return;
     struct kept_sum sum = {0, 0};
     for (ulong slot = 0; slot < count; slot++)
-        kept_sum_add(&sum, slots[slots_at + slot * work + column]);
+        kept_sum_add(&sum, slots[slots_at + (weight_row * count + slot) * work + column]);
+#if WEIGHT_MAP
+    dweight += weight_row * dweight_stride;
+#endif
     STORE1(DWEIGHT_DTYPE)(dweight + dweight_at + column, sum.sum);
 }
 

@@ -3,12 +3,15 @@
 #ifndef L2_NORM_ARGS_H
 #define L2_NORM_ARGS_H
 
+#include "norm/weight_map_args.h"
+
 /* clang-format off */
 #define L2_NORM_INPUTS(USE)                                                 \
     USE(NUMBER, 1, ulong, iterations)                                       \
     USE(NUMBER, 1, ulong, rows)                                             \
     USE(NUMBER, 1, ulong, floor)                                            \
     USE(NUMBER, 1, real, eps)                                               \
+    WEIGHT_MAP_ARGS(USE)                                                    \
     USE(ROWS, 1, const global STORAGE(X_DTYPE) *, x)                        \
     USE(VECTOR, WEIGHT_DTYPE, const global STORAGE(WEIGHT_DTYPE) *, weight)
 
@@ -24,10 +27,12 @@
     USE(ROWS, 1, global STORAGE(DX_DTYPE) *, dx)                            \
     USE(VECTOR, DWEIGHT_DTYPE, global real *, norm)
 
-/* slots: [slots, columns], a part of the workspace; share: rows of a slot. */
+/* slots: [weight_rows, count, columns], a part of the workspace; share: rows of a slot. */
 #define L2_NORM_SLOTS_ARGS(USE)                                             \
     USE(NUMBER, 1, ulong, rows)                                             \
     USE(NUMBER, 1, ulong, share)                                            \
+    USE(NUMBER, 1, ulong, count)                                            \
+    WEIGHT_MAP_ARGS(USE)                                                    \
     USE(ROWS, 1, const global STORAGE(X_DTYPE) *, x)                        \
     USE(ROWS, 1, const global STORAGE(DY_DTYPE) *, dy)                      \
     USE(VECTOR, 1, const global real *, norm)                               \
@@ -35,6 +40,7 @@
 
 #define L2_NORM_DWEIGHT_ARGS(USE)                                           \
     USE(NUMBER, 1, ulong, count)                                            \
+    WEIGHT_SUMS_ARGS(USE)                                                   \
     USE(VECTOR, 1, const global real *, slots)                              \
     USE(VECTOR, 1, global STORAGE(DWEIGHT_DTYPE) *, dweight)
 /* clang-format on */

@@ -12,6 +12,12 @@ static inline ulong weight_row_of(const ulong row, const ulong repeat, const ulo
     return row / repeat % rows;
 }
 
+/* The row that is the one of a number among those that take a weight's row. */
+static inline ulong row_of_weight(const ulong number, const ulong weight_row, const ulong repeat, const ulong rows) {
+    const ulong run = number / repeat * rows + weight_row; /* of neighbouring rows */
+    return run * repeat + number % repeat;
+}
+
 /* The first element of the weight or the bias, by its own row, and by that of x. */
 #define WEIGHTS_AT(tensor, weight_row) (call->tensor + (weight_row)*call->tensor##_stride)
 #define WEIGHTS_OF(tensor, row) WEIGHTS_AT(tensor, weight_row_of(row, call->weight_repeat, call->weight_rows))

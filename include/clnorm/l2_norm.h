@@ -26,13 +26,15 @@ typedef enum clnorm_eps_mode {
  * The sum of squares is in f32 too. Past 3.4e38 (|x| of 1.8e19, or 4096 of 1e18) the length is infinite and y is 0. Squares
  * below 1.2e-38 may count as 0: |x| of 1e-23 with an eps of 0 gives a length of 0, and an infinite y. */
 typedef struct clnorm_l2_norm_desc {
-    uint64_t size;       /* sizeof(clnorm_l2_norm_desc) */
-    uint64_t rows;       /* 0 and up; 0 is a success that does nothing */
-    uint64_t cols;       /* 1 and up */
-    uint64_t group_size; /* elements of a segment, a divisor of cols; 0: cols */
+    uint64_t size;          /* sizeof(clnorm_l2_norm_desc) */
+    uint64_t rows;          /* 0 and up; 0 is a success that does nothing */
+    uint64_t cols;          /* 1 and up */
+    uint64_t group_size;    /* elements of a segment, a divisor of cols; 0: cols */
+    uint64_t weight_rows;   /* row r takes row (r / weight_repeat) mod weight_rows of the weight: see norm.h; 0: one row */
+    uint64_t weight_repeat; /* neighbouring rows that take the same one; 0: 1 */
     clnorm_tensor x;
     clnorm_tensor y;      /* dtype CLNORM_DTYPE_NONE: as x */
-    clnorm_tensor weight; /* [cols]; CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_tensor weight; /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight, which stands for ones */
     double eps;           /* 0 to the largest number of f32 (of f64 with F64 tensors) */
     clnorm_eps_mode eps_mode;
     uint32_t save_norm;       /* 1: write norm, the length of each segment */
@@ -42,10 +44,10 @@ typedef struct clnorm_l2_norm_desc {
 } clnorm_l2_norm_desc;
 
 /* f32, CLNORM_EPS_ADD with 1e-12. Set rows and cols. */
-#define CLNORM_L2_NORM_DESC_INIT                                                                                \
-    {                                                                                                           \
-        sizeof(clnorm_l2_norm_desc), 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-12, \
-            CLNORM_EPS_ADD, 0, 0, 0, CLNORM_CONFIG_AUTOMATIC                                                    \
+#define CLNORM_L2_NORM_DESC_INIT                                                                                      \
+    {                                                                                                                 \
+        sizeof(clnorm_l2_norm_desc), 0, 0, 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-12, \
+            CLNORM_EPS_ADD, 0, 0, 0, CLNORM_CONFIG_AUTOMATIC                                                          \
     }
 CLNORM_API void clnorm_l2_norm_desc_init(clnorm_l2_norm_desc *desc);
 
@@ -60,20 +62,22 @@ CLNORM_API clnorm_status clnorm_l2_norm(clnorm_context *context, cl_command_queu
 /* The gradients, with x̂ = x / length, g = weight · dy and Σ over a segment:
  *
  *   dx = (g − x̂ · Σ(x̂ · g)) / length;   dx = g / eps where the length is eps (CLNORM_EPS_FLOOR)
- *   dweight = Σ over rows of dy · x̂
+ *   dweight = Σ over the rows that take a row of the weight of dy · x̂
  *
  * The lengths are computed again from x. dweight's sum over rows is compensated (Kahan 1965), and has the same bits from
  * run to run. With 0 rows it is 0. */
 typedef struct clnorm_l2_norm_backward_desc {
-    uint64_t size;       /* sizeof(clnorm_l2_norm_backward_desc) */
-    uint64_t rows;       /* 0 and up */
-    uint64_t cols;       /* 1 and up */
-    uint64_t group_size; /* as in the forward */
+    uint64_t size;          /* sizeof(clnorm_l2_norm_backward_desc) */
+    uint64_t rows;          /* 0 and up */
+    uint64_t cols;          /* 1 and up */
+    uint64_t group_size;    /* as in the forward */
+    uint64_t weight_rows;   /* as in the forward, of dweight too */
+    uint64_t weight_repeat; /* as in the forward */
     clnorm_tensor x;
     clnorm_tensor dy;      /* dtype CLNORM_DTYPE_NONE: as x */
     clnorm_tensor weight;  /* as in the forward */
     clnorm_tensor dx;      /* dtype CLNORM_DTYPE_NONE: as x */
-    clnorm_tensor dweight; /* [cols]; CLNORM_DTYPE_NONE: not computed */
+    clnorm_tensor dweight; /* [weight_rows, cols]; CLNORM_DTYPE_NONE: not computed */
     double eps;            /* as in the forward */
     clnorm_eps_mode eps_mode;
     uint32_t batch_invariant; /* as in the forward, of dx */
@@ -81,10 +85,10 @@ typedef struct clnorm_l2_norm_backward_desc {
 } clnorm_l2_norm_backward_desc;
 
 /* f32, CLNORM_EPS_ADD with 1e-12, no dweight. Set rows and cols. */
-#define CLNORM_L2_NORM_BACKWARD_DESC_INIT                                                                         \
-    {                                                                                                             \
-        sizeof(clnorm_l2_norm_backward_desc), 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, \
-            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-12, CLNORM_EPS_ADD, 0, CLNORM_CONFIG_AUTOMATIC             \
+#define CLNORM_L2_NORM_BACKWARD_DESC_INIT                                                                               \
+    {                                                                                                                   \
+        sizeof(clnorm_l2_norm_backward_desc), 0, 0, 0, 0, 0, CLNORM_TENSOR_F32, CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, \
+            CLNORM_TENSOR_NONE, CLNORM_TENSOR_NONE, 1e-12, CLNORM_EPS_ADD, 0, CLNORM_CONFIG_AUTOMATIC                   \
     }
 CLNORM_API void clnorm_l2_norm_backward_desc_init(clnorm_l2_norm_backward_desc *desc);
 

@@ -197,6 +197,14 @@ def test_l2_norm(rng):
     reference.assert_close(out.norm, length, 48)
     gradients = clnorm.l2_norm_backward(x, x)
     assert gradients.dweight is None and numpy.abs(gradients.dx).max() < 1e-5  # x itself: along it nothing changes
+    weights = rng.standard_normal((3, 48)).astype("f4")
+    by_row = numpy.asarray(weights, "f8")[[0, 1, 2, 0, 1, 2]]
+    reference.assert_close(clnorm.l2_norm(x, weights, weight_repeat=1), x / length[:, None] * by_row, 48)
+    dweight = clnorm.l2_norm_backward(x, x, weights, weight_repeat=1).dweight
+    terms = numpy.asarray(x, "f8") ** 2 / length[:, None]
+    reference.assert_close(dweight, terms.reshape(2, 3, 48).sum(0), 48)
+    with pytest.raises(ValueError, match="weight_repeat: expected a number that, times 3 rows of weights, divides 6 rows"):
+        clnorm.l2_norm(x, weights, weight_repeat=4)
 
 
 @pytest.mark.parametrize("dtype,largest,step", [("float8_e4m3fn", 448, 2.0**-4), ("float8_e5m2", 57344, 2.0**-3)])

@@ -15,6 +15,10 @@
 typedef clnorm_l2_norm_desc forward_desc;
 typedef clnorm_l2_norm_backward_desc backward_desc;
 
+_Static_assert(offsetof(forward_desc, weight_repeat) == offsetof(forward_desc, weight_rows) + sizeof(uint64_t), "one map");
+_Static_assert(offsetof(backward_desc, weight_repeat) == offsetof(backward_desc, weight_rows) + sizeof(uint64_t),
+               "one map");
+
 static const struct cln_tensor_rule forward_tensors[] = {
     {"x", CLN_X, offsetof(forward_desc, x), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
     {"y", CLN_Y, offsetof(forward_desc, y), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, true, CLN_ROLES},
@@ -45,7 +49,7 @@ static const struct cln_enum_option eps_mode = {"eps-mode",
 
 /* What both descriptors have. */
 struct problem {
-    uint64_t rows, cols, group_size;
+    uint64_t rows, cols, group_size, weight_rows, weight_repeat;
     double eps;
     clnorm_eps_mode eps_mode;
     clnorm_tensor x, weight;
@@ -55,8 +59,10 @@ static struct problem problem_of(const struct cln_operation *operation, const vo
     const forward_desc *const f = desc;
     const backward_desc *const b = desc;
     return operation == &cln_l2_norm
-               ? (struct problem){f->rows, f->cols, f->group_size, f->eps, f->eps_mode, f->x, f->weight}
-               : (struct problem){b->rows, b->cols, b->group_size, b->eps, b->eps_mode, b->x, b->weight};
+               ? (struct problem){f->rows, f->cols,     f->group_size, f->weight_rows, f->weight_repeat,
+                                  f->eps,  f->eps_mode, f->x,          f->weight}
+               : (struct problem){b->rows, b->cols,     b->group_size, b->weight_rows, b->weight_repeat,
+                                  b->eps,  b->eps_mode, b->x,          b->weight};
 }
 
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
@@ -102,6 +108,7 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
         .dx_dtype = backward ? b->dx.dtype : CLNORM_DTYPE_NONE,
         .dweight_dtype = backward ? b->dweight.dtype : CLNORM_DTYPE_NONE,
         .save_rstd = !backward && f->save_norm,
+        .weight_map = p.weight_rows > 1,
         .vec = c->vec,
         .lanes = c->lanes,
         .segments = c->segments,
@@ -127,6 +134,10 @@ static clnorm_status add_segments(clnorm_plan *plan, const void *desc, const str
     const struct cln_argument arguments[] = {cln_integer("iterations", iterations),
                                              cln_integer("rows", p.rows),
                                              cln_integer("floor", p.eps_mode == CLNORM_EPS_FLOOR),
+                                             cln_integer("weight_rows", p.weight_rows),
+                                             cln_integer("weight_repeat", p.weight_repeat),
+                                             cln_integer("weight_stride", p.weight.stride),
+                                             cln_integer("bias_stride", 0),
                                              cln_real("eps", p.eps),
                                              norm,
                                              {0}};
@@ -151,10 +162,10 @@ static clnorm_status add_forward(clnorm_plan *plan, const void *desc, const stru
 
 /* ---------------------------------------------------------------------------------------------------------- dweight */
 
-/* Shares of the rows, and work-items that have a column each. */
+/* Shares of the rows that take a row of weights, count of them, and work-items that have a column each. */
 struct slots {
     uint64_t share, count, items;
-    struct cln_binding lengths, sums; /* parts of the workspace: [groups, rows], [count, cols] */
+    struct cln_binding lengths, sums; /* parts of the workspace: [groups, rows], [weight_rows, count, cols] */
 };
 
 static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, const struct cln_workload *work,
@@ -162,15 +173,16 @@ static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, co
     const clnorm_device_info *const device = &plan->context->device;
     const uint64_t align = CLN_WORKSPACE_ALIGNMENT, lengths = d->rows * work->groups * work->real_size;
     const uint64_t items = cln_smaller(256, cln_power_of_two_at_most(device->max_work_group_size));
-    const uint64_t blocks = cln_divide_up(d->cols, items);
+    const uint64_t rows = d->rows / d->weight_rows, blocks = cln_divide_up(d->cols, items) * d->weight_rows;
     const uint64_t wanted = cln_divide_up(8 * (uint64_t)cln_larger(device->compute_units, 1), blocks);
     slots->items = items;
-    slots->share = cln_larger(cln_divide_up(d->rows, wanted), 1);
-    slots->count = cln_divide_up(d->rows, slots->share);
+    slots->share = cln_larger(cln_divide_up(rows, wanted), 1);
+    slots->count = cln_divide_up(rows, slots->share);
     slots->lengths = (struct cln_binding){CLN_WORKSPACE, work->real_size, 0, lengths};
     const uint64_t offset = cln_divide_up(lengths, align) * align;
     uint64_t bytes;
-    if (__builtin_mul_overflow(slots->count * work->real_size, d->cols, &bytes) || bytes > INT64_MAX - offset)
+    if (__builtin_mul_overflow(slots->count * d->weight_rows * work->real_size, d->cols, &bytes) ||
+        bytes > INT64_MAX - offset)
         return cln_fail(CLNORM_OVERFLOW, "desc.cols is %" PRIu64 ": expected less than 2^63 bytes of workspace", d->cols);
     slots->sums = (struct cln_binding){CLN_WORKSPACE, work->real_size, offset, bytes};
     return CLNORM_SUCCESS;
@@ -206,14 +218,24 @@ static clnorm_status add_dweight(clnorm_plan *plan, const void *desc, const stru
     const backward_desc *const d = desc;
     const struct cln_argument of_slots[] = {cln_integer("rows", d->rows),
                                             cln_integer("share", slots->share),
+                                            cln_integer("count", slots->count),
+                                            cln_integer("weight_rows", d->weight_rows),
+                                            cln_integer("weight_repeat", d->weight_repeat),
+                                            cln_integer("weight_stride", 0),
+                                            cln_integer("bias_stride", 0),
                                             cln_bind("norm", slots->lengths),
                                             cln_bind("slots", slots->sums),
                                             {0}};
-    const struct cln_argument of_sum[] = {cln_integer("count", slots->count), cln_bind("slots", slots->sums), {0}};
+    const struct cln_argument of_sum[] = {cln_integer("count", slots->count),
+                                          cln_integer("weight_rows", d->weight_rows),
+                                          cln_integer("dweight_stride", d->dweight.stride),
+                                          cln_integer("dbias_stride", 0),
+                                          cln_bind("slots", slots->sums),
+                                          {0}};
+    const uint64_t shares = slots->count * d->weight_rows;
     const clnorm_status status =
-        slots->count ? add_columns(plan, desc, slots, "l2_norm_slots", slots_parameters, of_slots, slots->count)
-                     : CLNORM_SUCCESS;
-    return status ? status : add_columns(plan, desc, slots, "l2_norm_dweight", dweight_parameters, of_sum, 1);
+        shares ? add_columns(plan, desc, slots, "l2_norm_slots", slots_parameters, of_slots, shares) : CLNORM_SUCCESS;
+    return status ? status : add_columns(plan, desc, slots, "l2_norm_dweight", dweight_parameters, of_sum, d->weight_rows);
 }
 
 static clnorm_status add_backward(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
@@ -247,6 +269,7 @@ const struct cln_operation cln_l2_norm = {
     .field_count = sizeof forward_fields / sizeof *forward_fields,
     .choices = {&eps_mode},
     .outer = true,
+    .weight_map = offsetof(forward_desc, weight_rows),
     .group_size = offsetof(forward_desc, group_size),
     .batch_invariant = offsetof(forward_desc, batch_invariant),
     .eps = offsetof(forward_desc, eps),
@@ -270,6 +293,7 @@ const struct cln_operation cln_l2_norm_backward = {
     .field_count = sizeof backward_fields / sizeof *backward_fields,
     .choices = {&eps_mode},
     .outer = true,
+    .weight_map = offsetof(backward_desc, weight_rows),
     .group_size = offsetof(backward_desc, group_size),
     .batch_invariant = offsetof(backward_desc, batch_invariant),
     .eps = offsetof(backward_desc, eps),

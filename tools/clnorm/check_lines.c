@@ -168,6 +168,8 @@ const char *const check_lines[] = {
     " outer=x=10:4608,3:512;dy=2:7680,5:512,3:2560;dx=2:7680,5:512,3:2560",
     "layer_norm_backward 30x129 x,dy,weight=f16 config=accumulator=columns"
     " outer=x=10:1161,3:129;dy=10:1161,3:129;dx=10:1161,3:129",
+    "l2_norm 30x64 x=bf16 weight=f32 weight-rows=3 weight-repeat=5",
+    "l2_norm_backward 30x65 x,dy,weight=f32 weight-rows=5",
     "l2_norm 30x64 x=bf16 outer=x=10:576,3:64;y=2:960,5:64,3:320",
     "l2_norm_backward 30x129 x,dy,weight=f32 outer=x=10:1161,3:129;dy=30:0;dx=2:1935,5:129,3:645",
     "softmax 30x1000 x=f32 outer=x=10:9000,3:1000;y=2:15000,5:1000,3:5000",

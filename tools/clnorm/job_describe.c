@@ -157,8 +157,7 @@ static bool read_shape(struct job *job, const struct operation_options *options,
     }
     job->cols = x->shape[x->rank - 1];
     job->rows = x->count / job->cols;
-    const enum operation_kind kind = job->operation->kind;
-    if ((kind == OPERATION_NORM || kind == OPERATION_NORM_BACKWARD) && !read_weight_map(job, options, fault))
+    if (operation_has_weight_map(job->operation) && !read_weight_map(job, options, fault))
         return false;
     const struct tensor *const x_scale = job_tensor(job, "x_scale");
     const bool scaled = job->operation->roles[0].shape == SHAPE_SCALED;

@@ -206,6 +206,9 @@ bool group_norm_backward_verify(const struct job *job, struct verdict *verdicts,
 /* Whether an operation is of channels: group norm's or instance norm's. */
 bool operation_has_channels(const struct operation *operation);
 
+/* Whether its weights may be of [weight_rows, cols]. */
+bool operation_has_weight_map(const struct operation *operation);
+
 /* Refuses options that the operation has not. operation_options.c */
 bool operation_check_options(const struct operation *operation, const struct operation_options *options,
                              struct fault *fault);

@@ -22,6 +22,10 @@ bool operation_has_channels(const struct operation *operation) {
     return CHANNELS & 1 << operation->kind;
 }
 
+bool operation_has_weight_map(const struct operation *operation) {
+    return NORMS & 1 << operation->kind || (operation->record && operation->record->weight_map);
+}
+
 bool operation_check_options(const struct operation *operation, const struct operation_options *options,
                              struct fault *fault) {
     const struct operation_options usual = OPERATION_OPTIONS_INIT;
@@ -40,8 +44,8 @@ bool operation_check_options(const struct operation *operation, const struct ope
         {"--gate-first", options->gate_first, NORMS},
         {"--batch-invariant", options->batch_invariant, NORMS | (record && record->batch_invariant ? ROWS : 0)},
         {"--weight-offset", options->weight_offset != 0, NORMS | NORM_BACKWARD_FROM_Y},
-        {"--weight-rows", options->weight_rows != 0, NORMS},
-        {"--weight-repeat", options->weight_repeat != 0, NORMS},
+        {"--weight-rows", options->weight_rows != 0, NORMS | (record && record->weight_map ? ROWS : 0)},
+        {"--weight-repeat", options->weight_repeat != 0, NORMS | (record && record->weight_map ? ROWS : 0)},
         {"--rope", options->rope, NORMS},
         {"--rope-dims", options->rope_dims != 0, NORMS},
         {"--rope-heads", options->rope_heads != 0, NORMS},

@@ -105,6 +105,10 @@ static void put_numbers(struct job *job, const struct operation_options *options
     const uint64_t group_size = job->cols / job->groups;
     if (record->group_size)
         put(job, record->group_size, &group_size, sizeof group_size);
+    if (record->weight_map) {
+        const uint64_t map[] = {job->weight_rows, job->weight_repeat}; /* weight_repeat follows weight_rows */
+        put(job, record->weight_map, map, sizeof map);
+    }
     if (record->eps && options->eps_given)
         put(job, record->eps, &options->eps, sizeof options->eps);
     const uint32_t batch_invariant = options->batch_invariant != 0;
@@ -160,12 +164,21 @@ static uint64_t numbers_of(enum role_shape shape) {
     return shape == SHAPE_MOMENTS ? 3 : shape == SHAPE_SUMS ? 2 : shape == SHAPE_STATISTICS;
 }
 
-/* Where an element of a row is in its tensor: of a vector the same in every row; of statistics, whose rows are columns. */
+/* Rows of a tensor of shape [cols], and the one that a row takes. */
+static uint64_t weight_rows_of(const struct job *job) {
+    return job->weight_rows ? job->weight_rows : 1;
+}
+
+static uint64_t weight_row_of(const struct job *job, uint64_t row) {
+    return job->weight_rows ? row / job->weight_repeat % job->weight_rows : 0;
+}
+
+/* Where an element of a row is in its tensor: of statistics, rows are columns. */
 static uint64_t index_of(const struct job *job, enum role_shape shape, uint64_t row, uint64_t i) {
     const uint64_t numbers = numbers_of(shape);
     if (numbers)
         return (i / numbers * job->rows + row) * numbers + i % numbers;
-    return shape == SHAPE_COLS ? i : row * job->cols + i;
+    return (shape == SHAPE_COLS ? weight_row_of(job, row) : row) * job->cols + i;
 }
 
 /* Elements of a row. */
@@ -184,7 +197,7 @@ struct rows {
     struct ref_row row;
     double *inputs; /* of room_of() numbers each */
     struct ref_value *outputs;
-    struct ref_row_sum *sums; /* of outputs of shape [cols] */
+    struct ref_row_sum *sums; /* of outputs of shape [cols]: [REF_ROW_TENSORS, weight rows, cols] */
     unsigned input_count, output_count;
 };
 
@@ -205,7 +218,7 @@ static bool make_rows(struct rows *rows, const struct job *job, struct fault *fa
     rows->row.arithmetic.function = FUNCTION_UNITS;
     rows->inputs = ref_arrays(room, REF_ROW_TENSORS);
     rows->outputs = calloc((size_t)room, REF_ROW_TENSORS * sizeof *rows->outputs);
-    rows->sums = calloc((size_t)cols, REF_ROW_TENSORS * sizeof *rows->sums);
+    rows->sums = calloc((size_t)(weight_rows_of(job) * cols), REF_ROW_TENSORS * sizeof *rows->sums);
     if (!rows->inputs || !rows->outputs || !rows->sums) {
         free_rows(rows);
         fail_memory(job, fault);
@@ -232,26 +245,29 @@ static void load_row(const struct rows *rows, const struct job *job, uint64_t ro
 }
 
 static void judge_row(const struct rows *rows, const struct job *job, uint64_t row, struct verdict *verdicts) {
+    const uint64_t sums = weight_rows_of(job) * job->cols;
     for (unsigned k = 0; k < rows->output_count; k++) {
         const struct role *const role = &job->operation->roles[rows->input_count + k];
         const struct judged judged = judged_of(job, role->name, verdicts);
         const struct ref_value *const values = rows->outputs + k * room_of(job);
         for (uint64_t i = 0; judged.tensor && i < width_of(job, role->shape); i++)
             if (role->shape == SHAPE_COLS)
-                ref_row_sum_add(&rows->sums[k * job->cols + i], values[i].value, values[i].error);
+                ref_row_sum_add(&rows->sums[k * sums + index_of(job, role->shape, row, i)], values[i].value,
+                                values[i].error);
             else
                 judged_add(&judged, index_of(job, role->shape, row, i), values[i]);
     }
 }
 
-/* An output of shape [cols] is the sum of all rows' terms. */
+/* An output of shape [cols] is the sum of the terms of all rows that take it. */
 static void judge_sums(const struct rows *rows, const struct job *job, struct verdict *verdicts) {
+    const uint64_t sums = weight_rows_of(job) * job->cols;
     for (unsigned k = 0; k < rows->output_count; k++) {
         const struct role *const role = &job->operation->roles[rows->input_count + k];
         const struct judged judged = judged_of(job, role->name, verdicts);
         if (role->shape == SHAPE_COLS)
-            judged_add_sums(&judged, rows->sums + k * job->cols, job->cols,
-                            error_over_rows(&rows->row.arithmetic, job->rows));
+            judged_add_sums(&judged, rows->sums + k * sums, sums,
+                            error_over_rows(&rows->row.arithmetic, job->rows / weight_rows_of(job)));
     }
 }
 

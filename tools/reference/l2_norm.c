@@ -25,6 +25,10 @@ void ref_l2_segment_free(struct ref_l2_segment *segment) {
     *segment = (struct ref_l2_segment){.xhat = NULL};
 }
 
+uint64_t ref_l2_weight_row(const struct ref_l2_norm *norm, uint64_t row) {
+    return norm->weight_rows ? row / norm->weight_repeat % norm->weight_rows : 0;
+}
+
 void ref_l2_norm_segment(const struct ref_l2_norm *norm, uint64_t row, uint64_t group, struct ref_l2_segment *segment) {
     const uint64_t size = norm->group_size;
     const uint64_t first = group * size;
@@ -38,7 +42,7 @@ void ref_l2_norm_segment(const struct ref_l2_norm *norm, uint64_t row, uint64_t 
     segment->length = norm->eps_is_floor ? (on_floor ? norm->eps : root) : sqrt(ref_sum_value(&squares) + norm->eps);
     struct ref_sum products = {0};
     for (uint64_t i = 0; i < size; i++) {
-        const double weight = ref_at_or(&norm->weight, 0, first + i, 1);
+        const double weight = ref_at_or(&norm->weight, ref_l2_weight_row(norm, row), first + i, 1);
         const double dy = ref_at_or(&norm->dy, row, first + i, 0);
         segment->xhat[i] = ref_at(&norm->x, row, first + i) / segment->length;
         segment->y[i] = segment->xhat[i] * weight;

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple, Optional
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
 from clnorm._call import call, first
 from clnorm._native import lib
-from clnorm._record import COLUMNS, MATRIX, PLAIN, TRANSPOSED, Description, Operation, Output, fail
+from clnorm._record import COLUMNS, MATRIX, PLAIN, TRANSPOSED, WEIGHTS, Description, Operation, Output, fail
 from clnorm._shapes import (
     SCALINGS,
     bits,
     chosen,
-    columns_shape,
     flag,
     groups_shape,
     input_scale,
@@ -24,6 +23,7 @@ from clnorm._shapes import (
     real,
     same_shape,
     split,
+    weight_map,
 )
 
 Array = Any
@@ -112,24 +112,29 @@ def _describe_gelu_backward(tensors, options):
 
 
 def _l2_norm_fields(tensors, options):
-    columns_shape(tensors, tensors["x"].shape[-1:], "weight")
-    eps, eps_mode, group_size, batch_invariant = options[:4]
-    return {"eps": eps, "eps_mode": chosen("eps_mode", eps_mode, _EPS_MODES), "group_size": group_size,
+    eps, eps_mode, group_size, weight_repeat, batch_invariant = options[:5]
+    shape = tensors["x"].shape
+    weights = weight_map(tensors, math.prod(shape[:-1]), shape[-1:], weight_repeat)
+    return weights | {"eps": eps, "eps_mode": chosen("eps_mode", eps_mode, _EPS_MODES), "group_size": group_size,
             "batch_invariant": batch_invariant}
 
 
-def _l2_norm_kinds(tensors):
-    return {role: COLUMNS if role == "weight" else MATRIX for role in tensors}
+def _l2_norm_weights(options):
+    return COLUMNS if options[3] is None else WEIGHTS
+
+
+def _l2_norm_kinds(tensors, options):
+    return {role: _l2_norm_weights(options) if role == "weight" else MATRIX for role in tensors}
 
 
 def _describe_l2_norm(tensors, options):
-    x, (_, _, group_size, _, save_norm) = tensors["x"], options
+    x, group_size, save_norm = tensors["x"], options[2], options[5]
     outputs = [Output("y", x.shape, x.dtype)]
     if save_norm:
         shape = groups_shape(x.shape[:-1], x.shape[-1], group_size)
         outputs.append(Output("norm", shape, real(x.dtype), PLAIN))
     fields = _l2_norm_fields(tensors, options) | {"save_norm": save_norm}
-    return _rows(tensors, "x", outputs, fields, _l2_norm_kinds(tensors))
+    return _rows(tensors, "x", outputs, fields, _l2_norm_kinds(tensors, options))
 
 
 def _describe_l2_norm_backward(tensors, options):
@@ -137,8 +142,8 @@ def _describe_l2_norm_backward(tensors, options):
     x = tensors["x"]
     outputs = [Output("dx", x.shape, x.dtype)]
     if "weight" in tensors:
-        outputs.append(Output("dweight", tensors["weight"].shape, tensors["weight"].dtype, COLUMNS))
-    return _rows(tensors, "x", outputs, _l2_norm_fields(tensors, options), _l2_norm_kinds(tensors))
+        outputs.append(Output("dweight", tensors["weight"].shape, tensors["weight"].dtype, _l2_norm_weights(options)))
+    return _rows(tensors, "x", outputs, _l2_norm_fields(tensors, options), _l2_norm_kinds(tensors, options))
 
 
 def _describe_quantize(tensors, options):
@@ -270,12 +275,17 @@ def gelu_backward(dy: Array, x: Array, approximate: str = "none", *, out: Option
     return call(_GELU_BACKWARD, (dy, x), (approximate,), first(out))[0]
 
 
+def _repeat(weight_repeat):
+    return None if weight_repeat is None else integer("weight_repeat", weight_repeat, 1)
+
+
 def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add", group_size: int = 0,
-            save_norm: bool = False, batch_invariant: bool = False, out: Optional[Array] = None) -> Result:
+            weight_repeat: Optional[int] = None, save_norm: bool = False, batch_invariant: bool = False, out: Optional[Array] = None) -> Result:
     """Divides each row by its length: y = x / length * weight.
 
     x:           (..., columns), float32, float16, bfloat16 or float64.
-    weight:      (columns,); None: ones.
+    weight:      (columns,), or with a weight_repeat (weight_rows, columns), whose row (r // weight_repeat) % weight_rows
+                 row r of x takes; None: ones.
     eps_mode:    "add": length = sqrt(sum(x^2) + eps).  "floor": length = max(sqrt(sum(x^2)), eps), as PyTorch's normalize.
     group_size:  columns of a segment, each with a length of its own; a divisor of the columns. 0: the whole row.
     save_norm:   the result is an `L2Norm`, (y, norm).
@@ -284,20 +294,22 @@ def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps
 
     Returns y as x is; or an `L2Norm`.
     """
-    options = (number("eps", eps), eps_mode, integer("group_size", group_size), flag("batch_invariant", batch_invariant),
-               flag("save_norm", save_norm))
+    options = (number("eps", eps), eps_mode, integer("group_size", group_size), _repeat(weight_repeat),
+               flag("batch_invariant", batch_invariant), flag("save_norm", save_norm))
     results = call(_L2_NORM, (x, weight), options, first(out))
     return L2Norm(*results) if save_norm else results[0]
 
 
 def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add",
-                     group_size: int = 0, batch_invariant: bool = False, out: Optional[Array] = None) -> L2NormGradients:
+                     group_size: int = 0, weight_repeat: Optional[int] = None, batch_invariant: bool = False,
+                     out: Optional[Array] = None) -> L2NormGradients:
     """The gradients of l2_norm.
 
     dy, x:  of one shape: the gradient of y, and the forward's x. All others as in l2_norm; out is where dx goes.
     Returns an `L2NormGradients`: dx, and dweight where there is a weight.
     """
-    options = (number("eps", eps), eps_mode, integer("group_size", group_size), flag("batch_invariant", batch_invariant))
+    options = (number("eps", eps), eps_mode, integer("group_size", group_size), _repeat(weight_repeat),
+               flag("batch_invariant", batch_invariant))
     return L2NormGradients(*call(_L2_NORM_BACKWARD, (dy, x, weight), options, first(out)))
 
 
