@@ -133,7 +133,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
     local real scratch[2 * SCRATCH];
     struct lanes lanes = {.scratch = scratch};
     const uint lane = (uint)get_local_id(0) % LANES;
-    const ulong first = first_of(iterations), groups = rows * GROUPS;
+    const ulong first = first_of(iterations), groups = min(rows * GROUPS, work); /* with work 0 nothing is read */
 #if PRESENT(WEIGHT_DTYPE)
     weight += weight_at;
 #endif
