@@ -38,6 +38,7 @@ python3 -m venv "$folder/fresh"
 "$python" -m pip install --quiet --no-warn-conflicts typing_extensions sympy networkx jinja2 fsspec filelock setuptools \
     expecttest hypothesis ml_dtypes mypy pyopencl pytest
 "$python" -m pytest --quiet tests
+"$python" -m mypy --cache-dir "$folder/mypy" src/clnorm
 "$python" -m mypy --strict --cache-dir "$folder/mypy" tests/typed_user.py
 "$python" tests/typed_user.py >/dev/null
 for example in ../examples/python/numpy_norm.py ../examples/python/pyopencl_pipeline.py; do

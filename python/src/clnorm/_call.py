@@ -20,14 +20,15 @@ _records: dict = {}
 
 def _backend(operation: Operation, inputs: tuple):
     """The one backend of the inputs; the first is never absent."""
-    kind = type(inputs[0])
+    kind: type = type(inputs[0])
     backend = backend_of_type(kind)
     if backend is None:
         fail(operation.arguments[0], "a NumPy array, torch tensor, pyopencl array or one with __dlpack__", kind)
     for array in inputs:
-        if array is not None and type(array) is not kind and backend_of_type(type(array)) is not backend:
-            name = next(name for name, other in zip(operation.arguments, inputs) if other is array)
-            fail(name, f"{backend.kind}, as {operation.arguments[0]} is", type(array))
+        other: type = type(array)
+        if array is not None and other is not kind and backend_of_type(other) is not backend:
+            name = next(name for name, same in zip(operation.arguments, inputs) if same is array)
+            fail(name, f"{backend.kind}, as {operation.arguments[0]} is", other)
     return backend
 
 

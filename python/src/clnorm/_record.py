@@ -4,7 +4,7 @@ addresses."""
 from __future__ import annotations
 
 import math
-from typing import Callable, NamedTuple
+from typing import Callable, NamedTuple, NoReturn
 
 from clnorm._arrays import DTYPES, FLOATS_OF_8_BITS, SIZES, Tensor, dense
 from clnorm._kept_memory import LARGE
@@ -70,7 +70,7 @@ class Record(NamedTuple):
     kept: tuple  # what `native` points to
 
 
-def fail(argument: str, expected: str, got=None):
+def fail(argument: str, expected: str, got=None) -> NoReturn:
     """Raises the error of an argument that is not what it should be."""
     raise ValueError(f"{argument}: expected {expected}" + ("" if got is None else f", got {got}"))
 
@@ -143,13 +143,14 @@ def make_record(operation: Operation, backend, layouts: tuple, options: tuple, g
     copied, passed = [], []
     for index, role in enumerate(operation.roles):
         if role in tensors and role in description.kinds:
-            copy = _add(native, desc, description, Output(role, *tensors[role][::2], description.kinds[role], True),
-                        tensors[role], most)
+            tensor = tensors[role]
+            part = Output(role, tensor.shape, tensor.dtype, description.kinds[role], True)
+            copy = _add(native, desc, description, part, tensor, most)
             if copy and not backend.copies:
                 fail(operation.arguments[index], "the normalised dimensions innermost and dense, as "
-                     f"{backend.kind} is not copied: copy it first", f"strides {tensors[role].strides}")
+                     f"{backend.kind} is not copied: copy it first", f"strides {tensor.strides}")
             copied.append((index, copy))
-            passed.append(dense(*tensors[role][::2]) if copy else tensors[role])
+            passed.append(dense(tensor.shape, tensor.dtype) if copy else tensor)
     double = tensors[_main(tensors)].dtype == "float64"
     for position, output in enumerate(description.outputs):
         tensor = dense(output.shape, output.dtype)

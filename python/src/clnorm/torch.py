@@ -226,7 +226,7 @@ class FusedAddLayerNorm(_FusedAdd, nn.LayerNorm):
         super().__init__(normalized_shape, eps, elementwise_affine, bias, device, dtype)
         self.dropout = dropout
 
-    def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:  # type: ignore[override] # has two inputs
         return layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps, residual=residual,
                           dropout=self._probability())
 
@@ -240,7 +240,7 @@ class FusedAddRMSNorm(_FusedAdd, nn.RMSNorm):
         super().__init__(normalized_shape, eps, elementwise_affine, device, dtype)
         self.dropout = dropout
 
-    def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:  # type: ignore[override] # has two inputs
         return rms_norm(x, self.normalized_shape, self.weight, self.eps, residual=residual, dropout=self._probability())
 
 
