@@ -228,8 +228,8 @@ def test_a_given_scale_is_one_that_dequantize_takes(rng):
     numpy.testing.assert_array_equal(clnorm.dequantize(*out), numpy.asarray(out.q, "f4") * numpy.float32(0.01))
     assert (numpy.abs(clnorm.dequantize(*out) - x) <= 2.0**-4 * numpy.abs(x) + 2.0**-9 * 0.01).all()
     y = clnorm.rms_norm(x, dtype="float8_e4m3fn", scale=0.02)
-    numpy.testing.assert_array_equal(clnorm.rms_norm(y.y, x_scale=y.scale, dtype="float32").y,
-                                     clnorm.rms_norm(clnorm.dequantize(y.y, y.scale)))
+    read = clnorm.dequantize(y.y, y.scale)
+    reference.assert_close(clnorm.rms_norm(y.y, x_scale=y.scale, dtype="float32").y, reference.norm(read, layer=False), 80)
     image = clnorm.group_norm(x, 4, dtype="float8_e5m2", scale=0.5, save_stats=True)
     assert image.mean.shape == (8, 4) and image.scale == numpy.float32(0.5)
 
