@@ -20,7 +20,7 @@ Made from the docstrings by `python/document.py`; `help(clnorm.rms_norm)` shows 
     python -m clnorm devices            # the tool
 
 Building needs a C compiler, OpenCL's and xxHash's headers (Debian: opencl-headers, libxxhash-dev) and CMake 3.26, which
-pip brings where it is missing; cffi, which it brings too, writes the binding.
+pip brings where it is missing; cffi, which writes the binding, and the headers of NumPy come with it.
 
 The wheel has the library inside. It opens the system's OpenCL loader, `libOpenCL.so.1`, at the first call;
 `CLNORM_OPENCL` names another file.

@@ -4,18 +4,24 @@ set of options, and kept: a `Record`."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import struct
 import threading
 
+import numpy
+
+import clnorm._numpy_calls as _numpy_calls
 from clnorm import _device, _dlpack
-from clnorm._arrays import Dlpack, backend_of_type
+from clnorm._arrays import Dlpack, Numpy, backend_of_type, numpy_dtype
 from clnorm._native import ffi, lib
 from clnorm._record import Operation, fail, make_record
 
 _MOST_RECORDS = 4096
 _OVERLAP = lib.CLN_OVERLAP
 _records: dict = {}
+_quick: dict = {}  # of _numpy_calls: records of NumPy arrays that need nothing but the C call
+_numpy_calls.start(int(ffi.cast("uintptr_t", ffi.addressof(lib, "cln_host_run"))))
 
 
 def _backend(operation: Operation, inputs: tuple):
@@ -59,6 +65,10 @@ def call(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), 
 
 def run(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), seed=(0, 0)) -> tuple:
     """As `call`, and says what the outputs are: (the names of their roles, the arrays)."""
+    if type(inputs[0]) is numpy.ndarray:
+        done = _numpy_calls.run(_quick, operation.function, options, inputs, outs, _device.selected_host()[1], seed)
+        if done is not None:
+            return done
     backend = _backend(operation, inputs)
     if backend is Dlpack:
         return _run_dlpack(operation, inputs, options, outs, seed)
@@ -84,9 +94,27 @@ def run(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), s
         for place, output in enumerate(record.outputs)
     ]
     (_run_on_queue if backend.on_queue else _run_on_host)(operation, record, arrays + results, seed)
+    if backend is Numpy:
+        _keep_quick(operation, record, inputs, options, outs)
     if record.constants:
         results += [backend.full(inputs[0], number) for number in record.constants]
     return record.roles, results
+
+
+def _keep_quick(operation, record, inputs, options, outs) -> None:
+    """Has later calls with such arrays take the short way, where it gives them all that they need."""
+    present = [(index, False) for index, array in enumerate(inputs) if array is not None]
+    if record.constants or record.copied != tuple(present) or Numpy.large in record.made:
+        return
+    brought = {place: index for index, (place, _, _) in enumerate(outs)}
+    made = tuple([brought.get(i, (output.shape, numpy_dtype(output.dtype))) for i, output in enumerate(record.outputs)])
+    dtypes = [array.dtype for array in (*inputs, *[out for *_, out in outs]) if array is not None]
+    failed = functools.partial(_raise, operation, record)
+    if len(_quick) >= _MOST_RECORDS:
+        _quick.clear()
+    native = int(ffi.cast("uintptr_t", record.native))
+    _numpy_calls.keep(_quick, operation.function, options, inputs, outs,
+                      (native, made, record.roles, failed, record, dtypes))
 
 
 def _run_dlpack(operation, inputs, options, outs, seed) -> tuple:
@@ -106,14 +134,19 @@ def _output_layout(backend, name, out):
 
 
 def _run_on_host(operation, record, arrays, seed):
-    status = lib.cln_host_run(_device.selected_host(), record.native, record.addresses(arrays), *seed)
+    status = lib.cln_host_run(_device.selected_host()[0], record.native, record.addresses(arrays), *seed)
+    if status:
+        _raise(operation, record, status)
+
+
+def _raise(operation, record, status):
+    """Raises the error of a status of cln_host_run."""
     if status >= _OVERLAP:
         output, other = divmod(status - _OVERLAP, 32)
         names = [operation.arguments[i] for i, _ in record.copied]
         names += [_OUTPUTS.get(output.role, output.role) for output in record.outputs]
         fail(names[output], f"memory that does not overlap {names[other]}, or is just that of an input of its size")
-    if status:
-        _device.check(status, _in_python)
+    _device.check(status, _in_python)
 
 
 _OUTPUTS = {"y": "out", "dx": "out", "q": "out"}  # the outputs that callers bring as `out`

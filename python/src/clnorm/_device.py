@@ -100,7 +100,7 @@ class Device:
     int_ptr: its cl_device_id, for `pyopencl.Device.from_int_ptr`.
     """
 
-    _hosts: dict[int, object] = {}
+    _hosts: dict[int, tuple] = {}
     _lock = threading.Lock()
 
     def __init__(self, info):
@@ -127,12 +127,13 @@ class Device:
 
     @functools.cached_property
     def host(self):
-        """The context and queues of the C side, made once in a process and never destroyed: drivers have gone by then."""
+        """The context and queues of the C side, and their address. They are made once in a process and never destroyed:
+        drivers have gone by then."""
         with Device._lock:
             if self.int_ptr not in Device._hosts:
                 made = ffi.new("cln_host **")
                 check(lib.cln_host_create(ffi.cast("cl_device_id", self.int_ptr), made))
-                Device._hosts[self.int_ptr] = made[0]
+                Device._hosts[self.int_ptr] = made[0], int(ffi.cast("uintptr_t", made[0]))
             return Device._hosts[self.int_ptr]
 
 
@@ -192,7 +193,7 @@ def select(selector: str | Device | None = None) -> Device:
 
 
 def selected_host():
-    """The host of the selected device, for a call."""
+    """The host of the selected device, for a call, and its address."""
     if _FORKED:
         start()
     return (_selected or select()).host

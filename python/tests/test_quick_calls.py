@@ -1,0 +1,102 @@
+"""Calls on NumPy arrays like an earlier call's, which are found by the arrays' layouts and run in one step."""
+
+import ml_dtypes
+import numpy
+import pytest
+
+import clnorm
+from clnorm import _call
+
+
+@pytest.fixture
+def only_quick(monkeypatch):
+    """Returns a function after which the long way fails."""
+
+    def fail(*_):
+        raise AssertionError("the long way was taken")
+
+    return lambda: monkeypatch.setattr(_call, "_backend", fail)
+
+
+@pytest.mark.parametrize("dtype", [numpy.float32, numpy.float16, ml_dtypes.bfloat16])
+def test_a_second_call_is_quick(rng, dtype, only_quick):
+    x, dy, residual = rng.standard_normal((3, 4, 96)).astype(dtype)
+    weight, y, dx = x[0], numpy.empty((4, 200), dtype)[:, 50:146], numpy.empty_like(x)
+
+    def calls():
+        norm = clnorm.rms_norm(x, weight, residual=residual, dropout=0.5, seed=(2**64 - 1, 3), save_stats=True)
+        clnorm.layer_norm(x, weight, out=y)
+        gradients = clnorm.layer_norm_backward(dy, x, weight, out=dx)
+        return [*norm[:2], norm.rstd, y.copy(), gradients.dx.copy(), gradients.dweight, clnorm.softmax(x)]
+
+    expected = calls()
+    only_quick()
+    for result, other in zip(calls(), expected):
+        assert result.dtype == other.dtype and (result == other).all()
+
+
+def layouts():
+    """Arrays that each lie in another way, as wide as 64 columns."""
+    x = numpy.random.default_rng(1).standard_normal((6, 2, 128))
+    for dtype in (numpy.float32, numpy.float64, numpy.float16, ml_dtypes.bfloat16):
+        a = x.astype(dtype)
+        yield from (a[..., :64], a[::2, :, :64], a[::-1, :, 64:], a[:, 0, :64], a[0, 0, :64], a[:, :, ::2], a[1:1, :, :64])
+        yield a.reshape(1, 1, 1, 1, 1, 1, 1, 1, -1, 64)
+        if dtype is not ml_dtypes.bfloat16:
+            yield a[..., :64].astype(a.dtype.newbyteorder())
+
+
+def test_no_layout_is_taken_for_another():
+    """All of them before and after all have been kept."""
+    alone = []
+    for x in layouts():
+        _call._quick.clear()
+        alone.append(clnorm.layer_norm(x))
+    for _ in range(2):
+        for x, expected in zip(layouts(), alone):
+            y = clnorm.layer_norm(x)
+            assert y.dtype == expected.dtype and y.shape == expected.shape and (y == expected).all()
+
+
+def test_absent_inputs_and_options_count(rng):
+    x, weight = rng.standard_normal((2, 64)).astype("f4")
+    for _ in range(2):
+        by_weight, by_bias = clnorm.layer_norm(x, weight), clnorm.layer_norm(x, None, weight)
+        assert numpy.abs(by_bias - weight - clnorm.layer_norm(x)).max() < 1e-5
+        assert numpy.abs(by_weight - weight * clnorm.layer_norm(x)).max() < 1e-5
+        assert (clnorm.layer_norm(x, eps=9.0) != clnorm.layer_norm(x)).any()
+        assert (clnorm.rms_norm(x) != clnorm.layer_norm(x)).any()
+
+
+def test_what_the_long_way_refuses_is_refused_later_too(rng):
+    x, y = rng.standard_normal((2, 3, 64)).astype("f4")
+    for _ in range(2):
+        clnorm.gelu(x, out=y)
+    y.flags.writeable = False
+    with pytest.raises(ValueError, match="out: expected an array that can be written"):
+        clnorm.gelu(x, out=y)
+    with pytest.raises(ValueError, match="x: expected a NumPy array"):
+        clnorm.gelu(numpy.ma.masked_array(x))
+    with pytest.raises(TypeError, match="eps: expected a number"):
+        clnorm.layer_norm(x, eps=[1])
+
+
+def test_an_overlap_is_named_by_a_quick_call(rng):
+    memory = rng.standard_normal(200).astype("f4")
+    x = memory[:64]
+    for _ in range(2):
+        clnorm.gelu(x, out=memory[64:128])
+        with pytest.raises(ValueError, match="out: expected memory that does not overlap x"):
+            clnorm.gelu(x, out=memory[32:96])
+
+
+def test_a_dtype_is_known_after_others_have_gone(rng):
+    """Dtypes with metadata are objects of their own, whose addresses are used again."""
+    values = rng.standard_normal((2, 64))
+    natives = [values.astype(numpy.dtype("<f4", metadata={"i": i})) for i in range(100)]
+    addresses = {id(x.dtype) for x in natives}
+    for x in natives:
+        clnorm.softmax(x)
+    del natives, x
+    others = [values.astype(numpy.dtype(">f4", metadata={"i": i})) for i in range(300)]
+    assert not addresses & {id(x.dtype) for x in others}
