@@ -184,6 +184,10 @@ static inline struct inputs no_inputs(void) {
  * it is a part of what is read. */
 #define HOLDS_BIAS (PRESENT(BIAS_DTYPE) && (ACTIVATION || Y_GIVEN))
 
+/* Outputs that are made of the norm's result, and whether the bias is read for them alone. */
+#define NEEDS_N (PRESENT(DZ_DTYPE) && !GATE_FIRST || PRESENT(Y_DTYPE))
+#define NEEDS_BIAS (NEEDS_N && PRESENT(BIAS_DTYPE) && !HOLDS_BIAS)
+
 struct scale {
 #if PRESENT(WEIGHT_DTYPE)
     PACKED(WEIGHT_DTYPE) weight;
@@ -347,24 +351,45 @@ static inline void sum_chunks(const struct call *call, const struct row *row, re
     }
 }
 
+/* What is read for the outputs alone, as loaded. */
+struct beside {
+#if PRESENT(DRESIDUAL_OUT_DTYPE)
+    PACKED(DRESIDUAL_OUT_DTYPE) dresidual_out;
+#endif
+#if NEEDS_BIAS
+    PACKED(BIAS_DTYPE) bias;
+#endif
+    char unused; /* a struct has a member */
+};
+
 /* bias: of the segment's first element. */
+static inline void load_beside(const struct call *call, const struct row *row, const global STORAGE(BIAS_DTYPE) * bias,
+                               const index_t v, struct beside *beside) {
+#if PRESENT(DRESIDUAL_OUT_DTYPE)
+    beside->dresidual_out = LOAD_VECTOR(DRESIDUAL_OUT_DTYPE)(SEGMENT_OF(dresidual_out, row), v, call->aligned, LOAD_PLAIN);
+#endif
+#if NEEDS_BIAS
+    beside->bias = LOAD_VECTOR(BIAS_DTYPE)(bias, v, call->aligned, LOAD_PLAIN);
+#endif
+    (void)call, (void)row, (void)bias, (void)v, (void)beside;
+}
+
 static inline void put_outputs(const struct call *call, const struct row *row, const index_t v, const struct inputs *in,
-                               const struct point point, const struct scale scale, const global STORAGE(BIAS_DTYPE) * bias,
+                               const struct point point, const struct scale scale, const struct beside *beside,
                                const struct means means) {
 #if NEEDS_MEANS
     const realv wdn = scaled(point.dn, scale, call->weight_offset);
     realv ds = row->rstd * (wdn - (point.x_hat * means.of_product + means.of_gradient));
 #if PRESENT(DRESIDUAL_OUT_DTYPE)
-    ds += WIDEN(DRESIDUAL_OUT_DTYPE)(
-        LOAD_VECTOR(DRESIDUAL_OUT_DTYPE)(SEGMENT_OF(dresidual_out, row), v, call->aligned, LOAD_PLAIN));
+    ds += WIDEN(DRESIDUAL_OUT_DTYPE)(beside->dresidual_out);
 #endif
 #endif
-#if PRESENT(DZ_DTYPE) && !GATE_FIRST || PRESENT(Y_DTYPE)
+#if NEEDS_N
     realv n = scaled(point.x_hat, scale, call->weight_offset);
 #if HOLDS_BIAS
     n += WIDEN(BIAS_DTYPE)(scale.bias);
-#elif PRESENT(BIAS_DTYPE)
-    n += WIDEN(BIAS_DTYPE)(LOAD_VECTOR(BIAS_DTYPE)(bias, v, call->aligned, LOAD_PLAIN));
+#elif NEEDS_BIAS
+    n += WIDEN(BIAS_DTYPE)(beside->bias);
 #endif
     n = activated(n);
 #endif
@@ -389,7 +414,7 @@ static inline void put_outputs(const struct call *call, const struct row *row, c
 #elif PRESENT(Y_DTYPE)
     STORE_VECTOR(Y_DTYPE)(SEGMENT_OF(y, row), v, n, call->aligned);
 #endif
-    (void)means, (void)bias, (void)in, (void)scale;
+    (void)means, (void)beside, (void)in, (void)scale;
 }
 
 #endif

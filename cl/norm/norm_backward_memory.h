@@ -135,7 +135,9 @@ INLINED void take_row(const struct call *call, const struct row *row, const stru
         const struct inputs in = load_inputs(call, row, v, LOAD_LAST);
         const struct scale scale = load_scale(columns->weight, columns->bias, v, call->aligned, LOAD_PLAIN);
         const struct point point = point_at(call, row, &in, scale);
-        put_outputs(call, row, v, &in, point, scale, columns->bias, means);
+        struct beside beside;
+        load_beside(call, row, columns->bias, v, &beside);
+        put_outputs(call, row, v, &in, point, scale, &beside, means);
         if (DWEIGHT)
             accumulate(columns->dweight, columns->dweight_sum, v, columns->tile, point.dn * point.x_hat, call->aligned);
         if (DBIAS)

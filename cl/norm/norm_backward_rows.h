@@ -81,9 +81,10 @@ union widest_element {
     STORAGE(DY_DTYPE) dy;
     STORAGE(Z_DTYPE) z;
     STORAGE(RESIDUAL_DTYPE) residual;
+    STORAGE(DRESIDUAL_OUT_DTYPE) dresidual_out;
 };
 
-/* What load_inputs reads from a column on, of a row that is due later. */
+/* What is read of a row that is due later, from a column on. */
 static inline void prefetch_inputs(const struct call *call, const struct row *row, const index_t column) {
     prefetch_later(SEGMENT_OF(x, row) + column);
     prefetch_later(SEGMENT_OF(dy, row) + column);
@@ -95,6 +96,9 @@ static inline void prefetch_inputs(const struct call *call, const struct row *ro
 #endif
 #if ADDS_RESIDUAL
     prefetch_later(SEGMENT_OF(residual, row) + column);
+#endif
+#if PRESENT(DRESIDUAL_OUT_DTYPE)
+    prefetch_later(SEGMENT_OF(dresidual_out, row) + column);
 #endif
 }
 
@@ -124,13 +128,16 @@ INLINED struct scale scale_of(const struct call *call, const struct columns *col
     return load_scale(columns->weight, columns->bias, vector_of(columns, i), call->aligned, LOAD_IN_TURN);
 }
 
-/* Of a lane's vectors from the i-th on. */
-INLINED void find_scales(const struct call *call, const struct columns *columns, const struct scale *scales, const uint i,
-                         struct scale *found) {
+/* What is read of a lane's vectors from the i-th on besides the inputs. */
+INLINED void load_at_once(const struct call *call, const struct row *row, const struct columns *columns,
+                          const struct scale *scales, const uint i, struct scale *scale, struct beside *beside) {
 #pragma unroll
-    for (uint j = 0; j < WEIGHTS_AT_ONCE; j++)
+    for (uint j = 0; j < WEIGHTS_AT_ONCE; j++) {
         if (i + j < TILE_HELD)
-            found[j] = scale_of(call, columns, scales, i + j);
+            scale[j] = scale_of(call, columns, scales, i + j);
+        if (i + j < TILE_HELD && row->active && has_vector(columns, i + j))
+            load_beside(call, row, columns->bias, vector_of(columns, i + j), &beside[j]);
+    }
 }
 
 /* Called between one use of the inputs and the next. */
@@ -204,10 +211,11 @@ INLINED void put_row(const struct call *call, const struct row *row, const struc
                      const struct scale *scales, struct inputs *held, struct accumulator *accumulator, const real *sums) {
     const struct means means = means_of_sums(sums[0], sums[1]);
     struct scale at_once[WEIGHTS_AT_ONCE];
+    struct beside beside[WEIGHTS_AT_ONCE];
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++) {
         if (i % WEIGHTS_AT_ONCE == 0)
-            find_scales(call, columns, scales, i, at_once);
+            load_at_once(call, row, columns, scales, i, at_once, beside);
         if (KEEP == KEEP_REREAD && !(row->active && has_vector(columns, i)))
             continue;
         if (KEEP == KEEP_REREAD)
@@ -216,7 +224,7 @@ INLINED void put_row(const struct call *call, const struct row *row, const struc
         const struct scale scale = at_once[i % WEIGHTS_AT_ONCE];
         const struct point point = point_at(call, row, in, scale);
         if (row->active && has_vector(columns, i))
-            put_outputs(call, row, vector_of(columns, i), in, point, scale, columns->bias, means);
+            put_outputs(call, row, vector_of(columns, i), in, point, scale, &beside[i % WEIGHTS_AT_ONCE], means);
         if (DWEIGHT)
             accumulator->dweight[i * DWEIGHT_STEP] += point.dn * point.x_hat;
         if (DBIAS)
