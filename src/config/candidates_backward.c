@@ -143,7 +143,8 @@ static struct cln_values pipeline_values(const struct cln_choice *choice, const 
 }
 
 /* What the registers of a compute unit have room for; a few on each core of a CPU, so that none is left with the last rows
- * alone, and small ones, which wait for no other lane, where rows are split. */
+ * alone, and small ones, which wait for no other lane, where rows are split. Work-groups that exchange sums have to run at
+ * once, however many registers a compiler takes. */
 static struct cln_values groups_per_cu_values(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t items = (uint64_t)c->lanes * c->segments;
     if (choice->facts.alone)
@@ -151,7 +152,9 @@ static struct cln_values groups_per_cu_values(const struct cln_choice *choice, c
     if (choice->facts.resident_groups == 1)
         return cln_one_value(2);
     const uint64_t by_items = choice->facts.resident_items / items;
-    const uint64_t by_registers = choice->facts.registers / (items * cln_backward_registers(choice->work, c));
+    const uint64_t each =
+        cln_exchanges(c) ? (uint64_t)choice->facts.item_registers + 1 : cln_backward_registers(choice->work, c);
+    const uint64_t by_registers = choice->facts.registers / (items * each);
     const uint64_t most = cln_larger(cln_smaller(cln_smaller(by_items, by_registers), choice->facts.resident_groups), 1);
     struct cln_values values = cln_one_value(most);
     for (uint64_t groups = cln_power_of_two_at_most(most); groups >= 1 && groups * items >= 256; groups /= 2)
