@@ -20,6 +20,12 @@ struct call {
 #define KEPT_VECTORS 1
 #endif
 
+/* A segment of one channel that fits into its lanes' registers is read once. */
+#define HELD_OF_LANE ((ROW_VECTORS + LANES - 1) / LANES)
+#define MOST_HELD ((ISA == ISA_PTX ? 64 : 32) / (IS_DOUBLE(X_DTYPE) ? 4 : 1)) /* elements of a lane that fit in registers \
+                                                                               */
+#define IS_HELD (LANES > 1 && CHANNELS_OF_GROUP == 1 && HELD_OF_LANE * VEC <= MOST_HELD)
+
 /* A segment's place. */
 struct place {
     ulong index, sample;
@@ -27,6 +33,70 @@ struct place {
     uint lane;
     bool active; /* false past the last segment */
 };
+
+static inline void write_sums(const struct call *call, const struct place *place, const ulong channel, const real sums[2]) {
+#if HAS_SUMS
+    if (place->active && place->lane == 0) {
+        global real *part = call->parts + part_of(place->sample, channel, 0);
+        part[0] = sums[0];
+        part[PART_STEP] = sums[1];
+    }
+    join_lanes();
+#else
+    (void)call, (void)place, (void)channel, (void)sums;
+#endif
+}
+
+#if IS_HELD
+
+/* Of what is held from the sums to dx: x as it lies in memory, and dn where an activation makes it costly. */
+static inline void forget_wide(struct packed_pair *packed) {
+    if (sizeof(packed->x) < sizeof(realv))
+        forget((uint *)&packed->x, sizeof(packed->x) / sizeof(uint));
+    if (!ACTIVATION && sizeof(packed->dy) < sizeof(realv))
+        forget((uint *)&packed->dy, sizeof(packed->dy) / sizeof(uint));
+}
+
+INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
+#define IS_THERE(k) (place->active && ((k) + 1 < HELD_OF_LANE || place->lane + (k)*LANES < ROW_VECTORS))
+#define PLACE(k) (place->channel * SPATIAL + (place->lane + (ulong)(k)*LANES) * VEC)
+    struct packed_pair held[HELD_OF_LANE];
+    realv dn[ACTIVATION ? HELD_OF_LANE : 1];
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (IS_THERE(k))
+            LOAD_PAIR(&held[k], call, place->sample, PLACE(k), VEC);
+    begin_loads();
+    const ulong index = place->active ? place->index : 0, channel = place->active ? place->channel : 0;
+    const struct channels channels = CHANNELS_AT(call, index, channel);
+    struct channel_sums own;
+    channel_sums_start(&own);
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (IS_THERE(k)) {
+            const struct point point = point_of(&channels, &held[k]);
+            channel_sums_take(&own, point.centre, point.dn);
+            if (ACTIVATION)
+                dn[k] = point.dn;
+            forget_wide(&held[k]);
+        }
+    real sums[2] = {running_sum_total(&own.of_dn), running_sum_total(&own.of_product) * call->rstd[index]};
+    sum_lanes(lanes, sums, 2);
+    write_sums(call, place, channel, sums);
+    const real scale = call->rstd[index] * (WEIGHT_OF(call, channel) / (real)GROUP_SIZE);
+    const realv slopes[2] = {scale * sums[0], scale * sums[1]};
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (IS_THERE(k)) {
+            const realv centre = X_OF(&channels, held[k].x) - channels.mean;
+            const realv own_dn = ACTIVATION ? dn[k] : WIDEN(DY_DTYPE)(held[k].dy);
+            PUT_DS(call, place->sample, PLACE(k), dx_of(&channels, slopes, centre, own_dn), VEC);
+        }
+#undef IS_THERE
+#undef PLACE
+}
+
+#else
 
 /* The sums of a channel over its lanes; of the product with x̂. kept: dn of its vectors. */
 INLINED void sum_channel(const struct call *call, const struct place *place, const ulong channel, struct lanes *lanes,
@@ -63,14 +133,7 @@ INLINED void sum_segment(const struct call *call, const struct place *place, str
         const real weight = place->active ? WEIGHT_OF(call, channel) : 0;
         kept_sum_add(&of_wdn, weight * sums[0]);
         kept_sum_add(&of_product, weight * sums[1]);
-#if HAS_SUMS
-        if (place->active && place->lane == 0) {
-            global real *part = call->parts + part_of(place->sample, channel, 0);
-            part[0] = sums[0];
-            part[PART_STEP] = sums[1];
-        }
-        join_lanes();
-#endif
+        write_sums(call, place, channel, sums);
     }
     const real scale = place->active ? call->rstd[place->index] : 0;
     slopes[0] = scale * (of_wdn.sum / (real)GROUP_SIZE);
@@ -93,6 +156,15 @@ static inline void write_channel(const struct call *call, const struct place *pl
     (void)kept;
 }
 
+INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
+    realv slopes[2], kept[KEPT_VECTORS];
+    sum_segment(call, place, lanes, kept, slopes);
+    for (ulong j = 0; j < (place->active ? CHANNELS_OF_GROUP : 0); j++)
+        write_channel(call, place, place->channel + j, kept + (KEEPS_DN ? j * ROW_VECTORS : 0), slopes);
+}
+
+#endif
+
 static inline struct place place_of(const ulong index, const bool active) {
     const ulong sample = index / GROUPS;
     const struct place place = {index, sample, (index - sample * GROUPS) * CHANNELS_OF_GROUP, (uint)get_local_id(0) % LANES,
@@ -110,10 +182,7 @@ INLINED void take_share(const struct call *call, local real *scratch) {
             break; /* the whole work-group */
         const ulong own = index + get_local_id(0) / LANES;
         const struct place place = place_of(own, SEGMENTS == 1 || own < call->work);
-        realv slopes[2], kept[KEPT_VECTORS];
-        sum_segment(call, &place, &lanes, kept, slopes);
-        for (ulong j = 0; j < (place.active ? CHANNELS_OF_GROUP : 0); j++)
-            write_channel(call, &place, place.channel + j, kept + (KEEPS_DN ? j * ROW_VECTORS : 0), slopes);
+        take_segment(call, &place, &lanes);
     }
     last_barrier();
 }

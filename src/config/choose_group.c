@@ -16,8 +16,8 @@ uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct
 }
 
 /* Whether a work-group can keep a segment between its two reads: a CPU in a cache, a GPU in registers, or for a backward,
- * which reads twice, in a cache. A backward sums a segment's channels one after the other: on a GPU that is worth it for
- * one channel. */
+ * in registers or a cache. A backward sums a segment's channels one after the other: on a GPU that is worth it for one
+ * channel. */
 static bool keeps_segment(const struct cln_choice *choice) {
     enum { CPU_SEGMENT = 1 << 20, LANE = 160, CACHED = 1 << 15 }; /* bytes */
     const struct cln_workload *const work = choice->work;
@@ -69,12 +69,14 @@ static uint64_t shared_vectors(const struct cln_workload *work, const struct cln
 
 /* With channels last the power of two that leaves the fewest lanes idle, and a line of a cache at least where it can. */
 static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { VECTORS_OF_LANE = 10, LEAST = 8, MOST_BESIDE = 64 };
+    enum { VECTORS_OF_LANE = 10, HELD_BACKWARD = 64, LEAST = 8, MOST_BESIDE = 64 };
     const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
+    const bool held = choice->work->channel_sums && c->chunks == 1; /* x and dy in registers: group_norm_backward.cl */
+    const uint64_t of_lane = held ? cln_larger(HELD_BACKWARD / c->vec, 1) : VECTORS_OF_LANE;
     if (choice->facts.alone || row_of(choice->work) % c->vec)
         return 1;
     if (!choice->work->channels_last)
-        return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, VECTORS_OF_LANE)),
+        return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)),
                                       cln_smaller(32, cln_power_of_two_at_least(vectors))),
                            most);
     uint64_t best = cln_smaller(LEAST, most);
