@@ -1,5 +1,5 @@
-/* Mean and squared deviations from one pass over vectors, for each position of a vector by itself: of a run of neighbours
- * the positions are merged at the end, and of channels that lie side by side each keeps its own. */
+/* Mean and squared deviations from one pass over vectors. Channels that lie side by side, and vectors of a CPU, keep those
+ * of each position of a vector by itself; of neighbours that many lanes share the positions are added up with each run. */
 #ifndef GROUP_MOMENTS_H
 #define GROUP_MOMENTS_H
 
@@ -20,19 +20,27 @@
 #define CHAINS 1
 #endif
 
-#define BATCH (LANES == 1 ? CHAINS : 4) /* vectors that are read before the first is added */
+#if LAYOUT == LAYOUT_FIRST && LANES > 1
+#define OF_MOMENT VEC /* positions that share a moment */
+typedef real momentv;
+#define POSITIONS_OF(v) sum_elements(v)
+#else
+#define OF_MOMENT 1
+typedef realv momentv;
+#define POSITIONS_OF(v) (v)
+#endif
 
 struct run {
-    realv pivot;
+    momentv pivot;
     realv sum[CHAINS], squares[CHAINS]; /* of deviations from the pivot */
 };
 
 /* Of the vectors so far. */
 struct moments {
-    realv origin;  /* the first vector */
-    realv mean;    /* less the origin */
-    realv squares; /* Σ(s − mean)² */
-    real count;    /* vectors */
+    momentv origin;  /* the first vector */
+    momentv mean;    /* less the origin */
+    momentv squares; /* Σ(s − mean)² */
+    real count;      /* elements of each */
 };
 
 /* Of many elements together. A count of 0 has no others. */
@@ -42,7 +50,7 @@ struct spread {
 };
 
 static inline void moments_start(struct moments *moments, const realv first) {
-    moments->origin = first;
+    moments->origin = POSITIONS_OF(first) / (real)OF_MOMENT;
     moments->mean = moments->squares = 0;
     moments->count = 0;
 }
@@ -50,7 +58,7 @@ static inline void moments_start(struct moments *moments, const realv first) {
 /* The pivot is the mean so far, and a run is as long as that is old: then the squares about the pivot are not many times
  * those about the mean, and their difference costs a few roundings. */
 static inline index_t run_length(const struct moments *moments, const index_t left) {
-    const index_t wanted = (index_t)clamp(moments->count, (real)FIRST_RUN, (real)RUN);
+    const index_t wanted = (index_t)clamp(moments->count / (real)OF_MOMENT, (real)FIRST_RUN, (real)RUN);
     return min(wanted, left);
 }
 
@@ -75,10 +83,11 @@ static inline void run_end(struct run *run, struct moments *moments, const index
         run->sum[0] += run->sum[k];
         run->squares[0] += run->squares[k];
     }
-    const real own = (real)count, all = moments->count + own, share = own / all;
-    const realv shift = run->sum[0] * ((real)1 / own);
-    const realv delta = run->pivot - moments->origin - moments->mean + shift;
-    moments->squares += run->squares[0] - run->sum[0] * shift + delta * delta * (moments->count * share);
+    const momentv sum = POSITIONS_OF(run->sum[0]), squares = POSITIONS_OF(run->squares[0]);
+    const real own = (real)count * OF_MOMENT, all = moments->count + own, share = own / all;
+    const momentv shift = sum * ((real)1 / own);
+    const momentv delta = run->pivot - moments->origin - moments->mean + shift;
+    moments->squares += squares - sum * shift + delta * delta * (moments->count * share);
     moments->mean += delta * share;
     moments->count = all;
 }
@@ -97,11 +106,17 @@ static inline struct spread spread_of(const struct moments *moments, const real 
     struct spread spread = {0, 0, 0};
     if (moments->count == 0)
         return spread;
-    const realv own = moments->origin - origin + moments->mean;
+    const momentv own = moments->origin - origin + moments->mean;
+#if OF_MOMENT == 1
     spread.mean = sum_elements(own) / (real)VEC;
     const realv delta = own - spread.mean;
     spread.squares = sum_elements(moments->squares + delta * delta * moments->count);
     spread.count = moments->count * (real)VEC;
+#else
+    spread.mean = own;
+    spread.squares = moments->squares;
+    spread.count = moments->count;
+#endif
     return spread;
 }
 

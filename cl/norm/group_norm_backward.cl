@@ -22,8 +22,7 @@ struct call {
 
 /* A segment of one channel that fits into its lanes' registers is read once. */
 #define HELD_OF_LANE ((ROW_VECTORS + LANES - 1) / LANES)
-#define MOST_HELD ((ISA == ISA_PTX ? 64 : 32) / (IS_DOUBLE(X_DTYPE) ? 4 : 1)) /* elements of a lane that fit in registers \
-                                                                               */
+#define MOST_HELD ((ISA == ISA_PTX ? 64 : 32) / (IS_DOUBLE(X_DTYPE) ? 4 : 1)) /* elements of a lane */
 #define IS_HELD (LANES > 1 && CHANNELS_OF_GROUP == 1 && HELD_OF_LANE * VEC <= MOST_HELD)
 
 /* A segment's place. */
@@ -39,7 +38,7 @@ static inline void write_sums(const struct call *call, const struct place *place
     if (place->active && place->lane == 0) {
         global real *part = call->parts + part_of(place->sample, channel, 0);
         part[0] = sums[0];
-        part[PART_STEP] = sums[1];
+        part[1] = sums[1];
     }
     join_lanes();
 #else

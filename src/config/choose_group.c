@@ -38,7 +38,7 @@ static uint64_t gpu_positions(uint64_t spatial) {
 /* A chunk is large beside the sums that are kept of it, and small enough for many to share the device. */
 static uint64_t chunks_of(const struct cln_choice *choice) {
     enum { CPU_ELEMENTS = 1 << 16, CPU_POSITIONS = 256 };
-    enum { GPU_ELEMENTS = 1 << 13, GPU_MOST = 1024 };
+    enum { GPU_ELEMENTS = 1 << 12, GPU_MOST = 512 };
     const struct cln_workload *const work = choice->work;
     const bool alone = choice->facts.alone;
     if (work->channels_last)
@@ -69,16 +69,18 @@ static uint64_t shared_vectors(const struct cln_workload *work, const struct cln
 
 /* With channels last the power of two that leaves the fewest lanes idle, and a line of a cache at least where it can. */
 static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { VECTORS_OF_LANE = 10, HELD_BACKWARD = 64, LEAST = 8, MOST_BESIDE = 64 };
+    enum { VECTORS_OF_LANE = 10, HELD_BACKWARD = 64, LEAST = 8, MOST_BESIDE = 64, WIDE = 512, HELD_WIDE = 40 };
     const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
     const bool held = choice->work->channel_sums && c->chunks == 1; /* x and dy in registers: group_norm_backward.cl */
     const uint64_t of_lane = held ? cln_larger(HELD_BACKWARD / c->vec, 1) : VECTORS_OF_LANE;
     if (choice->facts.alone || row_of(choice->work) % c->vec)
         return 1;
-    if (!choice->work->channels_last)
-        return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)),
-                                      cln_smaller(32, cln_power_of_two_at_least(vectors))),
-                           most);
+    if (!choice->work->channels_last) {
+        const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as group_norm.cl has it */
+        const uint64_t least = cln_smaller(32, cln_power_of_two_at_least(vectors));
+        return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), least),
+                           held_by_most ? most : cln_smaller(most, WIDE));
+    }
     uint64_t best = cln_smaller(LEAST, most);
     for (uint64_t lanes = best; lanes <= cln_smaller(MOST_BESIDE, most); lanes *= 2)
         if (cln_divide_up(vectors, lanes) * lanes <= cln_divide_up(vectors, best) * best)
