@@ -63,6 +63,7 @@ for vec in 1 2 4 8 16; do
     strict norm_forward CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=bf16 WEIGHT_DTYPE=f64
     strict norm_forward CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f32 BIAS_DTYPE=f64
     strict norm_forward CL1.2 nvptx64 -all VEC=$vec X_DTYPE=bf16 Y_DTYPE=bf16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+    strict norm_forward CL1.2 nvptx64 -all,+cl_khr_fp64 VEC=$vec WEIGHT_DTYPE=f64 BIAS_DTYPE=f64 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
 done
 for gate in GATE_SILU GATE_SIGMOID; do
     portable GATE=$gate Z_DTYPE=bf16
@@ -125,7 +126,7 @@ for form in ROPE_NEOX ROPE_INTERLEAVED; do
         portable $rope $tables KEEP=KEEP_REREAD LANES=2 UNROLL=4 Y_DTYPE=f8e4m3 SCALING=1 RESIDUAL_DTYPE=f32 RESIDUAL_OUT_DTYPE=f32
         # shellcheck disable=SC2086
         strict norm_forward CL1.2 spir64 -all,+cl_khr_fp64 LANES=2 $rope ROPE_COS_DTYPE=f64 ROPE_SIN_DTYPE=f64 \
-            X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64
+            X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f32 BIAS_DTYPE=f64
         # shellcheck disable=SC2086
         strict norm_forward CL1.2 nvptx64 -all $rope $tables LANES=2 X_DTYPE=bf16 Y_DTYPE=bf16 SEGMENTS=16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX \
             WEIGHTS=WEIGHTS_EARLY ROPE_POSITION=1
@@ -371,6 +372,9 @@ for family in norm_backward norm_backward_sums; do
     for accumulator in ACCUMULATOR_MEMORY ACCUMULATOR_COLUMNS; do
         strict $family CL1.2 spir64 -all,+cl_khr_fp64 ACCUMULATOR=$accumulator KEEP=KEEP_REGISTERS X_DTYPE=f32 DY_DTYPE=f32 \
             WEIGHT_DTYPE=f64 DWEIGHT_DTYPE=f64 DBIAS_DTYPE=f32 ACCUMULATE=1
+        strict $family CL1.2 nvptx64 -all,+cl_khr_fp64 ACCUMULATOR=$accumulator KEEP=KEEP_REGISTERS X_DTYPE=f32 DY_DTYPE=f32 \
+            WEIGHT_DTYPE=f64 DWEIGHT_DTYPE=f64 DBIAS_DTYPE=f32 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX ROPE=ROPE_NEOX ROPE_DIMS=64 \
+            ROPE_REPEAT=1 ROPE_COS_DTYPE=f32 ROPE_SIN_DTYPE=f32
     done
     for run_length in 1 3; do
         strict $family CL1.2 spir64 -all RUN_LENGTH=$run_length

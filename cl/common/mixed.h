@@ -8,23 +8,23 @@
 
 #if IS_DOUBLE(X_DTYPE)
 #define OTHER f32
-#define other float
+#define other_real float
 #else
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define OTHER f64
-#define other double
+#define other_real double
 typedef VECTOR(double) packed_f64;
 #endif
 
 #if VEC == 1
 #define TO_REALV JOIN(convert_, real)
-#define TO_OTHERV JOIN(convert_, other)
+#define TO_OTHERV JOIN(convert_, other_real)
 #else
 #define TO_REALV JOIN(JOIN(convert_, real), VEC)
-#define TO_OTHERV JOIN(JOIN(convert_, other), VEC)
+#define TO_OTHERV JOIN(JOIN(convert_, other_real), VEC)
 #endif
 
-static inline PACKED(OTHER) LOAD(OTHER)(const global other *p, const bool aligned, const enum load_hint hint) {
+static inline PACKED(OTHER) LOAD(OTHER)(const global other_real *p, const bool aligned, const enum load_hint hint) {
     (void)hint;
     return aligned ? *(const global PACKED(OTHER) *)p : VLOAD(p);
 }
@@ -33,19 +33,19 @@ static inline realv WIDEN(OTHER)(const PACKED(OTHER) v) {
     return TO_REALV(v);
 }
 
-static inline void STORE(OTHER)(global other *p, const realv v, const bool aligned) {
+static inline void STORE(OTHER)(global other_real *p, const realv v, const bool aligned) {
     if (aligned)
         *(global PACKED(OTHER) *)p = TO_OTHERV(v);
     else
         VSTORE(TO_OTHERV(v), p);
 }
 
-static inline void STORE1(OTHER)(global other *p, const real v) {
-    *p = (other)v;
+static inline void STORE1(OTHER)(global other_real *p, const real v) {
+    *p = (other_real)v;
 }
 
-static inline void PUT1(OTHER)(global other *p, const real v, const bool add) {
-    *p = (other)(add ? *p + v : v);
+static inline void PUT1(OTHER)(global other_real *p, const real v, const bool add) {
+    *p = (other_real)(add ? *p + v : v);
 }
 
 #endif

@@ -92,7 +92,7 @@ DEFINE_PUT(bf16)
 #if MIXED
 /* Element by element: what is there keeps the precision that the arithmetic does not have. */
 static inline void __attribute__((unused))
-JOIN(put_, OTHER)(global other *out, const index_t v, const realv sum, const bool aligned) {
+JOIN(put_, OTHER)(global other_real *out, const index_t v, const realv sum, const bool aligned) {
     real element[VEC];
     VSTORE(sum, element);
     for (uint i = 0; i < VEC && v * VEC + i < GROUP_SIZE; i++)
