@@ -149,15 +149,21 @@ static cl_int map_region(cl_command_queue queue, const struct region *region) {
 }
 
 /* Copies an output back, without the gaps between its rows, where other threads may write meanwhile. Gaps of several
- * strides are copied too, with what they had before the call. */
+ * strides are copied too, with what they had before the call. By way of memory of its own: clEnqueueReadBufferRect of such
+ * rows is CL_INVALID_VALUE with NVIDIA's driver. */
 static cl_int read_output(cl_command_queue queue, const struct region *region, const cln_call_tensor *tensor, char *start) {
-    const size_t offset = (size_t)(start - region->start), width = (size_t)tensor->width, stride = (size_t)tensor->stride;
-    if (!width || width == stride || tensor->bytes <= width)
-        return clEnqueueReadBuffer(queue, region->mem, CL_FALSE, offset, (size_t)tensor->bytes, start, 0, NULL, NULL);
-    const size_t size[] = {width, ((size_t)tensor->bytes - width) / stride + 1, 1};
-    const size_t from[] = {offset % stride, offset / stride, 0}, to[] = {0, 0, 0};
-    return clEnqueueReadBufferRect(queue, region->mem, CL_FALSE, from, to, size, stride, 0, stride, 0, start, 0, NULL,
-                                   NULL);
+    const size_t offset = (size_t)(start - region->start), bytes = (size_t)tensor->bytes;
+    const size_t width = (size_t)tensor->width, stride = (size_t)tensor->stride;
+    if (!width || width == stride || bytes <= width)
+        return clEnqueueReadBuffer(queue, region->mem, CL_FALSE, offset, bytes, start, 0, NULL, NULL);
+    char *const with_gaps = malloc(bytes);
+    if (!with_gaps)
+        return CL_OUT_OF_HOST_MEMORY;
+    const cl_int code = clEnqueueReadBuffer(queue, region->mem, CL_TRUE, offset, bytes, with_gaps, 0, NULL, NULL);
+    for (size_t row = 0; row < bytes && !code; row += stride)
+        memcpy(start + row, with_gaps + row, width);
+    free(with_gaps);
+    return code;
 }
 
 static const struct region *region_of(const struct regions *regions, const char *start) {

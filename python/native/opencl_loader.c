@@ -115,10 +115,6 @@ FORWARD(clEnqueueNDRangeKernel, (cl_command_queue queue, cl_kernel kernel, cl_ui
 FORWARD(clEnqueueReadBuffer, (cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t size,
         void *to, cl_uint n, const cl_event *wait, cl_event *event),
         (queue, memory, blocking, offset, size, to, n, wait, event))
-FORWARD(clEnqueueReadBufferRect, (cl_command_queue queue, cl_mem memory, cl_bool blocking, const size_t *from_origin,
-        const size_t *to_origin, const size_t *size, size_t from_row, size_t from_slice, size_t to_row, size_t to_slice,
-        void *to, cl_uint n, const cl_event *wait, cl_event *event),
-        (queue, memory, blocking, from_origin, to_origin, size, from_row, from_slice, to_row, to_slice, to, n, wait, event))
 FORWARD(clEnqueueWriteBuffer, (cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t size,
         const void *from, cl_uint n, const cl_event *wait, cl_event *event),
         (queue, memory, blocking, offset, size, from, n, wait, event))

@@ -1,6 +1,7 @@
 """Memory of large results that is used again."""
 
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -140,7 +141,8 @@ y = [clnorm.rms_norm(x) for x in (numpy.ones(({ROWS}, {COLUMNS}), "f4"), torch.o
 def amount(text):
     """The process that prints the bytes to be kept, with such a CLNORM_KEPT_MIB."""
     program = "from clnorm import _kept_memory; print(_kept_memory._MOST)"
-    return subprocess.run([sys.executable, "-c", program], env={"CLNORM_KEPT_MIB": text}, capture_output=True, text=True)
+    environment = {**os.environ, "CLNORM_KEPT_MIB": text}
+    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("text", ["much", "-5"])
