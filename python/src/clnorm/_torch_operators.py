@@ -60,18 +60,44 @@ def _define(name, schema, run, fake):
     torch.library.register_fake(f"clnorm::{name}", fake, lib=_library)
 
 
-def _differentiate(name, backward, setup):
-    torch.library.register_autograd(f"clnorm::{name}", backward, setup_context=setup, lib=_library)
+def _differentiate(name, backward, setup=None):
+    """Registers an operator's gradients, as torch.library.register_autograd would, which reads the schema in every call: of
+    20 arguments that takes several times as long as the call itself."""
+    operator = getattr(ops, name).default
+
+    def run_below(keyset, *inputs):
+        with torch._C._AutoDispatchBelowAutograd():
+            return operator.redispatch(keyset & torch._C._after_autograd_keyset, *inputs)
+
+    class Differentiated(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *arguments):
+            *inputs, keyset = arguments
+            output = run_below(keyset, *inputs)
+            if setup is not None:
+                setup(ctx, inputs, output)
+            return output
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            return *backward(ctx, *gradients), None  # of the keyset
+
+    def run(keyset, *inputs):
+        if torch.is_grad_enabled() and torch._C._any_requires_grad(*inputs):
+            return Differentiated.apply(*inputs, keyset)
+        return run_below(keyset, *inputs)
+
+    _library.impl(name, run, "Autograd", with_keyset=True)
 
 
 def _refuse_double_backward(name):
-    def backward(ctx, *gradients):
+    def refuse(ctx, *gradients):
         raise RuntimeError(
             f"clnorm: the gradient of {name} cannot be differentiated again (double backward): use torch.nn.functional "
             "where create_graph=True is needed"
         )
 
-    torch.library.register_autograd(f"clnorm::{name}_backward", backward, lib=_library)
+    _differentiate(f"{name}_backward", refuse)
 
 
 # ------------------------------------------------------------------------------------------------ layer norm, RMS norm
