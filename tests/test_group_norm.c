@@ -50,6 +50,9 @@ static const struct group_case cases[] = {
     {3, 50, 100, 5, LAST, F32, F32, F32, 0, 0, SPIKES, 0, 0, "vec=16,lanes=1,chunks=33,iterations=2"},
     {2, 48, 5, 4, LAST, BF16, BF16, F32, 0, SILU, FAR, 0, 0, "vec=8,lanes=4,segments=8,chunks=2"},
     {2, 64, 1000, 4, FIRST, F32, F32, F32, 0, GELU, FAR, 0, 0, "vec=8,lanes=32,segments=2"},
+    {2, 32, 49, 4, FIRST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=8,lanes=4,segments=2"},
+    {2, 64, 1, 4, FIRST, BF16, BF16, F32, 0, 0, NORMAL, 16, 8, "vec=8,lanes=2,segments=2"},
+    {3, 32, 147, 2, FIRST, F16, F16, F32, 0, SILU, FAR, 0, 0, "vec=16,lanes=2,segments=1"},
     {2, 64, 1000, 4, FIRST, BF16, BF16, F32, BF16, 0, NORMAL, 0, 0, "vec=8,lanes=1024,segments=1"},
     {2, 64, 1000, 4, FIRST, F16, F16, F32, 0, SILU, SPIKES, 0, 0, "vec=8,lanes=256,segments=1"},
     {3, 48, 100, 4, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, "stores=streaming,vec=4,lanes=4"},
@@ -227,7 +230,9 @@ static void bad_descriptors_are_refused(void **state) {
     desc = good;
     assert_int_equal(clnorm_config_parse("keep=reread", &desc.config), CLNORM_SUCCESS);
     refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.keep is reread: expected 0, this operation has no such knob");
-    assert_int_equal(clnorm_config_parse("lanes=2,vec=2", &desc.config), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_config_parse("lanes=2,vec=16", &desc.config), CLNORM_SUCCESS);
+    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 16: expected a divisor of a group's elements");
+    assert_int_equal(clnorm_config_parse("lanes=2,vec=2,chunks=8", &desc.config), CLNORM_SUCCESS);
     refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 2: expected a divisor of spatial");
     desc.layout = CLNORM_LAYOUT_LAST;
     assert_int_equal(clnorm_config_parse("chunks=50", &desc.config), CLNORM_SUCCESS);

@@ -13,7 +13,7 @@ struct call {
 #include "norm/group_norm_moments.h"
 
 /* A segment that fits into its lanes' registers is read once. */
-#define SEGMENT_VECTORS (1ul * CHANNELS_OF_GROUP * ROW_VECTORS)
+#define SEGMENT_VECTORS (1ul * GROUP_SIZE / VEC)
 #define HELD_OF_LANE (SEGMENT_VECTORS / LANES + (SEGMENT_VECTORS % LANES != 0))
 #if ISA == ISA_PTX
 #define REGISTER_ELEMENTS (LANES > 512 ? 40 : 80)
@@ -32,15 +32,54 @@ struct place {
     bool active; /* false past the last segment */
 };
 
-/* What is done to s of a channel. */
+/* What is done to s of a channel, or of a vector. Of several lanes a vector may lie in several channels. */
+#define IS_MIXED (LANES > 1 && SPATIAL % VEC != 0)
+#if IS_MIXED
+typedef realv affine_t;
+#else
+typedef real affine_t;
+#endif
+
 struct affine {
-    real mean, scale, bias;
+    real mean;
+    affine_t scale, bias;
 };
 
-static inline struct affine affine_of(const struct call *call, const ulong channel, const real mean, const real rstd) {
+#if IS_MIXED
+/* Of a segment's vector: channels that it lies in, two at most where it is no longer than one. */
+static inline struct affine affine_of(const struct call *call, const struct place *place, const index_t vector,
+                                      const real mean, const real rstd) {
+    const index_t first = vector * VEC;
+    real scale[VEC], bias[VEC];
+#if SPATIAL >= VEC
+    const index_t own = first / (index_t)SPATIAL, next = min(own + 1, (index_t)CHANNELS_OF_GROUP - 1);
+    const real scales[2] = {rstd * WEIGHT_OF(call, place->channel + own), rstd * WEIGHT_OF(call, place->channel + next)};
+    const real biases[2] = {BIAS_OF(call, place->channel + own), BIAS_OF(call, place->channel + next)};
+#pragma unroll
+    for (uint i = 0; i < VEC; i++) {
+        const bool is_next = first + i >= (own + 1) * (index_t)SPATIAL;
+        scale[i] = is_next ? scales[1] : scales[0];
+        bias[i] = is_next ? biases[1] : biases[0];
+    }
+#else
+#pragma unroll
+    for (uint i = 0; i < VEC; i++) {
+        const ulong channel = place->channel + (first + i) / (index_t)SPATIAL;
+        scale[i] = rstd * WEIGHT_OF(call, channel);
+        bias[i] = BIAS_OF(call, channel);
+    }
+#endif
+    const struct affine affine = {mean, VLOAD(scale), VLOAD(bias)};
+    return affine;
+}
+#else
+static inline struct affine affine_of(const struct call *call, const struct place *place, const index_t vector,
+                                      const real mean, const real rstd) {
+    const ulong channel = place->channel + vector / (index_t)ROW_VECTORS;
     const struct affine affine = {mean, rstd * WEIGHT_OF(call, channel), BIAS_OF(call, channel)};
     return affine;
 }
+#endif
 
 /* at: of the sample. */
 static inline void write_vector(const struct call *call, const struct place *place, const struct affine *affine,
@@ -76,11 +115,11 @@ INLINED void put_largest(const struct call *call, const struct place *place, con
 
 #if LANES > 1
 
-/* Of several lanes vectors are whole, and a segment's lie one after the other: the check of configs sees to it. */
+/* Of several lanes a segment's vectors are whole, and lie one after the other: the check of configs sees to it. */
 static inline void write_whole_vector(const struct call *call, const struct place *place, const index_t vector,
                                       const real mean, const real rstd, const struct packed_s *packed,
                                       struct output *output) {
-    const struct affine affine = affine_of(call, place->channel + vector / (index_t)ROW_VECTORS, mean, rstd);
+    const struct affine affine = affine_of(call, place, vector, mean, rstd);
     write_vector(call, place, &affine, place->first + (ulong)vector * VEC, VEC, S_OF(call, place->sample, packed), output);
 }
 
@@ -155,7 +194,7 @@ static inline void write_segment(const struct call *call, const struct place *pl
                                  struct output *output) {
 #if LANES == 1
     for (ulong channel = 0; channel < CHANNELS_OF_GROUP; channel++) {
-        const struct affine affine = affine_of(call, place->channel + channel, mean, rstd);
+        const struct affine affine = affine_of(call, place, (index_t)(channel * ROW_VECTORS), mean, rstd);
         for (ulong vector = 0; vector < ROW_VECTORS; vector++) {
             const ulong at = place->first + channel * SPATIAL + vector * VEC, count = elements_of(vector);
             write_vector(call, place, &affine, at, count, LOAD_S(call, place->sample, at, count), output);

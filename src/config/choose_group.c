@@ -1,12 +1,16 @@
 /* Configs of group norm. Chunks make a sum's order, so the number of samples has no say in them. */
+#include <stdio.h>
+
 #include "base/arithmetic.h"
 #include "config/candidates.h"
 #include "config/check.h"
 #include "config/config.h"
 
-/* Elements of a vector's row: positions of a channel, or channels of a position. */
-static uint64_t row_of(const struct cln_workload *work) {
-    return work->channels_last ? work->channels : work->spatial;
+/* Elements of a vector's row: positions of a channel, of all channels of a segment where several lanes take it as a whole,
+ * or channels of a position. */
+static uint64_t row_of(const struct cln_workload *work, const struct cln_config *c, bool lanes) {
+    const bool whole = lanes && c->chunks == 1 && !work->channel_sums;
+    return work->channels_last ? work->channels : whole ? work->group_size : work->spatial;
 }
 
 uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c) {
@@ -52,19 +56,17 @@ static uint64_t chunks_of(const struct cln_choice *choice) {
 
 static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t widest = cln_power_of_two_at_most(cln_widest_vector(choice, c));
+    const uint64_t row = row_of(choice->work, c, !choice->facts.alone);
     if (!cln_config_element_aligned(choice->device, c))
-        return cln_smaller(widest, choice->work->alignment);
-    return cln_smaller(widest, cln_power_of_two_at_most(row_of(choice->work)));
+        return cln_smaller(widest, cln_lowest_bit(choice->work->alignment | row));
+    return cln_smaller(widest, cln_power_of_two_at_most(row));
 }
 
 /* Vectors that LANES share out: of a segment, a channel of it or a chunk of that, or of a position. */
 static uint64_t shared_vectors(const struct cln_workload *work, const struct cln_config *c) {
-    const uint64_t vectors = cln_divide_up(row_of(work), c->vec);
-    if (work->channels_last)
-        return vectors;
-    if (c->chunks > 1)
-        return cln_divide_up(vectors, cln_config_channel_chunks(work, c));
-    return work->channel_sums ? vectors : vectors * work->channels_of_group;
+    const uint64_t vectors = cln_divide_up(row_of(work, c, true), c->vec);
+    const bool in_chunks = !work->channels_last && c->chunks > 1;
+    return in_chunks ? cln_divide_up(vectors, cln_config_channel_chunks(work, c)) : vectors;
 }
 
 /* With channels last the power of two that leaves the fewest lanes idle, and a line of a cache at least where it can. */
@@ -73,7 +75,7 @@ static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_confi
     const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
     const bool held = choice->work->channel_sums && c->chunks == 1; /* x and dy in registers: group_norm_backward.cl */
     const uint64_t of_lane = held ? cln_larger(HELD_BACKWARD / c->vec, 1) : VECTORS_OF_LANE;
-    if (choice->facts.alone || row_of(choice->work) % c->vec)
+    if (choice->facts.alone || row_of(choice->work, c, true) % c->vec)
         return 1;
     if (!choice->work->channels_last) {
         const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as group_norm.cl has it */
@@ -112,8 +114,8 @@ static struct cln_config complete(const struct cln_choice *choice) {
     c.isa = (uint32_t)cln_or_else(c.isa, cln_isa_values(choice, &c).value[0]);
     c.stores = (uint32_t)cln_or_else(c.stores, cln_stores_values(choice, &c).value[0]);
     c.iterations = (uint32_t)cln_or_else(c.iterations, 1);
-    c.vec = (uint32_t)cln_or_else(c.vec, vec_of(choice, &c));
     c.chunks = (uint32_t)cln_or_else(c.chunks, chunks_of(choice));
+    c.vec = (uint32_t)cln_or_else(c.vec, vec_of(choice, &c));
     c.lanes = (uint32_t)cln_or_else(c.lanes, lanes_of(choice, &c));
     c.segments = (uint32_t)cln_or_else(c.segments, segments_of(choice, &c));
     c.reduce = (uint32_t)cln_or_else(c.reduce, cln_reduce_values(choice, &c).value[0]);
@@ -123,17 +125,21 @@ static struct cln_config complete(const struct cln_choice *choice) {
 /* What only a forced knob can break. */
 static clnorm_status check(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    if (c->lanes > 1 && row_of(work) % c->vec) /* PoCL 3.1 confuses the lanes' private arrays in tails */
-        return cln_config_refuse("vec", c->vec,
-                                 work->channels_last ? "a divisor of cols where there are several lanes"
-                                                     : "a divisor of spatial where there are several lanes");
-    if (!cln_config_element_aligned(choice->device, c) && work->alignment % c->vec)
-        return cln_config_refuse("vec", c->vec,
-                                 work->channels_last ? "a divisor of cols and every stride on this device"
-                                                     : "a divisor of spatial and every stride on this device");
+    const uint64_t row = row_of(work, c, c->lanes > 1);
+    const char *const divided = work->channels_last ? "cols" : row == work->spatial ? "spatial" : "a group's elements";
+    char expected[96];
+    if (c->lanes > 1 && row % c->vec) { /* PoCL 3.1 confuses the lanes' private arrays in tails */
+        (void)snprintf(expected, sizeof expected, "a divisor of %s where there are several lanes", divided);
+        return cln_config_refuse("vec", c->vec, expected);
+    }
+    if (!cln_config_element_aligned(choice->device, c) && cln_lowest_bit(work->alignment | row) % c->vec) {
+        (void)snprintf(expected, sizeof expected, "a divisor of %s and every stride on this device", divided);
+        return cln_config_refuse("vec", c->vec, expected);
+    }
     struct cln_workload of_rules = *work; /* of the forward's rules those that are of lanes, vectors and accesses */
     struct cln_config rules = *c;
-    of_rules.group_size = row_of(work);
+    of_rules.group_size = row;
+    of_rules.alignment = cln_lowest_bit(work->alignment | row);
     rules.keep = CLN_KEEP_REREAD;
     rules.chunks = 1;
     rules.prefetch = CLN_PREFETCH_NONE;

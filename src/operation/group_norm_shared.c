@@ -59,7 +59,7 @@ struct cln_workload cln_group_norm_workload(const struct cln_operation *operatio
         .channels_of_group = norm->cols / norm->groups,
         .spatial = norm->spatial,
         .channels_last = last,
-        .alignment = cln_lowest_bit((last ? norm->cols : norm->spatial) | cln_operation_strides(operation, desc)),
+        .alignment = cln_lowest_bit(cln_operation_strides(operation, desc)),
         .x_size = clnorm_dtype_size(norm->x.dtype),
         .held_size = input_bytes(operation, desc),
         .norm = CLNORM_LAYER_NORM,
