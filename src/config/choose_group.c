@@ -71,7 +71,7 @@ static uint64_t shared_vectors(const struct cln_workload *work, const struct cln
 
 /* With channels last the power of two that leaves the fewest lanes idle, and a line of a cache at least where it can. */
 static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { VECTORS_OF_LANE = 10, HELD_BACKWARD = 64, LEAST = 8, MOST_BESIDE = 64, WIDE = 512, HELD_WIDE = 40 };
+    enum { VECTORS_OF_LANE = 10, HELD_BACKWARD = 64, LEAST = 8, MOST_BESIDE = 64, WARP = 32, WIDE = 512, HELD_WIDE = 40 };
     const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
     const bool held = choice->work->channel_sums && c->chunks == 1; /* x and dy in registers: group_norm_backward.cl */
     const uint64_t of_lane = held ? cln_larger(HELD_BACKWARD / c->vec, 1) : VECTORS_OF_LANE;
@@ -79,7 +79,7 @@ static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_confi
         return 1;
     if (!choice->work->channels_last) {
         const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as group_norm.cl has it */
-        const uint64_t least = cln_smaller(32, cln_power_of_two_at_least(vectors));
+        const uint64_t least = cln_smaller(c->chunks > 1 ? LEAST : WARP, cln_power_of_two_at_least(vectors));
         return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), least),
                            held_by_most ? most : cln_smaller(most, WIDE));
     }
