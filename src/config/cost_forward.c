@@ -94,6 +94,17 @@ static double arithmetic_ns(const struct count *n) {
     return exponentials * (0.8 + 1.6 / n->c->vec) * elements / n->facts->elements_per_ns;
 }
 
+/* A work-group's accesses to memory and local memory, of less than 16 bytes: a vector each of work-items that run in step,
+ * with the arithmetic on it. Wider ones are hidden behind memory. */
+static double accesses_ns(const struct count *n) {
+    const double each = 0.8, narrow = 1 - fmin(1, (double)(n->c->vec * n->work->x_size) / 16);
+    const double again = n->c->keep == CLN_KEEP_LOCAL ? 2 : n->c->keep == CLN_KEEP_REREAD ? 1 : 0;
+    const double weights = n->work->work >= CLN_WORK_SOFTMAX || n->work->norm == CLNORM_LAYER_NORM ? 2 : 1;
+    const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 1 : 0;
+    const double vectors = n->vectors * n->c->lanes * n->c->segments / n->facts->simd;
+    return n->facts->resident_groups == 1 ? 0 : narrow * each * (tensors(n->work) + again + weights + ahead) * vectors;
+}
+
 /* Work-groups one after the other; the last ones leave some units idle. */
 static double waves(const struct count *n) {
     const double even = n->groups / n->at_once;
@@ -103,8 +114,9 @@ static double waves(const struct count *n) {
 double cln_forward_cost(const struct cln_choice *choice, const struct cln_config *c) {
     const double spilled = 1e15, start = 350; /* ns of a work-group */
     const struct count n = count(choice, c);
-    const double alone = loads_ns(&n) + sums(n.work, c) * cln_reduction_ns(n.facts, c->lanes) + start + arithmetic_ns(&n);
-    const double each = fmax(alone, n.resident * arithmetic_ns(&n));
+    const double alone =
+        loads_ns(&n) + sums(n.work, c) * cln_reduction_ns(n.facts, c->lanes) + start + arithmetic_ns(&n) + accesses_ns(&n);
+    const double each = fmax(alone, n.resident * (arithmetic_ns(&n) + accesses_ns(&n)));
     const double launches = c->chunks > 1 ? 2 : 1;
     const bool fits = cln_registers_fit(n.facts, (uint64_t)c->lanes * c->segments, cln_forward_registers(n.work, c));
     return cln_both_limits(memory_ns(&n), waves(&n) * each, 3.5) + launches * n.facts->launch_ns + (fits ? 0 : spilled);
