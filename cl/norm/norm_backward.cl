@@ -69,7 +69,7 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
     const ulong group = block / TILES * SPAN;
     const struct share share = {first, end, call->share_rows - neighbours, group, (uint)(block % TILES), weight_row};
     const ulong slot_index = HAS_SLOTS ? weight_row * call->slots + row_group % call->slots : 0;
-    const ulong column = slot_index * GROUPS * GROUP_SIZE + group * GROUP_SIZE;
+    const ulong column = slot_index * SLOT_COLUMNS(GROUPS * (ulong)GROUP_SIZE) + group * GROUP_SIZE;
     struct slot slot = {(global real *)call->dweight + column, (global real *)call->dbias + column, false, call->aligned};
     walk(call, &share, &slot, call->locks + block * weight_rows * call->slots + slot_index, scratch, space, broadcast,
          &team);

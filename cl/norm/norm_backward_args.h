@@ -5,13 +5,16 @@
  *     row_scale      [rows]
  *     weight, bias   [cols], or with WEIGHT_MAP [weight_rows, cols]
  *     sums           [2, CHUNKS, groups, rows]: Σ(x̂ · wdn), Σwdn of a segment's chunks
- *     dweight, dbias [weight_rows, slots, cols], or with ACCUMULATOR_COLUMNS the outputs
+ *     dweight, dbias [weight_rows, slots, SLOT_COLUMNS], or with ACCUMULATOR_COLUMNS the outputs
  *     kept_scale     the factor of what dropout keeps */
 #ifndef NORM_BACKWARD_ARGS_H
 #define NORM_BACKWARD_ARGS_H
 
 #include "norm/norm_rope_args.h"
 #include "norm/weight_map_args.h"
+
+/* Elements of a slot, so that vectors of four of them are aligned in each. */
+#define SLOT_COLUMNS(cols) (((cols) + 3) / 4 * 4)
 
 /* clang-format off */
 /* What gradients are made of. */

@@ -43,7 +43,18 @@ static inline realv total_of(const struct exact_sum *sum) {
 #endif
 }
 
-/* This lane's slots of vector v. slots: [count, GROUP_SIZE]. */
+#define STRIDE SLOT_COLUMNS((ulong)GROUP_SIZE) /* from slot to slot */
+
+/* Vector v of a slot. On GPUs it is whole: of four elements at most, the last ones perhaps past the columns. */
+static inline realv load_slot(const global real *slot, const index_t v) {
+#if ELEMENT_ALIGNED
+    return LOAD_VECTOR(REAL_DTYPE)(slot, v, false, LOAD_PLAIN);
+#else
+    return LOAD(REAL_DTYPE)(slot + v * VEC, true, LOAD_PLAIN);
+#endif
+}
+
+/* This lane's slots of vector v. slots: [count, STRIDE]. */
 static inline realv sum_line(const global real *slots, const ulong count, const index_t v, const uint line) {
     struct exact_sum sum = {0, 0};
     ulong slot = line;
@@ -51,13 +62,13 @@ static inline realv sum_line(const global real *slots, const ulong count, const 
         realv value[UNROLL];
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            value[j] = LOAD_VECTOR(REAL_DTYPE)(slots + (slot + j * SEGMENTS) * GROUP_SIZE, v, !ELEMENT_ALIGNED, LOAD_PLAIN);
+            value[j] = load_slot(slots + (slot + j * SEGMENTS) * STRIDE, v);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             add_exactly(&sum, value[j]);
     }
     for (; slot < count; slot += SEGMENTS)
-        add_exactly(&sum, LOAD_VECTOR(REAL_DTYPE)(slots + slot * GROUP_SIZE, v, !ELEMENT_ALIGNED, LOAD_PLAIN));
+        add_exactly(&sum, load_slot(slots + slot * STRIDE, v));
     return total_of(&sum);
 }
 
@@ -116,7 +127,7 @@ INLINED void reduce_tile(const struct call *call, local realv *lines) {
     if (call->work == 0)
         return;
     const ulong weight_row = get_group_id(0) / TILES % WEIGHT_ROWS;
-    const ulong first = weight_row * call->slots * GROUP_SIZE;
+    const ulong first = weight_row * call->slots * STRIDE;
     const index_t v = (index_t)(get_group_id(0) % TILES) * LANES + (uint)get_local_id(0) % LANES;
     const bool is_dweight = PRESENT(DWEIGHT_DTYPE) && get_group_id(0) < TILES * WEIGHT_ROWS;
     const realv sum = sum_slots((is_dweight ? call->dweight_slots : call->dbias_slots) + first, call->slots, v, lines);

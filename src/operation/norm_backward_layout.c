@@ -5,6 +5,7 @@
 
 #include "base/arithmetic.h"
 #include "base/status.h"
+#include "norm/norm_backward_args.h"
 #include "operation/rope.h"
 
 typedef cln_backward_problem problem;
@@ -169,7 +170,7 @@ static clnorm_status lay_out_groups(const clnorm_device_info *device, const prob
 
 /* Of all slots; more than any workspace has where that is past 2^64. */
 static uint64_t slot_elements(const problem *p, const struct cln_backward_layout *layout) {
-    return cln_product(cln_product(layout->slots, p->weight_rows), p->cols);
+    return cln_product(cln_product(layout->slots, p->weight_rows), SLOT_COLUMNS(p->cols));
 }
 
 /* Two for each chunk of each segment; likewise. */
@@ -197,7 +198,7 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     const uint64_t sum_strides = p->weight_rows > 1 ? p->dweight.stride | p->dbias.stride : 0;
     layout->reduce_vec = cln_config_element_aligned(device, c)
                              ? 16
-                             : cln_smaller(cln_lowest_bit(p->cols | sum_strides), 16 / work->real_size);
+                             : cln_smaller(sum_strides ? cln_lowest_bit(sum_strides) : 4, 16 / work->real_size);
     clnorm_status status = lay_out_groups(device, p, work, c, layout);
     if (!status && exchanged)
         status = mailbox_words(segments, cln_divide_up(p->group_size, c->tile), p->norm, &layout->lock_words);

@@ -22,7 +22,7 @@ static inline enum cln_role cln_backward_role_of_x(const cln_backward_problem *p
  *
  *   mean, rstd     [groups, rows]             where they are not given
  *   sums           [2, chunks, groups, rows]  where segments are split
- *   dweight, dbias [weight_rows, slots, cols]
+ *   dweight, dbias [weight_rows, slots, SLOT_COLUMNS]
  *   locks          [blocks, weight_rows, slots] uint of CLNORM_REDUCTION_LOCKED
  *   mailbox        [rows, groups, 1 or 2, tiles] uint with exchanged sums, in one part with the locks */
 struct cln_backward_layout {
