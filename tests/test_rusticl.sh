@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs a test program on rusticl with llvmpipe, a second implementation of OpenCL on the CPU. test_rusticl.sh PROGRAM; 77 where
-# it is not installed. Programs run smaller cases there: rusticl 22.3 ends loops after about 65,535 iterations in all.
+# Runs a test program on rusticl with llvmpipe, a second implementation of OpenCL on the CPU. test_rusticl.sh PROGRAM
+# [ARGUMENT …]; 77 where it is not installed. Programs run smaller cases there: rusticl 22.3 ends loops after about 65,535
+# iterations in all.
 set -u
 
 icd=/etc/OpenCL/vendors/rusticl.icd
@@ -12,4 +13,4 @@ fi
 vendors=$(mktemp -d)
 trap 'rm -rf "$vendors"' EXIT
 cp "$icd" "$vendors"
-OCL_ICD_VENDORS=$vendors RUSTICL_ENABLE=llvmpipe "$1"
+OCL_ICD_VENDORS=$vendors RUSTICL_ENABLE=llvmpipe "$@"

@@ -127,14 +127,25 @@ static inline realv dy_before_rotation(const struct call *call, const struct row
 
 #endif
 
-/* As loaded. */
+/* As loaded, the widest first: rusticl 22.3 copies a struct wrong that has padding between its members. */
 struct inputs {
-    struct x_vector x;
-    DY_AT dy;
-#if GATE
+#if GATE && IS_REAL(Z_DTYPE)
     PACKED(Z_DTYPE) z;
 #endif
-#if ADDS_RESIDUAL
+#if ADDS_RESIDUAL && IS_REAL(RESIDUAL_DTYPE)
+    PACKED(RESIDUAL_DTYPE) residual;
+#endif
+#if IS_REAL(X_DTYPE)
+    struct x_vector x;
+    DY_AT dy;
+#else
+    DY_AT dy;
+    struct x_vector x;
+#endif
+#if GATE && !IS_REAL(Z_DTYPE)
+    PACKED(Z_DTYPE) z;
+#endif
+#if ADDS_RESIDUAL && !IS_REAL(RESIDUAL_DTYPE)
     PACKED(RESIDUAL_DTYPE) residual;
 #endif
 #if DROPOUT

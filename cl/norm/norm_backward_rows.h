@@ -53,10 +53,15 @@ INLINED index_t vector_of(const struct columns *columns, const uint i) {
 /* Vectors of the last tile, which has fewest. */
 #define LAST_VECTORS (VECTORS - (TILES - 1) * TILE_VECTORS)
 
-/* Of vectors that every lane of every tile has, compilers know it without a comparison. */
+/* Whether each lane has its i-th of these vectors, which spares a comparison. rusticl 22.3, which takes branches on i for
+ * ones of all lanes, wrote a part of dx alone where this was in the condition. */
+INLINED bool all_have(const uint i, const index_t vectors) {
+    return ISA == ISA_PTX && (i + 1) * LANES <= vectors;
+}
+
 INLINED bool has_vector(const struct columns *columns, const uint i) {
-    const bool in_tile = (i + 1) * LANES <= TILE_VECTORS || columns->lane + i * LANES < TILE_VECTORS;
-    const bool in_segment = (i + 1) * LANES <= LAST_VECTORS || vector_of(columns, i) < VECTORS;
+    const bool in_tile = TILE_VECTORS % LANES == 0 || all_have(i, TILE_VECTORS) || columns->lane + i * LANES < TILE_VECTORS;
+    const bool in_segment = GROUP_SIZE % TILE == 0 || all_have(i, LAST_VECTORS) || vector_of(columns, i) < VECTORS;
     return in_tile && in_segment;
 }
 
@@ -221,7 +226,8 @@ INLINED void put_row(const struct call *call, const struct row *row, const struc
         if (KEEP == KEEP_REREAD)
             held[0] = load_inputs(call, row, vector_of(columns, i), LOAD_LAST);
         const struct inputs *in = &held[i % HELD_INPUTS];
-        const struct scale scale = at_once[i % WEIGHTS_AT_ONCE];
+        /* rusticl 22.3 left a part of dx unwritten with scales of an array. */
+        const struct scale scale = ISA == ISA_PTX ? at_once[i % WEIGHTS_AT_ONCE] : scale_of(call, columns, scales, i);
         const struct point point = point_at(call, row, in, scale);
         if (row->active && has_vector(columns, i))
             put_outputs(call, row, vector_of(columns, i), in, point, scale, &beside[i % WEIGHTS_AT_ONCE], means);
