@@ -26,7 +26,8 @@ typedef enum clnorm_layout {
  * Tensors are [rows, cols, spatial...] or [rows, spatial..., cols], as layout says: rows samples of cols channels, of which
  * each has spatial positions, the product of all other dimensions. A tensor's stride is from sample to sample, 0 or at
  * least cols · spatial. weight and bias are [cols]. args.mean and args.rstd are [rows, groups], as PyTorch's
- * native_group_norm and ONNX's GroupNormalization-21 have them, in f32 (f64 with F64 tensors).
+ * native_group_norm and ONNX's GroupNormalization-21 have them, in f32 (f64 with F64 tensors). ggml_group_norm is this with
+ * the first layout, without weight and bias.
  *
  * An x or y of 8 bits (F8_E4M3 or F8_E5M2, not with F64) has one scale for the tensor, CLNORM_SCALING_TENSOR, or one for
  * each sample, CLNORM_SCALING_ROW, in args.x_scale and args.y_scale: [1] or [rows]. CLNORM_SCALING_GROUP is refused. x
