@@ -36,7 +36,7 @@ static const struct group_case cases[] = {
     {0, 8, 4, 2, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=16,segments=2"},
     {3, 7, 64, 7, FIRST, F32, F32, F32, 0, SILU, FAR, 0, 0, "vec=4,lanes=8,segments=2,chunks=1"},
-    {3, 16, 88, 16, FIRST, BF16, BF16, F32, 0, 0, NORMAL, 5, 1, "vec=8,lanes=4,segments=2,chunks=1,iterations=3"},
+    {3, 16, 88, 16, FIRST, BF16, BF16, F32, 0, 0, NORMAL, 8, 1, "vec=8,lanes=4,segments=2,chunks=1,iterations=3"},
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=12"},
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, SPIKES, 0, 0, "vec=8,lanes=64,segments=1,chunks=2,iterations=3"},
     {2, 8, 9, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=1,chunks=20"},
