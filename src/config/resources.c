@@ -123,7 +123,7 @@ uint64_t cln_backward_least_registers(const struct cln_workload *work, const str
     const uint64_t held = rows * inputs * vectors * vector;
     const uint64_t sums = sums_in_registers(work, c) * words(elements * work->real_size);
     const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? vectors * vector : 0;
-    const uint64_t addresses = vectors * (c->pipeline == 1 ? c->vec / 2 : 4);
+    const uint64_t addresses = vectors * (c->pipeline == 1 ? cln_larger(c->vec / 2, 1) : 4);
     const uint64_t gate = work->gated ? elements * 7 / 2 : 0; /* factors, slopes and what becomes of them */
     return arithmetic(work, c) + held + sums + early + addresses + gate;
 }
