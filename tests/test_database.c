@@ -48,7 +48,7 @@ static void widths_lie_between_rows(void **state) {
     static const char rows[] =
         "rms_norm bf16 64: lanes=8 # 1 us\nrms_norm bf16 1024: lanes=64\nrms_norm bf16 256: lanes=32\n"
         "rms_norm bf16 256 few: lanes=16\nrms_norm_gated bf16 300: lanes=2\nrms_norm f32 300: lanes=4\n"
-        "rms_norm bf16 4096: lanes=x\n";
+        "rms_norm bf16 4096: lanes=x\nrms_norm bf16 257: lanes=1\nrms_norm bf16 1001: lanes=2\n";
     static const struct {
         uint64_t cols;
         bool few;
@@ -60,13 +60,16 @@ static void widths_lie_between_rows(void **state) {
         {256, true, 256, 0, 16, 0},      {100, true, 0, 256, 0, 16},      {5000, false, 0, 0, 0, 0}, /* not readable */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct cln_database_rows found = cln_database_find(rows, "rms_norm bf16", cases[i].cols, cases[i].few);
+        const struct cln_database_rows found = cln_database_find(rows, "rms_norm bf16", cases[i].cols, cases[i].few, 8, 8);
         assert_int_equal(found.below.cols, cases[i].below);
         assert_int_equal(found.above.cols, cases[i].above);
         assert_int_equal(found.below.knobs.lanes, cases[i].lanes_below);
         assert_int_equal(found.above.knobs.lanes, cases[i].lanes_above);
     }
-    assert_int_equal(cln_database_find(rows, "layer_norm bf16", 64, false).below.cols, 0);
+    const struct cln_database_rows odd = cln_database_find(rows, "rms_norm bf16", 300, false, 1, 8);
+    assert_int_equal(odd.below.cols, 257);
+    assert_int_equal(odd.above.cols, 1001);
+    assert_int_equal(cln_database_find(rows, "layer_norm bf16", 64, false, 8, 8).below.cols, 0);
 }
 
 /* Whether the text has a line that begins like this one, up to the colon, once only. */

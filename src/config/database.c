@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arithmetic.h"
 #include "base/status.h"
 
 enum { TERM = 128, KNOBS_TEXT = 512 };
@@ -83,7 +84,8 @@ static struct cln_database_row read_knobs(uint64_t cols, const char *knobs) {
     return row;
 }
 
-struct cln_database_rows cln_database_find(const char *rows, const char *name, uint64_t cols, bool few) {
+struct cln_database_rows cln_database_find(const char *rows, const char *name, uint64_t cols, bool few, uint64_t vec,
+                                           uint64_t widest) {
     const char *const ending = few ? " few: " : ": ";
     const size_t name_length = strlen(name), ending_length = strlen(ending);
     const char *below = NULL, *above = NULL;
@@ -93,7 +95,7 @@ struct cln_database_rows cln_database_find(const char *rows, const char *name, u
             continue;
         char *end;
         const uint64_t width = strtoull(line + name_length + 1, &end, 10);
-        if (strncmp(end, ending, ending_length) != 0)
+        if (strncmp(end, ending, ending_length) != 0 || cln_smaller(cln_lowest_bit(width), widest) != vec)
             continue;
         if (width <= cols && width > below_cols) {
             below_cols = width;

@@ -13,7 +13,9 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
+#include "config/cost.h"
 #include "config/database.h"
+#include "config/resources.h"
 
 enum { LINE_CAPACITY = 1024, MOST_ROWS = 100000 };
 
@@ -246,22 +248,31 @@ static bool choose_by_file(clnorm_plan *plan, cln_choose_fn choose, bool few) {
     return row && choose_by_row(plan, row, choose, &plan->work);
 }
 
-/* Whether a row was measured at a width that allows narrower vectors than this one does. */
-static bool is_narrow(const struct cln_workload *work, const struct cln_database_row *row) {
-    enum { WIDEST = 16 }; /* bytes */
-    const uint64_t widest = WIDEST / work->x_size, of_row = cln_smaller(cln_lowest_bit(row->cols), widest);
-    return row->cols != work->group_size && of_row < cln_smaller(work->alignment, widest);
-}
-
 /* Whether a row was measured at less than half or more than twice the width. */
 static bool is_far(const struct cln_workload *work, const struct cln_database_row *row) {
     return row->cols < work->group_size / 2 || row->cols / 2 > work->group_size;
 }
 
+static uint64_t registers_of(const struct cln_workload *work, const struct cln_config *c) {
+    return work->users == CLN_KNOBS_BACKWARD ? cln_backward_least_registers(work, c) : cln_forward_registers(work, c);
+}
+
+/* Whether the plan's config takes no more registers than there are, or than it did where the row was measured. */
+static bool registers_fit(const clnorm_plan *plan, const struct cln_database_row *row) {
+    const struct cln_config *const c = &plan->config;
+    struct cln_workload measured = plan->work;
+    struct cln_config there = *c;
+    measured.group_size = row->cols;
+    there.tile = (uint32_t)cln_or_else(row->knobs.tile, row->cols);
+    const struct cln_facts facts = cln_facts_of(&plan->context->device);
+    const uint64_t each = registers_of(&plan->work, c);
+    return each <= registers_of(&measured, &there) || cln_registers_fit(&facts, (uint64_t)c->lanes * c->segments, each);
+}
+
 /* Whether a database's row suits the work; config is then chosen by it. A row without a tile is for whole segments. */
 static bool suits(clnorm_plan *plan, const struct cln_database_row *row, cln_choose_fn choose) {
     struct cln_config knobs = row->knobs;
-    if (is_narrow(&plan->work, row) || is_far(&plan->work, row))
+    if (is_far(&plan->work, row))
         return false;
     if (plan->work.users == CLN_KNOBS_BACKWARD && !knobs.tile)
         knobs.tile = (uint32_t)plan->work.group_size;
@@ -269,16 +280,20 @@ static bool suits(clnorm_plan *plan, const struct cln_database_row *row, cln_cho
     cln_failure_keep(&before);
     const bool chosen = row->cols && !choose(&plan->context->device, &plan->work, &knobs, &plan->config);
     cln_failure_restore(&before);
-    return chosen;
+    return chosen && registers_fit(plan, row);
 }
 
-/* By the shipped database: the row of this width, or else of the nearer one of the two widths beside it. */
+/* By the shipped database: the row of this width, or else of the nearer one of the two widths beside it, of those that
+ * allow as wide vectors. */
 static bool choose_by_database(clnorm_plan *plan, cln_choose_fn choose, const char *name, bool few) {
+    enum { WIDEST = 16 }; /* bytes of a vector */
     const struct cln_workload *const work = &plan->work;
     const char *const rows = cln_database_rows(cln_database_files, &plan->context->device);
     if (!rows || work->rows * work->groups < plan->context->device.compute_units)
         return false;
-    const struct cln_database_rows found = cln_database_find(rows, name, work->group_size, few);
+    const uint64_t widest = cln_config_element_aligned(&plan->context->device, &plan->config) ? 1 : WIDEST / work->x_size;
+    const struct cln_database_rows found =
+        cln_database_find(rows, name, work->group_size, few, cln_smaller(work->alignment, widest), widest);
     if (found.below.cols == work->group_size)
         return suits(plan, &found.below, choose);
     if (!found.below.cols || !found.above.cols)
