@@ -1,4 +1,5 @@
 /* Validation without compiling: it accepts and refuses what the plan does, and says what the plan's enqueues need. */
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,11 +138,30 @@ static void the_version_is_a_number(void **state) {
                      10000 * CLNORM_VERSION_MAJOR + 100 * CLNORM_VERSION_MINOR + CLNORM_VERSION_PATCH);
 }
 
+/* Of each operation's descriptor, whose initialiser has its name; and of others. */
+static void the_sizes_of_structs_are_numbers(void **state) {
+    (void)state;
+    for (size_t i = 0; cln_operations[i]; i++) {
+        const struct cln_operation *const operation = cln_operations[i];
+        char name[64] = "";
+        for (size_t j = 0; j < strlen(operation->init) - strlen("_INIT"); j++)
+            name[j] = (char)tolower(operation->init[j]);
+        if (clnorm_struct_size(name) != operation->size)
+            fail_msg("%s: %u", name, clnorm_struct_size(name));
+    }
+    assert_int_equal(clnorm_struct_size("clnorm_args"), sizeof(clnorm_args));
+    assert_int_equal(clnorm_struct_size("clnorm_requirements"), sizeof(clnorm_requirements));
+    assert_int_equal(clnorm_struct_size("clnorm_dim"), sizeof(clnorm_dim));
+    assert_int_equal(clnorm_struct_size("clnorm_norm"), 0);
+    assert_int_equal(clnorm_struct_size(""), 0);
+    assert_int_equal(clnorm_struct_size(NULL), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensors_are_described),          cmocka_unit_test(plans_need_what_was_said),
         cmocka_unit_test(what_a_plan_refuses_is_refused), cmocka_unit_test(a_shorter_struct_is_filled_as_far_as_it_goes),
-        cmocka_unit_test(the_version_is_a_number),
+        cmocka_unit_test(the_version_is_a_number),        cmocka_unit_test(the_sizes_of_structs_are_numbers),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -30,6 +30,10 @@ CLNORM_API uint32_t clnorm_version_number(void);
 /* "0.2.0", of the library that is linked, which can be newer than this header. */
 CLNORM_API const char *clnorm_version(void);
 
+/* Bytes of a struct of these headers as the library that is linked knows it, for bindings, which have no sizeof:
+ * clnorm_struct_size("clnorm_norm_desc"). 0: it knows no such struct. */
+CLNORM_API uint32_t clnorm_struct_size(const char *name);
+
 typedef enum clnorm_status {
     CLNORM_SUCCESS = 0,
     CLNORM_INVALID_ARGUMENT, /* a NULL where a value is required, a wrong struct size */
