@@ -21,7 +21,7 @@ uint64_t cln_scratch_bytes(const struct cln_workload *work, const struct cln_con
 uint64_t cln_config_local_vectors(const clnorm_device_info *device, const struct cln_workload *work,
                                   const struct cln_config *c) {
     enum { ALIGNMENT = 64, /* of each array */ L1 = 32 << 10 };
-    const uint64_t scratch = cln_scratch_bytes(work, c) + 2 * ALIGNMENT;
+    const uint64_t scratch = cln_scratch_bytes(work, c) + 2 * (uint64_t)ALIGNMENT;
     if (c->keep != CLN_KEEP_LOCAL || !work->local_size || c->segments > 1 || scratch > device->local_memory)
         return 0;
     const uint64_t each = (uint64_t)c->lanes * c->vec * work->local_size;
