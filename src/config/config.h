@@ -102,10 +102,6 @@ uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_work
 /* Work-groups that share the rows of the backward, where a row takes so many blocks. */
 uint64_t cln_config_row_groups(const clnorm_device_info *device, const struct cln_config *config, uint64_t blocks);
 
-/* Registers that a work-item may have, so that all work-groups of its teams have room on the device at once; 0: any number.
- * Teams that are not complete would compute each other's sums. */
-uint64_t cln_config_team_registers(const clnorm_device_info *device, const struct cln_config *config);
-
 /* Vectors of each lane that CLN_KEEP_LOCAL has room for in local memory. */
 uint64_t cln_config_local_vectors(const clnorm_device_info *device, const struct cln_workload *work,
                                   const struct cln_config *config);

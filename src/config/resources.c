@@ -1,7 +1,6 @@
 #include "config/resources.h"
 
 #include "base/arithmetic.h"
-#include "config/facts.h"
 
 /* --------------------------------------------------------------------------------------------------------- forward */
 
@@ -100,12 +99,6 @@ uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_work
 
 uint64_t cln_config_row_groups(const clnorm_device_info *device, const struct cln_config *c, uint64_t blocks) {
     return cln_larger((uint64_t)c->groups_per_cu * device->compute_units / blocks, 1);
-}
-
-uint64_t cln_config_team_registers(const clnorm_device_info *device, const struct cln_config *c) {
-    const struct cln_facts facts = cln_facts_of(device);
-    const uint64_t each = facts.registers / ((uint64_t)c->groups_per_cu * c->lanes * c->segments) / 8 * 8;
-    return facts.ptx && cln_exchanges(c) && each <= facts.item_registers ? cln_larger(each, 16) : 0;
 }
 
 /* Sums that a lane holds for each of its columns. */

@@ -72,7 +72,6 @@ struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *de
         .column_lanes = layout->column_lanes,
         .pipeline = c->pipeline,
         .prefetch = c->prefetch,
-        .registers = layout->exchanged ? cln_config_team_registers(device, c) : 0,
         .x_group = p->x.scale_group,
         .fp8_isa = cln_fp8_isa(device, c),
         .span = layout->span,

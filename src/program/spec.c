@@ -155,6 +155,4 @@ void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPA
                                 : snprintf(end, room, " -D %s=%" PRIu64, fields[i].macro, value);
         length += (size_t)written;
     }
-    if (spec->registers)
-        (void)snprintf(options + length, CLN_OPTIONS_CAPACITY - length, " -cl-nv-maxrregcount=%" PRIu64, spec->registers);
 }
