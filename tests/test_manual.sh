@@ -14,7 +14,7 @@ complain() {
 
 warnings=$(man --warnings -E UTF-8 -l "$folder/clnorm.1" 2>&1 >/dev/null)
 [ -z "$warnings" ] || complain "man: $warnings"
-page=$(man -E ASCII -l "$folder/clnorm.1" | col -b)
+page=$(man -E ASCII -l "$folder/clnorm.1" | sed 's,.\x08,,g') # without overstriking
 for command in $("$tool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p'); do
     grep -q "^   clnorm $command " <<<"$page" || complain "clnorm.1 lacks the command $command"
     for option in $("$tool" "$command" --help | grep -o -e '--[a-z][a-z-]*' | sort -u); do
