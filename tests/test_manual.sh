@@ -12,6 +12,7 @@ complain() {
     failures=$((failures + 1))
 }
 
+export MAN_KEEP_FORMATTING=1 # man starts col otherwise, which a machine may lack
 warnings=$(man --warnings -E UTF-8 -l "$folder/clnorm.1" 2>&1 >/dev/null)
 [ -z "$warnings" ] || complain "man: $warnings"
 page=$(man -E ASCII -l "$folder/clnorm.1" | sed 's,.\x08,,g') # without overstriking
