@@ -21,6 +21,12 @@
 #define IS_FIRST (LAYOUT == LAYOUT_FIRST)
 #define CHANNELS_OF_GROUP (CHANNELS / GROUPS)
 
+#if IS_DOUBLE(X_DTYPE)
+#define REAL_DTYPE f64
+#else
+#define REAL_DTYPE f32
+#endif
+
 /* Vectors of a row of neighbours: the positions of a channel, or the channels of a position. */
 #if IS_FIRST
 #define ROW SPATIAL
@@ -49,24 +55,13 @@ static inline ulong chunk_count(const ulong chunk) {
     return min((ulong)SPATIAL, chunk_begin(chunk + 1) * step) - min((ulong)SPATIAL, chunk_begin(chunk) * step);
 }
 
-/* Where the first of a chunk's two numbers is; the second one follows. */
-static inline ulong part_of(const ulong sample, const ulong channel, const ulong chunk) {
-    return ((sample * CHANNELS + channel) * CHUNKS + chunk) * 2;
-}
+/* Where the first of a chunk's two numbers is; the second is PART_STEP further. Neighbouring channels lie as in x. */
+#define PART_STEP (IS_FIRST ? 1 : CHANNELS)
 
-/* Writes those of count channels side by side. */
-static inline void put_parts(global real *parts, const ulong sample, const ulong channel, const ulong chunk,
-                             const ulong count, const realv first, const realv second) {
-    real firsts[VEC], seconds[VEC];
-    VSTORE(first, firsts);
-    VSTORE(second, seconds);
-#pragma unroll
-    for (uint i = 0; i < VEC; i++)
-        if (i < count) {
-            global real *part = parts + part_of(sample, channel + i, chunk);
-            part[0] = firsts[i];
-            part[1] = seconds[i];
-        }
+static inline ulong part_of(const ulong sample, const ulong channel, const ulong chunk) {
+    if (IS_FIRST)
+        return ((sample * CHANNELS + channel) * CHUNKS + chunk) * 2;
+    return (sample * CHUNKS + chunk) * 2 * CHANNELS + channel;
 }
 
 /* -------------------------------------------------------------------------------------------------------- elements */

@@ -38,7 +38,7 @@ static inline void write_sums(const struct call *call, const struct place *place
     if (place->active && place->lane == 0) {
         global real *part = call->parts + part_of(place->sample, channel, 0);
         part[0] = sums[0];
-        part[1] = sums[1];
+        part[PART_STEP] = sums[1];
     }
     join_lanes();
 #else

@@ -65,7 +65,7 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
     if (unit->active && unit->lane == 0) {
         global real *part = call->parts + part_of(unit->sample, unit->channel, unit->chunk);
         part[0] = sums[0];
-        part[1] = sums[1];
+        part[PART_STEP] = sums[1];
     }
     (void)space;
 }
@@ -119,8 +119,11 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
             sums[1] = own[j].of_product.runs * channels[j].rstd;
         }
         add_phases(unit, sums, space);
-        if (IS_THERE(j) && unit->phase == 0)
-            put_parts(call->parts, unit->sample, CHANNEL(j), unit->chunk, COUNT(j), sums[0], sums[1]);
+        if (IS_THERE(j) && unit->phase == 0) {
+            global real *part = call->parts + part_of(unit->sample, CHANNEL(j), unit->chunk);
+            STORE_PART(REAL_DTYPE)(part, sums[0], COUNT(j), false);
+            STORE_PART(REAL_DTYPE)(part + PART_STEP, sums[1], COUNT(j), false);
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
 
-#if LANES > 1
+#if IS_FIRST && LANES > 1
 
 #define BATCH 4 /* vectors that are loaded together; two batches are under way */
 
@@ -66,9 +66,9 @@ INLINED void add_vectors(const struct call *call, const ulong sample, const ulon
     }
 }
 
-#elif IS_FIRST
+#elif IS_FIRST || LANES > 1
 
-#define BATCH CHAINS /* vectors that are read before the first is added */
+#define BATCH (LANES == 1 ? CHAINS : 4) /* vectors that are read before the first is added */
 
 /* Adds whole vectors that are step elements apart. */
 static inline void add_vectors(const struct call *call, const ulong sample, const ulong first, const ulong step,
@@ -84,6 +84,7 @@ static inline void add_vectors(const struct call *call, const ulong sample, cons
 #pragma unroll
             for (uint k = 0; k < BATCH; k++)
                 LOAD_PACKED_S(&packed[k], call, sample, first + (ulong)(i + j + k) * step, VEC);
+            begin_loads();
 #pragma unroll
             for (uint k = 0; k < BATCH; k++)
                 run_take(&run, k % CHAINS, S_OF(call, sample, &packed[k]));

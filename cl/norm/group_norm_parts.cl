@@ -39,7 +39,7 @@ INLINED void take_moments(const struct call *call, const struct unit *unit, stru
     if (count > 0 && unit->lane == 0) {
         global real *part = call->parts + part_of(unit->sample, unit->channel, unit->chunk);
         part[0] = origin + all.mean;
-        part[1] = all.squares;
+        part[PART_STEP] = all.squares;
     }
     (void)space;
 }
@@ -48,7 +48,9 @@ INLINED void take_moments(const struct call *call, const struct unit *unit, stru
 
 static inline void put_moments(const struct call *call, const struct unit *unit, const uint j, const realv mean,
                                const realv squares) {
-    put_parts(call->parts, unit->sample, CHANNEL(j), unit->chunk, COUNT(j), mean, squares);
+    global real *part = call->parts + part_of(unit->sample, CHANNEL(j), unit->chunk);
+    STORE_PART(REAL_DTYPE)(part, mean, COUNT(j), false);
+    STORE_PART(REAL_DTYPE)(part + PART_STEP, squares, COUNT(j), false);
 }
 
 #if LANES > 1

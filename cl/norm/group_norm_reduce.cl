@@ -37,7 +37,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 #else
 
-/* A group's chunks, an entry each. */
+/* A group's chunks, an entry each: with a channel's beside each other, or with the channels of one chunk. */
 #define ENTRIES ((ulong)CHANNELS_OF_GROUP * CHUNKS)
 
 struct entry {
@@ -48,8 +48,8 @@ struct entry {
 static inline struct entry entry_of(const ulong group, const ulong index) {
     const ulong sample = group / GROUPS, first = group % GROUPS * CHANNELS_OF_GROUP;
     struct entry entry;
-    entry.channel = first + index / CHUNKS;
-    entry.chunk = index % CHUNKS;
+    entry.channel = first + (IS_FIRST ? index / CHUNKS : index % CHANNELS_OF_GROUP);
+    entry.chunk = IS_FIRST ? index % CHUNKS : index / CHANNELS_OF_GROUP;
     entry.at = part_of(sample, entry.channel, entry.chunk);
     return entry;
 }
@@ -58,25 +58,15 @@ static inline struct entry entry_of(const ulong group, const ulong index) {
 
 #define MERGED 32 /* entries that are merged one after the other: chains of roundings stay short */
 
-#define LOADED 4 /* of those, entries that are loaded before the first is merged */
-
 static inline struct spread own_entries(const global real *parts, const ulong group, const ulong first, const real origin) {
     struct spread all = {0, 0, 0};
     for (ulong index = first; index < ENTRIES;) {
         struct spread few = {0, 0, 0};
-        for (uint i = 0; i < MERGED && index < ENTRIES; i += LOADED, index += LOADED * LANES) {
-            struct spread one[LOADED];
-#pragma unroll
-            for (uint k = 0; k < LOADED; k++) {
-                const bool there = index + k * LANES < ENTRIES;
-                const struct entry entry = entry_of(group, there ? index + k * LANES : index);
-                one[k].mean = parts[entry.at] - origin;
-                one[k].squares = parts[entry.at + 1];
-                one[k].count = there ? (real)chunk_count(entry.chunk) : 0;
-            }
-#pragma unroll
-            for (uint k = 0; k < LOADED; k++)
-                spread_merge(&few, one[k]);
+        for (uint i = 0; i < MERGED && index < ENTRIES; i++, index += LANES) {
+            const struct entry entry = entry_of(group, index);
+            const struct spread one = {parts[entry.at] - origin, parts[entry.at + PART_STEP],
+                                       (real)chunk_count(entry.chunk)};
+            spread_merge(&few, one);
         }
         spread_merge(&all, few);
     }
@@ -115,7 +105,7 @@ static inline void take_entry(struct shares *shares, const global real *part, co
     if (chunk_count(chunk) == 0)
         return;
     kept_sum_add(&shares->of_dn, weight * part[0]);
-    kept_sum_add(&shares->of_product, weight * part[1]);
+    kept_sum_add(&shares->of_product, weight * part[PART_STEP]);
 }
 
 /* This lane's share of a channel's sums over samples. */

@@ -79,7 +79,7 @@ static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_confi
         return 1;
     if (!choice->work->channels_last) {
         const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as group_norm.cl has it */
-        const uint64_t least = cln_smaller(c->chunks > 1 ? LEAST : WARP, cln_power_of_two_at_least(vectors));
+        const uint64_t least = cln_smaller(c->chunks > 1 && c->vec == 1 ? LEAST : WARP, cln_power_of_two_at_least(vectors));
         return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), least),
                            held_by_most ? most : cln_smaller(most, WIDE));
     }

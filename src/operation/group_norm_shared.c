@@ -152,15 +152,15 @@ clnorm_status cln_group_norm_add(clnorm_plan *plan, const struct cln_spec *spec,
 
 clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_spec *spec,
                                            const struct cln_group_norm_kernel *kernel, uint64_t terms) {
-    enum { MOST_LANES = 1024, ITEMS = 256 };
+    enum { MOST_LANES = 256, ITEMS = 256 };
     const clnorm_device_info *const device = &plan->context->device;
     const bool alone = device->kind == CLNORM_DEVICE_CPU;
     struct cln_spec own = *spec;
-    const uint64_t room = device->local_memory / (8 * plan->work.real_size); /* half of it for four numbers of each lane */
-    const uint64_t most = cln_smaller(cln_smaller(MOST_LANES, room), device->max_work_group_size);
-    own.lanes = alone ? 1 : cln_power_of_two_at_most(cln_smaller(terms, most));
+    own.lanes = alone ? 1
+                      : cln_smaller(cln_power_of_two_at_most(cln_smaller(terms, MOST_LANES)),
+                                    cln_power_of_two_at_most(device->max_work_group_size));
     own.segments = alone ? 1 : cln_larger(cln_smaller(ITEMS, device->max_work_group_size) / own.lanes, 1);
-    own.reduce = spec->reduce == CLN_REDUCE_SHUFFLE ? CLN_REDUCE_SHUFFLE : CLN_REDUCE_TREE;
+    own.reduce = CLN_REDUCE_TREE;
     own.opencl_c = 120;
     return add(plan, &own, kernel, false);
 }
