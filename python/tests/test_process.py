@@ -111,10 +111,13 @@ def resident():
 
 @pytest.mark.parametrize("use", ["clnorm.gelu(x)", "clnorm.devices()", "clnorm.select('cpu;gpu')", "clnorm.gelu(on_queue())"])
 def test_fork_before_the_first_use_works_and_after_it_is_refused(use):
+    if "on_queue" in use:
+        pytest.importorskip("pyopencl")
     program = (
-        "import os, signal, numpy, clnorm, pyopencl.array\n"
+        "import os, signal, numpy, clnorm\n"
         "x = numpy.ones((2, 8), 'f4')\n"
         "def on_queue():\n"
+        "    import pyopencl.array\n"
         "    device = pyopencl.get_platforms()[0].get_devices()[0]\n"
         "    return pyopencl.array.to_device(pyopencl.CommandQueue(pyopencl.Context([device])), x)\n"
         "def child(use, expected):\n"
