@@ -40,6 +40,7 @@ static const struct group_case cases[] = {
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=12"},
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, SPIKES, 0, 0, "vec=8,lanes=64,segments=1,chunks=2,iterations=3"},
     {2, 8, 9, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=1,chunks=20"},
+    {600, 2, 5, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=1,lanes=1,chunks=2"},
     {3, 48, 100, 4, LAST, F32, F32, F32, 0, SILU, WIDE, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
     {3, 50, 100, 5, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=16,lanes=1,chunks=33,iterations=2"},
     {2, 48, 5, 4, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=4,segments=8,chunks=2"},

@@ -71,6 +71,7 @@ struct problem {
     struct cln_spec spec;
     struct workspace workspace;
     bool by_chunks, sums; /* sums: of channels, dweight and dbias */
+    bool joined;          /* these come with the slopes of groups */
 };
 
 static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d, bool sums) {
@@ -145,19 +146,24 @@ static clnorm_status add_sums(clnorm_plan *plan, const struct problem *p) {
     return cln_group_norm_add(plan, &p->spec, &kernel);
 }
 
+/* Of the sum of a group's slopes. Samples have no say in its order, and so none in how many lanes share it. */
+static uint64_t terms_of_group(const struct problem *p) {
+    enum { LEAST = 32 };
+    return cln_larger(p->norm.cols / p->norm.groups * p->spec.chunks, LEAST);
+}
+
 /* What the sums of chunks come to: the slopes of groups, which dx needs, and the sums over samples. */
 static clnorm_status add_slopes(clnorm_plan *plan, const struct problem *p) {
-    enum { LEAST_TERMS = 32 }; /* samples, which have no say in the order of a group's sum, may be many */
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_SLOPES_ARGS);
     const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows),
                                              cln_bind("rstd", p->workspace.rstd),
                                              cln_bind("parts", p->workspace.parts),
                                              cln_bind("slopes", p->workspace.slopes),
                                              {0}};
-    const uint64_t groups = p->norm.rows * p->norm.groups, terms = p->norm.cols / p->norm.groups * p->spec.chunks;
+    const uint64_t groups = p->norm.rows * p->norm.groups;
     const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_slopes", parameters, arguments,
-                                                 groups + (p->sums ? p->norm.cols : 0)};
-    return cln_group_norm_add_reduction(plan, &p->spec, &kernel, cln_larger(terms, LEAST_TERMS));
+                                                 groups + (p->joined ? p->norm.cols : 0)};
+    return cln_group_norm_add_reduction(plan, &p->spec, &kernel, terms_of_group(p));
 }
 
 static clnorm_status add_dx(clnorm_plan *plan, const struct problem *p) {
@@ -192,13 +198,14 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     p.sums = p.d->dweight.dtype || p.d->dbias.dtype;
     p.spec = spec_of(plan, p.d, p.sums);
     plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p.d->accumulate;
+    /* Not where a channel's sum over samples would keep the lanes of a group's much longer. */
+    p.joined = p.sums && p.by_chunks && work->rows && work->rows * p.spec.chunks <= 16 * terms_of_group(&p);
     clnorm_status status = lay_out(plan, &p);
     if (!status && work->rows && !p.d->statistics_given)
         status = add_statistics(plan, &p);
     if (!status && work->rows)
         status = p.by_chunks ? add_chunks(plan, &p) : add_segments(plan, &p);
-    const bool summed = !p.sums || (p.by_chunks && work->rows);
-    return status || summed ? status : add_dweight(plan, &p);
+    return status || !p.sums || p.joined ? status : add_dweight(plan, &p);
 }
 
 static const desc_type initial = CLNORM_GROUP_NORM_BACKWARD_DESC_INIT;
