@@ -35,12 +35,11 @@ else()
 endif()
 foreach(driver IN LISTS other_drivers)
     set(programs args buffers cache drivers enqueue extremes fp8 gelu group_norm group_norm_backward l2_norm
-        norm_backward_args norm_backward_columns norm_backward_locked norm_backward_messages norm_backward_numerics
-        norm_backward_rows norm_backward_sweep norm_chunks norm_fp8_tiles norm_large norm_mixed norm_numerics norm_slices
-        norm_sweep one_call outer_args plan plan_store program quantize range rows_args softmax)
+        norm_backward_args norm_backward_columns norm_backward_fp8 norm_backward_locked norm_backward_messages
+        norm_backward_numerics norm_backward_rows norm_backward_sweep norm_chunks norm_fp8_tiles norm_large norm_mixed
+        norm_numerics norm_slices norm_sweep one_call outer_args plan plan_store program quantize range rows_args softmax)
     if("${driver}" STREQUAL "trixie") # quoted: there is a variable of that name
-        list(APPEND programs norm_backward_fp8 norm_backward_teams norm_fp8 norm_fused norm_knobs norm_rope norm_weight_map
-            outer)
+        list(APPEND programs norm_backward_teams norm_fp8 norm_fused norm_knobs norm_rope norm_weight_map outer)
     endif()
     foreach(test IN LISTS programs)
         clnorm_add_test(${driver}_${test} ${${driver}} $<TARGET_FILE:test_${test}>)

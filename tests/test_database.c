@@ -91,8 +91,10 @@ static void shipped_rows_can_be_read(void **state) {
             char knobs[512] = "";
             struct cln_config config;
             const char *const colon = strstr(line, ": ");
-            if (!colon || !strchr(line, '\n'))
+            if (!colon || !strchr(line, '\n')) {
                 fail_msg("%s: row %u: expected OPERATION DTYPE COLUMNS: KNOBS", file->name, count);
+                return;
+            }
             const size_t length = strcspn(colon + 2, " \n");
             assert_true(length > 0 && length < sizeof knobs);
             memcpy(knobs, colon + 2, length);

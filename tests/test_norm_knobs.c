@@ -123,12 +123,12 @@ static bool give_way(clnorm_config *given) {
     const char *detail = clnorm_error_detail();
     if (strstr(detail, "desc.config.vec") != NULL && config->vec > 1)
         config->vec /= 2;
-    else if (strstr(detail, "desc.config.keep") != NULL && config->keep == CLN_KEEP_LOCAL && config->segments > 1)
-        config->segments = 1;
-    else if (strstr(detail, "desc.config.keep") != NULL && config->keep != CLN_KEEP_REREAD)
+    else if (strstr(detail, "desc.config.keep") != NULL && config->keep != CLN_KEEP_REREAD &&
+             (config->keep != CLN_KEEP_LOCAL || config->segments == 1))
         config->keep = CLN_KEEP_REREAD;
-    else if ((strstr(detail, "desc.config.chunks") != NULL || strstr(detail, "desc.config.reduce") != NULL) &&
-             config->segments > 1 && config->keep != CLN_KEEP_LOCAL)
+    else if (config->segments > 1 && (config->keep == CLN_KEEP_LOCAL ? strstr(detail, "desc.config.keep") != NULL
+                                                                     : strstr(detail, "desc.config.chunks") != NULL ||
+                                                                           strstr(detail, "desc.config.reduce") != NULL))
         config->segments = 1;
     else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1)
         config->chunks = 1;

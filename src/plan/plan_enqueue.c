@@ -256,14 +256,20 @@ clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue qu
 
 enum { WORK = 0 }; /* argument of every kernel */
 
-/* Launches a kernel's own grid over no segments, so that it touches no tensor: none of an earlier enqueue either, which its
- * owner may have released since. */
-static clnorm_status run_empty(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue) {
-    const cl_mem absent = NULL;
+/* Launches a kernel's own grid over no segments, so that it uses no tensor: none of an earlier enqueue either, which its
+ * owner may have released since. nothing: a buffer in place of each, as Intel's runtime for CPUs (2026.2) may read a scale
+ * before it knows that there are no rows. */
+static clnorm_status run_empty(const clnorm_plan *plan, const struct cln_stage *stage, cl_kernel kernel, cl_mem nothing,
+                               cl_command_queue queue) {
     const cl_ulong none = 0;
     cl_int code = CL_SUCCESS;
-    for (cl_uint i = 0; i < stage->tensors && !code; i++)
-        code = clSetKernelArg(kernel, stage->tensor[i].index, sizeof absent, &absent);
+    for (cl_uint i = 0; i < stage->tensors && !code; i++) {
+        if (!is_bound(plan, &stage->tensor[i].binding)) /* NULL since the plan was made */
+            continue;
+        code = clSetKernelArg(kernel, stage->tensor[i].index, sizeof nothing, &nothing);
+        if (!code)
+            code = clSetKernelArg(kernel, stage->tensor[i].index + 1, sizeof none, &none);
+    }
     if (!code)
         code = clSetKernelArg(kernel, WORK, sizeof none, &none);
     if (code)
@@ -273,6 +279,17 @@ static clnorm_status run_empty(const struct cln_stage *stage, cl_kernel kernel, 
     return status || !code ? status : cln_fail_opencl(code, "clSetKernelArg");
 }
 
+/* Each kernel of the plan. */
+static clnorm_status run_all_empty(const clnorm_plan *plan, cl_mem nothing, cl_command_queue queue) {
+    clnorm_status status = CLNORM_SUCCESS;
+    for (unsigned i = 0; i < plan->stages && !status; i++) {
+        status = run_empty(plan, &plan->stage[i], plan->stage[i].aligned, nothing, queue);
+        if (!status && plan->stage[i].unaligned)
+            status = run_empty(plan, &plan->stage[i], plan->stage[i].unaligned, nothing, queue);
+    }
+    return status;
+}
+
 clnorm_status clnorm_plan_warm_up(clnorm_plan *plan, cl_command_queue queue) {
     if (!plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
@@ -280,15 +297,17 @@ clnorm_status clnorm_plan_warm_up(clnorm_plan *plan, cl_command_queue queue) {
     clnorm_status status = check_queue(plan, queue, &in_order);
     if (status)
         return status;
+    enum { BYTES = 4096 };
+    cl_int code;
+    const cl_mem nothing = clCreateBuffer(plan->context->cl, CL_MEM_READ_WRITE, BYTES, NULL, &code);
+    if (code)
+        return cln_fail_opencl(code, "clCreateBuffer");
     pthread_mutex_lock(&plan->lock);
-    for (unsigned i = 0; i < plan->stages && !status; i++) {
-        status = run_empty(&plan->stage[i], plan->stage[i].aligned, queue);
-        if (!status && plan->stage[i].unaligned)
-            status = run_empty(&plan->stage[i], plan->stage[i].unaligned, queue);
-    }
+    status = run_all_empty(plan, nothing, queue);
     pthread_mutex_unlock(&plan->lock);
+    code = clFinish(queue);
+    clReleaseMemObject(nothing);
     if (status)
         return status;
-    const cl_int code = clFinish(queue);
     return code ? cln_fail_opencl(code, "clFinish") : CLNORM_SUCCESS;
 }
