@@ -30,8 +30,7 @@ static inline ulong weight_rows_of(const struct call *call) {
 /* The row at a place of a share. */
 INLINED ulong row_of_place(const struct call *call, const struct share *share, const ulong place) {
 #if WEIGHT_MAP
-    const ulong run = place / call->weight_repeat * call->weight_rows + share->weight_row;
-    return run * call->weight_repeat + place % call->weight_repeat;
+    return row_of_weight(place, share->weight_row, call->weight_repeat, call->weight_rows);
 #else
     (void)call, (void)share;
     return place;
