@@ -280,7 +280,8 @@ def _repeat(weight_repeat):
 
 
 def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add", group_size: int = 0,
-            weight_repeat: Optional[int] = None, save_norm: bool = False, batch_invariant: bool = False, out: Optional[Array] = None) -> Result:
+            weight_repeat: Optional[int] = None, save_norm: bool = False, batch_invariant: bool = False,
+            out: Optional[Array] = None) -> Result:
     """Divides each row by its length: y = x / length * weight.
 
     x:           (..., columns), float32, float16, bfloat16 or float64.
