@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/arithmetic.h"
 #include "clnorm/clnorm.h"
 #include "config/cost.h"
 #include "config/resources.h"
@@ -266,6 +267,35 @@ static void phases_fit_into_local_memory(void **state) {
     assert_int_equal(config.lanes * config.segments, 128);
 }
 
+/* Group norm of images of a few positions, of groups of a few channels, on every device. */
+static void small_images_have_a_config(void **state) {
+    (void)state;
+    enum { SPATIAL = 17, CHANNELS = 12 };
+    const struct cln_config automatic = {0};
+    for (unsigned i = 0; i < MADE_UP_DEVICES * SPATIAL * CHANNELS * 8; i++) {
+        const clnorm_device_info device = made_up_device(i / 8 / SPATIAL / CHANNELS);
+        const uint64_t spatial = 1 + i / 8 / CHANNELS % SPATIAL, channels = 1 + i / 8 % CHANNELS, size = i & 1 ? 2 : 4;
+        const struct cln_workload work = {.users = CLN_KNOBS_GROUP,
+                                          .rows = 3,
+                                          .groups = 3,
+                                          .group_size = channels * spatial,
+                                          .channels = 3 * channels,
+                                          .channels_of_group = channels,
+                                          .spatial = spatial,
+                                          .channels_last = i & 2,
+                                          .channel_sums = i & 4,
+                                          .alignment = cln_lowest_bit(3 * channels * spatial),
+                                          .x_size = size,
+                                          .held_size = size,
+                                          .norm = CLNORM_LAYER_NORM,
+                                          .real_size = sizeof(float)};
+        struct cln_config config;
+        if (cln_config_choose_group(&device, &work, &automatic, &config) != CLNORM_SUCCESS)
+            fail_msg("%s, %" PRIu64 " channels of %" PRIu64 ", %u: %s", device.name, channels, spatial, i % 8,
+                     clnorm_error_detail());
+    }
+}
+
 /* Runs that are best for many rows may be long: few rows still keep as many work-groups busy as they can. */
 static void few_rows_are_for_many(void **state) {
     (void)state;
@@ -296,6 +326,7 @@ int main(void) {
         cmocka_unit_test(foreign_knobs_are_refused),
         cmocka_unit_test(columns_fit_into_local_memory),
         cmocka_unit_test(phases_fit_into_local_memory),
+        cmocka_unit_test(small_images_have_a_config),
         cmocka_unit_test(few_rows_are_for_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,9 +54,12 @@ static uint64_t chunks_of(const struct cln_choice *choice) {
     return cln_larger(cln_smaller(of_channel * work->channels_of_group, UINT32_MAX), 2);
 }
 
+/* Where vectors reach across channels a segment has two or more, so that several lanes take it. */
 static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
-    const uint64_t widest = cln_power_of_two_at_most(cln_widest_vector(choice, c));
     const uint64_t row = row_of(choice->work, c, !choice->facts.alone);
+    const bool across = !choice->work->channels_last && row > choice->work->spatial;
+    const uint64_t widest =
+        cln_power_of_two_at_most(cln_smaller(cln_widest_vector(choice, c), across ? row / 2 : UINT64_MAX));
     if (!cln_config_element_aligned(choice->device, c))
         return cln_smaller(widest, cln_lowest_bit(choice->work->alignment | row));
     return cln_smaller(widest, cln_power_of_two_at_most(row));
