@@ -228,7 +228,7 @@ static void assert_works(struct scene *scene) {
 /* What failed may have been something that the library can do without; else it must say so, with OpenCL's code. */
 static void assert_proper(clnorm_status status, long at, const struct fault_calls *control) {
     const bool proper = status == CLNORM_OUT_OF_HOST_MEMORY || status == CLNORM_OUT_OF_DEVICE_MEMORY ||
-                        status == CLNORM_OPENCL_ERROR || status == CLNORM_BUILD_FAILED;
+                        status == CLNORM_OPENCL_ERROR || status == CLNORM_BUILD_FAILED || status == CLNORM_DEVICE_NOT_FOUND;
     const bool explained = strlen(clnorm_error_detail()) > 10 && clnorm_error_opencl() == control->code;
     if (status != CLNORM_SUCCESS && !(proper && explained)) {
         fail_msg("call %ld, %s: \"%s\", \"%s\", %d", at, control->failed, clnorm_status_text(status), clnorm_error_detail(),

@@ -128,6 +128,15 @@ static void a_long_selector_is_quoted_in_part(void **state) {
     assert_int_equal(clnorm_device_select(selector, &info), CLNORM_DEVICE_NOT_FOUND);
 }
 
+static void a_platform_that_failed_is_named(void **state) {
+    (void)state;
+    clnorm_device_info info = CLNORM_DEVICE_INFO_INIT;
+    assert_int_equal(clnorm_device_select("name=Radeon", &info), CLNORM_DEVICE_NOT_FOUND);
+    assert_non_null(strstr(clnorm_error_detail(), "no OpenCL device matches 'name=Radeon'"));
+    assert_non_null(strstr(clnorm_error_detail(), "reading the devices of a platform failed with CL_OUT_OF_HOST_MEMORY"));
+    assert_int_equal(clnorm_error_opencl(), CL_OUT_OF_HOST_MEMORY);
+}
+
 static void without_a_selector_the_environment_decides(void **state) {
     (void)state;
     clnorm_device_info info = CLNORM_DEVICE_INFO_INIT;
@@ -154,6 +163,7 @@ int main(void) {
         cmocka_unit_test_setup(what_cannot_be_read_is_quoted, fake_setup),
         cmocka_unit_test_setup(the_largest_numbers_can_be_read, fake_setup),
         cmocka_unit_test_setup(a_long_selector_is_quoted_in_part, fake_setup),
+        cmocka_unit_test_setup(a_platform_that_failed_is_named, fake_setup),
         cmocka_unit_test_setup(without_a_selector_the_environment_decides, fake_setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

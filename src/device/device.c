@@ -119,7 +119,7 @@ static int compare(const void *left, const void *right) {
     return a->device_index < b->device_index ? -1 : 1;
 }
 
-clnorm_status cln_device_all(clnorm_device_info **infos, size_t *count) {
+clnorm_status cln_device_all(clnorm_device_info **infos, size_t *count, struct cln_unread *left_out) {
     struct listing listing = {NULL, 0, {CL_SUCCESS, NULL}};
     void *platforms = NULL;
     cl_uint platform_count = 0;
@@ -139,6 +139,7 @@ clnorm_status cln_device_all(clnorm_device_info **infos, size_t *count) {
         qsort(listing.infos, listing.count, sizeof *listing.infos, compare);
     *infos = listing.infos;
     *count = listing.count;
+    *left_out = listing.unread;
     return CLNORM_SUCCESS;
 }
 
@@ -156,7 +157,8 @@ clnorm_status clnorm_device_list(cl_device_id *devices, size_t capacity, size_t 
     if (!devices && capacity > 0)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "devices is NULL though capacity is %zu", capacity);
     clnorm_device_info *all = NULL;
-    const clnorm_status status = cln_device_all(&all, count);
+    struct cln_unread left_out;
+    const clnorm_status status = cln_device_all(&all, count, &left_out);
     for (size_t i = 0; all && i < *count && i < capacity; i++)
         devices[i] = all[i].device;
     free(all);

@@ -202,6 +202,16 @@ static const clnorm_device_info *find(struct piece selector, const clnorm_device
     return NULL;
 }
 
+/* Where a driver failed, the device may be one of those that could not be read. */
+static clnorm_status fail_to_find(const char *text, const char *origin, size_t count, const struct cln_unread *left_out) {
+    if (left_out->code == CL_SUCCESS)
+        return cln_fail(CLNORM_DEVICE_NOT_FOUND, "%s: no OpenCL device matches '%.*s' (%zu found)", origin,
+                        shown(strlen(text)), text, count);
+    return cln_fail_code(CLNORM_DEVICE_NOT_FOUND, left_out->code,
+                         "%s: no OpenCL device matches '%.*s' (%zu found; reading %s failed with %s)", origin,
+                         shown(strlen(text)), text, count, left_out->what, cln_opencl_code_name(left_out->code));
+}
+
 clnorm_status clnorm_device_select(const char *selector, clnorm_device_info *info) {
     const clnorm_status readable = cln_struct_check(&cln_device_info_struct, info);
     if (readable)
@@ -214,8 +224,9 @@ clnorm_status clnorm_device_select(const char *selector, clnorm_device_info *inf
     clnorm_status status = best ? CLNORM_SUCCESS : check(piece_of(text), origin);
     clnorm_device_info *infos = NULL;
     size_t count = 0;
+    struct cln_unread left_out;
     if (status == CLNORM_SUCCESS)
-        status = cln_device_all(&infos, &count);
+        status = cln_device_all(&infos, &count, &left_out);
     if (status != CLNORM_SUCCESS)
         return status;
     const clnorm_device_info *const found = best ? infos : find(piece_of(text), infos, count);
@@ -224,8 +235,7 @@ clnorm_status clnorm_device_select(const char *selector, clnorm_device_info *inf
     else if (count == 0)
         status = cln_fail(CLNORM_DEVICE_NOT_FOUND, "there is no OpenCL device");
     else
-        status = cln_fail(CLNORM_DEVICE_NOT_FOUND, "%s: no OpenCL device matches '%.*s' (%zu found)", origin,
-                          shown(strlen(text)), text, count);
+        status = fail_to_find(text, origin, count, &left_out);
     free(infos);
     return status;
 }
