@@ -12,10 +12,9 @@ complain() {
     failures=$((failures + 1))
 }
 
-export MAN_KEEP_FORMATTING=1 # man starts col otherwise, which a machine may lack
-warnings=$(man --warnings -E UTF-8 -l "$folder/clnorm.1" 2>&1 >/dev/null)
-[ -z "$warnings" ] || complain "man: $warnings"
-page=$(man -E ASCII -l "$folder/clnorm.1" | sed 's,.\x08,,g; s,\x1b\[[0-9;]*m,,g') # without overstriking and escapes
+warnings=$(groff -man -Tutf8 -w mac "$folder/clnorm.1" 2>&1 >/dev/null)
+[ -z "$warnings" ] || complain "groff: $warnings"
+page=$(groff -man -Tascii -P-cbou "$folder/clnorm.1") # without overstriking and escapes
 for command in $("$tool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p'); do
     grep -q "^   clnorm $command " <<<"$page" || complain "clnorm.1 lacks the command $command"
     for option in $("$tool" "$command" --help | grep -o -e '--[a-z][a-z-]*' | sort -u); do

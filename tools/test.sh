@@ -20,7 +20,7 @@ case "$#:${1-}" in
     ;;
 esac
 
-test_packages="$build_packages g++ libcmocka-dev opencl-clhpp-headers man-db python3-dev python3-venv"
+test_packages="$build_packages g++ libcmocka-dev opencl-clhpp-headers groff-base python3-dev python3-venv"
 if $all; then
     test_packages="$test_packages clang libclang-rt-14-dev clang-format-14 clang-tidy cppcheck mesa-opencl-icd oclgrind
         shellcheck zsh fish libopenmpi-dev openmpi-bin"
