@@ -21,10 +21,10 @@ class Operation(NamedTuple):
         elements = rows * cols
         if self.moved:
             return self.moved * elements * size
-        scales = elements // SCALED * 2
+        scales = elements // SCALED * 2  # in bf16
         return {
             "quantize": elements * (size + 1) + 4,
-            "quantize_groups_16": elements * (size + 1) + scales,
+            "quantize_groups_16": elements * (size + 1) + 2 * scales,
             "rms_norm_quantized": elements * (size + 1) + cols * size + rows * 4,
             "fp8_rms_norm": 3 * elements + scales + cols * size + rows * 4 + 4,
             "fp8_rms_norm_backward": elements * (1 + 2 * size) + scales + 2 * cols * size + rows * 4,
