@@ -225,6 +225,61 @@ static void test_rows_of_other_operations_are_taken(void **state) {
     clnorm_context_destroy(context);
 }
 
+struct mixed_case {
+    clnorm_dtype x, y;
+    uint32_t unroll; /* of the row */
+    const char *key;
+};
+
+/* The unroll of a plan, whose key is compared. */
+static uint32_t unroll_of(clnorm_context *context, const struct mixed_case *made) {
+    clnorm_norm_desc desc = usual_desc();
+    clnorm_plan *plan = NULL;
+    char key[64];
+    desc.x.dtype = made->x;
+    desc.y.dtype = made->y;
+    if (made->x >= CLNORM_F8_E4M3)
+        desc.x.scaling = CLNORM_SCALING_ROW;
+    if (made->y >= CLNORM_F8_E4M3)
+        desc.y.scaling = CLNORM_SCALING_ROW;
+    assert_int_equal(clnorm_norm_forward_plan_create(context, &desc, &plan), CLNORM_SUCCESS);
+    (void)clnorm_plan_tuning_key(plan, key, sizeof key);
+    assert_string_equal(key, made->key);
+    const uint32_t unroll = chosen_knobs(plan).unroll;
+    clnorm_plan_destroy(plan);
+    return unroll;
+}
+
+/* A second dtype is that of a matrix with wider elements than x. A row without one is for any; one with it, or with the
+ * right number of rows, comes first. */
+static void test_rows_of_two_dtypes(void **state) {
+    const struct state *const made = *state;
+    const clnorm_device_info *const device = &made->fixture->device;
+    write_file(made, device->name, device->driver,
+               "rms_norm bf16/f32 96: unroll=3\nrms_norm bf16/f32 96 few: unroll=5\nrms_norm bf16 96 few: unroll=7\n"
+               "rms_norm f8e4m3/bf16 96: unroll=9\nrms_norm f8e4m3 96 few: unroll=10\n"
+               "rms_norm f16 96: unroll=11\nrms_norm_quantized bf16 96: unroll=12\n"
+               "rms_norm f32 96: unroll=13\nrms_norm f32/bf16 96: unroll=14\n");
+    static const struct mixed_case cases[] = {
+        {CLNORM_BF16, CLNORM_F32, 5, "rms_norm bf16/f32 96 few"},
+        {CLNORM_BF16, CLNORM_BF16, 7, "rms_norm bf16 96 few"},
+        {CLNORM_BF16, CLNORM_F16, 7, "rms_norm bf16 96 few"},
+        {CLNORM_F8_E4M3, CLNORM_BF16, 9, "rms_norm f8e4m3/bf16 96 few"},
+        {CLNORM_F8_E4M3, CLNORM_F32, 10, "rms_norm f8e4m3/f32 96 few"},
+        {CLNORM_F16, CLNORM_F32, 11, "rms_norm f16/f32 96 few"},
+        {CLNORM_BF16, CLNORM_F8_E4M3, 12, "rms_norm_quantized bf16 96 few"},
+        {CLNORM_F32, CLNORM_BF16, 13, "rms_norm f32 96 few"},
+    };
+    clnorm_context *context = NULL;
+    assert_int_equal(clnorm_context_create(made->fixture->cl, device->device, NULL, &context), CLNORM_SUCCESS);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const uint32_t unroll = unroll_of(context, &cases[i]);
+        if (unroll != cases[i].unroll)
+            fail_msg("%s: unroll is %u, expected %u", cases[i].key, unroll, cases[i].unroll);
+    }
+    clnorm_context_destroy(context);
+}
+
 /* A row that the device cannot do costs a note, and not the detail of an earlier failure. */
 static void test_rows_that_do_not_suit(void **state) {
     const struct state *const made = *state;
@@ -328,6 +383,7 @@ int main(void) {
         cmocka_unit_test(test_rows_are_taken),
         cmocka_unit_test(test_backward_rows_are_taken),
         cmocka_unit_test(test_rows_of_other_operations_are_taken),
+        cmocka_unit_test(test_rows_of_two_dtypes),
         cmocka_unit_test(test_rows_that_do_not_suit),
         cmocka_unit_test(test_other_files_are_not_used),
         cmocka_unit_test(test_other_kinds_of_files_are_not_used),

@@ -45,8 +45,9 @@ CLNORM_API const char *clnorm_context_cache_dir(const clnorm_context *context);
 
 /* The text file of measured configs for a device, as `clnorm tune` writes it and a new context reads it: $CLNORM_TUNING,
  * else DEVICE.tuning in $XDG_CONFIG_HOME/clnorm or ~/.config/clnorm. A plan whose descriptor forces no knob takes those of
- * the file's row for its operation, dtype and group_size; without one, or where the file is of another driver or cannot be
- * understood, it has the library's own choice. clnorm_plan_describe says which. CLNORM_TUNING=0 reads none.
+ * the file's row for its operation, dtypes and group_size (clnorm_plan_tuning_key). A row with x's dtype alone is for
+ * whatever is wider beside it. Without a row, or where the file is of another driver or cannot be understood, it has the
+ * library's own choice. clnorm_plan_describe says which. CLNORM_TUNING=0 reads none.
  * Writes the path, "" for none, as snprintf does, and returns its length. */
 CLNORM_API size_t clnorm_tuning_path(const clnorm_device_info *device, char *path, size_t capacity);
 

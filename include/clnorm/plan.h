@@ -80,8 +80,9 @@ CLNORM_API void clnorm_plan_config(const clnorm_plan *plan, clnorm_config *confi
 CLNORM_API size_t clnorm_plan_candidates(const clnorm_plan *plan, clnorm_config *configs, size_t capacity);
 
 /* The start of the tuning file's row for such plans: "rms_norm bf16 4096", and " few" after it where x is small for the
- * device (64 KiB for each compute unit). Writes it as snprintf does, and returns its length; "" for operations that have no
- * knobs to tune. */
+ * device (64 KiB for each compute unit). The dtype is x's; where another matrix has wider elements, the widest dtype comes
+ * after it: "rms_norm_backward f8e4m3/bf16 4096". Writes it as snprintf does, and returns its length; "" for operations
+ * that have no knobs to tune. */
 CLNORM_API size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity);
 
 /* A description for people, a line per kernel: name, grid, build options. Writes at most capacity bytes, always a

@@ -36,8 +36,8 @@ struct cln_database_rows {
     struct cln_database_row below, above;
 };
 
-/* name: "rms_norm bf16", an operation and its dtype. few: of rows with that word. vec: of widths that allow vectors of just
- * so many elements, where widest are the most that any width allows. */
+/* name: "rms_norm bf16", an operation and its dtypes. few: of rows with that word. vec: of widths that allow vectors of
+ * just so many elements, where widest are the most that any width allows. */
 struct cln_database_rows cln_database_find(const char *rows, const char *name, uint64_t cols, bool few, uint64_t vec,
                                            uint64_t widest);
 

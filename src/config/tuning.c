@@ -188,14 +188,29 @@ static bool are_few(const clnorm_device_info *device, const struct cln_workload 
     return bytes <= (uint64_t)device->compute_units << 16;
 }
 
-/* "rms_norm bf16" */
+/* "rms_norm bf16", or with a wider dtype "rms_norm f8e4m3/bf16". */
 static void write_name(const struct cln_tuning_key *key, char text[CLN_TUNING_KEY]) {
     char norm[CLN_TUNING_KEY - 32];
     (void)snprintf(norm, sizeof norm, "%s%s%s_norm%s%s%s%s%s", key->residual ? "add_" : "", key->dropout ? "dropout_" : "",
                    key->norm == CLNORM_LAYER_NORM ? "layer" : "rms", key->gated ? "_gated" : "",
                    key->activated ? "_activated" : "", key->rope ? "_rope" : "", key->quantized ? "_quantized" : "",
                    key->backward ? "_backward" : "");
-    (void)snprintf(text, CLN_TUNING_KEY, "%s %s", key->name ? key->name : norm, clnorm_dtype_name(key->dtype));
+    (void)snprintf(text, CLN_TUNING_KEY, "%s %s%s%s", key->name ? key->name : norm, clnorm_dtype_name(key->dtype),
+                   key->widest ? "/" : "", key->widest ? clnorm_dtype_name(key->widest) : "");
+}
+
+/* "rms_norm bf16 4096 few" */
+static void write_key(const struct cln_tuning_key *key, bool few, char text[CLN_TUNING_KEY]) {
+    char name[CLN_TUNING_KEY];
+    write_name(key, name);
+    (void)snprintf(text, CLN_TUNING_KEY, "%.70s %" PRIu64 "%s", name, key->group_size, few ? " few" : "");
+}
+
+/* The same problem, whatever its widest dtype is. */
+static struct cln_tuning_key with_any_widest(const struct cln_tuning_key *key) {
+    struct cln_tuning_key any = *key;
+    any.widest = CLNORM_DTYPE_NONE;
+    return any;
 }
 
 size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity) {
@@ -203,17 +218,26 @@ size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capaci
     return length < 0 ? 0 : (size_t)length;
 }
 
-/* The last row wins, so that one can be tried by adding it. A row without "few" is for any number of rows. */
-static const struct row *find_row(const struct cln_tuning *tuning, const char *key, bool few) {
-    const size_t any = strlen(key) - (few ? strlen(" few") : 0);
+/* The last row wins, so that one can be tried by adding it. */
+static const struct row *last_row(const struct cln_tuning *tuning, const struct cln_tuning_key *key, bool few) {
+    char text[CLN_TUNING_KEY];
+    write_key(key, few, text);
+    size_t i = tuning->count;
+    while (i > 0 && strcmp(tuning->rows[i - 1].key, text) != 0)
+        i--;
+    return i > 0 ? &tuning->rows[i - 1] : NULL;
+}
+
+/* A row without "few" is for any number of rows, and one of a single dtype for any widest one. */
+static const struct row *find_row(const struct cln_tuning *tuning, const struct cln_tuning_key *key, bool few) {
+    const struct cln_tuning_key any = with_any_widest(key);
+    const struct {
+        const struct cln_tuning_key *key;
+        bool few;
+    } names[] = {{key, few}, {key, false}, {&any, few}, {&any, false}};
     const struct row *found = NULL;
-    for (size_t i = tuning->count; i-- > 0;) {
-        const char *const row_key = tuning->rows[i].key;
-        if (!strcmp(row_key, key))
-            return &tuning->rows[i];
-        if (!found && strlen(row_key) == any && !strncmp(row_key, key, any))
-            found = &tuning->rows[i];
-    }
+    for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
+        found = last_row(tuning, names[i].key, names[i].few);
     return found;
 }
 
@@ -238,11 +262,11 @@ static bool choose_by_row(clnorm_plan *plan, const struct row *row, cln_choose_f
 }
 
 /* By the user's file. */
-static bool choose_by_file(clnorm_plan *plan, cln_choose_fn choose, bool few) {
+static bool choose_by_file(clnorm_plan *plan, const struct cln_tuning_key *key, cln_choose_fn choose, bool few) {
     const struct cln_tuning *const tuning = plan->context->tuning;
     if (!tuning)
         return false;
-    const struct row *const row = find_row(tuning, plan->tuning_key, few);
+    const struct row *const row = find_row(tuning, key, few);
     if (*tuning->refusal)
         (void)snprintf(plan->note, sizeof plan->note, "%.240s is not used: %s", tuning->path, tuning->refusal);
     return row && choose_by_row(plan, row, choose, &plan->work);
@@ -283,15 +307,15 @@ static bool suits(clnorm_plan *plan, const struct cln_database_row *row, cln_cho
     return chosen && registers_fit(plan, row);
 }
 
-/* By the shipped database: the row of this width, or else of the nearer one of the two widths beside it, of those that
- * allow as wide vectors. */
-static bool choose_by_database(clnorm_plan *plan, cln_choose_fn choose, const char *name, bool few) {
+/* By rows of this name: the row of this width, or else of the nearer one of the two widths beside it, of those that allow
+ * as wide vectors. */
+static bool choose_by_rows(clnorm_plan *plan, const char *rows, const struct cln_tuning_key *key, cln_choose_fn choose,
+                           bool few) {
     enum { WIDEST = 16 }; /* bytes of a vector */
     const struct cln_workload *const work = &plan->work;
-    const char *const rows = cln_database_rows(cln_database_files, &plan->context->device);
-    if (!rows || work->rows * work->groups < plan->context->device.compute_units)
-        return false;
     const uint64_t widest = cln_config_element_aligned(&plan->context->device, &plan->config) ? 1 : WIDEST / work->x_size;
+    char name[CLN_TUNING_KEY];
+    write_name(key, name);
     const struct cln_database_rows found =
         cln_database_find(rows, name, work->group_size, few, cln_smaller(work->alignment, widest), widest);
     if (found.below.cols == work->group_size)
@@ -304,22 +328,35 @@ static bool choose_by_database(clnorm_plan *plan, cln_choose_fn choose, const ch
     return suits(plan, nearer, choose) || suits(plan, nearer_below ? &found.above : &found.below, choose);
 }
 
+/* Of dtypes of as many bytes the one that rows are measured for. */
+static clnorm_dtype measured_dtype(clnorm_dtype dtype) {
+    return dtype == CLNORM_F16 ? CLNORM_BF16 : dtype == CLNORM_F8_E5M2 ? CLNORM_F8_E4M3 : dtype;
+}
+
+/* By the shipped database. */
+static bool choose_by_database(clnorm_plan *plan, const struct cln_tuning_key *key, cln_choose_fn choose, bool few) {
+    const struct cln_workload *const work = &plan->work;
+    const char *const rows = cln_database_rows(cln_database_files, &plan->context->device);
+    if (!rows || work->rows * work->groups < plan->context->device.compute_units)
+        return false;
+    struct cln_tuning_key alike = *key;
+    alike.dtype = measured_dtype(key->dtype);
+    alike.widest = measured_dtype(key->widest);
+    const struct cln_tuning_key any = with_any_widest(&alike);
+    return choose_by_rows(plan, rows, &alike, choose, few) ||
+           (key->widest && choose_by_rows(plan, rows, &any, choose, few));
+}
+
 clnorm_status cln_tuning_choose(clnorm_plan *plan, const struct cln_tuning_key *key, cln_choose_fn choose,
                                 const struct cln_workload *work, const clnorm_config *desc_config) {
     const bool few = are_few(&plan->context->device, work);
-    struct cln_tuning_key alike = *key; /* f16 takes bf16's rows: elements of as many bytes */
-    alike.dtype = key->dtype == CLNORM_F16 ? CLNORM_BF16 : key->dtype;
-    char name[CLN_TUNING_KEY], measured[CLN_TUNING_KEY];
     struct cln_config forced;
-    write_name(key, name);
-    write_name(&alike, measured);
-    (void)snprintf(plan->tuning_key, sizeof plan->tuning_key, "%.70s %" PRIu64 "%s", name, key->group_size,
-                   few ? " few" : "");
+    write_key(key, few, plan->tuning_key);
     plan->work = *work;
     const clnorm_status status = cln_config_open(desc_config, &forced);
     if (status)
         return status;
-    if (!is_forced(&forced) && (choose_by_file(plan, choose, few) || choose_by_database(plan, choose, measured, few)))
+    if (!is_forced(&forced) && (choose_by_file(plan, key, choose, few) || choose_by_database(plan, key, choose, few)))
         return CLNORM_SUCCESS;
     return choose(&plan->context->device, work, &forced, &plan->config);
 }

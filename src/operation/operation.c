@@ -82,6 +82,18 @@ static bool is_batch_invariant(const struct cln_operation *operation, const void
     return flag;
 }
 
+/* The widest dtype of the matrices, where its elements have more bytes than the first one's. */
+static clnorm_dtype widest_of(const struct cln_operation *operation, const void *desc) {
+    const clnorm_dtype first = cln_operation_tensor(&operation->tensors[0], desc)->dtype;
+    clnorm_dtype widest = first;
+    for (unsigned i = 1; i < operation->tensor_count; i++) {
+        const clnorm_dtype dtype = cln_operation_tensor(&operation->tensors[i], desc)->dtype;
+        if (operation->tensors[i].extent == CLN_MATRIX && clnorm_dtype_size(dtype) > clnorm_dtype_size(widest))
+            widest = dtype;
+    }
+    return widest == first ? CLNORM_DTYPE_NONE : widest;
+}
+
 static clnorm_status choose(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     const struct cln_operation *const operation = plan->operation;
     struct cln_tuning_key key = {.name = operation->name,
@@ -89,6 +101,7 @@ static clnorm_status choose(clnorm_plan *plan, const void *desc, const struct cl
                                  .group_size = ((const struct cln_desc_head *)desc)->cols};
     if (operation->tuning_key)
         operation->tuning_key(desc, &key);
+    key.widest = widest_of(operation, desc);
     const clnorm_config *const forced = forced_of(operation, desc);
     if (!is_batch_invariant(operation, desc))
         return cln_tuning_choose(plan, &key, operation->choose, work, forced);
