@@ -8,7 +8,10 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "program/source.h"
 #include "reference/reference.h"
+
+extern const struct cln_source cln_source_philox; /* made from cl/common/philox.h by the build */
 
 /* Of philox4x32-10 in the file kat_vectors of Random123, the authors' own implementation. */
 static const struct vector {
@@ -25,7 +28,6 @@ static const struct vector {
 enum { VECTORS = sizeof vectors / sizeof *vectors, DRAWS = 256 };
 
 static const char *const text =
-    "#include \"common/philox.h\"\n"
     "kernel void draw(const global uint4 *counters, const global uint2 *keys, global uint4 *out) {\n"
     "    const size_t i = get_global_id(0);\n"
     "    out[i] = philox4x32(counters[i], keys[i]);\n"
@@ -44,11 +46,10 @@ static cl_mem buffer_of(const struct fixture *fixture, cl_kernel kernel, cl_uint
 static void draw(const struct fixture *fixture, const uint32_t counters[][4], const uint32_t keys[][2], size_t count,
                  uint32_t words[][4]) {
     cl_int code = CL_SUCCESS;
-    const char *source = text;
-    const cl_program program = clCreateProgramWithSource(fixture->cl, 1, &source, NULL, &code);
+    const char *sources[] = {cln_source_philox.text, text};
+    const cl_program program = clCreateProgramWithSource(fixture->cl, 2, sources, NULL, &code);
     assert_int_equal(code, CL_SUCCESS);
-    const char *options = "-cl-std=CL1.2 -I " KERNEL_FOLDER;
-    assert_int_equal(clBuildProgram(program, 1, &fixture->device.device, options, NULL, NULL), CL_SUCCESS);
+    assert_int_equal(clBuildProgram(program, 1, &fixture->device.device, "-cl-std=CL1.2", NULL, NULL), CL_SUCCESS);
     const cl_kernel kernel = clCreateKernel(program, "draw", &code);
     assert_int_equal(code, CL_SUCCESS);
     memset(words, 0xff, count * sizeof *words);
