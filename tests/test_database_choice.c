@@ -52,6 +52,7 @@ static struct cln_workload workload_of(const char *row, uint64_t cols) {
                                  .y_scaled = has(row, "quantized"),
                                  .gated = has(row, "_gated") || has(row, "add_"),
                                  .both_sums = layer,
+                                 .of_8_bits = has(row, "f8e4m3"),
                                  .sums_rows = backward};
 }
 
@@ -132,11 +133,39 @@ static void rows_of_far_widths_are_not_used(void **state) {
     }
 }
 
+/* The gradient of an 8-bit x has rows for each dtype of dy; dtypes of as many bytes share them. */
+static void rows_tell_the_widest_dtype(void **state) {
+    (void)state;
+    struct clnorm_context context = {.device = made_up_device(MADE_UP_H200)};
+    static const struct {
+        clnorm_dtype x, dy;
+        uint32_t lanes;
+    } cases[] = {
+        {CLNORM_F8_E4M3, CLNORM_BF16, 64},
+        {CLNORM_F8_E5M2, CLNORM_F16, 64},
+        {CLNORM_F8_E4M3, CLNORM_F32, 128},
+        {CLNORM_F8_E5M2, CLNORM_F32, 128},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clnorm_plan plan = {.context = &context};
+        const struct cln_tuning_key key = {
+            .norm = CLNORM_RMS_NORM, .backward = true, .dtype = cases[i].x, .widest = cases[i].dy, .group_size = 1024};
+        const clnorm_config automatic = CLNORM_CONFIG_AUTOMATIC;
+        const bool half = cases[i].dy != CLNORM_F32;
+        const struct cln_workload work =
+            workload_of(half ? "rms_norm_backward f8e4m3/bf16:" : "rms_norm_backward f8e4m3/f32:", 1024);
+        assert_int_equal(cln_tuning_choose(&plan, &key, cln_config_choose, &work, &automatic), CLNORM_SUCCESS);
+        assert_int_equal(plan.config.lanes, cases[i].lanes);
+        assert_int_equal(plan.config.segments, 8);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_suits_its_width),
         cmocka_unit_test(rows_of_far_widths_are_not_used),
         cmocka_unit_test(rows_are_of_widths_alike),
+        cmocka_unit_test(rows_tell_the_widest_dtype),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
