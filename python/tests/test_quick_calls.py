@@ -1,8 +1,9 @@
-"""Calls on NumPy arrays like an earlier call's, which are found by the arrays' layouts and run in one step."""
+"""Calls on arrays and tensors like an earlier call's, which are found by the arrays' layouts and run in one step."""
 
 import ml_dtypes
 import numpy
 import pytest
+import torch
 
 import clnorm
 from clnorm import _call
@@ -100,3 +101,93 @@ def test_a_dtype_is_known_after_others_have_gone(rng):
     del natives, x
     others = [values.astype(numpy.dtype(">f4", metadata={"i": i})) for i in range(300)]
     assert not addresses & {id(x.dtype) for x in others}
+
+
+def tensors_of(rng):
+    return [torch.from_numpy(array) for array in rng.standard_normal((3, 4, 96)).astype("f4")]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_a_second_call_on_tensors_is_quick(rng, dtype, only_quick):
+    x, dy, residual = (tensor.to(dtype) for tensor in tensors_of(rng))
+    weight, y, dx = torch.nn.Parameter(x[0].clone()), torch.empty(4, 200, dtype=dtype)[:, 50:146], torch.empty_like(x)
+
+    def calls():
+        with torch.no_grad():
+            norm = clnorm.rms_norm(x, weight, residual=residual, dropout=0.5, seed=(2**64 - 1, 3), save_stats=True)
+            clnorm.layer_norm(x, weight, out=y)
+            gradients = clnorm.layer_norm_backward(dy, x, weight, out=dx)
+            return [*norm[:2], norm.rstd, y.clone(), gradients.dx.clone(), gradients.dweight, clnorm.softmax(x[::2])]
+
+    expected = calls()
+    version = y._version
+    only_quick()
+    for result, other in zip(calls(), expected):
+        assert type(result) is torch.Tensor and result.dtype == other.dtype and torch.equal(result, other)
+    assert y._version > version
+
+
+def test_large_results_are_quick_too(rng, only_quick):
+    for of in (numpy.asarray, torch.from_numpy):
+        for rows in (1100, 8300):  # results above 4 and 32 MiB
+            x = of(rng.standard_normal((rows, 1024)).astype("f4"))
+            _call._quick.clear()
+            expected = clnorm.gelu(x)
+            y = clnorm.gelu(x)
+            assert len(_call._quick) == 1 and type(y) is type(x) and bool((y == expected).all())
+
+
+def test_tensors_that_are_more_than_memory_take_the_long_way(rng):
+    x, *_ = tensors_of(rng)
+    for _ in range(2):
+        expected = clnorm.layer_norm(x)
+    with pytest.raises(ValueError, match="x: requires a gradient"):
+        clnorm.layer_norm(x.clone().requires_grad_())
+    for other in (torch._neg_view(x), x.to_sparse(), torch._efficientzerotensor((4, 96)), torch._to_functional_tensor(x)):
+        with pytest.raises(ValueError, match="x: expected a"):
+            clnorm.layer_norm(other)
+    assert torch.equal(clnorm.layer_norm(x.as_subclass(type("Mine", (torch.Tensor,), {}))), expected)
+    assert torch.equal(torch.from_numpy(clnorm.layer_norm(x.numpy())), expected)
+    with pytest.raises(ValueError, match="weight: expected a torch tensor, as x is"):
+        clnorm.layer_norm(x, numpy.ones(96, "f4"))
+
+
+def test_tensors_without_elements_or_dimensions_are_told_apart():
+    for _ in range(2):
+        assert clnorm.gelu(torch.empty(0, 64)).shape == (0, 64) and clnorm.gelu(torch.empty(64, 0)).shape == (64, 0)
+        assert clnorm.gelu(torch.tensor(0.0)) == 0 and clnorm.gelu(torch.zeros(1)).shape == (1,)
+
+
+def test_types_of_options_count(rng):
+    """1, 1.0 and True are equal, and so are their hashes."""
+    x = rng.standard_normal((4, 64)).astype("f4")
+    for _ in range(2):
+        clnorm.layer_norm(x, group_size=1, eps=1.0, save_stats=True)
+        clnorm.layer_norm(x, normalized_shape=(64,))
+    for option, value in (("group_size", True), ("group_size", 1.0), ("eps", True), ("save_stats", 1),
+                          ("normalized_shape", (64.0,))):
+        with pytest.raises(TypeError, match=f"{option}: expected"):
+            clnorm.layer_norm(x, **{"group_size": 1, "eps": 1.0, "save_stats": True, option: value})
+
+
+def test_options_that_may_change_are_read_in_each_call(rng):
+    x, eps = rng.standard_normal((4, 64)).astype("f4"), numpy.array(1.0)
+    first = [clnorm.layer_norm(x, eps=eps) for _ in range(2)][1]
+    eps[()] = 4.0
+    second = clnorm.layer_norm(x, eps=eps)
+    assert (second == clnorm.layer_norm(x, eps=4.0)).all() and (second != first).any()
+
+
+def test_a_device_that_is_selected_is_used_by_calls_that_were_made_before(rng, monkeypatch):
+    x = rng.standard_normal((4, 64)).astype("f4")
+    for _ in range(2):
+        clnorm.gelu(x)
+    hosts = []
+    run = _call._device.selected_host
+    monkeypatch.setattr(_call._device, "selected_host", lambda: hosts.append(1) or run())
+    clnorm.gelu(x)
+    assert hosts == []
+    clnorm.select(clnorm.select())
+    clnorm.gelu(x)
+    clnorm.gelu(x)
+    assert hosts == [1]

@@ -18,8 +18,8 @@ __dlpack__        of any package, in memory of the CPU, worked on as NumPy array
                   exported for writing. OpenCL memory has to be ready: a call waits for itself alone
 
 Memory of results of 32 MiB and up is used again when they are gone, as malloc does with smaller ones: new memory takes
-longer to touch than to compute on. Of NumPy and torch, 256 MiB of it are kept, or CLNORM_KEPT_MIB; such an array or
-tensor cannot be resized in place.
+longer to touch than to compute on. Of NumPy and torch, 256 MiB of it are kept, or CLNORM_KEPT_MIB. Such an array, and
+any result that is a torch tensor, cannot be resized in place.
 
 Calls may come from several threads: Python's lock is free while the device works. A process that was forked after a first
 call cannot make another. The device is CLNORM_DEVICE's, or what select() chose.

@@ -6,6 +6,8 @@ A backend has
   contiguous(array)          the array, copied so that its elements lie one after the other; not where `copies` is False
   empty(like, shape, dtype)  a new array where `like` is
   large(like, shape, dtype)  the same of kept memory, for an array of _kept_memory.LARGE bytes and up
+  maker(make, shape, dtype)  what makes such an array for calls like an earlier one, instead of `make`, which is one of the
+                             two: (function, arguments), or (type, shape, dtype), which _repeated_calls does itself
   full(like, number)         one float32 there, of shape (1,)
   addresses_of(tensors)      a function from a list of such arrays to their addresses, as uintptr_t; a tensor is None
                              where it has gaps
@@ -32,6 +34,11 @@ DTYPES = {
     "float8_e5m2": lib.CLNORM_F8_E5M2,
 }
 SIZES = {name: lib.clnorm_dtype_size(number) for name, number in DTYPES.items()} | {"int32": 4}
+DLPACK_DTYPES = {  # type code and bits
+    "float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "bfloat16": (4, 16), "float8_e4m3fn": (10, 8),
+    "float8_e5m2": (12, 8), "int32": (0, 32),
+}
+QUICK_TYPES: set[type] = {numpy.ndarray}  # which _repeated_calls knows
 FLOATS_OF_8_BITS = ("float8_e4m3fn", "float8_e5m2")
 
 
@@ -122,6 +129,10 @@ class Numpy:
     @staticmethod
     def large(like, shape, dtype):
         return _kept_memory.take(math.prod(shape) * SIZES[dtype]).view(numpy_dtype(dtype)).reshape(shape)
+
+    @staticmethod
+    def maker(make, shape, dtype):
+        return (numpy.empty, (shape, numpy_dtype(dtype))) if make is Numpy.empty else (make, (None, shape, dtype))
 
     @staticmethod
     def full(like, number):

@@ -9,19 +9,17 @@ import re
 import struct
 import threading
 
-import numpy
-
-import clnorm._numpy_calls as _numpy_calls
+import clnorm._repeated_calls as _repeated_calls
 from clnorm import _device, _dlpack
-from clnorm._arrays import Dlpack, Numpy, backend_of_type, numpy_dtype
+from clnorm._arrays import QUICK_TYPES, Dlpack, backend_of_type
 from clnorm._native import ffi, lib
 from clnorm._record import Operation, fail, make_record
 
 _MOST_RECORDS = 4096
 _OVERLAP = lib.CLN_OVERLAP
 _records: dict = {}
-_quick: dict = {}  # of _numpy_calls: records of NumPy arrays that need nothing but the C call
-_numpy_calls.start(int(ffi.cast("uintptr_t", ffi.addressof(lib, "cln_host_run"))))
+_quick: dict = {}  # of _repeated_calls: records of calls that need nothing but the C call
+_repeated_calls.start(int(ffi.cast("uintptr_t", ffi.addressof(lib, "cln_host_run"))))
 
 
 def _backend(operation: Operation, inputs: tuple):
@@ -59,19 +57,23 @@ def first_and_sums(out, wanted: list, sums: dict) -> tuple:
 
 def call(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), seed=(0, 0)) -> list:
     """Runs an operation. inputs: arrays or None, as operation.arguments. Returns its outputs in the description's order,
-    and its constants. outs: (position, name, array) of those that the caller has brought."""
+    and its constants. outs: (position, name, array) of those that the caller has brought. options: what operation.read_options
+    takes, which a call that was made before does without."""
     return run(operation, inputs, options, outs, seed)[1]
 
 
 def run(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), seed=(0, 0)) -> tuple:
     """As `call`, and says what the outputs are: (the names of their roles, the arrays)."""
-    if type(inputs[0]) is numpy.ndarray:
-        done = _numpy_calls.run(_quick, operation.function, options, inputs, outs, _device.selected_host()[1], seed)
+    if type(inputs[0]) in QUICK_TYPES:
+        done = _repeated_calls.run(_quick, operation.function, options, inputs, outs, seed)
         if done is not None:
             return done
     backend = _backend(operation, inputs)
     if backend is Dlpack:
         return _run_dlpack(operation, inputs, options, outs, seed)
+    given_options = options
+    if operation.read_options is not None:
+        options = operation.read_options(inputs, options)
     layout = backend.layout
     layouts = tuple(
         [None if array is None else layout(name, array) for name, array in zip(operation.arguments, inputs)]
@@ -94,27 +96,30 @@ def run(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), s
         for place, output in enumerate(record.outputs)
     ]
     (_run_on_queue if backend.on_queue else _run_on_host)(operation, record, arrays + results, seed)
-    if backend is Numpy:
-        _keep_quick(operation, record, inputs, options, outs)
+    if type(inputs[0]) in QUICK_TYPES:
+        _keep_quick(operation, record, backend, inputs, given_options, outs)
     if record.constants:
         results += [backend.full(inputs[0], number) for number in record.constants]
     return record.roles, results
 
 
-def _keep_quick(operation, record, inputs, options, outs) -> None:
+def _keep_quick(operation, record, backend, inputs, options, outs) -> None:
     """Has later calls with such arrays take the short way, where it gives them all that they need."""
     present = [(index, False) for index, array in enumerate(inputs) if array is not None]
-    if record.constants or record.copied != tuple(present) or Numpy.large in record.made:
+    if record.constants or record.copied != tuple(present):
         return
     brought = {place: index for index, (place, _, _) in enumerate(outs)}
-    made = tuple([brought.get(i, (output.shape, numpy_dtype(output.dtype))) for i, output in enumerate(record.outputs)])
+    made = tuple([
+        brought[place] if place in brought else backend.maker(make, output.shape, output.dtype)
+        for place, (make, output) in enumerate(zip(record.made, record.outputs))
+    ])
     dtypes = [array.dtype for array in (*inputs, *[out for *_, out in outs]) if array is not None]
     failed = functools.partial(_raise, operation, record)
     if len(_quick) >= _MOST_RECORDS:
         _quick.clear()
     native = int(ffi.cast("uintptr_t", record.native))
-    _numpy_calls.keep(_quick, operation.function, options, inputs, outs,
-                      (native, made, record.roles, failed, record, dtypes))
+    _repeated_calls.keep(_quick, operation.function, options, inputs, outs,
+                         (native, made, record.roles, failed, record, dtypes))
 
 
 def _run_dlpack(operation, inputs, options, outs, seed) -> tuple:
@@ -134,7 +139,7 @@ def _output_layout(backend, name, out):
 
 
 def _run_on_host(operation, record, arrays, seed):
-    status = lib.cln_host_run(_device.selected_host()[0], record.native, record.addresses(arrays), *seed)
+    status = lib.cln_host_run(_device.selected_host(), record.native, record.addresses(arrays), *seed)
     if status:
         _raise(operation, record, status)
 

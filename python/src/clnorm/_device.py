@@ -41,6 +41,7 @@ def _choose_opencl() -> None:
 
 _choose_opencl()
 
+from clnorm import _repeated_calls  # noqa: E402
 from clnorm._native import ffi, lib  # noqa: E402 - reads the environment that was just set
 
 
@@ -78,6 +79,7 @@ def check(status: int, words=str) -> None:
 def _forked() -> None:
     global _FORKED
     _FORKED = _STARTED or _FORKED
+    _repeated_calls.use_host(0)
 
 
 def start() -> None:
@@ -100,7 +102,7 @@ class Device:
     int_ptr: its cl_device_id, for `pyopencl.Device.from_int_ptr`.
     """
 
-    _hosts: dict[int, tuple] = {}
+    _hosts: dict = {}  # by int_ptr
     _lock = threading.Lock()
 
     def __init__(self, info):
@@ -127,13 +129,13 @@ class Device:
 
     @functools.cached_property
     def host(self):
-        """The context and queues of the C side, and their address. They are made once in a process and never destroyed:
+        """The context and queues of the C side. They are made once in a process and never destroyed:
         drivers have gone by then."""
         with Device._lock:
             if self.int_ptr not in Device._hosts:
                 made = ffi.new("cln_host **")
                 check(lib.cln_host_create(ffi.cast("cl_device_id", self.int_ptr), made))
-                Device._hosts[self.int_ptr] = made[0], int(ffi.cast("uintptr_t", made[0]))
+                Device._hosts[self.int_ptr] = made[0]
             return Device._hosts[self.int_ptr]
 
 
@@ -160,6 +162,7 @@ def _new_info():
 
 
 _selected: Device | None = None
+_selecting = threading.Lock()
 
 
 def select(selector: str | Device | None = None) -> Device:
@@ -171,10 +174,8 @@ def select(selector: str | Device | None = None) -> Device:
         None or "": what CLNORM_DEVICE says, else a CPU, whose arrays need no copy, else the best device.
     Returns the device. Raises ClnormError where none matches.
     """
-    global _selected
     if isinstance(selector, Device):
-        _selected = selector
-        return selector
+        return _use(selector)
     if not isinstance(selector, (str, type(None))):
         raise TypeError(f"selector: expected text, a Device or None, got {selector!r}")
     if not selector and not os.environ.get("CLNORM_DEVICE"):
@@ -188,15 +189,27 @@ def select(selector: str | Device | None = None) -> Device:
     start()
     info = _new_info()
     check(lib.clnorm_device_select(text, info))
-    _selected = Device(info)
-    return _selected
+    return _use(Device(info))
+
+
+def _use(device: Device) -> Device:
+    global _selected
+    with _selecting:
+        _selected = device
+        _repeated_calls.use_host(0)
+    return device
 
 
 def selected_host():
-    """The host of the selected device, for a call, and its address."""
+    """The host of the selected device, which repeated calls use from then on."""
     if _FORKED:
         start()
-    return (_selected or select()).host
+    device = _selected or select()
+    host = device.host
+    with _selecting:
+        if device is _selected:
+            _repeated_calls.use_host(int(ffi.cast("uintptr_t", host)))
+    return host
 
 
 os.register_at_fork(after_in_child=_forked)

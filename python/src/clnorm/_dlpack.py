@@ -13,16 +13,12 @@ from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uin
 
 import numpy
 
-from clnorm._arrays import DTYPES, dense_strides, numpy_dtype
+from clnorm._arrays import DLPACK_DTYPES, DTYPES, dense_strides, numpy_dtype
 
 CPU, OPENCL = 1, 4
 _VERSION = (1, 1)  # whose additions are the dtypes of 8 bits
 _READ_ONLY = 1
-_CODES = {  # type code and bits
-    "float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "bfloat16": (4, 16), "float8_e4m3fn": (10, 8),
-    "float8_e5m2": (12, 8), "int32": (0, 32),
-}
-_NAMES = {code: name for name, code in _CODES.items()}
+_NAMES = {code: name for name, code in DLPACK_DTYPES.items()}
 
 
 class _Tensor(ctypes.Structure):
@@ -153,7 +149,7 @@ def _capsule(array, device, max_version):
     options = {} if max_version is None or numpy.lib.NumpyVersion(numpy.__version__) < "2.1.0" else {"max_version": max_version}
     capsule = numpy.asarray(memory).__dlpack__(**options)
     tensor, _ = _tensor_of(capsule)
-    tensor.code, tensor.bits = _CODES[name]
+    tensor.code, tensor.bits = DLPACK_DTYPES[name]
     tensor.device_type, tensor.device_id = device
     tensor.byte_offset = offset
     return capsule

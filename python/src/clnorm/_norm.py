@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from clnorm import _rope
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
-from clnorm._call import call, first, first_and_sums, run
+from clnorm._call import first, first_and_sums, run
 from clnorm._native import lib
 from clnorm._record import COLUMNS, MATRIX, PLAIN, TRANSPOSED, WEIGHTS, Description, Operation, Output, fail
 from clnorm._shapes import (
@@ -78,15 +78,31 @@ class _Common(NamedTuple):
     batch_invariant: bool
 
 
-def _common(normalized_shape, weight, eps, group_size, weight_offset, activation, gate, gate_first, dropout, weight_repeat,
-            rope, x_scale_group, batch_invariant) -> tuple:
-    """The members of `_Common`, which is made of them where they are new: a tuple takes less time."""
-    return (
-        dimensions(normalized_shape, weight, weight_repeat), number("eps", eps), integer("group_size", group_size),
-        number("weight_offset", weight_offset), activation, gate, flag("gate_first", gate_first),
+def _read_common(inputs, normalized_shape, eps, group_size, weight_offset, activation, gate, gate_first, dropout,
+                 weight_repeat, rope, x_scale_group, batch_invariant) -> _Common:
+    return _Common(
+        dimensions(normalized_shape, inputs["weight"], weight_repeat), number("eps", eps),
+        integer("group_size", group_size), number("weight_offset", weight_offset), activation, gate,
+        flag("gate_first", gate_first),
         dropout, None if weight_repeat is None else integer("weight_repeat", weight_repeat, 1), rope,
         integer("x_scale_group", x_scale_group), flag("batch_invariant", batch_invariant),
     )
+
+
+def _read_forward(inputs, options) -> tuple:
+    name, dtype, scaling, scale_group, scale, save_stats, y_transposed, *common = options
+    return (
+        name, _read_common(dict(zip(_FORWARD_INPUTS, inputs)), *common),
+        None if dtype is None else dtype_name("dtype", dtype), scaling, integer("scale_group", scale_group),
+        number("scale", scale), flag("save_stats", save_stats), flag("y_transposed", y_transposed),
+    )
+
+
+def _read_backward(inputs, options) -> tuple:
+    name, x_is_sum, needs, dx_dtype, accumulate, *common = options
+    common = _read_common(dict(zip(_BACKWARD_INPUTS, inputs)), *common)
+    dx_dtype = None if dx_dtype is None else dtype_name("dx_dtype", dx_dtype)
+    return name, common, flag("x_is_sum", x_is_sum), needs, dx_dtype, accumulate
 
 
 def _check(tensors, lead):
@@ -141,7 +157,6 @@ def _kinds(tensors, weights):
 def _describe_forward(norm):
     def describe(tensors, options) -> Description:
         _, common, dtype, scaling, scale_group, scale, save_stats, y_transposed = options
-        common = _Common(*common)
         x, group_size = tensors["x"], common.group_size
         lead = split("x", x.shape, common.dimensions)
         _check(tensors, lead)
@@ -189,7 +204,6 @@ def _wanted(tensors, options_needs, x_is_sum):
 def _describe_backward(norm):
     def describe(tensors, options) -> Description:
         _, common, x_is_sum, needs, dx_dtype, accumulate = options
-        common = _Common(*common)
         x = tensors["x"]
         lead = split("x", x.shape, common.dimensions)
         _check(tensors, lead)
@@ -224,18 +238,19 @@ def _describe_backward(norm):
     return describe
 
 
+_NO_ROPE = _rope.parts(None)
 _NORMS = {"layer_norm": lib.CLNORM_LAYER_NORM, "rms_norm": lib.CLNORM_RMS_NORM}
 _FORWARD = {
     name: Operation(
         "clnorm_norm_forward", "clnorm_norm_desc", _FORWARD_INPUTS + _rope.NAMES, _FORWARD_INPUTS + _rope.INPUTS,
-        _describe_forward(norm), codes=("x",),
+        _describe_forward(norm), ("x",), _read_forward,
     )
     for name, norm in _NORMS.items()
 }
 _BACKWARD = {
     name: Operation(
         "clnorm_norm_backward", "clnorm_norm_backward_desc", _BACKWARD_INPUTS + _rope.NAMES,
-        _BACKWARD_INPUTS + _rope.INPUTS, _describe_backward(norm), codes=("x",),
+        _BACKWARD_INPUTS + _rope.INPUTS, _describe_backward(norm), ("x",), _read_backward,
     )
     for name, norm in _NORMS.items()
 }
@@ -245,15 +260,13 @@ def norm_forward(name, x, weight, bias, normalized_shape, eps, group_size, resid
                  activation, dropout, seed, weight_offset, weight_repeat, rope, x_scale, x_scale_group, dtype, scaling,
                  scale_group, scale, save_stats, y_transposed, batch_invariant, out):
     """layer_norm and rms_norm."""
-    tables, rope = _rope.parts(rope)
+    tables, rope = _NO_ROPE if rope is None else _rope.parts(rope)
     dropout = number("dropout", dropout)
-    common = _common(normalized_shape, weight, eps, group_size, weight_offset, activation, gate, gate_first, dropout,
-                     weight_repeat, rope, x_scale_group, batch_invariant)
-    options = (name, common, None if dtype is None else dtype_name("dtype", dtype), scaling,
-               integer("scale_group", scale_group), number("scale", scale), flag("save_stats", save_stats),
-               flag("y_transposed", y_transposed))
-    results = call(_FORWARD[name], (x, weight, bias, residual, row_scale, z, x_scale, *tables), options, first(out),
-                   seed_pair(dropout, seed))
+    options = (name, dtype, scaling, scale_group, scale, save_stats, y_transposed, normalized_shape, eps, group_size,
+               weight_offset, activation, gate, gate_first, dropout, weight_repeat, rope, x_scale_group, batch_invariant)
+    pair = (0, 0) if seed is None and not dropout else seed_pair(dropout, seed)
+    inputs = (x, weight, bias, residual, row_scale, z, x_scale, *tables)
+    _, results = run(_FORWARD[name], inputs, options, () if out is None else first(out), pair)
     if len(results) == 1 and scaling is None and dtype is None:
         return results[0]
     rest = iter(results)
@@ -273,14 +286,12 @@ def norm_backward(name, dy, x, weight, bias, mean, rstd, normalized_shape, eps, 
     """layer_norm_backward and rms_norm_backward."""
     tables, rope = _rope.parts(rope)
     dropout = number("dropout", dropout)
-    common = _common(normalized_shape, weight, eps, group_size, weight_offset, activation, gate, gate_first, dropout,
-                     weight_repeat, rope, x_scale_group, batch_invariant)
     if needs is not None and (isinstance(needs, str) or not hasattr(needs, "__iter__")):
         fail("needs", "names of gradients in a tuple or list", repr(needs))
     needs = None if needs is None else tuple(needs)
     sums = {name: array for name, array in (("dweight", dweight), ("dbias", dbias)) if array is not None}
-    options = (name, common, flag("x_is_sum", x_is_sum), needs,
-               None if dx_dtype is None else dtype_name("dx_dtype", dx_dtype), bool(sums))
+    options = (name, x_is_sum, needs, dx_dtype, bool(sums), normalized_shape, eps, group_size, weight_offset, activation,
+               gate, gate_first, dropout, weight_repeat, rope, x_scale_group, batch_invariant)
     inputs = (dy, x, weight, bias, mean, rstd, residual, row_scale, z, dresidual_out, x_scale, *tables)
     outs = first(out)
     if sums:

@@ -57,6 +57,7 @@ class Operation(NamedTuple):
     roles: tuple
     describe: Callable  # (tensors by role, options) -> Description
     codes: tuple = ()
+    read_options: Callable | None = None  # (inputs, options as they were given) -> options that do not change their values
 
 
 class Record(NamedTuple):

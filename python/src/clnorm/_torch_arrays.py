@@ -7,16 +7,20 @@ import struct
 
 import torch
 
-from clnorm import _kept_memory
-from clnorm._arrays import SIZES, Tensor
+from clnorm import _kept_memory, _repeated_calls
+from clnorm._arrays import DLPACK_DTYPES, QUICK_TYPES, SIZES, Tensor
 from clnorm._native import lib
 
 _WITH_HUGE_PAGES = 4 << 20  # bytes from which new memory should have them; NumPy does so on its own
 
 
+class NotMemory(ValueError):
+    """A tensor of which there is more, or less, than memory of the host and how it lies."""
+
+
 def refuse_device(name, tensor):
     """The error of a torch tensor that is not in the host's memory."""
-    raise ValueError(
+    raise NotMemory(
         f"{name}: expected a CPU tensor, got one on {tensor.device}: clnorm computes with OpenCL, which cannot reach the "
         "memory of another device runtime. Move it with .cpu(), or use torch.nn.functional there"
     )
@@ -31,11 +35,13 @@ class Torch:
         if not tensor.is_cpu:
             refuse_device(name, tensor)
         if tensor.requires_grad and torch.is_grad_enabled():
-            raise ValueError(
+            raise NotMemory(
                 f"{name}: requires a gradient, which this function does not record: use clnorm.torch, or detach() it"
             )
-        if tensor.is_neg() or tensor.layout is not torch.strided:
-            raise ValueError(f"{name}: expected a strided tensor that is no negative view: use to_dense() or resolve_neg()")
+        if tensor.is_neg() or tensor.layout is not torch.strided or tensor._is_zerotensor():
+            raise NotMemory(f"{name}: expected a strided tensor that is no negative view: use to_dense() or resolve_neg()")
+        if torch._is_functional_tensor(tensor):
+            raise NotMemory(f"{name}: expected a tensor with memory, not what functionalization has of one")
         return tensor.shape, tensor.stride(), tensor.dtype
 
     @staticmethod
@@ -61,6 +67,12 @@ class Torch:
         return torch.empty(0, dtype=getattr(torch, dtype), device="cpu").set_(storage, 0, shape)
 
     @staticmethod
+    def maker(make, shape, dtype):
+        if make is not Torch.empty or math.prod(shape) * SIZES[dtype] >= _WITH_HUGE_PAGES:
+            return make, (None, shape, dtype)
+        return torch.Tensor, shape, DLPACK_DTYPES[dtype]
+
+    @staticmethod
     def full(like, number):
         return torch.full((1,), number, dtype=torch.float32, device="cpu")
 
@@ -74,3 +86,13 @@ class Torch:
         """Autograd is told of the write, so that a backward that has saved the tensor says so."""
         if not tensor.is_inference():  # which has no version
             torch.autograd.graph.increment_version(tensor)
+
+
+def _note_write(tensor) -> None:
+    Torch.check_output("out", tensor)
+
+
+for _type in (torch.Tensor, torch.nn.Parameter):
+    _exchange = getattr(_type, "__dlpack_c_exchange_api__", None)  # PyTorch 2.10 and later
+    if _exchange is not None and _repeated_calls.add_tensor_type(_type, _exchange, torch.is_grad_enabled, _note_write):
+        QUICK_TYPES.add(_type)
