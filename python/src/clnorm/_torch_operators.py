@@ -1,19 +1,24 @@
 """torch.ops.clnorm: the operators behind clnorm.torch, with their shapes for tracing and their gradients.
 
 An operator's outputs that are absent have no elements: schemas of PyTorch know no optional results.
+
+A call goes through PyTorch's dispatcher where something may look at it: torch.compile, a mode, a transform, autocast, the
+profiler, a subclass. Where nothing does (`is_unseen`), what is below the operator is called, which takes less time.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 
 import torch
 from torch.autograd import forward_ad
 
 from clnorm import _group_norm, _norm, elementwise, norms
+from clnorm._arrays import DTYPES
 from clnorm._rope import Rope
 from clnorm._shapes import groups_shape, real
-from clnorm._torch_arrays import refuse_device
+from clnorm._torch_arrays import NotMemory, refuse_device
 
 _library = torch.library.Library("clnorm", "DEF")
 _OPTIONS = (
@@ -26,8 +31,54 @@ _OTHER_NAMES = tuple(argument.split()[-1] for argument in _OTHERS.split(", "))
 ops = torch.ops.clnorm
 
 
+# What inputs may be where no subclass of Tensor looks at calls.
+_TYPES = frozenset(
+    (torch.Tensor, torch.nn.Parameter, type(None), bool, int, float, str, list, tuple, torch.Size, torch.dtype)
+)
+
+
+def _thread_state() -> tuple:
+    """The dispatch keys that a thread adds to those of tensors and takes from them: modes, transforms, tracing and autocast
+    are such keys."""
+    return torch._C._dispatch_tls_local_include_set().raw_repr(), torch._C._dispatch_tls_local_exclude_set().raw_repr()
+
+
+def _usual_states() -> frozenset:
+    """The states of a thread in which there are none of these, with gradients and in inference mode."""
+    states = []
+
+    def look():
+        states.append(_thread_state())
+        with torch.inference_mode():
+            states.append(_thread_state())
+
+    thread = threading.Thread(target=look)  # a new one has none, whatever this one has
+    thread.start()
+    thread.join()
+    return frozenset(states)
+
+
+_USUAL_STATES = _usual_states()
+
+
 def _in_forward_mode() -> bool:
     return getattr(forward_ad, "_current_level", -1) >= 0
+
+
+def is_unseen(inputs) -> bool:
+    """Whether nothing but autograd could see that an operator is called with such inputs."""
+    return (
+        not torch.compiler.is_compiling()
+        and not torch._C._is_torch_function_mode_enabled()
+        and _thread_state() in _USUAL_STATES
+        and _TYPES.issuperset(map(type, inputs))
+        and not _in_forward_mode()
+        and not torch._C._autograd._profiler_enabled()
+    )
+
+
+def needs_gradient(inputs) -> bool:
+    return torch.is_grad_enabled() and torch._C._any_requires_grad(*inputs)
 
 
 def check_cpu(**tensors) -> None:
@@ -55,25 +106,27 @@ def check_constant(**tensors) -> None:
 
 
 def _define(name, schema, run, fake):
+    """run: computes the outputs; None for those that are absent."""
+
+    def run_in_full(first, *others):
+        outputs = run(first, *others)
+        if not isinstance(outputs, tuple):
+            return outputs
+        return tuple(_absent(first) if output is None else output for output in outputs)
+
     _library.define(f"{name}{schema}")
-    _library.impl(name, run, "CPU")
+    _library.impl(name, run_in_full, "CPU")
     torch.library.register_fake(f"clnorm::{name}", fake, lib=_library)
 
 
-def _differentiate(name, backward, setup=None):
-    """Registers an operator's gradients, as torch.library.register_autograd would, which reads the schema in every call: of
-    20 arguments that takes several times as long as the call itself."""
-    operator = getattr(ops, name).default
-
-    def run_below(keyset, *inputs):
-        with torch._C._AutoDispatchBelowAutograd():
-            return operator.redispatch(keyset & torch._C._after_autograd_keyset, *inputs)
+def _differentiable(compute, backward, setup):
+    """A torch.autograd.Function of an operator's inputs and a keyset."""
 
     class Differentiated(torch.autograd.Function):
         @staticmethod
         def forward(ctx, *arguments):
             *inputs, keyset = arguments
-            output = run_below(keyset, *inputs)
+            output = compute(keyset, *inputs)
             if setup is not None:
                 setup(ctx, inputs, output)
             return output
@@ -82,22 +135,47 @@ def _differentiate(name, backward, setup=None):
         def backward(ctx, *gradients):
             return *backward(ctx, *gradients), None  # of the keyset
 
-    def run(keyset, *inputs):
-        if torch.is_grad_enabled() and torch._C._any_requires_grad(*inputs):
-            return Differentiated.apply(*inputs, keyset)
-        return run_below(keyset, *inputs)
-
-    _library.impl(name, run, "Autograd", with_keyset=True)
+    return Differentiated
 
 
-def _refuse_double_backward(name):
+def _differentiate(name, run, backward, setup=None):
+    """Registers an operator's gradients, as torch.library.register_autograd would, which reads the schema in every call: of
+    20 arguments that takes several times as long as the call itself. Returns a function that calls the operator."""
+    operator = getattr(ops, name).default
+
+    def run_below(keyset, *inputs):
+        with torch._C._AutoDispatchBelowAutograd():
+            return operator.redispatch(keyset & torch._C._after_autograd_keyset, *inputs)
+
+    Dispatched = _differentiable(run_below, backward, setup)
+    Unseen = _differentiable(lambda _, *inputs: run(*inputs), backward, setup)
+
+    def dispatched(keyset, *inputs):
+        return Dispatched.apply(*inputs, keyset) if needs_gradient(inputs) else run_below(keyset, *inputs)
+
+    def call(*inputs):
+        if is_unseen(inputs):
+            try:
+                return Unseen.apply(*inputs, None) if needs_gradient(inputs) else run(*inputs)
+            except NotMemory:  # PyTorch makes it memory, or refuses it
+                pass
+        return operator(*inputs)
+
+    _library.impl(name, dispatched, "Autograd", with_keyset=True)
+    return call
+
+
+def _define_gradient(name, schema, run, fake):
+    """Defines the operator of a gradient, which has none itself. Returns a function that calls it."""
+
     def refuse(ctx, *gradients):
         raise RuntimeError(
             f"clnorm: the gradient of {name} cannot be differentiated again (double backward): use torch.nn.functional "
             "where create_graph=True is needed"
         )
 
-    _differentiate(f"{name}_backward", refuse)
+    _define(f"{name}_backward", schema, run, fake)
+    return _differentiate(f"{name}_backward", run, refuse)
 
 
 # ------------------------------------------------------------------------------------------------ layer norm, RMS norm
@@ -105,6 +183,9 @@ def _refuse_double_backward(name):
 
 def _absent(tensor):
     return tensor.new_empty(0)
+
+
+_NAMES = {getattr(torch, name): name for name in DTYPES}
 
 
 def _real(dtype):
@@ -118,6 +199,7 @@ def _keywords(others):
     rope = cos, named.pop("rope_sin"), named.pop("position"), named.pop("rope_style"), named.pop("rope_repeat")
     named["rope"] = None if cos is None else Rope(*rope)
     named["seed"] = None if seed is None else seed.tolist()
+    named["normalized_shape"] = tuple(named["normalized_shape"])
     return kind, named
 
 
@@ -125,7 +207,7 @@ def _run_norm(x, weight, bias, residual, z, *others):
     kind, named = _keywords(others)
     function = getattr(norms, kind)
     result = function(x, weight, bias, residual=residual, z=z, save_stats=True, **named)
-    return tuple(_absent(x) if output is None else output for output in result[:4])
+    return tuple(result[:4])
 
 
 def _fake_norm(x, weight, bias, residual, z, *others):
@@ -147,9 +229,9 @@ def _run_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs,
     statistics = {"rstd": rstd} | ({"mean": mean} if kind == "layer_norm" else {})
     gradients = getattr(norms, f"{kind}_backward")(
         dy, s, weight, bias, z=z, dresidual_out=dresidual_out, x_is_sum=dresidual_out is not None,
-        dx_dtype=dx_dtype if needs[0] else None, needs=names, **statistics, **named,
+        dx_dtype=_NAMES[dx_dtype] if needs[0] else None, needs=names, **statistics, **named,
     )
-    return tuple(_absent(s) if gradient is None else gradient for gradient in gradients)
+    return tuple(gradients)
 
 
 def _fake_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs, dx_dtype, *others):
@@ -160,6 +242,7 @@ def _fake_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs
 def _save_norm(ctx, inputs, output):
     x, weight, bias, residual, z, *others = inputs
     _, residual_out, mean, rstd = output
+    mean = rstd if mean is None else mean
     ctx.mark_non_differentiable(mean, rstd)
     s = x if residual is None else residual_out
     tables, ctx.options = others[: len(_TABLES)], others[len(_TABLES):]
@@ -178,7 +261,7 @@ def _norm_gradients(ctx, dy, dresidual_out, dmean, drstd):
     none = (None,) * len(_OTHER_NAMES)
     if not any(wants):
         return (None,) * 5 + none
-    dx, dweight, dbias, dz, dresidual = ops.norm_backward(
+    dx, dweight, dbias, dz, dresidual = _norm_backward(
         dy, dresidual_out if ctx.has_residual else None, s, weight, bias, z, mean, rstd, wants, ctx.dtype, *tables,
         *ctx.options,
     )
@@ -192,15 +275,14 @@ _define(
     "(Tensor y, Tensor residual_out, Tensor mean, Tensor rstd)",
     _run_norm, _fake_norm,
 )
-_define(
-    "norm_backward",
+_norm_backward = _define_gradient(
+    "norm",
     "(Tensor dy, Tensor? dresidual_out, Tensor s, Tensor? weight, Tensor? bias, Tensor? z, Tensor mean, Tensor rstd, "
     f"bool[] needs, ScalarType dx_dtype, {_OTHERS}) -> "
     "(Tensor dx, Tensor dweight, Tensor dbias, Tensor dz, Tensor dresidual)",
     _run_norm_backward, _fake_norm_backward,
 )
-_differentiate("norm", _norm_gradients, _save_norm)
-_refuse_double_backward("norm")
+norm = _differentiate("norm", _run_norm, _norm_gradients, _save_norm)
 
 # ------------------------------------------------------------------------------------------------------------- softmax
 
@@ -227,23 +309,20 @@ def _save_softmax(ctx, inputs, output):
 
 
 def _softmax_gradients(ctx, dy):
-    return ops.softmax_backward(dy, *ctx.saved_tensors, ctx.batch_invariant), None
+    return _softmax_backward(dy, *ctx.saved_tensors, ctx.batch_invariant), None
 
 
 _define("softmax", "(Tensor x, bool batch_invariant) -> Tensor", _run_softmax, _like_first)
-_define(
-    "softmax_backward", "(Tensor dy, Tensor y, bool batch_invariant) -> Tensor", _run_softmax_backward, _like_second
+_softmax_backward = _define_gradient(
+    "softmax", "(Tensor dy, Tensor y, bool batch_invariant) -> Tensor", _run_softmax_backward, _like_second
 )
-_differentiate("softmax", _softmax_gradients, _save_softmax)
-_refuse_double_backward("softmax")
+softmax = _differentiate("softmax", _run_softmax, _softmax_gradients, _save_softmax)
 
 # ---------------------------------------------------------------------------------------------------------------- GELU
 
-_define(
-    "gelu", "(Tensor x, str approximate) -> Tensor", elementwise.gelu, _like_first
-)
-_define(
-    "gelu_backward", "(Tensor dy, Tensor x, str approximate) -> Tensor", elementwise.gelu_backward, _like_second
+_define("gelu", "(Tensor x, str approximate) -> Tensor", elementwise.gelu, _like_first)
+_gelu_backward = _define_gradient(
+    "gelu", "(Tensor dy, Tensor x, str approximate) -> Tensor", elementwise.gelu_backward, _like_second
 )
 
 
@@ -252,10 +331,16 @@ def _save_gelu(ctx, inputs, output):
     ctx.approximate = inputs[1]
 
 
-_differentiate("gelu", lambda ctx, dy: (ops.gelu_backward(dy, *ctx.saved_tensors, ctx.approximate), None), _save_gelu)
-_refuse_double_backward("gelu")
+def _gelu_gradients(ctx, dy):
+    return _gelu_backward(dy, *ctx.saved_tensors, ctx.approximate), None
+
+
+gelu = _differentiate("gelu", elementwise.gelu, _gelu_gradients, _save_gelu)
 
 # ------------------------------------------------------------------------------------------------------------- L2 norm
+
+
+_LENGTHS = "float eps, str eps_mode"
 
 
 def _run_l2_norm(x, weight, eps, eps_mode):
@@ -263,32 +348,30 @@ def _run_l2_norm(x, weight, eps, eps_mode):
 
 
 def _run_l2_norm_backward(dy, x, weight, eps, eps_mode):
-    dx, dweight = elementwise.l2_norm_backward(dy, x, weight, eps=eps, eps_mode=eps_mode)
-    return dx, _absent(x) if dweight is None else dweight
+    return tuple(elementwise.l2_norm_backward(dy, x, weight, eps=eps, eps_mode=eps_mode))
 
 
-def _fake_l2_norm_backward(dy, x, weight, eps, eps_mode):
+def _fake_l2_norm_backward(dy, x, weight, *options):
     return x.new_empty(x.shape), _absent(x) if weight is None else weight.new_empty(weight.shape)
 
 
 def _save_l2_norm(ctx, inputs, output):
-    x, weight, ctx.eps, ctx.eps_mode = inputs
+    x, weight, *ctx.options = inputs
     ctx.save_for_backward(x, weight)
 
 
 def _l2_norm_gradients(ctx, dy):
     x, weight = ctx.saved_tensors
-    dx, dweight = ops.l2_norm_backward(dy, x, weight, ctx.eps, ctx.eps_mode)
-    return dx, None if weight is None else dweight, None, None
+    dx, dweight = _l2_norm_backward(dy, x, weight, *ctx.options)
+    return dx, None if weight is None else dweight, *[None] * len(ctx.options)
 
 
-_define("l2_norm", "(Tensor x, Tensor? weight, float eps, str eps_mode) -> Tensor", _run_l2_norm, _like_first)
-_define(
-    "l2_norm_backward", "(Tensor dy, Tensor x, Tensor? weight, float eps, str eps_mode) -> (Tensor dx, Tensor dweight)",
+_define("l2_norm", f"(Tensor x, Tensor? weight, {_LENGTHS}) -> Tensor", _run_l2_norm, _like_first)
+_l2_norm_backward = _define_gradient(
+    "l2_norm", f"(Tensor dy, Tensor x, Tensor? weight, {_LENGTHS}) -> (Tensor dx, Tensor dweight)",
     _run_l2_norm_backward, _fake_l2_norm_backward,
 )
-_differentiate("l2_norm", _l2_norm_gradients, _save_l2_norm)
-_refuse_double_backward("l2_norm")
+l2_norm = _differentiate("l2_norm", _run_l2_norm, _l2_norm_gradients, _save_l2_norm)
 
 # ---------------------------------------------------------------------------------------------------------- group norm
 
@@ -310,7 +393,7 @@ def _run_group_norm_backward(dy, x, weight, bias, mean, rstd, num_groups, eps, a
     gradients = _group_norm.group_norm_backward(
         dy, x, num_groups, weight, bias, eps, mean=mean, rstd=rstd, activation=activation, channels_last=channels_last,
     )
-    return tuple(_absent(x) if gradient is None else gradient for gradient in gradients)
+    return tuple(gradients)
 
 
 def _fake_group_norm_backward(dy, x, weight, bias, *others):
@@ -325,7 +408,7 @@ def _save_group_norm(ctx, inputs, output):
 
 def _group_norm_gradients(ctx, dy, dmean, drstd):
     x, weight, bias, mean, rstd = ctx.saved_tensors
-    gradients = ops.group_norm_backward(dy, x, weight, bias, mean, rstd, *ctx.options)
+    gradients = _group_norm_backward(dy, x, weight, bias, mean, rstd, *ctx.options)
     wanted = [g if need else None for g, need in zip(gradients, ctx.needs_input_grad)]
     return (*wanted, *[None] * len(ctx.options))
 
@@ -334,11 +417,10 @@ _define(
     "group_norm", f"(Tensor x, Tensor? weight, Tensor? bias, {_GROUPS}) -> (Tensor y, Tensor mean, Tensor rstd)",
     _run_group_norm, _fake_group_norm,
 )
-_define(
-    "group_norm_backward",
+_group_norm_backward = _define_gradient(
+    "group_norm",
     f"(Tensor dy, Tensor x, Tensor? weight, Tensor? bias, Tensor mean, Tensor rstd, {_GROUPS}) -> "
     "(Tensor dx, Tensor dweight, Tensor dbias)",
     _run_group_norm_backward, _fake_group_norm_backward,
 )
-_differentiate("group_norm", _group_norm_gradients, _save_group_norm)
-_refuse_double_backward("group_norm")
+group_norm = _differentiate("group_norm", _run_group_norm, _group_norm_gradients, _save_group_norm)

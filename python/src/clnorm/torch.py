@@ -18,10 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from clnorm import _torch_operators as _operators
+from clnorm import norms as _norms
 from clnorm._rope import Rope
 from clnorm._rope import parts as _rope_parts
 from clnorm._shapes import seed_pair
-from clnorm._torch_operators import ops as _ops
+from clnorm._torch_arrays import NotMemory as _NotMemory
 
 __all__ = [
     "FusedAddLayerNorm", "FusedAddRMSNorm", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
@@ -64,13 +65,26 @@ def _positions(position: Tensor) -> Tensor:
 
 def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed,
           group_size, weight_offset, weight_repeat, row_scale, rope, batch_invariant):
+    tensors = (x, weight, bias, residual, z, row_scale)
+    if rope is None and not dropout and _operators.is_unseen(tensors) and not _operators.needs_gradient(tensors):
+        sizes = tuple(normalized_shape) if isinstance(normalized_shape, list) else normalized_shape
+        function = _norms.layer_norm if kind == "layer_norm" else _norms.rms_norm
+        try:
+            result = function(
+                x, weight, bias, normalized_shape=sizes, eps=eps, group_size=group_size, residual=residual,
+                row_scale=row_scale, z=z, gate=gate, gate_first=gate_first, activation=activation,
+                weight_offset=weight_offset, weight_repeat=weight_repeat, batch_invariant=batch_invariant,
+            )
+            return result if residual is None else (result.y, result.residual_out)
+        except _NotMemory:
+            pass
     _operators.check_cpu(x=x, weight=weight, bias=bias, residual=residual, z=z)
     (cos, sin, position), (style, repeat) = _NO_ROPE if rope is None else _rope_parts(rope)
     if rope is not None or row_scale is not None:
         _operators.check_constant(row_scale=row_scale, **{"rope.cos": cos, "rope.sin": sin, "rope.position": position})
     position = position if position is None else _positions(position)
     sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
-    y, residual_out, _, _ = _ops.norm(
+    y, residual_out, _, _ = _operators.norm(
         x, weight, bias, residual, z, row_scale, cos, sin, position, _drawn(seed, dropout), kind, sizes, eps, group_size,
         weight_offset, weight_repeat, activation, gate, gate_first, dropout, style, repeat, batch_invariant,
     )
@@ -121,20 +135,20 @@ def softmax(x: Tensor, dim: int = -1, dtype: Optional[torch.dtype] = None, *, ba
     if not isinstance(dim, int) or not -x.dim() <= dim < x.dim():
         raise IndexError(f"dim: expected a dimension of a tensor of shape {tuple(x.shape)}, got {dim!r}")
     if dim % x.dim() == x.dim() - 1:
-        return _ops.softmax(x, batch_invariant)
-    return _ops.softmax(x.transpose(dim, -1), batch_invariant).transpose(dim, -1)
+        return _operators.softmax(x, batch_invariant)
+    return _operators.softmax(x.transpose(dim, -1), batch_invariant).transpose(dim, -1)
 
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """torch.nn.functional.gelu: approximate is "none" or "tanh"."""
     _operators.check_cpu(x=x)
-    return _ops.gelu(x, approximate)
+    return _operators.gelu(x, approximate)
 
 
 def l2_norm(x: Tensor, weight: Optional[Tensor] = None, eps: float = 1e-12, eps_mode: str = "floor") -> Tensor:
     """torch.nn.functional.normalize over the last dimension, times weight. eps_mode: as in `clnorm.l2_norm`."""
     _operators.check_cpu(x=x, weight=weight)
-    return _ops.l2_norm(x, weight, eps, eps_mode)
+    return _operators.l2_norm(x, weight, eps, eps_mode)
 
 
 def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
@@ -146,7 +160,7 @@ def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias
     _operators.check_cpu(x=x, weight=weight, bias=bias)
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     last = x.dim() in formats and not x.is_contiguous() and x.is_contiguous(memory_format=formats[x.dim()])
-    y = _ops.group_norm(x.movedim(1, -1) if last else x, weight, bias, num_groups, eps, activation, last)[0]
+    y = _operators.group_norm(x.movedim(1, -1) if last else x, weight, bias, num_groups, eps, activation, last)[0]
     return y.movedim(-1, 1) if last else y
 
 

@@ -1,0 +1,180 @@
+"""clnorm.torch: which calls go through PyTorch's dispatcher, where something could see them, and which need not."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import clnorm.torch as ct
+
+X, W = torch.randn(4, 64), torch.nn.Parameter(torch.randn(64))
+FUNCTIONS = {
+    "layer_norm": lambda x: ct.layer_norm(x, (64,), W),
+    "rms_norm": lambda x: ct.rms_norm(x, [64], W.detach()),
+    "residual": lambda x: ct.rms_norm(x, 64, W, residual=x)[1],
+    "dropout": lambda x: ct.layer_norm(x, 64, dropout=0.5, seed=3),
+    "softmax": ct.softmax,
+    "gelu": ct.gelu,
+    "l2_norm": ct.l2_norm,
+    "group_norm": lambda x: ct.group_norm(x, 4),
+}
+GRADIENTS = [torch.no_grad, torch.inference_mode, torch.enable_grad]
+
+
+@pytest.fixture(params=FUNCTIONS)
+def function(request):
+    return FUNCTIONS[request.param]
+
+
+@pytest.fixture
+def undispatched(monkeypatch):
+    """Returns a function after which operators fail."""
+
+    def fail(*_, **__):
+        raise AssertionError("an operator was called")
+
+    return lambda: monkeypatch.setattr(torch._ops.OpOverload, "__call__", fail)
+
+
+class Seen(TorchDispatchMode):
+    """The operators of clnorm that are called."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        if operator.namespace == "clnorm":
+            self.names.append(operator.name())
+        return operator(*args, **(kwargs or {}))
+
+
+class SeenFunctions(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if getattr(function, "namespace", None) == "clnorm":
+            self.names.append(function.name())
+        return function(*args, **(kwargs or {}))
+
+
+def with_gradients(function, x):
+    x = x.detach().clone().requires_grad_()
+    y = function(x)
+    return [y.detach(), *torch.autograd.grad(y.square().sum(), x)]
+
+
+@pytest.mark.parametrize("mode", GRADIENTS)
+def test_plain_calls_need_no_dispatcher(function, mode, undispatched):
+    with mode():
+        expected = function(X)
+        undispatched()
+        for _ in range(2):
+            assert torch.equal(function(X), expected)
+
+
+def test_gradients_need_no_dispatcher_and_are_the_same(function, undispatched):
+    with Seen() as seen:
+        expected = with_gradients(function, X)
+    assert len(seen.names) == 2 and seen.names[1].endswith("_backward")
+    undispatched()
+    for got, wanted in zip(with_gradients(function, X), expected):
+        assert torch.equal(got, wanted)
+
+
+@pytest.mark.parametrize("mode", [Seen, SeenFunctions])
+def test_modes_see_operators(function, mode):
+    with torch.no_grad():
+        expected = function(X)
+        with mode() as seen:
+            y = function(X)
+    assert torch.equal(y, expected) and len(seen.names) == 1 and seen.names[0].startswith("clnorm::")
+
+
+def test_subclasses_see_operators(function):
+    class Mine(torch.Tensor):
+        names = []
+
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            cls.names.append(getattr(function, "namespace", None))
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    y = function(X.as_subclass(Mine))
+    assert type(y) is Mine and "clnorm" in Mine.names
+
+
+@pytest.mark.parametrize("pre_dispatch", [False, True])
+def test_traces_have_operators(function, pre_dispatch):
+    with torch.no_grad():
+        graph = make_fx(lambda x: function(x), pre_dispatch=pre_dispatch)(X)
+    names = [str(node.target) for node in graph.graph.nodes if node.op == "call_function"]
+    assert [name.split(".")[0] for name in names].count("clnorm") == 1
+
+
+def test_autocast_and_the_profiler_see_operators(function):
+    with torch.no_grad(), torch.profiler.profile() as profile:
+        function(X)
+        with torch.autocast("cpu"):
+            function(X)
+    assert len([event for event in profile.events() if event.name.startswith("clnorm::")]) == 2
+
+
+def test_autocast_takes_the_operator(function, undispatched):
+    undispatched()
+    with torch.autocast("cpu"), pytest.raises(AssertionError, match="an operator was called"):
+        function(X)
+
+
+def test_compiled_and_fake_calls_are_operators(function):
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    for mode in GRADIENTS:
+        with mode():
+            torch.testing.assert_close(compiled(X), function(X), rtol=0, atol=0)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        y = function(mode.from_tensor(X))
+    assert type(y).__name__ == "FakeTensor" and y.shape == X.shape
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_transforms_see_operators(function):
+    x = torch.randn(2, 4, 64)
+    with torch.no_grad():
+        assert torch.equal(torch.func.vmap(function)(x), torch.stack([function(part) for part in x]))
+    with pytest.raises(RuntimeError, match="autograd.Function with functorch transforms"):
+        torch.func.grad(lambda x: function(x).square().sum())(X)
+
+
+@pytest.mark.parametrize("make", [torch._neg_view, lambda x: torch.complex(x, x).conj().imag])
+def test_negative_views_are_taken_as_what_they_stand_for(function, make):
+    view = make(X)
+    assert view.is_neg()
+    for _ in range(2):
+        torch.testing.assert_close(function(view), function(view.clone().resolve_neg()), rtol=0, atol=0)
+
+
+def test_meta_tensors_have_shapes_alone():
+    for _ in range(2):
+        y = ct.gelu(torch.empty(4, 64, device="meta"))
+        assert y.is_meta and y.shape == (4, 64)
+
+
+def test_an_import_in_a_mode_knows_the_usual_state():
+    program = """
+import torch
+with torch.autocast("cpu"), torch.inference_mode(), torch.device("cpu"):
+    import clnorm.torch
+from clnorm import _torch_operators
+assert _torch_operators.is_unseen((torch.ones(2),))
+with torch.autocast("cpu"):
+    assert not _torch_operators.is_unseen((torch.ones(2),))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
