@@ -145,6 +145,7 @@ GRADIENTS = {
     "gelu": (ct.gelu, (X,)),
     "gelu tanh": (lambda x: ct.gelu(x, "tanh"), (X,)),
     "l2": (ct.l2_norm, (X, W)),
+    "l2, weights by row": (lambda x, w: ct.l2_norm(x, w, eps_mode="add", weight_repeat=1), (X, *inputs(1, 5, 24))),
 }
 
 @pytest.mark.parametrize("name", GRADIENTS)
@@ -203,7 +204,8 @@ CHECKED = {
                    (X.detach().reshape(2, 10, 6).requires_grad_(), None, None, 5, 1e-5, "silu", False)),
     "softmax": (OPS.softmax.default, (X, True)),
     "gelu": (OPS.gelu.default, (X, "tanh")),
-    "l2_norm": (OPS.l2_norm.default, (X, W, 1e-12, "add")),
+    "l2_norm": (OPS.l2_norm.default, (X, W, 1e-12, "add", None)),
+    "l2_norm, weights by row": (OPS.l2_norm.default, (X, inputs(1, 5, 24)[0], 1e-12, "floor", 1)),
 }
 
 
@@ -308,6 +310,14 @@ def test_autocast():
     assert y.dtype == torch.bfloat16
     y.sum().backward()
     assert block.first.weight.grad.dtype == torch.float32
+
+
+def test_rows_of_weights_of_l2_norm():
+    x, weight = torch.randn(2, 3, 4, 16), torch.randn(3, 16)
+    expected = torch.nn.functional.normalize(x, dim=-1) * weight[:, None]
+    torch.testing.assert_close(ct.l2_norm(x, weight, weight_repeat=4), expected)
+    with pytest.raises(ValueError, match="weight_repeat: expected a number that, times 3 rows"):
+        ct.l2_norm(x, weight, weight_repeat=5)
 
 
 def test_other_devices_and_recorded_gradients_are_refused():

@@ -340,15 +340,15 @@ gelu = _differentiate("gelu", elementwise.gelu, _gelu_gradients, _save_gelu)
 # ------------------------------------------------------------------------------------------------------------- L2 norm
 
 
-_LENGTHS = "float eps, str eps_mode"
+_LENGTHS = "float eps, str eps_mode, int? weight_repeat"
 
 
-def _run_l2_norm(x, weight, eps, eps_mode):
-    return elementwise.l2_norm(x, weight, eps=eps, eps_mode=eps_mode)
+def _run_l2_norm(x, weight, eps, eps_mode, weight_repeat):
+    return elementwise.l2_norm(x, weight, eps=eps, eps_mode=eps_mode, weight_repeat=weight_repeat)
 
 
-def _run_l2_norm_backward(dy, x, weight, eps, eps_mode):
-    return tuple(elementwise.l2_norm_backward(dy, x, weight, eps=eps, eps_mode=eps_mode))
+def _run_l2_norm_backward(dy, x, weight, eps, eps_mode, weight_repeat):
+    return tuple(elementwise.l2_norm_backward(dy, x, weight, eps=eps, eps_mode=eps_mode, weight_repeat=weight_repeat))
 
 
 def _fake_l2_norm_backward(dy, x, weight, *options):

@@ -145,10 +145,12 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     return _operators.gelu(x, approximate)
 
 
-def l2_norm(x: Tensor, weight: Optional[Tensor] = None, eps: float = 1e-12, eps_mode: str = "floor") -> Tensor:
-    """torch.nn.functional.normalize over the last dimension, times weight. eps_mode: as in `clnorm.l2_norm`."""
+def l2_norm(x: Tensor, weight: Optional[Tensor] = None, eps: float = 1e-12, eps_mode: str = "floor", *,
+            weight_repeat: Optional[int] = None) -> Tensor:
+    """torch.nn.functional.normalize over the last dimension, times weight: (columns,), or with a weight_repeat (rows,
+    columns). eps_mode, weight_repeat: as in `clnorm.l2_norm`."""
     _operators.check_cpu(x=x, weight=weight)
-    return _operators.l2_norm(x, weight, eps, eps_mode)
+    return _operators.l2_norm(x, weight, eps, eps_mode, weight_repeat)
 
 
 def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
