@@ -1,10 +1,11 @@
 """Milliseconds of norms, and of group norm with SiLU, in PyTorch on the CPU and in clnorm.torch, forward and backward, in
-one run on the same tensors.
+one run on the same tensors; and of a copy of the same bytes, which is as fast as memory allows: x read and y written, or
+x and dy read and dx written.
 
     python benchmarks/against_torch.py [SECONDS_PER_CELL]
 
-The two are measured in turns, each for a few calls at a time, and the median of all calls counts: what else the machine
-does meets both. OMP_WAIT_POLICY=passive keeps PyTorch's threads from spinning while OpenCL's work; it is set for both.
+All are measured in turns, each for a few calls at a time, and the median of all calls counts: what else the machine
+does meets both. OMP_WAIT_POLICY=passive keeps PyTorch's threads from spinning while OpenCL's work; it is set for all.
 """
 
 import os
@@ -64,19 +65,27 @@ def backward_of(norm, x, w, b):
     return lambda: torch.autograd.grad(y, wanted, dy, retain_graph=True)
 
 
+def copy_of(x, tensors):
+    """PyTorch's copy, on its threads, that reads and writes as many bytes as so many tensors like x have."""
+    target, source = torch.ones(2, x.nbytes * tensors // 8)  # of float32, and each byte counts twice
+    return lambda: target.copy_(source)
+
+
 def print_rows(name, norms, x, shape, seconds):
     """A row for each direction. x: the input, whose channels are its second dimension, or columns of a matrix."""
     w, b = torch.randn(2, x.shape[1], dtype=x.dtype)
-    for direction, measured in (("forward", forward_of), ("backward", backward_of)):
-        theirs, ours = in_turns([measured(norm, x, w, b) for norm in norms], seconds)
-        print(f"| {name} {direction} | {shape} | {str(x.dtype)[6:]} | {theirs:.2f} | {ours:.2f} | {theirs / ours:.2f} |",
-              flush=True)
+    for direction, measured, tensors in (("forward", forward_of, 2), ("backward", backward_of, 3)):
+        functions = [measured(norm, x, w, b) for norm in norms] + [copy_of(x, tensors)]
+        theirs, ours, copy = in_turns(functions, seconds)
+        print(f"| {name} {direction} | {shape} | {str(x.dtype)[6:]} | {theirs:.2f} | {ours:.2f} | {copy:.2f} | "
+              f"{theirs / ours:.2f} |", flush=True)
 
 
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
     print(f"{clnorm.select()}, {torch.get_num_threads()} threads, PyTorch {torch.__version__}")
-    print("| operation | shape | dtype | PyTorch ms | clnorm ms | times as fast |\n|---|---|---|---|---|---|")
+    print("| operation | shape | dtype | PyTorch ms | clnorm ms | copy ms | times as fast |\n"
+          "|---|---|---|---|---|---|---|")
     for name, norms in NORMS.items():
         for rows, cols in SHAPES:
             for dtype in DTYPES:
