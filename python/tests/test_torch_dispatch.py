@@ -178,3 +178,16 @@ with torch.autocast("cpu"):
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_operator_may_call_one_without_gradients(function):
+    """PyTorch has excluded autograd there, and left gradients enabled."""
+
+    @torch.library.custom_op("clnorm_tests::inner", mutates_args=())
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            y = function(x)
+        assert not y.requires_grad
+        return y
+
+    assert torch.equal(inner(X.clone().requires_grad_()), function(X))

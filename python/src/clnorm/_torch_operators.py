@@ -37,53 +37,52 @@ _TYPES = frozenset(
 )
 
 
-def _thread_state() -> tuple:
-    """The dispatch keys that a thread adds to those of tensors and takes from them: modes, transforms, tracing and autocast
-    are such keys."""
-    return torch._C._dispatch_tls_local_include_set().raw_repr(), torch._C._dispatch_tls_local_exclude_set().raw_repr()
+_included, _excluded = torch._C._dispatch_tls_local_include_set, torch._C._dispatch_tls_local_exclude_set
+_in_function_mode, _profiled = torch._C._is_torch_function_mode_enabled, torch._C._autograd._profiler_enabled
+_in_autocast = torch._C._is_any_autocast_enabled
+_is_grad_enabled, _any_requires_grad = torch.is_grad_enabled, torch._C._any_requires_grad
 
 
-def _usual_states() -> frozenset:
-    """The states of a thread in which there are none of these, with gradients and in inference mode."""
-    states = []
+def _usual_keys() -> tuple:
+    """The dispatch keys that a thread adds to those of its tensors where there is no mode, transform or trace, outside and
+    inside of inference mode; and those that it takes from them, outside."""
+    found = []
 
     def look():
-        states.append(_thread_state())
+        found.append((_included().raw_repr(), _excluded().raw_repr()))
         with torch.inference_mode():
-            states.append(_thread_state())
+            found.append((_included().raw_repr(), _excluded().raw_repr()))
 
-    thread = threading.Thread(target=look)  # a new one has none, whatever this one has
+    thread = threading.Thread(target=look)  # a new one is in no mode, whatever this one is in
     thread.start()
     thread.join()
-    return frozenset(states)
+    (outside, excluded), (inside, _) = found
+    return frozenset((outside, inside)), excluded
 
 
-_USUAL_STATES = _usual_states()
-
-
-def _in_forward_mode() -> bool:
-    return getattr(forward_ad, "_current_level", -1) >= 0
+_USUALLY_INCLUDED, _USUALLY_EXCLUDED = _usual_keys()
 
 
 def is_unseen(inputs) -> bool:
     """Whether nothing but autograd could see that an operator is called with such inputs."""
     return (
         not torch.compiler.is_compiling()
-        and not torch._C._is_torch_function_mode_enabled()
-        and _thread_state() in _USUAL_STATES
+        and not _in_function_mode()
+        and _included().raw_repr() in _USUALLY_INCLUDED
         and _TYPES.issuperset(map(type, inputs))
-        and not _in_forward_mode()
-        and not torch._C._autograd._profiler_enabled()
+        and not _in_autocast()
+        and forward_ad._current_level < 0
+        and not _profiled()
     )
 
 
 def needs_gradient(inputs) -> bool:
-    return torch.is_grad_enabled() and torch._C._any_requires_grad(*inputs)
+    return _is_grad_enabled() and _any_requires_grad(*inputs)
 
 
 def check_cpu(**tensors) -> None:
     """An error that says why, for a tensor that is not in the host's memory."""
-    in_forward_mode = _in_forward_mode()
+    in_forward_mode = forward_ad._current_level >= 0
     for name, tensor in tensors.items():
         if tensor is None:
             continue
@@ -109,7 +108,8 @@ def _define(name, schema, run, fake):
     """run: computes the outputs; None for those that are absent."""
 
     def run_in_full(first, *others):
-        outputs = run(first, *others)
+        with torch.no_grad():  # another operator may have excluded autograd alone
+            outputs = run(first, *others)
         if not isinstance(outputs, tuple):
             return outputs
         return tuple(_absent(first) if output is None else output for output in outputs)
@@ -156,7 +156,10 @@ def _differentiate(name, run, backward, setup=None):
     def call(*inputs):
         if is_unseen(inputs):
             try:
-                return Unseen.apply(*inputs, None) if needs_gradient(inputs) else run(*inputs)
+                if not needs_gradient(inputs):
+                    return run(*inputs)
+                if _excluded().raw_repr() == _USUALLY_EXCLUDED:  # an operator that calls this one may have excluded autograd
+                    return Unseen.apply(*inputs, None)
             except NotMemory:  # PyTorch makes it memory, or refuses it
                 pass
         return operator(*inputs)

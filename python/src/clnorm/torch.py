@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from clnorm import _torch_operators as _operators
-from clnorm import norms as _norms
+from clnorm._norm import norm_forward as _norm_forward
 from clnorm._rope import Rope
 from clnorm._rope import parts as _rope_parts
 from clnorm._shapes import seed_pair
@@ -68,12 +68,10 @@ def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_
     tensors = (x, weight, bias, residual, z, row_scale)
     if rope is None and not dropout and _operators.is_unseen(tensors) and not _operators.needs_gradient(tensors):
         sizes = tuple(normalized_shape) if isinstance(normalized_shape, list) else normalized_shape
-        function = _norms.layer_norm if kind == "layer_norm" else _norms.rms_norm
         try:
-            result = function(
-                x, weight, bias, normalized_shape=sizes, eps=eps, group_size=group_size, residual=residual,
-                row_scale=row_scale, z=z, gate=gate, gate_first=gate_first, activation=activation,
-                weight_offset=weight_offset, weight_repeat=weight_repeat, batch_invariant=batch_invariant,
+            result = _norm_forward(
+                kind, x, weight, bias, sizes, eps, group_size, residual, row_scale, z, gate, gate_first, activation, 0.0, None,
+                weight_offset, weight_repeat, None, None, 0, None, None, 0, 0.0, False, False, batch_invariant, None,
             )
             return result if residual is None else (result.y, result.residual_out)
         except _NotMemory:
