@@ -257,6 +257,23 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
             # shellcheck disable=SC2086
             strict $family CL1.2 spir64 -all $group VEC=$vec LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 Y_DTYPE=f8e5m2 SCALING=1
         done
+        [ "$layout" = LAYOUT_FIRST ] || for span in 2 4; do
+            slice="LAYOUT=$layout CHANNELS=64 SPATIAL=50 GROUPS=4 GROUP_SIZE=800 SPAN=$span SEGMENTS=1 LANES=64"
+            # shellcheck disable=SC2086
+            strict group_norm_last CL1.2 spir64 -all $slice VEC=$vec X_DTYPE=bf16 Y_DTYPE=f16 RESIDUAL_DTYPE=f32 \
+                RESIDUAL_OUT_DTYPE=f16 ACTIVATION=ACTIVATION_SILU
+            # shellcheck disable=SC2086
+            strict group_norm_last CL1.2 nvptx64 -all $slice VEC=$vec X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
+                REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0
+            # shellcheck disable=SC2086
+            strict group_norm_last CL1.2 spir64 -all,+cl_khr_fp64 $slice VEC=$vec X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 \
+                BIAS_DTYPE=f64 SAVE_MEAN=0
+            # shellcheck disable=SC2086
+            strict group_norm_last CL1.2 spir64 -all $slice VEC=$vec Y_DTYPE=f8e4m3 SCALING=SCALING_ROW SCALE_DTYPE=bf16 \
+                MEASURES=1 ELEMENT_ALIGNED=1 WEIGHT_DTYPE=none
+            # shellcheck disable=SC2086
+            later group_norm_last $slice VEC=$vec REDUCE=REDUCE_SUBGROUP X_DTYPE=f8e5m2 X_SCALING=SCALING_ROW X_SCALE_DTYPE=f32
+        done
         for family in group_norm_parts group_norm_reduce group_norm_backward_parts; do
             strict $family CL1.2 spir64 -all LAYOUT=$layout CHANNELS=65536 SPATIAL=4294967296 GROUPS=4 \
                 GROUP_SIZE=70368744177664 CHUNKS=65536 VEC=$vec DY_DTYPE=f32 DX_DTYPE=f32 DWEIGHT_DTYPE=f32

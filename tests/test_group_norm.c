@@ -56,6 +56,12 @@ static const struct group_case cases[] = {
     {2, 64, 1000, 4, FIRST, BF16, BF16, F32, BF16, 0, NORMAL, 0, 0, "vec=8,lanes=1024,segments=1"},
     {2, 64, 1000, 4, FIRST, F16, F16, F32, 0, SILU, SPIKES, 0, 0, "vec=8,lanes=256,segments=1"},
     {3, 48, 100, 4, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, "stores=streaming,vec=4,lanes=4"},
+    {3, 64, 49, 4, LAST, F32, F32, F32, F32, SILU, FAR, 0, 0, "vec=4,lanes=64,chunks=1"},
+    {2, 160, 40, 16, LAST, BF16, BF16, F32, BF16, GELU, SPIKES, 0, 0, "vec=8,lanes=128,chunks=1,iterations=2"},
+    {2, 160, 40, 16, LAST, BF16, F16, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=64,chunks=1"},
+    {2, 64, 30, 64, LAST, F32, F32, F32, 0, 0, FAR, 3, 1, "vec=1,lanes=128,chunks=1"},
+    {2, 64, 1, 2, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=8,lanes=32,chunks=1"},
+    {3, 32, 20, 4, LAST, F64, F64, F64, F64, SILU, NORMAL, 0, 0, "vec=2,lanes=32,chunks=1"},
 };
 
 static void results_are_right(void **state) {
@@ -92,15 +98,15 @@ static void damage_is_seen(void **state) {
     group_run_free(&run);
 }
 
-/* y may lie where x lies, whole segments and chunks. */
+/* y may lie where x lies: whole segments, chunks and slices. */
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
-    static const char *const configs[] = {"", "chunks=8"};
-    for (int i = 0; i < 4; i++) {
-        const struct group_case c = {2, 16, 64, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, configs[i / 2]};
+    static const char *const configs[] = {"", "chunks=8", "vec=4,lanes=64,chunks=1"};
+    for (int i = 0; i < 6; i++) {
+        const struct group_case c = {2, 64, 16, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, configs[i / 2]};
         struct group_run run = group_run_make(&c), apart = group_run_make(&c);
         assert_true(group_forward_execute(fixture, &run, true) && group_forward_execute(fixture, &apart, false));
-        assert_memory_equal(tensor_elements(&run.x), tensor_elements(&apart.y), (size_t)2 * 16 * 64 * sizeof(float));
+        assert_memory_equal(tensor_elements(&run.x), tensor_elements(&apart.y), (size_t)2 * 64 * 16 * sizeof(float));
         group_run_free(&apart);
         group_run_free(&run);
     }

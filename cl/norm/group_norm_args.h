@@ -52,7 +52,7 @@
     USE(VECTOR, 1, const global real *, mean)                                       \
     USE(VECTOR, 1, const global real *, rstd)
 
-/* A work-group a group of a sample. */
+/* A work-group a group of a sample, or a slice of groups. */
 #define GROUP_NORM_ARGS(USE)                                                        \
     GROUP_NORM_READ(USE)                                                            \
     GROUP_NORM_AFFINE(USE)                                                          \

@@ -5,6 +5,36 @@
 #include "config/candidates.h"
 #include "config/check.h"
 #include "config/config.h"
+#include "config/resources.h"
+
+/* Groups whose channels are whole sectors of a GPU's memory, and a line of its cache at least; 0: there are none. */
+static uint64_t slice_span(const struct cln_workload *work) {
+    enum { SECTOR = 32, LINE = 128, MOST = 4096 }; /* bytes; groups */
+    for (uint64_t span = 1; span <= cln_smaller(work->groups, MOST); span++) {
+        const uint64_t bytes = cln_product(span * work->channels_of_group, work->x_size);
+        if (work->groups % span == 0 && bytes % SECTOR == 0 && bytes >= LINE)
+            return span;
+    }
+    return 0;
+}
+
+uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c) {
+    enum { HELD = 80, HELD_OF_MANY = 40, WIDE = 512 }; /* elements of a lane, and of one of many; lanes */
+    if (!work->channels_last || work->channel_sums || c->chunks != 1 || c->segments > 1 || c->lanes < 2)
+        return 0;
+    const uint64_t span = slice_span(work), channels = span * work->channels_of_group, vectors = channels / c->vec;
+    if (!span || channels % c->vec || vectors > c->lanes || span > c->lanes)
+        return 0;
+    const uint64_t held = cln_product(cln_divide_up(work->spatial, c->lanes / vectors), c->vec);
+    const uint64_t most = c->lanes > WIDE ? HELD_OF_MANY : HELD, inputs = work->held_size > work->x_size ? 2 : 1;
+    return held <= most / inputs ? span : 0;
+}
+
+/* Local memory of such a work-group: group_norm_last.cl. */
+static uint64_t slice_bytes(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t reals = (uint64_t)c->lanes * (c->vec + 1) + 2 * cln_config_slice_groups(work, c);
+    return reals * work->real_size + cln_scratch_bytes(work, c);
+}
 
 /* Elements of a vector's row: positions of a channel, of all channels of a segment where several lanes take it as a whole,
  * or channels of a position. */
@@ -15,7 +45,7 @@ static uint64_t row_of(const struct cln_workload *work, const struct cln_config 
 
 uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c) {
     if (work->channels_last)
-        return c->chunks;
+        return cln_config_slice_groups(work, c) ? 0 : c->chunks;
     return c->chunks > 1 ? cln_divide_up(c->chunks, work->channels_of_group) : 0;
 }
 
@@ -39,21 +69,6 @@ static uint64_t gpu_positions(uint64_t spatial) {
     return positions;
 }
 
-/* A chunk is large beside the sums that are kept of it, and small enough for many to share the device. */
-static uint64_t chunks_of(const struct cln_choice *choice) {
-    enum { CPU_ELEMENTS = 1 << 16, CPU_POSITIONS = 256 };
-    enum { GPU_ELEMENTS = 1 << 12, GPU_MOST = 512 };
-    const struct cln_workload *const work = choice->work;
-    const bool alone = choice->facts.alone;
-    if (work->channels_last)
-        return cln_smaller(cln_divide_up(work->spatial, alone ? CPU_POSITIONS : gpu_positions(work->spatial)),
-                           alone ? UINT32_MAX : GPU_MOST);
-    if (keeps_segment(choice))
-        return 1;
-    const uint64_t of_channel = cln_divide_up(work->spatial, alone ? CPU_ELEMENTS : GPU_ELEMENTS);
-    return cln_larger(cln_smaller(of_channel * work->channels_of_group, UINT32_MAX), 2);
-}
-
 /* Where vectors reach across channels a segment has two or more, so that several lanes take it. */
 static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t row = row_of(choice->work, c, !choice->facts.alone);
@@ -63,6 +78,42 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
     if (!cln_config_element_aligned(choice->device, c))
         return cln_smaller(widest, cln_lowest_bit(choice->work->alignment | row));
     return cln_smaller(widest, cln_power_of_two_at_most(row));
+}
+
+/* Lanes that hold a slice of channels last between them, on a GPU; 0: there are not as many. */
+static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { HELD = 40, WARP = 32 }; /* elements of a lane */
+    const struct cln_workload *const work = choice->work;
+    const uint64_t span = slice_span(work), vec = cln_or_else(c->vec, vec_of(choice, c));
+    if (choice->facts.alone || !work->channels_last || !span)
+        return 0;
+    const uint64_t channels = span * work->channels_of_group;
+    const uint64_t least = cln_larger(cln_larger(channels / vec, span), WARP);
+    const uint64_t lanes =
+        cln_power_of_two_at_least(cln_larger(cln_divide_up(cln_product(channels, work->spatial), HELD), least));
+    struct cln_config own = *c;
+    own.chunks = own.segments = 1;
+    own.vec = (uint32_t)vec;
+    own.lanes = (uint32_t)lanes;
+    const bool fits = lanes <= choice->facts.most_lanes && slice_bytes(work, &own) <= choice->device->local_memory;
+    return fits && cln_config_slice_groups(work, &own) ? lanes : 0;
+}
+
+/* A chunk is large beside the sums that are kept of it, and small enough for many to share the device. */
+static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { CPU_ELEMENTS = 1 << 16, CPU_POSITIONS = 256 };
+    enum { GPU_ELEMENTS = 1 << 12, GPU_MOST = 512 };
+    const struct cln_workload *const work = choice->work;
+    const bool alone = choice->facts.alone;
+    if (!c->lanes && c->segments < 2 && lanes_of_slice(choice, c))
+        return 1;
+    if (work->channels_last)
+        return cln_smaller(cln_divide_up(work->spatial, alone ? CPU_POSITIONS : gpu_positions(work->spatial)),
+                           alone ? UINT32_MAX : GPU_MOST);
+    if (keeps_segment(choice))
+        return 1;
+    const uint64_t of_channel = cln_divide_up(work->spatial, alone ? CPU_ELEMENTS : GPU_ELEMENTS);
+    return cln_larger(cln_smaller(of_channel * work->channels_of_group, UINT32_MAX), 2);
 }
 
 /* Vectors that LANES share out: of a segment, a channel of it or a chunk of that, or of a position. */
@@ -80,6 +131,9 @@ static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_confi
     const uint64_t of_lane = held ? cln_larger(HELD_BACKWARD / c->vec, 1) : VECTORS_OF_LANE;
     if (choice->facts.alone || row_of(choice->work, c, true) % c->vec)
         return 1;
+    const uint64_t of_slice = c->chunks == 1 && c->segments < 2 ? lanes_of_slice(choice, c) : 0;
+    if (of_slice)
+        return of_slice;
     if (!choice->work->channels_last) {
         const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as group_norm.cl has it */
         const uint64_t least = cln_smaller(c->chunks > 1 && c->vec == 1 ? LEAST : WARP, cln_power_of_two_at_least(vectors));
@@ -103,7 +157,7 @@ static uint64_t phase_bytes(const struct cln_workload *work, const struct cln_co
 /* As many as make up a work-group, and as there is local memory for. */
 static uint64_t segments_of(const struct cln_choice *choice, const struct cln_config *c) {
     enum { ITEMS = 128 };
-    if (choice->facts.alone || c->reduce == CLN_REDUCE_SUBGROUP)
+    if (choice->facts.alone || c->reduce == CLN_REDUCE_SUBGROUP || cln_config_slice_groups(choice->work, c))
         return 1;
     uint64_t segments = cln_larger(cln_smaller(ITEMS, choice->facts.most_lanes) / c->lanes, 1);
     while (phase_bytes(choice->work, c, segments) > choice->device->local_memory / 2)
@@ -117,7 +171,7 @@ static struct cln_config complete(const struct cln_choice *choice) {
     c.isa = (uint32_t)cln_or_else(c.isa, cln_isa_values(choice, &c).value[0]);
     c.stores = (uint32_t)cln_or_else(c.stores, cln_stores_values(choice, &c).value[0]);
     c.iterations = (uint32_t)cln_or_else(c.iterations, 1);
-    c.chunks = (uint32_t)cln_or_else(c.chunks, chunks_of(choice));
+    c.chunks = (uint32_t)cln_or_else(c.chunks, chunks_of(choice, &c));
     c.vec = (uint32_t)cln_or_else(c.vec, vec_of(choice, &c));
     c.lanes = (uint32_t)cln_or_else(c.lanes, lanes_of(choice, &c));
     c.segments = (uint32_t)cln_or_else(c.segments, segments_of(choice, &c));
@@ -152,6 +206,8 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
     const uint64_t most = work->channels_last ? work->spatial : work->group_size;
     if (phase_bytes(work, c, c->segments) > choice->device->local_memory / 2)
         return cln_config_refuse("segments", c->segments, "fewer, or fewer lanes: half of the local memory has room");
+    if (cln_config_slice_groups(work, c) && slice_bytes(work, c) > choice->device->local_memory)
+        return cln_config_refuse("lanes", c->lanes, "fewer: the local memory has no room for their sums");
     return c->chunks > most
                ? cln_config_refuse("chunks", c->chunks,
                                    work->channels_last ? "at most one a position" : "at most one an element of a group")

@@ -59,7 +59,10 @@ clnorm_status cln_config_choose_group(const clnorm_device_info *device, const st
 uint64_t cln_config_rope_vec(const struct cln_workload *work);
 uint64_t cln_config_rope_lanes(const struct cln_workload *work, const struct cln_config *c);
 
-/* Of group norm: the chunks that a channel's positions are taken in; 0 where a work-group has a whole segment. */
+/* Of group norm with channels last: the groups of a slice, where a work-group holds one in registers; 0: it does not. */
+uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c);
+
+/* Of group norm: the chunks that a channel's positions are taken in; 0 where a work-group has a whole segment or slice. */
 uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c);
 
 typedef clnorm_status (*cln_choose_fn)(const clnorm_device_info *device, const struct cln_workload *work,

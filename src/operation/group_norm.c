@@ -1,5 +1,6 @@
 #include "operation/group_norm.h"
 
+#include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
 #include "norm/group_norm_args.h"
@@ -81,6 +82,7 @@ struct problem {
     struct cln_group_norm norm;
     struct cln_spec spec;
     struct cln_binding mean, rstd, parts, magnitudes;
+    uint64_t pieces; /* segments or slices: of work, where it is not in chunks */
     bool measured;
 };
 
@@ -92,11 +94,13 @@ static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, cons
     const struct cln_argument magnitudes = cln_bind("magnitudes", p->magnitudes);
     const struct cln_argument whole[] = {cln_real("eps", p->d->eps), y_given, magnitudes, {0}};
     const struct cln_argument apply[] = {cln_bind("mean", p->mean), cln_bind("rstd", p->rstd), y_given, magnitudes, {0}};
-    const struct cln_group_norm_kernel segments = {&cln_source_group_norm, "group_norm", of_segments, whole,
-                                                   p->norm.rows * p->norm.groups};
+    const struct cln_group_norm_kernel segments = {&cln_source_group_norm, "group_norm", of_segments, whole, p->pieces};
+    const struct cln_group_norm_kernel slices = {&cln_source_group_norm_last, "group_norm_last", of_segments, whole,
+                                                 p->pieces};
     const struct cln_group_norm_kernel chunks = {&cln_source_group_norm_parts, "group_norm_apply", of_chunks, apply,
                                                  cln_group_norm_units(&p->norm, spec)};
-    return cln_group_norm_add(plan, spec, cln_config_channel_chunks(&plan->work, &plan->config) ? &chunks : &segments);
+    const bool by_chunks = cln_config_channel_chunks(&plan->work, &plan->config);
+    return cln_group_norm_add(plan, spec, by_chunks ? &chunks : spec->span ? &slices : &segments);
 }
 
 /* A first pass over y, which writes its largest magnitudes alone, and what makes scales of them. */
@@ -138,7 +142,7 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
     if (!status && by_chunks)
         status = place_statistic(&size, plan, CLN_RSTD, segments, &p->rstd);
     if (!status && p->measured)
-        status = cln_group_norm_part(&size, by_chunks ? cln_group_norm_magnitudes(&p->norm, &p->spec) : segments,
+        status = cln_group_norm_part(&size, by_chunks ? cln_group_norm_magnitudes(&p->norm, &p->spec) : p->pieces,
                                      sizeof(cl_float), &p->magnitudes);
     if (!status && size)
         cln_plan_set_workspace(plan, size);
@@ -151,6 +155,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     const bool by_chunks = cln_config_channel_chunks(work, &plan->config);
     if (!work->rows)
         return CLNORM_SUCCESS;
+    p.pieces = d->rows * (d->groups / cln_larger(p.spec.span, 1));
     clnorm_status status = lay_out(plan, &p, by_chunks);
     if (!status && by_chunks)
         status = cln_group_norm_add_statistics(plan, &p.spec, &p.norm, p.parts, p.mean, p.rstd);

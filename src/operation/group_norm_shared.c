@@ -86,6 +86,7 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
         .segments = c->segments,
         .unroll = 1,
         .chunks = cln_larger(cln_config_channel_chunks(&plan->work, c), 1),
+        .span = cln_config_slice_groups(&plan->work, c),
         .reduce = c->reduce,
         .stores = c->stores,
         .isa = c->isa,

@@ -28,6 +28,7 @@ extern const struct cln_source cln_source_gelu;
 extern const struct cln_source cln_source_group_norm;
 extern const struct cln_source cln_source_group_norm_backward;
 extern const struct cln_source cln_source_group_norm_backward_parts;
+extern const struct cln_source cln_source_group_norm_last;
 extern const struct cln_source cln_source_group_norm_parts;
 extern const struct cln_source cln_source_group_norm_reduce;
 extern const struct cln_source cln_source_l2_norm;

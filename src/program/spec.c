@@ -114,6 +114,7 @@ static const struct field {
     {"SCALING", offsetof(struct cln_spec, scaling), OPTION, GROUP},
     {"SCALE_DTYPE", offsetof(struct cln_spec, scale_dtype), OPTION_DTYPE, GROUP},
     {"MEASURES", offsetof(struct cln_spec, measures), OPTION, GROUP},
+    {"SPAN", offsetof(struct cln_spec, span), OPTION, GROUP},
     {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), OPTION, GROUP},
 };
 

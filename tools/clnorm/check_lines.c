@@ -106,6 +106,7 @@ const char *const check_lines[] = {
     "group_norm 3x16x64 x,weight,bias=f32 dtype=f32 config=vec=4,lanes=8,segments=2,chunks=12 groups=4 layout=first",
     "group_norm 3x48x100 x,weight,bias=f32 dtype=f32 config=vec=4,lanes=8,segments=4,chunks=7 groups=4 layout=last",
     "group_norm 3x48x100 x,weight,bias=bf16 dtype=bf16 config=isa=portable groups=4 layout=last",
+    "group_norm 3x64x49 x,weight,bias=f32 dtype=f32 config=vec=4,lanes=64,chunks=1 groups=4 layout=last",
     "instance_norm 3x17x33 x,weight,bias=bf16 dtype=f32 layout=first",
     "instance_norm 3x17x33 x,weight,bias=bf16 dtype=f32 layout=last",
     "group_norm_backward 2x64x49 x,dy,weight,bias=f32 dtype=f32 activation=silu groups=8 layout=first",

@@ -1,0 +1,223 @@
+/* Group norm of channels last where a work-group holds a slice in registers, and reads it once: all positions of SPAN
+ * groups of a sample. Its lanes have a vector each of STEP positions side by side, and of every STEP-th one after these.
+ * See clnorm_group_norm_desc for the formulas, and cl/norm/group_norm.h. */
+
+#include "norm/group_norm.h"
+#include "norm/group_norm_y.h"
+
+/* The arguments of a launch. work: slices. */
+struct call {
+    MEMBERS(GROUP_NORM_ARGS)
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+#define SLICES (GROUPS / SPAN) /* of a sample */
+#define SLICE_CHANNELS (SPAN * CHANNELS_OF_GROUP)
+#define SLICE_VECTORS (SLICE_CHANNELS / VEC)
+#define STEP (LANES / SLICE_VECTORS)
+#define HELD_OF_LANE (SPATIAL / STEP + (SPATIAL % STEP != 0))
+#define SHARES (LANES / SPAN < 32 ? LANES / SPAN : 32) /* that a group's sum is taken in */
+
+/* A slice, and this lane's place in it. */
+struct place {
+    ulong sample;
+    ulong channel; /* the slice's first one */
+    uint item, phase, vector;
+    bool active; /* the lane holds something */
+};
+
+/* What a work-group has in local memory. */
+struct board {
+    local real *space;  /* [LANES, VEC] */
+    local real *shares; /* [SHARES, SPAN] */
+    local real *totals; /* [SPAN] */
+    local real *means;  /* [SPAN] */
+};
+
+static inline struct place place_of(const ulong slice) {
+    const uint item = (uint)get_local_id(0);
+    const struct place place = {slice / SLICES,       slice % SLICES * SLICE_CHANNELS, item, item / SLICE_VECTORS,
+                                item % SLICE_VECTORS, item < STEP * SLICE_VECTORS};
+    return place;
+}
+
+/* Whether there is a k-th vector. */
+#define HOLDS(k) (place->active && ((k) + 1 < HELD_OF_LANE || place->phase + (k)*STEP < SPATIAL))
+
+/* Its first element in the sample. */
+static inline ulong element_of(const struct place *place, const uint k) {
+    return (place->phase + (ulong)k * STEP) * CHANNELS + place->channel + place->vector * VEC;
+}
+
+/* The numbers of the groups that the lane's channels are of. */
+static inline realv of_lane(const local real *numbers, const struct place *place) {
+    real element[VEC];
+    for (uint i = 0; i < VEC; i++)
+        element[i] = numbers[(place->vector * VEC + i) / CHANNELS_OF_GROUP];
+    return VLOAD(element);
+}
+
+/* ------------------------------------------------------------------------------------------------------ statistics */
+
+/* totals: the lanes' sums over their positions, by groups. Every work-item calls it, and so the next ones. */
+INLINED void sum_groups(const struct place *place, const realv sum, const struct board *board) {
+    const uint group = place->item % SPAN, share = place->item / SPAN;
+    if (place->active)
+        VSTORE(sum, (board->space + place->item * VEC));
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (share < SHARES) {
+        real part = 0;
+        for (uint i = share; i < STEP * CHANNELS_OF_GROUP; i += SHARES)
+            part +=
+                board->space[i / CHANNELS_OF_GROUP * SLICE_CHANNELS + group * CHANNELS_OF_GROUP + i % CHANNELS_OF_GROUP];
+        board->shares[place->item] = part;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (place->item < SPAN) {
+        real total = 0;
+        for (uint i = 0; i < SHARES; i++)
+            total += board->shares[i * SPAN + place->item];
+        board->totals[place->item] = total;
+    }
+}
+
+/* means: a group's first element, deviations from which have a sum, also those of large numbers. */
+INLINED void start_means(const struct call *call, const struct place *place, const struct board *board) {
+    if (place->item < SPAN) {
+        const ulong first = place->channel + (ulong)place->item * CHANNELS_OF_GROUP;
+        board->means[place->item] = first_element(LOAD_S(call, place->sample, first, 1));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* means: the groups'; totals: their sums of squared deviations. */
+INLINED void take_statistics(const struct call *call, const struct place *place, const struct packed_s *held,
+                             const struct board *board) {
+    start_means(call, place, board);
+    const realv origin = of_lane(board->means, place);
+    realv sum = 0;
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (HOLDS(k))
+            sum += S_OF(call, place->sample, &held[k]) - origin;
+    sum_groups(place, sum, board);
+    if (place->item < SPAN)
+        board->means[place->item] += board->totals[place->item] / (real)GROUP_SIZE;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const realv mean = of_lane(board->means, place);
+    realv squares = 0;
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (HOLDS(k)) {
+            const realv deviation = S_OF(call, place->sample, &held[k]) - mean;
+            squares += deviation * deviation;
+        }
+    sum_groups(place, squares, board);
+}
+
+/* Makes rstd of totals, and writes what is requested. */
+INLINED void put_statistics(const struct call *call, const struct place *place, const struct board *board) {
+    if (place->item < SPAN) {
+        const real rstd = rstd_of(board->totals[place->item], call->eps);
+        board->totals[place->item] = rstd;
+#if SAVE_MEAN || SAVE_RSTD
+        const ulong at = place->sample * GROUPS + place->channel / CHANNELS_OF_GROUP + place->item;
+#endif
+#if SAVE_MEAN
+        call->mean[at] = board->means[place->item];
+#endif
+#if SAVE_RSTD
+        call->rstd[at] = rstd;
+#endif
+    }
+    read_barrier();
+}
+
+/* --------------------------------------------------------------------------------------------------------------- y */
+
+/* What is done to s of a lane's channels. */
+struct affine {
+    realv mean, scale, bias;
+};
+
+static inline struct affine affine_of(const struct call *call, const struct place *place, const struct board *board) {
+    const ulong channel = place->channel + place->vector * VEC;
+    const struct affine affine = {of_lane(board->means, place),
+                                  of_lane(board->totals, place) * WEIGHTS_OF(call, channel, VEC),
+                                  BIASES_OF(call, channel, VEC)};
+    return affine;
+}
+
+static inline void write_vector(const struct call *call, const ulong sample, const ulong at, const struct affine *affine,
+                                const realv s, struct output *output) {
+#if PRESENT(RESIDUAL_OUT_DTYPE)
+    STORE_PART(RESIDUAL_OUT_DTYPE)(call->residual_out + sample * call->residual_out_stride + at, s, VEC, call->aligned);
+#endif
+    PUT_Y(call, sample, at, activated((s - affine->mean) * affine->scale + affine->bias), VEC, output);
+    (void)at;
+}
+
+INLINED void write_slice(const struct call *call, const struct place *place, const struct packed_s *held,
+                         const struct board *board, struct output *output) {
+    if (!place->active)
+        return;
+    const struct affine affine = affine_of(call, place, board);
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (HOLDS(k))
+            write_vector(call, place->sample, element_of(place, k), &affine, S_OF(call, place->sample, &held[k]), output);
+}
+
+INLINED void take_slice(const struct call *call, const ulong slice, const struct board *board, struct lanes *lanes) {
+    const struct place own = place_of(slice), *const place = &own;
+    struct packed_s held[HELD_OF_LANE] = {0};
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (HOLDS(k))
+            LOAD_PACKED_S(&held[k], call, place->sample, element_of(place, k), VEC);
+    begin_loads();
+    take_statistics(call, place, held, board);
+    put_statistics(call, place, board);
+    struct output output = OUTPUT_OF(call, place->sample);
+    write_slice(call, place, held, board, &output);
+#if MEASURES
+    put_magnitude(call->magnitudes + slice, &output, place->item == 0, lanes);
+#else
+    (void)lanes;
+#endif
+}
+
+/* This work-group's slices. */
+INLINED void take_share(const struct call *call, const struct board *board, local real *scratch) {
+    struct lanes lanes = {.scratch = scratch};
+    const ulong first = get_group_id(0) * call->iterations;
+    for (ulong i = 0; i < call->iterations && first + i < call->work; i++) {
+        take_slice(call, first + i, board, &lanes);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+#define LOCAL_MEMORY                  \
+    local real scratch[2 * SCRATCH];  \
+    local real space[LANES * VEC];    \
+    local real shares[SHARES * SPAN]; \
+    local real totals[SPAN];          \
+    local real means[SPAN];           \
+    const struct board board = {space, shares, totals, means};
+
+/* For offsets that are multiples of a vector's size. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_last(PARAMETERS(GROUP_NORM_ARGS)) {
+    LOCAL_MEMORY
+    const struct call call = {ARGUMENTS(GROUP_NORM_ARGS), .aligned = !ELEMENT_ALIGNED};
+    take_share(&call, &board, scratch);
+}
+
+#if !ELEMENT_ALIGNED
+/* For any offsets: the same sums in the same order, element by element to and from memory. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+group_norm_last_unaligned(PARAMETERS(GROUP_NORM_ARGS)) {
+    LOCAL_MEMORY
+    const struct call call = {ARGUMENTS(GROUP_NORM_ARGS), .aligned = false};
+    take_share(&call, &board, scratch);
+}
+#endif
