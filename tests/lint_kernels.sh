@@ -257,6 +257,14 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
             # shellcheck disable=SC2086
             strict $family CL1.2 spir64 -all $group VEC=$vec LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 Y_DTYPE=f8e5m2 SCALING=1
         done
+        [ "$layout" = LAYOUT_LAST ] || for measures in 0 1; do
+            # shellcheck disable=SC2086
+            strict group_norm_parts CL1.2 spir64 -all $group VEC=$vec MERGES=1 CHUNKS=7 Y_DTYPE=f8e4m3 SCALING=SCALING_ROW \
+                SCALE_DTYPE=bf16 MEASURES=$measures RESIDUAL_DTYPE=bf16
+            # shellcheck disable=SC2086
+            strict group_norm_parts CL1.2 nvptx64 -all $group VEC=$vec MERGES=1 X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
+                REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=$measures
+        done
         [ "$layout" = LAYOUT_FIRST ] || for span in 2 4; do
             slice="LAYOUT=$layout CHANNELS=64 SPATIAL=50 GROUPS=4 GROUP_SIZE=800 SPAN=$span SEGMENTS=1 LANES=64"
             # shellcheck disable=SC2086

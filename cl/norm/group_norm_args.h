@@ -79,6 +79,16 @@
     GROUP_NORM_GIVEN(USE)                                                           \
     GROUP_NORM_WRITE(USE)
 
+/* The results from moments: few enough for every work-group to merge those of its groups. */
+#define GROUP_NORM_APPLY_MOMENTS_ARGS(USE)                                          \
+    GROUP_NORM_READ(USE)                                                            \
+    GROUP_NORM_AFFINE(USE)                                                          \
+    GROUP_NORM_WRITE(USE)                                                           \
+    USE(NUMBER, 1, real, eps)                                                       \
+    USE(VECTOR, 1, const global real *, parts)                                      \
+    USE(VECTOR, SAVE_MEAN, global real *, mean)                                     \
+    USE(VECTOR, SAVE_RSTD, global real *, rstd)
+
 /* The backward's: a work-group a group of a sample, or sums of chunks, slopes from them, and dx from those. */
 #define GROUP_NORM_BACKWARD_READ(USE)                                               \
     USE(NUMBER, 1, ulong, iterations)                                               \
@@ -139,6 +149,9 @@
 #endif
 #ifndef MEASURES
 #define MEASURES 0
+#endif
+#ifndef MERGES
+#define MERGES 0
 #endif
 #ifndef DRESIDUAL_OUT_DTYPE
 #define DRESIDUAL_OUT_DTYPE none

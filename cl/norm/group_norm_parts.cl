@@ -9,12 +9,21 @@ struct call {
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
+#if MERGES
+#define APPLY_ARGS GROUP_NORM_APPLY_MOMENTS_ARGS
+#else
+#define APPLY_ARGS GROUP_NORM_APPLY_ARGS
+#endif
+
 struct apply_call {
-    MEMBERS(GROUP_NORM_APPLY_ARGS)
+    MEMBERS(APPLY_ARGS)
     bool aligned;
 };
 
 #include "norm/group_norm_moments.h"
+#if MERGES
+#include "norm/group_norm_entries.h"
+#endif
 
 /* --------------------------------------------------------------------------------------------------------- moments */
 
@@ -174,6 +183,11 @@ static inline void write_vector(const struct apply_call *call, const ulong sampl
     PUT_Y(call, sample, at, activated((s - affine->mean) * affine->scale + affine->bias), count, output);
 }
 
+/* Of a unit's group. */
+struct statistics {
+    real mean, rstd;
+};
+
 /* Vectors that are step elements apart, each with count elements. */
 static inline void write_vectors(const struct apply_call *call, const ulong sample, const ulong first, const ulong step,
                                  const ulong vectors, const ulong count, const struct affine *affine,
@@ -194,10 +208,39 @@ static inline void write_vectors(const struct apply_call *call, const ulong samp
 
 #if IS_FIRST
 
-static inline void write_unit(const struct apply_call *call, const struct unit *unit, struct output *output) {
+static inline ulong group_of(const struct unit *unit) {
+    return unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
+}
+
+/* Every work-item of the work-group calls it. */
+INLINED struct statistics statistics_of(const struct apply_call *call, const struct unit *unit, struct lanes *lanes) {
+    const ulong group = group_of(unit);
+#if MERGES
+    const real origin = call->parts[entry_of(group, 0).at];
+    const struct spread own = own_entries(call->parts, group, unit->lane, origin);
+    const struct spread all = spread_over_lanes(own, (real)GROUP_SIZE, lanes);
+    const struct statistics statistics = {origin + all.mean, rstd_of(all.squares, call->eps)};
+    const bool puts = unit->active && unit->lane == 0 && unit->chunk == 0 && unit->channel % CHANNELS_OF_GROUP == 0;
+#if SAVE_MEAN
+    if (puts)
+        call->mean[group] = statistics.mean;
+#endif
+#if SAVE_RSTD
+    if (puts)
+        call->rstd[group] = statistics.rstd;
+#endif
+    (void)puts;
+#else
+    const struct statistics statistics = {call->mean[group], call->rstd[group]};
+    (void)lanes;
+#endif
+    return statistics;
+}
+
+static inline void write_unit(const struct apply_call *call, const struct unit *unit, const struct statistics *statistics,
+                              struct output *output) {
     const struct share share = share_of(unit);
-    const ulong group = unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
-    const struct affine affine = {call->mean[group], call->rstd[group] * WEIGHT_OF(call, unit->channel),
+    const struct affine affine = {statistics->mean, statistics->rstd * WEIGHT_OF(call, unit->channel),
                                   BIAS_OF(call, unit->channel)};
     write_vectors(call, unit->sample, share.first, LANES * VEC, share.vectors, VEC, &affine, output);
     if (share.tail)
@@ -206,7 +249,15 @@ static inline void write_unit(const struct apply_call *call, const struct unit *
 
 #else
 
-static inline void write_unit(const struct apply_call *call, const struct unit *unit, struct output *output) {
+/* Those of its channels are read where they are used. */
+static inline struct statistics statistics_of(const struct apply_call *call, const struct unit *unit, struct lanes *lanes) {
+    const struct statistics none = {0, 0};
+    (void)call, (void)unit, (void)lanes;
+    return none;
+}
+
+static inline void write_unit(const struct apply_call *call, const struct unit *unit, const struct statistics *statistics,
+                              struct output *output) {
     const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = chunk_begin(unit->chunk + 1);
     struct affine affine[HELD_VECTORS];
     for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
@@ -219,6 +270,7 @@ static inline void write_unit(const struct apply_call *call, const struct unit *
         for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++)
             write_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS,
                           positions_of_tile(tile, end), COUNT(j), &affine[j], output);
+    (void)statistics;
 }
 
 #endif
@@ -231,38 +283,42 @@ INLINED void measure_share(const struct apply_call *call, local real *scratch) {
     const ulong first = first_unit(call->iterations);
     for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
         const struct unit unit = unit_from(first + i * UNITS, call->work);
+        const struct statistics statistics = statistics_of(call, &unit, &lanes);
         struct output output = OUTPUT_OF(call, unit.sample);
         if (unit.active)
-            write_unit(call, &unit, &output);
+            write_unit(call, &unit, &statistics, &output);
         put_magnitude(call->magnitudes + (first + i * UNITS + own_unit()) * PHASES + unit.phase, &output,
                       unit.active && unit.lane == 0, &lanes);
     }
     last_barrier();
 }
 
-#define DEFINE_SCRATCH local real scratch[2 * SCRATCH];
 #define APPLY(call) measure_share(call, scratch)
 
 #else
 
 /* From the last unit to the first: what was read last may still be in a cache. */
-static inline void write_share(const struct apply_call *call) {
-    const ulong first = get_group_id(0) * call->iterations * UNITS + own_unit();
+INLINED void write_share(const struct apply_call *call, local real *scratch) {
+    struct lanes lanes = {.scratch = scratch};
+    const ulong first = first_unit(call->iterations);
     for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
-        const struct unit unit = unit_of(call->work - 1 - first - i * UNITS, true);
+        const ulong own = first + i * UNITS + own_unit();
+        const struct unit unit = unit_of(call->work - 1 - min(own, call->work - 1), UNITS == 1 || own < call->work);
+        const struct statistics statistics = statistics_of(call, &unit, &lanes);
         struct output output = OUTPUT_OF(call, unit.sample);
-        write_unit(call, &unit, &output);
+        if (unit.active)
+            write_unit(call, &unit, &statistics, &output);
     }
+    last_barrier();
 }
 
-#define DEFINE_SCRATCH
-#define APPLY(call) write_share(call)
+#define APPLY(call) write_share(call, scratch)
 
 #endif
 
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_apply(PARAMETERS(GROUP_NORM_APPLY_ARGS)) {
-    DEFINE_SCRATCH
-    const struct apply_call call = {ARGUMENTS(GROUP_NORM_APPLY_ARGS), .aligned = !ELEMENT_ALIGNED};
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_apply(PARAMETERS(APPLY_ARGS)) {
+    local real scratch[2 * SCRATCH];
+    const struct apply_call call = {ARGUMENTS(APPLY_ARGS), .aligned = !ELEMENT_ALIGNED};
     APPLY(&call);
 }
 
@@ -276,10 +332,9 @@ group_norm_moments_unaligned(PARAMETERS(GROUP_NORM_MOMENTS_ARGS)) {
     take_moments_share(&call, scratch, space);
 }
 
-kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
-group_norm_apply_unaligned(PARAMETERS(GROUP_NORM_APPLY_ARGS)) {
-    DEFINE_SCRATCH
-    const struct apply_call call = {ARGUMENTS(GROUP_NORM_APPLY_ARGS), .aligned = false};
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_apply_unaligned(PARAMETERS(APPLY_ARGS)) {
+    local real scratch[2 * SCRATCH];
+    const struct apply_call call = {ARGUMENTS(APPLY_ARGS), .aligned = false};
     APPLY(&call);
 }
 #endif

@@ -37,41 +37,9 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 #else
 
-/* A group's chunks, an entry each: with a channel's beside each other, or with the channels of one chunk. */
-#define ENTRIES ((ulong)CHANNELS_OF_GROUP * CHUNKS)
-
-struct entry {
-    ulong at; /* of its first number */
-    ulong channel, chunk;
-};
-
-static inline struct entry entry_of(const ulong group, const ulong index) {
-    const ulong sample = group / GROUPS, first = group % GROUPS * CHANNELS_OF_GROUP;
-    struct entry entry;
-    entry.channel = first + (IS_FIRST ? index / CHUNKS : index % CHANNELS_OF_GROUP);
-    entry.chunk = IS_FIRST ? index % CHUNKS : index / CHANNELS_OF_GROUP;
-    entry.at = part_of(sample, entry.channel, entry.chunk);
-    return entry;
-}
+#include "norm/group_norm_entries.h"
 
 #if !PRESENT(DY_DTYPE)
-
-#define MERGED 32 /* entries that are merged one after the other: chains of roundings stay short */
-
-static inline struct spread own_entries(const global real *parts, const ulong group, const ulong first, const real origin) {
-    struct spread all = {0, 0, 0};
-    for (ulong index = first; index < ENTRIES;) {
-        struct spread few = {0, 0, 0};
-        for (uint i = 0; i < MERGED && index < ENTRIES; i++, index += LANES) {
-            const struct entry entry = entry_of(group, index);
-            const struct spread one = {parts[entry.at] - origin, parts[entry.at + PART_STEP],
-                                       (real)chunk_count(entry.chunk)};
-            spread_merge(&few, one);
-        }
-        spread_merge(&all, few);
-    }
-    return all;
-}
 
 /* work: groups of samples. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_merge(PARAMETERS(GROUP_NORM_MERGE_ARGS)) {

@@ -90,14 +90,17 @@ struct problem {
 static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, const struct cln_spec *spec) {
     static const struct cln_parameter of_segments[] = CLN_PARAMETERS(GROUP_NORM_ARGS);
     static const struct cln_parameter of_chunks[] = CLN_PARAMETERS(GROUP_NORM_APPLY_ARGS);
+    static const struct cln_parameter of_moments[] = CLN_PARAMETERS(GROUP_NORM_APPLY_MOMENTS_ARGS);
     const struct cln_argument y_given = cln_real("y_given", p->d->y.scale);
     const struct cln_argument magnitudes = cln_bind("magnitudes", p->magnitudes);
     const struct cln_argument whole[] = {cln_real("eps", p->d->eps), y_given, magnitudes, {0}};
     const struct cln_argument apply[] = {cln_bind("mean", p->mean), cln_bind("rstd", p->rstd), y_given, magnitudes, {0}};
+    const struct cln_argument merge[] = {cln_real("eps", p->d->eps), cln_bind("parts", p->parts), y_given, magnitudes, {0}};
     const struct cln_group_norm_kernel segments = {&cln_source_group_norm, "group_norm", of_segments, whole, p->pieces};
     const struct cln_group_norm_kernel slices = {&cln_source_group_norm_last, "group_norm_last", of_segments, whole,
                                                  p->pieces};
-    const struct cln_group_norm_kernel chunks = {&cln_source_group_norm_parts, "group_norm_apply", of_chunks, apply,
+    const struct cln_group_norm_kernel chunks = {&cln_source_group_norm_parts, "group_norm_apply",
+                                                 spec->merges ? of_moments : of_chunks, spec->merges ? merge : apply,
                                                  cln_group_norm_units(&p->norm, spec)};
     const bool by_chunks = cln_config_channel_chunks(&plan->work, &plan->config);
     return cln_group_norm_add(plan, spec, by_chunks ? &chunks : spec->span ? &slices : &segments);
@@ -137,9 +140,9 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
     clnorm_status status = CLNORM_SUCCESS;
     if (by_chunks)
         status = cln_group_norm_parts(&size, &p->norm, p->spec.chunks, plan->work.real_size, &p->parts);
-    if (!status && by_chunks)
+    if (!status && by_chunks && !p->spec.merges)
         status = place_statistic(&size, plan, CLN_MEAN, segments, &p->mean);
-    if (!status && by_chunks)
+    if (!status && by_chunks && !p->spec.merges)
         status = place_statistic(&size, plan, CLN_RSTD, segments, &p->rstd);
     if (!status && p->measured)
         status = cln_group_norm_part(&size, by_chunks ? cln_group_norm_magnitudes(&p->norm, &p->spec) : p->pieces,
@@ -149,15 +152,26 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
     return status;
 }
 
+/* Whether every work-group merges the moments of its groups by itself, which takes a launch less: these are few beside what
+ * it reads. */
+static bool merges_moments(const struct cln_group_norm *norm, const struct cln_spec *spec) {
+    enum { MOST = 4 }; /* of a lane */
+    return norm->layout == CLNORM_LAYOUT_FIRST && spec->lanes > 1 &&
+           norm->cols / norm->groups * spec->chunks <= MOST * spec->lanes;
+}
+
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     const desc_type *const d = desc;
     struct problem p = {.d = d, .norm = norm_of(d), .spec = spec_of(plan, d), .measured = d->y.scaling && d->y.scale == 0};
     const bool by_chunks = cln_config_channel_chunks(work, &plan->config);
     if (!work->rows)
         return CLNORM_SUCCESS;
+    p.spec.merges = by_chunks && merges_moments(&p.norm, &p.spec);
     p.pieces = d->rows * (d->groups / cln_larger(p.spec.span, 1));
     clnorm_status status = lay_out(plan, &p, by_chunks);
-    if (!status && by_chunks)
+    if (!status && p.spec.merges)
+        status = cln_group_norm_add_moments(plan, &p.spec, &p.norm, p.parts);
+    else if (!status && by_chunks)
         status = cln_group_norm_add_statistics(plan, &p.spec, &p.norm, p.parts, p.mean, p.rstd);
     if (!status && p.measured)
         status = add_measure(plan, &p);

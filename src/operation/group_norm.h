@@ -62,6 +62,10 @@ uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cl
  */
 uint64_t cln_group_norm_magnitudes(const struct cln_group_norm *norm, const struct cln_spec *spec);
 
+/* The moments of chunks, into parts. */
+clnorm_status cln_group_norm_add_moments(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm *norm,
+                                         struct cln_binding parts);
+
 /* The statistics by chunks, into mean and rstd. */
 clnorm_status cln_group_norm_add_statistics(clnorm_plan *plan, const struct cln_spec *spec,
                                             const struct cln_group_norm *norm, struct cln_binding parts,

@@ -162,6 +162,7 @@ clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_s
                                     cln_power_of_two_at_most(device->max_work_group_size));
     own.segments = alone ? 1 : cln_larger(cln_smaller(ITEMS, device->max_work_group_size) / own.lanes, 1);
     own.reduce = CLN_REDUCE_TREE;
+    own.merges = 0;
     own.opencl_c = 120;
     return add(plan, &own, kernel, false);
 }
@@ -177,18 +178,23 @@ uint64_t cln_group_norm_magnitudes(const struct cln_group_norm *norm, const stru
     return cln_product(cln_group_norm_units(norm, spec), shares_units(spec) ? spec->segments : 1);
 }
 
+clnorm_status cln_group_norm_add_moments(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm *norm,
+                                         struct cln_binding parts) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_MOMENTS_ARGS);
+    const struct cln_argument into[] = {cln_bind("parts", parts), {0}};
+    const struct cln_group_norm_kernel moments = {&cln_source_group_norm_parts, "group_norm_moments", parameters, into,
+                                                  cln_group_norm_units(norm, spec)};
+    return cln_group_norm_add(plan, spec, &moments);
+}
+
 clnorm_status cln_group_norm_add_statistics(clnorm_plan *plan, const struct cln_spec *spec,
                                             const struct cln_group_norm *norm, struct cln_binding parts,
                                             struct cln_binding mean, struct cln_binding rstd) {
-    static const struct cln_parameter of_moments[] = CLN_PARAMETERS(GROUP_NORM_MOMENTS_ARGS);
-    static const struct cln_parameter of_merge[] = CLN_PARAMETERS(GROUP_NORM_MERGE_ARGS);
-    const struct cln_argument into[] = {cln_bind("parts", parts), {0}};
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_MERGE_ARGS);
     const struct cln_argument from[] = {
         cln_real("eps", norm->eps), cln_bind("parts", parts), cln_bind("mean", mean), cln_bind("rstd", rstd), {0}};
-    const struct cln_group_norm_kernel moments = {&cln_source_group_norm_parts, "group_norm_moments", of_moments, into,
-                                                  cln_group_norm_units(norm, spec)};
-    const struct cln_group_norm_kernel merge = {&cln_source_group_norm_reduce, "group_norm_merge", of_merge, from,
+    const struct cln_group_norm_kernel merge = {&cln_source_group_norm_reduce, "group_norm_merge", parameters, from,
                                                 norm->rows * norm->groups};
-    const clnorm_status status = cln_group_norm_add(plan, spec, &moments);
+    const clnorm_status status = cln_group_norm_add_moments(plan, spec, norm, parts);
     return status ? status : cln_group_norm_add_reduction(plan, spec, &merge, norm->cols / norm->groups * spec->chunks);
 }

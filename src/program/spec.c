@@ -115,6 +115,7 @@ static const struct field {
     {"SCALE_DTYPE", offsetof(struct cln_spec, scale_dtype), OPTION_DTYPE, GROUP},
     {"MEASURES", offsetof(struct cln_spec, measures), OPTION, GROUP},
     {"SPAN", offsetof(struct cln_spec, span), OPTION, GROUP},
+    {"MERGES", offsetof(struct cln_spec, merges), OPTION, GROUP},
     {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), OPTION, GROUP},
 };
 

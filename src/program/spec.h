@@ -63,6 +63,7 @@ struct cln_spec {
     uint64_t scaling;                   /* a clnorm_scaling; 0: nothing is quantised */
     uint64_t y_group;                   /* forward: columns that a scale of an 8-bit y is for */
     uint64_t writes_y;                  /* forward: 1: it is written */
+    uint64_t merges;                    /* group norm: 1: y is made of moments of chunks, not of statistics */
     uint64_t measures;                  /* forward: 1: the largest |y| of each work-group is written */
     uint64_t save_y_row_scale;          /* 1: it is written */
     uint64_t amax, write_q, transposed; /* 1: it is written */
