@@ -89,6 +89,10 @@ union widest_element {
     STORAGE(DRESIDUAL_OUT_DTYPE) dresidual_out;
 };
 
+/* Whether a residual's gradient is prefetched too. It is read last of all tensors: of more bytes of a work-group's rows, L2
+ * caches lose what was prefetched before it is read. */
+#define PREFETCHES_LAST (SEGMENTS * TILE * sizeof(STORAGE(DRESIDUAL_OUT_DTYPE)) <= 16384)
+
 /* What is read of a row that is due later, from a column on. */
 static inline void prefetch_inputs(const struct call *call, const struct row *row, const index_t column) {
     prefetch_later(SEGMENT_OF(x, row) + column);
@@ -103,7 +107,8 @@ static inline void prefetch_inputs(const struct call *call, const struct row *ro
     prefetch_later(SEGMENT_OF(residual, row) + column);
 #endif
 #if PRESENT(DRESIDUAL_OUT_DTYPE)
-    prefetch_later(SEGMENT_OF(dresidual_out, row) + column);
+    if (PREFETCHES_LAST)
+        prefetch_later(SEGMENT_OF(dresidual_out, row) + column);
 #endif
 }
 
