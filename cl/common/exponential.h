@@ -25,6 +25,23 @@ static inline realv at_most(const realv v, const real bound) {
     return v > bound ? (realv)bound : v;
 }
 
+/* v, or the bound that it is beyond. NaN stays NaN. */
+static inline realv between(const realv v, const real least, const real most) {
+#if APPROXIMATE /* a comparison and a selection take two instructions */
+    realv bounded;
+    const float *from = (const float *)&v;
+    float *to = (float *)&bounded;
+#pragma unroll
+    for (uint i = 0; i < VEC; i++) {
+        __asm__("max.NaN.f32 %0, %1, %2;" : "=f"(to[i]) : "f"(from[i]), "f"(least));
+        __asm__("min.NaN.f32 %0, %1, %2;" : "=f"(to[i]) : "f"(to[i]), "f"(most));
+    }
+    return bounded;
+#else
+    return at_most(at_least(v, least), most);
+#endif
+}
+
 static inline realv reciprocal(const realv v) {
 #if APPROXIMATE
     return native_recip(v);
@@ -77,7 +94,7 @@ static inline realv exponential(const realv x) {
  * whose relative error is 2.6e-9 (minimax); the whole is within 2 units in the last place. Below 2^-126.5 it is 0, from
  * 2^127.5 on infinite. */
 static inline realv exponential(const realv x) {
-    const realv bounded = at_most(at_least(x, -88.1f), 88.8f);
+    const realv bounded = between(x, -88.1f, 88.8f);
     const realv shift = 12582912.0f; /* 1.5 · 2^23: a sum with it is rounded to a whole number, which its low bits are */
     const realv shifted = bounded * 1.44269504f + shift;
     const realv n = shifted - shift;

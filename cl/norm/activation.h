@@ -67,7 +67,7 @@ static inline realv gelu(const realv x) {
 #endif
 
 static inline realv gelu_slope(const realv x) {
-    const realv near = at_most(at_least(x, -FAR), FAR);
+    const realv near = between(x, -FAR, FAR);
     const struct normal normal = normal_at(near);
     return normal.below + near * normal.density;
 }
@@ -95,7 +95,7 @@ static inline realv gelu_tanh(const realv x) {
 }
 
 static inline realv gelu_tanh_slope(const realv x) {
-    const realv near = at_most(at_least(x, -FAR), FAR);
+    const realv near = between(x, -FAR, FAR);
     const realv square = near * near;
     return sigmoid_unit_slope(near, near * (square * TANH_CUBIC + TANH_LINEAR),
                               square * ((real)3 * TANH_CUBIC) + TANH_LINEAR);
@@ -106,11 +106,25 @@ static inline realv silu(const realv x) {
     return sigmoid_unit(near, near);
 }
 
+#if APPROXIMATE
+
+/* With p = e^-x it is s · (1 + x · p · s) of s = 1 / (1 + p). At -127 ln 2 p is finite still, and s 0, as what lies below
+ * 2^-126 is. */
+static inline realv silu_slope(const realv x) {
+    const realv near = between(x, -88.0296919f, FAR);
+    const realv power = exponential(-near), share = quick_reciprocal((real)1 + power);
+    return share * ((real)1 + near * (power * share));
+}
+
+#else
+
 /* Of -|x| it is small · (1 - |x| · large), with the two values of sigmoid(±x), and of |x| 1 less that. */
 static inline realv silu_slope(const realv x) {
     const realv power = exponential(-fabs(x)), large = reciprocal((real)1 + power);
     const realv below = power * large * ((real)1 - fmin(fabs(x), FAR) * large);
     return x < (real)0 ? below : (real)1 - below;
 }
+
+#endif
 
 #endif
