@@ -78,8 +78,11 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
             if (ACTIVATION)
                 dn[k] = point.dn;
             forget_wide(&held[k]);
+            if ((k + 1) % RUN_VECTORS == 0)
+                channel_sums_end_run(&own);
         }
-    real sums[2] = {running_sum_total(&own.of_dn), running_sum_total(&own.of_product) * call->rstd[index]};
+    channel_sums_end_run(&own);
+    real sums[2] = {own.of_dn, own.of_product * call->rstd[index]};
     sum_lanes(lanes, sums, 2);
     write_sums(call, place, channel, sums);
     const real scale = call->rstd[index] * (WEIGHT_OF(call, channel) / (real)GROUP_SIZE);
@@ -105,17 +108,20 @@ INLINED void sum_channel(const struct call *call, const struct place *place, con
         const struct channels channels = CHANNELS_AT(call, place->index, channel);
         struct channel_sums own;
         channel_sums_start(&own);
-        for (ulong vector = place->lane; vector < ROW_VECTORS; vector += LANES) {
-            const ulong at = channel * SPATIAL + vector * VEC, count = elements_of(vector);
-            const realv centre = X_OF(&channels, LOAD_OF(call, X_DTYPE, x, place->sample, at, count)) - channels.mean;
-            const realv dn = dn_of(&channels, centre, LOAD_DY(call, place->sample, at, count));
-            channel_sums_take(&own, centre, dn);
+        for (ulong run = place->lane; run < ROW_VECTORS; run += RUN_VECTORS * LANES) {
+            for (ulong vector = run; vector < min((ulong)ROW_VECTORS, run + RUN_VECTORS * LANES); vector += LANES) {
+                const ulong at = channel * SPATIAL + vector * VEC, count = elements_of(vector);
+                const realv centre = X_OF(&channels, LOAD_OF(call, X_DTYPE, x, place->sample, at, count)) - channels.mean;
+                const realv dn = dn_of(&channels, centre, LOAD_DY(call, place->sample, at, count));
+                channel_sums_take(&own, centre, dn);
 #if KEEPS_DN
-            kept[vector] = dn;
+                kept[vector] = dn;
 #endif
+            }
+            channel_sums_end_run(&own);
         }
-        sums[0] = running_sum_total(&own.of_dn);
-        sums[1] = running_sum_total(&own.of_product) * call->rstd[place->index];
+        sums[0] = own.of_dn;
+        sums[1] = own.of_product * call->rstd[place->index];
     }
     sum_lanes(lanes, sums, 2);
     (void)kept;

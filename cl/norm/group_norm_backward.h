@@ -3,7 +3,6 @@
 #define GROUP_NORM_BACKWARD_H
 
 #include "norm/group_norm.h"
-#include "norm/running_sum.h"
 
 /* What a vector's channels have: one channel, or as many as it has elements. */
 struct channels {
@@ -22,14 +21,27 @@ struct channels {
 #define X_SCALE_MEMBER(call, sample)
 #endif
 
-/* Σdn and Σ(dn · (x − mean)). */
+/* Sums of what vectors hold: of one channel, or a channel an element. */
+#if IS_FIRST
+typedef real total_t;
+#define TOTAL(sum) sum_elements(sum)
+#else
+typedef realv total_t;
+#define TOTAL(sum) (sum)
+#endif
+
+/* Σdn and Σ(dn · (x − mean)): of the run under way, and of the runs before it. None follows one long chain of additions:
+ * their roundings would add up. */
 struct channel_sums {
-    struct running_sum of_dn, of_product;
+    realv dn, product;
+    total_t of_dn, of_product;
 };
 
+#define RUN_VECTORS 16 /* of a run */
+
 static inline void channel_sums_start(struct channel_sums *sums) {
-    running_sum_start(&sums->of_dn);
-    running_sum_start(&sums->of_product);
+    sums->dn = sums->product = 0;
+    sums->of_dn = sums->of_product = 0;
 }
 
 /* dn = dy · activation′(n) */
@@ -44,10 +56,14 @@ static inline realv dn_of(const struct channels *channels, const realv centre, c
 
 /* centre: x − mean. Past the end of a row x and dy are zeros, and so is dn. */
 static inline void channel_sums_take(struct channel_sums *sums, const realv centre, const realv dn) {
-    sums->of_dn.run[0] += dn;
-    sums->of_product.run[0] += dn * centre;
-    running_sum_end_block(&sums->of_dn);
-    running_sum_end_block(&sums->of_product);
+    sums->dn += dn;
+    sums->product += dn * centre;
+}
+
+static inline void channel_sums_end_run(struct channel_sums *sums) {
+    sums->of_dn += TOTAL(sums->dn);
+    sums->of_product += TOTAL(sums->product);
+    sums->dn = sums->product = 0;
 }
 
 /* x and dy of a vector, as they lie in memory; never copied either. */

@@ -27,21 +27,25 @@ struct dx_call {
 
 /* Adds vectors that are step elements apart, each with count elements. */
 static inline void add_vectors(const struct sums_call *call, const ulong sample, const ulong first, const ulong step,
-                               const ulong vectors, const ulong count, const struct channels *channels,
+                               const index_t vectors, const ulong count, const struct channels *channels,
                                struct channel_sums *sums) {
-    for (ulong i = 0; i < vectors; i += AT_ONCE) {
-        struct packed_pair packed[AT_ONCE];
+    for (index_t run = 0; run < vectors; run += RUN_VECTORS) {
+        const index_t end = min(vectors, run + (index_t)RUN_VECTORS);
+        for (index_t i = run; i < end; i += AT_ONCE) {
+            struct packed_pair packed[AT_ONCE];
 #pragma unroll
-        for (uint k = 0; k < AT_ONCE; k++)
-            if (i + k < vectors)
-                LOAD_PAIR(&packed[k], call, sample, first + (i + k) * step, count);
-        begin_loads();
+            for (uint k = 0; k < AT_ONCE; k++)
+                if (i + k < end)
+                    LOAD_PAIR(&packed[k], call, sample, first + (i + k) * step, count);
+            begin_loads();
 #pragma unroll
-        for (uint k = 0; k < AT_ONCE; k++)
-            if (i + k < vectors) {
-                const struct point point = point_of(channels, &packed[k]);
-                channel_sums_take(sums, point.centre, point.dn);
-            }
+            for (uint k = 0; k < AT_ONCE; k++)
+                if (i + k < end) {
+                    const struct point point = point_of(channels, &packed[k]);
+                    channel_sums_take(sums, point.centre, point.dn);
+                }
+        }
+        channel_sums_end_run(sums);
     }
 }
 
@@ -58,8 +62,8 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
         add_vectors(call, unit->sample, share.first, LANES * VEC, share.vectors, VEC, &channels, &own);
         if (share.tail)
             add_vectors(call, unit->sample, share.tail_first, VEC, 1, share.tail, &channels, &own);
-        sums[0] = running_sum_total(&own.of_dn);
-        sums[1] = running_sum_total(&own.of_product) * call->rstd[group];
+        sums[0] = own.of_dn;
+        sums[1] = own.of_product * call->rstd[group];
     }
     sum_lanes(lanes, sums, 2);
     if (unit->active && unit->lane == 0) {
@@ -113,10 +117,8 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
             break;
         realv sums[2] = {0, 0};
         if (IS_THERE(j)) {
-            running_sum_end_run(&own[j].of_dn);
-            running_sum_end_run(&own[j].of_product);
-            sums[0] = own[j].of_dn.runs;
-            sums[1] = own[j].of_product.runs * channels[j].rstd;
+            sums[0] = own[j].of_dn;
+            sums[1] = own[j].of_product * channels[j].rstd;
         }
         add_phases(unit, sums, space);
         if (IS_THERE(j) && unit->phase == 0) {
