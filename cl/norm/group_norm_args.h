@@ -126,6 +126,16 @@
     USE(VECTOR, 1, const global real *, slopes)                                     \
     GROUP_NORM_BACKWARD_WRITE(USE)
 
+/* The slopes of a group from parts, and the sums over samples of channels, none or all. */
+#define GROUP_NORM_DX_OF_SUMS_ARGS(USE)                                             \
+    GROUP_NORM_BACKWARD_READ(USE)                                                   \
+    USE(NUMBER, 1, ulong, rows)                                                     \
+    USE(NUMBER, 1, ulong, channels)                                                 \
+    USE(VECTOR, 1, const global real *, parts)                                      \
+    GROUP_NORM_BACKWARD_WRITE(USE)                                                  \
+    USE(VECTOR, DWEIGHT_DTYPE, global STORAGE(DWEIGHT_DTYPE) *, dweight)            \
+    USE(VECTOR, DBIAS_DTYPE, global STORAGE(DBIAS_DTYPE) *, dbias)
+
 /* The scales of y, from magnitudes: terms of them each. */
 #define GROUP_NORM_SCALES_ARGS(USE)                                                 \
     USE(NUMBER, 1, ulong, iterations)                                               \

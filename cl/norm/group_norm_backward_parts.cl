@@ -2,6 +2,7 @@
  * added them up over groups, dx. */
 
 #include "norm/group_norm_backward.h"
+#include "norm/group_norm_shares.h"
 
 /* The arguments of the launches. work: units. */
 struct sums_call {
@@ -10,7 +11,8 @@ struct sums_call {
 };
 
 struct dx_call {
-    MEMBERS(GROUP_NORM_DX_ARGS)
+    MEMBERS(GROUP_NORM_DX_OF_SUMS_ARGS)
+    const global real *slopes;
     bool aligned;
 };
 
@@ -173,14 +175,22 @@ static inline void write_vectors(const struct dx_call *call, const ulong sample,
 
 #if IS_FIRST
 
-static inline void write_unit(const struct dx_call *call, const struct unit *unit) {
-    const ulong group = unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
+static inline ulong group_of(const struct unit *unit) {
+    return unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
+}
+
+static inline void write_chunk(const struct dx_call *call, const struct unit *unit, const realv slopes[2]) {
     const struct share share = share_of(unit);
-    const struct channels channels = CHANNELS_AT(call, group, unit->channel);
-    const realv slopes[2] = {call->slopes[2 * group], call->slopes[2 * group + 1]};
+    const struct channels channels = CHANNELS_AT(call, group_of(unit), unit->channel);
     write_vectors(call, unit->sample, share.first, LANES * VEC, share.vectors, VEC, &channels, slopes);
     if (share.tail)
         write_vectors(call, unit->sample, share.tail_first, VEC, 1, share.tail, &channels, slopes);
+}
+
+static inline void write_unit(const struct dx_call *call, const struct unit *unit) {
+    const ulong group = group_of(unit);
+    const realv slopes[2] = {call->slopes[2 * group], call->slopes[2 * group + 1]};
+    write_chunk(call, unit, slopes);
 }
 
 #else
@@ -216,6 +226,66 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
     const struct dx_call call = {ARGUMENTS(GROUP_NORM_DX_ARGS), .aligned = !ELEMENT_ALIGNED};
     write_share(&call);
 }
+
+#if IS_FIRST
+
+/* This lane's share of the weighted sums of a unit's group. */
+static inline void take_group(const struct dx_call *call, const struct unit *unit, struct shares *shares) {
+    for (ulong index = unit->lane; index < ENTRIES; index += LANES) {
+        const struct entry entry = entry_of(group_of(unit), index);
+        take_entry(shares, call->parts + entry.at, entry.chunk, WEIGHT_OF(call, entry.channel));
+    }
+}
+
+/* A channel's sums over samples, or dx of a unit, from the last one to the first. */
+INLINED void take_piece(const struct dx_call *call, const ulong index, struct lanes *lanes) {
+    const bool of_channel = index < call->channels && index < call->work, of_unit = !of_channel && index < call->work;
+    const struct unit unit = unit_of(of_unit ? call->work - 1 - index : 0, of_unit);
+    struct shares shares = {{0, 0}, {0, 0}};
+    if (of_channel)
+        take_channel(&shares, call->parts, call->rows, index, unit.lane);
+    if (of_unit)
+        take_group(call, &unit, &shares);
+    real sums[2] = {shares.of_dn.sum, shares.of_product.sum};
+    sum_lanes(lanes, sums, 2);
+    if (of_channel && unit.lane == 0) {
+        PUT_DBIAS(call->dbias, index, sums);
+        PUT_DWEIGHT(call->dweight, index, sums);
+    }
+    join_lanes();
+    if (of_unit) {
+        const real scale = call->rstd[group_of(&unit)] / (real)GROUP_SIZE;
+        const realv slopes[2] = {scale * sums[0], scale * sums[1]};
+        write_chunk(call, &unit, slopes);
+    }
+}
+
+INLINED void take_pieces(const struct dx_call *call, local real *scratch) {
+    struct lanes lanes = {.scratch = scratch};
+    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
+    for (ulong i = 0; i < call->iterations && first + i * SEGMENTS < call->work; i++)
+        take_piece(call, first + i * SEGMENTS + own_unit(), &lanes);
+    last_barrier();
+}
+
+/* work: channels, which are 0 where another kernel has their sums, and units. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+group_norm_dx_of_sums(PARAMETERS(GROUP_NORM_DX_OF_SUMS_ARGS)) {
+    local real scratch[2 * SCRATCH];
+    const struct dx_call call = {ARGUMENTS(GROUP_NORM_DX_OF_SUMS_ARGS), .aligned = !ELEMENT_ALIGNED};
+    take_pieces(&call, scratch);
+}
+
+#if !ELEMENT_ALIGNED
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+group_norm_dx_of_sums_unaligned(PARAMETERS(GROUP_NORM_DX_OF_SUMS_ARGS)) {
+    local real scratch[2 * SCRATCH];
+    const struct dx_call call = {ARGUMENTS(GROUP_NORM_DX_OF_SUMS_ARGS), .aligned = false};
+    take_pieces(&call, scratch);
+}
+#endif
+
+#endif
 
 #if !ELEMENT_ALIGNED
 /* For any offsets: the same sums in the same order, element by element to and from memory. */

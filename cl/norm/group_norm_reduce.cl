@@ -3,7 +3,7 @@
 
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
-#include "norm/kept_sum.h"
+#include "norm/group_norm_shares.h"
 
 #if MEASURES
 #include "quantize/quantize.h"
@@ -63,38 +63,6 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 #else
 
-/* Two sums, of which each lane has a share. */
-struct shares {
-    struct kept_sum of_dn, of_product;
-};
-
-/* Adds an entry, or what there is of it. */
-static inline void take_entry(struct shares *shares, const global real *part, const ulong chunk, const real weight) {
-    if (chunk_count(chunk) == 0)
-        return;
-    kept_sum_add(&shares->of_dn, weight * part[0]);
-    kept_sum_add(&shares->of_product, weight * part[PART_STEP]);
-}
-
-/* This lane's share of a channel's sums over samples. */
-static inline void take_channel(struct shares *shares, const global real *parts, const ulong rows, const ulong channel,
-                                const uint lane) {
-    for (ulong index = lane; index < rows * CHUNKS; index += LANES)
-        take_entry(shares, parts + part_of(index / CHUNKS, channel, index % CHUNKS), index % CHUNKS, 1);
-}
-
-/* What becomes of a channel's sums. */
-#if PRESENT(DBIAS_DTYPE)
-#define PUT_DBIAS(channel, sums) PUT1(DBIAS_DTYPE)(dbias + dbias_at + (channel), (sums)[0], ACCUMULATE)
-#else
-#define PUT_DBIAS(channel, sums)
-#endif
-#if PRESENT(DWEIGHT_DTYPE)
-#define PUT_DWEIGHT(channel, sums) PUT1(DWEIGHT_DTYPE)(dweight + dweight_at + (channel), (sums)[1], ACCUMULATE)
-#else
-#define PUT_DWEIGHT(channel, sums)
-#endif
-
 /* work: groups of samples, and then channels whose sums are requested. Of a group the two numbers of
  * dx = rstd · weight · dn − slopes[0] − slopes[1] · x̂. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_slopes(PARAMETERS(GROUP_NORM_SLOPES_ARGS)) {
@@ -128,8 +96,8 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
             slopes[slopes_at + 2 * index + 1] = scale * (sums[1] / (real)GROUP_SIZE);
         }
         if (of_channel && lane == 0) {
-            PUT_DBIAS(index - groups, sums);
-            PUT_DWEIGHT(index - groups, sums);
+            PUT_DBIAS(dbias + dbias_at, index - groups, sums);
+            PUT_DWEIGHT(dweight + dweight_at, index - groups, sums);
         }
     }
     last_barrier();
@@ -150,8 +118,8 @@ group_norm_dweight(PARAMETERS(GROUP_NORM_DWEIGHT_ARGS)) {
         real sums[2] = {shares.of_dn.sum, shares.of_product.sum};
         sum_lanes(&lanes, sums, 2);
         if (channel < work && lane == 0) {
-            PUT_DBIAS(channel, sums);
-            PUT_DWEIGHT(channel, sums);
+            PUT_DBIAS(dbias + dbias_at, channel, sums);
+            PUT_DWEIGHT(dweight + dweight_at, channel, sums);
         }
     }
     last_barrier();

@@ -71,7 +71,8 @@ struct problem {
     struct cln_spec spec;
     struct workspace workspace;
     bool by_chunks, sums; /* sums: of channels, dweight and dbias */
-    bool joined;          /* these come with the slopes of groups */
+    bool with_dx;         /* the kernel of dx makes the slopes of groups */
+    bool joined;          /* these sums come with the slopes */
 };
 
 static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d, bool sums) {
@@ -100,7 +101,7 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     *w = (struct workspace){.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}};
     if (p->by_chunks || p->sums || !given)
         status = cln_group_norm_parts(&size, &p->norm, p->spec.chunks, element, &w->parts);
-    if (!status && p->by_chunks)
+    if (!status && p->by_chunks && !p->with_dx)
         status = cln_group_norm_part(&size, 2 * count, element, &w->slopes);
     if (!status && !given)
         status = cln_group_norm_part(&size, count, element, &w->mean);
@@ -177,8 +178,21 @@ static clnorm_status add_dx(clnorm_plan *plan, const struct problem *p) {
     return cln_group_norm_add(plan, &p->spec, &kernel);
 }
 
+static clnorm_status add_dx_of_sums(clnorm_plan *plan, const struct problem *p) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_DX_OF_SUMS_ARGS);
+    const uint64_t channels = p->joined ? p->norm.cols : 0;
+    const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows),     cln_integer("channels", channels),
+                                             cln_bind("mean", p->workspace.mean),   cln_bind("rstd", p->workspace.rstd),
+                                             cln_bind("parts", p->workspace.parts), {0}};
+    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_backward_parts, "group_norm_dx_of_sums", parameters,
+                                                 arguments, channels + cln_group_norm_units(&p->norm, &p->spec)};
+    return cln_group_norm_add(plan, &p->spec, &kernel);
+}
+
 static clnorm_status add_chunks(clnorm_plan *plan, const struct problem *p) {
     clnorm_status status = add_sums(plan, p);
+    if (!status && p->with_dx)
+        return add_dx_of_sums(plan, p);
     if (!status)
         status = add_slopes(plan, p);
     return status ? status : add_dx(plan, p);
@@ -193,13 +207,31 @@ static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
     return cln_group_norm_add_reduction(plan, &p->spec, &kernel, p->norm.rows * p->spec.chunks);
 }
 
+/* Whether those who write a chunk's dx may as well add up the sums of its group's chunks: few beside its elements, and one
+ * of them a lane at most. */
+static bool makes_slopes_with_dx(const struct problem *p) {
+    enum { ELEMENTS = 8 }; /* a chunk */
+    const struct cln_spec *const s = &p->spec;
+    const uint64_t elements = cln_divide_up(cln_divide_up(p->norm.spatial, s->vec), s->chunks) * s->vec;
+    const uint64_t most = cln_smaller(s->lanes, elements / ELEMENTS) / s->chunks; /* channels */
+    return p->by_chunks && p->norm.layout == CLNORM_LAYOUT_FIRST && s->lanes > 1 && p->norm.cols / p->norm.groups <= most;
+}
+
+/* Whether the sums over samples come with the slopes: not where they would keep the lanes of a group's much longer. */
+static bool joins_sums(const struct problem *p) {
+    enum { MOST_TERMS = 16 }; /* of a lane */
+    const uint64_t terms = p->norm.rows * p->spec.chunks;
+    return p->sums && p->by_chunks && p->norm.rows &&
+           terms <= MOST_TERMS * (p->with_dx ? p->spec.lanes : terms_of_group(p));
+}
+
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     struct problem p = {.d = desc, .norm = norm_of(desc), .by_chunks = cln_config_channel_chunks(work, &plan->config)};
     p.sums = p.d->dweight.dtype || p.d->dbias.dtype;
     p.spec = spec_of(plan, p.d, p.sums);
     plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p.d->accumulate;
-    /* Not where a channel's sum over samples would keep the lanes of a group's much longer. */
-    p.joined = p.sums && p.by_chunks && work->rows && work->rows * p.spec.chunks <= 16 * terms_of_group(&p);
+    p.with_dx = makes_slopes_with_dx(&p);
+    p.joined = joins_sums(&p);
     clnorm_status status = lay_out(plan, &p);
     if (!status && work->rows && !p.d->statistics_given)
         status = add_statistics(plan, &p);
