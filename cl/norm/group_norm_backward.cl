@@ -33,6 +33,13 @@ struct place {
     bool active; /* false past the last segment */
 };
 
+static inline struct place place_of(const ulong index, const bool active) {
+    const ulong sample = index / GROUPS;
+    const struct place place = {index, sample, (index - sample * GROUPS) * CHANNELS_OF_GROUP, (uint)get_local_id(0) % LANES,
+                                active};
+    return place;
+}
+
 static inline void write_sums(const struct call *call, const struct place *place, const ulong channel, const real sums[2]) {
 #if HAS_SUMS
     if (place->active && place->lane == 0) {
@@ -56,9 +63,24 @@ static inline void forget_wide(struct packed_pair *packed) {
         forget((uint *)&packed->dy, sizeof(packed->dy) / sizeof(uint));
 }
 
-INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
 #define IS_THERE(k) (place->active && ((k) + 1 < HELD_OF_LANE || place->lane + (k)*LANES < ROW_VECTORS))
 #define PLACE(k) (place->channel * SPATIAL + (place->lane + (ulong)(k)*LANES) * VEC)
+
+/* Segments, of as many bytes as the work-groups that run at the same time hold about. */
+#define AHEAD ((12 << 20) / (GROUP_SIZE * (sizeof(STORAGE(X_DTYPE)) + sizeof(STORAGE(DY_DTYPE)))) + 1)
+
+/* What a later work-group reads: all those at work load, add and write in step, and memory is idle while they add. */
+static inline void prefetch_ahead(const struct call *call, const ulong index) {
+    const struct place later = place_of(index + AHEAD, index + AHEAD < call->work), *const place = &later;
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (IS_THERE(k)) {
+            prefetch_later(call->x + place->sample * call->x_stride + PLACE(k));
+            prefetch_later(call->dy + place->sample * call->dy_stride + PLACE(k));
+        }
+}
+
+INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
     struct packed_pair held[HELD_OF_LANE];
     realv dn[ACTIVATION ? HELD_OF_LANE : 1];
 #pragma unroll
@@ -66,6 +88,8 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
         if (IS_THERE(k))
             LOAD_PAIR(&held[k], call, place->sample, PLACE(k), VEC);
     begin_loads();
+    if (ISA == ISA_PTX)
+        prefetch_ahead(call, place->index);
     const ulong index = place->active ? place->index : 0, channel = place->active ? place->channel : 0;
     const struct channels channels = CHANNELS_AT(call, index, channel);
     struct channel_sums own;
@@ -94,9 +118,10 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
             const realv own_dn = ACTIVATION ? dn[k] : WIDEN(DY_DTYPE)(held[k].dy);
             PUT_DS(call, place->sample, PLACE(k), dx_of(&channels, slopes, centre, own_dn), VEC);
         }
+}
+
 #undef IS_THERE
 #undef PLACE
-}
 
 #else
 
@@ -169,13 +194,6 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 }
 
 #endif
-
-static inline struct place place_of(const ulong index, const bool active) {
-    const ulong sample = index / GROUPS;
-    const struct place place = {index, sample, (index - sample * GROUPS) * CHANNELS_OF_GROUP, (uint)get_local_id(0) % LANES,
-                                active};
-    return place;
-}
 
 /* This work-group's segments. */
 INLINED void take_share(const struct call *call, local real *scratch) {
