@@ -32,15 +32,14 @@ ops = torch.ops.clnorm
 
 
 # What inputs may be where no subclass of Tensor looks at calls.
-_TYPES = frozenset(
-    (torch.Tensor, torch.nn.Parameter, type(None), bool, int, float, str, list, tuple, torch.Size, torch.dtype)
-)
+_TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
+_TYPES = _TENSORS | {type(None), bool, int, float, str, list, tuple, torch.Size, torch.dtype}
 
 
 _included, _excluded = torch._C._dispatch_tls_local_include_set, torch._C._dispatch_tls_local_exclude_set
 _in_function_mode, _profiled = torch._C._is_torch_function_mode_enabled, torch._C._autograd._profiler_enabled
 _in_autocast = torch._C._is_any_autocast_enabled
-_is_grad_enabled, _any_requires_grad = torch.is_grad_enabled, torch._C._any_requires_grad
+_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 
 
 def _usual_keys() -> tuple:
@@ -66,7 +65,7 @@ _USUALLY_INCLUDED, _USUALLY_EXCLUDED = _usual_keys()
 def is_unseen(inputs) -> bool:
     """Whether nothing but autograd could see that an operator is called with such inputs."""
     return (
-        not torch.compiler.is_compiling()
+        not _is_compiling()
         and not _in_function_mode()
         and _included().raw_repr() in _USUALLY_INCLUDED
         and _TYPES.issuperset(map(type, inputs))
@@ -77,7 +76,12 @@ def is_unseen(inputs) -> bool:
 
 
 def needs_gradient(inputs) -> bool:
-    return _is_grad_enabled() and _any_requires_grad(*inputs)
+    """Of such inputs, whether autograd has to know of the call."""
+    if _is_grad_enabled():
+        for tensor in inputs:
+            if type(tensor) in _TENSORS and tensor.requires_grad:
+                return True
+    return False
 
 
 def check_cpu(**tensors) -> None:
@@ -151,7 +155,9 @@ def _differentiate(name, run, backward, setup=None):
     Unseen = _differentiable(lambda _, *inputs: run(*inputs), backward, setup)
 
     def dispatched(keyset, *inputs):
-        return Dispatched.apply(*inputs, keyset) if needs_gradient(inputs) else run_below(keyset, *inputs)
+        if torch.is_grad_enabled() and torch._C._any_requires_grad(*inputs):
+            return Dispatched.apply(*inputs, keyset)
+        return run_below(keyset, *inputs)
 
     def call(*inputs):
         if is_unseen(inputs):
