@@ -14,23 +14,36 @@
 /* What a signal that ends the program removes first; NULL: nothing. */
 static _Atomic(const char *) unfinished;
 
+static const int caught[] = {SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+enum { CAUGHT = sizeof caught / sizeof *caught };
+
+static struct sigaction earlier[CAUGHT];
+
+/* An earlier handler, such as a driver's LLVM has, follows when this function returns, and the usual effect without one.
+ * A handler may raise the signal again, so it gets its turn once. */
 static void remove_unfinished(int number) {
     const char *const name = atomic_load(&unfinished);
     if (name)
         (void)unlink(name);
-    (void)raise(number); /* its usual effect is back, and follows when this function returns */
+    for (size_t i = 0; i < CAUGHT; i++)
+        if (caught[i] == number) {
+            (void)sigaction(number, &earlier[i], NULL);
+            earlier[i] = (struct sigaction){0}; /* SIG_DFL */
+        }
+    (void)raise(number);
 }
 
 /* A signal that the caller of the program has turned off stays off. */
 static void catch_signals(void) {
-    static const int numbers[] = {SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     struct sigaction action = {.sa_flags = (int)SA_RESETHAND};
     action.sa_handler = remove_unfinished;
     (void)sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        struct sigaction before;
-        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler == SIG_DFL)
-            (void)sigaction(numbers[i], &action, NULL);
+    for (size_t i = 0; i < CAUGHT; i++) {
+        struct sigaction now;
+        if (sigaction(caught[i], NULL, &now) || now.sa_handler == SIG_IGN || now.sa_handler == remove_unfinished)
+            continue;
+        earlier[i] = now;
+        (void)sigaction(caught[i], &action, NULL);
     }
 }
 
