@@ -95,7 +95,7 @@ static bool runs_here(const struct fixture *fixture, const struct group_case *c)
     const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU && fixture->device.family != CLNORM_PLATFORM_MESA;
     const bool lanes_may_idle = !cln_driver_defect(&fixture->device, CLN_DEFECT_IDLE_LANES);
     return (c->x != CLNORM_F64 || fixture->device.fp64) &&
-           (lanes_may_idle || !*c->config || strstr(c->config, "lanes=1,")) &&
+           (lanes_may_idle || !strstr(c->config, "lanes=") || strstr(c->config, "lanes=1,")) &&
            (cpu || !*c->config || (c->cols % 16 == 0 && c->spatial % 4 == 0)) &&
            (elements <= fixture_element_limit(fixture) || !fixture_is_slow(fixture));
 }

@@ -103,7 +103,9 @@ static void in_place(void **state) {
     const struct fixture *fixture = *state;
     static const char *const configs[] = {"", "chunks=8", "vec=4,lanes=64,chunks=1"};
     for (int i = 0; i < 6; i++) {
-        const struct group_case c = {2, 64, 16, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, configs[i / 2]};
+        struct group_case c = {2, 64, 16, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, configs[i / 2]};
+        if (!group_case_takes(fixture, &c, c.layout, (size_t)i))
+            continue;
         struct group_run run = group_run_make(&c), apart = group_run_make(&c);
         assert_true(group_forward_execute(fixture, &run, true) && group_forward_execute(fixture, &apart, false));
         assert_memory_equal(tensor_elements(&run.x), tensor_elements(&apart.y), (size_t)2 * 64 * 16 * sizeof(float));
