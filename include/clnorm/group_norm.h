@@ -51,7 +51,9 @@ typedef struct clnorm_group_norm_desc {
     clnorm_tensor residual_out; /* CLNORM_DTYPE_NONE: not written; needs a residual */
     clnorm_tensor weight;       /* CLNORM_DTYPE_NONE: no weight, which stands for ones */
     clnorm_tensor bias;         /* CLNORM_DTYPE_NONE: no bias, which stands for zeros */
-    double eps;                 /* added to the variance: 0 to the largest number of f32 (of f64 with F64 tensors) */
+    /* Added to the variance: 0 to the largest number of f32 (of f64 with F64 tensors). The variance has the same range: in
+     * f32 squares of deviations past 3.4e38 (|s| of 1e19) make y 0 or NaN, and squares below 1.2e-38 may count as 0. */
+    double eps;
     clnorm_layout layout;
     clnorm_activation activation;
     uint32_t save_mean;   /* 1: write mean */

@@ -113,8 +113,8 @@ typedef struct clnorm_norm_desc {
     uint64_t rope_positions;    /* with rope: 1 and up; without position_given at least rows / rope_repeat */
     uint64_t rope_repeat;       /* neighbouring rows that have one position; 0: 1 */
     /* Added to the variance: 0 to the largest number of f32 (of f64 with F64 tensors). The variance has the same range: in
-     * f32 a sum of squares past 3.4e38 (|s| of 1e30, or 4096 of 1e18) makes rstd and x̂ 0, and squares below 1.2e-38 may
-     * count as 0 (|s| of 1e-23 with an eps of 0: rstd is infinite). */
+     * f32 a sum of squares past 3.4e38 (|s| of 1e30, or 4096 of 1e18) makes rstd and x̂ 0, or NaN where a sum of s passes it
+     * too, and squares below 1.2e-38 may count as 0 (|s| of 1e-23 with an eps of 0: rstd is infinite). */
     double eps;
     double weight_offset; /* added to every weight: 1 for zero-centred weights; needs a weight unless 0 */
     double dropout;       /* p, the probability of 0, in [0, 1); 0: none. Not with gate_first; rows, cols up to 2^32 */

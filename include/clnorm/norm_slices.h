@@ -99,7 +99,9 @@ typedef struct clnorm_norm_apply_desc {
     clnorm_tensor y;      /* dtype CLNORM_DTYPE_NONE: as x */
     clnorm_tensor weight; /* [cols], the slice's; CLNORM_DTYPE_NONE: no weight, which stands for ones */
     clnorm_tensor bias;   /* [cols], the slice's; CLNORM_DTYPE_NONE: no bias, which stands for zeros */
-    double eps;           /* added to the variance: 0 to the largest number of f32 (of f64 with F64 tensors) */
+    /* Added to the variance: 0 to the largest number of f32 (of f64 with F64 tensors). In f32 sums of squares past 3.4e38,
+     * of a slice or merged, make y 0 or NaN, and squares below 1.2e-38 may count as 0. */
+    double eps;
     clnorm_norm norm;
     uint32_t reserved;    /* 0 */
     clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
