@@ -92,8 +92,7 @@ static void test_devices(void **state) {
     (void)state;
     run("%s", "devices");
     assert_done();
-    for (const char *line = result.out; *line; line += strcspn(line, "\n") + 1)
-        assert_in_range(strcspn(line, "\n"), 0, 80);
+    assert_narrow();
 
     static const char *const keys[] = {"index",     "name",          "vendor",       "kind", "platform",
                                        "driver",    "memory",        "local_memory", "fp16", "fp64",
@@ -298,6 +297,7 @@ static void test_tune_refuses_first(void **state) {
     assert_tune_refuses("tuning-folder", "tuning-folder: not a regular file");
     assert_tune_refuses("tuning-text", "tuning-text: line 1: 'nonsense'; expected 'clnorm tuning 1'");
     assert_tune_refuses("/proc/none/tuned", "/proc/none/tuned: cannot be written");
+    assert_tune_refuses("/proc/tuned", "/proc/tuned: cannot be written"); /* a folder that even root cannot write to */
     assert_int_equal(system("grep -q nonsense tuning-text"), 0);
 }
 

@@ -84,6 +84,9 @@ static void test_bench(void **state) {
     assert_done();
     assert_says("= rms_norm_backward, add: ");
     assert_says("= rms_norm, gate: ");
+    run("%s", "bench norm_backward_statistics_rms --shapes 8x64 --dtypes bf16 --runs 1"); /* the longest name */
+    assert_done();
+    assert_narrow();
 
     run("%s", "bench rms_norm_backward --packed 4 --shapes 8x64 --dtypes f32 --runs 1 --json -");
     assert_done();

@@ -201,9 +201,10 @@ static void print_row(const struct measurement *m, const char *name, const struc
     char us[US_TEXT];
     char limit_us[US_TEXT];
     const double ratio = result->us / result->copy.limit_us;
-    printf("%-23s %-11s %-5s %7.2f %8s %8s %5.*f %6.1f\n", name, bench_shape_text(&m->shape, shape),
-           clnorm_dtype_name(m->dtype), (double)result->bytes * 1e-6, us_text(result->us, us),
-           us_text(result->copy.limit_us, limit_us), ratio < 99.995 ? 2 : 0, ratio, result->gb_s);
+    print_column(name, 23);
+    printf("%-11s %-5s %7.2f %8s %8s %5.*f %6.1f\n", bench_shape_text(&m->shape, shape), clnorm_dtype_name(m->dtype),
+           (double)result->bytes * 1e-6, us_text(result->us, us), us_text(result->copy.limit_us, limit_us),
+           ratio < 99.995 ? 2 : 0, ratio, result->gb_s);
     fflush(stdout);
 }
 

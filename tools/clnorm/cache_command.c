@@ -105,7 +105,7 @@ static void print_groups(const struct listing *listing) {
     for (size_t i = 0; i < listing->count; i++) {
         const struct group *const group = &listing->groups[i];
         print_date(group->last_used);
-        printf("  %4" PRIu64 " x %-26s %8s  %.18s\n", group->files, group->source, size_text(group->bytes, size),
+        printf("  %4" PRIu64 " x %-28s %8s  %.16s\n", group->files, group->source, size_text(group->bytes, size),
                group->device);
     }
 }

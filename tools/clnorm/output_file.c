@@ -73,20 +73,34 @@ static char *follow(const char *path, struct stat *status, struct fault *fault) 
     return NULL;
 }
 
-static bool check_folder(const char *path, const char *target, struct fault *fault) {
-    const char *const slash = strrchr(target, '/');
-    char *const folder = slash ? strndup(target, slash > target ? (size_t)(slash - target) : 1) : strdup(".");
-    if (!folder)
-        return fault_set(fault, EXIT_FAILED, "%s: out of memory", path);
-    const bool writable = !access(folder, W_OK | X_OK);
-    free(folder);
-    return writable || fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
+/* A new name beside the target, newly allocated; NULL: out of memory. */
+static char *name_temporary(const char *target) {
+    const size_t capacity = strlen(target) + 32;
+    char *const name = malloc(capacity);
+    if (name)
+        (void)snprintf(name, capacity, "%s.%ld.tmp", target, (long)getpid());
+    return name;
+}
+
+/* What access() says of a folder is not enough: the superuser may write to every one, and /proc takes no files. */
+static bool takes_files(const char *target) {
+    char *const name = name_temporary(target);
+    const int descriptor = name ? open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR) : -1;
+    const int code = errno;
+    if (descriptor >= 0) {
+        (void)close(descriptor);
+        (void)unlink(name);
+    }
+    free(name);
+    errno = code;
+    return descriptor >= 0;
 }
 
 bool output_file_check(const char *path, struct fault *fault) {
     struct stat status;
     char *const target = follow(path, &status, fault);
-    const bool done = target && check_folder(path, target, fault);
+    const bool done = target && (takes_files(target) ||
+                                 fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno)));
     free(target);
     return done;
 }
@@ -133,10 +147,8 @@ bool output_file_open(struct output_file *file, const char *path, struct fault *
     *file = (struct output_file){.path = follow(path, &replaced, fault)};
     if (!file->path)
         return false;
-    const size_t capacity = strlen(file->path) + 32;
-    file->temporary = malloc(capacity);
+    file->temporary = name_temporary(file->path);
     if (file->temporary) {
-        (void)snprintf(file->temporary, capacity, "%s.%ld.tmp", file->path, (long)getpid());
         catch_signals();
         atomic_store(&unfinished, file->temporary);
         file->stream = create(file->temporary, &replaced);

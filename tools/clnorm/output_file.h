@@ -13,7 +13,7 @@ struct output_file {
     char *temporary; /* path, the process's number, ".tmp" */
 };
 
-/* Whether a file can be written there: the folder is writable, and holds nothing or a regular file of that name. */
+/* Whether a file can be written there: the folder takes new files, and holds nothing or a regular file of that name. */
 bool output_file_check(const char *path, struct fault *fault);
 
 /* Replaces regular files alone, and keeps their permissions. One file is open at a time. On failure nothing is left. */

@@ -50,6 +50,13 @@ void print_wrapped(const char *label, const char *text) {
     putchar('\n');
 }
 
+void print_column(const char *name, int width) {
+    if (strlen(name) > (size_t)width)
+        printf("%s\n%*s ", name, width, "");
+    else
+        printf("%-*s ", width, name);
+}
+
 char *left_text(double seconds, char text[LEFT_TEXT]) {
     if (seconds < 90)
         (void)snprintf(text, LEFT_TEXT, "about %.0f s left", seconds > 1 ? seconds : 1);

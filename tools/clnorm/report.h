@@ -17,6 +17,9 @@ void progress_end(void);
  * in no brackets. */
 void print_wrapped(const char *label, const char *text);
 
+/* A name in a column so wide, and a space. A longer name has a line of its own. */
+void print_column(const char *name, int width);
+
 enum { LEFT_TEXT = 32 };
 
 /* "about 25 min left". Returns text. */

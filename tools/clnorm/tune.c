@@ -215,9 +215,10 @@ static void report(const struct search *search, double own_us, double best_us, b
     char own[US_TEXT];
     char best[US_TEXT];
     clnorm_config_text(&search->best, text, sizeof text);
-    printf("%-23s %-11s %-5s %8s %8s %5u %7u %5u\n", search->trial.operation->name,
-           bench_shape_text(&search->trial.shape, shape), clnorm_dtype_name(search->trial.dtype), us_text(own_us, own),
-           us_text(best_us, best), search->tried, search->refused, search->wrong);
+    print_column(search->trial.operation->name, 23);
+    printf("%-11s %-5s %8s %8s %5u %7u %5u\n", bench_shape_text(&search->trial.shape, shape),
+           clnorm_dtype_name(search->trial.dtype), us_text(own_us, own), us_text(best_us, best), search->tried,
+           search->refused, search->wrong);
     print_wrapped("  ", kept ? text : "as it is");
     fflush(stdout);
 }
@@ -289,7 +290,7 @@ static bool run_tune(struct bench_request *request, double seconds, const char *
         done = fault_set(fault, EXIT_FAILED, "CLNORM_TUNING cannot be set");
     done = done && tune_device(request, seconds, &file, fault);
     if (done)
-        printf("%s: %zu rows\n", file.path, tuning_file_rows(&file));
+        printf("%s: %zu row%s\n", file.path, tuning_file_rows(&file), tuning_file_rows(&file) == 1 ? "" : "s");
     tuning_file_free(&file);
     return done;
 }
