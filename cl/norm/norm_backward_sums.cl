@@ -1,7 +1,7 @@
-/* Σ(x̂ · wdn) and Σwdn of segments that norm_backward.cl works on in tiles. A work-group takes one of the CHUNKS of a
- * segment, so that a few rows keep a device busy too; norm_backward adds the chunks up.
+/* Σ(x̂ · wdn) and Σwdn of segments that norm_backward.cl works on in tiles. LANES of a work-group take one of the CHUNKS of
+ * a segment, so that a few rows keep a device busy too; norm_backward adds the chunks up.
  *
- * Macros as for norm_backward.cl; SEGMENTS is 1. */
+ * Macros as for norm_backward.cl. */
 
 #include "common/chunk.h"
 #include "norm/norm_backward.h"
@@ -9,12 +9,13 @@
 static inline struct lane_sums sums_of_chunk(const struct call *call, const struct row *row, const index_t chunk,
                                              const global STORAGE(WEIGHT_DTYPE) * weight,
                                              const global STORAGE(BIAS_DTYPE) * bias) {
-    const index_t end = (chunk + 1) * CHUNK_VECTORS < VECTORS ? (chunk + 1) * CHUNK_VECTORS : VECTORS;
+    const index_t own_end = (chunk + 1) * CHUNK_VECTORS < VECTORS ? (chunk + 1) * CHUNK_VECTORS : VECTORS;
+    const index_t end = row->active ? own_end : 0;
     struct lane_sums sums[UNROLL];
 #pragma unroll
     for (uint j = 0; j < UNROLL; j++)
         sums[j].product = sums[j].gradient = 0;
-    index_t v = chunk * CHUNK_VECTORS + (uint)get_local_id(0);
+    index_t v = chunk * CHUNK_VECTORS + (uint)get_local_id(0) % LANES;
     for (; v + (UNROLL - 1) * LANES < end; v += UNROLL * LANES) {
         struct inputs in[UNROLL];
 #pragma unroll
@@ -43,9 +44,10 @@ INLINED void sum_share(const struct call *call, global real *sums, const ulong i
     struct lanes lanes = {.scratch = scratch};
     const ulong segments = call->work / CHUNKS;
     for (ulong turn = 0; turn < iterations; turn++) {
-        const ulong index = get_group_id(0) * iterations + turn;
-        if (index >= call->work)
+        const ulong first = (get_group_id(0) * iterations + turn) * SEGMENTS;
+        if (first >= call->work)
             return; /* the whole work-group */
+        const ulong index = first + get_local_id(0) / LANES;
         const ulong chunk = index % CHUNKS;
         const ulong segment = index / CHUNKS;
         const ulong group = segment % GROUPS;
@@ -55,7 +57,7 @@ INLINED void sum_share(const struct call *call, global real *sums, const ulong i
                           WEIGHTS_OF(bias, row.index) + group * GROUP_SIZE);
         real total[] = {sum_elements(lane_sums.product), sum_elements(lane_sums.gradient)};
         sum_lanes(&lanes, total, NORM == LAYER_NORM ? 2 : 1);
-        if (get_local_id(0) == 0) {
+        if (get_local_id(0) % LANES == 0 && row.active) {
             sums[chunk * segments + statistic_of(call, &row)] = total[0];
             if (NORM == LAYER_NORM)
                 sums[(CHUNKS + chunk) * segments + statistic_of(call, &row)] = total[1];

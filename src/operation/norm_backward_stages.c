@@ -102,20 +102,17 @@ static const struct cln_parameter walk_parameters[] = CLN_PARAMETERS(NORM_BACKWA
 static const struct cln_parameter reduce_parameters[] = CLN_PARAMETERS(NORM_BACKWARD_REDUCE_ARGS);
 
 clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
-    struct cln_config c = plan->config;
-    c.segments = 1;
-    if (c.reduce == CLN_REDUCE_SHUFFLE && c.lanes < 32)
-        c.reduce = CLN_REDUCE_TREE;
-    struct cln_spec spec = cln_backward_spec(p, &plan->context->device, &c, layout);
-    const cl_ulong work = p->rows * (p->cols / p->group_size) * c.chunks;
-    const cl_ulong iterations = cln_divide_up(work, CLN_MOST_GROUPS);
+    const struct cln_config *const c = &plan->config;
+    struct cln_spec spec = cln_backward_spec(p, &plan->context->device, c, layout);
+    const cl_ulong work = p->rows * (p->cols / p->group_size) * c->chunks;
+    const struct cln_fp8_share share = cln_fp8_share_of(c, work);
     const struct cln_argument arguments[] = {
         cln_bind("x", x_of(p)),
         cln_bind("mean", given_or(p->mean_given, CLN_MEAN, layout->mean)),
         cln_bind("rstd", given_or(p->rstd_given, CLN_RSTD, layout->rstd)),
         cln_bind("sums", layout->sums),
         cln_integer("rows", p->rows),
-        cln_integer("iterations", iterations),
+        cln_integer("iterations", share.iterations),
         cln_real("weight_offset", p->weight_offset),
         cln_integer("weight_rows", p->weight_rows),
         cln_integer("weight_repeat", p->weight_repeat),
@@ -134,8 +131,8 @@ clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const s
         .parameters = sums_parameters,
         .arguments = arguments,
         .work = work,
-        .groups = (size_t)cln_divide_up(work, iterations),
-        .items = c.lanes,
+        .groups = share.groups,
+        .items = share.items,
     };
     return cln_plan_add_stage(plan, &recipe);
 }
