@@ -69,14 +69,18 @@ static uint64_t gpu_positions(uint64_t spatial) {
     return positions;
 }
 
-/* Where vectors reach across channels a segment has two or more, so that several lanes take it. */
+/* Where vectors reach across channels a segment has two or more, so that several lanes take it. Backward, a lane of a GPU
+ * keeps two sums for each channel of its vector: of few, so that more work-groups run at once. */
 static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
-    const uint64_t row = row_of(choice->work, c, !choice->facts.alone);
-    const bool across = !choice->work->channels_last && row > choice->work->spatial;
-    const uint64_t widest =
-        cln_power_of_two_at_most(cln_smaller(cln_widest_vector(choice, c), across ? row / 2 : UINT64_MAX));
+    enum { CHANNELS_WITH_SUMS = 4 };
+    const struct cln_workload *const work = choice->work;
+    const uint64_t row = row_of(work, c, !choice->facts.alone);
+    const bool across = !work->channels_last && row > work->spatial;
+    const bool sums = work->channels_last && work->channel_sums && !choice->facts.alone;
+    const uint64_t most = across ? row / 2 : sums ? CHANNELS_WITH_SUMS : UINT64_MAX;
+    const uint64_t widest = cln_power_of_two_at_most(cln_smaller(cln_widest_vector(choice, c), most));
     if (!cln_config_element_aligned(choice->device, c))
-        return cln_smaller(widest, cln_lowest_bit(choice->work->alignment | row));
+        return cln_smaller(widest, cln_lowest_bit(work->alignment | row));
     return cln_smaller(widest, cln_power_of_two_at_most(row));
 }
 
