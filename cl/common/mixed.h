@@ -4,7 +4,9 @@
 #ifndef MIXED_H
 #define MIXED_H
 
-#include "common/dtype.h"
+#include "common/words.h"
+
+#if MIXED
 
 #if IS_DOUBLE(X_DTYPE)
 #define OTHER f32
@@ -47,5 +49,7 @@ static inline void STORE1(OTHER)(global other_real *p, const real v) {
 static inline void PUT1(OTHER)(global other_real *p, const real v, const bool add) {
     *p = (other_real)(add ? *p + v : v);
 }
+
+#endif
 
 #endif
