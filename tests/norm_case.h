@@ -2,37 +2,8 @@
 #ifndef TEST_NORM_CASE_H
 #define TEST_NORM_CASE_H
 
-#include "fixture.h"
 #include "knob.h"
-#include "rope_tensors.h"
-
-/* What a case is made of. Shifts are in elements: how far a tensor's first one is from an address that suits every vector.
- */
-struct norm_case {
-    clnorm_norm_desc desc;
-    struct {
-        uint64_t x, x_scale, weight, bias, z, y, y_t, y_scale, mean, rstd, residual, row_scale, residual_out, rope;
-    } shift;
-    bool in_place;          /* y is x */
-    bool residual_in_place; /* residual_out is residual */
-    bool wild_positions;    /* some are outside the tables */
-    enum input input;
-    uint64_t seed; /* dropout's too */
-};
-
-/* A case under way: the tensors of its descriptor, in host memory at first, then on the device. */
-struct norm_run {
-    clnorm_norm_desc desc; /* complete */
-    bool in_place, residual_in_place;
-    enum input input;
-    clnorm_seed seed;
-    struct cln_config config; /* the plan's */
-    struct tensor x, x_scale, weight, bias, z, y, mean, rstd, workspace;
-    struct tensor residual, row_scale, residual_out;
-    struct tensor y_t, y_scale, y_row_scale;
-    struct rope_tensors rope;
-    struct tensor mask; /* its bytes, two to an element */
-};
+#include "norm_run.h"
 
 /* A descriptor of a shape with defaults. */
 clnorm_norm_desc norm_desc_of(clnorm_norm norm, uint64_t rows, uint64_t cols);

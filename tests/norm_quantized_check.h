@@ -3,7 +3,7 @@
 #define TEST_NORM_QUANTIZED_CHECK_H
 
 #include "codes_check.h"
-#include "norm_case.h"
+#include "norm_run.h"
 
 /* The tensor of a descriptor that says what y's scales are: y, or y_t where there is no y. */
 const clnorm_tensor *norm_codes_of(const clnorm_norm_desc *desc);

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "job_shape.h"
 #include "options.h"
 #include "outer.h"
 #include "rope.h"

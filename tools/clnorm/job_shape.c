@@ -1,4 +1,5 @@
-#include "job_shape.h"
+/* The shapes that the tensors of a job have. */
+#include "operation.h"
 
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "closest.h"
-#include "job_shape.h"
 
 int operation_role(const struct operation *operation, const char *name) {
     for (int i = 0; operation->roles[i].name; i++)

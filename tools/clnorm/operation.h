@@ -160,6 +160,15 @@ const struct operation *operation_list(void);
 /* row_operation.c: one from its record. roles: memory for them. */
 struct operation row_operation_of(const struct cln_operation *record, ref_row_fn reference, struct role roles[ROLES + 1]);
 
+/* job_shape.c: scales of a row of x. */
+uint64_t job_groups_of_x(const struct job *job);
+
+/* Sets the shape that a role has in a job whose rows, columns and groups are known. */
+void job_shape_of_role(const struct job *job, enum role_shape shape, struct tensor *tensor);
+
+/* Whether input i has a shape that its role allows. */
+bool job_check_shape(const struct job *job, int i, struct fault *fault);
+
 /* op_norm.c */
 extern const struct role norm_roles[];
 bool norm_describe(struct job *job, const struct operation_options *options, struct fault *fault);
