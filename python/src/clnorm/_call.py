@@ -11,7 +11,8 @@ import threading
 
 import clnorm._repeated_calls as _repeated_calls
 from clnorm import _device, _dlpack
-from clnorm._arrays import QUICK_TYPES, Dlpack, backend_of_type
+from clnorm._arrays import QUICK_TYPES, Dlpack
+from clnorm._backends import backend_of_type
 from clnorm._native import ffi, lib
 from clnorm._record import Operation, fail, make_record
 
