@@ -43,8 +43,7 @@ static inline void prefetch_next(const struct call *call, const struct row *row,
     prefetch_to_write(row->dx + call->dx_stride + v * VEC);
 }
 
-/* dx of a row or a chunk. sum: of the row. Lanes go back the way they came, as caches have what was read last: on an H200
- * 65536 columns of bf16 took 1.07 times the time of a copy where they took 1.17. */
+/* dx of a row or a chunk. sum: of the row. Lanes go back the way they came, as caches have what was read last. */
 static inline void put_row(const struct call *call, const struct row *row, const real sum) {
     for (index_t done = 0; done < in_blocks(row); done += UNROLL) {
         const index_t i = LANES > 1 ? in_blocks(row) - UNROLL - done : done;

@@ -11,10 +11,8 @@
 #include "quantize/transpose_args.h"
 
 /* Lanes of an NVIDIA GPU that take four vectors each, which they ask for at once, or eight where there are many; 0 where
- * there are too few vectors for that. Of an 8-bit x lanes take two rows, and up to sixteen vectors of each, as fewer sums
- * over lanes make up for the latency: at 16384 x 8192 pairs of 64 lanes took 58.7 us, 32 lanes 55.9; at 8192 x 16384 128
- * lanes 57.8, 32 lanes 55.2 and 16 lanes, which are too few for all of an H200, 70.8. Few pairs take more, to keep all of
- * it busy. */
+ * there are too few vectors for that. Of an 8-bit x lanes take two rows, and up to sixteen vectors of each: there are fewer
+ * sums over lanes to wait for. Few pairs of rows take more lanes, to keep the whole device busy. */
 static uint32_t lanes_of(const clnorm_device_info *device, const struct cln_workload *work, uint32_t vec) {
     const uint64_t most = cln_power_of_two_at_most(device->max_work_group_size);
     const uint64_t vectors = work->group_size / vec;
@@ -26,7 +24,7 @@ static uint32_t lanes_of(const clnorm_device_info *device, const struct cln_work
 
 clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_workload *work,
                              const struct cln_config *forced, struct cln_config *config) {
-    enum { GROUP_ITEMS = 128 }; /* of an 8-bit x: with 64, an H200 takes 1.1 to 1.15 times as long */
+    enum { GROUP_ITEMS = 128 }; /* of an 8-bit x */
     const uint64_t whole = work->whole;
     struct cln_config wish = *forced;
     if (forced->keep == CLN_KEEP_REGISTERS)
@@ -92,8 +90,8 @@ static const struct tiling {
     uint32_t items;              /* work-items of its work-group */
     uint32_t groups;             /* for each compute unit that there have to be, at least */
 } tilings[] = {
-    /* 64 KiB of local memory, of which three work-groups have room on an H200's compute unit. Lines of 256 bytes: 109 us
-     * for 115 at 16384 x 8192, 28.7 for 30.7 at 32768 x 1024. */
+    /* 64 KiB of local memory, of which three work-groups have room on an H200's compute unit. Lines of 256 bytes
+     * are faster there. */
     {90, 256, 512, 3},
     {0, 128, 256, 0}, /* lines of 128 bytes */
 };
