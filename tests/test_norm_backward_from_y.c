@@ -94,67 +94,87 @@ static void gradients_are_those_of_y(void **state) {
 /* -------------------------------------------------------------------------------------------- against what y was made of
  */
 
-/* The forward's y and rstd go backward; the gradients are compared with those at its x, and may be off by what the rounding
- * of y does to x̂: u · (|x̂| + |bias / w|) beside the error that the arithmetic makes of it. */
-static void gradients_are_those_of_x(void **state) {
-    enum { ROWS = 5, COLS = 416 };
-    static const struct {
-        clnorm_norm norm;
-        clnorm_dtype dtype;
-        double unit;
-    } cases[] = {{CLNORM_LAYER_NORM, CLNORM_BF16, 0x1p-8},
-                 {CLNORM_RMS_NORM, CLNORM_F16, 0x1p-11},
-                 {CLNORM_LAYER_NORM, CLNORM_F32, 0x1p-22}}; /* of F32 the forward's own four roundings too */
-    const struct fixture *fixture = *state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct norm_backward_case backward_case = {.desc = desc_of(cases[i].norm, ROWS, COLS, cases[i].dtype),
-                                                   .seed = 200 + i};
-        backward_case.desc.dx.dtype = CLNORM_F32;
-        struct norm_backward_run run = norm_backward_run_make(&backward_case);
-        struct norm_case forward_case = {.desc = norm_desc_of(cases[i].norm, ROWS, COLS), .seed = 300 + i};
-        clnorm_norm_desc *forward_desc = &forward_case.desc;
-        forward_desc->x.dtype = CLNORM_F32;
-        forward_desc->y.dtype = forward_desc->weight.dtype = forward_desc->bias.dtype = cases[i].dtype;
-        forward_desc->save_rstd = true;
-        struct norm_run forward = norm_run_make(&forward_case);
-        memcpy(tensor_elements(&forward.weight), tensor_elements(&run.weight), COLS * clnorm_dtype_size(cases[i].dtype));
-        memcpy(tensor_elements(&forward.bias), tensor_elements(&run.bias), COLS * clnorm_dtype_size(cases[i].dtype));
-        assert_int_equal(norm_run_go(fixture, &forward), CLNORM_SUCCESS);
-        assert_true(norm_run_verify(fixture, &forward));
-        memcpy(tensor_elements(&run.x), tensor_elements(&forward.y),
-               (size_t)ROWS * COLS * clnorm_dtype_size(cases[i].dtype));
-        memcpy(tensor_elements(&run.rstd), tensor_elements(&forward.rstd), ROWS * sizeof(float));
-        assert_int_equal(norm_backward_run_go(fixture, &run), CLNORM_SUCCESS);
-        assert_true(norm_backward_run_receive(fixture, &run) && norm_backward_run_check(&run));
+enum { FROM_X_COLS = 416 };
 
-        clnorm_norm_backward_desc at_x = run.desc;
-        at_x.y_given = at_x.rstd_given = false;
-        at_x.x.dtype = CLNORM_F32;
-        struct ref_norm_backward norm = ref_norm_backward_of(&at_x);
-        norm.forward.x.elements = tensor_elements(&forward.x);
-        norm.forward.weight.elements = tensor_elements(&run.weight);
-        norm.forward.bias.elements = tensor_elements(&run.bias);
-        norm.dy.elements = tensor_elements(&run.dy);
-        struct ref_gradients gradients = ref_gradients_make(COLS);
-        for (uint64_t row = 0; row < ROWS; row++) {
-            ref_norm_backward_segment(&norm, row, 0, &gradients);
-            double off[COLS];
-            double c1_off = 0;
-            for (uint64_t k = 0; k < COLS; k++) {
-                off[k] = cases[i].unit *
-                         (fabs(gradients.xhat[k]) + fabs(gradients.forward.bias[k] / gradients.forward.scale[k]));
-                c1_off += off[k] * fabs(gradients.wdn[k]) / COLS;
-            }
-            for (uint64_t k = 0; k < COLS; k++) {
-                const double arithmetic = 64 * 0x1p-24 * (fabs(gradients.wdn[k]) + fabs(gradients.xhat[k]) + 1);
-                const double error =
-                    gradients.forward.rstd *
-                    (off[k] * fabs(gradients.c1) + fabs(gradients.xhat[k]) * c1_off + off[k] * c1_off + arithmetic);
-                const double dx = ref_load(CLNORM_F32, tensor_elements(&run.dx), row * COLS + k);
-                assert_true(ref_within(CLNORM_F32, dx, (struct ref_value){gradients.dx[k], error}));
-            }
-        }
-        ref_gradients_free(&gradients);
+/* unit: how far y's rounding is off, relative to it. */
+struct from_x {
+    clnorm_norm norm;
+    clnorm_dtype dtype;
+    double unit;
+};
+
+/* Runs the forward, and the backward from its y and rstd. */
+static void run_both(const struct fixture *fixture, const struct from_x *of, struct norm_run *forward,
+                     struct norm_backward_run *run) {
+    const size_t element = clnorm_dtype_size(of->dtype), rows = (size_t)run->desc.rows, cols = (size_t)run->desc.cols;
+    memcpy(tensor_elements(&forward->weight), tensor_elements(&run->weight), cols * element);
+    memcpy(tensor_elements(&forward->bias), tensor_elements(&run->bias), cols * element);
+    assert_int_equal(norm_run_go(fixture, forward), CLNORM_SUCCESS);
+    assert_true(norm_run_verify(fixture, forward));
+    memcpy(tensor_elements(&run->x), tensor_elements(&forward->y), rows * cols * element);
+    memcpy(tensor_elements(&run->rstd), tensor_elements(&forward->rstd), rows * sizeof(float));
+    assert_int_equal(norm_backward_run_go(fixture, run), CLNORM_SUCCESS);
+    assert_true(norm_backward_run_receive(fixture, run) && norm_backward_run_check(run));
+}
+
+/* A row of dx, which may be off by what the rounding of y does to x̂, u · (|x̂| + |bias / w|), beside the error of the
+ * arithmetic. */
+static void check_dx(const struct norm_backward_run *run, const struct ref_gradients *gradients, uint64_t row,
+                     double unit) {
+    const uint64_t cols = run->desc.cols;
+    double off[FROM_X_COLS];
+    double c1_off = 0;
+    assert_true(cols <= FROM_X_COLS);
+    for (uint64_t k = 0; k < cols; k++) {
+        off[k] = unit * (fabs(gradients->xhat[k]) + fabs(gradients->forward.bias[k] / gradients->forward.scale[k]));
+        c1_off += off[k] * fabs(gradients->wdn[k]) / (double)cols;
+    }
+    for (uint64_t k = 0; k < cols; k++) {
+        const double arithmetic = 64 * 0x1p-24 * (fabs(gradients->wdn[k]) + fabs(gradients->xhat[k]) + 1);
+        const double error = gradients->forward.rstd * (off[k] * fabs(gradients->c1) + fabs(gradients->xhat[k]) * c1_off +
+                                                        off[k] * c1_off + arithmetic);
+        const double dx = ref_load(CLNORM_F32, tensor_elements(&run->dx), row * cols + k);
+        assert_true(ref_within(CLNORM_F32, dx, (struct ref_value){gradients->dx[k], error}));
+    }
+}
+
+static void check_gradients_of_x(const struct norm_backward_run *run, const struct norm_run *forward, double unit) {
+    clnorm_norm_backward_desc at_x = run->desc;
+    at_x.y_given = at_x.rstd_given = false;
+    at_x.x.dtype = CLNORM_F32;
+    struct ref_norm_backward norm = ref_norm_backward_of(&at_x);
+    norm.forward.x.elements = tensor_elements(&forward->x);
+    norm.forward.weight.elements = tensor_elements(&run->weight);
+    norm.forward.bias.elements = tensor_elements(&run->bias);
+    norm.dy.elements = tensor_elements(&run->dy);
+    struct ref_gradients gradients = ref_gradients_make(run->desc.cols);
+    for (uint64_t row = 0; row < run->desc.rows; row++) {
+        ref_norm_backward_segment(&norm, row, 0, &gradients);
+        check_dx(run, &gradients, row, unit);
+    }
+    ref_gradients_free(&gradients);
+}
+
+/* The forward's y and rstd go backward; the gradients are compared with those at its x. */
+static void gradients_are_those_of_x(void **state) {
+    static const struct from_x cases[] = {
+        {CLNORM_LAYER_NORM, CLNORM_BF16, 0x1p-8},
+        {CLNORM_RMS_NORM, CLNORM_F16, 0x1p-11},
+        {CLNORM_LAYER_NORM, CLNORM_F32, 0x1p-22}, /* of F32 the forward's own four roundings too */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct from_x *const of = &cases[i];
+        struct norm_backward_case backward_case = {.desc = desc_of(of->norm, 5, FROM_X_COLS, of->dtype), .seed = 200 + i};
+        backward_case.desc.dx.dtype = CLNORM_F32;
+        struct norm_case forward_case = {.desc = norm_desc_of(of->norm, 5, FROM_X_COLS), .seed = 300 + i};
+        clnorm_norm_desc *const forward_desc = &forward_case.desc;
+        forward_desc->x.dtype = CLNORM_F32;
+        forward_desc->y.dtype = forward_desc->weight.dtype = forward_desc->bias.dtype = of->dtype;
+        forward_desc->save_rstd = true;
+        struct norm_backward_run run = norm_backward_run_make(&backward_case);
+        struct norm_run forward = norm_run_make(&forward_case);
+        run_both(*state, of, &forward, &run);
+        check_gradients_of_x(&run, &forward, of->unit);
         norm_run_free(&forward);
         norm_backward_run_free(&run);
     }

@@ -46,27 +46,20 @@ static void test_bench(void **state) {
     assert_null(fgets(line, sizeof line, stream));
     assert_int_equal(fclose(stream), 0);
 
-    run("%s", "bench rms_norm_forward");
-    assert_failed(EXIT_REQUEST, "'rms_norm_forward' is no operation; did you mean rms_norm?");
     run("%s", "bench rms-norm --shapes 8x64 --dtypes bf16 --runs 1 --config lanes=1 --json -");
     assert_done();
     json_t *const object = json_of(result.out);
     assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "config"), "lanes")), 1);
     json_decref(object);
+    run("%s", "bench norm_backward_statistics_rms --shapes 8x64 --dtypes bf16 --runs 1"); /* the longest name */
+    assert_done();
+    assert_narrow();
+}
 
+static void test_bench_unfused(void **state) {
+    (void)state;
     static const char *const both[] = {"clnorm", "clnorm_unfused"};
     static const double moved[] = {4, 9};
-    run("%s", "bench layer_norm_backward --shapes 24x64 --dtypes f32 --runs 1 --weight-rows 4 --weight-repeat 3 --json -");
-    assert_done();
-    assert_non_null(strstr(result.out, "\"weight_rows\": 4, \"weight_repeat\": 3"));
-    run("%s", "bench rms_norm --shapes 24x64 --dtypes f32 --runs 1 --weight-rows 5");
-    assert_failed(EXIT_REQUEST, "tensor 'weight': shape [5, 64] with --weight-repeat 1; expected a product");
-    run("%s", "bench gelu --shapes 8x64 --weight-rows 2");
-    assert_failed(EXIT_REQUEST, "--weight-rows: gelu has no such option");
-    run("%s", "bench rms_norm --shapes 8x64 --weight-repeat 2");
-    assert_failed(EXIT_REQUEST, "--weight-rows 0, --weight-repeat 2");
-    run("%s", "bench rms_norm --sweep 64 --weight-rows 2");
-    assert_failed(EXIT_REQUEST, "--weight-rows: expected no --sweep");
     run("%s", "bench norm_chain --shapes 5x67 --dtypes f32 --runs 1 --warm-up 0 --median --unfused --json -");
     assert_done();
     char *rest = result.out;
@@ -84,9 +77,21 @@ static void test_bench(void **state) {
     assert_done();
     assert_says("= rms_norm_backward, add: ");
     assert_says("= rms_norm, gate: ");
-    run("%s", "bench norm_backward_statistics_rms --shapes 8x64 --dtypes bf16 --runs 1"); /* the longest name */
+}
+
+static void test_bench_layouts(void **state) {
+    (void)state;
+    run("%s", "bench layer_norm_backward --shapes 24x64 --dtypes f32 --runs 1 --weight-rows 4 --weight-repeat 3 --json -");
     assert_done();
-    assert_narrow();
+    assert_non_null(strstr(result.out, "\"weight_rows\": 4, \"weight_repeat\": 3"));
+    run("%s", "bench rms_norm --shapes 24x64 --dtypes f32 --runs 1 --weight-rows 5");
+    assert_failed(EXIT_REQUEST, "tensor 'weight': shape [5, 64] with --weight-repeat 1; expected a product");
+    run("%s", "bench gelu --shapes 8x64 --weight-rows 2");
+    assert_failed(EXIT_REQUEST, "--weight-rows: gelu has no such option");
+    run("%s", "bench rms_norm --shapes 8x64 --weight-repeat 2");
+    assert_failed(EXIT_REQUEST, "--weight-rows 0, --weight-repeat 2");
+    run("%s", "bench rms_norm --sweep 64 --weight-rows 2");
+    assert_failed(EXIT_REQUEST, "--weight-rows: expected no --sweep");
 
     run("%s", "bench rms_norm_backward --packed 4 --shapes 8x64 --dtypes f32 --runs 1 --json -");
     assert_done();
@@ -99,7 +104,12 @@ static void test_bench(void **state) {
     assert_failed(EXIT_REQUEST, "--packed: quantize has tensors with one stride alone");
     run("%s", "bench rms_norm --packed 4 --host");
     assert_failed(EXIT_REQUEST, "--packed: expected no --host");
+}
 
+static void test_bench_refuses(void **state) {
+    (void)state;
+    run("%s", "bench rms_norm_forward");
+    assert_failed(EXIT_REQUEST, "'rms_norm_forward' is no operation; did you mean rms_norm?");
     run("%s", "bench sofmax");
     assert_failed(EXIT_REQUEST, "'sofmax' is no operation; did you mean softmax?");
     run("%s", "bench conv");
@@ -298,9 +308,15 @@ static void test_bench_host(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bench),     cmocka_unit_test(test_bench_host),
-        cmocka_unit_test(test_profile),   cmocka_unit_test(test_profile_leaves_no_folder),
-        cmocka_unit_test(test_bench_svg), cmocka_unit_test(test_bench_sweep),
+        cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_bench_unfused),
+        cmocka_unit_test(test_bench_layouts),
+        cmocka_unit_test(test_bench_refuses),
+        cmocka_unit_test(test_bench_host),
+        cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_profile_leaves_no_folder),
+        cmocka_unit_test(test_bench_svg),
+        cmocka_unit_test(test_bench_sweep),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -80,16 +80,18 @@ static inline real folded(const real a, const real b, const enum fold fold) {
 
 /* Folds count values (1 or 2) over the segment's lanes, to the same bits in each. Every work-item of the work-group must
  * call it. */
-INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
 #if LANES == 1
 
+INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
     (void)lanes;
     (void)v;
     (void)count;
     (void)fold;
+}
 
 #elif REDUCE == REDUCE_SHUFFLE
 
+INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
 #pragma unroll
     for (uint mask = STEP_LANES / 2; mask > 0; mask /= 2)
         for (uint k = 0; k < count; k++)
@@ -111,9 +113,11 @@ INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const en
 #else
     (void)lanes;
 #endif
+}
 
 #elif REDUCE == REDUCE_SUBGROUP
 
+INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
     local real *scratch = next_scratch(lanes);
     for (uint k = 0; k < count; k++) {
         v[k] = fold == FOLD_SUM ? sub_group_reduce_add(v[k]) : sub_group_reduce_max(v[k]);
@@ -126,9 +130,11 @@ INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const en
         for (uint i = 1; i < get_num_sub_groups(); i++)
             v[k] = folded(v[k], scratch[k * SCRATCH / 2 + i], fold);
     }
+}
 
 #else
 
+INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
     local real *scratch = next_scratch(lanes);
     const uint item = (uint)get_local_id(0);
     for (uint k = 0; k < count; k++)
@@ -144,9 +150,9 @@ INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const en
     }
     for (uint k = 0; k < count; k++)
         v[k] = scratch[k * SCRATCH / 2 + item / LANES * LANES];
+}
 
 #endif
-}
 
 INLINED void sum_lanes(struct lanes *lanes, real *v, const uint count) {
     fold_lanes(lanes, v, count, FOLD_SUM);
