@@ -3,7 +3,7 @@
 #ifndef NORM_BACKWARD_COLUMNS_H
 #define NORM_BACKWARD_COLUMNS_H
 
-#include "norm/norm_backward.h"
+#include "norm/norm_backward_outputs.h"
 
 #if ACCUMULATOR == ACCUMULATOR_COLUMNS && (DWEIGHT || DBIAS)
 

@@ -3,7 +3,7 @@
 #ifndef NORM_BACKWARD_MEMORY_H
 #define NORM_BACKWARD_MEMORY_H
 
-#include "norm/norm_backward.h"
+#include "norm/norm_backward_outputs.h"
 #include "norm/norm_backward_share.h"
 #include "norm/slots.h"
 #include "norm/team.h"

@@ -2,7 +2,7 @@
 #ifndef NORM_BACKWARD_ROWS_H
 #define NORM_BACKWARD_ROWS_H
 
-#include "norm/norm_backward.h"
+#include "norm/norm_backward_outputs.h"
 #include "norm/norm_backward_share.h"
 #include "norm/team.h"
 

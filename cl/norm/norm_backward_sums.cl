@@ -4,7 +4,7 @@
  * Macros as for norm_backward.cl. */
 
 #include "common/chunk.h"
-#include "norm/norm_backward.h"
+#include "norm/norm_backward_outputs.h"
 
 static inline struct lane_sums sums_of_chunk(const struct call *call, const struct row *row, const index_t chunk,
                                              const global STORAGE(WEIGHT_DTYPE) * weight,

@@ -1,0 +1,114 @@
+/* What the gradients at a segment's vectors add up to, and the outputs that they give with it. */
+#ifndef NORM_BACKWARD_OUTPUTS_H
+#define NORM_BACKWARD_OUTPUTS_H
+
+#include "norm/norm_backward.h"
+
+/* c1 and c2 of the header's formulas. */
+struct means {
+    real of_product;  /* Σ(x̂ · wdn) / group_size */
+    real of_gradient; /* Σwdn / group_size; 0 for RMS norm */
+};
+
+static inline struct means means_of_sums(const real product, const real gradient) {
+    const struct means means = {product / (real)GROUP_SIZE, NORM == LAYER_NORM ? gradient / (real)GROUP_SIZE : (real)0};
+    return means;
+}
+
+/* What a lane adds up. */
+struct lane_sums {
+    realv product, gradient;
+};
+
+static inline void add_point(struct lane_sums *sums, const struct point point, const struct scale scale,
+                             const real weight_offset) {
+    const realv wdn = scaled(point.dn, scale, weight_offset);
+    sums->product += point.x_hat * wdn;
+    if (NORM == LAYER_NORM)
+        sums->gradient += wdn;
+}
+
+INLINED void sums_over_lanes(struct lanes *lanes, const struct lane_sums *lane_sums, real *sums) {
+    sums[0] = sum_elements(lane_sums->product);
+    sums[1] = sum_elements(lane_sums->gradient);
+    sum_lanes(lanes, sums, NORM == LAYER_NORM ? 2 : 1);
+}
+
+/* With HAS_SUMS, other kernels have taken the sums. */
+static inline void sum_chunks(const struct call *call, const struct row *row, real *sums) {
+    const ulong segments = GROUPS * call->rows;
+    sums[0] = sums[1] = 0;
+    for (uint i = 0; row->active && i < CHUNKS; i++) {
+        sums[0] += call->sums[i * segments + statistic_of(call, row)];
+        if (NORM == LAYER_NORM)
+            sums[1] += call->sums[(CHUNKS + i) * segments + statistic_of(call, row)];
+    }
+}
+
+/* What is read for the outputs alone, as loaded. */
+struct beside {
+#if PRESENT(DRESIDUAL_OUT_DTYPE)
+    PACKED(DRESIDUAL_OUT_DTYPE) dresidual_out;
+#endif
+#if NEEDS_BIAS
+    PACKED(BIAS_DTYPE) bias;
+#endif
+    char unused; /* a struct has a member */
+};
+
+/* bias: of the segment's first element. */
+static inline void load_beside(const struct call *call, const struct row *row, const global STORAGE(BIAS_DTYPE) * bias,
+                               const index_t v, struct beside *beside) {
+#if PRESENT(DRESIDUAL_OUT_DTYPE)
+    beside->dresidual_out = LOAD_VECTOR(DRESIDUAL_OUT_DTYPE)(SEGMENT_OF(dresidual_out, row), v, call->aligned, LOAD_PLAIN);
+#endif
+#if NEEDS_BIAS
+    beside->bias = LOAD_VECTOR(BIAS_DTYPE)(bias, v, call->aligned, LOAD_PLAIN);
+#endif
+    (void)call, (void)row, (void)bias, (void)v, (void)beside;
+}
+
+static inline void put_outputs(const struct call *call, const struct row *row, const index_t v, const struct inputs *in,
+                               const struct point point, const struct scale scale, const struct beside *beside,
+                               const struct means means) {
+#if NEEDS_MEANS
+    const realv wdn = scaled(point.dn, scale, call->weight_offset);
+    realv ds = row->rstd * (wdn - (point.x_hat * means.of_product + means.of_gradient));
+#if PRESENT(DRESIDUAL_OUT_DTYPE)
+    ds += WIDEN(DRESIDUAL_OUT_DTYPE)(beside->dresidual_out);
+#endif
+#endif
+#if NEEDS_N
+    realv n = scaled(point.x_hat, scale, call->weight_offset);
+#if HOLDS_BIAS
+    n += WIDEN(BIAS_DTYPE)(scale.bias);
+#elif NEEDS_BIAS
+    n += WIDEN(BIAS_DTYPE)(beside->bias);
+#endif
+    n = activated(n);
+#endif
+#if GATE
+    const realv z = WIDEN(Z_DTYPE)(in->z);
+#endif
+#if PRESENT(DX_DTYPE) && GATE_FIRST
+    STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, ds * gate_factor(z), call->aligned);
+#elif PRESENT(DX_DTYPE)
+    STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, branch(call, row, in, ds), call->aligned);
+#endif
+#if PRESENT(DRESIDUAL_DTYPE)
+    STORE_VECTOR(DRESIDUAL_DTYPE)(SEGMENT_OF(dresidual, row), v, ds, call->aligned);
+#endif
+#if PRESENT(DZ_DTYPE) && GATE_FIRST
+    STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, ds * widen_x(&in->x) * gate_slope(z), call->aligned);
+#elif PRESENT(DZ_DTYPE)
+    STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, WIDE_DY(in->dy) * n * gate_slope(z), call->aligned);
+#endif
+#if PRESENT(Y_DTYPE) && GATE && !GATE_FIRST
+    STORE_VECTOR(Y_DTYPE)(SEGMENT_OF(y, row), v, n * gate_factor(z), call->aligned);
+#elif PRESENT(Y_DTYPE)
+    STORE_VECTOR(Y_DTYPE)(SEGMENT_OF(y, row), v, n, call->aligned);
+#endif
+    (void)means, (void)beside, (void)in, (void)scale;
+}
+
+#endif
