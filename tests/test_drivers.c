@@ -75,6 +75,43 @@ static void wrong_results_are_refused_by_version(void **state) {
     }
 }
 
+/* Columns that are no multiple of 4 and strides that are odd leave vectors of 1 or 2. */
+static void narrow_tiles_are_refused_by_version(void **state) {
+    (void)state;
+    static const struct {
+        const char *driver;
+        uint64_t alignment;
+        clnorm_status status;
+    } cases[] = {{"22.3.6", 1, CLNORM_UNSUPPORTED},
+                 {"22.3.6", 2, CLNORM_UNSUPPORTED},
+                 {"22.3.6", 16, CLNORM_SUCCESS},
+                 {"25.0.7-2", 1, CLNORM_SUCCESS}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clnorm_device_info device = {.kind = CLNORM_DEVICE_CPU,
+                                     .family = CLNORM_PLATFORM_MESA,
+                                     .name = "llvmpipe",
+                                     .compute_units = 2,
+                                     .max_work_group_size = 64,
+                                     .local_memory = 1 << 15};
+        (void)snprintf(device.driver, sizeof device.driver, "%s", cases[i].driver);
+        const struct cln_workload work = {.users = CLN_KNOBS_QUANTIZE,
+                                          .rows = 20,
+                                          .groups = 1,
+                                          .group_size = 192,
+                                          .whole = 16,
+                                          .alignment = cases[i].alignment,
+                                          .x_size = 1,
+                                          .held_size = 1,
+                                          .norm = CLNORM_RMS_NORM,
+                                          .real_size = 4};
+        const struct cln_config automatic = {0};
+        struct cln_config config;
+        assert_int_equal(cln_norm_forward.choose(&device, &work, &automatic, &config), cases[i].status);
+        if (cases[i].status)
+            assert_non_null(strstr(clnorm_error_detail(), "rusticl 22.3 computes an RMS norm from scales of groups"));
+    }
+}
+
 /* PoCL 6.0's compiler aborts the process where lanes have no whole vector. */
 static void lanes_without_vectors_are_refused(void **state) {
     (void)state;
@@ -154,7 +191,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_without_vectors_are_refused),    cmocka_unit_test(segments_of_codes_are_refused),
         cmocka_unit_test(later_languages_are_not_asked_for),    cmocka_unit_test(defects_are_refused_by_version),
-        cmocka_unit_test(wrong_results_are_refused_by_version),
+        cmocka_unit_test(wrong_results_are_refused_by_version), cmocka_unit_test(narrow_tiles_are_refused_by_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,7 +173,8 @@ CLNORM_API void clnorm_args_init(clnorm_args *args);
  * before the first kernel starts. An event of another cl_context, or one that has failed, is CLNORM_INVALID_ARGUMENT; where
  * one fails later, no kernel runs. event: NULL, or the event that the caller gets and releases. It completes when all
  * outputs are written, and fails (a negative execution status) where an event of wait_list fails. Intel's runtime
- * for CPUs (2026.2) shows such an event as complete: only waiting for it tells. */
+ * for CPUs (2026.2) shows such an event as complete: only waiting for it tells. PoCL 3.1 aborts the process where a
+ * plan of several kernels waits for an event that fails, unless clnorm_plan_enqueue_kernels gave the events of all. */
 CLNORM_API clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, const clnorm_args *args,
                                              cl_uint num_wait, const cl_event *wait_list, cl_event *event);
 

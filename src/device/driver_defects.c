@@ -14,6 +14,8 @@ static const struct {
     {CLN_DEFECT_SMALL_SUBGROUPS, CLNORM_PLATFORM_POCL, 600, 600,
      "PoCL 6.0 does not link sub-group reductions of 1 or 2 work-items"},
     {CLN_DEFECT_QUANTIZE, CLNORM_PLATFORM_MESA, 2203, 2203, "rusticl 22.3 computes quantize wrong"},
+    {CLN_DEFECT_NARROW_TILES, CLNORM_PLATFORM_MESA, 2203, 2203,
+     "rusticl 22.3 computes an RMS norm from scales of groups to one measured scale wrong in vectors of 1 or 2 columns"},
     {CLN_DEFECT_CODES_BACKWARD, CLNORM_PLATFORM_MESA, 2203, 2203,
      "rusticl 22.3 computes a norm's backward of an 8-bit x wrong"},
     {CLN_DEFECT_DROPOUT_BACKWARD, CLNORM_PLATFORM_MESA, 2203, 2203,

@@ -7,6 +7,7 @@
 enum cln_defect {
     CLN_DEFECT_SMALL_SUBGROUPS,  /* sub-group reductions of work-groups of 1 or 2 work-items do not build */
     CLN_DEFECT_QUANTIZE,         /* quantize gives wrong codes */
+    CLN_DEFECT_NARROW_TILES,     /* an RMS norm by tiles of codes gives wrong ones with vectors of 1 or 2 elements */
     CLN_DEFECT_CODES_BACKWARD,   /* wrong gradients of a norm whose x has 8 bits */
     CLN_DEFECT_DROPOUT_BACKWARD, /* wrong gradients of a norm with dropout and an activation */
     CLN_DEFECT_IDLE_LANES,       /* the compiler aborts the process where a lane has no whole vector of a segment */

@@ -5,6 +5,7 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
+#include "device/driver_defects.h"
 #include "norm/norm_forward_args.h"
 #include "operation/dropout.h"
 #include "operation/fp8.h"
@@ -66,7 +67,10 @@ struct cln_workload cln_norm_workload(const struct cln_operation *operation, con
 
 clnorm_status cln_norm_choose(const clnorm_device_info *device, const struct cln_workload *work,
                               const struct cln_config *forced, struct cln_config *config) {
-    return (work->whole ? cln_fp8_config : cln_config_choose)(device, work, forced, config);
+    if (!work->whole)
+        return cln_config_choose(device, work, forced, config);
+    const clnorm_status status = cln_fp8_config(device, work, forced, config);
+    return status || config->vec >= 4 ? status : cln_refuse_defect(device, CLN_DEFECT_NARROW_TILES);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- stages */
