@@ -132,6 +132,37 @@ static void a_shorter_struct_is_filled_as_far_as_it_goes(void **state) {
     assert_int_equal(requirements.tensor_count, 0);
 }
 
+/* For bindings, which cannot use a macro. */
+static void other_structs_are_initialised_by_functions(void **state) {
+    (void)state;
+    clnorm_context_options options;
+    memset(&options, 0x5a, sizeof options);
+    clnorm_context_options_init(&options);
+    const clnorm_context_options first_options = CLNORM_CONTEXT_OPTIONS_INIT;
+    assert_memory_equal(&options, &first_options, sizeof options);
+    clnorm_kernel_info info;
+    memset(&info, 0x5a, sizeof info);
+    clnorm_kernel_info_init(&info);
+    assert_int_equal(info.size, sizeof info);
+    assert_null(info.name);
+    assert_null(info.kernel);
+    assert_int_equal(info.groups | info.items | info.bytes | info.arguments, 0);
+}
+
+static void flags_of_a_context_are_checked(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
+    clnorm_context *context = NULL;
+    options.build_report = 2;
+    assert_int_equal(clnorm_context_create(fixture->cl, fixture->device.device, &options, &context), CLNORM_INVALID_VALUE);
+    assert_non_null(strstr(clnorm_error_detail(), "options.build_report is 2: expected 0 or 1"));
+    options.build_report = 0;
+    options.reserved = 7;
+    assert_int_equal(clnorm_context_create(fixture->cl, fixture->device.device, &options, &context), CLNORM_INVALID_VALUE);
+    assert_non_null(strstr(clnorm_error_detail(), "options.reserved is 7: expected 0"));
+    assert_null(context);
+}
+
 static void the_version_is_a_number(void **state) {
     (void)state;
     assert_int_equal(clnorm_version_number(),
@@ -161,7 +192,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensors_are_described),          cmocka_unit_test(plans_need_what_was_said),
         cmocka_unit_test(what_a_plan_refuses_is_refused), cmocka_unit_test(a_shorter_struct_is_filled_as_far_as_it_goes),
-        cmocka_unit_test(the_version_is_a_number),        cmocka_unit_test(the_sizes_of_structs_are_numbers),
+        cmocka_unit_test(the_version_is_a_number),        cmocka_unit_test(other_structs_are_initialised_by_functions),
+        cmocka_unit_test(flags_of_a_context_are_checked), cmocka_unit_test(the_sizes_of_structs_are_numbers),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -20,16 +20,19 @@ typedef struct clnorm_context_options {
     /* Where compiled programs are kept between processes. NULL: $CLNORM_CACHE_DIR, else $XDG_CACHE_HOME/clnorm, else
      * ~/.cache/clnorm. CLNORM_CACHE=0 in the environment, or "" here, keeps none. */
     const char *cache_dir;
-    /* Asks the driver for the registers and memory of each kernel, where it can tell (NVIDIA's can). They come in its build
-     * log, which goes to log line by line. Kernels stay the same; those from a cache, also the driver's, have no such log.
-     */
-    bool build_report;
+    /* 1: asks the driver for the registers and memory of each kernel, where it can tell (NVIDIA's can). They come in its
+     * build log, which goes to log line by line. Kernels stay the same; those from a cache, also the driver's, have no such
+     * log. */
+    uint32_t build_report;
+    uint32_t reserved; /* 0 */
 } clnorm_context_options;
 
 #define CLNORM_CONTEXT_OPTIONS_INIT \
-    { sizeof(clnorm_context_options), NULL, NULL, NULL, false }
+    { sizeof(clnorm_context_options), NULL, NULL, NULL, 0, 0 }
+CLNORM_API void clnorm_context_options_init(clnorm_context_options *options);
 
-/* Makes the library ready for one device of a cl_context, which it retains. options may be NULL. */
+/* Makes the library ready for one device of a cl_context, which it retains. options may be NULL.
+ * CLNORM_INVALID_VALUE: a flag of options is neither 0 nor 1, or reserved is not 0. */
 CLNORM_API clnorm_status clnorm_context_create(cl_context cl, cl_device_id device, const clnorm_context_options *options,
                                                clnorm_context **context);
 

@@ -193,6 +193,7 @@ typedef struct clnorm_kernel_info {
 
 #define CLNORM_KERNEL_INFO_INIT \
     { sizeof(clnorm_kernel_info), NULL, NULL, 0, 0, 0, 0 }
+CLNORM_API void clnorm_kernel_info_init(clnorm_kernel_info *info);
 
 /* index: below clnorm_plan_kernel_count(plan), in the order in which they run. */
 CLNORM_API clnorm_status clnorm_plan_kernel(const clnorm_plan *plan, cl_uint index, clnorm_kernel_info *info);

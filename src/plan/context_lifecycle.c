@@ -1,5 +1,6 @@
 #include "base/context.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -54,6 +55,15 @@ static clnorm_status check_arguments(cl_context cl, cl_device_id device, clnorm_
     return check_device(cl, device);
 }
 
+static clnorm_status check_options(const clnorm_context_options *options) {
+    if (options->build_report > 1)
+        return cln_fail(CLNORM_INVALID_VALUE, "options.build_report is %" PRIu32 ": expected 0 or 1",
+                        options->build_report);
+    if (options->reserved)
+        return cln_fail(CLNORM_INVALID_VALUE, "options.reserved is %" PRIu32 ": expected 0", options->reserved);
+    return CLNORM_SUCCESS;
+}
+
 static clnorm_status check_version(const clnorm_device_info *device) {
     unsigned major = 0, minor = 0;
     const bool read = sscanf(device->version, "OpenCL %3u.%3u", &major, &minor) == 2;
@@ -87,6 +97,10 @@ static clnorm_status set_up(clnorm_context *context, cl_context cl, cl_device_id
     return status == CLNORM_SUCCESS ? cln_plan_store_create(&context->plans) : status;
 }
 
+void clnorm_context_options_init(clnorm_context_options *options) {
+    *options = (clnorm_context_options)CLNORM_CONTEXT_OPTIONS_INIT;
+}
+
 clnorm_status clnorm_context_create(cl_context cl, cl_device_id device, const clnorm_context_options *options,
                                     clnorm_context **context) {
     static const struct cln_struct kind = {"options", "CLNORM_CONTEXT_OPTIONS_INIT", sizeof *options};
@@ -94,6 +108,8 @@ clnorm_status clnorm_context_create(cl_context cl, cl_device_id device, const cl
     clnorm_status status = check_arguments(cl, device, context);
     if (!status && options)
         status = cln_struct_take(&kind, options, &taken);
+    if (!status)
+        status = check_options(&taken);
     if (status != CLNORM_SUCCESS)
         return status;
     clnorm_context *const made = calloc(1, sizeof *made);

@@ -217,6 +217,10 @@ static cl_uint stage_arguments(const clnorm_plan *plan, const struct cln_stage *
     return arguments;
 }
 
+void clnorm_kernel_info_init(clnorm_kernel_info *info) {
+    *info = (clnorm_kernel_info)CLNORM_KERNEL_INFO_INIT;
+}
+
 clnorm_status clnorm_plan_kernel(const clnorm_plan *plan, cl_uint index, clnorm_kernel_info *info) {
     if (!plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");

@@ -104,7 +104,7 @@ static void build_points(const struct bench_request *request, size_t job, size_t
     (void)setenv("CUDA_CACHE_DISABLE", "1", 1);
     options.log = take_line;
     options.log_user = &log;
-    options.build_report = true;
+    options.build_report = 1;
     if (!session_open(&session, request->device, 0, &options, &finding.fault)) {
         tell(findings, &finding);
         return;

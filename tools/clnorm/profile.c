@@ -285,7 +285,7 @@ static bool measure(struct profile *profile, struct request *request, struct fau
     clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
     options.log = take_line;
     options.log_user = &profile->log;
-    options.build_report = true;
+    options.build_report = 1;
     if (!stopwatch_open(&profile->stopwatch, request->device, &options, fault))
         return false;
     profile->stopwatch.median = true;
