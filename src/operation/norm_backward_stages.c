@@ -202,7 +202,7 @@ static void share_out_slots(const clnorm_device_info *device, const problem *p, 
                             struct cln_spec *spec) {
     const uint64_t most_items = cln_power_of_two_at_most(device->max_work_group_size);
     const uint64_t vectors = cln_power_of_two_at_least(cln_divide_up(p->cols, spec->vec));
-    const uint64_t lines = p->weight_rows > 1 ? cln_power_of_two_at_least(cln_larger(layout->slots, 1)) : 64;
+    const uint64_t lines = p->weight_rows > 1 ? cln_larger(cln_power_of_two_at_least(layout->slots), 1) : 64;
     const uint64_t lanes = cln_larger(8, cln_smaller(64 / cln_smaller(lines, 8), vectors));
     /* PoCL 3.1 confuses the lanes' private arrays in tails. */
     const uint64_t of_cpu = p->weight_rows > 1 && p->cols % spec->vec == 0 ? cln_smaller(16, vectors) : 1;
