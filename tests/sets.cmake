@@ -25,8 +25,8 @@ clnorm_set(quick
     test_outer_args test_output_file test_philox test_plan test_plan_store test_program test_quantize
     test_range test_readme test_reference test_reference_backward test_reference_error test_reference_rows
     test_reference_slices test_row_operation test_rows_args test_safetensors test_select test_softmax
-    test_stage test_status test_tensor_file test_tool test_tool_layout test_tool_rope test_tool_run test_tuning
-    test_tuning_file test_validate test_verify test_verify_backward tested_devices)
+    test_stage test_status test_tensor_file test_tool test_tool_layout test_tool_rope test_tool_run
+    test_tool_run_backward test_tuning test_tuning_file test_validate test_verify test_verify_backward tested_devices)
 # What runs under ThreadSanitizer, and the target that builds it.
 set(threads_tests test_cache test_enqueue test_one_call test_plan test_plan_store test_program)
 clnorm_set(threads ${threads_tests})
