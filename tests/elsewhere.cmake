@@ -12,7 +12,7 @@ clnorm_add_test(oclgrind_args "${oclgrind}" $<TARGET_FILE:test_args> --uninitial
 clnorm_add_test(oclgrind_norm_backward_teams "${oclgrind}" $<TARGET_FILE:test_norm_backward_teams> races)
 clnorm_add_test(oclgrind_norm_sweep "${oclgrind}" $<TARGET_FILE:test_norm_sweep> --uninitialized)
 foreach(test IN ITEMS
-    buffers drivers enqueue gelu group_norm_fp8 l2_norm norm_backward_columns norm_backward_sweep norm_fp8_tiles
+    buffers drivers enqueue gelu group_norm_fp8 l2_norm norm_backward_columns norm_backward_knobs norm_backward_sweep norm_fp8_tiles
     norm_knobs norm_numerics norm_sweep softmax)
     clnorm_add_test(rusticl_${test} "${rusticl}" $<TARGET_FILE:test_${test}>)
     list(APPEND elsewhere rusticl_${test})

@@ -76,6 +76,46 @@ static void wrong_results_are_refused_by_version(void **state) {
 }
 
 /* Columns that are no multiple of 4 and strides that are odd leave vectors of 1 or 2. */
+static void early_weights_are_refused_by_version(void **state) {
+    (void)state;
+    static const struct {
+        const char *driver;
+        uint64_t alignment;
+        enum cln_weights weights;
+        clnorm_status status;
+    } cases[] = {{"22.3.6", 2, CLN_WEIGHTS_EARLY, CLNORM_INVALID_VALUE},
+                 {"22.3.6", 4, CLN_WEIGHTS_EARLY, CLNORM_SUCCESS},
+                 {"22.3.6", 2, CLN_WEIGHTS_LATE, CLNORM_SUCCESS},
+                 {"22.3.6", 2, 0, CLNORM_SUCCESS},
+                 {"25.0.7-2", 2, CLN_WEIGHTS_EARLY, CLNORM_SUCCESS}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clnorm_device_info device = {.kind = CLNORM_DEVICE_CPU,
+                                     .family = CLNORM_PLATFORM_MESA,
+                                     .compute_units = 2,
+                                     .max_work_group_size = 64,
+                                     .local_memory = 1 << 15};
+        (void)snprintf(device.driver, sizeof device.driver, "%s", cases[i].driver);
+        const struct cln_workload work = {.users = CLN_KNOBS_BACKWARD,
+                                          .rows = 20,
+                                          .groups = 1,
+                                          .group_size = 32,
+                                          .alignment = cases[i].alignment,
+                                          .x_size = 4,
+                                          .held_size = 4,
+                                          .norm = CLNORM_RMS_NORM,
+                                          .real_size = 4,
+                                          .sums_rows = true};
+        const struct cln_config forced = {
+            .keep = CLN_KEEP_REGISTERS, .accumulator = CLN_ACCUMULATOR_REGISTERS, .weights = (uint32_t)cases[i].weights};
+        struct cln_config config;
+        assert_int_equal(cln_config_choose(&device, &work, &forced, &config), cases[i].status);
+        if (cases[i].status)
+            assert_non_null(strstr(clnorm_error_detail(), "desc.config.weights is early: rusticl 22.3"));
+        else if (cases[i].alignment == 2 && !cases[i].weights)
+            assert_int_equal(config.weights, CLN_WEIGHTS_LATE);
+    }
+}
+
 static void narrow_tiles_are_refused_by_version(void **state) {
     (void)state;
     static const struct {
@@ -192,6 +232,7 @@ int main(void) {
         cmocka_unit_test(lanes_without_vectors_are_refused),    cmocka_unit_test(segments_of_codes_are_refused),
         cmocka_unit_test(later_languages_are_not_asked_for),    cmocka_unit_test(defects_are_refused_by_version),
         cmocka_unit_test(wrong_results_are_refused_by_version), cmocka_unit_test(narrow_tiles_are_refused_by_version),
+        cmocka_unit_test(early_weights_are_refused_by_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,6 +173,7 @@ static const struct way {
     {"desc.config.lanes", offsetof(struct cln_config, segments), 0},
     {"memory fences", offsetof(struct cln_config, isa), CLN_ISA_PTX},
     {"local memory", offsetof(struct cln_config, tile), TILE_COLS},
+    {"desc.config.weights", offsetof(struct cln_config, weights), CLN_WEIGHTS_LATE},
     {"desc.config.lanes", offsetof(struct cln_config, lanes), 0},
 };
 

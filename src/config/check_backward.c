@@ -5,6 +5,7 @@
 #include "base/arithmetic.h"
 #include "base/status.h"
 #include "config/resources.h"
+#include "device/driver_defects.h"
 
 bool cln_config_gains_by_exchange(const clnorm_device_info *device, uint64_t tiles) {
     return device->kind == CLNORM_DEVICE_GPU && tiles <= CLN_MOST_TEAM && tiles <= device->compute_units;
@@ -60,6 +61,12 @@ static clnorm_status check_row_split(const struct cln_workload *work, const stru
     return CLNORM_SUCCESS;
 }
 
+static clnorm_status check_weights(const clnorm_device_info *device, const struct cln_config *c) {
+    const bool early = c->weights == CLN_WEIGHTS_EARLY && c->vec <= 2;
+    const char *const defect = early ? cln_driver_defect(device, CLN_DEFECT_EARLY_WEIGHTS) : NULL;
+    return defect ? cln_fail(CLNORM_INVALID_VALUE, "desc.config.weights is early: %s", defect) : CLNORM_SUCCESS;
+}
+
 clnorm_status cln_check_backward(const clnorm_device_info *device, const struct cln_workload *work,
                                  const struct cln_config *c) {
     const uint64_t items = (uint64_t)c->lanes * c->segments;
@@ -85,6 +92,8 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
         return status;
     if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
         return cln_config_refuse("isa", c->isa, "portable: ptx needs NVIDIA with compute capability 8.0 or later");
-    status = check_row_split(work, c);
+    status = check_weights(device, c);
+    if (!status)
+        status = check_row_split(work, c);
     return status ? status : check_accumulator(device, work, c);
 }

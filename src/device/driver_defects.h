@@ -10,6 +10,7 @@ enum cln_defect {
     CLN_DEFECT_NARROW_TILES,     /* an RMS norm by tiles of codes gives wrong ones with vectors of 1 or 2 elements */
     CLN_DEFECT_CODES_BACKWARD,   /* wrong gradients of a norm whose x has 8 bits */
     CLN_DEFECT_DROPOUT_BACKWARD, /* wrong gradients of a norm with dropout and an activation */
+    CLN_DEFECT_EARLY_WEIGHTS,    /* and of any that loads weights early, in vectors of 1 or 2 elements */
     CLN_DEFECT_IDLE_LANES,       /* the compiler aborts the process where a lane has no whole vector of a segment */
     CLN_DEFECT_SHARED_SEGMENTS,  /* and on some of the norms' forward kernels where lanes share a segment */
     CLN_DEFECT_CODES_SEGMENTS,   /* and on some with several segments and a y of 8 bits; others loop without end */
