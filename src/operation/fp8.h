@@ -28,7 +28,7 @@ struct cln_fp8_share cln_fp8_share_of(const struct cln_config *config, uint64_t 
 struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, const struct cln_config *config,
                                               uint64_t segments);
 
-/* Work-groups that write tiles (cl/tile.h). */
+/* Work-groups that write tiles (cl/quantize/tile.h). */
 struct cln_fp8_tile {
     uint64_t rows, cols, lanes;
     uint64_t row_vec; /* elements of an access of the transpose */

@@ -46,12 +46,12 @@ struct cln_spec {
     uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, accumulator,
         pipeline;                  /* of a clnorm_config */
     uint64_t run_length;           /* neighbouring rows that a work-group takes in turn; 0: all of its rows */
-    uint64_t prefetch;             /* a enum cln_prefetch */
+    uint64_t prefetch;             /* an enum cln_prefetch */
     uint64_t rows_ahead;           /* distance of the row to prefetch; 0: none is prefetched */
     uint64_t column_lanes;         /* beside each other in a work-group that has columns */
     uint64_t span;                 /* groups that a work-group takes in turn */
     uint64_t chunks;               /* that a split segment is taken in */
-    uint64_t row_split;            /* a enum cln_row_split */
+    uint64_t row_split;            /* an enum cln_row_split */
     uint64_t local_vectors;        /* vectors of a lane in local memory */
     uint64_t loop;                 /* 1: a work-group has more than one iteration */
     uint64_t element_aligned;      /* 1: vectors are accessed at any element's address, as CPUs can */
@@ -71,7 +71,7 @@ struct cln_spec {
     uint64_t rows;                                  /* that lanes take at a time */
     uint64_t tile_rows, tile_cols;                  /* of a work-group */
     uint64_t row_vec;                               /* elements of an access of what is transposed */
-    uint64_t fp8_isa;                               /* a enum cln_isa: of the conversions to and from 8 bits */
+    uint64_t fp8_isa;                               /* an enum cln_isa: of the conversions to and from 8 bits */
     uint64_t gelu;                                  /* a clnorm_gelu_form */
     uint64_t rope;                                  /* a clnorm_rope; 0: no macro of the rest is there */
     uint64_t rope_dims, rope_repeat, rope_position; /* position: 1: rows have positions of their own */
