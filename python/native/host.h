@@ -31,7 +31,7 @@ typedef struct cln_host cln_host;
 /* Negative: an OpenCL code. Positive: a clnorm_status, whose detail is clnorm_error_detail. */
 int cln_host_create(cl_device_id device, cln_host **host);
 
-/* Asks the system for huge pages under new memory: to touch 32 MiB for the first time takes 10 ms then, and 24 ms else. */
+/* Asks the system for huge pages under new memory: the first access to it then causes fewer page faults. */
 void cln_use_huge_pages(uintptr_t start, uint64_t bytes);
 
 enum { CLN_OVERLAP = 1000 }; /* + 32 · output + other tensor: an output lies over another tensor */
