@@ -75,26 +75,74 @@ INLINED void put_accumulator(const struct columns *columns, const struct accumul
 }
 
 /* The rows of a share one after the other. Returns the first that is not done, where a message is missing; else the end. */
+#if PIPELINE <= 1
+
 INLINED ulong take_rows(const struct call *call, const struct share *share, const struct columns *columns,
                         const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
                         struct team *team) {
     const uint segment = (uint)get_local_id(0) / LANES;
-#if PIPELINE >= 2
+    for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
+        const struct row row = row_in_share(call, share, first + segment, share->group);
+        struct inputs held[HELD_INPUTS];
+        fetch_row(call, &row, columns, held, LOAD_PLAIN);
+        prefetch_rows(call, share, rows_after(share, first), columns);
+        post_row(call, &row, columns, scales, held, lanes, team);
+        if (!take_row(call, &row, columns, scales, held, accumulator, lanes, team))
+            return first;
+    }
+    return share->end;
+}
+
+#elif PIPELINE == 2
+
+INLINED ulong take_rows(const struct call *call, const struct share *share, const struct columns *columns,
+                        const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
+                        struct team *team) {
+    const uint segment = (uint)get_local_id(0) / LANES;
     struct row row = row_in_share(call, share, share->first + segment, share->group);
     struct inputs held[TILE_HELD];
     fetch_row(call, &row, columns, held, LOAD_PLAIN);
     post_row(call, &row, columns, scales, held, lanes, team);
-#if PIPELINE == 3
+    for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
+        const bool more = rows_after(share, first) < share->end;
+        struct row next = row;
+        struct inputs next_held[TILE_HELD];
+        if (more) {
+            next = row_in_share(call, share, rows_after(share, first) + segment, share->group);
+            prefetch_row_mailboxes(team, &next);
+            fetch_row(call, &next, columns, next_held, LOAD_IN_TURN);
+            prefetch_rows(call, share, rows_after(share, rows_after(share, first)), columns);
+        }
+        if (!take_row(call, &row, columns, scales, held, accumulator, lanes, team))
+            return first;
+        if (more)
+            post_row(call, &next, columns, scales, next_held, lanes, team);
+        row = next;
+#pragma unroll
+        for (uint i = 0; i < TILE_HELD; i++)
+            held[i] = next_held[i];
+    }
+    return share->end;
+}
+
+#else
+
+INLINED ulong take_rows(const struct call *call, const struct share *share, const struct columns *columns,
+                        const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
+                        struct team *team) {
+    const uint segment = (uint)get_local_id(0) / LANES;
+    struct row row = row_in_share(call, share, share->first + segment, share->group);
+    struct inputs held[TILE_HELD];
+    fetch_row(call, &row, columns, held, LOAD_PLAIN);
+    post_row(call, &row, columns, scales, held, lanes, team);
     struct row next = row;
     struct inputs next_held[TILE_HELD];
     if (rows_after(share, share->first) < share->end) {
         next = row_in_share(call, share, rows_after(share, share->first) + segment, share->group);
         fetch_row(call, &next, columns, next_held, LOAD_PLAIN);
     }
-#endif
     for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
         const bool more = rows_after(share, first) < share->end;
-#if PIPELINE == 3
         struct row after = next;
         struct inputs after_held[TILE_HELD];
         if (rows_after(share, rows_after(share, first)) < share->end) {
@@ -108,44 +156,19 @@ INLINED ulong take_rows(const struct call *call, const struct share *share, cons
             post_row(call, &next, columns, scales, next_held, lanes, team);
         if (!take_row(call, &row, columns, scales, held, accumulator, lanes, team))
             return first;
-#else
-        struct row next = row;
-        struct inputs next_held[TILE_HELD];
-        if (more) {
-            next = row_in_share(call, share, rows_after(share, first) + segment, share->group);
-            prefetch_row_mailboxes(team, &next);
-            fetch_row(call, &next, columns, next_held, LOAD_IN_TURN);
-            prefetch_rows(call, share, rows_after(share, rows_after(share, first)), columns);
-        }
-        if (!take_row(call, &row, columns, scales, held, accumulator, lanes, team))
-            return first;
-        if (more)
-            post_row(call, &next, columns, scales, next_held, lanes, team);
-#endif
         row = next;
 #pragma unroll
         for (uint i = 0; i < TILE_HELD; i++)
             held[i] = next_held[i];
-#if PIPELINE == 3
         next = after;
 #pragma unroll
         for (uint i = 0; i < TILE_HELD; i++)
             next_held[i] = after_held[i];
-#endif
     }
-#else
-    for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
-        const struct row row = row_in_share(call, share, first + segment, share->group);
-        struct inputs held[HELD_INPUTS];
-        fetch_row(call, &row, columns, held, LOAD_PLAIN);
-        prefetch_rows(call, share, rows_after(share, first), columns);
-        post_row(call, &row, columns, scales, held, lanes, team);
-        if (!take_row(call, &row, columns, scales, held, accumulator, lanes, team))
-            return first;
-    }
-#endif
     return share->end;
 }
+
+#endif
 
 INLINED void walk(const struct call *call, const struct share *share, struct slot *slot, volatile global uint *lock,
                   local real *scratch, local realv *space, local uint *broadcast, struct team *team) {

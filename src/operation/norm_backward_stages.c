@@ -20,9 +20,9 @@ static clnorm_dtype sums_dtype(const problem *p, clnorm_dtype dtype, const struc
     return p->x.dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
 }
 
-struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *device, const struct cln_config *c,
-                                  const struct cln_backward_layout *layout) {
-    struct cln_spec spec = {
+/* What follows from the problem and its layout alone. */
+static struct cln_spec spec_of_problem(const problem *p, const struct cln_backward_layout *layout) {
+    return (struct cln_spec){
         .family = CLN_NORM_BACKWARD,
         .norm = p->norm,
         .group_size = p->group_size,
@@ -31,6 +31,7 @@ struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *de
         .y_dtype = p->y.dtype,
         .x_scale_dtype = p->x.scale_dtype,
         .x_scaling = p->x.scaling,
+        .x_group = p->x.scale_group,
         .z_dtype = p->z.dtype,
         .weight_dtype = p->weight.dtype,
         .bias_dtype = p->bias.dtype,
@@ -57,32 +58,35 @@ struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *de
         .row_scale = p->row_scale,
         .dropout = p->dropout > 0,
         .activation = p->activation,
-        .vec = c->vec,
-        .lanes = c->lanes,
-        .segments = c->segments,
-        .keep = c->keep,
-        .unroll = c->unroll,
-        .reduce = c->reduce,
-        .stores = c->stores,
-        .weights = c->weights,
-        .isa = c->isa,
-        .tile = c->tile,
-        .accumulator = c->accumulator,
         .run_length = layout->run_length,
         .column_lanes = layout->column_lanes,
-        .pipeline = c->pipeline,
-        .prefetch = c->prefetch,
-        .x_group = p->x.scale_group,
-        .fp8_isa = cln_fp8_isa(device, c),
         .span = layout->span,
-        .chunks = c->chunks,
-        .row_split = layout->exchanged ? c->row_split : CLN_ROW_SPLIT_TWO_PASSES,
-        .element_aligned = cln_config_element_aligned(device, c),
-        .opencl_c = c->reduce == CLN_REDUCE_SUBGROUP || (layout->locked && c->isa == CLN_ISA_PORTABLE)
-                        ? device->opencl_c_version
-                        : 120,
     };
+}
+
+struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *device, const struct cln_config *c,
+                                  const struct cln_backward_layout *layout) {
+    const bool needs_later = c->reduce == CLN_REDUCE_SUBGROUP || (layout->locked && c->isa == CLN_ISA_PORTABLE);
     const struct cln_rope rope = CLN_ROPE_OF(p);
+    struct cln_spec spec = spec_of_problem(p, layout);
+    spec.vec = c->vec;
+    spec.lanes = c->lanes;
+    spec.segments = c->segments;
+    spec.keep = c->keep;
+    spec.unroll = c->unroll;
+    spec.reduce = c->reduce;
+    spec.stores = c->stores;
+    spec.weights = c->weights;
+    spec.isa = c->isa;
+    spec.tile = c->tile;
+    spec.accumulator = c->accumulator;
+    spec.pipeline = c->pipeline;
+    spec.prefetch = c->prefetch;
+    spec.chunks = c->chunks;
+    spec.row_split = layout->exchanged ? c->row_split : CLN_ROW_SPLIT_TWO_PASSES;
+    spec.fp8_isa = cln_fp8_isa(device, c);
+    spec.element_aligned = cln_config_element_aligned(device, c);
+    spec.opencl_c = needs_later ? device->opencl_c_version : 120;
     cln_rope_spec(&rope, &spec);
     return spec;
 }
