@@ -1,6 +1,7 @@
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* the one way to a queue that every version has */
 #include "fixture.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -186,6 +187,26 @@ void tensor_upload(const struct fixture *fixture, struct tensor *tensor) {
     }
     code = clEnqueueWriteBuffer(fixture->queue, tensor->mem, CL_TRUE, 0, tensor->size, tensor->host, 0, NULL, NULL);
     assert_int_equal(code, CL_SUCCESS);
+}
+
+void tensor_share(const struct fixture *fixture, struct tensor *input, struct tensor *output) {
+    if (output->mem != NULL)
+        return;
+    tensor_upload(fixture, input);
+    output->mem = input->mem;
+    assert_int_equal(clRetainMemObject(output->mem), CL_SUCCESS);
+}
+
+bool tensor_holds(const struct tensor *tensor, const char *name, uint64_t row, uint64_t column, double expected,
+                  double error) {
+    if (tensor->dtype == CLNORM_DTYPE_NONE)
+        return true;
+    const double result = ref_load(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column);
+    if (ref_within(tensor->dtype, result, (struct ref_value){expected, error}))
+        return true;
+    print_error("%s[%" PRIu64 ", %" PRIu64 "] is %.9g, but should be %.9g within %.3g\n", name, row, column, result,
+                expected, error);
+    return false;
 }
 
 static unsigned char *tensor_read(const struct fixture *fixture, const struct tensor *tensor) {

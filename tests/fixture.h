@@ -78,6 +78,14 @@ clnorm_buffer tensor_buffer(const struct tensor *tensor);
 /* Makes the buffer where there is none yet, and writes host to it. */
 void tensor_upload(const struct fixture *fixture, struct tensor *tensor);
 
+/* Uploads an input whose buffer becomes that of an output too, unless that has one. */
+void tensor_share(const struct fixture *fixture, struct tensor *input, struct tensor *output);
+
+/* Whether an element in host memory is the expected number within an error. Prints what is wrong. An absent tensor holds
+ * anything. */
+bool tensor_holds(const struct tensor *tensor, const char *name, uint64_t row, uint64_t column, double expected,
+                  double error);
+
 /* Whether the buffer still holds what host does; prints the first difference. */
 bool tensor_unchanged(const struct fixture *fixture, const struct tensor *tensor, const char *name);
 

@@ -255,23 +255,15 @@ void norm_backward_run_prepare(const clnorm_plan *plan, struct norm_backward_run
     run->workspace = plan_workspace(plan);
 }
 
-static void share_buffer(const struct fixture *fixture, struct tensor *input, struct tensor *output) {
-    if (output->mem != NULL)
-        return;
-    tensor_upload(fixture, input);
-    output->mem = input->mem;
-    assert_int_equal(clRetainMemObject(output->mem), CL_SUCCESS);
-}
-
 void norm_backward_run_upload(const struct fixture *fixture, struct norm_backward_run *run) {
     struct tensor *tensors[RUN_TENSORS];
     list_tensors(run, tensors);
     if (run->dx_place != DX_APART)
-        share_buffer(fixture, run->dx_place == DX_OVER_X ? &run->x : &run->dy, &run->dx);
+        tensor_share(fixture, run->dx_place == DX_OVER_X ? &run->x : &run->dy, &run->dx);
     if (run->dz_over_z)
-        share_buffer(fixture, &run->z, &run->dz);
+        tensor_share(fixture, &run->z, &run->dz);
     if (run->dresidual_in_place)
-        share_buffer(fixture, &run->dresidual_out, &run->dresidual);
+        tensor_share(fixture, &run->dresidual_out, &run->dresidual);
     for (int i = 0; i < RUN_TENSORS; i++)
         tensor_upload(fixture, tensors[i]);
 }

@@ -53,26 +53,14 @@ static struct ref_arithmetic arithmetic_of(const struct norm_backward_run *run) 
 
 /* -------------------------------------------------------------------------------------------------- verification */
 
-static bool check(const struct tensor *tensor, const char *name, uint64_t row, uint64_t column, double expected,
-                  double error) {
-    if (tensor->dtype == CLNORM_DTYPE_NONE)
-        return true;
-    const double result = ref_load(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column);
-    if (ref_within(tensor->dtype, result, (struct ref_value){expected, error}))
-        return true;
-    print_error("%s[%" PRIu64 ", %" PRIu64 "] is %.9g, but should be %.9g within %.3g\n", name, row, column, result,
-                expected, error);
-    return false;
-}
-
 static bool check_segment(const struct norm_backward_run *run, uint64_t row, uint64_t group,
                           const struct ref_gradients *gradients, const struct ref_gradient_errors *errors) {
     for (uint64_t i = 0; i < run->desc.group_size; i++) {
         const uint64_t column = group * run->desc.group_size + i;
-        if (!check(&run->dx, "dx", row, column, gradients->dx[i], errors->dx[i]) ||
-            !check(&run->dz, "dz", row, column, gradients->dz[i], errors->dz[i]) ||
-            !check(&run->dresidual, "dresidual", row, column, gradients->ds[i], errors->dresidual[i]) ||
-            !check(&run->y, "y", row, column, gradients->forward.y[i], errors->y[i]))
+        if (!tensor_holds(&run->dx, "dx", row, column, gradients->dx[i], errors->dx[i]) ||
+            !tensor_holds(&run->dz, "dz", row, column, gradients->dz[i], errors->dz[i]) ||
+            !tensor_holds(&run->dresidual, "dresidual", row, column, gradients->ds[i], errors->dresidual[i]) ||
+            !tensor_holds(&run->y, "y", row, column, gradients->forward.y[i], errors->y[i]))
             return false;
     }
     return true;
@@ -89,7 +77,7 @@ static bool check_sums(const struct norm_backward_run *run, const struct tensor 
         const double magnitude = ref_sum_value(&sum.magnitude) + 2 * fabs(start);
         const double additions = run->desc.rows ? row_sum_error(run, magnitude) : 0;
         ref_sum_add(&sum.sum, start);
-        if (!check(tensor, name, row, column, ref_sum_value(&sum.sum), ref_sum_value(&sum.error) + additions))
+        if (!tensor_holds(tensor, name, row, column, ref_sum_value(&sum.sum), ref_sum_value(&sum.error) + additions))
             return false;
     }
     return true;

@@ -225,21 +225,13 @@ void norm_run_free(struct norm_run *run) {
         tensor_free(tensors[i]);
 }
 
-static void share_buffer(const struct fixture *fixture, struct tensor *input, struct tensor *output) {
-    if (output->mem != NULL)
-        return;
-    tensor_upload(fixture, input);
-    output->mem = input->mem;
-    assert_int_equal(clRetainMemObject(output->mem), CL_SUCCESS);
-}
-
 void norm_run_upload(const struct fixture *fixture, struct norm_run *run) {
     struct tensor *tensors[RUN_TENSORS];
     list_tensors(run, tensors);
     if (run->in_place)
-        share_buffer(fixture, &run->x, &run->y);
+        tensor_share(fixture, &run->x, &run->y);
     if (run->residual_in_place)
-        share_buffer(fixture, &run->residual, &run->residual_out);
+        tensor_share(fixture, &run->residual, &run->residual_out);
     for (int i = 0; i < RUN_TENSORS; i++)
         tensor_upload(fixture, tensors[i]);
 }
@@ -300,18 +292,6 @@ clnorm_status norm_run_go(const struct fixture *fixture, struct norm_run *run) {
 
 /* -------------------------------------------------------------------------------------------------- verification */
 
-static bool check(const struct tensor *tensor, const char *name, uint64_t row, uint64_t column, double expected,
-                  double error) {
-    if (tensor->dtype == CLNORM_DTYPE_NONE)
-        return true;
-    const double result = ref_load(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column);
-    if (ref_within(tensor->dtype, result, (struct ref_value){expected, error}))
-        return true;
-    print_error("%s[%" PRIu64 ", %" PRIu64 "] is %.9g, but should be %.9g within %.3g\n", name, row, column, result,
-                expected, error);
-    return false;
-}
-
 static bool check_mask(const struct norm_run *run, uint64_t row, uint64_t column) {
     if (run->mask.dtype == CLNORM_DTYPE_NONE)
         return true;
@@ -338,13 +318,13 @@ static bool check_segment(const struct norm_run *run, uint64_t row, uint64_t gro
                           struct magnitude *all) {
     const bool quantized = norm_codes_of(&run->desc)->scaling;
     const struct ref_segment *const segment = error->segment;
-    if (!check(&run->mean, "mean", group, row, segment->mean, error->mean + error->arithmetic->tiny) ||
-        !check(&run->rstd, "rstd", group, row, segment->rstd, error->rstd))
+    if (!tensor_holds(&run->mean, "mean", group, row, segment->mean, error->mean + error->arithmetic->tiny) ||
+        !tensor_holds(&run->rstd, "rstd", group, row, segment->rstd, error->rstd))
         return false;
     for (uint64_t i = 0; i < run->desc.group_size; i++) {
         const uint64_t column = group * run->desc.group_size + i;
-        if ((!quantized && !check(&run->y, "y", row, column, segment->y[i], ref_y_error(error, i))) ||
-            !check(&run->residual_out, "residual_out", row, column, segment->s[i], ref_s_error(error, i)) ||
+        if ((!quantized && !tensor_holds(&run->y, "y", row, column, segment->y[i], ref_y_error(error, i))) ||
+            !tensor_holds(&run->residual_out, "residual_out", row, column, segment->s[i], ref_s_error(error, i)) ||
             !check_mask(run, row, column))
             return false;
     }

@@ -75,6 +75,18 @@ static void wrong_results_are_refused_by_version(void **state) {
     }
 }
 
+/* A CPU as rusticl has it. */
+static clnorm_device_info llvmpipe(const char *driver) {
+    clnorm_device_info device = {.kind = CLNORM_DEVICE_CPU,
+                                 .family = CLNORM_PLATFORM_MESA,
+                                 .name = "llvmpipe",
+                                 .compute_units = 2,
+                                 .max_work_group_size = 64,
+                                 .local_memory = 1 << 15};
+    (void)snprintf(device.driver, sizeof device.driver, "%s", driver);
+    return device;
+}
+
 /* Columns that are no multiple of 4 and strides that are odd leave vectors of 1 or 2. */
 static void early_weights_are_refused_by_version(void **state) {
     (void)state;
@@ -89,12 +101,7 @@ static void early_weights_are_refused_by_version(void **state) {
                  {"22.3.6", 2, 0, CLNORM_SUCCESS},
                  {"25.0.7-2", 2, CLN_WEIGHTS_EARLY, CLNORM_SUCCESS}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        clnorm_device_info device = {.kind = CLNORM_DEVICE_CPU,
-                                     .family = CLNORM_PLATFORM_MESA,
-                                     .compute_units = 2,
-                                     .max_work_group_size = 64,
-                                     .local_memory = 1 << 15};
-        (void)snprintf(device.driver, sizeof device.driver, "%s", cases[i].driver);
+        const clnorm_device_info device = llvmpipe(cases[i].driver);
         const struct cln_workload work = {.users = CLN_KNOBS_BACKWARD,
                                           .rows = 20,
                                           .groups = 1,
@@ -127,13 +134,7 @@ static void narrow_tiles_are_refused_by_version(void **state) {
                  {"22.3.6", 16, CLNORM_SUCCESS},
                  {"25.0.7-2", 1, CLNORM_SUCCESS}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        clnorm_device_info device = {.kind = CLNORM_DEVICE_CPU,
-                                     .family = CLNORM_PLATFORM_MESA,
-                                     .name = "llvmpipe",
-                                     .compute_units = 2,
-                                     .max_work_group_size = 64,
-                                     .local_memory = 1 << 15};
-        (void)snprintf(device.driver, sizeof device.driver, "%s", cases[i].driver);
+        const clnorm_device_info device = llvmpipe(cases[i].driver);
         const struct cln_workload work = {.users = CLN_KNOBS_QUANTIZE,
                                           .rows = 20,
                                           .groups = 1,

@@ -107,7 +107,7 @@ static const struct cln_parameter reduce_parameters[] = CLN_PARAMETERS(NORM_BACK
 
 clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const struct cln_config *const c = &plan->config;
-    struct cln_spec spec = cln_backward_spec(p, &plan->context->device, c, layout);
+    const struct cln_spec spec = cln_backward_spec(p, &plan->context->device, c, layout);
     const cl_ulong work = p->rows * (p->cols / p->group_size) * c->chunks;
     const struct cln_fp8_share share = cln_fp8_share_of(c, work);
     const struct cln_argument arguments[] = {

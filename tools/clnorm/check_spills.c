@@ -202,10 +202,6 @@ static bool follow(struct spill_tally *tally, const struct bench_request *reques
     return !*fault->text;
 }
 
-static const char *plural(size_t count) {
-    return count == 1 ? "" : "s";
-}
-
 static bool report(const struct spill_tally *tally, size_t jobs, struct fault *fault) {
     const size_t built = tally->points - tally->absent - tally->failed;
     if (tally->done < jobs)

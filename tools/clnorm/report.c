@@ -57,6 +57,10 @@ void print_column(const char *name, int width) {
         printf("%-*s ", width, name);
 }
 
+const char *plural(size_t count) {
+    return count == 1 ? "" : "s";
+}
+
 char *left_text(double seconds, char text[LEFT_TEXT]) {
     if (seconds < 90)
         (void)snprintf(text, LEFT_TEXT, "about %.0f s left", seconds > 1 ? seconds : 1);

@@ -20,6 +20,9 @@ void print_wrapped(const char *label, const char *text);
 /* A name in a column so wide, and a space. A longer name has a line of its own. */
 void print_column(const char *name, int width);
 
+/* What a word ends in that counts so many: "" or "s". */
+const char *plural(size_t count);
+
 enum { LEFT_TEXT = 32 };
 
 /* "about 25 min left". Returns text. */

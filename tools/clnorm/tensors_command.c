@@ -31,7 +31,7 @@ static void print_text(const struct tensor_file *file) {
         print_name(tensor->name, (int)width);
         printf("  %-7s  %9s  %s\n", tensor->element->name, size_text(tensor->size, size), tensor_shape_text(tensor, shape));
     }
-    printf("%zu tensor%s, %s\n", file->count, file->count == 1 ? "" : "s", size_text(bytes, size));
+    printf("%zu tensor%s, %s\n", file->count, plural(file->count), size_text(bytes, size));
 }
 
 static json_t *tensor_json(const struct tensor *tensor) {

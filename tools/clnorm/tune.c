@@ -290,7 +290,7 @@ static bool run_tune(struct bench_request *request, double seconds, const char *
         done = fault_set(fault, EXIT_FAILED, "CLNORM_TUNING cannot be set");
     done = done && tune_device(request, seconds, &file, fault);
     if (done)
-        printf("%s: %zu row%s\n", file.path, tuning_file_rows(&file), tuning_file_rows(&file) == 1 ? "" : "s");
+        printf("%s: %zu row%s\n", file.path, tuning_file_rows(&file), plural(tuning_file_rows(&file)));
     tuning_file_free(&file);
     return done;
 }
