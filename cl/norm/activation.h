@@ -8,8 +8,12 @@
 
 #include "common/exponential.h"
 
-/* Every activation here has run into its asymptote by then, and no product with its factor of 0 is a NaN yet. */
-#define FAR ((real)1000)
+/* Every activation here has reached its asymptote there, and a product with its factor of 0 is not a NaN yet. */
+#if IS_DOUBLE(X_DTYPE)
+#define FAR 1000.0
+#else
+#define FAR LARGEST_EXPONENT
+#endif
 
 /* Φ(x) and Φ′(x). */
 struct normal {
@@ -74,13 +78,13 @@ static inline realv gelu_slope(const realv x) {
 
 /* x · sigmoid(v), v being some odd function of x. */
 static inline realv sigmoid_unit(const realv x, const realv v) {
-    return x * reciprocal((real)1 + exponential(-v));
+    return quotient(x, (real)1 + exponential_of_minus(v));
 }
 
 /* Its derivative; slope: v's. Neither factor of sigmoid(v) · (1 - sigmoid(v)) comes from a difference. */
 static inline realv sigmoid_unit_slope(const realv x, const realv v, const realv slope) {
-    const realv power = exponential(-fabs(v));
-    const realv large = reciprocal((real)1 + power);
+    const realv power = exponential_of_minus(fabs(v));
+    const realv large = quotient((real)1, (real)1 + power);
     const realv small = power * large;
     return (v < (real)0 ? small : large) + x * slope * (large * small);
 }
@@ -112,7 +116,7 @@ static inline realv silu(const realv x) {
  * 2^-126 is. */
 static inline realv silu_slope(const realv x) {
     const realv near = between(x, -88.0296919f, FAR);
-    const realv power = exponential(-near), share = quick_reciprocal((real)1 + power);
+    const realv power = exponential_of_minus(near), share = quick_reciprocal((real)1 + power);
     return share * ((real)1 + near * (power * share));
 }
 
@@ -120,7 +124,7 @@ static inline realv silu_slope(const realv x) {
 
 /* Of -|x| it is small · (1 - |x| · large), with the two values of sigmoid(±x), and of |x| 1 less that. */
 static inline realv silu_slope(const realv x) {
-    const realv power = exponential(-fabs(x)), large = reciprocal((real)1 + power);
+    const realv power = exponential_of_minus(fabs(x)), large = quotient((real)1, (real)1 + power);
     const realv below = power * large * ((real)1 - fmin(fabs(x), FAR) * large);
     return x < (real)0 ? below : (real)1 - below;
 }

@@ -31,7 +31,7 @@ INLINED struct totals totals_of_chunks(const global real *totals, struct lanes *
     largest = largest_over_lanes(lanes, largest);
     real sum = 0;
     for (index_t i = lane; i < CHUNKS; i += LANES)
-        sum += totals[2 * i + 1] * first_element(exponential((realv)(totals[2 * i] - origin_of(largest))));
+        sum += totals[2 * i + 1] * first_element(exponential_of_minus((realv)(origin_of(largest) - totals[2 * i])));
     const struct totals merged = {largest, sum_over_lanes(lanes, sum)};
     return merged;
 }

@@ -21,7 +21,7 @@ INLINED void take_row(const struct call *call, const struct row *row, struct lan
     realv sum = 0;
 #pragma unroll
     for (uint i = 0; i < HELD; i++) {
-        held[i] = exponential(held[i] - origin);
+        held[i] = exponential_of_minus(origin - held[i]);
         sum += held[i];
     }
     const real scale = scale_of(sum_over_lanes(lanes, sum_elements(sum)));

@@ -35,10 +35,10 @@ static inline void take_vectors(struct online *online, const realv *v, const uin
     for (uint j = 0; j < count; j++)
         largest = larger(largest, v[j]);
     const realv origin = origins(largest);
-    realv sum = online->sum * exponential(online->largest - origin);
+    realv sum = online->sum * exponential_of_minus(origin - online->largest);
 #pragma unroll
     for (uint j = 0; j < count; j++)
-        sum += exponential(v[j] - origin);
+        sum += exponential_of_minus(origin - v[j]);
     online->largest = largest;
     online->sum = sum;
 }
@@ -56,7 +56,7 @@ INLINED struct totals totals_of(const struct call *call, const struct row *row, 
         take_vectors(&online, block, 1);
     }
     const real largest = largest_over_lanes(lanes, largest_element(online.largest));
-    const realv sum = online.sum * exponential(online.largest - origin_of(largest));
+    const realv sum = online.sum * exponential_of_minus(origin_of(largest) - online.largest);
     const struct totals totals = {largest, sum_over_lanes(lanes, sum_elements(sum))};
     return totals;
 }
@@ -90,7 +90,7 @@ static inline real largest_of(const struct call *call, const struct row *row) {
 
 static inline realv take_vector(const struct call *call, const struct row *row, const index_t v, const realv x,
                                 const real origin) {
-    const realv power = exponential(x - origin);
+    const realv power = exponential_of_minus(origin - x);
     if (STASHED)
         store_y(call, row, v, power);
     return power;
@@ -128,7 +128,7 @@ static inline realv power_at(const struct call *call, const struct row *row, con
 }
 #else
 static inline realv power_at(const struct call *call, const struct row *row, const index_t v, const real origin) {
-    return exponential(load_x(call, row, v, LOAD_LAST) - origin);
+    return exponential_of_minus(origin - load_x(call, row, v, LOAD_LAST));
 }
 #endif
 
