@@ -36,4 +36,5 @@ inside 'python3 -m venv venv && pip install --quiet "clnorm[cpu] @ file://$(echo
 inside python numpy_norm.py
 inside python -m clnorm devices
 inside pip install --quiet pytest hypothesis ml_dtypes
-inside python -m pytest --quiet tests/test_numpy.py tests/test_rope.py tests/test_slices.py tests/test_process.py
+inside python -m pytest --quiet tests/test_numpy.py tests/test_arguments.py tests/test_layouts.py tests/test_rope.py \
+    tests/test_slices.py tests/test_process.py

@@ -94,6 +94,14 @@ static bool are_beside(const cln_call_tensor *low, const cln_call_tensor *high, 
     return low->stride == high->stride && column >= low->width && column + high->width <= low->stride;
 }
 
+/* A tensor whose memory its owner has released, as PyTorch's FSDP does; 0: none. */
+static int find_null(const cln_call *call, const void *pointers) {
+    for (uint32_t i = 0; i < call->count; i++)
+        if (call->tensors[i].bytes && !pointer_of(pointers, i))
+            return (int)(CLN_NO_MEMORY + i);
+    return 0;
+}
+
 /* An output that lies over another tensor, without being just that tensor; 0: none. */
 static int find_overlap(const cln_call *call, const void *pointers) {
     for (uint32_t i = 0; i < call->count; i++)
@@ -217,6 +225,9 @@ static int run_over(cln_host *host, const cln_call *call, const void *pointers, 
 }
 
 int cln_host_run(cln_host *host, const cln_call *call, const void *pointers, uint64_t seed, uint64_t offset) {
+    const int null = find_null(call, pointers);
+    if (null)
+        return null;
     const int overlap = find_overlap(call, pointers);
     if (overlap)
         return overlap;

@@ -34,7 +34,10 @@ int cln_host_create(cl_device_id device, cln_host **host);
 /* Asks the system for huge pages under new memory: the first access to it then causes fewer page faults. */
 void cln_use_huge_pages(uintptr_t start, uint64_t bytes);
 
-enum { CLN_OVERLAP = 1000 }; /* + 32 · output + other tensor: an output lies over another tensor */
+enum {
+    CLN_OVERLAP = 1000,  /* + 32 · output + other tensor: an output lies over another tensor */
+    CLN_NO_MEMORY = 2000 /* + tensor: its address is NULL */
+};
 
 /* Runs a call over the memory at pointers, [call->count] addresses as uintptr_t, and returns when the outputs are there. A
  * CPU works in that memory itself; what another device reads and writes is copied. */

@@ -92,7 +92,9 @@ W = numpy.ones(32, "f4")
     ("dweight: expected a NumPy array", lambda: clnorm.rms_norm_backward(X, X, W, dweight=[0.0] * 32)),
     ("dweight, from byte 0 of a buffer, overlaps weight", lambda: clnorm.rms_norm_backward(X, X, W, dweight=W)),
     ("y_transposed: expected False where y is not of", lambda: clnorm.rms_norm(X, y_transposed=True)),
-    ("out: expected an array as x is, of shape", lambda: clnorm.softmax(X, 0, out=X[:2])),
+    (r"out: expected shape \(4, 32\) and dtype float32, got \(2, 32\)", lambda: clnorm.softmax(X, 0, out=X[:2])),
+    ("out: expected a NumPy array, as the input is, got .*list", lambda: clnorm.softmax(X, 0, out=[1.0])),
+    ("out: expected an array that can be written", lambda: clnorm.softmax(X, 0, out=numpy.broadcast_to(W, (4, 32)))),
 ])
 def test_what_is_refused(message, call):
     with pytest.raises(ValueError, match=f"^{message}"):
@@ -128,6 +130,14 @@ def test_softmax_goes_to_out_of_any_dimension(rng, dim):
     dx = clnorm.softmax_backward(dy, y, dim)
     assert clnorm.softmax_backward(dy, y, dim, out=dy) is dy
     numpy.testing.assert_array_equal(dy, dx)
+
+
+def test_softmax_goes_to_a_mapped_file_of_any_dimension(rng, tmp_path):
+    x = rng.standard_normal((4, 8)).astype("f4")
+    out = numpy.memmap(tmp_path / "out", "f4", "w+", shape=x.shape)
+    for dim in (0, 1):
+        assert clnorm.softmax(x, dim, out=out) is out
+        numpy.testing.assert_array_equal(out, clnorm.softmax(x, dim))
 
 
 FUNCTIONS = {

@@ -1,5 +1,6 @@
 """What a process does: threads, fork, exit, memory, no loader, the tool."""
 
+import multiprocessing
 import os
 import pathlib
 import resource
@@ -138,6 +139,16 @@ def test_fork_before_the_first_use_works_and_after_it_is_refused(use):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_worker_that_was_forked_late_reports_its_error():
+    """The error reaches the parent by pickle: one that cannot be read there would end the pool."""
+    x = numpy.ones((2, 8), "f4")
+    clnorm.gelu(x)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        with pytest.raises(clnorm.ClnormError, match="forked") as raised:
+            pool.apply_async(clnorm.gelu, (x,)).get(60)
+    assert raised.value.status == "UNSUPPORTED"
+
+
 @pytest.mark.parametrize("ending", ["", "sys.exit(0)", "threading.Thread(target=lambda: clnorm.gelu(x)).start()"])
 def test_the_interpreter_exits(ending):
     done = python(f"import sys, threading, numpy, clnorm\nx = numpy.ones((9, 9), 'f4'); y = clnorm.gelu(x)\n{ending}")
@@ -148,6 +159,20 @@ def test_without_a_loader_the_error_says_what_to_install():
     program = "import clnorm, numpy\nassert clnorm.devices() == []\nclnorm.gelu(numpy.ones((2, 2), 'f4'))"
     done = python(program, CLNORM_OPENCL="/nowhere/libOpenCL.so.1")
     assert "clnorm[cpu]" in done.stderr and "/nowhere/libOpenCL.so.1" in done.stderr
+
+
+def test_without_a_driver_the_error_says_what_to_install(tmp_path):
+    done = python("import clnorm; clnorm.select()", OCL_ICD_VENDORS=str(tmp_path), OCL_ICD_FILENAMES="", CLNORM_DEVICE="")
+    assert "there is no OpenCL device. Install" in done.stderr and "clnorm[cpu]" in done.stderr
+
+
+def test_without_ml_dtypes_the_error_says_what_to_install():
+    program = (
+        "import sys; sys.modules['ml_dtypes'] = None\n"
+        "import clnorm, numpy\n"
+        "clnorm.quantize(numpy.ones((2, 32), 'f4'))\n"
+    )
+    assert "NumPy has no float8_e4m3fn of its own: pip install ml_dtypes" in python(program).stderr
 
 
 @pytest.mark.parametrize("command", [["-m", "clnorm"], ["-m", "clnorm.cl"], ["-c", "import clnorm.cl; clnorm.cl.main()"]])

@@ -7,6 +7,7 @@ import pyopencl as cl
 import pytest
 import reference
 from pyopencl import array as cl_array
+from pyopencl.tools import SVMAllocator
 
 import clnorm
 
@@ -80,3 +81,26 @@ def test_an_array_without_a_queue_and_one_of_another_kind_are_refused(rng, queue
         clnorm.gelu(x.with_queue(None), out=x)
     with pytest.raises(ValueError, match="weight: expected a pyopencl array"):
         clnorm.layer_norm(x, numpy.ones(8, "f4"))
+    other = cl_array.to_device(cl.CommandQueue(cl.Context(queue.context.devices)), numpy.ones(8, "f4"))
+    with pytest.raises(ValueError, match="weight: expected an array of the context of x"):
+        clnorm.layer_norm(x, other)
+
+
+def test_memory_that_cannot_be_used_is_refused_by_its_argument(queue):
+    flags = cl.mem_flags
+    x = cl_array.to_device(queue, numpy.ones((2, 8), "f4"))
+    constant, small = cl.Buffer(queue.context, flags.READ_ONLY, 64), cl.Buffer(queue.context, flags.READ_WRITE, 32)
+    with pytest.raises(ValueError, match="^the memory of out has CL_MEM_READ_ONLY"):
+        clnorm.gelu(x, out=cl_array.Array(queue, (2, 8), "f4", data=constant))
+    with pytest.raises(ValueError, match="^the memory of x has 32 bytes"):
+        clnorm.gelu(cl_array.Array(queue, (2, 8), "f4", data=small))
+
+
+def test_shared_virtual_memory_is_refused(queue):
+    try:
+        allocator = SVMAllocator(queue.context, flags=cl.svm_mem_flags.READ_WRITE, queue=queue)
+        x = cl_array.to_device(queue, numpy.ones((2, 8), "f4"), allocator=allocator)
+    except (cl.Error, AttributeError) as error:
+        pytest.skip(f"no shared virtual memory: {error}")
+    with pytest.raises(ValueError, match="x: expected an array in a cl_mem, got .*SVMAllocation"):
+        clnorm.gelu(x)

@@ -10,6 +10,12 @@ import clnorm
 CUTS = [0, 40, 41, 128]
 
 
+def read_only(array):
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
 def slices(array):
     return [array[..., low:high] for low, high in zip(CUTS, CUTS[1:])]
 
@@ -45,6 +51,12 @@ def test_segments_and_outputs(rng):
     reference.assert_close(y, reference.norm(x.reshape(4, 3, 32)).reshape(4, 96), 32)
 
 
+def test_moments_that_are_merged_are_only_read():
+    into, others = numpy.ones((4, 3)), read_only(numpy.full((4, 3), 2.0))
+    clnorm.moments_merge(into, others)
+    assert (into[:, 2] == 3).all()
+
+
 X = numpy.ones((4, 8), "f4")
 
 
@@ -53,9 +65,13 @@ X = numpy.ones((4, 8), "f4")
     (r"moments: expected shape \(4, 3\) and dtype float32, got \(3, 3\)", lambda: clnorm.norm_apply(X, X[:3, :3].copy())),
     (r"sums: expected shape \(4, 2\) and dtype float32, got \(4, 3\)",
      lambda: clnorm.norm_backward_apply(X, X, X[:, :3].copy(), X[:, :3].copy())),
-    ("into: expected contiguous float32", lambda: clnorm.moments_merge(X, X)),
+    ("into: expected float32 or float64 of shape", lambda: clnorm.moments_merge(X, X)),
     (r"others: expected shape \(4, 3\)", lambda: clnorm.moments_merge(X[:, :3].copy(), X[:3, :3].copy())),
     ("weight: expected shape", lambda: clnorm.norm_apply(X, clnorm.norm_statistics(X), X[0, :3])),
+    ("into: expected a NumPy array or torch tensor, got .*list",
+     lambda: clnorm.moments_merge([[1.0, 2.0, 3.0]], X[:1, :3])),
+    ("into: expected an array that can be written", lambda: clnorm.moments_merge(read_only(X[:, :3]), X[:, :3].copy())),
+    ("others: expected a contiguous array", lambda: clnorm.moments_merge(X[:, :3].copy(), X[:, :3])),
 ])
 def test_what_is_refused(message, call):
     with pytest.raises(ValueError, match=message):

@@ -67,8 +67,10 @@ def dense(shape: tuple, dtype: str) -> Tensor:
 def numpy_dtype(name: str):
     """NumPy's dtype of a name; those of ml_dtypes need that package."""
     if name in ("bfloat16", *FLOATS_OF_8_BITS):
-        import ml_dtypes
-
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise ImportError(f"NumPy has no {name} of its own: pip install ml_dtypes") from None
         return numpy.dtype(getattr(ml_dtypes, name))
     return numpy.dtype(name)
 
@@ -113,7 +115,7 @@ class Numpy:
     @staticmethod
     def tensor(layout):
         shape, strides, dtype = layout
-        size = dtype.itemsize
+        size = dtype.itemsize or 1  # numpy.void may have none
         if any(stride % size for stride in strides):
             strides = (-size,) * len(shape)  # what no stride in elements describes is copied
         return Tensor(shape, tuple(stride // size for stride in strides), dtype.name, not dtype.isnative)

@@ -17,7 +17,7 @@ from clnorm._native import ffi, lib
 from clnorm._record import Operation, fail, make_record
 
 _MOST_RECORDS = 4096
-_OVERLAP = lib.CLN_OVERLAP
+_OVERLAP, _NO_MEMORY = lib.CLN_OVERLAP, lib.CLN_NO_MEMORY
 _records: dict = {}
 _quick: dict = {}  # of _repeated_calls: records of calls that need nothing but the C call
 _repeated_calls.start(int(ffi.cast("uintptr_t", ffi.addressof(lib, "cln_host_run"))))
@@ -145,12 +145,19 @@ def _run_on_host(operation, record, arrays, seed):
         _raise(operation, record, status)
 
 
+def _names(operation, record) -> list:
+    """The argument of each tensor of a call."""
+    names = [operation.arguments[i] for i, _ in record.copied]
+    return names + [_OUTPUTS.get(output.role, output.role) for output in record.outputs]
+
+
 def _raise(operation, record, status):
     """Raises the error of a status of cln_host_run."""
+    names = _names(operation, record)
+    if status >= _NO_MEMORY:
+        fail(names[status - _NO_MEMORY], "an array with memory, got one whose memory was released")
     if status >= _OVERLAP:
         output, other = divmod(status - _OVERLAP, 32)
-        names = [operation.arguments[i] for i, _ in record.copied]
-        names += [_OUTPUTS.get(output.role, output.role) for output in record.outputs]
         fail(names[output], f"memory that does not overlap {names[other]}, or is just that of an input of its size")
     _device.check(status, _in_python)
 
@@ -167,6 +174,7 @@ _WORDS = {
 
 def _in_python(text: str) -> str:
     """An error of the C library in the words of Python: those of its arguments and dtypes."""
+    text = re.sub(r"^(\w+)\.mem\b", lambda word: f"the memory of {_OUTPUTS.get(word[1], word[1])}", text)
     text = re.sub(r"[\w.]*\w", lambda word: _WORDS.get(word[0], word[0]), text)
     return re.sub(r"^\w+(?=, from byte)", lambda word: _OUTPUTS.get(word[0], word[0]), text)
 
@@ -199,15 +207,30 @@ def _run_on_queue(operation, record, arrays, seed):
         fail(operation.arguments[0], "an array with a queue: array.with_queue(queue)")
     waited = list({event.int_ptr: event for array in arrays for event in array.events}.values())
     events = ffi.new("cl_event[]", [ffi.cast("cl_event", event.int_ptr) for event in waited]) if waited else ffi.NULL
-    places = [number for array in arrays for number in (array.base_data.int_ptr if array.size else 0, array.offset)]
+    try:
+        places = [number for array in arrays for number in (array.base_data.int_ptr if array.size else 0, array.offset)]
+    except AttributeError:
+        _check_buffers(operation, record, arrays)
+        raise
     event = ffi.new("cl_event *")
     status = lib.cln_queue_run(
         _queue_context(queue), ffi.cast("cl_command_queue", queue.int_ptr), record.native,
         struct.pack(f"{len(places)}P", *places), *seed, len(waited), events, event,
     )
+    if status:
+        _check_buffers(operation, record, arrays)
     _device.check(status, _in_python)
     finished = pyopencl.Event.from_int_ptr(int(ffi.cast("uintptr_t", event[0])), retain=False)
     _replace_events(arrays, waited, finished)
+
+
+def _check_buffers(operation, record, arrays) -> None:
+    """An error that names the array in shared virtual memory, or of another context than the first array."""
+    for name, array in zip(_names(operation, record), arrays):
+        if array.size and not hasattr(array.base_data, "int_ptr"):
+            fail(name, "an array in a cl_mem", type(array.base_data))
+        if array.size and array.context != arrays[0].context:
+            fail(name, f"an array of the context of {operation.arguments[0]}", array.context)
 
 
 def _replace_events(arrays, waited, finished) -> None:

@@ -21,6 +21,9 @@ class ClnormError(RuntimeError):
         super().__init__(message)
         self.status = status
 
+    def __reduce__(self):  # an error of a worker process reaches the parent by pickle
+        return type(self), (str(self), self.status)
+
 
 def _choose_opencl() -> None:
     """Has the wheel of Intel's OpenCL for CPUs used where the system has no OpenCL driver: `pip install clnorm[cpu]`."""
@@ -53,6 +56,17 @@ def status_name(status: int) -> str:
     return ffi.typeof("clnorm_status").elements[status].removeprefix("CLNORM_")
 
 
+_INSTALL = (
+    "Install a driver of the device with an OpenCL loader (Debian: pocl-opencl-icd ocl-icd-libopencl1), or "
+    "`pip install 'clnorm[cpu]'`"
+)
+
+
+def _count_devices() -> int:
+    count = ffi.new("size_t *")
+    return count[0] if lib.clnorm_device_list(ffi.NULL, 0, count) == 0 else 0
+
+
 def check(status: int, words=str) -> None:
     """Raises the error of a call that did not return CLNORM_SUCCESS, or of a negative OpenCL code. words: a function that
     puts the library's text into the caller's words."""
@@ -68,11 +82,10 @@ def check(status: int, words=str) -> None:
     if name.startswith("INVALID_"):
         raise ValueError(detail)
     if name == "DEVICE_NOT_FOUND" and _text(lib.cln_loader_failure()):
-        detail = (
-            f"no OpenCL loader: {_text(lib.cln_loader_failure())}. Install a driver of the device with an OpenCL loader "
-            "(Debian: pocl-opencl-icd ocl-icd-libopencl1), or `pip install 'clnorm[cpu]'`, or name the loader's file in "
-            "CLNORM_OPENCL"
-        )
+        reason = _text(lib.cln_loader_failure())
+        detail = f"no OpenCL loader: {reason}. {_INSTALL}, or name the loader's file in CLNORM_OPENCL"
+    elif name == "DEVICE_NOT_FOUND" and not _count_devices():
+        detail = f"{detail}. {_INSTALL}"
     raise ClnormError(detail, name)
 
 

@@ -47,7 +47,8 @@ def _describe(tensors, options, outputs, fields, constants=()) -> Description:
     num_groups, eps, activation, channels_last = options[:4]
     shape = tensors["x"].shape
     if len(shape) < 2 or 0 in shape[1:]:
-        fail("x", "samples, channels and positions, of which there are channels and positions", f"shape {shape}")
+        order = "(samples, *positions, channels)" if channels_last else "(samples, channels, *positions)"
+        fail("x", f"shape {order} with one channel and one position at least", shape)
     channels = shape[-1] if channels_last else shape[1]
     if num_groups < 1 or channels % num_groups:
         fail("num_groups", f"a divisor of the {channels} channels", num_groups)

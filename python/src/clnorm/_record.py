@@ -184,7 +184,9 @@ def _set_field(desc, name, value):
         desc = getattr(desc, member)
     try:
         setattr(desc, field, value)
-    except (TypeError, OverflowError):
+    except (TypeError, OverflowError) as error:
+        if isinstance(error, OverflowError) and value > 0:
+            fail(field, "a smaller integer", value)
         kind = "a number" if isinstance(getattr(desc, field), float) else "an integer, 0 or more"
         raise TypeError(f"{field}: expected {kind}, got {value!r}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 
 import numpy
@@ -37,7 +38,9 @@ def number(argument: str, value) -> float:
         if isinstance(value, (str, bytes, bool)):
             raise TypeError
         return float(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
+    except OverflowError:
+        raise ValueError(f"{argument}: expected a number that float64 can hold") from None
+    except (TypeError, ValueError, RuntimeError):
         raise TypeError(f"{argument}: expected a number, got {value!r}") from None
 
 
@@ -69,9 +72,10 @@ def dimensions(normalized_shape, weight, weight_repeat=None) -> int | tuple:
     if normalized_shape is None:
         count = len(getattr(weight, "shape", (0,))) if weight is not None else 1
         return max(count - (weight is not None and weight_repeat is not None), 1)
-    if isinstance(normalized_shape, (int, tuple, list)):
-        sizes = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
-        return tuple([integer("normalized_shape", size) for size in sizes])
+    if isinstance(normalized_shape, numbers.Integral):
+        return (integer("normalized_shape", normalized_shape),)
+    if isinstance(normalized_shape, (tuple, list)):
+        return tuple([integer("normalized_shape", size) for size in normalized_shape])
     fail("normalized_shape", "an integer, or a tuple or list of integers", repr(normalized_shape))
 
 
@@ -211,12 +215,13 @@ def seed_pair(dropout: float, seed) -> tuple:
     if seed is None and not dropout:
         return (0, 0)
     try:
-        numbers = [operator.index(number) for number in (seed if isinstance(seed, (tuple, list)) else (seed,))]
+        pair = [operator.index(part) for part in (seed if isinstance(seed, (tuple, list)) else (seed,))]
     except TypeError:
-        numbers = []
-    if len(numbers) not in (1, 2):
-        fail("seed", f"an integer, or (seed, offset), as dropout is {dropout}", repr(seed))
-    return (bits("seed", numbers[0]), bits("seed", numbers[1]) if len(numbers) > 1 else 0)
+        pair = []
+    if len(pair) not in (1, 2):
+        reason = f", as dropout is {dropout}" if seed is None else ""
+        fail("seed", f"an integer, or (seed, offset){reason}", repr(seed))
+    return (bits("seed", pair[0]), bits("seed", pair[1]) if len(pair) > 1 else 0)
 
 
 def bits(argument: str, number: int) -> int:

@@ -6,7 +6,8 @@ import math
 import numbers
 from typing import Any, NamedTuple, Optional
 
-from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
+from clnorm._arrays import FLOATS_OF_8_BITS, Dlpack, dtype_name
+from clnorm._backends import backend_of_type
 from clnorm._call import call, first
 from clnorm._native import lib
 from clnorm._record import COLUMNS, MATRIX, PLAIN, TRANSPOSED, WEIGHTS, Description, Operation, Output, fail
@@ -209,13 +210,18 @@ def _last(x: Array, dim: int) -> bool:
     return False
 
 
-def _put(out, result: Array) -> Array:
-    """A result that was computed in memory of its own, in the array that it is wanted in."""
+def _put(out, result):
+    """Copies a result into the caller's array, where there is one."""
     if out is None:
         return result
-    if type(out) is not type(result) or tuple(out.shape) != tuple(result.shape) or out.dtype != result.dtype:
-        fail("out", f"an array as x is, of shape {tuple(result.shape)} and dtype {result.dtype}",
-             f"{type(out).__name__} of shape {getattr(out, 'shape', None)} and dtype {getattr(out, 'dtype', None)}")
+    backend = backend_of_type(type(result))
+    if backend_of_type(type(out)) is not backend:
+        fail("out", f"{backend.kind}, as the input is", type(out))
+    if tuple(out.shape) != tuple(result.shape) or out.dtype != result.dtype:
+        fail("out", f"shape {tuple(result.shape)} and dtype {result.dtype}", f"{tuple(out.shape)} and {out.dtype}")
+    if backend is not Dlpack:
+        backend.layout("out", out)
+        backend.check_output("out", out)
     out[...] = result
     return out
 

@@ -7,6 +7,8 @@ from typing import Any, Optional
 
 import numpy
 
+from clnorm._arrays import Dlpack, PyOpenCL
+from clnorm._backends import backend_of_type
 from clnorm._call import call, first
 from clnorm._device import check
 from clnorm._native import ffi, lib
@@ -132,17 +134,25 @@ def norm_backward_apply(dy: Array, x: Array, moments: Array, sums: Array, weight
     return NormGradients(*results)
 
 
-def _moments(name, array):
-    """Moments as a NumPy array in their memory."""
-    array = numpy.asarray(array)
-    if array.dtype.name not in ("float32", "float64") or array.shape[-1:] != (3,) or not array.flags.carray:
-        fail(name, "contiguous float32 or float64 of shape (…, 3) that can be written", f"{array.dtype} {array.shape}")
-    return array
+def _moments(name, array, written=False):
+    """Moments as a NumPy array in their memory. Any other kind of array would be copied, and the merge lost."""
+    backend = backend_of_type(type(array))
+    if backend in (None, Dlpack, PyOpenCL):
+        fail(name, "a NumPy array or torch tensor", type(array))
+    tensor = backend.tensor(backend.layout(name, array))
+    if tensor.dtype not in ("float32", "float64") or tensor.shape[-1:] != (3,):
+        fail(name, "float32 or float64 of shape (…, 3)", f"{tensor.dtype} of {tensor.shape}")
+    if written:
+        backend.check_output(name, array)
+    moments = numpy.asarray(array)
+    if tensor.swapped or not (moments.flags.c_contiguous and moments.flags.aligned):
+        fail(name, "a contiguous array in the byte order of this machine", f"strides {tensor.strides}")
+    return moments
 
 
 def moments_merge(into: Array, others: Array) -> None:
     """Adds the moments of another slice to those of one, on the host: NumPy arrays or torch tensors, (…, 3), contiguous."""
-    arrays = [_moments(name, array) for name, array in (("into", into), ("others", others))]
+    arrays = [_moments("into", into, written=True), _moments("others", others)]
     if arrays[0].shape != arrays[1].shape or arrays[0].dtype != arrays[1].dtype:
         fail("others", f"shape {arrays[0].shape} and dtype {arrays[0].dtype}", f"{arrays[1].shape} and {arrays[1].dtype}")
     dtype = lib.CLNORM_F64 if arrays[0].dtype.itemsize == 8 else lib.CLNORM_F32
