@@ -1,12 +1,8 @@
-"""clnorm.torch: PyTorch's own samples against float64 autograd, gradients, tracing, modules."""
-
-import copy
-import inspect
-import pickle
+"""Functions of clnorm.torch: PyTorch's own samples against float64 autograd, gradients, tracing, transforms."""
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+import torch.nn.functional as F
 from torch.testing._internal.common_methods_invocations import op_db
 
 import clnorm
@@ -191,6 +187,44 @@ def test_forward_mode_is_refused():
             ct.gelu(torch.autograd.forward_ad.make_dual(x, x))
 
 
+TRANSFORMED = {
+    "layer": (lambda x, w, b: ct.layer_norm(x, 24, w, b), lambda x, w, b: F.layer_norm(x, (24,), w, b)),
+    "residual": (lambda x, w, b: sum(ct.rms_norm(x, 24, w, residual=x * b)),
+                 lambda x, w, b: F.rms_norm(x + x * b, (24,), w) + x + x * b),
+    "softmax": (lambda x, w, b: ct.softmax(x * w) * b, lambda x, w, b: torch.softmax(x * w, -1) * b),
+    "gelu": (lambda x, w, b: ct.gelu(x * w) * b, lambda x, w, b: F.gelu(x * w) * b),
+    "l2": (lambda x, w, b: ct.l2_norm(x, w) * b, lambda x, w, b: F.normalize(x, dim=-1) * w * b),
+    "group": (lambda x, w, b: ct.group_norm(x.reshape(-1, 24, 1), 4, w, b),
+              lambda x, w, b: F.group_norm(x.reshape(-1, 24, 1), 4, w, b)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # vmap calls the operator for each sample
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_transforms_of_torch_func(name):
+    """Gradients, those of each sample, and Jacobians, as PyTorch's functions have them."""
+    ours, theirs = TRANSFORMED[name]
+    tensors = x, w, b = X.detach().unflatten(0, (5, 1)), W.detach(), B.detach()
+
+    def results(function):
+        def loss(*arguments):
+            return function(*arguments).square().sum()
+
+        return [
+            *torch.func.grad(loss, (0, 1, 2))(*tensors),
+            *torch.vmap(torch.func.grad(loss, (0, 1, 2)), (0, None, None))(*tensors),
+            torch.func.grad(lambda weight: torch.vmap(lambda row: function(row, weight, b))(x).square().sum())(w),
+            torch.func.jacrev(lambda weight: function(x[0], weight, b))(w),
+        ]
+
+    for got, expected in zip(results(ours), results(theirs)):
+        torch.testing.assert_close(got, expected)
+    with pytest.raises(RuntimeError, match="cannot be differentiated again"):
+        torch.func.grad(lambda t: torch.func.grad(lambda u: ours(u, w, b).square().sum())(t).sum())(x)
+    with pytest.raises(RuntimeError, match="clnorm has no forward-mode derivatives"):
+        torch.func.hessian(lambda t: ours(t, w, b).square().sum())(x)
+
+
 OPS = torch.ops.clnorm
 CHECKED = {
     "norm": (OPS.norm.default, (X, W, B, R, None, *[None] * 5, "layer_norm", [24], 1e-5, 0, 0.0, None, None, "silu", False,
@@ -229,178 +263,3 @@ def test_statistics_of_operators_have_no_gradient(name):
     assert y.requires_grad and not mean.requires_grad and not rstd.requires_grad
     with pytest.raises(RuntimeError, match="does not require grad"):
         rstd.sum().backward()
-
-
-class Block(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = torch.nn.LayerNorm(32), torch.nn.RMSNorm(32, eps=1e-6)
-        self.linear, self.fused = torch.nn.Linear(32, 32), ct.FusedAddRMSNorm(32)
-
-    def forward(self, x):
-        y, residual = self.fused(self.linear(self.first(x)), x)
-        return self.second(y) + residual
-
-
-def test_replaced_modules_compile_copy_pickle_and_load():
-    torch.manual_seed(3)
-    eager, x = Block(), torch.randn(4, 7, 32)
-    ours = copy.deepcopy(eager)
-    optimised = list(ours.parameters())
-    assert ct.replace(ours) == ["first: LayerNorm", "second: RMSNorm"] and ct.replace(ours) == []
-    assert all(a is b for a, b in zip(optimised, ours.parameters()))
-    torch.testing.assert_close(ours(x), eager(x), rtol=1e-5, atol=1e-5)
-    compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
-    compiled(x).square().mean().backward()
-    eager(x).square().mean().backward()
-    for a, b in zip(ours.parameters(), eager.parameters()):
-        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-5)
-    for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
-        assert type(other.first) is ct.LayerNorm
-        torch.testing.assert_close(other(x), ours(x), rtol=0, atol=0)
-    eager.load_state_dict(ours.state_dict())
-
-
-@pytest.mark.parametrize("module", [ct.FusedAddLayerNorm(64, dropout=0.25), ct.FusedAddRMSNorm(64, dropout=0.25)])
-def test_dropout_of_modules_follows_the_generator(module):
-    x, residual = torch.ones(32, 64), torch.zeros(32, 64)
-    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
-    for function in (module.train(), compiled):
-        torch.manual_seed(4)
-        first, second = function(x, residual)[1], function(x, residual)[1]
-        assert set(first.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()} and not torch.equal(first, second)
-        torch.manual_seed(4)
-        assert torch.equal(function(x, residual)[1], first)
-    x.requires_grad_()
-    module(x, residual)[1].sum().backward()
-    assert set(x.grad.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()}
-    y, total = copy.deepcopy(module).eval()(x, residual)
-    assert torch.equal(total, x) and "dropout=0.25" in repr(module) and set(module.state_dict()) <= {"weight", "bias"}
-
-
-def test_modules_with_a_residual_say_what_they_take():
-    for module, theirs in ((ct.FusedAddLayerNorm, torch.nn.LayerNorm), (ct.FusedAddRMSNorm, torch.nn.RMSNorm)):
-        names = list(inspect.signature(module).parameters)
-        assert names == [*inspect.signature(theirs).parameters, "dropout"]
-        plain = repr(theirs(8, 1e-3)).replace(theirs.__name__, module.__name__)
-        assert repr(module(8, 1e-3, dropout=0.5)) == plain[:-1] + ", dropout=0.5)"
-
-
-def test_a_given_scale_is_a_tensor():
-    x = torch.randn(4, 32)
-    out = clnorm.quantize(x, scale=0.01)
-    assert torch.equal(clnorm.dequantize(*out), out.q.float() * torch.tensor(0.01))
-
-
-def test_instance_norms():
-    for kind, shape in ((torch.nn.InstanceNorm1d, (3, 4, 9)), (torch.nn.InstanceNorm2d, (3, 4, 5, 2)),
-                        (torch.nn.InstanceNorm3d, (3, 4, 2, 2, 3))):
-        x, norm, tracking = torch.randn(shape), kind(4, affine=True), kind(4, track_running_stats=True)
-        expected = norm(x), norm(x[0])
-        assert ct.replace(norm) == [f"model: {kind.__name__}"] and ct.replace(tracking) == []
-        for got, wanted in zip((norm(x), norm(x[0])), expected):
-            torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
-
-
-def test_autocast():
-    block, x = Block(), torch.randn(4, 32)
-    ct.replace(block)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        y = block.second(block.linear(block.first(x)))
-    assert y.dtype == torch.bfloat16
-    y.sum().backward()
-    assert block.first.weight.grad.dtype == torch.float32
-
-
-def test_rows_of_weights_of_l2_norm():
-    x, weight = torch.randn(2, 3, 4, 16), torch.randn(3, 16)
-    expected = torch.nn.functional.normalize(x, dim=-1) * weight[:, None]
-    torch.testing.assert_close(ct.l2_norm(x, weight, weight_repeat=4), expected)
-    with pytest.raises(ValueError, match="weight_repeat: expected a number that, times 3 rows"):
-        ct.l2_norm(x, weight, weight_repeat=5)
-
-
-def test_other_devices_and_recorded_gradients_are_refused():
-    with pytest.raises(ValueError, match="requires a gradient"):
-        clnorm.layer_norm(X)
-    assert clnorm.layer_norm(X.detach()).dtype == torch.float64
-    with FakeTensorMode():  # a CUDA tensor where there is no GPU
-        on_gpu = torch.empty(2, 8, device="cuda")
-        for function in (clnorm.layer_norm, ct.softmax, ct.LayerNorm(8), lambda x: ct.FusedAddRMSNorm(8)(x, x)):
-            with pytest.raises(ValueError, match="x: expected a CPU tensor, got one on cuda:0: clnorm computes with OpenCL"):
-                function(on_gpu)
-    with pytest.raises(ValueError, match="x: expected a CPU tensor, got one on meta"):
-        clnorm.layer_norm(torch.empty(2, 8, device="meta"))
-    with pytest.raises(ValueError, match="x: expected a strided tensor"):
-        clnorm.layer_norm(torch._neg_view(X.detach()))
-    with pytest.raises(TypeError, match="x: expected a torch.Tensor, got ndarray"):
-        ct.gelu(X.detach().numpy())
-    with pytest.raises(IndexError, match="dim: expected a dimension"):
-        ct.softmax(X, 2)
-    with pytest.raises(ValueError, match="x: expected more than one position"):
-        ct.instance_norm(X)
-    with pytest.raises(ValueError, match="row_scale: expected a tensor that does not require a gradient"):
-        ct.rms_norm(X, 24, row_scale=X[:, 0])
-
-
-@pytest.mark.parametrize("function", [
-    clnorm.gelu,
-    lambda x: ct.layer_norm(x, 16),
-    lambda x: ct.layer_norm(x, 16, dropout=0.5, seed=(1, 2)),
-    lambda x: ct.layer_norm(x, 16, dropout=0.5),
-])
-def test_the_default_device_of_torch_is_not_that_of_results(function):
-    x = torch.randn(4, 16)
-    torch.manual_seed(5)
-    expected = function(x)
-    torch.manual_seed(5)
-    with torch.device("meta"):
-        y = function(x)
-    assert y.is_cpu and torch.equal(y, expected)
-
-
-def test_a_write_to_a_tensor_that_autograd_has_saved_is_noticed():
-    x = torch.randn(4, 16, requires_grad=True)
-    saved = x.sigmoid()
-    y = saved * saved
-    before = saved._version
-    with torch.no_grad():
-        assert clnorm.rms_norm(saved, out=saved) is saved
-    assert saved._version > before
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        y.sum().backward()
-    with torch.inference_mode():
-        x = torch.ones(4, 16)
-        assert clnorm.gelu(x, out=x) is x
-    assert clnorm.gelu(x, out=x) is x
-
-
-@pytest.mark.parametrize("function", [
-    lambda x, option: clnorm.quantize(x, scale=option).q.float(),
-    lambda x, option: clnorm.layer_norm(x, eps=option),
-    lambda x, option: clnorm.rms_norm(x, torch.ones(16), weight_offset=option),
-    lambda x, option: clnorm.rms_norm(x, dropout=option, seed=1),
-    lambda x, option: clnorm.l2_norm(x, eps=option),
-    lambda x, option: clnorm.group_norm(x, 2, eps=option),
-])
-def test_an_option_that_is_a_tensor_has_its_value_of_the_call(function):
-    x, option = torch.randn(4, 16), torch.tensor(0.125)
-    first = function(x, option)
-    assert torch.equal(first, function(x, 0.125))
-    option.fill_(0.5)
-    assert torch.equal(function(x, option), function(x, 0.5)) and not torch.equal(function(x, option), first)
-
-
-def test_channels_last_stays_channels_last():
-    x = torch.randn(2, 6, 5, 4).to(memory_format=torch.channels_last)
-    norm = torch.nn.GroupNorm(3, 6)
-    expected = norm(x)
-    assert ct.replace(norm) == ["model: GroupNorm"]
-    y = norm(x)
-    assert y.is_contiguous(memory_format=torch.channels_last)
-    torch.testing.assert_close(y, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_a_tensor_of_another_layout_gives_the_same():
-    x = torch.randn(6, 24, 5).transpose(1, 2)
-    torch.testing.assert_close(ct.layer_norm(x, 24), torch.nn.functional.layer_norm(x, (24,)), rtol=1e-5, atol=1e-5)

@@ -26,6 +26,13 @@ def refuse_device(name, tensor):
     )
 
 
+def refuse_layout(name, tensor):
+    """The error of a sparse or nested tensor."""
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        kind = "a nested tensor" if tensor.is_nested else str(tensor.layout)
+        raise NotMemory(f"{name}: expected a strided tensor, got {kind}: use to_dense() or to_padded_tensor()")
+
+
 class Torch:
     kind = "a torch tensor"
     on_queue, copies = False, True
@@ -38,10 +45,12 @@ class Torch:
             raise NotMemory(
                 f"{name}: requires a gradient, which this function does not record: use clnorm.torch, or detach() it"
             )
-        if tensor.is_neg() or tensor.layout is not torch.strided or tensor._is_zerotensor():
-            raise NotMemory(f"{name}: expected a strided tensor that is no negative view: use to_dense() or resolve_neg()")
-        if torch._is_functional_tensor(tensor):
-            raise NotMemory(f"{name}: expected a tensor with memory, not what functionalization has of one")
+        refuse_layout(name, tensor)
+        if tensor.is_neg() or tensor._is_zerotensor():
+            raise NotMemory(f"{name}: expected a tensor that is no negative view: use resolve_neg()")
+        if torch._is_functional_tensor(tensor) or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            raise NotMemory(f"{name}: expected a tensor with memory, not one that a torch.func transform traces: use "
+                            "clnorm.torch there")
         return tensor.shape, tensor.stride(), tensor.dtype
 
     @staticmethod

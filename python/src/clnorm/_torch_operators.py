@@ -1,26 +1,17 @@
-"""torch.ops.clnorm: the operators behind clnorm.torch, with their shapes for tracing and their gradients.
-
-An operator's outputs that are absent have no elements: schemas of PyTorch know no optional results.
-
-A call goes through PyTorch's dispatcher where something may look at it: torch.compile, a mode, a transform, autocast, the
-profiler, a subclass. Where nothing does (`is_unseen`), what is below the operator is called, which takes less time.
-"""
+"""torch.ops.clnorm: the operators behind clnorm.torch, with their shapes for tracing and their gradients."""
 
 from __future__ import annotations
 
 import math
-import threading
 
 import torch
-from torch.autograd import forward_ad
 
 from clnorm import _group_norm, _norm, elementwise, norms
 from clnorm._arrays import DTYPES
 from clnorm._rope import Rope
 from clnorm._shapes import groups_shape, real
-from clnorm._torch_arrays import NotMemory, refuse_device
+from clnorm._torch_dispatch import absent, define, define_gradient, differentiate
 
-_library = torch.library.Library("clnorm", "DEF")
 _OPTIONS = (
     "str kind, int[] normalized_shape, float eps, int group_size, float weight_offset, int? weight_repeat, "
     "str? activation, str gate, bool gate_first, float dropout, str rope_style, int rope_repeat, bool batch_invariant"
@@ -28,170 +19,8 @@ _OPTIONS = (
 _TABLES = ("row_scale", "rope_cos", "rope_sin", "position", "seed")  # which have no gradients
 _OTHERS = ", ".join(f"Tensor? {name}" for name in _TABLES) + ", " + _OPTIONS
 _OTHER_NAMES = tuple(argument.split()[-1] for argument in _OTHERS.split(", "))
-ops = torch.ops.clnorm
-
-
-# What inputs may be where no subclass of Tensor looks at calls.
-_TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
-_TYPES = _TENSORS | {type(None), bool, int, float, str, list, tuple, torch.Size, torch.dtype}
-
-
-_included, _excluded = torch._C._dispatch_tls_local_include_set, torch._C._dispatch_tls_local_exclude_set
-_in_function_mode, _profiled = torch._C._is_torch_function_mode_enabled, torch._C._autograd._profiler_enabled
-_in_autocast = torch._C._is_any_autocast_enabled
-_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
-
-
-def _usual_keys() -> tuple:
-    """The dispatch keys that a thread adds to those of its tensors where there is no mode, transform or trace, outside and
-    inside of inference mode; and those that it takes from them, outside."""
-    found = []
-
-    def look():
-        found.append((_included().raw_repr(), _excluded().raw_repr()))
-        with torch.inference_mode():
-            found.append((_included().raw_repr(), _excluded().raw_repr()))
-
-    thread = threading.Thread(target=look)  # a new one is in no mode, whatever this one is in
-    thread.start()
-    thread.join()
-    (outside, excluded), (inside, _) = found
-    return frozenset((outside, inside)), excluded
-
-
-_USUALLY_INCLUDED, _USUALLY_EXCLUDED = _usual_keys()
-
-
-def is_unseen(inputs) -> bool:
-    """Whether nothing but autograd could see that an operator is called with such inputs."""
-    return (
-        not _is_compiling()
-        and not _in_function_mode()
-        and _included().raw_repr() in _USUALLY_INCLUDED
-        and _TYPES.issuperset(map(type, inputs))
-        and not _in_autocast()
-        and forward_ad._current_level < 0
-        and not _profiled()
-    )
-
-
-def needs_gradient(inputs) -> bool:
-    """Of such inputs, whether autograd has to know of the call."""
-    if _is_grad_enabled():
-        for tensor in inputs:
-            if type(tensor) in _TENSORS and tensor.requires_grad:
-                return True
-    return False
-
-
-def check_cpu(**tensors) -> None:
-    """An error that says why, for a tensor that is not in the host's memory."""
-    in_forward_mode = forward_ad._current_level >= 0
-    for name, tensor in tensors.items():
-        if tensor is None:
-            continue
-        if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
-        if tensor.device.type not in ("cpu", "meta"):
-            refuse_device(name, tensor)
-        if in_forward_mode and forward_ad.unpack_dual(tensor).tangent is not None:
-            raise RuntimeError(
-                f"{name}: has a tangent, and clnorm has no forward-mode derivatives (jvp): use torch.nn.functional there"
-            )
-
-
-def check_constant(**tensors) -> None:
-    """An error for a tensor that no gradient is computed for, where one is wanted."""
-    check_cpu(**tensors)
-    for name, tensor in tensors.items():
-        if tensor is not None and tensor.requires_grad:
-            raise ValueError(f"{name}: expected a tensor that does not require a gradient, as none is computed: detach() it")
-
-
-def _define(name, schema, run, fake):
-    """run: computes the outputs; None for those that are absent."""
-
-    def run_in_full(first, *others):
-        with torch.no_grad():  # another operator may have excluded autograd alone
-            outputs = run(first, *others)
-        if not isinstance(outputs, tuple):
-            return outputs
-        return tuple(_absent(first) if output is None else output for output in outputs)
-
-    _library.define(f"{name}{schema}")
-    _library.impl(name, run_in_full, "CPU")
-    torch.library.register_fake(f"clnorm::{name}", fake, lib=_library)
-
-
-def _differentiable(compute, backward, setup):
-    """A torch.autograd.Function of an operator's inputs and a keyset."""
-
-    class Differentiated(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, *arguments):
-            *inputs, keyset = arguments
-            output = compute(keyset, *inputs)
-            if setup is not None:
-                setup(ctx, inputs, output)
-            return output
-
-        @staticmethod
-        def backward(ctx, *gradients):
-            return *backward(ctx, *gradients), None  # of the keyset
-
-    return Differentiated
-
-
-def _differentiate(name, run, backward, setup=None):
-    """Registers an operator's gradients, as torch.library.register_autograd would, which reads the schema in every call: of
-    20 arguments that takes several times as long as the call itself. Returns a function that calls the operator."""
-    operator = getattr(ops, name).default
-
-    def run_below(keyset, *inputs):
-        with torch._C._AutoDispatchBelowAutograd():
-            return operator.redispatch(keyset & torch._C._after_autograd_keyset, *inputs)
-
-    Dispatched = _differentiable(run_below, backward, setup)
-    Unseen = _differentiable(lambda _, *inputs: run(*inputs), backward, setup)
-
-    def dispatched(keyset, *inputs):
-        if torch.is_grad_enabled() and torch._C._any_requires_grad(*inputs):
-            return Dispatched.apply(*inputs, keyset)
-        return run_below(keyset, *inputs)
-
-    def call(*inputs):
-        if is_unseen(inputs):
-            try:
-                if not needs_gradient(inputs):
-                    return run(*inputs)
-                if _excluded().raw_repr() == _USUALLY_EXCLUDED:  # an operator that calls this one may have excluded autograd
-                    return Unseen.apply(*inputs, None)
-            except NotMemory:  # PyTorch makes it memory, or refuses it
-                pass
-        return operator(*inputs)
-
-    _library.impl(name, dispatched, "Autograd", with_keyset=True)
-    return call
-
-
-def _define_gradient(name, schema, run, fake):
-    """Defines the operator of a gradient, which has none itself. Returns a function that calls it."""
-
-    def refuse(ctx, *gradients):
-        raise RuntimeError(
-            f"clnorm: the gradient of {name} cannot be differentiated again (double backward): use torch.nn.functional "
-            "where create_graph=True is needed"
-        )
-
-    _define(f"{name}_backward", schema, run, fake)
-    return _differentiate(f"{name}_backward", run, refuse)
-
 
 # ------------------------------------------------------------------------------------------------ layer norm, RMS norm
-
-
-def _absent(tensor):
-    return tensor.new_empty(0)
 
 
 _NAMES = {getattr(torch, name): name for name in DTYPES}
@@ -226,8 +55,8 @@ def _fake_norm(x, weight, bias, residual, z, *others):
     statistic = x.new_empty(shape, dtype=_real(x.dtype))
     return (
         x.new_empty(x.shape),
-        _absent(x) if residual is None else residual.new_empty(residual.shape),
-        torch.empty_like(statistic) if named["kind"] == "layer_norm" else _absent(x),
+        absent(x) if residual is None else residual.new_empty(residual.shape),
+        torch.empty_like(statistic) if named["kind"] == "layer_norm" else absent(x),
         statistic,
     )
 
@@ -245,7 +74,7 @@ def _run_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs,
 
 def _fake_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs, dx_dtype, *others):
     like = (s.new_empty(s.shape, dtype=dx_dtype), weight, bias, z, s)
-    return tuple(t.new_empty(t.shape) if needed else _absent(s) for t, needed in zip(like, needs))
+    return tuple(t.new_empty(t.shape) if needed else absent(s) for t, needed in zip(like, needs))
 
 
 def _save_norm(ctx, inputs, output):
@@ -278,20 +107,20 @@ def _norm_gradients(ctx, dy, dresidual_out, dmean, drstd):
     return (*[g if need else None for g, need in zip(gradients, needed)], *none)
 
 
-_define(
+define(
     "norm",
     f"(Tensor x, Tensor? weight, Tensor? bias, Tensor? residual, Tensor? z, {_OTHERS}) -> "
     "(Tensor y, Tensor residual_out, Tensor mean, Tensor rstd)",
     _run_norm, _fake_norm,
 )
-_norm_backward = _define_gradient(
+_norm_backward = define_gradient(
     "norm",
     "(Tensor dy, Tensor? dresidual_out, Tensor s, Tensor? weight, Tensor? bias, Tensor? z, Tensor mean, Tensor rstd, "
     f"bool[] needs, ScalarType dx_dtype, {_OTHERS}) -> "
     "(Tensor dx, Tensor dweight, Tensor dbias, Tensor dz, Tensor dresidual)",
     _run_norm_backward, _fake_norm_backward,
 )
-norm = _differentiate("norm", _run_norm, _norm_gradients, _save_norm)
+norm = differentiate("norm", _run_norm, _norm_gradients, _save_norm)
 
 # ------------------------------------------------------------------------------------------------------------- softmax
 
@@ -321,16 +150,16 @@ def _softmax_gradients(ctx, dy):
     return _softmax_backward(dy, *ctx.saved_tensors, ctx.batch_invariant), None
 
 
-_define("softmax", "(Tensor x, bool batch_invariant) -> Tensor", _run_softmax, _like_first)
-_softmax_backward = _define_gradient(
+define("softmax", "(Tensor x, bool batch_invariant) -> Tensor", _run_softmax, _like_first)
+_softmax_backward = define_gradient(
     "softmax", "(Tensor dy, Tensor y, bool batch_invariant) -> Tensor", _run_softmax_backward, _like_second
 )
-softmax = _differentiate("softmax", _run_softmax, _softmax_gradients, _save_softmax)
+softmax = differentiate("softmax", _run_softmax, _softmax_gradients, _save_softmax)
 
 # ---------------------------------------------------------------------------------------------------------------- GELU
 
-_define("gelu", "(Tensor x, str approximate) -> Tensor", elementwise.gelu, _like_first)
-_gelu_backward = _define_gradient(
+define("gelu", "(Tensor x, str approximate) -> Tensor", elementwise.gelu, _like_first)
+_gelu_backward = define_gradient(
     "gelu", "(Tensor dy, Tensor x, str approximate) -> Tensor", elementwise.gelu_backward, _like_second
 )
 
@@ -344,7 +173,7 @@ def _gelu_gradients(ctx, dy):
     return _gelu_backward(dy, *ctx.saved_tensors, ctx.approximate), None
 
 
-gelu = _differentiate("gelu", elementwise.gelu, _gelu_gradients, _save_gelu)
+gelu = differentiate("gelu", elementwise.gelu, _gelu_gradients, _save_gelu)
 
 # ------------------------------------------------------------------------------------------------------------- L2 norm
 
@@ -361,7 +190,7 @@ def _run_l2_norm_backward(dy, x, weight, eps, eps_mode, weight_repeat):
 
 
 def _fake_l2_norm_backward(dy, x, weight, *options):
-    return x.new_empty(x.shape), _absent(x) if weight is None else weight.new_empty(weight.shape)
+    return x.new_empty(x.shape), absent(x) if weight is None else weight.new_empty(weight.shape)
 
 
 def _save_l2_norm(ctx, inputs, output):
@@ -375,12 +204,12 @@ def _l2_norm_gradients(ctx, dy):
     return dx, None if weight is None else dweight, *[None] * len(ctx.options)
 
 
-_define("l2_norm", f"(Tensor x, Tensor? weight, {_LENGTHS}) -> Tensor", _run_l2_norm, _like_first)
-_l2_norm_backward = _define_gradient(
+define("l2_norm", f"(Tensor x, Tensor? weight, {_LENGTHS}) -> Tensor", _run_l2_norm, _like_first)
+_l2_norm_backward = define_gradient(
     "l2_norm", f"(Tensor dy, Tensor x, Tensor? weight, {_LENGTHS}) -> (Tensor dx, Tensor dweight)",
     _run_l2_norm_backward, _fake_l2_norm_backward,
 )
-l2_norm = _differentiate("l2_norm", _run_l2_norm, _l2_norm_gradients, _save_l2_norm)
+l2_norm = differentiate("l2_norm", _run_l2_norm, _l2_norm_gradients, _save_l2_norm)
 
 # ---------------------------------------------------------------------------------------------------------- group norm
 
@@ -406,7 +235,7 @@ def _run_group_norm_backward(dy, x, weight, bias, mean, rstd, num_groups, eps, a
 
 
 def _fake_group_norm_backward(dy, x, weight, bias, *others):
-    return tuple(_absent(x) if t is None else t.new_empty(t.shape) for t in (x, weight, bias))
+    return tuple(absent(x) if t is None else t.new_empty(t.shape) for t in (x, weight, bias))
 
 
 def _save_group_norm(ctx, inputs, output):
@@ -422,14 +251,14 @@ def _group_norm_gradients(ctx, dy, dmean, drstd):
     return (*wanted, *[None] * len(ctx.options))
 
 
-_define(
+define(
     "group_norm", f"(Tensor x, Tensor? weight, Tensor? bias, {_GROUPS}) -> (Tensor y, Tensor mean, Tensor rstd)",
     _run_group_norm, _fake_group_norm,
 )
-_group_norm_backward = _define_gradient(
+_group_norm_backward = define_gradient(
     "group_norm",
     f"(Tensor dy, Tensor x, Tensor? weight, Tensor? bias, Tensor mean, Tensor rstd, {_GROUPS}) -> "
     "(Tensor dx, Tensor dweight, Tensor dbias)",
     _run_group_norm_backward, _fake_group_norm_backward,
 )
-group_norm = _differentiate("group_norm", _run_group_norm, _group_norm_gradients, _save_group_norm)
+group_norm = differentiate("group_norm", _run_group_norm, _group_norm_gradients, _save_group_norm)

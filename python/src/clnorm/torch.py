@@ -5,18 +5,21 @@
     >>> clnorm.torch.replace(model)
     ['1: LayerNorm']
 
-The functions work under autograd, torch.compile(fullgraph=True) and autocast. Gradients are not differentiable themselves:
-double backward raises an error. PyTorch's OpenMP threads spin for a moment after each of its operators; with
+The functions work under autograd, torch.compile(fullgraph=True), torch.export, autocast, and torch.func's grad, vjp, jacrev
+and vmap, which calls an operator once for each sample. Gradients are not differentiable themselves, and there are no
+forward-mode derivatives: double backward and jvp raise an error. PyTorch's OpenMP threads spin for a moment after each of its operators; with
 OMP_WAIT_POLICY=passive in the environment they leave the processor to OpenCL's.
 """
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor, nn
 
+from clnorm import _torch_dispatch as _dispatch
 from clnorm import _torch_operators as _operators
 from clnorm._norm import norm_forward as _norm_forward
 from clnorm._rope import Rope
@@ -66,7 +69,7 @@ def _positions(position: Tensor) -> Tensor:
 def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed,
           group_size, weight_offset, weight_repeat, row_scale, rope, batch_invariant):
     tensors = (x, weight, bias, residual, z, row_scale)
-    if rope is None and not dropout and _operators.is_unseen(tensors) and not _operators.needs_gradient(tensors):
+    if rope is None and not dropout and _dispatch.is_unobserved(tensors) and not _dispatch.needs_gradient(tensors):
         sizes = tuple(normalized_shape) if isinstance(normalized_shape, list) else normalized_shape
         try:
             result = _norm_forward(
@@ -76,12 +79,12 @@ def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_
             return result if residual is None else (result.y, result.residual_out)
         except _NotMemory:
             pass
-    _operators.check_cpu(x=x, weight=weight, bias=bias, residual=residual, z=z)
+    _dispatch.check_cpu(x=x, weight=weight, bias=bias, residual=residual, z=z)
     (cos, sin, position), (style, repeat) = _NO_ROPE if rope is None else _rope_parts(rope)
     if rope is not None or row_scale is not None:
-        _operators.check_constant(row_scale=row_scale, **{"rope.cos": cos, "rope.sin": sin, "rope.position": position})
+        _dispatch.check_constant(x, row_scale=row_scale, **{"rope.cos": cos, "rope.sin": sin, "rope.position": position})
     position = position if position is None else _positions(position)
-    sizes = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    sizes = [normalized_shape] if isinstance(normalized_shape, numbers.Integral) else list(normalized_shape)
     y, residual_out, _, _ = _operators.norm(
         x, weight, bias, residual, z, row_scale, cos, sin, position, _drawn(seed, dropout), kind, sizes, eps, group_size,
         weight_offset, weight_repeat, activation, gate, gate_first, dropout, style, repeat, batch_invariant,
@@ -126,11 +129,11 @@ def rms_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = None
 def softmax(x: Tensor, dim: int = -1, dtype: Optional[torch.dtype] = None, *, batch_invariant: bool = False) -> Tensor:
     """torch.nn.functional.softmax. A row of -inf alone gives 0, where PyTorch gives NaN. Another dimension than the last is
     copied to be it. batch_invariant: as in `layer_norm`."""
-    _operators.check_cpu(x=x)
+    _dispatch.check_cpu(x=x)
     x = x if dtype is None else x.to(dtype)
     if x.dim() == 0:
         return softmax(x.unsqueeze(0), dim, batch_invariant=batch_invariant).squeeze(0)
-    if not isinstance(dim, int) or not -x.dim() <= dim < x.dim():
+    if not isinstance(dim, numbers.Integral) or not -x.dim() <= dim < x.dim():
         raise IndexError(f"dim: expected a dimension of a tensor of shape {tuple(x.shape)}, got {dim!r}")
     if dim % x.dim() == x.dim() - 1:
         return _operators.softmax(x, batch_invariant)
@@ -139,7 +142,7 @@ def softmax(x: Tensor, dim: int = -1, dtype: Optional[torch.dtype] = None, *, ba
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """torch.nn.functional.gelu: approximate is "none" or "tanh"."""
-    _operators.check_cpu(x=x)
+    _dispatch.check_cpu(x=x)
     return _operators.gelu(x, approximate)
 
 
@@ -147,7 +150,7 @@ def l2_norm(x: Tensor, weight: Optional[Tensor] = None, eps: float = 1e-12, eps_
             weight_repeat: Optional[int] = None) -> Tensor:
     """torch.nn.functional.normalize over the last dimension, times weight: (columns,), or with a weight_repeat (rows,
     columns). eps_mode, weight_repeat: as in `clnorm.l2_norm`."""
-    _operators.check_cpu(x=x, weight=weight)
+    _dispatch.check_cpu(x=x, weight=weight)
     return _operators.l2_norm(x, weight, eps, eps_mode, weight_repeat)
 
 
@@ -157,7 +160,7 @@ def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias
 
     x: (samples, channels, *positions), contiguous or in PyTorch's channels_last memory format, which y then has too.
     """
-    _operators.check_cpu(x=x, weight=weight, bias=bias)
+    _dispatch.check_cpu(x=x, weight=weight, bias=bias)
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     last = x.dim() in formats and not x.is_contiguous() and x.is_contiguous(memory_format=formats[x.dim()])
     y = _operators.group_norm(x.movedim(1, -1) if last else x, weight, bias, num_groups, eps, activation, last)[0]
@@ -170,7 +173,7 @@ def instance_norm(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Ten
 
     x: (samples, channels, *positions), as in `group_norm`.
     """
-    _operators.check_cpu(x=x)
+    _dispatch.check_cpu(x=x)
     if x.dim() < 3 or x.shape[2:].numel() == 1:
         raise ValueError(f"x: expected more than one position, after samples and channels, got shape {tuple(x.shape)}")
     return group_norm(x, x.shape[1], weight, bias, eps, activation=activation)
@@ -271,6 +274,8 @@ def replace(model: nn.Module) -> List[str]:
     Modules stay the same objects: parameters, hooks and optimisers that hold them are as before. Subclasses of PyTorch's
     modules, whose forward may be another, are left as they are, and so are InstanceNorms with running statistics.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
     replaced = []
     for name, module in model.named_modules():
         kind = _REPLACED.get(type(module))

@@ -1,0 +1,100 @@
+"""Modules of clnorm.torch: replacement, state, compilation, autocast, memory formats."""
+
+import copy
+import inspect
+import pickle
+
+import pytest
+import torch
+
+import clnorm.torch as ct
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.LayerNorm(32), torch.nn.RMSNorm(32, eps=1e-6)
+        self.linear, self.fused = torch.nn.Linear(32, 32), ct.FusedAddRMSNorm(32)
+
+    def forward(self, x):
+        y, residual = self.fused(self.linear(self.first(x)), x)
+        return self.second(y) + residual
+
+
+def test_replaced_modules_compile_copy_pickle_and_load():
+    torch.manual_seed(3)
+    eager, x = Block(), torch.randn(4, 7, 32)
+    ours = copy.deepcopy(eager)
+    optimised = list(ours.parameters())
+    assert ct.replace(ours) == ["first: LayerNorm", "second: RMSNorm"] and ct.replace(ours) == []
+    assert all(a is b for a, b in zip(optimised, ours.parameters()))
+    torch.testing.assert_close(ours(x), eager(x), rtol=1e-5, atol=1e-5)
+    compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
+    compiled(x).square().mean().backward()
+    eager(x).square().mean().backward()
+    for a, b in zip(ours.parameters(), eager.parameters()):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-5)
+    for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
+        assert type(other.first) is ct.LayerNorm
+        torch.testing.assert_close(other(x), ours(x), rtol=0, atol=0)
+    eager.load_state_dict(ours.state_dict())
+
+
+@pytest.mark.parametrize("module", [ct.FusedAddLayerNorm(64, dropout=0.25), ct.FusedAddRMSNorm(64, dropout=0.25)])
+def test_dropout_of_modules_follows_the_generator(module):
+    x, residual = torch.ones(32, 64), torch.zeros(32, 64)
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    for function in (module.train(), compiled):
+        torch.manual_seed(4)
+        first, second = function(x, residual)[1], function(x, residual)[1]
+        assert set(first.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()} and not torch.equal(first, second)
+        torch.manual_seed(4)
+        assert torch.equal(function(x, residual)[1], first)
+    x.requires_grad_()
+    module(x, residual)[1].sum().backward()
+    assert set(x.grad.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()}
+    y, total = copy.deepcopy(module).eval()(x, residual)
+    assert torch.equal(total, x) and "dropout=0.25" in repr(module) and set(module.state_dict()) <= {"weight", "bias"}
+
+
+def test_modules_with_a_residual_say_what_they_take():
+    for module, theirs in ((ct.FusedAddLayerNorm, torch.nn.LayerNorm), (ct.FusedAddRMSNorm, torch.nn.RMSNorm)):
+        names = list(inspect.signature(module).parameters)
+        assert names == [*inspect.signature(theirs).parameters, "dropout"]
+        plain = repr(theirs(8, 1e-3)).replace(theirs.__name__, module.__name__)
+        assert repr(module(8, 1e-3, dropout=0.5)) == plain[:-1] + ", dropout=0.5)"
+
+
+def test_what_is_no_module_is_not_replaced():
+    with pytest.raises(TypeError, match="model: expected a torch.nn.Module, got list"):
+        ct.replace([torch.nn.LayerNorm(8)])
+
+
+def test_instance_norms():
+    for kind, shape in ((torch.nn.InstanceNorm1d, (3, 4, 9)), (torch.nn.InstanceNorm2d, (3, 4, 5, 2)),
+                        (torch.nn.InstanceNorm3d, (3, 4, 2, 2, 3))):
+        x, norm, tracking = torch.randn(shape), kind(4, affine=True), kind(4, track_running_stats=True)
+        expected = norm(x), norm(x[0])
+        assert ct.replace(norm) == [f"model: {kind.__name__}"] and ct.replace(tracking) == []
+        for got, wanted in zip((norm(x), norm(x[0])), expected):
+            torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_autocast():
+    block, x = Block(), torch.randn(4, 32)
+    ct.replace(block)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = block.second(block.linear(block.first(x)))
+    assert y.dtype == torch.bfloat16
+    y.sum().backward()
+    assert block.first.weight.grad.dtype == torch.float32
+
+
+def test_channels_last_stays_channels_last():
+    x = torch.randn(2, 6, 5, 4).to(memory_format=torch.channels_last)
+    norm = torch.nn.GroupNorm(3, 6)
+    expected = norm(x)
+    assert ct.replace(norm) == ["model: GroupNorm"]
+    y = norm(x)
+    assert y.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(y, expected, rtol=1e-5, atol=1e-5)
