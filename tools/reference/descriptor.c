@@ -6,7 +6,7 @@ static uint64_t or_else(uint64_t value, uint64_t otherwise) {
     return value ? value : otherwise;
 }
 
-/* The dtype of statistics and row_scale beside an x of this one. */
+/* The dtype of statistics and row_scale with an x of this dtype. */
 static clnorm_dtype statistics_dtype_of(clnorm_dtype x) {
     return x == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
 }
@@ -79,7 +79,7 @@ clnorm_norm_desc ref_norm_forward_of(const clnorm_norm_backward_desc *desc) {
     return ref_norm_complete(&forward);
 }
 
-/* Of rows of cols elements. */
+/* The reference's tensor, with rows of cols elements. */
 static struct ref_tensor tensor_of(const clnorm_tensor *tensor, uint64_t cols) {
     const uint64_t group = or_else(tensor->scale_group, 1);
     struct ref_tensor ref = {
@@ -94,7 +94,7 @@ static struct ref_tensor tensor_of(const clnorm_tensor *tensor, uint64_t cols) {
     return ref;
 }
 
-/* A row of row_scale, or one of statistics for each group. */
+/* row_scale as one row, or statistics as one row for each group. */
 static struct ref_tensor statistics_of(clnorm_dtype x, uint64_t rows) {
     return (struct ref_tensor){.dtype = statistics_dtype_of(x), .stride = rows};
 }
@@ -148,6 +148,6 @@ struct ref_norm_backward ref_norm_backward_of(const clnorm_norm_backward_desc *d
         .s_given = desc->s_given,
         .y_given = desc->y_given,
     };
-    norm.forward.dropout = desc->dropout; /* which dx goes through, whatever s is */
+    norm.forward.dropout = desc->dropout; /* it applies to dx even where s is given */
     return norm;
 }

@@ -7,7 +7,7 @@
 struct format {
     int exponent_bits, mantissa_bits;
     bool finite;    /* E4M3: no infinities, and all ones but the sign is the only NaN */
-    bool saturates; /* what is too large becomes the largest finite number */
+    bool saturates; /* larger magnitudes become the largest finite number */
 };
 
 static struct format format_of(clnorm_dtype dtype) {
@@ -66,7 +66,7 @@ static int step_of(struct format format, double value) {
     return (value != 0 && exponent - 1 > lowest ? exponent - 1 : lowest) - format.mantissa_bits;
 }
 
-/* The bits of a value that the format has. */
+/* The bits of a value that the format represents. */
 static uint64_t bits_of(struct format format, double value) {
     const uint64_t sign = signbit(value) ? sign_bit(format) : 0;
     const uint64_t ones = sign_bit(format) - 1;
@@ -90,7 +90,7 @@ double ref_epsilon(clnorm_dtype dtype) {
     return ldexp(1, -1 - format_of(dtype).mantissa_bits);
 }
 
-/* What becomes of a multiple of the step, which may be one too large. */
+/* Applies the range of a dtype to a multiple of the step, which may be beyond it. */
 static double bounded(clnorm_dtype dtype, double value) {
     const double bound = format_of(dtype).saturates ? ref_largest(dtype) : INFINITY;
     return fabs(value) > ref_largest(dtype) ? copysign(bound, value) : value;

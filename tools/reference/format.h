@@ -11,12 +11,13 @@ double ref_load(clnorm_dtype dtype, const void *elements, uint64_t index);
 /* Stores ref_round of a value. */
 void ref_store(clnorm_dtype dtype, void *elements, uint64_t index, double value);
 
-/* The nearest number of a dtype, of two the even one. NaN stays NaN. Half a step past the largest finite number and beyond
- * it is an infinity; with 8 bits all that is larger, infinities too, becomes the largest finite number. */
+/* Rounds to the nearest number of a dtype, ties to even. NaN stays NaN. From half a step beyond the largest finite number
+ * on the result is an infinity; in 8 bits any larger magnitude, infinities included, becomes the largest finite number. */
 double ref_round(clnorm_dtype dtype, double value);
 
-/* A number of an 8-bit dtype. It is rounded away from zero when random, of which the highest 23 − mantissa bits count, and
- * the distance from the next number towards zero, as a fixed-point number of as many bits, add up to a step. */
+/* Rounds to an 8-bit dtype with the highest 23 − mantissa bits of `random`. The distance from the next number towards zero
+ * is a fixed-point number of as many bits; where it and the random bits add up to a step, the value is rounded away from
+ * zero. */
 double ref_round_stochastic(clnorm_dtype dtype, double value, uint32_t random);
 
 /* The largest finite number. */
@@ -25,7 +26,7 @@ double ref_largest(clnorm_dtype dtype);
 /* Half a step at 1: the largest relative error of rounding to nearest. */
 double ref_epsilon(clnorm_dtype dtype);
 
-/* What an 8-bit code stands for, and the code of ref_round of a value; 0x7f for NaN. */
+/* The value of an 8-bit code; and the code of ref_round of a value, 0x7f for NaN. */
 double ref_code_value(clnorm_dtype dtype, unsigned code);
 unsigned ref_code(clnorm_dtype dtype, double value);
 

@@ -9,8 +9,8 @@ static clnorm_activation activation_of(clnorm_gelu_form form) {
     return form == CLNORM_GELU_TANH ? CLNORM_ACTIVATION_GELU_TANH : CLNORM_ACTIVATION_GELU;
 }
 
-/* The factor f of x, which loses what its argument was rounded by: sigmoid(v) for a v with a relative error of four units,
- * Φ(x) where its factor e^(−x²/2) has an x²/2 that was rounded. */
+/* The factor f of x. Its error includes that of its argument: in sigmoid(v) v has a relative error of four units, and in
+ * Φ(x) the factor e^(−x²/2) has a rounded x²/2. */
 static struct ref_value factor_of(const struct ref_arithmetic *arithmetic, clnorm_gelu_form form, double x) {
     const double value = ref_activation_factor(activation_of(form), x).value;
     if (form == CLNORM_GELU_TANH) {
@@ -24,7 +24,7 @@ static struct ref_value factor_of(const struct ref_arithmetic *arithmetic, clnor
                               arithmetic->unit * (arithmetic->function * value + lost) + arithmetic->tiny * (1 + fabs(x))};
 }
 
-/* x · f′(x), whose relative error beyond that of a function grows with the argument. */
+/* x · f′(x). Its relative error is that of a function, and a part that grows with the argument. */
 static struct ref_value product_of(const struct ref_arithmetic *arithmetic, clnorm_gelu_form form, double x) {
     const double value = x * ref_activation_factor(activation_of(form), x).slope;
     const double steepness = form == CLNORM_GELU_TANH ? 8 + 8 * fabs(ref_tanh_argument(x)) : 8 + 2 * x * x;

@@ -1,5 +1,5 @@
-/* Group norm (Wu, He 2018, arXiv:1803.08494): the elements of a group of channels, gathered into a segment, are layer
- * normalised with the weight and bias of their channels. With the formulas of clnorm_group_norm_desc. */
+/* Group norm (Wu, He 2018, arXiv:1803.08494): the elements of a group of channels are gathered into a segment, and layer
+ * normalised with the weight and bias of their channels. The formulas are those of clnorm_group_norm_desc. */
 #ifndef REFERENCE_GROUP_NORM_H
 #define REFERENCE_GROUP_NORM_H
 
@@ -9,7 +9,7 @@
 struct ref_group_norm {
     uint64_t rows, cols, spatial, groups;
     clnorm_layout layout;
-    struct ref_tensor x, residual;       /* [rows, cols · spatial], as layout says; a row's scale is a sample's */
+    struct ref_tensor x, residual;       /* [rows, cols · spatial], in the order of layout; a row is a sample */
     struct ref_tensor dy, dresidual_out; /* likewise; of a backward */
     struct ref_tensor weight, bias;      /* [cols] */
     struct ref_tensor mean, rstd;        /* [rows, groups]; of a backward; absent: computed */
@@ -17,14 +17,15 @@ struct ref_group_norm {
     double eps;
 };
 
-/* Elements of a group, and where the i-th of one is in its sample: a group's channels one after the other. */
+/* The number of elements of a group, and the index in the sample of its i-th element. The elements of a group are ordered
+ * by channel. */
 uint64_t ref_group_norm_size(const struct ref_group_norm *norm);
 uint64_t ref_group_norm_at(const struct ref_group_norm *norm, uint64_t group, uint64_t i);
 
 /* The channel of that element. */
 uint64_t ref_group_norm_channel(const struct ref_group_norm *norm, uint64_t group, uint64_t i);
 
-/* A group of a sample as a row of one segment: its gradients, whose forward is the forward's, and its errors. */
+/* A group of a sample, gathered into a row of one segment. The forward's results are in gradients.forward. */
 struct ref_gathered {
     struct ref_norm_backward norm; /* of one row */
     struct ref_gradients gradients;
@@ -32,7 +33,7 @@ struct ref_gathered {
     double *memory;
 };
 
-/* memory is NULL when there is none. */
+/* memory is NULL where there is not enough. */
 struct ref_gathered ref_gathered_make(const struct ref_group_norm *norm);
 void ref_gathered_free(struct ref_gathered *gathered);
 

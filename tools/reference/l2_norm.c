@@ -57,13 +57,14 @@ void ref_l2_norm_segment(const struct ref_l2_norm *norm, uint64_t row, uint64_t 
 
 /* --------------------------------------------------------------------------------------------------- rows with errors */
 
-/* The relative error of the length: half of that of the squares' sum, with a root; small squares may be dropped. */
+/* The relative error of the length: half of that of the sum of squares, and that of a root. Small squares may be flushed to
+ * 0. */
 static double length_error(const struct ref_arithmetic *arithmetic, const struct ref_l2_norm *norm, double length) {
     const double dropped = (double)norm->group_size * arithmetic->tiny / 2 / (length * length);
     return ((arithmetic->statistics + 2) / 2 + arithmetic->function) * arithmetic->unit + fmin(dropped, 1);
 }
 
-/* A row of a norm, without its tensors. eps is rounded to the arithmetic's type. */
+/* A row of a norm, with x as its only tensor. eps is rounded to the dtype of the arithmetic. */
 static struct ref_l2_norm norm_of(const struct ref_row *row, clnorm_dtype x, double eps, clnorm_eps_mode mode) {
     return (struct ref_l2_norm){
         .rows = 1,
@@ -98,19 +99,20 @@ bool ref_l2_norm_row(const struct ref_row *row) {
     return done;
 }
 
-/* Of dx and of the row's term of dweight. What dx loses by x̂ · Σ(x̂ · g) is in units of the sum of magnitudes. */
-static void judge_gradients(const struct ref_row *row, const struct ref_l2_norm *norm, uint64_t first,
-                            const struct ref_l2_segment *segment) {
+/* Writes dx and the row's term of dweight, with their errors. The error of Σ(x̂ · wdy) is in units of the sum of magnitudes.
+ */
+static void put_gradients(const struct ref_row *row, const struct ref_l2_norm *norm, uint64_t first,
+                          const struct ref_l2_segment *segment) {
     const struct ref_arithmetic *const arithmetic = &row->arithmetic;
     const double relative = length_error(arithmetic, norm, segment->length);
     const double quotient = relative + (arithmetic->function + 1) * arithmetic->unit;
     double magnitude = 0;
     for (uint64_t i = 0; i < norm->group_size; i++)
         magnitude += fabs(segment->xhat[i] * segment->wdy[i]);
-    const double of_sum = magnitude * ((arithmetic->sum + 3) * arithmetic->unit + 3 * quotient) +
-                          (double)norm->group_size * arithmetic->tiny / segment->length;
+    const double sum_error = magnitude * ((arithmetic->sum + 3) * arithmetic->unit + 3 * quotient) +
+                             (double)norm->group_size * arithmetic->tiny / segment->length;
     for (uint64_t i = 0; i < norm->group_size; i++) {
-        const double numerator = 2 * arithmetic->unit * fabs(segment->wdy[i]) + fabs(segment->xhat[i]) * of_sum;
+        const double numerator = 2 * arithmetic->unit * fabs(segment->wdy[i]) + fabs(segment->xhat[i]) * sum_error;
         const double dx = segment->dx[i], term = segment->dweight[i];
         row->output[0][first + i] = (struct ref_value){dx, (numerator + 2 * arithmetic->tiny) / segment->length +
                                                                quotient * fabs(dx) + arithmetic->tiny};
@@ -128,7 +130,7 @@ bool ref_l2_norm_backward_row(const struct ref_row *row) {
     struct ref_l2_segment segment = ref_l2_segment_make(norm.group_size);
     for (uint64_t group = 0; segment.xhat && group < norm.cols / norm.group_size; group++) {
         ref_l2_norm_segment(&norm, 0, group, &segment);
-        judge_gradients(row, &norm, group * norm.group_size, &segment);
+        put_gradients(row, &norm, group * norm.group_size, &segment);
     }
     const bool done = segment.xhat;
     ref_l2_segment_free(&segment);

@@ -16,7 +16,7 @@ struct ref_l2_norm {
     bool eps_is_floor;
 };
 
-/* A segment; arrays have group_size elements. Without a dy, all that follows from it is 0. */
+/* A segment; arrays have group_size elements. Without dy, the results that depend on it are 0. */
 struct ref_l2_segment {
     double *xhat, *y;
     double *wdy, *dx;
@@ -25,7 +25,7 @@ struct ref_l2_segment {
     double c1; /* Σ(x̂ · wdy); 0 below the floor */
 };
 
-/* Memory for segments of group_size elements; the arrays are NULL when there is none. */
+/* Memory for segments of group_size elements; the arrays are NULL where there is not enough. */
 struct ref_l2_segment ref_l2_segment_make(uint64_t group_size);
 void ref_l2_segment_free(struct ref_l2_segment *segment);
 

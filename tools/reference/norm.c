@@ -46,7 +46,7 @@ static double part_of(const struct ref_norm *norm, uint64_t row, uint64_t column
     return ref_norm_keeps(norm, row, column) ? scaled / (1 - norm->dropout) : 0;
 }
 
-/* A number of a weight or bias: in f64 beside an x that is not, it is rounded to f32 as it is read. */
+/* An element of a weight or bias. Where it is F64 and x is not, it is rounded to f32 as it is read. */
 static double weight_at(const struct ref_norm *norm, const struct ref_tensor *weights, uint64_t row, uint64_t column) {
     const double value = ref_at_or(weights, ref_norm_weight_row(norm, row), column, 0);
     return weights->dtype == CLNORM_F64 && norm->x.dtype != CLNORM_F64 ? (float)value : value;
@@ -63,7 +63,7 @@ static void load_element(const struct ref_norm *norm, uint64_t row, uint64_t col
     segment->bias[i] = weight_at(norm, &norm->bias, row, column);
 }
 
-/* From n. */
+/* Rotates n into y. */
 static void rotate(const struct ref_norm *norm, uint64_t row, struct ref_segment *segment) {
     for (uint64_t i = 0; i < norm->group_size; i++) {
         const struct ref_turn turn = ref_rope_turn(&norm->rope, row, i);

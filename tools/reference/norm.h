@@ -29,7 +29,7 @@ uint64_t ref_norm_weight_row(const struct ref_norm *norm, uint64_t row);
 /* Whether dropout keeps an element. */
 bool ref_norm_keeps(const struct ref_norm *norm, uint64_t row, uint64_t column);
 
-/* A segment and everything on the way to its y; arrays have group_size elements. */
+/* A segment with all intermediate results of its y; arrays have group_size elements. */
 struct ref_segment {
     double *part;   /* row_scale · dropout(x) */
     double *s;      /* residual + part, or x · act(z) with gate_first */
@@ -47,7 +47,7 @@ struct ref_segment {
     double rstd;
 };
 
-/* Memory for segments of group_size elements; the arrays are NULL when there is none. */
+/* Memory for segments of group_size elements; the arrays are NULL where there is not enough. */
 struct ref_segment ref_segment_make(uint64_t group_size);
 void ref_segment_free(struct ref_segment *segment);
 

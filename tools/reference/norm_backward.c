@@ -47,14 +47,14 @@ void ref_gradients_free(struct ref_gradients *gradients) {
     *gradients = (struct ref_gradients){.dy = NULL};
 }
 
-/* What ds goes through on its way back to x. */
+/* The factor of dropout and row_scale in dx. */
 static double factor_of(const struct ref_norm *forward, uint64_t row, uint64_t column) {
     if (forward->dropout > 0 && !ref_norm_keeps(forward, row, column))
         return 0;
     return ref_at_or(&forward->row_scale, 0, row, 1) / (1 - forward->dropout);
 }
 
-/* The forward's segment, from the statistics that are given where they are. */
+/* The forward's segment, with the given statistics in place of computed ones. */
 static void normalise(const struct ref_norm_backward *norm, uint64_t row, uint64_t group, struct ref_segment *segment) {
     const struct ref_norm forward = ref_norm_forward(norm);
     ref_norm_segment(&forward, row, group, segment);
@@ -75,7 +75,7 @@ static void take_dy(const struct ref_norm_backward *norm, uint64_t row, uint64_t
     gradients->turned[i] = turn.partner == i ? 0 : fabs(own) + fabs(other);
 }
 
-/* Everything up to wdn. */
+/* Computes an element's results up to wdn. */
 static void take_element(const struct ref_norm_backward *norm, uint64_t row, uint64_t column,
                          struct ref_gradients *gradients, uint64_t i) {
     const struct ref_norm *const desc = &norm->forward;

@@ -1,5 +1,5 @@
-/* The gradients of layer norm and RMS norm, with the formulas of clnorm_norm_backward_desc. They are the chain rule on
- * those of the forward. */
+/* The gradients of layer norm and RMS norm, with the formulas of clnorm_norm_backward_desc. They follow from the forward's
+ * by the chain rule. */
 #ifndef REFERENCE_NORM_BACKWARD_H
 #define REFERENCE_NORM_BACKWARD_H
 
@@ -10,21 +10,21 @@ struct ref_norm_backward {
     struct ref_norm forward;
     struct ref_tensor dy, dresidual_out; /* [rows, cols] */
     struct ref_tensor mean, rstd;        /* [groups, rows]; absent: computed */
-    double rstd_error;                   /* the relative one of an rstd that is given */
-    bool s_given;                        /* forward.x is s; dropout and row_scale matter to dx alone */
+    double rstd_error;                   /* the relative error of a given rstd */
+    bool s_given;                        /* forward.x is s; dropout and row_scale affect dx only */
     bool y_given;                        /* forward.x is y, of a norm without gate and activation */
 };
 
 /* The forward whose gradients are taken. */
 struct ref_norm ref_norm_forward(const struct ref_norm_backward *norm);
 
-/* The gradients of a segment and everything on the way to them; arrays have group_size elements, and none is rounded to the
+/* The gradients of a segment with all intermediate results; arrays have group_size elements, and none is rounded to the
  * dtype of an output. */
 struct ref_gradients {
-    struct ref_segment forward; /* with the mean and rstd that are given, where they are; y is n or n · act(z) */
+    struct ref_segment forward; /* with the given mean and rstd; y is activation(n), times act(z) without gate_first */
     double *x;
     double *dy;     /* before the forward's rotation */
-    double *turned; /* magnitudes of the two products that dy is the sum of; 0 without a rotation */
+    double *turned; /* the sum of the magnitudes of the two products in a rotated dy; 0 without a rotation */
     double *slope;  /* act′(z); 0 without a gate */
     double *xhat;
     double *n;
@@ -34,12 +34,12 @@ struct ref_gradients {
     double *wdn;
     double c1, c2;
     double *ds;     /* dresidual too */
-    double *factor; /* of ds in dx */
+    double *factor; /* dx = ds · factor */
     double *dx;
     double *dz;
 };
 
-/* Memory for segments of group_size elements; the arrays are NULL when there is none. */
+/* Memory for segments of group_size elements; the arrays are NULL where there is not enough. */
 struct ref_gradients ref_gradients_make(uint64_t group_size);
 void ref_gradients_free(struct ref_gradients *gradients);
 

@@ -7,17 +7,18 @@
 
 /* ---------------------------------------------------------------------------------------------------------- elements */
 
-/* Relative error of act(z): exp to 3 units in the last place of an argument that was rounded, a sum and a quotient. */
+/* The relative error of act(z): that of exp of a rounded argument, 3 units in the last place, of a sum and of a quotient.
+ */
 static double gate_error(const struct ref_norm_error *error, double z) {
     return error->norm->gate ? (16 + 2 * fabs(z)) * error->arithmetic->unit : 0;
 }
 
-/* Whether s is put together of several numbers. */
+/* Whether s is computed from several numbers. */
 static bool is_sum(const struct ref_norm *norm) {
     return norm->residual.elements || norm->dropout > 0 || norm->row_scale.elements;
 }
 
-/* Factors are multiplied first, and then x; the sum is rounded, too. */
+/* The factors of x are multiplied with each other first. The sum is rounded too. */
 double ref_s_error(const struct ref_norm_error *error, uint64_t i) {
     const struct ref_segment *const segment = error->segment;
     const struct ref_arithmetic *const arithmetic = error->arithmetic;
@@ -28,8 +29,8 @@ double ref_s_error(const struct ref_norm_error *error, uint64_t i) {
     return arithmetic->tiny + (3 * fabs(segment->part[i]) + fabs(segment->s[i])) * arithmetic->unit;
 }
 
-/* Of activation(n). No activation's slope is more than 1.13. exp to 3 units in the last place of an argument rounded a few
- * times, or erf to 16 of one. */
+/* The error of activation(n). No activation's slope is more than 1.13. An activation has an exp to 3 units in the last
+ * place, of an argument rounded a few times, or an erf to 16 units. */
 static double activation_error(const struct ref_norm_error *error, double n, double n_error) {
     if (!error->norm->activation)
         return n_error;
@@ -37,7 +38,7 @@ static double activation_error(const struct ref_norm_error *error, double n, dou
     return 1.13 * n_error + own * fabs(n) + error->arithmetic->tiny;
 }
 
-/* Of activation′(n). No activation's second derivative is more than 0.8. */
+/* The error of activation′(n). No activation's second derivative is more than 0.8. */
 static double activation_slope_error(const struct ref_norm_error *error, double n, double n_error) {
     if (!error->norm->activation)
         return 0;
@@ -45,7 +46,7 @@ static double activation_slope_error(const struct ref_norm_error *error, double 
     return 0.8 * n_error + own * (1 + fabs(n)) + error->arithmetic->tiny;
 }
 
-/* Without a rotation. */
+/* The error of y without a rotation. */
 static double plain_y_error(const struct ref_norm_error *error, uint64_t i) {
     const struct ref_segment *const segment = error->segment;
     const double unit = error->arithmetic->unit;
@@ -63,7 +64,7 @@ static double plain_y_error(const struct ref_norm_error *error, uint64_t i) {
            error->arithmetic->tiny;
 }
 
-/* Two products and their sum. */
+/* A rotated y is the sum of two products. */
 double ref_y_error(const struct ref_norm_error *error, uint64_t i) {
     const struct ref_segment *const segment = error->segment;
     if (segment->sin[i] == 0 && segment->cos[i] == 1)
@@ -81,7 +82,7 @@ static double mean_error(const struct ref_norm_error *error) {
     const struct ref_arithmetic *const arithmetic = error->arithmetic;
     double magnitude = 0;
     double largest = 0;
-    double inputs = 0; /* what the errors of s add up to */
+    double inputs = 0; /* the sum of the errors of s */
     for (uint64_t i = 0; i < n; i++) {
         magnitude += fabs(error->segment->s[i]);
         largest = fmax(largest, fabs(error->segment->s[i]));
@@ -91,7 +92,7 @@ static double mean_error(const struct ref_norm_error *error) {
            arithmetic->shift * arithmetic->unit * largest;
 }
 
-/* Where parts are merged, each has an error of its own in its mean. */
+/* Parts that are merged have an error in their means each. */
 static double variance_error(const struct ref_norm_error *error) {
     const struct ref_segment *const segment = error->segment;
     double spread = 0; /* error of the mean square */
@@ -110,7 +111,7 @@ static double rstd_error(const struct ref_norm_error *error) {
     const double below = 8 * unit * segment->rstd + 1 / sqrt(least + eps) - segment->rstd;
     if (error->norm->dropout == 0)
         return below;
-    /* a row of equal elements is as rare there as it is not exact */
+    /* With dropout even equal elements may have a variance above 0, and a smaller rstd than the reference. */
     return below + segment->rstd - 1 / sqrt(segment->variance + variance + eps);
 }
 
@@ -165,20 +166,21 @@ static double product(const struct work *work, double a, double a_error, double 
     return ref_product_error(work->forward.arithmetic, factors[0], factors[1]);
 }
 
-/* act′(z) has the factor 1 − sigmoid(z), which is as good as sigmoid(z) is, for SiLU times z. */
+/* act′(z) has the factor 1 − sigmoid(z), which is as exact as sigmoid(z); SiLU multiplies it by z. */
 static double slope_error(const struct work *work, double z) {
     const clnorm_gate gate = work->norm->forward.gate;
     const double factor = gate == CLNORM_GATE_SILU ? 1 + fabs(z) : 1;
     return gate ? 2 * gate_error(&work->forward, z) * ref_sigmoid(z) * factor + work->forward.arithmetic->tiny : 0;
 }
 
-/* Of x̂ from y as it is: the difference, the weight's offset, and a quotient to 2.5 units in the last place. */
+/* The error of an x̂ that is computed from an exact y: by the difference, the weight's offset, and a quotient to 2.5 units
+ * in the last place. */
 static double recovery_error(const struct work *work, double xhat, double scale) {
     const struct ref_arithmetic *const arithmetic = work->forward.arithmetic;
     return 8 * arithmetic->unit * fabs(xhat) + arithmetic->tiny * (1 + 1 / fabs(scale));
 }
 
-/* Everything up to wdn, y and the terms of the sums over rows. */
+/* The errors of an element up to wdn, of y and of the terms of the sums over rows. */
 static void forward_error(const struct work *work, uint64_t i) {
     const struct ref_gradients *const g = work->gradients;
     const struct ref_segment *const f = &g->forward;
@@ -204,7 +206,7 @@ static void forward_error(const struct work *work, uint64_t i) {
     e->dweight[i] = product(work, g->dn[i], e->dn[i], g->xhat[i], e->xhat[i]);
 }
 
-/* Of c1 and c2, the same for each element of a segment. */
+/* The errors of c1 and c2, which are the same for each element of a segment. */
 static void take_means(struct work *work) {
     const struct ref_gradients *const g = work->gradients;
     const struct ref_gradient_errors *const e = work->errors;
@@ -251,7 +253,7 @@ void ref_gradient_errors_of(const struct ref_norm_backward *norm, const struct r
     const struct ref_norm forward = ref_norm_forward(norm);
     struct work work = {.norm = norm, .gradients = gradients, .errors = errors};
     work.forward = ref_norm_error_of(&forward, arithmetic, &gradients->forward);
-    if (norm->rstd.elements) { /* what is given has no error, unless the caller says so */
+    if (norm->rstd.elements) { /* given statistics have no error but rstd_error */
         work.forward.mean = 0;
         work.forward.rstd = norm->rstd_error * gradients->forward.rstd;
     }

@@ -7,11 +7,11 @@
 #include "reference/norm_error.h"
 #include "reference/row.h"
 
-/* Units of error of 1 / √(squares / number + eps), where OpenCL allows a quotient 5 and a root 6; of what a quotient of two
- * numbers is a factor of. */
+/* Units of error of 1 / √(squares / number + eps), where OpenCL allows 5 for a quotient and 6 for a root; and of c1 and c2,
+ * which are quotients by the number of elements. */
 enum { RSTD_UNITS = 16, SHARE_UNITS = 14 };
 
-/* A row of a norm. eps is rounded to the arithmetic's type. */
+/* A row of a norm, with x as its only tensor. eps is rounded to the dtype of the arithmetic. */
 static struct ref_norm norm_of(const struct ref_row *row, clnorm_norm norm, clnorm_dtype x, double eps) {
     return (struct ref_norm){
         .norm = norm,
@@ -46,7 +46,7 @@ bool ref_norm_statistics_row(const struct ref_row *row) {
     return done;
 }
 
-/* Mean and rstd that a segment's moments say. */
+/* The mean and rstd of a segment's moments. */
 struct given {
     double mean, rstd;
 };
@@ -55,7 +55,7 @@ static struct given given_by(const double *moments, const struct ref_norm *norm)
     return (struct given){norm->norm == CLNORM_LAYER_NORM ? moments[0] : 0, 1 / sqrt(moments[1] / moments[2] + norm->eps)};
 }
 
-/* Small squares may be dropped. */
+/* The relative error of that rstd. Small squares may be flushed to 0. */
 static double given_error(const struct ref_arithmetic *arithmetic, const struct given *given) {
     return RSTD_UNITS * arithmetic->unit + arithmetic->tiny * given->rstd * given->rstd;
 }
@@ -88,7 +88,7 @@ bool ref_norm_apply_row(const struct ref_row *row) {
 
 /* ---------------------------------------------------------------------------------------------------------- backward */
 
-/* A row's backward, and a segment of it. given: [2, groups]. */
+/* A row's backward, and a segment of it. given: the means and rstds of the groups, [2, groups]. */
 struct backward {
     struct ref_norm_backward norm;
     struct ref_gradients gradients;
@@ -102,7 +102,7 @@ static void backward_free(struct backward *backward) {
     free(backward->given);
 }
 
-/* Inputs are x, dy, weight and moments. false: no memory. */
+/* The row's inputs are x, dy, weight and moments. false: out of memory. */
 static bool backward_make(struct backward *backward, const struct ref_row *row, const struct ref_norm *forward) {
     const uint64_t groups = row->cols / row->group_size;
     *backward = (struct backward){.norm = {.forward = *forward, .dy = ref_doubles(row->input[1], row->cols)},
@@ -135,7 +135,7 @@ static double product_error(const struct ref_row *row, double a, double a_error,
     return ref_product_error(&row->arithmetic, (struct ref_value){a, a_error}, (struct ref_value){b, b_error});
 }
 
-/* Σ(x̂ · wdy) and Σwdy. */
+/* Writes Σ(x̂ · wdy) and Σwdy, with their errors. */
 static void put_sums(const struct backward *backward, const struct ref_row *row, struct ref_value sums[2]) {
     const struct ref_gradients *const g = &backward->gradients;
     const struct ref_gradient_errors *const e = &backward->errors;
@@ -164,7 +164,7 @@ bool ref_norm_backward_statistics_row(const struct ref_row *row) {
     return true;
 }
 
-/* dx by the sums that are given, over as many elements as moments says. */
+/* dx by the given sums, which are over as many elements as the moments. */
 static struct ref_value dx_of(const struct backward *backward, const struct ref_row *row, uint64_t group, uint64_t i) {
     const struct ref_gradients *const g = &backward->gradients;
     const struct ref_gradient_errors *const e = &backward->errors;

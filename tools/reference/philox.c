@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Figure 2 of the paper: two multiplications a round, whose halves change places. */
+/* Figure 2 of the paper: a round has two multiplications, whose halves are swapped. */
 static void make_round(uint32_t words[4], const uint32_t key[2]) {
     const uint64_t first = (uint64_t)words[0] * 0xD2511F53U;
     const uint64_t second = (uint64_t)words[2] * 0xCD9E8D57U;

@@ -25,7 +25,7 @@ uint64_t ref_scale_cols(const struct ref_quantize *quantize) {
     return (quantize->cols + quantize->scale_group - 1) / quantize->scale_group;
 }
 
-/* Where an element's scale is, as with a tensor of codes. */
+/* The index of an element's scale. */
 static uint64_t scale_index(const struct ref_quantize *quantize, uint64_t row, uint64_t column) {
     const struct ref_tensor codes = {
         .scaling = quantize->scaling, .scale_group = quantize->scale_group, .scale_stride = ref_scale_cols(quantize)};

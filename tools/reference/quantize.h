@@ -13,10 +13,10 @@
 /* (amax + 1e-10) / largest, rounded to the scale's dtype. */
 double ref_scale(clnorm_dtype dtype, clnorm_dtype scale_dtype, double amax);
 
-/* The larger of amax and |value|, of which what is not finite does not count. */
+/* The larger of amax and |value|; a value that is not finite does not count. */
 double ref_amax(double amax, double value);
 
-/* x by x, what is made of it by what rules. */
+/* A quantisation: its input, and the form of its scales and codes. */
 struct ref_quantize {
     struct ref_tensor x;
     uint64_t rows, cols;
@@ -29,12 +29,12 @@ struct ref_quantize {
     uint64_t seed;
 };
 
-/* Scales of the rules: rows of them, and in a row. */
+/* The number of rows of scales, and of scales in a row. */
 uint64_t ref_scale_rows(const struct ref_quantize *quantize);
 uint64_t ref_scale_cols(const struct ref_quantize *quantize);
 
-/* Writes amax and scale, [scale rows, scale cols] each, and the codes, [rows, cols], without gaps. codes_t: the same
- * transposed, [cols, rows]; NULL: not wanted. */
+/* Writes amax and scale, [scale rows, scale cols] each, and the codes, [rows, cols], without gaps. codes_t: the transposed
+ * codes, [cols, rows]; NULL: not written. */
 void ref_quantize(const struct ref_quantize *quantize, double *amax, double *scale, unsigned char *codes,
                   unsigned char *codes_t);
 

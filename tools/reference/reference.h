@@ -1,6 +1,6 @@
-/* What the library's operations compute, in double, written to be read rather than to be fast. The tool and the tests
- * compare results with it, and it shares no code with the library: only the enumerations and descriptors of its headers,
- * and the list of its operations. */
+/* The library's operations in double, written for readers and not for speed. The tool and the tests compare results with
+ * it. It shares no code with the library: only the enumerations and descriptors of its headers, and the list of its
+ * operations. */
 #ifndef REFERENCE_REFERENCE_H
 #define REFERENCE_REFERENCE_H
 

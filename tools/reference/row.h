@@ -1,5 +1,5 @@
-/* Operations whose output's row follows from that row of the inputs: one function of a signature for each, by the list of
- * the library's operations. */
+/* Row-wise operations: a row of an output depends on the same row of the inputs only. Each one of the library's list has a
+ * function of the same signature. */
 #ifndef REFERENCE_ROW_H
 #define REFERENCE_ROW_H
 
@@ -10,9 +10,9 @@
 
 enum { REF_ROW_TENSORS = 8 };
 
-/* Inputs and outputs are in the order in which the operation's record has them, tensors before statistics; an absent one is
- * NULL. Tensors have cols numbers: of an output of shape [cols] the row's term. Statistics have their numbers of each
- * segment. */
+/* A row of each tensor. Inputs and outputs have the order of the operation's record, tensors before statistics; NULL:
+ * absent. A tensor has cols numbers; for an output of shape [cols] these are the row's terms. Statistics have the numbers
+ * of each segment. */
 struct ref_row {
     const void *desc; /* the operation's descriptor */
     struct ref_arithmetic arithmetic;
@@ -21,7 +21,7 @@ struct ref_row {
     struct ref_value *output[REF_ROW_TENSORS];
 };
 
-/* false: there was no memory for it. */
+/* false: out of memory. */
 typedef bool (*ref_row_fn)(const struct ref_row *row);
 
 #define REF_DECLARE(name) bool ref_##name##_row(const struct ref_row *row);

@@ -5,7 +5,7 @@
 #include "reference/row.h"
 #include "reference/sum.h"
 
-/* e^(x − largest) of an element. A kernel rounds the difference, and may take it in parts. */
+/* e^(x − largest) of an element. A kernel rounds the difference, and may compute it in parts. */
 static struct ref_value power_of(const struct ref_arithmetic *arithmetic, double x, double largest) {
     const double value = x == -INFINITY ? 0 : exp(x - largest);
     const double lost = value > 0 ? 4 * (largest - x) : 0;

@@ -5,7 +5,7 @@
 
 #include "reference/arithmetic.h"
 
-/* Rows of n elements. */
+/* A row of n elements. */
 void ref_softmax(const struct ref_arithmetic *arithmetic, const double *x, uint64_t n, struct ref_value *y);
 void ref_softmax_backward(const struct ref_arithmetic *arithmetic, const double *y, const double *dy, uint64_t n,
                           struct ref_value *dx);

@@ -1,17 +1,17 @@
-/* Sums in double that lose next to nothing, however many terms they have: Neumaier 1974, "Rundungsfehleranalyse einiger
- * Verfahren zur Summation endlicher Summen". */
+/* Compensated sums in double, for any number of terms: Neumaier 1974, "Rundungsfehleranalyse einiger Verfahren zur
+ * Summation endlicher Summen". */
 #ifndef REFERENCE_SUM_H
 #define REFERENCE_SUM_H
 
 #include <stdint.h>
 
 struct ref_sum {
-    double high, low; /* low: what was rounded off high */
+    double high, low; /* low: the rounding errors of high */
 };
 
 void ref_sum_add(struct ref_sum *sum, double term);
 
-/* Adds a · b, which is not rounded. */
+/* Adds a · b without rounding it. */
 void ref_sum_add_product(struct ref_sum *sum, double a, double b);
 
 double ref_sum_value(const struct ref_sum *sum);
