@@ -92,7 +92,7 @@ echo '{"op": "o", "provider": "p", "rows": 8, "cols": 64, "dtype": "f32", "us": 
 refuses "more than 0" --ours "$dir/bad"
 refuses "no/such" --ours "$dir/no/such"
 : >"$dir/bad"
-refuses "no measurements" --ours "$dir/bad"
+refuses "expected a line with the provider clnorm" --ours "$dir/bad"
 refuses "'sofmax'" --clnorm "$1" -- sofmax
 refuses "no/clnorm" --clnorm "$dir/no/clnorm"
 

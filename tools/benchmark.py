@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Runs `clnorm bench` and writes one table of it, as Markdown and as SVG: time over that of a copy of the same bytes, and
-beside it that of the best peer, from files of JSON lines such as tools/peers writes.
+"""Runs `clnorm bench` and writes its results as one table, in Markdown and in SVG. A cell is the time of an operation over the
+time of a copy of the same bytes; beside it is the same ratio of the best peer, from JSON lines as tools/peers writes them.
 
   tools/benchmark.py --clnorm build/tools/clnorm --out results            results.md, results.svg, results.json
-  tools/benchmark.py --out results --peers peers.json -- --device gpu     what follows -- goes to clnorm bench
+  tools/benchmark.py --out results --peers peers.json -- --device gpu     passes the words after -- to clnorm bench
   tools/benchmark.py --out results --peers peers.json --ours results.json  reads our lines; does not run clnorm bench
 
 Without shapes, clnorm bench takes the usual ones of the device: on GPUs 32768x256 to 4096x65536 and some small ones, on CPUs
 16384x256 to 1024x8192. A peer's line has op, provider, rows, cols, dtype, us and limit_us, the time of a copy in the peer's
-own process; the table compares ratios, not times. Older peers' names stand for ours: X_forward for X, gelu_forward for
-gelu_tanh, gelu_erf_* for gelu. Blank lines and lines that begin with # are skipped. Our lines are of one device and driver.
-results.json has the date and the command of the run in each line, and --ours reads them back.
+own process; the table compares ratios, not times. Old names of operations in peers' lines are read as ours: X_forward as X,
+gelu_forward as gelu_tanh, gelu_erf_* as gelu. Blank lines and lines that begin with # are skipped. Our lines must be of one
+device and driver. Each line of results.json has the date and the command of its run, and --ours reads them back.
 
 BENCHMARKS.md says how its tables were made. tools/chart.py draws a smaller picture of such a table.
 """
@@ -25,7 +25,7 @@ import sys
 import textwrap
 
 KEYS = {"op": str, "provider": str, "dtype": str, "rows": int, "cols": int, "us": (int, float), "limit_us": (int, float)}
-OPTIONAL = ("device", "platform", "driver", "date", "command")  # strings, what the heading says of our lines
+OPTIONAL = ("device", "platform", "driver", "date", "command")  # strings, for the heading of our lines
 OURS, UNFUSED = "clnorm", "clnorm_unfused"
 NAMES = {"gelu_forward": "gelu_tanh", "gelu_erf_forward": "gelu", "gelu_erf_backward": "gelu_backward"}
 
@@ -36,7 +36,7 @@ def fail(code, text):
 
 
 def read_lines(name, text):
-    """The measurements of JSON lines; a line that is none is refused by its number."""
+    """The measurements in JSON lines. An error names the line's number."""
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -78,7 +78,7 @@ def run_bench(command):
 
 
 def measure(tool, words):
-    """Runs clnorm bench; each line also says when and by which command."""
+    """Runs clnorm bench; adds the date and the command to each line."""
     run = {"date": datetime.date.today().isoformat(), "command": shlex.join(["clnorm", "bench"] + words)}
     return [{**row, **run} for row in run_bench([tool, "bench", "--json", "-"] + words)]
 
@@ -93,7 +93,7 @@ class Table:
         for row in ours:
             key = (row["op"], row["dtype"], row["provider"] == UNFUSED, row["rows"], row["cols"])
             self.ours[key] = row["us"] / row["limit_us"]
-        self.best = {}  # of the peers: ratio and provider
+        self.best = {}  # the fastest peer: ratio and provider
         for row in peers:
             key = (row["op"], row["dtype"], False, row["rows"], row["cols"])
             found = (row["us"] / row["limit_us"], row["provider"])
@@ -105,7 +105,7 @@ class Table:
         return f"{row[0]}, {row[1]}" + (", in separate calls" if row[2] else "")
 
     def cell(self, row, shape):
-        """Our ratio and the best peer's with its name; None for what was not measured."""
+        """Our ratio, and the best peer's ratio and name; each is None where it was not measured."""
         return self.ours.get(row + shape), self.best.get(row + shape)
 
     def lead(self, row):
@@ -120,7 +120,8 @@ def heading(name, ours):
     devices = {(row.get("device", "unknown device"),
                 f"{row.get('platform', 'unknown platform')}, driver {row.get('driver', 'unknown')}"): None for row in ours}
     if len(devices) > 1:
-        fail(2, f"{name}: expected lines of one device, not of " + "; ".join(f"{device} ({of})" for device, of in devices))
+        fail(2, f"{name}: expected lines of one device, not of "
+             + "; ".join(f"{device} ({driver})" for device, driver in devices))
     (device, driver), = devices
     dates = sorted({row.get("date", "") for row in ours})
     commands = dict.fromkeys(row.get("command", f"from {name}") for row in ours)
@@ -154,7 +155,7 @@ STYLE = """text { font: 12px sans-serif; fill: #24292f }
 .peer { fill: #8c959f }
 .limit { stroke: #e4572e; stroke-dasharray: 3 2 }
 @media (prefers-color-scheme: dark) { text { fill: #d0d7de } }"""
-# In the picture's unit; bars end at the ratio MOST, with an arrow where the number is larger.
+# Lengths in SVG units. Bars end at the ratio MOST; an arrow marks a larger ratio.
 LABEL, CELL, ROW, MOST, BAR, LEAST_WIDTH = 270, 118, 30, 3.0, 64, 640
 
 
@@ -168,7 +169,7 @@ def bar(kind, x, y, ratio, text):
 
 
 def lines_of(text, kind, size, y, width):
-    """A text in as many lines as the width makes of it, and where the next line is. size: of a letter."""
+    """A text wrapped to the width, and the y of the line after it. size: the font's."""
     lines = textwrap.wrap(text, int((width - 20) / (size * 0.6)))
     return [f'<text class="{kind}" x="10" y="{y + i * (size + 5)}">{html.escape(line)}</text>' for i, line in enumerate(lines)], \
         y + len(lines) * (size + 5)
@@ -178,11 +179,11 @@ def svg(table, head):
     device, driver, date, command = head
     width = max(LABEL + CELL * len(table.shapes) + 10, LEAST_WIDTH)
     title, y = lines_of(f"libclnorm on {device} ({driver}), {date}", "title", 15, 22, width)
-    ran, y = lines_of(command, "command", 12, y, width)
+    subtitle, y = lines_of(command, "command", 12, y, width)
     top = y + 32
     height = top + ROW * len(table.rows) + 10
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">',
-             f"<style>{STYLE}</style>", *title, *ran,
+             f"<style>{STYLE}</style>", *title, *subtitle,
              f'<rect class="ours" x="10" y="{y - 9}" width="24" height="10"/><text x="40" y="{y}">libclnorm: time over that of a'
              ' copy of the least traffic</text>',
              f'<rect class="peer" x="390" y="{y - 9}" width="24" height="10"/><text x="420" y="{y}">the best peer</text>',
@@ -206,8 +207,8 @@ def svg(table, head):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clnorm", default="clnorm", help="the tool (clnorm)")
-    parser.add_argument("--out", required=True, help="what .md, .svg and .json are appended to")
+    parser.add_argument("--clnorm", default="clnorm", help="path of the tool (default: clnorm)")
+    parser.add_argument("--out", required=True, help="path of the results, without .md, .svg and .json")
     parser.add_argument("--peers", nargs="+", default=[], metavar="FILE", help="JSON lines of peers")
     parser.add_argument("--ours", metavar="FILE", help="JSON lines of clnorm bench, instead of a run")
     parser.add_argument("bench", nargs="*", help="operations and options for clnorm bench, after --")
@@ -216,7 +217,7 @@ def main():
     ours = read_file(args.ours) if args.ours else measure(args.clnorm, args.bench)
     ours = [row for row in ours if row["provider"] in (OURS, UNFUSED)]
     if not ours:
-        fail(2, "there are no measurements of clnorm's")
+        fail(2, f"{args.ours or args.clnorm}: expected a line with the provider clnorm")
     table = Table(ours, peers)
     head = heading(args.ours or args.clnorm, ours)
     outputs = {".md": markdown(table, head), ".svg": svg(table, head)}

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draws a table that benchmark.py wrote as a picture: libclnorm and the best peer, time over that of a copy.
+"""Draws a table of benchmark.py as bars: the time of libclnorm and of the best peer, over the time of a copy.
 
   tools/chart.py BENCHMARKS.md docs/benchmark.svg            the first table of the file, bf16
   tools/chart.py results.md results.svg --dtype f32 --shapes 32768×1024,16384×4096
 
-A bar is the geometric mean over the shapes where there is a peer; the best peer of each shape counts. The usual shapes are
-those of 4096 rows and more, where the launch does not matter.
+A bar is the geometric mean over the shapes that have a peer; the best peer of each shape counts. Without --shapes, those of
+4096 rows and more are taken, where the time of a launch does not matter.
 """
 import argparse
 import html
@@ -13,7 +13,7 @@ import math
 import re
 import sys
 
-CELL = re.compile(r"\*{0,2}([0-9.]+)\*{0,2} \((.+) ([0-9.]+)\)")  # "1.14 (apex 1.59)": ours, the peer's name, the peer's
+CELL = re.compile(r"\*{0,2}([0-9.]+)\*{0,2} \((.+) ([0-9.]+)\)")  # "1.14 (apex 1.59)": our ratio; the peer's name, ratio
 NAMES = (("layer_norm", "layer norm"), ("rms_norm", "RMS norm"), ("fp8_", "FP8 "), ("add_", "residual + "), ("_gated", " × gate"),
          ("gelu_tanh", "GELU (tanh)"), ("gelu", "GELU"), ("_backward", ", backward"))
 USUAL_ROWS = 4096
@@ -36,7 +36,7 @@ def fail(text):
 
 
 def read_table(path):
-    """The section, the shapes and the rows of cells of a file's first table of operations."""
+    """Reads a file's first table of operations: the section that it is in, its shapes and its rows of cells."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()

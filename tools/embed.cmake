@@ -1,14 +1,14 @@
 # Makes the C file that embeds one kernel family: cmake -DROOT=cl -DINPUT=ROOM/NAME.cl -DOUTPUT=NAME.c -P embed.cmake
 #
-# A line #include "ROOM/x.h" becomes the text of that file below ROOT; a second one of the same file becomes nothing.
-# #line directives keep the names and numbers of a driver's messages those of the files.
+# A line #include "ROOM/x.h" is replaced by that file's text; ROOM is a folder below ROOT. A file is included once.
+# #line directives make a driver's messages name the original file and line.
 
 cmake_minimum_required(VERSION 3.20)
 
 get_filename_component(file_name "${INPUT}" NAME)
 get_filename_component(family "${INPUT}" NAME_WE)
 
-# Appends the expansion of a file to the variable `expanded`. Lists are kept out of it: kernel text holds ; [ ] and \.
+# Appends the expansion of a file to the variable `expanded`. No list holds kernel text, which has ; [ ] and \ in it.
 function(expand name)
     set_property(GLOBAL APPEND PROPERTY included "${name}")
     file(READ "${ROOT}/${name}" text)

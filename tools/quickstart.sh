@@ -2,7 +2,7 @@
 # From nothing to a normalised tensor: installs what is missing, builds, and runs layer norm on the best OpenCL device.
 #
 #   tools/quickstart.sh                         the sample tensors of tests/data
-#   tools/quickstart.sh FILE [RUN OPTIONS …]    your .safetensors or .npy; options as of `clnorm run layer_norm`
+#   tools/quickstart.sh FILE [OPTION …]         your .safetensors or .npy, with options of `clnorm run layer_norm`
 set -eu
 caller_dir=$PWD
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2034
-# For quickstart.sh and test.sh: what a Debian machine needs, installed only where it is missing. Read with `.`.
+# Functions of quickstart.sh and test.sh, read with `.`: they install the Debian packages that are missing.
 
 build_packages="gcc libc6-dev cmake ninja-build pkg-config opencl-headers ocl-icd-opencl-dev libxxhash-dev libpopt-dev
     libjansson-dev pocl-opencl-icd"
@@ -20,7 +20,7 @@ missing_packages() {
     done
 }
 
-# Runs a command silently; when it fails, shows what it said.
+# Runs a command silently; when it fails, shows its output.
 quietly() {
     log=$(mktemp) || die "cannot make a temporary file"
     if "$@" >"$log" 2>&1; then
@@ -42,7 +42,7 @@ as_root() {
 
 install_packages() {
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-        say "No apt-get here; these must be there under your system's names:" "$@"
+        say "Without apt-get nothing is installed; needed are, under your system's names:" "$@"
         return
     fi
     missing=$(missing_packages "$@")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draws time over a copy's against the columns, of ours and of the fastest peer, each over the copy of its own process.
+"""Draws the time of libclnorm and of the fastest peer against the columns, each over the time of a copy in its own process.
 
   build/tools/clnorm bench OP... --sweep 512,1024,… --dtypes bf16 --json ours.json
   python3 tools/peers OP... --widths 512,1024,… --dtypes bf16 --json peers.json
   tools/sweep_chart.py docs/sweep.svg ours.json peers.json…
 
-A panel is an operation. The name at a point is the peer's. It needs matplotlib.
+Each operation has a panel. The name at a point is the peer's. Needs matplotlib.
 """
 import json
 import sys
@@ -14,7 +14,7 @@ import matplotlib
 
 matplotlib.use("svg")
 matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "clnorm", "font.size": 8})
-from matplotlib import pyplot  # noqa: E402 (after the choice of what draws)
+from matplotlib import pyplot  # noqa: E402 (after the choice of the backend)
 
 OURS, PEER, COPY = "#2563eb", "#9a6b00", "#6e7781"
 TICKS = (1, 1.25, 1.5, 2, 3, 4, 6)
@@ -35,7 +35,7 @@ def read(paths):
 
 
 def fastest_peers(providers):
-    """(columns, ratio, name) of the fastest of the others at each width."""
+    """(columns, ratio, name) of the fastest peer at each width."""
     points = {}
     for name, ratios in providers.items():
         for cols, ratio in ratios.items() if name != "clnorm" else ():

@@ -37,8 +37,8 @@ build() {
     quietly cmake --build --preset "$1"
 }
 
-# run_tests PRESET WHAT: adds its tests to the counts. They come from CTest's report: what a test prints may look like CTest's
-# own lines.
+# run_tests PRESET WHAT: adds the preset's tests to the counts. The numbers come from CTest's report, because a test's output
+# may look like CTest's own lines.
 run_tests() {
     say "Testing: $2"
     report=$PWD/build-dev/ctest.xml
@@ -46,10 +46,10 @@ run_tests() {
     ctest --preset "$1" -j2 --output-junit "$report" 2>&1 || : # the counts decide
     [ -s "$report" ] || die "ctest did not finish: $2"
     total=$((total + $(grep -c '^[[:space:]]*<testcase ' "$report" || :)))
-    passed=$((passed + $(grep -c '^[[:space:]]*<testcase .* status="run"' "$report" || :))) # what was skipped has not passed
+    passed=$((passed + $(grep -c '^[[:space:]]*<testcase .* status="run"' "$report" || :))) # a skipped test has not passed
 }
 
-# run_python WHAT: the tests of the Python package count as one, whose own counts are shown.
+# run_python WHAT: runs the tests of the Python package, which shows its own counts; here they count as one test.
 run_python() {
     say "Testing: the Python package ($1)"
     total=$((total + 1))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""docs/tested.json says what was run on which device and driver, and README's table of devices is made from it.
+"""Keeps docs/tested.json, which lists the tests run on each device and driver, and makes README's table of devices from it.
 
-    clnorm check --json | tools/tested.py add [NOTE]    puts the result in the place of that device and driver; NOTE: what
-                                                        else was run there
-    tools/tested.py table                               writes README's table anew
-    tools/tested.py compare                             fails where README has another one
+    clnorm check --json | tools/tested.py add [NOTE]    replaces the result of that device and driver; NOTE: other tests that
+                                                        were run there
+    tools/tested.py table                               replaces README's table
+    tools/tested.py compare                             fails where README's table differs
 """
 import json
 import pathlib
@@ -36,7 +36,7 @@ def read():
 
 
 def outcome(row):
-    """What check said, and what else was run."""
+    """The result of check, and the note."""
     parts = []
     if "right" in row:
         parts.append(f"check: {row['right']} right, {row['wrong']} wrong, {row['absent']} absent")
@@ -80,7 +80,7 @@ def main(words):
         README.write_text(before + table(read()) + after)
     elif words == ["compare"]:
         if split_readme()[1] != table(read()):
-            fail("README's table of devices is not what docs/tested.json says: run tools/tested.py table")
+            fail("README's table of devices differs from docs/tested.json: run tools/tested.py table")
     else:
         sys.exit(__doc__.strip())
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Times what others offer for the operations of `clnorm bench`, on an NVIDIA GPU or on the CPU: one JSON line a measurement.
+"""Times the operations of `clnorm bench` in other libraries, on an NVIDIA GPU or on the CPU. A measurement is a JSON line.
 
   python3 tools/peers > peers.json                                      every operation, peer and usual shape
   python3 tools/peers rms_norm rms_norm_backward --shapes 4096x1024,64x4096 --dtypes bf16,f32 --peers torch,liger
-  python3 tools/peers rms_norm --widths 512,640,768 --elements 33554432     as many rows as have so many elements
+  python3 tools/peers rms_norm --widths 512,640,768 --elements 33554432     rows for this number of elements of x
   python3 tools/peers --device cpu layer_norm --shapes 4096x1024
 
 A line has op, provider, rows, cols, dtype, us, limit_us and gb_s as clnorm bench writes them; tools/benchmark.py --peers puts
 them beside ours. limit_us is the time of a copy of the least traffic in this process. On a GPU each time is the median of many
-runs by CUDA events, with the L2 cache full of other data; on a CPU the least of many runs, the copy being memcpy on one
-thread. A peer that cannot be imported, and a case that it refuses, is a line on stderr.
+runs by CUDA events, with the L2 cache full of other data. On a CPU each time is the least of many runs, and the copy is memcpy
+on one thread. Peers that cannot be imported and cases that they refuse are reported on stderr.
 """
 import argparse
 import sys
@@ -37,14 +37,14 @@ def shapes_of(args):
 def main():
     parser = argparse.ArgumentParser(prog="tools/peers", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("operations", nargs="*", metavar="OP", help="as clnorm bench names them; all without any")
+    parser.add_argument("operations", nargs="*", metavar="OP", help="names of clnorm bench (default: all)")
     parser.add_argument("--device", choices=PEERS, default="cuda")
     parser.add_argument("--shapes", metavar="MxN,…")
     parser.add_argument("--widths", metavar="N,…", help="instead of shapes")
-    parser.add_argument("--elements", type=int, default=1 << 25, help="of x, with --widths")
+    parser.add_argument("--elements", type=int, default=1 << 25, help="elements of x, with --widths")
     parser.add_argument("--dtypes", metavar="bf16,…")
-    parser.add_argument("--peers", metavar="NAME,…", help="torch, compile, fla, liger, quack, apex, coat; all")
-    parser.add_argument("--json", metavar="FILE", help="instead of standard output")
+    parser.add_argument("--peers", metavar="NAME,…", help="of torch, compile, fla, liger, quack, apex, coat (default: all)")
+    parser.add_argument("--json", metavar="FILE", help="write this file instead of standard output")
     args = parser.parse_args()
 
     operations = {operation.name: operation for operation in OPERATIONS}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds Apex's FastLayerNorm, the module that peer_apex imports, for some widths: all of them take most of an hour.
+"""Builds Apex's FastLayerNorm, the module that peer_apex imports, for some widths. All widths take most of an hour.
 
   git clone https://github.com/NVIDIA/apex
   python3 tools/peers/build_apex.py apex build-apex 1024,4096,8192,16384,65536
@@ -19,7 +19,7 @@ HALVES = ["-U__CUDA_NO_HALF_OPERATORS__", "-U__CUDA_NO_HALF_CONVERSIONS__", "-U_
 
 
 def keep_widths(path, widths):
-    """Leaves the launchers of these widths in a source."""
+    """Keeps only the launchers of these widths in a source."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     missing = widths - {int(width) for width in LAUNCHER.findall(text)}

@@ -7,7 +7,7 @@ import torch
 EPS = 1e-5
 DROPOUT = 0.1
 E4M3_MAX = 448
-SCALED = 16  # columns that a scale of an 8-bit x is for
+SCALED = 16  # columns that share a scale of an 8-bit x
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64}
 
 
@@ -80,7 +80,7 @@ class Case:
 
     @cached_property
     def s(self):
-        """x with the residual, which the norm of add_rms_norm reads."""
+        """x + residual, the input of the norm in add_rms_norm."""
         return self.x + self.residual
 
     @cached_property
@@ -89,7 +89,7 @@ class Case:
 
     @cached_property
     def ds(self):
-        """The gradient that comes to s past the norm."""
+        """The gradient of s that does not come from the norm."""
         return self._random(self.rows, self.cols)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the programs of this folder share: words of the command line, peers, and the device."""
+"""Functions that the programs of this folder share, on words of the command line, peers, and the device."""
 import importlib
 import importlib.metadata
 import sys
@@ -11,7 +11,7 @@ USUAL_DTYPES = {"cuda": "bf16,f32", "cpu": "f32"}
 
 
 def numbers(text, separator, count=None):
-    """Integers of 1 and more; ValueError elsewhere."""
+    """Integers of 1 and more; any other word is a ValueError."""
     found = [int(word) for word in text.split(separator)]
     if any(number < 1 for number in found) or (count and len(found) != count):
         raise ValueError(text)
@@ -19,7 +19,7 @@ def numbers(text, separator, count=None):
 
 
 def chosen(words, known, what):
-    """The words, every one of them known."""
+    """The words. Exits where one is not known."""
     for word in words:
         if word not in known:
             sys.exit(f"'{word}': expected {what} of {', '.join(known)}")

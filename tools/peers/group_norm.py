@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times group norm of PyTorch, torch.compile and Liger on images, on an NVIDIA GPU or on the CPU: a JSON line a measurement.
+"""Times group norm of PyTorch, torch.compile and Liger on images, on an NVIDIA GPU or on the CPU. A measurement is a JSON line.
 
   python3 tools/peers/group_norm.py > group_norm.json
   python3 tools/peers/group_norm.py --shapes 2x320x128x128,8x640x64x64 --groups 32 --layouts first,last --activations none,silu
 
 Shapes are N x C x H x W; --layouts first is [N, C, H, W] in memory, last [N, H, W, C]. A line has op (group_norm,
 group_norm_backward; group_norm_silu, group_norm_silu_backward with SiLU after it), rows = N · groups, cols = C / groups · H · W,
-shape, groups, layout, and the other keys of `python3 tools/peers`. Least traffic: forward x in and y out; backward x and dy in,
-dx out.
+shape, groups, layout, and the other keys of `python3 tools/peers`. In the least traffic, forward reads x and writes y; backward
+reads x and dy, and writes dx.
 """
 import argparse
 import sys
@@ -49,14 +49,14 @@ TENSORS = ("x", "weight", "bias")
 
 
 def plain_calls(image, activation, wrap):
-    """The calls of PyTorch itself, as wrap makes them of the forward."""
+    """Calls of a forward in PyTorch. wrap: returns the function to call, compiled or not."""
     function = norm_of(image, activation)
     return {"": lambda: plain.forward_call(wrap(function), TENSORS, image),
             "_backward": lambda: plain.backward_call(wrap(function), TENSORS, image)}
 
 
 def calls_of(name, module, image, activation):
-    """What a peer has: "" the forward, "_backward" the backward."""
+    """A peer's calls: "" is the forward, "_backward" the backward."""
     if name == "torch":
         return plain_calls(image, ACTIVATIONS[activation], lambda function: function)
     if name == "compile":

@@ -8,7 +8,7 @@ import time
 
 import torch
 
-MEASURED_US = 60e3  # of runs of one call on a GPU
+MEASURED_US = 60e3  # duration of the runs of one call on a GPU
 LEAST_RUNS, MOST_RUNS = 20, 300
 
 
@@ -32,7 +32,7 @@ class CudaTimer:
         return [begin.elapsed_time(end) * 1e3 for begin, end in events]
 
     def us(self, call):
-        call()  # what is compiled or tuned at the first call
+        call()  # the first call may compile and tune
         once = min(self.runs(call, 3))
         return statistics.median(self.runs(call, int(min(max(MEASURED_US / once, LEAST_RUNS), MOST_RUNS))))
 
@@ -43,7 +43,7 @@ class CudaTimer:
 
 
 class CpuTimer:
-    """The least time of many runs on a CPU, as clnorm bench takes it there."""
+    """The least time of many runs on a CPU, as in clnorm bench."""
 
     def __init__(self):
         self.device = f"CPU, {torch.get_num_threads()} threads"
@@ -65,12 +65,12 @@ class CpuTimer:
 
 
 def note(text):
-    """A line for people; benchmark.py passes over lines that begin with #."""
+    """Prints a line for people on stderr; benchmark.py skips lines that begin with #."""
     print("# " + " ".join(text.split())[:240], file=sys.stderr, flush=True)
 
 
 class Report:
-    """Writes a JSON line a measurement."""
+    """Writes a JSON line for each measurement."""
 
     def __init__(self, timer, stream):
         self.timer = timer
@@ -78,14 +78,14 @@ class Report:
         self.copies = {}  # times by bytes
 
     def measure(self, peer, version, op, size, make, **shape):
-        """Times the call that make() returns. size: bytes of the least traffic. What fails is noted and left out."""
+        """Times the call that make() returns. size: bytes of the least traffic. A call that fails is noted and left out."""
         try:
             us = self.timer.us(make())
         except Exception as error:  # a peer may refuse in any way
             words = ", ".join(str(value) for value in shape.values())
             note(f"{op}, {peer}, {words}: {type(error).__name__}: {error}")
             if isinstance(self.timer, CudaTimer):
-                torch.cuda.synchronize()  # raises when the failure broke the device: nothing after it would be true
+                torch.cuda.synchronize()  # raises where the failure broke the device: later results would be wrong
             return
         if size not in self.copies:
             self.copies[size] = self.timer.copy_us(size)

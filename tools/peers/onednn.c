@@ -1,10 +1,10 @@
-/* Times oneDNN's layer norm on a CPU: one JSON line a measurement, with the keys of `clnorm bench`.
+/* Times oneDNN's layer norm on a CPU. Each measurement is a JSON line with the keys of `clnorm bench`.
  *
  *   cc -O2 tools/peers/onednn.c -o onednn -ldnnl && ./onednn [f32|bf16] [ROWSxCOLS …]
  *
  * For oneDNN 2 (Debian 12: libdnnl-dev). Forward writes mean and variance, as in training; backward writes dx, dscale and
- * dshift. Weights and statistics are f32. us is the least of many runs; limit_us is memcpy of the least traffic's half on
- * one thread. */
+ * dshift. Weights and statistics are f32. us is the least of many runs; limit_us is the least time of a memcpy on one
+ * thread that reads and writes half of the least traffic each. */
 #include <dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,12 +36,12 @@ static double now_us(void) {
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
 }
 
-/* What is executed and its arguments. */
+/* A primitive and its arguments, or a memcpy. */
 struct call {
     dnnl_primitive_t primitive;
     dnnl_exec_arg_t arguments[ARGUMENTS];
     int count;
-    void *to, *from; /* of memcpy, where there is no primitive */
+    void *to, *from; /* of the memcpy; primitive is NULL then */
     size_t size;
 };
 
@@ -67,7 +67,7 @@ static double least_us(const struct call *call) {
     return least;
 }
 
-/* Memory whose bytes are those of 1.0 and 0.5 in turn, a period that no dtype here makes a NaN of. */
+/* Memory filled with 1.0 and 0.5 of bf16 in turn; f32 reads the same bytes as 0.5 and a little more. */
 static void *allocate(size_t size) {
     const unsigned char pattern[] = {0x80, 0x3f, 0x00, 0x3f};
     unsigned char *const bytes = aligned_alloc(ALIGNMENT, (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);

@@ -1,21 +1,22 @@
-"""torch.compile with its usual options, for the very shapes. Backward is what autograd has of the compiled forward."""
+"""torch.compile with default options and static shapes. The backward is autograd's, of the compiled forward."""
 import torch
 import torch._functorch.config
 
 import plain
 
 PACKAGE = "torch"
-torch._functorch.config.donated_buffer = False  # a gradient is taken many times
+torch._functorch.config.donated_buffer = False  # the backward runs many times
 
 
 def compiled(function):
-    torch._dynamo.reset()  # past eight shapes of one function it would run it uncompiled
+    torch._dynamo.reset()  # after eight shapes it would run a function uncompiled
     return torch.compile(function, dynamic=False, fullgraph=True)
 
 
 FORWARDS = plain.forwards(plain.written_rms_norm)
 OPERATIONS = {
-    **{name: lambda case, of=of: plain.forward_call(compiled(of[0]), of[1], case) for name, of in FORWARDS.items()},
-    **{f"{name}_backward": lambda case, of=FORWARDS[name]: plain.backward_call(compiled(of[0]), of[1], case)
+    **{name: lambda case, forward=forward: plain.forward_call(compiled(forward[0]), forward[1], case)
+       for name, forward in FORWARDS.items()},
+    **{f"{name}_backward": lambda case, forward=FORWARDS[name]: plain.backward_call(compiled(forward[0]), forward[1], case)
        for name in plain.WITH_BACKWARD},
 }

@@ -1,4 +1,4 @@
-"""Liger-Kernel: rows of up to 65,536 columns. RMS norm is in the casting mode that its modules use if not told otherwise."""
+"""Liger-Kernel: rows of up to 65,536 columns. RMS norm is in the casting mode that its modules use by default."""
 from liger_kernel.ops.fused_add_rms_norm import fused_add_rms_norm_backward, fused_add_rms_norm_forward
 from liger_kernel.ops.group_norm import group_norm_backward, group_norm_forward
 from liger_kernel.ops.layer_norm import layer_norm_backward as liger_layer_norm_backward
@@ -58,7 +58,7 @@ def softmax_backward(case):
 
 
 def group_norm_calls(image):
-    """Forward and backward of an image that lies channels first."""
+    """Forward and backward of an image in the layout channels first."""
     x, dy, weight, bias, channels, groups = image.x, image.dy, image.weight, image.bias, image.channels, image.groups
 
     def backward():

@@ -1,4 +1,4 @@
-"""PyTorch as it is. Where one of its kernels is the whole operation, that kernel is called without autograd."""
+"""PyTorch without compilation. A kernel that does the whole operation is called without autograd."""
 import torch
 
 import plain
@@ -38,11 +38,11 @@ def gelu_backward(case, approximate):
 
 
 def _plain():
-    """The operations that are several of PyTorch's calls."""
+    """The operations as functions of plain.py, with autograd's backwards."""
     forwards = plain.forwards(plain.library_rms_norm)
-    calls = {name: lambda case, of=of: plain.forward_call(*of, case) for name, of in forwards.items()}
+    calls = {name: lambda case, forward=forward: plain.forward_call(*forward, case) for name, forward in forwards.items()}
     for name in plain.WITH_BACKWARD:
-        calls[f"{name}_backward"] = lambda case, of=forwards[name]: plain.backward_call(*of, case)
+        calls[f"{name}_backward"] = lambda case, forward=forwards[name]: plain.backward_call(*forward, case)
     return calls
 
 

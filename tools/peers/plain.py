@@ -1,4 +1,4 @@
-"""The operations in PyTorch's own words: what peer_torch calls as it is, and peer_compile compiles."""
+"""The operations in PyTorch. peer_torch calls these functions directly, peer_compile compiles them."""
 import torch
 import torch.nn.functional as F
 
@@ -10,7 +10,7 @@ def library_rms_norm(x, weight):
 
 
 def written_rms_norm(x, weight):
-    """As models write it out; torch.compile makes one kernel of it."""
+    """RMS norm as models write it; torch.compile makes one kernel of it."""
     wide = x.float()
     return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + EPS) * weight.float()).to(x.dtype)
 
@@ -76,7 +76,7 @@ def forward_call(function, names, case):
 
 
 def backward_call(function, names, case):
-    """The gradients of every tensor alone: the forward has run before."""
+    """A call that computes the gradients of all tensors. The forward is run here, before the call."""
     leaves = [getattr(case, name).detach().requires_grad_() for name in names]
     outputs = function(*leaves)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
