@@ -92,7 +92,7 @@ static void test_npy_refuses_lies(void **state) {
     long_header.at[9] = 0xff;
     assert_refused(FORMAT_NPY, long_header, "npy header of 65335 bytes");
     assert_refused(FORMAT_NPY, copy_of("\x93NUMPY\2\0\xff\xff\xff\xff", 12), "npy header of 4294967295 bytes");
-    assert_refused(FORMAT_NPY, copy_of("\x93NUMPX\1\0\0\0\0\0", 12), "does not begin");
+    assert_refused(FORMAT_NPY, copy_of("\x93NUMPX\1\0\0\0\0\0", 12), "expected an npy file");
 }
 
 /* ------------------------------------------------------------------------------------------------------- mutation */

@@ -219,8 +219,9 @@ static const struct {
     {"layer_norm --in x.npy --outputs rsdt", "--outputs 'rsdt'"},
     {"layer_norm", "--in FILE"},
     {"layer_norm --in none.npy", "none.npy: No such file"},
-    {"layer_norm --in /dev/null", "/dev/null: a tensor file's name ends in"},
+    {"layer_norm --in /dev/null", "/dev/null: expected a file name that ends in"},
     {"layer_norm --in x.npy x=other", "tensor 'other' (x) is not in x.npy, which has 'x'"},
+    {"layer_norm --in empty.safetensors", "tensor 'x' (x) is not in empty.safetensors, which has no tensors"},
     {"layer_norm --in weight.npy --in scalar.npy", "tensor 'x' (x) is not in weight.npy nor in the other files"},
     {"layer_norm --in weight.npy --in scalar.npy --in x.npy weight=wiegth", "which have 'weight', 'scalar', 'x'; name"},
     {"layer_norm --in x.npy --in x.safetensors", "tensor 'x' is in two files, x.npy and x.safetensors"},
@@ -268,7 +269,7 @@ static const struct {
     {"layer_norm --in x.npy --weight-offset 1", "weight_offset"},
     {"layer_norm --in x.npy --dtype f8", "'f8' is no dtype"},
     {"layer_norm --in x.npy --dtype bf16 --out y.npy", "npy has no BF16"},
-    {"layer_norm --in x.npy --out y.txt", "y.txt: a tensor file's name ends in"},
+    {"layer_norm --in x.npy --out y.txt", "y.txt: expected a file name that ends in"},
     {"layer_norm --in x.npy --repeat 0", "--repeat 0"},
     {"layer_norm --in x.npy --device 'flavour=mint'", "flavour=mint"},
     {"layer_norm --in x.npy --config vec=3", "vec"},
@@ -278,8 +279,18 @@ static const struct {
     {"layer_norm --in x.npy --config ve=4", "--config 've=4'"},
 };
 
+/* A safetensors file whose header has no tensors. */
+static void put_empty_file(const char *path) {
+    static const unsigned char bytes[] = {2, 0, 0, 0, 0, 0, 0, 0, '{', '}'};
+    FILE *const stream = fopen(path, "wb");
+    assert_non_null(stream);
+    assert_int_equal(fwrite(bytes, 1, sizeof bytes, stream), sizeof bytes);
+    assert_int_equal(fclose(stream), 0);
+}
+
 static void test_run_refuses(void **state) {
     (void)state;
+    put_empty_file("empty.safetensors");
     put_tensor("x.npy", "x", "F32", 2, 6, 10);
     put_tensor("x.safetensors", "x", "F32", 2, 6, 10);
     put_tensor("weight.npy", "weight", "F32", 1, 9, 0);

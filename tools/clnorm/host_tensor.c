@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool tensor_measure(struct tensor *tensor) {
     uint64_t count = 1;
@@ -23,6 +24,15 @@ char *tensor_shape_text(const struct tensor *tensor, char text[SHAPE_TEXT]) {
         at += snprintf(text + at, SHAPE_TEXT - (size_t)at, "%s%llu", i ? ", " : "", (unsigned long long)tensor->shape[i]);
     (void)snprintf(text + at, SHAPE_TEXT - (size_t)at, "]");
     return text;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
+}
+
+void tensor_file_sort(struct tensor_file *file) {
+    if (file->count)
+        qsort(file->tensors, file->count, sizeof *file->tensors, by_name);
 }
 
 bool tensor_file_reserve(struct tensor_file *file, size_t count, struct fault *fault) {

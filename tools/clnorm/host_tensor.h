@@ -23,9 +23,9 @@ struct tensor {
 
 struct tensor_file {
     char *path;
-    void *map; /* NULL when the bytes are somebody else's */
+    void *map; /* NULL: the bytes belong to someone else */
     size_t map_size;
-    struct tensor *tensors; /* by name */
+    struct tensor *tensors; /* sorted by name */
     size_t count;
 };
 
@@ -39,5 +39,8 @@ char *tensor_shape_text(const struct tensor *tensor, char text[SHAPE_TEXT]);
 
 /* Memory for count tensors, all zero. */
 bool tensor_file_reserve(struct tensor_file *file, size_t count, struct fault *fault);
+
+/* Sorts the tensors by name. */
+void tensor_file_sort(struct tensor_file *file);
 
 #endif

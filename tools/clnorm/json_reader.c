@@ -46,7 +46,7 @@ bool json_next(struct json_reader *reader, char close, bool first) {
 
 /* ----------------------------------------------------------------------------------------------------------- strings */
 
-/* The code point of 4 hexadecimal digits; -1 where they are others. */
+/* The code point of 4 hexadecimal digits; -1: they are not such digits. */
 static long read_hex(struct json_reader *reader) {
     long value = 0;
     if (reader->end - reader->at < 4)
@@ -60,7 +60,7 @@ static long read_hex(struct json_reader *reader) {
     return value;
 }
 
-/* After "\u"; characters past 0xffff are two such escapes. */
+/* Reads the digits after "\u". A character beyond 0xffff has two such escapes. */
 static long read_unicode(struct json_reader *reader) {
     const long high = read_hex(reader);
     if (high < 0xd800 || high > 0xdfff)
@@ -72,7 +72,7 @@ static long read_unicode(struct json_reader *reader) {
     return low >= 0xdc00 && low <= 0xdfff ? 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00) : -1;
 }
 
-/* After a backslash. */
+/* Reads the rest of an escape, after its backslash. */
 static long read_escape(struct json_reader *reader) {
     static const char names[] = "\"\\/bfnrt";
     static const char characters[] = "\"\\/\b\f\n\r\t";
@@ -83,7 +83,7 @@ static long read_escape(struct json_reader *reader) {
     return found ? characters[found - names] : name == 'u' ? read_unicode(reader) : -1;
 }
 
-/* A character beyond ASCII in its shortest form, as UTF-8 has it. */
+/* Reads a character beyond ASCII. -1: it is not valid UTF-8, where the shortest form alone is valid. */
 static long read_utf8(struct json_reader *reader) {
     static const long least[] = {0, 0x80, 0x800, 0x10000};
     const unsigned char lead = (unsigned char)*reader->at++;
@@ -111,8 +111,7 @@ static size_t put_utf8(char *text, long value) {
     return (size_t)more + 1;
 }
 
-/* Reads to the closing quote; writes to text where it is not NULL. Returns the bytes, 0 on failure: one more than there
- * are. */
+/* Reads to the closing quote; writes to text where it is not NULL. Returns the number of bytes plus one; 0 on failure. */
 static size_t read_characters(struct json_reader *reader, char *text) {
     size_t length = 0;
     while (reader->at < reader->end && *reader->at != '"') {
@@ -126,8 +125,7 @@ static size_t read_characters(struct json_reader *reader, char *text) {
         else
             reader->at++;
         if (c < ' ' || value <= 0) {
-            fail(reader,
-                 c < ' ' ? "a control character in a string" : "a character that is no valid UTF-8, or a bad escape");
+            fail(reader, c < ' ' ? "a control character in a string" : "invalid UTF-8 or a bad escape in a string");
             return 0;
         }
         length += put_utf8(text ? text + length : NULL, value);
@@ -200,7 +198,7 @@ bool json_read_whole(struct json_reader *reader, uint64_t *number) {
         if (__builtin_mul_overflow(*number, UINT64_C(10), number) ||
             __builtin_add_overflow(*number, (uint64_t)(*at - '0'), number) || *number > INT64_MAX) {
             reader->at = start;
-            return fail(reader, "a too big integer");
+            return fail(reader, "an integer is too large");
         }
     }
     return true;

@@ -1,5 +1,5 @@
-/* npy: the magic, a version, the header's length, the header (a Python dict of descr, fortran_order and shape), the data.
- */
+/* An npy file has the magic, a version, the header's length, the header (a Python dict of descr, fortran_order and shape)
+ * and the data. */
 #include "npy.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is left of the header. */
+/* The unread part of the header. */
 struct reader {
     const char *at, *end;
 };
@@ -17,7 +17,7 @@ static void skip_spaces(struct reader *reader) {
         reader->at++;
 }
 
-/* Goes past one character, and the spaces before it, if it is the next one. */
+/* Takes a character, and the spaces before it, if it is the next one. */
 static bool take(struct reader *reader, char wanted) {
     skip_spaces(reader);
     const bool there = reader->at < reader->end && *reader->at == wanted;
@@ -34,7 +34,7 @@ static bool take_word(struct reader *reader, const char *word) {
     return there;
 }
 
-/* A string in either quotes, without escapes. */
+/* Takes a string in single or double quotes, without escapes. */
 static bool take_string(struct reader *reader, char *text, size_t capacity) {
     skip_spaces(reader);
     if (reader->at == reader->end || (*reader->at != '\'' && *reader->at != '"'))
@@ -61,7 +61,7 @@ static bool take_number(struct reader *reader, uint64_t *number) {
     return true;
 }
 
-/* "()", "(3,)", "(3, 4)". */
+/* Takes "()", "(3,)", "(3, 4)". */
 static bool take_shape(struct reader *reader, struct tensor *tensor) {
     if (!take(reader, '('))
         return false;
@@ -117,10 +117,10 @@ static bool take_header(struct reader *reader, struct header *header, struct ten
 static bool find_header(struct reader *reader, const char *path, const unsigned char *bytes, uint64_t size,
                         struct fault *fault) {
     if (size < 12 || memcmp(bytes, "\x93NUMPY", 6) != 0)
-        return fault_set(fault, EXIT_REQUEST, "%s: does not begin as an npy file does", path);
+        return fault_set(fault, EXIT_REQUEST, "%s: expected an npy file, which begins with \\x93NUMPY", path);
     const unsigned version = bytes[6];
     if (version < 1 || version > 3 || bytes[7] != 0)
-        return fault_set(fault, EXIT_REQUEST, "%s: npy version %u.%u; 1.0 to 3.0 are read", path, version,
+        return fault_set(fault, EXIT_REQUEST, "%s: npy version %u.%u; expected 1.0, 2.0 or 3.0", path, version,
                          (unsigned)bytes[7]);
     const unsigned start = version == 1 ? 10 : 12;
     uint64_t length = 0;
@@ -133,7 +133,7 @@ static bool find_header(struct reader *reader, const char *path, const unsigned 
     return true;
 }
 
-/* "x" of "folder/x.npy", newly allocated. */
+/* "x" of "folder/x.npy"; the caller frees it. */
 static char *stem(const char *path) {
     const char *const slash = strrchr(path, '/');
     const char *const name = slash ? slash + 1 : path;
@@ -152,19 +152,18 @@ bool npy_parse(struct tensor_file *file, const unsigned char *bytes, uint64_t si
     struct header header = {0};
     if (!take_header(&reader, &header, tensor))
         return fault_set(fault, EXIT_REQUEST,
-                         "%s: the npy header is not a dict of just descr, fortran_order and shape (of at most %d sizes)",
+                         "%s: npy header: expected a dict of descr, fortran_order and shape only, with at most %d sizes",
                          path, TENSOR_RANK);
     tensor->element = element_by_npy(header.descr);
     if (!tensor->element)
-        return fault_set(fault, EXIT_REQUEST, "%s: descr '%s'; '<f2', '<f4' and '<f8' are read (bf16: use safetensors)",
+        return fault_set(fault, EXIT_REQUEST, "%s: descr '%s'; expected '<f2', '<f4' or '<f8' (bf16: use safetensors)",
                          path, header.descr);
     if (header.fortran)
         return fault_set(fault, EXIT_REQUEST,
-                         "%s: fortran_order is True; only row-major arrays are read: save numpy.ascontiguousarray of it",
-                         path);
+                         "%s: fortran_order is True; expected a row-major array: save its numpy.ascontiguousarray", path);
     char shape[SHAPE_TEXT];
     if (!tensor_measure(tensor) || tensor->size != data_size)
-        return fault_set(fault, EXIT_REQUEST, "%s: %" PRIu64 " bytes of data are not what '%s' of shape %s takes", path,
+        return fault_set(fault, EXIT_REQUEST, "%s: %" PRIu64 " bytes of data do not match '%s' of shape %s", path,
                          data_size, header.descr, tensor_shape_text(tensor, shape));
     tensor->data = data;
     tensor->name = stem(path);

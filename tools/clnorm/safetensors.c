@@ -1,5 +1,5 @@
-/* safetensors: the header's length in 8 bytes, little-endian; the header, a JSON object that gives each tensor its dtype,
- * shape and place; the data, of which every byte belongs to just one tensor. */
+/* A safetensors file has the header's length in 8 bytes, little-endian; the header, a JSON object with each tensor's dtype,
+ * shape and offsets; and the data, of which every byte belongs to exactly one tensor. */
 #include "safetensors.h"
 
 #include <inttypes.h>
@@ -11,21 +11,21 @@
 
 static const uint64_t header_cap = 100000000; /* bytes; the format's own limit */
 
-/* Where the tensors of a file live. */
+/* The data of a file. */
 struct region {
     const char *path;
     const unsigned char *data;
     uint64_t size;
 };
 
-/* What a tensor's entry says of it, one after the other in any order. */
+/* The members of a tensor's entry, which come in any order. */
 struct entry {
     char *dtype;
     uint64_t offsets[2];
     bool seen[3]; /* dtype, shape, data_offsets */
 };
 
-/* The reader is at a value that is another one than expected; or has failed, which stands in its own words. */
+/* Refuses the next value, unless the reader has failed: then its own error counts. */
 static bool refuse_value(const struct json_reader *reader, const struct tensor *tensor, const char *path, const char *what,
                          struct fault *fault) {
     return !reader->error && fault_set(fault, EXIT_REQUEST, "%s: tensor '%.200s': %s", path, tensor->name, what);
@@ -37,7 +37,7 @@ static bool read_shape(struct json_reader *reader, struct tensor *tensor, const 
     reader->at++;
     for (bool first = true; json_next(reader, ']', first); first = false) {
         char what[64];
-        (void)snprintf(what, sizeof what, "rank past %d, which is the most that is read", TENSOR_RANK);
+        (void)snprintf(what, sizeof what, "rank above %d, the maximum", TENSOR_RANK);
         if (tensor->rank == TENSOR_RANK)
             return refuse_value(reader, tensor, path, what, fault);
         (void)snprintf(what, sizeof what, "size %u of its shape must be a whole number, 0 or more", tensor->rank);
@@ -70,7 +70,7 @@ static bool read_value(struct json_reader *reader, int key, struct entry *entry,
     return json_read_string(reader, &entry->dtype);
 }
 
-/* The members that a tensor's entry has. Those of other names are passed over. */
+/* Reads a tensor's entry. Members of other names are skipped. */
 static bool read_entry(struct json_reader *reader, struct entry *entry, struct tensor *tensor, const char *path,
                        struct fault *fault) {
     static const char *const keys[] = {"dtype", "shape", "data_offsets"};
@@ -108,8 +108,9 @@ static bool place_tensor(struct tensor *tensor, const struct entry *entry, const
         return fault_set(fault, EXIT_REQUEST, "%s: tensor '%.200s': unknown dtype '%.40s'", region->path, tensor->name,
                          entry->dtype);
     if (!tensor_measure(tensor))
-        return fault_set(fault, EXIT_REQUEST, "%s: tensor '%.200s': %s of shape %s is no whole number of bytes below 2^60",
-                         region->path, tensor->name, tensor->element->name, tensor_shape_text(tensor, shape));
+        return fault_set(fault, EXIT_REQUEST,
+                         "%s: tensor '%.200s': %s of shape %s is not a whole number of bytes below 2^60", region->path,
+                         tensor->name, tensor->element->name, tensor_shape_text(tensor, shape));
     if (end < begin || end > region->size)
         return fault_set(fault, EXIT_REQUEST,
                          "%s: tensor '%.200s': data_offsets [%" PRIu64 ", %" PRIu64 "] do not lie within the %" PRIu64
@@ -150,7 +151,7 @@ static int by_place(const void *a, const void *b) {
     return (left->size > right->size) - (left->size < right->size);
 }
 
-/* Every byte of the data belongs to one tensor: a gap or an overlap is a file that was cut, joined or made up. */
+/* Requires that every byte of the data belongs to one tensor. A file with gaps or overlaps was cut, joined or forged. */
 static bool check_cover(struct tensor_file *file, const struct region *region, struct fault *fault) {
     if (file->count)
         qsort(file->tensors, file->count, sizeof *file->tensors, by_place);
@@ -170,7 +171,7 @@ static bool check_cover(struct tensor_file *file, const struct region *region, s
            fault_set(fault, EXIT_REQUEST, "%s: the last %" PRIu64 " bytes of data belong to no tensor", region->path, left);
 }
 
-/* Memory for one tensor more, all zero. */
+/* Adds a tensor that is all zero. */
 static struct tensor *add_tensor(struct tensor_file *file, size_t *capacity, struct fault *fault) {
     if (file->count == *capacity) {
         const size_t grown = *capacity ? 2 * *capacity : 16;
@@ -187,7 +188,7 @@ static struct tensor *add_tensor(struct tensor_file *file, size_t *capacity, str
     return tensor;
 }
 
-/* name: taken over. */
+/* The file takes over the name. */
 static bool read_tensor(struct json_reader *reader, struct tensor_file *file, size_t *capacity, char *name,
                         const struct region *region, struct fault *fault) {
     struct tensor *const tensor = add_tensor(file, capacity, fault);
@@ -224,20 +225,15 @@ static bool read_header(struct json_reader *reader, struct tensor_file *file, co
     return !reader->error;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
-}
-
 static bool check_names(struct tensor_file *file, struct fault *fault) {
-    if (file->count)
-        qsort(file->tensors, file->count, sizeof *file->tensors, by_name);
+    tensor_file_sort(file);
     for (size_t i = 1; i < file->count; i++)
         if (!strcmp(file->tensors[i - 1].name, file->tensors[i].name))
             return fault_set(fault, EXIT_REQUEST, "%s: a duplicate tensor '%.200s'", file->path, file->tensors[i].name);
     return true;
 }
 
-/* The bytes of the header, after those of its length. */
+/* Reads the length of the header. */
 static bool find_header(const char *path, const unsigned char *bytes, uint64_t size, uint64_t *length,
                         struct fault *fault) {
     if (size < 8)

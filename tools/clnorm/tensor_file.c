@@ -24,10 +24,6 @@ enum tensor_format tensor_format_of(const char *path) {
     return ends_with(path, ".npy") ? FORMAT_NPY : FORMAT_UNKNOWN;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
-}
-
 bool tensor_file_parse(struct tensor_file *file, enum tensor_format format, const char *path, const void *bytes,
                        size_t size, struct fault *fault) {
     *file = (struct tensor_file){.path = strdup(path)};
@@ -36,8 +32,8 @@ bool tensor_file_parse(struct tensor_file *file, enum tensor_format format, cons
         done = safetensors_parse(file, bytes, size, fault);
     else if (done)
         done = npy_parse(file, bytes, size, fault);
-    if (done && file->count)
-        qsort(file->tensors, file->count, sizeof *file->tensors, by_name);
+    if (done)
+        tensor_file_sort(file);
     else
         tensor_file_close(file);
     return done;
@@ -69,7 +65,7 @@ bool tensor_file_open(struct tensor_file *file, const char *path, struct fault *
     *file = (struct tensor_file){0};
     const enum tensor_format format = tensor_format_of(path);
     if (format == FORMAT_UNKNOWN)
-        return fault_set(fault, EXIT_REQUEST, "%s: a tensor file's name ends in .safetensors or .npy", path);
+        return fault_set(fault, EXIT_REQUEST, "%s: expected a file name that ends in .safetensors or .npy", path);
     void *map = NULL;
     size_t size = 0;
     if (!map_file(path, &map, &size, fault))

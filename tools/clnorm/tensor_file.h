@@ -1,6 +1,5 @@
-/* Tensors in files: .safetensors, many by name, and .npy, one with the name of the file. A file is mapped, not read;
- * nothing in it is believed before it was checked against the file's size, so that every tensor's bytes lie within the
- * mapping. */
+/* Tensors in files: .safetensors has many, .npy one, which gets the file's name. A file is mapped, not read. Every size and
+ * offset in it is checked against the file's size, so that a tensor's bytes lie within the mapping. */
 #ifndef TENSOR_FILE_H
 #define TENSOR_FILE_H
 
@@ -8,13 +7,13 @@
 
 enum tensor_format { FORMAT_UNKNOWN, FORMAT_SAFETENSORS, FORMAT_NPY };
 
-/* By the end of the file's name. */
+/* The format by the end of the file's name. */
 enum tensor_format tensor_format_of(const char *path);
 
 /* Maps and reads a file. On failure *file is empty, and closing it is allowed. */
 bool tensor_file_open(struct tensor_file *file, const char *path, struct fault *fault);
 
-/* The same of bytes that stay where they are until the file is closed. */
+/* Reads the tensors of bytes that stay valid until the file is closed. */
 bool tensor_file_parse(struct tensor_file *file, enum tensor_format format, const char *path, const void *bytes,
                        size_t size, struct fault *fault);
 

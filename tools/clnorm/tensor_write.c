@@ -11,7 +11,7 @@
 bool tensor_write_check(const char *path, const struct element *element, struct fault *fault) {
     const enum tensor_format format = tensor_format_of(path);
     if (format == FORMAT_UNKNOWN)
-        return fault_set(fault, EXIT_REQUEST, "%s: a tensor file's name ends in .safetensors or .npy", path);
+        return fault_set(fault, EXIT_REQUEST, "%s: expected a file name that ends in .safetensors or .npy", path);
     if (format == FORMAT_NPY && !element->npy)
         return fault_set(fault, EXIT_REQUEST, "%s: npy has no %s; write .safetensors or choose another --dtype", path,
                          element->name);

@@ -4,10 +4,10 @@
 
 #include "tensor_file.h"
 
-/* The format is that of the path: a .safetensors file takes them all, an .npy file the first one. */
+/* The end of the path decides the format: a .safetensors file holds all tensors, an .npy file the first one. */
 bool tensor_write(const char *path, const struct tensor *const *tensors, size_t count, struct fault *fault);
 
-/* Whether the path can be written, and can take a first tensor of this element type; asked before the work is done. */
+/* Whether the path can be written, and its format can hold a first tensor of this element type. Called before the work. */
 bool tensor_write_check(const char *path, const struct element *element, struct fault *fault);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum { NAME_WIDTH = 44 };
 
-/* Control characters, which a file's names may have, stand as '?'. */
+/* Prints '?' in place of control characters, which a file's names may have. */
 static void print_name(const char *name, int width) {
     for (const char *c = name; *c; c++)
         putchar((unsigned char)*c < ' ' || *c == '\x7f' ? '?' : *c);
@@ -48,7 +48,7 @@ static bool print_json(const struct tensor_file *file, struct fault *fault) {
     for (size_t i = 0; done && i < file->count; i++)
         done = !json_array_append_new(list, tensor_json(&file->tensors[i]));
     if (!done)
-        return fault_set(fault, EXIT_FAILED, "%s: names that are no UTF-8, or out of memory for JSON", file->path);
+        return fault_set(fault, EXIT_FAILED, "%s: a name is not valid UTF-8, or out of memory for JSON", file->path);
     return json_print(list) || fault_set(fault, EXIT_FAILED, "out of memory for JSON");
 }
 
