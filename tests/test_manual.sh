@@ -1,5 +1,6 @@
 #!/bin/bash
-# The manual page formats without a warning and has every option; completions know commands, operations, options and words.
+# The manual page formats without a warning, in 80 columns, and has every option; completions know commands, operations, options
+# and words.
 #
 #   test_manual.sh TOOL FOLDER     FOLDER: where clnorm.1 and completions/ are
 set -eu
@@ -15,6 +16,8 @@ complain() {
 warnings=$(groff -man -Tutf8 -w mac "$folder/clnorm.1" 2>&1 >/dev/null)
 [ -z "$warnings" ] || complain "groff: $warnings"
 page=$(groff -man -Tascii -P-cbou "$folder/clnorm.1") # without overstriking and escapes
+wide=$(awk 'length > 80' <<<"$page")
+[ -z "$wide" ] || complain "clnorm.1 has lines of more than 80 columns: $wide"
 for command in $("$tool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p'); do
     grep -q "^   clnorm $command " <<<"$page" || complain "clnorm.1 lacks the command $command"
     for option in $("$tool" "$command" --help | grep -o -e '--[a-z][a-z-]*' | sort -u); do

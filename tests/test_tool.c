@@ -40,6 +40,10 @@ static void test_usage(void **state) {
         run("%s --no-such-option", commands[i]);
         assert_failed(EXIT_REQUEST, "--no-such-option");
     }
+    run("%s", "run --help");
+    assert_says("bias=embeddings.LayerNorm.bias --verify\n"); /* the end: nothing is cut */
+    run("%s", "bench --help");
+    assert_says("on CPUs memcpy on one thread.\n");
     run("%s", "--version");
     assert_done();
     assert_says(clnorm_version());

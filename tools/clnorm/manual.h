@@ -1,12 +1,12 @@
-/* The manual page, and the completion of command lines in shells: both made from what the commands themselves tell
- * command_line_read. `clnorm manual WORD` prints them when the tool is built; it is not in the list of commands. */
+/* The manual page and the completion of shells. Both are made from the options and the help that commands pass to
+ * command_line_read. The build prints them with `clnorm manual WORD`, which the list of commands does not have. */
 #ifndef MANUAL_H
 #define MANUAL_H
 
 #include "commands.h"
 #include "options.h"
 
-/* Prints one of them, to standard output: begin, each command with its help, end. */
+/* Prints one of them to standard output: calls begin, command for each command, then end. */
 struct manual_writer {
     const char *word;
     void (*begin)(const struct command *commands);

@@ -232,7 +232,7 @@ int run_command(int argc, const char **argv, struct fault *fault) {
     memcpy(table, fixed, sizeof fixed);
     operation_options_rows(options, table + FIXED);
     choices_add(table + FIXED + OPERATION_OPTIONS, &options->choices);
-    char epilogue[4096];
+    char epilogue[8192];
     describe_operations(epilogue, sizeof epilogue);
     struct command_line line;
     if (!command_line_read(&line, argc, argv, "OP --in FILE [ROLE=TENSOR...] [OPTION...]", epilogue, table, fault))
