@@ -81,11 +81,11 @@ static void test_run_lays_rows_out(void **state) {
     static const struct {
         const char *words, *says;
     } bad[] = {
-        {"layer_norm --outer 'x=64:0'", "--outer x: row 0 of tensor 'x' lies where a later row does"},
+        {"layer_norm --outer 'x=64:0'", "--outer x: row 0 of tensor 'x' shares memory with a later row"},
         {"layer_norm --outer 'x=5:10'", "--outer x: sizes of 5 rows; expected x's 64"},
         {"layer_norm --outer 'weight=4:16'", "expected ROLE=… of a tensor of x's shape that layer_norm has"},
         {"layer_norm --outer 'y=64:100'", "desc.y.outer[0].stride is 100: expected at least 384"},
-        {"layer_norm --outer 'x=64:1:384'", "whose normalised dimension is not the last has to be copied first"},
+        {"layer_norm --outer 'x=64:1:384'", "whose normalised dimension is not the last must be copied first"},
         {"layer_norm --outer 'x=1:1,1:1,1:1,64:384'", "up to three sizes"},
         {"layer_norm --outer 'x=2:9,32:400;y=64:400;x=64:400'",
          "--outer 'x=64:400': x is given twice; expected each role once"},

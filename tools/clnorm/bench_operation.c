@@ -5,7 +5,7 @@
 
 #include "closest.h"
 
-/* Operations with hooks of their own in the tool. */
+/* The operations that are not row-wise. */
 static const struct bench_operation own[] = {
     {.name = "layer_norm", .operation = "layer_norm", .inputs = {"x", "weight", "bias"}, .outputs = "y", .moved = 2},
     {.name = "rms_norm", .operation = "rms_norm", .inputs = {"x", "weight"}, .outputs = "y", .moved = 2},
@@ -124,7 +124,7 @@ static const char *name_with(const char *name, const char *word) {
     return text;
 }
 
-/* With every input; what is moved at the least is its matrices. */
+/* It has every input. Its least traffic is the tensors of x's shape. */
 static struct bench_operation row_of(const struct operation *operation) {
     struct bench_operation made = {.name = operation->name, .operation = operation->name};
     int inputs = 0;
@@ -136,7 +136,7 @@ static struct bench_operation row_of(const struct operation *operation) {
     return made;
 }
 
-/* The operation, and again with each word that its descriptor does not start from. */
+/* Adds the operation, and a row for each word of its options that is not the default. */
 static int add_rows(struct bench_operation *rows, const struct operation *operation) {
     int count = 0;
     rows[count++] = row_of(operation);
@@ -167,7 +167,6 @@ const struct bench_operation *bench_operations(void) {
 }
 
 bool bench_find_operation(const char *word, const struct bench_operation **operation, struct fault *fault) {
-    char known[1024] = "";
     struct closest closest = closest_to(word);
     for (const struct bench_operation *row = bench_operations(); row->name; row++) {
         if (closest_is(word, strlen(word), row->name)) {
@@ -175,10 +174,7 @@ bool bench_find_operation(const char *word, const struct bench_operation **opera
             return true;
         }
         closest_offer(&closest, row->name);
-        strncat(known, *known ? ", " : "", sizeof known - strlen(known) - 1);
-        strncat(known, row->name, sizeof known - strlen(known) - 1);
     }
     char text[CLOSEST_TEXT];
-    return closest.name ? fault_set(fault, EXIT_REQUEST, "'%s' is no operation; %s", word, closest_text(&closest, text))
-                        : fault_set(fault, EXIT_REQUEST, "'%s' is no operation; they are %s", word, known);
+    return fault_set(fault, EXIT_REQUEST, "'%s' is not an operation; %s", word, closest_text(&closest, text));
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST = 256, UNIT = 1024 }; /* characters that are compared, what a change of one counts */
+enum { LONGEST = 256, UNIT = 1024 }; /* the length limit in characters; the distance of one changed character */
 
 static int plain(char c) {
     return c == '-' ? '_' : tolower((unsigned char)c);
@@ -67,6 +67,9 @@ struct closest closest_to(const char *word) {
 
 void closest_offer(struct closest *closest, const char *name) {
     const size_t distance = closest_distance(closest->word, name);
+    const size_t length = strlen(closest->offered);
+    if (length + strlen(name) + 3 <= sizeof closest->offered)
+        (void)snprintf(closest->offered + length, sizeof closest->offered - length, "%s%s", length ? ", " : "", name);
     if (distance < closest->distance) {
         closest->distance = distance;
         closest->name = name;
@@ -74,9 +77,10 @@ void closest_offer(struct closest *closest, const char *name) {
 }
 
 const char *closest_text(const struct closest *closest, char text[CLOSEST_TEXT]) {
-    *text = '\0';
     if (closest->name)
-        (void)snprintf(text, CLOSEST_TEXT, "did you mean %.120s?", closest->name);
+        (void)snprintf(text, CLOSEST_TEXT, "did you mean %s?", closest->name);
+    else
+        (void)snprintf(text, CLOSEST_TEXT, "expected one of %s", closest->offered);
     return text;
 }
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "closest.h"
 #include "options.h"
 #include "outer.h"
 #include "rope.h"
@@ -20,14 +21,14 @@ static bool read_scaled_groups(struct job *job, const struct tensor *x_scale, st
     return true;
 }
 
-/* Whether scales have x's leading dimensions, or are a row of all of them. */
-static bool of_rows(const struct job *job, const struct tensor *scales) {
+/* Whether there is a scale for each row: the shape is x's leading dimensions, or [rows]. */
+static bool is_per_row(const struct job *job, const struct tensor *scales) {
     const struct tensor *const x = &job->tensor[0];
     const bool flat = scales->rank == 1 && scales->shape[0] == job->rows;
     return flat || (scales->rank + 1 == x->rank && !memcmp(scales->shape, x->shape, scales->rank * sizeof *scales->shape));
 }
 
-/* Takes what x's scales are of from their shape, which is checked later. */
+/* Takes the scaling of x from the shape of x_scale, which is checked later. */
 static bool read_scales_of_x(struct job *job, const struct tensor *x_scale, struct fault *fault) {
     job->x.dtype = job->tensor[0].element->dtype;
     job->x.scale_dtype = x_scale->element->dtype;
@@ -35,7 +36,7 @@ static bool read_scales_of_x(struct job *job, const struct tensor *x_scale, stru
         job->x.scaling = CLNORM_SCALING_TENSOR;
         return true;
     }
-    if (of_rows(job, x_scale)) {
+    if (is_per_row(job, x_scale)) {
         job->x.scaling = CLNORM_SCALING_ROW;
         return true;
     }
@@ -62,16 +63,16 @@ static bool read_scaling(struct job *job, const struct operation_options *option
     else
         return fault_set(fault, EXIT_REQUEST, "--mode '%s': expected tensor, row or group", mode);
     if ((job->scaling == CLNORM_SCALING_GROUP) != (options->group_size > 0))
-        return fault_set(fault, EXIT_REQUEST,
-                         "--mode %s with --group-size %lld: expected a group size, 1 or more, just with "
-                         "--mode group",
-                         mode, options->group_size);
+        return fault_set(
+            fault, EXIT_REQUEST,
+            "--mode %s with --group-size %lld: expected 1 or more with --mode group, no --group-size without it", mode,
+            options->group_size);
     job->group_size = options->group_size ? (uint64_t)options->group_size : job->cols;
     job->groups = job->cols / job->group_size + (job->cols % job->group_size != 0);
     return true;
 }
 
-/* Takes what the scales of samples are of from their shape: [1], or [samples]. */
+/* Takes the scaling of an x of samples from the shape of x_scale: [1], or [samples]. */
 static bool read_scales_of_samples(struct job *job, const struct tensor *x_scale, struct fault *fault) {
     char shape[SHAPE_TEXT];
     job->x.scale_dtype = x_scale->element->dtype;
@@ -120,7 +121,7 @@ static bool read_channels(struct job *job, const struct operation_options *optio
     return !x_scale || read_scales_of_samples(job, x_scale, fault);
 }
 
-/* Takes rows of weights from the weight, or else the bias, and how many rows take one from the options. */
+/* Takes the number of weight rows from the weight or the bias, and the number of rows that share one from the options. */
 static bool read_weight_map(struct job *job, const struct operation_options *options, struct fault *fault) {
     const struct tensor *weights = job_tensor(job, "weight");
     if (!weights || weights->rank != 2)
@@ -173,7 +174,7 @@ static bool read_shape(struct job *job, const struct operation_options *options,
     return true;
 }
 
-/* What tensors that are not of 8 bits may be: doubles do not go with those. */
+/* The dtypes of tensors that are not 8-bit; operations on codes take no doubles. */
 static const char *reals_of(const struct operation *operation) {
     const int x_scale = operation_role(operation, "x_scale");
     const bool codes = operation_role(operation, "q") >= 0 || (x_scale >= 0 && !operation->roles[x_scale].optional);
@@ -221,15 +222,13 @@ static bool want_output(const char *word, void *user, struct fault *fault) {
         job->wanted[i] = true;
         return true;
     }
-    char known[128] = "";
-    for (int k = 0; roles[k].name; k++) {
-        if (!roles[k].output)
-            continue;
-        strncat(known, *known ? ", " : "", sizeof known - strlen(known) - 1);
-        strncat(known, roles[k].name, sizeof known - strlen(known) - 1);
-    }
-    return fault_set(fault, EXIT_REQUEST, "--outputs '%s': %s has no such output; it writes %s", word, job->operation->name,
-                     known);
+    struct closest closest = closest_to(word);
+    for (int k = 0; roles[k].name; k++)
+        if (roles[k].output)
+            closest_offer(&closest, roles[k].name);
+    char text[CLOSEST_TEXT];
+    return fault_set(fault, EXIT_REQUEST, "--outputs '%s': %s has no such output; %s", word, job->operation->name,
+                     closest_text(&closest, text));
 }
 
 static bool choose_outputs(struct job *job, const struct operation_options *options, struct fault *fault) {

@@ -35,11 +35,11 @@ const struct role fp8_rms_norm_backward_roles[] = {
 
 /* ----------------------------------------------------------------------------------------------------------- forward */
 
-/* x_scale's shape says what the groups are. */
+/* The group size follows from x_scale's shape; --group-size may repeat it. */
 static bool check_groups(const struct job *job, const struct operation_options *options, struct fault *fault) {
     return !options->group_size || (uint64_t)options->group_size == job->group_size ||
-           fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected %" PRIu64 ", as x_scale has it", options->group_size,
-                     job->group_size);
+           fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected %" PRIu64 ", the group size of x_scale",
+                     options->group_size, job->group_size);
 }
 
 static bool parse_accuracy(const char *word, clnorm_fp8_accuracy *accuracy, struct fault *fault) {
@@ -69,14 +69,14 @@ bool fp8_rms_norm_describe(struct job *job, const struct operation_options *opti
     desc.y.scale_dtype = desc.accuracy == CLNORM_FP8_COMPATIBLE ? CLNORM_BF16 : CLNORM_F32;
     if (options->scale_dtype && !parse_scale_dtype(options->scale_dtype, &desc.y.scale_dtype, fault))
         return false;
-    want(job, "y", desc.y.dtype);
-    want(job, "y_t", desc.y.dtype);
-    want(job, "y_scale", desc.y.scale_dtype);
-    want(job, "row_scale", desc.y.scale_dtype);
-    want(job, "rstd", CLNORM_F32);
+    job_set_output(job, "y", desc.y.dtype);
+    job_set_output(job, "y_t", desc.y.dtype);
+    job_set_output(job, "y_scale", desc.y.scale_dtype);
+    job_set_output(job, "row_scale", desc.y.scale_dtype);
+    job_set_output(job, "rstd", CLNORM_F32);
     if (job_tensor(job, "y_t"))
         desc.y_t.dtype = desc.y.dtype;
-    if (!job_tensor(job, "y")) { /* y_t alone has the scale */
+    if (!job_tensor(job, "y")) { /* without y, the scale belongs to y_t */
         desc.y_t = desc.y;
         desc.y = (clnorm_tensor)CLNORM_TENSOR_NONE;
     }
@@ -95,13 +95,14 @@ static struct ref_norm reference_of(const struct job *job) {
     return norm;
 }
 
-/* A few products and quotients of f32; compatible, a rounding to bfloat16 besides. */
+/* The relative error of a few f32 products and quotients, and of a rounding to bfloat16 with CLNORM_FP8_COMPATIBLE. */
 static double relative_slack(const struct job *job) {
     const double unit = ref_arithmetic_of(CLNORM_F32).unit;
     return job->desc.norm.accuracy == CLNORM_FP8_COMPATIBLE ? 0x1p-8 + 8 * unit : 8 * unit;
 }
 
-/* Judges rstd and row_scale; the codes by the rstd and y_scale that the device gave. */
+/* Compares rstd with the reference. The expected scales are computed from the device's rstd, the expected codes from the
+ * device's rstd and y_scale. */
 bool fp8_rms_norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault) {
     const struct ref_arithmetic arithmetic = estimate_arithmetic(CLNORM_F32, job->cols);
     const struct ref_norm norm = reference_of(job);
@@ -159,8 +160,8 @@ bool fp8_rms_norm_backward_describe(struct job *job, const struct operation_opti
         !norm_read_reduction(options, &desc, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;
-    want(job, "dx", main_dtype);
-    want(job, "dweight", desc.weight.dtype ? desc.weight.dtype : CLNORM_F32);
+    job_set_output(job, "dx", main_dtype);
+    job_set_output(job, "dweight", desc.weight.dtype ? desc.weight.dtype : CLNORM_F32);
     desc.dx.dtype = job_dtype(job, "dx");
     desc.dweight.dtype = job_dtype(job, "dweight");
     job->desc.norm_backward = desc;

@@ -48,7 +48,7 @@ static clnorm_layout layout_of(const struct job *job) {
 
 /* ---------------------------------------------------------------------------------------------------------- describe */
 
-/* The dtype of the main output, which may have 8 bits already, and what all directions have. */
+/* Reads the options of both directions, and the main output's dtype unless --quantize has set it. */
 static bool read_options(const struct job *job, const struct operation_options *options, clnorm_dtype *main_dtype,
                          clnorm_activation *activation, clnorm_config *config, struct fault *fault) {
     const bool quantized = options->quantize != NULL;
@@ -56,7 +56,7 @@ static bool read_options(const struct job *job, const struct operation_options *
         *main_dtype = job->x.scaling ? CLNORM_F32 : job_dtype(job, "x");
     return norm_read_activation(options, activation, fault) &&
            (!options->dtype || quantized || parse_dtype(options->dtype, main_dtype, fault)) &&
-           norm_check_doubles(job, *main_dtype, false, fault) &&
+           job_check_doubles(job, *main_dtype, false, fault) &&
            (!options->config || config_parse(options->config, config, fault));
 }
 
@@ -70,7 +70,7 @@ static void give_elements(struct job *job, clnorm_dtype main_dtype) {
         clnorm_dtype dtype = main_dtype;
         if (roles[i].shape == SHAPE_GROUPS || roles[i].shape == SHAPE_SCALES)
             dtype = statistics;
-        else if (roles[i].shape == SHAPE_COLS) /* "dweight" */
+        else if (roles[i].shape == SHAPE_COLS) /* the input's name follows the 'd' of "dweight" */
             dtype = job_tensor(job, roles[i].name + 1) ? job_dtype(job, roles[i].name + 1) : statistics;
         else if (!strcmp(roles[i].name, "residual_out") && job_tensor(job, "residual"))
             dtype = job_dtype(job, "residual");
@@ -80,7 +80,7 @@ static void give_elements(struct job *job, clnorm_dtype main_dtype) {
     }
 }
 
-/* With its scales. */
+/* The descriptor's x, with its scaling. */
 static clnorm_tensor x_of(const struct job *job) {
     clnorm_tensor x = job->x;
     x.dtype = job_dtype(job, "x");
@@ -166,7 +166,7 @@ static struct ref_tensor x_operand(const struct job *job) {
     return x;
 }
 
-/* Without an activation and an eps, which the descriptors of the two directions have. */
+/* Lacks the activation and eps, which are in the descriptor of one direction. */
 static struct ref_group_norm reference_of(const struct job *job) {
     const uint64_t sample = job->cols * job->spatial;
     return (struct ref_group_norm){
@@ -184,7 +184,7 @@ static struct ref_group_norm reference_of(const struct job *job) {
     };
 }
 
-/* eps in the arithmetic's type. */
+/* eps, rounded to the dtype of the arithmetic. */
 static double eps_of(const struct job *job, double eps) {
     return job_dtype(job, "x") == CLNORM_F64 ? eps : (double)(float)eps;
 }
@@ -195,7 +195,7 @@ static bool make_reference(const struct ref_group_norm *norm, struct ref_gathere
                                          ref_group_norm_size(norm));
 }
 
-/* The forward's outputs of a group. */
+/* The comparisons of the forward's outputs. */
 struct forward_judges {
     const struct job *job;
     struct judged y, mean, rstd, residual_out;
@@ -258,18 +258,18 @@ bool group_norm_backward_verify(const struct job *job, struct verdict *verdicts,
     norm.rstd = operand(job, "rstd", 1);
     if (!make_reference(&norm, &gathered, fault))
         return false;
-    struct ref_row_sum *const dweight = calloc(2 * (size_t)norm.cols, sizeof *dweight);
-    if (!dweight) {
+    struct ref_row_sum *const sums = calloc(2 * (size_t)norm.cols, sizeof *sums); /* of dweight, then of dbias */
+    if (!sums) {
         ref_gathered_free(&gathered);
         return fault_set(fault, EXIT_FAILED, "out of memory for a reference of %" PRIu64 " channels", norm.cols);
     }
     const struct ref_arithmetic arithmetic = estimate_arithmetic(desc->x.dtype, ref_group_norm_size(&norm));
-    const struct judged dx = judged_of(job, "dx", verdicts), of_weight = judged_of(job, "dweight", verdicts);
-    const struct judged of_bias = judged_of(job, "dbias", verdicts), dresidual = judged_of(job, "dresidual", verdicts);
+    const struct judged dx = judged_of(job, "dx", verdicts), dresidual = judged_of(job, "dresidual", verdicts);
+    const struct judged dweight = judged_of(job, "dweight", verdicts), dbias = judged_of(job, "dbias", verdicts);
     for (uint64_t row = 0; row < job->rows; row++)
         for (uint64_t group = 0; group < job->groups; group++) {
             ref_group_norm_gradients(&norm, &arithmetic, row, group, &gathered);
-            ref_group_norm_add(&norm, group, &gathered, dweight, dweight + norm.cols);
+            ref_group_norm_add(&norm, group, &gathered, sums, sums + norm.cols);
             for (uint64_t i = 0; i < ref_group_norm_size(&norm); i++) {
                 const uint64_t index = row * norm.cols * norm.spatial + ref_group_norm_at(&norm, group, i);
                 const struct ref_value ds = {gathered.gradients.ds[i], gathered.errors.dresidual[i]};
@@ -278,9 +278,9 @@ bool group_norm_backward_verify(const struct job *job, struct verdict *verdicts,
             }
         }
     const double error = error_over_rows(&arithmetic, job->rows * job->spatial);
-    judged_add_sums(&of_weight, dweight, job->cols, error);
-    judged_add_sums(&of_bias, dweight + norm.cols, job->cols, error);
-    free(dweight);
+    judged_add_sums(&dweight, sums, job->cols, error);
+    judged_add_sums(&dbias, sums + norm.cols, job->cols, error);
+    free(sums);
     ref_gathered_free(&gathered);
     return true;
 }

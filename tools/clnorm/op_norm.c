@@ -12,7 +12,7 @@
 
 #define ARGUMENT(role) offsetof(clnorm_args, role)
 
-/* Of RMS norm the same without mean. */
+/* RMS norm has these roles without mean. */
 const struct role norm_roles[] = {
     {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
     {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
@@ -78,24 +78,6 @@ bool norm_read_dropout(struct job *job, const struct operation_options *options,
     return !options->seed || parse_seed("--seed", options->seed, &job->seed.seed, fault);
 }
 
-bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, bool mixed, struct fault *fault) {
-    const struct role *const roles = job->operation->roles;
-    const struct element *const x = job->tensor[0].element;
-    const char *const expected = x->dtype == CLNORM_F64 ? "F64" : "F32, F16 or BF16";
-    for (int i = 0; roles[i].name && !roles[i].output; i++) {
-        const struct tensor *const tensor = &job->tensor[i];
-        const bool weights = mixed && roles[i].shape == SHAPE_COLS && tensor->element &&
-                             (tensor->element->dtype == CLNORM_F64 || tensor->element->dtype == CLNORM_F32);
-        if (tensor->element && roles[i].shape != SHAPE_POSITIONS && !weights &&
-            (tensor->element->dtype == CLNORM_F64) != (x->dtype == CLNORM_F64))
-            return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s, since x is %s", tensor->name,
-                             roles[i].name, tensor->element->name, expected, x->name);
-    }
-    return (main_dtype == CLNORM_F64) == (x->dtype == CLNORM_F64) ||
-           fault_set(fault, EXIT_REQUEST, "--dtype %s: expected %s, since x is %s", clnorm_dtype_name(main_dtype), expected,
-                     x->name);
-}
-
 const void *norm_bytes(const struct job *job, const char *role) {
     const struct tensor *const tensor = job_tensor(job, role);
     return tensor ? tensor->data : NULL;
@@ -139,7 +121,7 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
         !norm_read_gate(job, options, &desc.gate, fault) || !norm_read_quantize(job, options, &desc.y, fault) ||
         !norm_check_quantize(job, &desc, fault) ||
         (options->dtype && !desc.y.scaling && !parse_dtype(options->dtype, &desc.y.dtype, fault)) ||
-        !norm_check_doubles(job, desc.y.dtype, true, fault) ||
+        !job_check_doubles(job, desc.y.dtype, true, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;
     for (int i = 0; roles[i].name; i++) {
@@ -163,7 +145,7 @@ clnorm_status norm_plan(clnorm_context *context, const struct job *job, clnorm_p
     return clnorm_norm_forward_plan_create(context, &job->desc.norm, plan);
 }
 
-/* The mean of a segment with an infinity is an infinity or NaN, by the order in which its parts are merged. */
+/* The mean of a segment with an infinity is an infinity or NaN, depending on the order in which its parts are merged. */
 static struct ref_value mean_of(const struct ref_segment *segment, const struct ref_norm_error *error,
                                 const struct ref_arithmetic *arithmetic) {
     const double slack = isfinite(segment->mean) ? error->mean + arithmetic->tiny : INFINITY;

@@ -1,23 +1,19 @@
-/* What layer_norm and rms_norm have in common, forward and backward. */
+/* Functions that the norms share, forward and backward. */
 #ifndef OP_NORM_H
 #define OP_NORM_H
 
 #include "operation.h"
 #include "reference/reference.h"
 
-/* The gate and its z come together. */
+/* Reads --gate, which needs z, and without which z is refused. */
 bool norm_read_gate(const struct job *job, const struct operation_options *options, clnorm_gate *gate, struct fault *fault);
 
 bool norm_read_activation(const struct operation_options *options, clnorm_activation *activation, struct fault *fault);
 
-/* Puts the seed into the job. */
+/* Reads --dropout, and --seed into the job. */
 bool norm_read_dropout(struct job *job, const struct operation_options *options, double *dropout, struct fault *fault);
 
-/* Where one tensor is of doubles, all are; mixed: but for weights, which may be of F64 or F32 beside any. main_dtype: of
- * the main output. */
-bool norm_check_doubles(const struct job *job, clnorm_dtype main_dtype, bool mixed, struct fault *fault);
-
-/* Whether mean and rstd are both there or both absent, of operations that read both. */
+/* Requires both mean and rstd or neither, of operations that read both. */
 bool norm_check_statistics(const struct job *job, struct fault *fault);
 
 /* The bytes of a tensor that the job has, else NULL. */

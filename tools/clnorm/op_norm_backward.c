@@ -10,7 +10,7 @@
 
 #define ARGUMENT(role) offsetof(clnorm_args, role)
 
-/* Of RMS norm the same without mean. */
+/* RMS norm has these roles without mean. */
 const struct role norm_backward_roles[] = {
     {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
     {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
@@ -59,8 +59,8 @@ bool norm_check_statistics(const struct job *job, struct fault *fault) {
                      given, given);
 }
 
-/* An input's gradient has the input's dtype, in its absence that of the sums; y has that of its own gradient, and what an x
- * of 8 bits would give its dtype, too. */
+/* dx has the main dtype, y that of dy. Other gradients have their input's dtype; in its absence dresidual has that of x, or
+ * of dy where x is 8-bit, and the others have that of the statistics. */
 static clnorm_dtype output_dtype(const struct job *job, const char *role, clnorm_dtype main_dtype) {
     if (!strcmp(role, "dx"))
         return main_dtype;
@@ -107,7 +107,7 @@ bool norm_backward_describe(struct job *job, const struct operation_options *opt
     if (!norm_check_statistics(job, fault) || !norm_read_activation(options, &desc.activation, fault) ||
         !norm_read_dropout(job, options, &desc.dropout, fault) || !norm_read_gate(job, options, &desc.gate, fault) ||
         (options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
-        !norm_check_doubles(job, main_dtype, true, fault) || !norm_read_reduction(options, &desc, fault) ||
+        !job_check_doubles(job, main_dtype, true, fault) || !norm_read_reduction(options, &desc, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;
     if (options->recompute_output)
@@ -133,7 +133,7 @@ clnorm_status norm_backward_plan(clnorm_context *context, const struct job *job,
 
 /* ------------------------------------------------------------------------------------------------------------ verify */
 
-/* What a reference works in. */
+/* The memory of the reference. */
 struct memory {
     struct ref_gradients gradients;
     struct ref_gradient_errors errors;

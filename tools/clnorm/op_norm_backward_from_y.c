@@ -22,12 +22,6 @@ static clnorm_dtype sum_dtype(const struct job *job, const char *input) {
     return dtype ? dtype : statistics_dtype(job_dtype(job, "y"));
 }
 
-static void set_output(struct job *job, const char *role, clnorm_dtype dtype) {
-    const int i = operation_role(job->operation, role);
-    if (job->wanted[i])
-        job->tensor[i].element = element_by_dtype(dtype);
-}
-
 bool norm_backward_from_y_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
     clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
     desc.norm = job->operation->norm;
@@ -35,19 +29,19 @@ bool norm_backward_from_y_describe(struct job *job, const struct operation_optio
     desc.cols = job->cols;
     desc.group_size = job->cols / job->groups;
     desc.y_given = desc.rstd_given = true;
-    desc.x.dtype = desc.y.dtype = job_dtype(job, "y"); /* what arithmetic is in goes by x's */
+    desc.x.dtype = desc.y.dtype = job_dtype(job, "y"); /* x's decides the arithmetic */
     desc.dy.dtype = job_dtype(job, "dy");
     desc.weight.dtype = job_dtype(job, "weight");
     desc.bias.dtype = job_dtype(job, "bias");
     desc.weight_offset = options->weight_offset;
     clnorm_dtype main_dtype = desc.y.dtype;
     if ((options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
-        !norm_check_doubles(job, main_dtype, false, fault) || !norm_read_reduction(options, &desc, fault) ||
+        !job_check_doubles(job, main_dtype, false, fault) || !norm_read_reduction(options, &desc, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;
-    set_output(job, "dx", main_dtype);
-    set_output(job, "dweight", sum_dtype(job, "weight"));
-    set_output(job, "dbias", sum_dtype(job, "bias"));
+    job_set_output(job, "dx", main_dtype);
+    job_set_output(job, "dweight", sum_dtype(job, "weight"));
+    job_set_output(job, "dbias", sum_dtype(job, "bias"));
     desc.dx.dtype = job_dtype(job, "dx");
     desc.dweight.dtype = job_dtype(job, "dweight");
     desc.dbias.dtype = job_dtype(job, "dbias");

@@ -10,7 +10,8 @@
 
 /* ------------------------------------------------------------------------------------------------------------ options */
 
-static bool refuse_company(const struct operation_options *options, struct fault *fault) {
+/* Without --quantize: refuses the options that need it. */
+static bool check_unquantized(const struct operation_options *options, struct fault *fault) {
     if (options->quantize_group)
         return fault_set(fault, EXIT_REQUEST, "--quantize-group %lld: expected --quantize group too",
                          options->quantize_group);
@@ -33,17 +34,18 @@ static bool read_scaling(const struct operation_options *options, clnorm_scaling
     return true;
 }
 
-static bool check_company(const struct operation_options *options, clnorm_scaling scaling, struct fault *fault) {
+/* With --quantize: checks the options that depend on its scaling. */
+static bool check_quantized(const struct operation_options *options, clnorm_scaling scaling, struct fault *fault) {
     const long long group = options->quantize_group;
     const double scale = options->quantize_scale;
     if (scaling == CLNORM_SCALING_GROUP ? group != 16 && group != 32 && group != 64 && group != 128 : group != 0)
         return fault_set(fault, EXIT_REQUEST,
-                         "--quantize %s with --quantize-group %lld: expected 16, 32, 64 or 128, just with "
-                         "--quantize group",
+                         "--quantize %s with --quantize-group %lld: expected 16, 32, 64 or 128 with --quantize group, no "
+                         "--quantize-group without it",
                          options->quantize, group);
     if (scale != 0 && (scaling != CLNORM_SCALING_TENSOR || !(scale >= FLT_MIN && scale <= FLT_MAX)))
         return fault_set(fault, EXIT_REQUEST,
-                         "--quantize %s with --quantize-scale %g: expected a positive normal f32, just "
+                         "--quantize %s with --quantize-scale %g: expected a positive normal f32, only "
                          "with --quantize tensor",
                          options->quantize, scale);
     return true;
@@ -67,9 +69,9 @@ bool norm_read_quantize(struct job *job, const struct operation_options *options
     if (y_t >= 0 && job->wanted[y_t] && !options->quantize)
         return fault_set(fault, EXIT_REQUEST, "--outputs y_t: expected --quantize tensor, row or group too");
     if (!options->quantize)
-        return refuse_company(options, fault);
+        return check_unquantized(options, fault);
     y->dtype = CLNORM_F8_E4M3;
-    if (!read_scaling(options, &y->scaling, fault) || !check_company(options, y->scaling, fault) ||
+    if (!read_scaling(options, &y->scaling, fault) || !check_quantized(options, y->scaling, fault) ||
         (options->dtype && !parse_fp8(options->dtype, &y->dtype, fault)))
         return false;
     y->scale_group = (uint32_t)options->quantize_group;
@@ -87,28 +89,28 @@ bool largest_make(struct largest *largest, const struct job *job, struct fault *
     *largest = (struct largest){NULL};
     if (!y_scale)
         return true;
-    largest->of = calloc(y_scale->count ? (size_t)y_scale->count : 1, sizeof *largest->of);
-    return largest->of || fault_set(fault, EXIT_FAILED, "out of memory for a reference of scales");
+    largest->of_scale = calloc(y_scale->count ? (size_t)y_scale->count : 1, sizeof *largest->of_scale);
+    return largest->of_scale || fault_set(fault, EXIT_FAILED, "out of memory for a reference of scales");
 }
 
 void largest_free(struct largest *largest) {
-    free(largest->of);
+    free(largest->of_scale);
 }
 
 void largest_add(const struct largest *largest, const struct job *job, uint64_t row, uint64_t column, struct ref_value y) {
-    if (!largest->of || !isfinite(y.value))
+    if (!largest->of_scale || !isfinite(y.value))
         return;
-    struct ref_value *const of = &largest->of[job_scale_index(job, row, column)];
-    of->value = fmax(of->value, fabs(y.value));
-    of->error = fmax(of->error, y.error);
+    struct ref_value *const so_far = &largest->of_scale[job_scale_index(job, row, column)];
+    so_far->value = fmax(so_far->value, fabs(y.value));
+    so_far->error = fmax(so_far->error, y.error);
 }
 
 void largest_judge(const struct largest *largest, const struct job *job, clnorm_dtype dtype, struct verdict *verdicts) {
     const struct judged y_scale = judged_of(job, "y_scale", verdicts);
     const struct element *const codes = element_by_dtype(dtype);
-    for (uint64_t i = 0; largest->of && i < y_scale.tensor->count; i++) {
-        struct ref_value scale = scale_estimate(codes, largest->of[i].value, 4 * ref_arithmetic_of(CLNORM_F32).unit);
-        scale.error += largest->of[i].error / element_largest(codes);
+    for (uint64_t i = 0; largest->of_scale && i < y_scale.tensor->count; i++) {
+        struct ref_value scale = scale_estimate(codes, largest->of_scale[i].value, 4 * ref_arithmetic_of(CLNORM_F32).unit);
+        scale.error += largest->of_scale[i].error / element_largest(codes);
         judged_add(&y_scale, i, scale);
     }
 }

@@ -46,12 +46,6 @@ static bool refuse_double(const char *what, clnorm_dtype dtype, struct fault *fa
     return dtype != CLNORM_F64 || fault_set(fault, EXIT_REQUEST, "%s: dtype F64; expected F32, F16 or BF16", what);
 }
 
-void want(struct job *job, const char *role, clnorm_dtype dtype) {
-    const int i = operation_role(job->operation, role);
-    if (job->wanted[i])
-        job->tensor[i].element = element_by_dtype(dtype);
-}
-
 /* ---------------------------------------------------------------------------------------------------------- quantize */
 
 bool quantize_describe(struct job *job, const struct operation_options *options, struct fault *fault) {
@@ -69,10 +63,10 @@ bool quantize_describe(struct job *job, const struct operation_options *options,
         return false;
     if (options->transpose)
         job->wanted[operation_role(job->operation, "q_t")] = true;
-    want(job, "q", desc.q.dtype);
-    want(job, "q_t", desc.q.dtype);
-    want(job, "scale", desc.q.scale_dtype);
-    want(job, "amax", CLNORM_F32);
+    job_set_output(job, "q", desc.q.dtype);
+    job_set_output(job, "q_t", desc.q.dtype);
+    job_set_output(job, "scale", desc.q.scale_dtype);
+    job_set_output(job, "amax", CLNORM_F32);
     desc.q_t.dtype = job_tensor(job, "q_t") ? desc.q.dtype : CLNORM_DTYPE_NONE;
     desc.save_amax = job_tensor(job, "amax") != NULL;
     job->desc.quantize = desc;
@@ -107,7 +101,7 @@ struct ref_value scale_estimate(const struct element *codes, double amax, double
     return (struct ref_value){scale, slack * scale};
 }
 
-/* Stochastic rounding takes either neighbour: what is judged may be a step off. */
+/* Stochastic rounding takes either neighbour, so that a code may be a step off. */
 static double step_at(const struct element *element, double value) {
     const double smallest = element->dtype == CLNORM_F8_E4M3 ? 0x1p-9 : 0x1p-16;
     return fmax(smallest, 2 * element_epsilon(element) * fabs(value));
@@ -158,7 +152,7 @@ bool dequantize_describe(struct job *job, const struct operation_options *option
         !refuse_double("--dtype", desc.x.dtype, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;
-    want(job, "x", desc.x.dtype);
+    job_set_output(job, "x", desc.x.dtype);
     job->desc.dequantize = desc;
     return true;
 }

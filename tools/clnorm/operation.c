@@ -60,6 +60,31 @@ bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64
            fault_set(fault, EXIT_REQUEST, "%s: %" PRIu64 " x %" PRIu64 " elements are too many", role, rows, cols);
 }
 
+bool job_check_doubles(const struct job *job, clnorm_dtype main_dtype, bool mixed, struct fault *fault) {
+    const struct role *const roles = job->operation->roles;
+    const struct element *const first = job->tensor[0].element;
+    const bool wide = first->dtype == CLNORM_F64;
+    const char *const expected = wide ? "F64" : "F32, F16 or BF16";
+    for (int i = 0; roles[i].name && !roles[i].output; i++) {
+        const struct element *const element = job->tensor[i].element;
+        const bool any =
+            roles[i].shape == SHAPE_POSITIONS || (mixed && roles[i].shape == SHAPE_COLS && element &&
+                                                  (element->dtype == CLNORM_F64 || element->dtype == CLNORM_F32));
+        if (element && !any && (element->dtype == CLNORM_F64) != wide)
+            return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s, since %s is %s",
+                             job->tensor[i].name, roles[i].name, element->name, expected, roles[0].name, first->name);
+    }
+    return (main_dtype == CLNORM_F64) == wide ||
+           fault_set(fault, EXIT_REQUEST, "--dtype %s: expected %s, since %s is %s", clnorm_dtype_name(main_dtype),
+                     expected, roles[0].name, first->name);
+}
+
+void job_set_output(struct job *job, const char *role, clnorm_dtype dtype) {
+    const int i = operation_role(job->operation, role);
+    if (job->wanted[i])
+        job->tensor[i].element = element_by_dtype(dtype);
+}
+
 bool job_allocate_outputs(struct job *job, struct fault *fault) {
     for (int i = 0; job->operation->roles[i].name; i++) {
         struct tensor *const tensor = &job->tensor[i];

@@ -1,5 +1,5 @@
-/* The operations that the tool can run: those of list.h that have ROWS, from their records (row_operation.c), and those
- * with hooks of their own in a file op_NAME.c and a row in operation_list.c. */
+/* The operations that the tool runs. Row-wise ones, which are ROWS in list.h, come from their records (row_operation.c).
+ * Each other one has its functions in a file op_NAME.c and a row in operation_list.c. */
 #ifndef OPERATION_H
 #define OPERATION_H
 
@@ -12,7 +12,7 @@
 
 enum { ROLES = 20 };
 
-/* What a tensor's shape must be, or will be. */
+/* The shape that an input must have, and that an output gets. */
 enum role_shape {
     SHAPE_X, /* that of x, the first role: any rank of 1 and up; the last dimension is cols, the others are rows; of group
                 norm rank 2 and up: the first is rows, the second or the last one cols, the others spatial */
@@ -21,9 +21,9 @@ enum role_shape {
     SHAPE_ROWS,       /* [rows], of the statistics' dtype too */
     SHAPE_CODES,      /* that of x, of 8 bits */
     SHAPE_SCALED,     /* x itself, which has 8 bits where there is an x_scale */
-    SHAPE_X_SCALES,   /* [1], x's leading dimensions or [rows], or these and groups of columns: says what x's scaling is */
+    SHAPE_X_SCALES,   /* [1], x's leading dimensions or [rows], or these and groups of columns: it decides x's scaling */
     SHAPE_TRANSPOSED, /* [cols, rows], of 8 bits */
-    SHAPE_SCALES,     /* as the job's scaling says */
+    SHAPE_SCALES,     /* decided by the job's scaling */
     SHAPE_X_GROUPS,   /* that of x, with groups for cols */
     SHAPE_ROW_STATISTICS, /* [1, rows] */
     SHAPE_ROW_SCALES,     /* [rows] */
@@ -32,7 +32,7 @@ enum role_shape {
     SHAPE_SUMS,           /* [groups, rows, 2] */
     SHAPE_ONE,            /* [1] */
     SHAPE_TABLE,          /* [positions, rope_dims / 2] */
-    SHAPE_POSITIONS       /* [rows / rope_heads, rounded up], or so many in another shape; of integers */
+    SHAPE_POSITIONS       /* [rows / rope_heads, rounded up], or another shape of as many elements; of integers */
 };
 
 /* A tensor that an operation reads or writes. */
@@ -41,11 +41,11 @@ struct role {
     bool output; /* the first one is the main output */
     bool optional;
     enum role_shape shape;
-    size_t argument;  /* where its clnorm_buffer is in clnorm_args */
+    size_t argument;  /* offset of its clnorm_buffer in clnorm_args */
     const char *with; /* an output: written where this input is given, unless options say otherwise; NULL: on request */
 };
 
-/* What options can ask for, besides tensors. Strings are NULL when not given. */
+/* The options of operations. Strings are NULL where not given. */
 struct operation_options {
     double eps;
     bool eps_given;
@@ -54,10 +54,10 @@ struct operation_options {
     int gate_first;
     int batch_invariant;
     double weight_offset;
-    long long weight_rows;   /* of tensors that are made; 0: weight and bias are of [cols] */
+    long long weight_rows;   /* of generated tensors; 0: weight and bias are of [cols] */
     long long weight_repeat; /* 0: 1 */
     char *rope;              /* neox or interleaved */
-    long long rope_dims;     /* 0: as the tables have it */
+    long long rope_dims;     /* 0: twice the tables' columns */
     long long rope_heads;    /* 0: 1 */
     char *dtype;             /* of the main output */
     char *config;            /* forced knobs */
@@ -68,23 +68,23 @@ struct operation_options {
     char *mode;      /* of scales: tensor, row or group */
     char *scale_dtype;
     char *accuracy;
-    char *stochastic; /* seed; NULL: to nearest */
+    char *stochastic; /* the seed; NULL: round to nearest */
     int transpose;
     char *activation;
     double dropout;
     char *seed; /* of dropout */
     int s_given;
-    char *quantize; /* the norm's output: what has a scale: tensor, row or group */
+    char *quantize; /* scaling of a norm's 8-bit y: tensor, row or group */
     long long quantize_group;
     double quantize_scale;
     long long groups; /* of channels; 0: not given */
     char *layout;     /* of channels: first or last */
-    char *outer;      /* dimensions of tensors' rows */
+    char *outer;      /* outer dimensions of tensors: see outer.h */
     struct choices choices;
 };
 #define OPERATION_OPTIONS_INIT ((struct operation_options){.eps = 1e-5, .slots = 128})
 
-/* Rows of a command's table for all of them but eps and choices; without an end. operation_options.c */
+/* operation_options.c: the rows of a command's table for all options but eps and choices, without the end of the table. */
 enum { OPERATION_OPTIONS = 30 };
 void operation_options_rows(struct operation_options *options, struct poptOption rows[OPERATION_OPTIONS]);
 
@@ -96,7 +96,7 @@ struct job {
     bool wanted[ROLES];          /* outputs that are requested */
     uint64_t rows, cols, groups;
     uint64_t weight_rows;   /* of norms: of weight, bias, dweight and dbias; 0: they are of [cols] */
-    uint64_t weight_repeat; /* neighbouring rows that take one of them */
+    uint64_t weight_repeat; /* consecutive rows that share one of them */
     uint64_t spatial;       /* of group norm: positions of a column, which is a channel */
     bool channels_last;
     bool seeded;
@@ -109,7 +109,7 @@ struct job {
     clnorm_scaling scaling; /* of operations with scales; of norms that of y */
     uint64_t group_size;    /* columns of a group; the last one may be shorter */
     clnorm_tensor x;        /* of norms: dtype and scales of x */
-    /* Of tensors whose rows lie otherwise on the device; all 0: dense, as on the host. */
+    /* How a tensor's rows lie on the device; all 0: dense, as on the host. */
     clnorm_dim outer[ROLES][CLNORM_OUTER_DIMS];
     union {
         clnorm_norm_desc norm;
@@ -127,12 +127,12 @@ enum operation_kind {
     OPERATION_NORM,
     OPERATION_NORM_BACKWARD,
     OPERATION_NORM_BACKWARD_FROM_Y,
-    OPERATION_ROWS, /* from the record alone */
+    OPERATION_ROWS, /* row-wise, from the record alone */
     OPERATION_QUANTIZE,
     OPERATION_DEQUANTIZE,
     OPERATION_FP8_NORM,
     OPERATION_FP8_NORM_BACKWARD,
-    OPERATION_GROUP_NORM, /* both ways */
+    OPERATION_GROUP_NORM, /* forward and backward */
     OPERATION_INSTANCE_NORM
 };
 
@@ -147,20 +147,20 @@ struct operation {
     bool (*describe)(struct job *job, const struct operation_options *options, struct fault *fault);
     clnorm_status (*plan)(clnorm_context *context, const struct job *job, clnorm_plan **plan);
 
-    /* Compares the outputs with what a double computation of the inputs gives; verdicts in the order of roles. */
+    /* Compares the outputs with a computation in double. verdicts: [ROLES], in the order of roles. */
     bool (*verify)(const struct job *job, struct verdict *verdicts, struct fault *fault);
 
-    const struct cln_operation *record; /* of OPERATION_ROWS, as the next one; else NULL */
-    ref_row_fn reference;
+    const struct cln_operation *record; /* of OPERATION_ROWS; else NULL */
+    ref_row_fn reference;               /* of OPERATION_ROWS; else NULL */
 };
 
 /* operation_list.c: all of them, ended by a name of NULL. */
 const struct operation *operation_list(void);
 
-/* row_operation.c: one from its record. roles: memory for them. */
+/* row_operation.c: makes an operation from its record. roles: memory for its roles. */
 struct operation row_operation_of(const struct cln_operation *record, ref_row_fn reference, struct role roles[ROLES + 1]);
 
-/* job_shape.c: scales of a row of x. */
+/* job_shape.c: the number of scales that a row of x has. */
 uint64_t job_groups_of_x(const struct job *job);
 
 /* Sets the shape that a role has in a job whose rows, columns and groups are known. */
@@ -212,20 +212,20 @@ clnorm_status group_norm_backward_plan(clnorm_context *context, const struct job
 bool group_norm_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
 bool group_norm_backward_verify(const struct job *job, struct verdict *verdicts, struct fault *fault);
 
-/* Whether an operation is of channels: group norm's or instance norm's. */
+/* Whether an operation's columns are channels: group norm and instance norm, forward and backward. */
 bool operation_has_channels(const struct operation *operation);
 
 /* Whether its weights may be of [weight_rows, cols]. */
 bool operation_has_weight_map(const struct operation *operation);
 
-/* Refuses options that the operation has not. operation_options.c */
+/* operation_options.c: refuses options that the operation does not have. */
 bool operation_check_options(const struct operation *operation, const struct operation_options *options,
                              struct fault *fault);
 
-/* Fails with the names that there are. */
+/* The error of an unknown name suggests one, or lists all. */
 bool operation_find(const char *name, const struct operation **operation, struct fault *fault);
 
-/* The operation that has NAME_from_y for the name of this one; NULL where there is none. */
+/* The operation whose name is this one's and "_from_y"; NULL: there is none. */
 const struct operation *operation_from_y(const struct operation *operation);
 
 /* Whether tensors of a shape have the statistics' dtype. */
@@ -243,35 +243,42 @@ clnorm_dtype job_dtype(const struct job *job, const char *role);
 /* Makes an empty job; inputs are then put into tensor[]. */
 void job_init(struct job *job, const struct operation *operation);
 
-/* An input that has no bytes yet, of the shape that its role says for rows × cols in groups; statistics have their own
- * dtype, for an x of this one. */
+/* Adds an input without bytes, with the shape of its role for rows × cols in groups. Statistics get the dtype that belongs
+ * to an x of `dtype`. */
 bool job_add_input(struct job *job, const char *role, clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t groups,
                    struct fault *fault);
 
-/* The dtype that statistics have with an x of this one. */
+/* The dtype of the statistics of an x of this dtype. */
 clnorm_dtype statistics_dtype(clnorm_dtype x);
 
-/* Where the scale of a place is among those of the job's scaling. */
+/* The index of the scale that the job's scaling has for an element. */
 uint64_t job_scale_index(const struct job *job, uint64_t row, uint64_t column);
+
+/* Gives an output its element, where it is wanted. */
+void job_set_output(struct job *job, const char *role, clnorm_dtype dtype);
+
+/* Requires that all tensors are of doubles where the first one is, and none elsewhere. mixed: weights and biases may be F64
+ * or F32 with any x. main_dtype: the main output's. */
+bool job_check_doubles(const struct job *job, clnorm_dtype main_dtype, bool mixed, struct fault *fault);
 
 /* Gives each wanted output bytes, all 0xff, which is a NaN in every dtype. */
 bool job_allocate_outputs(struct job *job, struct fault *fault);
 
 void job_free(struct job *job);
 
-/* Every tensor's bytes, once. */
+/* The bytes of all tensors together. */
 uint64_t job_bytes(const struct job *job);
 
-/* An output, as its elements are judged one by one. */
+/* The comparison of an output, element by element. */
 struct judged {
-    const struct tensor *tensor; /* NULL: it was not requested, and no element of it counts */
+    const struct tensor *tensor; /* NULL: it was not requested, and its elements are ignored */
     struct verdict *verdict;
 };
 
 struct judged judged_of(const struct job *job, const char *role, struct verdict *verdicts);
 void judged_add(const struct judged *judged, uint64_t index, struct ref_value expected);
 
-/* The same of every column of a sum over rows. error: the relative one of such a sum. */
+/* Adds each column of a sum over rows. error: the relative error of a sum. */
 void judged_add_sums(const struct judged *judged, const struct ref_row_sum *sums, uint64_t cols, double error);
 
 #endif

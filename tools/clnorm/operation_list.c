@@ -4,7 +4,7 @@
 #include "closest.h"
 #include "operation.h"
 
-/* Those with hooks of their own. */
+/* The operations that are not row-wise. */
 static const struct operation own[] = {
     {"layer_norm", "(x - mean) / sqrt(var + eps) * weight + bias", OPERATION_NORM, CLNORM_LAYER_NORM, norm_roles,
      norm_describe, norm_plan, norm_verify, NULL, NULL},
@@ -14,10 +14,12 @@ static const struct operation own[] = {
      norm_backward_describe, norm_backward_plan, norm_backward_verify, NULL, NULL},
     {"rms_norm_backward", "the gradients of rms_norm", OPERATION_NORM_BACKWARD, CLNORM_RMS_NORM, norm_backward_roles,
      norm_backward_describe, norm_backward_plan, norm_backward_verify, NULL, NULL},
-    {"layer_norm_backward_from_y", "the same where y is read, and no x", OPERATION_NORM_BACKWARD_FROM_Y, CLNORM_LAYER_NORM,
-     norm_backward_from_y_roles, norm_backward_from_y_describe, norm_backward_plan, norm_backward_verify, NULL, NULL},
-    {"rms_norm_backward_from_y", "the same where y is read, and no x", OPERATION_NORM_BACKWARD_FROM_Y, CLNORM_RMS_NORM,
-     norm_backward_from_y_roles, norm_backward_from_y_describe, norm_backward_plan, norm_backward_verify, NULL, NULL},
+    {"layer_norm_backward_from_y", "the gradients of layer_norm, from y instead of x", OPERATION_NORM_BACKWARD_FROM_Y,
+     CLNORM_LAYER_NORM, norm_backward_from_y_roles, norm_backward_from_y_describe, norm_backward_plan, norm_backward_verify,
+     NULL, NULL},
+    {"rms_norm_backward_from_y", "the gradients of rms_norm, from y instead of x", OPERATION_NORM_BACKWARD_FROM_Y,
+     CLNORM_RMS_NORM, norm_backward_from_y_roles, norm_backward_from_y_describe, norm_backward_plan, norm_backward_verify,
+     NULL, NULL},
     {"quantize", "x / scale in 8 bits, with scale = (the largest |x| + 1e-10) / the largest number", OPERATION_QUANTIZE, 0,
      quantize_roles, quantize_describe, quantize_plan, quantize_verify, NULL, NULL},
     {"dequantize", "q * scale", OPERATION_DEQUANTIZE, 0, dequantize_roles, dequantize_describe, dequantize_plan,
@@ -30,7 +32,7 @@ static const struct operation own[] = {
      group_norm_describe, group_norm_plan, group_norm_verify, NULL, NULL},
     {"group_norm_backward", "the gradients of group_norm", OPERATION_GROUP_NORM, 0, group_norm_backward_roles,
      group_norm_backward_describe, group_norm_backward_plan, group_norm_backward_verify, NULL, NULL},
-    {"instance_norm", "group_norm with a group a channel", OPERATION_INSTANCE_NORM, 0, group_norm_roles,
+    {"instance_norm", "group_norm with one channel per group", OPERATION_INSTANCE_NORM, 0, group_norm_roles,
      group_norm_describe, group_norm_plan, group_norm_verify, NULL, NULL},
     {"instance_norm_backward", "the gradients of instance_norm", OPERATION_INSTANCE_NORM, 0, group_norm_backward_roles,
      group_norm_backward_describe, group_norm_backward_plan, group_norm_backward_verify, NULL, NULL},
@@ -68,7 +70,6 @@ const struct operation *operation_list(void) {
 }
 
 bool operation_find(const char *name, const struct operation **operation, struct fault *fault) {
-    char known[512] = "";
     struct closest closest = closest_to(name);
     for (const struct operation *row = operation_list(); row->name; row++) {
         if (closest_is(name, strlen(name), row->name)) {
@@ -76,12 +77,9 @@ bool operation_find(const char *name, const struct operation **operation, struct
             return true;
         }
         closest_offer(&closest, row->name);
-        strncat(known, !*known ? "" : ", ", sizeof known - strlen(known) - 1);
-        strncat(known, row->name, sizeof known - strlen(known) - 1);
     }
     char text[CLOSEST_TEXT];
-    return closest.name ? fault_set(fault, EXIT_REQUEST, "'%s' is no operation; %s", name, closest_text(&closest, text))
-                        : fault_set(fault, EXIT_REQUEST, "'%s' is no operation; they are %s", name, known);
+    return fault_set(fault, EXIT_REQUEST, "'%s' is not an operation; %s", name, closest_text(&closest, text));
 }
 
 const struct operation *operation_from_y(const struct operation *operation) {

@@ -9,7 +9,7 @@
 #include "closest.h"
 #include "report.h"
 
-/* A line of the epilogue, which may be a paragraph; its further lines are indented as it is. */
+/* Prints a line of the epilogue, wrapped where it is long. Further lines have its indentation. */
 static void print_paragraph(const char *line, int length) {
     char label[32];
     char *const text = strndup(line, (size_t)length);
@@ -31,7 +31,7 @@ void command_help_to(void (*take)(const struct command_help *help, void *user), 
     help_user = user;
 }
 
-static void say_help(poptContext context, const struct command_help *help) {
+static void print_help(poptContext context, const struct command_help *help) {
     if (take_help) {
         take_help(help, help_user);
         return;
@@ -46,7 +46,7 @@ static void say_help(poptContext context, const struct command_help *help) {
     }
 }
 
-/* popt names a value that it cannot read: this is the option that the value is of. "" where bad is an option. */
+/* Where popt reports a value that it cannot read, this is the value's option; "" where `bad` is an option. */
 static const char *option_before(int argc, const char **argv, const char *bad) {
     for (int i = 2; i < argc && *bad != '-'; i++)
         if (!strcmp(argv[i], bad) && *argv[i - 1] == '-')
@@ -85,7 +85,7 @@ bool command_line_read(struct command_line *line, int argc, const char **argv, c
     int help = 0;
     const struct poptOption all[] = {
         {NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)table, 0, "Options:", NULL},
-        {"help", 'h', POPT_ARG_NONE, &help, 0, "Say this and stop", NULL},
+        {"help", 'h', POPT_ARG_NONE, &help, 0, "Print this help", NULL},
         POPT_TABLEEND,
     };
     *line = (struct command_line){.table = table};
@@ -108,7 +108,7 @@ bool command_line_read(struct command_line *line, int argc, const char **argv, c
     }
     line->help = help;
     if (help)
-        say_help(line->context, &(struct command_help){usage, epilogue, table});
+        print_help(line->context, &(struct command_help){usage, epilogue, table});
     return true;
 }
 
@@ -118,7 +118,7 @@ const char *command_line_next(struct command_line *line) {
 
 bool command_line_end(struct command_line *line, struct fault *fault) {
     const char *const word = poptGetArg(line->context);
-    return !word || fault_set(fault, EXIT_REQUEST, "'%s': no such argument is expected; see --help", word);
+    return !word || fault_set(fault, EXIT_REQUEST, "'%s': unexpected argument; see --help", word);
 }
 
 static void free_list(char **list) {
@@ -155,7 +155,7 @@ bool parse_dtype(const char *word, clnorm_dtype *dtype, struct fault *fault) {
             *dtype = dtypes[i];
             return true;
         }
-    return fault_set(fault, EXIT_REQUEST, "'%s' is no dtype; they are f32, f16, bf16 and f64", word);
+    return fault_set(fault, EXIT_REQUEST, "'%s' is not a dtype; expected f32, f16, bf16 or f64", word);
 }
 
 bool each_word(const char *list, const char *what, word_fn call, void *user, struct fault *fault) {
@@ -163,7 +163,7 @@ bool each_word(const char *list, const char *what, word_fn call, void *user, str
         const size_t length = strcspn(at, ",");
         char word[128];
         if (length == 0 || length >= sizeof word)
-            return fault_set(fault, EXIT_REQUEST, "%s '%s': expected words with commas between them", what, list);
+            return fault_set(fault, EXIT_REQUEST, "%s '%s': expected words separated by commas", what, list);
         memcpy(word, at, length);
         word[length] = '\0';
         if (!call(word, user, fault))

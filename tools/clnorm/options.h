@@ -12,14 +12,14 @@ struct command_line {
     bool help;                      /* --help was given, and printed */
 };
 
-/* What --help says of a command. */
+/* The help of a command. */
 struct command_help {
     const char *usage;
     const char *epilogue; /* may be NULL */
     const struct poptOption *table;
 };
 
-/* From here on command_line_read gives help to this function and does not print it. NULL: it prints again. */
+/* Makes command_line_read pass help to `take` instead of printing it. NULL: it prints help again. */
 void command_help_to(void (*take)(const struct command_help *help, void *user), void *user);
 
 /* argv[0] is the command as help shows it, "clnorm run"; usage: what may follow it besides options. epilogue: text below
@@ -27,7 +27,7 @@ void command_help_to(void (*take)(const struct command_help *help, void *user), 
 bool command_line_read(struct command_line *line, int argc, const char **argv, const char *usage, const char *epilogue,
                        const struct poptOption *table, struct fault *fault);
 
-/* The next argument that is no option; NULL after the last. */
+/* The next argument that is not an option; NULL after the last. */
 const char *command_line_next(struct command_line *line);
 
 /* Fails if there is another one. */
@@ -35,16 +35,16 @@ bool command_line_end(struct command_line *line, struct fault *fault);
 
 void command_line_close(struct command_line *line);
 
-/* 0 to 2^64 - 1, in decimal digits. option: what the word was given with. */
+/* Reads 0 to 2^64 - 1 in decimal digits. option: the name for the error. */
 bool parse_seed(const char *option, const char *word, uint64_t *seed, struct fault *fault);
 
-/* f32, f16, bf16 or f64. */
+/* Reads f32, f16, bf16 or f64. */
 bool parse_dtype(const char *word, clnorm_dtype *dtype, struct fault *fault);
 
 /* Called for each word of "a,b,c". */
 typedef bool (*word_fn)(const char *word, void *user, struct fault *fault);
 
-/* Stops at the first failure; what: the option's name, for the failure of an empty word. */
+/* Stops at the first failure. what: the option's name, for the error of an empty word. */
 bool each_word(const char *list, const char *what, word_fn call, void *user, struct fault *fault);
 
 #endif

@@ -16,7 +16,7 @@ bool outer_has(const struct job *job, int role) {
     return job->tensor[role].element && job->outer[role][0].size;
 }
 
-/* A role's rows as they lie on the device. */
+/* The layout of a role's rows on the device. */
 static struct ref_tensor device_rows(const struct job *job, int role) {
     struct ref_tensor rows = {.dtype = job->tensor[role].element->dtype};
     memcpy(rows.outer, job->outer[role], sizeof rows.outer);
@@ -34,13 +34,13 @@ static void copy_rows(const struct job *job, int role, unsigned char *image, uns
     const uint64_t element = job->tensor[role].element->bits / 8, bytes = job->cols * element;
     const struct ref_tensor device = device_rows(job, role);
     for (uint64_t row = 0; row < job->rows; row++) {
-        unsigned char *const far = image + ref_row_index(&device, row) * element;
-        unsigned char *const near = rows + row * bytes;
-        memcpy(to_image ? far : near, to_image ? near : far, (size_t)bytes);
+        unsigned char *const on_device = image + ref_row_index(&device, row) * element;
+        unsigned char *const on_host = rows + row * bytes;
+        memcpy(to_image ? on_device : on_host, to_image ? on_host : on_device, (size_t)bytes);
     }
 }
 
-/* With NaNs between rows. */
+/* The image of a role's tensor, with NaNs between its rows. */
 static unsigned char *make_image(const struct job *job, int role, struct fault *fault) {
     const uint64_t bytes = outer_bytes(job, role);
     unsigned char *const image = bytes <= SIZE_MAX ? malloc(bytes ? (size_t)bytes : 1) : NULL;
@@ -59,12 +59,12 @@ unsigned char *outer_image(const struct job *job, int role, struct fault *fault)
     const uint64_t element = tensor->element->bits / 8, bytes = job->cols * element;
     const struct ref_tensor device = device_rows(job, role);
     for (uint64_t row = 0; image && row < job->rows; row++) {
-        const unsigned char *const far = image + ref_row_index(&device, row) * element;
-        if (memcmp(far, tensor->data + row * bytes, (size_t)bytes) == 0)
+        const unsigned char *const on_device = image + ref_row_index(&device, row) * element;
+        if (memcmp(on_device, tensor->data + row * bytes, (size_t)bytes) == 0)
             continue;
         fault_set(fault, EXIT_REQUEST,
                   "--outer %s: row %" PRIu64
-                  " of tensor '%s' lies where a later row does; expected the same elements in both",
+                  " of tensor '%s' shares memory with a later row; expected equal elements in both",
                   job->operation->roles[role].name, row, tensor->name);
         free(image);
         return NULL;
@@ -133,7 +133,7 @@ static bool check_dims(const struct job *job, int role, struct fault *fault) {
            fault_set(fault, EXIT_REQUEST, "--outer %s: strides of 2^63 bytes or more", name);
 }
 
-/* A role that has rows and is there. */
+/* The index of a present tensor of x's shape; -1: there is none of this name. */
 static int find_role(const struct job *job, const char *word, size_t length) {
     const struct role *const roles = job->operation->roles;
     for (int i = 0; roles[i].name; i++)
@@ -159,8 +159,8 @@ bool outer_read(struct job *job, const struct operation_options *options, struct
         if (*end++ != '=' || !read_dims(end, job->outer[role], &end))
             return fault_set(fault, EXIT_REQUEST,
                              "--outer '%s': expected " OUTER_WORD
-                             " with up to three sizes and strides of rows; columns lie side by side, so a tensor whose "
-                             "normalised dimension is not the last has to be copied first",
+                             " with up to three sizes and strides of rows; columns are contiguous, so a tensor whose "
+                             "normalised dimension is not the last must be copied first",
                              text);
         if (!check_dims(job, role, fault))
             return false;
@@ -169,7 +169,7 @@ bool outer_read(struct job *job, const struct operation_options *options, struct
     return true;
 }
 
-/* Of the descriptor; NULL: its tensors have none of the dimensions. */
+/* The record of the operation's descriptor; NULL: its tensors have no outer dimensions. */
 static const struct cln_operation *record_of(const struct operation *operation) {
     switch (operation->kind) {
     case OPERATION_NORM:
@@ -189,7 +189,7 @@ bool outer_pack(struct job *job, long long heads, struct fault *fault) {
     if (!heads)
         return true;
     if (!record || !record->outer)
-        return fault_set(fault, EXIT_REQUEST, "--packed: %s has tensors with one stride alone", job->operation->name);
+        return fault_set(fault, EXIT_REQUEST, "--packed: tensors of %s have no outer dimensions", job->operation->name);
     if (heads < 0 || job->rows % size)
         return fault_set(fault, EXIT_REQUEST, "--packed %lld: expected a divisor of the %" PRIu64 " rows", heads,
                          job->rows);

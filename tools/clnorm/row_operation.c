@@ -1,4 +1,5 @@
-/* An operation of the library as the tool runs it, from its record: the rules of its tensors and its choices. */
+/* Makes a row-wise operation of the tool from the record of the library: its rules of tensors and statistics, and its
+ * options. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,8 @@ static bool reads(const struct cln_operation *record, const char *name) {
     return false;
 }
 
-/* The input that a usual output comes with: a gradient "dweight" with weight, others with the first one. NULL: it comes on
- * request. */
+/* The input with which an output is written by default: weight for the gradient "dweight", the first input for others.
+ * NULL: the output is written on request only. */
 static const char *input_of(const struct cln_operation *record, const struct cln_tensor_rule *rule) {
     const char *const name = rule->name;
     if (*name == 'd' && reads(record, name + 1))
@@ -57,7 +58,7 @@ static struct role role_of_statistic(const struct cln_operation *record, const s
     };
 }
 
-/* Writes those that are outputs, or those that are not, and returns how many. */
+/* Writes the roles of the outputs, or of the inputs, and returns their number. */
 static int add_roles(const struct cln_operation *record, bool output, struct role *roles) {
     int count = 0;
     for (unsigned i = 0; i < record->tensor_count; i++)
@@ -71,27 +72,11 @@ static int add_roles(const struct cln_operation *record, bool output, struct rol
 
 /* -------------------------------------------------------------------------------------------------------- descriptor */
 
-/* Where one tensor is of doubles, all are. output: the dtype of the main one. */
-static bool check_doubles(const struct job *job, clnorm_dtype output, struct fault *fault) {
-    const struct role *const roles = job->operation->roles;
-    const struct element *const first = job->tensor[0].element;
-    const bool wide = first->dtype == CLNORM_F64;
-    const char *const expected = wide ? "F64" : "F32, F16 or BF16";
-    for (int i = 1; !roles[i].output; i++) {
-        const struct tensor *const tensor = &job->tensor[i];
-        if (tensor->element && (tensor->element->dtype == CLNORM_F64) != wide)
-            return fault_set(fault, EXIT_REQUEST, "tensor '%s' (%s): dtype %s; expected %s, since %s is %s", tensor->name,
-                             roles[i].name, tensor->element->name, expected, roles[0].name, first->name);
-    }
-    return (output == CLNORM_F64) == wide || fault_set(fault, EXIT_REQUEST, "--dtype %s: expected %s, since %s is %s",
-                                                       clnorm_dtype_name(output), expected, roles[0].name, first->name);
-}
-
 static void put(struct job *job, size_t offset, const void *value, size_t size) {
     memcpy(job->desc.of_record + offset, value, size);
 }
 
-/* The dtype of an output: that of the input which it is the gradient of, or the main one. */
+/* The dtype of an output: of x's shape the main one; of a gradient of [cols] its input's; else that of statistics. */
 static clnorm_dtype output_dtype(const struct job *job, const struct role *role, clnorm_dtype main_dtype) {
     const clnorm_dtype real = statistics_dtype(job->tensor[0].element->dtype);
     if (role->shape == SHAPE_X)
@@ -116,7 +101,7 @@ static void put_numbers(struct job *job, const struct operation_options *options
         put(job, record->batch_invariant, &batch_invariant, sizeof batch_invariant);
 }
 
-/* Rows, columns, the tensors' dtypes, and which statistics there are. */
+/* Puts rows, columns, the tensors' dtypes, and the presence of statistics into the descriptor. */
 static void put_tensors(struct job *job) {
     const struct cln_operation *const record = job->operation->record;
     put(job, offsetof(struct cln_desc_head, rows), &job->rows, sizeof job->rows);
@@ -140,7 +125,7 @@ static bool describe(struct job *job, const struct operation_options *options, s
     clnorm_config config = CLNORM_CONFIG_AUTOMATIC;
     cln_operation_init(record, job->desc.of_record);
     if (!choices_read(record, &options->choices, job->desc.of_record, fault) ||
-        (options->dtype && !parse_dtype(options->dtype, &output, fault)) || !check_doubles(job, output, fault) ||
+        (options->dtype && !parse_dtype(options->dtype, &output, fault)) || !job_check_doubles(job, output, false, fault) ||
         (options->config && !config_parse(options->config, &config, fault)))
         return false;
     put(job, record->config, &config, sizeof config);
@@ -159,12 +144,12 @@ static clnorm_status plan_of(clnorm_context *context, const struct job *job, cln
 
 /* ------------------------------------------------------------------------------------------------------ verification */
 
-/* Numbers of a segment; 0: the tensor is none of statistics. */
+/* Numbers per segment of a tensor of statistics; 0: the tensor is another one. */
 static uint64_t numbers_of(enum role_shape shape) {
     return shape == SHAPE_MOMENTS ? 3 : shape == SHAPE_SUMS ? 2 : shape == SHAPE_STATISTICS;
 }
 
-/* Rows of a tensor of shape [cols], and the one that a row takes. */
+/* The number of weight rows, and the weight row that a row takes. */
 static uint64_t weight_rows_of(const struct job *job) {
     return job->weight_rows ? job->weight_rows : 1;
 }
@@ -173,7 +158,7 @@ static uint64_t weight_row_of(const struct job *job, uint64_t row) {
     return job->weight_rows ? row / job->weight_repeat % job->weight_rows : 0;
 }
 
-/* Where an element of a row is in its tensor: of statistics, rows are columns. */
+/* The index in its tensor of element i of a row. Statistics are of [groups, rows, numbers]. */
 static uint64_t index_of(const struct job *job, enum role_shape shape, uint64_t row, uint64_t i) {
     const uint64_t numbers = numbers_of(shape);
     if (numbers)
@@ -187,12 +172,12 @@ static uint64_t width_of(const struct job *job, enum role_shape shape) {
     return numbers ? job->groups * numbers : job->cols;
 }
 
-/* The most of any tensor. */
+/* The most elements that a row of any tensor has. */
 static uint64_t room_of(const struct job *job) {
     return 3 * job->cols;
 }
 
-/* A row of each tensor, as the reference has it. */
+/* A row of each tensor, for the reference. */
 struct rows {
     struct ref_row row;
     double *inputs; /* of room_of() numbers each */
@@ -259,7 +244,7 @@ static void judge_row(const struct rows *rows, const struct job *job, uint64_t r
     }
 }
 
-/* An output of shape [cols] is the sum of the terms of all rows that take it. */
+/* An output of [cols] is the sum over all rows that take that weight row. */
 static void judge_sums(const struct rows *rows, const struct job *job, struct verdict *verdicts) {
     const uint64_t sums = weight_rows_of(job) * job->cols;
     for (unsigned k = 0; k < rows->output_count; k++) {

@@ -38,15 +38,11 @@ bool run_input_map(struct run_input *input, const struct operation *operation, c
     char name[64];
     (void)snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), word);
     struct closest closest = closest_to(name);
-    char known[128] = "";
-    for (int i = 0; roles[i].name && !roles[i].output; i++) {
+    for (int i = 0; roles[i].name && !roles[i].output; i++)
         closest_offer(&closest, roles[i].name);
-        strncat(known, i ? ", " : "", sizeof known - strlen(known) - 1);
-        strncat(known, roles[i].name, sizeof known - strlen(known) - 1);
-    }
     char text[CLOSEST_TEXT];
-    return fault_set(fault, EXIT_REQUEST, "'%s': %s has no input of that role; %s%s", word, operation->name,
-                     closest.name ? "" : "it reads ", closest.name ? closest_text(&closest, text) : known);
+    return fault_set(fault, EXIT_REQUEST, "'%s': %s has no input of that role; %s", word, operation->name,
+                     closest_text(&closest, text));
 }
 
 /* Finds a tensor by name in all files; *found stays NULL where there is none. */
@@ -67,7 +63,7 @@ static bool find_tensor(const struct run_input *input, const char *name, const s
 
 enum { SHOWN = 3 };
 
-/* Names of tensors, those that are closest to one first. */
+/* Names of tensors, the closest to the wanted one first. */
 struct neighbours {
     const char *names[SHOWN];
     size_t distances[SHOWN];
@@ -90,7 +86,7 @@ static void add_neighbour(struct neighbours *neighbours, const char *wanted, con
     neighbours->count++;
 }
 
-/* Says what is not there, and a little of what is. */
+/* Reports a missing tensor, and the names closest to it. */
 static bool fail_missing(const struct run_input *input, const char *role, const char *name, struct fault *fault) {
     struct neighbours neighbours = {0};
     for (size_t f = 0; f < input->count; f++)
@@ -107,7 +103,7 @@ static bool fail_missing(const struct run_input *input, const char *role, const 
                      input->count > 1 ? "have" : "has", known, role);
 }
 
-/* The only tensor of the only file is the first input, whatever its name, unless the request names it. */
+/* The only tensor of the only file is the first input, whatever its name, unless the request names one. */
 static const struct tensor *only_tensor(const struct run_input *input) {
     const bool only = input->count == 1 && input->files[0].count == 1 && !input->names[0];
     return only ? &input->files[0].tensors[0] : NULL;
