@@ -29,7 +29,7 @@ static void assert_report(const char *log, const char *kernel, const struct buil
     assert_int_equal(report.spill_loads, expected->spill_loads);
 }
 
-static const struct build_report nothing = {NOT_TOLD, NOT_TOLD, NOT_TOLD, NOT_TOLD};
+static const struct build_report nothing = {NOT_REPORTED, NOT_REPORTED, NOT_REPORTED, NOT_REPORTED};
 
 static void kernels_are_told_apart(void **state) {
     (void)state;
@@ -50,7 +50,7 @@ static void what_is_not_said_is_not_told(void **state) {
 static void the_last_build_counts(void **state) {
     (void)state;
     assert_report("Compiling entry function 'f'\nUsed 8 registers\nCompiling entry function 'f'\nUsed 16 registers", "f",
-                  &(struct build_report){16, NOT_TOLD, NOT_TOLD, NOT_TOLD});
+                  &(struct build_report){16, NOT_REPORTED, NOT_REPORTED, NOT_REPORTED});
 }
 
 int main(void) {

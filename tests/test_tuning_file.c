@@ -21,7 +21,7 @@ static clnorm_device_info device_of(const char *driver) {
     return device;
 }
 
-static const char head[] = "# How kernels run best on this device, by measurement: written by clnorm tune.\n"
+static const char head[] = "# Configs that were measured on this device: written by clnorm tune.\n"
                            "clnorm tuning 1\ndevice A device\ndriver 1.0\n";
 
 static void assert_text(const char *path, const char *text) {
@@ -108,10 +108,10 @@ static void test_other_files_are_refused(void **state) {
         const char *text, *says;
     } cases[] = {
         {"clnorm tuning 1\ndevice A device\ndriver 0.9\ngelu f32 96: vec=1\n",
-         "file: line 3: 'driver 0.9'; expected 'driver 1.0'; --force starts the file anew"},
+         "file: line 3: 'driver 0.9'; expected 'driver 1.0'; --force replaces the file"},
         {"clnorm tuning 1\ndevice B\ndriver 1.0\n", "line 2: 'device B'; expected 'device A device'"},
         {"clnorm tuning 2\n", "line 1: 'clnorm tuning 2'; expected 'clnorm tuning 1'"},
-        {"clnorm tuning 1\ndevice A device\n", "line 2: the head of the file ends here"},
+        {"clnorm tuning 1\ndevice A device\n", "line 2: the head of the file is incomplete"},
         {"clnorm tuning 1\ndevice A device\ndriver 1.0\ngelu f32 96 vec=1\n", "line 4: expected OPERATION"},
         {"clnorm tuning 1\ndevice A device\ndriver 1.0\n\ngelu f32 96: vec=1x\n", "line 5: vec=1x"},
     };

@@ -30,9 +30,9 @@ struct measurement {
     struct job job;
     struct launch launch;
     uint64_t least_bytes;
-    struct copies copies; /* of them */
-    struct chain chain;   /* of no steps without --unfused */
-    bool warm;            /* times are recorded, those before are not */
+    struct copies copies; /* of least_bytes */
+    struct chain chain;   /* without --unfused it has no steps */
+    bool warm;            /* the warm-up is over: times are recorded */
     struct samples event, wall, chain_event, chain_wall;
 };
 
@@ -52,7 +52,7 @@ static bool close_bench(struct bench *bench, struct fault *fault) {
     return bench_close_output(bench->request->svg, bench->svg, fault) && done;
 }
 
-/* -------------------------------------------------------------------------------------------------------- one of each */
+/* ---------------------------------------------------------------------------------------------------- one measurement */
 
 static bool record(const struct measurement *m, struct samples *samples, double us, struct fault *fault) {
     return !m->warm || samples_add(samples, us, fault);
@@ -81,7 +81,8 @@ static bool time_each(const struct bench *bench, struct measurement *m, struct f
 
 typedef bool (*timed_fn)(const struct bench *bench, struct measurement *m, struct fault *fault);
 
-/* Until there are --runs of them and they took long enough; fewer where they take too long. */
+/* Repeats until there are --runs runs that took least_time. Stops earlier after most_time, and after MOST_RUNS unless
+ * --runs is larger. */
 static bool repeat(const struct bench *bench, struct measurement *m, timed_fn timed, struct fault *fault) {
     m->warm = false;
     for (int i = 0; i < bench->request->warm_up; i++)
@@ -100,8 +101,8 @@ static bool repeat(const struct bench *bench, struct measurement *m, timed_fn ti
     return true;
 }
 
-/* On GPUs operation and copies in turn, so that what disturbs one disturbs all. On CPUs one after the other: there an
- * operation finds in the caches what its last run left, as in a program that runs nothing else. */
+/* On GPUs the operation, the copies and the separate calls run in turn, so that a disturbance affects all of them. On CPUs
+ * each is repeated alone: its tensors stay in the caches, as in a program that runs nothing else. */
 static bool time_all(const struct bench *bench, struct measurement *m, struct fault *fault) {
     if (!bench->stopwatch.cpu)
         return repeat(bench, m, time_each, fault);
@@ -122,12 +123,11 @@ static void free_measurement(struct measurement *m) {
 
 /* ------------------------------------------------------------------------------------------------------------- reports */
 
-/* What was measured, in us. */
 struct result {
     const char *provider;
-    uint64_t bytes; /* moved at the least */
+    uint64_t bytes; /* the least traffic */
     double us, event_us, gb_s;
-    struct copy_times copy; /* of the operation's least bytes, also beside separate calls */
+    struct copy_times copy; /* of the fused operation's least traffic, also for separate calls */
 };
 
 static struct result result_of(const struct stopwatch *stopwatch, struct samples *event, struct samples *wall,
@@ -146,7 +146,7 @@ static struct result unfused_result_of(const struct stopwatch *stopwatch, struct
     return result;
 }
 
-/* A number of microseconds with two decimals, as json_pack would not write it. */
+/* Rounds a time to two decimals; leaves out a time that was not measured. */
 static void set_us(json_t *line, const char *key, double us) {
     if (us > 0)
         json_object_set_new(line, key, json_real((double)(int64_t)(us * 100 + 0.5) / 100));
@@ -159,7 +159,7 @@ static json_t *steps_json(const struct chain *chain) {
     return steps;
 }
 
-/* details: what there is to say beside numbers; taken over. */
+/* details: further keys of the line; the reference is stolen. */
 static bool print_json(const struct bench *bench, const struct measurement *m, const struct result *result, json_t *details,
                        struct fault *fault) {
     const clnorm_device_info *const device = &bench->stopwatch.session.device;
@@ -208,7 +208,7 @@ static void print_row(const struct measurement *m, const char *name, const struc
     fflush(stdout);
 }
 
-/* us: of the operation, or of the same in separate calls. */
+/* us: the time of the operation, or of its separate calls. */
 static bool add_to_chart(struct bench *bench, const struct measurement *m, double us, double limit_us, bool unfused,
                          struct fault *fault) {
     const struct chart_point point = {.operation = m->operation->name,

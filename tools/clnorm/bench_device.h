@@ -1,4 +1,4 @@
-/* Times on the device, against a copy. */
+/* Measures operations on the device, against a copy. */
 #ifndef BENCH_DEVICE_H
 #define BENCH_DEVICE_H
 

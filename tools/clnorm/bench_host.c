@@ -1,5 +1,5 @@
-/* What the library costs on the host. Plans are made in processes of their own, since drivers keep in memory what they have
- * built; every cache on disk, the drivers' too, is in a folder of this run. */
+/* The library's time on the host. Plans are created in child processes, because drivers keep built programs in memory. All
+ * caches on disk, the drivers' included, are in a temporary folder. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -20,7 +20,7 @@ static const struct bench_shape usual_shape = {.rows = 64, .cols = 1024};
 static const double most_time = 5e6; /* us, of the enqueues */
 enum { ENQUEUES = 2000, WARM_UPS = 20, MORE_PLANS = 101 };
 
-/* What is measured: one operation, shape and dtype. */
+/* The operation, shape and dtype that are measured. */
 struct subject {
     const struct bench_operation *operation;
     struct bench_shape shape;
@@ -34,7 +34,7 @@ struct plan_times {
 
 /* ---------------------------------------------------------------------------------------------------------- the plans */
 
-/* Plans of what the context has compiled already. */
+/* Times plans whose programs the context has built already. */
 static clnorm_status time_more_plans(const struct session *session, const struct job *job, struct samples *samples,
                                      struct fault *fault) {
     clnorm_status status = CLNORM_SUCCESS;
@@ -79,14 +79,14 @@ static bool time_plans_on_device(const struct bench_request *request, const stru
     return done;
 }
 
-/* What a child says through the pipe. */
+/* The result that a child process writes to the pipe. */
 struct message {
     bool done;
     struct plan_times times;
     struct fault fault;
 };
 
-/* The same in a process of its own. This one must not have touched OpenCL yet. */
+/* Runs time_plans_on_device in a child process. The parent must not have called OpenCL yet. */
 static bool time_plans_in_child(const struct bench_request *request, const struct subject *subject,
                                 struct plan_times *times, struct fault *fault) {
     int ends[2];
@@ -100,12 +100,12 @@ static bool time_plans_in_child(const struct bench_request *request, const struc
     }
     close(ends[1]);
     struct message message = {0};
-    const bool heard = child > 0 && read(ends[0], &message, sizeof message) == sizeof message;
+    const bool received = child > 0 && read(ends[0], &message, sizeof message) == sizeof message;
     close(ends[0]);
     if (child > 0)
         waitpid(child, NULL, 0);
-    if (!heard)
-        return fault_set(fault, EXIT_FAILED, "a process that makes a plan ended early");
+    if (!received)
+        return fault_set(fault, EXIT_FAILED, "a process that creates a plan ended early");
     *times = message.times;
     if (!message.done)
         *fault = message.fault;
@@ -114,12 +114,12 @@ static bool time_plans_in_child(const struct bench_request *request, const struc
 
 /* -------------------------------------------------------------------------------------------------------- the enqueues */
 
-/* The OpenCL calls of an enqueue alone: for each of the plan's kernels as many arguments set, of a kernel that is there for
- * that, and itself launched with what the plan's last enqueue has set. */
+/* The OpenCL calls of an enqueue without the library. For each kernel of the plan they set as many arguments, but of a
+ * kernel of their own, and launch the plan's kernel with the arguments of the plan's last enqueue. */
 struct bare {
     cl_program program;
-    cl_kernel arguments;   /* of `pairs` buffers and an offset for each; a seed's two numbers count as such a pair */
-    cl_mem mem[ROLES + 2]; /* the launch's, which are set in turn */
+    cl_kernel arguments;   /* has `pairs` buffers, each with an offset; the two numbers of a seed count as a pair */
+    cl_mem mem[ROLES + 2]; /* the launch's buffers, set in turn */
     cl_uint mems, pairs;
     const struct launch *launch;
 };
@@ -130,7 +130,7 @@ static bool kernel_of(const struct launch *launch, cl_uint index, clnorm_kernel_
     return !status || fault_library(fault, status, "kernel");
 }
 
-/* The most pairs of any kernel. */
+/* Sets `pairs` to the largest number that a kernel of the plan has. */
 static bool count_pairs(struct bare *bare, struct fault *fault) {
     for (cl_uint i = 0; i < bare->launch->kernels; i++) {
         clnorm_kernel_info kernel;
@@ -151,7 +151,7 @@ static void list_buffers(struct bare *bare) {
         bare->mem[bare->mems++] = bare->launch->fault;
 }
 
-/* The caller's to free; NULL: no memory. */
+/* The caller frees it; NULL: out of memory. */
 static char *bare_source(cl_uint pairs) {
     enum { PAIR_TEXT = 64, FRAME_TEXT = 64 };
     const size_t capacity = FRAME_TEXT + (size_t)pairs * PAIR_TEXT;
@@ -223,7 +223,8 @@ static bool enqueue_plan(const struct launch *launch, const struct session *sess
     return !status || fault_library(fault, status, "enqueue");
 }
 
-/* Medians of enqueues that find the queue empty, in turn; of one where even the warm-ups take too long. */
+/* Medians over enqueues into an empty queue, by the plan and by the bare calls in turn. Where the warm-ups alone take
+ * most_time, a single enqueue of each counts. */
 struct enqueue_times {
     double plan, bare;
     size_t count;
@@ -260,13 +261,13 @@ static bool time_enqueues(const struct session *session, const struct launch *la
 
 /* --------------------------------------------------------------------------------------------------------- the memory */
 
-/* What the process holds, in bytes, before and after so many enqueues. */
+/* Resident bytes of the process before and after the enqueues. */
 struct memory_use {
     int enqueues;
     uint64_t before, after;
 };
 
-/* Bytes of the process that are in memory; 0 where the system does not say. */
+/* Resident bytes of the process; 0: unknown. */
 static uint64_t resident_bytes(void) {
     unsigned long long pages = 0;
     FILE *const stream = fopen("/proc/self/statm", "r");
@@ -279,7 +280,7 @@ static uint64_t resident_bytes(void) {
 }
 
 static bool enqueue_often(const struct session *session, const struct launch *launch, int enqueues, struct fault *fault) {
-    enum { BATCH = 1000 }; /* enqueues that the queue may hold */
+    enum { BATCH = 1000 }; /* enqueues between two waits for the queue */
     for (int i = 1; i <= enqueues; i++) {
         if (!enqueue_plan(launch, session, fault))
             return false;
@@ -293,7 +294,7 @@ static bool enqueue_often(const struct session *session, const struct launch *la
     return true;
 }
 
-/* The first tenth lets the driver take what it keeps. */
+/* A tenth of the enqueues goes first: the driver makes its lasting allocations then. */
 static bool watch_memory(const struct session *session, const struct launch *launch, int enqueues, struct memory_use *use,
                          struct fault *fault) {
     use->enqueues = enqueues;

@@ -1,4 +1,4 @@
-/* Times on the host: an enqueue against the bare OpenCL calls, and plan creation without and with caches. */
+/* Measures the host: an enqueue against its bare OpenCL calls, and plan creation without and with caches. */
 #ifndef BENCH_HOST_H
 #define BENCH_HOST_H
 

@@ -9,7 +9,7 @@
 #include "outer.h"
 #include "rope.h"
 
-/* Of an input of role, where other inputs have this one: x of the operations on 8 bits, and its scales. */
+/* The dtype of an input where x and most other inputs have `dtype`: codes, their scales and the tables of RoPE differ. */
 static clnorm_dtype input_dtype(const struct operation *operation, const char *role, clnorm_dtype dtype) {
     const enum role_shape shape = operation->roles[operation_role(operation, role)].shape;
     if (shape == SHAPE_TABLE && dtype != CLNORM_F64)

@@ -17,11 +17,11 @@ enum { BENCH_SHAPE_TEXT = 96 };
  * bytes, which are returned. */
 const char *bench_shape_text(const struct bench_shape *shape, char *text);
 
-/* What an operation is measured with. config: forced knobs, borrowed; may be NULL. */
+/* The options that an operation is measured with. config: forced knobs, borrowed; may be NULL. */
 struct operation_options bench_options(const struct bench_operation *operation, const char *config);
 
-/* Of group norm: the positions that a sample has, and the groups that its channels have. Usual are 1024 positions, or what
- * power of two below that divides the rows, and 32 groups, or what power of two divides the channels. */
+/* Of group norm: the positions of a sample, and the groups of its channels. The defaults are the largest power of two that
+ * divides the rows, at most 1024, and the largest that divides the channels, at most 32. */
 uint64_t bench_positions(const struct bench_shape *shape);
 uint64_t bench_groups(const struct bench_shape *shape);
 
@@ -29,7 +29,7 @@ uint64_t bench_groups(const struct bench_shape *shape);
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
                const char *config, struct fault *fault);
 
-/* The least that it has to move. */
+/* The bytes of its least traffic. */
 uint64_t bench_bytes(const struct bench_operation *operation, const struct job *job);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { BENCH_MOST = 64 }; /* shapes, dtypes or operations in a list */
 
-enum { UNFUSED_MOST = 5 }; /* separate calls and an end */
+enum { UNFUSED_MOST = 5 }; /* separate calls, and the NULL that ends them */
 
 /* An operation as it is measured. */
 struct bench_operation {
@@ -19,15 +19,15 @@ struct bench_operation {
     double dropout;
     char *activation;
     int s_given;
-    const char *choice;                /* an option of the record's; NULL: none */
-    const char *word;                  /* of it */
-    char *quantize;                    /* of the norms' y */
-    char *rope;                        /* of heads of 128 columns, or of what power of two below that divides the columns */
-    char *mode;                        /* of quantize: what has a scale */
-    long long group_size;              /* columns, of a mode of groups */
-    char *layout;                      /* of channels; NULL: first */
-    const char *unfused[UNFUSED_MOST]; /* what it is as separate calls, ended by NULL: operations of this table that have
-                                          one x, or a plain add, dropout or gate; none: it fuses nothing that is measured */
+    const char *choice;   /* an option of the record; NULL: none */
+    const char *word;     /* the value of that option */
+    char *quantize;       /* of the norms' y */
+    char *rope;           /* heads have 128 columns, or the largest power of two below that divides the columns */
+    char *mode;           /* of quantize: tensor, row or group */
+    long long group_size; /* columns, of a mode of groups */
+    char *layout;         /* of channels; NULL: first */
+    const char *unfused[UNFUSED_MOST]; /* the separate calls that do the same, ended by NULL: operations of this table with
+                                          one x, or a plain add, dropout or gate; none: there is nothing fused to compare */
 };
 
 /* All of them, ended by a name of NULL. */

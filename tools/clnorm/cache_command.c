@@ -10,12 +10,12 @@
 
 static const char epilogue[] = "  path    print the folder: $CLNORM_CACHE_DIR, else $XDG_CACHE_HOME/clnorm, else\n"
                                "          ~/.cache/clnorm\n"
-                               "  list    print what is in it, the latest used first: how many files of each\n"
-                               "          kernel source and device, their size (also without a word)\n"
-                               "  clear   remove it all\n"
+                               "  list    print the number and size of the files of each kernel source and\n"
+                               "          device, the last used first (the default)\n"
+                               "  clear   remove all files\n"
                                "CLNORM_CACHE=0 in the environment turns the cache off.\n";
 
-/* The folder, newly allocated. Fails where there is none. */
+/* The path of the folder; the caller frees it. NULL: there is none, or no memory. */
 static char *cache_path(struct fault *fault) {
     const size_t length = clnorm_cache_dir(NULL, 0);
     char *const path = calloc(1, length + 1);
@@ -84,7 +84,7 @@ static struct group *group_of(struct listing *listing, const clnorm_cache_entry 
     struct group *const group = &listing->groups[listing->count++];
     *group = (struct group){.source = strdup(source_of(entry)),
                             .device = strdup(entry->device),
-                            .last_used = entry->last_used}; /* the first is the latest */
+                            .last_used = entry->last_used}; /* entries come in order, the last used first */
     return group->source && group->device ? group : NULL;
 }
 
@@ -121,7 +121,8 @@ static bool list(const char *path, bool each, struct fault *fault) {
         fault_set(fault, EXIT_FAILED, "out of memory for a list of the cache");
     print_groups(&listing);
     if (done)
-        printf("%" PRIu64 " files, %s, in %s\n", listing.files, size_text(listing.bytes, size), path);
+        printf("%" PRIu64 " file%s, %s, in %s\n", listing.files, plural(listing.files), size_text(listing.bytes, size),
+               path);
     for (size_t i = 0; i < listing.count; i++) {
         free(listing.groups[i].source);
         free(listing.groups[i].device);
@@ -135,7 +136,7 @@ static bool clear(const char *path, struct fault *fault) {
     const clnorm_status status = clnorm_cache_clear(NULL, &removed);
     if (status)
         return fault_library(fault, status, path);
-    printf("%zu files removed from %s\n", removed, path);
+    printf("%zu file%s removed from %s\n", removed, plural(removed), path);
     return true;
 }
 
@@ -165,7 +166,7 @@ static bool run_cache(struct command_line *line, bool verbose, struct fault *fau
 int cache_command(int argc, const char **argv, struct fault *fault) {
     int verbose = 0;
     const struct poptOption table[] = {
-        {"verbose", 'v', POPT_ARG_NONE, &verbose, 0, "list: every file, with the options that it was built with", NULL},
+        {"verbose", 'v', POPT_ARG_NONE, &verbose, 0, "list: print every file, with its build options", NULL},
         POPT_TABLEEND,
     };
     struct command_line line;

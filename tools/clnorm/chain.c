@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* A step that is a kernel of the tool's own; moved: tensors of x's size. */
+/* The steps that are plain kernels. moved: the tensors of x's size that one reads and writes. */
 static const struct {
     const char *name;
     unsigned moved;
@@ -23,7 +23,7 @@ static cl_kernel plain_kernel(const struct chain *chain, size_t i) {
     return kernels[i];
 }
 
-/* A kernel of the tool's own on what the step before wrote; the first step's input is made too. */
+/* A plain kernel. It reads the output of the step before; the first step reads `beside` twice. */
 static bool make_plain(const struct chain *chain, struct chain_step *step, size_t kernel, cl_mem before,
                        const struct stopwatch *stopwatch, struct bench_shape shape, clnorm_dtype dtype,
                        struct fault *fault) {
@@ -38,7 +38,7 @@ static bool make_plain(const struct chain *chain, struct chain_step *step, size_
     return true;
 }
 
-/* A call of the library, whose x is what the step before wrote. */
+/* A call of the library. Its x is the output of the step before. */
 static bool make_call(struct chain_step *step, cl_mem before, const struct stopwatch *stopwatch, struct bench_shape shape,
                       clnorm_dtype dtype, struct fault *fault) {
     if (!bench_find_operation(step->name, &step->operation, fault) ||

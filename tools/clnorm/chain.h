@@ -1,4 +1,4 @@
-/* An operation as separate calls: what is fused in it, one call of the library or one plain kernel after the other. */
+/* A fused operation as separate calls: one after the other, each of the library or of a plain kernel. */
 #ifndef CHAIN_H
 #define CHAIN_H
 
@@ -8,34 +8,34 @@
 
 enum { CHAIN_MOST = UNFUSED_MOST - 1 };
 
-/* One call. Of the library where there is an operation. */
+/* One call: of the library where `operation` is set, else of a plain kernel. */
 struct chain_step {
     const char *name;
     const struct bench_operation *operation;
     struct job job;
     struct launch launch;
     struct plain_call plain;
-    cl_mem own; /* what a plain kernel writes, and reads beside what comes to it: both made here */
-    cl_mem beside;
-    cl_mem out; /* borrowed: the next one's input */
+    cl_mem own;    /* the output of a plain kernel */
+    cl_mem beside; /* the second input of a plain kernel */
+    cl_mem out;    /* borrowed: the output of the call, and the input of the next one */
 };
 
 struct chain {
     struct plain_kernels plain;
     struct chain_step step[CHAIN_MOST];
     int steps;
-    uint64_t bytes; /* that all of them have to move */
+    uint64_t bytes; /* the least traffic of all steps together */
 };
 
-/* The calls that an operation names as its own unfused, with buffers for all of them and random numbers in these. On
- * failure what there is of it is to be freed. */
+/* Makes the calls that operation->unfused names, and their buffers, filled with random numbers. The caller frees the chain,
+ * also after a failure. */
 bool chain_make(struct chain *chain, const struct stopwatch *stopwatch, const struct bench_operation *operation,
                 struct bench_shape shape, clnorm_dtype dtype, struct fault *fault);
 
-/* Takes half-made ones. */
+/* Also frees a chain that chain_make could not finish. */
 void chain_free(struct chain *chain);
 
-/* All of it once, with flushed caches before the first call. */
+/* Times all calls once. The caches are flushed before the first. */
 bool chain_time(const struct chain *chain, const struct stopwatch *stopwatch, struct lap *lap, struct fault *fault);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "svg.h"
 
-/* The picture's measures, in its own unit. */
+/* Lengths in SVG units. */
 enum {
     PANELS = 3, /* beside each other */
     PANEL_WIDTH = 330,
@@ -38,7 +38,7 @@ void chart_free(struct chart *chart) {
     *chart = (struct chart){0};
 }
 
-/* ------------------------------------------------------------------------------------------------- what goes together */
+/* ------------------------------------------------------------------------------------------------------------- series */
 
 static bool same_operation(const struct chart_point *a, const struct chart_point *b) {
     return !strcmp(a->operation, b->operation);
@@ -59,7 +59,7 @@ static bool same_shape(const struct chart_point *a, const struct chart_point *b)
 
 typedef bool (*same_fn)(const struct chart_point *a, const struct chart_point *b);
 
-/* No point before this one is the same. */
+/* No point before this one equals it. */
 static bool is_first(const struct chart *chart, size_t i, same_fn same) {
     for (size_t k = 0; k < i; k++)
         if (same(&chart->points[k], &chart->points[i]))
@@ -67,7 +67,7 @@ static bool is_first(const struct chart *chart, size_t i, same_fn same) {
     return true;
 }
 
-/* Which of the different ones a point is. */
+/* The index of a point among the distinct ones. */
 static size_t number_of(const struct chart *chart, size_t i, same_fn same) {
     size_t number = 0;
     for (size_t k = 0; k < chart->count && !same(&chart->points[k], &chart->points[i]); k++)
@@ -89,7 +89,7 @@ static bool has_unfused(const struct chart *chart) {
     return false;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- places */
+/* -------------------------------------------------------------------------------------------------------- coordinates */
 
 /* The scale of every panel. */
 struct scale {
@@ -97,7 +97,7 @@ struct scale {
     size_t shapes;
 };
 
-/* A round step of which few reach the top. */
+/* The least round step of which TICKS reach the highest speed. */
 static double tick_of(const struct chart *chart) {
     static const double factors[] = {1, 2, 2.5, 5, 10};
     enum { LAST = sizeof factors / sizeof *factors - 1 };
@@ -152,7 +152,7 @@ static void draw_copies(const struct chart *chart, const struct scale *scale, si
     fputs("\"><title>the copy of as many bytes</title></path>\n", stream);
 }
 
-/* The line of the series that a point is the first of, and a dot for each of its points. */
+/* Draws the series whose first point is `first`: a line, and a dot for each point. */
 static void draw_series(const struct chart *chart, const struct scale *scale, size_t first, FILE *stream) {
     const struct chart_point *const points = chart->points;
     const char *const colour = svg_colour(points[first].dtype);
@@ -172,7 +172,7 @@ static void draw_series(const struct chart *chart, const struct scale *scale, si
                     bench_shape_text(&points[i].shape, shape), points[i].gb_s, points[i].limit_gb_s);
 }
 
-/* Of the operation that a point is the first of. */
+/* Draws the panel of the operation whose first point is `first`. */
 static void draw_panel(const struct chart *chart, const struct scale *scale, size_t first, FILE *stream) {
     const size_t number = number_of(chart, first, same_operation);
     fprintf(stream, "<g transform=\"translate(%d %d)\">\n<text class=\"name\" x=\"%d\" y=\"14\">",

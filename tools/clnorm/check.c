@@ -10,7 +10,7 @@
 #include "options.h"
 #include "report.h"
 
-/* What became of the cases so far. */
+/* The outcomes of the cases so far. */
 struct tally {
     bool verbose;
     int every, count, outcomes[3];
@@ -48,7 +48,8 @@ static void take_device(struct tally *tally, const clnorm_device_info *device) {
     fflush(stdout);
 }
 
-/* Follows a process to its end. *next: the case to go on with where the driver ended it; past the last one else. */
+/* Reads the events of a process until it ends. *next: the case to continue with where the driver ended the process;
+ * otherwise tally->count. */
 static bool follow(struct tally *tally, struct check_worker *worker, int *next, struct fault *fault) {
     struct check_event event;
     char ending[ENDING_TEXT];
@@ -136,7 +137,7 @@ static bool run_check(struct command_line *line, const char *selector, struct ta
     return done;
 }
 
-/* What --spills goes with. */
+/* The arguments of --spills and of the options that belong to it. */
 struct spill_words {
     int spills, jobs;
     char *widths, *dtypes;
@@ -145,7 +146,7 @@ struct spill_words {
 static bool run_spills(struct command_line *line, struct bench_request *request, const struct tally *tally, bool json,
                        const struct spill_words *words, struct fault *fault) {
     if (json || tally->verbose || tally->every != 1)
-        return fault_set(fault, EXIT_REQUEST, "--%s: --spills has no such option",
+        return fault_set(fault, EXIT_REQUEST, "--%s: expected no --spills",
                          json             ? "json"
                          : tally->verbose ? "verbose"
                                           : "every");
@@ -168,8 +169,9 @@ static bool run(struct command_line *line, struct bench_request *request, struct
 
 static const char about_spills[] =
     "Every case is compared with a double reference.\n"
-    "--spills builds the kernels of a grid of widths instead, with 64 MiB of x, and lists those whose registers spill "
-    "to memory, where the driver tells (NVIDIA's does). A build that fails is a failure. OP is an operation of `clnorm bench`; all without one.\n";
+    "--spills builds kernels instead, for a grid of widths with 64 MiB of x, and lists those whose registers spill to "
+    "memory. It needs a driver that reports spills, as NVIDIA's does. A build that fails is an error. OP is an operation "
+    "of `clnorm bench`; the default is all of them.\n";
 
 int check_command(int argc, const char **argv, struct fault *fault) {
     struct bench_request request = {.device = NULL};
@@ -181,11 +183,11 @@ int check_command(int argc, const char **argv, struct fault *fault) {
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Check this device; see clnorm select --help", "SELECTOR"},
         {"verbose", 'v', POPT_ARG_NONE, &verbose, 0, "Print every case", NULL},
         {"json", '\0', POPT_ARG_NONE, &json, 0, "Print a JSON object with every case", NULL},
-        {"every", '\0', POPT_ARG_INT, &tally.every, 0, "Try one case in so many (1)", "N"},
+        {"every", '\0', POPT_ARG_INT, &tally.every, 0, "Check every Nth case only (1)", "N"},
         {"spills", '\0', POPT_ARG_NONE, &words.spills, 0, "List kernels whose registers spill", NULL},
         {"widths", '\0', POPT_ARG_STRING, &words.widths, 0, "--spills: of these widths (grid)", "grid|N,..."},
         {"dtypes", '\0', POPT_ARG_STRING, &words.dtypes, 0, "--spills: element types (bf16,f32)", "DT,..."},
-        {"jobs", '\0', POPT_ARG_INT, &words.jobs, 0, "--spills: processes that build (1)", "N"},
+        {"jobs", '\0', POPT_ARG_INT, &words.jobs, 0, "--spills: build in N processes (1)", "N"},
         POPT_TABLEEND,
     };
     struct command_line line;

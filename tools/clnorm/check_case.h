@@ -4,7 +4,7 @@
 
 #include "session.h"
 
-/* What inputs look like. */
+/* The values of inputs. */
 enum pattern {
     PATTERN_CENTRED, /* about 0 */
     PATTERN_FAR,     /* about 50, in f32 and f64 about 10,000 */
@@ -21,7 +21,7 @@ struct check_case {
         clnorm_dtype dtype;
     } inputs[ROLES]; /* ended by a role of NULL */
     enum pattern pattern;
-    clnorm_tensor x; /* of norms: what the scales of an 8-bit x are of */
+    clnorm_tensor x; /* of norms: its dtype, and the scaling of 8 bits */
     struct operation_options options;
 };
 
@@ -36,7 +36,7 @@ char *check_case_text(const struct check_case *check_case, char text[CASE_TEXT])
 int check_norm_count(void);
 struct check_case check_norm_case(int i);
 
-/* check_rows.c: operations that are a record */
+/* check_rows.c: row-wise operations */
 int check_rows_count(void);
 struct check_case check_rows_case(int i);
 
@@ -45,8 +45,8 @@ extern const char *const check_lines[];
 
 /* A case from its line: the operation, ROWSxCOLS[xPOSITIONS], inputs, options. Inputs are ROLE[,ROLE...]=DTYPE; options are
  * those of `clnorm run` without their dashes, weight-rows=N, x-scaling=tensor|row|group and x-scale-group=N of an 8-bit x,
- * and pattern=far|apart|special. The strings of the case last until the next one is read. A line that cannot be read is a
- * fault of the program and ends it. */
+ * and pattern=far|apart|special. The strings of the case last until the next one is read. A malformed line is a bug, and
+ * aborts the program. */
 struct check_case check_case_read(const char *line);
 
 #endif

@@ -1,4 +1,4 @@
-/* Every case of `clnorm check`, in one row. */
+/* All cases of `clnorm check`, by index. */
 #ifndef CHECK_CASES_H
 #define CHECK_CASES_H
 

@@ -1,4 +1,4 @@
-/* Cases of `clnorm check`, as check_case_read takes them. */
+/* Cases of `clnorm check`, in the form that check_case_read reads. */
 #include "check_case.h"
 
 const char *const check_lines[] = {
@@ -31,8 +31,8 @@ const char *const check_lines[] = {
     "rms_norm_backward_from_y 40x96 y,dy=f16 weight,rstd=f32 pattern=apart group-size=8 reduction=locked",
     "layer_norm_backward_from_y 2x65537 y,dy,weight,bias,rstd=f32 pattern=apart",
 
-    /* Gradients by ways to hold a row and to add up; a device does not have all of them. A large GPU has fewer than
-     * 300 work-groups: they continue. */
+    /* Gradients with forced configs, some of which a device may lack. Even on a large GPU 300 rows are more than the
+     * work-groups, so that a work-group takes several. */
     "layer_norm_backward 300x512 x,dy=bf16 weight,bias,mean,rstd=f32 config=accumulator=memory,lanes=1,vec=1"
     " reduction=partial slots=2",
     "rms_norm_backward 300x512 x,dy=bf16 weight,bias,rstd=f32 config=accumulator=memory,lanes=64,vec=4,reduce=tree"
@@ -60,7 +60,7 @@ const char *const check_lines[] = {
     "rms_norm_backward 300x512 x,dy=bf16 weight,bias,rstd=f32 config=isa=portable reduction=partial slots=2",
     "layer_norm_backward 300x512 x,dy=bf16 weight,bias,mean,rstd=f32 config=isa=ptx reduction=partial slots=2",
 
-    /* What is done in one pass with the norm. */
+    /* Work that is fused into the norm. */
     "rms_norm 9x1000 x,weight=bf16 residual=f32",
     "layer_norm 7x129 x,weight=f32 residual=bf16 dropout=0.1 seed=42",
     "rms_norm 5x4096 x,weight,z,residual,row_scale=bf16 gate=silu activation=gelu dropout=0.5 seed=42",

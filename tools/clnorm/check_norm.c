@@ -1,7 +1,7 @@
 /* Cases of the forward norms. */
 #include "check_case.h"
 
-/* ----------------------------------------------------------------------------- shapes, each with two element types */
+/* --------------------------------------------------------------------------------------- shapes, each with two dtypes */
 
 static const struct {
     uint64_t rows, cols;
@@ -15,7 +15,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
 enum { DTYPES = sizeof dtypes / sizeof *dtypes, DTYPES_OF_SHAPE = 2 };
 
-/* Options, one after the other, so that each meets several shapes and types. */
+/* Options that the cases take in turn, so that each meets several shapes and dtypes. */
 static const struct turn {
     char *gate;
     double weight_offset;
@@ -29,8 +29,7 @@ static const struct turn {
 };
 enum { TURNS = sizeof turns / sizeof *turns };
 
-/* ------------------------------------------------------------------------------- an element type of its own for each
- * tensor */
+/* --------------------------------------------------------------------------------- a dtype of its own for each tensor */
 
 static const struct mix {
     clnorm_dtype x, y, weight, bias, z;
@@ -44,9 +43,9 @@ static const struct mix {
 };
 enum { MIXES = sizeof mixes / sizeof *mixes };
 
-/* ---------------------------------------------- ways to hold a row and to add up over it; a device does not have all of
- * them */
+/* ----------------------------------------------------------------------------------------------------- forced configs */
 
+/* A device may lack some of them. */
 static char *const configs[] = {
     "keep=reread,lanes=1,vec=1,unroll=1",
     "keep=reread,lanes=1,vec=16,unroll=4",

@@ -18,7 +18,7 @@ static clnorm_dtype dtype_of(const char *name) {
     return (clnorm_dtype)dtype;
 }
 
-/* The index of a word; 0, which names none, where there is no such word. */
+/* The index of a word; 0, the default that no line gives, where there is no such word. */
 static int index_of(const char *word, const char *const words[4]) {
     int i = 3;
     while (i && strcmp(words[i], word) != 0)
@@ -41,14 +41,14 @@ static bool read_inputs(struct check_case *made, char *roles, clnorm_dtype dtype
     return true;
 }
 
-/* 0, which no such option takes, where it is no whole number. */
+/* Reads a whole number. Returns 0, which is no valid value here, for anything else. */
 static long long whole(const char *text) {
     char *end;
     const long long number = strtoll(text, &end, 10);
     return *end ? 0 : number;
 }
 
-/* What `clnorm run` has no option for, as files say it. */
+/* Reads the options that `clnorm run` lacks, since it has these values from its files. */
 static bool read_own(struct check_case *made, const char *name, const char *value) {
     static const char *const patterns[] = {"centred", "far", "apart", "special"};
     static const char *const scalings[] = {"none", "tensor", "row", "group"};

@@ -1,11 +1,11 @@
-/* Cases of the operations that are a record. Each meets every shape. */
+/* Cases of the row-wise operations. Each meets every shape. */
 #include "check_case.h"
 
 static const struct row_shape {
     uint64_t rows, cols;
     enum pattern pattern;
     clnorm_dtype input, output;
-    int word; /* of each choice that the operation has; 0: none is said */
+    int word; /* which word of each option of the record is given, from 1 on; 0: none */
     char *config;
     long long group_size; /* of operations that have it */
 } shapes[] = {
@@ -18,12 +18,12 @@ static const struct row_shape {
     {3, 129, PATTERN_CENTRED, CLNORM_F64, CLNORM_F64, 1, NULL, 0},
     {5, 512, PATTERN_CENTRED, CLNORM_BF16, CLNORM_F32, 2, "lanes=64,vec=4", 0},
     {3, 1000, PATTERN_CENTRED, CLNORM_F32, CLNORM_BF16, 2, "chunks=24", 0},
-    {5, 64, PATTERN_CENTRED, CLNORM_F32, CLNORM_F32, 0, "isa=portable", 0}, /* where it is usual, as the first */
+    {5, 64, PATTERN_CENTRED, CLNORM_F32, CLNORM_F32, 0, "isa=portable", 0}, /* the first one where that is the default */
     {5, 512, PATTERN_CENTRED, CLNORM_BF16, CLNORM_BF16, 2, "isa=ptx", 128},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* The operation of an index among those that are a record. */
+/* The row-wise operation of an index. */
 static const struct operation *operation_at(int i) {
     const struct operation *operation = operation_list();
     for (; operation->name; operation++)
@@ -36,7 +36,7 @@ int check_rows_count(void) {
     return ROW_OPERATIONS * SHAPES;
 }
 
-/* Says the word of an index, from 1 on and around. */
+/* Gives an option its word number `word`, counted from 1 and modulo the number of its words. */
 static void choose(struct check_case *made, const struct cln_enum_option *choice, int word) {
     int count = 0;
     while (count < CLN_WORDS && choice->words[count].word)
@@ -45,7 +45,7 @@ static void choose(struct check_case *made, const struct cln_enum_option *choice
         made->options.choices.word[choice_index(choice->option)] = (char *)choice->words[(word - 1) % count].word;
 }
 
-/* Optional inputs are there in every other shape. */
+/* Every other shape has the optional inputs. */
 struct check_case check_rows_case(int i) {
     const int index = i / ROW_OPERATIONS;
     const struct row_shape *const shape = &shapes[index];

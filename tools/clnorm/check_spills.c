@@ -17,7 +17,7 @@
 
 enum { MOST_JOBS = 64, LOG = 1 << 18, KERNEL = 64 };
 
-/* What a process says of one kernel, of a point, or of its end. */
+/* A message from a process that builds. A point is an operation, a dtype and a width. */
 struct finding {
     enum { KERNEL_BUILT, POINT_DONE, POINT_ABSENT, POINT_FAILED, JOB_FAILED, JOB_DONE } kind;
     size_t operation; /* of the request */
@@ -28,9 +28,9 @@ struct finding {
     struct fault fault;
 };
 
-_Static_assert(sizeof(struct finding) <= PIPE_BUF, "what several processes write to a pipe is not mixed up to here");
+_Static_assert(sizeof(struct finding) <= PIPE_BUF, "longer writes of several processes to a pipe may be interleaved");
 
-/* The context's log of one plan; what is longer is cut. */
+/* The context's log of one plan; a longer one is cut. */
 struct log {
     char text[LOG];
     size_t length;
@@ -45,13 +45,13 @@ static void take_line(const char *line, void *user) {
     log->length += (size_t)length < room ? (size_t)length : room - 1;
 }
 
-static void tell(int findings, const struct finding *finding) {
+static void send_finding(int findings, const struct finding *finding) {
     if (write(findings, finding, sizeof *finding) != (ssize_t)sizeof *finding)
         _exit(EXIT_FAILED); /* the process that reads them has ended */
 }
 
-/* Makes the plan of a point. Else says in the finding whether the operation or the device has no such plan, or making it
- * failed. */
+/* Creates the plan of a point. On failure finding->kind is POINT_ABSENT where the operation or the device has no such plan,
+ * else POINT_FAILED. */
 static clnorm_plan *plan_point(const struct session *session, const struct bench_request *request,
                                struct finding *finding) {
     const struct bench_shape shape = {.rows = rows_of_bytes(request->sweep_bytes, finding->cols, finding->dtype),
@@ -70,12 +70,12 @@ static clnorm_plan *plan_point(const struct session *session, const struct bench
     return plan;
 }
 
-/* Of the kernel of that name and end. */
-static void tell_kernel(const struct log *log, const char *name, const char *end, struct finding finding, int findings) {
+/* Sends the build report of the kernel whose name is `name` and `end` together. */
+static void send_kernel(const struct log *log, const char *name, const char *end, struct finding finding, int findings) {
     finding.kind = KERNEL_BUILT;
     (void)snprintf(finding.kernel, sizeof finding.kernel, "%s%s", name, end);
     finding.build = build_report_read(log->text, finding.kernel);
-    tell(findings, &finding);
+    send_finding(findings, &finding);
 }
 
 static void build_point(const struct session *session, struct log *log, const struct bench_request *request,
@@ -87,26 +87,26 @@ static void build_point(const struct session *session, struct log *log, const st
         clnorm_kernel_info info = CLNORM_KERNEL_INFO_INIT;
         if (clnorm_plan_kernel(plan, i, &info))
             break;
-        tell_kernel(log, info.name, "", *finding, findings);
-        tell_kernel(log, info.name, "_unaligned", *finding, findings);
+        send_kernel(log, info.name, "", *finding, findings);
+        send_kernel(log, info.name, "_unaligned", *finding, findings);
     }
     clnorm_plan_destroy(plan);
-    tell(findings, finding);
+    send_finding(findings, finding);
 }
 
-/* Every jobs-th point from number job on. */
+/* Builds every jobs-th point, beginning with number `job`. */
 static void build_points(const struct bench_request *request, size_t job, size_t jobs, int findings) {
     static struct log log;
     struct session session;
     struct finding finding = {.kind = JOB_FAILED};
     clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
-    options.cache_dir = ""; /* what is not built has no report; NVIDIA's driver has a cache of its own */
+    options.cache_dir = ""; /* a cached program has no build report; NVIDIA's driver has a cache of its own */
     (void)setenv("CUDA_CACHE_DISABLE", "1", 1);
     options.log = take_line;
     options.log_user = &log;
     options.build_report = 1;
     if (!session_open(&session, request->device, 0, &options, &finding.fault)) {
-        tell(findings, &finding);
+        send_finding(findings, &finding);
         return;
     }
     size_t point = 0;
@@ -120,14 +120,14 @@ static void build_points(const struct bench_request *request, size_t job, size_t
                     build_point(&session, &log, request, &finding, findings);
             }
     finding.kind = JOB_DONE;
-    tell(findings, &finding);
+    send_finding(findings, &finding);
     session_close(&session);
 }
 
-/* Returns how many processes there are. */
+/* Returns the number of processes that it could start. */
 static size_t start_jobs(const struct bench_request *request, size_t jobs, int findings[2], pid_t *processes) {
     size_t count = 0;
-    (void)fflush(stdout); /* or the other process prints it too */
+    (void)fflush(stdout); /* otherwise the child prints the buffer too */
     for (size_t i = 0; i < jobs; i++) {
         const pid_t process = fork();
         if (process == 0) {
@@ -148,9 +148,9 @@ struct spill_tally {
     size_t points, absent, failed, kernels, spills, done;
 };
 
-/* Prints a line of the finding's point. */
-__attribute__((format(printf, 3, 4))) static void print_of(const struct bench_request *request,
-                                                           const struct finding *finding, const char *format, ...) {
+/* Prints a line about the finding's point. */
+__attribute__((format(printf, 3, 4))) static void print_point(const struct bench_request *request,
+                                                              const struct finding *finding, const char *format, ...) {
     va_list arguments;
     progress_end();
     printf("%s %s %" PRIu64 ": ", request->operations[finding->operation]->name, clnorm_dtype_name(finding->dtype),
@@ -161,16 +161,16 @@ __attribute__((format(printf, 3, 4))) static void print_of(const struct bench_re
     (void)putchar('\n');
 }
 
-/* A kernel that the log has no lines on, as one without an unaligned form, does not count. */
+/* A kernel that is not in the log does not count: not every one has an unaligned form. */
 static void take_kernel(struct spill_tally *tally, const struct bench_request *request, const struct finding *finding) {
     const struct build_report *const build = &finding->build;
-    if (build->registers != NOT_TOLD || build->spill_stores != NOT_TOLD)
+    if (build->registers != NOT_REPORTED || build->spill_stores != NOT_REPORTED)
         tally->kernels++;
     if (build->spill_stores <= 0 && build->spill_loads <= 0)
         return;
     tally->spills++;
-    print_of(request, finding, "%s spills %ld bytes, and loads %ld", finding->kernel, build->spill_stores,
-             build->spill_loads);
+    print_point(request, finding, "%s spills %ld bytes, and loads %ld", finding->kernel, build->spill_stores,
+                build->spill_loads);
 }
 
 static void take_point(struct spill_tally *tally, const struct bench_request *request, const struct finding *finding,
@@ -178,7 +178,7 @@ static void take_point(struct spill_tally *tally, const struct bench_request *re
     tally->absent += finding->kind == POINT_ABSENT;
     tally->failed += finding->kind == POINT_FAILED;
     if (finding->kind != POINT_DONE)
-        print_of(request, finding, "%s: %s", finding->kind == POINT_ABSENT ? "no plan" : "FAILED", finding->fault.text);
+        print_point(request, finding, "%s: %s", finding->kind == POINT_ABSENT ? "no plan" : "FAILED", finding->fault.text);
     progress("%zu of %zu", ++tally->points, points);
 }
 
@@ -212,7 +212,7 @@ static bool report(const struct spill_tally *tally, size_t jobs, struct fault *f
     if (tally->kernels)
         printf("check: %zu of %zu kernel%s spill\n", tally->spills, tally->kernels, plural(tally->kernels));
     else if (built)
-        printf("check: this driver does not tell what spills\n");
+        printf("check: this driver does not report spills\n");
     if (tally->failed)
         return fault_set(fault, EXIT_FAILED, "check: %zu of %zu point%s failed", tally->failed, tally->points,
                          plural(tally->points));

@@ -17,12 +17,12 @@ static double random_number(uint64_t *state) {
     return ldexp((double)(int64_t)(z ^ z >> 31), -63);
 }
 
-/* Of moments, which are of 64 elements: mean, sum of squares or number, as the index says. */
+/* Of `moments`, by the index: the mean, the sum of squares or the number of elements, which is 64. */
 static double moments_number(uint64_t i, double random) {
     return i % 3 == 0 ? random : i % 3 == 1 ? 64 * (fabs(random) + 0.125) : 64;
 }
 
-/* x as the pattern says, the others random. */
+/* Fills an input with random numbers, x and weight as the pattern says. */
 static void fill_input(const struct tensor *tensor, unsigned char *bytes, enum pattern pattern, uint64_t cols,
                        uint64_t *random) {
     const bool is_x = !strcmp(tensor->name, "x");
@@ -75,7 +75,7 @@ static bool make_inputs(struct job *job, const struct check_case *check_case, un
     return true;
 }
 
-/* Rows that lie over each other on the device are the same. */
+/* Makes rows equal that share memory on the device. */
 static bool fold_inputs(const struct job *job, const struct check_case *check_case, unsigned char *bytes[ROLES],
                         struct fault *fault) {
     for (int i = 0; check_case->inputs[i].role; i++)
@@ -84,7 +84,7 @@ static bool fold_inputs(const struct job *job, const struct check_case *check_ca
     return true;
 }
 
-/* Whether the device refuses the forced knobs or the dtypes of a job, as it may. */
+/* Whether the device lacks the forced knobs or the dtypes of a job. */
 static bool is_absent(const struct session *session, const struct job *job, const struct check_case *check_case) {
     clnorm_plan *plan = NULL;
     const clnorm_status status = outer_plan(session->context, job, &plan);
@@ -102,7 +102,7 @@ static bool run_job(const struct session *session, struct job *job, struct verdi
     return done;
 }
 
-/* Says what was wrong as a fault. */
+/* Reports the first wrong tensor as a fault. */
 static bool judge(const struct job *job, const struct verdict verdicts[ROLES], struct fault *fault) {
     for (int i = 0; i < ROLES; i++)
         if (verdicts[i].wrong)

@@ -7,7 +7,7 @@
 /* ABSENT: the device lacks a dtype or a knob of the case. */
 enum outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_ABSENT };
 
-/* Runs a case and compares it with the reference. fault: what is wrong, with OUTCOME_WRONG. */
+/* Runs a case and compares it with the reference. fault: the reason of OUTCOME_WRONG. */
 enum outcome check_case_try(const struct session *session, const struct check_case *check_case, uint64_t seed,
                             struct fault *fault);
 

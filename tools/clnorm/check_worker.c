@@ -9,7 +9,7 @@
 
 #include "check_cases.h"
 
-static void tell(int events, const struct check_event *event) {
+static void send_event(int events, const struct check_event *event) {
     if (write(events, event, sizeof *event) != (ssize_t)sizeof *event)
         _exit(EXIT_FAILED); /* the process that reads them has ended */
 }
@@ -18,25 +18,25 @@ static void run_cases(int events, const char *selector, int first, int every) {
     struct session session;
     struct check_event event = {.kind = CHECK_OPENED};
     clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
-    options.cache_dir = ""; /* what is checked is what is built here and now */
+    options.cache_dir = ""; /* every kernel is built anew */
     if (!session_open(&session, selector, CL_QUEUE_PROFILING_ENABLE, &options, &event.fault)) {
         event.kind = CHECK_FAILED;
-        tell(events, &event);
+        send_event(events, &event);
         return;
     }
     event.device = session.device;
-    tell(events, &event);
+    send_event(events, &event);
     const int count = check_case_count();
     for (int i = first; i < count; i += every) {
         const struct check_case check_case = check_case_of(i);
         event = (struct check_event){.kind = CHECK_BEGINS, .index = i};
-        tell(events, &event);
+        send_event(events, &event);
         event.outcome = check_case_try(&session, &check_case, (uint64_t)i, &event.fault);
         event.kind = CHECK_ENDS;
-        tell(events, &event);
+        send_event(events, &event);
     }
     event = (struct check_event){.kind = CHECK_DONE};
-    tell(events, &event);
+    send_event(events, &event);
     session_close(&session);
 }
 
@@ -44,7 +44,7 @@ bool check_worker_start(struct check_worker *worker, const char *selector, int f
     int ends[2];
     if (pipe(ends))
         return fault_set(fault, EXIT_FAILED, "pipe: %s", strerror(errno));
-    (void)fflush(stdout); /* or the other process prints it too */
+    (void)fflush(stdout); /* otherwise the child prints the buffer too */
     worker->process = fork();
     if (worker->process == 0) {
         (void)close(ends[0]);

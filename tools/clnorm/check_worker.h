@@ -1,5 +1,5 @@
-/* The cases of `clnorm check`, run in a process of their own: where a driver ends the process, it ends that one alone, and
- * which case it was is known. */
+/* Runs the cases of `clnorm check` in a child process. A driver that ends its process does not end the tool, which knows
+ * the case that was running. */
 #ifndef CHECK_WORKER_H
 #define CHECK_WORKER_H
 
@@ -8,20 +8,20 @@
 #include "check_try.h"
 
 enum check_event_kind {
-    CHECK_OPENED, /* device is ready */
-    CHECK_BEGINS, /* a case */
-    CHECK_ENDS,   /* it has an outcome, and where that is OUTCOME_WRONG a fault */
+    CHECK_OPENED, /* the device is ready */
+    CHECK_BEGINS, /* a case begins */
+    CHECK_ENDS,   /* a case has an outcome, and with OUTCOME_WRONG a fault */
     CHECK_DONE,   /* the last case ended */
-    CHECK_FAILED  /* there is no device; fault says why */
+    CHECK_FAILED  /* there is no device; fault has the reason */
 };
 
-/* What the process tells. */
+/* A message from the process. */
 struct check_event {
     enum check_event_kind kind;
     int index;
     enum outcome outcome;
     struct fault fault;
-    clnorm_device_info device; /* its handles are those of the other process */
+    clnorm_device_info device; /* its handles are valid in the child only */
 };
 
 struct check_worker {
@@ -29,7 +29,7 @@ struct check_worker {
     int events; /* to read from */
 };
 
-/* Starts the cases first, first + every, ... This process must not have touched OpenCL. */
+/* Starts the cases first, first + every, ... The calling process must not have called OpenCL. */
 bool check_worker_start(struct check_worker *worker, const char *selector, int first, int every, struct fault *fault);
 
 /* Waits for the next event. false: the process has ended. */
@@ -37,7 +37,7 @@ bool check_worker_next(const struct check_worker *worker, struct check_event *ev
 
 enum { ENDING_TEXT = 64 };
 
-/* Waits for the end of the process. ending: "" where it ended as it should, else how, "signal 6". */
+/* Waits for the end of the process. ending: "" after exit code 0, else as in "signal 6". */
 void check_worker_end(struct check_worker *worker, char ending[ENDING_TEXT]);
 
 #endif

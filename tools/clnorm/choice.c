@@ -48,7 +48,7 @@ uint32_t choice_initial(const struct cln_operation *record, const struct cln_enu
     return value;
 }
 
-/* "none|tanh", "a, b or c": the words with one text between them, and another one before the last. */
+/* "none|tanh", "a, b or c": the words, with `between` between them and `last` before the last one. */
 static void list_words(const struct cln_enum_option *choice, const char *between, const char *last, char *text,
                        size_t capacity) {
     size_t length = 0;

@@ -1,4 +1,4 @@
-/* Options of the command line that the records of the library's operations bring with them. */
+/* Options of the command line that the library's operation records define. */
 #ifndef CHOICE_H
 #define CHOICE_H
 
@@ -17,27 +17,27 @@ enum { CHOICES = ANY_OPERATIONS * CLN_CHOICES };       /* at most */
 #undef ROW
 #undef NONE
 
-/* What was said of each option, by its index; NULL: nothing. */
+/* The word given for each option, by the option's index; NULL: none. */
 struct choices {
     char *word[CHOICES];
 };
 
-/* An option by its index; operations that have one of the same name share it. NULL: it is one past the last. */
+/* The option of an index; NULL: the index is one past the last. Operations share an option of the same name. */
 const struct cln_enum_option *choice_at(int i);
 
-/* The index of an option that there is. */
+/* The index of an option, which must exist. */
 int choice_index(const char *option);
 
-/* The option of a name, of this operation; NULL: it has none. */
+/* The option of this name that an operation has; NULL: none. */
 const struct cln_enum_option *choice_of(const struct cln_operation *record, const char *option);
 
-/* The value that a descriptor starts from. */
+/* The option's value in an initial descriptor. */
 uint32_t choice_initial(const struct cln_operation *record, const struct cln_enum_option *choice);
 
-/* Adds the options to a table, and its end: at most CHOICES + 1 rows. */
+/* Writes the rows of all options and the end of the table: at most CHOICES + 1 rows. */
 void choices_add(struct poptOption *rows, struct choices *choices);
 
-/* Writes into the descriptor what was said; its other fields are as they were. */
+/* Writes the given words' values into the descriptor; other fields are left alone. */
 bool choices_read(const struct cln_operation *record, const struct choices *choices, void *desc, struct fault *fault);
 
 #endif

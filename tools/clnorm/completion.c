@@ -6,12 +6,12 @@
 #include "manual.h"
 #include "operation.h"
 
-/* ----------------------------------------------------------------------------------------------- what can be completed */
+/* -------------------------------------------------------------------------------------------------------------- words */
 
 static const char device_words[] = "gpu cpu accelerator";
 static const char dtype_words[] = "f32 f16 bf16 f64 f8e4m3 f8e5m2";
 
-/* "[path | list | clear]", "silu|sigmoid": the words, with a space between. */
+/* Prints the words of "[path | list | clear]" or "silu|sigmoid", with spaces between them. */
 static void put_choices(const char *text) {
     bool inside = false, first = true;
     for (const char *at = text; *at; at++) {
@@ -25,7 +25,7 @@ static void put_choices(const char *text) {
     }
 }
 
-/* Words that a command has as arguments, besides options. */
+/* Prints the words that a command takes as arguments, besides options. */
 static void put_argument_words(const struct command *command, const struct command_help *help) {
     if (!strcmp(command->name, "run")) {
         for (const struct operation *operation = operation_list(); operation->name; operation++)
@@ -40,7 +40,7 @@ static void put_argument_words(const struct command *command, const struct comma
     }
 }
 
-/* Whether a command has files as arguments. */
+/* Whether a command takes files as arguments. */
 static bool takes_files(const struct command_help *help) {
     return !strncmp(help->usage, "FILE", 4);
 }
@@ -66,7 +66,7 @@ static void put_value_words(const struct poptOption *option) {
         put_choices(option->argDescrip);
 }
 
-/* Text with a backslash before each character of a set. */
+/* Prints a text with a backslash before each character of a set. */
 static void put_escaped(const char *text, const char *set) {
     for (const char *at = text; *at; at++) {
         if (strchr(set, *at))
@@ -75,8 +75,7 @@ static void put_escaped(const char *text, const char *set) {
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ bash
- */
+/* --------------------------------------------------------------------------------------------------------------- bash */
 
 static void bash_begin(const struct command *commands) {
     printf("# Completion of clnorm for bash, made by `clnorm manual bash`.\n\n"
@@ -131,12 +130,11 @@ static void bash_end(void) {
 
 const struct manual_writer bash_completion = {"bash", bash_begin, bash_command, bash_end};
 
-/* ------------------------------------------------------------------------------------------------------------------- zsh
- */
+/* ---------------------------------------------------------------------------------------------------------------- zsh */
 
 static const char zsh_special[] = ":[]\\";
 
-/* Inside single quotes, where ' itself has to leave them. */
+/* Prints a text inside single quotes; an apostrophe closes and reopens them. */
 static void zsh_quoted(const char *text) {
     for (const char *at = text; *at; at++) {
         if (*at == '\'')
@@ -212,8 +210,7 @@ static void zsh_end(void) {
 
 const struct manual_writer zsh_completion = {"zsh", zsh_begin, zsh_command, zsh_end};
 
-/* ------------------------------------------------------------------------------------------------------------------ fish
- */
+/* --------------------------------------------------------------------------------------------------------------- fish */
 
 static void fish_described(const char *text) {
     printf(" -d '");

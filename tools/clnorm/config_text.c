@@ -10,7 +10,7 @@ bool config_parse(const char *text, clnorm_config *config, struct fault *fault) 
            fault_set(fault, EXIT_REQUEST, "--config %s", clnorm_error_detail());
 }
 
-/* Where a knob's value begins in a config's text; NULL: nowhere. */
+/* The beginning of a knob's value in a config's text; NULL: the knob is not there. */
 static const char *find_value(const char *text, const char *knob) {
     const size_t length = strlen(knob);
     const char *word = text;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 bool copies_make(struct copies *copies, const struct stopwatch *stopwatch, uint64_t least_bytes, struct fault *fault) {
-    enum { SEED = ROLES }; /* of no tensor */
+    enum { SEED = ROLES }; /* tensors have the seeds below */
     cl_int code;
     copies->size = (size_t)((least_bytes / 2 + 15) / 16 * 16);
     copies->from = clCreateBuffer(stopwatch->session.cl, CL_MEM_READ_WRITE, copies->size, NULL, &code);
@@ -34,7 +34,7 @@ void copies_free(struct copies *copies) {
     samples_free(&copies->host);
 }
 
-/* Waits for an event's command, keeps its time, and releases it. */
+/* Waits for an event's command, records its time where warm, and releases the event. */
 static bool keep_event(const struct stopwatch *stopwatch, struct samples *samples, bool warm, double start, cl_event event,
                        struct fault *fault) {
     double us;

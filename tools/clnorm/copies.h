@@ -1,5 +1,4 @@
-/* Copies of as many bytes as an operation has to move, half of them in and half of them out: the limit to measure against.
- */
+/* Copies that move the least traffic of an operation, half of it read and half of it written: the limit to compare with. */
 #ifndef COPIES_H
 #define COPIES_H
 
@@ -13,22 +12,22 @@ struct copies {
     struct samples kernel, buffer, host;
 };
 
-/* On failure what there is of it is to be freed. */
+/* *copies is 0 before. The caller frees it, also after a failure. */
 bool copies_make(struct copies *copies, const struct stopwatch *stopwatch, uint64_t least_bytes, struct fault *fault);
 
-/* Takes half-made ones. */
+/* Also frees what copies_make could not finish. */
 void copies_free(struct copies *copies);
 
-/* Each kind of copy once, with flushed caches. warm: times are kept. */
+/* Times each kind of copy once, with flushed caches. warm: the times are recorded. */
 bool copies_time(struct copies *copies, const struct stopwatch *stopwatch, bool warm, struct fault *fault);
 
-/* In us; 0: not on this kind of device. */
+/* In us; 0: not measured on this kind of device. */
 struct copy_times {
-    double limit_us; /* the least of those that count: on CPUs memcpy on one thread, elsewhere the others */
-    double kernel_us, buffer_us, host_us;
+    double limit_us;                      /* on CPUs host_us, elsewhere the less of kernel_us and buffer_us */
+    double kernel_us, buffer_us, host_us; /* a copy kernel, clEnqueueCopyBuffer, memcpy on one thread */
 };
 
-/* Of at least one warm time. */
+/* Needs at least one recorded time. */
 struct copy_times copies_times(struct copies *copies, const struct stopwatch *stopwatch);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "program/program_build.h"
 
-enum { GROUP_ITEMS = 256, COPY_DEPTH = 4 /* accesses that a work-item of the copy has under way */ };
+enum { GROUP_ITEMS = 256, COPY_DEPTH = 4 /* loads in flight per work-item of the copy */ };
 
 static const char source[] =
     "ulong hash(ulong i, uint seed) {\n"
@@ -75,7 +75,7 @@ void device_kernels_free(struct device_kernels *kernels) {
     *kernels = (struct device_kernels){0};
 }
 
-/* Launches items work-items or a few more. */
+/* Launches `items` work-items, rounded up to whole work-groups. */
 static bool launch(const struct session *session, cl_kernel kernel, uint64_t items, cl_event *event, const char *what,
                    struct fault *fault) {
     const size_t local =

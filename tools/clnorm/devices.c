@@ -15,7 +15,7 @@ static bool describe_devices(const cl_device_id *ids, size_t count, clnorm_devic
     return true;
 }
 
-/* Every device, newly allocated. */
+/* Lists every device. The caller frees *devices. */
 static bool list_devices(clnorm_device_info **devices, size_t *count, struct fault *fault) {
     clnorm_status status = clnorm_device_list(NULL, 0, count);
     if (status)

@@ -1,4 +1,4 @@
-/* Element types as files know them, and their values as doubles. */
+/* The element types of files, and their values as doubles. */
 #ifndef ELEMENT_H
 #define ELEMENT_H
 
@@ -9,7 +9,7 @@
 struct element {
     const char *name;   /* as safetensors spells it: "BF16" */
     const char *npy;    /* as npy spells it: "<f4"; NULL where npy has no such type */
-    clnorm_dtype dtype; /* CLNORM_DTYPE_NONE: a file may have it, no operation reads it */
+    clnorm_dtype dtype; /* CLNORM_DTYPE_NONE: files may have it, but no operation reads it as real numbers */
     unsigned bits;
 };
 
@@ -26,7 +26,7 @@ double element_load(const struct element *element, const void *data, uint64_t in
 /* The largest finite number. */
 double element_largest(const struct element *element);
 
-/* The value rounded to nearest even; where it is too large infinite, with 8 bits the largest number. */
+/* Rounds to nearest even. A value beyond the range becomes infinite, in 8 bits the largest number. */
 double element_round(const struct element *element, double value);
 
 /* Stores element_round of value. */

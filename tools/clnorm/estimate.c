@@ -2,15 +2,15 @@
 
 #include <math.h>
 
-/* A random walk of n / 16 steps or fewer in each sum, with a margin. A mean may be one of differences to an element: its
- * error in units of the largest element is that of ref_arithmetic_of(). */
+/* Each sum's error is a random walk of at most n / 16 steps, with a margin. A kernel may take the mean of differences to
+ * one element; the error of that, in units of the largest element, is the one of ref_arithmetic_of(). */
 struct ref_arithmetic estimate_arithmetic(clnorm_dtype x, uint64_t n) {
     struct ref_arithmetic arithmetic = ref_arithmetic_of(x);
     arithmetic.statistics = arithmetic.sum = 4 + sqrt((double)n) / 4;
     return arithmetic;
 }
 
-/* Of n steps at most, each of which is off by less than half a unit as a rule. */
+/* A random walk of at most n steps, most of which are off by less than half a unit. */
 double error_over_rows(const struct ref_arithmetic *arithmetic, uint64_t n) {
     return (4 + sqrt((double)n)) * arithmetic->unit;
 }

@@ -1,4 +1,4 @@
-/* How anything in the tool fails: one line and an exit code, which main prints and returns. */
+/* A failure of the tool: a line that main prints, and the exit code that it returns. */
 #ifndef FAULT_H
 #define FAULT_H
 
@@ -20,7 +20,7 @@ struct fault {
 /* Records a failure; returns false, for `return fault_set(…)`. */
 __attribute__((format(printf, 3, 4))) bool fault_set(struct fault *fault, int code, const char *format, ...);
 
-/* Records the library's failure, its code by whether the request or the device was at fault. what: "device", "plan", … */
+/* Records a failure of the library, with the exit code of its status. what: "device", "plan", … */
 bool fault_library(struct fault *fault, clnorm_status status, const char *what);
 
 /* Records the failure of an OpenCL call. */

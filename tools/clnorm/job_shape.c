@@ -1,11 +1,11 @@
-/* The shapes that the tensors of a job have. */
+/* The shapes of a job's tensors. */
 #include "operation.h"
 
 #include <string.h>
 
 #include "base/arithmetic.h"
 
-/* With a scale for each group. */
+/* The number of scales that a row has, one for each group. */
 static uint64_t scales_of_row(const struct job *job) {
     const uint64_t size = job->group_size ? job->group_size : job->cols;
     return job->cols / size + (job->cols % size != 0);
@@ -45,7 +45,7 @@ static void shape_of_scales(clnorm_scaling scaling, uint64_t rows, uint64_t grou
     }
 }
 
-/* Writes the shape that a role has in this job, whose rows, cols and groups are known. x's own is x's. */
+/* Writes the shape of a role in a job whose rows, cols and groups are known. */
 void job_shape_of_role(const struct job *job, enum role_shape shape, struct tensor *tensor) {
     switch (shape) {
     case SHAPE_X:
@@ -107,8 +107,8 @@ void job_shape_of_role(const struct job *job, enum role_shape shape, struct tens
     }
 }
 
-/* Scales of rows and groups may have x's leading dimensions, or one of all rows: the shape that job_shape_of_role does not
- * give. false: there is no other. */
+/* Scales of rows and of groups may have x's leading dimensions, or one dimension of all rows. Writes the shape that
+ * job_shape_of_role does not. false: there is only one shape. */
 static bool other_shape(const struct job *job, enum role_shape shape, struct tensor *tensor) {
     const clnorm_scaling scaling = shape == SHAPE_SCALES     ? job->scaling
                                    : shape == SHAPE_X_SCALES ? job->x.scaling

@@ -8,14 +8,14 @@
 
 static const struct command commands[] = {
     {"devices", "list every OpenCL device, best first", devices_command},
-    {"select", "say which device a selector means, and why", select_command},
+    {"select", "print the device that a selector matches, and why", select_command},
     {"run", "normalise tensors of a file on a device", run_command},
     {"bench", "measure operations against a copy of the same bytes", bench_command},
-    {"profile", "say where the time of one operation goes, kernel by kernel", profile_command},
+    {"profile", "print the time of each kernel of an operation", profile_command},
     {"check", "build every kernel on a device and compare with a double reference", check_command},
     {"tune", "measure configs on a device and keep the best for later runs", tune_command},
     {"tensors", "list a file's tensors: names, dtypes and shapes", tensors_command},
-    {"cache", "look at or clear the compiled programs kept on disk", cache_command},
+    {"cache", "list or clear the compiled programs kept on disk", cache_command},
     {.name = NULL},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands - 1 };
@@ -24,7 +24,7 @@ static void print_usage(FILE *stream) {
     fprintf(stream, "Usage: clnorm COMMAND [ARGUMENT ...]\n\nCommands:\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(stream, "  %-9s %s\n", commands[i].name, commands[i].summary);
-    fprintf(stream, "\n`clnorm help COMMAND` says more; `clnorm --version` prints the version.\n"
+    fprintf(stream, "\n`clnorm help COMMAND` describes a command; `clnorm --version` prints the version.\n"
                     "CLNORM_DEVICE in the environment selects a device for every command.\n");
 }
 
@@ -33,7 +33,7 @@ static void refuse_command(const char *word, struct fault *fault) {
     char text[CLOSEST_TEXT];
     for (int i = 0; i < COMMANDS; i++)
         closest_offer(&closest, commands[i].name);
-    fault_set(fault, EXIT_REQUEST, "'%s' is no command; %s", word,
+    fault_set(fault, EXIT_REQUEST, "'%s' is not a command; %s", word,
               closest.name ? closest_text(&closest, text) : "see clnorm --help");
 }
 
@@ -54,7 +54,7 @@ static int run(int argc, const char **argv, struct fault *fault) {
         printf("clnorm %s\n", clnorm_version());
         return EXIT_DONE;
     }
-    if (!strcmp(word, "manual")) /* for the build of the tool: it is not in the list */
+    if (!strcmp(word, "manual")) /* the build of the tool uses it; the list of commands does not have it */
         return manual_command(commands, argc - 1, argv + 1, fault);
     for (int i = 0; i < COMMANDS; i++)
         if (!strcmp(word, commands[i].name)) {

@@ -1,9 +1,9 @@
-/* Writes the sample that the quick start normalises, the same bytes on every machine:
+/* Writes the sample that the quick start normalises. Its bytes are the same on every machine.
  *
  *   make_sample tests/data/sample.safetensors
  *
- * x is bf16 [4, 16, 384], activations of a small transformer as it were: a sequence's rows share an offset, and one column
- * in 64 is ten times as large as the others. weight and bias are f32 [384]. */
+ * x is bf16 [4, 16, 384], similar to activations of a small transformer: the rows of a sequence share an offset, and one
+ * column in 64 is ten times as large as the others. weight and bias are f32 [384]. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static double random_number(uint64_t *state) {
     return (double)((z ^ z >> 31) >> 40) * 0x1p-23 - 1;
 }
 
-/* A sum of three is near enough to a bell, and exact in whatever order they are drawn. */
+/* About normally distributed. The sum of three is exact, so that the order of the calls does not matter. */
 static double bell(uint64_t *state) {
     return random_number(state) + random_number(state) + random_number(state);
 }

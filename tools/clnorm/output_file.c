@@ -11,7 +11,7 @@
 
 /* ----------------------------------------------------------------------------------------------------------- signals */
 
-/* What a signal that ends the program removes first; NULL: nothing. */
+/* The temporary file that a signal removes before it ends the program; NULL: none. */
 static _Atomic(const char *) unfinished;
 
 static const int caught[] = {SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -19,8 +19,8 @@ enum { CAUGHT = sizeof caught / sizeof *caught };
 
 static struct sigaction earlier[CAUGHT];
 
-/* An earlier handler, such as a driver's LLVM has, follows when this function returns, and the usual effect without one.
- * A handler may raise the signal again, so it gets its turn once. */
+/* The signal that this raises arrives when the function returns: at the handler that was there earlier, such as one of a
+ * driver's LLVM, or with the default effect. An earlier handler may raise the signal again, so it is put back only once. */
 static void remove_unfinished(int number) {
     const char *const name = atomic_load(&unfinished);
     if (name)
@@ -33,7 +33,7 @@ static void remove_unfinished(int number) {
     (void)raise(number);
 }
 
-/* A signal that the caller of the program has turned off stays off. */
+/* A signal that the program's caller ignores stays ignored. */
 static void catch_signals(void) {
     struct sigaction action = {.sa_flags = (int)SA_RESETHAND};
     action.sa_handler = remove_unfinished;
@@ -49,7 +49,7 @@ static void catch_signals(void) {
 
 /* ------------------------------------------------------------------------------------------------------------- paths */
 
-/* Where a path leads, newly allocated. status: of the regular file that is there; its st_mode is 0 where none is. */
+/* The target of a path; the caller frees it. status: of the regular file there; st_mode is 0 where there is none. */
 static char *follow(const char *path, struct stat *status, struct fault *fault) {
     *status = (struct stat){0};
     char *const target = realpath(path, NULL);
@@ -73,7 +73,7 @@ static char *follow(const char *path, struct stat *status, struct fault *fault) 
     return NULL;
 }
 
-/* A new name beside the target, newly allocated; NULL: out of memory. */
+/* A name beside the target for a temporary file; the caller frees it. NULL: out of memory. */
 static char *name_temporary(const char *target) {
     const size_t capacity = strlen(target) + 32;
     char *const name = malloc(capacity);
@@ -82,7 +82,7 @@ static char *name_temporary(const char *target) {
     return name;
 }
 
-/* What access() says of a folder is not enough: the superuser may write to every one, and /proc takes no files. */
+/* Creates a file to find out: access() allows the superuser every folder, but /proc takes no files. */
 static bool takes_files(const char *target) {
     char *const name = name_temporary(target);
     const int descriptor = name ? open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR) : -1;
@@ -113,7 +113,7 @@ bool output_file_is(const char *path, const char *other) {
 
 /* ----------------------------------------------------------------------------------------------------------- writing */
 
-/* A new file's permissions are those of the user's mask; those of a replaced one are kept, its owner where that may be. */
+/* A new file gets the permissions of the user's mask. A replaced file's are kept, and its owner where that is allowed. */
 static bool keep_permissions(int descriptor, const struct stat *replaced) {
     if (!replaced->st_mode)
         return true;

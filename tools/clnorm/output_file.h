@@ -1,5 +1,5 @@
-/* A file that is written beside its place and takes it when it is complete. What was there before stays until then, and
- * stays where the writing fails or a signal ends the program. */
+/* Replaces a file at once: the output goes to a temporary file beside it, which is renamed when it is complete. The earlier
+ * file stays where writing fails or a signal ends the program. */
 #ifndef OUTPUT_FILE_H
 #define OUTPUT_FILE_H
 
@@ -16,10 +16,11 @@ struct output_file {
 /* Whether a file can be written there: the folder takes new files, and holds nothing or a regular file of that name. */
 bool output_file_check(const char *path, struct fault *fault);
 
-/* Replaces regular files alone, and keeps their permissions. One file is open at a time. On failure nothing is left. */
+/* Replaces regular files only, and keeps their permissions. One output file may be open at a time. A failure leaves no
+ * temporary file. */
 bool output_file_open(struct output_file *file, const char *path, struct fault *fault);
 
-/* good: what was written is what was meant to be. Otherwise, and on failure, the file that was there before stays. */
+/* good: the output is complete. Otherwise, and on failure, the earlier file stays. */
 bool output_file_close(struct output_file *file, bool good, struct fault *fault);
 
 /* Whether both paths lead to the same existing file. */

@@ -1,5 +1,5 @@
-/* Element-wise kernels as an application would have them beside separate calls of the library: 16-byte accesses, arithmetic
- * in f32 (f64 on doubles). */
+/* Element-wise kernels as an application has them between calls of the library: 16-byte accesses, arithmetic in f32 (in f64
+ * on doubles). */
 #ifndef PLAIN_KERNELS_H
 #define PLAIN_KERNELS_H
 
@@ -11,20 +11,21 @@ struct plain_kernels {
     cl_uint vector; /* elements of an access */
 };
 
-/* On failure what there is of it is to be freed. */
+/* The caller frees the kernels, also after a failure. */
 bool plain_kernels_make(struct plain_kernels *kernels, const struct session *session, clnorm_dtype dtype,
                         struct fault *fault);
 
-/* Takes half-made ones. */
+/* Also frees what plain_kernels_make could not finish. */
 void plain_kernels_free(struct plain_kernels *kernels);
 
-/* One launch of one of them over count elements. other: of dropout, which has none, any buffer. event: NULL, or released by
- * the caller. */
+/* A launch of one of the kernels over count elements. other: the second input; any buffer for dropout, which has none. */
 struct plain_call {
     cl_kernel kernel;
     cl_mem in, other, out;
     uint64_t count;
 };
+
+/* event: NULL, or released by the caller. */
 bool plain_kernels_enqueue(const struct plain_kernels *kernels, const struct session *session,
                            const struct plain_call *call, cl_event *event, struct fault *fault);
 

@@ -1,6 +1,5 @@
-/* Where the time of one operation goes: its kernels one by one, against the copy, and what they are on the device. Every
- * cache of compiled programs is an empty folder of this run, so that builds take their time and drivers have a log of them.
- */
+/* Prints the time of each kernel of an operation beside that of the copy, and its registers and memory. All caches of
+ * compiled programs are in a new temporary folder, so that every kernel is built and the driver writes a log of it. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdarg.h>
@@ -32,10 +31,10 @@ struct kernel {
     clnorm_kernel_info info;
     struct samples us;
     struct build_report build;
-    long local, private_memory; /* bytes, as the driver's OpenCL says; may be NOT_TOLD */
+    long local, private_memory; /* bytes, from clGetKernelWorkGroupInfo; may be NOT_REPORTED */
 };
 
-/* What the context logs. */
+/* The context's log. */
 struct text {
     char *text; /* NULL: nothing yet, or no memory for it */
     size_t length;
@@ -51,7 +50,7 @@ struct profile {
     uint64_t least_bytes;
     struct kernel *kernels; /* [launch.kernels] */
     cl_event *events;       /* likewise */
-    struct samples us;      /* from the start of the first kernel to the end of the last; on CPUs as the host sees it */
+    struct samples us;      /* from the start of the first kernel to the end of the last; on CPUs the host's time */
 };
 
 static void take_line(const char *line, void *user) {
@@ -67,7 +66,8 @@ static void take_line(const char *line, void *user) {
 
 /* ------------------------------------------------------------------------------------------------------------ the times */
 
-/* From one event to another, or through one, in us; 0 where the driver's clock stands still. */
+/* The time in us from the start of one event's command to the end of another's; 0 where the driver's clock does not
+ * advance. */
 static bool time_between(cl_event from, cl_event to, double *us, struct fault *fault) {
     cl_ulong start = 0;
     cl_ulong end = 0;
@@ -122,7 +122,7 @@ static bool repeat(struct profile *profile, bool (*timed)(struct profile *profil
     return true;
 }
 
-/* As `clnorm bench` does. */
+/* On GPUs kernels and copies run in turn, on CPUs one after the other, as in `clnorm bench`. */
 static bool time_all(struct profile *profile, struct fault *fault) {
     if (!profile->stopwatch.cpu)
         return repeat(profile, time_both, fault);
@@ -131,14 +131,14 @@ static bool time_all(struct profile *profile, struct fault *fault) {
 
 /* ---------------------------------------------------------------------------------------------------------- the kernels */
 
-/* PoCL has the same private bytes for every kernel, which are made up. */
-static long ask(const struct profile *profile, cl_kernel kernel, cl_kernel_work_group_info what) {
+/* The private bytes that PoCL reports are made up, the same for every kernel. */
+static long query(const struct profile *profile, cl_kernel kernel, cl_kernel_work_group_info what) {
     cl_ulong bytes = 0;
     if (what == CL_KERNEL_PRIVATE_MEM_SIZE && profile->stopwatch.session.device.family == CLNORM_PLATFORM_POCL)
-        return NOT_TOLD;
+        return NOT_REPORTED;
     const cl_int code =
         clGetKernelWorkGroupInfo(kernel, profile->stopwatch.session.device.device, what, sizeof bytes, &bytes, NULL);
-    return code ? NOT_TOLD : (long)bytes;
+    return code ? NOT_REPORTED : (long)bytes;
 }
 
 static bool read_kernels(struct profile *profile, struct fault *fault) {
@@ -154,28 +154,28 @@ static bool read_kernels(struct profile *profile, struct fault *fault) {
         if (status)
             return fault_library(fault, status, "kernel");
         kernel->build = build_report_read(profile->log.text ? profile->log.text : "", kernel->info.name);
-        kernel->local = ask(profile, kernel->info.kernel, CL_KERNEL_LOCAL_MEM_SIZE);
-        kernel->private_memory = ask(profile, kernel->info.kernel, CL_KERNEL_PRIVATE_MEM_SIZE);
+        kernel->local = query(profile, kernel->info.kernel, CL_KERNEL_LOCAL_MEM_SIZE);
+        kernel->private_memory = query(profile, kernel->info.kernel, CL_KERNEL_PRIVATE_MEM_SIZE);
     }
     return true;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ reports */
 
-/* GB/s of bytes in so many us; 0 where there is no time. */
+/* GB/s; 0 where the time is unknown. */
 static double speed(uint64_t bytes, double us) {
     return us > 0 ? (double)bytes / us * 1e-3 : 0;
 }
 
-/* What of a number is printed where there may be none. */
 enum { NUMBER_TEXT = 24 };
 
+/* The number, or "unknown". */
 static const char *number_text(long number, char text[NUMBER_TEXT]) {
-    (void)snprintf(text, NUMBER_TEXT, number == NOT_TOLD ? "unknown" : "%ld", number);
+    (void)snprintf(text, NUMBER_TEXT, number == NOT_REPORTED ? "unknown" : "%ld", number);
     return text;
 }
 
-/* Continues below itself where 80 columns end. */
+/* print_wrapped of a formatted text. */
 __attribute__((format(printf, 2, 3))) static void print_line(const char *label, const char *format, ...) {
     char text[512];
     va_list arguments;
@@ -199,8 +199,8 @@ static void print_kernel(struct kernel *kernel, double copy_speed) {
         print_line("  time   ", "%.2f us (least %.2f): %.1f GB/s of its %s, %.1f%% of the copy's", us,
                    samples_least(&kernel->us), gb_s, size_text(kernel->info.bytes, bytes), 100 * gb_s / copy_speed);
     else
-        printf("  time   unknown: the driver's clock stands still\n");
-    print_line("  takes  ", "registers %s, bytes spilled %s, on the stack %s; local memory %s, private %s",
+        printf("  time   unknown: the driver's clock does not advance\n");
+    print_line("  uses   ", "registers %s, bytes spilled %s, on the stack %s; local memory %s, private %s",
                number_text(kernel->build.registers, registers), number_text(kernel->build.spill_stores, spilled),
                number_text(kernel->build.stack, stack), number_text(kernel->local, local),
                number_text(kernel->private_memory, private_memory));
@@ -232,9 +232,9 @@ static void print_text(struct profile *profile) {
         print_kernel(&profile->kernels[i], copy_speed);
 }
 
-/* null where the driver does not tell. */
+/* null: the driver does not report the number. */
 static json_t *number_json(long number) {
-    return number == NOT_TOLD ? json_null() : json_integer(number);
+    return number == NOT_REPORTED ? json_null() : json_integer(number);
 }
 
 static json_t *kernel_json(struct kernel *kernel, double copy_speed) {
@@ -273,7 +273,7 @@ static bool print_json(struct profile *profile, struct fault *fault) {
 
 /* --------------------------------------------------------------------------------------------------------- the command */
 
-/* The usual shape of the device, where none was given. */
+/* Sets the usual shape and dtype of the device where none was given. */
 static void complete(struct request *request, bool cpu) {
     if (!request->shape_text)
         request->shape = (struct bench_shape){.rows = cpu ? 4096 : 16384, .cols = cpu ? 1024 : 4096};
@@ -344,9 +344,9 @@ static bool run_profile(struct command_line *line, struct request *request, stru
 }
 
 static const char epilogue[] =
-    "Operations are those of `clnorm bench`. Of a kernel, the bytes are those of the tensors that it reads or writes, each "
-    "once, and of its parts of the workspace. Registers, spills and the stack are in NVIDIA's build log; other drivers do "
-    "not tell. On a GPU the caches are flushed before each run.\n";
+    "Operations are those of `clnorm bench`. A kernel's bytes are those of the tensors that it reads or writes, each "
+    "counted once, and of its parts of the workspace. Registers, spills and stack come from NVIDIA's build log; other "
+    "drivers do not report them. On a GPU the caches are flushed before each run.\n";
 
 int profile_command(int argc, const char **argv, struct fault *fault) {
     struct request request = {.runs = 30, .warm_up = 3};
@@ -355,8 +355,8 @@ int profile_command(int argc, const char **argv, struct fault *fault) {
         {"dtype", '\0', POPT_ARG_STRING, &request.dtype_text, 0, "Element type (bf16; on CPUs f32)", "DT"},
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Run on this device; see clnorm select --help", "SELECTOR"},
         {"config", '\0', POPT_ARG_STRING, &request.config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
-        {"warm-up", '\0', POPT_ARG_INT, &request.warm_up, 0, "Take so many runs before those that count (3)", "N"},
-        {"runs", '\0', POPT_ARG_INT, &request.runs, 0, "Take the median of so many runs (30)", "N"},
+        {"warm-up", '\0', POPT_ARG_INT, &request.warm_up, 0, "Runs before the timed ones (3)", "N"},
+        {"runs", '\0', POPT_ARG_INT, &request.runs, 0, "Print medians of N runs (30)", "N"},
         {"json", '\0', POPT_ARG_NONE, &request.json, 0, "Print a JSON object", NULL},
         POPT_TABLEEND,
     };

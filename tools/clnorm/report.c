@@ -11,7 +11,7 @@ enum { COLUMNS = 80 };
 void progress(const char *format, ...) {
     if (!isatty(STDERR_FILENO))
         return;
-    char line[COLUMNS]; /* a longer one would wrap, and could not be taken away */
+    char line[COLUMNS]; /* a longer one would wrap, and could not be removed */
     va_list arguments;
     va_start(arguments, format);
     (void)vsnprintf(line, sizeof line, format, arguments);
@@ -25,7 +25,7 @@ void progress_end(void) {
         fputs("\r\x1b[K", stderr);
 }
 
-/* Characters to the next space, or past the next comma, that is in no brackets. */
+/* Characters to the next space, or past the next comma, outside brackets. */
 static int word_length(const char *text) {
     int length = 0;
     for (int depth = 0; text[length] && (depth > 0 || !strchr(" ,", text[length])); length++)
@@ -57,7 +57,7 @@ void print_column(const char *name, int width) {
         printf("%-*s ", width, name);
 }
 
-const char *plural(size_t count) {
+const char *plural(uint64_t count) {
     return count == 1 ? "" : "s";
 }
 
@@ -115,7 +115,7 @@ static const char *family_name(clnorm_platform_family family) {
     }
 }
 
-/* Elements of a type in a hardware vector, as the device tells it; 0 where it has no arithmetic of the type. */
+/* Elements of a type in a hardware vector, as the device reports them; 0: it has no arithmetic of the type. */
 static cl_uint vector_width(const clnorm_device_info *device, cl_device_info query) {
     cl_uint width = 0;
     return clGetDeviceInfo(device->device, query, sizeof width, &width, NULL) == CL_SUCCESS ? width : 0;
@@ -128,7 +128,7 @@ void device_print_line(const char *label, const clnorm_device_info *device) {
     printf("%.*s\n", COLUMNS, line);
 }
 
-/* A label, and a value cut where the 80 columns end. */
+/* Prints a label and a value, cut at 80 columns. */
 __attribute__((format(printf, 2, 3))) static void print_fact(const char *label, const char *format, ...) {
     char value[512];
     va_list arguments;
@@ -158,7 +158,7 @@ void device_print(const clnorm_device_info *device) {
                vector_width(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE));
     char step[48] = "";
     if (device->subgroup_size)
-        (void)snprintf(step, sizeof step, ", %u work-items in step", device->subgroup_size);
+        (void)snprintf(step, sizeof step, ", %u work-items in lockstep", device->subgroup_size);
     print_fact("features", "fp16 %s, fp64 %s, sub-groups %s%s", device->fp16 ? "yes" : "no", device->fp64 ? "yes" : "no",
                device->subgroups ? "yes" : "no", step);
     if (device->compute_capability)

@@ -1,4 +1,4 @@
-/* What the commands print alike. */
+/* Output that commands share. */
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -7,21 +7,22 @@
 
 #include "clnorm/clnorm.h"
 
-/* A line, cut where 80 columns end, that replaces itself on a terminal's stderr; nothing where stderr is none. */
+/* Shows a line on a terminal's stderr, cut at 80 columns, in place of the one before. Prints nothing where stderr is not a
+ * terminal. */
 __attribute__((format(printf, 1, 2))) void progress(const char *format, ...);
 
-/* Takes the line away. */
+/* Removes the line. */
 void progress_end(void);
 
-/* Prints a label and a text; the text continues below itself where 80 columns end, after a space or a comma that is
- * in no brackets. */
+/* Prints a label and a text. The text wraps at 80 columns, at spaces and after commas outside brackets; its further lines
+ * are indented by the width of the label. */
 void print_wrapped(const char *label, const char *text);
 
-/* A name in a column so wide, and a space. A longer name has a line of its own. */
+/* Prints a name in a column of this width, and a space. A longer name gets a line of its own. */
 void print_column(const char *name, int width);
 
-/* What a word ends in that counts so many: "" or "s". */
-const char *plural(size_t count);
+/* The end of a counted noun: "" for one, else "s". */
+const char *plural(uint64_t count);
 
 enum { LEFT_TEXT = 32 };
 
@@ -30,7 +31,7 @@ char *left_text(double seconds, char text[LEFT_TEXT]);
 
 enum { US_TEXT = 24 };
 
-/* Microseconds, "12.34": 8 characters up to 28 hours. Returns text. */
+/* Microseconds, "12.34": at most 8 characters below 100 s. Returns text. */
 char *us_text(double us, char text[US_TEXT]);
 
 enum { SIZE_TEXT = 24 };
@@ -44,10 +45,10 @@ void device_print_line(const char *label, const clnorm_device_info *device);
 /* Several lines, at most 80 columns wide. */
 void device_print(const clnorm_device_info *device);
 
-/* NULL when out of memory. */
+/* NULL: out of memory. */
 json_t *device_json(const clnorm_device_info *device);
 
-/* Prints and releases it, indented. false: out of memory, json NULL. */
+/* Prints a value, indented, and releases it. false: it is NULL, for lack of memory, or cannot be written. */
 bool json_print(json_t *json);
 
 #endif

@@ -69,7 +69,7 @@ bool rope_read(struct job *job, const struct operation_options *options, struct 
     return true;
 }
 
-/* In memory of any alignment. */
+/* Loads a position; memory may have any alignment. */
 static int64_t load(const struct tensor *tensor, uint64_t i) {
     int64_t wide;
     int32_t narrow;
@@ -81,7 +81,7 @@ static int64_t load(const struct tensor *tensor, uint64_t i) {
     return narrow;
 }
 
-static bool narrow(struct job *job, struct tensor *tensor, struct fault *fault) {
+static bool narrow_positions(struct job *job, struct tensor *tensor, struct fault *fault) {
     int32_t *const numbers = malloc(tensor->count ? (size_t)tensor->count * sizeof *numbers : 1);
     if (!numbers)
         return fault_set(fault, EXIT_FAILED, "out of memory for %" PRIu64 " positions", tensor->count);
@@ -96,7 +96,7 @@ static bool narrow(struct job *job, struct tensor *tensor, struct fault *fault) 
         }
         numbers[i] = (int32_t)at;
     }
-    free(job->position); /* which may be what was read */
+    free(job->position); /* the tensor's old data may be this memory */
     job->position = numbers;
     tensor->data = (const unsigned char *)numbers;
     tensor->element = element_by_name("I32");
@@ -114,7 +114,7 @@ bool rope_check_positions(struct job *job, int role, struct fault *fault) {
     if (tensor->count != tokens)
         return fault_set(fault, EXIT_REQUEST, "tensor '%s' (position): shape %s; expected %" PRIu64 " elements",
                          tensor->name, tensor_shape_text(tensor, shape), tokens);
-    return !tensor->data || narrow(job, tensor, fault);
+    return !tensor->data || narrow_positions(job, tensor, fault);
 }
 
 void rope_make(struct job *job, const struct operation_options *options, uint64_t rows, uint64_t cols, uint64_t groups) {

@@ -1,19 +1,19 @@
-/* --rope, its tables rope_cos and rope_sin of [positions, rope_dims / 2], and position. */
+/* --rope, its tables rope_cos and rope_sin of [positions, rope_dims / 2], and the tensor position. */
 #ifndef ROPE_H
 #define ROPE_H
 
 #include "operation.h"
 
-/* Takes what is rotated from the options and the tables, whose shapes are checked later. groups are known. */
+/* Reads job->rope from the options and the tables, whose shapes are checked later. The job's groups are known. */
 bool rope_read(struct job *job, const struct operation_options *options, struct fault *fault);
 
-/* Checks the positions, and puts them into the job as numbers of 32 bits. */
+/* Checks the positions, and puts them into the job as 32-bit numbers. */
 bool rope_check_positions(struct job *job, int role, struct fault *fault);
 
-/* Of tables and positions that are made: how many there are, for x of rows × cols in groups. */
+/* Sets job->rope for generated tables and positions, with x of rows × cols in groups. */
 void rope_make(struct job *job, const struct operation_options *options, uint64_t rows, uint64_t cols, uint64_t groups);
 
-/* Writes count positions of those tables. */
+/* Writes `count` positions for generated tables. */
 void rope_fill_positions(const struct job *job, unsigned char *bytes, uint64_t count);
 
 /* Puts the job's rotation into a descriptor. */

@@ -26,7 +26,7 @@ struct request {
     struct operation_options options;
 };
 
-/* Everything that a run holds. */
+/* The state of a run. */
 struct run {
     struct run_input input;
     struct job job;
@@ -35,14 +35,14 @@ struct run {
     struct run_report report;
 };
 
-/* A run may replace its own inputs on request alone. */
+/* Only --force lets a run replace one of its inputs. */
 static bool check_output(const struct run *run, const struct request *request, struct fault *fault) {
     for (size_t i = 0; i < run->input.count && !request->force; i++)
         if (output_file_is(request->out, run->input.files[i].path))
             return fault_set(fault, EXIT_REQUEST, "--out %s: this is the input %s; --force replaces it", request->out,
                              run->input.files[i].path);
     for (int i = 0; i < ROLES; i++)
-        if (run->job.wanted[i]) /* the first one is what an .npy file takes */
+        if (run->job.wanted[i]) /* an .npy file holds the first output */
             return tensor_write_check(request->out, run->job.tensor[i].element, fault);
     return true;
 }
@@ -56,7 +56,7 @@ static bool read_request(struct run *run, struct command_line *line, const struc
         return false;
     if (request->repeat < 1)
         return fault_set(fault, EXIT_REQUEST, "--repeat %d: expected 1 or more", request->repeat);
-    const char *words[ROLES + 1]; /* one too many is one that is given twice, or is none */
+    const char *words[ROLES + 1]; /* one more than there are roles: it repeats a role, or names none */
     int count = 0;
     for (const char *word; count <= ROLES && (word = command_line_next(line)); count++) {
         words[count] = word;
@@ -90,7 +90,7 @@ static bool measure(struct run *run, int repeat, struct fault *fault) {
     return done;
 }
 
-/* Whether an output has an element at all; references take memory for rows that are not there. */
+/* Whether any output has an element; without one there is nothing to verify. */
 static bool has_elements(const struct job *job) {
     for (int i = 0; i < ROLES; i++)
         if (job->output[i] && job->tensor[i].count)
@@ -120,7 +120,6 @@ static bool judge(const struct run *run, struct fault *fault) {
     return true;
 }
 
-/* Outputs that are wrong are not written. */
 static bool write_outputs(struct run *run, const char *path, struct fault *fault) {
     const struct tensor *outputs[ROLES];
     size_t count = 0;
@@ -142,7 +141,7 @@ static bool prepare(struct run *run, struct fault *fault) {
     return ready;
 }
 
-/* A step's text follows the step; JSON follows all of them, and what is wrong is in it too. */
+/* Prints the text of each step after it, or JSON at the end, also where an output is wrong. Then no output is written. */
 static bool run_job(struct run *run, const struct request *request, struct fault *fault) {
     struct run_report *const report = &run->report;
     *report =
@@ -183,9 +182,9 @@ static bool run_request(struct command_line *line, const struct request *request
     return done;
 }
 
-/* What --help says of operations and tensors. */
+/* The text of --help on operations and tensors. */
 static void describe_operations(char *text, size_t capacity) {
-    size_t length = (size_t)snprintf(text, capacity, "Operations:\n");
+    size_t length = (size_t)snprintf(text, capacity, "Operations (optional tensors have a question mark):\n");
     for (const struct operation *operation = operation_list(); operation->name; operation++) {
         length += (size_t)snprintf(text + length, capacity - length, "  %s: %s\n              reads", operation->name,
                                    operation->summary);
@@ -201,9 +200,9 @@ static void describe_operations(char *text, size_t capacity) {
     (void)snprintf(
         text + length, capacity - length,
         "residual is added to x before the norm, after --dropout and row_scale; the sum is residual_out. dweight "
-        "is written where weight is given, dbias with bias, dz with z and dresidual with residual; y is computed "
-        "again with --recompute-output. With y=TENSOR a backward is the one from y. --outputs names others, such as "
-        "dweight without a weight, which is f32 then.\n"
+        "is written where weight is given, dbias with bias, dz with z, dresidual with residual, and y of a backward "
+        "with --recompute-output. --outputs chooses others, such as dweight without a weight, which is then f32. With "
+        "y=TENSOR the backward of a norm is the one from y.\n"
         "A tensor's role is its name, unless ROLE=TENSOR names another; ROLE= leaves one out. The only tensor of "
         "the only file is the first input, whatever its name.\n"
         "Files end in .safetensors or .npy; an .npy file's tensor has the file's name.\n"
@@ -218,14 +217,14 @@ int run_command(int argc, const char **argv, struct fault *fault) {
     const double no_eps = -DBL_MAX;
     double eps = no_eps;
     const struct poptOption fixed[] = {
-        {"in", 'i', POPT_ARG_ARGV, &request.in, 0, "Read tensors from FILE; may be given again", "FILE"},
-        {"out", 'o', POPT_ARG_STRING, &request.out, 0, "Write outputs to FILE; to .npy the main one", "FILE"},
+        {"in", 'i', POPT_ARG_ARGV, &request.in, 0, "Read tensors from FILE; may be repeated", "FILE"},
+        {"out", 'o', POPT_ARG_STRING, &request.out, 0, "Write outputs to FILE; an .npy holds the main one only", "FILE"},
         {"force", 'f', POPT_ARG_NONE, &request.force, 0, "Let --out replace an input", NULL},
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Run on this device; see clnorm select --help", "SELECTOR"},
         {"verify", '\0', POPT_ARG_NONE, &request.verify, 0, "Compare with a computation in double on the host", NULL},
         {"json", '\0', POPT_ARG_NONE, &request.json, 0, "Print a JSON object", NULL},
-        {"repeat", '\0', POPT_ARG_INT, &request.repeat, 0, "Take the time of so many runs (11)", "N"},
-        {"eps", '\0', POPT_ARG_DOUBLE, &eps, 0, "Added to the variance (1e-5)", "E"},
+        {"repeat", '\0', POPT_ARG_INT, &request.repeat, 0, "Print the median time of N runs (11)", "N"},
+        {"eps", '\0', POPT_ARG_DOUBLE, &eps, 0, "Add E to the variance (1e-5; l2_norm 1e-12)", "E"},
     };
     enum { FIXED = sizeof fixed / sizeof *fixed };
     struct poptOption table[FIXED + OPERATION_OPTIONS + CHOICES + 1];

@@ -12,7 +12,7 @@
 
 enum { FIRST = 5 };
 
-/* What is in a tensor. min, mean and max are of its finite elements; NaN where it has none. */
+/* The values of a tensor. min, mean and max are of its finite elements; NaN: it has none. */
 struct summary {
     double min, mean, max;
     uint64_t others; /* infinities and NaN */
@@ -76,7 +76,7 @@ void run_report_inputs(const struct run_report *report) {
 
 enum { NOTE = 1024 };
 
-/* The line of the plan's description that tells what a tuning file had to do with the config; "" where none had. */
+/* The line of the plan's description on the source of the config's knobs; "": there is none. */
 static void read_note(const clnorm_plan *plan, char note[NOTE]) {
     static const char word[] = "config: ";
     const size_t length = clnorm_plan_describe(plan, NULL, 0);
@@ -114,7 +114,7 @@ static double gb_s_of(const struct run_report *report) {
 void run_report_time(const struct run_report *report) {
     char size[SIZE_TEXT];
     printf("time     %.1f us, the median of %d run%s: %.1f GB/s, %s in and out\n", report->us, report->repeat,
-           report->repeat == 1 ? "" : "s", gb_s_of(report), size_text(job_bytes(report->job), size));
+           plural((uint64_t)report->repeat), gb_s_of(report), size_text(job_bytes(report->job), size));
 }
 
 void run_report_verdicts(const struct run_report *report) {
@@ -127,7 +127,7 @@ void run_report_verdicts(const struct run_report *report) {
     }
 }
 
-/* An .npy file has the first output. */
+/* An .npy file holds the first output only. */
 static void print_written(const struct run_report *report) {
     char text[1024 + ROLES * (SHAPE_TEXT + 64)];
     const bool npy = tensor_format_of(report->out) == FORMAT_NPY;
@@ -153,7 +153,7 @@ void run_report_outputs(const struct run_report *report) {
 
 /* --------------------------------------------------------------------------------------------------------------- JSON */
 
-/* null where the number is not finite, as JSON has no such numbers. */
+/* null where the number is not finite: JSON has no such numbers. */
 static json_t *real_json(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }

@@ -14,11 +14,11 @@ struct samples {
 bool samples_add(struct samples *samples, double us, struct fault *fault);
 void samples_free(struct samples *samples);
 
-/* Of at least one sample. They sort the samples. */
+/* Both need at least one sample, and sort the samples. */
 double samples_median(struct samples *samples);
 double samples_least(struct samples *samples);
 
-/* A clock for differences. */
+/* A monotonic clock. */
 double clock_us(void);
 
 #endif

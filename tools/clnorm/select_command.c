@@ -6,19 +6,19 @@
 #include "options.h"
 #include "report.h"
 
-static const char epilogue[] = "A selector is one or more terms with commas between them, which must all hold:\n"
+static const char epilogue[] = "A selector has terms separated by commas, all of which must hold:\n"
                                "  gpu, cpu, accelerator          the kind of device\n"
                                "  P:D, uuid:...                  as `clnorm devices` prints them\n"
-                               "  name=TEXT, vendor=TEXT, platform=TEXT   a part of it, in any case\n"
+                               "  name=TEXT, vendor=TEXT, platform=TEXT   a part of the text, in any case\n"
                                "  memory>=8G                     K, M, G or T\n"
                                "  fp16, fp64, subgroups          a feature\n"
-                               "Alternatives are split by ';', and the first that a device matches wins:\n"
+                               "Alternatives are separated by ';'; the first that a device matches is taken:\n"
                                "  gpu,vendor=nvidia;cpu\n"
-                               "Without a selector: CLNORM_DEVICE; without that, the best device.\n";
+                               "Without a selector CLNORM_DEVICE is taken; without that, the best device.\n";
 
 enum { REASON = 512 };
 
-/* Says which alternative of the selector it was. text is written to and cut up. */
+/* Names the alternative of the selector that the device matches. text is cut at its semicolons. */
 static void reason_of_alternatives(char *text, const char *source, const clnorm_device_info *chosen, char reason[REASON]) {
     unsigned number = 0;
     for (char *alternative = text; alternative;) {
@@ -37,7 +37,7 @@ static void reason_of_alternatives(char *text, const char *source, const clnorm_
         }
         alternative = semicolon ? semicolon + 1 : NULL;
     }
-    (void)snprintf(reason, REASON, "what %s means", source);
+    (void)snprintf(reason, REASON, "the device that %s matches", source);
 }
 
 static bool reason_of(const char *selector, const clnorm_device_info *chosen, char reason[REASON], struct fault *fault) {

@@ -1,4 +1,4 @@
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue, the one that every version has */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue, which every version has */
 #include "session.h"
 
 #include <inttypes.h>
@@ -17,9 +17,9 @@ bool session_open(struct session *session, const char *selector, cl_command_queu
     if (status)
         return fault_library(fault, status, "device");
     const char *const name = session->device.name;
-    const cl_context_properties of_platform[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)session->device.platform, 0};
+    const cl_context_properties platform[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)session->device.platform, 0};
     cl_int code;
-    session->cl = clCreateContext(of_platform, 1, &session->device.device, NULL, NULL, &code);
+    session->cl = clCreateContext(platform, 1, &session->device.device, NULL, NULL, &code);
     if (!session->cl)
         return fault_opencl(fault, code, "clCreateContext", name);
     session->queue = clCreateCommandQueue(session->cl, session->device.device, properties, &code);
@@ -46,7 +46,7 @@ void session_close(struct session *session) {
     *session = (struct session){0};
 }
 
-/* OpenCL has no empty buffers. */
+/* An empty tensor gets one byte: OpenCL has no empty buffers. */
 static bool make_buffer(const struct session *session, const char *name, uint64_t size, cl_mem *mem, struct fault *fault) {
     cl_int code = CL_INVALID_BUFFER_SIZE;
     if (size <= SIZE_MAX)
@@ -137,7 +137,7 @@ void launch_free(struct launch *launch) {
     *launch = (struct launch){0};
 }
 
-/* Writes a role's tensor as it lies on the device. */
+/* Writes a role's tensor in its layout on the device. */
 static bool write_tensor(const struct launch *launch, const struct session *session, const struct job *job, int role,
                          struct fault *fault) {
     const struct tensor *const tensor = &job->tensor[role];
@@ -187,7 +187,7 @@ bool launch_download(const struct launch *launch, const struct session *session,
 }
 
 bool finish_and_time(cl_command_queue queue, double start, cl_event from, cl_event event, double *us, struct fault *fault) {
-    const double shortest = 0.1; /* us; no kernel is over so soon */
+    const double shortest = 0.1; /* us; every kernel takes longer */
     cl_ulong begin = 0;
     cl_ulong end = 0;
     cl_int code = clFinish(queue);
@@ -210,7 +210,7 @@ bool launch_run(const struct launch *launch, const struct session *session, doub
     cl_event done = NULL;
     cl_int code = CL_SUCCESS;
     const double start = clock_us();
-    if (launch->kernels != 1) /* the plan's event is that of its last kernel, so that time is taken from what came before */
+    if (launch->kernels != 1) /* the plan's event is that of its last kernel; a marker before it tells the start */
         code = clEnqueueMarkerWithWaitList(session->queue, 0, NULL, &before);
     if (code)
         return fault_opencl(fault, code, "clEnqueueMarkerWithWaitList", session->device.name);

@@ -1,4 +1,4 @@
-/* A device made ready, and a job's tensors on it. */
+/* A device with its context and queue, and a job's tensors on it. */
 #ifndef SESSION_H
 #define SESSION_H
 
@@ -16,7 +16,7 @@ struct session {
 bool session_open(struct session *session, const char *selector, cl_command_queue_properties properties,
                   const clnorm_context_options *options, struct fault *fault);
 
-/* Takes a half-opened one. */
+/* Also closes a session that is 0. */
 void session_close(struct session *session);
 
 struct launch {
@@ -25,22 +25,22 @@ struct launch {
     cl_mem fault; /* args.fault of an operation that has one; NULL: absent */
     clnorm_plan *plan;
     clnorm_args args;
-    cl_uint kernels;            /* launches that one enqueue makes */
-    double plan_us, warm_up_us; /* what it took to make the plan, and to warm it up */
+    cl_uint kernels;            /* kernels that one enqueue launches */
+    double plan_us, warm_up_us; /* times of the plan's creation and of its warm-up */
 };
 
-/* Buffers for every tensor of the job, without contents, and the plan, warmed up; the launch borrows the job's seed. On
- * failure the launch is freed. */
+/* Creates the plan, warms it up, and creates a buffer without contents for every tensor of the job. The launch borrows the
+ * job's seed. On failure the launch is freed. */
 bool launch_prepare(struct launch *launch, const struct session *session, const struct job *job, struct fault *fault);
 
-/* The same buffers with another plan of the job, whose forced knobs alone have changed. On failure there is no plan, and
- * the launch can be given another. */
+/* Replaces the plan after a change of the job's forced knobs, and of nothing else. The buffers stay. After a failure there
+ * is no plan, and another config may be tried. */
 bool launch_replan(struct launch *launch, const struct session *session, const struct job *job, struct fault *fault);
 
-/* Puts another buffer of the same size, which it retains, in the place of a role's own. */
+/* Replaces a role's buffer by another one of the same size, which it retains. */
 void launch_take(struct launch *launch, const struct job *job, int role, cl_mem mem);
 
-/* Takes a half-made one. */
+/* Also frees a launch that is 0. */
 void launch_free(struct launch *launch);
 
 /* Writes every tensor's bytes, of inputs and outputs, to the device. */
@@ -53,8 +53,8 @@ bool launch_download(const struct launch *launch, const struct session *session,
  * kernel to the end of the last. */
 bool launch_run(const struct launch *launch, const struct session *session, double *us, struct fault *fault);
 
-/* Waits for the queue. *us: the time between two profiled events' ends, or of one event when from is NULL; where the
- * driver's clock stands still, as rusticl's does, the time since start on the host's. */
+/* Waits for the queue. *us: the time from the end of `from` to the end of `event`, both profiled; from NULL: the time of
+ * `event` alone. Where the driver's clock does not advance, as rusticl's, *us is the host's time since `start`. */
 bool finish_and_time(cl_command_queue queue, double start, cl_event from, cl_event event, double *us, struct fault *fault);
 
 #endif

@@ -30,7 +30,7 @@ void stopwatch_close(struct stopwatch *stopwatch) {
     *stopwatch = (struct stopwatch){0};
 }
 
-/* Moments of ones are sound; random ones have negative variances. */
+/* Fills moments with ones, since random moments may have negative variances. */
 static bool fill_moments(const struct stopwatch *stopwatch, const struct tensor *tensor, cl_mem mem, struct fault *fault) {
     static const cl_float one = 1;
     static const cl_double wide_one = 1;
@@ -42,7 +42,7 @@ static bool fill_moments(const struct stopwatch *stopwatch, const struct tensor 
     return !code || fault_opencl(fault, code, "clEnqueueFillBuffer", "moments");
 }
 
-/* Positions that the tables have. */
+/* Fills positions with rows of the tables. */
 static bool fill_positions(const struct stopwatch *stopwatch, const struct job *job, const struct tensor *tensor,
                            cl_mem mem, struct fault *fault) {
     unsigned char *const positions = malloc(tensor->size ? (size_t)tensor->size : 1);

@@ -1,4 +1,4 @@
-/* What the pictures of the bench share. */
+/* Parts of SVG that the charts share. */
 #ifndef SVG_H
 #define SVG_H
 
@@ -6,7 +6,7 @@
 
 #include <clnorm/base.h>
 
-/* The head of a picture, readable on a light and on a dark ground, and its title. */
+/* Begins a picture for light and dark backgrounds, with its title. */
 void svg_begin(int width, int height, int left, const char *title, FILE *stream);
 void svg_end(FILE *stream);
 
@@ -14,7 +14,7 @@ void svg_escaped(const char *text, FILE *stream);
 
 const char *svg_colour(clnorm_dtype dtype);
 
-/* An entry of the legend. kind: series, copy or unfused. Returns where the next entry begins. */
+/* Writes an entry of the legend. kind: series, copy or unfused. Returns the x of the next entry. */
 int svg_entry(int x, const char *kind, const char *colour, const char *text, FILE *stream);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "svg.h"
 
-/* The picture's measures, in its own unit. */
+/* Lengths in SVG units. */
 enum {
     PANELS = 2, /* beside each other */
     PANEL_WIDTH = 500,
@@ -20,7 +20,7 @@ enum {
     TICKS = 5     /* above the copy's time */
 };
 
-/* The scale of every panel: widths by their logarithm, times by ticks, 2 of them below the copy's. */
+/* The scale of every panel. Widths are logarithmic; times are linear, with TICKS ticks above the copy's and 2 below. */
 struct sweep_scale {
     double least, most; /* log2 of the widths */
     double tick;        /* of the time over the copy's; TICKS of them lie above 1 */
@@ -59,7 +59,7 @@ static double place_of_width(const struct sweep_scale *scale, double width) {
     return LEFT + 8 + (RIGHT - LEFT - 16) * (log2(width) - scale->least) / (scale->most - scale->least);
 }
 
-/* A line for each tick, the copy's among them, and a mark for each power of four. */
+/* Draws a line for each tick, including the copy's, and labels every other power of two. */
 static void draw_sweep_axes(const struct sweep_scale *scale, FILE *stream) {
     for (int i = -2; i <= TICKS; i++) {
         const double ratio = 1 + i * scale->tick, y = place_of_ratio(scale, ratio);
@@ -78,7 +78,7 @@ static bool same_line(const struct chart_point *a, const struct chart_point *b) 
     return !strcmp(a->operation, b->operation) && a->dtype == b->dtype;
 }
 
-/* The line that begins at a point, and a dot for each of its points. */
+/* Draws the line whose first point is `first`, and a dot for each of its points. */
 static void draw_line(const struct chart *chart, const struct sweep_scale *scale, size_t first, FILE *stream) {
     const struct chart_point *const points = chart->points;
     const char *const colour = svg_colour(points[first].dtype);

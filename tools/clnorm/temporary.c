@@ -9,11 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The process that removes the folder when this one ends, and the pipe whose other end it reads from. */
+/* The process that removes the folder when this one ends, and this process's end of the pipe between them. */
 static pid_t watcher = -1;
 static int lifeline = -1;
 
-/* Removes what is in the folder of this descriptor, which is closed. Links are removed, not followed. */
+/* Empties the folder of this descriptor, and closes it. Links are removed, not followed. */
 static void empty_folder(int descriptor) {
     DIR *const folder = fdopendir(descriptor);
     if (!folder) {
@@ -38,8 +38,8 @@ static void remove_folder(const char *path) {
     (void)rmdir(path);
 }
 
-/* Waits until the other end of the pipe is closed: by temporary_remove, or by whatever ends the process, SIGKILL too. It
- * belongs to no terminal, and holds no file of the program's open. */
+/* Waits until the other end of the pipe is closed, by temporary_remove or by the end of the program, and removes the
+ * folder. It has no terminal, and keeps none of the program's files open. */
 static _Noreturn void watch(const char *path, int end) {
     enum { MOST_FILES = 1024 };
     char byte;

@@ -1,4 +1,4 @@
-/* A folder for one run. */
+/* A temporary folder. */
 #ifndef TEMPORARY_H
 #define TEMPORARY_H
 
@@ -6,14 +6,15 @@
 
 enum { TEMPORARY_PATH = 512 };
 
-/* Makes an empty one, in $TMPDIR or /tmp, one at a time. Called before OpenCL is touched: it forks a process that removes
- * the folder however this one ends. */
+/* Makes an empty folder in $TMPDIR or /tmp; there may be one at a time. Forks a process that removes the folder however
+ * this process ends, so that it must come before any call of OpenCL. */
 bool temporary_make(char path[TEMPORARY_PATH], struct fault *fault);
 
-/* Points every cache of compiled programs, the drivers' too, at folders within it, before OpenCL is touched. */
+/* Sets variables of the environment so that all caches of compiled programs, the drivers' included, are in the folder. Must
+ * come before any call of OpenCL. */
 bool temporary_caches(const char *path, struct fault *fault);
 
-/* Removes it and all that is in it. */
+/* Removes the folder and its contents. */
 void temporary_remove(const char *path);
 
 #endif

@@ -25,11 +25,11 @@ bool trial_use(struct trial *trial, const clnorm_config *config) {
            launch_replan(&trial->launch, &trial->stopwatch->session, &trial->job, &refusal);
 }
 
-bool trial_time(const struct trial *trial, double long_us, double *us, struct fault *fault) {
+bool trial_time(const struct trial *trial, double duration_us, double *us, struct fault *fault) {
     struct samples samples = {0};
     const double start = clock_us();
     bool done = true;
-    for (int i = -1; done && (i < LEAST_RUNS || clock_us() - start < long_us); i++) {
+    for (int i = -1; done && (i < LEAST_RUNS || clock_us() - start < duration_us); i++) {
         struct lap lap;
         done = stopwatch_time(trial->stopwatch, &trial->launch, &lap, fault) &&
                (i < 0 || samples_add(&samples, stopwatch_us(trial->stopwatch, &lap), fault));
@@ -40,7 +40,7 @@ bool trial_time(const struct trial *trial, double long_us, double *us, struct fa
     return done;
 }
 
-/* Of the backward's work-groups, teams of one for each tile of a row. */
+/* The number of teams of the backward's work-groups. A team has one work-group for each tile of a row. */
 static uint64_t count_teams(const struct trial *trial, const clnorm_config *plan) {
     const uint64_t tile = config_number(plan, "tile");
     const uint64_t tiles = (trial->shape.cols + tile - 1) / tile;
@@ -48,8 +48,8 @@ static uint64_t count_teams(const struct trial *trial, const clnorm_config *plan
     return groups > tiles ? groups / tiles : 1;
 }
 
-/* A few; where teams exchange sums, so many that every place in memory for a sum is taken again, and where work-groups take
- * short runs of rows in turn, so many that they do. */
+/* A few rows, except in two cases. Where teams exchange sums, there are enough rows to reuse every mailbox. Where
+ * work-groups take short runs of rows in turn, there are enough rows for a second run. */
 static uint64_t rows_to_check(const struct trial *trial, const clnorm_config *plan) {
     if (config_has(plan, "row_split", "exchange"))
         return TEAM_ROWS * count_teams(trial, plan);
@@ -61,16 +61,16 @@ bool trial_is_right(const struct trial *trial, const clnorm_config *config) {
     clnorm_config plan, checked = *config;
     clnorm_plan_config(trial->launch.plan, &plan);
     if (config_has(&plan, "row_split", "exchange") && config_number(&plan, "run_length") > TEAM_ROWS)
-        config_set(&checked, "run_length", TEAM_ROWS); /* else one team would have the rows of many */
+        config_set(&checked, "run_length", TEAM_ROWS); /* with longer runs, too few teams would have rows */
     char text[CONFIG_TEXT];
     clnorm_config_text(&checked, text, sizeof text);
     struct check_case check_case = {.operation = trial->operation->operation,
                                     .rows = rows_to_check(trial, &plan),
                                     .cols = trial->shape.cols,
                                     .options = bench_options(trial->operation, text)};
-    const struct operation *of = NULL;
+    const struct operation *operation = NULL;
     struct fault fault = {0};
-    if (operation_find(trial->operation->operation, &of, &fault) && operation_has_channels(of)) {
+    if (operation_find(trial->operation->operation, &operation, &fault) && operation_has_channels(operation)) {
         check_case.rows = 2; /* samples */
         check_case.spatial = bench_positions(&trial->shape);
         check_case.options.groups = (long long)bench_groups(&trial->shape);

@@ -1,4 +1,4 @@
-/* One operation, dtype and shape on a device, tried with one config after the other. */
+/* Measures configs of one operation, dtype and shape on a device. */
 #ifndef TRIAL_H
 #define TRIAL_H
 
@@ -14,18 +14,18 @@ struct trial {
     struct launch launch;
 };
 
-/* Random inputs, and the plan of the library's choice. On failure too it is to be freed. */
+/* Makes random inputs, and the plan of the library's choice. The caller frees the trial, also after a failure. */
 bool trial_start(struct trial *trial, struct fault *fault);
 
 void trial_free(struct trial *trial);
 
-/* The plan of a config; false where the device or the shape refuses it, or the driver cannot build it. */
+/* Replaces the plan by that of a config. false: the config does not suit the device or the shape, or cannot be built. */
 bool trial_use(struct trial *trial, const clnorm_config *config);
 
-/* Runs for so long: the least time on CPUs, the median elsewhere, as clnorm bench has them. */
-bool trial_time(const struct trial *trial, double long_us, double *us, struct fault *fault);
+/* Repeats the plan for at least duration_us. *us: the least time on CPUs, the median elsewhere, as in clnorm bench. */
+bool trial_time(const struct trial *trial, double duration_us, double *us, struct fault *fault);
 
-/* Whether some rows come out as a double reference has them. config: as it was wished for, of the plan. */
+/* Whether some rows agree with a double reference. config: the one that the plan was requested with. */
 bool trial_is_right(const struct trial *trial, const clnorm_config *config);
 
 #endif

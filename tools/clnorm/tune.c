@@ -1,4 +1,5 @@
-/* Searches the knobs of an operation, one after the other from the library's own choice on, and keeps what is faster. */
+/* Searches the knobs of an operation: changes one after the other, beginning with the library's choice, and keeps faster
+ * configs. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include "tune_grid.h"
 #include "tuning_file.h"
 
-/* What is tried: knobs that go together, 0 being the library's choice. All others stay as they are. Ended by NULL. */
+/* The moves of the search. A move sets some knobs, where 0 is the library's choice, and keeps all others. Ended by NULL. */
 static const char *const gpu_moves[] = {
     "keep=registers,weights=early,local_vectors=0",
     "keep=registers,weights=late,local_vectors=0",
@@ -86,8 +87,8 @@ static const char *const cpu_backward_moves[] = {
     "run_length=0", "groups_per_cu=1", "groups_per_cu=2", "groups_per_cu=16", "accumulator=local", NULL,
 };
 
-static const double least_gain = 0.02;               /* of the time, for a row to be worth keeping */
-static const double trial_us = 20e3, final_us = 2e5; /* of runs: while searching, and before a row is kept */
+static const double least_gain = 0.02;               /* the share of the time that a config must save to be kept */
+static const double trial_us = 20e3, final_us = 2e5; /* durations of a measurement: in the search, and at its end */
 enum { PASSES = 2 };
 
 /* One operation, dtype and shape on the device. */
@@ -99,10 +100,10 @@ struct search {
     const struct course *course;
 };
 
-/* How far the whole search is. */
+/* The progress of all searches. */
 struct course {
     size_t done, total;
-    double seconds; /* of one at most, but for the final comparison */
+    double seconds; /* the limit of one search, without the final comparison */
     double start;   /* of clock_us */
 };
 
@@ -119,18 +120,18 @@ static const char *const *moves_of(const struct search *search) {
 static bool moved(const clnorm_config *best, const char *move, clnorm_config *config, struct fault *fault) {
     char text[2 * CONFIG_TEXT];
     const size_t length = clnorm_config_text(best, text, sizeof text);
-    (void)snprintf(text + length, sizeof text - length, ",%s", move); /* what comes last counts */
+    (void)snprintf(text + length, sizeof text - length, ",%s", move); /* a knob's last value counts */
     return config_parse(text, config, fault);
 }
 
-/* By the mean of those that are done, and the most that one can take before. */
+/* Estimated by the mean time of the finished searches; before the first one by its limit. */
 static double seconds_left(const struct course *course) {
     const double elapsed = (clock_us() - course->start) * 1e-6;
     const double each = course->done ? elapsed / (double)course->done : course->seconds;
     return each * (double)(course->total - course->done);
 }
 
-/* Of the best config so far, and the move that is tried now. */
+/* Shows the best time so far, and the move that is tried now. */
 static void show_progress(const struct search *search, const char *move) {
     const struct course *const course = search->course;
     char left[LEFT_TEXT];
@@ -198,7 +199,7 @@ static bool time_config(struct search *search, const clnorm_config *config, doub
     return true;
 }
 
-/* Both again and for longer, in turn: what won by chance is found out. */
+/* Measures both configs again, longer and in turn, so that a config that won by chance is not kept. */
 static bool compare(struct search *search, double *own_us, double *best_us, struct fault *fault) {
     *own_us = *best_us = HUGE_VAL;
     for (int turn = 0; turn < 2; turn++)
@@ -219,7 +220,7 @@ static void report(const struct search *search, double own_us, double best_us, b
     printf("%-11s %-5s %8s %8s %5u %7u %5u\n", bench_shape_text(&search->trial.shape, shape),
            clnorm_dtype_name(search->trial.dtype), us_text(own_us, own), us_text(best_us, best), search->tried,
            search->refused, search->wrong);
-    print_wrapped("  ", kept ? text : "as it is");
+    print_wrapped("  ", kept ? text : "unchanged");
     fflush(stdout);
 }
 
@@ -236,7 +237,7 @@ static bool tune_one(const struct stopwatch *stopwatch, const struct bench_opera
     if (done)
         clnorm_plan_tuning_key(search.trial.launch.plan, key, sizeof key);
     if (!*key)
-        search.deadline = 0; /* such a plan takes no row of a file */
+        search.deadline = 0; /* a plan without a key takes no row of a file */
     done = done && descend(&search, fault) && compare(&search, &own_us, &best_us, fault);
     progress_end();
     if (done) {
@@ -296,12 +297,14 @@ static bool run_tune(struct bench_request *request, double seconds, const char *
 }
 
 static const char epilogue[] =
-    "Operations, shapes and dtypes are those of `clnorm bench`. The rows of a shape are what is measured with; the result "
-    "is for its columns. Each faster config is compared with a double reference before it counts. What is kept goes at "
-    "once to a text file of the device, which programs read when they make a context; CLNORM_TUNING=0 has them not do so.\n"
+    "Operations, shapes and dtypes are those of `clnorm bench`. A result is for the columns of its shape; the rows only "
+    "serve the measurement. A faster config is compared with a double reference before it counts. It is written at once to "
+    "a text file of the device, which programs read when they create a context; CLNORM_TUNING=0 keeps them from reading "
+    "it.\n"
     "A file of another device or driver, or one that the library does not understand, is refused without --force.\n"
-    "--grid tries the configs that the library's model ranks first, at each width, and writes rows for src/config/database "
-    "as they are found. Rows that the file has already are not measured again: an interrupted grid continues.\n";
+    "--grid measures at each width the configs that the library's model ranks first, and writes rows for "
+    "src/config/database as it finds them. It skips rows that the file already has, so that an interrupted grid can "
+    "continue.\n";
 
 int tune_command(int argc, const char **argv, struct fault *fault) {
     struct bench_request request = {0};
@@ -316,14 +319,15 @@ int tune_command(int argc, const char **argv, struct fault *fault) {
         {"shapes", '\0', POPT_ARG_STRING, &shapes, 0, "Rows and columns (usual ones for the device)", "MxN,..."},
         {"dtypes", '\0', POPT_ARG_STRING, &dtypes, 0, "Element types (bf16,f32; on CPUs f32)", "DT,..."},
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Tune this device; see clnorm select --help", "SELECTOR"},
-        {"seconds", '\0', POPT_ARG_DOUBLE, &seconds, 0, "Search so long for each at most (20)", "S"},
-        {"out", '\0', POPT_ARG_STRING, &out, 0, "Write this file, not the one that is read", "FILE"},
-        {"force", 'f', POPT_ARG_NONE, &force, 0, "Start a file anew that this device would not use", NULL},
+        {"seconds", '\0', POPT_ARG_DOUBLE, &seconds, 0, "Limit of each search (20)", "S"},
+        {"out", '\0', POPT_ARG_STRING, &out, 0, "Write this file, not the one that programs read", "FILE"},
+        {"force", 'f', POPT_ARG_NONE, &force, 0, "Replace a file that this device would not use", NULL},
         {"grid", '\0', POPT_ARG_NONE, &dense, 0, "Measure many widths, for the library's database, into --out", NULL},
-        {"widths", '\0', POPT_ARG_STRING, &grid.widths, 0, "Of the grid (hidden sizes, powers of two, odd ones)", "N,..."},
-        {"bytes", '\0', POPT_ARG_STRING, &grid.bytes, 0, "Of x, for many and for few rows (64M,8M)", "N,..."},
-        {"candidates", '\0', POPT_ARG_INT, &grid.candidates, 0, "Of the model to try at each width (12)", "N"},
-        {"jobs", '\0', POPT_ARG_INT, &grid.jobs, 0, "Processes that compile ahead (1)", "N"},
+        {"widths", '\0', POPT_ARG_STRING, &grid.widths, 0, "--grid: widths (hidden sizes, powers of two, odd ones)",
+         "N,..."},
+        {"bytes", '\0', POPT_ARG_STRING, &grid.bytes, 0, "--grid: bytes of x, for many and for few rows (64M,8M)", "N,..."},
+        {"candidates", '\0', POPT_ARG_INT, &grid.candidates, 0, "--grid: configs to measure at each width (12)", "N"},
+        {"jobs", '\0', POPT_ARG_INT, &grid.jobs, 0, "--grid: compile ahead in N processes (1)", "N"},
         POPT_TABLEEND,
     };
     struct command_line line;

@@ -17,9 +17,10 @@
 
 enum { MOST_SIZES = 4, MOST_CANDIDATES = 32, USUAL_CANDIDATES = 12, MOST_JOBS = 64, KEY = 96, LINE = 512 };
 
-static const double trial_us = 10e3, final_us = 40e3; /* of runs */
-static const double close_enough = 1.04;              /* times the best: tried again for longer */
+static const double trial_us = 10e3, final_us = 40e3; /* durations of a first and of a second measurement */
+static const double close_enough = 1.04;              /* times the best time: such candidates are measured again */
 
+/* What gets a row. */
 struct point {
     const struct bench_operation *operation;
     clnorm_dtype dtype;
@@ -34,7 +35,7 @@ struct grid {
     size_t count, measured, skipped;
     size_t candidates;
     FILE *file;
-    char *rows; /* that the file has, each after a newline; of new ones only what they begin with */
+    char *rows; /* the rows of the file, each after a newline; of a new row only its key */
     double start;
 };
 
@@ -42,7 +43,7 @@ struct grid {
 
 static bool make_points(struct grid *grid, const struct bench_request *request, struct fault *fault) {
     const size_t most = request->operation_count * request->dtype_count * grid->widths.count * grid->size_count;
-    grid->points = calloc(most + 1, sizeof *grid->points); /* never of no bytes, which may be NULL */
+    grid->points = calloc(most + 1, sizeof *grid->points); /* calloc of 0 bytes may return NULL */
     if (!grid->points)
         return fault_set(fault, EXIT_FAILED, "out of memory for the grid");
     for (size_t b = 0; b < grid->size_count; b++)
@@ -59,7 +60,7 @@ static bool make_points(struct grid *grid, const struct bench_request *request, 
 
 /* ------------------------------------------------------------------------------------------------------------ the file */
 
-/* The device's terms of a match. */
+/* Writes the head of a database file, with terms that match the device. */
 static void write_head(FILE *file, const clnorm_device_info *device) {
     const char *const platform = device->family == CLNORM_PLATFORM_NVIDIA ? "nvidia"
                                  : device->family == CLNORM_PLATFORM_POCL ? "pocl"
@@ -73,7 +74,7 @@ static void write_head(FILE *file, const clnorm_device_info *device) {
         (void)fprintf(file, " vector=%u\n", device->native_vector_float);
 }
 
-/* Opens it for appending, after what it has. */
+/* Reads the rows of the file, and opens it for appending. */
 static bool open_file(struct grid *grid, const char *path, const clnorm_device_info *device, struct fault *fault) {
     grid->file = fopen(path, "a+e");
     if (!grid->file)
@@ -121,7 +122,7 @@ static bool is_derived(const clnorm_config *config, const char *knob, uint64_t c
         return config_number(config, "tile") == cols;
     if (!strcmp(knob, "unroll"))
         return backward || config_has(config, "keep", "registers");
-    if (!strcmp(knob, "run_length")) /* long runs are all the rows that a work-group has */
+    if (!strcmp(knob, "run_length")) /* a long run is all rows of a work-group */
         return config_number(config, knob) > 64 || config_has(config, "accumulator", "columns") ||
                config_has(config, "accumulator", "memory");
     return !strcmp(knob, "prefetch") && !backward && config_has(config, knob, "none");
@@ -173,7 +174,8 @@ static bool time_candidates(struct trial *trial, struct timed *timed, size_t cou
     return true;
 }
 
-/* Those that are nearly the fastest again and for longer; the best that is right comes first. *found: there is one. */
+/* Measures the fastest candidates again, for longer. *found: timed[0] is then the fastest one that agrees with the
+ * reference. */
 static bool settle(struct trial *trial, struct timed *timed, size_t count, bool *found, struct fault *fault) {
     size_t near = 0;
     while (near < count && timed[near].us <= close_enough * timed[0].us && timed[near].us < HUGE_VAL)
@@ -191,7 +193,7 @@ static bool settle(struct trial *trial, struct timed *timed, size_t count, bool 
     return true;
 }
 
-/* The library's choice and the model's best ones. */
+/* Lists the library's choice and the configs that the model ranks first. Returns their number. */
 static size_t candidates_of(const struct grid *grid, const clnorm_plan *plan, struct timed timed[MOST_CANDIDATES + 1]) {
     clnorm_config ranked[MOST_CANDIDATES];
     size_t count = clnorm_plan_candidates(plan, ranked, MOST_CANDIDATES);
@@ -235,7 +237,8 @@ static bool measure_point(struct grid *grid, const struct stopwatch *stopwatch, 
 
 /* ------------------------------------------------------------------------------------------------------ compiling ahead */
 
-/* Of process job: compiles the candidates of its points, for the caches of this library and of the driver. */
+/* Compiles the candidates of every jobs-th point, beginning with number `job`, into the caches of the library and of the
+ * driver. */
 static void compile_points(const struct grid *grid, const char *device, size_t job, size_t jobs) {
     struct session session;
     struct fault fault = {0};
@@ -265,7 +268,7 @@ static void compile_points(const struct grid *grid, const char *device, size_t j
     session_close(&session);
 }
 
-/* Before any OpenCL of this process, which cannot be forked. Returns how many there are. */
+/* Must come before any call of OpenCL, which does not survive a fork. Returns the number of processes. */
 static size_t start_compilers(const struct grid *grid, const char *device, size_t jobs, pid_t processes[MOST_JOBS]) {
     size_t count = 0;
     for (size_t i = 0; jobs > 1 && i < jobs; i++) {
@@ -289,15 +292,16 @@ static void stop_compilers(const pid_t *processes, size_t count) {
 
 /* --------------------------------------------------------------------------------------------------------- the command */
 
-static bool read_request(struct grid *grid, const struct grid_request *asked, const char *path, struct fault *fault) {
+static bool read_options(struct grid *grid, const struct grid_request *options, const char *path, struct fault *fault) {
     if (!path)
-        return fault_set(fault, EXIT_REQUEST, "--grid: expected --out FILE");
-    if (asked->candidates < 0 || asked->candidates > MOST_CANDIDATES || asked->jobs < 1 || asked->jobs > MOST_JOBS)
+        return fault_set(fault, EXIT_REQUEST, "--grid: expected --out FILE too");
+    if (options->candidates < 0 || options->candidates > MOST_CANDIDATES || options->jobs < 1 || options->jobs > MOST_JOBS)
         return fault_set(fault, EXIT_REQUEST, "--candidates %d, --jobs %d: expected at most %d, and 1 to %d",
-                         asked->candidates, asked->jobs, MOST_CANDIDATES, MOST_JOBS);
-    grid->candidates = asked->candidates ? (size_t)asked->candidates : USUAL_CANDIDATES;
-    return widths_read(asked->widths ? asked->widths : "grid", "widths", &grid->widths, fault) &&
-           numbers_read(asked->bytes ? asked->bytes : "64M,8M", "bytes", grid->sizes, MOST_SIZES, &grid->size_count, fault);
+                         options->candidates, options->jobs, MOST_CANDIDATES, MOST_JOBS);
+    grid->candidates = options->candidates ? (size_t)options->candidates : USUAL_CANDIDATES;
+    return widths_read(options->widths ? options->widths : "grid", "widths", &grid->widths, fault) &&
+           numbers_read(options->bytes ? options->bytes : "64M,8M", "bytes", grid->sizes, MOST_SIZES, &grid->size_count,
+                        fault);
 }
 
 static bool measure_all(struct grid *grid, const char *device, const char *path, struct fault *fault) {
@@ -308,19 +312,20 @@ static bool measure_all(struct grid *grid, const char *device, const char *path,
         done = measure_point(grid, &stopwatch, i, fault);
     progress_end();
     if (done)
-        printf("%s: %zu points measured, %zu were there or have no knobs\n", path, grid->measured, grid->skipped);
+        printf("%s: %zu points measured, %zu skipped that had a row or have no knobs\n", path, grid->measured,
+               grid->skipped);
     stopwatch_close(&stopwatch);
     return done;
 }
 
-bool tune_grid(const struct bench_request *request, const struct grid_request *asked, const char *path,
+bool tune_grid(const struct bench_request *request, const struct grid_request *options, const char *path,
                struct fault *fault) {
     struct bench_request whole = *request;
     struct grid grid = {0};
     pid_t processes[MOST_JOBS];
-    bench_complete(&whole, false); /* on any device */
-    bool done = read_request(&grid, asked, path, fault) && make_points(&grid, &whole, fault);
-    const size_t jobs = done ? start_compilers(&grid, request->device, (size_t)asked->jobs, processes) : 0;
+    bench_complete(&whole, false); /* the dtypes of GPUs, on any device */
+    bool done = read_options(&grid, options, path, fault) && make_points(&grid, &whole, fault);
+    const size_t jobs = done ? start_compilers(&grid, request->device, (size_t)options->jobs, processes) : 0;
     done = done && measure_all(&grid, request->device, path, fault);
     stop_compilers(processes, jobs);
     if (grid.file && fclose(grid.file) && done)

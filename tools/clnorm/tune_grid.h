@@ -1,4 +1,4 @@
-/* `clnorm tune --grid`: measures the model's best configs over many widths, for the library's database. */
+/* `clnorm tune --grid`: measures the configs that the model ranks first at many widths, for the library's database. */
 #ifndef TUNE_GRID_H
 #define TUNE_GRID_H
 
@@ -6,12 +6,13 @@
 
 struct grid_request {
     char *widths; /* "64,128,…"; NULL or "grid": the usual ones */
-    char *bytes;  /* of x, for each of which every width is measured; NULL: "64M,8M" */
+    char *bytes;  /* sizes of x; every width is measured with each; NULL: "64M,8M" */
     int candidates;
     int jobs; /* processes that compile ahead of the measurement */
 };
 
-/* Appends a row to the file for each operation, dtype, width and size that it has none for. */
-bool tune_grid(const struct bench_request *request, const struct grid_request *grid, const char *path, struct fault *fault);
+/* Appends a row to the file for each operation, dtype, width and size without one. */
+bool tune_grid(const struct bench_request *request, const struct grid_request *options, const char *path,
+               struct fault *fault);
 
 #endif

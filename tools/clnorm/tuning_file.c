@@ -42,14 +42,14 @@ void tuning_file_free(struct tuning_file *file) {
 }
 
 /* An empty line or a comment. */
-static bool is_passed_over(const char *line) {
+static bool is_skipped(const char *line) {
     return !*line || *line == '#';
 }
 
 size_t tuning_file_rows(const struct tuning_file *file) {
     size_t rows = 0;
     for (size_t i = file->first_row; i < file->count; i++)
-        rows += !is_passed_over(file->lines[i]);
+        rows += !is_skipped(file->lines[i]);
     return rows;
 }
 
@@ -78,9 +78,10 @@ static void head_line(const clnorm_device_info *device, unsigned part, char line
     (void)snprintf(line, LINE_CAPACITY, "%s%s", words[part], values[part]);
 }
 
-static bool begin_anew(struct tuning_file *file, const clnorm_device_info *device, struct fault *fault) {
-    bool done = file->count > 0 ||
-                add_line(file, "# How kernels run best on this device, by measurement: written by clnorm tune.", fault);
+/* Adds the head to a file without rows. */
+static bool add_head(struct tuning_file *file, const clnorm_device_info *device, struct fault *fault) {
+    bool done =
+        file->count > 0 || add_line(file, "# Configs that were measured on this device: written by clnorm tune.", fault);
     for (unsigned part = 0; done && part < HEAD; part++) {
         char line[LINE_CAPACITY];
         head_line(device, part, line);
@@ -91,7 +92,7 @@ static bool begin_anew(struct tuning_file *file, const clnorm_device_info *devic
 }
 
 static bool refuse(const struct tuning_file *file, const char *why, struct fault *fault) {
-    return fault_set(fault, EXIT_REQUEST, "%s: line %zu: %s; --force starts the file anew", file->path, file->count, why);
+    return fault_set(fault, EXIT_REQUEST, "%s: line %zu: %s; --force replaces the file", file->path, file->count, why);
 }
 
 static bool check_head_line(const struct tuning_file *file, const clnorm_device_info *device, unsigned part,
@@ -113,7 +114,7 @@ static bool check_row(const struct tuning_file *file, const char *row, struct fa
     return !clnorm_config_parse(words, &config) || refuse(file, clnorm_error_detail(), fault);
 }
 
-/* Takes the lines over as the library reads them. */
+/* Reads the lines, with the checks of the library. */
 static bool read_lines(struct tuning_file *file, const clnorm_device_info *device, FILE *stream, struct fault *fault) {
     char line[LINE_CAPACITY];
     unsigned head = 0;
@@ -124,8 +125,8 @@ static bool read_lines(struct tuning_file *file, const clnorm_device_info *devic
         if (!add_line(file, line, fault))
             return false;
         if (cut)
-            return refuse(file, "it is too long", fault);
-        if (is_passed_over(line))
+            return refuse(file, "the line is too long", fault);
+        if (is_skipped(line))
             continue;
         if (head < HEAD ? !check_head_line(file, device, head, line, fault) : !check_row(file, line, fault))
             return false;
@@ -135,11 +136,11 @@ static bool read_lines(struct tuning_file *file, const clnorm_device_info *devic
     if (ferror(stream))
         return fault_set(fault, EXIT_REQUEST, "%s: %s", file->path, strerror(errno));
     if (head == 0)
-        return begin_anew(file, device, fault);
-    return head == HEAD || refuse(file, "the head of the file ends here", fault);
+        return add_head(file, device, fault);
+    return head == HEAD || refuse(file, "the head of the file is incomplete", fault);
 }
 
-/* NULL where there is no such file, or fault says why not. A pipe is refused, and not waited for. */
+/* NULL: there is no such file, or fault has the reason. A pipe is refused without waiting for a writer. */
 static FILE *open_file(const struct tuning_file *file, struct fault *fault) {
     struct stat facts;
     const int descriptor = open(file->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -171,13 +172,13 @@ static void make_folders(const char *path) {
 static bool read_file(struct tuning_file *file, const clnorm_device_info *device, bool force, struct fault *fault) {
     FILE *const stream = open_file(file, fault);
     if (!stream)
-        return !*fault->text && begin_anew(file, device, fault);
+        return !*fault->text && add_head(file, device, fault);
     bool done = read_lines(file, device, stream, fault);
     (void)fclose(stream);
     if (!done && force) {
         *fault = (struct fault){0};
         free_lines(file);
-        done = begin_anew(file, device, fault);
+        done = add_head(file, device, fault);
     }
     return done;
 }
@@ -202,7 +203,7 @@ static bool has_key(const char *line, const char *key) {
     return !strncmp(line, key, length) && line[length] == ':';
 }
 
-/* Removes the rows of a key. Returns the place of the first one; count where there was none. */
+/* Removes the rows of a key. Returns the index of the first one; the new count where there was none. */
 static size_t remove_rows(struct tuning_file *file, const char *key) {
     size_t kept = file->first_row;
     size_t first = file->count;

@@ -1,5 +1,5 @@
-/* A device's file of measured configs, to be changed: clnorm_tuning_path of the library says where it is, and
- * src/config/tuning.h what is in it. Lines that are not changed stay as they are, comments too. */
+/* Changes a device's file of measured configs. clnorm_tuning_path of the library returns its path, and src/config/tuning.h
+ * describes its format. All other lines stay as they are, comments included. */
 #ifndef TUNING_FILE_H
 #define TUNING_FILE_H
 
@@ -7,17 +7,17 @@
 
 #include "fault.h"
 
-enum { TUNING_KEY = 96 }; /* bytes that any key fits in */
+enum { TUNING_KEY = 96 }; /* bytes that hold any key */
 
 struct tuning_file {
     char *path;
     char **lines; /* without their ends */
     size_t count, capacity;
-    size_t first_row; /* lines before it are the head, and comments */
+    size_t first_row; /* the lines before it are the head and comments */
 };
 
-/* path: NULL for the one that the library reads. Fails where the file cannot be written, or is not one that the library
- * would use on this device; force starts the latter anew. On failure nothing is left to free. */
+/* path: NULL for the file that the library reads. Fails where the file cannot be written, or where the library would not
+ * use it on this device; force replaces such a file. After a failure there is nothing to free. */
 bool tuning_file_read(struct tuning_file *file, const char *path, const clnorm_device_info *device, bool force,
                       struct fault *fault);
 
@@ -25,12 +25,12 @@ void tuning_file_free(struct tuning_file *file);
 
 size_t tuning_file_rows(const struct tuning_file *file);
 
-/* Puts a row in the place of the one with the same key, clnorm_plan_tuning_key's, or at the end. config NULL: only takes
- * that one away. share: of the time of the library's own choice. */
+/* Replaces the row of a key, which is clnorm_plan_tuning_key's, or appends one. config NULL: removes the row. share: the
+ * time over that of the library's own choice. */
 bool tuning_file_put(struct tuning_file *file, const char *key, const clnorm_config *config, double share,
                      struct fault *fault);
 
-/* Writes the file anew; who reads it meanwhile sees the old one. */
+/* Replaces the file at once: a reader sees the old one or the new one. */
 bool tuning_file_write(const struct tuning_file *file, struct fault *fault);
 
 #endif

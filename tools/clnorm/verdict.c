@@ -15,7 +15,7 @@ static void keep_worst(struct verdict *verdict, uint64_t index, double error, do
     verdict->expected = expected;
 }
 
-/* What is not finite has no distance: it is right or wrong. */
+/* Values that are not finite have no distance: they are right or wrong. */
 static bool same_special(double actual, double expected, double slack) {
     if (isinf(slack))
         return !isfinite(actual);
@@ -31,7 +31,7 @@ void verdict_add(struct verdict *verdict, const struct element *element, uint64_
         keep_worst(verdict, index, right ? 0 : INFINITY, 0, right ? 0 : INFINITY, actual, expected);
         return;
     }
-    /* Rounding keeps the order, so a value within the slack is rounded to something within these. */
+    /* Rounding is monotonic, so that a value within the slack is rounded to a value within these bounds. */
     const double low = element_round(element, expected - slack);
     const double high = element_round(element, expected + slack);
     const bool right = low <= actual && actual <= high;

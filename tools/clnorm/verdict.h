@@ -1,4 +1,4 @@
-/* How far an output is from what it should be. */
+/* The comparison of an output with its expected values. */
 #ifndef VERDICT_H
 #define VERDICT_H
 
@@ -6,15 +6,15 @@
 
 struct verdict {
     uint64_t checked, wrong; /* elements */
-    /* The element that is furthest off, measured by its own tolerance. */
+    /* The element with the largest error over its own tolerance. */
     uint64_t index;
     double error, tolerance, ratio;
     double actual, expected;
 };
 
-/* Takes one element in. slack: how far the value may be off before it was rounded to the output's element type. Where a NaN
- * is expected only a NaN will do, where an infinity is expected only that one, and elsewhere no NaN does. Where the slack
- * is infinite, sums of infinities were in play, and anything that is not finite will do for anything that is not. */
+/* Compares one element. slack: the error that the value may have before it is rounded to the output's element type. A NaN
+ * is right only where a NaN is expected, and an infinity is expected exactly. An infinite slack means that infinities were
+ * summed: then any value that is not finite is right where one is expected. */
 void verdict_add(struct verdict *verdict, const struct element *element, uint64_t index, double actual, double expected,
                  double slack);
 

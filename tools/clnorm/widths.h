@@ -18,13 +18,13 @@ struct widths {
 
 struct widths widths_usual(void);
 
-/* Reads numbers with commas between them; K and M are powers of 1024. option: what they were given with. */
+/* Reads numbers separated by commas; K and M are powers of 1024. option: the name for the error. */
 bool numbers_read(const char *text, const char *option, uint64_t *numbers, size_t most, size_t *count, struct fault *fault);
 
 /* Reads "grid", which is the usual ones, or a list. */
 bool widths_read(const char *text, const char *option, struct widths *widths, struct fault *fault);
 
-/* Rows of a width that take so many bytes; at least 1. */
+/* The number of rows of a width that `bytes` hold; at least 1. */
 uint64_t rows_of_bytes(uint64_t bytes, uint64_t width, clnorm_dtype dtype);
 
 #endif
