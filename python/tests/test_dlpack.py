@@ -108,6 +108,15 @@ def test_without_a_shape_softmax_is_of_the_last_dimension_alone():
             clnorm.softmax_backward(Foreign(x), y, dim)
 
 
+def test_an_object_without_a_device_has_no_dlpack():
+    class WithoutDevice:
+        def __dlpack__(self):
+            raise AssertionError("it was read")
+
+    with pytest.raises(ValueError, match="x: expected a NumPy array, torch tensor, pyopencl array or one with __dlpack__"):
+        clnorm.gelu(WithoutDevice())
+
+
 class Tensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),

@@ -1,4 +1,4 @@
-"""Which backend an array has: `_arrays` says what one is."""
+"""The backend of an array: `_arrays` describes backends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clnorm._arrays import Dlpack, Numpy, PyOpenCL
 
 @functools.lru_cache(None)
 def backend_of_type(kind: type):
-    """The backend of a type; None where there is none."""
+    """The backend of a type of arrays, or None."""
     if issubclass(kind, numpy.ma.MaskedArray):
         return None  # its mask would be lost
     for base in kind.__mro__:
@@ -23,4 +23,4 @@ def backend_of_type(kind: type):
             return Torch
         if (base.__module__, base.__name__) == ("pyopencl.array", "Array"):
             return PyOpenCL
-    return Dlpack if hasattr(kind, "__dlpack__") else None
+    return Dlpack if hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__") else None
