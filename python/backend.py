@@ -11,7 +11,7 @@ from scikit_build_core.build import *  # noqa: F403 - the other functions of a b
 
 
 def glibc_of(wheel):
-    """The minor version of the newest symbols of glibc 2 that a wheel's programs and libraries need, 17 at least."""
+    """The minor version of glibc 2 that a wheel's programs and libraries need, 17 or more."""
     with zipfile.ZipFile(wheel) as files:
         binaries = [data for data in map(files.read, files.namelist()) if data.startswith(b"\x7fELF")]
     return max([17, *(int(minor) for data in binaries for minor in re.findall(rb"GLIBC_2\.(\d+)\0", data))])

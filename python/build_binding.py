@@ -23,7 +23,7 @@ typedef struct _cl_event *cl_event;
 
 
 def declarations(header):
-    """A header without comments, directives and what is for C++."""
+    """A header without comments, directives and the parts for C++."""
     text = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
     text = re.sub(r"#ifdef __cplusplus.*?#endif", "", text, flags=re.DOTALL)
     text = text.replace("\\\n", " ")
@@ -32,7 +32,7 @@ def declarations(header):
 
 
 def headers_in_order(folder):
-    """The headers, each after those that it includes."""
+    """The names of the headers, each after those that it includes."""
     ordered = []
 
     def visit(name):

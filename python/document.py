@@ -1,7 +1,7 @@
 """Writes docs/python.md from the docstrings of the installed package.
 
     python document.py            writes it
-    python document.py --check    fails where it is not as the docstrings are
+    python document.py --check    fails where it differs from the docstrings
 """
 
 import inspect
@@ -15,18 +15,18 @@ HEAD = """# clnorm for Python
 
 Made from the docstrings by `python/document.py`; `help(clnorm.rms_norm)` shows the same.
 
-    cd python && pip install .          # needs what is said below
-    pip install '.[cpu]'                # brings Intel's OpenCL for CPUs, where there is no OpenCL driver
+    cd python && pip install .          # builds the package; its needs are below
+    pip install '.[cpu]'                # with Intel's OpenCL for CPUs, for a machine without an OpenCL driver
     python -m clnorm devices            # the tool
 
-Building needs a C compiler, OpenCL's and xxHash's headers (Debian: opencl-headers, libxxhash-dev) and CMake 3.26, which
-pip brings where it is missing; cffi, which writes the binding, and the headers of NumPy come with it.
+The build needs a C compiler and the headers of OpenCL and xxHash (Debian: opencl-headers, libxxhash-dev). pip installs its
+other needs for the build: CMake 3.26 where it is missing, cffi, and NumPy's headers.
 
-The wheel has the library inside. It opens the system's OpenCL loader, `libOpenCL.so.1`, at the first call;
+The wheel contains the library. It opens the system's OpenCL loader, `libOpenCL.so.1`, at the first call;
 `CLNORM_OPENCL` names another file.
 
-`examples/python/train_gpt.py` trains a small GPT 200 steps, with PyTorch's norms and after `clnorm.torch.replace(model)`:
-the losses lie on top of each other.
+`examples/python/train_gpt.py` trains a small GPT for 200 steps, with PyTorch's norms and after
+`clnorm.torch.replace(model)`. The two loss curves coincide.
 
 ![Loss of both runs by step](../examples/python/loss.svg)
 """
@@ -59,7 +59,7 @@ def main():
     if sys.argv[1:] != ["--check"]:
         PAGE.write_text(text)
     elif PAGE.read_text() != text:
-        sys.exit("docs/python.md is not as the docstrings are: run python/document.py")
+        sys.exit("docs/python.md differs from the docstrings: run python/document.py")
 
 
 if __name__ == "__main__":

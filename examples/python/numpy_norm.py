@@ -1,4 +1,4 @@
-"""RMS norm of NumPy rows, forward and backward, on the device that CLNORM_DEVICE names or a CPU."""
+"""RMS norm of NumPy rows, forward and backward, on the device of CLNORM_DEVICE, or a CPU."""
 
 import numpy
 

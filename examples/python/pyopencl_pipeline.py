@@ -1,6 +1,6 @@
-"""A transformer's norm, gate and quantisation on one queue: arrays stay on the device, and nothing waits before the end.
+"""A transformer's norm, gate and quantisation on one queue: arrays stay on the device, and only the end waits.
 
-    python pyopencl_pipeline.py [SELECTOR]      "gpu;cpu"; without one, CLNORM_DEVICE's device, or a CPU
+    python pyopencl_pipeline.py [SELECTOR]      such as "gpu;cpu"; by default the device of CLNORM_DEVICE, or a CPU
 """
 
 import sys
@@ -16,7 +16,7 @@ queue = pyopencl.CommandQueue(pyopencl.Context([device]))
 rng = numpy.random.default_rng(0)
 x, residual, gate = (pyopencl.array.to_device(queue, rng.standard_normal((512, 768), numpy.float32)) for _ in range(3))
 
-summed = clnorm.rms_norm(x, residual=residual, z=gate)  # act(gate) · norm(x + residual), and the sum
+summed = clnorm.rms_norm(x, residual=residual, z=gate)  # y = silu(gate) · norm(x + residual), and residual_out, the sum
 activated = clnorm.gelu(summed.y)
 codes = clnorm.quantize(activated, scaling="row")
 back = clnorm.dequantize(*codes)

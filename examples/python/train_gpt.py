@@ -1,9 +1,9 @@
-"""Trains a small GPT on the text of this repository's documents, with PyTorch's layer norms and after
-clnorm.torch.replace(model), in turns; the loss curves lie on top of each other.
+"""Trains a small GPT on the text of this repository's documents, twice in turns: with PyTorch's layer norms and after
+clnorm.torch.replace(model). The two loss curves coincide.
 
     python train_gpt.py [--steps 200] [--picture loss.svg | --no-picture]
 
-Prints the seconds of both runs and the largest difference of the losses; a picture needs no other package.
+Prints the seconds of both runs and the largest difference of their losses. The picture needs no other package.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def training_text():
 
 
 class Run:
-    """A model in training: its losses, and the seconds of its steps but for the first, in which kernels are compiled."""
+    """A model in training: its losses, and the seconds of its steps without the first, which compiles kernels."""
 
     def __init__(self, replaced):
         torch.manual_seed(0)
@@ -74,7 +74,7 @@ class Run:
 
 
 def train(steps):
-    """{name: (losses, seconds)} of two runs that take turns: what else the machine does meets both."""
+    """{name: (losses, seconds)} of two runs that take turns, so that other load on the machine slows down both."""
     runs = {"PyTorch": Run(False), "clnorm.torch.replace": Run(True)}
     text = training_text()
     for _ in range(steps):

@@ -1,11 +1,11 @@
 """Milliseconds of norms, and of group norm with SiLU, in PyTorch on the CPU and in clnorm.torch, forward and backward, in
-one run on the same tensors; and of a copy of the same bytes, which is as fast as memory allows: x read and y written, or
-x and dy read and dx written.
+one run on the same tensors. A copy of as many bytes shows the speed of memory: forward reads x and writes y, backward reads
+x and dy and writes dx.
 
     python benchmarks/against_torch.py [SECONDS_PER_CELL]
 
-All are measured in turns, each for a few calls at a time, and the median of all calls counts: what else the machine
-does meets both. OMP_WAIT_POLICY=passive keeps PyTorch's threads from spinning while OpenCL's work; it is set for all.
+All are measured in turns, each for a few calls at a time, so that other load on the machine slows down all of them. The
+median of all calls counts. OMP_WAIT_POLICY=passive, set for all, keeps PyTorch's threads from spinning while OpenCL's work.
 """
 
 import os
@@ -66,7 +66,7 @@ def backward_of(norm, x, w, b):
 
 
 def copy_of(x, tensors):
-    """PyTorch's copy, on its threads, that reads and writes as many bytes as so many tensors like x have."""
+    """PyTorch's copy, on its threads, of as many bytes read and written as `tensors` tensors like x have."""
     target, source = torch.ones(2, x.nbytes * tensors // 8)  # of float32, and each byte counts twice
     return lambda: target.copy_(source)
 

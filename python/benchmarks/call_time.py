@@ -1,5 +1,5 @@
-"""Microseconds of a call through the package, and of the C call below it: the one-call function and clFinish on buffers
-that exist. The rows are so small that the device's part is the launch alone.
+"""Microseconds of a call through the package, and of the C call below it: the one-call function and clFinish on existing
+buffers. The rows are so small that the device's part is only the launch.
 
     python benchmarks/call_time.py [CALLS]
 """
@@ -19,8 +19,8 @@ from clnorm import _call, _device
 
 
 def medians(functions, calls):
-    """The median microseconds of a call of each function. They are called in turn, so that the device's threads, which wait
-    for work in between, are as far asleep for the one as for the other."""
+    """The median microseconds of a call of each function. They are called in turns, so that the device's threads have been
+    idle for as long before each of them."""
     for function in functions:
         function()
     times = [[] for _ in functions]

@@ -121,7 +121,7 @@ FUNCTIONS = [
     order=st.randoms(use_true_random=False), steps=st.lists(st.sampled_from([1, 1, 2, -1]), min_size=6, max_size=6),
 )
 def test_a_view_gives_what_its_copy_gives(function, dtype, seed, shape, columns, order, steps):
-    """Any order of the dimensions, gaps and negative steps: every function's results are those of a dense copy, to the bit."""
+    """For any order of the dimensions, gaps and negative steps, results have the same bits as those of a dense copy."""
     whole = numpy.random.default_rng(seed).standard_normal((2, *[2 * size for size in shape], 2 * columns)).astype(dtype)
     axes = list(range(len(shape)))
     order.shuffle(axes)

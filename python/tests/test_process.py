@@ -110,7 +110,9 @@ def resident():
     return pages * resource.getpagesize()
 
 
-@pytest.mark.parametrize("use", ["clnorm.gelu(x)", "clnorm.devices()", "clnorm.select('cpu;gpu')", "clnorm.gelu(on_queue())"])
+@pytest.mark.parametrize(
+    "use", ["clnorm.gelu(x)", "clnorm.devices()", "clnorm.select('cpu;gpu')", "clnorm.gelu(on_queue())"]
+)
 def test_fork_before_the_first_use_works_and_after_it_is_refused(use):
     if "on_queue" in use:
         pytest.importorskip("pyopencl")

@@ -87,7 +87,7 @@ TABLE = numpy.ones((4, 4), "f4")
     ("rope.position: expected dtype int32, got int64", (TABLE, TABLE, numpy.arange(4))),
     ("rope.position: expected shape \\(4,\\), or its first dimensions, got \\(3,\\)", (TABLE, TABLE, numpy.zeros(3, "i4"))),
     ("rope.style: expected one of 'neox', 'interleaved', got 'gptj'", clnorm.Rope(TABLE, TABLE, style="gptj")),
-    ("rope.repeat: expected 1 where there is a position", clnorm.Rope(TABLE, TABLE, numpy.zeros(4, "i4"), repeat=2)),
+    ("rope.repeat: expected 1 with a position", clnorm.Rope(TABLE, TABLE, numpy.zeros(4, "i4"), repeat=2)),
     ("rope.repeat: expected a number of rows, got 0", clnorm.Rope(TABLE, TABLE, repeat=0)),
 ])
 def test_what_is_refused(message, rope):

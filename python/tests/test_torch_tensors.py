@@ -32,7 +32,7 @@ def test_other_devices_and_recorded_gradients_are_refused():
     with FakeTensorMode():  # a CUDA tensor where there is no GPU
         on_gpu = torch.empty(2, 8, device="cuda")
         for function in (clnorm.layer_norm, ct.softmax, ct.LayerNorm(8), lambda x: ct.FusedAddRMSNorm(8)(x, x)):
-            with pytest.raises(ValueError, match="x: expected a CPU tensor, got one on cuda:0: clnorm computes with OpenCL"):
+            with pytest.raises(ValueError, match="x: expected a CPU tensor, got one on cuda:0: clnorm computes with"):
                 function(on_gpu)
     with pytest.raises(ValueError, match="x: expected a CPU tensor, got one on meta"):
         clnorm.layer_norm(torch.empty(2, 8, device="meta"))

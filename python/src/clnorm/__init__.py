@@ -7,22 +7,22 @@ and FP8 quantisation.
     >>> out = clnorm.rms_norm(x, residual=y)                 # out.y and out.residual_out
     >>> gradients = clnorm.rms_norm_backward(out.y, x)       # gradients.dx
 
-Functions take and return what they are given:
+A function returns arrays of the kind that it is given:
 
-NumPy             worked on where it lies on a CPU device, copied to a GPU and back; bfloat16 and float8 are ml_dtypes'
-torch             CPU tensors likewise, without gradients; clnorm.torch has operators and modules with them
+NumPy             a CPU device works in the array's memory; a GPU gets a copy. bfloat16 and float8 are those of ml_dtypes
+torch             CPU tensors, likewise, without gradients: clnorm.torch has operators and modules with gradients
 pyopencl arrays   on their queue, without a copy and without waiting
-__dlpack__        of any package, in memory of the CPU, worked on as NumPy arrays, or of OpenCL (its data is a cl_mem), as
-                  pyopencl arrays, which that needs; bfloat16 and float8 too. Results go through the from_dlpack of the
-                  first array's namespace or package; one that has none gets an array of NumPy or pyopencl. out has to be
-                  exported for writing. OpenCL memory has to be ready: a call waits for itself alone
+__dlpack__        arrays of any package in memory of the CPU, or of OpenCL where pyopencl is installed (the array's data is
+                  a cl_mem), bfloat16 and float8 included. Results go through the from_dlpack of the first array's
+                  namespace or package; without one they are arrays of NumPy or pyopencl. out has to be exported for
+                  writing. OpenCL memory has to be ready, and a call returns when its results are
 
-Memory of results of 32 MiB and up is used again when they are gone, as malloc does with smaller ones: new memory takes
-longer to touch than to compute on. Of NumPy and torch, 256 MiB of it are kept, or CLNORM_KEPT_MIB. Such an array, and
-any result that is a torch tensor, cannot be resized in place.
+The memory of results of 32 MiB and more is kept when they are freed, and reused: the first access to new memory takes
+longer than a norm. At most 256 MiB are kept for NumPy and torch; CLNORM_KEPT_MIB sets another limit. Such a result, and
+any torch result, cannot be resized in place.
 
-Calls may come from several threads: Python's lock is free while the device works. A process that was forked after a first
-call cannot make another. The device is CLNORM_DEVICE's, or what select() chose.
+Several threads may call at once: Python's lock is released while the device works. A process that is forked after the first
+call cannot call again. select() chooses the device; until then it is that of CLNORM_DEVICE.
 """
 
 from clnorm._device import ClnormError, Device, devices, select

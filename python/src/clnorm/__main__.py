@@ -8,11 +8,11 @@ import sys
 def main() -> None:
     program = pathlib.Path(__file__).parent / "bin" / "clnorm"
     if not program.exists():
-        sys.exit("this build of the package has no tool: popt and jansson, with static libraries, were not there")
-    import clnorm  # noqa: F401 - chooses the OpenCL loader, for the program too
+        sys.exit("this build of the package has no tool: the static libraries of popt and jansson were missing")
+    import clnorm  # noqa: F401 - chooses the OpenCL loader in the environment, which the tool inherits
 
     environment = dict(os.environ)
-    if "CLNORM_OPENCL" in environment:  # the loader's own libraries lie beside it
+    if "CLNORM_OPENCL" in environment:  # libraries that the loader needs lie beside it
         beside = str(pathlib.Path(environment["CLNORM_OPENCL"]).parent)
         environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [beside, environment.get("LD_LIBRARY_PATH")]))
     os.execve(program, ["clnorm", *sys.argv[1:]], environment)

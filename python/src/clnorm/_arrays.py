@@ -1,13 +1,13 @@
 """Arrays: how those of NumPy, PyTorch and pyopencl lie in memory, and how new ones like them are made.
 
 A backend has
-  layout(name, array)        a hashable (shape, strides, dtype) in the framework's own terms; refuses what it cannot be
+  layout(name, array)        a hashable (shape, strides, dtype) in the framework's own terms; an error for an array without
   tensor(layout)             the same as a Tensor, with strides in elements
-  contiguous(array)          the array, copied so that its elements lie one after the other; not where `copies` is False
-  empty(like, shape, dtype)  a new array where `like` is
-  large(like, shape, dtype)  the same of kept memory, for an array of _kept_memory.LARGE bytes and up
-  maker(make, shape, dtype)  what makes such an array for calls like an earlier one, instead of `make`, which is one of the
-                             two: (function, arguments), or (type, shape, dtype), which _repeated_calls does itself
+  contiguous(array)          a copy whose elements lie one after the other; only where `copies` is True
+  empty(like, shape, dtype)  a new array on the device and queue of `like`
+  large(like, shape, dtype)  the same in kept memory, for an array of _kept_memory.LARGE bytes or more
+  maker(make, shape, dtype)  the replacement of `make`, one of these two, in repeated calls: (function, arguments), or
+                             (type, shape, dtype), from which _repeated_calls makes an array itself
   full(like, number)         one float32 there, of shape (1,)
   addresses_of(tensors)      a function from a list of such arrays to their addresses, as uintptr_t; a tensor is None
                              where it has gaps
@@ -38,7 +38,7 @@ DLPACK_DTYPES = {  # type code and bits
     "float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "bfloat16": (4, 16), "float8_e4m3fn": (10, 8),
     "float8_e5m2": (12, 8), "int32": (0, 32),
 }
-QUICK_TYPES: set[type] = {numpy.ndarray}  # which _repeated_calls knows
+QUICK_TYPES: set[type] = {numpy.ndarray}  # the types that _repeated_calls can read
 FLOATS_OF_8_BITS = ("float8_e4m3fn", "float8_e5m2")
 
 
@@ -65,7 +65,7 @@ def dense(shape: tuple, dtype: str) -> Tensor:
 
 @functools.lru_cache(None)
 def numpy_dtype(name: str):
-    """NumPy's dtype of a name; those of ml_dtypes need that package."""
+    """NumPy's dtype of a name; bfloat16 and float8 need ml_dtypes."""
     if name in ("bfloat16", *FLOATS_OF_8_BITS):
         try:
             import ml_dtypes
@@ -91,8 +91,6 @@ def dtype_name(argument: str, dtype) -> str:
 
 
 _NOT_OF_PYTHON = ("bfloat16", *FLOATS_OF_8_BITS)
-
-
 _POINTERS = ffi.typeof("char *[]")
 
 
@@ -117,7 +115,7 @@ class Numpy:
         shape, strides, dtype = layout
         size = dtype.itemsize or 1  # numpy.void may have none
         if any(stride % size for stride in strides):
-            strides = (-size,) * len(shape)  # what no stride in elements describes is copied
+            strides = (-size,) * len(shape)  # no stride in elements describes it: negative ones have it copied
         return Tensor(shape, tuple(stride // size for stride in strides), dtype.name, not dtype.isnative)
 
     @staticmethod
@@ -142,7 +140,7 @@ class Numpy:
 
     @staticmethod
     def addresses_of(tensors):
-        """Buffers are the fastest way, where all arrays can have one."""
+        """Python's buffers are the fastest way to an address; arrays with gaps or of ml_dtypes have none."""
         have_none = any(tensor is None or tensor.dtype in _NOT_OF_PYTHON for tensor in tensors)
         return _strided_addresses if have_none else _buffer_addresses
 
@@ -175,6 +173,6 @@ class PyOpenCL:
 
 
 class Dlpack:
-    """Read as arrays of NumPy or pyopencl, which are worked on in its place: see _dlpack."""
+    """An array that _dlpack reads as one of NumPy or pyopencl."""
 
     kind = "an array with __dlpack__"

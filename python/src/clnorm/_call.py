@@ -1,5 +1,5 @@
-"""From arrays to one C call. What a call needs besides addresses is worked out once for each layout of its arrays and each
-set of options, and kept: a `Record`."""
+"""From arrays to one C call. Everything that a call needs besides addresses is a `Record`, which is made once for each
+layout of its arrays and each set of options, and kept."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from clnorm._record import Operation, fail, make_record
 _MOST_RECORDS = 4096
 _OVERLAP, _NO_MEMORY = lib.CLN_OVERLAP, lib.CLN_NO_MEMORY
 _records: dict = {}
-_quick: dict = {}  # of _repeated_calls: records of calls that need nothing but the C call
+_quick: dict = {}  # of _repeated_calls: records of calls without a copy of an input and without constants
 _repeated_calls.start(int(ffi.cast("uintptr_t", ffi.addressof(lib, "cln_host_run"))))
 
 
 def _backend(operation: Operation, inputs: tuple):
-    """The one backend of the inputs; the first is never absent."""
+    """The backend that all inputs have; the first input is never absent."""
     kind: type = type(inputs[0])
     backend = backend_of_type(kind)
     if backend is None:
@@ -38,7 +38,7 @@ def _backend(operation: Operation, inputs: tuple):
 
 
 def first(out) -> tuple:
-    """The outs of a call whose first output may be given."""
+    """The outs of a call whose caller may bring the first output."""
     return () if out is None else ((0, "out", out),)
 
 
@@ -57,14 +57,16 @@ def first_and_sums(out, wanted: list, sums: dict) -> tuple:
 
 
 def call(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), seed=(0, 0)) -> list:
-    """Runs an operation. inputs: arrays or None, as operation.arguments. Returns its outputs in the description's order,
-    and its constants. outs: (position, name, array) of those that the caller has brought. options: what operation.read_options
-    takes, which a call that was made before does without."""
+    """Runs an operation. Returns its outputs in the description's order, and its constants.
+
+    inputs: arrays or None, in the order of operation.arguments.  options: as the caller gave them; operation.read_options
+    reads them where no earlier call had the same.  outs: (position, name, array) of the outputs that the caller brings.
+    """
     return run(operation, inputs, options, outs, seed)[1]
 
 
 def run(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), seed=(0, 0)) -> tuple:
-    """As `call`, and says what the outputs are: (the names of their roles, the arrays)."""
+    """As `call`; returns (the roles of the outputs, the arrays)."""
     if type(inputs[0]) in QUICK_TYPES:
         done = _repeated_calls.run(_quick, operation.function, options, inputs, outs, seed)
         if done is not None:
@@ -105,7 +107,7 @@ def run(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), s
 
 
 def _keep_quick(operation, record, backend, inputs, options, outs) -> None:
-    """Has later calls with such arrays take the short way, where it gives them all that they need."""
+    """Keeps a call for _repeated_calls, where all of its tensors are the caller's arrays or new ones."""
     present = [(index, False) for index, array in enumerate(inputs) if array is not None]
     if record.constants or record.copied != tuple(present):
         return
@@ -173,7 +175,7 @@ _WORDS = {
 
 
 def _in_python(text: str) -> str:
-    """An error of the C library in the words of Python: those of its arguments and dtypes."""
+    """An error of the C library with the names of Python's arguments and dtypes."""
     text = re.sub(r"^(\w+)\.mem\b", lambda word: f"the memory of {_OUTPUTS.get(word[1], word[1])}", text)
     text = re.sub(r"[\w.]*\w", lambda word: _WORDS.get(word[0], word[0]), text)
     return re.sub(r"^\w+(?=, from byte)", lambda word: _OUTPUTS.get(word[0], word[0]), text)
@@ -184,7 +186,7 @@ _contexts_lock = threading.Lock()
 
 
 def _queue_context(queue):
-    """The clnorm_context of a pyopencl queue. It is kept: it holds the cl_context, compiled programs and plans."""
+    """The clnorm_context of a pyopencl queue. It is kept, as it holds the cl_context, compiled programs and plans."""
     _device.start()
     context, device = queue.context.int_ptr, queue.device.int_ptr
     with _contexts_lock:
@@ -234,8 +236,8 @@ def _check_buffers(operation, record, arrays) -> None:
 
 
 def _replace_events(arrays, waited, finished) -> None:
-    """Gives arrays the event of a call in place of those that it waits for itself: pyopencl waits where an array has more
-    than 12. Events that another thread has added meanwhile stay."""
+    """Replaces the events that a call waits for by the event of the call: pyopencl blocks where an array has more than 12.
+    Events that another thread has added meanwhile stay."""
     for events in {id(array.events): array.events for array in arrays}.values():  # views of one array share a list
         for event in waited:
             with contextlib.suppress(ValueError):

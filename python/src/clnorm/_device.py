@@ -1,4 +1,4 @@
-"""Devices: which there are, which one is used, and the errors of the library."""
+"""Devices, the selected device, and the errors of the library."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class ClnormError(RuntimeError):
 
 
 def _choose_opencl() -> None:
-    """Has the wheel of Intel's OpenCL for CPUs used where the system has no OpenCL driver: `pip install clnorm[cpu]`."""
+    """Selects Intel's OpenCL for CPUs, which `pip install clnorm[cpu]` brings, where the system has no OpenCL driver."""
     folder = pathlib.Path(sys.prefix) / "lib"
     driver, loader = folder / "libintelocl.so", folder / "libOpenCL.so.1"
     if not driver.exists() or not loader.exists() or any(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd")):
         return
     told = {"CLNORM_OPENCL", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES"} & os.environ.keys()
-    if told and os.environ.get("CLNORM_OPENCL") != str(loader):  # which a parent process may have chosen
+    if told and os.environ.get("CLNORM_OPENCL") != str(loader):  # a parent process may have set this one
         return
-    # The loader names these without saying where they are; libraries that are loaded already are found.
+    # This loader needs these libraries and has no path to them. The dynamic linker finds those that are loaded already.
     for name in ("libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"):
         if (folder / name).exists():
             ctypes.CDLL(str(folder / name))
@@ -68,14 +68,14 @@ def _count_devices() -> int:
 
 
 def check(status: int, words=str) -> None:
-    """Raises the error of a call that did not return CLNORM_SUCCESS, or of a negative OpenCL code. words: a function that
-    puts the library's text into the caller's words."""
+    """Raises the error of a clnorm_status that is not CLNORM_SUCCESS, or of a negative OpenCL code. words: translates the
+    library's text into the caller's terms."""
     if status == 0:
         return
     if status < 0:
         raise ClnormError(f"OpenCL error {status}", "OPENCL_ERROR")
     detail = _text(lib.clnorm_error_detail()) or _text(lib.clnorm_status_text(status))
-    detail = words(re.sub(r"\b(desc|args)\.", "", detail))  # the structs of C, whose members the arguments are
+    detail = words(re.sub(r"\b(desc|args)\.", "", detail))  # the structs of C whose members are the arguments
     name = status_name(status)
     if name == "OUT_OF_HOST_MEMORY":
         raise MemoryError(detail)
@@ -96,12 +96,12 @@ def _forked() -> None:
 
 
 def start() -> None:
-    """Goes before calls of OpenCL: an error in a process that was forked after OpenCL was started."""
+    """Has to precede calls of OpenCL. Raises an error in a process that was forked after OpenCL was started."""
     global _STARTED
     if _FORKED:
         raise ClnormError(
             "this process was forked from one that had used clnorm, and OpenCL's threads are gone: start it with "
-            "multiprocessing.get_context('spawn'), or use clnorm after the fork alone",
+            "multiprocessing.get_context('spawn'), or use clnorm only after the fork",
             "UNSUPPORTED",
         )
     _STARTED = True
@@ -142,8 +142,8 @@ class Device:
 
     @functools.cached_property
     def host(self):
-        """The context and queues of the C side. They are made once in a process and never destroyed:
-        drivers have gone by then."""
+        """The context and queues of the C side. They are made once in a process and never destroyed: at exit the driver
+        may be gone before them."""
         with Device._lock:
             if self.int_ptr not in Device._hosts:
                 made = ffi.new("cln_host **")
@@ -153,7 +153,7 @@ class Device:
 
 
 def devices() -> list[Device]:
-    """Every OpenCL device, the best first: GPUs, then accelerators, then CPUs. [] where there is no OpenCL."""
+    """All OpenCL devices: GPUs, then accelerators, then CPUs. [] where there is no OpenCL."""
     start()
     count = ffi.new("size_t *")
     check(lib.clnorm_device_list(ffi.NULL, 0, count))
@@ -181,10 +181,10 @@ _selecting = threading.Lock()
 def select(selector: str | Device | None = None) -> Device:
     """Chooses the device for NumPy arrays, torch tensors and DLPack's CPU tensors from now on, in all threads.
 
-    selector: a `Device`; or text as the tool has it, alternatives split by ';' of terms that must all hold:
-        gpu, cpu, accelerator, 0:1 (platform and device), uuid:…, name=TEXT, vendor=TEXT, platform=TEXT, memory>=8G, fp16,
-        fp64, subgroups. "gpu;cpu" is a GPU, or where there is none a CPU.
-        None or "": what CLNORM_DEVICE says, else a CPU, whose arrays need no copy, else the best device.
+    selector: a `Device`; or text as the tool takes it: alternatives separated by ';', each a list of terms separated by ','
+        that must all hold: gpu, cpu, accelerator, 0:1 (platform and device), uuid:…, name=TEXT, vendor=TEXT, platform=TEXT,
+        memory>=8G, fp16, fp64, subgroups. "gpu;cpu" is a GPU, or a CPU where there is no GPU.
+        None or "": the selector in CLNORM_DEVICE; without one a CPU, whose arrays need no copy, else a GPU or accelerator.
     Returns the device. Raises ClnormError where none matches.
     """
     if isinstance(selector, Device):
@@ -214,7 +214,7 @@ def _use(device: Device) -> Device:
 
 
 def selected_host():
-    """The host of the selected device, which repeated calls use from then on."""
+    """The host of the selected device. Repeated calls use it from now on."""
     if _FORKED:
         start()
     device = _selected or select()

@@ -1,7 +1,7 @@
-"""DLPack: arrays of any package with `__dlpack__`, read as those of NumPy and pyopencl, and results given back.
+"""DLPack: arrays of any package with `__dlpack__` are read as arrays of NumPy or pyopencl, and results are given back.
 
-https://dmlc.github.io/dlpack/latest/python_spec.html has the protocol. A capsule keeps the memory alive, so it is kept with
-the array that is made of it.
+The protocol: https://dmlc.github.io/dlpack/latest/python_spec.html. A capsule keeps its memory alive, so the array that is
+made from it holds it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy
 from clnorm._arrays import DLPACK_DTYPES, DTYPES, dense_strides, numpy_dtype
 
 CPU, OPENCL = 1, 4
-_VERSION = (1, 1)  # whose additions are the dtypes of 8 bits
+_VERSION = (1, 1)  # the first with dtypes of 8 bits
 _READ_ONLY = 1
 _NAMES = {code: name for name, code in DLPACK_DTYPES.items()}
 
@@ -32,7 +32,7 @@ class _Tensor(ctypes.Structure):
 
 
 class _Versioned(ctypes.Structure):
-    """DLManagedTensorVersioned. The older DLManagedTensor begins with its tensor."""
+    """DLManagedTensorVersioned. The older DLManagedTensor begins with its `tensor`."""
 
     _fields_ = [
         ("major", c_uint32), ("minor", c_uint32), ("context", c_void_p), ("deleter", c_void_p), ("flags", c_uint64),
@@ -47,7 +47,8 @@ _pointer.restype, _pointer.argtypes = c_void_p, [ctypes.py_object, ctypes.c_char
 
 
 def _tensor_of(capsule):
-    """The tensor of a capsule that nobody has taken yet, and whether it may be written: an older capsule does not say."""
+    """The tensor of a capsule that is not consumed yet, and whether it may be written: capsules without a version do not
+    say, and count as read-only."""
     if not _is_capsule(capsule, b"dltensor_versioned"):
         return _Tensor.from_address(_pointer(capsule, b"dltensor")), False
     managed = _Versioned.from_address(_pointer(capsule, b"dltensor_versioned"))
@@ -57,7 +58,7 @@ def _tensor_of(capsule):
 
 
 class _Memory:
-    """Memory that NumPy is told of by its address."""
+    """Memory at an address, from which NumPy makes an array."""
 
     def __init__(self, owner, address, shape, strides, size, writable):
         self.owner = owner
@@ -88,8 +89,8 @@ def read(name: str, array, written: bool = False):
         raise ValueError(f"{name}: expected a dtype of {', '.join(DTYPES)}, got DLPack's type code {tensor.code} of "
                          f"{tensor.lanes} × {tensor.bits} bits")
     if written and not writable:
-        raise ValueError(f"{name}: expected an array that its __dlpack__ exports for writing, as a versioned capsule that is "
-                         "not read-only")
+        raise ValueError(f"{name}: expected an array that its __dlpack__ exports for writing, as a versioned capsule that "
+                         "is not read-only")
     if tensor.device_type == OPENCL:
         return _read_opencl(name, capsule, tensor, shape, strides, dtype)
     if 0 in shape:
@@ -107,7 +108,7 @@ def _queue(context, device):
 
 
 def _read_opencl(name, capsule, tensor, shape, strides, dtype):
-    """A pyopencl array in a cl_mem. device_id: the device's place in the context of the memory."""
+    """A pyopencl array in a cl_mem. The tensor's device_id is an index into the devices of the memory's context."""
     import pyopencl
     from pyopencl.array import Array
 
@@ -120,12 +121,12 @@ def _read_opencl(name, capsule, tensor, shape, strides, dtype):
         _queue(memory.context, devices[tensor.device_id]), shape, numpy_dtype(dtype), data=memory,
         offset=tensor.byte_offset, strides=tuple(stride * size for stride in strides),
     )
-    array.capsule = capsule  # lives as long
+    array.capsule = capsule  # keeps the memory alive as long as the array
     return array
 
 
 class _Exported:
-    """An array of NumPy or pyopencl with the dtypes and devices of DLPack, for the from_dlpack of its owner."""
+    """A result as an array of NumPy or pyopencl, for the from_dlpack of another package."""
 
     def __init__(self, array, device):
         self._array, self._device = array, device
@@ -135,18 +136,20 @@ class _Exported:
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         if (dl_device is not None and tuple(dl_device) != self._device) or copy:
-            raise BufferError("a result of clnorm is exported where it is, and not copied")
+            raise BufferError("a result of clnorm is exported on its device and without a copy")
         return _capsule(self._array, self._device, max_version)
 
 
 def _capsule(array, device, max_version):
-    """NumPy makes the capsule, of bytes at the address; what it has no words for is written into it."""
+    """NumPy makes the capsule, of integers at the address. The dtype and device, which NumPy cannot express, are written
+    into it."""
     name, size = array.dtype.name, array.dtype.itemsize
     address, offset = (array.ctypes.data, 0) if device[0] == CPU else (array.base_data.int_ptr, array.offset)
     strides = [stride // size for stride in array.strides]
     memory = _Memory(array, address, array.shape, strides, size, True)
     memory.__array_interface__["typestr"] = f"|u{size}" if size == 1 else f"<u{size}"
-    options = {} if max_version is None or numpy.lib.NumpyVersion(numpy.__version__) < "2.1.0" else {"max_version": max_version}
+    has_versions = numpy.lib.NumpyVersion(numpy.__version__) >= "2.1.0"
+    options = {"max_version": max_version} if has_versions and max_version is not None else {}
     capsule = numpy.asarray(memory).__dlpack__(**options)
     tensor, _ = _tensor_of(capsule)
     tensor.code, tensor.bits = DLPACK_DTYPES[name]
@@ -156,15 +159,15 @@ def _capsule(array, device, max_version):
 
 
 def finish(arrays) -> None:
-    """Waits for results on a queue: a capsule has no events."""
+    """Waits for results on a queue, as a capsule has no events."""
     for array in arrays:
         if not isinstance(array, numpy.ndarray):
             array.finish()
 
 
 def give(like, array):
-    """A result for the owner of an input: through the from_dlpack of its namespace or its package. Where there is none it
-    stays an array of NumPy or pyopencl."""
+    """Converts a result by the from_dlpack of an input's namespace or package. Without one the result stays an array of
+    NumPy or pyopencl."""
     namespace = getattr(like, "__array_namespace__", None)
     owner = namespace() if namespace else sys.modules.get(type(like).__module__.split(".")[0])
     convert = getattr(owner, "from_dlpack", None)

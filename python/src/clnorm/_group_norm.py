@@ -1,4 +1,4 @@
-"""Group norm, of channels first or last."""
+"""Group norm, with channels first or last."""
 
 from __future__ import annotations
 
@@ -115,10 +115,10 @@ def group_norm(x: Array, num_groups: int, weight: Optional[Array] = None, bias: 
     activation:     None, "gelu", "gelu_tanh" or "silu".
     x_scale:        the scales of a float8 x: (1,) or (samples,).
     dtype, scaling: of y: "float8_e4m3fn" or "float8_e5m2" quantises it, with a scale for the "tensor" or each sample
-                    ("row"), measured unless scale gives the tensor's. None: as x. The result is a `Norm` where they are
+                    ("row"), measured unless scale gives the tensor's. None: x's. The result is a `Norm` where either is
                     given, or y has 8 bits.
     save_stats:     the result is a `Norm` with mean and rstd, (samples, num_groups).
-    out:            where y goes; it may be x itself.
+    out:            the array that y is written to; it may be x itself.
 
     Returns y as x is; or a `Norm`.
     """
@@ -143,10 +143,10 @@ def group_norm_backward(dy: Array, x: Array, num_groups: int, weight: Optional[A
 
     dy, x:          of one shape: the gradient of y, and the forward's x, or its residual_out where it had a residual.
     mean, rstd:     as the forward saved them, both or neither.
-    dresidual_out:  the gradient that has come to residual_out, which is added to dx.
+    dresidual_out:  the gradient of residual_out, which is added to dx.
     dweight, dbias: arrays that these gradients are added to, both where both are computed, of any dtype that weight can
                     have. The result has these arrays.
-    All others are as in group_norm; out is where dx goes.
+    All others are as in group_norm; dx is written to out.
 
     Returns a `GroupNormGradients`: dx, which is the residual's gradient too, dweight, dbias.
     """

@@ -1,5 +1,5 @@
-"""Memory of large results, which is kept for later ones: to touch new memory takes longer than a norm that is written to
-it. malloc keeps what is smaller, and returns from 32 MiB on everything to the system."""
+"""Memory of large results, kept for later results: the first access to new memory takes longer than a norm. malloc keeps
+smaller blocks itself, and returns blocks of 32 MiB and more to the system."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy
 from clnorm._native import lib
 
 LARGE = 32 << 20  # bytes
-_PAGE = 2 << 20  # of the system's huge pages
-# Blocks by (bytes, address), the oldest first. Threads and the garbage collector change it at any time: each use of it
-# is one operation, which makes no objects while it looks through it.
+_PAGE = 2 << 20  # bytes of one of the system's huge pages
+# Blocks by (bytes, address), the oldest first. Threads and the garbage collector may change it at any time, so each access
+# is one operation of the interpreter, and creates no objects while it iterates: these could start the collector.
 _free: dict = {}
 
 
 def _most() -> int:
-    """Bytes that are kept at most."""
+    """The largest number of bytes that are kept."""
     text = os.environ.get("CLNORM_KEPT_MIB") or "256"
     try:
         number = int(text)
@@ -33,21 +33,21 @@ _MOST = _most()
 
 
 class _Lent:
-    """What the array of a result has as its base: views of an array have the base of that, not the array."""
+    """The base of a result's array. NumPy gives the views of an array the same base, so it lives as long as any of them."""
 
     def __init__(self, address: int, size: int):
         self.__array_interface__ = {"version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False)}
 
 
 def _keep(block) -> None:
-    """Takes a block back, and lets go of the oldest ones where there is too much."""
+    """Takes a block back, and frees the oldest ones above the limit."""
     _free[block.nbytes, block.ctypes.data] = block
     while sum(other.nbytes for other in list(_free.values())) > _MOST:
         _free.pop(next(iter(list(_free)), None), None)
 
 
 def take(size: int):
-    """An array of so many bytes, LARGE and up, whose memory comes back when it is no longer used."""
+    """An array of `size` bytes, LARGE or more. Its memory is kept when nothing refers to it any more."""
     whole = -(-size // _PAGE) * _PAGE
     found = [key for key in list(_free) if key[0] == whole]
     block = next((block for key in found if (block := _free.pop(key, None)) is not None), None)

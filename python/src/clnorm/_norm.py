@@ -1,4 +1,4 @@
-"""Layer norm and RMS norm, with what is fused into them."""
+"""Layer norm and RMS norm, with the operations that are fused into them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from clnorm._shapes import (
 
 
 class Norm(NamedTuple):
-    """What a norm gives where more than y was asked for; None where something was not.
+    """The results of a norm that returns more than y. A result that was not requested is None.
 
-    y: as x.  residual_out: residual + dropout(x) in residual's dtype, which the next layer takes as its residual.
-    mean, rstd: statistics for the backward, x's shape without the normalised dimensions; with group_size (groups, …).
-    scale: of an 8-bit y, with which it is multiplied to be read.  y_transposed: a copy of it, (columns, rows).
+    y: as x.  residual_out: residual + dropout(x) in residual's dtype, the residual of the next layer.
+    mean, rstd: statistics for the backward, of x's shape without the normalised dimensions; with group_size (groups, …).
+    scale: the scales of an 8-bit y: y * scale is its value.  y_transposed: a transposed copy of y, (columns, rows).
     """
 
     y: Any
@@ -48,7 +48,7 @@ class Norm(NamedTuple):
 
 
 class NormGradients(NamedTuple):
-    """Gradients of a norm; None where one was not asked for."""
+    """Gradients of a norm. A gradient that was not requested is None."""
 
     dx: Any = None
     dweight: Any = None
@@ -62,7 +62,7 @@ _BACKWARD_INPUTS = ("dy", "x", "weight", "bias", "mean", "rstd", "residual", "ro
 
 
 class _Common(NamedTuple):
-    """Options that forward and backward both have. rope: (style, repeat) or None."""
+    """Options of both forward and backward. rope: (style, repeat) or None."""
 
     dimensions: Any
     eps: float
@@ -106,7 +106,7 @@ def _read_backward(inputs, options) -> tuple:
 
 
 def _check(tensors, lead):
-    """The inputs that forward and backward both have."""
+    """Checks the inputs of both forward and backward."""
     x = tensors["x"]
     same_shape(tensors, "x", "z", "residual", "dy", "dresidual_out")
     rows = tuple(x.shape[:lead])
@@ -117,7 +117,7 @@ def _check(tensors, lead):
 
 
 def _fused(tensors, norm, lead, common):
-    """The fields that forward and backward both have."""
+    """The fields of both descriptors, forward and backward."""
     shape, has_gate = tensors["x"].shape, "z" in tensors
     gate = chosen("gate", common.gate, GATES)
     if not has_gate and common.gate_first:

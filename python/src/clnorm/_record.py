@@ -1,5 +1,5 @@
-"""Descriptors: from the layouts of a call's arrays and its options to a `Record`, which has all that a call needs besides
-addresses."""
+"""Descriptors: from the layouts of a call's arrays and its options to a `Record`, which has everything that a call needs
+besides addresses."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from clnorm._native import ffi, lib
 
 MATRIX, COLUMNS, WEIGHTS, TRANSPOSED, PLAIN = "matrix", "columns", "weights", "transposed", "plain"
 _ONE_STRIDE = ("clnorm_group_norm", "clnorm_group_norm_backward", "clnorm_quantize", "clnorm_dequantize")
-_MIXED = ("clnorm_norm_forward", "clnorm_norm_backward")  # these convert _CONVERTED, to float64 too or from it
+_MIXED = ("clnorm_norm_forward", "clnorm_norm_backward")  # they convert _CONVERTED between float64 and other dtypes
 _CONVERTED = ("weight", "bias", "dweight", "dbias")
-_OUTER = 3  # dimensions that rows have in all other functions
+_OUTER = 3  # the strides that rows may have in functions other than _ONE_STRIDE
 _DTYPES_OF_THEIR_OWN = ("scale", "x_scale", "position", "row_scale", "mean", "rstd", "moments", "sums")
 
 
 class Output(NamedTuple):
-    """An output of a call: MATRIX [rows, cols], COLUMNS [cols], WEIGHTS [weight_rows, cols], TRANSPOSED [cols, rows], or
-    PLAIN, which the descriptor has no tensor for. read: it is added to what is there, in that array's dtype."""
+    """An output of a call. kind: MATRIX [rows, cols], COLUMNS [cols], WEIGHTS [weight_rows, cols], TRANSPOSED [cols, rows],
+    or PLAIN, for which the descriptor has no tensor. read: the result is added to the caller's array, in its dtype."""
 
     role: str
     shape: tuple
@@ -35,7 +35,7 @@ class Output(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What an operation computes. `lead`: how many dimensions of a MATRIX are rows; the others are columns."""
+    """The problem of a call. `lead`: the number of leading dimensions of a MATRIX that are rows; the others are columns."""
 
     rows: int
     cols: int
@@ -44,12 +44,12 @@ class Description(NamedTuple):
     outputs: tuple
     fields: dict  # of the descriptor; "y.scaling" is a member of a tensor
     seeded: bool = False
-    constants: tuple = ()  # results that nothing has to compute: arrays of one float32 each, after the outputs
+    constants: tuple = ()  # results that are known, arrays of one float32 each; they follow the outputs
 
 
 class Operation(NamedTuple):
     """A function of the C library. `arguments`: the Python names of its inputs; `roles`: their names in clnorm_args;
-    `codes`: those that may have 8 bits."""
+    `codes`: the roles that may have 8 bits."""
 
     function: str
     desc: str
@@ -57,28 +57,29 @@ class Operation(NamedTuple):
     roles: tuple
     describe: Callable  # (tensors by role, options) -> Description
     codes: tuple = ()
-    read_options: Callable | None = None  # (inputs, options as they were given) -> options that do not change their values
+    read_options: Callable | None = None  # (inputs, the caller's options) -> options of immutable types
 
 
 class Record(NamedTuple):
     native: object  # cln_call *
-    copied: tuple  # for each input that is passed on: (index, whether it has to be copied)
+    copied: tuple  # for each input that is passed on: (index, whether it is copied)
     outputs: tuple  # of Output
-    made: tuple  # what makes the array of each output: backend.empty, or backend.large
+    made: tuple  # the function that makes the array of each output: backend.empty or backend.large
     roles: tuple  # of the outputs
     constants: tuple  # as in the Description
     addresses: object  # arrays -> their addresses; None where the device has buffers of its own
-    kept: tuple  # what `native` points to
+    kept: tuple  # objects that `native` points to
 
 
 def fail(argument: str, expected: str, got=None) -> NoReturn:
-    """Raises the error of an argument that is not what it should be."""
+    """Raises the error of an argument."""
     raise ValueError(f"{argument}: expected {expected}" + ("" if got is None else f", got {got}"))
 
 
 def dims_of(tensor: Tensor, lead: int, most: int):
-    """(size, stride) of the fewest dimensions that say how rows lie, the slowest first, at most so many; None where the
-    tensor has to be copied. Its first `lead` dimensions are rows."""
+    """(size, stride) of the rows' dimensions, the slowest first, where neighbouring ones are merged. The first `lead`
+    dimensions of the tensor are rows. None where the tensor has to be copied: its columns are not dense, its rows need more
+    than `most` strides or a negative one, or its byte order is not the machine's."""
     if 0 in tensor.shape:
         return ()
     if tensor.swapped:
@@ -100,20 +101,20 @@ def dims_of(tensor: Tensor, lead: int, most: int):
 
 
 def _main(tensors: dict) -> str:
-    """The role of the tensor whose dtype is that of the arithmetic, float64 or another."""
+    """The role of the tensor that decides whether the arithmetic is in float64."""
     return next(role for role in ("x", "y", "q") if role in tensors)
 
 
 def _beside(operation: Operation, role: str, double: bool) -> list:
-    """The dtypes that a tensor can have beside a main one, of float64 if `double`: all are float64 or none, but for weights
-    and their gradients where these are converted."""
+    """The dtypes that a tensor can have beside the main one, which is of float64 if `double`. All are float64 or none is,
+    except weights and their gradients where the library converts these."""
     if operation.function in _MIXED and role in _CONVERTED:
         return ["float32", "float64"] if double else ["float32", "float16", "bfloat16", "float64"]
     return ["float64"] if double else ["float32", "float16", "bfloat16"]
 
 
 def _check_dtypes(operation: Operation, tensors: dict) -> None:
-    """Each input has a dtype that it can have, alone and beside the main one, but for those that descriptions check."""
+    """Checks the dtype of each input by itself and beside the main one; descriptions check _DTYPES_OF_THEIR_OWN."""
     main = _main(tensors)
     double = tensors[main].dtype == "float64"
     for name, role in zip(operation.arguments, operation.roles):
@@ -192,7 +193,7 @@ def _set_field(desc, name, value):
 
 
 def _apart(dims: tuple, cols: int) -> bool:
-    """Whether rows do not overlap: each stride is at least what the smaller ones take up."""
+    """Whether rows do not overlap: each stride is at least the extent of the dimensions with smaller strides."""
     for size, stride in sorted(dims, key=lambda dim: dim[1]):
         if stride < cols:
             return False
@@ -201,7 +202,7 @@ def _apart(dims: tuple, cols: int) -> bool:
 
 
 def _rows_of(kind: str, description: Description, most: int) -> tuple:
-    """How many dimensions of a tensor are rows, and how many strides these may have."""
+    """(leading dimensions of a tensor that are rows, strides that these may have)."""
     return (description.lead, most) if kind == MATRIX else (int(kind == WEIGHTS), 1)
 
 
@@ -222,7 +223,7 @@ def _given_output(name: str, tensor: Tensor, shape: tuple, dtypes: list, lead: i
 
 
 def _add(native, desc, description, part: Output, tensor: Tensor, most: int, written: bool = False) -> bool:
-    """Puts a tensor into a call. part: its role and kind. Returns whether its array has to be copied before."""
+    """Adds a tensor to a call. part: its role and kind. Returns whether its array has to be copied first."""
     size = SIZES[tensor.dtype]
     lead, most = _rows_of(part.kind, description, most)
     dims = dims_of(tensor, lead, most)
@@ -252,7 +253,7 @@ def _set_rows(of_tensor, dims: tuple, cols: int) -> None:
 
 
 def _one_stride(dims: tuple, width: int) -> tuple:
-    """(width, stride) of rows, where dimensions without gaps count as one row; a width of 0: they have more strides."""
+    """(width, stride) of rows, where dimensions without gaps count as one row; (0, 0) for rows of several strides."""
     rest = list(dims)
     while rest and rest[-1][1] == width:
         width *= rest.pop()[0]

@@ -1,4 +1,4 @@
-"""Rotary position embedding, which layer norm and RMS norm apply to their result."""
+"""Rotary position embedding of the results of layer norm and RMS norm."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Rope(NamedTuple):
 
         a' = a * cos - b * sin        b' = b * cos + a * sin
 
-    cos, sin:  (positions, pairs), float32, float16 or bfloat16; float64 where x has it. Of cos and sin as Hugging Face
-               has them, (positions, 2 * pairs) with each angle twice, it is the left half: cos[:, :pairs].
-    position:  int32, of x's shape without its columns, or without some of the last rows too: (samples, tokens) for an x
-               of (samples, tokens, heads, columns). One that the tables do not have makes NaN. None: row r of x has
-               position r // repeat.
-    style:     "neox": pair i is of columns i and i + pairs. "interleaved": of 2 * i and 2 * i + 1.
-    repeat:    without position alone: neighbouring rows that have one, such as the heads of a token.
+    cos, sin:  (positions, pairs), float32, float16 or bfloat16; float64 where x has it. Hugging Face's tables have each
+               angle twice, (positions, 2 * pairs): pass their left half, cos[:, :pairs].
+    position:  int32, of the shape of x's rows or of their first dimensions: (samples, tokens) for an x of (samples, tokens,
+               heads, columns). The result is NaN where the tables do not have a position. None: row r of x has position
+               r // repeat.
+    style:     "neox": pair i is columns i and i + pairs. "interleaved": columns 2 * i and 2 * i + 1.
+    repeat:    only without position: neighbouring rows that share a position, such as the heads of a token.
     """
 
     cos: Any
@@ -39,7 +39,7 @@ class Rope(NamedTuple):
 
 
 def parts(rope) -> tuple:
-    """The arrays of a Rope, and what else there is of it; of None likewise."""
+    """(the arrays of a Rope, its other options), for None too."""
     if rope is None:
         return (None, None, None), None
     if not isinstance(rope, tuple) or not 2 <= len(rope) <= 5 or rope[0] is None or rope[1] is None:
@@ -49,14 +49,14 @@ def parts(rope) -> tuple:
 
 
 def _repeat(tensors, shape, lead, repeat) -> int:
-    """Neighbouring rows that have one position."""
+    """The number of neighbouring rows that share a position."""
     if "position" not in tensors:
         if repeat < 1:
             fail("rope.repeat", "a number of rows", repeat)
         return repeat
     position = tensors["position"]
     if repeat != 1:
-        fail("rope.repeat", "1 where there is a position, whose shape says which rows have one", repeat)
+        fail("rope.repeat", "1 with a position, whose shape says which rows share one", repeat)
     if position.dtype != "int32":
         fail("rope.position", "dtype int32", position.dtype)
     count = len(position.shape)

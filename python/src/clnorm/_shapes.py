@@ -1,4 +1,4 @@
-"""What descriptions of operations share: shapes of rows and columns, checks of arguments, scales of 8-bit tensors."""
+"""Parts that descriptions of operations share: shapes of rows and columns, checks of arguments, scales of 8-bit tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ACTIVATIONS = {
 
 
 def chosen(argument: str, value, choices: dict):
-    """The number that a word stands for."""
+    """The number of a word in `choices`."""
     if not isinstance(value, (str, type(None))) or value not in choices:
         words = ", ".join(repr(word) for word in choices)
         fail(argument, f"one of {words}", repr(value))
@@ -31,7 +31,7 @@ def chosen(argument: str, value, choices: dict):
 
 
 def number(argument: str, value) -> float:
-    """An option as a float: what is kept for later calls must not be an array, whose value may change."""
+    """An option as a float: an array could not be the key of a kept call, as its value may change."""
     if type(value) is float:
         return value
     try:
@@ -45,7 +45,7 @@ def number(argument: str, value) -> float:
 
 
 def integer(argument: str, value, least: int | None = 0) -> int:
-    """An option as an int, likewise."""
+    """An option as an int, for the same reason."""
     if type(value) is int:
         return value
     try:
@@ -67,8 +67,8 @@ def flag(argument: str, value) -> bool:
 
 
 def dimensions(normalized_shape, weight, weight_repeat=None) -> int | tuple:
-    """The normalised dimensions: a tuple of sizes that were named, or how many dimensions at the end. With a weight_repeat
-    the weight's first dimension is none of them."""
+    """The normalised dimensions: the tuple of sizes in normalized_shape, else the number of dimensions at the end, which is
+    that of the weight. With a weight_repeat the weight's first dimension does not count."""
     if normalized_shape is None:
         count = len(getattr(weight, "shape", (0,))) if weight is not None else 1
         return max(count - (weight is not None and weight_repeat is not None), 1)
@@ -80,7 +80,7 @@ def dimensions(normalized_shape, weight, weight_repeat=None) -> int | tuple:
 
 
 def split(argument: str, shape: tuple, normalized: int | tuple):
-    """How many dimensions at the front are rows."""
+    """The number of leading dimensions that are rows."""
     count = normalized if isinstance(normalized, int) else len(normalized)
     if count < 1 or count > len(shape):
         fail("normalized_shape" if count < 1 else argument, f"{max(count, 1)} or more dimensions", f"shape {shape}")
@@ -93,14 +93,14 @@ def split(argument: str, shape: tuple, normalized: int | tuple):
 
 
 def same_shape(tensors: dict, like: str, *roles: str) -> None:
-    """Each of the roles that is present has the shape of another tensor."""
+    """Checks that each of the roles that is present has the shape of another tensor."""
     for role in roles:
         if role in tensors and tensors[role].shape != tensors[like].shape:
             fail(role, f"the shape of {like}, {tensors[like].shape}", tensors[role].shape)
 
 
 def statistics(tensors: dict, shape: tuple) -> None:
-    """Statistics that a forward saved have the shape and the dtype that it gave them."""
+    """Checks that statistics have the shape and the dtype that the forward saves them in."""
     for role in ("mean", "rstd"):
         if role in tensors and tensors[role].shape != tuple(shape):
             fail(role, f"shape {tuple(shape)}", tensors[role].shape)
@@ -109,14 +109,14 @@ def statistics(tensors: dict, shape: tuple) -> None:
 
 
 def columns_shape(tensors: dict, shape: tuple, *roles: str) -> None:
-    """Each of the roles that is present has the shape of the normalised dimensions."""
+    """Checks that each of the roles that is present has the shape of the normalised dimensions, or that shape flattened."""
     for role in roles:
         if role in tensors and tensors[role].shape not in (shape, (math.prod(shape),)):
             fail(role, f"shape {shape}", tensors[role].shape)
 
 
 def weight_map(tensors: dict, rows: int, shape: tuple, weight_repeat) -> dict:
-    """The fields of weights of (weight_rows, *columns), where a weight_repeat says that they are that."""
+    """The fields of weights of (weight_rows, *columns), which a weight_repeat declares them to be; {} without one."""
     if weight_repeat is None:
         columns_shape(tensors, shape, "weight", "bias")
         return {}
@@ -133,20 +133,20 @@ def weight_map(tensors: dict, rows: int, shape: tuple, weight_repeat) -> dict:
 
 
 def groups_shape(shape: tuple, cols: int, group_size: int) -> tuple:
-    """The shape of numbers of rows of so many columns: (*rows), or with more than one segment (segments, *rows)."""
+    """The shape of one number for each segment of each row: (*rows), or with several segments (segments, *rows)."""
     groups = max(cols // group_size, 1) if group_size else 1
     return tuple(shape) if groups == 1 else (groups, *shape)
 
 
 def result_dtype(argument: str, dtype: str, x_dtype: str) -> str:
-    """The dtype of a result that an option names: float64 where x has it, and nowhere else."""
+    """The dtype of a result, as an option names it: float64 if x has float64, and only then."""
     if (dtype == "float64") != (x_dtype == "float64"):
         fail(argument, f"{'' if x_dtype == 'float64' else 'none but '}float64, as x has {x_dtype}", dtype)
     return dtype
 
 
 def real(dtype: str) -> str:
-    """The dtype of statistics: that of the arithmetic."""
+    """The dtype of statistics, which is that of the arithmetic."""
     return "float64" if dtype == "float64" else "float32"
 
 
@@ -162,7 +162,7 @@ def scale_shape(shape: tuple, lead: int, scaling: str, group: int) -> tuple:
 
 
 def output_scale(role: str, shape: tuple, lead: int, dtype: str, scaling, group: int, scale: float):
-    """The fields of an 8-bit output, the shapes of the scales that are written, none or one, and scales that are given."""
+    """(the fields of an 8-bit output, the shapes of the scales that are written, the scales that are given)."""
     if dtype not in FLOATS_OF_8_BITS:
         for argument, value in (("scaling", scaling), ("scale_group", group), ("scale", scale)):
             if value:
@@ -184,7 +184,7 @@ def output_scale(role: str, shape: tuple, lead: int, dtype: str, scaling, group:
 
 
 def input_scale(role: str, tensors: dict, scale_role: str, lead: int, group: int) -> dict:
-    """The fields of an 8-bit input: what its scales are like follows from their shape."""
+    """The fields of an 8-bit input: its scaling follows from the shape of its scales."""
     dtype = tensors[role].dtype
     if dtype not in FLOATS_OF_8_BITS:
         if scale_role in tensors:
@@ -211,7 +211,7 @@ def input_scale(role: str, tensors: dict, scale_role: str, lead: int, group: int
 
 
 def seed_pair(dropout: float, seed) -> tuple:
-    """(seed, offset) of a call: what is not negative in 64 bits, or a negative int64, which stands for the same bits."""
+    """(seed, offset) of a call, each in 64 bits; a negative int64 counts as its bits."""
     if seed is None and not dropout:
         return (0, 0)
     try:

@@ -1,4 +1,4 @@
-"""PyTorch's tensors, as `_arrays` has it. It is imported when a tensor has been seen."""
+"""The backend of PyTorch's tensors: see `_arrays`. It is imported with the first tensor, so that PyTorch is optional."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from clnorm import _kept_memory, _repeated_calls
 from clnorm._arrays import DLPACK_DTYPES, QUICK_TYPES, SIZES, Tensor
 from clnorm._native import lib
 
-_WITH_HUGE_PAGES = 4 << 20  # bytes from which new memory should have them; NumPy does so on its own
+_WITH_HUGE_PAGES = 4 << 20  # bytes from which new memory gets huge pages; NumPy requests them itself
 
 
 class NotMemory(ValueError):
-    """A tensor of which there is more, or less, than memory of the host and how it lies."""
+    """A tensor that is not just strided memory of the host."""
 
 
 def refuse_device(name, tensor):
-    """The error of a torch tensor that is not in the host's memory."""
+    """Raises the error of a tensor that is not in the host's memory."""
     raise NotMemory(
         f"{name}: expected a CPU tensor, got one on {tensor.device}: clnorm computes with OpenCL, which cannot reach the "
         "memory of another device runtime. Move it with .cpu(), or use torch.nn.functional there"
@@ -27,7 +27,7 @@ def refuse_device(name, tensor):
 
 
 def refuse_layout(name, tensor):
-    """The error of a sparse or nested tensor."""
+    """Refuses a sparse or nested tensor."""
     if tensor.layout is not torch.strided or tensor.is_nested:
         kind = "a nested tensor" if tensor.is_nested else str(tensor.layout)
         raise NotMemory(f"{name}: expected a strided tensor, got {kind}: use to_dense() or to_padded_tensor()")
@@ -92,8 +92,8 @@ class Torch:
 
     @staticmethod
     def check_output(name, tensor):
-        """Autograd is told of the write, so that a backward that has saved the tensor says so."""
-        if not tensor.is_inference():  # which has no version
+        """Tells autograd of the write, so that the backward of an operator that has saved the tensor raises an error."""
+        if not tensor.is_inference():  # an inference tensor has no version
             torch.autograd.graph.increment_version(tensor)
 
 

@@ -16,7 +16,7 @@ _OPTIONS = (
     "str kind, int[] normalized_shape, float eps, int group_size, float weight_offset, int? weight_repeat, "
     "str? activation, str gate, bool gate_first, float dropout, str rope_style, int rope_repeat, bool batch_invariant"
 )
-_TABLES = ("row_scale", "rope_cos", "rope_sin", "position", "seed")  # which have no gradients
+_TABLES = ("row_scale", "rope_cos", "rope_sin", "position", "seed")  # these have no gradients
 _OTHERS = ", ".join(f"Tensor? {name}" for name in _TABLES) + ", " + _OPTIONS
 _OTHER_NAMES = tuple(argument.split()[-1] for argument in _OTHERS.split(", "))
 
@@ -31,7 +31,7 @@ def _real(dtype):
 
 
 def _keywords(others):
-    """The kind of a norm, and what the function of it takes by name."""
+    """The kind of a norm, and the keyword arguments of its function."""
     named = dict(zip(_OTHER_NAMES, others))
     kind, seed, cos = named.pop("kind"), named["seed"], named.pop("rope_cos")
     rope = cos, named.pop("rope_sin"), named.pop("position"), named.pop("rope_style"), named.pop("rope_repeat")
@@ -86,7 +86,7 @@ def _save_norm(ctx, inputs, output):
     tables, ctx.options = others[: len(_TABLES)], others[len(_TABLES):]
     ctx.save_for_backward(s, weight, bias, z, mean, rstd, *tables)
     ctx.has_residual, ctx.dtype = residual is not None, x.dtype
-    # The gradients of x and residual are one, unless x has factors of its own, or another dtype.
+    # The gradients of x and residual are the same tensor, unless x is scaled or dropped out, or has another dtype.
     row_scale, seed = tables[0], tables[-1]
     ctx.shared = ctx.has_residual and row_scale is None and seed is None and s.dtype == x.dtype
 

@@ -34,7 +34,7 @@ _GELU_FORMS = {"none": lib.CLNORM_GELU_ERF, "tanh": lib.CLNORM_GELU_TANH}
 
 
 class L2Norm(NamedTuple):
-    """y, and the length of each segment: x's shape without the last dimension, with group_size (groups, …)."""
+    """y, and the length of each segment, of x's shape without the last dimension; with group_size (groups, …)."""
 
     y: Any
     norm: Any
@@ -55,19 +55,18 @@ class Quantized(NamedTuple):
 
 
 class QuantizedTransposed(NamedTuple):
-    """A `Quantized`, and a copy of q of (columns, rows)."""
+    """A `Quantized`, and a transposed copy of q, (columns, rows)."""
 
     q: Any
     scale: Any
     q_transposed: Any
 
 
-# Narrow arrays without gaps are taken as one row, so that work is shared by columns.
-_NARROW = 256
+_NARROW = 256  # columns; a narrower array without gaps is passed as one row, whose columns are shared out
 
 
 def _elements(tensors: dict, main: str, outputs, fields) -> Description:
-    """An operation on elements, which any rows and columns do for."""
+    """An operation on elements, which allows any division into rows and columns."""
     shape = tensors[main].shape
     if shape and shape[-1] >= _NARROW:
         return _rows(tensors, main, outputs, fields)
@@ -85,7 +84,7 @@ def _rows(tensors: dict, main: str, outputs, fields, kinds=None, constants=()) -
 
 
 def _softmax(tensors, options, main, output):
-    """Softmax or its gradient; without elements there is nothing to add up, and no column either."""
+    """Softmax or its gradient. An array without elements may have no columns, and is passed as no rows of one column."""
     shape, outputs = tensors[main].shape, (Output(output, tensors[main].shape, tensors[main].dtype),)
     if 0 in shape:
         return Description(0, 1, len(shape), {role: MATRIX for role in tensors}, outputs, {})
@@ -193,9 +192,9 @@ _DEQUANTIZE = _operation("dequantize", _describe_dequantize, "q", "scale", codes
 
 
 def _last(x: Array, dim: int) -> bool:
-    """Whether dim is the last dimension; an error where it is not one, or no other one can be taken."""
+    """Whether dim is the last dimension. An error where x has no such dimension, or cannot have its dimensions swapped."""
     shape = getattr(x, "shape", None)
-    if shape is None:  # one that has DLPack alone, or that is refused later
+    if shape is None:  # an array with DLPack alone, or an object that is refused later
         if not isinstance(dim, numbers.Integral) or isinstance(dim, bool) or dim != -1:
             fail("dim", f"-1, the last dimension, as {type(x).__name__} has no shape", repr(dim))
         return True
@@ -229,9 +228,9 @@ def _put(out, result):
 def softmax(x: Array, dim: int = -1, *, batch_invariant: bool = False, out: Optional[Array] = None) -> Array:
     """exp(x - max(x)) / sum(exp(x - max(x))) over a dimension.
 
-    x:    any shape, float32, float16, bfloat16 or float64. Entries of -inf give exactly 0; a row of nothing else gives 0.
-    dim:  the dimension that adds up to 1. Where it is not the last, the array is copied to have it last.
-    out:  where y goes; it may be x itself.
+    x:    any shape, float32, float16, bfloat16 or float64. An element of -inf becomes exactly 0, in a row of -inf too.
+    dim:  the dimension that adds up to 1. An array is copied where it is not the last one.
+    out:  the array that y is written to; it may be x itself.
     batch_invariant:  a row's y has the same bits for any number of rows, which may take longer.
 
     Returns y as x is.
@@ -264,8 +263,8 @@ def gelu(x: Array, approximate: str = "none", *, out: Optional[Array] = None) ->
     """Gaussian error linear units (Hendrycks, Gimpel 2016): x * Phi(x), element by element.
 
     x:            any shape, float32, float16, bfloat16 or float64.
-    approximate:  "none" with erf, or "tanh": x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
-    out:          where y goes; it may be x itself.
+    approximate:  "none" computes Phi by erf; "tanh": x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+    out:          the array that y is written to; it may be x itself.
 
     Returns y as x is.
     """
@@ -291,13 +290,13 @@ def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps
     """Divides each row by its length: y = x / length * weight.
 
     x:           (..., columns), float32, float16, bfloat16 or float64.
-    weight:      (columns,), or with a weight_repeat (weight_rows, columns), whose row (r // weight_repeat) % weight_rows
-                 row r of x takes; None: ones.
+    weight:      (columns,), or with a weight_repeat (weight_rows, columns), where row r of x has the weights of row
+                 (r // weight_repeat) % weight_rows. None: ones.
     eps_mode:    "add": length = sqrt(sum(x^2) + eps).  "floor": length = max(sqrt(sum(x^2)), eps), as PyTorch's normalize.
-    group_size:  columns of a segment, each with a length of its own; a divisor of the columns. 0: the whole row.
+    group_size:  columns of a segment, a divisor of all columns; each segment has a length of its own. 0: the whole row.
     save_norm:   the result is an `L2Norm`, (y, norm).
     batch_invariant:  a row's results have the same bits for any number of rows, which may take longer.
-    out:         where y goes; it may be x itself.
+    out:         the array that y is written to; it may be x itself.
 
     Returns y as x is; or an `L2Norm`.
     """
@@ -312,7 +311,7 @@ def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps
                      out: Optional[Array] = None) -> L2NormGradients:
     """The gradients of l2_norm.
 
-    dy, x:  of one shape: the gradient of y, and the forward's x. All others as in l2_norm; out is where dx goes.
+    dy, x:  of one shape: the gradient of y, and the forward's x. All others are as in l2_norm; dx is written to out.
     Returns an `L2NormGradients`: dx, and dweight where there is a weight.
     """
     options = (number("eps", eps), eps_mode, integer("group_size", group_size), _repeat(weight_repeat),
@@ -327,11 +326,11 @@ def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor",
 
     x:                (..., columns), float32, float16 or bfloat16.
     dtype:            "float8_e4m3fn" (up to 448) or "float8_e5m2" (up to 57344), or such a dtype.
-    scaling:          what shares a scale: the "tensor", a "row" or a "group" of scale_group columns.
-    scale:            the scale of the tensor, where it is not to be measured; the result's scale is then this number.
-    stochastic_seed:  rounds up or down by chance, in proportion to the distance, with this seed of 64 bits.
-    transposed:       the result is a `QuantizedTransposed`, with a copy of q of (columns, rows) besides.
-    out:              where q goes.
+    scaling:          the elements that share a scale: the whole "tensor", a "row" or a "group" of scale_group columns.
+    scale:            the scale of the tensor, and of the result. 0: it is measured.
+    stochastic_seed:  rounds up or down at random, with probabilities by distance, from this seed of 64 bits.
+    transposed:       the result is a `QuantizedTransposed`, which has a transposed copy of q, (columns, rows).
+    out:              the array that q is written to.
 
     Returns a `Quantized`: q of x's shape, scale of (1,), (...,) or (..., columns / scale_group rounded up).
     """
@@ -350,6 +349,6 @@ def dequantize(q: Array, scale: Array, dtype: Any = "float32", *, scale_group: i
 
     q:      (..., columns) of float8_e4m3fn or float8_e5m2.
     scale:  float32 or bfloat16 of shape (1,), or (...,) for a scale a row; with scale_group (..., columns / scale_group).
-    dtype:  of the result: float32, float16 or bfloat16.  out: where it goes.
+    dtype:  of the result: float32, float16 or bfloat16.  out: the array that it is written to.
     """
     return call(_DEQUANTIZE, (q, scale), (dtype_name("dtype", dtype), integer("scale_group", scale_group)), first(out))[0]

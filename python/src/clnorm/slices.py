@@ -1,4 +1,4 @@
-"""Layer norm and RMS norm of rows whose columns are shared out over processes. An array is as in clnorm.norms."""
+"""Layer norm and RMS norm of rows whose columns are distributed over processes. An array is as in clnorm.norms."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _BACKWARD_APPLY = _operation("norm_backward_apply", _describe_backward_apply, "d
 
 
 def norm_statistics(x: Array, *, norm: str = "layer_norm", group_size: int = 0) -> Array:
-    """The moments of a slice of the columns, the first of four steps of a norm whose columns are shared out:
+    """The moments of a slice of the columns: the first of four steps of a norm whose columns are distributed.
 
         moments = clnorm.norm_statistics(x)                          # of this process' columns
         for others in …: clnorm.moments_merge(moments, others)       # those of all other processes
@@ -103,9 +103,10 @@ def norm_apply(x: Array, moments: Array, weight: Optional[Array] = None, bias: O
                norm: str = "layer_norm", eps: float = 1e-5, group_size: int = 0, out: Optional[Array] = None) -> Array:
     """The norm of a slice by the merged moments of all slices: y = (x - mean) * rstd * weight + bias.
 
-    moments:       as `norm_statistics` gives them, merged.
+    moments:       the merged results of `norm_statistics`.
     weight, bias:  (columns,), of the slice. None: ones and zeros.
-    out:           where y goes; it may be x itself. All others as in `norm_statistics` and `layer_norm`.
+    out:           the array that y is written to; it may be x itself.
+    All others are as in `norm_statistics` and `layer_norm`.
 
     Returns y as x is.
     """
@@ -114,9 +115,9 @@ def norm_apply(x: Array, moments: Array, weight: Optional[Array] = None, bias: O
 
 def norm_backward_statistics(dy: Array, x: Array, moments: Array, weight: Optional[Array] = None, *,
                              norm: str = "layer_norm", eps: float = 1e-5, group_size: int = 0) -> Array:
-    """What the gradients of all slices need of one: sums over its columns, to be added up over the slices.
+    """The sums over a slice's columns, which have to be added up over the slices for the gradients of any of them.
 
-    dy, x:  of one shape: the gradient of y, and x. All others as in `norm_apply`.
+    dy, x:  of one shape: the gradient of y, and x. All others are as in `norm_apply`.
     Returns (*rows, 2), with more segments than one (segments, *rows, 2): the sums of x_hat * weight * dy and weight * dy.
     """
     return call(_BACKWARD_STATISTICS, (dy, x, moments, weight), _options(norm, group_size, eps))[0]
@@ -127,15 +128,16 @@ def norm_backward_apply(dy: Array, x: Array, moments: Array, sums: Array, weight
                         out: Optional[Array] = None) -> NormGradients:
     """The gradients of a slice by the added sums of all slices.
 
-    sums:  as `norm_backward_statistics` gives them, added up over the slices. out: where dx goes; it may be dy or x.
-    Returns a `NormGradients`: dx, dweight and dbias, these two of the slice's columns and over the rows of this call.
+    sums:  the results of `norm_backward_statistics`, added up over the slices.
+    out:   the array that dx is written to; it may be dy or x. All others are as in `norm_apply`.
+    Returns a `NormGradients`: dx, dweight and dbias. The last two are of the slice's columns, over the rows of this call.
     """
     results = call(_BACKWARD_APPLY, (dy, x, moments, sums, weight), _options(norm, group_size, eps), first(out))
     return NormGradients(*results)
 
 
 def _moments(name, array, written=False):
-    """Moments as a NumPy array in their memory. Any other kind of array would be copied, and the merge lost."""
+    """Moments as a NumPy array in their memory. Another kind of array would be copied, and the merge lost."""
     backend = backend_of_type(type(array))
     if backend in (None, Dlpack, PyOpenCL):
         fail(name, "a NumPy array or torch tensor", type(array))

@@ -7,8 +7,10 @@
 
 The functions work under autograd, torch.compile(fullgraph=True), torch.export, autocast, and torch.func's grad, vjp, jacrev
 and vmap, which calls an operator once for each sample. Gradients are not differentiable themselves, and there are no
-forward-mode derivatives: double backward and jvp raise an error. PyTorch's OpenMP threads spin for a moment after each of its operators; with
-OMP_WAIT_POLICY=passive in the environment they leave the processor to OpenCL's.
+forward-mode derivatives: double backward and jvp raise an error.
+
+PyTorch's OpenMP threads spin for a moment after each of its operators; OMP_WAIT_POLICY=passive in the environment leaves
+the processor to OpenCL's threads.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ _NO_ROPE = (None, None, None), ("neox", 1)
 
 
 def _drawn(seed: Seed, dropout: float) -> Optional[Tensor]:
-    """The seed of a mask as a tensor, whose number torch.compile does not build in."""
+    """The seed of a mask as a tensor: torch.compile would treat a number as a constant."""
     if not dropout:
         return None
     if seed is None:
@@ -52,12 +54,12 @@ def _drawn(seed: Seed, dropout: float) -> Optional[Tensor]:
 
 
 def _positions(position: Tensor) -> Tensor:
-    """Positions in int32. One that this cannot hold becomes -1, which no table has either."""
+    """Positions in int32. A position out of its range becomes -1, which is in no table either."""
     if position.dtype == torch.int32:
         return position
     if position.is_floating_point() or position.is_complex() or position.dtype == torch.bool:
         raise ValueError(f"rope.position: expected integers, got {position.dtype}")
-    if position.dtype == torch.uint64:  # which has few operations: above int64 it is negative there
+    if position.dtype == torch.uint64:  # it has few operations; values above int64's range become negative
         position = position.view(torch.int64)
     elif position.dtype == torch.uint32:
         position = position.to(torch.int64)
@@ -73,8 +75,8 @@ def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_
         sizes = tuple(normalized_shape) if isinstance(normalized_shape, list) else normalized_shape
         try:
             result = _norm_forward(
-                kind, x, weight, bias, sizes, eps, group_size, residual, row_scale, z, gate, gate_first, activation, 0.0, None,
-                weight_offset, weight_repeat, None, None, 0, None, None, 0, 0.0, False, False, batch_invariant, None,
+                kind, x, weight, bias, sizes, eps, group_size, residual, row_scale, z, gate, gate_first, activation, 0.0,
+                None, weight_offset, weight_repeat, None, None, 0, None, None, 0, 0.0, False, False, batch_invariant, None,
             )
             return result if residual is None else (result.y, result.residual_out)
         except _NotMemory:
@@ -97,13 +99,13 @@ def layer_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = No
                gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0, seed: Seed = None,
                group_size: int = 0, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
                row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None, batch_invariant: bool = False) -> Result:
-    """torch.nn.functional.layer_norm, with what `clnorm.layer_norm` fuses into it.
+    """torch.nn.functional.layer_norm, with the operations that `clnorm.layer_norm` fuses into it.
 
-    x, residual, z: (*, *normalized_shape); weight, bias: normalized_shape, or with a weight_repeat (rows, *normalized_shape).
-    dropout is of x. Its mask is that of seed, an integer, (seed, offset) or an int64 tensor of them; None: a seed that is
-    drawn from PyTorch's generator, as torch.manual_seed set it. rope: a `clnorm.Rope` of tensors, position of any integers.
-    row_scale and rope have no gradients. batch_invariant: y, and the gradients of its rows, have the same bits for any
-    number of rows.
+    x, residual, z: (*, *normalized_shape).  weight, bias: normalized_shape; with a weight_repeat (rows, *normalized_shape).
+    dropout: of x.  seed: determines the mask; an integer, (seed, offset) or an int64 tensor of either. None: a seed is
+    drawn from PyTorch's default generator, so torch.manual_seed determines the mask.
+    rope: a `clnorm.Rope` of tensors; position may be of any integer dtype.  row_scale and rope have no gradients.
+    batch_invariant: y and the gradients of its rows have the same bits for any number of rows.
     Returns y, or with a residual (y, residual + row_scale * dropout(x)), of the dtypes of x and of residual.
     """
     return _norm("layer_norm", x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout,
@@ -115,10 +117,10 @@ def rms_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = None
              gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
              seed: Seed = None, group_size: int = 0, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
              row_scale: Optional[Tensor] = None, rope: Optional[Rope] = None, batch_invariant: bool = False) -> Result:
-    """torch.nn.functional.rms_norm, with what `clnorm.rms_norm` fuses into it. eps None: that of
-    float64 where x is, of float32 for all others.
+    """torch.nn.functional.rms_norm, with the operations that `clnorm.rms_norm` fuses into it.
 
-    Shapes, seed and result are those of `layer_norm`.
+    eps: None is torch.finfo's eps of float64 for an x of float64, of float32 for any other.
+    Shapes, seed and result are as in `layer_norm`.
     """
     if eps is None:
         eps = torch.finfo(torch.float64 if isinstance(x, Tensor) and x.dtype == torch.float64 else torch.float32).eps
@@ -127,8 +129,8 @@ def rms_norm(x: Tensor, normalized_shape: Shape, weight: Optional[Tensor] = None
 
 
 def softmax(x: Tensor, dim: int = -1, dtype: Optional[torch.dtype] = None, *, batch_invariant: bool = False) -> Tensor:
-    """torch.nn.functional.softmax. A row of -inf alone gives 0, where PyTorch gives NaN. Another dimension than the last is
-    copied to be it. batch_invariant: as in `layer_norm`."""
+    """torch.nn.functional.softmax. A row of -inf only becomes 0; PyTorch makes it NaN. x is copied where dim is not the
+    last dimension. batch_invariant: as in `layer_norm`."""
     _dispatch.check_cpu(x=x)
     x = x if dtype is None else x.to(dtype)
     if x.dim() == 0:
@@ -158,7 +160,7 @@ def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias
                eps: float = 1e-5, *, activation: Optional[str] = None) -> Tensor:
     """torch.nn.functional.group_norm, and an activation: None, "gelu", "gelu_tanh" or "silu".
 
-    x: (samples, channels, *positions), contiguous or in PyTorch's channels_last memory format, which y then has too.
+    x: (samples, channels, *positions), contiguous or in PyTorch's channels_last memory format. y has x's format.
     """
     _dispatch.check_cpu(x=x, weight=weight, bias=bias)
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -169,7 +171,7 @@ def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias
 
 def instance_norm(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-5, *,
                   activation: Optional[str] = None) -> Tensor:
-    """torch.nn.functional.instance_norm of a batch's own statistics: group_norm with a group a channel.
+    """torch.nn.functional.instance_norm with the statistics of its input: group_norm with as many groups as channels.
 
     x: (samples, channels, *positions), as in `group_norm`.
     """
@@ -220,7 +222,7 @@ class InstanceNorm3d(_InstanceNorm, nn.InstanceNorm3d):
 
 
 class _FusedAdd(nn.Module):
-    """What the modules with a residual and dropout have in common."""
+    """Base of the modules with a residual and dropout."""
 
     dropout: float
 
@@ -232,10 +234,10 @@ class _FusedAdd(nn.Module):
 
 
 class FusedAddLayerNorm(_FusedAdd, nn.LayerNorm):
-    """LayerNorm of dropout(x) + residual, which a transformer's block needs twice: `y, residual = norm(x, residual)`.
+    """LayerNorm of dropout(x) + residual, as in a transformer's block: `y, residual = norm(x, residual)`.
 
-    Arguments, parameters and state_dict are torch.nn.LayerNorm's, and the probability dropout, which counts in training
-    alone; x and residual are (*, *normalized_shape).
+    Arguments, parameters and state_dict are those of torch.nn.LayerNorm. The additional argument dropout is a probability
+    that applies in training only. x and residual are (*, *normalized_shape).
     """
 
     def __init__(self, normalized_shape: Shape, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
@@ -243,13 +245,13 @@ class FusedAddLayerNorm(_FusedAdd, nn.LayerNorm):
         super().__init__(normalized_shape, eps, elementwise_affine, bias, device, dtype)
         self.dropout = dropout
 
-    def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:  # type: ignore[override] # has two inputs
+    def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:  # type: ignore[override] # two inputs
         return layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps, residual=residual,
                           dropout=self._probability())
 
 
 class FusedAddRMSNorm(_FusedAdd, nn.RMSNorm):
-    """RMSNorm of dropout(x) + residual: its arguments and state_dict are torch.nn.RMSNorm's, all else is as in
+    """RMSNorm of dropout(x) + residual. Arguments and state_dict are those of torch.nn.RMSNorm; everything else is as in
     `FusedAddLayerNorm`."""
 
     def __init__(self, normalized_shape: Shape, eps: Optional[float] = None, elementwise_affine: bool = True,
@@ -257,7 +259,7 @@ class FusedAddRMSNorm(_FusedAdd, nn.RMSNorm):
         super().__init__(normalized_shape, eps, elementwise_affine, device, dtype)
         self.dropout = dropout
 
-    def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:  # type: ignore[override] # has two inputs
+    def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:  # type: ignore[override] # two inputs
         return rms_norm(x, self.normalized_shape, self.weight, self.eps, residual=residual, dropout=self._probability())
 
 
@@ -268,11 +270,11 @@ _REPLACED = {
 
 
 def replace(model: nn.Module) -> List[str]:
-    """Has the LayerNorms, RMSNorms, GroupNorms and InstanceNorms of a model computed here, and says which:
-    ["norm: LayerNorm", …].
+    """Replaces the forward of a model's LayerNorms, RMSNorms, GroupNorms and InstanceNorms by that of clnorm.torch. Returns
+    the replaced modules: ["norm: LayerNorm", …].
 
     Modules stay the same objects: parameters, hooks and optimisers that hold them are as before. Subclasses of PyTorch's
-    modules, whose forward may be another, are left as they are, and so are InstanceNorms with running statistics.
+    modules, which may have a forward of their own, are not replaced; nor are InstanceNorms with running statistics.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
