@@ -42,7 +42,7 @@ as_root() {
 
 install_packages() {
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-        say "Without apt-get nothing is installed; needed are, under your system's names:" "$@"
+        say "apt-get not found. Install these under the names of your system:" "$@"
         return
     fi
     missing=$(missing_packages "$@")

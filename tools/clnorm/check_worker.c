@@ -18,7 +18,7 @@ static void run_cases(int events, const char *selector, int first, int every) {
     struct session session;
     struct check_event event = {.kind = CHECK_OPENED};
     clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
-    options.cache_dir = ""; /* every kernel is built anew */
+    options.cache_dir = ""; /* every kernel is built here */
     if (!session_open(&session, selector, CL_QUEUE_PROFILING_ENABLE, &options, &event.fault)) {
         event.kind = CHECK_FAILED;
         send_event(events, &event);

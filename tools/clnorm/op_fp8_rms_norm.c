@@ -8,29 +8,27 @@
 #include "op_quantize.h"
 #include "options.h"
 
-#define ARGUMENT(role) offsetof(clnorm_args, role)
-
 const struct role fp8_rms_norm_roles[] = {
-    {"x", false, false, SHAPE_CODES, ARGUMENT(x), NULL},
-    {"x_scale", false, false, SHAPE_X_GROUPS, ARGUMENT(x_scale), NULL},
-    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
-    {"y", true, true, SHAPE_CODES, ARGUMENT(y), "x"},
-    {"y_scale", true, false, SHAPE_ONE, ARGUMENT(y_scale), "x"},
-    {"y_t", true, true, SHAPE_TRANSPOSED, ARGUMENT(y_t), "x"},
-    {"row_scale", true, true, SHAPE_ROW_SCALES, ARGUMENT(y_row_scale), "x"},
-    {"rstd", true, false, SHAPE_ROW_STATISTICS, ARGUMENT(rstd), "x"},
-    {NULL, false, false, 0, 0, NULL},
+    INPUT(x, SHAPE_CODES),
+    INPUT(x_scale, SHAPE_X_GROUPS),
+    OPTIONAL_INPUT(weight, SHAPE_COLS),
+    OPTIONAL_OUTPUT(y, SHAPE_CODES, "x"),
+    OUTPUT(y_scale, SHAPE_ONE, "x"),
+    OPTIONAL_OUTPUT(y_t, SHAPE_TRANSPOSED, "x"),
+    {"row_scale", true, true, SHAPE_ROW_SCALES, offsetof(clnorm_args, y_row_scale), "x"},
+    OUTPUT(rstd, SHAPE_ROW_STATISTICS, "x"),
+    ROLES_END,
 };
 
 const struct role fp8_rms_norm_backward_roles[] = {
-    {"x", false, false, SHAPE_CODES, ARGUMENT(x), NULL},
-    {"x_scale", false, false, SHAPE_X_GROUPS, ARGUMENT(x_scale), NULL},
-    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
-    {"rstd", false, false, SHAPE_ROW_STATISTICS, ARGUMENT(rstd), NULL},
-    {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
-    {"dx", true, false, SHAPE_X, ARGUMENT(dx), "x"},
-    {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
-    {NULL, false, false, 0, 0, NULL},
+    INPUT(x, SHAPE_CODES),
+    INPUT(x_scale, SHAPE_X_GROUPS),
+    OPTIONAL_INPUT(weight, SHAPE_COLS),
+    INPUT(rstd, SHAPE_ROW_STATISTICS),
+    INPUT(dy, SHAPE_X),
+    OUTPUT(dx, SHAPE_X, "x"),
+    OPTIONAL_OUTPUT(dweight, SHAPE_COLS, "weight"),
+    ROLES_END,
 };
 
 /* ----------------------------------------------------------------------------------------------------------- forward */

@@ -10,36 +10,34 @@
 #include "options.h"
 #include "reference/group_norm.h"
 
-#define ARGUMENT(role) offsetof(clnorm_args, role)
-
 const struct role group_norm_roles[] = {
-    {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
-    {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
-    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
-    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
-    {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
-    {"y", true, false, SHAPE_X, ARGUMENT(y), "x"},
-    {"mean", true, true, SHAPE_GROUPS, ARGUMENT(mean), "x"},
-    {"rstd", true, true, SHAPE_GROUPS, ARGUMENT(rstd), "x"},
-    {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
-    {"y_scale", true, true, SHAPE_SCALES, ARGUMENT(y_scale), NULL},
-    {NULL, false, false, 0, 0, NULL},
+    INPUT(x, SHAPE_SCALED),
+    OPTIONAL_INPUT(x_scale, SHAPE_X_SCALES),
+    OPTIONAL_INPUT(weight, SHAPE_COLS),
+    OPTIONAL_INPUT(bias, SHAPE_COLS),
+    OPTIONAL_INPUT(residual, SHAPE_X),
+    OUTPUT(y, SHAPE_X, "x"),
+    OPTIONAL_OUTPUT(mean, SHAPE_GROUPS, "x"),
+    OPTIONAL_OUTPUT(rstd, SHAPE_GROUPS, "x"),
+    OPTIONAL_OUTPUT(residual_out, SHAPE_X, "residual"),
+    OPTIONAL_OUTPUT(y_scale, SHAPE_SCALES, NULL),
+    ROLES_END,
 };
 
 const struct role group_norm_backward_roles[] = {
-    {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
-    {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
-    {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
-    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
-    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
-    {"mean", false, true, SHAPE_GROUPS, ARGUMENT(mean), NULL},
-    {"rstd", false, true, SHAPE_GROUPS, ARGUMENT(rstd), NULL},
-    {"dresidual_out", false, true, SHAPE_X, ARGUMENT(dresidual_out), NULL},
-    {"dx", true, false, SHAPE_X, ARGUMENT(dx), "x"},
-    {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
-    {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
-    {"dresidual", true, true, SHAPE_X, ARGUMENT(dresidual), "dresidual_out"},
-    {NULL, false, false, 0, 0, NULL},
+    INPUT(x, SHAPE_SCALED),
+    OPTIONAL_INPUT(x_scale, SHAPE_X_SCALES),
+    INPUT(dy, SHAPE_X),
+    OPTIONAL_INPUT(weight, SHAPE_COLS),
+    OPTIONAL_INPUT(bias, SHAPE_COLS),
+    OPTIONAL_INPUT(mean, SHAPE_GROUPS),
+    OPTIONAL_INPUT(rstd, SHAPE_GROUPS),
+    OPTIONAL_INPUT(dresidual_out, SHAPE_X),
+    OUTPUT(dx, SHAPE_X, "x"),
+    OPTIONAL_OUTPUT(dweight, SHAPE_COLS, "weight"),
+    OPTIONAL_OUTPUT(dbias, SHAPE_COLS, "bias"),
+    OPTIONAL_OUTPUT(dresidual, SHAPE_X, "dresidual_out"),
+    ROLES_END,
 };
 
 static clnorm_layout layout_of(const struct job *job) {

@@ -10,27 +10,25 @@
 #include "options.h"
 #include "rope.h"
 
-#define ARGUMENT(role) offsetof(clnorm_args, role)
-
 /* RMS norm has these roles without mean. */
 const struct role norm_roles[] = {
-    {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
-    {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
-    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
-    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
-    {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
-    {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
-    {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
-    {"rope_cos", false, true, SHAPE_TABLE, ARGUMENT(rope_cos), NULL},
-    {"rope_sin", false, true, SHAPE_TABLE, ARGUMENT(rope_sin), NULL},
-    {"position", false, true, SHAPE_POSITIONS, ARGUMENT(position), NULL},
-    {"y", true, false, SHAPE_X, ARGUMENT(y), "x"},
-    {"mean", true, true, SHAPE_STATISTICS, ARGUMENT(mean), "x"},
-    {"rstd", true, true, SHAPE_STATISTICS, ARGUMENT(rstd), "x"},
-    {"residual_out", true, true, SHAPE_X, ARGUMENT(residual_out), "residual"},
-    {"y_scale", true, true, SHAPE_SCALES, ARGUMENT(y_scale), NULL},
-    {"y_t", true, true, SHAPE_TRANSPOSED, ARGUMENT(y_t), NULL},
-    {NULL, false, false, 0, 0, NULL},
+    INPUT(x, SHAPE_SCALED),
+    OPTIONAL_INPUT(x_scale, SHAPE_X_SCALES),
+    OPTIONAL_INPUT(weight, SHAPE_COLS),
+    OPTIONAL_INPUT(bias, SHAPE_COLS),
+    OPTIONAL_INPUT(z, SHAPE_X),
+    OPTIONAL_INPUT(residual, SHAPE_X),
+    OPTIONAL_INPUT(row_scale, SHAPE_ROWS),
+    OPTIONAL_INPUT(rope_cos, SHAPE_TABLE),
+    OPTIONAL_INPUT(rope_sin, SHAPE_TABLE),
+    OPTIONAL_INPUT(position, SHAPE_POSITIONS),
+    OUTPUT(y, SHAPE_X, "x"),
+    OPTIONAL_OUTPUT(mean, SHAPE_STATISTICS, "x"),
+    OPTIONAL_OUTPUT(rstd, SHAPE_STATISTICS, "x"),
+    OPTIONAL_OUTPUT(residual_out, SHAPE_X, "residual"),
+    OPTIONAL_OUTPUT(y_scale, SHAPE_SCALES, NULL),
+    OPTIONAL_OUTPUT(y_t, SHAPE_TRANSPOSED, NULL),
+    ROLES_END,
 };
 
 static bool parse_gate(const char *word, clnorm_gate *gate, struct fault *fault) {

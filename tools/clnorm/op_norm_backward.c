@@ -8,31 +8,29 @@
 #include "options.h"
 #include "rope.h"
 
-#define ARGUMENT(role) offsetof(clnorm_args, role)
-
 /* RMS norm has these roles without mean. */
 const struct role norm_backward_roles[] = {
-    {"x", false, false, SHAPE_SCALED, ARGUMENT(x), NULL},
-    {"x_scale", false, true, SHAPE_X_SCALES, ARGUMENT(x_scale), NULL},
-    {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
-    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
-    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
-    {"z", false, true, SHAPE_X, ARGUMENT(z), NULL},
-    {"mean", false, true, SHAPE_STATISTICS, ARGUMENT(mean), NULL},
-    {"rstd", false, true, SHAPE_STATISTICS, ARGUMENT(rstd), NULL},
-    {"residual", false, true, SHAPE_X, ARGUMENT(residual), NULL},
-    {"row_scale", false, true, SHAPE_ROWS, ARGUMENT(row_scale), NULL},
-    {"dresidual_out", false, true, SHAPE_X, ARGUMENT(dresidual_out), NULL},
-    {"rope_cos", false, true, SHAPE_TABLE, ARGUMENT(rope_cos), NULL},
-    {"rope_sin", false, true, SHAPE_TABLE, ARGUMENT(rope_sin), NULL},
-    {"position", false, true, SHAPE_POSITIONS, ARGUMENT(position), NULL},
-    {"dx", true, true, SHAPE_X, ARGUMENT(dx), "x"},
-    {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
-    {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
-    {"dz", true, true, SHAPE_X, ARGUMENT(dz), "z"},
-    {"dresidual", true, true, SHAPE_X, ARGUMENT(dresidual), "residual"},
-    {"y", true, true, SHAPE_X, ARGUMENT(y), NULL},
-    {NULL, false, false, 0, 0, NULL},
+    INPUT(x, SHAPE_SCALED),
+    OPTIONAL_INPUT(x_scale, SHAPE_X_SCALES),
+    INPUT(dy, SHAPE_X),
+    OPTIONAL_INPUT(weight, SHAPE_COLS),
+    OPTIONAL_INPUT(bias, SHAPE_COLS),
+    OPTIONAL_INPUT(z, SHAPE_X),
+    OPTIONAL_INPUT(mean, SHAPE_STATISTICS),
+    OPTIONAL_INPUT(rstd, SHAPE_STATISTICS),
+    OPTIONAL_INPUT(residual, SHAPE_X),
+    OPTIONAL_INPUT(row_scale, SHAPE_ROWS),
+    OPTIONAL_INPUT(dresidual_out, SHAPE_X),
+    OPTIONAL_INPUT(rope_cos, SHAPE_TABLE),
+    OPTIONAL_INPUT(rope_sin, SHAPE_TABLE),
+    OPTIONAL_INPUT(position, SHAPE_POSITIONS),
+    OPTIONAL_OUTPUT(dx, SHAPE_X, "x"),
+    OPTIONAL_OUTPUT(dweight, SHAPE_COLS, "weight"),
+    OPTIONAL_OUTPUT(dbias, SHAPE_COLS, "bias"),
+    OPTIONAL_OUTPUT(dz, SHAPE_X, "z"),
+    OPTIONAL_OUTPUT(dresidual, SHAPE_X, "residual"),
+    OPTIONAL_OUTPUT(y, SHAPE_X, NULL),
+    ROLES_END,
 };
 
 /* ---------------------------------------------------------------------------------------------------------- describe */

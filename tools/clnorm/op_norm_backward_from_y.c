@@ -3,18 +3,16 @@
 #include "op_norm.h"
 #include "options.h"
 
-#define ARGUMENT(role) offsetof(clnorm_args, role)
-
 const struct role norm_backward_from_y_roles[] = {
-    {"y", false, false, SHAPE_X, ARGUMENT(y), NULL},
-    {"dy", false, false, SHAPE_X, ARGUMENT(dy), NULL},
-    {"weight", false, true, SHAPE_COLS, ARGUMENT(weight), NULL},
-    {"bias", false, true, SHAPE_COLS, ARGUMENT(bias), NULL},
-    {"rstd", false, false, SHAPE_STATISTICS, ARGUMENT(rstd), NULL},
-    {"dx", true, true, SHAPE_X, ARGUMENT(dx), "y"},
-    {"dweight", true, true, SHAPE_COLS, ARGUMENT(dweight), "weight"},
-    {"dbias", true, true, SHAPE_COLS, ARGUMENT(dbias), "bias"},
-    {NULL, false, false, 0, 0, NULL},
+    INPUT(y, SHAPE_X),
+    INPUT(dy, SHAPE_X),
+    OPTIONAL_INPUT(weight, SHAPE_COLS),
+    OPTIONAL_INPUT(bias, SHAPE_COLS),
+    INPUT(rstd, SHAPE_STATISTICS),
+    OPTIONAL_OUTPUT(dx, SHAPE_X, "y"),
+    OPTIONAL_OUTPUT(dweight, SHAPE_COLS, "weight"),
+    OPTIONAL_OUTPUT(dbias, SHAPE_COLS, "bias"),
+    ROLES_END,
 };
 
 static clnorm_dtype sum_dtype(const struct job *job, const char *input) {

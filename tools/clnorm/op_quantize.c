@@ -8,22 +8,20 @@
 #include "config_text.h"
 #include "options.h"
 
-#define ARGUMENT(role) offsetof(clnorm_args, role)
-
 const struct role quantize_roles[] = {
-    {"x", false, false, SHAPE_X, ARGUMENT(x), NULL},
-    {"q", true, false, SHAPE_CODES, ARGUMENT(q), "x"},
-    {"scale", true, false, SHAPE_SCALES, ARGUMENT(scale), "x"},
-    {"q_t", true, true, SHAPE_TRANSPOSED, ARGUMENT(q_t), NULL},
-    {"amax", true, true, SHAPE_SCALES, ARGUMENT(amax), NULL},
-    {NULL, false, false, 0, 0, NULL},
+    INPUT(x, SHAPE_X),
+    OUTPUT(q, SHAPE_CODES, "x"),
+    OUTPUT(scale, SHAPE_SCALES, "x"),
+    OPTIONAL_OUTPUT(q_t, SHAPE_TRANSPOSED, NULL),
+    OPTIONAL_OUTPUT(amax, SHAPE_SCALES, NULL),
+    ROLES_END,
 };
 
 const struct role dequantize_roles[] = {
-    {"q", false, false, SHAPE_CODES, ARGUMENT(q), NULL},
-    {"scale", false, false, SHAPE_SCALES, ARGUMENT(scale), NULL},
-    {"x", true, false, SHAPE_X, ARGUMENT(x), "q"},
-    {NULL, false, false, 0, 0, NULL},
+    INPUT(q, SHAPE_CODES),
+    INPUT(scale, SHAPE_SCALES),
+    OUTPUT(x, SHAPE_X, "q"),
+    ROLES_END,
 };
 
 bool parse_fp8(const char *word, clnorm_dtype *dtype, struct fault *fault) {

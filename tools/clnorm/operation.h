@@ -45,6 +45,18 @@ struct role {
     const char *with; /* an output: written where this input is given, unless options say otherwise; NULL: on request */
 };
 
+/* Rows of an operation's roles. A role has the name of its member of clnorm_args. with: as in struct role. */
+#define INPUT(name, shape) \
+    { #name, false, false, shape, offsetof(clnorm_args, name), NULL }
+#define OPTIONAL_INPUT(name, shape) \
+    { #name, false, true, shape, offsetof(clnorm_args, name), NULL }
+#define OUTPUT(name, shape, with) \
+    { #name, true, false, shape, offsetof(clnorm_args, name), with }
+#define OPTIONAL_OUTPUT(name, shape, with) \
+    { #name, true, true, shape, offsetof(clnorm_args, name), with }
+#define ROLES_END \
+    { NULL, false, false, SHAPE_X, 0, NULL }
+
 /* The options of operations. Strings are NULL where not given. */
 struct operation_options {
     double eps;

@@ -210,7 +210,7 @@ bool launch_run(const struct launch *launch, const struct session *session, doub
     cl_event done = NULL;
     cl_int code = CL_SUCCESS;
     const double start = clock_us();
-    if (launch->kernels != 1) /* the plan's event is that of its last kernel; a marker before it tells the start */
+    if (launch->kernels != 1) /* the plan's event is that of its last kernel; a marker before it marks the start */
         code = clEnqueueMarkerWithWaitList(session->queue, 0, NULL, &before);
     if (code)
         return fault_opencl(fault, code, "clEnqueueMarkerWithWaitList", session->device.name);

@@ -97,11 +97,11 @@ struct search {
     clnorm_config own, best;  /* the library's choice, the fastest one so far */
     double best_us, deadline; /* microseconds; of clock_us */
     unsigned tried, refused, wrong;
-    const struct course *course;
+    const struct searches *searches;
 };
 
 /* The progress of all searches. */
-struct course {
+struct searches {
     size_t done, total;
     double seconds; /* the limit of one search, without the final comparison */
     double start;   /* of clock_us */
@@ -125,19 +125,19 @@ static bool moved(const clnorm_config *best, const char *move, clnorm_config *co
 }
 
 /* Estimated by the mean time of the finished searches; before the first one by its limit. */
-static double seconds_left(const struct course *course) {
-    const double elapsed = (clock_us() - course->start) * 1e-6;
-    const double each = course->done ? elapsed / (double)course->done : course->seconds;
-    return each * (double)(course->total - course->done);
+static double seconds_left(const struct searches *searches) {
+    const double elapsed = (clock_us() - searches->start) * 1e-6;
+    const double each = searches->done ? elapsed / (double)searches->done : searches->seconds;
+    return each * (double)(searches->total - searches->done);
 }
 
 /* Shows the best time so far, and the move that is tried now. */
 static void show_progress(const struct search *search, const char *move) {
-    const struct course *const course = search->course;
+    const struct searches *const searches = search->searches;
     char left[LEFT_TEXT];
     char best[US_TEXT];
-    progress("%zu of %zu, %s: %s %" PRIu64 "x%" PRIu64 " %s, %s us; %s", course->done + 1, course->total,
-             left_text(seconds_left(course), left), search->trial.operation->name, search->trial.shape.rows,
+    progress("%zu of %zu, %s: %s %" PRIu64 "x%" PRIu64 " %s, %s us; %s", searches->done + 1, searches->total,
+             left_text(seconds_left(searches), left), search->trial.operation->name, search->trial.shape.rows,
              search->trial.shape.cols, clnorm_dtype_name(search->trial.dtype), us_text(search->best_us, best), move);
 }
 
@@ -226,10 +226,10 @@ static void report(const struct search *search, double own_us, double best_us, b
 
 /* The row is in the file when this returns. */
 static bool tune_one(const struct stopwatch *stopwatch, const struct bench_operation *operation, struct bench_shape shape,
-                     clnorm_dtype dtype, const struct course *course, struct tuning_file *file, struct fault *fault) {
+                     clnorm_dtype dtype, const struct searches *searches, struct tuning_file *file, struct fault *fault) {
     struct search search = {.trial = {.stopwatch = stopwatch, .operation = operation, .shape = shape, .dtype = dtype},
-                            .deadline = clock_us() + course->seconds * 1e6,
-                            .course = course};
+                            .deadline = clock_us() + searches->seconds * 1e6,
+                            .searches = searches};
     double own_us = 0;
     double best_us = 0;
     char key[TUNING_KEY] = "";
@@ -252,15 +252,15 @@ static bool tune_one(const struct stopwatch *stopwatch, const struct bench_opera
 
 static bool tune_all(const struct stopwatch *stopwatch, const struct bench_request *request, double seconds,
                      struct tuning_file *file, struct fault *fault) {
-    struct course course = {.total = request->dtype_count * request->shape_count * request->operation_count,
-                            .seconds = seconds,
-                            .start = clock_us()};
+    struct searches searches = {.total = request->dtype_count * request->shape_count * request->operation_count,
+                                .seconds = seconds,
+                                .start = clock_us()};
     printf("%-23s %-11s %-5s %8s %8s %5s %7s %5s\n", "operation", "shape", "dtype", "us", "tuned_us", "tried", "refused",
            "wrong");
     for (size_t d = 0; d < request->dtype_count; d++)
         for (size_t s = 0; s < request->shape_count; s++)
-            for (size_t o = 0; o < request->operation_count; o++, course.done++)
-                if (!tune_one(stopwatch, request->operations[o], request->shapes[s], request->dtypes[d], &course, file,
+            for (size_t o = 0; o < request->operation_count; o++, searches.done++)
+                if (!tune_one(stopwatch, request->operations[o], request->shapes[s], request->dtypes[d], &searches, file,
                               fault))
                     return false;
     return true;

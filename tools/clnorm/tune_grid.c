@@ -20,7 +20,7 @@ enum { MOST_SIZES = 4, MOST_CANDIDATES = 32, USUAL_CANDIDATES = 12, MOST_JOBS = 
 static const double trial_us = 10e3, final_us = 40e3; /* durations of a first and of a second measurement */
 static const double close_enough = 1.04;              /* times the best time: such candidates are measured again */
 
-/* What gets a row. */
+/* A point of the grid, which gets a row of the file. */
 struct point {
     const struct bench_operation *operation;
     clnorm_dtype dtype;
