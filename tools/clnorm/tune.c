@@ -192,7 +192,7 @@ static bool descend(struct search *search, struct fault *fault) {
 static bool time_config(struct search *search, const clnorm_config *config, double *least_us, struct fault *fault) {
     double us;
     if (!trial_use(&search->trial, config))
-        return fault_set(fault, EXIT_FAILED, "%s: a config that ran is refused now", search->trial.operation->name);
+        return fault_set(fault, EXIT_FAILED, "%s: a config that ran before is refused now", search->trial.operation->name);
     if (!trial_time(&search->trial, final_us, &us, fault))
         return false;
     *least_us = us < *least_us ? us : *least_us;

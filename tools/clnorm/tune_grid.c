@@ -296,7 +296,7 @@ static bool read_options(struct grid *grid, const struct grid_request *options, 
     if (!path)
         return fault_set(fault, EXIT_REQUEST, "--grid: expected --out FILE too");
     if (options->candidates < 0 || options->candidates > MOST_CANDIDATES || options->jobs < 1 || options->jobs > MOST_JOBS)
-        return fault_set(fault, EXIT_REQUEST, "--candidates %d, --jobs %d: expected at most %d, and 1 to %d",
+        return fault_set(fault, EXIT_REQUEST, "--candidates %d, --jobs %d: expected 0 to %d, and 1 to %d",
                          options->candidates, options->jobs, MOST_CANDIDATES, MOST_JOBS);
     grid->candidates = options->candidates ? (size_t)options->candidates : USUAL_CANDIDATES;
     return widths_read(options->widths ? options->widths : "grid", "widths", &grid->widths, fault) &&
