@@ -244,7 +244,7 @@ static void bad_descriptors_are_refused(void **state) {
     refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 2: expected a divisor of spatial");
     desc.layout = CLNORM_LAYOUT_LAST;
     assert_int_equal(clnorm_config_parse("chunks=50", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.chunks is 50: expected at most one a position");
+    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.chunks is 50: expected at most one per position");
 }
 
 int main(void) {

@@ -53,7 +53,7 @@ static void bad_dimensions_are_refused(void **state) {
          0,
          false,
          CLNORM_INVALID_SHAPE,
-         "desc.x.outer has sizes 5, 3, 0: expected a product of desc.rows, 24, without those that are 0"},
+         "desc.x.outer has sizes 5, 3, 0: expected desc.rows, 24, as the product of those that are not 0"},
         {{{UINT64_C(1) << 62, 8}, {4, 8}, {24, 8}},
          0,
          false,

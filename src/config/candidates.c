@@ -46,7 +46,7 @@ struct cln_values cln_isa_values(const struct cln_choice *choice, const struct c
     return cln_one_value(choice->facts.ptx ? CLN_ISA_PTX : CLN_ISA_PORTABLE);
 }
 
-/* Streaming stores lost wherever they were measured: a knob for tuning. */
+/* Streaming stores were slower in every measurement, so that only tuning tries them. */
 struct cln_values cln_stores_values(const struct cln_choice *choice, const struct cln_config *c) {
     (void)choice, (void)c;
     return cln_one_value(CLN_STORES_CACHED);
@@ -59,7 +59,7 @@ struct cln_values cln_reduce_values(const struct cln_choice *choice, const struc
 
 uint64_t cln_widest_vector(const struct cln_choice *choice, const struct cln_config *c) {
     const bool any_address = cln_config_element_aligned(choice->device, c);
-    const uint64_t size = any_address ? choice->work->real_size : choice->work->x_size; /* of what fills a register */
+    const uint64_t size = any_address ? choice->work->real_size : choice->work->x_size; /* of an element in a register */
     return cln_larger(cln_smaller(choice->facts.vector_bytes / size, 16), 1);
 }
 

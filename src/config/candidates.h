@@ -1,4 +1,4 @@
-/* Every config that is worth estimating for a problem: the product of a few values for each knob, of which some depend on
+/* The configs whose time is estimated for a problem: the product of a few values for each knob. The values may depend on
  * the knobs before. */
 #ifndef CLN_CANDIDATES_H
 #define CLN_CANDIDATES_H
@@ -10,7 +10,7 @@ struct cln_choice {
     const clnorm_device_info *device;
     struct cln_facts facts;
     const struct cln_workload *work;
-    const struct cln_config *forced; /* knobs that are not 0 have this one value */
+    const struct cln_config *forced; /* a knob that is not 0 has this value alone */
 };
 
 /* Values that a knob may have. */
@@ -19,14 +19,14 @@ struct cln_values {
     uint32_t value[12];
 };
 
-/* Decides one knob from those that are decided already. */
+/* The values of one knob, from the knobs decided before. */
 struct cln_axis {
     size_t knob; /* offset in struct cln_config */
     struct cln_values (*values)(const struct cln_choice *choice, const struct cln_config *c);
 };
 
 /* In the order in which the knobs are decided; ended by NULL functions. */
-extern const struct cln_axis cln_forward_axes[]; /* also of softmax */
+extern const struct cln_axis cln_forward_axes[]; /* also of softmax, quantisation, L2 norm and norms of slices */
 extern const struct cln_axis cln_backward_axes[];
 extern const struct cln_axis cln_element_axes[];
 
@@ -47,10 +47,10 @@ struct cln_values cln_vec_values(const struct cln_choice *choice, uint64_t most)
 /* Elements of a memory access that fills the device's vectors. */
 uint64_t cln_widest_vector(const struct cln_choice *choice, const struct cln_config *c);
 
-/* Of at most so many elements those that a rotation allows. */
+/* The most elements of a vector, up to most, that a rotation allows. */
 uint64_t cln_vec_of_rope(const struct cln_choice *choice, uint64_t most);
 
-/* Adds a value that is not there yet. */
+/* Adds a value unless it is there already. */
 void cln_add_value(struct cln_values *values, uint64_t value);
 
 #endif

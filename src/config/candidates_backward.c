@@ -10,11 +10,11 @@ static struct cln_values vec_values(const struct cln_choice *choice, const struc
     return cln_vec_values(choice, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
 }
 
-/* Where dweight and dbias are added up. CPUs have caches for registers. */
+/* Where dweight and dbias are added up. CPUs add them up in caches, as their registers are few. */
 static struct cln_values accumulator_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const uint64_t most_blocks = (uint64_t)1 << 20, few_rows = 2048;
-    const uint64_t few_bytes = (uint64_t)choice->facts.compute_units << 16; /* reading them twice costs less than slots */
+    const uint64_t few_bytes = (uint64_t)choice->facts.compute_units << 16; /* of x: a second read costs less than slots */
     (void)c;
     if (choice->facts.alone || work->groups > most_blocks)
         return cln_one_value(work->locked ? CLN_ACCUMULATOR_LOCAL : CLN_ACCUMULATOR_MEMORY);
@@ -27,7 +27,7 @@ static struct cln_values accumulator_values(const struct cln_choice *choice, con
     return values;
 }
 
-/* The columns of a segment that a work-group has: what its local memory holds, or its registers. */
+/* Maximum columns of a segment that a work-group has: limited by its local memory or its registers. */
 static uint64_t most_columns(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t lanes = cln_or_else(c->lanes, choice->facts.most_lanes);
     uint64_t most = UINT32_MAX;
@@ -38,14 +38,14 @@ static uint64_t most_columns(const struct cln_choice *choice, const struct cln_c
     return cln_power_of_two_at_most(cln_larger(most, 16));
 }
 
-/* At most so many columns, of as few tiles, all but the last alike: whole vectors of all lanes that run in step. */
+/* The columns of a tile, up to most: even tiles, as few as possible, of whole vectors of all lanes that run in step. */
 static uint64_t even_tile(const struct cln_choice *choice, const struct cln_config *c, uint64_t most) {
     const uint64_t cols = choice->work->group_size, step = (uint64_t)c->vec * choice->facts.simd;
     const uint64_t even = cln_divide_up(cols, cln_divide_up(cols, most));
     return cln_smaller(cln_divide_up(even, step) * step, most);
 }
 
-/* All of a segment where a work-group can hold it, and tiles of wide ones. */
+/* A whole segment where a work-group can hold it, and tiles of a wide one. */
 static struct cln_values tile_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MOST = 16384 };
     const uint64_t least = choice->facts.ptx ? 2048 : 2 * choice->facts.most_lanes,
@@ -58,7 +58,7 @@ static struct cln_values tile_values(const struct cln_choice *choice, const stru
         for (uint64_t tile = cln_smaller(cln_smaller(most, MOST), cln_power_of_two_at_most(cols - 1)); tile >= least;
              tile /= 2)
             cln_add_value(&values, even_tile(choice, c, tile));
-    if (values.count == 0) /* a tile of less columns than are worth it */
+    if (values.count == 0) /* no tile has the minimum of columns */
         cln_add_value(&values, cln_larger(cln_smaller(most, cols), c->vec));
     return values;
 }
@@ -74,7 +74,7 @@ static struct cln_values row_split_values(const struct cln_choice *choice, const
     return values;
 }
 
-/* Work-items of a work-group, at most: those that local memory has room for, where each has vectors of its own there. */
+/* Maximum work-items of a work-group: with accumulator=columns each has vectors in local memory. */
 static uint64_t most_items(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t real = choice->work->real_size;
     const uint64_t of_group = real + sizeof(cl_uint), of_item = (4 + 2 * (uint64_t)c->vec) * real;
@@ -89,9 +89,9 @@ static struct cln_values lanes_values(const struct cln_choice *choice, const str
     const uint64_t most = cln_smaller(cln_smaller(items, choice->facts.most_lanes), cln_power_of_two_at_least(vectors));
     struct cln_values values = cln_one_value(most);
     const bool unrolled = c->accumulator != CLN_ACCUMULATOR_MEMORY && c->accumulator != CLN_ACCUMULATOR_LOCAL;
-    /* Of few rows, each is a wait: a lane has few columns of it. */
+    /* With few rows, each row costs a wait, so a lane has fewer columns. */
     const uint64_t elements = c->accumulator == CLN_ACCUMULATOR_COLUMNS ? CLN_MOST_ELEMENTS / 4 : CLN_MOST_ELEMENTS / 2;
-    /* Lanes beside each other read whole sectors of memory. */
+    /* Neighbouring lanes read whole sectors of memory. */
     const uint64_t least = cln_exchanges(c) ? 128 : cln_larger(8, 32 / (c->vec * choice->work->x_size));
     for (uint64_t lanes = most / 2; unrolled && lanes >= least; lanes /= 2)
         if (cln_divide_up(vectors, lanes) * c->vec <= elements)
@@ -111,7 +111,7 @@ static struct cln_values keep_values(const struct cln_choice *choice, const stru
     return values;
 }
 
-/* Rows side by side fill up a work-group; their sums are folded in local memory at last. */
+/* Several rows fill up a work-group, whose sums are added up in local memory at the end. */
 static struct cln_values segments_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { ITEMS = 512 };
     const struct cln_workload *const work = choice->work;
@@ -142,9 +142,9 @@ static struct cln_values pipeline_values(const struct cln_choice *choice, const 
     return values;
 }
 
-/* What the registers of a compute unit have room for; a few on each core of a CPU, so that none is left with the last rows
- * alone, and small ones, which wait for no other lane, where rows are split. Work-groups that exchange sums have to run at
- * once, however many registers a compiler takes. */
+/* As many as fit in the registers of a compute unit. A CPU's core gets several, so that none is left with the last rows
+ * alone, and more of the smaller ones where rows are split. Work-groups that exchange sums must run at once, so each is
+ * counted with the most registers that a compiler can use. */
 static struct cln_values groups_per_cu_values(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t items = (uint64_t)c->lanes * c->segments;
     if (choice->facts.alone)
@@ -162,7 +162,7 @@ static struct cln_values groups_per_cu_values(const struct cln_choice *choice, c
     return values;
 }
 
-/* No more than a work-group's rows take: with few rows, one that took longer runs would leave another with none. */
+/* No longer than a work-group's share of the rows: with few rows, longer runs would leave other work-groups without any. */
 static uint64_t longest_run(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const uint64_t blocks =
@@ -171,13 +171,13 @@ static uint64_t longest_run(const struct cln_choice *choice, const struct cln_co
     return cln_smaller(cln_larger(cln_divide_up(share, c->segments), 1), UINT32_MAX);
 }
 
-/* On GPUs what is under way at any time lies side by side in memory: short runs. */
+/* On GPUs short runs keep the rows that are read at the same time contiguous in memory. */
 static struct cln_values run_length_values(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t longest = longest_run(choice, c);
     return cln_one_value(choice->facts.ptx ? cln_smaller(longest, 1) : longest);
 }
 
-/* Chunks of a tiled row's sums: enough to keep the device busy with few rows, but each worth a work-group's start. */
+/* Chunks of the sums over a tiled row: enough to occupy the device with few rows, each large enough for a work-group. */
 static struct cln_values chunks_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     if (c->tile == work->group_size || cln_exchanges(c))

@@ -1,4 +1,4 @@
-/* The forward norms, softmax and quantisation. */
+/* The forward norms, softmax, quantisation, L2 norm, norms of slices, and elementwise operations. */
 #include "base/arithmetic.h"
 #include "config/candidates.h"
 #include "config/resources.h"
@@ -10,8 +10,8 @@ static struct cln_values vec_values(const struct cln_choice *choice, const struc
     return cln_vec_values(choice, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
 }
 
-/* Few wide segments leave most of the device idle: in chunks, a work-group each, two kernels take them. Elements of a
- * segment that is worth it, and of a chunk that is worth a work-group. */
+/* Few wide segments leave most of the device idle, so two kernels take them in chunks, with a work-group each. wide:
+ * minimum elements of such a segment. chunk: minimum elements of a chunk. */
 static struct cln_values chunks_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const struct cln_config *const f = choice->forced;
@@ -31,7 +31,7 @@ static uint64_t vectors_of(const struct cln_choice *choice, const struct cln_con
     return cln_divide_up(cln_divide_up(choice->work->group_size, c->vec), cln_larger(c->chunks, 1));
 }
 
-/* The most work-items that share a segment, beside forced segments. */
+/* Maximum work-items that share a segment, given forced segments. */
 static uint64_t most_lanes(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t most = choice->facts.most_items / cln_larger(c->segments, 1);
     const uint64_t lanes = cln_smaller(cln_power_of_two_at_most(cln_larger(most, 1)), choice->facts.most_lanes);
@@ -40,7 +40,7 @@ static uint64_t most_lanes(const struct cln_choice *choice, const struct cln_con
 
 static struct cln_values lanes_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MOST_VECTORS = 64 };
-    const uint64_t least = cln_larger(8, 32 / (c->vec * choice->work->x_size)); /* side by side in memory */
+    const uint64_t least = cln_larger(8, 32 / (c->vec * choice->work->x_size)); /* neighbouring lanes read whole sectors */
     const uint64_t vectors = vectors_of(choice, c);
     const uint64_t most = cln_smaller(most_lanes(choice, c), cln_power_of_two_at_least(vectors));
     struct cln_values values = cln_one_value(most);
@@ -49,7 +49,7 @@ static struct cln_values lanes_values(const struct cln_choice *choice, const str
     return values;
 }
 
-/* Segments side by side fill up a small work-group. */
+/* Several segments fill up a small work-group. */
 static struct cln_values segments_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { ITEMS = 256 };
     const bool alone = c->lanes >= ITEMS || choice->facts.most_lanes == 1 || choice->facts.resident_groups == 1;
@@ -79,8 +79,8 @@ static struct cln_values keep_values(const struct cln_choice *choice, const stru
     return values;
 }
 
-/* Vectors that a lane loads at once: their loads are under way together. The gradient of softmax reads two tensors, and
- * four vectors of 2-byte elements of each are too much for a CPU's registers. */
+/* Vectors that a lane loads at once. The gradient of softmax reads two tensors, and four vectors of 2-byte elements of each
+ * need more registers than a CPU has. */
 static struct cln_values unroll_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     if (choice->facts.alone)
@@ -103,7 +103,7 @@ static struct cln_values weights_values(const struct cln_choice *choice, const s
     return values;
 }
 
-/* With one large work-group on a compute unit, its next row can be fetched meanwhile. */
+/* With one large work-group on a compute unit, its next row can be prefetched meanwhile. */
 static struct cln_values prefetch_values(const struct cln_choice *choice, const struct cln_config *c) {
     struct cln_values values = cln_one_value(CLN_PREFETCH_NONE);
     const bool large = c->lanes == choice->facts.most_items && choice->facts.local_memory >= (uint64_t)160 << 10;
@@ -112,7 +112,8 @@ static struct cln_values prefetch_values(const struct cln_choice *choice, const 
     return values;
 }
 
-/* A CPU's work-group goes through 32 KiB of x, to be worth its start, but at least four groups stay for each unit. */
+/* A CPU's work-group goes through 32 KiB of x, to be worth its start, unless that leaves fewer than four work-groups per
+ * compute unit. */
 static struct cln_values iterations_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const uint64_t bytes = choice->facts.alone ? 32 << 10 : 0;
@@ -137,21 +138,21 @@ const struct cln_axis cln_forward_axes[] = {
     {0, NULL},
 };
 
-/* ------------------------------------------------------------------------------------------- work element by element */
+/* ---------------------------------------------------------------------------------------------- elementwise operations */
 
 static struct cln_values element_vec_values(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t wish = cln_widest_vector(choice, c);
     return cln_one_value(cln_config_element_aligned(choice->device, c) ? wish : cln_smaller(wish, choice->work->alignment));
 }
 
-/* As many as a row has vectors for. */
+/* No more than a row has vectors. */
 static struct cln_values element_lanes_values(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t vectors = cln_power_of_two_at_least(cln_divide_up(choice->work->group_size, c->vec));
     const uint64_t most = cln_smaller(choice->facts.most_lanes, choice->facts.resident_groups == 1 ? 64 : 128);
     return cln_one_value(cln_smaller(most, vectors));
 }
 
-/* Vectors under way at once, fewer where that makes work-groups for all compute units. */
+/* Vectors that a lane loads at once: fewer where that occupies more compute units. */
 static struct cln_values element_unroll_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const uint64_t blocks = work->rows * cln_divide_up(work->group_size, (uint64_t)c->vec * c->lanes);

@@ -32,7 +32,7 @@ clnorm_status cln_check_rope_vec(const struct cln_workload *work, const struct c
                : CLNORM_SUCCESS;
 }
 
-/* Each lane has both columns of its pairs, and no other work-group has one of them. */
+/* Each lane must have both columns of its pairs, and no pair may be split between two work-groups. */
 static clnorm_status check_rope(const struct cln_workload *work, const struct cln_config *c) {
     const clnorm_status status = cln_check_rope_vec(work, c);
     if (status || !work->rope)
@@ -55,8 +55,8 @@ static clnorm_status check_prefetch(const struct cln_workload *work, const struc
     return CLNORM_SUCCESS;
 }
 
-/* Where a CPU driver's compiler needs it, a norm has one lane, and every lane of others a whole vector of a segment; not in
- * quantisation. */
+/* Defects of CPU drivers' compilers: some need one lane in a norm, and some a vector of the segment for every lane.
+ * Quantisation is not affected. */
 static const char *lanes_defect(const clnorm_device_info *device, const struct cln_workload *work,
                                 const struct cln_config *c) {
     const uint64_t vectors = work->group_size / c->vec / cln_larger(c->chunks, 1);
@@ -88,7 +88,6 @@ static clnorm_status check_defects(const clnorm_device_info *device, const struc
     return CLNORM_SUCCESS;
 }
 
-/* What has to hold of a whole config on this device and shape; only a forced knob can break it. */
 clnorm_status cln_check_reduce(const clnorm_device_info *device, const struct cln_config *c) {
     const uint64_t items = (uint64_t)c->lanes * c->segments;
     if (c->reduce == CLN_REDUCE_SHUFFLE && (device->family != CLNORM_PLATFORM_NVIDIA || items < 32))

@@ -32,7 +32,7 @@ static clnorm_status check_accumulator(const clnorm_device_info *device, const s
         return cln_config_refuse("prefetch", c->prefetch, "none where neither a row nor sums are in registers");
     if ((c->accumulator == CLN_ACCUMULATOR_MEMORY || c->accumulator == CLN_ACCUMULATOR_COLUMNS) && work->locked)
         return cln_config_refuse("accumulator", c->accumulator,
-                                 "registers or local with CLNORM_REDUCTION_LOCKED, whose slots are shared");
+                                 "registers, local or split with CLNORM_REDUCTION_LOCKED, whose slots are shared");
     if (c->accumulator == CLN_ACCUMULATOR_COLUMNS && work->weight_rows > 1)
         return cln_config_refuse("accumulator", c->accumulator, "another value with weight_rows above 1");
     const uint64_t local = cln_backward_local_bytes(work, c, cln_config_span(device, work, c));

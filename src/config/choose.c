@@ -1,4 +1,4 @@
-/* Choices by the model: of all candidates the one that is estimated to take the least time. */
+/* The model's choice: the candidate with the least estimated time. */
 #include <string.h>
 
 #include "base/status.h"
@@ -6,7 +6,7 @@
 #include "config/check.h"
 #include "config/cost.h"
 
-/* How configs of an operation are found. */
+/* How an operation's configs are found: candidates, rules and estimate. */
 struct method {
     const struct cln_axis *axes;
     clnorm_status (*check)(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c);
@@ -90,7 +90,7 @@ clnorm_status cln_config_share_out(cln_choose_fn choose, const clnorm_device_inf
 
 /* ----------------------------------------------------------------------------------------------------- the best few */
 
-enum { MOST_ALIKE = 2 }; /* ranked configs that differ in details alone */
+enum { MOST_ALIKE = 2 }; /* ranked configs that share out their work alike */
 
 /* Sorted by time. */
 struct ranking {
@@ -155,7 +155,7 @@ size_t cln_config_rank(const clnorm_device_info *device, const struct cln_worklo
                               .capacity = capacity < CLN_MOST_RANKED ? capacity : CLN_MOST_RANKED};
     struct cln_failure before;
     cln_failure_keep(&before);
-    if (ranking.capacity && work->users != CLN_KNOBS_GROUP) /* which has rules and no model */
+    if (ranking.capacity && work->users != CLN_KNOBS_GROUP) /* group norm has rules, and no model */
         cln_candidates(&choice, ranking.method.axes, rank, &ranking);
     cln_failure_restore(&before);
     return ranking.count;

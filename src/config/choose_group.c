@@ -1,4 +1,4 @@
-/* Configs of group norm. Chunks make a sum's order, so the number of samples has no say in them. */
+/* Configs of group norm. The order of a sum depends on the chunks, so they must not depend on the number of samples. */
 #include <stdio.h>
 
 #include "base/arithmetic.h"
@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "config/resources.h"
 
-/* Groups whose channels are whole sectors of a GPU's memory, and a line of its cache at least; 0: there are none. */
+/* The fewest groups whose channels are whole sectors of a GPU's memory and at least a line of its cache; 0: none are. */
 static uint64_t slice_span(const struct cln_workload *work) {
     enum { SECTOR = 32, LINE = 128, MOST = 4096 }; /* bytes; groups */
     for (uint64_t span = 1; span <= cln_smaller(work->groups, MOST); span++) {
@@ -19,7 +19,7 @@ static uint64_t slice_span(const struct cln_workload *work) {
 }
 
 uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c) {
-    enum { HELD = 80, HELD_OF_MANY = 40, WIDE = 512 }; /* elements of a lane, and of one of many; lanes */
+    enum { HELD = 80, HELD_OF_MANY = 40, WIDE = 512 }; /* elements of a lane, and of one of more than WIDE lanes */
     if (!work->channels_last || work->channel_sums || c->chunks != 1 || c->segments > 1 || c->lanes < 2)
         return 0;
     const uint64_t span = slice_span(work), channels = span * work->channels_of_group, vectors = channels / c->vec;
@@ -30,14 +30,14 @@ uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct c
     return held <= most / inputs ? span : 0;
 }
 
-/* Local memory of such a work-group: group_norm_last.cl. */
+/* Bytes of local memory of a work-group of group_norm_last.cl. */
 static uint64_t slice_bytes(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t reals = (uint64_t)c->lanes * (c->vec + 1) + 2 * cln_config_slice_groups(work, c);
     return reals * work->real_size + cln_scratch_bytes(work, c);
 }
 
-/* Elements of a vector's row: positions of a channel, of all channels of a segment where several lanes take it as a whole,
- * or channels of a position. */
+/* Contiguous elements that vectors divide: the channels of a position, the positions of a channel, or all positions of a
+ * segment's channels where several lanes take the whole segment. */
 static uint64_t row_of(const struct cln_workload *work, const struct cln_config *c, bool lanes) {
     const bool whole = lanes && c->chunks == 1 && !work->channel_sums;
     return work->channels_last ? work->channels : whole ? work->group_size : work->spatial;
@@ -49,9 +49,9 @@ uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct
     return c->chunks > 1 ? cln_divide_up(c->chunks, work->channels_of_group) : 0;
 }
 
-/* Whether a work-group can keep a segment between its two reads: a CPU in a cache, a GPU in registers, or for a backward,
- * in registers or a cache. A backward sums a segment's channels one after the other: on a GPU that is worth it for one
- * channel. */
+/* Whether a work-group can keep a segment between its two reads: in a CPU's cache, in a GPU's registers, or in the backward
+ * in a GPU's registers or cache. The backward sums a segment's channels one after the other, which pays on a GPU for one
+ * channel only. */
 static bool keeps_segment(const struct cln_choice *choice) {
     enum { CPU_SEGMENT = 1 << 20, LANE = 160, CACHED = 1 << 15 }; /* bytes */
     const struct cln_workload *const work = choice->work;
@@ -61,7 +61,7 @@ static bool keeps_segment(const struct cln_choice *choice) {
     return work->group_size <= room / work->held_size;
 }
 
-/* Positions of a chunk with channels last, on a GPU: fewer where an image is small, so that its chunks share the device. */
+/* Positions of a chunk with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device. */
 static uint64_t gpu_positions(uint64_t spatial) {
     uint64_t positions = 128;
     while (positions > 16 && positions * positions > 4 * spatial)
@@ -69,8 +69,8 @@ static uint64_t gpu_positions(uint64_t spatial) {
     return positions;
 }
 
-/* Where vectors reach across channels a segment has two or more, so that several lanes take it. Backward, a lane of a GPU
- * keeps two sums for each channel of its vector: of few, so that more work-groups run at once. */
+/* Where vectors may reach across channels, a segment has at least two of them, so that several lanes take it. In the
+ * backward a GPU's lane keeps two sums for each channel of its vector: few channels let more work-groups run at once. */
 static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
     enum { CHANNELS_WITH_SUMS = 4 };
     const struct cln_workload *const work = choice->work;
@@ -84,7 +84,7 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
     return cln_smaller(widest, cln_power_of_two_at_most(row));
 }
 
-/* Lanes that hold a slice of channels last between them, on a GPU; 0: there are not as many. */
+/* Lanes that together hold a slice with channels last in the registers of a GPU; 0: no work-group can. */
 static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln_config *c) {
     enum { HELD = 40, WARP = 32 }; /* elements of a lane */
     const struct cln_workload *const work = choice->work;
@@ -103,7 +103,7 @@ static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln
     return fits && cln_config_slice_groups(work, &own) ? lanes : 0;
 }
 
-/* A chunk is large beside the sums that are kept of it, and small enough for many to share the device. */
+/* A chunk is large compared with its sums, and small enough that there are chunks for the whole device. */
 static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_config *c) {
     enum { CPU_ELEMENTS = 1 << 16, CPU_POSITIONS = 256 };
     enum { GPU_ELEMENTS = 1 << 12, GPU_MOST = 512 };
@@ -120,14 +120,14 @@ static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_conf
     return cln_larger(cln_smaller(of_channel * work->channels_of_group, UINT32_MAX), 2);
 }
 
-/* Vectors that LANES share out: of a segment, a channel of it or a chunk of that, or of a position. */
+/* Vectors that the lanes share: those of a segment, a channel, a chunk of a channel, or a position. */
 static uint64_t shared_vectors(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t vectors = cln_divide_up(row_of(work, c, true), c->vec);
     const bool in_chunks = !work->channels_last && c->chunks > 1;
     return in_chunks ? cln_divide_up(vectors, cln_config_channel_chunks(work, c)) : vectors;
 }
 
-/* With channels last the power of two that leaves the fewest lanes idle, and a line of a cache at least where it can. */
+/* With channels last: the power of two that leaves the fewest lanes idle, preferably with at least a cache line. */
 static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
     enum { VECTORS_OF_LANE = 10, HELD_BACKWARD = 64, LEAST = 8, MOST_BESIDE = 64, WARP = 32, WIDE = 512, HELD_WIDE = 40 };
     const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
@@ -139,7 +139,7 @@ static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_confi
     if (of_slice)
         return of_slice;
     if (!choice->work->channels_last) {
-        const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as group_norm.cl has it */
+        const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as in group_norm.cl */
         const uint64_t least = cln_smaller(c->chunks > 1 && c->vec == 1 ? LEAST : WARP, cln_power_of_two_at_least(vectors));
         return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), least),
                            held_by_most ? most : cln_smaller(most, WIDE));
@@ -151,14 +151,14 @@ static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_confi
     return best;
 }
 
-/* Channels last: bytes of local memory that the phases of a work-group of so many segments take. */
+/* Channels last: bytes of local memory for the phases of a work-group with this many segments. */
 static uint64_t phase_bytes(const struct cln_workload *work, const struct cln_config *c, uint64_t segments) {
     return work->channels_last && c->lanes > 1 && segments > 1
                ? 2 * (uint64_t)c->lanes * segments * c->vec * work->real_size
                : 0;
 }
 
-/* As many as make up a work-group, and as there is local memory for. */
+/* Enough segments for a work-group, within half of the local memory. */
 static uint64_t segments_of(const struct cln_choice *choice, const struct cln_config *c) {
     enum { ITEMS = 128 };
     if (choice->facts.alone || c->reduce == CLN_REDUCE_SUBGROUP || cln_config_slice_groups(choice->work, c))
@@ -169,7 +169,7 @@ static uint64_t segments_of(const struct cln_choice *choice, const struct cln_co
     return segments;
 }
 
-/* Every knob that is not forced. */
+/* Fills in every knob that is not forced. */
 static struct cln_config complete(const struct cln_choice *choice) {
     struct cln_config c = *choice->forced;
     c.isa = (uint32_t)cln_or_else(c.isa, cln_isa_values(choice, &c).value[0]);
@@ -183,7 +183,7 @@ static struct cln_config complete(const struct cln_choice *choice) {
     return c;
 }
 
-/* What only a forced knob can break. */
+/* Rules that only a forced knob can break. */
 static clnorm_status check(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const uint64_t row = row_of(work, c, c->lanes > 1);
@@ -197,7 +197,7 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
         (void)snprintf(expected, sizeof expected, "a divisor of %s and every stride on this device", divided);
         return cln_config_refuse("vec", c->vec, expected);
     }
-    struct cln_workload of_rules = *work; /* of the forward's rules those that are of lanes, vectors and accesses */
+    struct cln_workload of_rules = *work; /* for the forward's rules of lanes, vectors and accesses */
     struct cln_config rules = *c;
     of_rules.group_size = row;
     of_rules.alignment = cln_lowest_bit(work->alignment | row);
@@ -209,12 +209,13 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
         return status;
     const uint64_t most = work->channels_last ? work->spatial : work->group_size;
     if (phase_bytes(work, c, c->segments) > choice->device->local_memory / 2)
-        return cln_config_refuse("segments", c->segments, "fewer, or fewer lanes: half of the local memory has room");
+        return cln_config_refuse("segments", c->segments,
+                                 "fewer, or fewer lanes: they need more than half of the local memory");
     if (cln_config_slice_groups(work, c) && slice_bytes(work, c) > choice->device->local_memory)
-        return cln_config_refuse("lanes", c->lanes, "fewer: the local memory has no room for their sums");
+        return cln_config_refuse("lanes", c->lanes, "fewer: their sums need more than the local memory");
     return c->chunks > most
                ? cln_config_refuse("chunks", c->chunks,
-                                   work->channels_last ? "at most one a position" : "at most one an element of a group")
+                                   work->channels_last ? "at most one per position" : "at most one per element of a group")
                : CLNORM_SUCCESS;
 }
 

@@ -1,89 +1,89 @@
-/* From a problem and a device to a config: the one place that decides how kernels run. */
+/* The choice of a config for a problem and a device. */
 #ifndef CLN_CONFIG_H
 #define CLN_CONFIG_H
 
 #include "config/knobs.h"
 
-/* What rows are read for, as far as that makes a difference. */
+/* The kinds of forward work that the model distinguishes. */
 enum cln_work {
     CLN_WORK_NORM,
-    CLN_WORK_GATED,     /* a norm beside a gate */
+    CLN_WORK_GATED,     /* a norm with a gate */
     CLN_WORK_ADD,       /* a norm of a sum with a residual */
-    CLN_WORK_DROPOUT,   /* a norm of what dropout leaves */
-    CLN_WORK_CHAIN,     /* of both */
-    CLN_WORK_QUANTIZED, /* a norm whose output has 8 bits, with scales to be found */
+    CLN_WORK_DROPOUT,   /* a norm after dropout */
+    CLN_WORK_CHAIN,     /* a norm after dropout and the sum */
+    CLN_WORK_QUANTIZED, /* a norm with an 8-bit output, whose scales are measured */
     CLN_WORK_SOFTMAX,
     CLN_WORK_SOFTMAX_BACKWARD,
 };
 
-/* What the choice depends on. */
+/* The properties of a problem on which the choice depends. */
 struct cln_workload {
     uint64_t rows, groups, group_size;
-    uint64_t whole;     /* of 8-bit operations: elements that vec divides whatever the strides are; else 0 */
+    uint64_t whole;     /* 8-bit operations: elements that vec must divide on every device; others: 0 */
     uint64_t alignment; /* elements: the largest power of two that divides group_size and every row stride */
     uint64_t x_size;    /* bytes of an element of x, the tensor that is read most */
-    uint64_t held_size; /* bytes of an element of what is read while statistics or sums are taken */
+    uint64_t held_size; /* bytes of an element of all that a lane holds while statistics or sums are computed */
     clnorm_norm norm;
     enum cln_knob_users users;
     uint64_t real_size;   /* bytes of the arithmetic type: 4, or 8 for f64 */
     enum cln_work work;   /* forward */
-    uint64_t local_size;  /* forward: bytes of an element that is kept in local memory; 0: none can be */
-    bool y_scaled;        /* forward: y has 8 bits and scales */
-    bool locked;          /* backward: by locked slots */
-    bool gated;           /* backward: z is read too */
+    uint64_t local_size;  /* forward: bytes of an element kept in local memory; 0: no element can be */
+    bool y_scaled;        /* forward: y is 8-bit with scales */
+    bool locked;          /* backward: CLNORM_REDUCTION_LOCKED */
+    bool gated;           /* backward: z or a residual is read too */
     bool both_sums;       /* backward: dweight and dbias */
-    bool of_8_bits;       /* backward: x has 8 bits, and x_size is that of dy */
+    bool of_8_bits;       /* backward: x is 8-bit, and x_size is that of dy */
     bool sums_rows;       /* backward: dweight or dbias */
     bool sums_given;      /* backward: the sums over a row are arguments */
-    uint64_t weight_rows; /* backward: of weight, dweight and so on; a work-group's rows all take one of them; 0: one */
+    uint64_t weight_rows; /* backward: of weight, dweight and so on; 0: one. All rows of a work-group use the same one */
     clnorm_rope rope;     /* norms */
     uint64_t rope_dims;   /* columns of a segment that are rotated */
-    /* Of group norm, whose segments are group_size elements of channels_of_group channels: */
+    /* Group norm, whose segments are group_size elements of channels_of_group channels: */
     uint64_t channels, channels_of_group, spatial;
     bool channels_last;
     bool channel_sums; /* backward: each channel has sums */
 };
 
 /* Fills in every knob that the operation has: a forced one is checked against device and shape, the others are chosen by a
- * model of the device. Of work element by element a segment is a row, and alignment that of the row strides alone, as the
- * end of a row is taken apart. */
+ * model of the device. In elementwise work a segment is a row. Its alignment is that of the row strides alone, since
+ * kernels treat the end of a row separately. */
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
                                 const struct cln_config *forced, struct cln_config *config);
 
-/* The same for group norm, by rules rather than estimates: none of them depends on the number of samples. */
+/* The same for group norm, by rules instead of estimates. No rule depends on the number of samples. */
 clnorm_status cln_config_choose_group(const clnorm_device_info *device, const struct cln_workload *work,
                                       const struct cln_config *forced, struct cln_config *config);
 
-/* Of a work with a rotation: the widest vector that is rotated as a whole or not at all, and in the forward the most lanes
- * of which each has both columns of a pair. 0: any. */
+/* Work with a rotation: the widest vector that is rotated as a whole or not at all, and in the forward the most lanes with
+ * which each lane has both columns of its pairs. 0: any number. */
 uint64_t cln_config_rope_vec(const struct cln_workload *work);
 uint64_t cln_config_rope_lanes(const struct cln_workload *work, const struct cln_config *c);
 
-/* Of group norm with channels last: the groups of a slice, where a work-group holds one in registers; 0: it does not. */
+/* Group norm with channels last: the groups of a slice that a work-group holds in registers; 0: it holds none. */
 uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c);
 
-/* Of group norm: the chunks that a channel's positions are taken in; 0 where a work-group has a whole segment or slice. */
+/* Group norm: the chunks of a channel's positions; 0 where a work-group has a whole segment or slice. */
 uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c);
 
 typedef clnorm_status (*cln_choose_fn)(const clnorm_device_info *device, const struct cln_workload *work,
                                        const struct cln_config *forced, struct cln_config *config);
 
-/* The same work with as many rows as keep any device busy: the config that is chosen for it depends on no number of rows.
+/* The same work with enough rows to keep any device busy: the config chosen for it does not depend on the number of rows.
  */
 struct cln_workload cln_config_many_rows(const struct cln_workload *work);
 
-/* Of a config that was chosen for many rows, chooses the knobs again that say how the rows are shared out, for the rows
- * that there are. The order of a row's sums depends on none of them. */
+/* In a config that was chosen for many rows, chooses the knobs that share out the rows again, for the actual rows. The
+ * order of a row's sums does not depend on these knobs. */
 clnorm_status cln_config_share_out(cln_choose_fn choose, const clnorm_device_info *device, const struct cln_workload *work,
                                    const clnorm_config *desc_config, struct cln_config *config);
 
-/* Writes the configs that the model takes for the fastest, of which few share out their work alike, best first. Returns how
- * many there are; capacity: CLN_MOST_RANKED at most. */
+/* Writes the configs that the model estimates to be the fastest, best first; few of them share out their work alike.
+ * Returns their number. capacity: at most CLN_MOST_RANKED. */
 enum { CLN_MOST_RANKED = 32 };
 size_t cln_config_rank(const clnorm_device_info *device, const struct cln_workload *work, struct cln_config *configs,
                        size_t capacity);
 
-/* Work-groups that exchange the sums of a segment's tiles, at most: a bit each in cl/norm/team.h. */
+/* Maximum work-groups that exchange the sums of a segment's tiles: cl/norm/team.h has a bit for each. */
 enum { CLN_MOST_TEAM = 16 };
 
 /* Whether work-groups post sums of tiles to each other. */
@@ -91,28 +91,29 @@ static inline bool cln_exchanges(const struct cln_config *c) {
     return c->row_split > CLN_ROW_SPLIT_TWO_PASSES;
 }
 
-/* Whether an exchange of the sums of so many tiles is worth a try: all work-groups of a team should run at once. */
+/* Whether an exchange of the sums of this many tiles can gain time: all work-groups of a team should run at once. */
 bool cln_config_gains_by_exchange(const clnorm_device_info *device, uint64_t tiles);
 
-/* Whether a work-group of the norms' forward has one row, and the next one on its compute unit is known. A y of 8 bits is
- * written in other ways, of which nothing was measured. */
+/* Whether a work-group of the norms' forward has one row, and the next row on its compute unit is known. An 8-bit y with
+ * scales excludes prefetch, as it was not measured there. */
 bool cln_config_can_prefetch(const struct cln_workload *work, const struct cln_config *c);
 
-/* Groups whose columns a work-group of the backward works on in turn. */
+/* Groups that a work-group of the backward takes one after the other. */
 uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_workload *work,
                          const struct cln_config *config);
 
-/* Work-groups that share the rows of the backward, where a row takes so many blocks. */
+/* Work-groups that share the rows of the backward. blocks: work-groups that share a row. */
 uint64_t cln_config_row_groups(const clnorm_device_info *device, const struct cln_config *config, uint64_t blocks);
 
-/* Vectors of each lane that CLN_KEEP_LOCAL has room for in local memory. */
+/* Vectors of each lane that CLN_KEEP_LOCAL keeps in local memory. */
 uint64_t cln_config_local_vectors(const clnorm_device_info *device, const struct cln_workload *work,
                                   const struct cln_config *config);
 
-/* Whether vectors are accessed at any element's address (CPUs, which lose nothing by it) rather than, wherever the
- * addresses allow it, at their own size's alignment. */
+/* Whether vectors are accessed at any element's address, which costs nothing on CPUs. Otherwise they are accessed at the
+ * alignment of their own size, where the addresses allow it. */
 bool cln_config_element_aligned(const clnorm_device_info *device, const struct cln_config *config);
 
+/* Whether kernels may contain inline PTX. */
 bool cln_config_runs_ptx(const clnorm_device_info *device);
 
 #endif

@@ -1,4 +1,4 @@
-/* Configs as words. */
+/* The text form of configs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

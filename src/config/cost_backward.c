@@ -4,15 +4,15 @@
 #include "config/cost.h"
 #include "config/resources.h"
 
-/* A candidate, and what is counted of it. */
+/* A candidate and its counts. */
 struct count {
     const struct cln_facts *facts;
     const struct cln_workload *work;
     const struct cln_config *c;
     double tiles;
     double elements; /* of a tile that a lane has */
-    double resident; /* work-groups of a compute unit: that it has room for, */
-    double active;   /* and that there are */
+    double resident; /* work-groups that fit on a compute unit */
+    double active;   /* work-groups that run on a compute unit at once */
     double sums;     /* over rows: dweight, dbias */
 };
 
@@ -37,7 +37,7 @@ static double bandwidth(const struct count *n) {
     return n->facts->bytes_per_ns * n->facts->compute_units;
 }
 
-/* The time that memory takes. Two passes read x and dy twice, and so do columns that have work-groups of their own. */
+/* The time of memory traffic. Two passes read x and dy twice, and so does accumulator=columns. */
 static double memory_ns(const struct count *n) {
     const bool twice = n->c->tile < n->work->group_size && n->c->row_split == CLN_ROW_SPLIT_TWO_PASSES;
     const double passes = twice ? 1.9 : n->c->accumulator == CLN_ACCUMULATOR_COLUMNS ? 1.9 : 1;
@@ -46,13 +46,13 @@ static double memory_ns(const struct count *n) {
     return passes * tensors * elements * (double)n->work->x_size / bandwidth(n);
 }
 
-/* The latency of a row's loads: of which the next rows' are under way already, in registers or in the L2 cache. */
+/* The latency of a row's loads. The pipeline and the prefetch hide a part of it. */
 static double loads_ns(const struct count *n) {
     const double depth = n->c->pipeline == 1 ? 1 : 0.5;
     const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 0.5 : 1;
     const double again = n->c->keep == CLN_KEEP_REGISTERS ? 1 : 1.8;
     const double weights = n->c->weights == CLN_WEIGHTS_EARLY ? 0 : 0.18;
-    const double exchange = cln_exchanges(n->c) ? 0.8 : 0; /* waiting for the other tiles' sums */
+    const double exchange = cln_exchanges(n->c) ? 0.8 : 0; /* the wait for the other tiles' sums */
     return n->facts->latency_ns * (depth * ahead * again + weights + exchange);
 }
 
@@ -60,8 +60,8 @@ static double reduction_ns(const struct count *n) {
     return (n->work->norm == CLNORM_LAYER_NORM ? 1.8 : 1) * cln_reduction_ns(n->facts, n->c->lanes);
 }
 
-/* The arithmetic of a work-group on its rows, also of lanes without a vector. Sums in local memory cost more, by the
- * columns that a lane has. */
+/* The arithmetic of a work-group on its rows, including its idle lanes. Sums in memory or local memory add a cost that
+ * grows with the columns of a lane. */
 static double arithmetic_ns(const struct count *n) {
     const double in_local = n->c->accumulator == CLN_ACCUMULATOR_LOCAL    ? 0.7
                             : n->c->accumulator == CLN_ACCUMULATOR_SPLIT  ? 0.35
@@ -71,7 +71,7 @@ static double arithmetic_ns(const struct count *n) {
            n->facts->elements_per_ns;
 }
 
-/* Work-groups take a row each, or several side by side, one after the other. */
+/* The time of all iterations, in each of which a work-group takes a row, or several at once. */
 static double rows_ns(const struct count *n) {
     const double segments = (double)(n->work->rows * n->work->groups) * n->tiles;
     const double steps = fmax(1, segments / (n->active * n->facts->compute_units * n->c->segments));
@@ -79,7 +79,7 @@ static double rows_ns(const struct count *n) {
     return steps * fmax(loads_ns(n) + reduction_ns(n) + work, n->active * work);
 }
 
-/* Writing slots of partial sums, and adding them up in a kernel of its own. */
+/* The time to write slots of partial sums, and to add them up in a second kernel. */
 static double slots_ns(const struct count *n) {
     if (n->sums == 0 || n->c->accumulator == CLN_ACCUMULATOR_COLUMNS)
         return 0;
@@ -92,7 +92,7 @@ static double slots_ns(const struct count *n) {
 double cln_backward_cost(const struct cln_choice *choice, const struct cln_config *c) {
     const double spilled = 1e15;
     const struct count n = count(choice, c);
-    const double late = c->groups_per_cu / n.resident; /* work-groups that wait until others end */
+    const double late = c->groups_per_cu / n.resident; /* above 1: some work-groups wait until others end */
     const double waves = late > 1 ? 1 + 0.4 * (late - 1) : 1;
     const uint64_t items = (uint64_t)c->lanes * c->segments;
     const bool fits = cln_registers_fit(n.facts, items, cln_backward_least_registers(n.work, c));

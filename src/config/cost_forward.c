@@ -4,16 +4,16 @@
 #include "config/cost.h"
 #include "config/resources.h"
 
-/* A candidate, and what is counted of it. */
+/* A candidate and its counts. */
 struct count {
     const struct cln_facts *facts;
     const struct cln_workload *work;
     const struct cln_config *c;
     double vectors;  /* of a lane */
-    double batches;  /* in which it loads them */
-    double resident; /* work-groups of a compute unit */
+    double batches;  /* of vectors that a lane loads at once */
+    double resident; /* work-groups of a compute unit at once */
     double groups;   /* work-groups of the launch */
-    double at_once;  /* of them */
+    double at_once;  /* work-groups of the device at once */
 };
 
 static struct count count(const struct cln_choice *choice, const struct cln_config *c) {
@@ -50,12 +50,12 @@ static double tensors(const struct cln_workload *work) {
     }
 }
 
-/* Bytes of x of the segments that work-groups have. */
+/* Bytes of x in the segments of work_groups work-groups. */
 static double bytes_of(const struct count *n, double work_groups) {
     return work_groups * n->c->segments * (double)n->work->group_size * (double)n->work->x_size;
 }
 
-/* The time that memory takes, with the share of the second read that caches do not answer. */
+/* The time of memory traffic, with the part of a second read that misses the caches. */
 static double memory_ns(const struct count *n) {
     const double bytes = tensors(n->work) * bytes_of(n, n->groups) / (double)cln_larger(n->c->chunks, 1);
     const double l1 = 140e3;
@@ -67,7 +67,7 @@ static double memory_ns(const struct count *n) {
     return times * bytes / (n->facts->bytes_per_ns * n->facts->compute_units);
 }
 
-/* Sums over lanes, one after the other: the mean and then the variance, or both in one as the segment is read again. */
+/* Consecutive sums over lanes: the mean and then the variance, or both at once where the segment is read again. */
 static double sums(const struct cln_workload *work, const struct cln_config *c) {
     if (work->work == CLN_WORK_SOFTMAX)
         return 1.5;
@@ -76,7 +76,7 @@ static double sums(const struct cln_workload *work, const struct cln_config *c) 
     return c->keep == CLN_KEEP_REGISTERS ? 2 : 0.6;
 }
 
-/* The latency of a work-group's loads, one batch after the other, of a second read and of weights. */
+/* The latency of a work-group's loads: batch after batch, a second read, and weights. */
 static double loads_ns(const struct count *n) {
     const double first = 1 + 0.8 * (n->batches - 1) + 0.1 * (n->vectors - 1);
     const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 0.75 : 1;
@@ -87,15 +87,15 @@ static double loads_ns(const struct count *n) {
     return n->facts->latency_ns * (ahead * first + again + weights);
 }
 
-/* The arithmetic of a work-group, also of lanes that have no vector. */
+/* The arithmetic of a work-group, including its idle lanes. */
 static double arithmetic_ns(const struct count *n) {
     const double exponentials = n->work->work == CLN_WORK_SOFTMAX ? 2 : 1;
     const double elements = n->vectors * n->c->vec * n->c->lanes * n->c->segments;
     return exponentials * (0.8 + 1.6 / n->c->vec) * elements / n->facts->elements_per_ns;
 }
 
-/* A work-group's accesses to memory and local memory, of less than 16 bytes: a vector each of work-items that run in step,
- * with the arithmetic on it. Wider ones are hidden behind memory. */
+/* A work-group's accesses to memory and local memory by vectors of less than 16 bytes. One access serves the work-items
+ * that run in step. The time of wider ones is hidden by that of memory. */
 static double accesses_ns(const struct count *n) {
     const double each = 0.8, narrow = 1 - fmin(1, (double)(n->c->vec * n->work->x_size) / 16);
     const double again = n->c->keep == CLN_KEEP_LOCAL ? 2 : n->c->keep == CLN_KEEP_REREAD ? 1 : 0;
@@ -105,14 +105,14 @@ static double accesses_ns(const struct count *n) {
     return n->facts->resident_groups == 1 ? 0 : narrow * each * (tensors(n->work) + again + weights + ahead) * vectors;
 }
 
-/* Work-groups one after the other; the last ones leave some units idle. */
+/* Waves of work-groups; the last one leaves some compute units idle. */
 static double waves(const struct count *n) {
     const double even = n->groups / n->at_once;
     return even > 4 ? even : fmax(1, 0.25 * ceil(even) + 0.75 * even);
 }
 
 double cln_forward_cost(const struct cln_choice *choice, const struct cln_config *c) {
-    const double spilled = 1e15, start = 350; /* ns of a work-group */
+    const double spilled = 1e15, start = 350; /* ns; start: of a work-group */
     const struct count n = count(choice, c);
     const double alone =
         loads_ns(&n) + sums(n.work, c) * cln_reduction_ns(n.facts, c->lanes) + start + arithmetic_ns(&n) + accesses_ns(&n);

@@ -10,7 +10,7 @@
 
 enum { TERM = 128, KNOBS_TEXT = 512 };
 
-/* The line after this one; the end of the text after the last. */
+/* The next line, or the end of the text. */
 static const char *next_line(const char *line) {
     const char *const end = strchr(line, '\n');
     return end ? end + 1 : line + strlen(line);

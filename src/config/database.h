@@ -1,5 +1,5 @@
-/* Configs that were measured on devices of a family: text files of `clnorm tune --grid`, src/config/database/FAMILY.txt,
- * embedded when the library is built.
+/* Configs measured on devices of a family: text files of `clnorm tune --grid`, src/config/database/FAMILY.txt, embedded
+ * when the library is built.
  *
  *     # who measured it, when, on which device and driver
  *     clnorm database 1
@@ -7,8 +7,8 @@
  *     rms_norm bf16 4096: vec=8,lanes=256,keep=reread
  *     rms_norm bf16 4096 few: vec=8,lanes=512,keep=registers
  *
- * Every term of the match has to hold: platform=pocl|nvidia|mesa|other, capability=N (NVIDIA's, 90 for 9.0), vector=N
- * (floats of a CPU's vector register), name=TEXT and vendor=TEXT (parts). Rows are those of a tuning file. */
+ * Every term of a match line must hold: platform=pocl|nvidia|mesa|other, capability=N (NVIDIA's, 90 for 9.0), vector=N
+ * (floats of a CPU's vector register), name=TEXT and vendor=TEXT (a part of the name). Rows are those of a tuning file. */
 #ifndef CLN_DATABASE_H
 #define CLN_DATABASE_H
 
@@ -19,15 +19,15 @@ struct cln_database_file {
     const char *text;
 };
 
-/* The files; a name of NULL ends them. */
+/* The files. A name of NULL ends the list. */
 extern const struct cln_database_file cln_database_files[];
 
-/* The rows of the first file that is for the device; NULL: none is. */
+/* The rows of the first file that matches the device; NULL: no file does. */
 const char *cln_database_rows(const struct cln_database_file *files, const clnorm_device_info *device);
 
 /* A row's width and knobs. */
 struct cln_database_row {
-    uint64_t cols; /* 0: there is none */
+    uint64_t cols; /* 0: no row */
     struct cln_config knobs;
 };
 
@@ -36,8 +36,8 @@ struct cln_database_rows {
     struct cln_database_row below, above;
 };
 
-/* name: "rms_norm bf16", an operation and its dtypes. few: of rows with that word. vec: of widths that allow vectors of
- * just so many elements, where widest are the most that any width allows. */
+/* name: an operation and its dtypes, "rms_norm bf16". few: considers rows with that word, else those without it. vec:
+ * considers widths whose widest vector has exactly this many elements, of at most widest elements. */
 struct cln_database_rows cln_database_find(const char *rows, const char *name, uint64_t cols, bool few, uint64_t vec,
                                            uint64_t widest);
 

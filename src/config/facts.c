@@ -4,19 +4,20 @@
 
 #include "base/arithmetic.h"
 
-/* A family of devices: its published limits. The first row that matches is taken. */
+/* The published limits of a family of devices. The first matching row is used. */
 struct family {
     clnorm_device_kind kind;         /* 0: any */
     clnorm_platform_family platform; /* CLNORM_PLATFORM_OTHER: any */
     const char *vendor;              /* part of CL_DEVICE_VENDOR; NULL: any */
-    unsigned capability;             /* compute capability at least; 0: any */
+    unsigned capability;             /* minimum compute capability; 0: any */
     uint32_t simd, item_registers, registers, resident_items, resident_groups;
     uint32_t resident_local; /* KiB */
     double bytes_per_ns, latency_ns, shuffle_ns, barrier_ns, elements_per_ns;
 };
 
 static const struct family families[] = {
-    /* Each unit: B200 8 TB/s by 148, H100 and H200 3.4 to 4.8 by 132, A100 1.6 to 2.0 by 108. */
+    /* bytes_per_ns is the memory's bandwidth by the compute units: H100 and H200 3.4 to 4.8 TB/s by 132, A100 1.6 to 2.0 by
+     * 108. */
     {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_NVIDIA, NULL, 120, 32, 255, 65536, 1536, 24, 100, 8, 700, 90, 100, 400},
     {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_NVIDIA, NULL, 90, 32, 255, 65536, 2048, 32, 228, 30, 780, 95, 80, 400},
     {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_NVIDIA, NULL, 86, 32, 255, 65536, 1536, 16, 100, 8, 600, 90, 100, 400},
@@ -26,13 +27,13 @@ static const struct family families[] = {
     {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_OTHER, "Advanced Micro Devices", 0, 64, 128, 65536, 1024, 16, 64, 12, 800, 200, 300,
      250},
     {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_OTHER, "AMD", 0, 64, 128, 65536, 1024, 16, 64, 12, 800, 200, 300, 250},
-    /* OpenCL counts vector engines, of 8 threads of 128 registers of 32 bytes that 16 work-items share; a work-group runs
-     * on 8 of them. */
+    /* OpenCL counts vector engines, and a work-group runs on 8 of them. An engine has 8 threads of 128 registers of 32
+     * bytes, which 16 work-items share. */
     {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_OTHER, "Intel", 0, 16, 64, 65536, 1024, 16, 64, 16, 600, 200, 300, 300},
     {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_OTHER, "QUALCOMM", 0, 64, 64, 32768, 1024, 16, 32, 4, 600, 200, 400, 100},
     {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_OTHER, "ARM", 0, 16, 64, 32768, 1024, 16, 32, 4, 600, 200, 400, 60},
     {CLNORM_DEVICE_GPU, CLNORM_PLATFORM_OTHER, "Apple", 0, 32, 64, 53248, 1024, 24, 32, 8, 600, 200, 300, 150},
-    /* llvmpipe runs the work-items of a group as elements of its vectors. */
+    /* llvmpipe runs the work-items of a work-group as elements of its vectors. */
     {0, CLNORM_PLATFORM_MESA, NULL, 0, 1, 255, 65536, 64, 1, 32, 8, 100, 100, 300, 4},
     {CLNORM_DEVICE_CPU, CLNORM_PLATFORM_OTHER, NULL, 0, 1, 1024, 1024, 1, 1, 32, 8, 100, 0, 1000, 8},
     {0, CLNORM_PLATFORM_OTHER, NULL, 0, 32, 64, 32768, 512, 16, 32, 6, 700, 200, 300, 100},
@@ -56,7 +57,7 @@ struct cln_facts cln_facts_of(const clnorm_device_info *device) {
     const bool gpu = device->kind == CLNORM_DEVICE_GPU;
     const bool alone = !mesa && device->kind == CLNORM_DEVICE_CPU;
     const uint32_t most_items = (uint32_t)cln_smaller(cln_larger(device->max_work_group_size, 1), 1024);
-    /* 256 work-items are allowed on every GPU, and more lose where registers are few. */
+    /* Every GPU allows 256 work-items, and more are slower where registers are few. */
     const uint32_t lanes = alone ? 1 : mesa ? 64 : nvidia ? 1024 : 256;
     return (struct cln_facts){
         .alone = alone,

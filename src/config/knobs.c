@@ -26,7 +26,7 @@ const struct cln_knob cln_knobs[CLN_KNOBS] = {
     {"keep", {"registers", "reread", "local"}, 0, 0, false, SEGMENTED, "registers, a second read, local memory"},
     {"unroll", {NULL}, 1, 16, false, ALL & ~CLN_KNOBS_L2 & ~GROUP, "registers"},
     {"reduce", {"tree", "shuffle", "subgroup"}, 0, 0, false, SEGMENTED | GROUP, "barriers; portability"},
-    {"stores", {"cached", "streaming"}, 0, 0, false, ALL, "cache hits of whoever reads the output"},
+    {"stores", {"cached", "streaming"}, 0, 0, false, ALL, "cache hits of later reads of the output"},
     {"weights", {"late", "early", "kept"}, 0, 0, false, NORMS | SLICES, "latency, registers, cache"},
     {"isa", {"portable", "ptx"}, 0, 0, false, ALL, "portability"},
     {"tile", {NULL}, 1, UINT32_MAX, false, BACKWARD, "a split of rows"},
@@ -39,7 +39,7 @@ const struct cln_knob cln_knobs[CLN_KNOBS] = {
     {"prefetch", {"none", "next"}, 0, 0, false, NORMS, "L2 cache"},
     {"local_vectors", {NULL}, 1, UINT32_MAX, false, FORWARD, "local memory"},
 };
-_Static_assert(sizeof(struct cln_config) <= sizeof(clnorm_config), "a config's words have room for every knob");
+_Static_assert(sizeof(struct cln_config) <= sizeof(clnorm_config), "clnorm_config is too small for the knobs");
 
 uint32_t cln_knob_value(const struct cln_config *config, int i) {
     uint32_t words[CLN_KNOBS];
@@ -54,7 +54,7 @@ void cln_knob_set(struct cln_config *config, int i, uint32_t value) {
 clnorm_status cln_config_open(const clnorm_config *config, struct cln_config *knobs) {
     static const clnorm_config nothing = {{0}};
     if (memcmp(config->words + CLN_KNOBS, nothing.words, sizeof nothing - sizeof *knobs) != 0)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.config: expected zeros, or what clnorm_config_parse has written");
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.config: expected zeros, or a config written by clnorm_config_parse");
     memcpy(knobs, config->words, sizeof *knobs);
     return CLNORM_SUCCESS;
 }
@@ -65,7 +65,7 @@ clnorm_config cln_config_close(const struct cln_config *knobs) {
     return config;
 }
 
-/* Values that an enumeration has; 0: it is a number. */
+/* The number of an enumeration's values; 0: the knob is a number. */
 static uint32_t count_values(const struct cln_knob *knob) {
     uint32_t count = 0;
     while (count < sizeof knob->values / sizeof *knob->values && knob->values[count])

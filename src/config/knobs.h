@@ -1,11 +1,11 @@
-/* The knobs of a config: what the library can decide about how a kernel runs. A clnorm_config holds the same words as
- * struct cln_config; callers see it as text only. */
+/* The knobs of a config, which decide how a kernel runs. A clnorm_config holds the same words as struct cln_config; callers
+ * see it as text only. */
 #ifndef CLN_KNOBS_H
 #define CLN_KNOBS_H
 
 #include "clnorm/clnorm.h"
 
-/* 0 is automatic in each; a chosen config has every knob that its operation has. knobs.c says what each may be. */
+/* 0 is automatic in every knob; a chosen config sets all knobs of its operation. knobs.c has their ranges. */
 struct cln_config {
     uint32_t vec;
     uint32_t lanes;
@@ -30,11 +30,11 @@ struct cln_config {
 
 enum { CLN_KNOBS = sizeof(struct cln_config) / sizeof(uint32_t) };
 
-/* Where a segment is while its statistics are taken. */
+/* Where a segment is kept while its statistics are computed. */
 enum cln_keep {
     CLN_KEEP_REGISTERS = 1, /* read once, held by its lanes */
     CLN_KEEP_REREAD,        /* read again, usually from a cache */
-    CLN_KEEP_LOCAL          /* the norms' forward: in local memory as far as it fits, the rest read again */
+    CLN_KEEP_LOCAL          /* the norms' forward: the part that fits is in local memory, the rest is read again */
 };
 
 enum cln_reduce {
@@ -50,40 +50,40 @@ enum cln_stores {
 
 enum cln_weights {
     CLN_WEIGHTS_LATE = 1, /* read when they are needed */
-    CLN_WEIGHTS_EARLY,    /* keep registers: read together with x: more registers, less latency */
-    CLN_WEIGHTS_KEPT      /* keep re-read: late, with a hint that caches keep them */
+    CLN_WEIGHTS_EARLY,    /* read together with x: more registers, less latency */
+    CLN_WEIGHTS_KEPT      /* read late, with a hint that caches keep them; for segments that are read again */
 };
 
 enum cln_isa {
     CLN_ISA_PORTABLE = 1, /* OpenCL C 1.2 alone */
-    CLN_ISA_PTX           /* inline PTX conversions, NVIDIA compute capability 8.0 and up */
+    CLN_ISA_PTX           /* inline PTX, NVIDIA compute capability 8.0 and up */
 };
 
 /* The backward: where dweight and dbias are added up. */
 enum cln_accumulator {
-    CLN_ACCUMULATOR_REGISTERS = 1, /* registers: each work-item sums its columns over all its rows */
+    CLN_ACCUMULATOR_REGISTERS = 1, /* each work-item sums its columns over all its rows */
     CLN_ACCUMULATOR_LOCAL,         /* local memory */
     CLN_ACCUMULATOR_MEMORY,        /* the work-group's own slot of the workspace, cached; not when locked */
     CLN_ACCUMULATOR_SPLIT,         /* dweight in registers, dbias in local memory */
-    /* For few rows: separate work-groups have some columns of all rows each and read x, dy and z again, while the others
-     * write dx: no slots, and one kernel less. Where dx or dz lies over an input they run before the others. Not when
+    /* For few rows: separate work-groups sum some columns over all rows and read x, dy and z again, while the others write
+     * dx. This takes no slots and one kernel less. Where dx or dz overlaps an input they run before the others. Not when
      * locked. */
     CLN_ACCUMULATOR_COLUMNS
 };
 
-/* How work-groups that have the tiles of one segment each get the sums of all of it. */
+/* How work-groups that each have a tile of a segment get the sums of the whole segment. */
 enum cln_row_split {
-    CLN_ROW_SPLIT_TWO_PASSES = 1, /* a kernel before has taken them, in chunks: x and dy are read twice */
+    CLN_ROW_SPLIT_TWO_PASSES = 1, /* a first kernel computes them, in chunks: x and dy are read twice */
     CLN_ROW_SPLIT_EXCHANGE,       /* they go through the same rows at the same time and exchange their tiles' sums */
-    CLN_ROW_SPLIT_NO_WAIT         /* the same with a bound of zero: what has not arrived is summed again */
+    CLN_ROW_SPLIT_NO_WAIT         /* the same with a wait of zero: sums that have not arrived are computed again */
 };
 
-/* What the norms prefetch into the L2 cache, with CLN_ISA_PTX and, where compilers can, on CPUs; elsewhere it makes no
- * difference. It must find room in the cache until it is read. */
+/* The rows that the norms prefetch into the L2 cache: with CLN_ISA_PTX, and on CPUs whose compilers have a prefetch. On
+ * other devices it has no effect. A prefetched row must fit in the cache until it is read. */
 enum cln_prefetch {
     CLN_PREFETCH_NONE = 1, /* nothing, except the next row on CPUs that read a row again */
-    /* Backward: the row after those in registers. Forward: the next row of a compute unit that has one work-group, which
-     * is the row as many rows further on as there are units or, with several iterations, the next row. */
+    /* Backward: the row after those in registers. Forward: the next row of a compute unit that has one work-group. With one
+     * iteration that is as many rows away as there are units, else it is the next row. */
     CLN_PREFETCH_NEXT
 };
 
@@ -92,17 +92,17 @@ enum cln_knob_users {
     CLN_KNOBS_FORWARD = 1, /* of the norms */
     CLN_KNOBS_SOFTMAX = 2,
     CLN_KNOBS_QUANTIZE = 4,
-    CLN_KNOBS_BACKWARD = 8, /* of the norms */
-    CLN_KNOBS_ELEMENTS = 16,
-    CLN_KNOBS_L2 = 32,     /* both ways */
-    CLN_KNOBS_GROUP = 64,  /* group norm, both ways */
-    CLN_KNOBS_SLICES = 128 /* norms of slices: kernels that go through a segment once */
+    CLN_KNOBS_BACKWARD = 8,  /* of the norms */
+    CLN_KNOBS_ELEMENTS = 16, /* elementwise */
+    CLN_KNOBS_L2 = 32,       /* L2 norm, forward and backward */
+    CLN_KNOBS_GROUP = 64,    /* group norm, forward and backward */
+    CLN_KNOBS_SLICES = 128   /* norms of slices, except norm_backward_apply, which has those of the backward */
 };
 
-/* One knob. */
+/* The range of a knob. */
 struct cln_knob {
     const char *name;
-    const char *values[6]; /* words for an enumeration's values, from 1 on; none: a number */
+    const char *values[6]; /* words for an enumeration's values, from 1 on; all NULL: a number */
     uint32_t least, most;  /* of a number */
     bool power_of_two;
     unsigned users; /* cln_knob_users */
@@ -116,14 +116,14 @@ extern const struct cln_knob cln_knobs[CLN_KNOBS];
 uint32_t cln_knob_value(const struct cln_config *config, int i);
 void cln_knob_set(struct cln_config *config, int i, uint32_t value);
 
-/* Between the two forms. A caller's config that has other words than knobs is refused. */
+/* Converts between the two forms. A caller's config with words other than knobs is refused. */
 clnorm_status cln_config_open(const clnorm_config *config, struct cln_config *knobs);
 clnorm_config cln_config_close(const struct cln_config *knobs);
 
-/* As clnorm_config_parse. */
+/* Like clnorm_config_parse. */
 clnorm_status cln_config_parse(const char *text, struct cln_config *config);
 
-/* Whether every knob is one that the operations have, and in its range or 0. */
+/* Refuses knobs that the operations do not have, and values outside their range. 0 is accepted in every knob. */
 clnorm_status cln_knobs_check(const struct cln_config *config, enum cln_knob_users users);
 
 /* Refuses a knob's value: "desc.config.keep is local: expected …". name: of a member. */

@@ -27,17 +27,17 @@ uint64_t cln_config_local_vectors(const clnorm_device_info *device, const struct
     const uint64_t room = (device->local_memory - scratch) / each, all = cln_vectors_per_lane(work, c);
     if (c->local_vectors || room >= all)
         return cln_smaller(cln_smaller(room, cln_or_else(c->local_vectors, all)), all);
-    /* NVIDIA's L1 cache is the rest of the same memory. What is read again needs it. */
+    /* NVIDIA's L1 cache is the rest of the same memory, and rows that are read again need it. */
     const bool shared = device->family == CLNORM_PLATFORM_NVIDIA && device->local_memory >= (uint64_t)4 * L1;
     return (device->local_memory - (shared ? L1 : 0) - scratch) / each;
 }
 
-/* Registers for so many bytes. */
+/* Registers of so many bytes. */
 static uint64_t words(uint64_t bytes) {
     return cln_divide_up(bytes, 4);
 }
 
-/* Addresses, sums, and what the arithmetic on a vector takes. */
+/* Registers for addresses, sums, and the arithmetic on a vector. */
 static uint64_t arithmetic(const struct cln_workload *work, const struct cln_config *c) {
     return 16 + 3 * words(c->vec * work->real_size);
 }
@@ -57,7 +57,7 @@ uint64_t cln_elements_per_lane(const struct cln_config *c) {
     return cln_divide_up(cln_divide_up(c->tile, c->vec), c->lanes) * c->vec;
 }
 
-/* Backward: whether the sums over rows need no local memory while rows are taken. */
+/* Backward: whether the sums over rows stay in registers until the last row. */
 static bool accumulates_in_registers(const struct cln_config *c) {
     return c->accumulator == CLN_ACCUMULATOR_REGISTERS || c->accumulator == CLN_ACCUMULATOR_COLUMNS;
 }
@@ -117,11 +117,11 @@ uint64_t cln_backward_least_registers(const struct cln_workload *work, const str
     const uint64_t sums = sums_in_registers(work, c) * words(elements * work->real_size);
     const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? vectors * vector : 0;
     const uint64_t addresses = vectors * (c->pipeline == 1 ? cln_larger(c->vec / 2, 1) : 4);
-    const uint64_t gate = work->gated ? elements * 7 / 2 : 0; /* factors, slopes and what becomes of them */
+    const uint64_t gate = work->gated ? elements * 7 / 2 : 0; /* factors, slopes and their products */
     return arithmetic(work, c) + held + sums + early + addresses + gate;
 }
 
-/* The constants, a gate's too, are fitted to what ptxas takes for some 570 kernels of every kind. */
+/* The constants, also that of a gate, are fitted to the registers that ptxas uses for 570 kernels of every kind. */
 uint64_t cln_backward_registers(const struct cln_workload *work, const struct cln_config *c) {
     enum { SPARE = 40, GATED_SPARE = 12 };
     return cln_backward_least_registers(work, c) + (work->gated ? GATED_SPARE : SPARE);

@@ -27,14 +27,14 @@ struct row {
 
 struct cln_tuning {
     char *path;
-    char refusal[256]; /* why the file is not used; "" */
+    char refusal[256]; /* why the file is not used; "" if it is */
     struct row *rows;
     size_t count, capacity;
 };
 
-/* ------------------------------------------------------------------------------------------------------ where it is */
+/* ------------------------------------------------------------------------------------------------------------- path */
 
-/* The device's name as a file's: lower-case letters and digits, with a '-' between. */
+/* The device's name as a file name: lower-case letters and digits, words joined by '-'. */
 static void write_slug(const char *name, char *slug, size_t capacity) {
     size_t length = 0;
     for (; *name && length + 1 < capacity; name++) {
@@ -58,7 +58,7 @@ size_t clnorm_tuning_path(const clnorm_device_info *device, char *path, size_t c
     int length = 0;
     if (wish && *wish)
         length = snprintf(path, capacity, "%s", strcmp(wish, "0") != 0 ? wish : "");
-    else if (config_home && *config_home == '/') /* its specification has relative paths ignored */
+    else if (config_home && *config_home == '/') /* the XDG specification ignores relative paths */
         length = snprintf(path, capacity, "%s/clnorm/%s.tuning", config_home, slug);
     else if (home && *home == '/')
         length = snprintf(path, capacity, "%s/.config/clnorm/%s.tuning", home, slug);
@@ -74,7 +74,7 @@ static bool refuse(struct cln_tuning *tuning, unsigned line, const char *why) {
     return false;
 }
 
-/* Opens the file for reading, if it is a regular one: opening a pipe would wait for its writer. */
+/* Opens the file for reading if it is a regular one. Without O_NONBLOCK the open of a pipe would wait for its writer. */
 static FILE *open_file(struct cln_tuning *tuning) {
     struct stat facts;
     const int descriptor = open(tuning->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -96,7 +96,7 @@ static bool add_row(struct cln_tuning *tuning, const struct row *row) {
         const size_t capacity = tuning->capacity ? 2 * tuning->capacity : 16;
         struct row *const rows = capacity <= MOST_ROWS ? realloc(tuning->rows, capacity * sizeof *rows) : NULL;
         if (!rows)
-            return refuse(tuning, row->line, "no memory for so many rows");
+            return refuse(tuning, row->line, "too many rows for the memory");
         tuning->rows = rows;
         tuning->capacity = capacity;
     }
@@ -121,7 +121,7 @@ static bool read_row(struct cln_tuning *tuning, char *text, unsigned line) {
     return !status && add_row(tuning, &row);
 }
 
-/* The head of the file, a line at a time: what the line must be. */
+/* Checks line number part of the head of the file. */
 static bool read_head(struct cln_tuning *tuning, const clnorm_device_info *device, const char *text, unsigned part,
                       unsigned line) {
     char expected[LINE_CAPACITY];
@@ -142,7 +142,7 @@ static bool read_lines(struct cln_tuning *tuning, const clnorm_device_info *devi
     for (unsigned line = 1; fgets(text, sizeof text, file); line++) {
         const size_t length = strcspn(text, "\r\n");
         if (!text[length] && !feof(file))
-            return refuse(tuning, line, "it is too long");
+            return refuse(tuning, line, "the line is too long");
         text[length] = '\0';
         if (!*text || *text == '#')
             continue;
@@ -182,7 +182,7 @@ void cln_tuning_destroy(struct cln_tuning *tuning) {
 
 /* ---------------------------------------------------------------------------------------------------------- choosing */
 
-/* Few rows take less than 64 KiB of x for each compute unit, and at least a segment: below that the model decides. */
+/* Whether x has at most 64 KiB for each compute unit. */
 static bool are_few(const clnorm_device_info *device, const struct cln_workload *work) {
     const uint64_t bytes = work->rows * work->groups * work->group_size * work->x_size;
     return bytes <= (uint64_t)device->compute_units << 16;
@@ -218,7 +218,7 @@ size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capaci
     return length < 0 ? 0 : (size_t)length;
 }
 
-/* The last row wins, so that one can be tried by adding it. */
+/* The last row of a key counts, so that a user can try a config by appending a row. */
 static const struct row *last_row(const struct cln_tuning *tuning, const struct cln_tuning_key *key, bool few) {
     char text[CLN_TUNING_KEY];
     write_key(key, few, text);
@@ -228,7 +228,7 @@ static const struct row *last_row(const struct cln_tuning *tuning, const struct 
     return i > 0 ? &tuning->rows[i - 1] : NULL;
 }
 
-/* A row without "few" is for any number of rows, and one of a single dtype for any widest one. */
+/* The most specific row. One without "few" is for any number of rows, and one with a single dtype for any widest dtype. */
 static const struct row *find_row(const struct cln_tuning *tuning, const struct cln_tuning_key *key, bool few) {
     const struct cln_tuning_key any = with_any_widest(key);
     const struct {
@@ -246,7 +246,7 @@ static bool is_forced(const struct cln_config *config) {
     return memcmp(config, &automatic, sizeof automatic) != 0;
 }
 
-/* Whether the row's knobs suit the work; config is then chosen by them. */
+/* Chooses the config by the row's knobs. Returns whether they suit the work. */
 static bool choose_by_row(clnorm_plan *plan, const struct row *row, cln_choose_fn choose, const struct cln_workload *work) {
     const char *const path = plan->context->tuning->path;
     struct cln_failure before;
@@ -261,7 +261,7 @@ static bool choose_by_row(clnorm_plan *plan, const struct row *row, cln_choose_f
     return suits;
 }
 
-/* By the user's file. */
+/* Chooses by the user's file. */
 static bool choose_by_file(clnorm_plan *plan, const struct cln_tuning_key *key, cln_choose_fn choose, bool few) {
     const struct cln_tuning *const tuning = plan->context->tuning;
     if (!tuning)
@@ -281,7 +281,7 @@ static uint64_t registers_of(const struct cln_workload *work, const struct cln_c
     return work->users == CLN_KNOBS_BACKWARD ? cln_backward_least_registers(work, c) : cln_forward_registers(work, c);
 }
 
-/* Whether the plan's config takes no more registers than there are, or than it did where the row was measured. */
+/* Whether the plan's config takes no more registers than the device has, or than at the width that was measured. */
 static bool registers_fit(const clnorm_plan *plan, const struct cln_database_row *row) {
     const struct cln_config *const c = &plan->config;
     struct cln_workload measured = plan->work;
@@ -293,7 +293,8 @@ static bool registers_fit(const clnorm_plan *plan, const struct cln_database_row
     return each <= registers_of(&measured, &there) || cln_registers_fit(&facts, (uint64_t)c->lanes * c->segments, each);
 }
 
-/* Whether a database's row suits the work; config is then chosen by it. A row without a tile is for whole segments. */
+/* Chooses the config by a row of the database, and returns whether it suits the work. Without a tile a row is for whole
+ * segments. */
 static bool suits(clnorm_plan *plan, const struct cln_database_row *row, cln_choose_fn choose) {
     struct cln_config knobs = row->knobs;
     if (is_far(&plan->work, row))
@@ -307,8 +308,8 @@ static bool suits(clnorm_plan *plan, const struct cln_database_row *row, cln_cho
     return chosen && registers_fit(plan, row);
 }
 
-/* By rows of this name: the row of this width, or else of the nearer one of the two widths beside it, of those that allow
- * as wide vectors. */
+/* Chooses by the rows of an operation and its dtypes: by the row of the same width, else by one of its two neighbours, the
+ * nearer first. Only widths that allow equally wide vectors count. */
 static bool choose_by_rows(clnorm_plan *plan, const char *rows, const struct cln_tuning_key *key, cln_choose_fn choose,
                            bool few) {
     enum { WIDEST = 16 }; /* bytes of a vector */
@@ -328,12 +329,12 @@ static bool choose_by_rows(clnorm_plan *plan, const char *rows, const struct cln
     return suits(plan, nearer, choose) || suits(plan, nearer_below ? &found.above : &found.below, choose);
 }
 
-/* Of dtypes of as many bytes the one that rows are measured for. */
+/* The dtype of the same size for which rows are measured. */
 static clnorm_dtype measured_dtype(clnorm_dtype dtype) {
     return dtype == CLNORM_F16 ? CLNORM_BF16 : dtype == CLNORM_F8_E5M2 ? CLNORM_F8_E4M3 : dtype;
 }
 
-/* By the shipped database. */
+/* Chooses by the shipped database. With less than a segment for each compute unit the model decides. */
 static bool choose_by_database(clnorm_plan *plan, const struct cln_tuning_key *key, cln_choose_fn choose, bool few) {
     const struct cln_workload *const work = &plan->work;
     const char *const rows = cln_database_rows(cln_database_files, &plan->context->device);

@@ -1,17 +1,17 @@
-/* What `clnorm tune` found out about a device, from a text file of the user's:
+/* The configs that `clnorm tune` measured on the user's device, in a text file:
  *
- *     # any line like this one is skipped
+ *     # a comment
  *     clnorm tuning 1
  *     device NVIDIA H200
  *     driver 580.95.05
- *     rms_norm bf16 4096: vec=8,lanes=256,keep=reread # and so is the rest of a row from here on
+ *     rms_norm bf16 4096: vec=8,lanes=256,keep=reread # a comment too
  *
  * A row is an operation, a dtype, and group_size or cols; then the knobs, as clnorm_config_parse reads them. The dtype is
- * that of the first input, or f8e4m3/bf16: also the widest one of the matrices, where its elements have more bytes. A row
- * with both comes first, one without the second is for any. Operations are softmax and gelu, each with _backward too, and
- * layer_norm or rms_norm with what it has besides: add_dropout_rms_norm_gated_activated_rope_backward has everything, and
- * so has _quantized a forward. The device and its driver must be the ones at hand. A file that is not understood, all of
- * it, is not used at all.
+ * that of the first input. f8e4m3/bf16 adds the widest dtype of the matrices, where its elements have more bytes. A row
+ * with both dtypes goes before one without the second, which applies to any. Operations have the names of their records,
+ * such as softmax_backward. The fused norms are layer_norm or rms_norm with the parts that they have, all of which are in
+ * add_dropout_rms_norm_gated_activated_rope_quantized_backward; only a forward has _quantized. The file's device and driver
+ * must be the ones in use. A file with an error in any line is not used at all.
  */
 #ifndef CLN_TUNING_H
 #define CLN_TUNING_H
@@ -21,15 +21,15 @@
 
 struct cln_tuning;
 
-/* Reads the device's file. NULL where there is none, or no memory for it. One that is no regular file is not used. */
+/* Reads the device's file. NULL: there is none, or no memory for it. A file that is not regular is refused. */
 struct cln_tuning *cln_tuning_read(const clnorm_device_info *device);
 
 /* NULL is allowed. */
 void cln_tuning_destroy(struct cln_tuning *tuning);
 
-/* What a row is looked up by. */
+/* The key of a row. */
 struct cln_tuning_key {
-    const char *name; /* of an operation that is no norm; else NULL, and the next two lines count */
+    const char *name; /* of the operation's record; NULL: a fused norm, which the next two lines describe */
     clnorm_norm norm;
     bool residual, dropout, gated, activated, rope, quantized, backward;
     clnorm_dtype dtype;  /* of the first input */
@@ -37,8 +37,8 @@ struct cln_tuning_key {
     uint64_t group_size;
 };
 
-/* Chooses the plan's config: by the row that the key has, where nothing is forced and the row suits the work. What became
- * of the file is noted in the plan. */
+/* Chooses the plan's config: by the row of the key where no knob is forced and the row suits the work, else by the model.
+ * The plan's note says whether the file was used. */
 clnorm_status cln_tuning_choose(clnorm_plan *plan, const struct cln_tuning_key *key, cln_choose_fn choose,
                                 const struct cln_workload *work, const clnorm_config *desc_config);
 

@@ -12,7 +12,7 @@ static const struct cln_tensor_rule tensors[] = {
     {"x", CLN_X, offsetof(problem, x), CLN_MATRIX, CLN_F32_OR_LESS, CLN_REFUSED, true, CLN_ROLES},
 };
 
-/* A work-group takes rows; vectors are of one scale each. */
+/* A work-group takes whole rows. All elements of a vector have the same scale. */
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
     const problem *const p = desc;
     const uint64_t whole = p->cols | p->q.scale_group;

@@ -1,16 +1,16 @@
-/* Dropout, as both directions of the norms have it: its probability and the numbers that kernels are given for that. */
+/* Dropout of the norms, forward and backward: checks its probability, and converts it into kernel arguments. */
 #ifndef CLN_DROPOUT_H
 #define CLN_DROPOUT_H
 
 #include "clnorm/clnorm.h"
 
-/* Refuses what is no probability, and rows and columns that the generator's counter has no room for. */
+/* Refuses an invalid probability, and more rows or columns than the generator's counter can count. */
 clnorm_status cln_dropout_check(double probability, uint64_t rows, uint64_t cols);
 
-/* Random words from here on keep their element. */
+/* An element is kept if its random word is at least this threshold. */
 cl_uint cln_dropout_threshold(double probability);
 
-/* The factor of elements that are kept. */
+/* The factor of kept elements. */
 double cln_dropout_scale(double probability);
 
 #endif

@@ -1,5 +1,5 @@
-/* The exported functions of each operation, of which a public header is the manual. Each hands its descriptor to the
- * operation's record, cln_RECORD. */
+/* The exported functions of each operation, documented in its public header. Each passes its descriptor to the operation's
+ * record, cln_RECORD. */
 #include "clnorm/clnorm.h"
 #include "operation/operations.h"
 

@@ -10,9 +10,9 @@
 #include "quantize/quantize_args.h"
 #include "quantize/transpose_args.h"
 
-/* Lanes of an NVIDIA GPU that take four vectors each, which they ask for at once, or eight where there are many; 0 where
- * there are too few vectors for that. Of an 8-bit x lanes take two rows, and up to sixteen vectors of each: there are fewer
- * sums over lanes to wait for. Few pairs of rows take more lanes, to keep the whole device busy. */
+/* Lanes of a segment on an NVIDIA GPU. A lane loads four vectors at once, or eight of a long segment; 0: there are too few
+ * vectors for that. Of an 8-bit x a lane takes two rows and up to sixteen vectors of each, so that there are fewer sums
+ * over lanes to wait for. With few pairs of rows more lanes share each pair, to keep the whole device busy. */
 static uint32_t lanes_of(const clnorm_device_info *device, const struct cln_workload *work, uint32_t vec) {
     const uint64_t most = cln_power_of_two_at_most(device->max_work_group_size);
     const uint64_t vectors = work->group_size / vec;
@@ -79,19 +79,18 @@ struct cln_fp8_share cln_fp8_share_of(const struct cln_config *config, uint64_t 
 
 struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, const struct cln_config *config,
                                               uint64_t segments) {
-    const bool alone = config->lanes == 1; /* with long shares of its own */
+    const bool alone = config->lanes == 1; /* config.iterations already makes long shares */
     return share_among(config, segments, alone ? CLN_MOST_GROUPS : 8 * (uint64_t)cln_larger(device->compute_units, 1));
 }
 
-/* Of a tile that is transposed too. The first row that suits is taken. */
+/* Tiles with a transposed copy. The first suitable row is used. */
 static const struct tiling {
     uint32_t compute_capability; /* at least; 0: any device */
     uint32_t side;               /* rows, and columns */
     uint32_t items;              /* work-items of its work-group */
-    uint32_t groups;             /* for each compute unit that there have to be, at least */
+    uint32_t groups;             /* minimum work-groups per compute unit */
 } tilings[] = {
-    /* 64 KiB of local memory, of which three work-groups have room on an H200's compute unit. Lines of 256 bytes
-     * are faster there. */
+    /* Lines of 256 bytes. A tile takes 64 KiB of local memory; three work-groups fit on a compute unit. */
     {90, 256, 512, 3},
     {0, 128, 256, 0}, /* lines of 128 bytes */
 };
@@ -104,8 +103,8 @@ static bool suits(const struct tiling *tiling, const clnorm_device_info *device,
            tiles >= tiling->groups * (uint64_t)device->compute_units;
 }
 
-/* Of a work-item alone: a line of a cache in each column, and of each row as much as makes reading it quick (at 1024 x 8192
- * 64 x 1024 took 0.78 of the time of 64 x 256), in half of the local memory. */
+/* The tile of a single work-item. With a transposed copy it has a cache line of each column, and long parts of rows, which
+ * are faster to read, in half of the local memory. */
 static struct cln_fp8_tile tile_serial(const clnorm_device_info *device, uint64_t cols, bool transposed) {
     const uint64_t line = 64, widest = 1024;
     const uint64_t room = cln_power_of_two_at_most(device->local_memory / line / 2);
@@ -118,7 +117,7 @@ static struct cln_fp8_tile tile_serial(const clnorm_device_info *device, uint64_
     };
 }
 
-/* A work-item has four rows of a vector. */
+/* The tile of a work-group. Without a transposed copy a work-item has a vector of each of four rows. */
 static struct cln_fp8_tile tile_cooperative(const clnorm_device_info *device, const struct cln_config *config,
                                             uint64_t rows, uint64_t cols, bool transposed, uint64_t transposed_stride) {
     const struct tiling *tiling = tilings;
@@ -145,7 +144,7 @@ struct cln_fp8_tile cln_fp8_tile_of(const clnorm_device_info *device, const stru
     return tile;
 }
 
-/* Where kernels of one work-group, and tiles, look through magnitudes. */
+/* Lanes of kernels whose work-groups search for the largest magnitude as one segment. */
 static void set_lanes(struct cln_spec *spec, uint64_t lanes) {
     spec->lanes = lanes;
     spec->segments = 1;
@@ -232,7 +231,7 @@ clnorm_status cln_fp8_add_transpose(clnorm_plan *plan, const clnorm_tensor *code
     return cln_plan_add_stage(plan, &recipe);
 }
 
-static clnorm_status check_group_size(const char *name, const clnorm_tensor *tensor) {
+static clnorm_status check_scale_group(const char *name, const clnorm_tensor *tensor) {
     const uint32_t size = tensor->scale_group;
     return cln_power_of_two(size) && size >= 16 && size <= 128
                ? CLNORM_SUCCESS
@@ -248,5 +247,5 @@ clnorm_status cln_fp8_check_segments(const char *name, const clnorm_tensor *tens
                         "desc.%s.scale_group is %" PRIu32 ": expected a divisor of group_size, %" PRIu64
                         ", which is less than cols",
                         name, tensor->scale_group, group_size);
-    return check_group_size(name, tensor);
+    return check_scale_group(name, tensor);
 }

@@ -1,4 +1,4 @@
-/* What operations on 8-bit elements have in common. */
+/* Shared by operations on 8-bit elements. */
 #ifndef CLN_FP8_H
 #define CLN_FP8_H
 
@@ -13,7 +13,7 @@ clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_
 /* The enum cln_isa of the conversions. */
 uint32_t cln_fp8_isa(const clnorm_device_info *device, const struct cln_config *config);
 
-/* A spec with what the config says. */
+/* A spec with the config's macros. */
 struct cln_spec cln_fp8_spec(const clnorm_device_info *device, const struct cln_config *config);
 
 /* Work-groups that go through segments, SEGMENTS at a time. */
@@ -24,7 +24,7 @@ struct cln_fp8_share {
 
 struct cln_fp8_share cln_fp8_share_of(const struct cln_config *config, uint64_t segments);
 
-/* Where each work-group has a largest magnitude, which others will look through: no more of them than run at once. */
+/* For work-groups that each write a largest magnitude, which later kernels search: no more of them than run at once. */
 struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, const struct cln_config *config,
                                               uint64_t segments);
 
@@ -38,14 +38,14 @@ struct cln_fp8_tile {
 struct cln_fp8_tile cln_fp8_tile_of(const clnorm_device_info *device, const struct cln_config *config, uint64_t rows,
                                     uint64_t cols, bool transposed, uint64_t transposed_stride);
 
-/* What a spec says of them. */
+/* Sets the macros of tiles. */
 void cln_fp8_spec_tile(struct cln_spec *spec, const struct cln_fp8_tile *tile);
 
-/* Whether each work-group looks through so many magnitudes for the largest, rather than a stage of its own. */
+/* Whether each work-group of the tiles searches the magnitudes for the largest, instead of a separate stage. */
 bool cln_fp8_tiles_search(const struct cln_fp8_tile *tile, uint64_t magnitudes);
 
-/* Adds the stage that takes the largest of count magnitudes (f32, a part of the workspace), and writes amax and the scale
- * of a tensor of q_dtype. scale_dtype none: no scale. */
+/* Adds the stage that finds the largest of count magnitudes (f32, a part of the workspace), and writes amax and the scale
+ * of a tensor of q_dtype. scale_dtype none: no scale is written. */
 struct cln_fp8_largest {
     struct cln_binding magnitudes;
     uint64_t count;
@@ -56,12 +56,12 @@ struct cln_fp8_largest {
 
 clnorm_status cln_fp8_add_largest(clnorm_plan *plan, const struct cln_fp8_largest *largest);
 
-/* Adds the stage that writes the transposed copy of codes, which lie at y. */
+/* Adds the stage that writes the transposed copy of codes. y: where they are. */
 clnorm_status cln_fp8_add_transpose(clnorm_plan *plan, const clnorm_tensor *codes, struct cln_binding y,
                                     const clnorm_tensor *y_t, uint64_t rows, uint64_t cols);
 
-/* Refuses scales of groups other than 16, 32, 64 or 128 columns, and groups that lie in two segments of group_size
- * columns. name: the tensor's. */
+/* Refuses scales of groups other than 16, 32, 64 or 128 columns, and groups that cross two segments of group_size columns.
+ * name: the tensor's. */
 clnorm_status cln_fp8_check_segments(const char *name, const clnorm_tensor *tensor, uint64_t group_size, uint64_t cols);
 
 #endif

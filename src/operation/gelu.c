@@ -32,7 +32,7 @@ static const struct cln_enum_option form = {
 /* A descriptor, forward or backward, as the kernel sees it. */
 struct problem {
     uint64_t rows, cols;
-    const clnorm_tensor *x, *dy, *out; /* dy: out itself in a forward, where nothing is read from it */
+    const clnorm_tensor *x, *dy, *out; /* dy: out itself in a forward, which reads no dy */
     clnorm_gelu_form form;
 };
 

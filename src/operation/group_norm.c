@@ -75,18 +75,18 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d) {
     return spec;
 }
 
-/* What the kernels are put together from. magnitudes: the largest |y| of each piece of work, where y's scales are measured:
- * those of a sample one after the other. */
+/* What every stage is made from. magnitudes: where y's scales are measured, the largest |y| of each piece of work, those of
+ * a sample one after the other. */
 struct problem {
     const desc_type *d;
     struct cln_group_norm norm;
     struct cln_spec spec;
     struct cln_binding mean, rstd, parts, magnitudes;
-    uint64_t pieces; /* segments or slices: of work, where it is not in chunks */
+    uint64_t pieces; /* of work that is not in chunks: segments or slices */
     bool measured;
 };
 
-/* A kernel that writes y. */
+/* Adds the kernel that writes y. */
 static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, const struct cln_spec *spec) {
     static const struct cln_parameter of_segments[] = CLN_PARAMETERS(GROUP_NORM_ARGS);
     static const struct cln_parameter of_chunks[] = CLN_PARAMETERS(GROUP_NORM_APPLY_ARGS);
@@ -106,7 +106,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, cons
     return cln_group_norm_add(plan, spec, by_chunks ? &chunks : spec->span ? &slices : &segments);
 }
 
-/* A first pass over y, which writes its largest magnitudes alone, and what makes scales of them. */
+/* Adds a first pass that writes only the largest magnitudes of y, and the kernel that makes scales of them. */
 static clnorm_status add_measure(clnorm_plan *plan, const struct problem *p) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_SCALES_ARGS);
     struct cln_spec spec = p->spec;
@@ -133,7 +133,6 @@ static clnorm_status place_statistic(uint64_t *size, const clnorm_plan *plan, en
     return plan->tensor[role].element ? CLNORM_SUCCESS : cln_group_norm_part(size, count, plan->work.real_size, binding);
 }
 
-/* The workspace. */
 static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunks) {
     const uint64_t segments = p->norm.rows * p->norm.groups;
     uint64_t size = 0;
@@ -152,8 +151,8 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
     return status;
 }
 
-/* Whether every work-group merges the moments of its groups by itself, which takes a launch less: these are few beside what
- * it reads. */
+/* Whether each work-group merges the moments of its groups itself, which saves a launch: they are few beside the elements
+ * that it reads. */
 static bool merges_moments(const struct cln_group_norm *norm, const struct cln_spec *spec) {
     enum { MOST = 4 }; /* of a lane */
     return norm->layout == CLNORM_LAYOUT_FIRST && spec->lanes > 1 &&

@@ -64,15 +64,15 @@ struct workspace {
     struct cln_binding parts, slopes, mean, rstd;
 };
 
-/* What the kernels are put together from. */
+/* What every stage is made from. */
 struct problem {
     const desc_type *d;
     struct cln_group_norm norm;
     struct cln_spec spec;
     struct workspace workspace;
     bool by_chunks, sums; /* sums: of channels, dweight and dbias */
-    bool with_dx;         /* the kernel of dx makes the slopes of groups */
-    bool joined;          /* these sums come with the slopes */
+    bool with_dx;         /* the kernel of dx computes the slopes of groups */
+    bool joined;          /* the kernel of the slopes computes these sums too */
 };
 
 static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d, bool sums) {
@@ -112,7 +112,7 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     return status;
 }
 
-/* The forward's moments: those of x, without what is the backward's. */
+/* The statistics of x by the forward's kernels, without the macros of the backward's tensors. */
 static clnorm_status add_statistics(clnorm_plan *plan, const struct problem *p) {
     struct cln_spec spec = p->spec;
     spec.dy_dtype = spec.dx_dtype = spec.dweight_dtype = spec.dbias_dtype = CLNORM_DTYPE_NONE;
@@ -120,11 +120,11 @@ static clnorm_status add_statistics(clnorm_plan *plan, const struct problem *p) 
     spec.dresidual_out_dtype = spec.dresidual_dtype = CLNORM_DTYPE_NONE;
     spec.activation = CLNORM_ACTIVATION_NONE;
     spec.accumulate = false;
-    spec.y_dtype = p->d->x.scaling ? CLNORM_F32 : p->d->x.dtype; /* of a kernel that is built beside it */
+    spec.y_dtype = p->d->x.scaling ? CLNORM_F32 : p->d->x.dtype; /* of another kernel of the same program */
     return cln_group_norm_add_statistics(plan, &spec, &p->norm, p->workspace.parts, p->workspace.mean, p->workspace.rstd);
 }
 
-/* A work-group a segment. */
+/* Adds the kernel over whole segments. */
 static clnorm_status add_segments(clnorm_plan *plan, const struct problem *p) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_BACKWARD_ARGS);
     const struct cln_argument arguments[] = {cln_bind("mean", p->workspace.mean),
@@ -147,13 +147,13 @@ static clnorm_status add_sums(clnorm_plan *plan, const struct problem *p) {
     return cln_group_norm_add(plan, &p->spec, &kernel);
 }
 
-/* Of the sum of a group's slopes. Samples have no say in its order, and so none in how many lanes share it. */
+/* Terms of the sums of a group's slopes. Their order, and so the lanes, must not depend on the number of samples. */
 static uint64_t terms_of_group(const struct problem *p) {
     enum { LEAST = 32 };
     return cln_larger(p->norm.cols / p->norm.groups * p->spec.chunks, LEAST);
 }
 
-/* What the sums of chunks come to: the slopes of groups, which dx needs, and the sums over samples. */
+/* Adds up the sums of chunks: to the slopes of groups, which dx needs, and to the sums over samples if they are joined. */
 static clnorm_status add_slopes(clnorm_plan *plan, const struct problem *p) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_SLOPES_ARGS);
     const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows),
@@ -207,8 +207,8 @@ static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
     return cln_group_norm_add_reduction(plan, &p->spec, &kernel, p->norm.rows * p->spec.chunks);
 }
 
-/* Whether those who write a chunk's dx may as well add up the sums of its group's chunks: few beside its elements, and one
- * of them a lane at most. */
+/* Whether the work-group of a chunk's dx adds up the sums of its group's chunks itself: they are few beside the chunk's
+ * elements, and at most one per lane. */
 static bool makes_slopes_with_dx(const struct problem *p) {
     enum { ELEMENTS = 8 }; /* a chunk */
     const struct cln_spec *const s = &p->spec;
@@ -217,7 +217,7 @@ static bool makes_slopes_with_dx(const struct problem *p) {
     return p->by_chunks && p->norm.layout == CLNORM_LAYOUT_FIRST && s->lanes > 1 && p->norm.cols / p->norm.groups <= most;
 }
 
-/* Whether the sums over samples come with the slopes: not where they would keep the lanes of a group's much longer. */
+/* Whether the kernel of the slopes computes the sums over samples too: not where these take its lanes much longer. */
 static bool joins_sums(const struct problem *p) {
     enum { MOST_TERMS = 16 }; /* of a lane */
     const uint64_t terms = p->norm.rows * p->spec.chunks;

@@ -38,7 +38,7 @@ clnorm_status cln_group_norm_describe_statistics(const struct cln_operation *ope
     return status || !rstd ? status : cln_tensor_vector(&tensor[CLN_RSTD], "rstd", count, size, 0);
 }
 
-/* What is held of a segment in a cache: an element of each of the inputs. */
+/* Bytes of one element of every input: those that a cache holds for each element of a segment. */
 static uint64_t input_bytes(const struct cln_operation *operation, const void *desc) {
     uint64_t bytes = 0;
     for (unsigned i = 0; i < operation->tensor_count; i++)

@@ -15,9 +15,9 @@
 typedef clnorm_l2_norm_desc forward_desc;
 typedef clnorm_l2_norm_backward_desc backward_desc;
 
-_Static_assert(offsetof(forward_desc, weight_repeat) == offsetof(forward_desc, weight_rows) + sizeof(uint64_t), "one map");
+_Static_assert(offsetof(forward_desc, weight_repeat) == offsetof(forward_desc, weight_rows) + sizeof(uint64_t), "adjacent");
 _Static_assert(offsetof(backward_desc, weight_repeat) == offsetof(backward_desc, weight_rows) + sizeof(uint64_t),
-               "one map");
+               "adjacent");
 
 static const struct cln_tensor_rule forward_tensors[] = {
     {"x", CLN_X, offsetof(forward_desc, x), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
@@ -43,11 +43,11 @@ static const struct cln_field_rule backward_fields[] = {
 };
 static const struct cln_statistic_rule statistics[] = {{"norm", CLN_NORM, offsetof(forward_desc, save_norm), true, 1}};
 static const struct cln_enum_option eps_mode = {"eps-mode",
-                                                "L2 norm: what eps is to the length (add)",
+                                                "L2 norm: add eps to the sum of squares, or floor the length at it (add)",
                                                 "eps_mode",
                                                 {{"add", CLNORM_EPS_ADD}, {"floor", CLNORM_EPS_FLOOR}}};
 
-/* What both descriptors have. */
+/* The members that both descriptors have. */
 struct problem {
     uint64_t rows, cols, group_size, weight_rows, weight_repeat;
     double eps;
@@ -123,7 +123,7 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
     };
 }
 
-/* The kernel that goes through segments. */
+/* Adds the kernel that goes through segments. */
 static clnorm_status add_segments(clnorm_plan *plan, const void *desc, const struct cln_workload *work, const char *kernel,
                                   const struct cln_parameter *parameters, struct cln_argument norm) {
     const struct problem p = problem_of(plan->operation, desc);
@@ -162,7 +162,8 @@ static clnorm_status add_forward(clnorm_plan *plan, const void *desc, const stru
 
 /* ---------------------------------------------------------------------------------------------------------- dweight */
 
-/* Shares of the rows that take a row of weights, count of them, and work-items that have a column each. */
+/* The rows that use one row of weights are summed in count shares of share rows. items: work-items of a work-group, which
+ * have a column each. */
 struct slots {
     uint64_t share, count, items;
     struct cln_binding lengths, sums; /* parts of the workspace: [groups, rows], [weight_rows, count, cols] */
@@ -188,7 +189,7 @@ static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, co
     return CLNORM_SUCCESS;
 }
 
-/* A kernel of a column a work-item. */
+/* Adds a kernel with one work-item per column, times work-groups for each block of columns. */
 static clnorm_status add_columns(clnorm_plan *plan, const void *desc, const struct slots *slots, const char *kernel,
                                  const struct cln_parameter *parameters, const struct cln_argument *arguments,
                                  uint64_t times) {

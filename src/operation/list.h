@@ -1,10 +1,10 @@
-/* The list of operations, each by the name of its record, cln_NAME. The library, the reference and the tool take theirs
- * from here. */
+/* The list of operations, each by the name of its record, cln_NAME. The library, the reference and the tool are made from
+ * this one list. */
 #ifndef CLN_LIST_H
 #define CLN_LIST_H
 
-/* ROWS: a row of the outputs follows from that row of the inputs, and the record says all that a caller has to know. The
- * reference has a function ref_NAME_row, and the tool needs nothing else. OTHER: all others. */
+/* ROWS: a row of an output matrix depends on the same row of the inputs alone, and the record tells the tool all it needs.
+ * The reference has a function ref_NAME_row. OTHER: all others. */
 /* clang-format off */
 #define CLN_OPERATION_LIST(ROWS, OTHER) \
     OTHER(norm_forward)                 \

@@ -15,7 +15,7 @@
 
 typedef clnorm_norm_desc problem;
 
-_Static_assert(offsetof(problem, weight_repeat) == offsetof(problem, weight_rows) + sizeof(uint64_t), "one map");
+_Static_assert(offsetof(problem, weight_repeat) == offsetof(problem, weight_rows) + sizeof(uint64_t), "adjacent");
 
 static const struct cln_tensor_rule tensors[] = {
     {"x", CLN_X, offsetof(problem, x), CLN_MATRIX, CLN_REALS | CLN_CODES, CLN_REFUSED, false, CLN_X_SCALE},
@@ -50,7 +50,7 @@ static const struct cln_statistic_rule statistics[] = {
     {"rstd", CLN_RSTD, offsetof(problem, save_rstd), true, 1},
 };
 
-/* y is x's like where nothing is written but it, and z is there with a gate alone. COAT's scales are BF16. */
+/* y has x's dtype by default, unless y_t is written instead. z is present only with a gate. COAT's scales are BF16. */
 static clnorm_status prepare(void *desc) {
     problem *const p = desc;
     if (!p->y.dtype && !p->y_t.dtype)
@@ -82,7 +82,7 @@ static clnorm_status check_values(const problem *p) {
     return CLNORM_SUCCESS;
 }
 
-/* What is added to x before the norm, and what is done to x for that. */
+/* Checks the sum that is normalised: x with dropout and row_scale, and the residual. */
 static clnorm_status check_sum(const problem *p) {
     const struct cln_option options[] = {{"residual", p->residual.dtype != CLNORM_DTYPE_NONE},
                                          {"dropout", p->dropout != 0},
@@ -119,7 +119,8 @@ static clnorm_status check_transposed(const problem *p) {
     return CLNORM_SUCCESS;
 }
 
-/* What a y of 8 bits may have. name: of the tensor that has its scales. A work-group has a segment to itself. */
+/* Checks an 8-bit output. name: the tensor with its scales. Segments are computed apart from each other, so that scales of
+ * whole rows need rows of one segment. */
 static clnorm_status check_codes(const problem *p, const char *name, const clnorm_tensor *y) {
     if (p->accuracy && !y->scaling)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.accuracy is %d: expected 0 without a y of 8 bits", (int)p->accuracy);

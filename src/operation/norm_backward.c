@@ -16,7 +16,7 @@
 
 typedef cln_backward_problem problem;
 
-_Static_assert(offsetof(problem, weight_repeat) == offsetof(problem, weight_rows) + sizeof(uint64_t), "one map");
+_Static_assert(offsetof(problem, weight_repeat) == offsetof(problem, weight_rows) + sizeof(uint64_t), "adjacent");
 
 static const struct cln_tensor_rule tensors[] = {
     {"x", CLN_X, offsetof(problem, x), CLN_MATRIX, CLN_REALS | CLN_CODES, CLN_REFUSED, false, CLN_X_SCALE},
@@ -59,7 +59,7 @@ static const struct cln_statistic_rule statistics[] = {
     {"rstd", CLN_RSTD, offsetof(problem, rstd_given), false, 1},
 };
 
-/* z is there with a gate alone; y_given puts y in x's place. */
+/* z is present only with a gate. With y_given, y takes x's place. */
 static clnorm_status prepare(void *desc) {
     problem *const p = desc;
     const clnorm_status status = cln_backward_take_y(p);
@@ -105,7 +105,7 @@ static clnorm_status check_values(const problem *p) {
     return CLNORM_SUCCESS;
 }
 
-/* What was added to x before the norm, and what comes back by way of it. */
+/* Checks the sum that was normalised, and its gradients. */
 static clnorm_status check_sum(const problem *p) {
     const struct cln_option options[] = {{"residual", p->residual.dtype != CLNORM_DTYPE_NONE},
                                          {"dresidual_out", p->dresidual_out.dtype != CLNORM_DTYPE_NONE},
@@ -157,7 +157,7 @@ static clnorm_status check(const clnorm_device_info *device, void *desc) {
     return status ? status : check_driver(device, p);
 }
 
-/* With y_given: y is what has x's place so far, and weight and bias are read without rows too. */
+/* With y_given: the argument described as x is y, and the check reads weight and bias even of 0 rows. */
 static clnorm_status describe_y(const problem *p, struct cln_tensor tensor[CLN_ROLES]) {
     tensor[CLN_Y] = tensor[CLN_X];
     tensor[CLN_X] = (struct cln_tensor){0};

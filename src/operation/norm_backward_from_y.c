@@ -1,4 +1,4 @@
-/* A backward that reads y in x's place: which descriptors it goes with, and the check of every column. */
+/* A backward that reads y in x's place: the descriptors that allow it, and the check of every column. */
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 
 typedef cln_backward_problem problem;
 
-/* What the exactness of x̂ depends on, by y's dtype. */
+/* Limits of y's dtype, within which x̂ is exact enough. */
 static const struct precision {
     double unit;         /* half a step at 1 */
     double least_weight; /* half a step of its denormals over the unit, or more for devices without denormals */
@@ -29,7 +29,7 @@ static const struct precision {
     [CLNORM_F64] = {0x1p-53, 0x1p-960, DBL_MAX},
 };
 
-/* What y would have to be taken apart for. */
+/* Refuses what keeps x̂ from being recovered from y. */
 static clnorm_status check_alone(const clnorm_norm_backward_desc *desc) {
     const struct cln_option options[] = {{"gate", desc->gate != CLNORM_GATE_NONE},
                                          {"activation", desc->activation != CLNORM_ACTIVATION_NONE},
@@ -66,7 +66,7 @@ static clnorm_status check_bounds(const clnorm_norm_backward_desc *desc, const s
     return CLNORM_SUCCESS;
 }
 
-/* The rules of tensors speak of x; y has its place. */
+/* Compares dtypes with that of y, which takes x's place: the rules of tensors would name x. */
 static clnorm_status check_doubles(const clnorm_norm_backward_desc *desc) {
     for (unsigned i = 1; i < cln_norm_backward.tensor_count; i++) {
         const struct cln_tensor_rule *const rule = &cln_norm_backward.tensors[i];
@@ -153,7 +153,8 @@ clnorm_status clnorm_norm_backward_check(cl_command_queue queue, const clnorm_ar
     if (status)
         return status;
     if (!taken.fault.mem)
-        return cln_fail(CLNORM_INVALID_BUFFER, "args.fault.mem is NULL: expected what a backward with y_given wrote");
+        return cln_fail(CLNORM_INVALID_BUFFER,
+                        "args.fault.mem is NULL: expected the buffer that a backward with y_given wrote");
     cl_context context = NULL;
     cl_int code =
         queue ? clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) : CL_INVALID_COMMAND_QUEUE;
@@ -178,8 +179,8 @@ clnorm_status clnorm_norm_backward_check(cl_command_queue queue, const clnorm_ar
         return cln_fail_opencl(code, "clEnqueueReadBuffer");
     if (columns)
         return cln_fail(CLNORM_NOT_EXACT,
-                        "args.fault is %u: expected 0; so many columns have a weight or bias outside weight_bound and "
-                        "bias_bound, and the gradients are NaN",
+                        "args.fault is %u: expected 0 columns with a weight or bias outside weight_bound and bias_bound; "
+                        "the gradients are NaN",
                         columns);
     return CLNORM_SUCCESS;
 }

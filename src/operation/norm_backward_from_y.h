@@ -4,10 +4,10 @@
 
 #include "plan/plan.h"
 
-/* With y_given, puts y in x's place and fills in the bounds; refuses what does not go with it. desc may hold anything. */
+/* With y_given, puts y in x's place, fills in the bounds, and refuses options that exclude it. desc is not validated. */
 clnorm_status cln_backward_take_y(clnorm_norm_backward_desc *desc);
 
-/* Adds the stage that counts columns at which y is not exact enough, before the others. p: validated. */
+/* Adds the stage that counts the columns in which y is not exact enough. It comes before the others. p: validated. */
 clnorm_status cln_backward_add_check(clnorm_plan *plan, const clnorm_norm_backward_desc *p);
 
 #endif

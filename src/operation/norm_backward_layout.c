@@ -1,4 +1,4 @@
-/* How the backward's work is shared out, and what its workspace has. */
+/* How the backward's work is shared out, and the parts of its workspace. */
 #include "operation/norm_backward_layout.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 typedef cln_backward_problem problem;
 
-/* An 8-bit x is worked on in vectors that suit dy. */
+/* With an 8-bit x the vectors are those that suit dy. */
 static uint64_t x_size_of(const problem *p) {
     return clnorm_dtype_size(p->x.scaling ? p->dy.dtype : p->x.dtype);
 }
@@ -39,7 +39,7 @@ struct cln_workload cln_backward_workload(const struct cln_operation *operation,
     };
 }
 
-/* Appends a part. An element of 0 in its binding: it is not there. */
+/* Appends a part to the workspace. */
 static clnorm_status add_part(struct cln_backward_layout *layout, struct cln_binding *part, uint64_t elements,
                               uint64_t element) {
     uint64_t bytes;
@@ -57,12 +57,12 @@ static clnorm_status add_part(struct cln_backward_layout *layout, struct cln_bin
     return CLNORM_SUCCESS;
 }
 
-/* Outputs that c1 and c2 of the header's formulas matter to. */
+/* Whether an output depends on c1 and c2 of the header's formulas. */
 static bool needs_means(const problem *p) {
     return p->dx.dtype || p->dresidual.dtype || (p->gate_first && p->dz.dtype);
 }
 
-/* As in cl/norm/team.h and norm_backward.cl: words of a cache line, to which the locks before the mailbox are rounded. */
+/* Words of a cache line, as in cl/norm/team.h and norm_backward.cl. The locks before the mailbox are rounded up to it. */
 enum { LINE_WORDS = 16 };
 
 static uint64_t lock_words(uint64_t locks) {
@@ -86,26 +86,25 @@ static uint64_t row_vectors(const problem *p, const struct cln_config *c) {
     return p->cols / p->group_size * cln_divide_up(p->group_size, c->vec);
 }
 
-/* Lanes beside each other of a work-group that has columns: few where there are few vectors, for more work-groups. */
+/* Neighbouring lanes of a work-group that sums columns: few where a row has few vectors, for more work-groups. */
 static uint64_t column_lanes(const problem *p, const struct cln_config *c) {
     const uint64_t vectors = row_vectors(p, c);
     const uint64_t most = vectors < 256 ? 2 : vectors < 512 ? 4 : 8;
     return cln_smaller((uint64_t)c->lanes * c->segments, most);
 }
 
-/* Rows of which one lane adds up what they give to dweight and dbias, at most, but for a last run. A chain of f32 additions
- * stops growing at 2^24 times what is added; one of 2^12 loses 2^-12 of its sum at the very most. */
+/* Maximum rows whose terms of dweight and dbias one lane adds up, except in a last run. A chain of f32 additions stops
+ * growing at 2^24 equal terms; a chain of 2^12 loses at most 2^-12 of its sum. */
 enum { MOST_ADDED = 4096 };
 
-/* How often the work-groups that the device has at once take over from each other, so that none adds up more. */
+/* Waves of work-groups, enough that no lane adds up more. at_once: work-groups of a wave. */
 static uint64_t waves_of(const struct cln_workload *work, const struct cln_config *c, uint64_t at_once) {
     if (!work->sums_rows || c->accumulator == CLN_ACCUMULATOR_COLUMNS)
         return 1;
     return cln_larger(cln_divide_up(cln_divide_up(work->rows, (uint64_t)MOST_ADDED * c->segments), at_once), 1);
 }
 
-/* Of the work-groups that the device has at once, those for each row of weights. More than one wave of them, where one
- * leaves much of the device idle. */
+/* Work-groups for each row of weights. They make several waves where a single wave leaves much of the device idle. */
 static uint64_t groups_of_weight(uint64_t at_once, uint64_t weight_rows) {
     enum { MOST_WAVES = 4 };
     uint64_t best = 1, best_waves = cln_divide_up(weight_rows, at_once);
@@ -120,8 +119,8 @@ static uint64_t groups_of_weight(uint64_t at_once, uint64_t weight_rows) {
     return best;
 }
 
-/* work: of rows that take one row of weights. Where one run is enough for a work-group, all its rows are neighbours, and
- * the last run is shorter where that makes all shares alike. */
+/* work: of the rows that use one row of weights. Where one run is enough for a work-group, its rows are consecutive, and
+ * the run is shortened to an even share where that saves no iteration. */
 static void share_rows(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c,
                        struct cln_backward_layout *layout) {
     const uint64_t at_once =
@@ -168,12 +167,12 @@ static clnorm_status lay_out_groups(const clnorm_device_info *device, const prob
     return CLNORM_SUCCESS;
 }
 
-/* Of all slots; more than any workspace has where that is past 2^64. */
+/* Elements of all slots; UINT64_MAX for 2^64 and more. */
 static uint64_t slot_elements(const problem *p, const struct cln_backward_layout *layout) {
     return cln_product(cln_product(layout->slots, p->weight_rows), SLOT_COLUMNS(p->cols));
 }
 
-/* Two for each chunk of each segment; likewise. */
+/* Two sums for each chunk of each segment; likewise. */
 static uint64_t sum_elements(const struct cln_config *c, uint64_t segments) {
     return cln_product(2 * (uint64_t)c->chunks, segments);
 }

@@ -12,7 +12,7 @@ static inline uint64_t cln_backward_real_size(const cln_backward_problem *p) {
     return p->x.dtype == CLNORM_F64 ? sizeof(cl_double) : sizeof(cl_float);
 }
 
-/* What the kernels have as x. */
+/* The argument that kernels read as x. */
 static inline enum cln_role cln_backward_role_of_x(const cln_backward_problem *p) {
     return p->y_given ? CLN_Y : CLN_X;
 }
@@ -26,19 +26,19 @@ static inline enum cln_role cln_backward_role_of_x(const cln_backward_problem *p
  *   locks          [blocks, weight_rows, slots] uint of CLNORM_REDUCTION_LOCKED
  *   mailbox        [rows, groups, 1 or 2, tiles] uint with exchanged sums, in one part with the locks */
 struct cln_backward_layout {
-    uint64_t span;        /* groups that a work-group takes in turn */
-    uint64_t blocks;      /* work-groups that share a row */
-    uint64_t work_groups; /* that have rows: row_groups for each block and each row of weights */
-    uint64_t row_groups;  /* that share the rows which take a row of weights */
-    uint64_t run_length;  /* neighbouring ones of these that a work-group takes before it skips the others'; 0: no others */
-    uint64_t share;       /* run_length 0: rows of a work-group; else rows of one run of all work-groups */
-    uint64_t slots;       /* of each row of weights */
-    uint64_t columns;     /* work-groups that have columns, of CLN_ACCUMULATOR_COLUMNS; 0: there are slots */
-    uint64_t column_lanes;                                      /* beside each other in one of those */
-    uint64_t reduce_vec;                                        /* elements of an access of norm_backward_reduce.cl */
-    uint64_t lock_words;                                        /* locks and mailbox */
-    bool split, exchanged, locked;                              /* split: by a kernel of its own that takes sums */
-    struct cln_binding mean, rstd, sums, dweight, dbias, locks; /* those that are not there have an element of 0 */
+    uint64_t span;         /* groups that a work-group takes one after the other */
+    uint64_t blocks;       /* work-groups that share a row */
+    uint64_t work_groups;  /* that go through rows: row_groups for each block and each row of weights */
+    uint64_t row_groups;   /* that share the rows which use one row of weights */
+    uint64_t run_length;   /* iterations over consecutive rows before a work-group skips those of the others; 0: no skip */
+    uint64_t share;        /* run_length 0: rows of a work-group; else rows of one run of all work-groups */
+    uint64_t slots;        /* of each row of weights */
+    uint64_t columns;      /* work-groups that sum columns, of CLN_ACCUMULATOR_COLUMNS; 0: there are slots */
+    uint64_t column_lanes; /* neighbouring lanes of those work-groups */
+    uint64_t reduce_vec;   /* elements of an access of norm_backward_reduce.cl */
+    uint64_t lock_words;   /* locks and mailbox */
+    bool split, exchanged, locked;                              /* split: a kernel of its own takes the sums over a row */
+    struct cln_binding mean, rstd, sums, dweight, dbias, locks; /* an absent part has an element of 0 bytes */
     uint64_t size;                                              /* bytes */
 };
 

@@ -13,14 +13,14 @@
 
 typedef cln_backward_problem problem;
 
-/* Of what norm_backward.cl writes a sum over rows to: slots, or the output itself. */
+/* The dtype to which norm_backward.cl writes a sum over rows: that of the slots, or of the output itself. */
 static clnorm_dtype sums_dtype(const problem *p, clnorm_dtype dtype, const struct cln_backward_layout *layout) {
     if (!dtype || layout->columns)
         return dtype;
     return p->x.dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
 }
 
-/* What follows from the problem and its layout alone. */
+/* The macros that follow from the problem and its layout. */
 static struct cln_spec spec_of_problem(const problem *p, const struct cln_backward_layout *layout) {
     return (struct cln_spec){
         .family = CLN_NORM_BACKWARD,
@@ -200,8 +200,8 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* Lanes beside each other in a work-group of norm_backward_reduce.cl, and lines of them, which share the slots: few where a
- * row of weights has few slots. */
+/* Neighbouring lanes in a work-group of norm_backward_reduce.cl, and lines of such lanes, which share the slots. There are
+ * few lines where a row of weights has few slots. */
 static void share_out_slots(const clnorm_device_info *device, const problem *p, const struct cln_backward_layout *layout,
                             struct cln_spec *spec) {
     const uint64_t most_items = cln_power_of_two_at_most(device->max_work_group_size);
@@ -258,7 +258,7 @@ static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struc
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* What the kernels over all rows read: statistics, and sums over each row. */
+/* The kernels whose results the kernels over all rows read: statistics, and sums over each row. */
 static clnorm_status add_inputs(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const bool walks = p->rows > 0;
     clnorm_status status = CLNORM_SUCCESS;

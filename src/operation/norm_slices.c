@@ -33,7 +33,7 @@ static const struct cln_field_rule apply_fields[] = {
 static const struct cln_statistic_rule moments_out = {"moments", CLN_MOMENTS, 0, true, CLN_MOMENTS_NUMBERS};
 static const struct cln_statistic_rule moments_in = {"moments", CLN_MOMENTS, 0, false, CLN_MOMENTS_NUMBERS};
 
-/* The fused norm whose kernels' macros and arguments these have. */
+/* The fused norm whose macros and arguments these kernels have. */
 static clnorm_norm_desc problem_of(const struct cln_operation *operation, const void *desc) {
     clnorm_norm_desc p = CLNORM_NORM_DESC_INIT;
     const bool apply = operation == &cln_norm_apply;
@@ -69,8 +69,8 @@ clnorm_status cln_norm_choose_slice(const clnorm_device_info *device, const stru
     return cln_config_choose(device, work, forced, config);
 }
 
-/* A kernel of norm_slices.cl over all segments, or their chunks. As many chunks have moments in the workspace, or elements
- * of y: neither has 2^63 bytes. */
+/* Adds a kernel of norm_slices.cl over all segments, or their chunks. The number of chunks cannot overflow: each has
+ * moments in the workspace or elements of y, of less than 2^63 bytes. */
 static clnorm_status add_segments(clnorm_plan *plan, const clnorm_norm_desc *p, const struct cln_workload *work,
                                   const char *kernel, const struct cln_parameter *parameters, struct cln_binding moments) {
     const uint64_t units = work->rows * work->groups * plan->config.chunks;
@@ -95,7 +95,7 @@ static clnorm_status add_segments(clnorm_plan *plan, const clnorm_norm_desc *p, 
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* The moments of segments from those of their chunks, with as many work-items a segment. */
+/* Merges the moments of chunks into those of their segments, with the same number of work-items per segment. */
 static clnorm_status add_merge(clnorm_plan *plan, const clnorm_norm_desc *p, const struct cln_workload *work,
                                struct cln_binding chunks) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(NORM_MERGE_MOMENTS_ARGS);

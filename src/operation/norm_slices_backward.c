@@ -39,7 +39,7 @@ static const struct cln_statistic_rule of_apply[] = {
     {"sums", CLN_SUMS, 0, false, CLN_SUMS_NUMBERS},
 };
 
-/* The fused norm whose kernels' macros and arguments these have. */
+/* The fused norm whose macros and arguments these kernels have. */
 static problem problem_of(const struct cln_operation *operation, const void *desc) {
     problem p = CLNORM_NORM_BACKWARD_DESC_INIT;
     const bool apply = operation == &cln_norm_backward_apply;
@@ -65,7 +65,7 @@ static problem problem_of(const struct cln_operation *operation, const void *des
 
 /* ----------------------------------------------------------------------------------------------------------- kernels */
 
-/* One of norm_slices_backward.cl, with a work-item a segment. */
+/* Adds a kernel of norm_slices_backward.cl, with one work-item per segment. */
 static clnorm_status add_items(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout, bool has_sums,
                                const char *kernel, const struct cln_parameter *parameters,
                                const struct cln_argument *arguments) {
@@ -92,7 +92,7 @@ static clnorm_status add_items(clnorm_plan *plan, const problem *p, const struct
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* Statistics, and the sums too where has_sums, from the arguments to the workspace. */
+/* Converts the moments of the arguments to statistics in the workspace. has_sums: copies the sums there too. */
 static clnorm_status add_open(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout,
                               bool has_sums) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(NORM_OPEN_MOMENTS_ARGS);

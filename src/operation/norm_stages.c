@@ -17,17 +17,17 @@
 
 typedef clnorm_norm_desc problem;
 
-/* s is not x as it is stored, but made of several numbers. */
+/* Whether s, which is normalised, is computed from several numbers instead of being x as it is stored. */
 static bool is_made(const problem *p) {
     return p->residual.dtype || p->row_scale || p->gate_first || p->x.scaling;
 }
 
-/* Scales of rows or groups are taken from y. */
+/* Whether the scales of rows or groups are measured. */
 static bool takes_scales(const clnorm_tensor *y) {
     return y->scaling == CLNORM_SCALING_ROW || y->scaling == CLNORM_SCALING_GROUP;
 }
 
-/* One scale for all of y is. */
+/* Whether one scale for all of y is measured. */
 static bool takes_whole_scale(const clnorm_tensor *y) {
     return y->scaling == CLNORM_SCALING_TENSOR && y->scale == 0;
 }
@@ -83,7 +83,7 @@ static uint64_t rows_ahead(const clnorm_device_info *device, const struct cln_co
     return iterations > 1 ? 1 : device->compute_units;
 }
 
-/* What a launch does about a y with one scale that is measured: takes the largest |y|, or writes y by the scale. */
+/* A y with one measured scale takes two launches: one measures the largest |y|, the next writes y by the scale. */
 enum pass { PASS_ONLY, PASS_MEASURE, PASS_CODES };
 
 static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const struct cln_config *c,
@@ -159,7 +159,7 @@ static const struct kernel whole_segments = {&cln_source_norm_forward, "norm_for
 static const struct kernel chunk_moments = {&cln_source_norm_forward_chunks, "norm_forward_moments", moments_parameters};
 static const struct kernel chunk_apply = {&cln_source_norm_forward_chunks, "norm_forward_apply", apply_parameters};
 
-/* Where what a kernel writes goes: statistics of segments and of chunks, y, and the largest |y| of each work-group. */
+/* Where a kernel writes statistics of segments and of chunks, y, and the largest |y| of each work-group. */
 struct parts {
     struct cln_binding mean, rstd, moments, y, magnitudes;
     enum pass pass;
@@ -169,8 +169,8 @@ static uint64_t work_of_chunks(const problem *p, const struct cln_config *c) {
     return p->rows * (p->cols / p->group_size) * cln_larger(c->chunks, 1);
 }
 
-/* Work-groups that go through the segments, or their chunks. Of the largest |y| there are no more than others look through.
- */
+/* Work-groups that go through the segments, or their chunks. A measuring launch has fewer, as later kernels search the
+ * largest |y| of each. */
 static struct cln_fp8_share share_of(const clnorm_plan *plan, const problem *p, const struct cln_config *c,
                                      enum pass pass) {
     const uint64_t work = work_of_chunks(p, c);
@@ -226,8 +226,8 @@ static clnorm_status add_chunks(clnorm_plan *plan, const problem *p, const struc
     return status ? status : add_kernel(plan, p, work, &plan->config, &chunk_apply, parts);
 }
 
-/* The first pass over a y with one scale, which writes nothing else than the largest |y|, and what makes the scale of it.
- */
+/* The first pass over a y with one scale, which writes the largest |y| of each work-group and y_row_scale alone, and the
+ * kernel that makes the scale. */
 static clnorm_status add_measure(clnorm_plan *plan, const problem *p, const struct cln_workload *work, struct parts parts) {
     problem measured = *p;
     measured.save_mean = measured.save_rstd = measured.save_mask = 0;
@@ -260,7 +260,7 @@ static clnorm_status lay_out(clnorm_plan *plan, const problem *p, bool keeps_y, 
     return CLNORM_SUCCESS;
 }
 
-/* p: with a y, which is a part of the workspace where keeps_y. */
+/* p: has a y. keeps_y: it is a part of the workspace. */
 static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const struct cln_workload *work, bool keeps_y) {
     struct parts parts = {.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}, .y = {.role = CLN_Y}};
     clnorm_status status = lay_out(plan, p, keeps_y, &parts);
@@ -320,9 +320,9 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
         cln_config_choose(&plan->context->device, backward->batch_invariant ? &many : &work, &forced, &config);
     if (!status && backward->batch_invariant)
         status = cln_config_share_out(cln_config_choose, &plan->context->device, &work, &none, &config);
-    if (config.keep == CLN_KEEP_LOCAL) /* nothing is read again */
+    if (config.keep == CLN_KEEP_LOCAL) /* no row is read again for y */
         config.keep = CLN_KEEP_REREAD;
-    config.prefetch = CLN_PREFETCH_NONE; /* nothing is written that could be waited for */
+    config.prefetch = CLN_PREFETCH_NONE; /* no stores delay the next row's loads */
     return status ? status
                   : add_kernel(plan, &p, &work, &config, &whole_segments, (struct parts){.mean = mean, .rstd = rstd});
 }

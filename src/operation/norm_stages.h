@@ -1,4 +1,4 @@
-/* The forward of the norms, between the descriptor and the kernels. */
+/* The forward norms: workload, config and stages. */
 #ifndef CLN_NORM_STAGES_H
 #define CLN_NORM_STAGES_H
 
@@ -15,7 +15,8 @@ clnorm_status cln_norm_choose(const clnorm_device_info *device, const struct cln
                               const struct cln_config *forced, struct cln_config *config);
 clnorm_status cln_norm_add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work);
 
-/* The macros of kernels that go through segments, or their chunks, so often; y has no scale that is measured. */
+/* The macros of a kernel over segments, or their chunks, which each work-group takes in so many iterations. y has no
+ * measured scale. */
 struct cln_spec cln_norm_spec(const clnorm_plan *plan, const clnorm_norm_desc *p, const struct cln_workload *work,
                               uint64_t iterations);
 

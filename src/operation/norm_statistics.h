@@ -1,4 +1,4 @@
-/* Statistics alone, by the forward kernels: what a backward that was not given them begins with. */
+/* Statistics by the forward kernels, for a backward without given ones. */
 #ifndef CLN_NORM_STATISTICS_H
 #define CLN_NORM_STATISTICS_H
 

@@ -10,7 +10,7 @@
 
 typedef clnorm_norm_desc problem;
 
-/* Nothing but x, weight and y. */
+/* Whether there is nothing but x, weight and y. */
 static bool is_plain(const problem *p) {
     return p->norm == CLNORM_RMS_NORM && p->group_size == p->cols && !p->gate && !p->activation && !p->bias.dtype &&
            !p->residual.dtype && !p->row_scale && p->weight_offset == 0 && p->dropout == 0 && p->weight_rows <= 1 &&
@@ -54,8 +54,8 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
     return spec;
 }
 
-/* Two rows have the weights in common, which are loaded and widened once; more of them take up registers that let fewer
- * work-groups run at once. The time of a work-item alone goes into its sums, not into weights. */
+/* Two rows share the weights, which are loaded and widened once; more rows take registers, so that fewer work-groups run at
+ * once. A single work-item spends its time on sums, not on weights. */
 static uint64_t rows_at_once(const struct cln_config *config) {
     return config->lanes > 1 ? 2 : 1;
 }
@@ -92,7 +92,7 @@ static clnorm_status add_rows(clnorm_plan *plan, const problem *p, const struct 
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* fp8_rms_norm_tile.cl. count: of the magnitudes that it looks through; 0: y_scale is there. */
+/* fp8_rms_norm_tile.cl. count: the magnitudes that each work-group searches; 0: y_scale is already written. */
 static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile,
                                struct cln_binding rstd, struct cln_binding magnitudes, cl_ulong count) {
     struct cln_spec spec = spec_of(plan, p);
@@ -125,7 +125,7 @@ static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* The workspace has the largest |y| of each work-group, and rstd where the caller does not want it. */
+/* The workspace has the largest |y| of each work-group, and rstd unless it is an output. */
 clnorm_status cln_norm_add_tiles(clnorm_plan *plan, const clnorm_norm_desc *p) {
     const clnorm_device_info *const device = &plan->context->device;
     const struct cln_fp8_tile tile =

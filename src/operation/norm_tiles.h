@@ -13,7 +13,7 @@ static inline const clnorm_tensor *cln_norm_codes(const clnorm_norm_desc *p) {
 /* Whether these kernels compute it. A forced keep other than CLN_KEEP_REREAD selects the kernels of all norms. */
 bool cln_norm_in_tiles(const clnorm_norm_desc *p);
 
-/* For cln_fp8_config, by which its config is chosen. */
+/* The workload for cln_fp8_config. */
 struct cln_workload cln_norm_tiles_workload(const struct cln_operation *operation, const clnorm_norm_desc *p);
 
 clnorm_status cln_norm_add_tiles(clnorm_plan *plan, const clnorm_norm_desc *p);

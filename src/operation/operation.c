@@ -19,7 +19,7 @@ void cln_operation_init(const struct cln_operation *operation, void *desc) {
         memcpy(desc, operation->initial, operation->size);
 }
 
-/* Copies a descriptor of any size that a caller can have. */
+/* Copies a caller's descriptor of any accepted size. */
 static clnorm_status take(const struct cln_operation *operation, const void *desc, struct taken *taken) {
     const struct cln_struct kind = {"desc", operation->init, operation->size};
     cln_operation_init(operation, taken->bytes);
@@ -52,7 +52,7 @@ clnorm_status cln_refuse_options(const struct cln_option *options, clnorm_status
     return CLNORM_SUCCESS;
 }
 
-/* From here on nothing is left to a default. */
+/* Checks a descriptor and fills in its defaults. */
 static clnorm_status validate(const struct cln_operation *operation, const clnorm_device_info *device, void *desc) {
     clnorm_status status = check_fields(operation, desc);
     if (!status && operation->prepare)
@@ -64,7 +64,7 @@ static clnorm_status validate(const struct cln_operation *operation, const clnor
     return status;
 }
 
-/* Accesses are of the config's vec elements, wherever describe said that they are of vectors. */
+/* Multiplies an element's bytes by the config's vec, for every argument that is accessed in vectors. */
 static void widen_vectors(clnorm_plan *plan) {
     for (enum cln_role role = 0; role < CLN_ROLES; role++)
         plan->tensor[role].vector *= plan->config.vec;
@@ -82,7 +82,7 @@ static bool is_batch_invariant(const struct cln_operation *operation, const void
     return flag;
 }
 
-/* The widest dtype of the matrices, where its elements have more bytes than the first one's. */
+/* The widest dtype of the matrices; none, if no element has more bytes than one of the first tensor. */
 static clnorm_dtype widest_of(const struct cln_operation *operation, const void *desc) {
     const clnorm_dtype first = cln_operation_tensor(&operation->tensors[0], desc)->dtype;
     clnorm_dtype widest = first;
@@ -125,7 +125,7 @@ static clnorm_status fill_in(clnorm_plan *plan, const void *desc) {
     return operation->add_stages(plan, desc, &work);
 }
 
-/* desc: taken. draft: without kernels. */
+/* desc: of the operation's size. draft: makes a plan without kernels. */
 static clnorm_status make(clnorm_context *context, const struct cln_operation *operation, const void *desc, bool draft,
                           clnorm_plan **plan) {
     struct taken problem;

@@ -1,5 +1,5 @@
-/* An operation as data: what its descriptor has, and the few functions that are its own. Plans, one calls, validation and
- * tests walk the same record. table.c lists them all. */
+/* An operation as data: the members of its descriptor, and the functions that differ from operation to operation. Plans,
+ * one-call functions, validation and tests read the same record. table.c lists all records. */
 #ifndef CLN_OPERATION_H
 #define CLN_OPERATION_H
 
@@ -7,7 +7,7 @@
 #include "config/tuning.h"
 #include "plan/plan.h"
 
-/* Every descriptor begins like this. */
+/* The first members of every descriptor. */
 struct cln_desc_head {
     uint64_t size, rows, cols;
 };
@@ -17,7 +17,7 @@ enum cln_extent {
     CLN_MATRIX,     /* [rows, cols], with spatial [rows, cols · spatial] */
     CLN_COLUMNS,    /* [cols], with a weight map [weight_rows, cols] */
     CLN_TRANSPOSED, /* [cols, rows], of another tensor's 8-bit codes and with its scales */
-    CLN_OWN         /* the operation's own: its functions see to the stride, and describe the argument */
+    CLN_OWN         /* the operation's functions check the stride and describe the argument */
 };
 
 /* Sets of dtypes, a bit for each. */
@@ -39,7 +39,7 @@ struct cln_tensor_rule {
     int dtypes;
     enum cln_default none;
     bool output;
-    enum cln_role scale; /* with dtypes of 8 bits: the tensor of its scales */
+    enum cln_role scale; /* with 8-bit dtypes: the argument that holds the scales */
 };
 
 /* A member of 32 bits: a number, an enumeration or a flag. */
@@ -50,17 +50,17 @@ struct cln_field_rule {
     const char *type; /* of an enumeration, "clnorm_gate"; NULL: a number */
 };
 
-/* Numbers of each segment, [groups, rows] or [groups, rows, numbers], in the arithmetic's type. */
+/* An argument with numbers of each segment, [groups, rows] or [groups, rows, numbers], in the arithmetic type. */
 struct cln_statistic_rule {
     const char *name; /* "rstd" */
     enum cln_role role;
-    size_t given; /* offset of the field of 32 bits that says whether it is there; 0: it always is */
+    size_t given; /* offset of the 32-bit field that says whether it is present; 0: it always is */
     bool output;
     unsigned numbers; /* of a segment */
 };
 
-/* A field of an enumeration that a command line has an option for. */
-enum { CLN_WORDS = 4, CLN_CHOICES = 2 }; /* at most: words of a choice, choices of an operation */
+/* A command-line option that sets an enumeration of the descriptor. */
+enum { CLN_WORDS = 4, CLN_CHOICES = 2 }; /* maximum words of an option, maximum options of an operation */
 struct cln_enum_option {
     const char *option; /* "approximate" */
     const char *help;
@@ -71,44 +71,44 @@ struct cln_enum_option {
     } words[CLN_WORDS];
 };
 
-/* Bytes that no descriptor exceeds. */
+/* Maximum bytes of a descriptor. */
 enum { CLN_DESC_MOST = 2048 };
 
-/* Functions get a descriptor that is as long as the record says. From check on nothing in it is left to a default, and a
- * tensor that is absent is all 0. */
+/* The functions receive a descriptor of size bytes. From check on, all of its defaults are filled in, and an absent tensor
+ * is all 0. */
 struct cln_operation {
     const char *name;                      /* "softmax_backward" */
     const char *summary;                   /* of ROWS in list.h: a line of help */
-    const char *init;                      /* what a descriptor starts from, "CLNORM_SOFTMAX_BACKWARD_DESC_INIT" */
-    const void *initial;                   /* such a descriptor */
+    const char *init;                      /* name of the initialiser, "CLNORM_SOFTMAX_BACKWARD_DESC_INIT" */
+    const void *initial;                   /* an initialised descriptor */
     size_t size;                           /* its bytes */
     size_t config;                         /* offset of its clnorm_config */
-    const struct cln_tensor_rule *tensors; /* the first one: of which others have the dtype by default */
+    const struct cln_tensor_rule *tensors; /* the first one is that of CLN_LIKE_FIRST */
     unsigned tensor_count;
     const struct cln_field_rule *fields;
     unsigned field_count;
     const struct cln_enum_option *choices[CLN_CHOICES]; /* NULL after the last */
     /* Offset of the columns of a segment (uint64_t): a divisor of cols, which is the default. 0: segments are rows. */
     size_t group_size;
-    /* Offset of two numbers (uint64_t): the rows of a tensor of CLN_COLUMNS, and neighbouring rows that take the same one.
-     * 0: it has one row. */
+    /* Offset of weight_rows and weight_repeat (uint64_t): the rows of CLN_COLUMNS tensors, and the consecutive rows that
+     * use the same one. 0: such tensors have one row. */
     size_t weight_map;
-    bool mixed; /* tensors of CLN_COLUMNS may be in F64 beside matrices that are not, and in F32 beside those that are */
-    bool outer; /* the rows of its matrices may have outer dimensions */
-    size_t spatial; /* offset of the elements that a column has (uint64_t, checked by prepare); 0: one */
-    /* Offset of a flag of 32 bits: the knobs that the order of a row's sums depends on are those for many rows. 0: none. */
+    bool mixed;     /* CLN_COLUMNS tensors may be F64 with other matrices, and F32 with F64 matrices */
+    bool outer;     /* the rows of its matrices may have outer dimensions */
+    size_t spatial; /* offset of the elements of a column (uint64_t, checked by prepare); 0: one */
+    /* Offset of a 32-bit flag: the knobs that decide the order of a row's sums are chosen as for many rows. 0: no flag. */
     size_t batch_invariant;
-    size_t eps; /* offset of a double from 0 to the largest number of the first tensor's dtype; 0: there is none */
+    size_t eps; /* offset of a double from 0 to the largest number of the first tensor's dtype; 0: no eps */
     const struct cln_statistic_rule *statistics;
     unsigned statistic_count;
-    /* What has to be said before the tensors are looked at; may be NULL. */
+    /* Checks and completes members before the tensors are checked; may be NULL. */
     clnorm_status (*prepare)(void *desc);
-    /* What the rules do not say; may be NULL. */
+    /* Checks what the rules cannot express; may be NULL. */
     clnorm_status (*check)(const clnorm_device_info *device, void *desc);
-    /* The arguments that the descriptor has no clnorm_tensor for; may be NULL. */
+    /* Describes the arguments that have no clnorm_tensor in the descriptor; may be NULL. */
     clnorm_status (*describe)(const void *desc, struct cln_tensor tensor[CLN_ROLES]);
     struct cln_workload (*workload)(const struct cln_operation *operation, const void *desc);
-    /* What a tuning file calls it, where that is more than name, dtype and cols; may be NULL. */
+    /* Fills in the tuning key, where name, dtype and cols do not suffice; may be NULL. */
     void (*tuning_key)(const void *desc, struct cln_tuning_key *key);
     cln_choose_fn choose;
     clnorm_status (*add_stages)(clnorm_plan *plan, const void *desc, const struct cln_workload *work);
@@ -117,10 +117,10 @@ struct cln_operation {
 /* Every operation; a NULL ends the list. */
 extern const struct cln_operation *const cln_operations[];
 
-/* Writes the descriptor that init names. desc may be NULL. */
+/* Writes an initialised descriptor. desc may be NULL. */
 void cln_operation_init(const struct cln_operation *operation, void *desc);
 
-/* The tensor that a rule is about. */
+/* The descriptor's tensor of a rule. */
 const clnorm_tensor *cln_operation_tensor(const struct cln_tensor_rule *rule, const void *desc);
 
 /* Bytes of the arithmetic type: 8 with F64 tensors, else 4. */
@@ -132,15 +132,15 @@ uint64_t cln_operation_group_size(const struct cln_operation *operation, const v
 /* Rows of a tensor of CLN_COLUMNS: 1 without a weight map. */
 uint64_t cln_operation_weight_rows(const struct cln_operation *operation, const void *desc);
 
-/* The strides of all matrices' rows, and of inputs that a weight map is for, by a bitwise or: what a power of two divides
- * them all. */
+/* The bitwise or of the row strides of all matrices, and of inputs with a weight map: a power of two that divides it
+ * divides every one of them. */
 uint64_t cln_operation_strides(const struct cln_operation *operation, const void *desc);
 
-/* From a descriptor of any size to a plan. */
+/* Makes a plan of a descriptor of any accepted size. */
 clnorm_status cln_operation_plan_create(const struct cln_operation *operation, clnorm_context *context, const void *desc,
                                         clnorm_plan **plan);
 
-/* Makes a plan without kernels, and says what its enqueues need. requirements may be NULL. */
+/* Makes a plan without kernels, and writes the requirements of its enqueues. requirements may be NULL. */
 clnorm_status cln_operation_validate(const struct cln_operation *operation, clnorm_context *context, const void *desc,
                                      clnorm_requirements *requirements);
 
@@ -149,14 +149,15 @@ clnorm_status cln_operation_enqueue(const struct cln_operation *operation, clnor
                                     const void *desc, const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
                                     cl_event *event);
 
-/* operation_tensors.c: checks the tensors of a descriptor, fills in their defaults, and says what their arguments have to
- * be like: vector is an element's bytes where accesses are of config.vec elements, else 0. */
+/* operation_tensors.c: checks the tensors of a descriptor, fills in their defaults, and describes their arguments. vector
+ * of a described argument is an element's bytes where accesses are of config.vec elements, else 0. */
 clnorm_status cln_operation_complete_tensors(const struct cln_operation *operation, const clnorm_device_info *device,
                                              void *desc);
 clnorm_status cln_operation_describe_tensors(const struct cln_operation *operation, const void *desc,
                                              struct cln_tensor described[CLN_ROLES]);
 
-/* Refuses an option that does not go with another one: the first whose set is true. The list ends with a name of NULL. */
+/* Refuses the first option of the list that is set, as it excludes another one. A name of NULL ends the list. with: the
+ * other option, for the message. */
 struct cln_option {
     const char *name;
     bool set;

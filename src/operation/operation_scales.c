@@ -40,7 +40,6 @@ static clnorm_status check_given_scale(const struct cln_tensor_rule *rule, const
     return CLNORM_SUCCESS;
 }
 
-/* Of a tensor of 8 bits. */
 static clnorm_status check_scales_of_codes(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor) {
     if (tensor->scaling != CLNORM_SCALING_TENSOR && tensor->scaling != CLNORM_SCALING_ROW &&
         tensor->scaling != CLNORM_SCALING_GROUP)

@@ -5,7 +5,7 @@
 #include "operation/operation.h"
 #include "plan/tensor.h"
 
-/* codes: whether the tensor has 8 bits and scales of its own. Another one has no scales. */
+/* codes: whether the tensor is 8-bit with scales of its own. Other tensors may not have scales. */
 clnorm_status cln_operation_check_scales(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor, bool codes);
 
 /* Describes the argument that holds a tensor's scales, if it has one. */

@@ -31,7 +31,7 @@ static uint64_t width_of(const struct cln_operation *operation, const void *desc
     return head_of(desc)->cols * spatial;
 }
 
-/* What is said of a weight map; 0: it is left to its default. */
+/* The weight map of a descriptor; 0: the default. */
 struct weight_map {
     uint64_t rows, repeat;
 };
@@ -76,8 +76,8 @@ static clnorm_status check_dtype(const struct cln_tensor_rule *rule, clnorm_dtyp
     return cln_dtype_refuse(field, dtype, expected);
 }
 
-/* A tensor of the precision that the arithmetic does not have: weights and their gradients are converted as they are read
- * and written, which costs them nothing that the arithmetic has; matrices are not, for then it should have been in f64. */
+/* Refuses a tensor whose precision is not that of the arithmetic. Weights and their gradients may differ where the
+ * operation is mixed, as the kernels convert them. */
 static clnorm_status check_precision(const struct cln_operation *operation, const struct cln_tensor_rule *rule,
                                      clnorm_dtype dtype, clnorm_dtype first) {
     const bool columns = operation->mixed && rule->extent == CLN_COLUMNS;
@@ -89,8 +89,8 @@ static clnorm_status check_precision(const struct cln_operation *operation, cons
                     columns ? "f64, f32 or none" : "f64 for all tensors or for none");
 }
 
-/* All matrices are of F64, or none is. So are weights, but where the operation is `mixed`. A device without doubles has
- * none of F64. */
+/* Either all matrices are F64 or none is. The same holds for weights, unless the operation is mixed. A device without
+ * double precision allows no F64. */
 static clnorm_status check_double(const struct cln_operation *operation, const clnorm_device_info *device,
                                   const void *desc) {
     const struct cln_tensor_rule *const first = &operation->tensors[0];
@@ -111,7 +111,7 @@ static clnorm_status check_double(const struct cln_operation *operation, const c
     return CLNORM_SUCCESS;
 }
 
-/* ----------------------------------------------------------------------------------------------------- one by one */
+/* -------------------------------------------------------------------------------------------------- single tensors */
 
 /* outer: the rows of matrices may have outer dimensions. */
 static clnorm_status check_outer(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
@@ -125,7 +125,7 @@ static clnorm_status check_outer(const struct cln_tensor_rule *rule, const clnor
     return cln_outer_check(rule->name, tensor, head->rows, width, rule->output);
 }
 
-/* weight_rows: 0 where the descriptor names none. */
+/* weight_rows: as in the descriptor, 0 by default. */
 static clnorm_status check_stride(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
                                   const struct cln_desc_head *head, uint64_t width, uint64_t weight_rows) {
     if (rule->extent == CLN_COLUMNS && !weight_rows)
@@ -143,7 +143,8 @@ static clnorm_status check_stride(const struct cln_tensor_rule *rule, const clno
     return CLNORM_SUCCESS;
 }
 
-/* Checks one tensor and fills in its defaults; first: the first one, complete. width: elements of a row of a matrix. */
+/* Checks one tensor and fills in its defaults. first: the operation's first tensor, completed. width: elements of a matrix
+ * row. */
 static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_tensor *tensor, const clnorm_tensor *first,
                                      const struct cln_desc_head *head, uint64_t width, uint64_t weight_rows, bool outer) {
     if (!tensor->dtype && rule->none == CLN_LIKE_FIRST)
@@ -151,7 +152,7 @@ static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_
     clnorm_status status = check_dtype(rule, tensor->dtype);
     if (status)
         return status;
-    /* A transposed copy has the scales of the tensor that it is of, unless that is absent. */
+    /* A transposed copy uses the scales of its original, unless that is absent. */
     const bool codes = cln_dtype_fp8(tensor->dtype) && (rule->extent != CLN_TRANSPOSED || tensor->scaling);
     if (!tensor->dtype) {
         *tensor = (clnorm_tensor)CLNORM_TENSOR_NONE;
@@ -171,7 +172,7 @@ static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_
     return status;
 }
 
-/* The segment's size and eps. */
+/* Checks group_size and eps, and fills in group_size. */
 static clnorm_status complete_numbers(const struct cln_operation *operation, void *desc) {
     const uint64_t cols = head_of(desc)->cols, group_size = cln_operation_group_size(operation, desc);
     if (cols % group_size)
@@ -188,7 +189,7 @@ static clnorm_status complete_numbers(const struct cln_operation *operation, voi
     return CLNORM_SUCCESS;
 }
 
-/* Checks the weight map and fills in its defaults, 1 and 1. */
+/* Checks the weight map. By default it has 1 row, repeated once. */
 static clnorm_status complete_weight_map(const struct cln_operation *operation, void *desc) {
     const struct weight_map given = weight_map_of(operation, desc);
     const struct weight_map map = {cln_or_else(given.rows, 1), cln_or_else(given.repeat, 1)};

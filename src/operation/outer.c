@@ -29,12 +29,12 @@ static clnorm_status check_sizes(const char *name, const clnorm_tensor *tensor, 
     if (!overflow && product == rows)
         return CLNORM_SUCCESS;
     return cln_fail(CLNORM_INVALID_SHAPE,
-                    "desc.%s.outer has sizes %" PRIu64 ", %" PRIu64 ", %" PRIu64
-                    ": expected a product of desc.rows, %" PRIu64 ", without those that are 0",
+                    "desc.%s.outer has sizes %" PRIu64 ", %" PRIu64 ", %" PRIu64 ": expected desc.rows, %" PRIu64
+                    ", as the product of those that are not 0",
                     name, tensor->outer[0].size, tensor->outer[1].size, tensor->outer[2].size, rows);
 }
 
-/* The dimension of the smallest stride but for those that have been taken; -1: all have. */
+/* The dimension with the smallest stride among those not taken yet; -1: none is left. Sizes below 2 do not count. */
 static int next_by_stride(const clnorm_tensor *tensor, const bool taken[CLNORM_OUTER_DIMS]) {
     int next = -1;
     for (int i = 0; i < CLNORM_OUTER_DIMS; i++)
@@ -43,7 +43,7 @@ static int next_by_stride(const clnorm_tensor *tensor, const bool taken[CLNORM_O
     return next;
 }
 
-/* Each dimension's stride, from the smallest on, is at least what the dimensions before it take up. */
+/* Each dimension's stride, from the smallest on, is at least the extent of the dimensions before it. */
 static clnorm_status check_apart(const char *name, const clnorm_tensor *tensor, uint64_t cols) {
     bool taken[CLNORM_OUTER_DIMS] = {false};
     uint64_t extent = cols;
@@ -78,28 +78,28 @@ clnorm_status cln_outer_check(const char *name, const clnorm_tensor *tensor, uin
     return status || !output || !rows ? status : check_apart(name, tensor, cols);
 }
 
-/* Whether both are one dimension: the slower one's stride is the extent of the faster one. */
+/* Whether two dimensions merge into one: the slower one's stride is the extent of the faster one. */
 static bool are_contiguous(const clnorm_dim *slow, const clnorm_dim *fast) {
     uint64_t span;
     return !__builtin_mul_overflow(fast->size, fast->stride, &span) && slow->stride == span;
 }
 
 void cln_outer_collapse(clnorm_tensor *tensor, uint64_t rows, uint64_t cols) {
-    clnorm_dim least[CLNORM_OUTER_DIMS] = {{0, 0}};
+    clnorm_dim merged[CLNORM_OUTER_DIMS] = {{0, 0}}; /* the fastest first */
     int count = 0;
     for (int i = CLNORM_OUTER_DIMS - 1; i >= 0 && rows > 1; i--) {
         const clnorm_dim *const dim = &tensor->outer[i];
         if (dim->size < 2)
             continue;
-        if (count && are_contiguous(dim, &least[count - 1]))
-            least[count - 1].size *= dim->size;
+        if (count && are_contiguous(dim, &merged[count - 1]))
+            merged[count - 1].size *= dim->size;
         else
-            least[count++] = *dim;
+            merged[count++] = *dim;
     }
-    tensor->stride = count ? least[0].stride : cols;
+    tensor->stride = count ? merged[0].stride : cols;
     memset(tensor->outer, 0, sizeof tensor->outer);
     for (int i = 0; count > 1 && i < count; i++)
-        tensor->outer[CLNORM_OUTER_DIMS - 1 - i] = least[i];
+        tensor->outer[CLNORM_OUTER_DIMS - 1 - i] = merged[i];
 }
 
 uint64_t cln_outer_strides(const clnorm_tensor *tensor) {

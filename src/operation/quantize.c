@@ -41,7 +41,7 @@ static clnorm_status check(const clnorm_device_info *device, void *desc) {
     return cln_refuse_defect(device, CLN_DEFECT_QUANTIZE);
 }
 
-/* amax has the shape of the scales, which are there too unless one is given. */
+/* amax has the shape of the scales, also where the scale is given. */
 static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROLES]) {
     const problem *const p = desc;
     const uint64_t groups = cln_divide_up(p->cols, group_of(p));
@@ -67,7 +67,7 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
     };
 }
 
-/* A GPU's lane has a vector of each of several groups, which it reads at once (AT_ONCE of quantize_segments.cl). */
+/* A GPU's lane loads a vector of each of several groups at once (AT_ONCE of quantize_segments.cl). */
 static clnorm_status choose(const clnorm_device_info *device, const struct cln_workload *work,
                             const struct cln_config *forced, struct cln_config *config) {
     enum { ITEMS = 64, MOST_LANES = 32, AT_ONCE = 4 };
@@ -108,8 +108,8 @@ static struct cln_fp8_share share_of(const clnorm_plan *plan, const problem *p) 
 static const struct cln_parameter segments_parameters[] = CLN_PARAMETERS(QUANTIZE_SEGMENTS_ARGS);
 static const struct cln_parameter tile_parameters[] = CLN_PARAMETERS(QUANTIZE_TILE_ARGS);
 
-/* quantize_segments.cl over all rows or groups. With CLNORM_SCALING_TENSOR: what it says of each share goes to magnitudes.
- */
+/* quantize_segments.cl over all rows or groups. With CLNORM_SCALING_TENSOR each work-group's largest magnitude goes to
+ * magnitudes. */
 static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const struct cln_fp8_share *share,
                                   struct cln_binding magnitudes) {
     const bool whole = p->q.scaling == CLNORM_SCALING_TENSOR;
@@ -139,7 +139,7 @@ static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const str
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* quantize_tile.cl. count: of the magnitudes that it looks through; 0: the scale is there. */
+/* quantize_tile.cl. count: the magnitudes that each work-group searches; 0: the scale is given or already written. */
 static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct cln_fp8_tile *tile,
                                struct cln_binding magnitudes, cl_ulong count) {
     struct cln_spec spec = spec_of(plan, p);

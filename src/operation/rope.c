@@ -60,7 +60,8 @@ clnorm_status cln_rope_check(const struct cln_rope *rope) {
     return status ? status : check_table("rope_sin", &rope->sin, rope->dims);
 }
 
-/* Pairs of NeoX's form are read in whole vectors, and others element by element. */
+/* Elements of an access to the tables, before the config's vec: NeoX's form reads whole vectors, the others (0) single
+ * elements. */
 static uint32_t vector_of(const struct cln_rope *rope) {
     return rope->form == CLNORM_ROPE_NEOX;
 }

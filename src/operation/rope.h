@@ -1,10 +1,10 @@
-/* What the norms, forward and backward, have about a rotation. */
+/* The rotation (RoPE) of the norms, forward and backward. */
 #ifndef CLN_ROPE_H
 #define CLN_ROPE_H
 
 #include "operation/operation.h"
 
-/* The members of a descriptor that speak of it. */
+/* The members of a descriptor that describe it. */
 struct cln_rope {
     clnorm_rope form;
     uint32_t position_given;
@@ -19,16 +19,16 @@ struct cln_rope {
 /* Fills in the defaults, with a rotation. width: columns of a segment. */
 void cln_rope_complete(uint64_t width, uint64_t *dims, uint64_t *repeat, clnorm_tensor *cos, clnorm_tensor *sin);
 
-/* Of a complete descriptor. */
+/* Checks a completed rotation. */
 clnorm_status cln_rope_check(const struct cln_rope *rope);
 
-/* Says what its tensors have to be like; there are none without a rotation. */
+/* Describes the arguments of a rotation; without one there are none. */
 clnorm_status cln_rope_describe(const struct cln_rope *rope, struct cln_tensor tensor[CLN_ROLES]);
 
-/* Strides of what is read in whole vectors, by a bitwise or. */
+/* The bitwise or of the strides of tables that are read in whole vectors. */
 uint64_t cln_rope_strides(const struct cln_rope *rope);
 
-/* Macros of kernels that rotate. */
+/* Sets the macros of a rotation. */
 void cln_rope_spec(const struct cln_rope *rope, struct cln_spec *spec);
 
 #endif

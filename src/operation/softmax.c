@@ -78,7 +78,7 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
     };
 }
 
-/* A kernel over all rows, or over all of their chunks. */
+/* A kernel over all rows, or over all chunks of them. */
 struct kernel {
     const struct cln_source *source;
     const char *name;
@@ -101,7 +101,7 @@ static const struct kernel backward = {&cln_source_softmax_backward, "softmax_ba
                            backward_apply = {&cln_source_softmax_backward_chunks, "softmax_backward_apply",
                                              backward_apply_parameters};
 
-/* part: of the workspace, as the kernels name it; or all 0. */
+/* part: the kernel's argument in the workspace, or all 0. */
 static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struct kernel *kernel,
                                 struct cln_argument part) {
     const struct cln_config *const c = &plan->config;
@@ -168,7 +168,7 @@ const struct cln_operation cln_softmax_forward = {
 
 const struct cln_operation cln_softmax_backward = {
     .name = "softmax_backward",
-    .summary = "the gradient of softmax, from what it gave",
+    .summary = "the gradient of softmax, from its output",
     .init = "CLNORM_SOFTMAX_BACKWARD_DESC_INIT",
     .initial = &initial_backward,
     .outer = true,
