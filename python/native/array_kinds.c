@@ -2,13 +2,13 @@
 
 #define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
 #define NPY_TARGET_VERSION NPY_1_23_API_VERSION
-#include <numpy/ndarraytypes.h> /* how an array lies, which all versions share; none of NumPy's functions */
+#include <numpy/ndarraytypes.h> /* NumPy's structs, which all versions share, and none of its functions */
 
 #include "dlpack_exchange.h"
 
 enum { MOST_TYPES = 4 };
 
-/* A type of tensors, which is never forgotten. */
+/* A type of tensors. It lives as long as the process. */
 struct tensor_type {
     PyObject *type;
     const dlpack_exchange *api;
@@ -46,7 +46,7 @@ static const struct tensor_type *find_type(PyObject *type) {
     return NULL;
 }
 
-/* Takes a reference. An error counts as true. */
+/* Whether an object is not False; consumes the reference. NULL counts as true, and clears the error. */
 static bool is_true(PyObject *object) {
     const bool is = object != Py_False;
     Py_XDECREF(object);
@@ -55,7 +55,7 @@ static bool is_true(PyObject *object) {
     return is;
 }
 
-/* Whether a tensor is its memory: it has no gradient to record, and does not stand for the negative. */
+/* Whether a tensor is just its memory: no gradient of it is recorded, and it is no negative view. */
 static bool is_plain(const struct tensor_type *type, PyObject *tensor) {
     if (is_true(PyObject_GetAttr(tensor, requires_grad)) && is_true(PyObject_CallObject(type->is_grad_enabled, NULL)))
         return false;
@@ -73,7 +73,7 @@ static void add_dim(struct arrays *arrays, int64_t size, int64_t stride) {
     arrays->word[arrays->words++] = (uint64_t)stride;
 }
 
-/* What the first words begin with, which is 0 for an absent array. */
+/* The kind in the first word of an array; the word of an absent array is 0. */
 enum { OF_NUMPY = 1 << 8, OF_PYTORCH = 2 << 8 };
 
 static bool has_elements(const dlpack_tensor *tensor) {
@@ -138,7 +138,7 @@ PyObject *cln_make_tensor(PyObject *type, PyObject *shape, PyObject *dtype) {
     const struct tensor_type *const known = find_type(type);
     const Py_ssize_t dims = known ? PyTuple_Size(shape) : MOST_DIMS + 1;
     if (dims > MOST_DIMS) {
-        PyErr_SetString(PyExc_RuntimeError, "a result has more dimensions than repeated calls know");
+        PyErr_SetString(PyExc_RuntimeError, "a result has more dimensions than a repeated call can have");
         return NULL;
     }
     int64_t sizes[MOST_DIMS];

@@ -1,5 +1,5 @@
-/* DLPack's C exchange API, version 1: what a package says of its arrays without making an object for each. Declared from
- * the specification, https://github.com/dmlc/dlpack/blob/main/include/dlpack/dlpack.h, as far as it is used here. */
+/* DLPack's C exchange API, version 1: it describes a package's arrays without an object for each. These are the parts used
+ * here of the specification, https://github.com/dmlc/dlpack/blob/main/include/dlpack/dlpack.h. */
 #ifndef CLN_PYTHON_DLPACK_EXCHANGE_H
 #define CLN_PYTHON_DLPACK_EXCHANGE_H
 
@@ -24,17 +24,17 @@ typedef struct dlpack_header {
 
 typedef void (*dlpack_set_error)(void *context, const char *kind, const char *message);
 
-/* Its functions return 0, or have set an error: the first by the function that it is given, the others in Python. */
+/* Its functions return 0, or another number after setting an error: `allocate` by its set_error, the others in Python. */
 typedef struct {
     dlpack_header header;
-    /* Allocates a tensor like a prototype, of which dtype, shape and device count; strides are not read. */
+    /* Allocates a tensor with the dtype, shape and device of a prototype; its strides are not read. */
     int (*allocate)(dlpack_tensor *prototype, void **managed, void *context, dlpack_set_error set_error);
-    void (*export_managed)(void); /* is not called, and has other parameters */
-    /* Makes a Python object, which owns the managed tensor from then on. */
+    void (*export_managed)(void); /* not called here; its parameters are omitted */
+    /* Makes a Python object, which then owns the managed tensor. */
     int (*import_managed)(void *managed, void **object);
-    /* Describes a Python object of the API's type, until that changes or goes. May be NULL. */
+    /* Describes a Python object of the API's type. Valid until the object changes or is freed. May be NULL. */
     int (*describe)(void *object, dlpack_tensor *tensor);
-    void (*current_stream)(void); /* likewise not called */
+    void (*current_stream)(void); /* likewise */
 } dlpack_exchange;
 
 #endif

@@ -18,11 +18,11 @@ struct cln_host {
     bool in_place; /* the device works in the host's memory */
     bool mapped;   /* the host may read what a kernel wrote there only after mapping it; PoCL's CPUs need no mapping */
     pthread_mutex_t lock;
-    unsigned idle; /* queues that no thread has: the first of queues */
+    unsigned idle; /* number of queues that no thread uses; they come first in queues */
     cl_command_queue queues[MOST_QUEUES];
 };
 
-/* Memory of the host that a call has a buffer for: of one tensor, or of several that lie over each other. */
+/* Memory of the host that one buffer of a call covers: that of a tensor, or of several that overlap. */
 struct region {
     char *start, *end;
     bool read, written;
@@ -78,15 +78,15 @@ static void return_queue(cln_host *host, cl_command_queue queue) {
         (void)clReleaseCommandQueue(queue);
 }
 
-/* pointers: uintptr_t, which the bytes of Python may hold unaligned. */
+/* pointers: uintptr_t in a bytes object of Python, where they may be unaligned. */
 static char *pointer_of(const void *pointers, uint32_t index) {
     uintptr_t address = 0;
     memcpy(&address, (const char *)pointers + index * sizeof address, sizeof address);
     return (char *)address;
 }
 
-/* Whether two tensors whose bytes overlap are columns beside each other of the same rows. Of tensors of several strides the
- * library finds out. */
+/* Whether two tensors whose bytes overlap are different columns of the same rows. True for tensors of several strides,
+ * which the library checks itself. */
 static bool are_beside(const cln_call_tensor *low, const cln_call_tensor *high, size_t distance) {
     if (!low->width || !high->width)
         return true;
@@ -94,7 +94,7 @@ static bool are_beside(const cln_call_tensor *low, const cln_call_tensor *high, 
     return low->stride == high->stride && column >= low->width && column + high->width <= low->stride;
 }
 
-/* A tensor whose memory its owner has released, as PyTorch's FSDP does; 0: none. */
+/* CLN_NO_MEMORY with a tensor whose memory its owner has released, as PyTorch's FSDP does; 0: none. */
 static int find_null(const cln_call *call, const void *pointers) {
     for (uint32_t i = 0; i < call->count; i++)
         if (call->tensors[i].bytes && !pointer_of(pointers, i))
@@ -102,7 +102,7 @@ static int find_null(const cln_call *call, const void *pointers) {
     return 0;
 }
 
-/* An output that lies over another tensor, without being just that tensor; 0: none. */
+/* CLN_OVERLAP with an output that overlaps another tensor; 0: none. An output may be exactly an input. */
 static int find_overlap(const cln_call *call, const void *pointers) {
     for (uint32_t i = 0; i < call->count; i++)
         for (uint32_t k = 0; call->tensors[i].written && k < call->count; k++) {
@@ -116,7 +116,7 @@ static int find_overlap(const cln_call *call, const void *pointers) {
     return 0;
 }
 
-/* The region that a tensor becomes a part of; regions that it connects become one. */
+/* Adds a tensor to the regions; regions that it connects become one. */
 static void add_region(struct regions *regions, char *start, const cln_call_tensor *tensor) {
     struct region whole = {start, start + tensor->bytes, tensor->read, tensor->written, NULL};
     unsigned kept = 0;
@@ -147,18 +147,18 @@ static cl_int make_buffers(const cln_host *host, struct regions *regions) {
     return code;
 }
 
-/* Has the host see what a kernel wrote where the host's memory lies. */
+/* Makes the writes of a kernel to the host's memory visible to the host. */
 static cl_int map_region(cl_command_queue queue, const struct region *region) {
     cl_int code = CL_SUCCESS;
-    // Waits: rusticl knows a mapping that may be ended only when it has been made.
+    // Blocking: rusticl cannot unmap a region before its mapping is complete.
     void *const mapped = clEnqueueMapBuffer(queue, region->mem, CL_TRUE, CL_MAP_READ, 0,
                                             (size_t)(region->end - region->start), 0, NULL, NULL, &code);
     return code ? code : clEnqueueUnmapMemObject(queue, region->mem, mapped, 0, NULL, NULL);
 }
 
-/* Copies an output back, without the gaps between its rows, where other threads may write meanwhile. Gaps of several
- * strides are copied too, with what they had before the call. By way of memory of its own: clEnqueueReadBufferRect of such
- * rows is CL_INVALID_VALUE with NVIDIA's driver. */
+/* Copies an output back. Gaps between rows of one stride are left out, as other threads may write there meanwhile; gaps of
+ * several strides are overwritten with their contents from before the call. It reads into temporary memory, because
+ * NVIDIA's driver returns CL_INVALID_VALUE from clEnqueueReadBufferRect for such rows. */
 static cl_int read_output(cl_command_queue queue, const struct region *region, const cln_call_tensor *tensor, char *start) {
     const size_t offset = (size_t)(start - region->start), bytes = (size_t)tensor->bytes;
     const size_t width = (size_t)tensor->width, stride = (size_t)tensor->stride;
@@ -181,7 +181,7 @@ static const struct region *region_of(const struct regions *regions, const char 
     return NULL;
 }
 
-/* Waits, and makes what was written visible to the host. */
+/* Waits, and makes the outputs visible to the host. */
 static cl_int collect(const cln_host *host, cl_command_queue queue, const cln_call *call, const void *pointers,
                       const struct regions *regions) {
     cl_int code = CL_SUCCESS;
@@ -250,7 +250,7 @@ void cln_use_huge_pages(uintptr_t start, uint64_t bytes) {
     const uintptr_t first = (start + PAGE - 1) / PAGE * PAGE;
     const uintptr_t end = (start + (uintptr_t)bytes) / PAGE * PAGE;
     if (first < end)
-        (void)madvise((void *)first, end - first, MADV_HUGEPAGE); /* a system without them goes on without */
+        (void)madvise((void *)first, end - first, MADV_HUGEPAGE); /* optional: a system without huge pages fails here */
 }
 
 int cln_queue_run(clnorm_context *context, cl_command_queue queue, const cln_call *call, const void *buffers, uint64_t seed,

@@ -1,4 +1,4 @@
-/* Calls of an operation over memory of the host, and over buffers of a caller's queue, each one C call for the binding. */
+/* Calls of an operation on memory of the host, and on buffers of a caller's queue, each one C call for the binding. */
 #ifndef CLN_PYTHON_HOST_H
 #define CLN_PYTHON_HOST_H
 
@@ -7,7 +7,7 @@
 
 enum { CLN_MOST_TENSORS = 24 };
 
-/* A tensor of a call: where its clnorm_buffer is in clnorm_args, and the bytes that it spans. */
+/* A tensor of a call: the place of its clnorm_buffer in clnorm_args, and the bytes that it spans. */
 typedef struct cln_call_tensor {
     uint64_t place;  /* offsetof(clnorm_args, x) */
     uint64_t bytes;  /* from the first element to the end of the last; 0: nothing is read or written */
@@ -16,7 +16,7 @@ typedef struct cln_call_tensor {
     uint32_t read, written;
 } cln_call_tensor;
 
-/* An operation, its descriptor and its tensors. It does not change: threads share it. */
+/* An operation, its descriptor and its tensors. Threads share it, as it is constant. */
 typedef struct cln_call {
     void *operation;  /* clnorm_norm_forward or any other one-call function */
     const void *desc; /* that function's descriptor */
@@ -25,10 +25,10 @@ typedef struct cln_call {
     cln_call_tensor tensors[CLN_MOST_TENSORS];
 } cln_call;
 
-/* A device with a context, and queues for as many threads as call at once. It lives as long as the process. */
+/* A device with a context, and a queue for each thread that calls at the same time. It lives as long as the process. */
 typedef struct cln_host cln_host;
 
-/* Negative: an OpenCL code. Positive: a clnorm_status, whose detail is clnorm_error_detail. */
+/* Returns 0, a negative OpenCL code, or a positive clnorm_status, whose detail is clnorm_error_detail. */
 int cln_host_create(cl_device_id device, cln_host **host);
 
 /* Asks the system for huge pages under new memory: the first access to it then causes fewer page faults. */
@@ -39,11 +39,13 @@ enum {
     CLN_NO_MEMORY = 2000 /* + tensor: its address is NULL */
 };
 
-/* Runs a call over the memory at pointers, [call->count] addresses as uintptr_t, and returns when the outputs are there. A
- * CPU works in that memory itself; what another device reads and writes is copied. */
+/* Runs a call on the memory at pointers, [call->count] addresses as uintptr_t, and returns when the outputs are written. A
+ * CPU works in that memory itself; inputs and outputs of another device are copied. Returns as cln_host_create, or a number
+ * from CLN_OVERLAP on. */
 int cln_host_run(cln_host *host, const cln_call *call, const void *pointers, uint64_t seed, uint64_t offset);
 
-/* Enqueues a call. buffers: a cl_mem and a byte offset for each tensor, as uintptr_t. *event is the caller's to release. */
+/* Enqueues a call. buffers: a cl_mem and a byte offset for each tensor, as uintptr_t. The caller releases *event. Returns a
+ * clnorm_status. */
 int cln_queue_run(clnorm_context *context, cl_command_queue queue, const cln_call *call, const void *buffers, uint64_t seed,
                   uint64_t offset, cl_uint waits, const cl_event *wait_list, cl_event *event);
 

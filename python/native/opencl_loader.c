@@ -1,5 +1,5 @@
-/* OpenCL's functions, each forwarded to a loader that is opened when the first one is called. The wheel is linked with
- * these instead of libOpenCL, so that it can be imported where there is no OpenCL, and say so. */
+/* OpenCL's functions, each forwarded to a loader that is opened at the first call. The wheel is linked with these instead
+ * of libOpenCL, so that it can be imported on a machine without OpenCL and report that. */
 #include "opencl_loader.h"
 
 #include <dlfcn.h>
@@ -34,10 +34,10 @@ static void *function_named(const char *name) {
     return loader ? dlsym(loader, name) : NULL;
 }
 
-/* What a function of OpenCL does where there is none: listing platforms gives none, anything else is refused. */
+/* The code that every function returns without a loader; for clGetPlatformIDs it means that there are no platforms. */
 enum { NO_LOADER = -1001 /* CL_PLATFORM_NOT_FOUND_KHR */ };
 
-/* Two threads may look a function up at once: they find the same. */
+/* Two threads may look up a function at the same time: both find the same address. */
 #define FORWARD_TO(name, arguments, otherwise)                        \
     static __typeof__(name) *volatile found;                          \
     __typeof__(name) *function = found;                               \

@@ -2,7 +2,7 @@
 #ifndef CLN_PYTHON_OPENCL_LOADER_H
 #define CLN_PYTHON_OPENCL_LOADER_H
 
-/* Opens it, once; "" when that went well, else why not. */
+/* Opens the loader once. Returns "", or the reason why it could not be opened. */
 const char *cln_loader_failure(void);
 
 #endif

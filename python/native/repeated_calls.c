@@ -1,22 +1,22 @@
-/* Calls like an earlier call: of the same function, options and layouts, on arrays of NumPy or tensors of PyTorch. What
- * such a call needs is found and done here, without a step of Python for each array. */
+/* Repeated calls: of the same function, options and layouts as an earlier call, on arrays of NumPy or tensors of PyTorch.
+ * They are looked up and run here, without a step of Python for each array. */
 #include "array_kinds.h"
 
-/* A call as Python keeps it, a tuple: */
+/* The members of a kept call, a tuple: */
 enum {
     NATIVE, /* the address of its cln_call */
     MADE,  /* for each output: (function, arguments), or (type, shape, dtype) of cln_make_tensor, or the position in outs */
     ROLES, /* of the outputs */
-    FAILED /* what raises the error of a status */
-};         /* and what has to live as long: NumPy's dtypes are told apart by their addresses */
+    FAILED /* a function that raises the error of a status */
+};         /* and objects that have to live as long, such as NumPy's dtypes, which are identified by their addresses */
 
 typedef int (*run_function)(cln_host *, const cln_call *, const void *, uint64_t, uint64_t);
 
 static run_function run_on_host;
-static cln_host *host; /* of the selected device; NULL: the long way finds it */
+static cln_host *host; /* of the selected device; NULL: Python has to select it first */
 
-/* inputs: arrays and None. outs: (place, name, array) of each output that the caller has brought; the addresses of these
- * come with those of all outputs. */
+/* inputs: arrays and None. outs: (place, name, array) of each output that the caller brings; make_results adds their
+ * addresses with those of all outputs. */
 static bool add_all(struct arrays *arrays, PyObject *inputs, PyObject *outs) {
     const Py_ssize_t in = PyTuple_Size(inputs), out = PyTuple_Size(outs);
     arrays->words = arrays->count = 0;
@@ -40,8 +40,8 @@ static bool add_all(struct arrays *arrays, PyObject *inputs, PyObject *outs) {
     return true;
 }
 
-/* The types of options: 1, 1.0 and True are equal, and not each of them is allowed. Returns false for an option that may
- * change its value, such as an array. */
+/* Adds the types of options: 1, 1.0 and True are equal, but an option allows only some of them. Returns false for a mutable
+ * option, such as an array. */
 static bool add_types(struct arrays *arrays, PyObject *options) {
     const Py_ssize_t count = PyTuple_Size(options);
     arrays->word[arrays->words++] = (uint64_t)count;
@@ -58,7 +58,7 @@ static bool add_types(struct arrays *arrays, PyObject *options) {
     return true;
 }
 
-/* NULL, without an error too: there is none. */
+/* Returns a new reference, or NULL, with or without an error, where the call cannot have a key. */
 static PyObject *make_key(PyObject *function, PyObject *options, struct arrays *arrays) {
     if (!add_types(arrays, options))
         return NULL;
@@ -69,7 +69,7 @@ static PyObject *make_key(PyObject *function, PyObject *options, struct arrays *
     return key;
 }
 
-/* A call, or NULL, where there is none, or an option that cannot be part of a key. */
+/* The kept call, a new reference. NULL: none was kept, or an option cannot be part of a key. */
 static PyObject *find_call(PyObject *calls, PyObject *function, PyObject *options, struct arrays *arrays) {
     PyObject *const key = make_key(function, options, arrays);
     PyObject *const call = key ? PyDict_GetItemWithError(calls, key) : NULL;
@@ -79,7 +79,7 @@ static PyObject *find_call(PyObject *calls, PyObject *function, PyObject *option
     return call;
 }
 
-/* The array of an output. Returns a new reference, or NULL with a Python error. */
+/* The array of an output, a new reference, or NULL with a Python error. */
 static PyObject *make_result(PyObject *from, PyObject *outs) {
     if (PyTuple_Check(from)) {
         PyObject *const what = PyTuple_GetItem(from, 0), *const first = PyTuple_GetItem(from, 1);
@@ -91,7 +91,7 @@ static PyObject *make_result(PyObject *from, PyObject *outs) {
     return brought;
 }
 
-/* The arrays of the outputs in a list: new ones, and those of outs. Their layouts take the place of those of the inputs. */
+/* A list of the outputs' arrays: new ones, and those of outs. Their layouts overwrite those of the inputs. */
 static PyObject *make_results(PyObject *made, PyObject *outs, struct arrays *arrays) {
     const Py_ssize_t count = PyTuple_Size(made);
     PyObject *const results = PyList_New(count);
@@ -103,7 +103,7 @@ static PyObject *make_results(PyObject *made, PyObject *outs, struct arrays *arr
             continue;
         }
         if (result)
-            PyErr_SetString(PyExc_RuntimeError, "memory for a result of clnorm was made in a mode that gives none");
+            PyErr_SetString(PyExc_RuntimeError, "a result of clnorm was made in a mode in which new arrays have no memory");
         Py_XDECREF(result);
         Py_DECREF(results);
         return NULL;
@@ -188,16 +188,17 @@ static PyObject *add_tensor_type(PyObject *module, PyObject *arguments) {
 }
 
 static PyMethodDef functions[] = {
-    {"start", start, METH_O, "start(the address of cln_host_run): goes before all others."},
-    {"use_host", use_host, METH_O, "use_host(the address of a cln_host): what calls run on; 0: none does until the next."},
+    {"start", start, METH_O, "start(the address of cln_host_run): has to be called first."},
+    {"use_host", use_host, METH_O,
+     "use_host(the address of a cln_host): the host of repeated calls; 0: none run until the next use_host."},
     {"add_tensor_type", add_tensor_type, METH_VARARGS,
-     "add_tensor_type(type, type.__dlpack_c_exchange_api__, torch.is_grad_enabled, what is told of a write): has calls on\n"
-     "such tensors kept from now on. Returns whether that can be."},
+     "add_tensor_type(type, type.__dlpack_c_exchange_api__, torch.is_grad_enabled, a function called before a write):\n"
+     "allows repeated calls on tensors of the type. Returns whether its API can be used."},
     {"run", run, METH_VARARGS,
-     "run(calls, function, options, inputs, outs, seed): runs a call that was kept for such arrays and options.\n"
+     "run(calls, function, options, inputs, outs, seed): runs the call that was kept for these layouts and options.\n"
      "Returns its ROLES and a list of its outputs, or None where no such call was kept."},
     {"keep", keep, METH_VARARGS,
-     "keep(calls, function, options, inputs, outs, call): keeps a call, (NATIVE, MADE, ROLES, FAILED, what they need)."},
+     "keep(calls, function, options, inputs, outs, call): keeps a call, (NATIVE, MADE, ROLES, FAILED, their objects)."},
     {NULL, NULL, 0, NULL}};
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_repeated_calls", NULL, -1, functions, NULL, NULL, NULL, NULL};

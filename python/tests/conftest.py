@@ -19,7 +19,7 @@ def rng():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """A test of float64 on a device without it is skipped."""
+    """Skips a test of float64 on a device without double precision."""
     try:
         return (yield)
     except clnorm.ClnormError as error:

@@ -1,4 +1,4 @@
-"""Operations in float64, written to be read, and the error that a result may have."""
+"""Operations in float64, and the error that a result may have."""
 
 import math
 
@@ -9,9 +9,9 @@ ROUNDING = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8, "floa
 
 
 def assert_close(got, expected, columns=1, condition=0.0):
-    """Within the rounding of the result, and of the sums over `columns` elements that it follows from: 16 roundings of the
-    arithmetic, one more for each doubling of the columns, of a number as large as the largest result. condition: the size
-    of numbers whose roundings, 4 at most, reach the result besides."""
+    """The error is within the rounding of the result, and of the sums over `columns` elements before it: 16 roundings of
+    the arithmetic, and one more for each doubling of the columns, of a number as large as the largest result. condition:
+    the size of other numbers with at most 4 roundings that reach the result."""
     dtype = got.dtype.name
     got, expected = numpy.asarray(got, "f8"), numpy.asarray(expected, "f8")
     assert got.shape == expected.shape
@@ -29,7 +29,7 @@ def norm(x, weight=1.0, bias=0.0, eps=1e-5, layer=True):
 
 
 def norm_condition(x, eps=1e-5):
-    """The largest element times rstd of each row: what the rounding of a mean becomes in x_hat."""
+    """The largest element times rstd of each row: the factor from the relative rounding of a mean to the error of x_hat."""
     x = numpy.asarray(x, "f8")
     return numpy.abs(x).max(-1, keepdims=True) / numpy.sqrt(x.var(-1, keepdims=True) + eps)
 

@@ -1,4 +1,4 @@
-/* A loader of OpenCL that calls every device a GPU, which has the package copy arrays to the device and back. */
+/* A loader of OpenCL that reports every device as a GPU, so that the package copies arrays to the device and back. */
 #define _GNU_SOURCE
 #include <CL/cl.h>
 #include <dlfcn.h>

@@ -132,7 +132,7 @@ def test_options_that_would_have_no_effect_are_refused(message, call):
     ("dtype: expected float32, float16 or bfloat16, got float64", lambda: clnorm.dequantize(Q, SCALE, "float64")),
     ("scale: expected dtype float32 or bfloat16, got float64", lambda: clnorm.dequantize(Q, SCALE.astype("f8"))),
 ])
-def test_dtypes_that_do_not_go_together_are_refused(message, call):
+def test_incompatible_dtypes_are_refused(message, call):
     with pytest.raises(ValueError, match=f"^{message}"):
         call()
 
@@ -176,7 +176,7 @@ def test_options_of_another_type_are_type_errors(message, call):
     lambda n: clnorm.quantize(X, scaling="group", scale_group=n),
     lambda n: clnorm.quantize(X, stochastic_seed=n),
 ])
-def test_an_integer_is_no_float_after_a_call_with_it_either(function):
+def test_a_float_is_refused_after_a_call_with_an_equal_integer(function):
     function(4)
     function(numpy.int64(4))
     with pytest.raises(TypeError, match="expected an integer"):

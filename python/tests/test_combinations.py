@@ -1,4 +1,4 @@
-"""Random combinations of what is fused into the norms, of layouts and dtypes, compared with PyTorch's gradients in double.
+"""Random combinations of fused operations, layouts and dtypes, compared with PyTorch's gradients in double.
 
 CLNORM_RANDOM_SECONDS (8) is how long each test tries new ones, CLNORM_RANDOM_SEED (1) the first seed. A failure prints its
 seed, and what it called."""
@@ -26,8 +26,8 @@ GATES = {"silu": torch.nn.functional.silu, "sigmoid": torch.sigmoid}
 
 
 def assert_close(name, got, double, single):
-    """Within the rounding of the result, and 20 times what the same arithmetic in float, PyTorch's, loses; of float64 2^29
-    times less."""
+    """The error is within the rounding of the result and 20 times the error of PyTorch's arithmetic in float; for float64,
+    2^-29 of that."""
     got, double, single = (numpy.asarray(array, "f8").reshape(-1) for array in (got, double, single))
     rounding = ROUNDING[name[1]]
     arithmetic = 2.0**-46 if name[1] == "float64" else 2.0**-20
@@ -43,8 +43,8 @@ def tensors_of(arrays, dtype):
 
 
 def check(arrays, run, results, gradients, cotangents):
-    """results, gradients: by name, as clnorm has them. run: tensors by name -> results by name, of which `y` and, where it
-    is given, `s` are differentiated with the cotangents."""
+    """results, gradients: those of clnorm, by name. run: from tensors by name to results by name; `y`, and `s` where it is
+    present, are differentiated with the cotangents."""
     expected = []
     for dtype in (torch.float64, torch.float32):
         inputs = tensors_of(arrays, dtype)
@@ -59,7 +59,7 @@ def check(arrays, run, results, gradients, cotangents):
 
 
 def view(rng, shape, dtype, expand=False):
-    """Random numbers, laid out in one of the ways that models have: (samples, tokens, heads, columns)."""
+    """Random numbers of (samples, tokens, heads, columns) in one of the layouts of models."""
     samples, tokens, heads, columns = shape
     kind = rng.choice(["dense", "packed", "swapped", "gap"] + ["expanded"] * expand)
     numbers = lambda *sizes: (rng.standard_normal(sizes) * 2 + 1).astype(dtype)
@@ -73,7 +73,7 @@ def view(rng, shape, dtype, expand=False):
 
 
 def norm_of(t, columns, options, layer):
-    """The norm in PyTorch, as its docstring says."""
+    """The norm in PyTorch, by the formulas of clnorm.layer_norm's docstring."""
     rows = math.prod(t["x"].shape[:-1])
     x, z, residual = (t[name].reshape(rows, columns) if name in t else None for name in ("x", "z", "residual"))
     gate = GATES[options.get("gate", "silu")]
@@ -166,7 +166,7 @@ def one_group_norm(seed):
     dtype, last = DTYPES[rng.integers(4)], bool(rng.integers(2))
     channels = int(rng.choice([1, 3, 6, 7, 32, 33, 96]))
     spatial = [int(size) for size in rng.choice([1, 2, 5, 16, 33], rng.integers(0, 4))] + [2] * (channels == 1)
-    most = channels if math.prod(spatial) > 1 else channels - 1  # groups of one element are all rounding
+    most = channels if math.prod(spatial) > 1 else channels - 1  # groups of one element have only rounding errors
     groups = int(rng.choice([size for size in range(1, most + 1) if channels % size == 0]))
     shape = (int(rng.integers(1, 4)), *spatial, channels) if last else (int(rng.integers(1, 4)), channels, *spatial)
     numbers = lambda *sizes: (rng.standard_normal(sizes) + 1).astype(dtype)
@@ -179,7 +179,7 @@ def one_group_norm(seed):
 
     def run(t):
         x = t["x"].movedim(-1, 1) if last else t["x"]
-        of_groups = x.reshape(len(x), groups, -1)  # torch's own refuses groups of one element
+        of_groups = x.reshape(len(x), groups, -1)  # torch's group_norm refuses groups of one element
         centred = of_groups - of_groups.mean(-1, keepdim=True)
         n = (centred / torch.sqrt((centred**2).mean(-1, keepdim=True) + 1e-3)).reshape(x.shape).movedim(1, -1)
         n = n * t["weight"] if "weight" in t else n

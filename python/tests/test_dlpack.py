@@ -16,7 +16,7 @@ from clnorm import _dlpack
 
 
 class Foreign:
-    """An array of another package, which has nothing but DLPack."""
+    """An array of another package with DLPack only."""
 
     def __init__(self, array, versions=True):
         self.array, self.versions = array, versions
@@ -38,7 +38,7 @@ class Foreign:
 
 
 class Plain(Foreign):
-    """One whose package has no from_dlpack."""
+    """An array whose package has no from_dlpack."""
 
     __array_namespace__ = None
 
@@ -70,14 +70,14 @@ def test_8_bits(dtype):
     assert torch.equal(back.array, clnorm.dequantize(expected.q, expected.scale))
 
 
-def test_views_are_read_where_they_lie_or_copied():
+def test_views():
     x = torch.randn(6, 5, 32, dtype=torch.bfloat16)
     for view in (x[1:, 2:], x.transpose(0, 1), x[..., ::2], x[:0], x[0, 0].expand(3, 32)):
         y = clnorm.rms_norm(Foreign(view))
         assert torch.equal(y.array, clnorm.rms_norm(view)), view.stride()
 
 
-def test_an_output_is_written_where_it_may_be():
+def test_outputs_need_a_writable_export():
     x = torch.randn(4, 16, dtype=torch.bfloat16)
     out = Foreign(torch.empty_like(x))
     assert clnorm.gelu(Foreign(x), out=out) is out
@@ -96,7 +96,7 @@ def test_a_package_without_from_dlpack_gets_an_array_of_numpy():
     assert isinstance(y, numpy.ndarray) and y.dtype == ml_dtypes.bfloat16
 
 
-def test_without_a_shape_softmax_is_of_the_last_dimension_alone():
+def test_softmax_without_a_shape_takes_only_the_last_dimension():
     x = torch.randn(6, 24)
     y = clnorm.softmax(Foreign(x))
     assert torch.equal(y.array, clnorm.softmax(x))
@@ -108,7 +108,7 @@ def test_without_a_shape_softmax_is_of_the_last_dimension_alone():
             clnorm.softmax_backward(Foreign(x), y, dim)
 
 
-def test_an_object_without_a_device_has_no_dlpack():
+def test_an_object_without_a_device_is_refused():
     class WithoutDevice:
         def __dlpack__(self):
             raise AssertionError("it was read")
@@ -137,7 +137,7 @@ class Versioned(ctypes.Structure):
 
 
 class Made:
-    """A capsule written by hand, of what no package on PyPI exports: memory of OpenCL, and what is out of order."""
+    """An array with a capsule written by hand: in memory of OpenCL, which no package on PyPI exports, or with wrong fields."""
 
     def __init__(self, address, shape, device=(4, 0), dtype=(2, 32), lanes=1, offset=0, version=(1, 1), flags=0):
         self.shape = (ctypes.c_int64 * len(shape))(*shape)
@@ -204,7 +204,7 @@ def test_results_in_memory_of_opencl_go_back_to_their_owner(rng, queue):
     numpy.testing.assert_array_equal(y, clnorm.gelu(x))
 
 
-def test_memory_is_held_for_a_call_and_no_longer(rng):
+def test_memory_is_released_after_a_call(rng):
     x = numpy.zeros((4, 16), "f4")
     made = Made(x.ctypes.data, (4, 16), device=(1, 0))
     clnorm.gelu(made)

@@ -1,4 +1,4 @@
-"""Memory of large results that is used again."""
+"""Memory of large results that is reused."""
 
 import gc
 import os
@@ -28,14 +28,13 @@ def address_of(array):
     return array.data_ptr() if isinstance(array, torch.Tensor) else array.ctypes.data
 
 
-
 def kept():
     """Addresses of the blocks that are free."""
     return [address for _, address in _kept_memory._free]
 
 
 @pytest.mark.parametrize("of", [numpy.asarray, torch.from_numpy], ids=["numpy", "torch"])
-def test_a_result_has_memory_of_its_own_as_long_as_anything_refers_to_it(x, of):
+def test_memory_is_not_reused_while_a_view_refers_to_it(x, of):
     x = of(x)
     y = clnorm.layer_norm(x)
     address, expected = address_of(y), y[:, ::97].copy() if of is numpy.asarray else y[:, ::97].clone()
@@ -51,7 +50,7 @@ def test_a_result_has_memory_of_its_own_as_long_as_anything_refers_to_it(x, of):
     reference.assert_close(numpy.asarray(again[-3:]), reference.norm(x[-3:], layer=False), COLUMNS)
 
 
-def test_large_tensors_are_no_views_and_of_any_dtype(x):
+def test_large_tensors_are_no_views(x):
     x = torch.from_numpy(x).to(torch.bfloat16).repeat(2, 1)
     y = clnorm.gelu(x)
     assert y.dtype == torch.bfloat16 and y.is_contiguous() and not y._is_view() and y.shape == x.shape
@@ -63,7 +62,7 @@ def test_small_results_are_not_kept(x):
     assert not _kept_memory._free
 
 
-def test_no_more_is_kept_than_is_said(x, monkeypatch):
+def test_kept_memory_is_limited(x, monkeypatch):
     monkeypatch.setattr(_kept_memory, "_MOST", 80 << 20)
     first, *others = [clnorm.rms_norm(x) for _ in range(4)]
     oldest = address_of(first)
@@ -74,7 +73,7 @@ def test_no_more_is_kept_than_is_said(x, monkeypatch):
     assert not _kept_memory._free
 
 
-def test_threads_have_memory_of_their_own(x):
+def test_threads_do_not_share_memory(x):
     wrong = []
 
     def work(factor):
@@ -103,7 +102,7 @@ def test_the_collector_may_run_at_any_time(x):
             cycle: list = [results.pop()]
             cycle.append(cycle)
             del results, cycle
-            tuples = [(threshold, number) for number in range(100)]  # so that Python has none left to use again
+            tuples = [(threshold, number) for number in range(100)]  # uses up the tuples that Python keeps for reuse
             gc.set_threshold(gc.get_count()[0] + threshold)
             gc.enable()
             _kept_memory.take(_kept_memory.LARGE)
@@ -113,7 +112,7 @@ def test_the_collector_may_run_at_any_time(x):
         gc.enable()
 
 
-def test_a_smaller_block_at_the_address_of_a_larger_one_is_not_lent(x, monkeypatch):
+def test_a_smaller_block_at_the_address_of_a_larger_one_is_not_reused_for_it(x, monkeypatch):
     class Evicted(dict):
         def pop(self, key, default=None):
             block = super().pop(key, default)
@@ -139,17 +138,17 @@ y = [clnorm.rms_norm(x) for x in (numpy.ones(({ROWS}, {COLUMNS}), "f4"), torch.o
 
 
 def amount(text):
-    """The process that prints the bytes to be kept, with such a CLNORM_KEPT_MIB."""
+    """A process with this CLNORM_KEPT_MIB, which prints the limit in bytes."""
     program = "from clnorm import _kept_memory; print(_kept_memory._MOST)"
     environment = {**os.environ, "CLNORM_KEPT_MIB": text}
     return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("text", ["much", "-5"])
-def test_a_wrong_amount_is_refused_by_its_name(text):
+def test_a_wrong_limit_names_the_variable(text):
     assert f"CLNORM_KEPT_MIB is '{text}': expected a number of MiB, 0 or more" in amount(text).stderr
 
 
 @pytest.mark.parametrize("text,mib", [("", 256), ("0", 0), ("17", 17)])
-def test_the_amount_is_that_of_the_variable_which_may_be_empty(text, mib):
+def test_the_variable_sets_the_limit(text, mib):
     assert amount(text).stdout == f"{mib << 20}\n"

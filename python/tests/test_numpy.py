@@ -46,7 +46,7 @@ def test_weights_of_another_precision(rng, dtype, of_weights, layer):
     backward(dy, x, weight, bias, dweight=sums[0], dbias=sums[1])
     for got, total, old, exact in zip(gradients[1:3], sums, before, expected):
         assert got.dtype == of_weights
-        reference.assert_close(got.astype("f4"), exact, 97)  # in float64, too, they are sums in float32
+        reference.assert_close(got.astype("f4"), exact, 97)  # the sums are in float32 even for a dweight of float64
         reference.assert_close(total.astype("f4"), old + exact, 97)
 
 
@@ -70,7 +70,7 @@ def test_gradients_of_a_residual_are_those_of_the_sum(rng):
     numpy.testing.assert_array_equal(gradients.dx, gradients.dresidual)
 
 
-def test_dropout_keeps_a_part_and_the_backward_has_its_mask(rng):
+def test_the_backward_has_the_mask_of_dropout(rng):
     x, residual = numpy.ones((64, 256), "f4"), numpy.zeros((64, 256), "f4")
     s = clnorm.rms_norm(x, residual=residual, dropout=0.25, seed=(3, 4)).residual_out
     assert set(numpy.unique(s)) == {0, numpy.float32(1 / 0.75)}
@@ -94,7 +94,7 @@ def test_rows_share_weights(rng, heads, repeat):
     x, dy = rng.standard_normal((2, 3, 7, 4, 48) if heads else (2, 3, 7, 48)).astype("f4")
     halves = rng.standard_normal((4 if heads else 3, 96)).astype("f4")
     weight, bias = halves[:, :48], halves[:, 48:]
-    by_row = [w if heads else w[:, None] for w in (weight, bias)]  # as they broadcast
+    by_row = [w if heads else w[:, None] for w in (weight, bias)]  # in the shapes in which they broadcast
     y = clnorm.layer_norm(x, weight, bias, weight_offset=1, weight_repeat=repeat)
     reference.assert_close(y, reference.norm(x, by_row[0] + numpy.float32(1), numpy.asarray(by_row[1], "f8")), 48)
     gradients = clnorm.rms_norm_backward(dy, x, weight, bias, weight_repeat=repeat)
@@ -194,7 +194,8 @@ def test_l2_norm(rng):
     reference.assert_close(out.y, x / length[:, None] * numpy.asarray(weight, "f8"), 48)
     reference.assert_close(out.norm, length, 48)
     gradients = clnorm.l2_norm_backward(x, x)
-    assert gradients.dweight is None and numpy.abs(gradients.dx).max() < 1e-5  # x itself: along it nothing changes
+    assert gradients.dweight is None
+    assert numpy.abs(gradients.dx).max() < 1e-5  # dy is x, and y does not change with the length of x
     weights = rng.standard_normal((3, 48)).astype("f4")
     by_row = numpy.asarray(weights, "f8")[[0, 1, 2, 0, 1, 2]]
     reference.assert_close(clnorm.l2_norm(x, weights, weight_repeat=1), x / length[:, None] * by_row, 48)
@@ -219,7 +220,7 @@ def test_quantize_and_back(rng, dtype, largest, step, scaling, group):
     assert (numpy.abs(back - x) <= step * numpy.abs(x) + smallest).all()
 
 
-def test_a_given_scale_is_one_that_dequantize_takes(rng):
+def test_a_given_scale_is_returned(rng):
     x = rng.standard_normal((8, 80)).astype("f4")
     out = clnorm.quantize(x, scale=0.01)
     assert out.scale.shape == (1,) and out.scale.dtype == "f4" and out.scale[0] == numpy.float32(0.01)

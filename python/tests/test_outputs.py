@@ -1,4 +1,4 @@
-"""Sums that are added to arrays of the caller's, transposed copies of 8 bits, `out` of any dimension, batch invariance."""
+"""Sums that are added to the caller's arrays, transposed copies of 8 bits, `out` for any dimension, batch invariance."""
 
 import ml_dtypes
 import numpy
@@ -21,7 +21,7 @@ def sums_of_norm(dy, x, layer):
 @pytest.mark.parametrize("layer", [True, False])
 @pytest.mark.parametrize("dtype,sums", [("float32", "float32"), (ml_dtypes.bfloat16, "float32"), ("float64", "float64"),
                                         ("float16", "bfloat16")])
-def test_sums_are_added_to_what_is_there(rng, layer, dtype, sums):
+def test_sums_are_added_to_the_array(rng, layer, dtype, sums):
     dy, x = rng.standard_normal((2, ROWS, COLUMNS)).astype(dtype)
     weight, bias = numpy.ones((2, COLUMNS), dtype)
     whole = rng.standard_normal((2, COLUMNS + 8)).astype(ml_dtypes.bfloat16 if sums == "bfloat16" else sums)
@@ -121,7 +121,7 @@ def test_transposed_copies(rng, scaling, shape):
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
-def test_softmax_goes_to_out_of_any_dimension(rng, dim):
+def test_softmax_over_any_dimension_writes_to_out(rng, dim):
     x, dy = rng.standard_normal((2, 3, 40, 5)).astype("f4")
     y = clnorm.softmax(x, dim)
     out = numpy.zeros_like(x)
@@ -132,7 +132,7 @@ def test_softmax_goes_to_out_of_any_dimension(rng, dim):
     numpy.testing.assert_array_equal(dy, dx)
 
 
-def test_softmax_goes_to_a_mapped_file_of_any_dimension(rng, tmp_path):
+def test_softmax_over_any_dimension_writes_to_a_mapped_file(rng, tmp_path):
     x = rng.standard_normal((4, 8)).astype("f4")
     out = numpy.memmap(tmp_path / "out", "f4", "w+", shape=x.shape)
     for dim in (0, 1):
@@ -152,7 +152,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_pass_batch_invariance_on(name):
+def test_batch_invariance_reaches_the_descriptor(name):
     _call._records.clear()
     for on in (True, False):
         FUNCTIONS[name](X, on)

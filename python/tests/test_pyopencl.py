@@ -43,7 +43,7 @@ def test_a_pipeline_waits_for_its_events(rng, queue):
 
 
 def test_any_number_of_calls_is_in_flight(rng, queue):
-    """No call waits for another, though the weight is in all of them: the first waits for an event of the user's."""
+    """Calls that share a weight do not block, while the first of them waits for a user event."""
     x, weight = (cl_array.to_device(queue, rng.standard_normal(shape).astype("f4")) for shape in ((8, 64), 64))
     expected = clnorm.rms_norm(x, weight).get()
     gate, results = cl.UserEvent(queue.context), []

@@ -1,4 +1,4 @@
-"""Calls on arrays and tensors like an earlier call's, which are found by the arrays' layouts and run in one step."""
+"""Repeated calls on arrays and tensors, which are found by the arrays' layouts and run in one step."""
 
 import ml_dtypes
 import numpy
@@ -11,10 +11,10 @@ from clnorm import _call
 
 @pytest.fixture
 def only_quick(monkeypatch):
-    """Returns a function after which the long way fails."""
+    """Returns a function after which any call that is not a repeated one fails."""
 
     def fail(*_):
-        raise AssertionError("the long way was taken")
+        raise AssertionError("the call was not a repeated one")
 
     return lambda: monkeypatch.setattr(_call, "_backend", fail)
 
@@ -37,7 +37,7 @@ def test_a_second_call_is_quick(rng, dtype, only_quick):
 
 
 def layouts():
-    """Arrays that each lie in another way, as wide as 64 columns."""
+    """Arrays of 64 columns, each in another layout."""
     x = numpy.random.default_rng(1).standard_normal((6, 2, 128))
     for dtype in (numpy.float32, numpy.float64, numpy.float16, ml_dtypes.bfloat16):
         a = x.astype(dtype)
@@ -47,8 +47,8 @@ def layouts():
             yield a[..., :64].astype(a.dtype.newbyteorder())
 
 
-def test_no_layout_is_taken_for_another():
-    """All of them before and after all have been kept."""
+def test_layouts_are_distinguished():
+    """Results are those of calls without kept ones, before and after all layouts were kept."""
     alone = []
     for x in layouts():
         _call._quick.clear()
@@ -59,7 +59,7 @@ def test_no_layout_is_taken_for_another():
             assert y.dtype == expected.dtype and y.shape == expected.shape and (y == expected).all()
 
 
-def test_absent_inputs_and_options_count(rng):
+def test_absent_inputs_and_options_are_distinguished(rng):
     x, weight = rng.standard_normal((2, 64)).astype("f4")
     for _ in range(2):
         by_weight, by_bias = clnorm.layer_norm(x, weight), clnorm.layer_norm(x, None, weight)
@@ -69,7 +69,7 @@ def test_absent_inputs_and_options_count(rng):
         assert (clnorm.rms_norm(x) != clnorm.layer_norm(x)).any()
 
 
-def test_what_the_long_way_refuses_is_refused_later_too(rng):
+def test_arguments_are_refused_after_a_call_was_kept(rng):
     x, y = rng.standard_normal((2, 3, 64)).astype("f4")
     for _ in range(2):
         clnorm.gelu(x, out=y)
@@ -91,8 +91,8 @@ def test_an_overlap_is_named_by_a_quick_call(rng):
             clnorm.gelu(x, out=memory[32:96])
 
 
-def test_a_dtype_is_known_after_others_have_gone(rng):
-    """Dtypes with metadata are objects of their own, whose addresses are used again."""
+def test_a_dtype_at_a_reused_address(rng):
+    """Dtypes with metadata are separate objects, whose addresses are reused."""
     values = rng.standard_normal((2, 64))
     natives = [values.astype(numpy.dtype("<f4", metadata={"i": i})) for i in range(100)]
     addresses = {id(x.dtype) for x in natives}
@@ -137,7 +137,7 @@ def test_large_results_are_quick_too(rng, only_quick):
             assert len(_call._quick) == 1 and type(y) is type(x) and bool((y == expected).all())
 
 
-def test_tensors_that_are_more_than_memory_take_the_long_way(rng):
+def test_tensors_that_are_not_plain_memory(rng):
     x, *_ = tensors_of(rng)
     for _ in range(2):
         expected = clnorm.layer_norm(x)
@@ -152,13 +152,13 @@ def test_tensors_that_are_more_than_memory_take_the_long_way(rng):
         clnorm.layer_norm(x, numpy.ones(96, "f4"))
 
 
-def test_tensors_without_elements_or_dimensions_are_told_apart():
+def test_tensors_without_elements_or_dimensions_are_distinguished():
     for _ in range(2):
         assert clnorm.gelu(torch.empty(0, 64)).shape == (0, 64) and clnorm.gelu(torch.empty(64, 0)).shape == (64, 0)
         assert clnorm.gelu(torch.tensor(0.0)) == 0 and clnorm.gelu(torch.zeros(1)).shape == (1,)
 
 
-def test_types_of_options_count(rng):
+def test_types_of_options_are_distinguished(rng):
     """1, 1.0 and True are equal, and so are their hashes."""
     x = rng.standard_normal((4, 64)).astype("f4")
     for _ in range(2):
@@ -170,7 +170,7 @@ def test_types_of_options_count(rng):
             clnorm.layer_norm(x, **{"group_size": 1, "eps": 1.0, "save_stats": True, option: value})
 
 
-def test_options_that_may_change_are_read_in_each_call(rng):
+def test_mutable_options_are_read_in_each_call(rng):
     x, eps = rng.standard_normal((4, 64)).astype("f4"), numpy.array(1.0)
     first = [clnorm.layer_norm(x, eps=eps) for _ in range(2)][1]
     eps[()] = 4.0
@@ -178,7 +178,7 @@ def test_options_that_may_change_are_read_in_each_call(rng):
     assert (second == clnorm.layer_norm(x, eps=4.0)).all() and (second != first).any()
 
 
-def test_a_device_that_is_selected_is_used_by_calls_that_were_made_before(rng, monkeypatch):
+def test_kept_calls_use_a_newly_selected_device(rng, monkeypatch):
     x = rng.standard_normal((4, 64)).astype("f4")
     for _ in range(2):
         clnorm.gelu(x)

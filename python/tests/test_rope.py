@@ -15,7 +15,7 @@ def tables(positions, pairs, dtype="f4"):
 
 
 def rotated(y, cos, sin, style, sign=1.0):
-    """y with its first columns rotated by cos and sin, (*rows, pairs) or what broadcasts to that."""
+    """y with its first columns rotated by cos and sin, (*rows, pairs) or a shape that broadcasts to it."""
     y, cos, sin = (numpy.array(array, "f8") for array in (y, cos, sin))
     pairs = cos.shape[-1]
     index = numpy.arange(pairs)
@@ -57,7 +57,7 @@ def test_positions_by_row(rng):
     assert (numpy.isnan(y).all((1, 2)) == [False, False, True, True, False]).all()
 
 
-def test_tables_and_queries_are_read_where_they_lie(rng, monkeypatch):
+def test_tables_and_queries_are_not_copied(rng, monkeypatch):
     monkeypatch.setattr(_arrays.Numpy, "contiguous", lambda array: pytest.fail(f"an array of {array.shape} is copied"))
     packed = rng.standard_normal((2, 5, 3, 4, 32)).astype("f4")
     before, position = packed.copy(), numpy.arange(10, dtype="i4").reshape(2, 5) % 9

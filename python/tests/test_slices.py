@@ -1,4 +1,4 @@
-"""Norms of rows whose columns are shared out."""
+"""Norms of rows whose columns are distributed over processes."""
 
 import ml_dtypes
 import numpy
@@ -51,7 +51,7 @@ def test_segments_and_outputs(rng):
     reference.assert_close(y, reference.norm(x.reshape(4, 3, 32)).reshape(4, 96), 32)
 
 
-def test_moments_that_are_merged_are_only_read():
+def test_merged_moments_may_be_read_only():
     into, others = numpy.ones((4, 3)), read_only(numpy.full((4, 3), 2.0))
     clnorm.moments_merge(into, others)
     assert (into[:, 2] == 3).all()

@@ -1,4 +1,4 @@
-"""Devices with memory of their own: what is read is copied there, and what is written back."""
+"""Devices with memory of their own: inputs are copied to them, and outputs back."""
 
 import pathlib
 import shutil
@@ -11,7 +11,7 @@ from test_process import python
 
 @pytest.fixture(scope="module")
 def loader(tmp_path_factory):
-    """A loader of OpenCL that calls every device a GPU."""
+    """A loader of OpenCL that reports every device as a GPU."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -22,7 +22,7 @@ def loader(tmp_path_factory):
     return str(library)
 
 
-def test_threads_write_columns_beside_each_other(loader):
+def test_threads_write_different_columns_of_an_array(loader):
     program = (
         "import threading, numpy, clnorm\n"
         "assert clnorm.select('gpu').kind == 'gpu'\n"

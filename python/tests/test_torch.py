@@ -20,7 +20,7 @@ OPERATORS = [info for info in op_db if info.name in FUNCTIONS and not info.varia
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
 
-def test_the_samples_are_of_all_functions():
+def test_pytorch_has_samples_of_all_functions():
     assert {info.name for info in OPERATORS} == set(FUNCTIONS)
 
 
@@ -39,8 +39,8 @@ def gradients(function, sample, dy):
 
 
 def assert_close(got, expected, name, inherited=0.0):
-    """The rounding of the result, and 64 roundings of the arithmetic of a number as large as the largest. inherited: the
-    error of what the result was computed from."""
+    """The error is within the rounding of the result, and 64 roundings of the arithmetic of a number as large as the
+    largest result. inherited: the error of the inputs."""
     arithmetic = 2.0 ** (-53 if got.dtype == torch.float64 else -24)
     largest = max(1.0, expected.abs().max().item()) if expected.numel() else 1.0
     allowed = torch.finfo(got.dtype).eps / 2 * expected.abs() * 1.01 + 64 * arithmetic * largest + inherited
@@ -51,9 +51,9 @@ def assert_close(got, expected, name, inherited=0.0):
 
 def inherited_error(name, dtype, dy):
     largest = dy.abs().max().item() if dy.numel() else 0.0
-    if name == "softmax":  # the gradient is that of the rounded result: y · (dy − Σ y · dy) twice has its rounding
+    if name == "softmax":  # its gradient, y · (dy − Σ y · dy), has the rounding of y twice
         return torch.finfo(dtype).eps * largest
-    if dtype == torch.float64:  # PyTorch's own: with one column terms of dy · weight · rstd, 316 at eps 1e-5, cancel out
+    if dtype == torch.float64:  # PyTorch's error: with one column, terms of dy · weight · rstd (316 at eps 1e-5) cancel
         return 16 * 2.0**-53 * largest * 10 * 316
     return 0.0
 
@@ -66,11 +66,11 @@ def test_samples_of_pytorch(info, dtype):
     samples = list(info.sample_inputs("cpu", dtype, requires_grad=True))
     samples += list(info.reference_inputs("cpu", dtype, requires_grad=True))
     for sample in samples:
-        if sample.kwargs.get("eps", 0) < 0:  # PyTorch computes a root that may be of a negative number
+        if sample.kwargs.get("eps", 0) < 0:  # PyTorch computes a root, possibly of a negative number
             with pytest.raises(ValueError, match="eps is"):
                 function(sample.input, *sample.args, **sample.kwargs)
             continue
-        # The default eps of rms_norm is that of the arithmetic: the reference, in float64, has to have the same.
+        # The default eps of rms_norm follows the dtype of the arithmetic. The reference in float64 needs the same eps.
         kwargs = dict(sample.kwargs)
         if info.name.endswith("rms_norm") and kwargs.get("eps") is None and len(sample.args) < 3:
             kwargs["eps"] = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
@@ -90,7 +90,7 @@ def test_samples_of_pytorch(info, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_default_eps_of_rms_norm_is_that_of_pytorch(dtype):
-    x = torch.full((2, 16), 1e-4, dtype=dtype)  # whose mean square is less than an eps of 16 bits
+    x = torch.full((2, 16), 1e-4, dtype=dtype)  # its mean square is less than the eps of 16 bits
     expected = torch.nn.functional.rms_norm(x, (16,))
     torch.testing.assert_close(ct.rms_norm(x, 16), expected)
     torch.testing.assert_close(ct.RMSNorm(16, dtype=dtype)(x), expected)
@@ -156,7 +156,7 @@ def test_positions_of_any_integers(dtype):
     assert torch.equal(ct.rms_norm(X, 24, rope=rope), ct.rms_norm(X, 24, rope=clnorm.Rope(C, S, POSITION.int())))
 
 
-def test_positions_that_are_none():
+def test_positions_outside_of_the_tables():
     for far in (2**32, 2**31, -(2**32), -(2**32) + 1):
         position = torch.tensor([0, 1, far, 3, 4])
         y = ct.rms_norm(X, 24, rope=clnorm.Rope(C, S, position))
@@ -176,7 +176,7 @@ def test_double_backward_is_refused(name):
         gradient.sum().backward()
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning")  # PyTorch's own, of torch.jit.script
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PyTorch itself uses torch.jit.script
 def test_forward_mode_is_refused():
     x = X.detach()
     with pytest.raises(RuntimeError, match="x: has a tangent"):
@@ -202,7 +202,7 @@ TRANSFORMED = {
 @pytest.mark.filterwarnings("ignore:There is a performance drop")  # vmap calls the operator for each sample
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_transforms_of_torch_func(name):
-    """Gradients, those of each sample, and Jacobians, as PyTorch's functions have them."""
+    """Gradients, gradients of each sample, and Jacobians equal those of PyTorch's functions."""
     ours, theirs = TRANSFORMED[name]
     tensors = x, w, b = X.detach().unflatten(0, (5, 1)), W.detach(), B.detach()
 

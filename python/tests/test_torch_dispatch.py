@@ -1,4 +1,4 @@
-"""clnorm.torch: which calls go through PyTorch's dispatcher, where something could see them, and which need not."""
+"""Calls of clnorm.torch that go through PyTorch's dispatcher, as something may observe them, and calls that bypass it."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def function(request):
 
 @pytest.fixture
 def undispatched(monkeypatch):
-    """Returns a function after which operators fail."""
+    """Returns a function after which any operator fails."""
 
     def fail(*_, **__):
         raise AssertionError("an operator was called")
@@ -42,7 +42,7 @@ def undispatched(monkeypatch):
 
 
 class Seen(TorchDispatchMode):
-    """The operators of clnorm that are called."""
+    """Records the calls of operators of clnorm."""
 
     def __init__(self):
         super().__init__()
@@ -153,7 +153,7 @@ def test_transforms_see_operators(function):
 
 
 @pytest.mark.parametrize("make", [torch._neg_view, lambda x: torch.complex(x, x).conj().imag])
-def test_negative_views_are_taken_as_what_they_stand_for(function, make):
+def test_negative_views_are_resolved(function, make):
     view = make(X)
     assert view.is_neg()
     for _ in range(2):
@@ -166,7 +166,7 @@ def test_meta_tensors_have_shapes_alone():
         assert y.is_meta and y.shape == (4, 64)
 
 
-def test_an_import_in_a_mode_knows_the_usual_state():
+def test_an_import_in_a_mode_knows_the_default_state():
     program = """
 import torch
 with torch.autocast("cpu"), torch.inference_mode(), torch.device("cpu"):
@@ -181,7 +181,7 @@ with torch.autocast("cpu"):
 
 
 def test_an_operator_may_call_one_without_gradients(function):
-    """PyTorch has excluded autograd there, and left gradients enabled."""
+    """There PyTorch has excluded autograd, with gradients still enabled."""
 
     @torch.library.custom_op("clnorm_tests::inner", mutates_args=())
     def inner(x: torch.Tensor) -> torch.Tensor:

@@ -57,7 +57,7 @@ def test_dropout_of_modules_follows_the_generator(module):
     assert torch.equal(total, x) and "dropout=0.25" in repr(module) and set(module.state_dict()) <= {"weight", "bias"}
 
 
-def test_modules_with_a_residual_say_what_they_take():
+def test_signatures_of_modules_with_a_residual():
     for module, theirs in ((ct.FusedAddLayerNorm, torch.nn.LayerNorm), (ct.FusedAddRMSNorm, torch.nn.RMSNorm)):
         names = list(inspect.signature(module).parameters)
         assert names == [*inspect.signature(theirs).parameters, "dropout"]
@@ -65,7 +65,7 @@ def test_modules_with_a_residual_say_what_they_take():
         assert repr(module(8, 1e-3, dropout=0.5)) == plain[:-1] + ", dropout=0.5)"
 
 
-def test_what_is_no_module_is_not_replaced():
+def test_only_a_module_is_replaced():
     with pytest.raises(TypeError, match="model: expected a torch.nn.Module, got list"):
         ct.replace([torch.nn.LayerNorm(8)])
 

@@ -106,7 +106,7 @@ def test_sizes_and_dimensions_are_integers_of_any_type(requires_grad):
     lambda x: ct.layer_norm(x, 16, dropout=0.5, seed=(1, 2)),
     lambda x: ct.layer_norm(x, 16, dropout=0.5),
 ])
-def test_the_default_device_of_torch_is_not_that_of_results(function):
+def test_results_ignore_the_default_device_of_torch(function):
     x = torch.randn(4, 16)
     torch.manual_seed(5)
     expected = function(x)
@@ -140,7 +140,7 @@ def test_a_write_to_a_tensor_that_autograd_has_saved_is_noticed():
     lambda x, option: clnorm.l2_norm(x, eps=option),
     lambda x, option: clnorm.group_norm(x, 2, eps=option),
 ])
-def test_an_option_that_is_a_tensor_has_its_value_of_the_call(function):
+def test_an_option_that_is_a_tensor_is_read_in_each_call(function):
     x, option = torch.randn(4, 16), torch.tensor(0.125)
     first = function(x, option)
     assert torch.equal(first, function(x, 0.125))
@@ -148,6 +148,6 @@ def test_an_option_that_is_a_tensor_has_its_value_of_the_call(function):
     assert torch.equal(function(x, option), function(x, 0.5)) and not torch.equal(function(x, option), first)
 
 
-def test_a_tensor_of_another_layout_gives_the_same():
+def test_a_transposed_tensor():
     x = torch.randn(6, 24, 5).transpose(1, 2)
     torch.testing.assert_close(ct.layer_norm(x, 24), torch.nn.functional.layer_norm(x, (24,)), rtol=1e-5, atol=1e-5)
