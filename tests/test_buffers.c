@@ -143,6 +143,36 @@ static void offsets_that_overlap_are_refused(void **state) {
     clReleaseMemObject(mem);
 }
 
+/* L2 norm computes dweight from x and dy after dx is written. */
+static void dx_over_what_dweight_reads_is_refused(void **state) {
+    const struct fixture *fixture = *state;
+    const cl_mem mem[] = {buffer_of(fixture, CL_MEM_READ_WRITE), buffer_of(fixture, CL_MEM_READ_WRITE),
+                          buffer_of(fixture, CL_MEM_READ_WRITE), buffer_of(fixture, CL_MEM_READ_WRITE)};
+    for (int k = 0; k < 4; k++) {
+        const bool over_dy = k & 1, sums_rows = k & 2;
+        clnorm_l2_norm_backward_desc desc = CLNORM_L2_NORM_BACKWARD_DESC_INIT;
+        clnorm_plan *plan = NULL;
+        desc.rows = ROWS;
+        desc.cols = COLS;
+        desc.dweight.dtype = sums_rows ? CLNORM_F32 : CLNORM_DTYPE_NONE;
+        assert_int_equal(clnorm_l2_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+        clnorm_args args = CLNORM_ARGS_INIT;
+        args.x.mem = mem[0];
+        args.dy.mem = mem[1];
+        args.dx.mem = mem[over_dy];
+        args.dweight.mem = sums_rows ? mem[2] : NULL;
+        args.workspace.mem = sums_rows ? mem[3] : NULL;
+        assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL),
+                         sums_rows ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS);
+        if (sums_rows)
+            assert_says(over_dy ? "overlaps args.dy" : "overlaps args.x");
+        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+        clnorm_plan_destroy(plan);
+    }
+    for (size_t i = 0; i < sizeof mem / sizeof *mem; i++)
+        clReleaseMemObject(mem[i]);
+}
+
 /* Parts of one buffer are compared by where they lie in it. */
 static void parts_of_a_buffer_overlap(void **state) {
     const struct fixture *fixture = *state;
@@ -297,11 +327,9 @@ static void a_failed_event_fails_every_kernel(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flags_fit_what_kernels_do),
-        cmocka_unit_test(outputs_that_are_read_are_readable),
-        cmocka_unit_test(offsets_that_overlap_are_refused),
-        cmocka_unit_test(parts_of_a_buffer_overlap),
-        cmocka_unit_test(events_that_cannot_be_waited_for_are_refused),
+        cmocka_unit_test(flags_fit_what_kernels_do),         cmocka_unit_test(outputs_that_are_read_are_readable),
+        cmocka_unit_test(offsets_that_overlap_are_refused),  cmocka_unit_test(dx_over_what_dweight_reads_is_refused),
+        cmocka_unit_test(parts_of_a_buffer_overlap),         cmocka_unit_test(events_that_cannot_be_waited_for_are_refused),
         cmocka_unit_test(a_failed_event_fails_every_kernel),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

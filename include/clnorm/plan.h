@@ -126,7 +126,7 @@ typedef struct clnorm_args {
                                     group norm [rows, groups] */
     clnorm_buffer rstd;          /* likewise */
     clnorm_buffer dx;            /* out [rows, cols]; may be x, a y that is read itself or, without
-                                    rope, dy */
+                                    rope, dy; neither x nor dy with L2 norm's dweight */
     clnorm_buffer dz;            /* out [rows, cols]; may be z itself */
     clnorm_buffer dweight;       /* out, in too with accumulate: of weight's shape, dweight's stride */
     clnorm_buffer dbias;         /* likewise */

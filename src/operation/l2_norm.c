@@ -247,6 +247,7 @@ static clnorm_status add_backward(clnorm_plan *plan, const void *desc, const str
     if (status)
         return status;
     plan->tensor[CLN_DWEIGHT].vector = 0;
+    plan->late_x = plan->late_dy = d->dweight.dtype != CLNORM_DTYPE_NONE; /* dweight is computed after dx */
     if (slots.items && d->rows)
         cln_plan_set_workspace(plan, slots.sums.offset + slots.sums.size);
     if (d->rows)

@@ -19,7 +19,7 @@ static const struct alias {
 enum { ALIASES = sizeof aliases / sizeof aliases[0] };
 
 static bool may_be(const clnorm_plan *plan, enum cln_role output, enum cln_role input) {
-    if (plan->shares_dy && output == CLN_DX && input == CLN_DY)
+    if (output == CLN_DX && ((plan->late_x && input == CLN_X) || (plan->late_dy && input == CLN_DY)))
         return false;
     for (size_t i = 0; i < ALIASES; i++)
         if (aliases[i].output == output && aliases[i].input == input)

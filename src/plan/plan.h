@@ -112,7 +112,8 @@ struct clnorm_plan {
     struct cln_stage stage[CLN_STAGES];
     unsigned stages; /* 0: there is nothing to do, and an enqueue only orders events */
     bool seeded;     /* args.seed is wanted */
-    bool shares_dy;  /* other work-items read a dy than the one that writes dx in its place: dx may not lie over it */
+    bool late_x;     /* x may be read after dx is written: dx may not lie over x */
+    bool late_dy;    /* likewise dy */
     bool draft;      /* stages have no kernels: it says what an enqueue needs, and is none to enqueue */
     uint64_t workspace_size;
     char tuning_key[CLN_TUNING_KEY];
