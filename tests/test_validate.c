@@ -140,6 +140,8 @@ static void other_structs_are_initialised_by_functions(void **state) {
     clnorm_context_options_init(&options);
     const clnorm_context_options first_options = CLNORM_CONTEXT_OPTIONS_INIT;
     assert_memory_equal(&options, &first_options, sizeof options);
+    clnorm_context_options_init(NULL);
+    clnorm_kernel_info_init(NULL);
     clnorm_kernel_info info;
     memset(&info, 0x5a, sizeof info);
     clnorm_kernel_info_init(&info);

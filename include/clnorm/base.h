@@ -24,14 +24,14 @@ extern "C" {
 #define CLNORM_VERSION_MINOR 2
 #define CLNORM_VERSION_PATCH 0
 
-/* 10000 · major + 100 · minor + patch, of the library that is linked. */
+/* The version of the linked library: 10000 · major + 100 · minor + patch. */
 CLNORM_API uint32_t clnorm_version_number(void);
 
-/* "0.2.0", of the library that is linked, which can be newer than this header. */
+/* The version of the linked library, "0.2.0". It can be newer than this header. */
 CLNORM_API const char *clnorm_version(void);
 
-/* Bytes of a struct of these headers as the library that is linked knows it, for bindings, which have no sizeof:
- * clnorm_struct_size("clnorm_norm_desc"). 0: it knows no such struct. */
+/* The size in bytes of a struct of these headers in the linked library, for bindings of languages without sizeof:
+ * clnorm_struct_size("clnorm_norm_desc"). 0: the library has no struct of that name. */
 CLNORM_API uint32_t clnorm_struct_size(const char *name);
 
 typedef enum clnorm_status {
@@ -45,15 +45,15 @@ typedef enum clnorm_status {
     CLNORM_INVALID_SELECTOR, /* a device selector that cannot be read */
     CLNORM_OVERFLOW,         /* rows × cols × size does not fit 63 bits */
     CLNORM_UNSUPPORTED,      /* valid, but this device, or this operation with such dtypes, cannot do it */
-    CLNORM_DEVICE_NOT_FOUND, /* no OpenCL device, or none that the selector matches */
+    CLNORM_DEVICE_NOT_FOUND, /* there is no OpenCL device, or none matches the selector */
     CLNORM_OUT_OF_HOST_MEMORY,
     CLNORM_OUT_OF_DEVICE_MEMORY,
     CLNORM_BUILD_FAILED, /* the driver refused a kernel; the detail has the head of its log */
     CLNORM_OPENCL_ERROR, /* any other OpenCL error; the detail names the call and the code */
-    CLNORM_NOT_EXACT     /* it ran, but these inputs do not allow results of the promised accuracy */
+    CLNORM_NOT_EXACT     /* the operation ran, but its inputs do not allow results of the promised accuracy */
 } clnorm_status;
 
-/* One sentence for a status. Never NULL; "unknown status" for a number that is none. */
+/* A short text for a status. Never NULL; "unknown status" for a number that is no status. */
 CLNORM_API const char *clnorm_status_text(clnorm_status status);
 
 /* The details of this thread's last failed call: the field, its value and what was expected, and the OpenCL code where
@@ -64,14 +64,15 @@ CLNORM_API const char *clnorm_error_detail(void);
 CLNORM_API cl_int clnorm_error_opencl(void);
 
 typedef enum clnorm_dtype {
-    CLNORM_DTYPE_NONE = 0, /* where a tensor is optional: it is absent; elsewhere: the default that the field names */
+    CLNORM_DTYPE_NONE = 0, /* an optional tensor is absent; another tensor has the default that its comment names */
     CLNORM_F32,
     CLNORM_F16,  /* IEEE 754 binary16 */
     CLNORM_BF16, /* bfloat16: the upper half of a binary32 */
-    CLNORM_F64,  /* arithmetic in double where x has it; then every tensor of rows must be F64, and statistics are.
-                    Layer and RMS norm, but not norm_slices.h's nor with y_given, may have weights of F64 beside
-                    an x of another dtype, and of F32 beside one of F64 */
-    /* The 8-bit types of the OCP specification OFP8 (2023), for tensors whose comment names them. They have scales. */
+    CLNORM_F64,  /* Arithmetic and statistics are in double. All tensors are F64, or none is, with one exception:
+                    layer and RMS norm without y_given take weights in F64 beside an x of another dtype, and in
+                    F32 beside an x in F64. The functions of norm_slices.h do not */
+    /* The 8-bit types of the OCP specification OFP8 (2023), for tensors whose comment names them. Such tensors have
+     * scales. */
     CLNORM_F8_E4M3, /* "fn": magnitudes from 2^-9 to 448, no infinities, one NaN */
     CLNORM_F8_E5M2  /* the upper half of an F16: magnitudes from 2^-16 to 57344 */
 } clnorm_dtype;
@@ -79,7 +80,7 @@ typedef enum clnorm_dtype {
 /* Bytes of one element; 0 for CLNORM_DTYPE_NONE and for a number that is no dtype. */
 CLNORM_API size_t clnorm_dtype_size(clnorm_dtype dtype);
 
-/* "f32", "f16", "bf16", "f64", "f8e4m3", "f8e5m2", "none". */
+/* "f32", "f16", "bf16", "f64", "f8e4m3", "f8e5m2"; "none" for CLNORM_DTYPE_NONE and for a number that is no dtype. */
 CLNORM_API const char *clnorm_dtype_name(clnorm_dtype dtype);
 
 #ifdef __cplusplus

@@ -19,13 +19,13 @@
  *         cl_command_queue queue = clCreateCommandQueue(cl, device.device, 0, NULL);
  *         cl_mem buffer = clCreateBuffer(cl, CL_MEM_COPY_HOST_PTR, sizeof rows, rows, NULL);
  *
- *         // A descriptor says what to compute; what is not set has its default.
+ *         // A descriptor says what to compute. Members that are not set have their defaults.
  *         clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
  *         desc.norm = CLNORM_RMS_NORM;
  *         desc.rows = 2;
  *         desc.cols = 4;
  *
- *         // The arguments are buffers. A plan is the descriptor compiled for the device, to be enqueued often.
+ *         // The arguments are buffers. A plan is the descriptor compiled for the device; it can be enqueued many times.
  *         clnorm_args args = CLNORM_ARGS_INIT;
  *         args.x.mem = buffer;
  *         args.y.mem = buffer;
@@ -43,7 +43,7 @@
  *         for (int row = 0; row < 2; row++)
  *             printf("%.4f %.4f %.4f %.4f\n", rows[row][0], rows[row][1], rows[row][2], rows[row][3]);
  *
- *         clnorm_plan_destroy(plan); // takes NULL too, as the next does
+ *         clnorm_plan_destroy(plan); // NULL is allowed, here and in the next call
  *         clnorm_context_destroy(context);
  *         clReleaseMemObject(buffer);
  *         clReleaseCommandQueue(queue);
@@ -53,19 +53,20 @@
  *
  * The manual is the other headers, in this order:
  *
- *   base.h           statuses, the sentence about a failure, dtypes
+ *   base.h           versions, statuses, error details, dtypes
  *   tensor.h         how a tensor lies in memory, and the scales of 8-bit tensors
- *   device.h         which OpenCL devices there are, and selectors
+ *   device.h         the list of OpenCL devices, and selectors
  *   context.h        one per (cl_context, cl_device_id): device facts, compiled programs, caches
  *   plan.h           plans, and the arguments of an enqueue
  *   norm.h, group_norm.h, l2_norm.h, softmax.h, gelu.h, quantize.h
  *                    the operations: formula, descriptor, plan, one-call form
- *   norm_slices.h    norms of rows whose columns are shared out to several devices or hosts
+ *   norm_slices.h    norms of rows whose columns are divided among devices, processes or hosts
  *   config.h         the knobs of a kernel, for tests and tuning
  *
- * Conventions. A tensor is a cl_mem and a byte offset into it. x of any rank is flattened to [rows, cols], row-major with
- * a stride of its own. Offsets are in bytes, strides and shapes in elements. Functions never abort, print or change
- * global state; they are thread-safe unless they say otherwise. A function that fails leaves its outputs as they were.
+ * Conventions. A tensor is a cl_mem and a byte offset into it. A tensor of any rank is flattened to [rows, cols],
+ * row-major; each tensor has its own row stride. Offsets are in bytes, strides and shapes in elements. Functions never
+ * abort, print or change global state; they are thread-safe unless they say otherwise. A function that fails does not
+ * write its output parameters. A function named _init writes the value of the _INIT macro of that name, and ignores NULL.
  */
 #ifndef CLNORM_CLNORM_H
 #define CLNORM_CLNORM_H

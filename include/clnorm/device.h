@@ -1,4 +1,4 @@
-/* Devices: which OpenCL devices are there, and the one that a selector matches. */
+/* Devices: the list of OpenCL devices, their facts, and selectors. */
 #ifndef CLNORM_DEVICE_H
 #define CLNORM_DEVICE_H
 
@@ -15,12 +15,12 @@ typedef enum clnorm_device_kind {
     CLNORM_DEVICE_OTHER
 } clnorm_device_kind;
 
-/* Whose OpenCL implementation it is. Known properties and defects follow from it, whatever the hardware. */
+/* The OpenCL implementation. Known properties and defects of drivers depend on it. */
 typedef enum clnorm_platform_family {
     CLNORM_PLATFORM_OTHER = 0,
     CLNORM_PLATFORM_POCL,
     CLNORM_PLATFORM_NVIDIA,
-    CLNORM_PLATFORM_MESA, /* rusticl, also where llvmpipe stands in for a GPU */
+    CLNORM_PLATFORM_MESA, /* rusticl and Clover, also on a CPU (llvmpipe) */
     CLNORM_PLATFORM_OCLGRIND
 } clnorm_platform_family;
 
@@ -44,12 +44,12 @@ typedef struct clnorm_device_info {
     unsigned compute_units;
     unsigned clock_mhz;
     unsigned native_vector_float; /* floats in a hardware vector register, 1 on most GPUs */
-    unsigned subgroup_size;       /* work-items that run in step: 32 on NVIDIA; 0 where unknown */
+    unsigned subgroup_size;       /* work-items of a warp: 32 on NVIDIA; 0 elsewhere */
     unsigned compute_capability;  /* NVIDIA: 10 · major + minor, 90 for Hopper; 0 elsewhere */
     uint64_t global_memory;
     uint64_t max_allocation;
     uint64_t cache_size;   /* of the last level that the device reports; 0: none */
-    uint64_t local_memory; /* a __local array declared in a kernel may have this size */
+    uint64_t local_memory; /* the largest __local array that a kernel may declare */
     uint64_t max_work_group_size;
     bool little_endian;
     bool fp16;          /* cl_khr_fp16: arithmetic; f16 tensors work without it */
@@ -58,7 +58,7 @@ typedef struct clnorm_device_info {
     bool device_fences; /* OpenCL C's memory fences at device scope */
 } clnorm_device_info;
 
-/* An info to be filled in: its size is set. */
+/* All zero except size: what clnorm_device_describe and clnorm_device_select fill in. */
 #define CLNORM_DEVICE_INFO_INIT                                                                                         \
     {                                                                                                                   \
         sizeof(clnorm_device_info), NULL, NULL, 0, 0, (clnorm_device_kind)0, CLNORM_PLATFORM_OTHER, "", "", "", "", "", \
@@ -66,18 +66,33 @@ typedef struct clnorm_device_info {
     }
 CLNORM_API void clnorm_device_info_init(clnorm_device_info *info);
 
-/* Lists every device, best first: GPUs, then accelerators, then CPUs, each by compute units × clock.
- * devices: room for capacity ids, may be NULL when capacity is 0. *count: how many there are, which can be more than
- * capacity. No device at all is success with a count of 0. clnorm_device_describe gives the facts of each. */
+/* Lists every device, best first: GPUs, then accelerators, CPUs and others, each by compute units × clock. devices: room
+ * for capacity ids, may be NULL when capacity is 0. *count: the number of devices, which can be more than capacity. No
+ * device at all is success with a count of 0. clnorm_device_describe gives the facts of each. Cost: queries every platform.
+ * CLNORM_INVALID_ARGUMENT: count is NULL, or devices is though capacity is not 0. */
 CLNORM_API clnorm_status clnorm_device_list(cl_device_id *devices, size_t capacity, size_t *count);
 
-/* The facts of one device; a sub-device has the indices of the device that it is a part of. */
+/* Fills in the facts of one device. A sub-device has the indices of the device that it is a part of.
+ * CLNORM_INVALID_ARGUMENT: a NULL, or an info whose size is not set. CLNORM_OPENCL_ERROR: a fact cannot be read. */
 CLNORM_API clnorm_status clnorm_device_describe(cl_device_id device, clnorm_device_info *info);
 
-/* The device that a selector matches. selector: alternatives split by ';', the first that any device matches wins; each is
- * comma-separated terms that must all hold, of gpu, cpu, accelerator, P:D (indices as above), uuid:…, name=TEXT,
- * vendor=TEXT, platform=TEXT (case-insensitive parts), memory>=8G (K, M, G or T, powers of 1024), fp16, fp64, subgroups.
- * NULL or "": the environment variable CLNORM_DEVICE, and where that is unset or empty too, the best device. */
+/* Fills in the facts of the best device that a selector matches.
+ *
+ * selector: one or more alternatives, separated by ';'. The first alternative that any device matches is used. An
+ * alternative is one or more terms, separated by ','. A device matches where all terms hold:
+ *
+ *   gpu, cpu, accelerator                     the kind
+ *   P:D                                       platform_index and device_index
+ *   uuid:UUID                                 the UUID
+ *   name=TEXT, vendor=TEXT, platform=TEXT     TEXT is a part of it, in upper or lower case
+ *   memory>=8G                                global memory; K, M, G and T are powers of 1024
+ *   fp16, fp64, subgroups                     the device has it
+ *
+ * NULL or "": the value of the environment variable CLNORM_DEVICE. Where that is unset or empty too: the best device of
+ * all.
+ *
+ * CLNORM_INVALID_ARGUMENT: info is NULL, or its size is not set. CLNORM_INVALID_SELECTOR: the selector cannot be read.
+ * CLNORM_DEVICE_NOT_FOUND: no device matches. */
 CLNORM_API clnorm_status clnorm_device_select(const char *selector, clnorm_device_info *info);
 
 #ifdef __cplusplus

@@ -11,8 +11,8 @@ extern "C" {
 
 /* How eps keeps the length of a segment of zeros from being 0. */
 typedef enum clnorm_eps_mode {
-    CLNORM_EPS_ADD = 1, /* length = √(Σx² + eps), as fla's l2norm has it */
-    CLNORM_EPS_FLOOR    /* length = max(√Σx², eps), as PyTorch's normalize and ggml_l2_norm have it */
+    CLNORM_EPS_ADD = 1, /* length = √(Σx² + eps), as in fla's l2norm */
+    CLNORM_EPS_FLOOR    /* length = max(√Σx², eps), as in PyTorch's normalize and ggml_l2_norm */
 } clnorm_eps_mode;
 
 /* Divides each segment of group_size neighbouring elements by its length:
@@ -31,14 +31,14 @@ typedef struct clnorm_l2_norm_desc {
     uint64_t cols;          /* 1 and up */
     uint64_t group_size;    /* elements of a segment, a divisor of cols; 0: cols */
     uint64_t weight_rows;   /* row r takes row (r / weight_repeat) mod weight_rows of the weight: see norm.h; 0: one row */
-    uint64_t weight_repeat; /* neighbouring rows that take the same one; 0: 1 */
+    uint64_t weight_repeat; /* neighbouring rows that take the same row of the weight; 0: 1 */
     clnorm_tensor x;
     clnorm_tensor y;      /* dtype CLNORM_DTYPE_NONE: as x */
-    clnorm_tensor weight; /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight, which stands for ones */
+    clnorm_tensor weight; /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight, as with ones */
     double eps;           /* 0 to the largest number of f32 (of f64 with F64 tensors) */
     clnorm_eps_mode eps_mode;
     uint32_t save_norm;       /* 1: write norm, the length of each segment */
-    uint32_t batch_invariant; /* 0 or 1: a row's results do not depend on how many rows there are: see config.h */
+    uint32_t batch_invariant; /* 0 or 1: a row's results do not depend on the number of rows: see config.h */
     uint32_t reserved;        /* 0 */
     clnorm_config config;     /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_l2_norm_desc;
@@ -62,10 +62,10 @@ CLNORM_API clnorm_status clnorm_l2_norm(clnorm_context *context, cl_command_queu
 /* The gradients, with x̂ = x / length, g = weight · dy and Σ over a segment:
  *
  *   dx = (g − x̂ · Σ(x̂ · g)) / length;   dx = g / eps where the length is eps (CLNORM_EPS_FLOOR)
- *   dweight = Σ over the rows that take a row of the weight of dy · x̂
+ *   dweight = Σ dy · x̂, over the rows that take that row of the weight
  *
  * The lengths are computed again from x. dweight's sum over rows is compensated (Kahan 1965), and has the same bits from
- * run to run. With 0 rows it is 0. */
+ * run to run. With 0 rows it is 0. Without a dweight, dx may be x or dy itself. Thread safety and errors as in plan.h. */
 typedef struct clnorm_l2_norm_backward_desc {
     uint64_t size;          /* sizeof(clnorm_l2_norm_backward_desc) */
     uint64_t rows;          /* 0 and up */

@@ -1,4 +1,4 @@
-/* To 8-bit floating point and back. */
+/* Quantisation to 8-bit floating point, and dequantisation. */
 #ifndef CLNORM_QUANTIZE_H
 #define CLNORM_QUANTIZE_H
 
@@ -11,31 +11,32 @@ extern "C" {
 
 /* Quantisation of [rows, cols] to 8 bits:
  *
- *   amax  = the largest |x| of those that share a scale; NaNs and infinities do not count
+ *   amax  = the largest |x| of the elements that share a scale, without NaNs and infinities
  *   scale = (amax + 1e-10) / max, with max 448 for CLNORM_F8_E4M3 and 57344 for CLNORM_F8_E5M2
  *   q     = x / scale, rounded to nearest even
  *
  * q saturates at ± max, for infinities too; a NaN becomes code 0x7f, and −0 stays −0. Where every x is zero the scale is
  * 1e-10 / max and q is 0. A NaN or an infinity affects no other element. Quotients are correctly rounded, so that codes are
- * the same on every device; with a given scale outside 2^-60 to 2^60 they are as exact as the device's division. */
+ * the same on every device; with a given scale outside 2^-60 to 2^60 they are as exact as the device's division. Thread
+ * safety and errors as in plan.h. */
 typedef struct clnorm_quantize_desc {
     uint64_t size;       /* sizeof(clnorm_quantize_desc) */
     uint64_t rows, cols; /* rows 0 and up, cols 1 and up; with 0 rows nothing is written */
     clnorm_tensor x;     /* F32, F16 or BF16 */
     /* F8_E4M3 or F8_E5M2. scale_group: 1 and up; a row's last group may be shorter. A scale_dtype of BF16: the scale is
-     * rounded to it, to nearest even, before x is divided by it. scale: x is divided by it, and args.scale not written. */
+     * rounded to BF16, to nearest even, before x is divided by it. scale: x is divided by it, and args.scale is absent. */
     clnorm_tensor q;
-    clnorm_tensor q_t; /* the transposed copy [cols, rows], of q's dtype; CLNORM_DTYPE_NONE: none. Its scales are q's */
-    uint64_t seed;     /* of stochastic rounding */
-    /* 1: round up with a probability of (quotient − code below) / step. The random number depends on seed and element
-     * alone: 20 bits or more of word (element mod 4) of Philox 4x32-10 with the counter element / 4 and the key seed, where
-     * element is row · cols + column. 0: to nearest even. */
+    clnorm_tensor q_t; /* the transposed copy [cols, rows], with q's dtype and scales; CLNORM_DTYPE_NONE: no copy */
+    uint64_t seed;     /* of stochastic rounding, else 0 */
+    /* 1: stochastic rounding, up with a probability of (quotient − code below) / step. The random number depends on seed
+     * and element alone: 20 bits or more of word (element mod 4) of Philox 4x32-10 with the counter element / 4 and the key
+     * seed, where element is row · cols + column. 0: rounding to nearest even. */
     uint32_t stochastic;
     uint32_t save_amax;   /* 1: write amax, of scale's shape, in F32 */
     clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule. vec must divide cols and scale_group */
 } clnorm_quantize_desc;
 
-/* f32 x to F8_E4M3, an f32 scale for all of it. */
+/* f32 x to F8_E4M3, with one f32 scale for the tensor. */
 #define CLNORM_TENSOR_F8 \
     { CLNORM_F8_E4M3, CLNORM_SCALING_TENSOR, 0, CLNORM_F32, 0, 0, CLNORM_OUTER_NONE }
 #define CLNORM_QUANTIZE_DESC_INIT                                                                             \
@@ -53,16 +54,17 @@ CLNORM_API clnorm_status clnorm_quantize(clnorm_context *context, cl_command_que
                                          const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
                                          cl_event *event);
 
-/* x = q · scale, in F32, then rounded to x's dtype: to nearest even, to an infinity where F16 is too narrow. */
+/* x = q · scale in F32, then rounded to x's dtype, to nearest even. What is too large for F16 becomes an infinity. Reads
+ * args.q and args.scale, writes args.x. */
 typedef struct clnorm_dequantize_desc {
-    uint64_t size;       /* sizeof(clnorm_dequantize_desc) */
-    uint64_t rows, cols; /* and all the others as in clnorm_quantize_desc */
-    clnorm_tensor q;
-    clnorm_tensor x;
-    clnorm_config config;
+    uint64_t size;        /* sizeof(clnorm_dequantize_desc) */
+    uint64_t rows, cols;  /* rows 0 and up, cols 1 and up; with 0 rows nothing is written */
+    clnorm_tensor q;      /* F8_E4M3 or F8_E5M2, with scales as in clnorm_quantize_desc; its member scale is 0 */
+    clnorm_tensor x;      /* F32, F16 or BF16 */
+    clnorm_config config; /* as in clnorm_quantize_desc */
 } clnorm_dequantize_desc;
 
-/* F8_E4M3 with an f32 scale for all of it to f32. */
+/* F8_E4M3 with one f32 scale for the tensor, to f32. */
 #define CLNORM_DEQUANTIZE_DESC_INIT \
     { sizeof(clnorm_dequantize_desc), 0, 0, CLNORM_TENSOR_F8, CLNORM_TENSOR_F32, CLNORM_CONFIG_AUTOMATIC }
 CLNORM_API void clnorm_dequantize_desc_init(clnorm_dequantize_desc *desc);

@@ -13,18 +13,19 @@ extern "C" {
  *
  *   y = exp(x − max) / Σexp(x − max),   max and Σ over the row
  *
- * Entries of −∞ are masked: their y is exactly 0, and a row of nothing else is all 0. A row with a NaN or +∞ is all NaN.
- * Arithmetic is in f32, in f64 for F64 tensors; y is rounded to nearest even.
+ * Elements of −∞ are masked: their y is exactly 0. A row of −∞ alone is all 0. A row with a NaN or +∞ is all NaN.
+ * Arithmetic is in f32, in f64 for F64 tensors; y is rounded to nearest even. y may be x itself. Thread safety and errors
+ * as in plan.h.
  *
- * Few very wide rows are shared by several work-groups, forward and backward: the plan then has two kernels, and a
- * workspace for the sums of config.chunks pieces of each row. */
+ * Few very wide rows are split among several work-groups, forward and backward. The plan then has two kernels, and a
+ * workspace for the sums of each row's pieces (chunks in config.h). */
 typedef struct clnorm_softmax_desc {
     uint64_t size; /* sizeof(clnorm_softmax_desc) */
     uint64_t rows; /* 0 and up; 0 is a success that does nothing */
     uint64_t cols; /* 1 and up */
     clnorm_tensor x;
     clnorm_tensor y;          /* dtype CLNORM_DTYPE_NONE: as x */
-    uint32_t batch_invariant; /* 0 or 1: a row's y does not depend on how many rows there are: see config.h */
+    uint32_t batch_invariant; /* 0 or 1: a row's y does not depend on the number of rows: see config.h */
     uint32_t reserved;        /* 0 */
     clnorm_config config;     /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_softmax_desc;
@@ -42,14 +43,14 @@ CLNORM_API clnorm_status clnorm_softmax_forward(clnorm_context *context, cl_comm
                                                 const clnorm_softmax_desc *desc, const clnorm_args *args, cl_uint num_wait,
                                                 const cl_event *wait_list, cl_event *event);
 
-/* The gradient, from the forward's y: dx = y · (dy − Σ(y · dy)), Σ over the row. */
+/* The gradient, from the forward's y: dx = y · (dy − Σ(y · dy)), Σ over the row. dx may be y or dy itself. */
 typedef struct clnorm_softmax_backward_desc {
     uint64_t size; /* sizeof(clnorm_softmax_backward_desc) */
     uint64_t rows; /* 0 and up */
     uint64_t cols; /* 1 and up */
     clnorm_tensor y;
     clnorm_tensor dy;         /* dtype CLNORM_DTYPE_NONE: as y */
-    clnorm_tensor dx;         /* likewise */
+    clnorm_tensor dx;         /* dtype CLNORM_DTYPE_NONE: as y */
     uint32_t batch_invariant; /* as in the forward, of dx */
     uint32_t reserved;        /* 0 */
     clnorm_config config;     /* forced knobs, those of the forward; CLNORM_CONFIG_AUTOMATIC as a rule */

@@ -11,13 +11,13 @@ extern "C" {
 /* The columns of a row are contiguous: the normalised dimension is the innermost one. To normalise along another dimension,
  * such as that of a transposed matrix, copy the tensor with that dimension innermost.
  *
- * Rows have one stride; or, in the norms, l2_norm, softmax and gelu, up to three outer dimensions with a stride each, so
- * that a part of a packed tensor is normalised where it lies. Row r of sizes (n0, n1, n2) begins at element
- * (r / (n1 · n2)) · stride0 + (r / n2 mod n1) · stride1 + (r mod n2) · stride2. Sizes that are 0 are left out; the product
- * of the others is the descriptor's rows, and the tensor's stride is 0. A stride of 0 is no default here: an
- * input's rows repeat along that dimension (an expanded tensor). Rows of an input may overlap (a stride of 1: a window that
- * slides). Those of an output do not: sorted by stride, each dimension's is at least what the dimensions before it take up.
- * With 0 rows no dimension counts. Examples, with D = cols:
+ * Rows have one stride; or, in layer norm, RMS norm, L2 norm, softmax and GELU, up to three outer dimensions with a stride
+ * each, so that a part of a packed tensor is normalised in place. With sizes (n0, n1, n2), row r begins at element
+ * (r / (n1 · n2)) · stride0 + (r / n2 mod n1) · stride1 + (r mod n2) · stride2. A dimension of size 0 is absent; the
+ * product of the other sizes is the descriptor's rows, and the tensor's stride is 0. The stride of a dimension has no
+ * default: with 0, the rows of an input repeat along the dimension (an expanded tensor). Rows of an input may overlap (with
+ * a stride of 1: a sliding window). Rows of an output may not: sorted by stride, each stride is at least the extent of the
+ * dimensions before it. With 0 rows the dimensions are not checked. Examples, with D = cols:
  *
  *   k of a packed [B, S, 3, H, D], from element H · D on    rows B · S · H, outer {{B · S, 3 · H · D}, {H, D}}
  *   [B, H, S, D] as a view of a [B, S, H, D]                rows B · H · S, outer {{B, S · H · D}, {H, D}, {S, H · D}}
@@ -31,29 +31,29 @@ typedef enum clnorm_scaling {
     CLNORM_SCALING_GROUP     /* scale_group neighbouring elements of a row: [rows, ⌈cols / scale_group⌉] */
 } clnorm_scaling;
 
-enum { CLNORM_OUTER_DIMS = 3 }; /* the most that a tensor's rows have */
+enum { CLNORM_OUTER_DIMS = 3 }; /* maximum dimensions of a tensor's rows */
 
 /* A dimension of a tensor's rows. */
 typedef struct clnorm_dim {
-    uint64_t size;   /* 0: there is none */
+    uint64_t size;   /* rows; 0: the dimension is absent */
     uint64_t stride; /* elements */
 } clnorm_dim;
 
-/* A tensor of a descriptor. Its shape follows from the descriptor's rows and cols, its memory is in clnorm_args. All 0: it
- * is absent, or has the default that the descriptor names. scaling, scale_group, scale_dtype and scale are for 8-bit dtypes
- * and 0 with any other. */
+/* A tensor of a descriptor. Its shape follows from the descriptor's rows and cols, its memory is in clnorm_args. All 0: the
+ * tensor is absent, or has the default that the descriptor names. scaling, scale_group, scale_dtype and scale are for 8-bit
+ * dtypes, and 0 with any other. */
 typedef struct clnorm_tensor {
     clnorm_dtype dtype;
     clnorm_scaling scaling;
     uint32_t scale_group;     /* elements that share a scale, with CLNORM_SCALING_GROUP; else 0 */
     clnorm_dtype scale_dtype; /* CLNORM_F32 or CLNORM_BF16; CLNORM_DTYPE_NONE: CLNORM_F32 */
-    uint64_t stride;          /* elements from one row to the next, at least a row's; 0: rows lie one after the other */
-    double scale;             /* of an output with CLNORM_SCALING_TENSOR: its scale; 0: the scale is measured and written */
-    /* The dimensions of its rows, the slowest first; all 0: rows have the one stride. */
+    uint64_t stride; /* elements from one row to the next, at least the elements of a row; 0: rows are contiguous */
+    double scale;    /* of an output with CLNORM_SCALING_TENSOR: its scale; 0: the scale is measured and written */
+    /* The dimensions of the rows, the slowest first. All 0: the rows have one stride. */
     clnorm_dim outer[CLNORM_OUTER_DIMS];
 } clnorm_tensor;
 
-/* Initialisers of no outer dimensions, of a tensor that is absent, and of one in F32 whose rows lie one after the other. */
+/* Initialisers: no outer dimensions, an absent tensor, and an F32 tensor of contiguous rows. */
 #define CLNORM_OUTER_NONE \
     {                     \
         {0, 0}, {0, 0}, { \

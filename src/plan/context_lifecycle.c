@@ -98,7 +98,9 @@ static clnorm_status set_up(clnorm_context *context, cl_context cl, cl_device_id
 }
 
 void clnorm_context_options_init(clnorm_context_options *options) {
-    *options = (clnorm_context_options)CLNORM_CONTEXT_OPTIONS_INIT;
+    static const clnorm_context_options initial = CLNORM_CONTEXT_OPTIONS_INIT;
+    if (options)
+        *options = initial;
 }
 
 clnorm_status clnorm_context_create(cl_context cl, cl_device_id device, const clnorm_context_options *options,

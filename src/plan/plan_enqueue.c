@@ -218,7 +218,9 @@ static cl_uint stage_arguments(const clnorm_plan *plan, const struct cln_stage *
 }
 
 void clnorm_kernel_info_init(clnorm_kernel_info *info) {
-    *info = (clnorm_kernel_info)CLNORM_KERNEL_INFO_INIT;
+    static const clnorm_kernel_info initial = CLNORM_KERNEL_INFO_INIT;
+    if (info)
+        *info = initial;
 }
 
 clnorm_status clnorm_plan_kernel(const clnorm_plan *plan, cl_uint index, clnorm_kernel_info *info) {
