@@ -1,4 +1,4 @@
-/* What one (cl_context, cl_device_id) shares: facts, programs, the plans of the one-call forms. */
+/* The state of one (cl_context, cl_device_id): facts, programs, the plans of the one-call forms. */
 #ifndef CLN_CONTEXT_H
 #define CLN_CONTEXT_H
 

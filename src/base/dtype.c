@@ -15,7 +15,7 @@ static const struct dtype dtypes[] = {
     [CLNORM_F8_E5M2] = {1, "f8e5m2"},
 };
 
-/* A number that is no dtype is looked upon as none. */
+/* A number that is no dtype is treated as CLNORM_DTYPE_NONE. */
 static const struct dtype *look_up(clnorm_dtype dtype) {
     const size_t index = (size_t)dtype;
     return &dtypes[index < sizeof dtypes / sizeof dtypes[0] ? index : CLNORM_DTYPE_NONE];

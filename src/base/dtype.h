@@ -10,10 +10,10 @@ bool cln_dtype_valid(clnorm_dtype dtype);
 /* Whether it is one of 8 bits, which needs scales. */
 bool cln_dtype_fp8(clnorm_dtype dtype);
 
-/* The largest number that arithmetic on an x of this dtype has: f64's of F64, else f32's. */
+/* The largest finite number in the arithmetic on an x of this dtype: f64's for F64, else f32's. */
 double cln_dtype_largest(clnorm_dtype x);
 
-/* Fails over a field's dtype: one that an operation has no use for, or no dtype at all. */
+/* Fails because of a field's dtype, which the operation does not support or which is no dtype at all. */
 clnorm_status cln_dtype_refuse(const char *field, clnorm_dtype dtype, const char *expected);
 
 #endif

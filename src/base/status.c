@@ -157,7 +157,7 @@ const char *cln_opencl_code_name(cl_int code) {
     return "unknown OpenCL code";
 }
 
-/* What a caller can act upon has a status of its own. */
+/* A code that a caller can act upon has a status of its own. */
 static clnorm_status status_of(cl_int code) {
     switch (code) {
     case CL_OUT_OF_HOST_MEMORY:

@@ -14,7 +14,7 @@ __attribute__((format(printf, 3, 4))) clnorm_status cln_fail_code(clnorm_status 
 /* Records that an OpenCL call failed with code, and returns the status that stands for it. */
 clnorm_status cln_fail_opencl(cl_int code, const char *call);
 
-/* What a thread's last failure left, for a call that succeeds in spite of a failure within it. */
+/* The record of a thread's last failure. A call that succeeds in spite of a failure within it keeps and restores it. */
 struct cln_failure {
     char detail[4096]; /* a sentence and the head of a build log */
     cl_int code;

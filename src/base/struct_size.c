@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-/* Bytes that no struct of a newer library exceeds: more is a size that was never set. */
+/* A size of more bytes was never set: no struct of a newer library will be that large. */
 enum { MOST = 4096 };
 
 static uint64_t size_of(const void *given) {

@@ -4,20 +4,21 @@
 
 #include "clnorm/base.h"
 
-/* What a kind of struct is called and starts from, for a failure. */
+/* The name, initialiser and size of a kind of struct, for error messages. */
 struct cln_struct {
     const char *name; /* "desc" */
     const char *init; /* "CLNORM_NORM_DESC_INIT" */
     size_t size;      /* bytes, as this library knows it */
 };
 
-/* Reads an input into own, which has the defaults of what a smaller one lacks. A larger one's extra bytes must be 0. */
+/* Copies an input struct to own. Where the input is smaller, the rest of own keeps its defaults. A larger one's extra
+ * bytes must be 0. */
 clnorm_status cln_struct_take(const struct cln_struct *kind, const void *given, void *own);
 
-/* Whether an output's size is one that a caller can have. */
+/* Whether an output struct's size is plausible. */
 clnorm_status cln_struct_check(const struct cln_struct *kind, const void *given);
 
-/* Writes own into an output that was checked, as far as it has room, but for its size. */
+/* Copies own to an output struct that was checked, as far as that has room. The output's size stays. */
 void cln_struct_give(const struct cln_struct *kind, const void *own, void *given);
 
 #endif

@@ -28,7 +28,7 @@ static cl_int list_ids(cl_platform_id platform, cl_uint capacity, void *ids, cl_
     return CL_SUCCESS;
 }
 
-/* The devices of a platform, or with NULL for that the platforms, in a new allocation; NULL when there are none. */
+/* The devices of a platform, or all platforms where platform is NULL, in a new allocation; NULL when there are none. */
 static cl_int get_ids(cl_platform_id platform, void **ids, cl_uint *count) {
     cl_uint there = 0;
     *ids = NULL;
@@ -107,7 +107,7 @@ static uint64_t speed(const clnorm_device_info *info) {
     return (uint64_t)info->compute_units * (info->clock_mhz ? info->clock_mhz : 1);
 }
 
-/* Best first; what is equally good stays in the order of the platforms. */
+/* Best first. Devices that are equally good stay in the order of the platforms. */
 static int compare(const void *left, const void *right) {
     const clnorm_device_info *const a = left, *const b = right;
     if (a->kind != b->kind)

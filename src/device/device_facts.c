@@ -13,7 +13,7 @@ struct reader {
     struct cln_unread unread;
 };
 
-/* A required fact is one that a kernel is chosen by, or that a program on disk is identified by. */
+/* A required fact decides which kernel is chosen, or is part of the key of a program on disk. */
 enum need { REQUIRED, OPTIONAL };
 
 static void miss(struct reader *reader, cl_int code, enum need need, const char *fact) {
@@ -64,7 +64,7 @@ static char *read_all(struct reader *reader, cl_uint what, enum need need, const
     return NULL;
 }
 
-/* Copies without the blanks around, and cuts what is too long where no UTF-8 character is split. */
+/* Copies without leading and trailing blanks. A text that is too long is cut between two UTF-8 characters. */
 static void copy_text(char *to, size_t capacity, const char *from) {
     static const char blanks[] = " \t\r\n";
     from += strspn(from, blanks);
@@ -90,7 +90,7 @@ static void read_text(struct reader *reader, cl_uint what, enum need need, const
     free(whole);
 }
 
-/* The highest version under which a list of cl_name_version has a name; 0 where there is none. */
+/* The highest version of a name in a list of cl_name_version; 0 where the name is missing. */
 static cl_version read_named_version(struct reader *reader, cl_uint what, const char *fact, const char *name) {
     cl_version highest = 0;
     size_t size = 0;
@@ -107,7 +107,7 @@ static cl_version read_named_version(struct reader *reader, cl_uint what, const 
 
 /* ----------------------------------------------------------------------------------------------------------- facts */
 
-/* Queries of extensions, which not every header has. */
+/* Queries of extensions, which older OpenCL headers lack. */
 enum {
     QUERY_UUID = 0x106A,                     /* cl_khr_device_uuid */
     QUERY_COMPUTE_CAPABILITY_MAJOR = 0x4000, /* cl_nv_device_attribute_query */
@@ -128,7 +128,7 @@ static clnorm_device_kind kind_of(cl_device_type type) {
     }
 }
 
-/* By the platform's name: PoCL and Mesa pass on the vendor of the hardware below. */
+/* By the platform's name, as PoCL and Mesa report the vendor of the hardware. */
 static clnorm_platform_family family_of(const char *platform_name) {
     static const struct {
         const char *name;
@@ -146,8 +146,8 @@ static clnorm_platform_family family_of(const char *platform_name) {
     return CLNORM_PLATFORM_OTHER;
 }
 
-/* NVIDIA reports 48 KiB, and lets __local arguments have no more; an array declared in a kernel may take what a CUDA kernel
- * can opt in to, of which the last KiB is left to the driver. 0 for a capability that is not known. */
+/* NVIDIA reports 48 KiB, which is the limit of __local arguments. An array declared in a kernel may have what a CUDA
+ * kernel can opt in to, less 1 KiB for the driver. 0 for an unknown capability. */
 static uint64_t nvidia_local_memory(unsigned compute_capability) {
     static const struct {
         unsigned first, last; /* compute capability */

@@ -1,20 +1,20 @@
-/* Reads what clnorm_device_info holds of one device. */
+/* Reads the facts of one device. */
 #ifndef CLN_DEVICE_FACTS_H
 #define CLN_DEVICE_FACTS_H
 
 #include "clnorm/clnorm.h"
 
-/* What stands for an allocation of our own that failed; OpenCL's codes are negative. */
+/* The code of a failed allocation of our own. OpenCL's codes are negative. */
 enum { CLN_NO_MEMORY = 1 };
 
-/* What could not be read, and the OpenCL code or CLN_NO_MEMORY of it; CL_SUCCESS: nothing is missing. */
+/* A fact that could not be read, and why: an OpenCL code or CLN_NO_MEMORY. CL_SUCCESS: every fact was read. */
 struct cln_unread {
     cl_int code;
     const char *what;
 };
 
-/* Fills in the facts of a device; platform, device and their indices are there already. An optional fact that cannot be
- * read is zero. Fails without leaving a detail: of many devices, one may be bad. */
+/* Fills in the facts of a device, whose platform, device and indices are set. An optional fact that cannot be read is
+ * zero. A failure leaves no error detail, as one bad device among many is not an error. */
 struct cln_unread cln_device_read(clnorm_device_info *info);
 
 #endif

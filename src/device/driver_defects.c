@@ -32,7 +32,7 @@ static const struct {
      "PoCL before 6.0 removes files of its cache that another process is about to read"},
 };
 
-/* Of "6.0+debian" or "25.0.7-2": 600, 2500. 0: it does not begin with a version. */
+/* 600 for "6.0+debian", 2500 for "25.0.7-2"; 0 for a text that does not begin with a version. */
 static unsigned version_of(const char *driver) {
     unsigned major = 0, minor = 0;
     return sscanf(driver, "%6u.%2u", &major, &minor) == 2 ? 100 * major + minor : 0;

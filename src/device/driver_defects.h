@@ -1,4 +1,4 @@
-/* What drivers are known to do wrong that kernels cannot avoid, by name and version. */
+/* Known defects of drivers that kernels cannot avoid, by name and version. */
 #ifndef CLN_DRIVER_DEFECTS_H
 #define CLN_DRIVER_DEFECTS_H
 
@@ -17,7 +17,7 @@ enum cln_defect {
     CLN_DEFECT_SHARED_CACHE,     /* a build fails where other processes build the same program at the same time */
 };
 
-/* A sentence about a device's driver that has the defect; NULL when it is not known to have it. */
+/* A sentence that describes the defect, where the device's driver is known to have it; else NULL. */
 const char *cln_driver_defect(const clnorm_device_info *device, enum cln_defect defect);
 
 /* CLNORM_UNSUPPORTED with that sentence, where the device's driver has the defect. */

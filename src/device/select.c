@@ -125,7 +125,7 @@ static enum verdict holds_if_part(const char *text, struct piece part) {
     return part.length == 0 ? UNREADABLE : holds_if(contains(text, part));
 }
 
-/* Whether a term holds of a device. That a term cannot be read does not depend on the device. */
+/* Whether a term holds for a device. A term that cannot be parsed is UNREADABLE for every device. */
 static enum verdict judge(struct piece term, const clnorm_device_info *info) {
     struct piece value = {NULL, 0};
     uint64_t indices[2] = {0, 0}, bytes = 0;
@@ -164,12 +164,12 @@ static bool means(struct piece alternative, const clnorm_device_info *info) {
     return true;
 }
 
-/* The longest piece of a selector that a message quotes. */
+/* Messages quote at most this much of a selector. */
 static int shown(size_t length) {
     return length < 200 ? (int)length : 200;
 }
 
-/* Whether the whole selector can be read. origin: what to call it. */
+/* Whether the whole selector can be parsed. origin: its name in messages. */
 static clnorm_status check(struct piece selector, const char *origin) {
     static const clnorm_device_info any = {.device = NULL};
     struct piece rest = selector;
@@ -191,7 +191,7 @@ static clnorm_status check(struct piece selector, const char *origin) {
     return CLNORM_SUCCESS;
 }
 
-/* The first device of the first alternative that means one; NULL when there is none. */
+/* The first device of the first alternative that matches any; NULL when none does. */
 static const clnorm_device_info *find(struct piece selector, const clnorm_device_info *infos, size_t count) {
     while (selector.at) {
         const struct piece alternative = cut(&selector, ';');
@@ -202,7 +202,7 @@ static const clnorm_device_info *find(struct piece selector, const clnorm_device
     return NULL;
 }
 
-/* Where a driver failed, the device may be one of those that could not be read. */
+/* Where a driver failed, the message names it: the device may be one that could not be read. */
 static clnorm_status fail_to_find(const char *text, const char *origin, size_t count, const struct cln_unread *left_out) {
     if (left_out->code == CL_SUCCESS)
         return cln_fail(CLNORM_DEVICE_NOT_FOUND, "%s: no OpenCL device matches '%.*s' (%zu found)", origin,

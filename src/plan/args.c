@@ -73,13 +73,13 @@ const char *cln_role_name(enum cln_role role) {
     return roles[role].name;
 }
 
-/* What OpenCL knows of a buffer. */
+/* The properties of a buffer that OpenCL reports. */
 struct memory {
     size_t size;
     cl_context context;
     cl_mem_flags flags;
-    uintptr_t host; /* where the caller's own memory lies that the buffer uses; 0 for memory of the driver's */
-    cl_mem parent;  /* the buffer that it is a part of, from a byte on; NULL: none */
+    uintptr_t host; /* the address of the caller's memory that the buffer uses; 0: the driver allocated it */
+    cl_mem parent;  /* the buffer of which this is a sub-buffer; NULL: none */
     size_t origin;
 };
 
@@ -103,7 +103,7 @@ static clnorm_status read_memory(const char *name, cl_mem mem, struct memory *me
     return CLNORM_SUCCESS;
 }
 
-/* What a kernel does with a buffer that may not do so is undefined. */
+/* A kernel that reads a write-only buffer, or writes a read-only one, is undefined behaviour. */
 static clnorm_status check_flags(const char *name, const struct cln_tensor *tensor, cl_mem_flags flags) {
     if (tensor->read && flags & CL_MEM_WRITE_ONLY)
         return cln_fail(CLNORM_INVALID_BUFFER, "args.%s.mem has CL_MEM_WRITE_ONLY: expected a buffer that kernels may read",
@@ -114,7 +114,7 @@ static clnorm_status check_flags(const char *name, const struct cln_tensor *tens
     return CLNORM_SUCCESS;
 }
 
-/* *place: where the tensor lies; not set where it is absent. */
+/* *place: the tensor's place; not set where the tensor is absent. */
 static clnorm_status check_tensor(const clnorm_plan *plan, enum cln_role role, const clnorm_buffer *buffer, bool *aligned,
                                   struct cln_place *place) {
     const char *const name = roles[role].name;

@@ -72,7 +72,7 @@ static clnorm_status check_version(const clnorm_device_info *device) {
     return cln_fail(CLNORM_UNSUPPORTED, "the device's version is '%s': expected OpenCL 1.2 or later", device->version);
 }
 
-/* Fills in an empty context; what it made of it stays there when it fails. */
+/* Fills in an empty context. After a failure the caller destroys what is there. */
 static clnorm_status set_up(clnorm_context *context, cl_context cl, cl_device_id device,
                             const clnorm_context_options *options) {
     clnorm_device_info_init(&context->device);

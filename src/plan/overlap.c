@@ -1,11 +1,11 @@
-/* Which tensors of an enqueue may lie over each other. */
+/* The check that no output of an enqueue overlaps another tensor, unless it may share the place of an input. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "plan/plan.h"
 
-/* Outputs that may lie where an input lies, when each element of them then lies where that element of the input does. */
+/* Outputs that may have the place of an input. Each of their elements then lies where the input's does. */
 static const struct alias {
     enum cln_role output, input;
 } aliases[] = {{CLN_Y, CLN_X},
@@ -27,7 +27,8 @@ static bool may_be(const clnorm_plan *plan, enum cln_role output, enum cln_role 
     return false;
 }
 
-/* A tensor's bytes: at a place, and at each sum of multiples of the steps from there, so many neighbours. */
+/* The bytes of a tensor: a run of neighbours that begins at a place, and one at each sum of multiples of the steps from
+ * there. */
 struct extent {
     uint64_t at, bytes;
     struct step {
@@ -36,7 +37,7 @@ struct extent {
     int steps;
 };
 
-/* Keeps the steps sorted, the largest first, and one of each size. */
+/* Keeps the steps sorted, the largest first, and merges steps of one size. */
 static void add_step(struct extent *extent, uint64_t size, uint64_t count) {
     int i = 0;
     while (i < extent->steps && extent->step[i].size > size)
@@ -50,7 +51,7 @@ static void add_step(struct extent *extent, uint64_t size, uint64_t count) {
     extent->steps++;
 }
 
-/* Rows that lie one after the other count as one. */
+/* Contiguous rows count as one row. */
 static struct extent extent_of(const struct cln_tensor *tensor, const struct cln_place *place) {
     struct extent extent = {.at = place->at, .bytes = tensor->row ? tensor->row : tensor->span};
     for (int i = 0; i < CLNORM_OUTER_DIMS && tensor->dims[i].size; i++)
@@ -63,19 +64,19 @@ static struct extent extent_of(const struct cln_tensor *tensor, const struct cln
     return extent;
 }
 
-/* Distances that are tried before a collision counts as not found. */
+/* The search gives up after so many distances. */
 enum { MOST_TRIES = 4096 };
 
-/* Whether a distance, with multiples of the steps from one on, can come to lie above from and below to. */
+/* Whether a distance plus some multiples of the steps, from step first on, lies between from and to, both excluded. */
 static bool reaches(const struct extent *both, int first, int64_t distance, int64_t from, int64_t to, int *tries) {
     if (first == both->steps)
         return distance > from && distance < to;
     const struct step *const step = &both->step[first];
     const int64_t size = (int64_t)step->size;
-    int64_t rest = 0; /* what the smaller steps come to at most */
+    int64_t rest = 0; /* the largest sum of multiples of the smaller steps */
     for (int i = first + 1; i < both->steps; i++)
         rest += (int64_t)((both->step[i].count - 1) * both->step[i].size);
-    const int64_t short_of = from - distance - rest; /* a multiple is more than that, and less than to - distance */
+    const int64_t short_of = from - distance - rest; /* a multiple lies between that and to - distance, both excluded */
     int64_t multiple = short_of < 0 ? 0 : short_of / size + 1;
     for (; multiple < (int64_t)step->count && multiple * size < to - distance; multiple++)
         if (--*tries < 0 || reaches(both, first + 1, distance + multiple * size, from, to, tries))
@@ -153,7 +154,7 @@ static cl_mem whole_buffer(cl_mem mem) {
     return code || !parent ? mem : parent;
 }
 
-/* Parts of one buffer have different names for the same place: they may lie over each other. */
+/* Sub-buffers of one buffer may overlap although their cl_mems differ. */
 static bool may_overlap(const clnorm_buffer *a, const clnorm_buffer *b) {
     if (!a->mem || !b->mem)
         return false;

@@ -64,7 +64,7 @@ void clnorm_plan_config(const clnorm_plan *plan, clnorm_config *config) {
         *config = cln_config_close(&plan->config);
 }
 
-/* Appends to a text that may be too small, counting on as snprintf does. */
+/* Appends to a text that may be too small, and counts the full length as snprintf does. */
 __attribute__((format(printf, 4, 5))) static void append(char *text, size_t capacity, size_t *length, const char *format,
                                                          ...) {
     va_list arguments;

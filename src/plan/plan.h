@@ -1,5 +1,5 @@
-/* A plan: kernels with their constant arguments set, which tensors they want, and how to launch them. An operation fills
- * one in step by step; clnorm_plan_destroy takes it in any state. */
+/* A plan: kernels with their constant arguments set, the tensors that they need, and how to launch them. An operation
+ * fills one in step by step; clnorm_plan_destroy takes it in any state. */
 #ifndef CLN_PLAN_H
 #define CLN_PLAN_H
 
@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "program/spec.h"
 
-/* The tensors of clnorm_args; the table in args.c gives the name and the place of each. */
+/* The tensors of clnorm_args. The table in args.c has the name and the member of each. */
 enum cln_role {
     CLN_X,
     CLN_WEIGHT,
@@ -48,34 +48,36 @@ enum cln_role {
     CLN_ROLES
 };
 
-/* What one tensor must be like. All zero: it is not wanted. */
+/* What a plan requires of one tensor. All zero: the plan does not have it. */
 struct cln_tensor {
     uint64_t element; /* bytes; offsets are multiples of it */
     uint64_t span;    /* bytes from the first element to the end of the last; 0 when there are no rows */
     uint64_t vector;  /* bytes of one wide access; 0 when it is only accessed element by element */
-    uint64_t stride;  /* bytes from row to row: what two tensors in one place must agree on */
+    uint64_t stride;  /* bytes from row to row; two tensors in one place must have the same */
     bool read;        /* a kernel reads it */
     bool written;     /* a kernel writes it */
     uint64_t row;     /* bytes of a row; 0: a vector, which is one row of span bytes */
-    /* Of its rows, the fastest first: rows, bytes; size 0 after the last. */
+    /* The dimensions of its rows, the fastest first: sizes in rows, strides in bytes. A size of 0 ends them. */
     clnorm_dim dims[CLNORM_OUTER_DIMS];
 };
 
-/* Bytes of a sentence about how a plan came to its config, and of its key in a tuning file. */
+/* Capacities in bytes: of the sentence that says where a plan's config came from, and of its key in a tuning file. */
 enum { CLN_NOTE = 512, CLN_TUNING_KEY = 96 };
 
-/* Most stages of a plan, and tensors and arguments of a stage's kernels. */
+/* Limits: stages of a plan, tensors and arguments of a stage's kernels. */
 enum { CLN_STAGES = 6, CLN_STAGE_TENSORS = 24, CLN_STAGE_ARGUMENTS = 128 };
 
-enum { CLN_MOST_GROUPS = 1 << 30 }; /* work-groups of a launch; past that each takes more iterations, or it is refused */
+enum {
+    CLN_MOST_GROUPS = 1 << 30
+}; /* work-groups of a launch; with more work each takes more iterations, or the problem is refused */
 
-/* The workspace begins at a multiple of this, and so does each of its parts: bytes. */
+/* Bytes. The workspace, and each part of it, begins at a multiple of this. */
 enum { CLN_WORKSPACE_ALIGNMENT = 64 };
 
 /* A tensor as a kernel sees it: one of clnorm_args, or a part of the workspace. */
 struct cln_binding {
     enum cln_role role;
-    uint64_t element; /* of a part: its elements' bytes; 0: as the role's tensor has them */
+    uint64_t element; /* of a part: bytes of an element; 0: as in the role's tensor */
     uint64_t offset;  /* of a part: bytes from the start of the workspace */
     uint64_t size;    /* of a part: bytes that the kernels which have it read or write */
 };
@@ -92,11 +94,11 @@ struct cln_stage {
     cl_kernel unaligned; /* for any offsets; NULL when aligned serves both */
     struct cln_bound tensor[CLN_STAGE_TENSORS];
     cl_uint tensors;
-    cl_uint seed;         /* argument that args.seed's two numbers begin at; 0: the kernel draws none */
-    cl_ulong work;        /* segments, rows or columns, as the kernel says */
+    cl_uint seed;         /* index of the first of the two arguments for args.seed; 0: the kernel draws no random numbers */
+    cl_ulong work;        /* segments, rows or columns: the kernel's comment says which */
     size_t groups, items; /* work-groups, work-items in each */
-    size_t readers;       /* the first of the work-groups: they only read what the others may write in place; mostly 0 */
-    size_t posters;       /* work-groups after the last, launched first and only for a call in place: they read, too */
+    size_t readers;       /* work-groups at the start of the grid that only read what the others may overwrite; mostly 0 */
+    size_t posters; /* work-groups after the grid's end, launched first and only for a call in place: they only read, too */
     char name[48];
     char options[CLN_OPTIONS_CAPACITY];
 };
@@ -105,9 +107,9 @@ struct cln_operation;
 
 struct clnorm_plan {
     clnorm_context *context;
-    const struct cln_operation *operation; /* that it is of */
+    const struct cln_operation *operation; /* the operation that the plan is for */
     struct cln_config config;
-    struct cln_workload work; /* that the config was chosen for */
+    struct cln_workload work; /* the workload for which the config was chosen */
     struct cln_tensor tensor[CLN_ROLES];
     struct cln_stage stage[CLN_STAGES];
     unsigned stages; /* 0: there is nothing to do, and an enqueue only orders events */
@@ -117,50 +119,51 @@ struct clnorm_plan {
     bool draft;      /* stages have no kernels: it says what an enqueue needs, and is none to enqueue */
     uint64_t workspace_size;
     char tuning_key[CLN_TUNING_KEY];
-    char note[CLN_NOTE];  /* what a tuning file had to do with the config; "" */
-    pthread_mutex_t lock; /* a cl_kernel's arguments are shared: held from the first one set to the launch */
+    char note[CLN_NOTE]; /* how a tuning file affected the config; "" where it did not */
+    pthread_mutex_t
+        lock; /* held from the first clSetKernelArg to the launch, as all threads share a cl_kernel's arguments */
     bool lock_made;
 };
 
 /* An empty plan. */
 clnorm_status cln_plan_create(clnorm_context *context, const struct cln_operation *operation, clnorm_plan **plan);
 
-/* What enqueues of a plan need. */
+/* The tensors and the workspace that an enqueue of a plan needs. */
 clnorm_requirements cln_plan_requirements(const clnorm_plan *plan);
 
 /* Sets the workspace's size: bytes below 2^63. */
 void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size);
 
-/* Sets the workspace to some numbers for each of a config's chunks, [rows, groups, chunks, numbers], an element's bytes
- * each, and says which part that is. */
+/* Sets the workspace to [rows, groups, chunks, numbers], for the chunks of a config, with elements of so many bytes.
+ * *part: its binding. */
 clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,
                                   struct cln_binding *part);
 
-/* Whether every event is there, is of the context, and has not failed already. */
+/* Checks that each event exists, belongs to the context, and has not failed. */
 clnorm_status cln_wait_list_check(cl_context context, cl_uint num_wait, const cl_event *wait_list);
 
 /* args.c: copies arguments of any size that a caller can have. */
 clnorm_status cln_args_take(const clnorm_args *given, clnorm_args *args);
 
-/* Where a tensor of an enqueue lies. */
+/* The place of a tensor of an enqueue. */
 struct cln_place {
-    cl_mem buffer; /* a whole one; NULL: the tensor is absent */
+    cl_mem buffer; /* the whole buffer, never a sub-buffer; NULL: the tensor is absent */
     uint64_t at;   /* bytes from its start */
 };
 
-/* args.c: checks every tensor of args against the plan and the context. *aligned: all wide accesses may be aligned ones.
- * places: zeros, filled in. */
+/* args.c: checks every tensor of args against the plan and the context. *aligned: whether all wide accesses are aligned.
+ * places: filled in; all zero before. */
 clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned,
                              struct cln_place places[CLN_ROLES]);
 
-/* overlap.c: refuses outputs that overlap what they may not. */
+/* overlap.c: refuses outputs that overlap another tensor where they must not. */
 clnorm_status cln_overlap_check(const clnorm_plan *plan, const struct cln_place places[CLN_ROLES]);
 
-/* overlap.c: whether an output lies over an input, but for dresidual_out, which only the work-item that
- * writes over it reads. args is checked. */
+/* overlap.c: whether an output lies over an input other than dresidual_out, each element of which is read only by the
+ * work-item that overwrites it. args: checked before. */
 bool cln_args_in_place(const clnorm_plan *plan, const clnorm_args *args);
 
-/* The tensor of clnorm_args of a name; CLN_ROLES: there is none. */
+/* The role with a name; CLN_ROLES where there is none. */
 enum cln_role cln_role_named(const char *name);
 
 /* "dresidual_out" */

@@ -27,7 +27,7 @@ static clnorm_status check_queue(const clnorm_plan *plan, cl_command_queue queue
     return CLNORM_SUCCESS;
 }
 
-/* Work-groups first to end - 1 of a stage. */
+/* Launches work-groups first to end - 1 of a stage. */
 static clnorm_status launch_part(const struct cln_stage *stage, cl_kernel kernel, size_t first, size_t end,
                                  cl_command_queue queue, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
     const size_t offset = first * stage->items, global = (end - first) * stage->items;
@@ -41,7 +41,7 @@ static clnorm_status launch_whole(const struct cln_stage *stage, cl_kernel kerne
     return launch_part(stage, kernel, 0, stage->groups, queue, num_wait, wait_list, event);
 }
 
-/* Those that only read, before the others write. */
+/* Launches the work-groups that only read before those that write. */
 static clnorm_status launch_in_place(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue,
                                      cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
     cl_event read = NULL;
@@ -62,7 +62,7 @@ static clnorm_status set_seed(const struct cln_stage *stage, cl_kernel kernel, c
     return code ? cln_fail_opencl(code, "clSetKernelArg") : CLNORM_SUCCESS;
 }
 
-/* Whether a kernel's argument is a tensor that the plan wants, or a part that its workspace has. */
+/* Whether a kernel's argument is a tensor of the plan, or a part of its workspace. */
 static bool is_bound(const clnorm_plan *plan, const struct cln_binding *binding) {
     return plan->tensor[binding->role].element && (binding->role != CLN_WORKSPACE || binding->element);
 }
@@ -93,7 +93,7 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
     return (apart ? launch_in_place : launch_whole)(stage, kernel, queue, num_wait, wait_list, event);
 }
 
-/* What an enqueue waits for, and the events that it gives: of its last stage, or of each. */
+/* The events that an enqueue waits for, and those that it returns: of its last stage, or of each. */
 struct order {
     cl_uint num_wait;
     const cl_event *wait_list;
@@ -101,8 +101,9 @@ struct order {
     cl_event *events; /* [stages], NULL: not wanted */
 };
 
-/* One stage after the other; in a queue that does not keep the order, by an event from each to the next. In one that does,
- * every stage has the wait list: an event in it that fails has to fail all of them, and not the first one alone. */
+/* Runs one stage after the other. In an out-of-order queue each stage waits for the event of the one before. In an
+ * in-order queue every stage has the wait list, so that an event that fails makes all stages fail, not the first one
+ * alone. */
 static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue, bool in_order, const clnorm_args *args,
                                 bool aligned, const struct order *order) {
     cl_event before = NULL;
@@ -192,7 +193,7 @@ cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan) {
     return plan ? plan->stages : 0;
 }
 
-/* Each tensor once, for any number of arguments, and each part of the workspace. */
+/* Counts each tensor and each part of the workspace once, however many arguments it has. */
 static uint64_t stage_bytes(const clnorm_plan *plan, const struct cln_stage *stage) {
     bool counted[CLN_ROLES] = {false};
     uint64_t bytes = 0;
@@ -209,7 +210,7 @@ static uint64_t stage_bytes(const clnorm_plan *plan, const struct cln_stage *sta
     return bytes;
 }
 
-/* What run_stage sets. */
+/* The number of arguments that run_stage sets. */
 static cl_uint stage_arguments(const clnorm_plan *plan, const struct cln_stage *stage) {
     cl_uint arguments = stage->seed ? 2 : 0;
     for (cl_uint i = 0; i < stage->tensors; i++)
@@ -262,9 +263,9 @@ clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue qu
 
 enum { WORK = 0 }; /* argument of every kernel */
 
-/* Launches a kernel's own grid over no segments, so that it uses no tensor: none of an earlier enqueue either, which its
- * owner may have released since. nothing: a buffer in place of each, as Intel's runtime for CPUs (2026.2) may read a scale
- * before it knows that there are no rows. */
+/* Launches a kernel's grid over no segments, so that it accesses no tensor. Arguments of an earlier enqueue are
+ * replaced, as their owner may have released them. nothing: a buffer in place of each tensor, as Intel's runtime for CPUs
+ * (2026.2) may read a scale before it checks the number of rows. */
 static clnorm_status run_empty(const clnorm_plan *plan, const struct cln_stage *stage, cl_kernel kernel, cl_mem nothing,
                                cl_command_queue queue) {
     const cl_ulong none = 0;
@@ -285,7 +286,7 @@ static clnorm_status run_empty(const clnorm_plan *plan, const struct cln_stage *
     return status || !code ? status : cln_fail_opencl(code, "clSetKernelArg");
 }
 
-/* Each kernel of the plan. */
+/* Runs each kernel of the plan over no segments. */
 static clnorm_status run_all_empty(const clnorm_plan *plan, cl_mem nothing, cl_command_queue queue) {
     clnorm_status status = CLNORM_SUCCESS;
     for (unsigned i = 0; i < plan->stages && !status; i++) {

@@ -15,7 +15,7 @@ enum { MOST_PLANS = 64 };
 
 struct entry {
     clnorm_plan *plan;
-    unsigned references; /* the store's, while it has the entry, and one of each enqueue under way */
+    unsigned references; /* one for the store while it has the entry, and one for each enqueue under way */
     uint64_t used;       /* the store's clock when it was last looked up */
     const void *kind;    /* of descriptor */
     uint64_t hash;       /* of desc */
@@ -24,7 +24,7 @@ struct entry {
 };
 
 struct cln_plan_store {
-    pthread_mutex_t lock; /* for everything here, and every entry's references and used */
+    pthread_mutex_t lock; /* guards everything here, and the references and used of every entry */
     uint64_t clock;       /* look-ups so far */
     size_t count;
     struct entry *entries[MOST_PLANS];
@@ -75,7 +75,7 @@ static clnorm_status make_entry(clnorm_context *context, const struct cln_plan_s
     return CLNORM_SUCCESS;
 }
 
-/* A reference to the entry of a descriptor; NULL when there is none. With the lock held. */
+/* Returns a reference to the entry of a descriptor, or NULL when there is none. The caller holds the lock. */
 static struct entry *find(struct cln_plan_store *store, const struct cln_plan_source *source, uint64_t hash) {
     for (size_t i = 0; i < store->count; i++) {
         struct entry *const entry = store->entries[i];
@@ -89,7 +89,8 @@ static struct entry *find(struct cln_plan_store *store, const struct cln_plan_so
     return NULL;
 }
 
-/* Puts an entry in, with a reference of the store's own, and returns the one that it drops for it. With the lock held. */
+/* Inserts an entry, for which the store takes a reference, and returns the entry that is evicted for it, or NULL. The
+ * caller holds the lock. */
 static struct entry *insert(struct cln_plan_store *store, struct entry *entry) {
     struct entry *dropped = NULL;
     size_t place = store->count;
@@ -118,7 +119,7 @@ static void release(struct cln_plan_store *store, struct entry *entry) {
         destroy_entry(entry);
 }
 
-/* A reference to the entry of a descriptor, which is made, outside the lock, when there is none. */
+/* Returns a reference to the entry of a descriptor. A missing entry is made, outside the lock. */
 static clnorm_status acquire(clnorm_context *context, const struct cln_plan_source *source, struct entry **entry) {
     struct cln_plan_store *const store = context->plans;
     const uint64_t hash = XXH3_64bits(source->desc, source->size);
@@ -131,7 +132,7 @@ static clnorm_status acquire(clnorm_context *context, const struct cln_plan_sour
         if (status != CLNORM_SUCCESS)
             return status;
         (void)pthread_mutex_lock(&store->lock);
-        found = find(store, source, hash); /* by another thread, meanwhile */
+        found = find(store, source, hash); /* another thread may have inserted it meanwhile */
         struct entry *const surplus = found ? made : insert(store, made);
         (void)pthread_mutex_unlock(&store->lock);
         release(store, surplus);
@@ -141,7 +142,7 @@ static clnorm_status acquire(clnorm_context *context, const struct cln_plan_sour
     return CLNORM_SUCCESS;
 }
 
-/* Enqueues with workspace of its own, which OpenCL keeps until the commands are done. */
+/* Enqueues with a workspace of its own. OpenCL keeps that until the commands have completed. */
 static clnorm_status enqueue_with_workspace(clnorm_context *context, clnorm_plan *plan, cl_command_queue queue,
                                             clnorm_args *args, cl_uint num_wait, const cl_event *wait_list,
                                             cl_event *event) {

@@ -11,7 +11,7 @@ clnorm_status cln_plan_store_create(struct cln_plan_store **store);
 /* NULL is allowed. */
 void cln_plan_store_destroy(struct cln_plan_store *store);
 
-/* What a plan is made from, and found by. */
+/* The descriptor that a plan is made from and looked up by. */
 struct cln_plan_source {
     clnorm_status (*make)(clnorm_context *context, const void *kind, const void *desc, clnorm_plan **plan);
     const void *kind; /* of descriptor, compared by its address */
@@ -19,7 +19,7 @@ struct cln_plan_source {
     size_t size;      /* of desc: bytes */
 };
 
-/* Enqueues with the plan of a source, making it when it is not there. */
+/* Enqueues with the plan of a source, which is made where the store has none. */
 clnorm_status cln_plan_store_enqueue(clnorm_context *context, const struct cln_plan_source *source, cl_command_queue queue,
                                      const clnorm_args *args, cl_uint num_wait, const cl_event *wait_list, cl_event *event);
 

@@ -22,7 +22,8 @@ struct cln_argument cln_real(const char *name, double real) {
     return (struct cln_argument){.name = name, .kind = CLN_ARGUMENT_REAL, .real = real};
 }
 
-/* A kernel's arguments as clSetKernelArg takes them, in the order of its parameters. Tensors are absent so far. */
+/* The arguments of a kernel in the order of its parameters, as clSetKernelArg takes them. Tensors are set at each
+ * enqueue. */
 struct settings {
     struct setting {
         size_t size;
@@ -36,7 +37,7 @@ struct settings {
     cl_uint count;
 };
 
-/* The stage and its settings, as they are put together. */
+/* A stage under construction, and its settings. */
 struct assembly {
     clnorm_plan *plan;
     const struct cln_stage_recipe *recipe;
@@ -73,8 +74,8 @@ static bool has_parameter(const struct cln_parameter *parameters, const char *na
     return parameters->name != NULL;
 }
 
-/* Says to the build, and to the kernel, how rows with outer dimensions lie: see cl/common/outer.h. Past 2^64 numbers wrap
- * around, as they do in the kernel. */
+/* Adds the outer dimensions of a tensor's rows to the build options and to the kernel's arguments: see
+ * cl/common/outer.h. Past 2^64 numbers wrap around, as they do in the kernel. */
 static clnorm_status append_outer(struct assembly *assembly, const char *name, const struct cln_tensor *tensor) {
     const clnorm_dim *const dims = tensor->dims;
     int outer = 0;

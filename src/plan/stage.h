@@ -1,4 +1,4 @@
-/* What a stage is made from: a kernel, its parameters and its arguments. */
+/* The recipe of a stage: a kernel, its parameters and its arguments. */
 #ifndef CLN_STAGE_H
 #define CLN_STAGE_H
 
@@ -6,8 +6,8 @@
 #include "program/source.h"
 
 /* A matrix is a cl_mem, its offset and its row stride in elements; a vector has no stride. Rows are a matrix whose outer
- * dimensions are arguments and macros, where the plan's tensor has them. A seed is args.seed's two numbers, which are set
- * at each enqueue as tensors are. */
+ * dimensions are arguments and macros, where the plan's tensor has them. A seed is the two numbers of args.seed, set at
+ * each enqueue, as tensors are. */
 enum cln_parameter_kind {
     CLN_PARAMETER_MATRIX,
     CLN_PARAMETER_ROWS,
@@ -19,34 +19,35 @@ enum cln_parameter_kind {
 /* A line of a list that host and device share: see cl/common/arguments.h. */
 struct cln_parameter {
     const char *name;
-    const char *condition; /* the spec's macro that is 0 or none where the kernel does not have it; "1": it always has */
+    const char *condition; /* the spec's macro that is 0 or undefined where the kernel does not have the parameter; "1": it
+                              always has */
     const char *type;      /* of a number: "ulong" or "real" */
     enum cln_parameter_kind kind;
 };
 
-/* The parameters of a list, as an array is initialised with them. */
+/* The initialiser of an array with the parameters of a list. */
 /* clang-format off */
 #define CLN_PARAMETERS(list) {list(CLN_PARAMETER) {0}}
 /* clang-format on */
 #define CLN_PARAMETER(kind, condition, type, name) {#name, #condition, #type, CLN_PARAMETER_##kind},
 
-/* What a parameter is set to, in an array that ends with a name of NULL. The order is free. */
+/* The value of a parameter, in an array that ends with a name of NULL. The order is free. */
 struct cln_argument {
     const char *name;
     enum { CLN_ARGUMENT_TENSOR, CLN_ARGUMENT_INTEGER, CLN_ARGUMENT_REAL } kind;
     struct cln_binding tensor;
-    uint64_t integer; /* of a tensor: its row stride, 0 as the descriptor says */
+    uint64_t integer; /* of a tensor: its row stride; 0: the descriptor's */
     double real;
 };
 
 struct cln_argument cln_bind(const char *name, struct cln_binding tensor);
-/* Of a matrix that may be a part of the workspace: elements from row to row. */
+/* Binds a matrix that may be a part of the workspace. stride: elements from row to row. */
 struct cln_argument cln_bind_part(const char *name, struct cln_binding part, uint64_t stride);
 struct cln_argument cln_integer(const char *name, uint64_t integer);
 struct cln_argument cln_real(const char *name, double real);
 
-/* A parameter that is a matrix or a vector, and that no argument is given for, is the tensor of clnorm_args of its name.
- * What is given for a parameter that the spec rules out is not used. */
+/* A matrix or vector without an argument is the tensor of clnorm_args with its name. An argument for a parameter that
+ * the spec rules out is not used. */
 struct cln_stage_recipe {
     const struct cln_source *source;
     const char *kernel; /* the aligned one */
@@ -56,12 +57,12 @@ struct cln_stage_recipe {
     const struct cln_argument *arguments;
     cl_ulong work; /* the first parameter of every kernel */
     size_t groups, items;
-    size_t readers; /* where an output lies over an input they are launched first, and the others at an offset */
-    size_t posters; /* where an output lies over an input they are launched first, at an offset; else not at all */
+    size_t readers; /* see struct cln_stage */
+    size_t posters; /* likewise */
 };
 
-/* Fetches or builds the program and adds a stage that runs after those before it. A parameter without an argument, an
- * argument without a parameter, a second one and one of another kind are refused by name. */
+/* Fetches or builds the program, and adds a stage that runs after the earlier ones. Refuses by name a parameter without
+ * an argument, an argument without a parameter, two arguments for one parameter, and an argument of the wrong kind. */
 clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recipe *recipe);
 
 #endif

@@ -23,7 +23,7 @@ static uint64_t largest_stride(const clnorm_dim dims[CLNORM_OUTER_DIMS]) {
     return largest;
 }
 
-/* dims: of its rows, the fastest first, in elements. */
+/* dims: the dimensions of its rows, the fastest first, with strides in elements. */
 static clnorm_status make(struct cln_tensor *tensor, const char *name, uint64_t rows, uint64_t cols,
                           const clnorm_dim dims[CLNORM_OUTER_DIMS], clnorm_dtype dtype, uint32_t vec) {
     const uint64_t size = clnorm_dtype_size(dtype);

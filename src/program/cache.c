@@ -20,8 +20,8 @@ enum { FORMAT = 1 };
 static const uint64_t folder_cap = UINT64_C(256) << 20;
 static const uint64_t entry_cap = UINT64_C(64) << 20;
 
-/* What a file begins with; the bytes of the key and of the payload follow. In the host's byte order: another's has another
- * magic. */
+/* The start of a file; the bytes of the key and of the payload follow. In the host's byte order: with another one the
+ * magic differs. */
 struct header {
     uint32_t magic;
     uint32_t format;
@@ -32,7 +32,7 @@ struct header {
 
 _Static_assert(sizeof(struct header) == 40, "no padding goes to disk");
 
-static const uint32_t magic = 0x4d524e43; /* "CNRM" where bytes go up */
+static const uint32_t magic = 0x4d524e43; /* "CNRM" in little-endian order */
 
 static void name_entry(const struct cln_cache_key *key, char name[CLN_FILE_CAPACITY]) {
     const XXH128_hash_t digest = XXH3_128bits(key->bytes, key->length);
@@ -41,7 +41,7 @@ static void name_entry(const struct cln_cache_key *key, char name[CLN_FILE_CAPAC
 
 /* -------------------------------------------------------------------------------------------------- reading, writing */
 
-/* Without following a link, and without waiting should it be a pipe. */
+/* Opens without following a link, and without waiting where the file is a pipe. */
 static int open_entry(int folder, const char *name) {
     return openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 }
@@ -90,7 +90,8 @@ static bool fits(const struct header *header, uint64_t size) {
 
 /* ------------------------------------------------------------------------------------------------------------ loading */
 
-/* Whether a whole file, in memory, is what was stored under this key; then payload and length say which part of it is. */
+/* Whether a file's bytes are what was stored under this key. If so, *payload and *length are set to the part that is the
+ * payload. */
 static bool verify(const unsigned char *bytes, uint64_t size, const struct cln_cache_key *key,
                    const unsigned char **payload, size_t *length) {
     struct header header;
@@ -105,7 +106,7 @@ static bool verify(const unsigned char *bytes, uint64_t size, const struct cln_c
     return XXH128_isEqual(XXH3_128bits(*payload, *length), header.payload_digest);
 }
 
-/* The payload of an open file; NULL when it cannot be read, and also *unsound when it is not worth keeping. */
+/* The payload of an open file; NULL when it cannot be read. *unsound: the file should be removed. */
 static unsigned char *read_payload(int file, const struct cln_cache_key *key, size_t *length, bool *unsound) {
     const uint64_t size = entry_size(file);
     unsigned char *const bytes = size > 0 ? malloc((size_t)size) : NULL;
@@ -136,7 +137,7 @@ bool cln_cache_load(const char *dir, const struct cln_cache_key *key, unsigned c
         if (unsound)
             cln_folder_remove(folder, name);
         if (bytes)
-            (void)futimens(file, NULL); /* what was used latest stays longest */
+            (void)futimens(file, NULL); /* the least recently used files are removed first */
         (void)close(file);
     }
     (void)close(folder);
@@ -174,7 +175,7 @@ void cln_cache_remove(const char *dir, const struct cln_cache_key *key) {
 
 /* ------------------------------------------------------------------------------------------------------------ storing */
 
-/* A name that no other process or thread takes at this moment; where one does, nothing is stored. */
+/* Makes a name that no other process or thread uses now. Where one does, nothing is stored. */
 static void name_temporary(const char *name, char temporary[CLN_FILE_CAPACITY]) {
     struct timespec now = {0, 0};
     (void)clock_gettime(CLOCK_REALTIME, &now);

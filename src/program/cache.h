@@ -2,8 +2,8 @@
  *
  * An entry is: magic, format number, key length, payload length, XXH128 of the payload, the key itself, the payload. It is
  * read whole and verified before anybody sees the payload; written under a temporary name and renamed, so that a reader
- * sees all of it or none. Its name is the XXH128 of the key. The folder is made with mode 0700 and is not used when
- * somebody else owns it or may write to it. */
+ * sees all of it or none. Its name is the XXH128 of the key. The folder is made with mode 0700, and is not used where
+ * another user owns it or may write to it. */
 #ifndef CLN_CACHE_H
 #define CLN_CACHE_H
 
@@ -14,7 +14,7 @@
 /* The key of an entry: length-prefixed parts, so that no two lists of parts give the same bytes. The first three are texts
  * with their NUL, which clnorm_cache_list shows: source, device, options. */
 struct cln_cache_key {
-    unsigned char *bytes; /* owned; NULL when empty, and from a failed allocation on, which makes every use a miss */
+    unsigned char *bytes; /* owned; NULL when empty, and after a failed allocation, which makes every use a miss */
     size_t length;
 };
 
@@ -22,13 +22,13 @@ void cln_cache_key_add(struct cln_cache_key *key, const void *part, size_t lengt
 void cln_cache_key_add_text(struct cln_cache_key *key, const char *text);
 void cln_cache_key_free(struct cln_cache_key *key);
 
-/* The text at *offset, which moves on to the next part; NULL when there is no sound text part. */
+/* The text at *offset, which is advanced to the next part; NULL when there is no sound text there. */
 const char *cln_cache_key_text(const struct cln_cache_key *key, size_t *offset);
 
 /* Fetches an entry into a new allocation. false: not there, or not sound (then it is removed). */
 bool cln_cache_load(const char *dir, const struct cln_cache_key *key, unsigned char **payload, size_t *length);
 
-/* Keeps an entry, and removes the oldest ones past the cap on the folder's size. */
+/* Stores an entry, and removes the oldest ones while the folder is larger than its limit. */
 void cln_cache_store(const char *dir, const struct cln_cache_key *key, const unsigned char *payload, size_t length);
 
 /* Removes an entry that turned out to be of no use. */

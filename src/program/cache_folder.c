@@ -28,7 +28,7 @@ static size_t format_dir(char *path, size_t capacity, const char *wish) {
         length = snprintf(path, capacity, "%s", "");
     else if (wish || *dir)
         length = snprintf(path, capacity, "%s", wish ? wish : dir);
-    else if (*cache_home == '/') /* its specification has relative paths ignored */
+    else if (*cache_home == '/') /* the XDG specification says to ignore relative paths */
         length = snprintf(path, capacity, "%s/clnorm", cache_home);
     else
         length = snprintf(path, capacity, "%s%s", *home == '/' ? home : "", *home == '/' ? "/.cache/clnorm" : "");
@@ -62,8 +62,8 @@ void cln_folder_make(const char *dir) {
     free(path);
 }
 
-/* Whether each symbolic link that the path goes through is the user's own or the system's. A path that cannot be looked at
- * leads nowhere. */
+/* Whether each symbolic link that the path goes through is the user's own or the system's. A path that cannot be
+ * examined is not trusted. */
 static bool links_are_trusted(const char *dir) {
     char *const path = strdup(dir);
     bool trusted = path != NULL;
@@ -94,7 +94,7 @@ enum cln_folder_state cln_folder_open(const char *dir, int *folder) {
         state = CLN_FOLDER_FOREIGN;
     else if (facts.st_mode & (S_IWGRP | S_IWOTH))
         state = CLN_FOLDER_SHARED;
-    else if (!links_are_trusted(dir)) /* as it is opened already, a link that comes later is not followed */
+    else if (!links_are_trusted(dir)) /* the folder is open already, so that a link made from now on is not followed */
         state = CLN_FOLDER_LINKED;
     if (state == CLN_FOLDER_OPEN)
         *folder = opened;
@@ -133,7 +133,7 @@ static int compare(const void *left, const void *right) {
     return strcmp(a->name, b->name);
 }
 
-/* Another description of the same folder, since reading a directory moves the descriptor's own place. */
+/* A second open file description of the folder, as reading a directory moves the position of the first. */
 static DIR *open_again(int folder) {
     const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *const directory = again < 0 ? NULL : fdopendir(again);
@@ -179,8 +179,8 @@ void cln_folder_remove(int folder, const char *name) {
         (void)unlinkat(folder, name, 0);
 }
 
-/* Whether a file was begun by a store that ended long ago without finishing it. A store takes milliseconds; a time that
- * far ahead is of a clock that was wrong. */
+/* Whether a file was left unfinished by a store that ended long ago. A store takes milliseconds. A time far in the
+ * future comes from a wrong clock. */
 static bool is_abandoned(const struct cln_file *file) {
     static const time_t longest = 3600; /* seconds */
     const bool temporary = strlen(file->name) > CLN_DIGEST_DIGITS + sizeof suffix - 1;
@@ -188,12 +188,12 @@ static bool is_abandoned(const struct cln_file *file) {
     return temporary && (file->used.tv_sec < now - longest || file->used.tv_sec > now + longest);
 }
 
-/* Whether a file's time is that of a clock which was ahead: a minute is allowed for the clocks of file servers. */
+/* Whether a file's time comes from a clock that was ahead. One minute is allowed for the clocks of file servers. */
 static bool is_ahead(const struct cln_file *file) {
     return file->used.tv_sec > time(NULL) + 60;
 }
 
-/* What the files that are kept leave of the folder's size; full: one did not fit, and those after it go too. */
+/* The bytes that kept files leave of the folder's limit. full: a file did not fit; all later files are removed too. */
 struct room {
     uint64_t bytes;
     bool full;

@@ -3,7 +3,7 @@
 
 #include "program/cache.h"
 
-/* The length of a key that has lost a part. */
+/* The length of a key that lacks a part, as an allocation failed. */
 static const size_t broken = SIZE_MAX;
 
 void cln_cache_key_add(struct cln_cache_key *key, const void *part, size_t length) {

@@ -7,7 +7,7 @@
 #include "program/cache.h"
 #include "program/cache_folder.h"
 
-/* Opens the folder that dir means. Nothing there is success, with *folder -1. */
+/* Opens the folder of dir. A folder that does not exist is success, with a *folder of -1. */
 static clnorm_status open_folder(const char *dir, int *folder) {
     char *const path = dir ? strdup(dir) : cln_cache_dir(NULL);
     if (!path)
@@ -39,7 +39,7 @@ static clnorm_status open_folder(const char *dir, int *folder) {
     return status;
 }
 
-/* Opens the folder and looks at its files. */
+/* Opens the folder and lists its files. */
 static clnorm_status open_files(const char *dir, int *folder, struct cln_file **files, size_t *count) {
     *files = NULL;
     *count = 0;

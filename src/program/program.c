@@ -19,7 +19,7 @@ struct program {
 };
 
 struct cln_program_store {
-    pthread_mutex_t lock;     /* for looking up and inserting alone */
+    pthread_mutex_t lock;     /* held to look up and to insert, never during a build */
     struct program *programs; /* in the order of their ids */
     size_t count, capacity;
 };
@@ -48,7 +48,7 @@ static XXH128_hash_t identify(const struct cln_source *source, const char *optio
     return XXH3_128bits_withSeed(options, strlen(options), source->digest);
 }
 
-/* Where an id is, or would be inserted. */
+/* The index of an id, or the one at which it would be inserted. */
 static size_t place(const struct cln_program_store *store, const XXH128_hash_t *id, bool *there) {
     size_t low = 0, high = store->count;
     while (low < high) {
@@ -78,7 +78,7 @@ static clnorm_status recall(struct cln_program_store *store, const XXH128_hash_t
     return status;
 }
 
-/* Inserts a program with a reference of the store's own. */
+/* Inserts a program, for which the store takes a reference. */
 static clnorm_status insert(struct cln_program_store *store, size_t i, const XXH128_hash_t *id, cl_program program) {
     if (store->count == store->capacity) {
         const size_t capacity = store->capacity ? store->capacity * 2 : 16;
@@ -97,8 +97,8 @@ static clnorm_status insert(struct cln_program_store *store, size_t i, const XXH
     return CLNORM_SUCCESS;
 }
 
-/* Stores a program unless another thread has stored its like, which the caller then gets instead. The caller's reference is
- * taken over, and another given back unless it fails. */
+/* Stores a program, unless another thread has stored one with this id; then the caller gets that one. Takes over the
+ * caller's reference, and returns another one unless it fails. */
 static clnorm_status share(struct cln_program_store *store, const XXH128_hash_t *id, cl_program *program) {
     const cl_program mine = *program;
     bool there = false;

@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------------------------------------------------- from source */
 
-/* The driver's build log in a new allocation; NULL when it cannot be had. */
+/* The driver's build log in a new allocation; NULL when the driver returns none. */
 static char *read_build_log(cl_program program, cl_device_id device) {
     size_t size = 0;
     if (clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size) != CL_SUCCESS)
@@ -25,7 +25,7 @@ static char *read_build_log(cl_program program, cl_device_id device) {
     return NULL;
 }
 
-/* Passes a text of many lines on, line by line, and a very long one in parts. */
+/* Logs a text line by line, and very long lines in parts. */
 static void log_lines(const clnorm_context *context, const char *name, const char *text) {
     while (*text) {
         const size_t line = strcspn(text, "\r\n");
@@ -45,7 +45,8 @@ static clnorm_status fail_build(cl_int code, const struct cln_source *source, co
                          build_log ? build_log : "the build log cannot be read");
 }
 
-/* The build, which says more of itself where the context wants a report: that is no part of what a program is. */
+/* Builds a program. A build report adds an option that is not part of the program's key, as it does not change the
+ * code. */
 static cl_int build(const clnorm_context *context, cl_program program, const char *options) {
     char all[CLN_OPTIONS_CAPACITY + 32];
     const bool report = context->build_report && context->device.family == CLNORM_PLATFORM_NVIDIA;
@@ -74,7 +75,7 @@ static clnorm_status build_once(const clnorm_context *context, const struct cln_
     return fail_build(code, source, options, *build_log);
 }
 
-/* Why a failed build may go well the next time; NULL when it will not, as when the compiler has found an error. */
+/* The reason why a second build may succeed; NULL where it would fail too, as after an error in the source. */
 static const char *passing_defect(const clnorm_context *context, clnorm_status status, const char *build_log) {
     const bool refused = status == CLNORM_BUILD_FAILED && clnorm_error_opencl() == CL_BUILD_PROGRAM_FAILURE;
     const bool has_error = build_log && strstr(build_log, "error:");
@@ -97,13 +98,13 @@ clnorm_status cln_program_build(const clnorm_context *context, const struct cln_
 
 /* ----------------------------------------------------------------------------------------------- from and to the disk */
 
-/* Our entries are used on every platform but Oclgrind: they are read faster than the caches of PoCL, NVIDIA and rusticl,
- * and not every driver has a cache. Oclgrind, a checker, should show the source in its reports. */
+/* The library's cache is used on every platform but Oclgrind. It is faster than the caches of PoCL, NVIDIA and rusticl,
+ * and some drivers have no cache. Oclgrind, a checker, shows the source in its reports only after a build from source. */
 bool cln_program_on_disk(const clnorm_context *context) {
     return *context->cache_dir && context->device.family != CLNORM_PLATFORM_OCLGRIND;
 }
 
-/* Whatever the binary depends on. */
+/* The key has everything on which the binary depends. */
 static struct cln_cache_key make_key(const clnorm_context *context, const struct cln_source *source, const char *options) {
     const clnorm_device_info *const device = &context->device;
     const uint64_t pointer_size = sizeof(void *);
@@ -149,8 +150,8 @@ cl_program cln_program_load(const clnorm_context *context, const struct cln_sour
     return program;
 }
 
-/* Where among its count binaries a program has the one for our device; count when it is not there. They are in the order of
- * the program's devices, but PoCL lists only those that it has built for, and that is ours. */
+/* The index of the device's binary among a program's count binaries; count when there is none. Binaries are in the order
+ * of the program's devices, but PoCL lists only devices for which it was built, here one. */
 static size_t find_binary(cl_program program, cl_device_id device, size_t count) {
     if (count == 1)
         return 0;
@@ -164,10 +165,10 @@ static size_t find_binary(cl_program program, cl_device_id device, size_t count)
     return i;
 }
 
-/* Fetches one of count binaries into a new allocation; NULL when it cannot be had. */
+/* Fetches one of count binaries into a new allocation; NULL when the driver returns none. */
 static unsigned char *fetch_binary(cl_program program, size_t index, size_t count, size_t *length) {
     size_t *const sizes = calloc(count, sizeof *sizes);
-    unsigned char **const binaries = calloc(count, sizeof *binaries); /* those that are NULL are passed over */
+    unsigned char **const binaries = calloc(count, sizeof *binaries); /* the driver skips those that are NULL */
     unsigned char *binary = NULL;
     if (sizes && binaries &&
         clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, count * sizeof *sizes, sizes, NULL) == CL_SUCCESS &&

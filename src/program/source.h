@@ -10,7 +10,7 @@ struct cln_source {
     const char *name; /* of the file, "norm_forward.cl" */
     const char *text; /* length bytes and a NUL */
     size_t length;
-    uint64_t digest; /* of the text, which takes its place where programs are looked up */
+    uint64_t digest; /* hash of the text, by which programs are looked up */
 };
 
 extern const struct cln_source cln_source_dequantize;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* OPTION, OPTION_DTYPE: what is 0 where the options do not name it. */
+/* OPTION, OPTION_DTYPE: left out of the options where it is 0. */
 enum kind { NUMBER, DTYPE, OPTION, OPTION_DTYPE };
 
 enum { FORWARD = CLN_NORM_FORWARD, BACKWARD = CLN_NORM_BACKWARD, REDUCTION = CLN_NORM_BACKWARD_REDUCE };
@@ -124,7 +124,7 @@ enum { FIELDS = sizeof fields / sizeof fields[0], LONGEST_FIELD = 48 };
 /* " -D ELEMENT_ALIGNED=18446744073709551615" is the longest: no list of fields can exceed the capacity. */
 _Static_assert((FIELDS + 1) * LONGEST_FIELD <= CLN_OPTIONS_CAPACITY - CLN_OUTER_OPTIONS, "options must fit");
 
-/* The newest OpenCL C that the kernels are written for. A compiler of a later one takes it too. */
+/* The newest OpenCL C that the kernels are written for. A compiler for a later version accepts it too. */
 enum { NEWEST_OPENCL_C = 300 };
 
 static uint64_t value_of(const struct cln_spec *spec, const struct field *field) {

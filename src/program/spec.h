@@ -1,5 +1,5 @@
-/* The macros of one kernel build. A spec is also the key of its program: the options made from it say everything that the
- * source is compiled with. A new field is a member here and a row in spec.c's table. */
+/* The macros of one kernel build. A spec is also the key of its program: the build options are made from it alone. A new
+ * field is a member here and a row in spec.c's table. */
 #ifndef CLN_SPEC_H
 #define CLN_SPEC_H
 
@@ -34,7 +34,7 @@ struct cln_spec {
     uint64_t weight_offset; /* 1: there is one to add */
     uint64_t weight_map;    /* 1: weight and bias have several rows */
     uint64_t save_mean, save_rstd;
-    uint64_t y_scales; /* forward: 1: y has a tensor of scales, which is written or, one for all of it, read */
+    uint64_t y_scales; /* forward: 1: y has scales; they are written, or one scale for the tensor is read */
     uint64_t reads_mean, has_sums, has_slots, has_locks; /* backward: 1: the kernel has it */
     uint64_t locked;                                     /* 1: slots have locks */
     uint64_t accumulate;                                 /* 1: dweight and dbias are added to */
@@ -48,9 +48,9 @@ struct cln_spec {
     uint64_t run_length;           /* neighbouring rows that a work-group takes in turn; 0: all of its rows */
     uint64_t prefetch;             /* an enum cln_prefetch */
     uint64_t rows_ahead;           /* distance of the row to prefetch; 0: none is prefetched */
-    uint64_t column_lanes;         /* beside each other in a work-group that has columns */
+    uint64_t column_lanes;         /* columns that a work-group takes side by side, where it takes columns */
     uint64_t span;                 /* groups that a work-group takes in turn */
-    uint64_t chunks;               /* that a split segment is taken in */
+    uint64_t chunks;               /* pieces of a split segment */
     uint64_t row_split;            /* an enum cln_row_split */
     uint64_t local_vectors;        /* vectors of a lane in local memory */
     uint64_t loop;                 /* 1: a work-group has more than one iteration */
@@ -58,35 +58,35 @@ struct cln_spec {
     uint64_t q_dtype, scale_dtype; /* of 8 bits; of its scales */
     uint64_t x_scale_dtype;
     uint64_t x_scaling;                 /* a clnorm_scaling, of an 8-bit x */
-    uint64_t x_group;                   /* columns that a scale of an 8-bit x is for, in groups */
+    uint64_t x_group;                   /* columns that share a scale of an 8-bit x */
     uint64_t compatible;                /* 1: the published method's roundings */
     uint64_t scaling;                   /* a clnorm_scaling; 0: nothing is quantised */
-    uint64_t y_group;                   /* forward: columns that a scale of an 8-bit y is for */
-    uint64_t writes_y;                  /* forward: 1: it is written */
-    uint64_t merges;                    /* group norm: 1: y is made of moments of chunks, not of statistics */
+    uint64_t y_group;                   /* forward: columns that share a scale of an 8-bit y */
+    uint64_t writes_y;                  /* forward: 1: y is written */
+    uint64_t merges;                    /* group norm: 1: y is computed from moments of chunks, not from statistics */
     uint64_t measures;                  /* forward: 1: the largest |y| of each work-group is written */
     uint64_t save_y_row_scale;          /* 1: it is written */
     uint64_t amax, write_q, transposed; /* 1: it is written */
     uint64_t stochastic;
-    uint64_t rows;                                  /* that lanes take at a time */
-    uint64_t tile_rows, tile_cols;                  /* of a work-group */
-    uint64_t row_vec;                               /* elements of an access of what is transposed */
+    uint64_t rows;                                  /* rows that lanes take at a time */
+    uint64_t tile_rows, tile_cols;                  /* the tile of a work-group */
+    uint64_t row_vec;                               /* elements of one access to the transposed copy */
     uint64_t fp8_isa;                               /* an enum cln_isa: of the conversions to and from 8 bits */
     uint64_t gelu;                                  /* a clnorm_gelu_form */
-    uint64_t rope;                                  /* a clnorm_rope; 0: no macro of the rest is there */
-    uint64_t rope_dims, rope_repeat, rope_position; /* position: 1: rows have positions of their own */
+    uint64_t rope;                                  /* a clnorm_rope; 0: the other rope macros are not defined */
+    uint64_t rope_dims, rope_repeat, rope_position; /* rope_position 1: args.position is read */
     uint64_t rope_cos_dtype, rope_sin_dtype;
     uint64_t opencl_c; /* the language version that the build may use: 120, 200, 300; later ones mean 300 */
 };
 
-/* The second: of them, what a stage adds about the outer dimensions of its tensors. */
+/* CLN_OUTER_OPTIONS: the part that a stage uses for the outer dimensions of its tensors. */
 enum { CLN_OPTIONS_CAPACITY = 8192, CLN_OUTER_OPTIONS = 1024 };
 
 /* Writes the build options, "-cl-std=CL1.2 -D VEC=4 …". */
 void cln_spec_options(const struct cln_spec *spec, char options[CLN_OPTIONS_CAPACITY]);
 
-/* Sets value to the number that a macro has in the spec's build, a clnorm_dtype as such; false: its kernels have none of
- * that name. */
+/* Sets *value to that of a macro in the spec's build, for a dtype a clnorm_dtype. false: its kernels have no such
+ * macro. */
 bool cln_spec_macro(const struct cln_spec *spec, const char *macro, uint64_t *value);
 
 #endif
