@@ -85,7 +85,7 @@ struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, 
 
 /* Tiles with a transposed copy. The first suitable row is used. */
 static const struct tiling {
-    uint32_t compute_capability; /* at least; 0: any device */
+    uint32_t compute_capability; /* minimum; 0: any device */
     uint32_t side;               /* rows, and columns */
     uint32_t items;              /* work-items of its work-group */
     uint32_t groups;             /* minimum work-groups per compute unit */
@@ -97,7 +97,7 @@ static const struct tiling {
 
 static bool suits(const struct tiling *tiling, const clnorm_device_info *device, uint64_t rows, uint64_t cols) {
     const uint64_t tiles = cln_divide_up(rows, tiling->side) * cln_divide_up(cols, tiling->side);
-    const uint64_t scratch = 4096; /* bytes, more than lanes need to find the largest magnitude */
+    const uint64_t scratch = 4096; /* bytes, more than the lanes' search for the largest magnitude takes */
     return device->compute_capability >= tiling->compute_capability && device->max_work_group_size >= tiling->items &&
            device->local_memory >= (uint64_t)tiling->side * tiling->side + scratch &&
            tiles >= tiling->groups * (uint64_t)device->compute_units;

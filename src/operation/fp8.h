@@ -5,8 +5,8 @@
 #include "config/config.h"
 #include "plan/plan.h"
 
-/* A cln_choose_fn for kernels whose work-groups go through segments of work->group_size elements. vec divides work->whole,
- * so that a row is made of whole vectors. */
+/* A cln_choose_fn for kernels whose work-groups loop over segments of work->group_size elements. vec divides
+ * work->whole, so that rows consist of whole vectors. */
 clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_workload *work,
                              const struct cln_config *forced, struct cln_config *config);
 
@@ -16,7 +16,7 @@ uint32_t cln_fp8_isa(const clnorm_device_info *device, const struct cln_config *
 /* A spec with the config's macros. */
 struct cln_spec cln_fp8_spec(const clnorm_device_info *device, const struct cln_config *config);
 
-/* Work-groups that go through segments, SEGMENTS at a time. */
+/* Work-groups that loop over segments, SEGMENTS at a time. */
 struct cln_fp8_share {
     cl_ulong iterations;
     size_t groups, items;

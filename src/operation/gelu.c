@@ -8,7 +8,7 @@
 #include "operation/outer.h"
 #include "plan/stage.h"
 
-/* The output last. */
+/* The output is the last. */
 static const struct cln_tensor_rule forward_tensors[] = {
     {"x", CLN_X, offsetof(clnorm_gelu_desc, x), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
     {"y", CLN_Y, offsetof(clnorm_gelu_desc, y), CLN_MATRIX, CLN_REALS, CLN_LIKE_FIRST, true, CLN_ROLES},
@@ -29,7 +29,7 @@ static const struct cln_field_rule backward_fields[] = {
 static const struct cln_enum_option form = {
     "approximate", "GELU by erf or by tanh (none)", "form", {{"none", CLNORM_GELU_ERF}, {"tanh", CLNORM_GELU_TANH}}};
 
-/* A descriptor, forward or backward, as the kernel sees it. */
+/* The part of a descriptor, forward or backward, that the kernel needs. */
 struct problem {
     uint64_t rows, cols;
     const clnorm_tensor *x, *dy, *out; /* dy: out itself in a forward, which reads no dy */
@@ -40,7 +40,7 @@ static bool is_flat(const clnorm_tensor *tensor, uint64_t cols) {
     return tensor->stride == cols && !cln_outer_given(tensor);
 }
 
-/* Tensors without gaps are one long row. */
+/* Contiguous tensors are treated as one long row. */
 static struct problem problem_of(const struct cln_operation *operation, const void *desc) {
     const struct cln_desc_head *const head = desc;
     struct problem p = {

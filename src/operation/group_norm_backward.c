@@ -59,7 +59,7 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
     return work;
 }
 
-/* Parts of the workspace; mean and rstd may be arguments. */
+/* The parts of the workspace. mean and rstd may be arguments instead. */
 struct workspace {
     struct cln_binding parts, slopes, mean, rstd;
 };
@@ -198,7 +198,7 @@ static clnorm_status add_chunks(clnorm_plan *plan, const struct problem *p) {
     return status ? status : add_dx(plan, p);
 }
 
-/* The sums over samples alone. With 0 rows they have no terms. */
+/* Adds the kernel of the sums over samples alone. With 0 rows they have no terms. */
 static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_DWEIGHT_ARGS);
     const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows), cln_bind("parts", p->workspace.parts), {0}};
@@ -210,7 +210,7 @@ static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
 /* Whether the work-group of a chunk's dx adds up the sums of its group's chunks itself: they are few beside the chunk's
  * elements, and at most one per lane. */
 static bool makes_slopes_with_dx(const struct problem *p) {
-    enum { ELEMENTS = 8 }; /* a chunk */
+    enum { ELEMENTS = 8 }; /* of a chunk for each sum that is added up: at least */
     const struct cln_spec *const s = &p->spec;
     const uint64_t elements = cln_divide_up(cln_divide_up(p->norm.spatial, s->vec), s->chunks) * s->vec;
     const uint64_t most = cln_smaller(s->lanes, elements / ELEMENTS) / s->chunks; /* channels */
@@ -219,7 +219,7 @@ static bool makes_slopes_with_dx(const struct problem *p) {
 
 /* Whether the kernel of the slopes computes the sums over samples too: not where these take its lanes much longer. */
 static bool joins_sums(const struct problem *p) {
-    enum { MOST_TERMS = 16 }; /* of a lane */
+    enum { MOST_TERMS = 16 }; /* terms of a lane */
     const uint64_t terms = p->norm.rows * p->spec.chunks;
     return p->sums && p->by_chunks && p->norm.rows &&
            terms <= MOST_TERMS * (p->with_dx ? p->spec.lanes : terms_of_group(p));

@@ -118,7 +118,7 @@ clnorm_status cln_group_norm_parts(uint64_t *size, const struct cln_group_norm *
 
 /* ---------------------------------------------------------------------------------------------------------- kernels */
 
-/* With the last layout all lanes of a work-group share its unit: PHASES of cl/norm/group_norm.h. */
+/* Whether all lanes of a work-group share its unit, as with channels last: see PHASES in cl/norm/group_norm.h. */
 static bool shares_units(const struct cln_spec *spec) {
     return spec->layout == CLNORM_LAYOUT_LAST && spec->lanes > 1;
 }

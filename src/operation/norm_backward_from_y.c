@@ -20,7 +20,7 @@ typedef cln_backward_problem problem;
 /* Limits of y's dtype, within which x̂ is exact enough. */
 static const struct precision {
     double unit;         /* half a step at 1 */
-    double least_weight; /* half a step of its denormals over the unit, or more for devices without denormals */
+    double least_weight; /* half a step of its denormals, divided by the unit; more for devices without denormals */
     double largest;
 } precisions[] = {
     [CLNORM_F32] = {0x1p-24, 0x1p-100, FLT_MAX},

@@ -81,7 +81,7 @@ static clnorm_status mailbox_words(uint64_t segments, uint64_t tiles, clnorm_nor
     return CLNORM_SUCCESS;
 }
 
-/* Vectors of a row. */
+/* The number of vectors of a row. */
 static uint64_t row_vectors(const problem *p, const struct cln_config *c) {
     return p->cols / p->group_size * cln_divide_up(p->group_size, c->vec);
 }
@@ -141,7 +141,7 @@ static void share_rows(const clnorm_device_info *device, const struct cln_worklo
     }
 }
 
-/* The numbers of work-groups, of slots and of locks. */
+/* Sets the numbers of work-groups, slots and locks. */
 static clnorm_status lay_out_groups(const clnorm_device_info *device, const problem *p, const struct cln_workload *work,
                                     const struct cln_config *c, struct cln_backward_layout *layout) {
     const bool sums_rows = p->dweight.dtype || p->dbias.dtype;

@@ -1,10 +1,10 @@
-/* How the backward of the norms shares out its work, and what its workspace holds. */
+/* How the work of the norms' backward is divided among work-groups, and the parts of its workspace. */
 #ifndef CLN_NORM_BACKWARD_LAYOUT_H
 #define CLN_NORM_BACKWARD_LAYOUT_H
 
 #include "operation/operation.h"
 
-/* A descriptor that is validated, with no default left in it. With y_given, x is y. */
+/* A validated descriptor with all defaults filled in. With y_given, x is y. */
 typedef clnorm_norm_backward_desc cln_backward_problem;
 
 /* Bytes of the arithmetic type. */
@@ -17,8 +17,8 @@ static inline enum cln_role cln_backward_role_of_x(const cln_backward_problem *p
     return p->y_given ? CLN_Y : CLN_X;
 }
 
-/* How the work is shared out, and what the workspace holds: one part after the other, each at a multiple of
- * CLN_WORKSPACE_ALIGNMENT bytes.
+/* How the work is divided, and the parts of the workspace, in this order, each at a multiple of CLN_WORKSPACE_ALIGNMENT
+ * bytes.
  *
  *   mean, rstd     [groups, rows]             where they are not given
  *   sums           [2, chunks, groups, rows]  where segments are split
@@ -45,7 +45,7 @@ struct cln_backward_layout {
 /* A member of the operation's record. */
 struct cln_workload cln_backward_workload(const struct cln_operation *operation, const void *desc);
 
-/* A layout of statistics and sums alone, in the config's chunks. */
+/* Lays out statistics and sums alone, in the config's chunks. */
 clnorm_status cln_backward_lay_out_sums(const cln_backward_problem *p, const struct cln_workload *work,
                                         const struct cln_config *c, struct cln_backward_layout *layout);
 

@@ -141,7 +141,7 @@ clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const s
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* norm_backward.cl's kernel that opens all locks and empties all mailboxes. */
+/* Adds the kernel of norm_backward.cl that opens all locks and empties all mailboxes. */
 static clnorm_status add_clear(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const struct cln_spec spec = cln_backward_spec(p, &plan->context->device, &plan->config, layout);
     const cl_ulong work = layout->lock_words;
@@ -160,7 +160,7 @@ static clnorm_status add_clear(clnorm_plan *plan, const problem *p, const struct
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* norm_backward.cl over all rows. */
+/* Adds norm_backward.cl over all rows. */
 static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const struct cln_config *c = &plan->config;
     const struct cln_spec spec = cln_backward_spec(p, &plan->context->device, c, layout);
@@ -214,7 +214,7 @@ static void share_out_slots(const clnorm_device_info *device, const problem *p, 
     spec->segments = spec->element_aligned ? 1 : cln_smaller(cln_smaller(lines, 64), most_items / spec->lanes);
 }
 
-/* norm_backward_reduce.cl over the columns, for each row of weights. */
+/* Adds norm_backward_reduce.cl over the columns of each row of weights. */
 static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const clnorm_device_info *device = &plan->context->device;
     const bool cpu = cln_config_element_aligned(device, &plan->config);

@@ -5,7 +5,7 @@
 #include "clnorm/norm_slices.h"
 #include "operation/operations.h"
 
-/* Numbers of a segment's moments, and of its sums. */
+/* The count of numbers in a segment's moments, and in its sums. */
 enum { CLN_MOMENTS_NUMBERS = 3, CLN_SUMS_NUMBERS = 2 };
 
 /* "--norm layer" */

@@ -217,7 +217,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* Segments in chunks: the workspace holds the moments of each, [segments, chunks, 2]. */
+/* Adds the kernels for segments in chunks. The workspace holds the moments of each chunk, [segments, chunks, 2]. */
 static clnorm_status add_chunks(clnorm_plan *plan, const problem *p, const struct cln_workload *work) {
     struct parts parts = {.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}, .y = {.role = CLN_Y}};
     clnorm_status status = cln_plan_set_chunks(plan, p->rows, work->groups, 2, work->real_size, &parts.moments);
@@ -244,7 +244,7 @@ static clnorm_status add_measure(clnorm_plan *plan, const problem *p, const stru
     return status ? status : cln_fp8_add_largest(plan, &largest);
 }
 
-/* Parts of the workspace: the largest |y| of each work-group, and y where only its transposed copy is written. */
+/* Lays out the workspace: the largest |y| of each work-group, and y where only its transposed copy is an output. */
 static clnorm_status lay_out(clnorm_plan *plan, const problem *p, bool keeps_y, struct parts *parts) {
     const uint64_t magnitudes =
         takes_whole_scale(&p->y) ? share_of(plan, p, &plan->config, PASS_MEASURE).groups * sizeof(cl_float) : 0;
@@ -284,7 +284,7 @@ clnorm_status cln_norm_add_stages(clnorm_plan *plan, const void *desc, const str
         p.y = p.y_t;
         p.y.stride = p.cols;
     }
-    plan->tensor[CLN_RESIDUAL_OUT].read = true; /* some configs read s there again */
+    plan->tensor[CLN_RESIDUAL_OUT].read = true; /* some configs read s again from it */
     plan->seeded = p.dropout > 0;
     if (!p.rows)
         return CLNORM_SUCCESS;

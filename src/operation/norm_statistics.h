@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 
 /* Adds a stage that writes mean (layer norm only) and rstd of x, [groups, rows] each, to these parts of the workspace.
- * backward: validated, with no default left in it. */
+ * backward: validated, with all defaults filled in. */
 clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backward_desc *backward, struct cln_binding mean,
                                       struct cln_binding rstd);
 

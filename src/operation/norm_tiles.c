@@ -63,7 +63,7 @@ static uint64_t rows_at_once(const struct cln_config *config) {
 static const struct cln_parameter rows_parameters[] = CLN_PARAMETERS(FP8_RMS_NORM_ROWS_ARGS);
 static const struct cln_parameter tile_parameters[] = CLN_PARAMETERS(FP8_RMS_NORM_TILE_ARGS);
 
-/* fp8_rms_norm_rows.cl. largest: where each work-group's largest |n| goes. */
+/* Adds fp8_rms_norm_rows.cl. largest: the part for the largest |n| of each work-group. */
 static clnorm_status add_rows(clnorm_plan *plan, const problem *p, const struct cln_fp8_share *share,
                               struct cln_binding rstd, struct cln_binding largest) {
     struct cln_spec spec = spec_of(plan, p);
@@ -137,7 +137,7 @@ clnorm_status cln_norm_add_tiles(clnorm_plan *plan, const clnorm_norm_desc *p) {
         cln_fp8_share_of_largest(device, &plan->config, cln_divide_up(p->rows, rows_at_once(&plan->config)));
     const uint64_t magnitudes = share.groups * sizeof(cl_float);
     const uint64_t rstd_at = cln_divide_up(magnitudes, CLN_WORKSPACE_ALIGNMENT) * CLN_WORKSPACE_ALIGNMENT;
-    const uint64_t rstd_size = p->rows * sizeof(cl_float); /* less than x with its scales */
+    const uint64_t rstd_size = p->rows * sizeof(cl_float); /* fewer bytes than x with its scales */
     const struct cln_binding saved = {.role = CLN_RSTD};
     const struct cln_binding rstd =
         p->save_rstd ? saved : (struct cln_binding){CLN_WORKSPACE, sizeof(cl_float), rstd_at, rstd_size};

@@ -27,7 +27,7 @@ enum {
     CLN_CODES = 1 << CLNORM_F8_E4M3 | 1 << CLNORM_F8_E5M2
 };
 
-/* What a dtype of CLNORM_DTYPE_NONE means. */
+/* The meaning of CLNORM_DTYPE_NONE. */
 enum cln_default { CLN_REFUSED, CLN_ABSENT, CLN_LIKE_FIRST /* the first tensor's dtype */ };
 
 /* A clnorm_tensor of a descriptor. */

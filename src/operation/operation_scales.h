@@ -8,7 +8,7 @@
 /* codes: whether the tensor is 8-bit with scales of its own. Other tensors may not have scales. */
 clnorm_status cln_operation_check_scales(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor, bool codes);
 
-/* Describes the argument that holds a tensor's scales, if it has one. */
+/* Describes the argument with a tensor's scales, where there is one. */
 clnorm_status cln_operation_describe_scales(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
                                             const struct cln_desc_head *head, struct cln_tensor described[CLN_ROLES]);
 

@@ -113,7 +113,7 @@ static clnorm_status check_double(const struct cln_operation *operation, const c
 
 /* -------------------------------------------------------------------------------------------------- single tensors */
 
-/* outer: the rows of matrices may have outer dimensions. */
+/* outer: whether the rows of matrices may have outer dimensions. */
 static clnorm_status check_outer(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor,
                                  const struct cln_desc_head *head, uint64_t width, bool outer) {
     if (rule->extent == CLN_COLUMNS || rule->extent == CLN_OWN)

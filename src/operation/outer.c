@@ -57,7 +57,7 @@ static clnorm_status check_apart(const char *name, const clnorm_tensor *tensor, 
         uint64_t before_last;
         if (__builtin_mul_overflow(dim->size - 1, dim->stride, &before_last) ||
             __builtin_add_overflow(extent, before_last, &extent))
-            extent = UINT64_MAX; /* such a tensor is refused for its size */
+            extent = UINT64_MAX; /* the tensor is refused later, for its size */
     }
     return CLNORM_SUCCESS;
 }

@@ -16,7 +16,7 @@ struct cln_rope {
     ((struct cln_rope){(p)->rope, (p)->position_given, (p)->rows, (p)->group_size, (p)->rope_dims, (p)->rope_positions, \
                        (p)->rope_repeat, (p)->rope_cos, (p)->rope_sin})
 
-/* Fills in the defaults, with a rotation. width: columns of a segment. */
+/* Fills in the defaults of a descriptor with a rotation. width: columns of a segment. */
 void cln_rope_complete(uint64_t width, uint64_t *dims, uint64_t *repeat, clnorm_tensor *cos, clnorm_tensor *sin);
 
 /* Checks a completed rotation. */

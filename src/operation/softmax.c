@@ -33,7 +33,7 @@ static clnorm_dtype dtype_of(const struct cln_operation *operation, const void *
     return cln_operation_tensor(&operation->tensors[tensor], desc)->dtype;
 }
 
-/* A forward's registers hold exponentials, a backward's both of its inputs. */
+/* The registers of a forward hold exponentials, those of a backward both inputs. */
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
     const struct cln_desc_head *const head = desc;
     const bool backward = is_backward(operation);
@@ -124,7 +124,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struc
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* Rows in chunks: the workspace holds the sums of each, [rows, chunks, sums]. */
+/* Adds the kernels for rows in chunks. The workspace holds the sums of each chunk, [rows, chunks, sums]. */
 static clnorm_status add_chunks(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     const bool is_back = is_backward(plan->operation);
     const uint64_t sums = is_back ? 1 : 2;
