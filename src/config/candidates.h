@@ -32,16 +32,16 @@ extern const struct cln_axis cln_element_axes[];
 
 typedef void (*cln_visit_fn)(const struct cln_config *candidate, void *user);
 
-/* Visits the candidates. */
+/* Visits every candidate. */
 void cln_candidates(const struct cln_choice *choice, const struct cln_axis *axes, cln_visit_fn visit, void *user);
 
-/* Axes that several operations have. */
+/* Axes that several operations share. */
 struct cln_values cln_one_value(uint64_t value);
 struct cln_values cln_isa_values(const struct cln_choice *choice, const struct cln_config *c);
 struct cln_values cln_stores_values(const struct cln_choice *choice, const struct cln_config *c);
 struct cln_values cln_reduce_values(const struct cln_choice *choice, const struct cln_config *c);
 
-/* A vector of at most so many elements; narrower ones too where a work-item has few registers. */
+/* The widest vector of at most so many elements, and narrower ones where a work-item has few registers. */
 struct cln_values cln_vec_values(const struct cln_choice *choice, uint64_t most);
 
 /* Elements of a memory access that fills the device's vectors. */

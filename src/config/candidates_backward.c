@@ -137,7 +137,7 @@ static struct cln_values pipeline_values(const struct cln_choice *choice, const 
     const bool held = c->keep == CLN_KEEP_REGISTERS && c->accumulator != CLN_ACCUMULATOR_COLUMNS;
     if (held && !choice->facts.alone && choice->facts.resident_groups > 1)
         cln_add_value(&values, 2);
-    if (held && cln_exchanges(c)) /* hides the wait for the others' sums too */
+    if (held && cln_exchanges(c)) /* also hides the wait for the sums of other work-groups */
         cln_add_value(&values, 3);
     return values;
 }

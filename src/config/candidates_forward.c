@@ -26,7 +26,7 @@ static struct cln_values chunks_values(const struct cln_choice *choice, const st
     return cln_one_value(cln_smaller(sharers * units / segments, work->group_size / chunk));
 }
 
-/* Vectors that the lanes of a work-group share. */
+/* The vectors that the lanes of a work-group share. */
 static uint64_t vectors_of(const struct cln_choice *choice, const struct cln_config *c) {
     return cln_divide_up(cln_divide_up(choice->work->group_size, c->vec), cln_larger(c->chunks, 1));
 }

@@ -15,7 +15,7 @@ clnorm_status cln_check_elements(const clnorm_device_info *device, const struct 
 /* A rule of both directions: how lanes add up. */
 clnorm_status cln_check_reduce(const clnorm_device_info *device, const struct cln_config *c);
 
-/* Likewise: a vector is rotated as a whole or not at all. */
+/* The rule for vectors with a rotation, forward and backward: a vector is rotated as a whole or not at all. */
 clnorm_status cln_check_rope_vec(const struct cln_workload *work, const struct cln_config *c);
 
 #endif

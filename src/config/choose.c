@@ -28,7 +28,7 @@ static struct method method_of(enum cln_knob_users users) {
 
 /* --------------------------------------------------------------------------------------------------------- the best */
 
-/* The search so far. */
+/* The state of the search. */
 struct search {
     const struct cln_choice *choice;
     struct method method;
@@ -101,7 +101,7 @@ struct ranking {
     size_t count, capacity;
 };
 
-/* Whether two configs share out their work alike. */
+/* Whether two configs divide the work in the same way. */
 static bool alike(const struct cln_config *a, const struct cln_config *b) {
     return a->lanes == b->lanes && a->segments == b->segments && a->keep == b->keep && a->tile == b->tile &&
            a->accumulator == b->accumulator && a->row_split == b->row_split;

@@ -16,7 +16,7 @@ bool cln_registers_fit(const struct cln_facts *facts, uint64_t items, uint64_t i
 /* Work-groups that a compute unit runs at once, at least 1. */
 uint64_t cln_resident_groups(const struct cln_facts *facts, uint64_t items, uint64_t item_registers, uint64_t local_bytes);
 
-/* Nanoseconds until lanes have added up a number. */
+/* Nanoseconds of a sum over lanes. */
 double cln_reduction_ns(const struct cln_facts *facts, uint64_t lanes);
 
 /* The time under two limits: somewhat more than the larger one. With more sharpness the smaller one counts less. */

@@ -36,7 +36,7 @@ static struct count count(const struct cln_choice *choice, const struct cln_conf
     };
 }
 
-/* Tensors of x's size that are read and written. */
+/* The number of tensors of x's size that are read or written. */
 static double tensors(const struct cln_workload *work) {
     switch (work->work) {
     case CLN_WORK_GATED:

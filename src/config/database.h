@@ -31,7 +31,7 @@ struct cln_database_row {
     struct cln_config knobs;
 };
 
-/* The rows of an operation that are nearest to a width: the same or the next below, and the next above. */
+/* The two rows of an operation nearest to a width: at the width or next below, and next above. */
 struct cln_database_rows {
     struct cln_database_row below, above;
 };

@@ -45,7 +45,7 @@ enum cln_reduce {
 
 enum cln_stores {
     CLN_STORES_CACHED = 1,
-    CLN_STORES_STREAMING /* past the caches, for outputs larger than they are */
+    CLN_STORES_STREAMING /* past the caches, for outputs larger than these */
 };
 
 enum cln_weights {
@@ -59,7 +59,7 @@ enum cln_isa {
     CLN_ISA_PTX           /* inline PTX, NVIDIA compute capability 8.0 and up */
 };
 
-/* The backward: where dweight and dbias are added up. */
+/* Backward: where dweight and dbias are added up. */
 enum cln_accumulator {
     CLN_ACCUMULATOR_REGISTERS = 1, /* each work-item sums its columns over all its rows */
     CLN_ACCUMULATOR_LOCAL,         /* local memory */
@@ -87,7 +87,7 @@ enum cln_prefetch {
     CLN_PREFETCH_NEXT
 };
 
-/* Kinds of operations that have the same knobs. */
+/* Kinds of operations with the same knobs. */
 enum cln_knob_users {
     CLN_KNOBS_FORWARD = 1, /* of the norms */
     CLN_KNOBS_SOFTMAX = 2,

@@ -101,7 +101,7 @@ uint64_t cln_config_row_groups(const clnorm_device_info *device, const struct cl
     return cln_larger((uint64_t)c->groups_per_cu * device->compute_units / blocks, 1);
 }
 
-/* Sums that a lane holds for each of its columns. */
+/* The sums that a lane holds for each of its columns. */
 static uint64_t sums_in_registers(const struct cln_workload *work, const struct cln_config *c) {
     if (c->accumulator == CLN_ACCUMULATOR_REGISTERS)
         return (uint64_t)work->sums_rows + work->both_sums;

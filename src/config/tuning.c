@@ -206,7 +206,7 @@ static void write_key(const struct cln_tuning_key *key, bool few, char text[CLN_
     (void)snprintf(text, CLN_TUNING_KEY, "%.70s %" PRIu64 "%s", name, key->group_size, few ? " few" : "");
 }
 
-/* The same problem, whatever its widest dtype is. */
+/* The key of the same problem without its widest dtype. */
 static struct cln_tuning_key with_any_widest(const struct cln_tuning_key *key) {
     struct cln_tuning_key any = *key;
     any.widest = CLNORM_DTYPE_NONE;
