@@ -1,5 +1,5 @@
-/* A kernel's arguments, written once. NAME_args.h lists the parameters of a kernel, for the device and for the host, which
- * makes its table of them from the same lines (src/plan/stage.h). A list is a macro that says of each parameter
+/* A kernel's arguments, written once. NAME_args.h lists the parameters of a kernel, for the device and for the host,
+ * which makes its table of them from the same lines (src/plan/stage.h). A list is a macro with a line for each parameter
  *
  *     USE(kind, condition, type, name)
  *
@@ -8,10 +8,11 @@
  *                 VECTOR: a MATRIX without a stride
  *                 NUMBER: an ulong or a real
  *                 SEED:   two numbers, name and name_offset
- *     condition   the macro of a build that is 0 or none where the kernel does not have it, or 1: a launch costs by the
- *                 parameter
+ *     condition   the build's macro that is 0 or undefined where the kernel does not have the parameter, or 1: each
+ * parameter adds to the cost of a launch
  *
- * in the order of the parameters. Before them every kernel has work, which is 0 where a launch has nothing to do. */
+ * in the order of the parameters. The first parameter of every kernel is work, which is 0 where a launch has nothing to
+ * do. */
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
 
@@ -32,7 +33,8 @@
 #define PARAMETER_NUMBER(type, name) , const type name
 #define PARAMETER_SEED(type, name) , const type name, const type name##_offset
 
-/* The members of a struct that holds them. Offsets are added already; what a kernel does not have is a member too. */
+/* The members of a struct that holds the arguments. Offsets are added to the pointers. A parameter that the kernel does
+ * not have is a member too. */
 #define MEMBERS(list) \
     ulong work;       \
     list(MEMBER)
@@ -48,7 +50,8 @@
 #define MEMBER_NUMBER(type, name) type name;
 #define MEMBER_SEED(type, name) type name, name##_offset;
 
-/* What such a struct is in a kernel: {ARGUMENTS(LIST), .more = …}. Members that the kernel does not have are 0. */
+/* The initialiser of such a struct in a kernel: {ARGUMENTS(LIST), .more = …}. Members that the kernel does not have are
+ * 0. */
 #define ARGUMENTS(list) .work = work list(ARGUMENT)
 #define ARGUMENT(kind, condition, type, name) JOIN(ARGUMENT_IF_, PRESENT(condition))(kind, name)
 #define ARGUMENT_IF_0(kind, name)

@@ -1,4 +1,4 @@
-/* The CHUNKS that a segment is taken in, by a work-group each where there are several: neighbouring vectors. */
+/* A segment is divided into CHUNKS of neighbouring vectors. Where there are several, each has a work-group. */
 #ifndef CHUNK_H
 #define CHUNK_H
 
@@ -12,11 +12,11 @@ static inline index_t begin_of(const index_t chunk) {
 }
 
 static inline index_t whole_vectors_of(const index_t chunk) {
-    /* Branches would say the same, but make LLVM 18, and so PoCL 6.0, abort. */
+    /* Branches would compute the same, but LLVM 18, and so PoCL 6.0, aborts on them. */
     return CHUNKS == 1 ? WHOLE_VECTORS : min((index_t)CHUNK_VECTORS, sub_sat((index_t)WHOLE_VECTORS, begin_of(chunk)));
 }
 
-/* Whether it has the partly filled vector, after its whole ones. */
+/* Whether the chunk ends with the partly filled vector. */
 static inline bool has_tail(const index_t chunk) {
 #if CHUNKS == 1
     (void)chunk;
@@ -27,7 +27,7 @@ static inline bool has_tail(const index_t chunk) {
 #endif
 }
 
-/* A lane's vectors of a chunk: the i-th, and how many there are, the last one perhaps partly filled. */
+/* A lane's vectors of a chunk: the i-th one, and their number. The last one may be partly filled. */
 static inline index_t vector_of_lane(const index_t chunk, const uint lane, const index_t i) {
     return begin_of(chunk) + lane + i * LANES;
 }
@@ -37,7 +37,7 @@ static inline index_t vectors_of_lane(const index_t chunk, const uint lane) {
     return vectors / LANES + (lane < vectors % LANES);
 }
 
-/* How many of them are in blocks of UNROLL; those are whole. */
+/* The number of them in whole blocks of UNROLL. */
 static inline index_t in_blocks_of_lane(const index_t chunk, const uint lane) {
     const index_t whole = whole_vectors_of(chunk);
     return (whole / LANES + (lane < whole % LANES)) / UNROLL * UNROLL;

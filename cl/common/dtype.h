@@ -1,7 +1,7 @@
 /* Element types in memory and in registers. Each dtype NAME has
  *
  *     storage_NAME              one element, as a kernel's pointers see it
- *     packed_NAME               VEC elements as they were loaded, in as few registers as they can be
+ *     packed_NAME VEC elements as they were loaded, in the fewest registers
  *     load_NAME(p, aligned, hint)   VEC elements at p, packed; aligned: p is a multiple of the vector's size
  *     widen_NAME(packed)        as realv
  *     only_NAME(packed, kept)   with zeros where a comparison of vectors does not hold
@@ -80,7 +80,7 @@ static inline packed_bf16 only_bf16(const packed_bf16 v, const intv kept) {
 }
 
 static inline realv widen_bf16(const packed_bf16 v) {
-#if ISA == ISA_PTX && VEC >= 2 /* one instruction an element, where its compiler makes two of the other's */
+#if ISA == ISA_PTX && VEC >= 2 /* one instruction an element, where NVIDIA's compiler makes two of the portable code */
     realv wide;
     const uint *from = (const uint *)&v;
     uint *to = (uint *)&wide;
@@ -138,9 +138,9 @@ static inline void put1_bf16(global ushort *p, const real v, const bool add) {
     store1_bf16(p, add ? as_float((uint)*p << 16) + v : v);
 }
 
-/* binary16, by the conversions that OpenCL C has without half arithmetic; they read and write private memory, which
- * compilers turn into registers. PoCL makes four elements of that an instruction, where a CPU can convert a whole vector.
- */
+/* binary16, by the conversions that OpenCL C has without half arithmetic. They read and write private memory, which
+ * compilers turn into registers. PoCL converts four elements at a time in this way, although a CPU can convert a whole
+ * vector. */
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__) && defined(__FLT16_MAX__) && VEC > 1
 #define CONVERTS_HALVES 1
 typedef _Float16 halfv __attribute__((ext_vector_type(VEC)));

@@ -1,4 +1,4 @@
-/* The numbers that macros of a build have, as the public header enumerates them. */
+/* The numbers behind the words in a build's macros, as in the public headers' enumerations. */
 #ifndef ENUMS_H
 #define ENUMS_H
 

@@ -1,11 +1,10 @@
-/* The 8-bit element types of the OCP specification "OFP8" (2023), as dtype.h describes them: f8e4m3 has 1 sign, 4 exponent
- * and 3 mantissa bits, no infinities, one NaN (s1111111) and ±448 at most; f8e5m2 is the upper half of a binary16 with
- * ±57344 at most.
+/* The 8-bit element types of the OCP specification "OFP8" (2023), as dtype.h describes them: f8e4m3 has 1 sign, 4
+ * exponent and 3 mantissa bits, no infinities, one NaN (s1111111) and ±448 at most; f8e5m2 is the upper half of a binary16
+ * with ±57344 at most.
  *
  * Stores round to nearest even and saturate: what is too large, infinities too, becomes ± the largest number. Every NaN
- * becomes 0x7f, as NVIDIA's conversions make it. FP8_ISA (src/program/spec.h) says whether those are used; the bits are the
- * same.
- */
+ * becomes 0x7f, as NVIDIA's conversions make it. FP8_ISA (src/program/spec.h) says whether NVIDIA's conversions are used;
+ * the bits are the same. */
 #ifndef FP8_H
 #define FP8_H
 
@@ -15,7 +14,7 @@
 #define storage_f8e4m3 uchar
 #define storage_f8e5m2 uchar
 
-/* Vectors of bytes as words, which is how they travel in one access. */
+/* Vectors of bytes as words, so that one access moves a vector. */
 #if VEC == 1
 #define BYTES uchar
 #elif VEC == 2
@@ -65,7 +64,7 @@ static inline void store_bytes(global uchar *p, const BYTES v, const bool aligne
 /* ------------------------------------------------------------------------------------------------ by integers and floats
  */
 
-/* What there is to know of a format; constants wherever it is used. */
+/* The facts of a format, constant wherever it is used. */
 struct fp8 {
     uint mantissa; /* bits */
     uint bias;     /* of the exponent */
@@ -79,8 +78,8 @@ constant const struct fp8 fp8_f8e5m2 = {2, 15, 0x7b, 0x7c, 57344.0f};
 
 #define FP8_LARGEST(dtype) JOIN(fp8_, dtype).largest
 
-/* A number below the normal ones is what its code would be as a normal one, twice, less the smallest of those: no step of
- * it is a float that devices may take for 0. */
+/* A denormal is decoded as if it were normal, doubled, and reduced by the smallest normal number. No intermediate result
+ * is a denormal float, which a device may take for 0. */
 static inline floatv decode(const uintv code, const struct fp8 format) {
     const uint shift = 23 - format.mantissa;
     const uint rebias = (127 - format.bias) << 23;
@@ -94,19 +93,19 @@ static inline floatv decode(const uintv code, const struct fp8 format) {
     return AS_FLOATV(choose(magnitude > format.most, special, AS_UINTV(number)) | (code & 0x80u) << 24);
 }
 
-/* The magnitude's bits, not larger than the largest number's; also for infinities and NaNs. */
+/* The bits of the magnitude, at most those of the largest number; for infinities and NaNs too. */
 static inline uintv saturated(const floatv v, const struct fp8 format) {
     return min(AS_UINTV(v) & 0x7fffffffu, (uintv)as_uint(format.largest));
 }
 
-/* Puts the sign to a magnitude's code; or makes it NaN. */
+/* Adds the sign to a magnitude's code, or makes the code NaN. */
 static inline uintv signed_code(const floatv v, const uintv code) {
     return choose(v != v, (uintv)0x7fu, code | (AS_UINTV(v) >> 24 & 0x80u));
 }
 
-/* Adding a float whose last bit is the format's there rounds: of the power of two at or below v, or at the smallest normal
- * number. The sum's lowest byte then has the code, less the exponent's part of it, for what that float has in its own;
- * conversions to bytes leave the rest. */
+/* Rounds by adding a float whose last bit has the value of the format's last bit at v: a float for the power of two at
+ * or below v, or for the smallest normal number. The lowest byte of the sum is then the code without its exponent, which is
+ * added. The conversion to bytes drops the other bits. */
 static inline uintv encode(const floatv v, const struct fp8 format) {
     const uint shift = 23 - format.mantissa;
     const uint smallest = (128 - format.bias) << 23;
@@ -117,8 +116,8 @@ static inline uintv encode(const floatv v, const struct fp8 format) {
     return signed_code(v, sum + (power >> shift));
 }
 
-/* Rounded up with the probability that v's distance from the code below is of a step, random being uniform. Exact above
- * the smallest normal number, and to 2^-20 of a step below it. */
+/* Rounds up with a probability of (v − code below) / step, for a uniform random. The probability is exact above the
+ * smallest normal number, and exact to 2^-20 below it. */
 static inline uintv encode_stochastic(const floatv v, const uintv random, const struct fp8 format) {
     const uint shift = 23 - format.mantissa;
     const uintv noise = random >> (32 - shift);
@@ -133,7 +132,7 @@ static inline uintv encode_stochastic(const floatv v, const uintv random, const 
  */
 
 #if FP8_ISA == ISA_PTX && VEC >= 2
-/* Codes by twos, as the instructions take them. */
+/* Pairs of codes, as the instructions take them. */
 union pairs {
     BYTES bytes;
     ushort pair[VEC / 2];
@@ -184,7 +183,7 @@ DEFINE_CONVERSIONS(f8e5m2)
 DEFINE_ACCESSES(f8e4m3)
 DEFINE_ACCESSES(f8e5m2)
 
-/* Scales as they are stored: f32 or bf16. */
+/* Scales are stored in f32 or bf16. */
 static inline float load_scale_f32(const global float *p) {
     return *p;
 }

@@ -1,11 +1,11 @@
-/* Hints for compilers and caches, where a device obeys them: nothing here changes what is computed. */
+/* Hints for compilers and caches, where a device obeys them. No hint changes a result. */
 #ifndef HINTS_H
 #define HINTS_H
 
 #include "common/enums.h"
 
-/* Ask a CPU for a line that is read, or written, soon: its own prefetchers stop at the end of a page, and know nothing of
- * what is to be written. */
+/* Prefetch a line that a CPU reads, or writes, soon. A CPU's own prefetchers stop at the end of a page, and do not
+ * foresee writes. */
 static inline void prefetch_to_read(const global void *p) {
 #if ELEMENT_ALIGNED && defined(__has_builtin)
 #if __has_builtin(__builtin_prefetch)
@@ -24,7 +24,7 @@ static inline void prefetch_to_write(const global void *p) {
     (void)p;
 }
 
-/* Ask the L2 cache, or a CPU's, for what is read some time later. */
+/* Prefetches a line that is read later into the L2 cache, or into a CPU's cache. */
 static inline void prefetch_later(const global void *p) {
 #if ISA == ISA_PTX
     __asm__ volatile("prefetch.global.L2 [%0];" : : "l"(p));
@@ -33,8 +33,8 @@ static inline void prefetch_later(const global void *p) {
 #endif
 }
 
-/* Loads before it are under way before what comes after it begins: NVIDIA's assembler would rather do with fewer registers
- * and ask for one vector after the other, each time waiting for it. */
+/* Keeps the loads before it from being delayed past it. To save registers, NVIDIA's assembler would issue one load after
+ * the other, and wait for each. */
 static inline void begin_loads(void) {
 #if ISA == ISA_PTX
     __asm__ volatile("fence.acq_rel.cta;" : : : "memory");

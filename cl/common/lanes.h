@@ -1,5 +1,5 @@
-/* Sums, and largest values, over the LANES work-items that share a segment. SEGMENTS of them stand side by side in a
- * work-group, along dimension 0: local id = segment · LANES + lane. */
+/* Sums, and largest values, over the LANES work-items that share a segment. A work-group has SEGMENTS of them side by
+ * side: local id = segment · LANES + lane. */
 #ifndef LANES_H
 #define LANES_H
 
@@ -9,18 +9,18 @@
 #define GROUP_ITEMS (LANES * SEGMENTS)
 
 #if REDUCE == REDUCE_SHUFFLE
-#define STEP_LANES (LANES < 32 ? LANES : 32)     /* lanes that run in step and exchange registers */
+#define STEP_LANES (LANES < 32 ? LANES : 32)     /* lanes that run in step, and can exchange registers */
 #define SCRATCH (2 * (GROUP_ITEMS / STEP_LANES)) /* reals that the sums of two values need */
 #else
 #define SCRATCH (2 * GROUP_ITEMS)
 #endif
 
-/* Two sums in a row use different halves of the scratch: the barrier inside the second is what protects the first, so that
- * none has to end with one. */
+/* Consecutive sums use alternate halves of the scratch. The barrier inside the second sum protects the first, so that no
+ * sum ends with a barrier. */
 struct lanes {
     local real *scratch; /* [2 · SCRATCH] */
     uint sums;           /* taken so far */
-    bool wait_alone;     /* the lanes of a segment wait for each other alone, where they can */
+    bool wait_alone;     /* where possible, a barrier covers the lanes of one segment only */
 };
 
 #if REDUCE == REDUCE_SUBGROUP && !defined(__opencl_c_subgroups)
@@ -42,9 +42,8 @@ static inline real shuffle_xor(const real v, const uint mask) {
 }
 #endif
 
-/* For the lanes of one segment. With wait_alone they wait for each other only, by a barrier of their own. Such kernels take
- * all 16 barriers of a work-group, so that fewer work-groups fit on a compute unit: it pays where those are few and large.
- */
+/* A barrier for the lanes of one segment, with wait_alone for them only. Such a kernel uses all 16 barriers of a
+ * work-group, so that fewer work-groups fit on a compute unit: it pays where work-groups are few and large. */
 static inline void segment_barrier(const struct lanes *lanes) {
 #if ISA == ISA_PTX && REDUCE == REDUCE_SHUFFLE && SEGMENTS > 1 && SEGMENTS < 16 && LANES % 32 == 0
     if (lanes->wait_alone) {
@@ -56,13 +55,14 @@ static inline void segment_barrier(const struct lanes *lanes) {
     (void)lanes;
 }
 
-/* Keeps apart what each lane writes and what one lane writes for all: PoCL's defect of last_barrier, within a kernel. */
+/* Separates code that every lane runs from code that one lane runs for all, because of PoCL's defect that last_barrier
+ * describes. */
 INLINED void join_lanes(void) {
     if (LANES > 1)
         last_barrier();
 }
 
-/* After it lanes write to tensors where others have read before it: y may be x. */
+/* The barrier before lanes write where other lanes have read: y may be x. */
 static inline void read_barrier(void) {
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 }
@@ -71,15 +71,15 @@ INLINED local real *next_scratch(struct lanes *lanes) {
     return lanes->scratch + (lanes->sums++ & 1) * SCRATCH;
 }
 
-/* How two lanes' values become one. */
+/* How the values of two lanes are combined. */
 enum fold { FOLD_SUM, FOLD_LARGEST };
 
 static inline real folded(const real a, const real b, const enum fold fold) {
     return fold == FOLD_SUM ? a + b : fmax(a, b);
 }
 
-/* Folds count values (1 or 2) over the segment's lanes, to the same bits in each. Every work-item of the work-group must
- * call it. */
+/* Combines count values (1 or 2) over the segment's lanes. Every lane gets the same bits. Every work-item of the
+ * work-group must call it. */
 #if LANES == 1
 
 INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
@@ -163,8 +163,8 @@ INLINED real largest_over_lanes(struct lanes *lanes, real v) {
     return v;
 }
 
-/* The largest over the neighbours that a lane is one of, a power of two of them up to LANES. Every work-item of the
- * work-group must call it. */
+/* The largest value in a block of neighbouring lanes. neighbours: their number, a power of two up to LANES. Every
+ * work-item of the work-group must call it. */
 INLINED real largest_over_neighbours(struct lanes *lanes, real v, const uint neighbours) {
     if (neighbours == LANES)
         return largest_over_lanes(lanes, v);

@@ -1,6 +1,6 @@
-/* Weights in double beside an x that is not, and in f32 beside one that is: dtype.h's functions of OTHER, the precision
- * that the arithmetic does not have. An input of f64 is rounded to f32 as it is used; all else is exact but the last
- * rounding of an output. */
+/* Weights in f64 with an x in another dtype, and weights in f32 with an x in f64: dtype.h's functions for OTHER, the
+ * precision that the arithmetic does not have. An f64 input is rounded to f32 as it is read. Every other conversion is
+ * exact, but for the rounding of an output. */
 #ifndef MIXED_H
 #define MIXED_H
 

@@ -1,5 +1,5 @@
-/* Where rows begin in a tensor whose rows have outer dimensions. A build says OUTER_x=1 for an x of two dimensions that do
- * not collapse into one, OUTER_x=2 for one of three. Row r begins at element
+/* The places of rows in a tensor with outer dimensions. A build has OUTER_x=1 where x has two dimensions that do not
+ * collapse into one, and OUTER_x=2 for three. Row r begins at element
  *
  *   r · x_stride + ⌊r / x_period⌋ · x_jump + ⌊r / x_period2⌋ · x_jump2
  *
@@ -42,32 +42,32 @@
 #define OUTER_out 0
 #endif
 
-/* A macro for each number of outer dimensions that a tensor has: BY_OUTER(MACRO_, x)(…) is MACRO_0(…), MACRO_1 or MACRO_2.
- */
+/* Selects a macro by a tensor's number of outer dimensions: BY_OUTER(MACRO_, x)(…) is MACRO_0(…), MACRO_1(…) or
+ * MACRO_2(…). */
 #define BY_OUTER(macro, tensor) BY_OUTER_JOINED(macro, OUTER_##tensor)
 #define BY_OUTER_JOINED(macro, outer) BY_OUTER_EXPANDED(macro, outer)
 #define BY_OUTER_EXPANDED(macro, outer) macro##outer
 
-#ifdef ROW_T /* uint where rows can be counted in that, else ulong: a division takes a few times as long */
+#ifdef ROW_T /* uint where that can count the rows, else ulong, whose divisions take several times as long */
 static inline ulong jumped(const ulong row, const ulong period, const ulong jump) {
     return (ulong)((ROW_T)row / (ROW_T)period) * jump;
 }
 #endif
 
-/* Elements from a tensor's first row to a row, in a function that has call. */
+/* Elements from a tensor's first row to a row. For functions with a parameter call. */
 #define ROW_OFFSET(tensor, row) BY_OUTER(ROW_OFFSET_, tensor)(tensor, row)
 #define ROW_OFFSET_0(tensor, row) row * call->tensor##_stride
 #define ROW_OFFSET_1(tensor, row) ((row)*call->tensor##_stride + jumped(row, call->tensor##_period, call->tensor##_jump))
 #define ROW_OFFSET_2(tensor, row) (ROW_OFFSET_1(tensor, row) + jumped(row, call->tensor##_period2, call->tensor##_jump2))
 
-/* Elements from a row to the one distance rows later. */
+/* Elements from a row to the row that is distance rows later. */
 #define ROWS_ON(tensor, row, distance) BY_OUTER(ROWS_ON_, tensor)(tensor, row, distance)
 #define ROWS_ON_0(tensor, row, distance) distance * call->tensor##_stride
 #define ROWS_ON_1(tensor, row, distance) (ROW_OFFSET(tensor, (row + distance)) - ROW_OFFSET(tensor, row))
 #define ROWS_ON_2(tensor, row, distance) ROWS_ON_1(tensor, row, distance)
 
-/* A struct of one row keeps what takes a division: its members (START_MEMBER), what they are at first (START), and the
- * offset from such a struct, or from the row where nothing is kept (START_OF). */
+/* A struct of one row stores offsets that need a division. START_MEMBER declares its members, START initialises them,
+ * and START_OF is the offset: from the struct, or from the row where nothing is stored. */
 #define START_MEMBER(tensor) BY_OUTER(START_MEMBER_, tensor)(tensor)
 #define START_MEMBER_0(tensor)
 #define START_MEMBER_1(tensor) ulong tensor##_start;

@@ -5,9 +5,10 @@
 
 #include "common/enums.h"
 
-/* Of a's lower half and b. Vector units multiply the lower halves of 64-bit elements, whatever the upper ones are. */
+/* The product of a's lower half and b. Vector units multiply the lower halves of 64-bit elements, and ignore the upper
+ * ones. */
 static inline ulong lower_product(const ulong a, const uint b) {
-#if ISA == ISA_PTX /* its compiler takes two products for the two halves of one */
+#if ISA == ISA_PTX /* NVIDIA's compiler would multiply twice, for each half of the product */
     ulong product;
     __asm__("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"((uint)a), "r"(b));
     return product;
@@ -28,8 +29,8 @@ static inline ulong8 lower_product8(const ulong8 a, const uint b) {
     return (a & 0xffffffffu) * b;
 }
 
-/* NAME(word, key): in place of the counters with words word[0] to word[3], one or a vector of them, what is drawn for them.
- * Only the lower halves count, before and after. */
+/* Defines NAME(word, key), which replaces counters by their random words. word[0] to word[3] are the words of one
+ * counter or of a vector of counters, each in the lower half of an element. */
 #define DEFINE_PHILOX(name, words, product)                              \
     static inline void name(words word[4], uint2 key) {                  \
         _Pragma("unroll") for (uint round = 0; round < 10; round++) {    \

@@ -1,4 +1,4 @@
-/* How a segment of GROUP_SIZE elements is shared out: vector v holds elements v·VEC … v·VEC + VEC − 1, lane l has the
+/* How the lanes share a segment of GROUP_SIZE elements: vector v holds elements v·VEC … v·VEC + VEC − 1, lane l has the
  * vectors l, l + LANES, l + 2·LANES, …; where VEC does not divide GROUP_SIZE, a last vector is partly filled. */
 #ifndef SEGMENT_H
 #define SEGMENT_H
@@ -17,11 +17,11 @@ typedef uint index_t; /* of an element within a segment */
 typedef ulong index_t;
 #endif
 
-/* Vectors of which weights are loaded together, before anything is written of them: 16 bytes of x. Compilers load no weight
- * before an earlier vector's output is stored, as it may lie there for all they know. */
+/* The number of vectors, 16 bytes of x, whose weights are loaded before any of their outputs is stored. A compiler
+ * cannot move a load of a weight before an earlier store, as the two may overlap. */
 #define WEIGHTS_AT_ONCE (sizeof(PACKED(X_DTYPE)) < 16 ? 16 / sizeof(PACKED(X_DTYPE)) : 1)
 
-/* Vector v of a segment that begins at base; beyond the last element it is filled up with zeros. */
+/* Loads vector v of a segment that begins at base. Elements past the segment's end are zeros. */
 #define DEFINE_LOAD_VECTOR(dtype)                                                                              \
     static inline PACKED(dtype) JOIN(load_vector_, dtype)(const global STORAGE(dtype) * base, const index_t v, \
                                                           const bool aligned, const enum load_hint hint) {     \
@@ -71,7 +71,7 @@ static inline realv only_elements(const realv value, const index_t v) {
     return keep_first(value, TAIL != 0 && v == WHOLE_VECTORS ? TAIL : 0);
 }
 
-/* Elements of a segment that a lane has. */
+/* The number of a lane's elements of a segment. */
 static inline index_t own_elements(const uint lane) {
     const index_t whole = WHOLE_VECTORS / LANES + (lane < WHOLE_VECTORS % LANES);
     return whole * VEC + (lane == WHOLE_VECTORS % LANES ? TAIL : 0);

@@ -1,4 +1,4 @@
-/* Element types as memory and registers have them: the names of dtype.h's functions, and the types that these work on. */
+/* Element types in memory and in registers: the names of dtype.h's functions, and the types that they work on. */
 #ifndef STORAGE_H
 #define STORAGE_H
 
@@ -19,7 +19,8 @@
 #define storage_f64 double
 #define storage_none uchar
 
-/* Whether the arithmetic's numbers are stored in it as they are: in a tensor of rows, where f64 goes with f64 alone. */
+/* Whether a tensor of rows of this dtype stores the arithmetic's numbers unrounded: f32, and f64, which only exists with
+ * f64 arithmetic. */
 #define IS_REAL(dtype) JOIN(IS_REAL_, dtype)
 #define IS_REAL_f32 1
 #define IS_REAL_f64 1
@@ -27,7 +28,7 @@
 #define IS_REAL_bf16 0
 #define IS_REAL_none 0
 
-/* Vectors of 2-byte elements as words, which is how 16 bytes travel in one access. */
+/* Vectors of 2-byte elements as words, so that one access moves 16 bytes. */
 #if VEC == 1
 #define WORDS ushort
 #define AS_WORDS as_ushort
@@ -57,8 +58,8 @@ typedef WORDS packed_bf16;
 typedef realv packed_f64;
 #endif
 
-/* A packed vector, element by element. A pointer to elements would not do: compilers assume that a ushort is no part of a
- * uint, which two of them are packed in. */
+/* A packed vector as single elements. A pointer to elements would not do, as compilers assume that a ushort pointer does
+ * not point into a uint. */
 #define ELEMENTS(dtype)              \
     union {                          \
         PACKED(dtype) packed;        \

@@ -4,23 +4,23 @@
 
 #include "common/enums.h"
 
-/* For every function that a __local array is passed to. PoCL 3.1 shares the array between work-groups, and rusticl 25.0
- * crashes, when such a function is not inlined. NVIDIA's compiler inlines every function. A build option may name another
- * qualifier: Oclgrind does not know the intrinsic that always_inline leaves. */
+/* The qualifier of every function that takes a pointer to a __local array. PoCL 3.1 shares the array between
+ * work-groups, and rusticl 25.0 crashes, when such a function is not inlined. NVIDIA's compiler inlines every function. A
+ * build option may define another qualifier: Oclgrind does not support the intrinsic that always_inline leaves. */
 #if !defined INLINED && ISA == ISA_PTX
 #define INLINED static inline
 #elif !defined INLINED
 #define INLINED static inline __attribute__((always_inline))
 #endif
 
-/* Intel's runtime for CPUs makes vectors of neighbouring work-items, of which a work-group of one has none. It tries all
- * the same, and on some kernels its compiler (2026.2) crashes. */
+/* Intel's runtime for CPUs makes vectors of neighbouring work-items, even where a work-group has a single one. On some
+ * kernels its compiler (2026.2) then crashes. */
 #if defined(cl_intel_vec_len_hint) && LANES == 1 && (!defined(SEGMENTS) || SEGMENTS == 1)
 #define kernel __kernel __attribute__((intel_vec_len_hint(1)))
 #endif
 
-/* PoCL 3.1 and 6.0 take a barrier after an early return for a conditional one. Every work-item then takes the first one's
- * branch, where a branch leads to the end of the kernel. A barrier before that end keeps the branches apart. */
+/* PoCL 3.1 and 6.0 treat a barrier after an early return as a conditional one. Where a branch then leads to the end of
+ * the kernel, every work-item takes the branch of the first. A barrier before the end prevents that. */
 INLINED void last_barrier(void) {
 #ifdef POCL_DEVICE_ADDRESS_BITS
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -30,8 +30,8 @@ INLINED void last_barrier(void) {
 #define JOIN_EXPANDED(a, b) a##b
 #define JOIN(a, b) JOIN_EXPANDED(a, b)
 
-/* What a dtype's name says to #if: PRESENT(WEIGHT_DTYPE) is 0 for a tensor that is absent. Of flags too, and of
- * enumerations of four. */
+/* Lets #if test a dtype's name: PRESENT(WEIGHT_DTYPE) is 0 where the tensor is absent. Also works with flags, and with
+ * enumerations of up to four. */
 #define PRESENT(dtype) JOIN(PRESENT_, dtype)
 #define PRESENT_0 0
 #define PRESENT_1 1
@@ -52,7 +52,7 @@ INLINED void last_barrier(void) {
 #define IS_SINGLE(dtype) JOIN(IS_SINGLE_, dtype)
 #define IS_SINGLE_f32 1
 
-/* Whether weights have the precision that the arithmetic does not: common/mixed.h. */
+/* Whether weights have another precision than the arithmetic: see common/mixed.h. */
 #if IS_DOUBLE(X_DTYPE)
 #define MIXED (IS_SINGLE(WEIGHT_DTYPE) || IS_SINGLE(BIAS_DTYPE) || IS_SINGLE(DWEIGHT_DTYPE) || IS_SINGLE(DBIAS_DTYPE))
 #else
@@ -103,7 +103,7 @@ typedef VECTOR(ushort) ushortv;
 #define TO_INTV JOIN(convert_int, VEC)
 #endif
 
-/* a where the condition holds, else b. Vectors select by a mask of ones, scalars by a truth value. */
+/* a where the condition holds, else b. With vectors the condition is a mask, with scalars a truth value. */
 static inline uintv choose(intv condition, uintv a, uintv b) {
 #if VEC == 1
     return condition ? a : b;

@@ -1,4 +1,4 @@
-/* Vectors to and from memory, whatever their elements stand for: 2-byte ones as words, and those of the arithmetic. */
+/* Loads and stores of vectors: 2-byte elements of any dtype, and numbers of the arithmetic. */
 #ifndef WORDS_H
 #define WORDS_H
 
@@ -19,8 +19,8 @@
 #define STORE_ALIGNED(value, pointer) (*(pointer) = (value))
 #endif
 
-/* A vector at any element's address in one access; vstoren of 2-byte elements becomes an access each on PoCL, and that of
- * wider ones three. */
+/* A vector at the address of any element, in one access. On PoCL, vstoren makes an access for each 2-byte element, and
+ * three for a vector of wider ones. */
 struct __attribute__((packed)) anywhere {
     ushortv vector;
 };
@@ -32,9 +32,9 @@ struct __attribute__((packed)) reals_anywhere {
 /* Hints of a load, which some devices obey. */
 enum load_hint {
     LOAD_PLAIN,
-    LOAD_IN_TURN, /* now, and not when it suits the compiler */
-    LOAD_FIRST,   /* it is loaded again soon: it has the best claim to a place in the caches */
-    LOAD_LAST     /* it is not loaded again: the output has the better claim to a place in the L2 cache */
+    LOAD_IN_TURN, /* now: the compiler must not delay it */
+    LOAD_FIRST,   /* it is loaded again soon: caches should keep it */
+    LOAD_LAST     /* it is not loaded again: the L2 cache should rather keep the output */
 };
 
 #if ISA == ISA_PTX
@@ -104,7 +104,7 @@ static inline WORDS only_words(const WORDS v, const intv kept) {
 #endif
 }
 
-/* v with zeros where an element is not kept. */
+/* v, with zeros for elements that are not kept. */
 static inline realv only_lanes(const realv v, const intv kept) {
 #if VEC == 1
     return kept ? v : (real)0;

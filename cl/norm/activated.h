@@ -1,4 +1,4 @@
-/* activation(n) and its derivative, for the activation that a build has. */
+/* activation(n) and its derivative, for the build's ACTIVATION. */
 #ifndef ACTIVATED_H
 #define ACTIVATED_H
 

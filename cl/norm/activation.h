@@ -1,5 +1,5 @@
-/* Activations and their slopes (derivatives), for any x. Where one has run into its asymptote the value is exact: -0 or x,
- * and the slope 0 or 1, at infinities too.
+/* Activations and their slopes (derivatives), for any x. Where an activation has reached its asymptote, values are
+ * exact, at infinities too: -0 or x, with a slope of 0 or 1.
  *
  * gelu(x) = x · Φ(x), with Φ the distribution function of the standard normal, and its tanh form: Hendrycks, Gimpel 2016,
  * arXiv:1606.08415. silu(x) = x · sigmoid(x), from the same paper. */
@@ -56,13 +56,13 @@ static inline struct normal normal_at(const realv x) {
     return normal;
 }
 
-/* x · Φ(x) = max(x, 0) - |x| · Φ(-|x|). The first term is -0 for a negative x and x for a zero, whose sign it keeps: fmax
- * may return either of two zeros. */
+/* x · Φ(x) = max(x, 0) - |x| · Φ(-|x|). The first term is -0 for a negative x, and x itself for a zero, so that the sign
+ * stays: fmax may return either zero. */
 static inline realv gelu(const realv x) {
     const realv share = fmin(fabs(x), FAR) * bell(x);
 #if ISA == ISA_PTX
     return at_least(x, -0.0f) - share * tail_over_bell(x);
-#else /* rusticl 22.3 takes -0 for a first term of +0 where x has come by a branch */
+#else /* rusticl 22.3 computes a first term of -0 instead of +0 where x comes from a branch */
     const uintv y = AS_UINTV(at_least(x, -0.0f) - share * tail_over_bell(x));
     return AS_FLOATV((y & 0x7fffffffu) | (AS_UINTV(x) & 0x80000000u));
 #endif
@@ -76,12 +76,12 @@ static inline realv gelu_slope(const realv x) {
     return normal.below + near * normal.density;
 }
 
-/* x · sigmoid(v), v being some odd function of x. */
+/* x · sigmoid(v), where v is an odd function of x. */
 static inline realv sigmoid_unit(const realv x, const realv v) {
     return quotient(x, (real)1 + exponential_of_minus(v));
 }
 
-/* Its derivative; slope: v's. Neither factor of sigmoid(v) · (1 - sigmoid(v)) comes from a difference. */
+/* Its derivative. slope: the derivative of v. No factor of sigmoid(v) · (1 - sigmoid(v)) is computed as a difference. */
 static inline realv sigmoid_unit_slope(const realv x, const realv v, const realv slope) {
     const realv power = exponential_of_minus(fabs(v));
     const realv large = quotient((real)1, (real)1 + power);
@@ -112,8 +112,8 @@ static inline realv silu(const realv x) {
 
 #if APPROXIMATE
 
-/* With p = e^-x it is s · (1 + x · p · s) of s = 1 / (1 + p). At -127 ln 2 p is finite still, and s 0, as what lies below
- * 2^-126 is. */
+/* silu′(x) = s · (1 + x · p · s), with p = e^-x and s = 1 / (1 + p). At x = -127 ln 2, p is still finite, and s is 0, as
+ * results below 2^-126 are. */
 static inline realv silu_slope(const realv x) {
     const realv near = between(x, -88.0296919f, FAR);
     const realv power = exponential_of_minus(near), share = quick_reciprocal((real)1 + power);
@@ -122,7 +122,8 @@ static inline realv silu_slope(const realv x) {
 
 #else
 
-/* Of -|x| it is small · (1 - |x| · large), with the two values of sigmoid(±x), and of |x| 1 less that. */
+/* silu′(-|x|) = small · (1 - |x| · large), where small and large are sigmoid(-|x|) and sigmoid(|x|); silu′(|x|) is 1
+ * less that. */
 static inline realv silu_slope(const realv x) {
     const realv power = exponential_of_minus(fabs(x)), large = quotient((real)1, (real)1 + power);
     const realv below = power * large * ((real)1 - fmin(fabs(x), FAR) * large);

@@ -1,5 +1,5 @@
-/* Which elements dropout keeps: see clnorm_norm_desc. An answer for VEC neighbouring elements is as comparisons of vectors
- * have it, or a bit each, the first one's the lowest. */
+/* Which elements dropout keeps: see clnorm_norm_desc. The answer for VEC neighbouring elements is a mask of a vector, or
+ * a bit for each element, the lowest for the first. */
 #ifndef DROPOUT_H
 #define DROPOUT_H
 
@@ -7,17 +7,17 @@
 #include "common/philox.h"
 #include "common/vector.h"
 
-/* What masks depend on. */
+/* The numbers on which masks depend. */
 struct dice {
     ulong seed, offset;
-    uint threshold; /* random words from here on keep their element */
+    uint threshold; /* an element is kept where its random word is at least this */
 };
 
-/* A draw of four words decides about eight columns: a word about an even one, and with its halves exchanged about the next
- * one. */
+/* A draw of four words decides for eight columns: each word for an even column, and with its halves exchanged for the
+ * next one. */
 #define DRAW 8
 
-/* That of a column, as philox() and its kin take it: draws is ulong, or a vector of it for as many draws. */
+/* The counter of a column, for philox() and its vector forms. draws: ulong, or a vector of ulong for several draws. */
 #define COUNTER(draws, dice, row, column) \
     { (draws)((uint)((column) / DRAW)), (draws)(row), (draws)((uint)(dice)->offset), (draws)((dice)->offset >> 32) }
 
@@ -51,16 +51,17 @@ static inline uint bits_of_lanes(const intv lanes) {
 #endif
 }
 
-/* Columns of vectors are multiples of VEC: none lies across two draws that it does not have whole. */
+/* Vectors begin at multiples of VEC, so that a vector consists of whole draws, or lies within one. */
 #define WHOLE_DRAWS (VEC >= 4 && (GROUPS == 1 || GROUP_SIZE % VEC == 0))
 
-/* Vectors that fill a CPU's registers when they are drawn for at once. */
+/* Vectors whose draws at once fill a CPU's registers. */
 #define AT_ONCE 4
 #define DRAWS_AT_ONCE (VEC == 16 && WHOLE_DRAWS && ISA != ISA_PTX)
 
 #if WHOLE_DRAWS
 
-/* Words of an even column and of the next one: no vector of the two, as Oclgrind 21.10 cannot make a vector of vectors. */
+/* The words of an even column and of the next one. They are two arguments, as Oclgrind 21.10 cannot make a vector of
+ * vectors. */
 #define BOTH(word) (uint)(word), rotate((uint)(word), 16u)
 
 static inline intv kept_lanes(const struct dice *dice, const ulong row, const ulong column) {
@@ -85,7 +86,7 @@ static inline intv kept_lanes(const struct dice *dice, const ulong row, const ul
 
 #if DRAWS_AT_ONCE
 
-/* What a word of each of eight draws says of its two columns. */
+/* Whether the two columns of one word are kept, for each of eight draws. */
 static inline short8 kept_by(const struct dice *dice, const ulong8 word) {
     const uint16 even = convert_uint8(word).s0011223344556677;
     const uint16 words = rotate(even, (uint16)(0, 16, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16, 0, 16));
@@ -97,7 +98,7 @@ static inline int8 side_by_side(const short8 a, const short8 b) {
         (short16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7));
 }
 
-/* Of AT_ONCE vectors from the one on that begins at a column. */
+/* The answers for AT_ONCE vectors, the first of which begins at a column. */
 static inline void kept_lanes_at_once(const struct dice *dice, const ulong row, const ulong column, intv *kept) {
     ulong8 word[] = COUNTER(ulong8, dice, row, column);
     word[0] += (ulong8)(0, 1, 2, 3, 4, 5, 6, 7);

@@ -1,5 +1,5 @@
-/* Sums over ROWS rows at a time that lanes share: each has vectors of the same columns of them all, whose weights it loads
- * and widens once. */
+/* Sums over ROWS rows at a time. A lane has the same columns of all these rows, and loads and widens their weights
+ * once. */
 #ifndef FP8_RMS_NORM_COOPERATIVE_H
 #define FP8_RMS_NORM_COOPERATIVE_H
 
@@ -7,7 +7,7 @@
 
 #include "norm/fp8_rms_norm.h"
 
-/* A vector of each row, as it is loaded. */
+/* A vector of each row, as loaded. */
 struct taken {
     BYTES x[ROWS];
     float x_scale[ROWS];
@@ -32,7 +32,7 @@ static inline float sum_of_squares(const floatv v) {
     return sum;
 }
 
-/* One comparison an element: infinities count, which are rare, and whose rows are gone through again. */
+/* One comparison for each element. Infinities count here: they are rare, and their rows are read again. */
 static inline void add_vectors(const struct call *call, const struct taken *taken, const ulong column, struct sums *sums) {
     const floatv weight = weight_at(call, column);
 #pragma unroll
@@ -45,7 +45,7 @@ static inline void add_vectors(const struct call *call, const struct taken *take
     }
 }
 
-/* Of this lane's part. The next vectors are under way while it adds up. */
+/* The sums of this lane's part. The next vectors are under way while it adds up. */
 static inline struct sums sums_of(const struct call *call, const ulong *row) {
     struct sums sums;
 #pragma unroll

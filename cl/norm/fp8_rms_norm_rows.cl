@@ -18,7 +18,7 @@ struct call {
 
 #define STEP (LANES * VEC)
 
-/* Of a lane's part of each row. */
+/* The sums over a lane's part of each row. */
 struct sums {
     float squares[ROWS];
     float largest[ROWS]; /* |x · weight| */
@@ -30,7 +30,7 @@ struct sums {
 #include "norm/fp8_rms_norm_cooperative.h"
 #endif
 
-/* The largest |x · weight · rstd| of a lane's part of a row, step by step, without infinities. */
+/* The largest finite |x · weight · rstd| of a lane's part of a row, with the roundings of each step. */
 static inline float largest_again(const struct call *call, const ulong row, const float rstd) {
     largest largest = 0;
 #if LANES > 1 && COMPATIBLE
@@ -43,7 +43,7 @@ static inline float largest_again(const struct call *call, const ulong row, cons
     return largest_of(largest);
 }
 
-/* The largest |y| of each row, from its rstd; the same in each lane. */
+/* The largest |y| of each row, from its rstd. Every lane gets the same. */
 INLINED void take_largest(const struct call *call, const ulong *row, const float *rstd, struct sums *sums,
                           struct lanes *lanes) {
     float *amax = sums->largest;
@@ -57,11 +57,11 @@ INLINED void take_largest(const struct call *call, const ulong *row, const float
 #pragma unroll
     for (uint r = 0; r < ROWS; r++) {
         const float product = COMPATIBLE ? amax[r] : amax[r] * rstd[r];
-        amax[r] = isfinite(product) ? product : 0; /* as everywhere, NaNs and infinities do not count */
+        amax[r] = isfinite(product) ? product : 0; /* NaNs and infinities do not count */
     }
 }
 
-/* Beyond the last row it is that row again, and is not written. */
+/* Past the last row, the last row is taken again and not written. */
 INLINED float take_rows(const struct call *call, const ulong first, struct lanes *lanes) {
     ulong row[ROWS];
 #pragma unroll

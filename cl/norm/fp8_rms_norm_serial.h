@@ -1,4 +1,4 @@
-/* Sums over a row that a work-item has to itself: one for each place in a vector, and largest values likewise. */
+/* Sums over a row that one work-item takes: a sum and a largest value for each position in a vector. */
 #ifndef FP8_RMS_NORM_SERIAL_H
 #define FP8_RMS_NORM_SERIAL_H
 
@@ -6,7 +6,7 @@
 
 #include "norm/fp8_rms_norm.h"
 
-#define CHAINS 4 /* sums that no addition of another waits for, and vectors under way at once */
+#define CHAINS 4 /* independent sums, and vectors under way at once */
 
 struct places {
     floatv squares[CHAINS];

@@ -1,4 +1,4 @@
-/* act(z), the gate's factor, and its derivative. */
+/* The gate's factor act(z), and its derivative. */
 #ifndef GATE_H
 #define GATE_H
 

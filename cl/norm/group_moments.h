@@ -1,13 +1,14 @@
-/* Mean and squared deviations from one pass over vectors. Channels that lie side by side, and vectors of a CPU, keep those
- * of each position of a vector by itself; of neighbours that many lanes share the positions are added up with each run. */
+/* Mean and squared deviations from one pass over vectors. Where the elements of a vector belong to different channels,
+ * and on CPUs, each position of a vector has moments of its own. Where many lanes share contiguous elements, the positions
+ * are added up after each run. */
 #ifndef GROUP_MOMENTS_H
 #define GROUP_MOMENTS_H
 
 #include "common/lanes.h"
 #include "common/segment.h"
 
-/* RUN: vectors whose deviations are taken from one pivot. CHAINS: sums that they are shared out to, so that no addition
- * waits for the one before it. */
+/* RUN: vectors whose deviations are taken from one pivot. CHAINS: independent sums among which they are divided, so that
+ * no addition waits for the one before. */
 #if LANES == 1
 #define RUN 64
 #else
@@ -21,7 +22,7 @@
 #endif
 
 #if LAYOUT == LAYOUT_FIRST && LANES > 1
-#define OF_MOMENT VEC /* positions that share a moment */
+#define OF_MOMENT VEC /* positions that share moments */
 typedef real momentv;
 #define POSITIONS_OF(v) sum_elements(v)
 #else
@@ -35,7 +36,7 @@ struct run {
     realv sum[CHAINS], squares[CHAINS]; /* of deviations from the pivot */
 };
 
-/* Of the vectors so far. */
+/* The moments of all vectors so far. */
 struct moments {
     momentv origin;  /* the first vector */
     momentv mean;    /* less the origin */
@@ -43,9 +44,9 @@ struct moments {
     real count;      /* elements of each */
 };
 
-/* Of many elements together. A count of 0 has no others. */
+/* The moments of many elements. With a count of 0 the other members are unused. */
 struct spread {
-    real mean; /* less an origin that the caller knows */
+    real mean; /* relative to an origin that the caller knows */
     real squares, count;
 };
 
@@ -55,8 +56,8 @@ static inline void moments_start(struct moments *moments, const realv first) {
     moments->count = 0;
 }
 
-/* The pivot is the mean so far, and a run is as long as that is old: then the squares about the pivot are not many times
- * those about the mean, and their difference costs a few roundings. */
+/* The pivot is the mean so far, and a run is as long as all runs before it. The squares about the pivot are then only a
+ * few times those about the mean, so that their difference loses only a few roundings. */
 static inline index_t run_length(const struct moments *moments, const index_t left) {
     const index_t wanted = (index_t)clamp(moments->count / (real)OF_MOMENT, (real)FIRST_RUN, (real)RUN);
     return min(wanted, left);
@@ -101,7 +102,7 @@ static inline void spread_merge(struct spread *a, const struct spread b) {
     a->count += b.count;
 }
 
-/* Over all positions. */
+/* Combines all positions. */
 static inline struct spread spread_of(const struct moments *moments, const real origin) {
     struct spread spread = {0, 0, 0};
     if (moments->count == 0)
@@ -120,7 +121,7 @@ static inline struct spread spread_of(const struct moments *moments, const real 
     return spread;
 }
 
-/* Over the lanes of a segment, which has count elements, 1 or more. */
+/* Combines the lanes of a segment. count: its elements, at least 1. */
 INLINED struct spread spread_over_lanes(const struct spread own, const real count, struct lanes *lanes) {
     struct spread spread = {0, 0, count};
     spread.mean = sum_over_lanes(lanes, own.mean * own.count) / count;

@@ -1,5 +1,5 @@
-/* Group norm of channels first, a group of a sample at a time: LANES work-items read it for its statistics, and then, from
- * a cache if it fits there, for y. See clnorm_group_norm_desc for the formulas, and cl/norm/group_norm.h. */
+/* Group norm of channels first, a group of a sample at a time: LANES work-items read it for its statistics, and again
+ * for y, from a cache if it fits there. See clnorm_group_norm_desc for the formulas, and cl/norm/group_norm.h. */
 
 #include "norm/group_norm.h"
 #include "norm/group_norm_y.h"
@@ -23,7 +23,7 @@ struct call {
 #define MOST_HELD (REGISTER_ELEMENTS / (PRESENT(RESIDUAL_DTYPE) ? 2 : 1)) /* elements of a lane that fit in registers */
 #define IS_HELD (LANES > 1 && HELD_OF_LANE * VEC <= MOST_HELD)
 
-/* A segment's place. */
+/* The place of a segment. */
 struct place {
     ulong index, sample;
     ulong channel; /* its first one */
@@ -32,7 +32,8 @@ struct place {
     bool active; /* false past the last segment */
 };
 
-/* What is done to s of a channel, or of a vector. Of several lanes a vector may lie in several channels. */
+/* The mean, scale and bias that turn s into n: of a channel, or with several lanes of a vector, which may span
+ * channels. */
 #define IS_MIXED (LANES > 1 && SPATIAL % VEC != 0)
 #if IS_MIXED
 typedef realv affine_t;
@@ -46,7 +47,7 @@ struct affine {
 };
 
 #if IS_MIXED
-/* Of a segment's vector: channels that it lies in, two at most where it is no longer than one. */
+/* Those of a vector. A vector no longer than a channel spans two channels at most. */
 static inline struct affine affine_of(const struct call *call, const struct place *place, const index_t vector,
                                       const real mean, const real rstd) {
     const index_t first = vector * VEC;
@@ -81,7 +82,7 @@ static inline struct affine affine_of(const struct call *call, const struct plac
 }
 #endif
 
-/* at: of the sample. */
+/* at: element of the sample. */
 static inline void write_vector(const struct call *call, const struct place *place, const struct affine *affine,
                                 const ulong at, const ulong count, const realv s, struct output *output) {
 #if PRESENT(RESIDUAL_OUT_DTYPE)
@@ -103,7 +104,7 @@ static inline void write_statistics(const struct call *call, const struct place 
     (void)call, (void)mean, (void)rstd;
 }
 
-/* Of the pass that measures: the largest |y| of the segment. Every work-item of the work-group calls it. */
+/* In the pass that measures, writes the largest |y| of the segment. Every work-item of the work-group calls it. */
 INLINED void put_largest(const struct call *call, const struct place *place, const struct output *output,
                          struct lanes *lanes) {
 #if MEASURES
@@ -115,7 +116,7 @@ INLINED void put_largest(const struct call *call, const struct place *place, con
 
 #if LANES > 1
 
-/* Of several lanes a segment's vectors are whole, and lie one after the other: the check of configs sees to it. */
+/* With several lanes, the check of configs has ensured that a segment consists of whole vectors. */
 static inline void write_whole_vector(const struct call *call, const struct place *place, const index_t vector,
                                       const real mean, const real rstd, const struct packed_s *packed,
                                       struct output *output) {
@@ -142,7 +143,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
             LOAD_PACKED_S(&held[k], call, place->sample, place->first + (place->lane + (ulong)k * LANES) * VEC, VEC);
     begin_loads();
     const real origin = place->active ? first_element(LOAD_S(call, place->sample, place->first, 1)) : 0;
-    realv sum = 0; /* of deviations from the origin: those of large numbers have a sum */
+    realv sum = 0; /* of deviations from the origin, as a sum of large numbers might overflow */
 #pragma unroll
     for (uint k = 0; k < HELD_OF_LANE; k++) {
         if (IS_THERE(k))
@@ -171,7 +172,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 
 #else
 
-/* Elements after the last whole vector, which the lane after the last vector's has. */
+/* The elements after the last whole vector. The lane after that vector's takes them. */
 static inline void take_tail(const struct call *call, const struct place *place, const real origin, struct spread *own) {
     if (TAIL == 0 || place->lane != WHOLE_VECTORS % LANES)
         return;

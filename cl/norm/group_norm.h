@@ -1,13 +1,13 @@
-/* What the kernels of group norm share: where things are, and elements on their way in and out.
+/* The common part of group norm's kernels: the places of tensors, and loads and stores of elements.
  *
- * A sample has CHANNELS of SPATIAL positions each. With LAYOUT_FIRST a channel is a row of neighbours, and so is a group of
- * channels, a segment of GROUP_SIZE elements; with LAYOUT_LAST a position is a row of all channels.
+ * A sample has CHANNELS of SPATIAL positions each. With LAYOUT_FIRST a channel is contiguous, and so is a group of
+ * channels, a segment of GROUP_SIZE elements. With LAYOUT_LAST the channels of a position are contiguous.
  *
  * Macros (src/program/spec.h): GROUP_SIZE, GROUPS, CHANNELS, SPATIAL, LAYOUT, X_DTYPE, RESIDUAL_DTYPE, WEIGHT_DTYPE,
  * BIAS_DTYPE, Y_DTYPE, RESIDUAL_OUT_DTYPE, DY_DTYPE, DX_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, ACTIVATION, SAVE_MEAN,
- * SAVE_RSTD, CHUNKS, VEC, LANES, SEGMENTS, UNROLL (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. Of an 8-bit x X_SCALING and
- * X_SCALE_DTYPE, of an 8-bit y SCALING, and where its scale is measured SCALE_DTYPE and, of the pass that measures,
- * MEASURES; of either FP8_ISA. DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE and ACCUMULATE where they are requested. */
+ * SAVE_RSTD, CHUNKS, VEC, LANES, SEGMENTS, UNROLL (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. With an 8-bit x: X_SCALING and
+ * X_SCALE_DTYPE. With an 8-bit y: SCALING, SCALE_DTYPE where its scale is measured, and MEASURES in the pass that measures.
+ * With either: FP8_ISA. Where requested: DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, ACCUMULATE. */
 #ifndef GROUP_NORM_H
 #define GROUP_NORM_H
 
@@ -27,7 +27,7 @@
 #define REAL_DTYPE f32
 #endif
 
-/* Vectors of a row of neighbours: the positions of a channel, or the channels of a position. */
+/* The vectors of a row. A row is the positions of a channel, or the channels of a position. */
 #if IS_FIRST
 #define ROW SPATIAL
 #else
@@ -35,13 +35,13 @@
 #endif
 #define ROW_VECTORS (ROW / VEC + (ROW % VEC != 0))
 
-/* A vector's elements: the last one of a row may have fewer. */
+/* The elements of a vector: fewer than VEC at the end of a row. */
 static inline ulong elements_of(const ulong vector) {
     return ROW % VEC == 0 || vector < ROW / VEC ? VEC : ROW % VEC;
 }
 
-/* A channel's positions are taken in CHUNKS: of vectors with the first layout, of positions with the last. All but the last
- * ones have CHUNK; those may have fewer or none. */
+/* A channel's positions are divided into CHUNKS: by vectors with the first layout, by positions with the last. A chunk
+ * has CHUNK of them; the last chunks may have fewer, or none. */
 #define CHUNKED (IS_FIRST ? ROW_VECTORS : SPATIAL)
 #define CHUNK (CHUNKED / CHUNKS + (CHUNKED % CHUNKS != 0))
 
@@ -49,13 +49,14 @@ static inline ulong chunk_begin(const ulong chunk) {
     return min((ulong)CHUNKED, chunk * CHUNK);
 }
 
-/* Positions of a chunk. */
+/* The number of positions of a chunk. */
 static inline ulong chunk_count(const ulong chunk) {
     const ulong step = IS_FIRST ? VEC : 1;
     return min((ulong)SPATIAL, chunk_begin(chunk + 1) * step) - min((ulong)SPATIAL, chunk_begin(chunk) * step);
 }
 
-/* Where the first of a chunk's two numbers is; the second is PART_STEP further. Neighbouring channels lie as in x. */
+/* The place of the first of a chunk's two numbers. The second is PART_STEP further on. Channels are in the order of
+ * x. */
 #define PART_STEP (IS_FIRST ? 1 : CHANNELS)
 
 static inline ulong part_of(const ulong sample, const ulong channel, const ulong chunk) {
@@ -71,17 +72,17 @@ static inline ulong part_of(const ulong sample, const ulong channel, const ulong
 /* One element. */
 #define LOAD_ONE(dtype, pointer) first_element(LOAD_WIDE(dtype, pointer, 1, false))
 
-/* Of a tensor, the vector whose first element is at a place of the sample. */
+/* Loads the vector of a tensor whose first element is at a place of the sample. */
 #define LOAD_OF(call, dtype, tensor, sample, place, count) \
     LOAD_PART(dtype)((call)->tensor + (sample) * (call)->tensor##_stride + (place), count, (call)->aligned)
 #define LOAD_DY(call, sample, place, count) WIDEN(DY_DTYPE)(LOAD_OF(call, DY_DTYPE, dy, sample, place, count))
 
-/* Of an 8-bit x what its codes are multiplied by. */
+/* The scale of an 8-bit x. */
 #if IS_FP8(X_DTYPE)
 #define X_SCALE_OF(call, sample) LOAD_SCALE(X_SCALE_DTYPE)((call)->x_scale + (X_SCALING == SCALING_ROW ? (sample) : 0))
 #endif
 
-/* What s is made of, as it lies in memory. It is never copied: rusticl 22.3 miscopies structs that have padding. */
+/* The inputs of s, as loaded. The struct is never copied: rusticl 22.3 miscopies structs with padding. */
 struct packed_s {
     PACKED(X_DTYPE) x;
 #if PRESENT(RESIDUAL_DTYPE)
@@ -130,7 +131,7 @@ struct packed_s {
 #define BIASES_OF(call, channel, count) ((realv)0)
 #endif
 
-/* A number of each group, for count channels side by side. stride: from a group's number to the next one's. */
+/* For count neighbouring channels, the number of each one's group. stride: from one group's number to the next. */
 static inline realv of_groups(const global real *numbers, const ulong channel, const ulong count, const ulong stride) {
     real element[VEC];
     for (uint i = 0; i < VEC; i++)
@@ -144,8 +145,9 @@ static inline real rstd_of(const real squares, const real eps) {
 
 /* ---------------------------------------------------------------------------------------------------------- units */
 
-/* Vectors that a lane has beside each other with the last layout, and positions that it takes of one before those of the
- * next: a CPU goes through them while they are in its nearest cache, with one vector's numbers in registers. */
+/* The vectors of channels that a lane has with the last layout, and the positions of one vector that it takes before
+ * those of the next. A CPU's work-item so keeps one vector's scales in registers, and rereads lines while they are in the
+ * nearest cache. */
 #if LANES == 1
 #define HELD_VECTORS 16
 #define TILE_POSITIONS 16
@@ -165,12 +167,12 @@ static inline real rstd_of(const real squares, const real eps) {
 #define PHASE_SPACE (PHASES > 1 ? 2 * GROUP_ITEMS : 1) /* vectors of local memory */
 #define UNITS (SEGMENTS / PHASES)                      /* of a work-group at a time */
 
-/* This work-item's unit of those. */
+/* The index of this work-item's unit among them. */
 static inline uint own_unit(void) {
     return UNITS > 1 ? (uint)get_local_id(0) / LANES : 0;
 }
 
-/* What LANES work-items take at a time: a chunk of a channel, or of a block of channels. */
+/* A unit is a chunk of a channel, or of a block of channels. LANES work-items take one at a time. */
 struct unit {
     ulong sample, chunk;
     ulong channel; /* first layout */
@@ -200,7 +202,7 @@ static inline ulong first_unit(const ulong iterations) {
     return get_group_id(0) * iterations * UNITS;
 }
 
-/* This work-item's of the UNITS from an index on. */
+/* The unit of this work-item, of the UNITS that begin at an index. */
 static inline struct unit unit_from(const ulong index, const ulong work) {
     const ulong own = index + own_unit();
     return unit_of(own, UNITS == 1 || own < work);
@@ -213,17 +215,17 @@ static inline struct unit unit_from(const ulong index, const ulong work) {
 #define COUNT(j) elements_of(unit->vector + (j)*LANES)
 #endif
 
-/* Last layout: every PHASES-th position from one on. */
+/* Last layout: the number of positions from one to end, every PHASES-th of them. */
 static inline ulong positions_before(const ulong position, const ulong end) {
     return position < end ? (end - position + PHASES - 1) / PHASES : 0;
 }
 
-/* Those of a phase in a chunk. */
+/* The number of a phase's positions in a chunk. */
 static inline ulong positions_of(const ulong chunk, const uint phase) {
     return positions_before(chunk_begin(chunk) + phase, chunk_begin(chunk + 1));
 }
 
-/* Those of a tile. */
+/* The number of a phase's positions in a tile. */
 static inline ulong positions_of_tile(const ulong tile, const ulong end) {
     return positions_before(tile, min(end, tile + TILE_POSITIONS));
 }
@@ -232,7 +234,7 @@ static inline ulong positions_of_tile(const ulong tile, const ulong end) {
 struct share {
     ulong first; /* element of the sample */
     ulong vectors;
-    ulong tail, tail_first; /* elements, 0 but of one lane */
+    ulong tail, tail_first; /* elements; 0 in all lanes but one */
 };
 
 static inline struct share share_of(const struct unit *unit) {

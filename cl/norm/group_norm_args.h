@@ -1,9 +1,9 @@
 /* The arguments of the kernels of group norm: see cl/common/arguments.h. x, residual, dy, y, residual_out, dx: [rows,
  * SAMPLE], a sample a row. weight, bias, dweight, dbias: [CHANNELS]. mean, rstd: [rows, GROUPS]. parts: two numbers for
  * each sample, channel and chunk, which cl/norm/group_norm.h indexes. slopes: [rows, GROUPS, 2]. x_scale, y_scale: of an
- * 8-bit x or y, [1] or with SCALING_ROW [rows]. y_given: the one scale of an 8-bit y, where there is no such tensor.
- * magnitudes: the largest |y| of pieces of the work, those of a sample one after the other. The host, which has no
- * arguments.h, has every list; the device those that a build has a macro for. */
+ * 8-bit x or y, [1], or [rows] with SCALING_ROW. y_given: the scale of an 8-bit y where the descriptor gives it.
+ * magnitudes: the largest |y| of pieces of the work; those of a sample are contiguous. The host, which has no arguments.h,
+ * sees every list; the device sees those for which the build has a macro. */
 #ifndef GROUP_NORM_ARGS_H
 #define GROUP_NORM_ARGS_H
 
@@ -24,7 +24,7 @@
 #define GROUP_NORM_Y_SCALE(USE)
 #endif
 
-/* dresidual_out is added to dx, which dresidual is too. */
+/* dresidual_out is added to dx; dresidual is a copy of dx. */
 #if defined(DRESIDUAL_OUT_DTYPE) || defined(DRESIDUAL_DTYPE) || !defined(ARGUMENTS_H)
 #define GROUP_NORM_DRESIDUAL(USE)                                                   \
     USE(MATRIX, DRESIDUAL_OUT_DTYPE, const global STORAGE(DRESIDUAL_OUT_DTYPE) *, dresidual_out) \
@@ -52,7 +52,7 @@
     USE(VECTOR, 1, const global real *, mean)                                       \
     USE(VECTOR, 1, const global real *, rstd)
 
-/* A work-group a group of a sample, or a slice of groups. */
+/* work: groups of samples, or slices of groups; a work-group for each. */
 #define GROUP_NORM_ARGS(USE)                                                        \
     GROUP_NORM_READ(USE)                                                            \
     GROUP_NORM_AFFINE(USE)                                                          \
@@ -61,7 +61,7 @@
     USE(VECTOR, SAVE_MEAN, global real *, mean)                                     \
     USE(VECTOR, SAVE_RSTD, global real *, rstd)
 
-/* The moments of chunks, the statistics from them, and the results from those. */
+/* The moments of chunks, the statistics from moments, and y from statistics. */
 #define GROUP_NORM_MOMENTS_ARGS(USE)                                                \
     GROUP_NORM_READ(USE)                                                            \
     USE(VECTOR, 1, global real *, parts)
@@ -79,7 +79,7 @@
     GROUP_NORM_GIVEN(USE)                                                           \
     GROUP_NORM_WRITE(USE)
 
-/* The results from moments: few enough for every work-group to merge those of its groups. */
+/* y from moments, which are few enough for every work-group to merge those of its groups. */
 #define GROUP_NORM_APPLY_MOMENTS_ARGS(USE)                                          \
     GROUP_NORM_READ(USE)                                                            \
     GROUP_NORM_AFFINE(USE)                                                          \
@@ -89,7 +89,7 @@
     USE(VECTOR, SAVE_MEAN, global real *, mean)                                     \
     USE(VECTOR, SAVE_RSTD, global real *, rstd)
 
-/* The backward's: a work-group a group of a sample, or sums of chunks, slopes from them, and dx from those. */
+/* The backward: a work-group for each group of a sample; or sums of chunks, slopes from sums, and dx from slopes. */
 #define GROUP_NORM_BACKWARD_READ(USE)                                               \
     USE(NUMBER, 1, ulong, iterations)                                               \
     USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                              \
@@ -126,7 +126,7 @@
     USE(VECTOR, 1, const global real *, slopes)                                     \
     GROUP_NORM_BACKWARD_WRITE(USE)
 
-/* The slopes of a group from parts, and the sums over samples of channels, none or all. */
+/* dx, with the slopes of a group from parts; and the sums of channels over samples, for all channels or none. */
 #define GROUP_NORM_DX_OF_SUMS_ARGS(USE)                                             \
     GROUP_NORM_BACKWARD_READ(USE)                                                   \
     USE(NUMBER, 1, ulong, rows)                                                     \
@@ -136,14 +136,14 @@
     USE(VECTOR, DWEIGHT_DTYPE, global STORAGE(DWEIGHT_DTYPE) *, dweight)            \
     USE(VECTOR, DBIAS_DTYPE, global STORAGE(DBIAS_DTYPE) *, dbias)
 
-/* The scales of y, from magnitudes: terms of them each. */
+/* The scales of y, each from terms magnitudes. */
 #define GROUP_NORM_SCALES_ARGS(USE)                                                 \
     USE(NUMBER, 1, ulong, iterations)                                               \
     USE(NUMBER, 1, ulong, terms)                                                    \
     USE(VECTOR, 1, const global float *, magnitudes)                                \
     USE(VECTOR, 1, global STORAGE(SCALE_DTYPE) *, y_scale)
 
-/* The sums over samples, a work-group a channel. */
+/* The sums over samples, with a work-group for each channel. */
 #define GROUP_NORM_DWEIGHT_ARGS(USE)                                                \
     USE(NUMBER, 1, ulong, iterations)                                               \
     USE(NUMBER, 1, ulong, rows)                                                     \
@@ -152,7 +152,7 @@
     USE(VECTOR, DBIAS_DTYPE, global STORAGE(DBIAS_DTYPE) *, dbias)
 /* clang-format on */
 
-/* What a build leaves out. */
+/* The lists that a build does not have. */
 #ifdef ARGUMENTS_H
 #ifndef SCALE_DTYPE
 #define SCALE_DTYPE none

@@ -1,5 +1,5 @@
 /* The gradients of group norm with channels first, a group of a sample at a time: LANES work-items read x and dy for the
- * sums of its channels, and then, from a cache if they fit there, for dx. See clnorm_group_norm_backward_desc. */
+ * sums of its channels, and again for dx, from a cache if they fit there. See clnorm_group_norm_backward_desc. */
 
 #include "norm/group_norm_backward.h"
 #include "norm/kept_sum.h"
@@ -10,8 +10,8 @@ struct call {
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
-/* dn of a segment is kept from the sums to dx where an activation makes it costly and a lane has a small segment to itself,
- * as on CPUs. */
+/* dn is kept between the sums and dx where an activation makes it costly, and a single lane has a small segment, as on
+ * CPUs. */
 #define KEPT_ELEMENTS 32768
 #define KEEPS_DN (ACTIVATION && LANES == 1 && GROUP_SIZE <= KEPT_ELEMENTS)
 #if KEEPS_DN
@@ -25,7 +25,7 @@ struct call {
 #define MOST_HELD ((ISA == ISA_PTX ? 64 : 32) / (IS_DOUBLE(X_DTYPE) ? 4 : 1)) /* elements of a lane */
 #define IS_HELD (LANES > 1 && CHANNELS_OF_GROUP == 1 && HELD_OF_LANE * VEC <= MOST_HELD)
 
-/* A segment's place. */
+/* The place of a segment. */
 struct place {
     ulong index, sample;
     ulong channel; /* its first one */
@@ -55,7 +55,7 @@ static inline void write_sums(const struct call *call, const struct place *place
 
 #if IS_HELD
 
-/* Of what is held from the sums to dx: x as it lies in memory, and dn where an activation makes it costly. */
+/* Called between the sums and dx. A lane holds x as loaded, and dn where an activation makes that costly. */
 static inline void forget_wide(struct packed_pair *packed) {
     if (sizeof(packed->x) < sizeof(realv))
         forget((uint *)&packed->x, sizeof(packed->x) / sizeof(uint));
@@ -66,10 +66,11 @@ static inline void forget_wide(struct packed_pair *packed) {
 #define IS_THERE(k) (place->active && ((k) + 1 < HELD_OF_LANE || place->lane + (k)*LANES < ROW_VECTORS))
 #define PLACE(k) (place->channel * SPATIAL + (place->lane + (ulong)(k)*LANES) * VEC)
 
-/* Segments, of as many bytes as the work-groups that run at the same time hold about. */
+/* Prefetch distance in segments: about as many bytes as the work-groups hold that run at the same time. */
 #define AHEAD ((12 << 20) / (GROUP_SIZE * (sizeof(STORAGE(X_DTYPE)) + sizeof(STORAGE(DY_DTYPE)))) + 1)
 
-/* What a later work-group reads: all those at work load, add and write in step, and memory is idle while they add. */
+/* Prefetches for a later work-group. All running work-groups load, add and write in step, so that memory would be idle
+ * while they add. */
 static inline void prefetch_ahead(const struct call *call, const ulong index) {
     const struct place later = place_of(index + AHEAD, index + AHEAD < call->work), *const place = &later;
 #pragma unroll
@@ -125,7 +126,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 
 #else
 
-/* The sums of a channel over its lanes; of the product with x̂. kept: dn of its vectors. */
+/* The sums of a channel over its lanes: of dn, and of dn · x̂. kept: dn of its vectors. */
 INLINED void sum_channel(const struct call *call, const struct place *place, const ulong channel, struct lanes *lanes,
                          realv *kept, real sums[2]) {
     sums[0] = sums[1] = 0;
@@ -152,7 +153,7 @@ INLINED void sum_channel(const struct call *call, const struct place *place, con
     (void)kept;
 }
 
-/* The slopes of dx. */
+/* Computes the slopes of dx. */
 INLINED void sum_segment(const struct call *call, const struct place *place, struct lanes *lanes, realv *kept,
                          realv slopes[2]) {
     struct kept_sum of_wdn = {0, 0}, of_product = {0, 0};

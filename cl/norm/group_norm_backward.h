@@ -1,15 +1,16 @@
-/* What the kernels of group norm's backward share: a vector's way from x and dy to the sums of its channel and to dx. */
+/* The common part of the kernels of group norm's backward: from a vector of x and dy to the sums of its channels and to
+ * dx. */
 #ifndef GROUP_NORM_BACKWARD_H
 #define GROUP_NORM_BACKWARD_H
 
 #include "norm/group_norm.h"
 
-/* What a vector's channels have: one channel, or as many as it has elements. */
+/* The numbers of a vector's channels: of one channel, or of a channel for each element. */
 struct channels {
     realv mean, rstd;
     realv scale, bias; /* scale: rstd · weight */
 #if IS_FP8(X_DTYPE)
-    realv x_scale; /* of all of them */
+    realv x_scale; /* of all channels */
 #endif
 };
 
@@ -21,7 +22,7 @@ struct channels {
 #define X_SCALE_MEMBER(call, sample)
 #endif
 
-/* Sums of what vectors hold: of one channel, or a channel an element. */
+/* A sum over vectors: of one channel, or of a channel for each element. */
 #if IS_FIRST
 typedef real total_t;
 #define TOTAL(sum) sum_elements(sum)
@@ -30,8 +31,8 @@ typedef realv total_t;
 #define TOTAL(sum) (sum)
 #endif
 
-/* Σdn and Σ(dn · (x − mean)): of the run under way, and of the runs before it. None follows one long chain of additions:
- * their roundings would add up. */
+/* Σdn and Σ(dn · (x − mean)), of the current run and of the runs before it. No sum is one long chain of additions, whose
+ * roundings would add up. */
 struct channel_sums {
     realv dn, product;
     total_t of_dn, of_product;
@@ -66,7 +67,7 @@ static inline void channel_sums_end_run(struct channel_sums *sums) {
     sums->dn = sums->product = 0;
 }
 
-/* x and dy of a vector, as they lie in memory; never copied either. */
+/* x and dy of a vector, as loaded; never copied either. */
 struct packed_pair {
     PACKED(X_DTYPE) x;
     PACKED(DY_DTYPE) dy;
@@ -76,7 +77,7 @@ struct packed_pair {
     ((to)->x = LOAD_OF(call, X_DTYPE, x, sample, place, count), \
      (to)->dy = LOAD_OF(call, DY_DTYPE, dy, sample, place, count))
 
-/* Their x − mean and dn. */
+/* x − mean and dn of a vector. */
 struct point {
     realv centre, dn;
 };
@@ -88,20 +89,20 @@ static inline struct point point_of(const struct channels *channels, const struc
     return point;
 }
 
-/* slopes: as group_norm_slopes makes them. */
+/* slopes: those of group_norm_slopes. */
 static inline realv dx_of(const struct channels *channels, const realv slopes[2], const realv centre, const realv dn) {
     return channels->scale * dn - (centre * (channels->rstd * slopes[1]) + slopes[0]);
 }
 
-/* Of one channel of a group of a sample. */
+/* The numbers of one channel of a group of a sample. */
 #define CHANNELS_AT(call, group, channel)                                                         \
     {                                                                                             \
         (call)->mean[group], (call)->rstd[group], (call)->rstd[group] * WEIGHT_OF(call, channel), \
             BIAS_OF(call, channel) X_SCALE_MEMBER(call, (group) / GROUPS)                         \
     }
 
-/* Writes a vector of the gradient of s, which is that of x and of the residual, at a place of the sample. ds: without what
- * has come to s besides. */
+/* Writes a vector of the gradient of s, which is that of x and of the residual, at a place of the sample. ds: the
+ * gradient without dresidual_out. */
 #if PRESENT(DRESIDUAL_OUT_DTYPE)
 #define ALL_OF_S(call, sample, place, ds, count) \
     (ds) + WIDEN(DRESIDUAL_OUT_DTYPE)(LOAD_OF(call, DRESIDUAL_OUT_DTYPE, dresidual_out, sample, place, count))

@@ -17,7 +17,7 @@ struct dx_call {
 };
 
 #if !IS_FIRST
-/* Of the channels side by side of a held vector. */
+/* The rstd of each channel of a held vector. */
 #define RSTDS_BESIDE(call, unit, j) of_groups((call)->rstd + (unit)->sample * GROUPS, CHANNEL(j), COUNT(j), 1)
 #define CHANNELS_BESIDE(call, unit, j)                                                                                    \
     ((struct channels){of_groups((call)->mean + (unit)->sample * GROUPS, CHANNEL(j), COUNT(j), 1),                        \
@@ -78,7 +78,7 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
 
 #else
 
-/* Adds up the sums of a unit's phases, in the first. space: [PHASES, LANES, 2] */
+/* Adds up the sums of a unit's phases; the first phase gets them. space: [PHASES, LANES, 2] */
 INLINED void add_phases(const struct unit *unit, realv sums[2], local realv *space) {
 #if PHASES > 1
     local realv *own = space + 2 * get_local_id(0);
@@ -95,7 +95,7 @@ INLINED void add_phases(const struct unit *unit, realv sums[2], local realv *spa
 #endif
 }
 
-/* Of the vectors of channels that this lane holds, over the chunk's positions. */
+/* The sums of this lane's vectors of channels, over the chunk's positions. */
 INLINED void take_sums(const struct sums_call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
     const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = chunk_begin(unit->chunk + 1);
     struct channels channels[HELD_VECTORS];
@@ -213,7 +213,7 @@ static inline void write_unit(const struct dx_call *call, const struct unit *uni
 
 #endif
 
-/* From the last unit to the first: what was read last may still be in a cache. */
+/* Takes units from the last to the first, as a cache may still have those that were read last. */
 static inline void write_share(const struct dx_call *call) {
     const ulong first = get_group_id(0) * call->iterations * UNITS + own_unit();
     for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
@@ -229,7 +229,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 #if IS_FIRST
 
-/* This lane's share of the weighted sums of a unit's group. */
+/* Adds this lane's share of the weighted sums of a unit's group. */
 static inline void take_group(const struct dx_call *call, const struct unit *unit, struct shares *shares) {
     for (ulong index = unit->lane; index < ENTRIES; index += LANES) {
         const struct entry entry = entry_of(group_of(unit), index);
@@ -237,7 +237,7 @@ static inline void take_group(const struct dx_call *call, const struct unit *uni
     }
 }
 
-/* A channel's sums over samples, or dx of a unit, from the last one to the first. */
+/* Computes a channel's sums over samples, or dx of a unit. Units are taken from the last to the first. */
 INLINED void take_piece(const struct dx_call *call, const ulong index, struct lanes *lanes) {
     const bool of_channel = index < call->channels && index < call->work, of_unit = !of_channel && index < call->work;
     const struct unit unit = unit_of(of_unit ? call->work - 1 - index : 0, of_unit);
@@ -268,7 +268,7 @@ INLINED void take_pieces(const struct dx_call *call, local real *scratch) {
     last_barrier();
 }
 
-/* work: channels, which are 0 where another kernel has their sums, and units. */
+/* work: channels, 0 where another kernel computes their sums; then units. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_dx_of_sums(PARAMETERS(GROUP_NORM_DX_OF_SUMS_ARGS)) {
     local real scratch[2 * SCRATCH];

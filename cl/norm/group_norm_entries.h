@@ -1,15 +1,16 @@
-/* The chunks of a group, and the statistics that their moments make. */
+/* The chunks of a group, and its statistics from their moments. */
 #ifndef GROUP_NORM_ENTRIES_H
 #define GROUP_NORM_ENTRIES_H
 
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
 
-/* A group's chunks, an entry each: with a channel's beside each other, or with the channels of one chunk. */
+/* The chunks of a group's channels are its entries. Neighbours are the chunks of a channel, or the channels of a
+ * chunk. */
 #define ENTRIES ((ulong)CHANNELS_OF_GROUP * CHUNKS)
 
 struct entry {
-    ulong at; /* of its first number */
+    ulong at; /* the place of its first number */
     ulong channel, chunk;
 };
 

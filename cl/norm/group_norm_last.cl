@@ -1,6 +1,6 @@
-/* Group norm of channels last where a work-group holds a slice in registers, and reads it once: all positions of SPAN
- * groups of a sample. Its lanes have a vector each of STEP positions side by side, and of every STEP-th one after these.
- * See clnorm_group_norm_desc for the formulas, and cl/norm/group_norm.h. */
+/* Group norm with channels last, where a work-group reads a slice once and holds it in registers: all positions of SPAN
+ * groups of a sample. The lanes take a vector each of STEP neighbouring positions at a time. See clnorm_group_norm_desc for
+ * the formulas, and cl/norm/group_norm.h. */
 
 #include "norm/group_norm.h"
 #include "norm/group_norm_y.h"
@@ -16,17 +16,17 @@ struct call {
 #define SLICE_VECTORS (SLICE_CHANNELS / VEC)
 #define STEP (LANES / SLICE_VECTORS)
 #define HELD_OF_LANE (SPATIAL / STEP + (SPATIAL % STEP != 0))
-#define SHARES (LANES / SPAN < 32 ? LANES / SPAN : 32) /* that a group's sum is taken in */
+#define SHARES (LANES / SPAN < 32 ? LANES / SPAN : 32) /* shares of a group's sum */
 
-/* A slice, and this lane's place in it. */
+/* The place of a slice, and of this lane in it. */
 struct place {
     ulong sample;
     ulong channel; /* the slice's first one */
     uint item, phase, vector;
-    bool active; /* the lane holds something */
+    bool active; /* the lane has vectors */
 };
 
-/* What a work-group has in local memory. */
+/* The local memory of a work-group. */
 struct board {
     local real *space;  /* [LANES, VEC] */
     local real *shares; /* [SHARES, SPAN] */
@@ -41,15 +41,15 @@ static inline struct place place_of(const ulong slice) {
     return place;
 }
 
-/* Whether there is a k-th vector. */
+/* Whether this lane has a k-th vector. */
 #define HOLDS(k) (place->active && ((k) + 1 < HELD_OF_LANE || place->phase + (k)*STEP < SPATIAL))
 
-/* Its first element in the sample. */
+/* The k-th vector's first element in the sample. */
 static inline ulong element_of(const struct place *place, const uint k) {
     return (place->phase + (ulong)k * STEP) * CHANNELS + place->channel + place->vector * VEC;
 }
 
-/* The numbers of the groups that the lane's channels are of. */
+/* For each of the lane's channels, the number of its group. */
 static inline realv of_lane(const local real *numbers, const struct place *place) {
     real element[VEC];
     for (uint i = 0; i < VEC; i++)
@@ -59,7 +59,7 @@ static inline realv of_lane(const local real *numbers, const struct place *place
 
 /* ------------------------------------------------------------------------------------------------------ statistics */
 
-/* totals: the lanes' sums over their positions, by groups. Every work-item calls it, and so the next ones. */
+/* totals: for each group, the sum over all lanes. Every work-item calls this function and the next ones. */
 INLINED void sum_groups(const struct place *place, const realv sum, const struct board *board) {
     const uint group = place->item % SPAN, share = place->item / SPAN;
     if (place->active)
@@ -81,7 +81,7 @@ INLINED void sum_groups(const struct place *place, const realv sum, const struct
     }
 }
 
-/* means: a group's first element, deviations from which have a sum, also those of large numbers. */
+/* means: the first element of each group. Deviations from it have a finite sum where large numbers have none. */
 INLINED void start_means(const struct call *call, const struct place *place, const struct board *board) {
     if (place->item < SPAN) {
         const ulong first = place->channel + (ulong)place->item * CHANNELS_OF_GROUP;
@@ -90,7 +90,7 @@ INLINED void start_means(const struct call *call, const struct place *place, con
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* means: the groups'; totals: their sums of squared deviations. */
+/* means: of the groups; totals: their sums of squared deviations. */
 INLINED void take_statistics(const struct call *call, const struct place *place, const struct packed_s *held,
                              const struct board *board) {
     start_means(call, place, board);
@@ -115,7 +115,7 @@ INLINED void take_statistics(const struct call *call, const struct place *place,
     sum_groups(place, squares, board);
 }
 
-/* Makes rstd of totals, and writes what is requested. */
+/* Turns totals into rstd, and writes the requested statistics. */
 INLINED void put_statistics(const struct call *call, const struct place *place, const struct board *board) {
     if (place->item < SPAN) {
         const real rstd = rstd_of(board->totals[place->item], call->eps);
@@ -135,7 +135,7 @@ INLINED void put_statistics(const struct call *call, const struct place *place, 
 
 /* --------------------------------------------------------------------------------------------------------------- y */
 
-/* What is done to s of a lane's channels. */
+/* The numbers that turn s of a lane's channels into n. */
 struct affine {
     realv mean, scale, bias;
 };

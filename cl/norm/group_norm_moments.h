@@ -1,4 +1,4 @@
-/* The moments of vectors of s, with struct call as the file that includes this one has it: of GROUP_NORM_READ's members. */
+/* The moments of vectors of s. The including file defines a struct call with GROUP_NORM_READ's members. */
 #ifndef GROUP_NORM_MOMENTS_H
 #define GROUP_NORM_MOMENTS_H
 
@@ -9,7 +9,7 @@
 
 #define BATCH 4 /* vectors that are loaded together; two batches are under way */
 
-/* Those of a lane's count vectors, step elements apart, from the i-th on. */
+/* BATCH of a lane's count vectors, from the i-th on. Vectors are step elements apart. */
 struct batch {
     struct packed_s packed[BATCH];
 };
@@ -23,13 +23,13 @@ INLINED void load_batch(const struct call *call, const ulong sample, const ulong
     begin_loads();
 }
 
-/* The run under way, and how many vectors it is to have and has. */
+/* The current run. length: the vectors that it will have; taken: those that it has. */
 struct course {
     struct run run;
     index_t length, taken;
 };
 
-/* Runs are whole batches long, but for the last one. */
+/* All runs but the last are whole batches long. */
 INLINED void take_batch(const struct call *call, const ulong sample, const struct batch *batch, const index_t i,
                         const index_t count, struct course *course, struct moments *moments) {
     if (i >= count)

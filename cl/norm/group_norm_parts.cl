@@ -1,9 +1,10 @@
-/* Group norm by chunks, with either layout: their moments, and, once group_norm_merge has made statistics of these, y. */
+/* Group norm by chunks, with either layout: a kernel for their moments, and one for y, after group_norm_merge has made
+ * statistics of the moments. */
 
 #include "norm/group_norm.h"
 #include "norm/group_norm_y.h"
 
-/* The arguments of the launches, of moments and of what applies them. work: units. */
+/* The arguments of the launches for moments and for y. work: units. */
 struct call {
     MEMBERS(GROUP_NORM_MOMENTS_ARGS)
     bool aligned; /* wide accesses at their own size's alignment */
@@ -64,7 +65,7 @@ static inline void put_moments(const struct call *call, const struct unit *unit,
 
 #if LANES > 1
 
-/* Over the phases of a unit, to the first. space: [PHASES, LANES, 2] */
+/* Merges the moments of a unit's phases; the first phase gets them. space: [PHASES, LANES, 2] */
 INLINED void merge_phases(const struct unit *unit, struct moments *moments, local realv *space) {
 #if PHASES > 1
     local realv *own = space + 2 * get_local_id(0);
@@ -104,7 +105,7 @@ INLINED void take_moments(const struct call *call, const struct unit *unit, stru
 /* Vectors whose sums a lane has registers for. */
 #define SUMMED_VECTORS (HELD_VECTORS < 4 ? HELD_VECTORS : 4)
 
-/* Of some of the vectors of channels that this lane holds, over the chunk's positions. */
+/* The moments of some of this lane's vectors of channels, over the chunk's positions. */
 static inline void take_vectors(const struct call *call, const struct unit *unit, const uint first) {
     const ulong begin = chunk_begin(unit->chunk), end = chunk_begin(unit->chunk + 1);
 #define VECTOR_AT(position, j) LOAD_S(call, unit->sample, (position)*CHANNELS + CHANNEL(first + (j)), COUNT(first + (j)))
@@ -170,7 +171,7 @@ group_norm_moments(PARAMETERS(GROUP_NORM_MOMENTS_ARGS)) {
 
 /* ----------------------------------------------------------------------------------------------------------- apply */
 
-/* What is done to s of a vector's channels. */
+/* The numbers that turn s of a vector's channels into n. */
 struct affine {
     realv mean, scale, bias;
 };
@@ -249,7 +250,7 @@ static inline void write_unit(const struct apply_call *call, const struct unit *
 
 #else
 
-/* Those of its channels are read where they are used. */
+/* With channels last, write_unit reads statistics where it uses them. */
 static inline struct statistics statistics_of(const struct apply_call *call, const struct unit *unit, struct lanes *lanes) {
     const struct statistics none = {0, 0};
     (void)call, (void)unit, (void)lanes;
@@ -297,7 +298,7 @@ INLINED void measure_share(const struct apply_call *call, local real *scratch) {
 
 #else
 
-/* From the last unit to the first: what was read last may still be in a cache. */
+/* Takes units from the last to the first, as a cache may still have those that were read last. */
 INLINED void write_share(const struct apply_call *call, local real *scratch) {
     struct lanes lanes = {.scratch = scratch};
     const ulong first = first_unit(call->iterations);

@@ -1,5 +1,6 @@
-/* What the chunks of group norm come to, with the VEC that the chunks have: the statistics of a group from moments, slopes
- * of its dx from sums, and dweight and dbias, sums over the samples. Of each LANES work-items make one number, or two. */
+/* Reductions over the chunks of group norm: the statistics of a group from moments, the slopes of its dx from sums, and
+ * the sums over samples, dweight and dbias. LANES work-items compute one number, or two. VEC is that of the chunks'
+ * kernels. */
 
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
@@ -9,7 +10,7 @@
 #include "quantize/quantize.h"
 #endif
 
-/* The first number of a work-item, and the one after its work-group's; those of a work-item are SEGMENTS apart. */
+/* The first number of a work-item, and the end of its work-group's. Those of a work-item are SEGMENTS apart. */
 static inline ulong first_of(const ulong iterations) {
     return get_group_id(0) * iterations * SEGMENTS + get_local_id(0) / LANES;
 }
@@ -63,8 +64,8 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 #else
 
-/* work: groups of samples, and then channels whose sums are requested. Of a group the two numbers of
- * dx = rstd · weight · dn − slopes[0] − slopes[1] · x̂. */
+/* work: groups of samples, then channels whose sums are requested. A group's slopes are the two numbers of dx = rstd ·
+ * weight · dn − slopes[0] − slopes[1] · x̂. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_slopes(PARAMETERS(GROUP_NORM_SLOPES_ARGS)) {
     local real scratch[2 * SCRATCH];
     struct lanes lanes = {.scratch = scratch};

@@ -1,16 +1,16 @@
-/* Sums of what group_norm_sums left in parts: over a group's chunks, or of a channel over samples. */
+/* Sums over the parts of group_norm_sums: over a group's chunks, or of a channel over samples. */
 #ifndef GROUP_NORM_SHARES_H
 #define GROUP_NORM_SHARES_H
 
 #include "norm/group_norm_entries.h"
 #include "norm/kept_sum.h"
 
-/* Two sums, of which each lane has a share. */
+/* This lane's share of two sums. */
 struct shares {
     struct kept_sum of_dn, of_product;
 };
 
-/* Adds an entry, or what there is of it. */
+/* Adds the sums of an entry that exist. */
 static inline void take_entry(struct shares *shares, const global real *part, const ulong chunk, const real weight) {
     if (chunk_count(chunk) == 0)
         return;
@@ -18,14 +18,14 @@ static inline void take_entry(struct shares *shares, const global real *part, co
     kept_sum_add(&shares->of_product, weight * part[PART_STEP]);
 }
 
-/* This lane's share of a channel's sums over samples. */
+/* Adds this lane's share of a channel's sums over samples. */
 static inline void take_channel(struct shares *shares, const global real *parts, const ulong rows, const ulong channel,
                                 const uint lane) {
     for (ulong index = lane; index < rows * CHUNKS; index += LANES)
         take_entry(shares, parts + part_of(index / CHUNKS, channel, index % CHUNKS), index % CHUNKS, 1);
 }
 
-/* What becomes of a channel's sums. */
+/* Writes a channel's sums. */
 #if PRESENT(DBIAS_DTYPE)
 #define PUT_DBIAS(dbias, channel, sums) PUT1(DBIAS_DTYPE)((dbias) + (channel), (sums)[0], ACCUMULATE)
 #else

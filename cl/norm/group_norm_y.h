@@ -1,5 +1,5 @@
-/* y of group norm on its way out: as it is, in codes of 8 bits, or, of the pass that measures their scale, no more than its
- * largest magnitude. */
+/* The output of group norm's y: rounded, as 8-bit codes, or, in the pass that measures their scale, its largest
+ * magnitude alone. */
 #ifndef GROUP_NORM_Y_H
 #define GROUP_NORM_Y_H
 
@@ -12,7 +12,7 @@
 
 #if MEASURES
 
-/* What a lane has seen of a piece of the work. */
+/* The largest |y| that a lane has seen in a piece of the work. */
 struct output {
     largest magnitudes;
 };
@@ -26,7 +26,7 @@ static inline void measure_part(struct output *output, const realv y, const ulon
 
 #define PUT_Y(call, sample, place, value, count, output) measure_part(output, value, count)
 
-/* Writes the largest |y| of a piece. Every work-item of the work-group calls it; puts: this one writes. */
+/* Writes the largest |y| of a piece. Every work-item of the work-group calls it; puts: whether this work-item writes. */
 INLINED void put_magnitude(global float *magnitude, const struct output *output, const bool puts, struct lanes *lanes) {
     const float amax = largest_over_lanes(lanes, largest_of(output->magnitudes));
     if (puts)
@@ -68,7 +68,7 @@ static inline void store_codes(global uchar *p, const realv y, const ulong count
 #else
 
 struct output {
-    char unused; /* a struct has a member */
+    char unused; /* OpenCL C has no empty struct */
 };
 
 #define OUTPUT_OF(call, sample) \

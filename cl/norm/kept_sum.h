@@ -1,4 +1,4 @@
-/* A sum that keeps what its additions round off: Kahan 1965. */
+/* A compensated sum, which keeps the rounding errors of its additions: Kahan 1965. */
 #ifndef KEPT_SUM_H
 #define KEPT_SUM_H
 
