@@ -44,7 +44,8 @@ static inline realv between(const realv v, const real least, const real most) {
 #endif
 }
 
-static inline realv quotient(const realv v, const realv divisor) {
+/* v / divisor */
+static inline realv ratio(const realv v, const realv divisor) {
 #if APPROXIMATE
     return v * native_recip(divisor);
 #else

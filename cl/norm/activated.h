@@ -2,8 +2,7 @@
 #ifndef ACTIVATED_H
 #define ACTIVATED_H
 
-#include "common/enums.h"
-#include "common/vector.h"
+#include "common/exponential.h"
 
 #if ACTIVATION
 #include "norm/activation.h"

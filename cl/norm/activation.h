@@ -78,13 +78,13 @@ static inline realv gelu_slope(const realv x) {
 
 /* x · sigmoid(v), where v is an odd function of x. */
 static inline realv sigmoid_unit(const realv x, const realv v) {
-    return quotient(x, (real)1 + exponential_of_minus(v));
+    return ratio(x, (real)1 + exponential_of_minus(v));
 }
 
 /* Its derivative. slope: the derivative of v. No factor of sigmoid(v) · (1 - sigmoid(v)) is computed as a difference. */
 static inline realv sigmoid_unit_slope(const realv x, const realv v, const realv slope) {
     const realv power = exponential_of_minus(fabs(v));
-    const realv large = quotient((real)1, (real)1 + power);
+    const realv large = ratio((real)1, (real)1 + power);
     const realv small = power * large;
     return (v < (real)0 ? small : large) + x * slope * (large * small);
 }
@@ -125,7 +125,7 @@ static inline realv silu_slope(const realv x) {
 /* silu′(-|x|) = small · (1 - |x| · large), where small and large are sigmoid(-|x|) and sigmoid(|x|); silu′(|x|) is 1
  * less that. */
 static inline realv silu_slope(const realv x) {
-    const realv power = exponential_of_minus(fabs(x)), large = quotient((real)1, (real)1 + power);
+    const realv power = exponential_of_minus(fabs(x)), large = ratio((real)1, (real)1 + power);
     const realv below = power * large * ((real)1 - fmin(fabs(x), FAR) * large);
     return x < (real)0 ? below : (real)1 - below;
 }

@@ -2,15 +2,10 @@
 #ifndef GATE_H
 #define GATE_H
 
-#include "common/enums.h"
-#include "common/vector.h"
+#include "common/exponential.h"
 
 static inline realv sigmoid_of(const realv z) {
-#if ISA == ISA_PTX && !IS_DOUBLE(X_DTYPE) /* ex2.approx and rcp.approx: 2 and 1 units in the last place */
-    return native_recip((real)1 + native_exp(-z));
-#else
-    return (real)1 / ((real)1 + exp(-z));
-#endif
+    return ratio((real)1, (real)1 + exponential_of_minus(z));
 }
 
 static inline realv gate_factor(const realv z) {
