@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the Python package's wheel, installs it into a virtual environment and runs its tests.
 #
-#   tests/python.sh FOLDER           all of it, with PyTorch for CPUs from PyPI, and the source distribution; FOLDER keeps the
+#   tests/python.sh FOLDER           all tests, with PyTorch from PyPI, and the source distribution; FOLDER keeps the
 #                                    environment for later runs
 #   tests/python.sh FOLDER smoke     a wheel, and ten lines of NumPy: half a minute
 set -eu
@@ -31,7 +31,7 @@ python3 -m venv "$folder/fresh"
 "$folder/fresh/bin/python" ../examples/python/numpy_norm.py
 "$folder/fresh/bin/clnorm" --version
 
-# PyTorch's wheel on PyPI is that for CUDA: of what it names, these are enough to import it on a CPU.
+# PyTorch's wheel on PyPI is built for CUDA. Of its dependencies, these are enough to import it on a CPU.
 "$python" -m pip install --quiet --no-deps torch==2.15.0
 "$python" -m pip install --quiet --no-deps nvidia-cufile nvidia-cusparselt-cu13==0.8.1 nvidia-nvshmem-cu13==3.7.2 \
     nvidia-nccl-cu13==2.30.7

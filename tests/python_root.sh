@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the wheel with `[cpu]` in a Debian 12 root that has only Python, neither a compiler nor OpenCL, and runs there what
-# needs no PyTorch of the package's tests. It needs root, debootstrap and a Debian mirror (DEBIAN_MIRROR, else deb.debian.org).
+# Installs the wheel with `[cpu]` in a Debian 12 root that has only Python, neither a compiler nor OpenCL, and runs the tests
+# of NumPy there. It needs root, debootstrap and a Debian mirror (DEBIAN_MIRROR, by default deb.debian.org).
 #
 #   tests/python_root.sh FOLDER     FOLDER keeps the root for later runs: 1.5 GiB
 set -eu
@@ -15,14 +15,14 @@ if [ ! -e "$root/made" ]; then
     touch "$root/made"
 fi
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
-cp -r /etc/ssl/certs "$root/etc/ssl/" # those of a proxy
+cp -r /etc/ssl/certs "$root/etc/ssl/" # they include a proxy's
 rm -rf "$root/work"
 mkdir "$root/work"
 python3 -m venv "$folder/pip"
 "$folder/pip/bin/python" -m pip wheel --quiet --no-deps --wheel-dir "$root/work" ./python
 cp -r python/tests examples/python/numpy_norm.py "$root/work/"
 
-# Intel's runtime asks these how many cores there are.
+# Intel's runtime reads the number of cores there.
 mount --bind /proc "$root/proc"
 mount --bind /sys "$root/sys"
 trap 'umount "$root/proc" "$root/sys"' EXIT
