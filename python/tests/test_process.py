@@ -164,8 +164,10 @@ def test_without_a_loader_the_error_says_what_to_install():
 
 
 def test_without_a_driver_the_error_says_what_to_install(tmp_path):
-    done = python("import clnorm; clnorm.select()", OCL_ICD_VENDORS=str(tmp_path), OCL_ICD_FILENAMES="", CLNORM_DEVICE="")
-    assert "there is no OpenCL device. Install" in done.stderr and "clnorm[cpu]" in done.stderr
+    hidden = {"OCL_ICD_VENDORS": str(tmp_path), "OCL_ICD_FILENAMES": "", "CLNORM_OPENCL": "", "CLNORM_DEVICE": ""}
+    done = python("import clnorm; clnorm.select()", **hidden)
+    # Beside clnorm[cpu] there may be no other loader.
+    assert "no OpenCL" in done.stderr and "Install a driver" in done.stderr and "clnorm[cpu]" in done.stderr
 
 
 def test_without_ml_dtypes_the_error_says_what_to_install():
