@@ -10,8 +10,10 @@
 typedef clnorm_norm_statistics_desc statistics_desc;
 typedef clnorm_norm_apply_desc apply_desc;
 
-const struct cln_enum_option cln_norm_enum = {
-    "norm", "norms of slices: which one (layer)", "norm", {{"layer", CLNORM_LAYER_NORM}, {"rms", CLNORM_RMS_NORM}}};
+const struct cln_enum_option cln_norm_enum = {"norm",
+                                              "norms of slices: layer norm or RMS norm (layer)",
+                                              "norm",
+                                              {{"layer", CLNORM_LAYER_NORM}, {"rms", CLNORM_RMS_NORM}}};
 
 static const struct cln_tensor_rule statistics_tensors[] = {
     {"x", CLN_X, offsetof(statistics_desc, x), CLN_MATRIX, CLN_REALS, CLN_REFUSED, false, CLN_ROLES},
