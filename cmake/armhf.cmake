@@ -1,7 +1,7 @@
 # Builds for 32-bit ARM on Debian: cmake -B build-armhf -DCMAKE_TOOLCHAIN_FILE=cmake/armhf.cmake -DCMAKE_SYSROOT=ROOT
 #
-# ROOT is a tree of Debian's armhf packages, as tests/armhf.sh makes one. Debian packages here: gcc-arm-linux-gnueabihf, and
-# qemu-user-static, which runs what is built.
+# ROOT is a tree of Debian's armhf packages, which tests/armhf.sh can make. The build machine needs Debian's
+# gcc-arm-linux-gnueabihf, and qemu-user-static to run the programs.
 
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR arm)

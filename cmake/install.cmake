@@ -1,5 +1,5 @@
-# What `cmake --install` puts where: the libraries, the headers, and how CMake and pkg-config find them. Each file has one of
-# the components library, development and tool, which become packages.
+# `cmake --install` installs the libraries, the headers, and the files by which CMake and pkg-config find them. Each file
+# belongs to one of the components library, development and tool, which become packages.
 
 install(TARGETS clnorm clnorm_static EXPORT clnormTargets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
@@ -13,7 +13,7 @@ install(EXPORT clnormTargets NAMESPACE clnorm:: DESTINATION ${package_dir} COMPO
 install(FILES "${PROJECT_BINARY_DIR}/clnormConfig.cmake" "${PROJECT_BINARY_DIR}/clnormConfigVersion.cmake"
     DESTINATION ${package_dir} COMPONENT development)
 
-# The prefix in a .pc file is where the file lies, so that an installed tree can be moved.
+# The prefix in a .pc file is relative to the file, so that an installed tree can be moved.
 file(RELATIVE_PATH pc_to_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 foreach(name clnorm clnorm-shared)
     configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)

@@ -1,7 +1,7 @@
-# What each part of the build needs, and which parts there are. The library is always built. The tool and the tests are ON,
-# OFF or AUTO: AUTO builds a part where what it needs is there, and says what is missing elsewhere.
+# The requirements of each part of the build. The library is always built. The tool and the tests are ON, OFF or AUTO: AUTO
+# builds a part if its requirements are installed, and else names the missing packages.
 
-# clnorm_missing(RESULT FOUND PACKAGE …): for each pair whose variable FOUND is false, the name of the Debian package.
+# clnorm_missing(RESULT FOUND PACKAGE …): the Debian packages of the pairs whose variable FOUND is false.
 function(clnorm_missing result)
     set(missing "")
     set(needs ${ARGN})
@@ -15,7 +15,7 @@ function(clnorm_missing result)
     set(${result} "${missing}" PARENT_SCOPE)
 endfunction()
 
-# clnorm_part(RESULT OPTION WHAT FOUND PACKAGE …): whether the option has the part built.
+# clnorm_part(RESULT OPTION WHAT FOUND PACKAGE …): whether the part is built.
 function(clnorm_part result option what)
     set(wanted "${${option}}")
     set_property(CACHE ${option} PROPERTY STRINGS AUTO ON OFF)
@@ -55,8 +55,8 @@ endif()
 clnorm_part(clnorm_has_tool CLNORM_BUILD_TOOLS "the command-line tool"
     PkgConfig_FOUND pkg-config POPT_FOUND libpopt-dev JANSSON_FOUND libjansson-dev)
 
-# Tests run on PoCL, whatever else is installed. Another implementation: -DCLNORM_TEST_ICD=/etc/OpenCL/vendors/rusticl.icd;
-# every installed one, with CLNORM_DEVICE in the environment to pick a device: -DCLNORM_TEST_ICD=
+# Tests run on PoCL, whatever else is installed. -DCLNORM_TEST_ICD=/etc/OpenCL/vendors/rusticl.icd takes another
+# implementation; with -DCLNORM_TEST_ICD= all are visible, and CLNORM_DEVICE in the environment selects a device.
 find_file(CLNORM_TEST_ICD pocl.icd PATHS /etc/OpenCL/vendors /usr/local/etc/OpenCL/vendors NO_DEFAULT_PATH
     DOC "The .icd file of the OpenCL implementation that tests run on; empty: those that the loader finds")
 string(COMPARE NOTEQUAL "${CLNORM_TEST_ICD}" "CLNORM_TEST_ICD-NOTFOUND" has_test_icd)

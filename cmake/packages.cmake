@@ -8,7 +8,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# What links the library needs the same version of it: until 1.0 every minor version may break the ABI.
+# A program needs the version of the library that it was linked with: until 1.0 every minor version may break the ABI.
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY "=")
 
@@ -19,7 +19,7 @@ macro(clnorm_package component name section description)
     set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION ${section})
     set(CPACK_COMPONENT_${upper}_DESCRIPTION "${description}")
     list(APPEND CPACK_COMPONENTS_ALL ${component})
-    # A package's folder of documents is Debian's affair: a plain installation does not have it.
+    # Only Debian packages have a folder of documents; a plain installation has none.
     install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${name}" RENAME copyright COMPONENT ${component}
         EXCLUDE_FROM_ALL)
 endmacro()
