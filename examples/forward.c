@@ -14,7 +14,7 @@ static const float input[ROWS][COLS] = {{1, 2, 3, 4, 5, 6, 7, 8}, {-1, 1, -1, 1,
 static const float weights[COLS] = {1, 1, 1, 1, 2, 2, 2, 2};
 static const float biases[COLS] = {0, 0, 0, 0, 0, 0, 0, 10};
 
-/* Ends the program when a call of the library has failed; the detail names the field or argument. */
+/* Ends the program if a call of the library has failed. The detail names the field or argument. */
 static void check(clnorm_status status, const char *call) {
     if (status == CLNORM_SUCCESS)
         return;
@@ -36,7 +36,7 @@ static cl_mem make_buffer(cl_context cl, cl_mem_flags flags, size_t size, const 
     return buffer;
 }
 
-/* The largest difference from layer norm in double. */
+/* The largest difference from layer norm in double. A NaN counts as infinite. */
 static double largest_error(float y[ROWS][COLS]) {
     double largest = 0;
     for (int row = 0; row < ROWS; row++) {
@@ -47,7 +47,8 @@ static double largest_error(float y[ROWS][COLS]) {
             variance += pow(input[row][col] - mean, 2) / COLS;
         for (int col = 0; col < COLS; col++) {
             const double want = (input[row][col] - mean) / sqrt(variance + 1e-5) * weights[col] + biases[col];
-            largest = fmax(largest, fabs(y[row][col] - want));
+            const double error = fabs(y[row][col] - want);
+            largest = isnan(error) ? INFINITY : fmax(largest, error);
         }
     }
     return largest;
@@ -67,7 +68,7 @@ int main(void) {
     cl_mem bias = make_buffer(cl, CL_MEM_READ_ONLY, sizeof biases, biases);
     cl_mem y = make_buffer(cl, CL_MEM_WRITE_ONLY, sizeof input, NULL);
 
-    /* What to compute. The plan compiles it for the device, and can be enqueued any number of times. */
+    /* The descriptor says what to compute. The plan compiles it for the device, and can be enqueued any number of times. */
     clnorm_context *context;
     check(clnorm_context_create(cl, device.device, NULL, &context), "clnorm_context_create");
     clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
@@ -79,7 +80,7 @@ int main(void) {
     clnorm_plan *plan;
     check(clnorm_norm_forward_plan_create(context, &desc, &plan), "clnorm_norm_forward_plan_create");
 
-    /* What to compute it of. The call does not wait; reading y in the same queue does. */
+    /* The arguments are the tensors. The call does not wait; reading y in the same queue does. */
     clnorm_args args = CLNORM_ARGS_INIT;
     args.x.mem = x;
     args.weight.mem = weight;

@@ -1,4 +1,4 @@
-/* Layer norm and RMS norm of a matrix that MPI's processes share out, forward and backward, in two ways:
+/* Layer norm and RMS norm, forward and backward, of a matrix that is split among MPI processes in two ways:
  *
  *   columns   each has a slice of the columns. They exchange three numbers a row forward, and two backward.
  *   rows      each has some of the rows. They exchange dweight and dbias, a number a column.
@@ -13,7 +13,7 @@
  *
  *   mpirun -n 4 sh -c 'CLNORM_DEVICE=0:$OMPI_COMM_WORLD_LOCAL_RANK ./example_mpi_norm'
  *
- * Exit status: 0, the largest difference is 1e-5 or less; 1, it is more, or a call failed; 2, too many processes. */
+ * Exit status: 0, the largest difference is 1e-5 or less; 1, it is larger, or a call failed; 2, too many processes. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <clnorm/clnorm.h>
 
@@ -67,7 +67,7 @@ static void close_device(struct device *device) {
     clReleaseContext(device->cl);
 }
 
-/* data NULL: what a call writes. */
+/* data: NULL for an output. */
 static clnorm_buffer make_buffer(const struct device *device, size_t floats, const float *data) {
     const cl_mem_flags flags = CL_MEM_READ_WRITE | (data ? CL_MEM_COPY_HOST_PTR : 0);
     cl_int error;
@@ -91,14 +91,14 @@ static void write_floats(const struct device *device, clnorm_buffer buffer, size
 
 /* ------------------------------------------------------------------------------------------------------- the matrices */
 
-/* A part of them: [rows, cols] and [cols], row after row. */
+/* A part of the matrices: contiguous [rows, cols], and [cols]. */
 struct part {
     int rows, cols;
     float x[SIZE], dy[SIZE], weight[COLS], bias[COLS];   /* in */
     float y[SIZE], dx[SIZE], dweight[COLS], dbias[COLS]; /* out */
 };
 
-/* Columns first_col and on of rows first_row and on. */
+/* Fills a part that begins at first_row and first_col. */
 static void fill_part(struct part *part, int first_row, int rows, int first_col, int cols) {
     part->rows = rows;
     part->cols = cols;
@@ -114,7 +114,7 @@ static void fill_part(struct part *part, int first_row, int rows, int first_col,
     }
 }
 
-/* What has to be shared out: the first of a process's items, and the first of the next one's. */
+/* The items of a process: from first to before end. */
 static void share_of(int items, int rank, int ranks, int *first, int *end) {
     *first = (int)((long long)items * rank / ranks);
     *end = (int)((long long)items * (rank + 1) / ranks);
@@ -180,13 +180,13 @@ static void run_whole_rows(const struct device *device, clnorm_norm norm, struct
 
 /* ------------------------------------------------------------------------------------------------- slices of columns */
 
-/* An MPI_User_function, whose parameters are no const. */
+/* An MPI_User_function: its parameters must not be const. */
 static void merge(void *from, void *into, int *length, MPI_Datatype *type) { /* NOLINT(readability-non-const-parameter) */
     (void)type;
     check(clnorm_moments_merge(CLNORM_F32, into, from, (uint64_t)*length), "clnorm_moments_merge");
 }
 
-/* Over all processes: the moments of whole rows from those of their slices. */
+/* Merges the moments of all processes' slices into those of whole rows. */
 static void exchange_moments(const struct device *device, clnorm_buffer buffer) {
     float moments[ROWS][3];
     MPI_Datatype type;
@@ -258,7 +258,7 @@ static void backward_of_slice(const struct device *device, clnorm_norm norm, con
           "clnorm_norm_backward_statistics");
     exchange_sums(device, all->sums);
     args.dx = all->dx;
-    args.dweight = all->dweight; /* of the slice's columns: nothing to exchange */
+    args.dweight = all->dweight; /* of the slice's columns: no exchange */
     args.dbias = all->dbias;
     check(clnorm_norm_backward_apply(device->context, device->queue, &apply, &args, 0, NULL, NULL),
           "clnorm_norm_backward_apply");
@@ -279,13 +279,16 @@ static void run_slice(const struct device *device, clnorm_norm norm, struct part
 
 /* -------------------------------------------------------------------------------------------------------- comparison */
 
+/* The largest relative difference, or largest. A NaN counts as infinite. */
 static double difference(const float *got, const float *want, int count, double largest) {
-    for (int i = 0; i < count; i++)
-        largest = fmax(largest, fabs((double)got[i] - want[i]) / (1 + fabs((double)want[i])));
+    for (int i = 0; i < count; i++) {
+        const double error = fabs((double)got[i] - want[i]) / (1 + fabs((double)want[i]));
+        largest = isnan(error) ? INFINITY : fmax(largest, error);
+    }
     return largest;
 }
 
-/* Of a part that begins at a place of the whole; the largest of all processes. */
+/* The largest difference, over all processes, between a part and its place in the whole. */
 static double compare(const struct part *part, const struct part *whole, int first_row, int first_col) {
     double largest = difference(part->dweight, whole->dweight + first_col, part->cols, 0);
     largest = difference(part->dbias, whole->dbias + first_col, part->cols, largest);
@@ -326,7 +329,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (ranks > COLS) {
-        fprintf(stderr, "%d processes: expected at most one a column, %d\n", ranks, COLS);
+        fprintf(stderr, "%d processes: expected at most one for each of the %d columns\n", ranks, COLS);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     struct device device = open_device();

@@ -1,5 +1,5 @@
 /* An out-of-order queue: upload, RMS norm, GELU and download of two independent batches. Only events order the commands, so
- * that the batches can overlap. Each enqueue takes the events that it waits for and gives one.
+ * that the batches can overlap. Each enqueue takes the events that it waits for and returns one.
  *
  *   ./example_out_of_order */
 #define CL_TARGET_OPENCL_VERSION 120
@@ -25,7 +25,7 @@ static void check_cl(cl_int error, const char *call) {
     exit(1);
 }
 
-/* A queue without an order of its own; where the device has none, one in order, on which the program works too. */
+/* An out-of-order queue, or an in-order one where the device has no other: the program works on both. */
 static cl_command_queue make_queue(cl_context cl, cl_device_id device) {
     cl_command_queue_properties properties = 0;
     check_cl(clGetDeviceInfo(device, CL_DEVICE_QUEUE_PROPERTIES, sizeof properties, &properties, NULL), "clGetDeviceInfo");
@@ -38,7 +38,7 @@ static cl_command_queue make_queue(cl_context cl, cl_device_id device) {
 struct batch {
     float x[ROWS][COLS], y[ROWS][COLS];
     cl_mem x_mem, normal, y_mem;
-    cl_event done; /* y has been written to the host */
+    cl_event done; /* y is in host memory */
 };
 
 static cl_mem make_buffer(cl_context cl) {
@@ -48,7 +48,7 @@ static cl_mem make_buffer(cl_context cl) {
     return buffer;
 }
 
-/* Enqueues a batch from upload to download; returns at once. */
+/* Enqueues a batch from upload to download without waiting. */
 static void enqueue(struct batch *batch, cl_command_queue queue, clnorm_plan *norm, clnorm_plan *gelu) {
     cl_event uploaded, normalised, activated;
     check_cl(clEnqueueWriteBuffer(queue, batch->x_mem, CL_FALSE, 0, sizeof batch->x, batch->x, 0, NULL, &uploaded),
@@ -64,11 +64,12 @@ static void enqueue(struct batch *batch, cl_command_queue queue, clnorm_plan *no
 
     check_cl(clEnqueueReadBuffer(queue, batch->y_mem, CL_FALSE, 0, sizeof batch->y, batch->y, 1, &activated, &batch->done),
              "clEnqueueReadBuffer");
-    clReleaseEvent(uploaded); /* the queue keeps what it needs */
+    clReleaseEvent(uploaded); /* enqueued commands keep their events */
     clReleaseEvent(normalised);
     clReleaseEvent(activated);
 }
 
+/* The largest difference from the formulas in double. A NaN counts as infinite. */
 static double largest_error(const struct batch *batch) {
     double largest = 0;
     for (int row = 0; row < ROWS; row++) {
@@ -79,7 +80,8 @@ static double largest_error(const struct batch *batch) {
         for (int col = 0; col < COLS; col++) {
             const double normal = x[col] / sqrt(squares / COLS + 1e-5);
             const double want = normal / 2 * (1 + erf(normal / sqrt(2)));
-            largest = fmax(largest, fabs(batch->y[row][col] - want));
+            const double error = fabs(batch->y[row][col] - want);
+            largest = isnan(error) ? INFINITY : fmax(largest, error);
         }
     }
     return largest;

@@ -1,8 +1,7 @@
-/* Lists the OpenCL devices, takes the one that a selector matches, and quantises a matrix to FP8 and back there in two
- * calls.
+/* Lists the OpenCL devices, selects one, and quantises a matrix to FP8 and back on it in two calls.
  *
  *   ./example_select                         the best device
- *   ./example_select 'gpu,memory>=8G;cpu'    a GPU with 8 GiB, else a CPU; see clnorm/device.h for the words */
+ *   ./example_select 'gpu,memory>=8G;cpu'    a GPU with 8 GiB, else a CPU; clnorm/device.h describes selectors */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <clnorm/clnorm.h>
 
@@ -46,8 +45,7 @@ static cl_mem make_buffer(cl_context cl, size_t size) {
     return buffer;
 }
 
-/* x to F8_E4M3 with a scale for GROUP columns, and back. These are the one-call forms, which keep their plans themselves.
- */
+/* Quantises x to F8_E4M3 with a scale for each GROUP columns, and back, by the one-call forms. */
 static void round_trip(clnorm_context *context, cl_context cl, cl_command_queue queue, const float *x, float *back) {
     cl_mem x_mem = make_buffer(cl, SIZE * sizeof(float)), q = make_buffer(cl, SIZE),
            scale = make_buffer(cl, SIZE / GROUP * sizeof(float));
@@ -78,8 +76,8 @@ static void round_trip(clnorm_context *context, cl_context cl, cl_command_queue 
     clReleaseMemObject(scale);
 }
 
-/* The largest error of the round trip, in units of what 3 bits of mantissa allow: half of 2^-3 of the element, and half of
- * the smallest step, 2^-9, of a scale of max / 448. */
+/* The largest error of the round trip over the rounding error of F8_E4M3: half of 2^-3 of the element, or half of the
+ * smallest step, 2^-9, times the scale, max / 448. A NaN counts as infinite. */
 static double largest_error(const float *x, const float *back) {
     double largest = 0;
     for (int first = 0; first < SIZE; first += GROUP) {
@@ -88,7 +86,8 @@ static double largest_error(const float *x, const float *back) {
             most = fmax(most, fabs((double)x[i]));
         for (int i = first; i < first + GROUP; i++) {
             const double allowed = fmax(fabs((double)x[i]) / 16, most / 448 / 1024);
-            largest = fmax(largest, fabs((double)x[i] - (double)back[i]) / allowed);
+            const double error = fabs((double)x[i] - (double)back[i]) / allowed;
+            largest = isnan(error) ? INFINITY : fmax(largest, error);
         }
     }
     return largest;

@@ -36,8 +36,8 @@ struct step {
     cl_command_queue queue;
     clnorm_context *context;
     cl_mem x, residual, weight;    /* in */
-    cl_mem y, s, rstd, mask;       /* of the forward; the mask is for the comparison alone */
-    cl_mem dx, dresidual, dweight; /* of the backward */
+    cl_mem y, s, rstd, mask;       /* outputs of the forward; only the comparison needs the mask */
+    cl_mem dx, dresidual, dweight; /* outputs of the backward */
     cl_mem workspace;              /* of the backward */
     clnorm_plan *forward, *backward;
 };
@@ -60,7 +60,7 @@ static void make_plans(struct step *step) {
     forward.residual_out.dtype = CLNORM_F32; /* s, for the next layer and for the backward */
     forward.dropout = dropout;
     forward.eps = eps;
-    forward.save_rstd = 1; /* so that the backward need not compute it again */
+    forward.save_rstd = 1; /* for the backward */
     forward.save_mask = 1;
     check(clnorm_norm_forward_plan_create(step->context, &forward, &step->forward), "clnorm_norm_forward_plan_create");
 
@@ -70,15 +70,15 @@ static void make_plans(struct step *step) {
     backward.cols = COLS;
     backward.weight.dtype = CLNORM_F32;
     backward.dropout = dropout;
-    backward.s_given = 1; /* x of the backward is s: x and residual need not be kept */
+    backward.s_given = 1; /* the backward's x is s: x and residual are no longer needed */
     backward.rstd_given = 1;
-    backward.dx.dtype = CLNORM_F32; /* an output is computed where its dtype is given */
+    backward.dx.dtype = CLNORM_F32; /* an output with a dtype is computed */
     backward.dresidual.dtype = CLNORM_F32;
     backward.dweight.dtype = CLNORM_F32;
     check(clnorm_norm_backward_plan_create(step->context, &backward, &step->backward), "clnorm_norm_backward_plan_create");
 }
 
-/* Enqueues forward and backward. The queue is in-order, so that the second begins after the first. */
+/* Enqueues forward and backward. The queue is in-order: the backward begins after the forward. */
 static void enqueue(struct step *step, clnorm_seed seed) {
     clnorm_args args = CLNORM_ARGS_INIT;
     args.x.mem = step->x;
@@ -100,7 +100,7 @@ static void enqueue(struct step *step, clnorm_seed seed) {
     gradients.dresidual.mem = step->dresidual;
     gradients.dweight.mem = step->dweight;
     gradients.workspace.mem = step->workspace;
-    gradients.seed = &seed; /* the forward's: the mask is made again, not read */
+    gradients.seed = &seed; /* the forward's seed gives the same mask */
     check(clnorm_plan_enqueue(step->backward, step->queue, &gradients, 0, NULL, NULL), "backward");
 }
 
@@ -108,15 +108,18 @@ static void read_back(struct step *step, cl_mem buffer, size_t size, void *host)
     check_cl(clEnqueueReadBuffer(step->queue, buffer, CL_TRUE, 0, size, host, 0, NULL, NULL), "clEnqueueReadBuffer");
 }
 
+/* The largest relative difference. A NaN counts as infinite. */
 static double largest_difference(const char *name, const float *got, const double *want, int count) {
     double largest = 0;
-    for (int i = 0; i < count; i++)
-        largest = fmax(largest, fabs(got[i] - want[i]) / (1 + fabs(want[i])));
+    for (int i = 0; i < count; i++) {
+        const double error = fabs(got[i] - want[i]) / (1 + fabs(want[i]));
+        largest = isnan(error) ? INFINITY : fmax(largest, error);
+    }
     printf("%-10s largest difference %.2g\n", name, largest);
     return largest;
 }
 
-/* The gradients in double, with the mask that the device used. */
+/* Compares the gradients with those in double, for the mask that the device used. */
 static double compare(struct step *step, const float *x, const float *residual, const float *weight) {
     static unsigned char mask[SIZE];
     static float dx[SIZE], dresidual[SIZE], dweight[COLS];

@@ -1,12 +1,12 @@
-/* Layer norm, forward and backward, of a matrix whose rows two OpenCL devices of one process share out. Each works on its
- * own rows at the same time as the other; dweight and dbias are the sums of the two. The result is compared with that of
- * one device alone.
+/* Layer norm, forward and backward, of a matrix whose rows are split between two OpenCL devices of one process. The devices
+ * work at the same time; dweight and dbias are the sums of theirs. The result is compared with that of one device alone.
  *
  *   cc two_devices.c $(pkg-config --cflags --libs clnorm) -lm -o example_two_devices
- *   ./example_two_devices                                        the best two devices that there are
+ *   ./example_two_devices                                        the best two devices
  *   POCL_DEVICES="basic basic" ./example_two_devices             two of PoCL's, on any CPU
  *
- * Exit status: 0, the largest difference is 1e-5 or less; 1, it is more, or a call failed; 77, there are no two devices. */
+ * Exit status: 0, the largest difference is 1e-5 or less; 1, it is larger, or a call failed; 77, there are no two devices.
+ */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <clnorm/clnorm.h>
 
@@ -36,7 +36,7 @@ struct matrices {
     float y[SIZE], dx[SIZE], dweight[COLS], dbias[COLS]; /* out */
 };
 
-/* A device with the rows that it has. Devices of different platforms cannot share a cl_context, so each has its own. */
+/* A device and its rows. Devices of different platforms cannot share a cl_context, so each has its own. */
 struct worker {
     size_t first, rows;
     cl_context cl;
@@ -75,7 +75,7 @@ static struct worker start_worker(cl_device_id device, const struct matrices *al
     return worker;
 }
 
-/* Enqueues both directions, and does not wait for them. */
+/* Enqueues both directions without waiting. */
 static void enqueue(const struct worker *worker) {
     clnorm_norm_desc forward = CLNORM_NORM_DESC_INIT;
     forward.rows = worker->rows;
@@ -115,7 +115,7 @@ static void read_back(const struct worker *worker, cl_mem buffer, size_t floats,
              "clEnqueueReadBuffer");
 }
 
-/* Waits, puts the rows into their place, and adds up what is of columns. */
+/* Waits, copies the rows to their place, and adds up dweight and dbias. */
 static void collect(const struct worker *worker, struct matrices *all) {
     float dweight[COLS], dbias[COLS];
     read_back(worker, worker->y, worker->rows * COLS, all->y + worker->first * COLS);
@@ -138,7 +138,7 @@ static void stop_worker(struct worker *worker) {
     clReleaseContext(worker->cl);
 }
 
-/* On the first count of the devices. */
+/* Runs on the first count devices. */
 static void run(const cl_device_id *devices, size_t count, struct matrices *all) {
     struct worker workers[2];
     for (size_t i = 0; i < count; i++) {
@@ -153,9 +153,12 @@ static void run(const cl_device_id *devices, size_t count, struct matrices *all)
     }
 }
 
+/* The largest relative difference, or largest. A NaN counts as infinite. */
 static double difference(const float *got, const float *want, int count, double largest) {
-    for (int i = 0; i < count; i++)
-        largest = fmax(largest, fabs((double)got[i] - want[i]) / (1 + fabs((double)want[i])));
+    for (int i = 0; i < count; i++) {
+        const double error = fabs((double)got[i] - want[i]) / (1 + fabs((double)want[i]));
+        largest = isnan(error) ? INFINITY : fmax(largest, error);
+    }
     return largest;
 }
 
@@ -177,7 +180,7 @@ int main(void) {
     size_t count = 0;
     check(clnorm_device_list(devices, MOST, &count), "clnorm_device_list");
     if (count < 2) {
-        fprintf(stderr, "%zu OpenCL devices found: expected 2, such as POCL_DEVICES=\"basic basic\" makes\n", count);
+        fprintf(stderr, "%zu OpenCL devices found: expected 2; POCL_DEVICES=\"basic basic\" makes 2 of PoCL\n", count);
         return 77;
     }
     for (int i = 0; i < 2; i++) {
