@@ -1,5 +1,5 @@
-/* Outer dimensions of tensors: what is refused and with which words, what buffers have to hold, what may overlap, and the
- * parts of one packed tensor normalised in place. */
+/* Outer dimensions of tensors: refused ones and their error messages, the bytes that buffers must have, tensors that may
+ * overlap, and parts of a packed tensor that are normalised in place. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,10 +15,11 @@
 
 enum { B = 2, S = 3, H = 4, D = 8, ROWS = B * S * H, BS = B * S, SH = S * H };
 
-/* Elements: all heads of a position, all positions of a sample, q, k and v of a position, all, and what a third spans. */
+/* Elements: all heads of a position; all positions of a sample; q, k and v of a position; a dense tensor; and the span of q
+ * in a packed tensor. */
 enum { HD = H * D, SHD = S * H * D, PACKED_ROW = 3 * H * D, DENSE = ROWS * D, THIRD = (B * S - 1) * 3 * H * D + H * D };
 
-/* Twice as far apart. */
+/* Multiples for rows that lie apart. */
 enum { D2 = 2 * D, HD2 = 2 * HD, SHD2 = 2 * SHD, D7 = 7 * D };
 
 static clnorm_norm_desc forward_of(uint64_t rows, uint64_t cols) {
@@ -93,8 +94,8 @@ static void bad_dimensions_are_refused(void **state) {
     }
 }
 
-/* Of every operation: tensors that have one row, or one stride, by their names. */
-static void dimensions_where_none_are_possible_are_refused(void **state) {
+/* In every operation, tensors of one row or one stride refuse outer dimensions by their names. */
+static void dimensions_of_other_tensors_are_refused(void **state) {
     const struct fixture *fixture = *state;
     for (const struct cln_operation *const *operation = cln_operations; *operation; operation++)
         for (unsigned i = 0; i < (*operation)->tensor_count; i++) {
@@ -163,8 +164,8 @@ static void buffers_hold_the_extent(void **state) {
     assert_int_equal(needs_of(*state, &none, "y").bytes, 0);
 }
 
-/* What one stride can say is the plan of that: its build has no other options. */
-static void one_stride_is_todays_kernel(void **state) {
+/* Outer dimensions that amount to one stride give the plan of that stride, with the same build options. */
+static void one_stride_has_the_plain_kernel(void **state) {
     const struct fixture *fixture = *state;
     static const clnorm_dim same[][3] = {{{B, SHD}, {S, HD}, {H, D}}, {{1, 5}, {ROWS, D}}, {{B, SHD}, {SH, D}}};
     char expected[4096], text[4096];
@@ -182,8 +183,8 @@ static void one_stride_is_todays_kernel(void **state) {
     assert_null(strstr(expected, "OUTER"));
 }
 
-/* Rows are divided in 32 bits where they can be counted in those. */
-static void many_rows_are_counted_in_64_bits(void **state) {
+/* Row numbers are divided in 32 bits where they fit, else in 64. */
+static void many_rows_have_64_bit_numbers(void **state) {
     const struct fixture *fixture = *state;
     static char text[16384];
     for (uint64_t wide = 0; wide < 2; wide++) {
@@ -197,8 +198,7 @@ static void many_rows_are_counted_in_64_bits(void **state) {
     }
 }
 
-/* -------------------------------------------------------------------------------------------------------- packed tensors
- */
+/* --------------------------------------------------------------------------------------------------- packed tensors */
 
 enum { PACKED = B * S * 3 * H * D }; /* elements of [B, S, 3, H, D] */
 
@@ -229,16 +229,18 @@ static clnorm_buffer part(cl_mem mem, uint64_t index) {
     return (clnorm_buffer){mem, index * HD * sizeof(float)};
 }
 
-/* The largest distance of a part from another's, of tensors that are packed alike. */
+/* The largest difference between the parts index of two packed tensors. A NaN counts as infinite. */
 static double distance(const float *a, const float *b, uint64_t index) {
     double largest = 0;
-    for (uint64_t i = 0; i < PACKED; i++)
+    for (uint64_t i = 0; i < PACKED; i++) {
+        const double error = fabs((double)a[i] - (double)b[i]);
         if (i / HD % 3 == index)
-            largest = fmax(largest, fabs((double)a[i] - (double)b[i]));
+            largest = isnan(error) ? INFINITY : fmax(largest, error);
+    }
     return largest;
 }
 
-/* q and k of a packed q, k and v, each in place: what the reference makes of them, read and written by the same strides. */
+/* q and k of a packed tensor are normalised in place, and v is unchanged. */
 static void parts_are_normalised_in_place(void **state) {
     const struct fixture *fixture = *state;
     float before[PACKED], after[PACKED], expected[PACKED];
@@ -270,8 +272,8 @@ static void parts_are_normalised_in_place(void **state) {
     assert_true(distance(after, before, 2) == 0);
 }
 
-/* dk of packed gradients over dy, with k where it was: the reference's dx. */
-static void gradients_lie_where_their_tensors_do(void **state) {
+/* dx of a packed k lies over its dy. It is that of the formula, and the other parts are unchanged. */
+static void gradients_lie_in_packed_tensors(void **state) {
     const struct fixture *fixture = *state;
     float x[PACKED], dy[PACKED], dx[PACKED];
     fill(x, 2);
@@ -324,7 +326,7 @@ static void overlaps_are_found(void **state) {
         {{{B, SHD2}, {H, D2}, {S, HD2}}, {{ROWS, D2}}, 0, D, NULL},
         {{{B, SHD2}, {H, D2}, {S, HD2}}, {{ROWS, D2}}, 0, D + 1, "overlaps args.x"},
         {{{B, SHD2}, {H, D2}, {S, HD2}}, {{ROWS, D2}}, 0, 0, "expected the same element size and row stride"},
-        {{{B, SHD}, {S, HD}, {H, D}}, {{ROWS, D}}, 0, 0, NULL}, /* the same rows in other words */
+        {{{B, SHD}, {S, HD}, {H, D}}, {{ROWS, D}}, 0, 0, NULL}, /* the same rows with other dimensions */
         {{{B, 300}, {SH, D}}, {{B, 96}, {SH, D}}, 0, 0, "the same outer dimensions"},
         {{{B, 0}, {SH, D}}, {{ROWS, D}}, 0, SHD, NULL}, /* after an expanded x */
         {{{B, 0}, {SH, D}}, {{ROWS, D}}, 0, SHD - 1, "overlaps args.x"},
@@ -351,7 +353,7 @@ static void overlaps_are_found(void **state) {
     clReleaseMemObject(mem);
 }
 
-/* A buffer that ends a byte before the last row does. */
+/* A buffer of the exact size, and one that is an element short. */
 static void short_buffers_are_refused(void **state) {
     const struct fixture *fixture = *state;
     clnorm_norm_desc desc = forward_of(ROWS, D);
@@ -372,14 +374,10 @@ static void short_buffers_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_dimensions_are_refused),
-        cmocka_unit_test(dimensions_where_none_are_possible_are_refused),
-        cmocka_unit_test(buffers_hold_the_extent),
-        cmocka_unit_test(one_stride_is_todays_kernel),
-        cmocka_unit_test(many_rows_are_counted_in_64_bits),
-        cmocka_unit_test(parts_are_normalised_in_place),
-        cmocka_unit_test(gradients_lie_where_their_tensors_do),
-        cmocka_unit_test(overlaps_are_found),
+        cmocka_unit_test(bad_dimensions_are_refused),      cmocka_unit_test(dimensions_of_other_tensors_are_refused),
+        cmocka_unit_test(buffers_hold_the_extent),         cmocka_unit_test(one_stride_has_the_plain_kernel),
+        cmocka_unit_test(many_rows_have_64_bit_numbers),   cmocka_unit_test(parts_are_normalised_in_place),
+        cmocka_unit_test(gradients_lie_in_packed_tensors), cmocka_unit_test(overlaps_are_found),
         cmocka_unit_test(short_buffers_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
