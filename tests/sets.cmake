@@ -15,18 +15,20 @@ endfunction()
 clnorm_set(quick
     consumer_cmake consumer_pkg_config example_cpp example_forward example_out_of_order example_select
     example_training_step example_two_devices install installed_tool readme_commands sample_is_its_generators
-    sample_make symbols test_args test_buffers test_build_report test_cache test_cache_damage
-    test_cache_folder test_cache_list test_check_cases test_config test_database test_database_choice test_device
-    test_device_facts test_drivers test_element test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm
+    sample_make symbols test_args test_buffers test_build_report test_cache test_cache_damage test_cache_folder
+    test_cache_list test_check_cases test_config test_database test_database_choice test_device test_device_facts
+    test_drivers test_element test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm
     test_group_norm_backward test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns
-    test_norm_backward_fp8 test_norm_backward_locked test_norm_backward_messages test_norm_backward_numerics
-    test_norm_backward_rows test_norm_backward_sweep test_norm_chunks test_norm_fp8_tiles test_norm_large
-    test_norm_mixed test_norm_numerics test_norm_slices test_norm_sweep test_one_call test_operations
-    test_outer_args test_output_file test_philox test_plan test_plan_store test_program test_quantize
-    test_range test_readme test_reference test_reference_backward test_reference_error test_reference_rows
-    test_reference_slices test_row_operation test_rows_args test_safetensors test_select test_softmax
-    test_stage test_status test_tensor_file test_tool test_tool_layout test_tool_rope test_tool_run
-    test_tool_run_backward test_tuning test_tuning_file test_validate test_verify test_verify_backward tested_devices)
+    test_norm_backward_desc test_norm_backward_differences test_norm_backward_fp8 test_norm_backward_locked
+    test_norm_backward_messages test_norm_backward_numerics test_norm_backward_rows test_norm_backward_sweep
+    test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_mixed test_norm_numerics test_norm_slices
+    test_norm_sweep test_one_call test_operations test_outer_args test_output_file test_philox test_plan
+    test_plan_store test_program test_program_disk test_quantize test_quantize_args test_range test_readme
+    test_reference test_reference_backward test_reference_differences test_reference_error test_reference_format
+    test_reference_row_error test_reference_rows test_reference_slices test_row_operation test_rows_args
+    test_safetensors test_select test_softmax test_stage test_status test_tensor_file test_tool test_tool_layout
+    test_tool_rope test_tool_run test_tool_run_backward test_tuning test_tuning_file test_validate test_verify
+    test_verify_backward tested_devices)
 # What runs under ThreadSanitizer, and the target that builds it.
 set(threads_tests test_cache test_enqueue test_one_call test_plan test_plan_store test_program)
 clnorm_set(threads ${threads_tests})
