@@ -1,6 +1,6 @@
 #!/bin/bash
-# The manual page formats without a warning, in 80 columns, and has every option; completions know commands, operations, options
-# and words.
+# The manual page formats without a warning, in 80 columns, and has every option; completions know commands, operations,
+# options and their values.
 #
 #   test_manual.sh TOOL FOLDER     FOLDER: where clnorm.1 and completions/ are
 set -eu
@@ -18,14 +18,16 @@ warnings=$(groff -man -Tutf8 -w mac "$folder/clnorm.1" 2>&1 >/dev/null)
 page=$(groff -man -Tascii -P-cbou "$folder/clnorm.1") # without overstriking and escapes
 wide=$(awk 'length > 80' <<<"$page")
 [ -z "$wide" ] || complain "clnorm.1 has lines of more than 80 columns: $wide"
-for command in $("$tool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p'); do
+commands=$("$tool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
+[[ "$commands" == *check* ]] || complain "clnorm --help lists no command 'check'"
+for command in $commands; do
     grep -q "^   clnorm $command " <<<"$page" || complain "clnorm.1 lacks the command $command"
     for option in $("$tool" "$command" --help | grep -o -e '--[a-z][a-z-]*' | sort -u); do
         grep -q -e "$option" <<<"$page" || complain "clnorm.1 lacks $option of $command"
     done
 done
 
-# completes EXPECTED WORD …: what bash offers for a line of these words, on one line.
+# completes EXPECTED WORD …: bash must offer EXPECTED, on one line, for a line of these words.
 . "$folder/completions/clnorm"
 completes() {
     local expected=$1

@@ -1,6 +1,5 @@
-/* An operation of the tool that comes from a record: its roles, what it puts into a descriptor, and what it takes for
- * right. The record is of this test: y = x · weight + eps with a flag for a sign, the sums of x over rows, and over
- * segments. */
+/* An operation of the tool that comes from a record: its roles, descriptor and verification. The record is of this test:
+ * y = x · weight + eps with a flag for the sign, the sums of x over rows, and those over segments. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +53,7 @@ static double result(const struct desc *desc, double x, double weight) {
     return (x * weight + desc->eps) * (desc->sign == 2 ? -1 : 1);
 }
 
-/* Exact; an output that is absent is NULL. */
+/* The exact results. An absent output is NULL. */
 static bool reference(const struct ref_row *row) {
     const struct desc *const desc = row->desc;
     for (uint64_t i = 0; i < row->cols; i++) {
@@ -103,13 +102,15 @@ static void roles_are_those_of_the_rules(void **state) {
     assert_null(roles[COUNT].name);
 }
 
-/* What row_operation.c and the bench have room for. */
+/* Records fit the arrays of row_operation.c and of the bench. */
 static void records_fit(void **state) {
     (void)state;
+    unsigned records = 0;
     for (const struct operation *row = operation_list(); row->name; row++) {
         unsigned tensors_of[2] = {0, 0};
         if (row->kind != OPERATION_ROWS)
             continue;
+        records++;
         assert_non_null(row->summary);
         assert_int_equal(row->roles[0].output, false);
         assert_string_equal(row->roles[0].name, row->record->tensors[0].name);
@@ -124,6 +125,7 @@ static void records_fit(void **state) {
             assert_string_equal(choice_at(choice_index(choice->option))->option, choice->option);
         }
     }
+    assert_true(records > 0);
 }
 
 /* --------------------------------------------------------------------------------------------- descriptor and verdict */
@@ -155,7 +157,7 @@ static const struct desc *desc_of(const struct fixture *fixture) {
     return (const struct desc *)(const void *)fixture->job.desc.of_record;
 }
 
-static void the_descriptor_has_what_is_said(void **state) {
+static void the_descriptor_follows_options(void **state) {
     (void)state;
     struct fixture fixture;
     struct operation_options options = OPERATION_OPTIONS_INIT;
@@ -164,7 +166,7 @@ static void the_descriptor_has_what_is_said(void **state) {
     assert_int_equal(desc_of(&fixture)->rows, ROWS);
     assert_int_equal(desc_of(&fixture)->cols, COLS);
     assert_int_equal(desc_of(&fixture)->group_size, COLS);
-    assert_true(desc_of(&fixture)->eps == 4); /* its own */
+    assert_true(desc_of(&fixture)->eps == 4); /* the record's default */
     assert_int_equal(desc_of(&fixture)->x.dtype, CLNORM_F32);
     assert_int_equal(desc_of(&fixture)->y.dtype, CLNORM_F32);
     assert_int_equal(desc_of(&fixture)->weight.dtype, CLNORM_DTYPE_NONE);
@@ -229,8 +231,8 @@ static uint64_t count_wrong(const struct fixture *fixture) {
     return wrong;
 }
 
-/* Every element of every output counts, at its own place. */
-static void each_element_is_judged(void **state) {
+/* A wrong element of any output is found. */
+static void each_element_is_verified(void **state) {
     (void)state;
     struct fixture fixture;
     struct operation_options options = OPERATION_OPTIONS_INIT;
@@ -263,9 +265,9 @@ static void each_element_is_judged(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(roles_are_those_of_the_rules),    cmocka_unit_test(records_fit),
-        cmocka_unit_test(the_descriptor_has_what_is_said), cmocka_unit_test(options_are_those_of_the_record),
-        cmocka_unit_test(each_element_is_judged),
+        cmocka_unit_test(roles_are_those_of_the_rules),   cmocka_unit_test(records_fit),
+        cmocka_unit_test(the_descriptor_follows_options), cmocka_unit_test(options_are_those_of_the_record),
+        cmocka_unit_test(each_element_is_verified),
     };
     return cmocka_run_group_tests(tests, make_operation, NULL);
 }
