@@ -1,5 +1,5 @@
-/* Few rows: work-groups that have columns of all rows beside those that have rows, and read what these may write in place.
- */
+/* Backward normalisation of few rows: some work-groups have rows, others have columns of all rows. The latter read inputs
+ * that the former may overwrite. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "knob.h"
 #include "norm_backward_case.h"
 
-/* Lines of several lanes, and of one; segments in tiles. */
+/* A line has several lanes, or one; or its segments are cut into tiles. */
 static const struct cln_config side_by_side = {
     .vec = 4, .lanes = 8, .segments = 4, .unroll = 2, .keep = CLN_KEEP_REGISTERS, .accumulator = CLN_ACCUMULATOR_COLUMNS};
 static const struct cln_config alone = {
@@ -34,7 +34,7 @@ static const struct cln_config many = {.vec = 2,
                                        .stores = CLN_STORES_STREAMING,
                                        .accumulator = CLN_ACCUMULATOR_COLUMNS};
 
-/* A last tile that is half as wide, more lanes than its vectors, a last share of rows that is not full. */
+/* The last tile is half as wide, tiles have fewer vectors than lanes, and the last rows do not fill a work-group. */
 static const struct cln_config in_small_tiles = {.vec = 4,
                                                  .lanes = 8,
                                                  .segments = 8,
@@ -53,8 +53,7 @@ static struct norm_backward_case case_of(clnorm_norm norm, uint64_t rows, uint64
     return c;
 }
 
-/* Outputs of their own dtype, added to what is there; one of the two; the last lanes of the last line beyond the columns.
- */
+/* Sums that have a dtype of their own and accumulate; dweight or dbias alone; lanes beyond the last column. */
 static void every_output_is_right(void **state) {
     struct norm_backward_case cases[] = {
         case_of(CLNORM_LAYER_NORM, 67, 96, CLNORM_F32, &side_by_side),
@@ -88,7 +87,7 @@ static void every_output_is_right(void **state) {
         assert_true(norm_backward_case_passes(*state, &cases[i]));
 }
 
-/* What the tests below share, so that it is built once. */
+/* The tests below share one case, so that its kernels are built once. */
 enum { ROWS = 48, SLOW_ROWS = 3, COLS = 128 };
 
 static struct norm_backward_case gated_case(const struct fixture *fixture) {
@@ -115,7 +114,7 @@ static void assert_same_bits(const struct tensor *a, const struct tensor *b) {
     assert_memory_equal(a->host, b->host, a->size);
 }
 
-/* With dx over x or over dy, and dz over z: the sums have the same bits. */
+/* dweight and dbias have the same bits with dx over x or dy, and dz over z. */
 static void outputs_may_lie_over_inputs(void **state) {
     const struct fixture *fixture = *state;
     static const enum dx_place places[] = {DX_OVER_X, DX_OVER_DY, DX_APART};
@@ -136,7 +135,7 @@ static void outputs_may_lie_over_inputs(void **state) {
     norm_backward_run_free(&apart);
 }
 
-/* Two parts of one buffer, which OpenCL gives names of their own, are one place too. */
+/* A sub-buffer over x is a cl_mem of its own, but the same memory: dx lies over x. */
 static void parts_of_a_buffer_are_its_place(void **state) {
     const struct fixture *fixture = *state;
     const struct norm_backward_case c = gated_case(fixture);

@@ -1,5 +1,5 @@
-/* The gradients of what is done in one pass with the norm: residual, dropout, row scale and activation in every combination
- * of two, on every kind of kernel. */
+/* The gradients of operations that are fused with the norm: residual, dropout, row scale and activation, every two of them
+ * together, on every kind of kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@
 
 enum factor { NORM, X_DTYPE, SUM, LATER, DROPOUT, ROW_SCALE, ACTIVATION, GATE, SHAPE, CONFIG, SHIFT, FACTORS };
 
-/* What x is to s. */
-enum sum { ALONE, RESIDUAL, S_GIVEN, ROW_SPLIT };
+/* s, which the norm is taken of: x alone, x and a residual, or given in place of x. */
+enum sum { ALONE, RESIDUAL, S_GIVEN, SUMS };
 
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_BF16, CLNORM_F64};
 
@@ -29,7 +29,7 @@ static const struct {
 
 static const struct { uint64_t rows, cols, group_size, gap; } shapes[] = {{33, 7, 0, 1}, {5, 48, 3, 0}, {6, 416, 208, 16}};
 
-/* A kind of kernel each: what the device chooses, and what another one would. */
+/* One for each kind of kernel; {0} is the library's choice. */
 static const struct cln_config configs[] = {
     {0},
     {.vec = 4,
@@ -42,7 +42,7 @@ static const struct cln_config configs[] = {
     {.vec = 2, .lanes = 4, .tile = 32, .chunks = 2, .keep = CLN_KEEP_REREAD, .accumulator = CLN_ACCUMULATOR_LOCAL},
 };
 
-/* An option's dtype beside x's, which is f64 only together with it. */
+/* An option's dtype: dtype, but f64 with an x of f64. */
 static clnorm_dtype beside(clnorm_dtype x, clnorm_dtype dtype) {
     return x == CLNORM_F64 ? CLNORM_F64 : dtype;
 }
@@ -88,9 +88,10 @@ static struct norm_backward_case case_of(const unsigned *level, uint64_t seed) {
     desc->gate_first = gates[level[GATE]].first;
     desc->dz.dtype = desc->gate ? x : CLNORM_DTYPE_NONE;
     desc->activation = (clnorm_activation)level[ACTIVATION];
-    desc->rstd_given = level[CONFIG] > 0; /* a config of the forward's own takes them otherwise */
+    desc->rstd_given = level[CONFIG] > 0; /* not given: a kernel of the forward computes it */
     desc->mean_given = desc->rstd_given && norm == CLNORM_LAYER_NORM;
-    desc->eps = backward_case.input == INPUT_CONSTANT ? 0.5 : 1e-5; /* roundings are not divided by 0 */
+    desc->eps =
+        backward_case.input == INPUT_CONSTANT ? 0.5 : 1e-5; /* a small eps would magnify the roundings of constant rows */
     desc->config = forced(configs[level[CONFIG]]);
     if (KNOB(desc->config, pipeline) && seed % 2) {
         KNOB(desc->config, accumulator) = CLN_ACCUMULATOR_COLUMNS;
@@ -106,7 +107,7 @@ static void every_two_options_together(void **state) {
     const unsigned levels[FACTORS] = {
         [NORM] = 2,
         [X_DTYPE] = fixture->device.fp64 ? 3 : 2,
-        [SUM] = ROW_SPLIT,
+        [SUM] = SUMS,
         [LATER] = 2,
         [DROPOUT] = 2,
         [ROW_SCALE] = 2,
@@ -130,7 +131,7 @@ static void every_two_options_together(void **state) {
     assert_int_equal(failed, 0);
 }
 
-/* Backward, dropout lets just those elements through that it kept forward, however both run. */
+/* The backward's dropout keeps the same elements as the forward's, whatever their configs. */
 static void masks_are_the_forwards(void **state) {
     enum { ROWS = 5, COLS = 96 };
     const struct fixture *fixture = *state;

@@ -15,7 +15,7 @@
 
 enum { MOST_VALUES = 4 };
 
-/* A knob and what it is set to; 0 ends the values. tile and accumulator are a factor of their own. */
+/* A knob and its values, which 0 ends. tile and accumulator are one factor, LAYOUT. */
 static const struct knob {
     const char *name;
     size_t offset;
@@ -40,7 +40,7 @@ static const struct knob {
     {"prefetch", offsetof(struct cln_config, prefetch), {CLN_PREFETCH_NONE, CLN_PREFETCH_NEXT}},
 };
 
-/* What else varies, behind the knobs among the factors. */
+/* The factors are the knobs, then these. */
 enum {
     KNOBS = sizeof knobs / sizeof *knobs,
     LAYOUT = KNOBS,
@@ -56,9 +56,9 @@ enum {
 };
 
 _Static_assert(KNOBS + 3 == offsetof(struct cln_config, local_vectors) / sizeof(uint32_t),
-               "every knob of the backward is turned");
+               "every knob of the backward is a factor");
 
-/* Where sums are accumulator, for the columns of whole segments or of tiles. */
+/* The accumulator of dweight and dbias, over the columns of whole segments or of tiles. */
 enum { TILE_COLS = 16 };
 
 static const struct layout {
@@ -70,7 +70,7 @@ static const struct layout {
 
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-/* All have more columns in a segment than a tile. */
+/* Every segment has more columns than a tile. */
 static const struct { uint64_t rows, cols, group_size, gap; } shapes[] = {{9, 37, 0, 3}, {140, 64, 32, 16}, {3, 256, 0, 0}};
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_BF16, CLNORM_F64};
 static const uint64_t shifts[] = {0, 1, 8};
@@ -81,7 +81,7 @@ static uint32_t *setting_of(clnorm_config *config, const struct knob *knob) {
     return &config->words[knob->offset / sizeof(uint32_t)];
 }
 
-/* Whether a value is within what the device can do, whatever the shape. */
+/* Whether the device supports a value, whatever the shape. NVIDIA alone has values that PoCL compiles for long. */
 static bool device_has(const struct fixture *fixture, const struct knob *knob, uint32_t value) {
     const clnorm_device_info *device = &fixture->device;
     const bool nvidia = device->family == CLNORM_PLATFORM_NVIDIA;
@@ -92,9 +92,9 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
         return value != 8 || nvidia;
     case offsetof(struct cln_config, reduce):
         return value == CLN_REDUCE_TREE || (value == CLN_REDUCE_SHUFFLE ? nvidia : device->subgroups);
-    case offsetof(struct cln_config, row_split): /* elsewhere: test_norm_backward_teams.c */
+    case offsetof(struct cln_config, row_split): /* elsewhere test_norm_backward_teams.c has them */
         return value == CLN_ROW_SPLIT_TWO_PASSES || nvidia;
-    case offsetof(struct cln_config, pipeline): /* likewise: three rows at once take PoCL long to compile */
+    case offsetof(struct cln_config, pipeline): /* likewise */
         return value != 3 || nvidia;
     case offsetof(struct cln_config, isa):
         return value == CLN_ISA_PORTABLE || (nvidia && device->compute_capability >= 80);
@@ -138,7 +138,7 @@ static struct norm_backward_case case_of(const struct fixture *fixture, const un
     clnorm_norm_backward_desc *desc = &backward_case.desc;
     desc->group_size = shapes[level[SHAPE]].group_size;
     desc->x.stride = desc->dy.stride = desc->cols + shapes[level[SHAPE]].gap;
-    desc->gate = level[GATE] >= 2 ? CLNORM_GATE_SILU : CLNORM_GATE_NONE; /* which takes long to build */
+    desc->gate = level[GATE] >= 2 ? CLNORM_GATE_SILU : CLNORM_GATE_NONE; /* two levels of four: gates take long to build */
     desc->gate_first = level[GATE] == 3;
     desc->dz.dtype = desc->gate ? dtype : CLNORM_DTYPE_NONE;
     desc->dweight.dtype = desc->dbias.dtype = dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
@@ -153,7 +153,7 @@ static struct norm_backward_case case_of(const struct fixture *fixture, const un
     return backward_case;
 }
 
-/* What a refusal's sentence says, the knob that then gives way, and what it is set to; 0: half. */
+/* Part of an error message, the knob that is changed after it, and the new value; 0: half of the old one. */
 static const struct way {
     const char *says;
     size_t offset;
@@ -177,7 +177,7 @@ static const struct way {
     {"desc.config.lanes", offsetof(struct cln_config, lanes), 0},
 };
 
-/* Gives way in what the library refuses; false: there is no way left. */
+/* Changes the knob that the last error message names; false: none can be changed further. */
 static bool give_way(clnorm_config *config) {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         uint32_t *setting = &config->words[ways[i].offset / sizeof(uint32_t)];
@@ -225,10 +225,10 @@ static void count_case(struct tally *tally, clnorm_norm_backward_desc desc) {
             layouts[i].accumulator == KNOB(desc.config, accumulator) && layouts[i].tiles == tiles;
 }
 
-/* What a simulator is spared. */
+/* Limits for simulators. */
 enum { SLOW_ROWS = 5, SLOW_COLS = 64 };
 
-/* Cases in which every two levels of factors meet, but where the library refuses that. Returns how many failed. */
+/* Runs cases in which every two levels of factors meet, unless the library refuses them. Returns how many failed. */
 static unsigned run_cases(const struct fixture *fixture, struct tally *tally, bool locks) {
     unsigned levels[FACTORS] = {
         [LAYOUT] = LAYOUTS,
@@ -266,7 +266,7 @@ static unsigned run_cases(const struct fixture *fixture, struct tally *tally, bo
     return failed;
 }
 
-/* Every value of every knob must have run that the device has, and every reduction in every layout that there is. */
+/* Every value of a knob that the device supports must have run, and every layout with every reduction that it allows. */
 static void forced_knobs_are_obeyed(void **state) {
     const struct fixture *fixture = *state;
     const bool locks = norm_backward_locks(fixture);
@@ -287,13 +287,13 @@ static void forced_knobs_are_obeyed(void **state) {
     }
 }
 
-/* What no device and no shape can honour is refused with the knob's name and value. */
+/* A value that is impossible on every device is refused with the knob's name and value. */
 static void impossible_knobs_are_refused(void **state) {
     const struct fixture *fixture = *state;
     static const struct {
         struct cln_config config;
         const char *says[2];
-    } wishes[] = {
+    } impossible[] = {
         {{.vec = 3}, {"config.vec", "3"}},
         {{.lanes = 12}, {"config.lanes", "12"}},
         {{.lanes = 1U << 31}, {"config.lanes", "2147483648"}},
@@ -320,20 +320,20 @@ static void impossible_knobs_are_refused(void **state) {
         {{.accumulator = CLN_ACCUMULATOR_MEMORY, .segments = 2}, {"config.", "2"}},
         {{.accumulator = CLN_ACCUMULATOR_REGISTERS, .lanes = 1, .tile = 65536}, {"config.accumulator", "64 columns"}},
     };
-    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
+    for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
         clnorm_norm_backward_desc desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 4, 65536, CLNORM_F32);
-        desc.config = forced(wishes[i].config);
+        desc.config = forced(impossible[i].config);
         clnorm_plan *plan = NULL;
         const clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, &desc, &plan);
         if (status != CLNORM_INVALID_VALUE || plan != NULL)
-            fail_msg("%s %s gave \"%s\"", wishes[i].says[0], wishes[i].says[1], clnorm_status_text(status));
+            fail_msg("%s %s gave \"%s\"", impossible[i].says[0], impossible[i].says[1], clnorm_status_text(status));
         for (int word = 0; word < 2; word++)
-            if (strstr(clnorm_error_detail(), wishes[i].says[word]) == NULL)
-                fail_msg("\"%s\" does not name %s", clnorm_error_detail(), wishes[i].says[word]);
+            if (strstr(clnorm_error_detail(), impossible[i].says[word]) == NULL)
+                fail_msg("\"%s\" does not name %s", clnorm_error_detail(), impossible[i].says[word]);
     }
 }
 
-/* A config that was chosen can be forced, and gives the same bits. */
+/* A chosen config can be forced, and gives the same bits. */
 static void chosen_config_can_be_forced(void **state) {
     const struct fixture *fixture = *state;
     struct norm_backward_case backward_case = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, 5, 96, CLNORM_F32)};

@@ -1,6 +1,6 @@
-/* Teams of the backward whose messages are missing from some row on. On PoCL, where the work-groups of a team run one after
- * the other, a launch misses them from its first row on; so the mailboxes keep here what a launch before has left in them,
- * but for the later rows. */
+/* Teams of the backward whose messages are missing from some row on. On PoCL the work-groups of a team run one after the
+ * other, so every message of a launch would be missing. Here the mailboxes keep the messages of an earlier launch, and only
+ * those of later rows are cleared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,12 +17,12 @@
 
 enum { ROWS = 23, COLS = 64, TILE = 16, TILES = COLS / TILE, TICKET_WORDS = 16 };
 
-/* A run whose plan empties the mailboxes once. */
+/* A run whose plan clears the mailboxes in its first launch only. */
 struct kept {
     clnorm_plan *plan;
     struct norm_backward_run run;
     size_t mailboxes; /* bytes of the workspace before the first message */
-    uint64_t posted;  /* messages of a row */
+    uint64_t posted;  /* messages a row */
 };
 
 static void execute(const struct fixture *fixture, struct kept *kept) {
@@ -33,7 +33,7 @@ static void execute(const struct fixture *fixture, struct kept *kept) {
     assert_true(norm_backward_run_receive(fixture, &kept->run));
 }
 
-/* From now on the kernel that empties the mailboxes finds no work. */
+/* Gives the kernel that clears the mailboxes no work from now on. */
 static void keep_messages(struct kept *kept) {
     const cl_ulong work = 0;
     unsigned i = 0;
@@ -76,8 +76,8 @@ static cl_uint *messages_of(const struct kept *kept, uint64_t row) {
     return (cl_uint *)(void *)(workspace + kept->mailboxes) + row * kept->posted;
 }
 
-/* A row before the first missing one is of its messages alone. Not on GPUs, where a team's work-groups run side by side and
- * post right messages over the wrong ones. dx: the right one. */
+/* A row before the first missing one uses its messages: wrong ones give a wrong row. Not on GPUs, where the work-groups of
+ * a team run side by side and post right messages over the wrong ones. dx: the right result. */
 static void wrong_messages_show(const struct fixture *fixture, struct kept *kept, const unsigned char *dx) {
     enum { WRONG = 6 };
     const unsigned char *const right = dx + kept->run.dx.first;
@@ -91,7 +91,7 @@ static void wrong_messages_show(const struct fixture *fixture, struct kept *kept
     assert_memory_equal(result, right, WRONG * row);
 }
 
-/* Whatever the first row is whose messages are missing, the results have the same bits. */
+/* The results have the same bits, whichever row is the first without messages. */
 static void later_rows_are_finished(void **state) {
     const struct fixture *fixture = *state;
     static const struct {
@@ -133,8 +133,8 @@ static void later_rows_are_finished(void **state) {
     }
 }
 
-/* Where dx lies over an input, a launch before posts every sum: it takes the place of wrong messages, which a call with
- * a dx of its own reads as they are. */
+/* Where dx lies over an input, an earlier kernel posts every sum, and so overwrites the wrong messages here. With a dx of
+ * its own, the call reads them, and its results are wrong. */
 static void sums_are_posted_before_inputs_are_written_over(void **state) {
     const struct fixture *fixture = *state;
     static const enum dx_place places[] = {DX_OVER_DY, DX_OVER_X, DX_APART};

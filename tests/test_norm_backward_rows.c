@@ -1,4 +1,4 @@
-/* dweight and dbias over many rows: no chain of f32 additions is so long that it loses what is added. */
+/* dweight and dbias over many rows: a chain of f32 additions is never so long that it loses a term of ordinary size. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "norm_backward_case.h"
 #include "plan_run.h"
 
-/* Of src/operation/norm_backward_layout.c and cl/norm/norm_backward_columns.h: rows that are added one after the other. */
+/* The longest chain of rows, as in src/operation/norm_backward_layout.c and cl/norm/norm_backward_columns.h. */
 enum { MOST_ADDED = 4096 };
 
 static const uint16_t one = 0x3f80, two_to_the_24 = 0x4b80; /* in bf16 */
@@ -72,7 +72,7 @@ static struct sums sums_of(const struct fixture *fixture, const clnorm_norm_back
     return (struct sums){(double)sums[0], (double)sums[1]};
 }
 
-/* The first dy is 2^24, which swallows each 1 that is added to it in f32: those of one chain at most. */
+/* The first dy is 2^24, to which an f32 cannot add 1: the rows of its chain are lost, and no others. */
 static void a_large_row_swallows_one_chain(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t rows = (uint64_t)(fixture_is_slow(fixture) ? 3 : 16) * MOST_ADDED * fixture->device.compute_units;
@@ -94,8 +94,7 @@ static void a_large_row_swallows_one_chain(void **state) {
         }
 }
 
-/* 2^28 rows of ones, or as many as the device has memory for: a work-group that had an eighth of them would stop at 2^24.
- */
+/* 2^28 rows of ones, or as many as the device has memory for. A single f32 sum stops growing at 2^24. */
 static void ones_add_up(void **state) {
     const struct fixture *fixture = *state;
     if (fixture_is_slow(fixture))

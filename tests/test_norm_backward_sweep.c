@@ -1,4 +1,4 @@
-/* Backward normalisation over shapes, dtypes, options and outputs. The device chooses how to run. */
+/* Backward normalisation over shapes, dtypes, options and outputs, with the config that the library chooses. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "norm_backward_case.h"
 #include "pairwise.h"
 
-/* What kernels are built for beside cols. */
+/* Factors that a build depends on, beside cols. */
 enum build_factor {
     GROUP,
     NORM,
@@ -31,7 +31,7 @@ enum build_factor {
     BUILD_FACTORS
 };
 
-/* What they are run with. */
+/* Factors of a run of such a build. */
 enum run_factor { ROWS, STRIDES, SHIFTS, INPUT, EPS, SLOTS, DX_PLACE, DZ_PLACE, RUN_FACTORS };
 
 static const uint64_t cols_levels[] = {1, 3, 7, 15, 16, 17, 33, 64, 65, 127, 257, 768, 1000, 4096, 5003, 65537, 262144};
@@ -40,14 +40,14 @@ static const clnorm_dtype dtype_levels[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16,
 static const double eps_levels[] = {1e-5, 1e-12, 0.5};
 static const uint32_t slots_levels[] = {128, 1, 3};
 
-/* Elements between rows beyond cols: none, odd numbers, round ones; for x, z, dy, dx, dz and y. */
+/* Elements from the end of a row to the next one, for x, z, dy, dx, dz and y. */
 static const uint64_t gap_levels[][6] = {{0}, {1, 13, 7, 3, 5, 9}, {16, 32, 64, 16, 48, 32}, {0, 5, 0, 3, 0, 1}};
 
-/* How far first elements are off, for x, weight, bias, z, dy, mean, rstd, dx, dz, y, dweight and dbias. */
+/* Elements before the first one, for x, weight, bias, z, dy, mean, rstd, dx, dz, y, dweight and dbias. */
 static const uint64_t shift_levels[][12] = {
     {0}, {1, 3, 5, 7, 9, 1, 3, 5, 7, 9, 11, 13}, {8, 4, 2, 1, 4, 2, 1, 16, 8, 4, 2, 1}};
 
-/* Outputs that are asked for. */
+/* Requested outputs. */
 enum { DX = 1, DZ = 2, Y = 4, DWEIGHT = 8, DBIAS = 16, ALL = 31 };
 
 static const unsigned output_levels[] = {
@@ -68,20 +68,20 @@ static clnorm_dtype output_dtype(const clnorm_norm_backward_desc *desc, const un
 }
 
 static void set_outputs(clnorm_norm_backward_desc *desc, const unsigned *level) {
-    const unsigned wish = output_levels[level[OUTPUTS]];
-    const unsigned able = desc->gate ? wish : wish & ~(unsigned)DZ;
-    const unsigned asked = able ? able : DX;
+    const unsigned listed = output_levels[level[OUTPUTS]];
+    const unsigned possible = desc->gate ? listed : listed & ~(unsigned)DZ;
+    const unsigned requested = possible ? possible : DX;
     const clnorm_dtype out = output_dtype(desc, level, OUT_DTYPE);
     const clnorm_dtype sum = output_dtype(desc, level, SUM_DTYPE);
-    desc->dx.dtype = asked & DX ? out : CLNORM_DTYPE_NONE;
-    desc->dz.dtype = asked & DZ ? out : CLNORM_DTYPE_NONE;
-    desc->y.dtype = asked & Y ? desc->x.dtype : CLNORM_DTYPE_NONE;
-    desc->dweight.dtype = asked & DWEIGHT ? sum : CLNORM_DTYPE_NONE;
-    desc->dbias.dtype = asked & DBIAS ? output_dtype(desc, level, WEIGHT_DTYPE) : CLNORM_DTYPE_NONE;
-    desc->accumulate = level[ACCUMULATE] && asked & (DWEIGHT | DBIAS);
+    desc->dx.dtype = requested & DX ? out : CLNORM_DTYPE_NONE;
+    desc->dz.dtype = requested & DZ ? out : CLNORM_DTYPE_NONE;
+    desc->y.dtype = requested & Y ? desc->x.dtype : CLNORM_DTYPE_NONE;
+    desc->dweight.dtype = requested & DWEIGHT ? sum : CLNORM_DTYPE_NONE;
+    desc->dbias.dtype = requested & DBIAS ? output_dtype(desc, level, WEIGHT_DTYPE) : CLNORM_DTYPE_NONE;
+    desc->accumulate = level[ACCUMULATE] && requested & (DWEIGHT | DBIAS);
 }
 
-/* The group size that a level means, or the whole row where it does not divide that. */
+/* The group size of a level; the whole row where that is no multiple of it. */
 static uint64_t group_size_of(uint64_t cols, unsigned level) {
     const uint64_t sizes[] = {0, 1, 3, 64, cols / 2};
     const uint64_t size = sizes[level];
@@ -137,7 +137,7 @@ static bool same_size(clnorm_dtype a, clnorm_dtype b, clnorm_dtype b_default) {
     return clnorm_dtype_size(a) == clnorm_dtype_size(b ? b : b_default);
 }
 
-/* Outputs over inputs, where elements of both have one size. */
+/* Lets outputs lie over inputs whose elements have the same size. */
 static void set_places(struct norm_backward_case *backward_case, const unsigned *level) {
     const clnorm_norm_backward_desc *desc = &backward_case->desc;
     const enum dx_place place = (enum dx_place)level[DX_PLACE];
@@ -160,12 +160,14 @@ static struct norm_backward_case case_of(uint64_t cols, const unsigned *build, c
     set_shifts(&backward_case, shift_levels[run[SHIFTS]]);
     set_places(&backward_case, run);
     desc->slots = slots_levels[run[SLOTS]];
-    desc->eps = backward_case.input == INPUT_CONSTANT ? 0.5 : eps_levels[run[EPS]]; /* roundings are not divided by 0 */
+    desc->eps = backward_case.input == INPUT_CONSTANT
+                    ? 0.5
+                    : eps_levels[run[EPS]]; /* a small eps would magnify the roundings of constant rows */
     return backward_case;
 }
 
-/* Builds go round the cols twice, in a quick set once. Twice, four of five pairs of the other factors' levels meet; all
- * would take as many again. */
+/* Every value of cols has two builds, in a quick set one. With two, four of five pairs of the other factors' levels meet;
+ * every pair would take twice the builds. */
 static void shapes_dtypes_options_and_outputs(void **state) {
     enum { COLS = sizeof cols_levels / sizeof *cols_levels };
     const struct fixture *fixture = *state;

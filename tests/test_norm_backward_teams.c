@@ -13,7 +13,7 @@
 
 enum { CASES = 6, QUEUES = 32 };
 
-/* Teams of up to 6 tiles. PoCL runs the work-groups of a team one after the other: the first ones find no message. */
+/* Teams of up to 6 tiles. PoCL runs the work-groups of a team one after the other: the first one finds no message. */
 static struct norm_backward_case case_of(const struct fixture *fixture, int i, enum cln_row_split row_split) {
     static const struct {
         clnorm_norm norm;
@@ -38,19 +38,20 @@ static struct norm_backward_case case_of(const struct fixture *fixture, int i, e
     c.desc.group_size = cases[i].cols / cases[i].groups;
     c.desc.reduction = cases[i].slots && locks ? CLNORM_REDUCTION_LOCKED : CLNORM_REDUCTION_PARTIAL;
     c.desc.slots = cases[i].slots ? cases[i].slots : c.desc.slots;
-    c.desc.config = forced((struct cln_config){.vec = 4,
-                                               .lanes = fixture->device.kind == CLNORM_DEVICE_GPU ? 32
-                                                        : i % 2                                   ? 1
-                                                                                                  : 4,
-                                               .segments = 1,
-                                               .run_length = i % 2 ? 23 : (uint32_t)rows, /* of a team */
-                                               .groups_per_cu = 1, /* so that many rows are more than 23 for each */
-                                               .tile = (uint32_t)cases[i].tile,
-                                               .accumulator = cases[i].accumulator,
-                                               .pipeline = cases[i].pipeline,
-                                               .keep = cases[i].keep,
-                                               .prefetch = i % 2 ? CLN_PREFETCH_NONE : CLN_PREFETCH_NEXT,
-                                               .row_split = row_split});
+    c.desc.config =
+        forced((struct cln_config){.vec = 4,
+                                   .lanes = fixture->device.kind == CLNORM_DEVICE_GPU ? 32
+                                            : i % 2                                   ? 1
+                                                                                      : 4,
+                                   .segments = 1,
+                                   .run_length = i % 2 ? 23 : (uint32_t)rows, /* rows of a team */
+                                   .groups_per_cu = 1, /* few teams, so that one has more than 23 of 3000 rows */
+                                   .tile = (uint32_t)cases[i].tile,
+                                   .accumulator = cases[i].accumulator,
+                                   .pipeline = cases[i].pipeline,
+                                   .keep = cases[i].keep,
+                                   .prefetch = i % 2 ? CLN_PREFETCH_NONE : CLN_PREFETCH_NEXT,
+                                   .row_split = row_split});
     return c;
 }
 
@@ -61,7 +62,7 @@ static void teams_agree(void **state) {
     }
 }
 
-/* With a bound of zero nobody waits: on a CPU, the first work-group of a team sums all tiles itself. */
+/* With a bound of zero no work-group waits: on a CPU, the first one of a team sums all tiles itself. */
 static void a_bound_of_zero_changes_no_bit(void **state) {
     const struct fixture *fixture = *state;
     for (int i = 0; i < CASES; i += 2) {
@@ -83,7 +84,7 @@ static void a_bound_of_zero_changes_no_bit(void **state) {
     }
 }
 
-/* Launches in many queues at once take up the device with teams that are not complete. */
+/* Launches in many queues at once fill the device with incomplete teams; all of them must end. */
 static void many_queues_end(void **state) {
     const struct fixture *fixture = *state;
     const struct norm_backward_case c = case_of(fixture, 4, CLN_ROW_SPLIT_EXCHANGE);

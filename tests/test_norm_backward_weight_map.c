@@ -1,5 +1,5 @@
-/* Weights that rows have in common, backward: every pair of options on each kind of kernel, both reductions to the bit,
- * and what is refused. */
+/* Backward norms with several rows of weights: every two options together on each kind of kernel, exact sums of both
+ * reductions, and descriptors that are refused. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,14 +43,14 @@ static const struct {
     bool first;
 } gates[] = {{CLNORM_GATE_NONE, false}, {CLNORM_GATE_SILU, false}, {CLNORM_GATE_SIGMOID, true}};
 
-/* Heads of a token; samples of a batch, once and more often; experts of one row each; more rows than work-groups; one row
- * of weights. */
+/* Rows of weights for the heads of a token; for the samples of a batch, in one run and in several; for each row; for more
+ * rows than work-groups; a single one. */
 static const struct {
     uint64_t rows, cols, group_size, weight_rows, weight_repeat;
 } shapes[] = {{192, 96, 24, 4, 0},  {35, 63, 0, 5, 7},  {60, 7, 0, 3, 4},
               {6, 1040, 208, 6, 1}, {600, 40, 0, 2, 3}, {10, 128, 0, 1, 5}};
 
-/* A kind of kernel each: what the device chooses, and what another one would. */
+/* One for each kind of kernel; {0} is the library's choice. */
 static const struct cln_config configs[] = {
     {0},
     {.accumulator = CLN_ACCUMULATOR_MEMORY, .lanes = 1, .vec = 4},
@@ -119,7 +119,7 @@ static struct norm_backward_case case_of(const struct fixture *fixture, const un
     return c;
 }
 
-/* Takes the wide accesses, the tiles and the lanes back that strides or this shape do not allow. */
+/* Takes back vectors, tiles and accumulators that the shape, the strides or the reduction do not allow. */
 static void settle(const struct fixture *fixture, clnorm_norm_backward_desc *desc) {
     clnorm_plan *plan = NULL;
     while (clnorm_norm_backward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE) {
@@ -128,7 +128,7 @@ static void settle(const struct fixture *fixture, clnorm_norm_backward_desc *des
         else if (strstr(clnorm_error_detail(), "desc.config.tile") && KNOB(desc->config, tile))
             KNOB(desc->config, tile) = 0;
         else if (strstr(clnorm_error_detail(), "desc.config.accumulator"))
-            KNOB(desc->config, accumulator) = CLN_ACCUMULATOR_REGISTERS; /* no sums in memory where slots have locks */
+            KNOB(desc->config, accumulator) = CLN_ACCUMULATOR_REGISTERS; /* locked slots allow no sums in memory */
         else
             return;
     }
@@ -238,8 +238,7 @@ static void expect_exact(const struct norm_backward_run *run) {
     free(sums);
 }
 
-/* Not a row is lost or counted twice, whatever the number of rows of weights and of rows that take one; and with partial
- * sums, the bits of numbers that round are the same in the next run. */
+/* No row is lost or counted twice, whatever weight_rows and weight_repeat are. */
 static void sums_are_exact(void **state) {
     static const struct {
         uint64_t rows, weight_rows, weight_repeat;
@@ -264,6 +263,7 @@ static void sums_are_exact(void **state) {
     }
 }
 
+/* The order of partial sums is fixed: sums that round have the same bits in every run. */
 static void partial_sums_have_the_same_bits(void **state) {
     const struct fixture *const fixture = *state;
     struct norm_backward_case c = {.desc = norm_backward_full_desc(CLNORM_RMS_NORM, 3000, 48, CLNORM_BF16), .seed = 9};
@@ -284,7 +284,7 @@ static void partial_sums_have_the_same_bits(void **state) {
     norm_backward_run_free(&first);
 }
 
-/* Without rows, sums are 0, or what was there. */
+/* Without rows, sums are 0, or with accumulate unchanged. */
 static void no_rows_give_zeros(void **state) {
     for (uint32_t accumulate = 0; accumulate < 2; accumulate++) {
         struct norm_backward_case c = {.desc = norm_backward_full_desc(CLNORM_RMS_NORM, 0, 8, CLNORM_F32)};
@@ -295,7 +295,7 @@ static void no_rows_give_zeros(void **state) {
     }
 }
 
-/* Many rows of weights take few slots each: the workspace has little more than all of them once. */
+/* With many rows of weights each has few slots: the workspace grows by little more than one slot each. */
 static void the_workspace_is_bounded(void **state) {
     const struct fixture *const fixture = *state;
     clnorm_norm_backward_desc desc = norm_backward_desc_of(CLNORM_RMS_NORM, UINT64_C(1) << 20, 64);

@@ -1,5 +1,5 @@
-/* Forward norms that read an x of 8 bits or not, and write a y of any kind and its transposed copy: every two options
- * together, in every kind of kernel. */
+/* Forward norms with an x or y of 8 bits, and with y's transposed copy: every two options together, on every kind of
+ * kernel. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 #define BF16 CLNORM_BF16
 #define NONE CLNORM_DTYPE_NONE
 
-/* Kinds of kernel. On a CPU accesses are aligned ones only with streaming stores. */
+/* One for each kind of kernel. On a CPU only streaming stores make accesses aligned. */
 static const struct cln_config configs[] = {
     {0},
     {.vec = 4, .lanes = 64, .segments = 1, .keep = CLN_KEEP_REGISTERS, .reduce = CLN_REDUCE_TREE},
@@ -104,7 +104,7 @@ static void set_x(clnorm_norm_desc *desc, const unsigned *level) {
     desc->x.scale_dtype = level[X_SCALE_DTYPE] ? BF16 : F32;
 }
 
-/* A row's scale needs a work-group that has the row. */
+/* A scale for each row needs segments that are whole rows. */
 static void set_y(clnorm_norm_desc *desc, const unsigned *level) {
     const struct kind *kind = &y_kinds[level[Y_KIND]];
     desc->y.dtype = kind->dtype;

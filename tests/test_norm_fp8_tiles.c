@@ -1,6 +1,6 @@
-/* RMS norm of an 8-bit x with scales of groups, to a y with one measured scale, which has kernels of its own. Given the
- * device's rstd, what is compatible is checked bit by bit against the formulas evaluated step by step in float; what is
- * fused against double, within the roundings of its few operations. */
+/* RMS norm of an 8-bit x with scales of groups, to a y with one measured scale, which has kernels of its own. Codes are
+ * compared with those that follow from the device's rstd: CLNORM_FP8_COMPATIBLE bit by bit with the formulas in float,
+ * CLNORM_FP8_FUSED with the formulas in double, within the roundings of its few operations. */
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
@@ -140,7 +140,7 @@ static float v_of(const struct norm_run *run, uint64_t row, uint64_t column) {
     return (float)ref_at(&norm.x, row, column);
 }
 
-/* x · rstd · weight, a rounding to float each. */
+/* x · rstd · weight, with a rounding to float after each product. */
 static float n_of(const struct norm_run *run, uint64_t row, uint64_t column) {
     const float normed = v_of(run, row, column) * (float)load(&run->rstd, row);
     return run->weight.host ? normed * (float)load(&run->weight, column) : normed;
@@ -153,7 +153,7 @@ static bool near(double actual, double expected, double error, const char *name,
     return false;
 }
 
-/* Squares are of one sign: each addition adds half a unit to the relative error of their sum, of which rstd takes half. */
+/* Squares have one sign: each addition adds half a unit to the relative error of their sum. rstd has half of that error. */
 static bool check_rstd(const struct norm_run *run, uint64_t row) {
     const struct ref_norm norm = reference_of(run);
     struct ref_segment segment = ref_segment_make(norm.cols);
@@ -172,7 +172,7 @@ static double amax_of(const struct norm_run *run, uint64_t row) {
     return amax;
 }
 
-/* Fused, the largest |n| is that of products in another order: some roundings away. */
+/* CLNORM_FP8_FUSED multiplies in another order: its largest |n| is off by some roundings. */
 static bool check_row_scale(const struct norm_run *run, uint64_t row) {
     const double expected = ref_scale(codes_of(run), run->row_scale.dtype, amax_of(run, row));
     const bool compatible = run->desc.accuracy == CLNORM_FP8_COMPATIBLE;
@@ -187,7 +187,7 @@ static bool check_y_scale(const struct norm_run *run) {
     return near(load(&run->y_scale, 0), largest, 0, "y_scale", 0);
 }
 
-/* Fused, the quotient may be off by some roundings, and a code by those that lie between. */
+/* With CLNORM_FP8_FUSED the quotient may be off by some roundings: every code of such a quotient is right. */
 static bool code_is_right(const struct norm_run *run, uint64_t row, uint64_t column, unsigned code) {
     const clnorm_dtype dtype = codes_of(run);
     const float n = n_of(run, row, column);
@@ -235,6 +235,7 @@ static bool passes(const struct fixture *fixture, const struct norm_case *c) {
     const clnorm_status status = go(fixture, &run);
     bool good = status == CLNORM_SUCCESS;
     if (status == CLNORM_UNSUPPORTED && cln_driver_defect(&fixture->device, CLN_DEFECT_NARROW_TILES)) {
+        print_message("skipped: %s\n", clnorm_error_detail());
         free_run(&run);
         return true;
     }
@@ -320,7 +321,7 @@ static const char *first_kernel(const struct fixture *fixture, const clnorm_norm
     return name;
 }
 
-/* Any other output, and a forced keep of theirs, takes the kernels of all norms. */
+/* Other options, and keep=local, take the kernels of all norms. */
 static void plain_norms_have_kernels_of_their_own(void **state) {
     const struct fixture *fixture = *state;
     char name[64];
@@ -345,8 +346,7 @@ static void plain_norms_have_kernels_of_their_own(void **state) {
     free_run(&run);
 }
 
-/* They are the same codes then. */
-static void rstd_need_not_be_saved(void **state) {
+static void codes_do_not_depend_on_saved_rstd(void **state) {
     const struct fixture *fixture = *state;
     struct norm_run saved = make(&cases[0]), unsaved = make(&cases[0]);
     unsaved.desc.save_rstd = 0;
@@ -374,7 +374,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_the_formulas),
         cmocka_unit_test(plain_norms_have_kernels_of_their_own),
-        cmocka_unit_test(rstd_need_not_be_saved),
+        cmocka_unit_test(codes_do_not_depend_on_saved_rstd),
         cmocka_unit_test(a_scale_of_the_wrong_size_is_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -1,4 +1,4 @@
-/* What is done in one forward pass with the norm: residual, dropout, row scale and activation in every combination of two,
+/* Operations that are fused with the forward norm: residual, dropout, row scale and activation, every two of them together,
  * on every kind of kernel. */
 #include <math.h>
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static const struct {
     uint64_t rows, cols, group_size, gap;
 } shapes[] = {{33, 7, 0, 1}, {3, 192, 3, 0}, {4, 1040, 208, 16}};
 
-/* A kind of kernel each: what the device chooses, and what another one would. */
+/* One for each kind of kernel; {0} is the library's choice. */
 static const struct cln_config configs[] = {
     {0},
     {.vec = 4, .lanes = 64, .keep = CLN_KEEP_REGISTERS, .reduce = CLN_REDUCE_TREE},
@@ -51,7 +51,7 @@ static const struct cln_config configs[] = {
     {.vec = 8, .lanes = 8, .segments = 1, .keep = CLN_KEEP_LOCAL, .reduce = CLN_REDUCE_TREE, .local_vectors = 1},
 };
 
-/* What the fused operands are, for the options that go together. */
+/* Residual, dropout and row scale, none of which goes with gate_first. */
 static void set_sum(struct norm_case *norm_case, const unsigned *level) {
     clnorm_norm_desc *desc = &norm_case->desc;
     const bool wide = desc->x.dtype == CLNORM_F64;
@@ -99,7 +99,8 @@ static struct norm_case case_of(const struct fixture *fixture, const unsigned *l
     desc->activation = (clnorm_activation)level[ACTIVATION];
     desc->save_mean = desc->norm == CLNORM_LAYER_NORM;
     desc->save_rstd = true;
-    desc->eps = norm_case.input == INPUT_CONSTANT ? 0.5 : 1e-5; /* roundings are not divided by 0 */
+    desc->eps =
+        norm_case.input == INPUT_CONSTANT ? 0.5 : 1e-5; /* a small eps would magnify the roundings of constant rows */
     desc->config = forced(configs[level[CONFIG]]);
     set_sum(&norm_case, level);
     set_layout(&norm_case, level);
@@ -120,7 +121,6 @@ static void every_two_options_together(void **state) {
         [SHAPE] = sizeof shapes / sizeof *shapes,
         [CONFIG] = sizeof configs / sizeof *configs,
         [SHIFT] = 3,
-
     };
     struct pairwise *pairwise = pairwise_make(levels, FACTORS, 1);
     unsigned level[PAIRWISE_FACTORS];
@@ -136,7 +136,7 @@ static void every_two_options_together(void **state) {
     assert_int_equal(failed, 0);
 }
 
-/* Makes every x a zero, of either sign or not. A layer norm subtracts a mean from them: x is +0 there. */
+/* Makes every x +0, or with signs a zero of either sign. A layer norm keeps no sign of −0: it subtracts the mean. */
 static void fill_zeros(struct tensor *x, bool signs, uint64_t seed) {
     const size_t size = clnorm_dtype_size(x->dtype);
     struct random random = {seed};
@@ -178,7 +178,8 @@ static void zeros_keep_their_signs(void **state) {
 
 /* ------------------------------------------------------------------------------------------------------------ dropout */
 
-/* What dropout leaves of x is kept as it came, and the rest of a row read and masked again. */
+/* With local_vectors, a part of the row is kept in local memory with its mask applied; the rest is read and masked again.
+ */
 static void masked_elements_are_kept(void **state) {
     const struct fixture *fixture = *state;
     for (uint32_t i = 0; i < 6; i++) {
@@ -227,7 +228,7 @@ static double bound_of(double share, size_t count) {
     return 6 * sqrt(share * (1 - share) / (double)count);
 }
 
-static void keep_rate_is_as_asked(void **state) {
+static void keep_rate_is_as_requested(void **state) {
     enum { ROWS = 16, COLS = 1000, COUNT = ROWS * COLS };
     const double probabilities[] = {0.01, 0.1, 0.5, 0.9};
     for (size_t i = 0; i < sizeof probabilities / sizeof *probabilities; i++) {
@@ -240,7 +241,7 @@ static void keep_rate_is_as_asked(void **state) {
     }
 }
 
-/* Neighbours, some of which share a random word, rows, seeds and offsets agree as often as chance has it. */
+/* Masks of neighbours, rows, seeds and offsets agree as often as independent ones. Some neighbours share a random word. */
 static void masks_are_independent(void **state) {
     enum { ROWS = 8, COLS = 512, COUNT = ROWS * COLS };
     const double p = 0.3, chance = p * p + (1 - p) * (1 - p);
@@ -266,7 +267,7 @@ static void masks_are_independent(void **state) {
         free(masks[i]);
 }
 
-/* However a kernel runs, and however wide rows are. */
+/* Nor on the width of rows. */
 static void masks_do_not_depend_on_the_config(void **state) {
     enum { ROWS = 6, COLS = 96 };
     const clnorm_seed seed = {42, 3};
@@ -286,7 +287,7 @@ static void masks_do_not_depend_on_the_config(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_two_options_together), cmocka_unit_test(zeros_keep_their_signs),
-        cmocka_unit_test(masked_elements_are_kept),   cmocka_unit_test(keep_rate_is_as_asked),
+        cmocka_unit_test(masked_elements_are_kept),   cmocka_unit_test(keep_rate_is_as_requested),
         cmocka_unit_test(masks_are_independent),      cmocka_unit_test(masks_do_not_depend_on_the_config),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

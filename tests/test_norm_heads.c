@@ -1,4 +1,4 @@
-/* Queries and keys of attention: heads with a row of weights each, rotated after the norm, where they lie in a packed
+/* Queries and keys of attention: each head has a row of weights and is rotated after the norm. Heads also lie in a packed
  * tensor. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 /* [B, S, 3, H, D], of which a third is normalised. */
 enum { B = 2, S = 5, H = 4, D = 32, POSITIONS = B * S, ROWS = POSITIONS * H, TOKEN = H * D, HEAD = S * D };
 
-/* Ways through a forward and a backward, as text; "": as chosen. */
+/* Configs of the forward and the backward, one for each kind of kernel; "" is the library's choice. */
 static const char *const forwards[] = {"", "vec=4,lanes=8,segments=4,keep=registers,weights=early",
                                        "vec=4,lanes=4,segments=1,keep=reread,unroll=2", "vec=4,lanes=1,keep=reread"};
 static const char *const backwards[] = {
@@ -29,7 +29,7 @@ static const char *const backwards[] = {
 
 enum { FORWARDS = sizeof forwards / sizeof *forwards, BACKWARDS = sizeof backwards / sizeof *backwards };
 
-static void rotated_heads_have_weights_of_their_own(void **state) {
+static void rotated_heads(void **state) {
     for (unsigned i = 0; i < 2 * FORWARDS; i++) {
         struct norm_case norm_case = {.desc = norm_desc_of(i % 2 ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM, ROWS, D),
                                       .seed = i};
@@ -45,7 +45,7 @@ static void rotated_heads_have_weights_of_their_own(void **state) {
     }
 }
 
-static void their_gradients_too(void **state) {
+static void gradients_of_rotated_heads(void **state) {
     for (unsigned i = 0; i < 2 * BACKWARDS; i++) {
         const clnorm_dtype dtype = i < BACKWARDS ? CLNORM_F32 : CLNORM_BF16;
         struct norm_backward_case c = {
@@ -73,7 +73,7 @@ static struct outer_layout turned(const char *name) { /* a view of [B, H, S, D] 
 
 static const struct outer_layout end = {NULL, {{0, 0}}, 0};
 
-static void where_they_lie(void **state) {
+static void packed_heads(void **state) {
     for (unsigned i = 0; i < FORWARDS; i++) {
         struct outer_desc any = outer_desc_of(&cln_norm_forward, ROWS, D);
         clnorm_norm_desc *const desc = (void *)any.bytes;
@@ -87,7 +87,7 @@ static void where_they_lie(void **state) {
     }
 }
 
-static void gradients_where_they_lie(void **state) {
+static void gradients_of_packed_heads(void **state) {
     for (unsigned i = 0; i < BACKWARDS; i++) {
         struct outer_desc any = outer_desc_of(&cln_norm_backward, ROWS, D);
         clnorm_norm_backward_desc *const desc = (void *)any.bytes;
@@ -104,10 +104,10 @@ static void gradients_where_they_lie(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rotated_heads_have_weights_of_their_own),
-        cmocka_unit_test(their_gradients_too),
-        cmocka_unit_test(where_they_lie),
-        cmocka_unit_test(gradients_where_they_lie),
+        cmocka_unit_test(rotated_heads),
+        cmocka_unit_test(gradients_of_rotated_heads),
+        cmocka_unit_test(packed_heads),
+        cmocka_unit_test(gradients_of_packed_heads),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -15,7 +15,7 @@
 
 enum { MOST_VALUES = 5 };
 
-/* A knob and what it is set to; 0 ends the values. */
+/* A knob and its values, which 0 ends. */
 static const struct knob {
     const char *name;
     size_t offset;
@@ -36,10 +36,10 @@ static const struct knob {
     {"local_vectors", offsetof(struct cln_config, local_vectors), {1, 3}},
 };
 
-/* What else varies, behind the knobs among the factors. */
+/* The factors are the knobs, then these. */
 enum { KNOBS = sizeof knobs / sizeof *knobs, SHAPE = KNOBS, DTYPE, SHIFT, NORM, FACTORS };
 
-_Static_assert(KNOBS == offsetof(struct cln_config, tile) / sizeof(uint32_t) + 3, "every knob of the forward is turned");
+_Static_assert(KNOBS == offsetof(struct cln_config, tile) / sizeof(uint32_t) + 3, "every knob of the forward is a factor");
 
 static const struct {
     uint64_t rows, cols, group_size, gap;
@@ -53,11 +53,11 @@ static uint32_t *setting_of(clnorm_config *config, const struct knob *knob) {
     return &config->words[knob->offset / sizeof(uint32_t)];
 }
 
-/* Whether a value is within what the device can do, whatever the shape. */
+/* Whether the device supports a value, whatever the shape. */
 static bool device_has(const struct fixture *fixture, const struct knob *knob, uint32_t value) {
     const clnorm_device_info *device = &fixture->device;
     const bool nvidia = device->family == CLNORM_PLATFORM_NVIDIA;
-    const bool slow = fixture_is_slow(fixture); /* and spared what lies between others */
+    const bool slow = fixture_is_slow(fixture); /* runs fewer values */
     switch (knob->offset) {
     case offsetof(struct cln_config, vec):
         return !slow || value == 1 || value == 4 || value == 16;
@@ -117,7 +117,7 @@ static struct norm_case case_of(const struct fixture *fixture, const unsigned *l
     return norm_case;
 }
 
-/* Gives way in what the library refuses, by the knob that its sentence names; false: there is no way left. */
+/* Changes the knob that the last error message names; false: none can be changed further. */
 static bool give_way(clnorm_config *given) {
     struct cln_config less = knobs_of(given), *const config = &less;
     const char *detail = clnorm_error_detail();
@@ -178,7 +178,7 @@ static void count_case(struct tally *tally, clnorm_config config) {
             tally->runs[i][j] += knobs[i].values[j] == *setting_of(&config, &knobs[i]);
 }
 
-/* Cases in which every two levels of factors meet, but where the library refuses that. Returns how many failed. */
+/* Runs cases in which every two levels of factors meet, unless the library refuses them. Returns how many failed. */
 static unsigned run_cases(const struct fixture *fixture, struct tally *tally) {
     unsigned levels[FACTORS] = {
         [SHAPE] = sizeof shapes / sizeof *shapes,
@@ -209,7 +209,7 @@ static unsigned run_cases(const struct fixture *fixture, struct tally *tally) {
     return failed;
 }
 
-/* Every value of every knob must have run that the device has. */
+/* Every value of a knob that the device supports must have run. */
 static void forced_knobs_are_obeyed(void **state) {
     const struct fixture *fixture = *state;
     struct tally tally = {0};
@@ -222,13 +222,13 @@ static void forced_knobs_are_obeyed(void **state) {
     }
 }
 
-/* What no device and no shape can honour is refused with the knob's name and value. */
+/* A value that is impossible on every device is refused with the knob's name and value. */
 static void impossible_knobs_are_refused(void **state) {
     const struct fixture *fixture = *state;
     static const struct {
         struct cln_config config;
         const char *says[2];
-    } wishes[] = {
+    } impossible[] = {
         {{.vec = 3}, {"config.vec", "3"}},
         {{.vec = 32}, {"config.vec", "32"}},
         {{.lanes = 12}, {"config.lanes", "12"}},
@@ -246,19 +246,19 @@ static void impossible_knobs_are_refused(void **state) {
         {{.prefetch = CLN_PREFETCH_NEXT, .segments = 2}, {"config.prefetch", "next"}},
         {{.prefetch = CLN_PREFETCH_NEXT, .chunks = 2}, {"config.prefetch", "next"}},
     };
-    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
+    for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
         clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 65536);
-        desc.config = forced(wishes[i].config);
+        desc.config = forced(impossible[i].config);
         clnorm_plan *plan = NULL;
         assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
         assert_null(plan);
         for (int word = 0; word < 2; word++)
-            if (strstr(clnorm_error_detail(), wishes[i].says[word]) == NULL)
-                fail_msg("\"%s\" does not name %s", clnorm_error_detail(), wishes[i].says[word]);
+            if (strstr(clnorm_error_detail(), impossible[i].says[word]) == NULL)
+                fail_msg("\"%s\" does not name %s", clnorm_error_detail(), impossible[i].says[word]);
     }
 }
 
-/* A config that was chosen can be forced, and gives the same bits. */
+/* A chosen config can be forced, and gives the same bits. */
 static void chosen_config_can_be_forced(void **state) {
     const struct fixture *fixture = *state;
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, 5, 1000), .input = INPUT_NORMAL};

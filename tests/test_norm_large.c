@@ -1,5 +1,5 @@
-/* Forward normalisation in place of a bf16 buffer of more than 2^31 elements: what lies beyond them is found. Where the
- * device allows no buffer of that size, of the largest that it allows, which is said; PoCL allows 2^31 bytes as a rule. */
+/* Forward normalisation in place of a bf16 buffer of more than 2^31 elements: offsets beyond 2^31 are right. A device with
+ * smaller buffers, as PoCL, gets the largest that it allows; the test prints its size. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,12 +17,12 @@
 
 enum { COLS = 4096, PROBES = 6 };
 
-/* A large x, of which only some rows are looked at: those of probes, a run of PROBES rows in host memory. */
+/* A large x, of which PROBES rows are compared with a run of as many rows in host memory. */
 struct scene {
     const struct fixture *fixture;
     struct norm_run probes;
     uint64_t rows, stride; /* of x; stride in elements */
-    uint64_t row[PROBES];  /* of x, that the probes are */
+    uint64_t row[PROBES];  /* of x, the probes' */
     cl_mem x;
 };
 
@@ -104,20 +104,20 @@ static void normalise_and_check(struct scene *scene) {
     assert_true(norm_run_check(&scene->probes));
 }
 
-/* Elements that a buffer may have here, up to some more than 2^31. */
+/* Elements that a buffer can have here, at most a little more than 2^31. */
 static uint64_t most_elements(const struct fixture *fixture) {
-    const uint64_t wish = (UINT64_C(1) << 31) + UINT64_C(5) * COLS;
+    const uint64_t wanted = (UINT64_C(1) << 31) + UINT64_C(5) * COLS;
     const uint64_t host = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t bytes = fixture->device.max_allocation;
     if (fixture->device.kind != CLNORM_DEVICE_GPU && bytes > host / 2)
-        bytes = host / 2; /* the same memory, of which others want some */
-    const uint64_t most = bytes / sizeof(uint16_t) < wish ? bytes / sizeof(uint16_t) : wish;
-    print_message("%" PRIu64 " elements, %s than 2^31\n", most, most < wish ? "not more" : "more");
+        bytes = host / 2; /* buffers lie in host memory, which other processes use too */
+    const uint64_t most = bytes / sizeof(uint16_t) < wanted ? bytes / sizeof(uint16_t) : wanted;
+    print_message("%" PRIu64 " elements, %s than 2^31\n", most, most < wanted ? "not more" : "more");
     assert_true(most > UINT64_C(1) << 24);
     return most;
 }
 
-/* Few rows, far apart, at odd elements: the gaps cost no memory that is ever touched. */
+/* Few rows, far apart, with an odd stride. Nothing touches the memory of the gaps. */
 static void rows_far_apart(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t stride = (most_elements(fixture) - COLS) / (PROBES - 1);
@@ -129,8 +129,7 @@ static void rows_far_apart(void **state) {
     scene_close(&scene);
 }
 
-/* As many neighbouring rows as it takes; all but the probes hold the same, whose result is known too: one of the probes is
- * of that kind. */
+/* Contiguous rows over the whole buffer. All but the probes are equal to probe 1, whose result they must have. */
 static void many_rows(void **state) {
     const struct fixture *fixture = *state;
     struct scene scene = scene_open(fixture, most_elements(fixture) / COLS, COLS);

@@ -1,5 +1,5 @@
-/* Weights in double beside an x that is not, and in f32 beside one that is: forward and backward on each kind of kernel,
- * and what is refused. */
+/* Weights in f64 with an x of another dtype, and in f32 with an x of f64: forward and backward on each kind of kernel, and
+ * dtypes that are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static const struct {
     uint64_t rows, cols, group_size, weight_rows;
 } shapes[] = {{5, 67, 0, 0}, {24, 192, 48, 3}, {3, 1040, 208, 0}, {7, 1, 0, 0}, {4, 33, 11, 2}};
 
-/* A kind of kernel each. */
+/* One for each kind of kernel. */
 static const struct cln_config forward_configs[] = {
     {0},
     {.vec = 4, .lanes = 16, .segments = 1, .keep = CLN_KEEP_REGISTERS, .weights = CLN_WEIGHTS_EARLY},
@@ -37,7 +37,7 @@ static const struct cln_config backward_configs[] = {
     {.vec = 4, .lanes = 8, .accumulator = CLN_ACCUMULATOR_MEMORY},
 };
 
-/* The precision that an x does not have. */
+/* f64 for an x of another dtype, and f32 for one of f64. */
 static clnorm_dtype other_than(clnorm_dtype x) {
     return x == CLNORM_F64 ? CLNORM_F32 : CLNORM_F64;
 }
@@ -49,7 +49,7 @@ static void set_shape(clnorm_norm_desc *desc, size_t i) {
     desc->weight_rows = shapes[i].weight_rows;
 }
 
-/* The config nearest to one that a shape allows, or else the automatic one. */
+/* The config, without vectors that the shape does not allow; the automatic one where that is not enough. */
 static clnorm_config settled(const struct fixture *fixture, clnorm_norm_desc desc, struct cln_config config) {
     desc.config = forced(config);
     norm_settle(fixture, &desc);
@@ -119,7 +119,7 @@ static void backward(void **state) {
     assert_int_equal(failed, 0);
 }
 
-/* A sum of nothing leaves the bits of what is there, which f32 does not have. */
+/* Adding a sum of 0 keeps every bit of an f64 dweight, also those that f32 lacks. */
 static void accumulation_keeps_double(void **state) {
     const struct fixture *fixture = *state;
     if (!fixture->device.fp64)
@@ -152,7 +152,7 @@ static void accumulation_keeps_double(void **state) {
     }
 }
 
-/* An x of 8 bits has weights in f64 too. */
+/* An x of 8 bits allows weights in f64. */
 static void codes(void **state) {
     const struct fixture *fixture = *state;
     if (!fixture->device.fp64)
@@ -175,8 +175,8 @@ static void check_refused(const struct fixture *fixture, const clnorm_norm_desc 
         fail_msg("'%s' does not say '%s'", clnorm_error_detail(), said);
 }
 
-/* Matrices of f64 go with f64 alone, and so do weights of 16 bits with what is not f64. */
-static void what_loses_is_refused(void **state) {
+/* A y of f64 needs an x of f64; weights of 16 bits need an x that is not f64. */
+static void lossy_dtypes_are_refused(void **state) {
     const struct fixture *fixture = *state;
     clnorm_norm_desc desc = norm_desc_of(CLNORM_RMS_NORM, 4, 64);
     desc.y.dtype = CLNORM_F64;
@@ -203,7 +203,7 @@ int main(void) {
         cmocka_unit_test(backward),
         cmocka_unit_test(accumulation_keeps_double),
         cmocka_unit_test(codes),
-        cmocka_unit_test(what_loses_is_refused),
+        cmocka_unit_test(lossy_dtypes_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -1,4 +1,4 @@
-/* Forward normalisation of numbers that are hard on it, and what must hold of any numbers. */
+/* Forward normalisation of numerically difficult inputs, conversions, and properties that hold for all inputs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static void store(struct tensor *tensor, uint64_t index, double value) {
     ref_store(tensor->dtype, tensor_elements(tensor), index, value);
 }
 
-/* Runs with the inputs that are in host memory, and fetches the outputs. */
+/* Runs with the inputs in host memory, and fetches the outputs. */
 static void go(const struct fixture *fixture, struct norm_run *run) {
     if (norm_run_go(fixture, run) != CLNORM_SUCCESS)
         fail_msg("%s", clnorm_error_detail());
@@ -31,7 +31,7 @@ static void go(const struct fixture *fixture, struct norm_run *run) {
     assert_true(tensor_receive(fixture, &run->rstd, "rstd"));
 }
 
-/* -------------------------------------------------------------------------------------------------- hard on sums */
+/* ----------------------------------------------------------------------------------------------- difficult sums */
 
 /* A mean of 10,000 and a deviation of 1 leave an f32 about 2^-10 of resolution; no more than twice that may be lost. */
 static void far_mean_costs_its_resolution(void **state) {
@@ -99,10 +99,10 @@ static void spoil_rows(struct norm_run *run) {
     store(&run->x, 5 * cols + 1, INFINITY);
     store(&run->x, 5 * cols + 2, -INFINITY);
     store(&run->x, 6 * cols + cols - 1, NAN);
-    tensor_fill(&run->y, INPUT_UNIFORM, cols, 1); /* so that a NaN there has been written */
+    tensor_fill(&run->y, INPUT_UNIFORM, cols, 1); /* so that the kernel writes every NaN there */
 }
 
-/* Rows with NaN or infinities become what the formula says, and their neighbours do not notice. */
+/* Rows with NaN or infinities have the results of the formula, and do not affect their neighbours. */
 static void nan_and_infinity_stay_in_their_rows(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t all_cols[] = {12, 1000};
@@ -121,7 +121,6 @@ static void nan_and_infinity_stay_in_their_rows(void **state) {
     }
 }
 
-/* In one group of a row, they stay there. */
 static void nan_stays_in_its_group(void **state) {
     const struct fixture *fixture = *state;
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, 2, 96), .seed = 4};
@@ -156,7 +155,7 @@ static void denormals_and_huge_values(void **state) {
     const struct fixture *fixture = *state;
     for (int norm = CLNORM_LAYER_NORM; norm <= CLNORM_RMS_NORM; norm++) {
         scaled_inputs(fixture, (clnorm_norm)norm, CLNORM_F16, 0x1p-18, 1e-20); /* denormals of f16, but not of f32 */
-        scaled_inputs(fixture, (clnorm_norm)norm, CLNORM_F32, 1e-40, 1e-5);    /* a device may take them for 0 */
+        scaled_inputs(fixture, (clnorm_norm)norm, CLNORM_F32, 1e-40, 1e-5);    /* a device may flush them to 0 */
         scaled_inputs(fixture, (clnorm_norm)norm, CLNORM_F32, 1e-16, 0);
         scaled_inputs(fixture, (clnorm_norm)norm, CLNORM_F32, 1e17, 1e-5); /* squares sum up to 1e37 */
         scaled_inputs(fixture, (clnorm_norm)norm, CLNORM_BF16, 1e17, 1e-5);
@@ -189,8 +188,8 @@ static void f16_underflows_and_overflows(void **state) {
 
 /* ------------------------------------------------------------------------------------------------------ conversions */
 
-/* The bias of x = 0 is y: what comes out is what a load widened and a store rounded. Zeros may lose their sign, and f32
- * denormals may be taken for 0. */
+/* With x = 0, y is the bias, widened by a load and rounded by a store. Zeros may lose their sign, and f32 denormals may be
+ * flushed to 0. */
 static void check_conversions(const struct fixture *fixture, clnorm_dtype from, clnorm_dtype to, uint64_t count,
                               double (*value_of)(uint64_t)) {
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_RMS_NORM, 1, count), .input = INPUT_UNIFORM};
@@ -223,7 +222,7 @@ static double any_bf16(uint64_t i) {
     return ref_load(CLNORM_BF16, &bits, 0);
 }
 
-/* f32 numbers at, just below and just above the middle between an f16 number and the next. */
+/* The f32 numbers at, just below and just above the middle between two neighbouring f16 numbers. */
 static double around_f16_ties(uint64_t i) {
     const double below = any_f16(i / 3);
     const double above = any_f16((i / 3 + 1) & 0xffff);
@@ -276,7 +275,7 @@ static void compare_y(const struct norm_run *a, const struct norm_run *b, double
     }
 }
 
-/* LN(x + c) = LN(x), to the resolution that an f32 mean of 1024 has. */
+/* LN(x + c) = LN(x), to the resolution of f32 near 1024. */
 static void layer_norm_ignores_a_shift(void **state) {
     const struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, 3, 1024), .seed = 7};
     struct norm_run plain = dyadic_run(&norm_case, 1, 0);
@@ -288,7 +287,7 @@ static void layer_norm_ignores_a_shift(void **state) {
     norm_run_free(&shifted);
 }
 
-/* RMS(s · x) = RMS(x) without eps; a power of two costs no rounding of its own. */
+/* RMS(s · x) = RMS(x) without eps. Multiplying by a power of two adds no rounding. */
 static void rms_norm_ignores_a_scale(void **state) {
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_RMS_NORM, 3, 1000), .seed = 8};
     norm_case.desc.eps = 0;
@@ -308,8 +307,8 @@ static void assert_same_rows(const struct norm_run *few, const struct norm_run *
     assert_memory_equal(tensor_elements(&few->rstd), tensor_elements(&many->rstd), few->desc.rows * statistic);
 }
 
-/* The bits of a row depend neither on how many rows there are, nor on where they lie in memory, nor on the run; a few wide
- * ones would have another config by themselves, which shares them out. */
+/* The bits of a row depend neither on the number of rows, nor on their place in memory, nor on the run. chunks is forced to
+ * 1, as the library cuts few wide rows into chunks. */
 static void bits_depend_on_the_row_alone(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t all_cols[] = {7, 256, 1000, 4096, 65537};

@@ -1,5 +1,5 @@
-/* The forward norms with an output in 8 bits: against the reference, and bit for bit what clnorm_quantize makes of the
- * same norm's f32 output; rows of zeros, NaNs and infinities; what is refused. */
+/* The forward norms with an output in 8 bits: compared with the reference, and bit for bit with clnorm_quantize of the same
+ * norm's f32 output; rows of zeros, NaNs and infinities; descriptors and buffers that are refused. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,16 +27,16 @@
 
 /* ----------------------------------------------------------------------------------------------------------- one case */
 
-/* What is done besides the norm. */
+/* Options that are fused with the norm. */
 enum extra { PLAIN, GATED, SUMMED, ALL };
 
-/* Kinds of kernel. On a CPU accesses are aligned ones only with streaming stores. */
+/* One for each kind of kernel. On a CPU only streaming stores make accesses aligned. */
 static const struct cln_config configs[] = {
     {0},
     {.vec = 4, .lanes = 64, .keep = CLN_KEEP_REGISTERS, .reduce = CLN_REDUCE_TREE},
     {.vec = 4, .lanes = 8, .segments = 2, .keep = CLN_KEEP_REREAD, .unroll = 3, .reduce = CLN_REDUCE_TREE},
     {.vec = 2, .lanes = 4, .keep = CLN_KEEP_REREAD, .iterations = 2, .reduce = CLN_REDUCE_TREE},
-    {.vec = 1, .lanes = 64, .keep = CLN_KEEP_REREAD}, /* the device's own way to add up */
+    {.vec = 1, .lanes = 64, .keep = CLN_KEEP_REREAD}, /* the library's choice of reduce */
     {.vec = 8, .lanes = 4, .keep = CLN_KEEP_REGISTERS, .stores = CLN_STORES_STREAMING},
     {.vec = 16, .lanes = 1, .segments = 1, .keep = CLN_KEEP_REGISTERS},
 };
@@ -108,7 +108,7 @@ static struct norm_case plain_case_of(const struct norm_case *quantized) {
     return made;
 }
 
-/* clnorm_quantize over a run's f32 y, into codes and scales that are like those of another run. */
+/* Quantizes a run's f32 y by clnorm_quantize, as the descriptor like has its y. */
 static void quantize(const struct fixture *fixture, const struct norm_run *plain, const clnorm_norm_desc *like,
                      struct tensor *codes, struct tensor *scale) {
     clnorm_quantize_desc desc = CLNORM_QUANTIZE_DESC_INIT;
@@ -132,7 +132,7 @@ static void quantize(const struct fixture *fixture, const struct norm_run *plain
     assert_true(tensor_receive(fixture, scale, "scale"));
 }
 
-/* A tensor like another one, with nothing in it. */
+/* An empty tensor of the same shape and dtype. */
 static struct tensor another(const struct tensor *like, uint64_t shift) {
     return tensor_make(like->dtype, like->rows, like->cols, like->stride, shift, TENSOR_CANARY);
 }
@@ -184,7 +184,7 @@ static void codes_are_those_of_quantize(void **state) {
     assert_int_equal(failed, 0);
 }
 
-/* ------------------------------------------------------------------------------------------------- what is not finite */
+/* -------------------------------------------------------------------------------------------- not finite numbers */
 
 /* Rows: numbers, zeros, a NaN among numbers, an infinity among numbers. */
 enum { NUMBERS, ZEROS, WITH_NAN, WITH_INFINITY, SPECIAL_ROWS, SPECIAL_COLS = 64, PLACE = 21 };
@@ -196,7 +196,7 @@ static void make_special(struct tensor *x) {
     ref_store(F32, tensor_elements(x), WITH_INFINITY * x->stride + PLACE, -INFINITY);
 }
 
-/* RMS norm makes zeros of numbers beside an infinity, and NaNs of all else that is not finite. */
+/* RMS norm makes 0 of a number in a row with an infinity, and NaN of the infinity. A NaN makes all of its row NaN. */
 static void zeros_nans_and_infinities_are_as_defined(void **state) {
     const struct fixture *fixture = *state;
     for (unsigned config = 0; config < 2; config++) {
@@ -223,8 +223,8 @@ static void zeros_nans_and_infinities_are_as_defined(void **state) {
     }
 }
 
-/* Weights that are not finite spoil their columns, and no scale. */
-static void bad_weights_spoil_no_scale(void **state) {
+/* Weights that are not finite affect their columns, and no scale. */
+static void bad_weights_affect_no_scale(void **state) {
     const struct fixture *fixture = *state;
     struct norm_case norm_case = {.desc = norm_desc_of(RMS, 3, 96), .seed = 7};
     norm_case.desc.weight.dtype = F32;
@@ -316,7 +316,7 @@ static void bad_descriptors_are_refused(void **state) {
     check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y.stride is 95");
     desc = good;
     desc.rows = UINT64_MAX / 4;
-    check_refused(fixture, &desc, CLNORM_OVERFLOW, "");
+    check_refused(fixture, &desc, CLNORM_OVERFLOW, "4611686018427387903 rows");
 }
 
 static void buffers_are_checked(void **state) {
@@ -347,7 +347,7 @@ static void buffers_are_checked(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_are_those_of_quantize), cmocka_unit_test(zeros_nans_and_infinities_are_as_defined),
-        cmocka_unit_test(bad_weights_spoil_no_scale),  cmocka_unit_test(bad_scales_are_refused),
+        cmocka_unit_test(bad_weights_affect_no_scale), cmocka_unit_test(bad_scales_are_refused),
         cmocka_unit_test(bad_descriptors_are_refused), cmocka_unit_test(buffers_are_checked),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

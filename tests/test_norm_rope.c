@@ -1,4 +1,4 @@
-/* Norms whose output is rotated: both forms, on every kind of kernel path. */
+/* Norms with a rotated output: both forms, on every kind of kernel. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include "norm_case.h"
 #include "reference/format.h"
 
-/* Of 3 heads, 5 positions. dims of 0: whole heads. */
+/* 5 rows of 3 heads. dims: 0 for whole heads. */
 static struct norm_case rope_case(clnorm_rope form, clnorm_dtype dtype, uint64_t head, uint64_t dims) {
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_RMS_NORM, 5, 3 * head), .seed = head + dims};
     clnorm_norm_desc *const desc = &norm_case.desc;
@@ -32,7 +32,7 @@ static void heads_of_all_sizes(void **state) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int form = 0; form < 2; form++)
             for (clnorm_dtype dtype = CLNORM_F32; dtype <= (fixture->device.fp64 ? CLNORM_F64 : CLNORM_BF16); dtype++) {
-                if (i % 7 && i % 4 != dtype % 4) /* of every seventh shape all dtypes, of others one */
+                if (i % 7 && i % 4 != dtype % 4) /* every seventh shape has all dtypes, others have one */
                     continue;
                 struct norm_case norm_case = rope_case(rope_forms[form], dtype, shapes[i].head, shapes[i].dims);
                 norm_case.desc.norm = (i + dtype) % 2 ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM;
@@ -43,7 +43,7 @@ static void heads_of_all_sizes(void **state) {
             }
 }
 
-/* Heads as rows, which share positions; tables in one, and of 16 bits; rows that lie apart; a y of other bits. */
+/* Several rows at a position; tables of 16 bits, and with strides; rows with strides; a y of another dtype. */
 static void tables_and_positions(void **state) {
     const struct fixture *fixture = *state;
     static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16};
@@ -67,7 +67,7 @@ static void tables_and_positions(void **state) {
     }
 }
 
-/* Where y is x, each lane has read both columns of a pair before it writes one. */
+/* Where y is x, each lane must read both columns of a pair before it writes one. */
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
     static const char *const configs[] = {"", "vec=4,lanes=8,keep=registers", "vec=4,lanes=8,keep=reread,unroll=3",
@@ -107,7 +107,7 @@ static void kernel_paths(void **state) {
         }
 }
 
-/* Beside what else is made of s. */
+/* With the options that go with a rotation. */
 static void fused(void **state) {
     const struct fixture *fixture = *state;
     static const char *const configs[] = {"", "vec=2,lanes=4,keep=registers", "vec=4,lanes=4,keep=reread"};
@@ -129,7 +129,7 @@ static void fused(void **state) {
     }
 }
 
-/* A y of 8 bits by a scale that is given, and its transposed copy. */
+/* A y of 8 bits with a given scale, and its transposed copy. */
 static void codes(void **state) {
     const struct fixture *fixture = *state;
     for (int form = 0; form < 2; form++) {
@@ -141,7 +141,7 @@ static void codes(void **state) {
     }
 }
 
-/* Positions outside the tables make the columns that are rotated NaN, and no others. */
+/* A position outside the tables makes the rotated columns of its row NaN, and no others. */
 static void wild_positions(void **state) {
     const struct fixture *fixture = *state;
     for (unsigned i = 0; i < 8; i++) {
@@ -160,8 +160,8 @@ static void wild_positions(void **state) {
     }
 }
 
-/* Hugging Face's apply_rotary_pos_emb: q · cos + rotate_half(q) · sin, cos and sin being those of cat(angles, angles), and
- * rotate_half(q) = cat(−q[half:], q[:half]); with the numbers of a head of 4 columns whose norm is 1. */
+/* Hugging Face's apply_rotary_pos_emb: q · cos + rotate_half(q) · sin, with cos and sin of cat(angles, angles), and
+ * rotate_half(q) = cat(−q[half:], q[:half]). The head has 4 columns of ±1, which RMS norm leaves as they are. */
 static void as_hugging_face(void **state) {
     const struct fixture *fixture = *state;
     const double x[4] = {1, -1, 1, 1}, angle[2] = {0.5, 1.25};
@@ -245,17 +245,17 @@ static void impossible_knobs_are_refused(void **state) {
     static const struct {
         clnorm_rope form;
         const char *config, *says;
-    } wishes[] = {
+    } impossible[] = {
         {CLNORM_ROPE_NEOX, "vec=8", "desc.config.vec is 8: expected a divisor of rope_dims"},
         {CLNORM_ROPE_INTERLEAVED, "vec=16", "desc.config.vec is 16: expected a divisor of rope_dims"},
         {CLNORM_ROPE_NEOX, "vec=4,lanes=2", "desc.config.lanes is 2"},
         {CLNORM_ROPE_INTERLEAVED, "vec=1,lanes=2", "desc.config.lanes is 2"},
         {CLNORM_ROPE_NEOX, "vec=2,chunks=2", "desc.config.chunks is 2: expected 1 with a rope"},
     };
-    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
-        clnorm_norm_desc desc = rope_case(wishes[i].form, CLNORM_F32, 32, 24).desc;
-        desc.config = rope_config(wishes[i].config);
-        refuses(fixture, &desc, CLNORM_INVALID_VALUE, wishes[i].says);
+    for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
+        clnorm_norm_desc desc = rope_case(impossible[i].form, CLNORM_F32, 32, 24).desc;
+        desc.config = rope_config(impossible[i].config);
+        refuses(fixture, &desc, CLNORM_INVALID_VALUE, impossible[i].says);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Gradients of norms whose output is rotated. */
+/* Gradients of norms with a rotated output. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include "norm_backward_case.h"
 #include "reference/format.h"
 
-/* Of 3 heads, with every output that there can be. dims of 0: whole heads. */
+/* 7 rows of 3 heads, with dx, dweight and dbias. dims: 0 for whole heads. */
 static struct norm_backward_case gradient_case(clnorm_rope form, clnorm_dtype dtype, uint64_t head, uint64_t dims) {
     struct norm_backward_case backward_case = {.desc = norm_backward_full_desc(CLNORM_RMS_NORM, 7, 3 * head, dtype),
                                                .seed = head + dims};
@@ -32,7 +32,7 @@ static void gradients_of_all_heads(void **state) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int form = 0; form < 2; form++)
             for (clnorm_dtype dtype = CLNORM_F32; dtype <= (fixture->device.fp64 ? CLNORM_F64 : CLNORM_BF16); dtype++) {
-                if (i % 4 && i % 4 != dtype % 4) /* of every fourth shape all dtypes, of others one */
+                if (i % 4 && i % 4 != dtype % 4) /* every fourth shape has all dtypes, others have one */
                     continue;
                 struct norm_backward_case backward_case =
                     gradient_case(rope_forms[form], dtype, shapes[i].head, shapes[i].dims);
@@ -101,7 +101,7 @@ static void fused_gradients(void **state) {
     }
 }
 
-/* A position outside the tables makes the gradients of its row NaN, and those of the sums over rows. */
+/* A position outside the tables makes dx of its row NaN, and dweight and dbias of the rotated columns. */
 static void wild_positions_give_nan(void **state) {
     const struct fixture *fixture = *state;
     for (unsigned i = 0; i < 4; i++) {
@@ -121,7 +121,7 @@ static void wild_positions_give_nan(void **state) {
     }
 }
 
-/* The lanes of a row read each other's dy. */
+/* With a rotation the lanes of a row read each other's dy, which dx would overwrite. */
 static void dx_over_dy_is_refused(void **state) {
     const struct fixture *fixture = *state;
     for (int form = 0; form < 3; form++) {

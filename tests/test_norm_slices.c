@@ -1,5 +1,5 @@
-/* Norms of slices of the columns against the reference of whole rows: slices of any widths, groups, dtypes, strides, far
- * means; the merge of moments; what is refused; and that a wrong result is seen. */
+/* Norms of slices of the columns, compared with the reference of whole rows: slices of any width, groups, dtypes, strides,
+ * far means; the merge of moments; wrong results, which the comparison must find; refused descriptors and arguments. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ enum { F32 = CLNORM_F32, F16 = CLNORM_F16, BF16 = CLNORM_BF16, F64 = CLNORM_F64,
 enum { LAYER = CLNORM_LAYER_NORM, RMS = CLNORM_RMS_NORM };
 enum { NORMAL = INPUT_NORMAL, FAR = INPUT_FAR, SPIKES = INPUT_SPIKES, CONSTANT = INPUT_CONSTANT };
 
-/* 300 rows make several shares of dweight's sum; odd widths, a last vector that is partly filled on CPUs. */
+/* 300 rows make several partial sums of dweight. Odd widths give CPUs a last vector that is partly filled. */
 static const struct slices_case cases[] = {
     {5, 1, {64, 32}, 0, LAYER, F32, F32, F32, NORMAL, 0, 0, 0, false, "", ""},
     {5, 1, {64, 32}, 0, RMS, F32, F32, F32, NORMAL, 0, 0, 0, false, "", ""},
@@ -41,7 +41,7 @@ static void results_are_right(void **state) {
     assert_true(slices_cases_are_right(*state, cases, sizeof cases / sizeof *cases) >= 6);
 }
 
-/* A result that is off by a little more than its rounding is seen, in each output of each slice. */
+/* The comparison finds a result that is off by a little more than its rounding, in each output of each slice. */
 static void damage_is_seen(void **state) {
     const struct fixture *fixture = *state;
     struct slices_run run = slices_run_make(&cases[0]);
@@ -62,8 +62,8 @@ static void damage_is_seen(void **state) {
     slices_run_free(&run);
 }
 
-/* One slice alone has other moments than the row: the merge is what makes results right. */
-static void unmerged_moments_are_wrong(void **state) {
+/* The moments of a slice differ from those of the row: merging them has an effect. */
+static void merging_changes_moments(void **state) {
     const struct fixture *fixture = *state;
     struct slices_run run = slices_run_make(&cases[0]);
     assert_true(slices_run_execute(fixture, &run) && slices_run_is_right(&run));
@@ -86,7 +86,7 @@ static void moments_are_merged(void **state) {
     const float expected[9] = {4.4F, 47.2F, 5, 5, 1, 4, -4, 3, 2};
     for (int i = 0; i < 9; i++)
         assert_true(into[i] == expected[i]);
-    const float none[3] = {7, 3, 0}; /* a count of 0 changes nothing, one of 0 too */
+    const float none[3] = {7, 3, 0}; /* a count of 0 changes nothing, even if both are 0 */
     float empty[3] = {5, 2, 0};
     assert_int_equal(clnorm_moments_merge(CLNORM_F32, empty, none, 1), CLNORM_SUCCESS);
     assert_true(empty[0] == 5 && empty[1] == 2 && empty[2] == 0);
@@ -106,7 +106,7 @@ static void moments_are_merged(void **state) {
     assert_int_equal(clnorm_moments_merge(CLNORM_F32, more, NULL, 1), CLNORM_INVALID_ARGUMENT);
 }
 
-/* Of RMS norm, moments and sums of slices add up as they are. */
+/* The moments of RMS norm have means of 0: squares and counts add up. */
 static void rms_moments_add_up(void **state) {
     (void)state;
     float into[3] = {0, 14, 3};
@@ -115,8 +115,8 @@ static void rms_moments_add_up(void **state) {
     assert_true(into[0] == 0 && into[1] == 144 && into[2] == 5);
 }
 
-/* A NaN takes its segment with it, in every slice of that, and no other one. */
-static void a_nan_takes_its_segment(void **state) {
+/* A NaN makes its segment NaN in every slice, and no other segment. */
+static void a_nan_stays_in_its_segment(void **state) {
     const struct fixture *fixture = *state;
     for (int norm = LAYER; norm <= RMS; norm++) {
         struct slices_case c = cases[0];
@@ -179,7 +179,7 @@ static void bad_forwards_are_refused(void **state) {
     refuse_apply(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y.stride is 63");
     desc = good;
     desc.rows = UINT64_MAX;
-    refuse_apply(fixture, &desc, CLNORM_OVERFLOW, "");
+    refuse_apply(fixture, &desc, CLNORM_OVERFLOW, "18446744073709551615 rows");
     desc = good;
     desc.rows = UINT64_C(1) << 60;
     desc.cols = 1;
@@ -221,7 +221,7 @@ static void bad_backwards_are_refused(void **state) {
            "desc.dy.dtype is f64");
 }
 
-/* Tensors that are missing, too small, or overlap. */
+/* Tensors that are missing, overlapping, too small, or not wanted. */
 static void bad_arguments_are_refused(void **state) {
     const struct fixture *fixture = *state;
     struct slices_run run = slices_run_make(&cases[0]);
@@ -256,11 +256,11 @@ static void bad_arguments_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_are_right),          cmocka_unit_test(damage_is_seen),
-        cmocka_unit_test(unmerged_moments_are_wrong), cmocka_unit_test(moments_are_merged),
-        cmocka_unit_test(rms_moments_add_up),         cmocka_unit_test(a_nan_takes_its_segment),
-        cmocka_unit_test(bad_forwards_are_refused),   cmocka_unit_test(bad_statistics_are_refused),
-        cmocka_unit_test(bad_backwards_are_refused),  cmocka_unit_test(bad_arguments_are_refused),
+        cmocka_unit_test(results_are_right),         cmocka_unit_test(damage_is_seen),
+        cmocka_unit_test(merging_changes_moments),   cmocka_unit_test(moments_are_merged),
+        cmocka_unit_test(rms_moments_add_up),        cmocka_unit_test(a_nan_stays_in_its_segment),
+        cmocka_unit_test(bad_forwards_are_refused),  cmocka_unit_test(bad_statistics_are_refused),
+        cmocka_unit_test(bad_backwards_are_refused), cmocka_unit_test(bad_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -1,4 +1,4 @@
-/* Norms of slices of the columns with forced knobs: lanes, chunks, and each way of going through rows backward. */
+/* Norms of slices of the columns with forced knobs: lanes, chunks, and each accumulator of the backward. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,11 +28,11 @@ static const struct slices_case cases[] = {
     {70, 2, {128, 64}, 0, LAYER, BF16, F32, F32, NORMAL, 0, 0, 0, false, "", "accumulator=split,keep=registers,lanes=8"},
 };
 
-static void every_way_gives_the_same(void **state) {
+static void forced_knobs_give_right_results(void **state) {
     assert_true(slices_cases_are_right(*state, cases, sizeof cases / sizeof *cases) >= 2);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_way_gives_the_same)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forced_knobs_give_right_results)};
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

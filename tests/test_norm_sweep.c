@@ -1,4 +1,4 @@
-/* Forward normalisation over shapes, dtypes and options. The device chooses how to run. */
+/* Forward normalisation over shapes, dtypes and options, with the config that the library chooses. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "norm_case.h"
 #include "pairwise.h"
 
-/* What a kernel is built for beside cols. */
+/* Factors that a build depends on, beside cols. */
 enum build_factor {
     GROUP,
     NORM,
@@ -27,7 +27,7 @@ enum build_factor {
     BUILD_FACTORS
 };
 
-/* What it is run with. */
+/* Factors of a run of such a build. */
 enum run_factor { ROWS, STRIDES, SHIFTS, INPUT, EPS, RUN_FACTORS };
 
 static const uint64_t cols_levels[] = {1,    2,    3,    7,    15,   16,   17,   31,    32,     33,
@@ -37,9 +37,9 @@ static const uint64_t rows_levels[] = {0, 1, 2, 3, 5, 64, 1000};
 static const clnorm_dtype dtype_levels[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_DTYPE_NONE};
 static const double eps_levels[] = {1e-5, 1e-12, 0.5};
 
-/* Elements between rows beyond cols: none, an odd number, a round one; for x, y and z. */
+/* Elements from the end of a row to the next one, for x, y and z. */
 static const uint64_t gap_levels[][3] = {{0, 0, 0}, {1, 13, 7}, {16, 32, 64}, {0, 5, 3}};
-/* How far first elements are off, for x, y, z, weight, bias, mean and rstd. */
+/* Elements before the first one, for x, y, z, weight, bias, mean and rstd. */
 static const uint64_t shift_levels[][7] = {{0, 0, 0, 0, 0, 0, 0}, {1, 3, 5, 7, 9, 1, 3}, {8, 4, 2, 1, 4, 2, 1}};
 
 enum { ALL_F64 = 4 }; /* the level of X_DTYPE after those of dtype_levels that x can have, where the device has fp64 */
@@ -58,7 +58,7 @@ static void set_dtypes(clnorm_norm_desc *desc, const unsigned *level) {
     desc->bias.dtype = dtype_levels[level[BIAS_DTYPE]];
 }
 
-/* The group size that a level means, or the whole row where it does not divide that. */
+/* The group size of a level; the whole row where that is no multiple of it. */
 static uint64_t group_size_of(uint64_t cols, unsigned level) {
     const uint64_t sizes[] = {0, 1, 3, 64, cols / 2};
     const uint64_t size = sizes[level];
@@ -94,7 +94,9 @@ static void set_run(struct norm_case *norm_case, const unsigned *level) {
     norm_case->shift.mean = shift[5];
     norm_case->shift.rstd = shift[6];
     norm_case->input = (enum input)level[INPUT];
-    desc->eps = norm_case->input == INPUT_CONSTANT ? 0.5 : eps_levels[level[EPS]]; /* roundings are not divided by 0 */
+    desc->eps = norm_case->input == INPUT_CONSTANT
+                    ? 0.5
+                    : eps_levels[level[EPS]]; /* a small eps would magnify the roundings of constant rows */
     if (norm_case->in_place)
         desc->y.stride = desc->x.stride;
 }
@@ -110,7 +112,7 @@ static struct norm_case case_of(uint64_t cols, const unsigned *build, const unsi
     return norm_case;
 }
 
-/* Builds go round the cols until every two levels of the other factors have met. */
+/* Builds take the values of cols in turn, until every two levels of the other factors have met. */
 static void shapes_dtypes_and_options(void **state) {
     enum { COLS = sizeof cols_levels / sizeof *cols_levels };
     const struct fixture *fixture = *state;

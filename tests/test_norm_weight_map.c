@@ -1,4 +1,5 @@
-/* Weights that rows have in common, forward: every pair of options on each kind of kernel, and what is refused. */
+/* Forward norms with several rows of weights: every two options together on each kind of kernel, and descriptors and
+ * buffers that are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,12 +23,13 @@ static const struct {
     bool first;
 } gates[] = {{CLNORM_GATE_NONE, false}, {CLNORM_GATE_SILU, false}, {CLNORM_GATE_SIGMOID, true}};
 
-/* Heads of a token; samples of a batch, once and more often; experts of one row each; one row of weights. */
+/* Rows of weights for the heads of a token; for the samples of a batch, in one run and in several; for each row; a single
+ * one. */
 static const struct {
     uint64_t rows, cols, group_size, weight_rows, weight_repeat;
 } shapes[] = {{24, 192, 3, 4, 0}, {35, 63, 0, 5, 7}, {36, 7, 0, 3, 4}, {6, 1040, 208, 6, 1}, {10, 128, 0, 1, 5}};
 
-/* A kind of kernel each: what the device chooses, and what another one would. */
+/* One for each kind of kernel; {0} is the library's choice. */
 static const struct cln_config configs[] = {
     {0},
     {.vec = 4, .lanes = 64, .keep = CLN_KEEP_REGISTERS, .reduce = CLN_REDUCE_TREE},
@@ -38,7 +40,7 @@ static const struct cln_config configs[] = {
     {.vec = 1, .lanes = 4, .segments = 1, .keep = CLN_KEEP_REREAD, .reduce = CLN_REDUCE_TREE, .chunks = 3},
 };
 
-/* The rows of a weight lie one after the other, or apart, not alike in both tensors. */
+/* Rows of weights are contiguous or have a stride, of which weight and bias each have their own. */
 static void set_weights(struct norm_case *norm_case, const unsigned *level) {
     clnorm_norm_desc *const desc = &norm_case->desc;
     const bool wide = desc->x.dtype == CLNORM_F64;
@@ -99,8 +101,8 @@ static void every_two_options_together(void **state) {
     assert_int_equal(failed, 0);
 }
 
-/* Scale and shift of samples, as a network makes them: halves of one tensor of [samples, 2 · cols]. */
-static void scale_and_shift_share_a_tensor(void **state) {
+/* A network may give the weights and biases of samples as the halves of one tensor of [samples, 2 · cols]. */
+static void weight_and_bias_share_a_tensor(void **state) {
     const struct fixture *fixture = *state;
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, 12, 40), .input = INPUT_NORMAL, .seed = 3};
     clnorm_norm_desc *const desc = &norm_case.desc;
@@ -182,7 +184,7 @@ static void bad_maps_are_refused(void **state) {
     refuse(*state, &desc, CLNORM_INVALID_SHAPE, "desc.weight.stride is 4611686018427387903: expected 0, it has one row");
 }
 
-/* A buffer that holds one row less. */
+/* A buffer that ends one element early. */
 static void short_weights_are_refused(void **state) {
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_RMS_NORM, 12, 8)};
     norm_case.desc.weight.dtype = CLNORM_F32;
@@ -207,7 +209,7 @@ static void short_weights_are_refused(void **state) {
     norm_run_free(&run);
 }
 
-/* Requirements name the shape; without rows nothing is read. */
+/* Requirements give the shape of weights in elements and bytes. Without rows no weights are read. */
 static void requirements_have_the_shape(void **state) {
     const struct fixture *const fixture = *state;
     clnorm_norm_desc desc = norm_desc_of(CLNORM_RMS_NORM, 12, 8);
@@ -232,7 +234,7 @@ static void requirements_have_the_shape(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_two_options_together), cmocka_unit_test(scale_and_shift_share_a_tensor),
+        cmocka_unit_test(every_two_options_together), cmocka_unit_test(weight_and_bias_share_a_tensor),
         cmocka_unit_test(codes_go_with_a_map),        cmocka_unit_test(bad_maps_are_refused),
         cmocka_unit_test(short_weights_are_refused),  cmocka_unit_test(requirements_have_the_shape),
     };

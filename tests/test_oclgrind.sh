@@ -1,13 +1,15 @@
 #!/bin/sh
-# Runs a test program on Oclgrind, which looks for accesses outside of buffers, data races between work-items and misused
-# API calls; any finding fails. test_oclgrind.sh PROGRAM [races] [OPTION-OF-OCLGRIND…]; 77 where Oclgrind is not installed.
+# Runs a test program on Oclgrind, which finds accesses outside of buffers, data races between work-items and misused API
+# calls. Any finding fails the test. Exits with 77, skipped, where Oclgrind is not installed.
 #
-# races: work-groups exchange messages, which Oclgrind takes for races, so it does not look for them.
+#   test_oclgrind.sh PROGRAM [races] [OPTION-OF-OCLGRIND…]
 #
-# -cl-opt-disable: Oclgrind 21.10 does not know some instructions that its compiler's optimiser makes (freeze).
-# -DINLINED=static: nor noalias.scope.decl, which is what remains of an inlined function that returns a struct.
-# --local-mem-size: it counts the local memory of all kernels of a program together, which would exceed its 32 KiB.
-# --uninitialized is for those programs that have no vectors of 16 elements: of those it takes halves for uninitialised.
+# races: data races are not reported. Oclgrind takes the messages that work-groups exchange for races.
+#
+# -cl-opt-disable: Oclgrind 21.10 lacks an instruction that its compiler's optimiser emits (freeze).
+# -DINLINED=static: it also lacks noalias.scope.decl, which an inlined function that returns a struct leaves behind.
+# --local-mem-size: it adds up the local memory of all kernels of a program, which exceeds its default of 32 KiB.
+# --uninitialized is an option for programs without vectors of 16 elements: it takes their halves for uninitialised.
 set -u
 
 program=$1

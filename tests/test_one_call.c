@@ -1,4 +1,4 @@
-/* The one-call form: what it keeps between calls. */
+/* The one-call form keeps plans between calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static struct norm_case small_case(uint64_t rows, uint64_t seed) {
 
 static void count_programs(const char *line, void *user) {
     unsigned *count = user;
-    *count += strstr(line, "program norm") && strstr(line, " ms, "); /* and not a line of the driver's build log */
+    *count += strstr(line, "program norm") && strstr(line, " ms, "); /* not lines of the driver's build log */
 }
 
 static clnorm_context *logging_context(const struct fixture *fixture, unsigned *programs) {
@@ -31,7 +31,7 @@ static clnorm_context *logging_context(const struct fixture *fixture, unsigned *
     return context;
 }
 
-/* The same descriptor is planned once; another one is another plan. */
+/* Equal descriptors share a plan; another descriptor has another plan. */
 static void one_call_keeps_its_plans(void **state) {
     const struct fixture *fixture = *state;
     unsigned programs = 0;
@@ -53,7 +53,7 @@ static void one_call_keeps_its_plans(void **state) {
     clnorm_context_destroy(context);
 }
 
-/* More descriptors than the context keeps plans of; the first ones come again. */
+/* There are more descriptors than plans that the context keeps, so that those of the second round are planned again. */
 static void one_call_copes_with_many_descriptors(void **state) {
     enum { DESCRIPTORS = 150 };
     const struct fixture *fixture = *state;
@@ -67,7 +67,7 @@ static void one_call_copes_with_many_descriptors(void **state) {
             assert_int_equal(clnorm_norm_forward(fixture->context, fixture->queue, &run.desc, &args, 0, NULL, NULL),
                              CLNORM_SUCCESS);
             assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
-            run.config.vec = run.config.lanes = 1; /* whatever it was, no sum was longer */
+            run.config.vec = run.config.lanes = 1; /* the config is unknown: the tolerance of the longest sum */
             assert_true(norm_run_verify(fixture, &run));
             norm_run_free(&run);
         }

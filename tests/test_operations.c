@@ -1,5 +1,5 @@
-/* What every operation refuses by the rules of its record: a descriptor's dtypes, strides, scales, fields and numbers, and
- * a plan's arguments. Each refusal names the member or the tensor. */
+/* Every operation refuses wrong dtypes, strides, scales, fields and numbers of its descriptor, and wrong arguments of its
+ * plan, by the rules of its record. Each error message names the member or the tensor. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void put_field(struct any *desc, size_t offset, uint32_t value) {
     put(desc, offset, &value, sizeof value);
 }
 
-/* Makes a tensor be there. */
+/* Gives an absent tensor a dtype. */
 static void give(struct any *desc, const struct cln_tensor_rule *rule) {
     clnorm_tensor *const tensor = tensor_at(desc, rule);
     if (tensor->dtype)
@@ -43,7 +43,7 @@ static void give(struct any *desc, const struct cln_tensor_rule *rule) {
         tensor->scaling = CLNORM_SCALING_TENSOR;
 }
 
-/* A descriptor that is accepted: with the main output, the weight, a gate and all statistics. */
+/* A valid descriptor with the main output, the weight, a gate and all statistics. */
 static struct any sound_of(const struct cln_operation *operation) {
     struct any desc = {{0}};
     const uint64_t shape[2] = {ROWS, COLS};
@@ -95,7 +95,7 @@ static void dtypes_are_refused(void **state) {
         }
 }
 
-/* Where one tensor is of F64, all are, but for weights where they may differ. */
+/* All tensors have f64, or none. Only the weights of some operations may differ. */
 static void a_double_among_others_is_refused(void **state) {
     const struct fixture *fixture = *state;
     for (const struct cln_operation *const *operation = cln_operations; *operation; operation++)
@@ -136,7 +136,7 @@ static void scales_are_refused(void **state) {
             const bool scaled = tensor_at(&sound, rule)->scaling;
             struct any desc = sound;
             tensor_at(&desc, rule)->scaling = (clnorm_scaling)(scaled ? 99 : CLNORM_SCALING_ROW);
-            if (rule->extent != CLN_TRANSPOSED) /* which may have scales of its own without the other one */
+            if (rule->extent != CLN_TRANSPOSED) /* which is the only output that has them, if the other is absent */
                 assert_refused(fixture, *operation, &desc, rule->name, ".scaling");
             desc = sound;
             tensor_at(&desc, rule)->scale_group = scaled && tensor_at(&desc, rule)->scale_group ? 0 : 16;
@@ -156,7 +156,7 @@ static void fields_are_refused(void **state) {
         for (unsigned i = 0; i < (*operation)->field_count; i++) {
             const struct cln_field_rule *const rule = &(*operation)->fields[i];
             struct any desc = sound_of(*operation);
-            put_field(&desc, rule->offset, rule->most + 1); /* 0 past the largest */
+            put_field(&desc, rule->offset, rule->most + 1); /* 0 after UINT32_MAX */
             if (rule->most < UINT32_MAX || rule->least)
                 assert_refused(fixture, *operation, &desc, rule->name, "");
             put_field(&desc, rule->offset, rule->least - 1);
@@ -208,10 +208,11 @@ static void assert_argument_refused(const struct fixture *fixture, clnorm_plan *
     char name[32] = "";
     (void)sscanf(detail, "args.%31[a-z_]", name);
     if (cln_role_named(name) != role || !strstr(detail, said))
-        fail_msg("%s: \"%s\" is not of role %d, or does not say \"%s\"", plan->operation->name, detail, (int)role, said);
+        fail_msg("%s: \"%s\" does not name role %d, or does not say \"%s\"", plan->operation->name, detail, (int)role,
+                 said);
 }
 
-/* A tensor that is wanted: missing, a byte too short, off its alignment. One that is not: given. */
+/* A required tensor is missing, a byte too short, or misaligned. Any other tensor is given. */
 static void sweep_role(const struct fixture *fixture, clnorm_plan *plan, const clnorm_args *sound, enum cln_role role) {
     const struct cln_tensor *const tensor = &plan->tensor[role];
     clnorm_args args = *sound;

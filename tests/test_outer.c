@@ -1,5 +1,5 @@
-/* Tensors whose rows have outer dimensions: parts of packed tensors, transposed views and expanded inputs, in every
- * operation that has them, on every kind of kernel. */
+/* Tensors with outer dimensions: parts of packed tensors, transposed views and expanded inputs, in every operation that
+ * takes them, on every kind of kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static struct outer_layout of_one_sample(const char *name, uint64_t d, uint64_t 
     return (struct outer_layout){name, {{B, 0}, {SH, d}}, shift};
 }
 
-static struct outer_layout of_one_row(const char *name, uint64_t shift) { /* expanded over all */
+static struct outer_layout of_one_row(const char *name, uint64_t shift) { /* expanded over all rows */
     return (struct outer_layout){name, {{ROWS, 0}}, shift};
 }
 
@@ -67,7 +67,7 @@ static void set_dtypes(const struct cln_operation *operation, struct outer_desc 
 
 /* ----------------------------------------------------------------------------------------------------------- forward */
 
-/* x, y, residual, residual_out and z, each with another layout; every option of the norm that goes by rows. */
+/* x, y, residual, residual_out and z, whose layouts will differ; and every option that depends on the row. */
 static struct outer_desc full_forward(uint64_t cols, clnorm_norm norm, const struct cln_config *config) {
     struct outer_desc any = outer_desc_of(&cln_norm_forward, ROWS, cols);
     clnorm_norm_desc *const desc = (void *)any.bytes;
@@ -101,7 +101,7 @@ static void forward_as_chosen(void **state) {
     forward_on(state, &(const struct cln_config){0}, 0, SHAPES);
 }
 
-/* Ways that the driver may be known to do wrong. */
+/* Configs that a driver with CLN_DEFECT_SHARED_SEGMENTS refuses. */
 static void forward_shared(void **state, const struct cln_config *config, unsigned first, unsigned end_shape) {
     const struct fixture *fixture = *state;
     if (cln_driver_defect(&fixture->device, CLN_DEFECT_SHARED_SEGMENTS))
@@ -130,7 +130,7 @@ static void forward_in_chunks(void **state) {
     assert_true(outer_case_passes(fixture, &cln_norm_forward, &desc, layouts, NULL, NULL));
 }
 
-/* Prefetched rows, on devices that have them; else the config is refused, and there is nothing to see. */
+/* Prefetched rows. Devices without prefetch refuse the config. */
 static void forward_with_prefetch(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t d = 256;
@@ -146,7 +146,7 @@ static void forward_with_prefetch(void **state) {
     assert_true(outer_case_passes(fixture, &cln_norm_forward, &desc, layouts, NULL, NULL));
 }
 
-/* Codes and scales of rows go by the row's number, whatever its place. */
+/* Scales follow the row's number, wherever its codes lie. */
 static void forward_in_8_bits(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t d = 64;
@@ -160,7 +160,7 @@ static void forward_in_8_bits(void **state) {
         desc->y = (clnorm_tensor){.dtype = i < 2 ? CLNORM_F8_E5M2 : CLNORM_BF16,
                                   .scaling = i < 2 ? CLNORM_SCALING_TENSOR : CLNORM_SCALING_NONE};
         desc->weight.dtype = CLNORM_F32;
-        KNOB(desc->config, keep) = CLN_KEEP_REGISTERS; /* the kernels of all norms, in both calls */
+        KNOB(desc->config, keep) = CLN_KEEP_REGISTERS; /* else the dense call would have the kernels of FP8 RMS norm */
         const struct outer_layout layouts[] = {packed("x", d, 0), turned("y", d, 0), end};
         assert_true(outer_case_passes(fixture, &cln_norm_forward, &any, layouts, NULL, NULL));
     }
@@ -209,8 +209,8 @@ static void backward_as_chosen(void **state) {
         backward_of(state, &(const struct cln_config){0}, i);
 }
 
-/* A kind of kernel each: registers with each way of going on to the next row, local memory and memory, whole segments and
- * tiles, sums of their own kernel and teams, columns. */
+/* One for each kind of kernel: every keep and accumulator, pipelines, whole segments, and tiles with sums from a kernel of
+ * their own. */
 static void backward_on_every_kernel(void **state) {
     static const struct cln_config configs[] = {
         {.lanes = 8, .segments = 2, .keep = CLN_KEEP_REGISTERS, .accumulator = CLN_ACCUMULATOR_REGISTERS, .pipeline = 1},
@@ -236,7 +236,7 @@ static void backward_on_every_kernel(void **state) {
 static void backward_in_teams(void **state) {
     const struct fixture *fixture = *state;
     const struct cln_config any = {0};
-    const bool any_vec = cln_config_element_aligned(&fixture->device, &any); /* else it divides the odd strides */
+    const bool any_vec = cln_config_element_aligned(&fixture->device, &any); /* else vec must divide the odd strides */
     const struct cln_config config = {.vec = any_vec ? 4 : 1,
                                       .lanes = 4,
                                       .segments = 1,
@@ -251,7 +251,7 @@ static void backward_in_teams(void **state) {
     backward_of(state, &config, 1);
 }
 
-/* From y alone, which lies in x's place, and with x in 8 bits. */
+/* From y in place of x, and from an x of 8 bits. */
 static void backward_from_y_and_codes(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t d = 37;
@@ -270,7 +270,7 @@ static void backward_from_y_and_codes(void **state) {
     assert_true(outer_case_passes(fixture, &cln_norm_backward, &any, of_codes, NULL, NULL));
 }
 
-/* Heads of a packed tensor with a row of weights each, both ways of adding up their gradients. */
+/* Heads of a packed tensor with a row of weights each, with both reductions of their gradients. */
 static void heads_have_weights(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t d = 37;
@@ -289,7 +289,7 @@ static void heads_have_weights(void **state) {
     desc->reduction = CLNORM_REDUCTION_LOCKED;
     desc->slots = 1;
     KNOB(desc->config, groups_per_cu) = 1;
-    KNOB(desc->config, run_length) = ROWS; /* one work-group for a row of weights: sums have an order */
+    KNOB(desc->config, run_length) = ROWS; /* one work-group for a row of weights: sums have a fixed order */
     clnorm_plan *plan = NULL;
     const clnorm_status status = clnorm_norm_backward_plan_create(fixture->context, desc, &plan);
     clnorm_plan_destroy(plan);
@@ -322,7 +322,7 @@ static void l2_norm(void **state) {
     }
 }
 
-/* Softmax and gelu; keep: 0 for what is chosen. */
+/* Softmax and GELU. keep: 0 for the library's choice. */
 static void rows_of(const struct fixture *fixture, const struct cln_operation *operation, clnorm_dtype dtype, uint64_t d,
                     uint32_t keep) {
     struct outer_desc desc = outer_desc_of(operation, ROWS, d);

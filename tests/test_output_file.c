@@ -1,4 +1,4 @@
-/* Files that are replaced when the new one is complete: what stays of the old one, and what becomes of the temporary. */
+/* A new file replaces the old one only when it is complete. Otherwise the old file stays, and no temporary file is left. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +107,7 @@ static void test_other_kinds_are_refused(void **state) {
     assert_int_equal(scratch_count(*state), 2);
 }
 
-/* Neither a file that its writer gives up, nor a full disk: a limit on files' sizes stands for one. */
+/* The writer gives up, or the disk is full; a limit on the size of files stands for the latter. */
 static void test_failed_writes_leave_the_old_file(void **state) {
     const char *const path = scratch_path(*state, "file");
     assert_put(path, "before");
@@ -137,13 +137,13 @@ static void test_failed_writes_leave_the_old_file(void **state) {
 
 enum { DRIVER_ENDED = 3 };
 
-/* Stands for the handler of LLVM, which PoCL installs. */
+/* Stands for LLVM's handler, which PoCL installs. */
 static void end_as_driver(int number) {
     (void)number;
     _exit(DRIVER_ENDED);
 }
 
-/* A process that a signal ends in the middle of its writing, with a handler from before that. */
+/* The exit status of a process that gets a signal while it writes, and had this handler before. */
 static int end_by_signal(const char *path, int number, void (*handler)(int)) {
     const pid_t child = fork();
     assert_true(child >= 0);

@@ -1,4 +1,5 @@
-/* cl/common/philox.h and the reference's Philox: the vectors that its authors published, and each other. */
+/* cl/common/philox.h and the reference's Philox agree with the vectors that Philox's authors published, and with each
+ * other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,7 @@
 #include "program/source.h"
 #include "reference/reference.h"
 
-extern const struct cln_source cln_source_philox; /* made from cl/common/philox.h by the build */
+extern const struct cln_source cln_source_philox; /* the build makes it of cl/common/philox.h */
 
 /* Of philox4x32-10 in the file kat_vectors of Random123, the authors' own implementation. */
 static const struct vector {

@@ -1,4 +1,4 @@
-/* Plans: descriptors that are refused, each with its status and a sentence, and what a plan tells of itself. */
+/* Plans: refused descriptors, each with its status and error message, and the facts that a plan reports. */
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 
 #define FIELD(name) offsetof(clnorm_norm_desc, name)
 
-/* What is wrong with a descriptor of 4 x 64 in f32, and the field and value that the sentence must name. */
+/* Changes that make a valid descriptor of 4 x 64 in f32 wrong, and the field and value that the error message must name. */
 static const struct {
     clnorm_status status;
     const char *field, *value;
@@ -176,7 +176,7 @@ static void other_sizes_are_understood(void **state) {
     assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &newer.known, &plan), CLNORM_INVALID_ARGUMENT);
     assert_says("desc.size", "zeros");
 
-    clnorm_norm_desc older = newer.known; /* of a header that ended before the gate; what it lacks is not read */
+    clnorm_norm_desc older = newer.known; /* of a header that ended before the gate: later fields are not read */
     older.size = FIELD(gate);
     older.gate = (clnorm_gate)77;
     older.save_rstd = 77;
@@ -220,7 +220,7 @@ static void f64_needs_a_device_with_fp64(void **state) {
     assert_says("x.dtype", "f64");
 }
 
-/* ------------------------------------------------------------------------------------------------ sound descriptors */
+/* ------------------------------------------------------------------------------------------------ valid descriptors */
 
 static clnorm_plan *plan_of(const struct fixture *fixture, const clnorm_norm_desc *desc) {
     clnorm_plan *plan = NULL;
@@ -229,8 +229,8 @@ static clnorm_plan *plan_of(const struct fixture *fixture, const clnorm_norm_des
     return plan;
 }
 
-/* Fields that nothing reads may hold anything sound, and shapes that memory does not hold can still be planned. */
-static void odd_but_sound_descriptors_are_planned(void **state) {
+/* A plan can have unused fields with any valid value, and tensors that no memory holds. */
+static void odd_but_valid_descriptors_are_planned(void **state) {
     const struct fixture *fixture = *state;
     const struct change changes[] = {
         {WIDE, FIELD(z.stride), 60, 0},
@@ -273,14 +273,12 @@ static void description_is_cut_like_snprintf_does(void **state) {
     clnorm_plan_destroy(plan);
 }
 
-/* Every knob of the config that was chosen has a value, and the plan needs no memory. */
-static void plan_tells_its_config_and_workspace(void **state) {
+/* Every knob of the chosen config has a value, and the plan needs no workspace. */
+static void plan_reports_its_config_and_workspace(void **state) {
     const struct fixture *fixture = *state;
     const clnorm_norm_desc desc = norm_desc_of(CLNORM_RMS_NORM, 4, 1000);
     clnorm_plan *plan = plan_of(fixture, &desc);
-    struct cln_config config;
-    memset(&config, 0, sizeof config);
-    config = chosen_knobs(plan);
+    const struct cln_config config = chosen_knobs(plan);
     assert_in_range(config.vec, 1, 16);
     assert_in_range(config.lanes, 1, 1024);
     assert_true(config.segments > 0 && config.iterations > 0 && config.keep > 0 && config.unroll > 0);
@@ -289,14 +287,13 @@ static void plan_tells_its_config_and_workspace(void **state) {
     clnorm_plan_destroy(plan);
 }
 
-/* The name, the grid, what moves, and a kernel that can be asked things. */
-static void plan_tells_its_kernels(void **state) {
+/* The name, the grid, the bytes moved, and the cl_kernel. */
+static void plan_reports_its_kernels(void **state) {
     const struct fixture *fixture = *state;
     clnorm_norm_desc desc = norm_desc_of(CLNORM_RMS_NORM, 4, 1000);
     desc.weight.dtype = CLNORM_BF16;
     clnorm_plan *plan = plan_of(fixture, &desc);
-    struct cln_config config;
-    config = chosen_knobs(plan);
+    const struct cln_config config = chosen_knobs(plan);
     assert_int_equal(clnorm_plan_kernel_count(plan), 1);
     clnorm_kernel_info info = CLNORM_KERNEL_INFO_INIT;
     assert_int_equal(clnorm_plan_kernel(plan, 0, &info), CLNORM_SUCCESS);
@@ -330,8 +327,8 @@ static void note(const char *line, void *user) {
     journal->newlines += strchr(line, '\n') != NULL;
 }
 
-/* A second plan of the same kind compiles nothing; the log tells. */
-static void log_tells_and_programs_are_kept(void **state) {
+/* A second plan of the same descriptor builds nothing, and the log says so. */
+static void programs_are_kept_and_logged(void **state) {
     const struct fixture *fixture = *state;
     struct journal journal = {0};
     clnorm_context_options options = CLNORM_CONTEXT_OPTIONS_INIT;
@@ -358,11 +355,11 @@ int main(void) {
         cmocka_unit_test(other_sizes_are_understood),
         cmocka_unit_test(missing_arguments_are_refused),
         cmocka_unit_test(f64_needs_a_device_with_fp64),
-        cmocka_unit_test(odd_but_sound_descriptors_are_planned),
+        cmocka_unit_test(odd_but_valid_descriptors_are_planned),
         cmocka_unit_test(description_is_cut_like_snprintf_does),
-        cmocka_unit_test(plan_tells_its_config_and_workspace),
-        cmocka_unit_test(plan_tells_its_kernels),
-        cmocka_unit_test(log_tells_and_programs_are_kept),
+        cmocka_unit_test(plan_reports_its_config_and_workspace),
+        cmocka_unit_test(plan_reports_its_kernels),
+        cmocka_unit_test(programs_are_kept_and_logged),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

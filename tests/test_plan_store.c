@@ -1,5 +1,4 @@
-/* The plans of the one-call forms, with plans that the test makes up: they count how many of them there are, and what is
- * enqueued. */
+/* The store of the one-call forms' plans, with plans of the test's own, which count themselves and their enqueues. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,18 +17,18 @@
 
 struct clnorm_plan {
     uint64_t number; /* its descriptor */
-    bool slow;       /* an enqueue lasts until the test lets it go */
+    bool slow;       /* an enqueue lasts until the test lets it end */
 };
 
 static struct {
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* of the members below */
     pthread_cond_t changed;
     unsigned made, destroyed, enqueued;
-    bool held, let_go;         /* a slow enqueue is under way; may end */
+    bool held, let_go;         /* a slow enqueue has begun; it may end */
     uint64_t workspace_size;   /* of every plan */
-    unsigned buffers;          /* of workspace, that there are */
-    cl_mem workspace;          /* that the latest enqueue had */
-    uint64_t last;             /* plan that was enqueued */
+    unsigned buffers;          /* that exist, of workspace */
+    cl_mem workspace;          /* of the latest enqueue */
+    uint64_t last;             /* the plan of the latest enqueue */
     clnorm_status make_status; /* of making a plan */
 } world;
 
@@ -69,7 +68,7 @@ clnorm_status clnorm_plan_enqueue(clnorm_plan *plan, cl_command_queue queue, con
     return CLNORM_SUCCESS;
 }
 
-/* Kinds of descriptors, by their addresses. */
+/* The addresses stand for kinds of descriptors. */
 static const char quick, slow;
 
 static clnorm_status make_plan(clnorm_context *context, const void *kind, const void *desc, clnorm_plan **plan) {
@@ -85,7 +84,7 @@ static clnorm_status make_plan(clnorm_context *context, const void *kind, const 
     return CLNORM_SUCCESS;
 }
 
-/* Buffers of workspace are made and released here too. */
+/* Stands for the loader's function: it makes buffers of workspace. */
 cl_mem clCreateBuffer(cl_context cl, cl_mem_flags flags, size_t size, void *host, cl_int *code) {
     (void)cl, (void)flags, (void)host;
     *code = size == world.workspace_size ? CL_SUCCESS : CL_INVALID_BUFFER_SIZE;
@@ -123,7 +122,7 @@ static int teardown(void **state) {
     return all_destroyed ? 0 : -1;
 }
 
-/* With the plan of a descriptor of so many numbers. */
+/* Enqueues the plan of a descriptor of count numbers. */
 static clnorm_status enqueue_args(clnorm_context *context, const void *kind, const uint64_t *numbers, size_t count,
                                   const clnorm_args *args) {
     const struct cln_plan_source source = {make_plan, kind, numbers, count * sizeof *numbers};
@@ -170,7 +169,7 @@ static void the_least_recently_used_plan_goes(void **state) {
     clnorm_context *const context = *state;
     for (uint64_t i = 0; i < 64; i++)
         run(context, i);
-    run(context, 0); /* now 1 is the one */
+    run(context, 0); /* now plan 1 is the oldest */
     assert_int_equal(world.destroyed, 0);
     run(context, 64);
     assert_int_equal(world.made, 65);
@@ -186,7 +185,7 @@ static void the_least_recently_used_plan_goes(void **state) {
     assert_int_equal(world.made - world.destroyed, 64);
 }
 
-static void a_plan_that_cannot_be_made_is_told(void **state) {
+static void a_failed_plan_is_reported(void **state) {
     clnorm_context *const context = *state;
     world.make_status = CLNORM_INVALID_SHAPE;
     assert_int_equal(enqueue(context, &quick, 1), CLNORM_INVALID_SHAPE);
@@ -216,7 +215,7 @@ static void workspace_is_lent(void **state) {
     assert_int_equal(world.made, 1);
 }
 
-static void arguments_that_cannot_be_read_are_refused(void **state) {
+static void bad_arguments_are_refused(void **state) {
     clnorm_context *const context = *state;
     const uint64_t number = 1;
     clnorm_args args = CLNORM_ARGS_INIT;
@@ -231,7 +230,7 @@ static void *enqueue_slowly(void *context) {
     return enqueue(context, &slow, 7) == CLNORM_SUCCESS ? context : NULL;
 }
 
-static void a_plan_in_use_outlives_its_place(void **state) {
+static void a_removed_plan_lives_while_in_use(void **state) {
     clnorm_context *const context = *state;
     pthread_t thread;
     void *result = NULL;
@@ -239,7 +238,7 @@ static void a_plan_in_use_outlives_its_place(void **state) {
     pthread_mutex_lock(&world.lock);
     while (!world.held)
         pthread_cond_wait(&world.changed, &world.lock);
-    for (uint64_t i = 100; i < 200; i++) { /* drives it out, while its enqueue is under way */
+    for (uint64_t i = 100; i < 200; i++) { /* they remove it while its enqueue goes on */
         pthread_mutex_unlock(&world.lock);
         run(context, i);
         pthread_mutex_lock(&world.lock);
@@ -282,10 +281,10 @@ int main(void) {
         TEST(a_plan_is_made_once),
         TEST(operations_are_told_apart),
         TEST(the_least_recently_used_plan_goes),
-        TEST(a_plan_that_cannot_be_made_is_told),
+        TEST(a_failed_plan_is_reported),
         TEST(workspace_is_lent),
-        TEST(arguments_that_cannot_be_read_are_refused),
-        TEST(a_plan_in_use_outlives_its_place),
+        TEST(bad_arguments_are_refused),
+        TEST(a_removed_plan_lives_while_in_use),
         TEST(threads_share_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Where the range of f32 sums of squares ends, results are what the headers say at eps. */
+/* Sums of squares beyond the range of f32: results are those that the headers give at eps. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 enum { COLS = 4096 };
 
-/* Runs one row of ±value, and fetches the first element of y and the statistic. */
+/* Normalises the row x into y, with its statistic, rstd or length, in args.norm. */
 typedef clnorm_status (*run_fn)(const struct fixture *fixture, const clnorm_args *args);
 
 static clnorm_status run_rms_norm(const struct fixture *fixture, const clnorm_args *args) {
@@ -36,6 +36,7 @@ static clnorm_status run_l2_norm(const struct fixture *fixture, const clnorm_arg
     return clnorm_l2_norm(fixture->context, fixture->queue, &desc, args, 0, NULL, NULL);
 }
 
+/* Every |y| and the statistic of a row of ±value. */
 static void check(const struct fixture *fixture, run_fn run, float value, float statistic, float y) {
     float x[COLS], got[COLS], of_row = 0;
     cl_int code;
@@ -65,7 +66,7 @@ static void check(const struct fixture *fixture, run_fn run, float value, float 
 
 static void sums_of_squares_overflow_and_vanish(void **state) {
     const struct fixture *fixture = *state;
-    check(fixture, run_rms_norm, 0x1p50F, 0x1p-50F, 1); /* 2^112 in all: all is well */
+    check(fixture, run_rms_norm, 0x1p50F, 0x1p-50F, 1); /* a sum of 2^112, within the range */
     check(fixture, run_rms_norm, 1e30F, 0, 0);
     check(fixture, run_rms_norm, 1e18F, 0, 0);
     check(fixture, run_rms_norm, 1e-23F, INFINITY, INFINITY);

@@ -1,4 +1,4 @@
-/* The program that README shows, compiled as it stands there, gives the RMS norm of its input. */
+/* README's program, compiled from its text, computes the RMS norm of its input. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

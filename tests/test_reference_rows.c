@@ -1,5 +1,5 @@
-/* The reference of sums, formats, scales, quantisation, softmax, GELU and L2 norm against values worked out by hand, and
- * of gradients against differences. */
+/* The reference of sums, formats, scales, quantisation, softmax, GELU and L2 norm agrees with values worked out by hand,
+ * and the gradients of L2 norm with finite differences. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static double sum_of(const double *terms, int count) {
     return ref_sum_value(&sum);
 }
 
-static void sums_keep_what_is_rounded_off(void **state) {
+static void sums_keep_every_bit(void **state) {
     (void)state;
     assert_true(sum_of((const double[]){1, 1e100, 1, -1e100}, 4) == 2);
     struct ref_sum tenths = {0};
@@ -41,12 +41,12 @@ static void sums_keep_what_is_rounded_off(void **state) {
     ref_sum_add(&square, -1 - 0x1p-29);
     assert_true(ref_sum_value(&square) == 0x1p-60);
     assert_true(ref_mean((const double[]){1, 1, 2}, 3) == 4.0 / 3);
-    /* a double rounds the last bits of the sum off, and then the third of it is another one */
+    /* a sum in double loses its last bits, and a third of that is another double */
     assert_true(ref_mean((const double[]){9, 0x1.6a474p-41, 6}, 3) == 0x1.40000000000f2p+2);
     assert_true(ref_mean_product((const double[]){3, 4}, (const double[]){5, -1}, 2) == 5.5);
 }
 
-static void sums_of_infinities_are_theirs(void **state) {
+static void sums_with_infinities_and_nans(void **state) {
     (void)state;
     assert_true(sum_of((const double[]){1, INFINITY, 2}, 3) == INFINITY);
     assert_true(isnan(sum_of((const double[]){INFINITY, 1, -INFINITY}, 3)));
@@ -72,7 +72,7 @@ static void formats_have_their_limits(void **state) {
     }
 }
 
-/* From 1 the next E4M3 is 1.125. 1.0625 is half a step, 2^19 of the 2^20 that 20 bits of noise count. */
+/* After 1 the next E4M3 is 1.125. 1.0625 is half a step: 2^19 of the 2^20 values of the 20 bits of noise. */
 static void stochastic_rounding_by_hand(void **state) {
     (void)state;
     const clnorm_dtype e4m3 = CLNORM_F8_E4M3;
@@ -104,7 +104,7 @@ static void scaled_tensors_by_hand(void **state) {
     tensor.scale_group = tensor.scale_stride = 2;
     assert_true(ref_at(&tensor, 0, 1) == 1 && ref_at(&tensor, 0, 2) == -6);
     assert_true(ref_at(&tensor, 1, 1) == 16 && ref_at(&tensor, 1, 2) == 16);
-    const float tenth = 0.1F; /* the product is a float's: 1.5 · 0.1f has 25 bits */
+    const float tenth = 0.1F; /* the product is rounded to float: 1.5 · 0.1f has 25 bits */
     tensor.scales = &tenth;
     tensor.scaling = CLNORM_SCALING_TENSOR;
     assert_true(ref_at(&tensor, 0, 2) == (double)(-1.5F * 0.1F));
@@ -112,7 +112,7 @@ static void scaled_tensors_by_hand(void **state) {
 
 /* -------------------------------------------------------------------------------------------------- quantisation */
 
-/* An amax of 448 makes 1e-10 vanish and the scale 1. 448, 224 and 28 are 1.75 · 2^8, 2^7 and 2^4: 0x7e, 0x76 and 0x5e. */
+/* With an amax of 448 the scale is 1. 448, 224 and 28 are 1.75 · 2^8, 2^7 and 2^4, with codes 0x7e, 0x76 and 0x5e. */
 static void quantisation_by_hand(void **state) {
     (void)state;
     static const double x[6] = {448, -224, 1, 0, 28, INFINITY};
@@ -126,11 +126,11 @@ static void quantisation_by_hand(void **state) {
     assert_true(amax[0] == 448 && scale[0] == 1);
     assert_memory_equal(codes, ((const unsigned char[]){0x7e, 0xf6, 0x38, 0, 0x5e, 0x7e}), 6);
     assert_memory_equal(codes_t, ((const unsigned char[]){0x7e, 0, 0xf6, 0x5e, 0x38, 0x7e}), 6);
-    q.scaling = CLNORM_SCALING_ROW; /* 28 / 448 is 1 / 16, of which 28 is 448 */
+    q.scaling = CLNORM_SCALING_ROW; /* 28 / 448 is 1 / 16, and 28 · 16 is 448 */
     ref_quantize(&q, amax, scale, codes, NULL);
     assert_true(amax[1] == 28 && scale[0] == 1 && scale[1] == 0.0625);
     assert_memory_equal(codes, ((const unsigned char[]){0x7e, 0xf6, 0x38, 0, 0x7e, 0x7e}), 6);
-    q.scaling = CLNORM_SCALING_GROUP; /* of 2 columns, the last one alone: amax 448, 1, 28, and 0 beside the infinity */
+    q.scaling = CLNORM_SCALING_GROUP; /* of 2 columns, the last one alone: amax 448, 1, 28, and 0, without the infinity */
     q.scale_group = 2;
     ref_quantize(&q, amax, scale, codes, NULL);
     assert_int_equal(ref_scale_rows(&q), 2);
@@ -144,7 +144,7 @@ static void quantisation_by_hand(void **state) {
     assert_memory_equal(codes, ((const unsigned char[]){0x76, 0xee, 0x30, 0, 0x56, 0x7e}), 6);
 }
 
-/* A bf16 of 16 to 32 has steps of 1/8: 17.0625 is a tie that becomes 17, which is a tie of 16 and 18 that becomes 16. */
+/* From 16 to 32 bf16 has steps of 1/8: 17.0625 is a tie and becomes 17, which is a tie of 16 and 18 and becomes 16. */
 static void coat_rounds_to_bf16_first(void **state) {
     (void)state;
     static const double x[2] = {17.0625, NAN};
@@ -164,7 +164,7 @@ static void coat_rounds_to_bf16_first(void **state) {
 
 /* ------------------------------------------------------------------------------------------------ softmax, gelu */
 
-/* e^x is 1, 2 and 5, of 8. Σ y · dy is 1 for a dy of 8, 0, 0. */
+/* e^x is 1, 2 and 5, with sum 8. With dy = {8, 0, 0}, Σ y · dy is 1. */
 static void softmax_by_hand(void **state) {
     (void)state;
     static const double expected[3] = {0.125, 0.25, 0.625}, dx[3] = {0.875, -0.25, -0.625};
@@ -224,7 +224,7 @@ static void check_l2(const struct ref_l2_norm *norm, double length, const double
     ref_l2_segment_free(&segment);
 }
 
-/* {3, 4} has length 5, and 6 with 11 more under the root. With dy = {1, 0}, Σ x̂ · dy is x̂₀. */
+/* {3, 4} has length 5, and 6 with an eps of 11 under the root. With dy = {1, 0}, Σ x̂ · dy is x̂₀. */
 static void l2_norm_by_hand(void **state) {
     (void)state;
     static const double x[2] = {3, 4}, dy[2] = {1, 0}, zeros[2] = {0, 0};
@@ -241,7 +241,7 @@ static void l2_norm_by_hand(void **state) {
     check_l2(&norm, 5, zeros, (const double[]){0.2, 0});
 }
 
-/* In groups of 2 with weights {2, −1, 10, 1}: the second group is {3, 4} of length 5, with wdy = {10, 1}. */
+/* Groups of 2 with weights {2, −1, 10, 1}: the second group is {3, 4} of length 5, with wdy = {10, 1}. */
 static void l2_norm_with_weight_by_hand(void **state) {
     (void)state;
     static const double x[4] = {1, 0, 3, 4}, dy[4] = {1, 1, 1, 1}, weight[4] = {2, -1, 10, 1};
@@ -315,8 +315,8 @@ static void l2_gradients_are_differences(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_keep_what_is_rounded_off),
-        cmocka_unit_test(sums_of_infinities_are_theirs),
+        cmocka_unit_test(sums_keep_every_bit),
+        cmocka_unit_test(sums_with_infinities_and_nans),
         cmocka_unit_test(formats_have_their_limits),
         cmocka_unit_test(stochastic_rounding_by_hand),
         cmocka_unit_test(scaled_tensors_by_hand),

@@ -1,4 +1,4 @@
-/* The reference of norms of slices against values worked out by hand: a row of 1, 3, 5, 7, of which a slice has 1 and 3. */
+/* The reference of norms of slices agrees with values worked out by hand: the slice is {1, 3} of the row {1, 3, 5, 7}. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@ enum { COLS = 2 };
 
 static const double x[COLS] = {1, 3}, dy[COLS] = {3, 6}, weight[COLS] = {2, 3}, bias[COLS] = {1, 0};
 
-/* Of the row 1, 3, 5, 7 with eps 4: mean 4, variance 20 / 4 = 5, so that rstd is 1/3. Of RMS norm one whose Σx² is 20. */
+/* {1, 3, 5, 7} has mean 4 and variance 20 / 4 = 5; with eps 4 rstd is 1/3. For RMS norm a row with Σx² = 20. */
 static const double of_row[3] = {4, 20, 4}, of_rms_row[3] = {0, 20, 4};
 
 static struct ref_row row_of(const void *desc, struct ref_value *const *outputs) {
@@ -24,7 +24,7 @@ static struct ref_row row_of(const void *desc, struct ref_value *const *outputs)
     return row;
 }
 
-/* The error is that of a few roundings. */
+/* The error must be that of a few roundings. */
 static void assert_value(struct ref_value value, double expected) {
     if (!(fabs(value.value - expected) <= 1e-15 * fmax(1, fabs(expected))))
         fail_msg("%.17g is not %.17g", value.value, expected);
@@ -48,7 +48,7 @@ static void moments_by_hand(void **state) {
     assert_true(moments[0].error == 0 && moments[2].error == 0);
 }
 
-/* x̂ is −1 and −1/3; of RMS norm 1/3 and 1. */
+/* x̂ is {−1, −1/3}, and {1/3, 1} with RMS norm. */
 static void apply_by_hand(void **state) {
     (void)state;
     struct ref_value y[COLS];
@@ -69,7 +69,7 @@ static void apply_by_hand(void **state) {
     assert_value(y[1], 3);
 }
 
-/* wdy is 6 and 18. */
+/* wdy is {6, 18}. */
 static void sums_by_hand(void **state) {
     (void)state;
     struct ref_value sums[2];
@@ -90,8 +90,8 @@ static void sums_by_hand(void **state) {
     assert_true(sums[1].value == 0 && sums[1].error == 0);
 }
 
-/* Sums of −8 and 12 over 4 elements: dx = (6 − (−1) · (−2) − 3) / 3 and (18 − (−1/3) · (−2) − 3) / 3. Of RMS norm, with a
- * first sum of 8: (6 − 2/3) / 3 and (18 − 2) / 3. */
+/* With sums of −8 and 12 over 4 elements, dx is (6 − (−1) · (−2) − 3) / 3 and (18 − (−1/3) · (−2) − 3) / 3. With RMS norm
+ * and a first sum of 8 it is (6 − 2/3) / 3 and (18 − 2) / 3. */
 static void gradients_by_hand(void **state) {
     (void)state;
     struct ref_value dx[COLS], dweight[COLS], dbias[COLS];

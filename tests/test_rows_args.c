@@ -1,4 +1,4 @@
-/* Softmax and GELU that are refused beside what test_operations does for all: by a status and a sentence each. */
+/* Softmax and GELU: refusals beside those of test_operations.c, each with its status and error message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static void descriptors_are_refused(void **state) {
     }
 }
 
-/* Other than through a case: a size of another version, and no descriptor at all. */
+/* A wrong size, and no descriptor. */
 static void sizes_are_refused(void **state) {
     const struct fixture *fixture = *state;
     clnorm_context *const context = fixture->context;
@@ -74,7 +74,7 @@ static void sizes_are_refused(void **state) {
     assert_null(plan);
 }
 
-/* An output in the place of an input of another element size. */
+/* An output lies over an input of another element size. */
 static void arguments_are_refused(void **state) {
     const struct fixture *fixture = *state;
     struct tensor large = tensor_make(CLNORM_F32, 4, 40, 40, 0, TENSOR_NAN);

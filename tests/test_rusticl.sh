@@ -1,7 +1,8 @@
 #!/bin/sh
-# Runs a test program on rusticl with llvmpipe, a second implementation of OpenCL on the CPU. test_rusticl.sh PROGRAM
-# [ARGUMENT …]; 77 where it is not installed. Programs run smaller cases there: rusticl 22.3 ends loops after about 65,535
-# iterations in all.
+# Runs a test program on rusticl with llvmpipe, a second implementation of OpenCL on the CPU. Exits with 77, skipped, where it
+# is not installed. Programs run smaller cases there: rusticl 22.3 ends loops after about 65,535 iterations in all.
+#
+#   test_rusticl.sh PROGRAM [ARGUMENT …]
 set -u
 
 icd=/etc/OpenCL/vendors/rusticl.icd

@@ -1,4 +1,4 @@
-/* Reading .safetensors files: what is sound is read to the bit, everything else is refused in one line. */
+/* Reading .safetensors files: valid files are read to the bit, all others are refused in one line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static void test_safetensors_reads_tensors(void **state) {
     free(bytes.at);
 }
 
-static void test_safetensors_reads_odd_but_sound_files(void **state) {
+static void test_safetensors_reads_odd_but_valid_files(void **state) {
     (void)state;
     static const struct {
         const char *header;
@@ -73,7 +73,7 @@ static const struct {
     const char *header;
     size_t size;
     const char *part;
-} lies[] = {
+} wrongs[] = {
     {"", 4, "does not begin with '{'"},
     {"[]", 0, "does not begin with '{'"},
     {" {}", 0, "does not begin with '{'"},
@@ -147,10 +147,10 @@ static const struct {
     {"{\"\xc3(\":{}}", 0, "UTF-8"},
 };
 
-static void test_safetensors_refuses_lies(void **state) {
+static void test_safetensors_refuses_wrong_files(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
-        assert_refused(FORMAT_SAFETENSORS, safetensors(lies[i].header, lies[i].size), lies[i].part);
+    for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++)
+        assert_refused(FORMAT_SAFETENSORS, safetensors(wrongs[i].header, wrongs[i].size), wrongs[i].part);
 }
 
 static void test_safetensors_refuses_absurd_lengths(void **state) {
@@ -167,7 +167,7 @@ static void test_safetensors_refuses_absurd_lengths(void **state) {
         assert_refused(FORMAT_SAFETENSORS, copy_of("\2\0\0\0\0\0\0\0", size), "too few");
 }
 
-/* Names are kept as UTF-8, escapes undone. */
+/* Names are UTF-8, with escapes replaced. */
 static void test_safetensors_reads_names(void **state) {
     (void)state;
     static const struct {
@@ -197,7 +197,7 @@ static uint64_t most_resident(void) {
     return getrusage(RUSAGE_SELF, &usage) ? 0 : (uint64_t)usage.ru_maxrss * 1024;
 }
 
-/* Calls function in a process of its own, whose memory may grow by so many bytes. */
+/* Calls function in a process of its own, which may use up to bytes more memory. */
 static void with_limit(uint64_t bytes, void (*function)(struct bytes file), struct bytes file) {
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -212,7 +212,7 @@ static void with_limit(uint64_t bytes, void (*function)(struct bytes file), stru
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* In a child of the test, whose exit code tells. */
+/* For with_limit: the exit code is the result. */
 static void refuse_or_exit(struct bytes bytes) {
     struct tensor_file file;
     struct fault fault = {0};
@@ -230,7 +230,7 @@ static void accept_or_exit(struct bytes bytes) {
     tensor_file_close(&file);
 }
 
-/* A header of many parts, each made by a format that may have one number. */
+/* A header of count parts. # in part stands for the part's number. */
 static struct bytes header_of(const char *start, const char *part, unsigned count, const char *end) {
     const size_t most = strlen(start) + strlen(end) + count * (strlen(part) + 16) + 1;
     char *const header = malloc(most);
@@ -247,7 +247,7 @@ static struct bytes header_of(const char *start, const char *part, unsigned coun
     return file;
 }
 
-/* 30 MB of header take no more than a few times that; 100,000 tensors load within the same bounds. */
+/* Headers of up to 30 MB are refused in 64 MiB. 100,000 tensors load in that and 8 times the size of their file. */
 static void test_safetensors_memory_is_bounded(void **state) {
     (void)state;
     static const char good[] = "\"layers.#\":{\"dtype\":\"F32\",\"shape\":[0,5],\"data_offsets\":[0,0]}";
@@ -256,7 +256,7 @@ static void test_safetensors_memory_is_bounded(void **state) {
         header_of("{\"x\":{\"more\":[", "[]", 10000000, "]}}"),
         header_of("{\"__metadata__\":{", "\"#\":\"\"", 500000, "},\"x\":1}"),
     };
-    const uint64_t slack = UINT64_C(64) << 20; /* what the system and sanitizers add */
+    const uint64_t slack = UINT64_C(64) << 20; /* includes what the system and sanitizers add */
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         with_limit(slack, refuse_or_exit, files[i]);
         free(files[i].at);
@@ -266,7 +266,7 @@ static void test_safetensors_memory_is_bounded(void **state) {
     free(many.at);
 }
 
-/* A parser that recurses must stop before the stack does. */
+/* A recursive parser must stop before the stack overflows. */
 static void test_safetensors_refuses_deep_nesting(void **state) {
     (void)state;
     enum { DEPTH = 1000000 };
@@ -286,8 +286,8 @@ static void test_safetensors_refuses_deep_nesting(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_safetensors_reads_tensors),
-        cmocka_unit_test(test_safetensors_reads_odd_but_sound_files),
-        cmocka_unit_test(test_safetensors_refuses_lies),
+        cmocka_unit_test(test_safetensors_reads_odd_but_valid_files),
+        cmocka_unit_test(test_safetensors_refuses_wrong_files),
         cmocka_unit_test(test_safetensors_refuses_absurd_lengths),
         cmocka_unit_test(test_safetensors_refuses_deep_nesting),
         cmocka_unit_test(test_safetensors_reads_names),

@@ -1,4 +1,4 @@
-/* Selectors, on a machine that is made up. */
+/* Selectors, on the machine of fake_opencl.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "fake_opencl.h"
 
-static void selectors_mean_devices(void **state) {
+static void selectors_match_devices(void **state) {
     (void)state;
     static const struct {
         const char *selector;
@@ -56,20 +56,20 @@ static void selectors_mean_devices(void **state) {
         if (status != (cases[i].device >= 0 ? CLNORM_SUCCESS : CLNORM_DEVICE_NOT_FOUND))
             fail_msg("'%s': %s (%s)", cases[i].selector, clnorm_status_text(status), clnorm_error_detail());
         if (cases[i].device >= 0 && info.device != fake_handle((enum fake_index)cases[i].device))
-            fail_msg("'%s' means %s", cases[i].selector, info.name);
+            fail_msg("'%s' matches %s", cases[i].selector, info.name);
         if (cases[i].device < 0)
             assert_non_null(strstr(clnorm_error_detail(), cases[i].selector));
     }
 }
 
-static void what_cannot_be_read_is_quoted(void **state) {
+static void wrong_selectors_are_quoted(void **state) {
     (void)state;
     static const struct {
         const char *selector, *quoted;
     } cases[] = {
         {"gpuu", "'gpuu'"},
         {"gpu,fast", "'fast'"},
-        {"cpu;tpu", "'tpu'"}, /* though cpu means a device */
+        {"cpu;tpu", "'tpu'"}, /* although cpu matches a device */
         {"gpu;;cpu", "'gpu;;cpu'"},
         {"gpu;", "'gpu;'"},
         {";", "';'"},
@@ -109,7 +109,7 @@ static void what_cannot_be_read_is_quoted(void **state) {
     }
 }
 
-static void the_largest_numbers_can_be_read(void **state) {
+static void the_largest_numbers_are_valid(void **state) {
     (void)state;
     clnorm_device_info info = CLNORM_DEVICE_INFO_INIT;
     assert_int_equal(clnorm_device_select("memory>=18446744073709551615", &info), CLNORM_DEVICE_NOT_FOUND);
@@ -159,9 +159,9 @@ static void without_a_selector_the_environment_decides(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(selectors_mean_devices, fake_setup),
-        cmocka_unit_test_setup(what_cannot_be_read_is_quoted, fake_setup),
-        cmocka_unit_test_setup(the_largest_numbers_can_be_read, fake_setup),
+        cmocka_unit_test_setup(selectors_match_devices, fake_setup),
+        cmocka_unit_test_setup(wrong_selectors_are_quoted, fake_setup),
+        cmocka_unit_test_setup(the_largest_numbers_are_valid, fake_setup),
         cmocka_unit_test_setup(a_long_selector_is_quoted_in_part, fake_setup),
         cmocka_unit_test_setup(a_platform_that_failed_is_named, fake_setup),
         cmocka_unit_test_setup(without_a_selector_the_environment_decides, fake_setup),

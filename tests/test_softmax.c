@@ -21,7 +21,7 @@ static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNOR
 static const uint64_t gaps[][ROWS_TENSORS] = {{0, 0, 0}, {16, 32, 64}, {1, 13, 7}, {0, 0, 5}};
 static const uint64_t shifts[][ROWS_TENSORS] = {{0, 0, 0}, {1, 3, 5}, {16, 32, 8}};
 
-/* What a kernel is built for beside cols, and what it is run with. */
+/* Factors that a build depends on, beside cols, and factors of a run. */
 enum build_factor { DTYPE, DY, OUT, BUILD_FACTORS };
 enum run_factor { ROWS, GAP, SHIFT, PLACE, KIND, RUN_FACTORS };
 enum kind { KIND_NORMAL, KIND_MASKED, KIND_SPECIAL, KIND_FAR, KIND_WIDE, KIND_CONSTANT, KINDS };
@@ -91,8 +91,8 @@ static void backward_shapes_and_dtypes(void **state) {
     sweep(*state, ROWS_SOFTMAX_BACKWARD);
 }
 
-/* Ways to share out a row, with tails and without, and rows that do not fill the last work-group; chunks that do not divide
- * it, and empty ones. A device does not have all of them. */
+/* Rows with and without a last vector that is partly filled; a last work-group that is not full; chunks of unequal length,
+ * and empty ones. No device supports all of these configs. */
 static void forced_knobs(void **state) {
     static const struct {
         struct cln_config config;
@@ -108,9 +108,9 @@ static void forced_knobs(void **state) {
         {{.keep = CLN_KEEP_REREAD, .lanes = 64, .vec = 8, .segments = 1, .stores = CLN_STORES_STREAMING}, 4096},
         {{.keep = CLN_KEEP_REREAD, .lanes = 1, .vec = 16, .unroll = 1, .iterations = 3}, 1003},
         {{.keep = CLN_KEEP_REREAD, .lanes = 256, .segments = 1, .reduce = CLN_REDUCE_SUBGROUP}, 4096},
-        {{.vec = 4, .lanes = 4, .chunks = 24, .unroll = 2}, 1000}, /* the last but one is short, the last empty */
+        {{.vec = 4, .lanes = 4, .chunks = 24, .unroll = 2}, 1000}, /* the last chunk but one is short, the last one empty */
         {{.vec = 8, .lanes = 1, .chunks = 4, .iterations = 5, .unroll = 5},
-         37}, /* one has the tail alone, the last nothing */
+         37}, /* one chunk has only the rest of a vector, the last one nothing */
     };
     const struct fixture *fixture = *state;
     unsigned ran = 0;
@@ -143,10 +143,10 @@ static void forced_knobs(void **state) {
             assert_true(rows_case_passes(fixture, &c));
         }
     assert_true(ran >= 4);
-    assert_true(chunked >= 2); /* vectors that do not divide the columns are for CPUs */
+    assert_true(chunked >= 2); /* CPUs alone have vectors that do not divide the columns */
 }
 
-/* Zeros of either sign, in every dtype, with and without a vector that is not whole. */
+/* Zeros of either sign, in every dtype, with and without a last vector that is partly filled. */
 static void zeros_keep_their_signs(void **state) {
     const struct fixture *fixture = *state;
     for (unsigned i = 0; i < (fixture->device.fp64 ? 4U : 3U); i++)
@@ -168,12 +168,12 @@ static void zeros_keep_their_signs(void **state) {
             }
 }
 
-/* What no device and no shape can honour is refused with the knob's name. */
-static void impossible_knobs(void **state) {
+/* A value that is impossible on every device is refused with the knob's name. */
+static void impossible_knobs_are_refused(void **state) {
     static const struct {
         struct cln_config config;
         const char *name;
-    } wishes[] = {
+    } impossible[] = {
         {{.vec = 3}, "config.vec"},
         {{.lanes = 12}, "config.lanes"},
         {{.weights = CLN_WEIGHTS_EARLY}, "config.weights"},
@@ -185,17 +185,17 @@ static void impossible_knobs(void **state) {
         {{.chunks = UINT32_MAX}, "config.chunks"},
     };
     const struct fixture *fixture = *state;
-    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
+    for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++)
         for (size_t j = 0; j < 2; j++) {
             struct rows_case c = rows_case_of(j ? ROWS_SOFTMAX_BACKWARD : ROWS_SOFTMAX, 4, 65536);
-            c.config = wishes[i].config;
+            c.config = impossible[i].config;
             clnorm_plan *plan = NULL;
             assert_int_equal(rows_case_plan(fixture->context, &c, &plan), CLNORM_INVALID_VALUE);
-            assert_non_null(strstr(clnorm_error_detail(), wishes[i].name));
+            assert_non_null(strstr(clnorm_error_detail(), impossible[i].name));
         }
 }
 
-/* Few wide rows are shared by what would be idle, and more are not. */
+/* Few wide rows, which leave compute units idle, are cut into chunks; many rows are not. */
 static void few_wide_rows_are_shared(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t units = fixture->device.compute_units;
@@ -205,9 +205,8 @@ static void few_wide_rows_are_shared(void **state) {
         const struct rows_case c =
             rows_case_of(backward ? ROWS_SOFTMAX_BACKWARD : ROWS_SOFTMAX, many ? units / 2 + 1 : 1, 262144);
         clnorm_plan *plan = NULL;
-        struct cln_config config = {0};
         assert_int_equal(rows_case_plan(fixture->context, &c, &plan), CLNORM_SUCCESS);
-        config = chosen_knobs(plan);
+        const struct cln_config config = chosen_knobs(plan);
         assert_true(shared ? config.chunks > 1 && config.chunks <= 4 * units : config.chunks == 1);
         assert_int_equal(clnorm_plan_kernel_count(plan), shared ? 2 : 1);
         assert_int_equal(clnorm_plan_workspace_size(plan), shared ? (backward ? 1 : 2) * sizeof(float) * config.chunks : 0);
@@ -215,8 +214,8 @@ static void few_wide_rows_are_shared(void **state) {
     }
 }
 
-/* Rows sum to one, and one entry is exactly one. A row's bits do not depend on how many rows there are, in chunks or not.
- */
+/* A row sums up to 1, and a single entry is exactly 1. A row's bits do not depend on the number of rows, with chunks or
+ * without. */
 static void properties(void **state) {
     enum { ROWS_MANY = 6, SMALL = 64 };
     const struct fixture *fixture = *state;
@@ -246,7 +245,7 @@ static void properties(void **state) {
     free(one);
 }
 
-/* The reference's gradient against differences of the reference itself: L = Σ dy · y. */
+/* The reference's gradient agrees with differences of the reference's loss, L = Σ dy · y. */
 static void reference_gradient(void **state) {
     (void)state;
     enum { N = 9 };
@@ -281,7 +280,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_gradient),         cmocka_unit_test(forward_shapes_and_dtypes),
         cmocka_unit_test(backward_shapes_and_dtypes), cmocka_unit_test(forced_knobs),
-        cmocka_unit_test(zeros_keep_their_signs),     cmocka_unit_test(impossible_knobs),
+        cmocka_unit_test(zeros_keep_their_signs),     cmocka_unit_test(impossible_knobs_are_refused),
         cmocka_unit_test(few_wide_rows_are_shared),   cmocka_unit_test(properties),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -1,4 +1,4 @@
-/* The arguments of a stage's kernels: they are set by name, in any order, and what does not fit is refused by name. */
+/* The arguments of a stage's kernels are set by name, in any order. Missing and wrong ones are refused by name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static const struct cln_spec spec = {.family = CLN_GELU,
                                      .isa = CLN_ISA_PORTABLE,
                                      .opencl_c = 120};
 
-/* A plan of an x and a y in f32, [2, 8] with 12 elements from row to row. */
+/* A plan of an x and a y in f32, [2, 8] with a stride of 12 elements. */
 static clnorm_plan *make_plan(const struct fixture *fixture) {
     clnorm_plan *plan = NULL;
     assert_int_equal(cln_plan_create(fixture->context, &cln_gelu_forward, &plan), CLNORM_SUCCESS);
@@ -61,40 +61,40 @@ static void arguments_come_in_any_order(void **state) {
     assert_int_equal(stage->tensor[0].binding.role, CLN_X);
     assert_int_equal(stage->tensor[0].index, 1);
     assert_int_equal(stage->tensor[1].binding.role, CLN_Y);
-    assert_int_equal(stage->tensor[1].index, 4); /* behind the offset and the stride of x */
+    assert_int_equal(stage->tensor[1].index, 4); /* after the offset and the stride of x */
     clnorm_plan_destroy(plan);
 }
 
-/* Refused, with the name and a sentence, and nothing added. */
+/* The arguments are refused with this message, and no stage is added. */
 static void assert_refused(const struct fixture *fixture, const struct cln_parameter *parameters,
-                           const struct cln_argument *arguments, const char *sentence) {
+                           const struct cln_argument *arguments, const char *message) {
     clnorm_plan *plan = make_plan(fixture);
     assert_int_equal(add(plan, parameters, arguments), CLNORM_INVALID_ARGUMENT);
-    assert_string_equal(clnorm_error_detail(), sentence);
+    assert_string_equal(clnorm_error_detail(), message);
     assert_int_equal(plan->stages, 0);
     clnorm_plan_destroy(plan);
 }
 
-static void what_is_forgotten_is_named(void **state) {
+static void missing_arguments_are_named(void **state) {
     const struct cln_argument all[] = {out(), cln_integer("iterations", 1), cln_integer("blocks", 8),
                                        cln_integer("cols", 8)};
-    static const char *const sentences[] = {
+    static const char *const messages[] = {
         "kernel gelu_rows, parameter out: no argument is given, and the plan has no such tensor",
         "kernel gelu_rows, parameter iterations: no argument is given",
         "kernel gelu_rows, parameter blocks: no argument is given",
         "kernel gelu_rows, parameter cols: no argument is given",
     };
     enum { ALL = sizeof all / sizeof *all };
-    for (size_t forgotten = 0; forgotten < ALL; forgotten++) {
+    for (size_t missing = 0; missing < ALL; missing++) {
         struct cln_argument arguments[ALL] = {{0}};
         for (size_t i = 0, given = 0; i < ALL; i++)
-            if (i != forgotten)
+            if (i != missing)
                 arguments[given++] = all[i];
-        assert_refused(*state, gelu_parameters, arguments, sentences[forgotten]);
+        assert_refused(*state, gelu_parameters, arguments, messages[missing]);
     }
 }
 
-static void what_does_not_fit_is_named(void **state) {
+static void wrong_arguments_are_named(void **state) {
     const struct cln_argument unknown[] = {out(), cln_integer("columns", 8), {0}};
     assert_refused(*state, gelu_parameters, unknown,
                    "kernel gelu_rows, parameter columns: an argument is given, and the kernel has no such parameter");
@@ -107,8 +107,8 @@ static void what_does_not_fit_is_named(void **state) {
                    "kernel gelu_rows, parameter out: the argument is a number, expected a tensor");
 }
 
-/* Of lists that are wrong themselves. */
-static void a_bad_list_is_named(void **state) {
+/* Wrong lists of parameters. */
+static void wrong_parameters_are_named(void **state) {
     const struct cln_argument none[] = {{0}}, integer[] = {cln_integer("eps", 1), {0}};
     const struct cln_parameter condition[] = {{"x", "GATE", "", CLN_PARAMETER_MATRIX}, {0}};
     assert_refused(*state, condition, none, "kernel gelu_rows, parameter x: its condition is no macro of the kernel");
@@ -126,9 +126,9 @@ static void a_bad_list_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arguments_come_in_any_order),
-        cmocka_unit_test(what_is_forgotten_is_named),
-        cmocka_unit_test(what_does_not_fit_is_named),
-        cmocka_unit_test(a_bad_list_is_named),
+        cmocka_unit_test(missing_arguments_are_named),
+        cmocka_unit_test(wrong_arguments_are_named),
+        cmocka_unit_test(wrong_parameters_are_named),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -12,7 +12,7 @@
 #include "base/dtype.h"
 #include "base/status.h"
 
-static void every_status_has_its_sentence(void **state) {
+static void every_status_has_its_text(void **state) {
     (void)state;
     for (int a = CLNORM_SUCCESS; a <= CLNORM_NOT_EXACT; a++) {
         const char *const text = clnorm_status_text((clnorm_status)a);
@@ -24,7 +24,7 @@ static void every_status_has_its_sentence(void **state) {
     }
 }
 
-static void a_number_that_is_no_status_is_unknown(void **state) {
+static void other_numbers_are_unknown(void **state) {
     (void)state;
     const int numbers[] = {CLNORM_NOT_EXACT + 1, 1000, -1, INT32_MAX, INT32_MIN};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
@@ -68,7 +68,7 @@ static void opencl_codes_become_statuses(void **state) {
         {CL_INVALID_MEM_OBJECT, CLNORM_INVALID_BUFFER},
         {CL_INVALID_EVENT_WAIT_LIST, CLNORM_INVALID_ARGUMENT},
         {CL_INVALID_VALUE, CLNORM_OPENCL_ERROR},
-        {CL_SUCCESS, CLNORM_OPENCL_ERROR}, /* a call that failed without saying so */
+        {CL_SUCCESS, CLNORM_OPENCL_ERROR}, /* a failed call without a code */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(cln_fail_opencl(cases[i].code, "call"), cases[i].status);
@@ -145,11 +145,11 @@ static void the_version_is_the_headers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_status_has_its_sentence), cmocka_unit_test(a_number_that_is_no_status_is_unknown),
-        cmocka_unit_test(a_failure_leaves_its_detail),   cmocka_unit_test(an_opencl_failure_names_call_and_code),
-        cmocka_unit_test(opencl_codes_become_statuses),  cmocka_unit_test(codes_have_their_names),
-        cmocka_unit_test(a_long_detail_is_cut),          cmocka_unit_test(details_belong_to_their_thread),
-        cmocka_unit_test(dtypes_have_size_and_name),     cmocka_unit_test(the_version_is_the_headers),
+        cmocka_unit_test(every_status_has_its_text),    cmocka_unit_test(other_numbers_are_unknown),
+        cmocka_unit_test(a_failure_leaves_its_detail),  cmocka_unit_test(an_opencl_failure_names_call_and_code),
+        cmocka_unit_test(opencl_codes_become_statuses), cmocka_unit_test(codes_have_their_names),
+        cmocka_unit_test(a_long_detail_is_cut),         cmocka_unit_test(details_belong_to_their_thread),
+        cmocka_unit_test(dtypes_have_size_and_name),    cmocka_unit_test(the_version_is_the_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

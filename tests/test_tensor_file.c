@@ -1,4 +1,4 @@
-/* Reading .npy files, damaged files of both formats, and files as a whole: opened, written, replaced. */
+/* Reading .npy files, damaged files of both formats, and opening, writing and replacing files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static void test_npy_reads_arrays(void **state) {
     free(bytes.at);
 }
 
-static void test_npy_refuses_lies(void **state) {
+static void test_npy_refuses_wrong_files(void **state) {
     (void)state;
     static const struct {
         unsigned char version;
@@ -105,7 +105,7 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-/* Changes up to eight places: a bit, a byte, a number's digit, or a run that moves elsewhere. */
+/* Makes up to eight changes: flips a bit, sets a byte, sets a character of JSON, or copies a run of bytes. */
 static void mutate(struct bytes bytes, uint64_t *random) {
     static const char digits[] = "0123456789-,[]{}\"e.";
     for (uint64_t n = bytes.size > 0 ? next_random(random) % 8 + 1 : 0; n > 0; n--) {
@@ -150,7 +150,7 @@ static void assert_survives_mutation(enum tensor_format format, struct bytes val
     free(valid.at);
 }
 
-static void test_mutated_files_are_refused_or_sound(void **state) {
+static void test_mutated_files_are_refused_or_valid(void **state) {
     (void)state;
     assert_survives_mutation(FORMAT_SAFETENSORS, safetensors(two_tensors, 30), 50000);
     assert_survives_mutation(FORMAT_NPY, npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", 24),
@@ -189,7 +189,7 @@ static void assert_cannot_open(const char *path, const char *part) {
     tensor_file_close(&file);
 }
 
-static void test_open_refuses_what_is_no_tensor_file(void **state) {
+static void test_open_refuses_other_files(void **state) {
     (void)state;
     assert_cannot_open("none.safetensors", "No such file");
     assert_cannot_open("x.bin", "ends in .safetensors or .npy");
@@ -257,7 +257,7 @@ static void test_written_files_read_back(void **state) {
     assert_int_equal(unlink("out.npy"), 0);
 }
 
-static void test_failed_write_leaves_what_was_there(void **state) {
+static void test_failed_write_leaves_the_old_file(void **state) {
     (void)state;
     char name[] = "y";
     const struct tensor y = tensor_of(name, CLNORM_BF16, 1, 2, 0, "1234");
@@ -292,11 +292,11 @@ static void test_failed_write_leaves_what_was_there(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_npy_reads_arrays),
-        cmocka_unit_test(test_npy_refuses_lies),
-        cmocka_unit_test(test_mutated_files_are_refused_or_sound),
-        cmocka_unit_test(test_open_refuses_what_is_no_tensor_file),
+        cmocka_unit_test(test_npy_refuses_wrong_files),
+        cmocka_unit_test(test_mutated_files_are_refused_or_valid),
+        cmocka_unit_test(test_open_refuses_other_files),
         cmocka_unit_test(test_written_files_read_back),
-        cmocka_unit_test(test_failed_write_leaves_what_was_there),
+        cmocka_unit_test(test_failed_write_leaves_the_old_file),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,4 +1,4 @@
-/* The program clnorm as scripts see it: words, exit codes, one line on stderr for a failure, JSON keys. */
+/* The program clnorm as scripts see it: output, exit codes, one line on stderr for a failure, JSON keys. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +16,6 @@
 #include <unistd.h>
 
 #include "tool_process.h"
-
-/* --------------------------------------------------------------------------------------------------------- the words */
 
 static void test_usage(void **state) {
     (void)state;
@@ -194,7 +192,7 @@ static void test_check_spills(void **state) {
     assert_says("fp8_rms_norm f32 33: no plan: fp8_rms_norm: desc.x.scale_group is 11: expected 16");
     assert_says("check: 1 point built, 1 without a plan, 0 failed\n");
     run("%s", "devices");
-    if (strstr(result.out, "Portable Computing Language")) { /* which builds nothing without a folder */
+    if (strstr(result.out, "Portable Computing Language")) { /* its builds fail without a cache folder */
         run_in("POCL_CACHE_DIR=/dev/full", "%s", "check --spills gelu --widths 64 --dtypes f32 --device platform=portable");
         assert_int_equal(result.code, EXIT_FAILED);
         assert_says("gelu f32 64: FAILED: gelu: gelu.cl does not build");
@@ -207,7 +205,7 @@ static void test_check_spills(void **state) {
     }
 }
 
-/* The only child of a process, once the file that it writes has so many lines; 0: not in a minute. */
+/* The only child of a process, once the file that it writes has this many lines; 0 after a minute. */
 static pid_t wait_for_child(pid_t parent, const char *path, int lines) {
     char name[64];
     (void)snprintf(name, sizeof name, "/proc/%ld/task/%ld/children", (long)parent, (long)parent);
@@ -231,8 +229,8 @@ static pid_t wait_for_child(pid_t parent, const char *path, int lines) {
     return 0;
 }
 
-/* A driver that ends the process is played by a signal that no driver catches: the case that ran is named, and those after
- * it are tried. */
+/* A signal that no driver catches stands for a driver that ends the process. The running case is named, and later ones
+ * still run. */
 static void test_check_names_the_case_that_aborts(void **state) {
     (void)state;
     const pid_t parent = fork();
@@ -263,7 +261,7 @@ static void test_tune(void **state) {
     assert_says("rms_norm                16x64       bf16");
     assert_says("tuned: ");
     assert_narrow();
-    run_in("env CLNORM_TUNING=tuned", "%s", "run layer_norm --in \"$CLNORM_SAMPLE\" --verify"); /* it can be read */
+    run_in("env CLNORM_TUNING=tuned", "%s", "run layer_norm --in \"$CLNORM_SAMPLE\" --verify"); /* a valid tuning file */
     assert_done();
     run("%s", "tune rms_norm --seconds 0 --out tuned");
     assert_failed(EXIT_REQUEST, "--seconds 0");
@@ -271,8 +269,7 @@ static void test_tune(void **state) {
     assert_failed(EXIT_REQUEST, "--out");
 }
 
-/* Before anything is measured: stdout is empty. */
-/* Rows for the database, each once: a second run measures what is missing alone. */
+/* The grid has a row for each point. A second run measures only missing points. */
 static void test_tune_grid(void **state) {
     (void)state;
     run("%s", "tune rms_norm softmax --grid --widths 64,100 --bytes 16K --dtypes f32 --jobs 2 --out grid");
@@ -288,6 +285,7 @@ static void test_tune_grid(void **state) {
     assert_failed(EXIT_REQUEST, "--jobs 0");
 }
 
+/* Refused before anything is measured: stdout is empty. */
 static void assert_tune_refuses(const char *path, const char *part) {
     run("tune rms_norm --shapes 4x64 --out %s", path);
     assert_failed(EXIT_REQUEST, part);
@@ -305,7 +303,7 @@ static void test_tune_refuses_first(void **state) {
     assert_int_equal(system("grep -q nonsense tuning-text"), 0);
 }
 
-/* Each row is in the file when it is found: a search that is ended leaves those before. */
+/* A row is in the file as soon as it is found: a search that is ended leaves the rows so far. */
 static void test_tune_saves_each_row(void **state) {
     (void)state;
     run("%s", "tune rms_norm softmax gelu --shapes 16x64,16x128 --dtypes f32 --seconds 2 --out saved & "
@@ -314,7 +312,7 @@ static void test_tune_saves_each_row(void **state) {
     assert_int_equal(system("grep -q '^clnorm tuning 1$' saved && ! ls saved.* 2>/dev/null"), 0);
 }
 
-/* On a terminal, how far it is and how long it takes yet, in lines that do not wrap. */
+/* On a terminal tune shows progress and remaining time, in lines that do not wrap. */
 static void test_tune_shows_progress(void **state) {
     (void)state;
     run_in("script -qec '", "tune rms_norm softmax --shapes 16x64 --dtypes f32 --seconds 0.3 --out shown' /dev/null");
@@ -363,8 +361,6 @@ static void test_cache(void **state) {
     run_in("CLNORM_CACHE=0", "%s", "cache path");
     assert_failed(EXIT_FAILED, "CLNORM_CACHE");
 }
-
-/* ----------------------------------------------------------------------------------------------------------------- */
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -1,4 +1,4 @@
-/* `clnorm bench` and `clnorm profile` as scripts see them: tables, JSON keys, pictures. */
+/* `clnorm bench` and `clnorm profile` as scripts see them: tables, JSON keys, plots. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +15,6 @@
 #include <unistd.h>
 
 #include "tool_process.h"
-
-/* ------------------------------------------------------------------------------------------------------------- bench */
 
 static void test_bench(void **state) {
     (void)state;
@@ -129,7 +127,7 @@ static void test_bench_refuses(void **state) {
     assert_failed(EXIT_REQUEST, "too many");
 }
 
-/* A panel an operation, a line a dtype with a place for each shape; and XML, where there is a program that knows. */
+/* A panel for each operation, a line for each dtype, a point for each shape. xmllint, where installed, checks the XML. */
 static void test_bench_svg(void **state) {
     (void)state;
     run("%s", "bench gelu rms_norm_gated --shapes 8x64,4x64,2x64 --dtypes f32,bf16 --runs 1 --svg b.svg --unfused");
@@ -166,7 +164,7 @@ static void test_bench_svg(void **state) {
     assert_failed(EXIT_REQUEST, "--svg -");
 }
 
-/* Widths of a list at a fixed number of bytes, and their picture: a line a dtype, a dot a width. */
+/* A list of widths with a fixed number of bytes, and its plot: a line for each dtype, a point for each width. */
 static void test_bench_sweep(void **state) {
     (void)state;
     run("%s", "bench gelu softmax --sweep 64,100 --bytes 4K --dtypes f32,bf16 --runs 1 --svg s.svg");
@@ -244,7 +242,7 @@ static void test_profile(void **state) {
     assert_failed(EXIT_REQUEST, "--warm-up -1");
 }
 
-/* Waits for a folder to have as many names as expected. */
+/* Waits until a folder has count names. */
 static void assert_becomes(const char *dir, size_t count) {
     char command[256];
     (void)snprintf(command, sizeof command,
@@ -254,7 +252,7 @@ static void assert_becomes(const char *dir, size_t count) {
     assert_int_equal(system(command), 0);
 }
 
-/* A profile that takes long, with its folder in this one. */
+/* Starts a long profile that makes its folder in dir. */
 static pid_t start_profile(const char *dir) {
     const char *const tool = getenv("CLNORM_TOOL");
     const pid_t child = fork();
@@ -268,7 +266,7 @@ static pid_t start_profile(const char *dir) {
     return child;
 }
 
-/* The folder of compiled programs goes however the process ends. */
+/* The folder of compiled programs is removed, however the process ends. */
 static void test_profile_leaves_no_folder(void **state) {
     (void)state;
     static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
@@ -305,8 +303,6 @@ static void test_bench_host(void **state) {
     run("%s", "bench --host layer_norm rms_norm");
     assert_failed(EXIT_REQUEST, "--host");
 }
-
-/* ------------------------------------------------------------------------------------------------------------- cache */
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -1,4 +1,4 @@
-/* `clnorm run` of tensors that lie otherwise than row after row, or share weights: --outer and --weight-repeat. */
+/* `clnorm run` with outer dimensions of tensors and several rows of weights: --outer and --weight-repeat. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "tensor_write.h"
 #include "tool_process.h"
 
-/* weight and bias of [R, cols]: the gradients have their shape. */
+/* Weight and bias have shape [R, cols], and so have their gradients. */
 static void test_run_shares_weights(void **state) {
     (void)state;
     put_tensor("x.npy", "x", "F32", 2, 24, 10);
@@ -61,7 +61,7 @@ static void test_run_shares_weights(void **state) {
     }
 }
 
-/* The same numbers, whatever the rows' layout on the device. */
+/* The results do not depend on the layout of rows on the device. */
 static void test_run_lays_rows_out(void **state) {
     (void)state;
     static const char *const layouts[] = {"", "--outer 'x=4:20000,16:384;y=64:500'", "--outer 'y=16:384,4:6144;x=64:385'"};

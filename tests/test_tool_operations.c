@@ -1,4 +1,4 @@
-/* `clnorm run` of each kind of operation: rows of records, channels, quantisation, scales. */
+/* `clnorm run` of each kind of operation: by rows, slices, channels, quantisation, scales. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "tensor_write.h"
 #include "tool_process.h"
 
-/* Scales of an x of rank 3, with one leading dimension of all rows or with x's. */
+/* The scales of an x of rank 3 have one dimension for all rows, or x's leading dimensions. */
 static void test_run_takes_scales_of_either_shape(void **state) {
     (void)state;
     run("%s", "run quantize --in \"$CLNORM_SAMPLE\" --mode group --group-size 16 --repeat 1 --out q.safetensors");
@@ -55,7 +55,7 @@ static void test_run_takes_scales_of_either_shape(void **state) {
     assert_failed(EXIT_REQUEST, "shape [4, 16, 24]; expected [64] or [4, 16]");
 }
 
-/* The halves of a norm one after the other, each with what the one before has written; a whole row is a slice, too. */
+/* The four operations on slices, each with the output of the one before. The slice is a whole row. */
 static void test_run_slices(void **state) {
     (void)state;
     put_tensor("x.npy", "x", "F32", 2, 6, 10);
@@ -174,7 +174,7 @@ static void test_run_channels(void **state) {
     }
 }
 
-/* A single wide row is split among work-groups, but with --batch-invariant. */
+/* A single wide row is cut into chunks, except with --batch-invariant. */
 static void test_run_is_batch_invariant(void **state) {
     (void)state;
     static const char *const operations[] = {"layer_norm", "rms_norm_backward dy=row", "softmax", "l2_norm"};
@@ -277,7 +277,7 @@ static void test_run_norms_quantise(void **state) {
     }
 }
 
-/* Of a tensor of any rank: scales of all of it, of rows and of groups, in either of their shapes. */
+/* An 8-bit x of rank 3 with scales of the tensor, of rows and of groups. */
 static void test_run_norms_read_scales(void **state) {
     (void)state;
     static const char *const modes[] = {"tensor", "row", "group --group-size 32"};

@@ -11,7 +11,7 @@
 #include "tensor_write.h"
 #include "tool_process.h"
 
-/* A file of positions. */
+/* A file of count positions: zeros, and last as the last one. */
 static void put_positions(const char *path, const char *name, const char *element, uint64_t count, int64_t last) {
     struct tensor tensor = {.name = name, .element = element_by_name(element), .rank = 1, .shape = {count}};
     assert_true(tensor_measure(&tensor));
@@ -53,7 +53,7 @@ static void test_run_rotates(void **state) {
         tables);
     assert_done();
     assert_says("verify   dx ");
-    /* q of 2 heads, packed with k and v, and a weight a head; y with the heads outside */
+    /* q of 2 heads, packed with k and v, with a weight for each head; the heads are y's outermost dimension */
     put_tensor("heads.npy", "heads", "F32", 2, 2, 24);
     run("run rms_norm --in x.npy --in heads.npy weight=heads --rope neox --rope-dims 8 --rope-heads 2 --in tokens.npy "
         "position=tokens --outer 'x=3:144,2:24;y=3:24,2:72' %s",

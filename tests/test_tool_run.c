@@ -1,4 +1,4 @@
-/* `clnorm run` as scripts see it: the tensors that it reads and writes, what it refuses. */
+/* `clnorm run` as scripts see it: the tensors that it reads and writes, and requests that it refuses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "tensor_write.h"
 #include "tool_process.h"
 
-/* y is the layer norm of x, computed here, within one unit of its element type in the last place. */
+/* Checks that y is the layer norm of x, which is computed here, within one unit in the last place of bf16. */
 static void assert_normalised(const struct tensor_file *in, const struct tensor_file *out) {
     const struct tensor *const x = find(in, "x", CLNORM_BF16, 3);
     const struct tensor *const weight = find(in, "weight", CLNORM_F32, 1);
@@ -93,7 +93,7 @@ static void test_run_options(void **state) {
     assert_says("vec=4,lanes=1,segments=2,");
 }
 
-/* -------------------------------------------------------------------------------------------------- what it prints */
+/* ---------------------------------------------------------------------------------------------------------- output */
 
 static const json_t *member(const json_t *object, const char *key) {
     const json_t *const value = json_object_get(object, key);
@@ -106,7 +106,7 @@ static double number(const json_t *object, const char *key) {
     return json_number_value(member(object, key));
 }
 
-/* min, mean and max are of finite numbers; JSON has null for others. */
+/* min, mean and max are those of finite numbers. In JSON other numbers are null. */
 static void test_run_prints_values(void **state) {
     (void)state;
     put_tensor("x.npy", "x", "F32", 2, 17, 1); /* 0 to 16 */
@@ -149,7 +149,7 @@ static void test_run_prints_values(void **state) {
     json_decref(json);
 }
 
-/* Whether a row of a tuning file was used, and why not. */
+/* The output says which row of a tuning file was used, or why the file was not. */
 static void test_run_names_the_tuning_file(void **state) {
     (void)state;
     put_tensor("x.npy", "x", "F32", 2, 6, 10);
@@ -172,8 +172,8 @@ static void test_run_names_the_tuning_file(void **state) {
     assert_null(strstr(result.out, "tuned"));
 }
 
-/* '-' stands for '_'; the only tensor of the only file is x, and nothing else besides. */
-static void test_run_takes_other_names(void **state) {
+/* '-' stands for '_'. The only tensor of the only file is x, whatever its name, and has no other role. */
+static void test_run_accepts_other_names(void **state) {
     (void)state;
     put_tensor("weight.npy", "weight", "F32", 2, 6, 10);
     run("%s", "run layer-norm --in weight.npy --repeat 1");
@@ -309,7 +309,7 @@ static void test_run_refuses(void **state) {
     assert_failed(EXIT_REQUEST, "no/folder/y.npy");
 }
 
-/* The largest seeds; an eps that only doubles have; columns that are too many for memory, of no rows. */
+/* The largest seeds; an eps beyond the range of f32; more columns than memory holds, without rows. */
 static void test_run_takes_extremes(void **state) {
     (void)state;
     put_tensor("x.npy", "x", "F32", 2, 6, 10);
@@ -330,7 +330,7 @@ static void test_run_takes_extremes(void **state) {
     }
 }
 
-/* An input under any of its names is written over on request alone; then it keeps its permissions. */
+/* An input, under any of its names, is replaced only with --force, and keeps its permissions. */
 static void test_run_keeps_its_inputs(void **state) {
     (void)state;
     put_tensor("x.npy", "x", "F32", 2, 6, 10);
@@ -368,7 +368,7 @@ int main(void) {
         cmocka_unit_test(test_run_prints_values),
         cmocka_unit_test(test_run_names_the_tuning_file),
         cmocka_unit_test(test_run_takes_arrays_of_any_rank),
-        cmocka_unit_test(test_run_takes_other_names),
+        cmocka_unit_test(test_run_accepts_other_names),
         cmocka_unit_test(test_run_refuses),
         cmocka_unit_test(test_run_takes_extremes),
         cmocka_unit_test(test_run_keeps_its_inputs),

@@ -11,8 +11,8 @@
 
 #include "tool_process.h"
 
-/* The gradients of the loss Σ dy · y at the sample, whose dy is its own y, computed here within one unit of each element
- * type in the last place and what f32 sums may be off. */
+/* Checks the gradients of the loss Σ dy · y with dy = y, which are computed here, within one unit in the last place of bf16
+ * and the error of f32 sums. */
 static void assert_gradients(const struct tensor_file *in, const struct tensor_file *y, const struct tensor_file *out) {
     const struct tensor *const x = find(in, "x", CLNORM_BF16, 3);
     const struct tensor *const weight = find(in, "weight", CLNORM_F32, 1);
@@ -74,7 +74,7 @@ static void test_run_goes_backward(void **state) {
     assert_says("y        BF16 [4, 16, 384]");
     assert_says("verify   dweight ");
     run("%s", "run layer_norm_backward --in \"$CLNORM_SAMPLE\" --in y.safetensors y=y dy=x weight=bias bias=weight");
-    assert_failed(EXIT_FAILED, "run: args.fault is 3"); /* of 384 columns more than 300 have a large bias */
+    assert_failed(EXIT_FAILED, "run: args.fault is 3"); /* of 384 columns more than 300 have a bias above the bound */
 }
 
 static void test_run_backward_options(void **state) {

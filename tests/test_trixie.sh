@@ -1,7 +1,9 @@
 #!/bin/sh
 # Runs a program of this machine with the libraries and the PoCL 6 of Debian 13, which fetch_trixie.sh has put into ROOT.
-# test_trixie.sh ROOT PROGRAM [ARGUMENT …]; 77 where it is not there. ROOT is the program's root, in which it sees the folder
-# of this source and the kernel's own file systems. Mounts are in a name space that ends with the program.
+# Exits with 77, skipped, where ROOT lacks them. The program's root is ROOT, with this repository, /proc, /sys and /dev
+# mounted in a name space that ends with the program.
+#
+#   test_trixie.sh ROOT PROGRAM [ARGUMENT …]
 set -u
 root=$1
 shift
@@ -13,7 +15,7 @@ fi
 name_space=--mount
 [ "$(id -u)" -eq 0 ] || name_space="--map-root-user --mount"
 source=$(cd "$(dirname "$0")/.." && pwd)
-# shellcheck disable=SC2016,SC2086 # the inner shell's variables; a list of words
+# shellcheck disable=SC2016,SC2086 # the inner shell expands variables; name_space is a list of words
 exec unshare $name_space sh -euc '
     root=$1
     source=$2

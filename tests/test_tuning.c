@@ -1,5 +1,4 @@
-/* Configs as words, and the file of measured ones: what of it a plan takes, and what becomes of files that are not right.
- */
+/* Configs as text, and tuning files: rows that a plan takes, rows and files that are not used, and the file's path. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,9 +39,9 @@ static int tear_down(void **state) {
     return fixture_teardown(&fixture);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- words */
+/* ------------------------------------------------------------------------------------------------------------ text */
 
-static void test_words_are_read_back(void **state) {
+static void test_text_is_read_back(void **state) {
     (void)state;
     const clnorm_config every = {{16, 1024, 2, 3, 2, 8, 2, 2, 3, 2, 65536, 4, 2, 64, 2, 1, 9, 2, 7}};
     clnorm_config read;
@@ -72,7 +71,7 @@ static void test_words_are_read_back(void **state) {
     assert_int_equal(KNOB(read, keep), CLN_KEEP_REGISTERS);
 }
 
-static void test_other_words_are_refused(void **state) {
+static void test_other_text_is_refused(void **state) {
     (void)state;
     static const struct {
         const char *text, *says;
@@ -115,10 +114,10 @@ static void write_file(const struct state *state, const char *device, const char
     assert_int_equal(setenv("CLNORM_TUNING", path, 1), 0);
 }
 
-/* What a new context makes of a forward of 8 x 96 f32, or of the descriptor that change has changed. */
+/* The config and description of a plan in a new context. */
 struct outcome {
     struct cln_config config;
-    char text[16384]; /* of the plan's description */
+    char text[16384]; /* the plan's description */
 };
 
 static struct outcome plan_with(const struct state *state, const clnorm_norm_desc *desc) {
@@ -155,7 +154,7 @@ static void test_rows_are_taken(void **state) {
                "rms_norm bf16 96: unroll=9\nrms_norm_gated f32 96: unroll=10\nrms_norm f32 48: unroll=11");
     clnorm_norm_desc desc = usual_desc();
     struct outcome outcome = plan_with(made, &desc);
-    assert_int_equal(outcome.config.unroll, 7); /* the last row for it */
+    assert_int_equal(outcome.config.unroll, 7); /* the last row of the key */
     assert_int_equal(outcome.config.vec, 2);
     assert_note(&outcome, "tuned by line 8 of ");
 
@@ -167,7 +166,7 @@ static void test_rows_are_taken(void **state) {
     outcome = plan_with(made, &desc);
     assert_int_equal(outcome.config.unroll, 11);
 
-    KNOB(desc.config, vec) = 1; /* where something is forced, nothing else is tuned */
+    KNOB(desc.config, vec) = 1; /* beside a forced knob no row is used */
     outcome = plan_with(made, &desc);
     assert_int_equal(outcome.config.vec, 1);
     assert_int_not_equal(outcome.config.unroll, 11);
@@ -190,11 +189,9 @@ static void test_backward_rows_are_taken(void **state) {
     desc.dx.dtype = CLNORM_F32;
     clnorm_context *context = NULL;
     clnorm_plan *plan = NULL;
-    struct cln_config config;
     assert_int_equal(clnorm_context_create(made->fixture->cl, device->device, NULL, &context), 0);
     assert_int_equal(clnorm_norm_backward_plan_create(context, &desc, &plan), CLNORM_SUCCESS);
-    config = chosen_knobs(plan);
-    assert_int_equal(config.run_length, 3);
+    assert_int_equal(chosen_knobs(plan).run_length, 3);
     clnorm_plan_destroy(plan);
     clnorm_context_destroy(context);
 }
@@ -231,7 +228,7 @@ struct mixed_case {
     const char *key;
 };
 
-/* The unroll of a plan, whose key is compared. */
+/* The unroll of the case's plan, whose tuning key must be that of the case. */
 static uint32_t unroll_of(clnorm_context *context, const struct mixed_case *made) {
     clnorm_norm_desc desc = usual_desc();
     clnorm_plan *plan = NULL;
@@ -250,8 +247,8 @@ static uint32_t unroll_of(clnorm_context *context, const struct mixed_case *made
     return unroll;
 }
 
-/* A second dtype is that of a matrix with wider elements than x. A row without one is for any; one with it, or with the
- * right number of rows, comes first. */
+/* A key's second dtype is that of a matrix with wider elements than x. A row without one matches any. A row that names the
+ * dtype, or few rows, comes first. */
 static void test_rows_of_two_dtypes(void **state) {
     const struct state *const made = *state;
     const clnorm_device_info *const device = &made->fixture->device;
@@ -280,8 +277,8 @@ static void test_rows_of_two_dtypes(void **state) {
     clnorm_context_destroy(context);
 }
 
-/* A row that the device cannot do costs a note, and not the detail of an earlier failure. */
-static void test_rows_that_do_not_suit(void **state) {
+/* A row that the device does not support leaves a note, and the error detail as it was. */
+static void test_unsupported_rows_are_not_used(void **state) {
     const struct state *const made = *state;
     const clnorm_device_info *const device = &made->fixture->device;
     assert_int_equal(clnorm_context_create(NULL, NULL, NULL, NULL), CLNORM_INVALID_ARGUMENT);
@@ -328,7 +325,7 @@ static void test_other_files_are_not_used(void **state) {
     assert_note(&outcome, "the head of the file ends here");
 }
 
-/* A pipe, whose opening would wait for a writer, and a link to itself: notes, and no wait. */
+/* A pipe, where opening would wait for a writer, a folder and a link to itself leave notes. A missing file leaves none. */
 static void test_other_kinds_of_files_are_not_used(void **state) {
     const struct state *const made = *state;
     const clnorm_norm_desc desc = usual_desc();
@@ -352,7 +349,7 @@ static void test_other_kinds_of_files_are_not_used(void **state) {
     assert_null(strstr(outcome.text, "config: "));
 }
 
-/* ---------------------------------------------------------------------------------------------------- where it is */
+/* -------------------------------------------------------------------------------------------------------- the path */
 
 static void test_path(void **state) {
     (void)state;
@@ -378,13 +375,13 @@ static void test_path(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words_are_read_back),
-        cmocka_unit_test(test_other_words_are_refused),
+        cmocka_unit_test(test_text_is_read_back),
+        cmocka_unit_test(test_other_text_is_refused),
         cmocka_unit_test(test_rows_are_taken),
         cmocka_unit_test(test_backward_rows_are_taken),
         cmocka_unit_test(test_rows_of_other_operations_are_taken),
         cmocka_unit_test(test_rows_of_two_dtypes),
-        cmocka_unit_test(test_rows_that_do_not_suit),
+        cmocka_unit_test(test_unsupported_rows_are_not_used),
         cmocka_unit_test(test_other_files_are_not_used),
         cmocka_unit_test(test_other_kinds_of_files_are_not_used),
         cmocka_unit_test(test_path),

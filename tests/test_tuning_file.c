@@ -1,4 +1,4 @@
-/* The file that `clnorm tune` writes: rows come, go and stay, and so does what is no row. */
+/* The file that `clnorm tune` writes: rows are added, replaced and removed, and other lines stay. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static void test_rows(void **state) {
     assert_int_equal(scratch_count(folder), 1);
 }
 
-/* Comments and rows stay where they are; the new row takes the place of the first one of its key. */
+/* Comments and other rows keep their places. A new row replaces the first one of its key, and removes the others. */
 static void test_other_lines_stay(void **state) {
     static const char before[] = "# mine\n\nclnorm tuning 1\n# device?\ndevice A device\ndriver 1.0\n"
                                  "# widths that matter\nrms_norm f32 96: vec=2\ngelu f32 96: vec=1 # slow\n"
@@ -93,7 +93,7 @@ static void test_other_lines_stay(void **state) {
                       "# widths that matter\nrms_norm f32 96: vec=4 # 0.500 of the time of the library's choice\n"
                       "gelu f32 96: vec=1 # slow\n# the end\n");
 
-    scratch_write(path, "# a note\n", 9); /* nothing else: the head follows it */
+    scratch_write(path, "# a note\n", 9); /* the head follows a file of comments */
     read_file(&file, path, &device);
     assert_true(tuning_file_put(&file, "rms_norm f32 96", &config, 0.5, &fault));
     assert_true(tuning_file_write(&file, &fault));
@@ -102,7 +102,7 @@ static void test_other_lines_stay(void **state) {
                       "rms_norm f32 96: vec=4 # 0.500 of the time of the library's choice\n");
 }
 
-/* What the library would not use is refused, or started anew by force; it is never lost silently. */
+/* A file that the library would not use is refused, or with force started anew. */
 static void test_other_files_are_refused(void **state) {
     static const struct {
         const char *text, *says;
@@ -143,7 +143,7 @@ static void test_failures(void **state) {
     const char *const paths[] = {NULL, *state, fifo, "/proc/no/such/file"};
     static const char *const says[] = {"--out: expected a file", "not a regular file", "not a regular file",
                                        "cannot be written"};
-    (void)alarm(60); /* opening the pipe would wait for a writer */
+    (void)alarm(60); /* against waiting for a writer of the pipe */
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         struct tuning_file file;
         struct fault fault = {0};

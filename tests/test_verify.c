@@ -1,5 +1,5 @@
-/* What --verify and check stand on: a result that is right passes, one that is off by little more than its tolerance does
- * not, and a NaN passes only where one is due. */
+/* The verification of --verify and check: a right result passes, one that is off by little more than its tolerance fails,
+ * and a NaN passes only where one is expected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void test_verdict_allows_the_rounding_of_the_slack(void **state) {
     assert_false(passes(CLNORM_F16, INFINITY, 65500, 1));
 }
 
-static void test_verdict_of_what_is_not_finite(void **state) {
+static void test_verdict_of_nan_and_infinity(void **state) {
     (void)state;
     assert_false(passes(CLNORM_F32, NAN, 0, 1));
     assert_false(passes(CLNORM_F32, NAN, 0, INFINITY));
@@ -73,7 +73,7 @@ static void test_verdict_keeps_the_worst(void **state) {
 
 enum { ROWS = 3, COLS = 40, GROUP = 20, GROUPS = COLS / GROUP, ELEMENTS = ROWS * COLS };
 
-/* A job whose outputs are computed here, in double, the plain way. */
+/* A job whose outputs are computed here, in double, by the formulas. */
 struct fixture {
     struct job job;
     unsigned char bytes[ROLES][ELEMENTS * sizeof(double)];
@@ -164,7 +164,7 @@ static struct fixture *make_fixture(const char *name, clnorm_dtype dtype, const 
     return fixture;
 }
 
-/* How many elements of a role are wrong; those of the other roles must be right. */
+/* The number of wrong elements of a role. Those of the other roles must be right. */
 static uint64_t wrong_of(const struct fixture *fixture, const char *role) {
     struct verdict verdicts[ROLES] = {0};
     struct fault fault = {0};
@@ -213,7 +213,7 @@ static void test_right_results_pass(void **state) {
     for_each(check_right);
 }
 
-/* More than an element's rounding and 200 units of the arithmetic are wrong. */
+/* Errors beyond an element's rounding and 200 units of the arithmetic are found. */
 static void check_damage(struct fixture *fixture) {
     static const char *const roles[] = {"y", "rstd"};
     for (int r = 0; r < 2; r++) {
@@ -252,7 +252,7 @@ static void test_nan_is_expected_of_nan(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verdict_allows_the_rounding_of_the_slack),
-        cmocka_unit_test(test_verdict_of_what_is_not_finite),
+        cmocka_unit_test(test_verdict_of_nan_and_infinity),
         cmocka_unit_test(test_verdict_keeps_the_worst),
         cmocka_unit_test(test_right_results_pass),
         cmocka_unit_test(test_damaged_results_fail),

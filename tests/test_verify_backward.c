@@ -1,6 +1,6 @@
-/* What --verify and check stand on backward: gradients that are right pass, those that are off by little more than their
- * tolerance do not. They are computed here from the forward alone, without a formula of a gradient in it: the derivative
- * of f at x is the imaginary part of f(x + ih) / h, to the last bit for a small h. */
+/* The verification of gradients by --verify and check: right ones pass, and those that are off by little more than their
+ * tolerance fail. Gradients are computed here from the forward alone, by complex steps: the derivative of f at x is the
+ * imaginary part of f(x + ih) / h, to the last bit for a small h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,8 +32,7 @@ struct fixture {
     number y[ELEMENTS], mean[ROWS * GROUPS], rstd[ROWS * GROUPS]; /* statistics are [GROUPS, ROWS] */
 };
 
-/* ------------------------------------------------------------------------------------------------ forward, and its slope
- */
+/* --------------------------------------------------------------------------------------------- forward and its slope */
 
 static number gate_factor(const struct fixture *fixture, number z) {
     const number sigmoid = 1 / (1 + cexpl(-z));
@@ -68,7 +67,7 @@ static void normalise_segment(struct fixture *fixture, int row, int group) {
     }
 }
 
-/* What dy is the gradient of. */
+/* The loss whose gradient with respect to y is dy. */
 static number loss(struct fixture *fixture) {
     number sum = 0;
     for (int row = 0; row < ROWS; row++)
@@ -104,7 +103,7 @@ static void put_gradient(struct fixture *fixture, const char *role, int input) {
         put(fixture, role, i, slope(fixture, input, i));
 }
 
-/* The outputs as they should be. */
+/* Writes the right outputs. */
 static void put_outputs(struct fixture *fixture) {
     put_gradient(fixture, "dx", X);
     put_gradient(fixture, "dz", Z);
@@ -177,7 +176,7 @@ static void free_fixture(struct fixture *fixture) {
     free(fixture);
 }
 
-/* How many elements of a role are wrong; those of the other roles must be right, and all must have been looked at. */
+/* The number of wrong elements of a role. Those of the other roles must be right, and every element must be checked. */
 static uint64_t wrong_of(const struct fixture *fixture, const char *role) {
     struct verdict verdicts[ROLES] = {0};
     struct fault fault = {0};
@@ -207,8 +206,8 @@ static const struct operation_options option_table[] = {
 };
 enum { OPTIONS = sizeof option_table / sizeof *option_table };
 
-/* Statistics that were rounded to f32 are not those of the gradients here; nor are those in f64 where a sum over rows is
- * that of a single one. */
+/* Given statistics are in f64: rounded to f32, they would not be those of the gradients here. With a row of weights for
+ * each row even the rounding to f64 shows. */
 static const struct {
     clnorm_dtype dtype;
     bool given;
@@ -236,7 +235,7 @@ static void test_right_gradients_pass(void **state) {
     for_each(check_right);
 }
 
-/* More than an element's rounding and some hundred units of the arithmetic are wrong. */
+/* Errors beyond an element's rounding and 400 units of the arithmetic are found. */
 static void check_damage(struct fixture *fixture) {
     for (int r = 0; fixture->job.operation->roles[r].name; r++) {
         const char *const role = fixture->job.operation->roles[r].name;
@@ -261,7 +260,7 @@ static void test_damaged_gradients_fail(void **state) {
     for_each(check_damage);
 }
 
-static void test_a_nan_reaches_its_row_and_its_column(void **state) {
+static void test_a_nan_spreads_in_its_row_and_column(void **state) {
     (void)state;
     struct fixture *const fixture = make_fixture(true, CLNORM_F32, &option_table[0], false);
     element_store(fixture->job.tensor[0].element, fixture->bytes[0], 3, NAN);
@@ -296,7 +295,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_right_gradients_pass),
         cmocka_unit_test(test_damaged_gradients_fail),
-        cmocka_unit_test(test_a_nan_reaches_its_row_and_its_column),
+        cmocka_unit_test(test_a_nan_spreads_in_its_row_and_column),
         cmocka_unit_test(test_only_wanted_outputs_are_verified),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
