@@ -8,8 +8,8 @@
  *                 VECTOR: a MATRIX without a stride
  *                 NUMBER: an ulong or a real
  *                 SEED:   two numbers, name and name_offset
- *     condition   the build's macro that is 0 or undefined where the kernel does not have the parameter, or 1: each
- * parameter adds to the cost of a launch
+ *     condition   the build's macro that is 0 or none where the kernel does not have the parameter, or 1. Each parameter
+ *                 adds to the cost of a launch
  *
  * in the order of the parameters. The first parameter of every kernel is work, which is 0 where a launch has nothing to
  * do. */

@@ -4,7 +4,7 @@
 
 #include "common/segment.h"
 
-/* Vectors of every chunk but the last ones, which may have fewer or none; the first vector of one; its whole vectors. */
+/* Vectors of a chunk; the last chunks may have fewer or none. Then a chunk's first vector, and its whole vectors. */
 #define CHUNK_VECTORS ((VECTORS + CHUNKS - 1) / CHUNKS)
 
 static inline index_t begin_of(const index_t chunk) {

@@ -1,13 +1,13 @@
 /* Element types in memory and in registers. Each dtype NAME has
  *
  *     storage_NAME              one element, as a kernel's pointers see it
- *     packed_NAME VEC elements as they were loaded, in the fewest registers
+ *     packed_NAME               VEC elements as loaded, in the fewest registers
  *     load_NAME(p, aligned, hint)   VEC elements at p, packed; aligned: p is a multiple of the vector's size
  *     widen_NAME(packed)        as realv
- *     only_NAME(packed, kept)   with zeros where a comparison of vectors does not hold
+ *     only_NAME(packed, kept)   with zeros where kept, the result of a comparison of vectors, is false
  *     store_NAME(p, v, aligned) realv v, rounded to nearest even and stored; NaN stays NaN
  *     store1_NAME(p, v)         the same for one element
- *     put1_NAME(p, v, add)      that, or with add that added to what is there
+ *     put1_NAME(p, v, add)      the same, or with add the sum with the element there
  *
  * and a kernel names them by the macro of a tensor: LOAD(X_DTYPE)(x + i, aligned, LOAD_PLAIN). */
 #ifndef DTYPE_H

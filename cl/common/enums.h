@@ -1,4 +1,4 @@
-/* The numbers behind the words in a build's macros, as in the public headers' enumerations. */
+/* The numbers behind the words in a build's macros, as in the enumerations of the public headers and of knobs.h. */
 #ifndef ENUMS_H
 #define ENUMS_H
 

@@ -8,17 +8,17 @@
 /* ex2.approx and rcp.approx: 2 and 1 units in the last place. */
 #define APPROXIMATE (ISA == ISA_PTX && !IS_DOUBLE(X_DTYPE))
 
-/* e^x is infinite there in f32. */
+/* At this x, e^x is infinite in f32. */
 #define LARGEST_EXPONENT 88.8f
 
-/* A number in the precision of the arithmetic. */
+/* A literal in the precision of the arithmetic. */
 #if IS_DOUBLE(X_DTYPE)
 #define REAL(digits) digits
 #else
 #define REAL(digits) digits##f
 #endif
 
-/* v, or the bound that it is beyond. */
+/* v, limited by the bound. */
 static inline realv at_least(const realv v, const real bound) {
     return v < bound ? (realv)bound : v;
 }
@@ -27,9 +27,9 @@ static inline realv at_most(const realv v, const real bound) {
     return v > bound ? (realv)bound : v;
 }
 
-/* v, or the bound that it is beyond. NaN stays NaN. */
+/* v, limited by both bounds. NaN stays NaN. */
 static inline realv between(const realv v, const real least, const real most) {
-#if APPROXIMATE /* a comparison and a selection take two instructions */
+#if APPROXIMATE /* one instruction per bound; a comparison and a selection are two */
     realv bounded;
     const float *from = (const float *)&v;
     float *to = (float *)&bounded;
@@ -53,7 +53,7 @@ static inline realv ratio(const realv v, const realv divisor) {
 #endif
 }
 
-/* Of a number whose reciprocal is no smaller than 2^-126, or may be 0 instead. */
+/* 1 / v. A reciprocal below 2^-126 may be 0 instead. */
 static inline realv quick_reciprocal(const realv v) {
 #if APPROXIMATE
     realv quotient;
@@ -76,7 +76,7 @@ static inline realv exponential_of_minus(const realv x) {
 
 #elif APPROXIMATE
 
-/* 2^x. A result below 2^-126 is 0, which takes half as many instructions as one that is not. */
+/* 2^x. Results below 2^-126 are flushed to 0, which halves the number of instructions. */
 static inline realv power_of_two(const realv x) {
     realv power;
     const float *from = (const float *)&x;
@@ -93,12 +93,12 @@ static inline realv exponential_of_minus(const realv x) {
 
 #else
 
-/* 2^n · e^r with -x = n · ln 2 + r, |r| <= ln 2 / 2, in a few instructions that any vector unit has. e^r is a polynomial
- * whose relative error is 2.6e-9 (minimax); the whole is within 2 units in the last place. Below 2^-126.5 it is 0, from
- * 2^127.5 on infinite. The sign of x is part of the products, where it takes no instruction. */
+/* 2^n · e^r with -x = n · ln 2 + r, |r| <= ln 2 / 2, in a few instructions that any vector unit has. e^r is a minimax
+ * polynomial of relative error 2.6e-9; the result is within 2 units in the last place. Results below 2^-126.5 are 0, and
+ * those from 2^127.5 on are infinite. The negation of x is part of the products, where it takes no instruction. */
 static inline realv exponential_of_minus(const realv x) {
     const realv bounded = between(x, -LARGEST_EXPONENT, 88.1f);
-    const realv shift = 12582912.0f; /* 1.5 · 2^23: a sum with it is rounded to a whole number, which its low bits are */
+    const realv shift = 12582912.0f; /* 1.5 · 2^23: rounds a sum to an integer, which its low bits hold */
     const realv shifted = shift - bounded * 1.44269504f;
     const realv n = shifted - shift;
     const realv r = -bounded - n * 0.693359375f + n * 2.12194440e-4f; /* ln 2 in two parts, the first one of 10 bits */
@@ -113,7 +113,7 @@ static inline realv exponential_of_minus(const realv x) {
 
 #endif
 
-/* e^(-x²/2): it loses as many units in the last place as the exponent is large. */
+/* e^(-x²/2). Its error in units in the last place grows with the exponent. */
 static inline realv bell(const realv x) {
 #if APPROXIMATE
     return power_of_two(x * (x * -0.72134752f));

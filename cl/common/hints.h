@@ -41,8 +41,8 @@ static inline void begin_loads(void) {
 #endif
 }
 
-/* Hides from the compiler what it knows of a packed vector, so that it widens it anew where it is used next: that costs
- * less than the registers which the wide values would take up meanwhile. */
+/* Makes the compiler widen a packed vector again at its next use: that costs less than registers for the wide values until
+ * then. */
 static inline void forget(uint *word, const uint words) {
 #if ISA == ISA_PTX
 #pragma unroll

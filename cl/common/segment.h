@@ -8,8 +8,8 @@
 #define WHOLE_VECTORS (GROUP_SIZE / VEC)
 #define TAIL (GROUP_SIZE % VEC) /* elements of the partly filled vector */
 #define VECTORS ((GROUP_SIZE + VEC - 1) / VEC)
-#define HELD ((VECTORS + LANES - 1) / LANES) /* vectors of the lane that has most */
-#define EVEN (VECTORS % LANES == 0)          /* each lane has that many */
+#define HELD ((VECTORS + LANES - 1) / LANES) /* maximum vectors of a lane */
+#define EVEN (VECTORS % LANES == 0)          /* each lane has HELD vectors */
 
 #if GROUP_SIZE < 0x7fffffff
 typedef uint index_t; /* of an element within a segment */

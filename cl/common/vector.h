@@ -168,7 +168,7 @@ static inline real largest_element(realv v) {
 #endif
 }
 
-/* v with the elements from count on replaced by another value. count is a constant wherever this is used. */
+/* v with the elements from count on replaced by other. count is a compile-time constant in every use. */
 static inline realv fill_from(realv v, uint count, real other) {
 #if VEC == 1
     return count > 0 ? v : other;

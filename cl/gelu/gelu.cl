@@ -1,7 +1,7 @@
 /* GELU, forward (y) or backward (dx), element by element: see clnorm_gelu_desc and clnorm_gelu_backward_desc.
  *
- * Rows are cut into blocks of BLOCK elements. A work-group takes one block after the other; its lanes take UNROLL vectors
- * each, side by side.
+ * Rows are cut into blocks of BLOCK elements. A work-group takes one block after the other, in which each lane has UNROLL
+ * vectors.
  *
  * Macros (src/program/spec.h): GELU, X_DTYPE, DY_DTYPE, Y_DTYPE, DX_DTYPE (a forward has y, a backward dy and dx), VEC,
  * LANES, UNROLL, STORES, ISA, ELEMENT_ALIGNED. */
@@ -33,7 +33,7 @@ struct row {
     global STORAGE(OUT_DTYPE) * out;
 };
 
-/* What one vector of the output is made of, as it was loaded. */
+/* The inputs of one vector of the output, as loaded. */
 struct point {
     PACKED(X_DTYPE) x;
 #if BACKWARD
@@ -41,7 +41,7 @@ struct point {
 #endif
 };
 
-/* The vector from a column on, of which count elements are there. */
+/* Loads the vector that begins at a column and has count elements. */
 static inline void load_point(const struct row *row, const ulong column, const ulong count, const bool aligned,
                               struct point *point) {
     point->x = LOAD_PART(X_DTYPE)(row->x + column, count, aligned);
@@ -69,7 +69,7 @@ static inline void take_vector(const struct row *row, const ulong column, const 
     STORE_PART(OUT_DTYPE)(row->out + column, value_of(&point), count, aligned);
 }
 
-/* A CPU's prefetch distance, in elements: its own prefetchers stop at the end of a page. */
+/* A CPU's prefetch distance, in elements: hardware prefetchers stop at the end of a page. */
 #define AHEAD 1024
 
 static inline void prefetch_ahead(const struct row *row, const ulong column) {
@@ -104,7 +104,7 @@ static inline void take_block(const struct call *call, const struct row *row, co
 static inline void take_share(const struct call *call) {
     const ulong first = get_group_id(0) * call->iterations;
     const ulong end = min(first + call->iterations, call->work);
-    /* a division takes as long as a block does */
+    /* a division takes as long as a block */
     ulong row_index = call->work == call->blocks ? 0 : first / call->blocks;
     ulong block = first - row_index * call->blocks;
     for (ulong i = first; i < end; i++) {

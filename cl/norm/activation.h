@@ -8,7 +8,7 @@
 
 #include "common/exponential.h"
 
-/* Every activation here has reached its asymptote there, and a product with its factor of 0 is not a NaN yet. */
+/* At this |x| every activation here has reached its asymptote, and its product with a factor of 0 is no NaN. */
 #if IS_DOUBLE(X_DTYPE)
 #define FAR 1000.0
 #else
@@ -34,8 +34,8 @@ static inline realv gelu(const realv x) {
 
 #else
 
-/* Φ(-|x|) / e^(-x²/2) = t · P(t) with t = 1 / (1 + 0.21 |x|): a minimax fit of relative error 1.3e-8, so that the tail has
- * as many digits as e^(-x²/2). */
+/* Φ(-|x|) / e^(-x²/2) = t · P(t) with t = 1 / (1 + 0.21 |x|): a minimax fit of relative error 1.3e-8, so that the tail is
+ * about as accurate as e^(-x²/2). */
 static inline realv tail_over_bell(const realv x) {
     const realv t = quick_reciprocal(fabs(x) * 0.21f + 1.0f);
     realv p = t * -0.0721113086f + 0.285835445f;
@@ -89,7 +89,7 @@ static inline realv sigmoid_unit_slope(const realv x, const realv v, const realv
     return (v < (real)0 ? small : large) + x * slope * (large * small);
 }
 
-/* ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), for ½ (1 + tanh(u)) = sigmoid(2 u). */
+/* ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), since ½ (1 + tanh(u)) = sigmoid(2 u). */
 #define TANH_LINEAR REAL(1.5957691216057307117) /* 2 √(2/π) */
 #define TANH_CUBIC REAL(0.071354816272600246)   /* 0.044715 of that */
 

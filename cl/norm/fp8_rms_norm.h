@@ -1,4 +1,4 @@
-/* One vector of RMS norm on 8-bit x with a scale for each GROUP_SIZE columns: see clnorm_fp8_rms_norm_desc for the
+/* One vector of RMS norm on 8-bit x with a scale for each GROUP_SIZE columns: see clnorm_norm_desc for the
  * formulas. VEC divides GROUP_SIZE, so that a vector has one scale. The including file defines a struct call with
  * FP8_RMS_NORM_INPUTS and aligned. */
 #ifndef FP8_RMS_NORM_H
@@ -14,7 +14,7 @@ static inline float scale_of_x(const struct call *call, const ulong row, const u
     return LOAD_SCALE(X_SCALE_DTYPE)(call->x_scale + row * (call->cols / GROUP_SIZE) + column / GROUP_SIZE);
 }
 
-/* The weights of a vector's columns; 0 past the last column. */
+/* The weights of a vector's columns; 0 without a weight. */
 static inline floatv weight_at(const struct call *call, const ulong column) {
 #if PRESENT(WEIGHT_DTYPE)
     return WIDEN(WEIGHT_DTYPE)(LOAD(WEIGHT_DTYPE)(call->weight + column, call->aligned, LOAD_PLAIN));

@@ -1,4 +1,4 @@
-/* The arguments of the kernels of RMS norm on 8-bit x: see cl/common/arguments.h.
+/* The arguments of the kernels of RMS norm on an 8-bit x: see cl/common/arguments.h.
  *
  *     x_scale    [rows, cols / GROUP_SIZE]
  *     rstd       [rows]

@@ -1,5 +1,5 @@
-/* The first pass of RMS norm on 8-bit x: rstd and the scale of each row, and the largest |y| of each work-group. LANES
- * work-items share ROWS rows, SEGMENTS times that in a work-group at a time.
+/* The first pass of RMS norm on an 8-bit x: rstd and the scale of each row, and the largest |y| of each work-group. LANES
+ * work-items share ROWS rows, and a work-group takes SEGMENTS times ROWS rows at a time.
  *
  * Macros (src/program/spec.h): X_DTYPE, X_SCALE_DTYPE, WEIGHT_DTYPE, Q_DTYPE (of y), SCALE_DTYPE (none: no scale is
  * written), GROUP_SIZE, COMPATIBLE, ROWS (1 or 2), VEC, LANES, SEGMENTS, REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */

@@ -1,5 +1,5 @@
-/* The second pass of RMS norm on 8-bit x: y from x again, quantised, and its transpose; a tile a work-group of LANES
- * work-items.
+/* The second pass of RMS norm on an 8-bit x: y from x again, quantised, and its transpose. Each work-group of LANES
+ * work-items writes a tile.
  *
  * Macros (src/program/spec.h): X_DTYPE, X_SCALE_DTYPE, WEIGHT_DTYPE, Q_DTYPE (of y), SCALE_DTYPE, GROUP_SIZE, COMPATIBLE,
  * WRITE_Q, TRANSPOSED, TILE_ROWS, TILE_COLS, ROW_VEC, VEC, LANES, SEGMENTS (1), REDUCE, AMAX (0), STORES, ISA, FP8_ISA,

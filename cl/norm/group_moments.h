@@ -38,7 +38,7 @@ struct run {
 
 /* The moments of all vectors so far. */
 struct moments {
-    momentv origin;  /* the first vector */
+    momentv origin;  /* the first vector, or its mean */
     momentv mean;    /* less the origin */
     momentv squares; /* Σ(s − mean)² */
     real count;      /* elements of each */

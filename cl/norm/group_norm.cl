@@ -12,7 +12,7 @@ struct call {
 
 #include "norm/group_norm_moments.h"
 
-/* A segment that fits into its lanes' registers is read once. */
+/* A segment that fits in its lanes' registers is read once. */
 #define SEGMENT_VECTORS (1ul * GROUP_SIZE / VEC)
 #define HELD_OF_LANE (SEGMENT_VECTORS / LANES + (SEGMENT_VECTORS % LANES != 0))
 #if ISA == ISA_PTX

@@ -158,7 +158,7 @@ static inline real rstd_of(const real squares, const real eps) {
 #define BLOCK_VECTORS (LANES * HELD_VECTORS)
 #define BLOCKS (ROW_VECTORS / BLOCK_VECTORS + (ROW_VECTORS % BLOCK_VECTORS != 0))
 
-/* Last layout: the SEGMENTS of a work-group take a unit together. Each has a phase, and every PHASES-th position. */
+/* With LAYOUT_LAST the SEGMENTS of a work-group share a unit: each has a phase, and takes every PHASES-th position. */
 #if !IS_FIRST && LANES > 1
 #define PHASES SEGMENTS
 #else
@@ -175,8 +175,8 @@ static inline uint own_unit(void) {
 /* A unit is a chunk of a channel, or of a block of channels. LANES work-items take one at a time. */
 struct unit {
     ulong sample, chunk;
-    ulong channel; /* first layout */
-    ulong vector;  /* last layout: this lane's first one; its next ones are LANES apart */
+    ulong channel; /* LAYOUT_FIRST */
+    ulong vector;  /* LAYOUT_LAST: this lane's first vector; its next ones are LANES apart */
     uint lane, phase;
     bool active; /* false past the last unit */
 };
@@ -197,7 +197,7 @@ static inline struct unit unit_of(const ulong index, const bool active) {
     return unit;
 }
 
-/* A work-group's first unit; in each of its iterations it takes UNITS of them. */
+/* A work-group's first unit. In each of its iterations it takes UNITS of them. */
 static inline ulong first_unit(const ulong iterations) {
     return get_group_id(0) * iterations * UNITS;
 }
@@ -208,7 +208,7 @@ static inline struct unit unit_from(const ulong index, const ulong work) {
     return unit_of(own, UNITS == 1 || own < work);
 }
 
-/* Last layout: the vectors of a unit that this lane holds. */
+/* LAYOUT_LAST: the vectors of a unit that this lane holds. */
 #if !IS_FIRST
 #define IS_THERE(j) (unit->vector + (j)*LANES < ROW_VECTORS)
 #define CHANNEL(j) ((unit->vector + (ulong)(j)*LANES) * VEC)
@@ -230,7 +230,7 @@ static inline ulong positions_of_tile(const ulong tile, const ulong end) {
     return positions_before(tile, min(end, tile + TILE_POSITIONS));
 }
 
-/* First layout: a lane's vectors of a unit, LANES apart, and the last elements of a row that fill no vector. */
+/* LAYOUT_FIRST: a lane's vectors of a unit, LANES apart, and the last elements of a row that fill no vector. */
 struct share {
     ulong first; /* element of the sample */
     ulong vectors;

@@ -1,5 +1,5 @@
 /* The arguments of the kernels of group norm: see cl/common/arguments.h. x, residual, dy, y, residual_out, dx: [rows,
- * SAMPLE], a sample a row. weight, bias, dweight, dbias: [CHANNELS]. mean, rstd: [rows, GROUPS]. parts: two numbers for
+ * elements of a sample]. weight, bias, dweight, dbias: [CHANNELS]. mean, rstd: [rows, GROUPS]. parts: two numbers for
  * each sample, channel and chunk, which cl/norm/group_norm.h indexes. slopes: [rows, GROUPS, 2]. x_scale, y_scale: of an
  * 8-bit x or y, [1], or [rows] with SCALING_ROW. y_given: the scale of an 8-bit y where the descriptor gives it.
  * magnitudes: the largest |y| of pieces of the work; those of a sample are contiguous. The host, which has no arguments.h,
@@ -52,7 +52,7 @@
     USE(VECTOR, 1, const global real *, mean)                                       \
     USE(VECTOR, 1, const global real *, rstd)
 
-/* work: groups of samples, or slices of groups; a work-group for each. */
+/* work: groups of samples, or slices of groups. */
 #define GROUP_NORM_ARGS(USE)                                                        \
     GROUP_NORM_READ(USE)                                                            \
     GROUP_NORM_AFFINE(USE)                                                          \
@@ -89,7 +89,7 @@
     USE(VECTOR, SAVE_MEAN, global real *, mean)                                     \
     USE(VECTOR, SAVE_RSTD, global real *, rstd)
 
-/* The backward: a work-group for each group of a sample; or sums of chunks, slopes from sums, and dx from slopes. */
+/* The backward: groups of samples; or sums of chunks, slopes from sums, and dx from slopes. */
 #define GROUP_NORM_BACKWARD_READ(USE)                                               \
     USE(NUMBER, 1, ulong, iterations)                                               \
     USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                              \
@@ -143,7 +143,7 @@
     USE(VECTOR, 1, const global float *, magnitudes)                                \
     USE(VECTOR, 1, global STORAGE(SCALE_DTYPE) *, y_scale)
 
-/* The sums over samples, with a work-group for each channel. */
+/* The sums over samples. work: channels. */
 #define GROUP_NORM_DWEIGHT_ARGS(USE)                                                \
     USE(NUMBER, 1, ulong, iterations)                                               \
     USE(NUMBER, 1, ulong, rows)                                                     \
@@ -152,7 +152,7 @@
     USE(VECTOR, DBIAS_DTYPE, global STORAGE(DBIAS_DTYPE) *, dbias)
 /* clang-format on */
 
-/* The lists that a build does not have. */
+/* Macros that a build may leave undefined. */
 #ifdef ARGUMENTS_H
 #ifndef SCALE_DTYPE
 #define SCALE_DTYPE none

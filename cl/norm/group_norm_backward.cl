@@ -20,7 +20,7 @@ struct call {
 #define KEPT_VECTORS 1
 #endif
 
-/* A segment of one channel that fits into its lanes' registers is read once. */
+/* A segment of one channel that fits in its lanes' registers is read once. */
 #define HELD_OF_LANE ((ROW_VECTORS + LANES - 1) / LANES)
 #define MOST_HELD ((ISA == ISA_PTX ? 64 : 32) / (IS_DOUBLE(X_DTYPE) ? 4 : 1)) /* elements of a lane */
 #define IS_HELD (LANES > 1 && CHANNELS_OF_GROUP == 1 && HELD_OF_LANE * VEC <= MOST_HELD)

@@ -38,7 +38,7 @@ struct channel_sums {
     total_t of_dn, of_product;
 };
 
-#define RUN_VECTORS 16 /* of a run */
+#define RUN_VECTORS 16 /* vectors of a run */
 
 static inline void channel_sums_start(struct channel_sums *sums) {
     sums->dn = sums->product = 0;

@@ -1,5 +1,5 @@
-/* The gradients of group norm by chunks, with either layout: the sums of each channel, and, once group_norm_slopes has
- * added them up over groups, dx. */
+/* The gradients of group norm by chunks, with either layout: first the sums of each channel, and later dx, after
+ * group_norm_slopes has added them up over groups or while group_norm_dx_of_sums does so itself. */
 
 #include "norm/group_norm_backward.h"
 #include "norm/group_norm_shares.h"
@@ -153,7 +153,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 /* -------------------------------------------------------------------------------------------------------------- dx */
 
-/* As add_vectors. */
+/* Writes dx of vectors like those of add_vectors. */
 static inline void write_vectors(const struct dx_call *call, const ulong sample, const ulong first, const ulong step,
                                  const ulong vectors, const ulong count, const struct channels *channels,
                                  const realv slopes[2]) {

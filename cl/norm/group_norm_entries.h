@@ -23,7 +23,7 @@ static inline struct entry entry_of(const ulong group, const ulong index) {
     return entry;
 }
 
-#define MERGED 32 /* entries that are merged one after the other: chains of roundings stay short */
+#define MERGED 32 /* entries that are merged in one chain, which keeps rounding errors small */
 
 static inline struct spread own_entries(const global real *parts, const ulong group, const ulong first, const real origin) {
     struct spread all = {0, 0, 0};

@@ -7,7 +7,7 @@
 
 #if IS_FIRST && LANES > 1
 
-#define BATCH 4 /* vectors that are loaded together; two batches are under way */
+#define BATCH 4 /* vectors that are loaded together; two batches are in flight */
 
 /* BATCH of a lane's count vectors, from the i-th on. Vectors are step elements apart. */
 struct batch {
@@ -68,7 +68,7 @@ INLINED void add_vectors(const struct call *call, const ulong sample, const ulon
 
 #elif IS_FIRST || LANES > 1
 
-#define BATCH (LANES == 1 ? CHAINS : 4) /* vectors that are read before the first is added */
+#define BATCH (LANES == 1 ? CHAINS : 4) /* vectors that are loaded together */
 
 /* Adds whole vectors that are step elements apart. */
 static inline void add_vectors(const struct call *call, const ulong sample, const ulong first, const ulong step,

@@ -1,5 +1,5 @@
 /* Group norm by chunks, with either layout: a kernel for their moments, and one for y, after group_norm_merge has made
- * statistics of the moments. */
+ * statistics of the moments or, with MERGES, while each work-group does so itself. */
 
 #include "norm/group_norm.h"
 #include "norm/group_norm_y.h"
@@ -102,7 +102,7 @@ INLINED void take_moments(const struct call *call, const struct unit *unit, stru
 
 #else
 
-/* Vectors whose sums a lane has registers for. */
+/* Vectors for whose sums a lane has registers. */
 #define SUMMED_VECTORS (HELD_VECTORS < 4 ? HELD_VECTORS : 4)
 
 /* The moments of some of this lane's vectors of channels, over the chunk's positions. */
@@ -184,12 +184,12 @@ static inline void write_vector(const struct apply_call *call, const ulong sampl
     PUT_Y(call, sample, at, activated((s - affine->mean) * affine->scale + affine->bias), count, output);
 }
 
-/* Of a unit's group. */
+/* The statistics of a unit's group. */
 struct statistics {
     real mean, rstd;
 };
 
-/* Vectors that are step elements apart, each with count elements. */
+/* Writes y of vectors that are step elements apart, each with count elements. */
 static inline void write_vectors(const struct apply_call *call, const ulong sample, const ulong first, const ulong step,
                                  const ulong vectors, const ulong count, const struct affine *affine,
                                  struct output *output) {
@@ -213,7 +213,7 @@ static inline ulong group_of(const struct unit *unit) {
     return unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
 }
 
-/* Every work-item of the work-group calls it. */
+/* Every work-item of the work-group must call it. */
 INLINED struct statistics statistics_of(const struct apply_call *call, const struct unit *unit, struct lanes *lanes) {
     const ulong group = group_of(unit);
 #if MERGES

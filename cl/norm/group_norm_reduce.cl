@@ -1,6 +1,6 @@
-/* Reductions over the chunks of group norm: the statistics of a group from moments, the slopes of its dx from sums, and
- * the sums over samples, dweight and dbias. LANES work-items compute one number, or two. VEC is that of the chunks'
- * kernels. */
+/* Reductions over the chunks of group norm: the statistics of a group from moments, the slopes of its dx from sums, the
+ * sums over samples, dweight and dbias, and the scales of y. LANES work-items compute one result. VEC is that of the
+ * chunks' kernels. */
 
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
@@ -10,7 +10,7 @@
 #include "quantize/quantize.h"
 #endif
 
-/* The first number of a work-item, and the end of its work-group's. Those of a work-item are SEGMENTS apart. */
+/* The first result of a work-item. Its next ones are SEGMENTS apart. */
 static inline ulong first_of(const ulong iterations) {
     return get_group_id(0) * iterations * SEGMENTS + get_local_id(0) / LANES;
 }
@@ -104,7 +104,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
     last_barrier();
 }
 
-/* The sums of channels alone. work: channels. */
+/* The sums over samples alone. work: channels. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_dweight(PARAMETERS(GROUP_NORM_DWEIGHT_ARGS)) {
     local real scratch[2 * SCRATCH];

@@ -1,7 +1,8 @@
 /* L2 norm and its gradients: see clnorm_l2_norm_desc for the formulas.
  *
- * A work-group owns segments, SEGMENTS of them at a time, LANES work-items each, and reads each twice: for the sums and for
- * the results. dweight is summed over shares of the rows, a slot each, a column a work-item; then over the slots.
+ * A work-group owns segments, and takes SEGMENTS of them at a time with LANES work-items each. It reads each segment twice:
+ * for the sums and for the results. dweight is first summed over shares of the rows, each into a slot, with a column for
+ * each work-item, and then over the slots.
  *
  * Macros (src/program/spec.h), of the norms' forward or, with DY_DTYPE, of their backward: GROUP_SIZE, GROUPS, X_DTYPE,
  * WEIGHT_DTYPE, Y_DTYPE, SAVE_RSTD (write norm), DY_DTYPE, DX_DTYPE, DWEIGHT_DTYPE, VEC, LANES, SEGMENTS, UNROLL, REDUCE,
@@ -39,7 +40,7 @@ struct call {
 #endif
 /* clang-format on */
 
-/* A segment of work: its place, and this work-item's lane. */
+/* A segment's place, and this work-item's lane. */
 struct place {
     ulong index, row;
     ulong column;  /* of its first element */
@@ -79,7 +80,7 @@ static inline realv weighted(const struct call *call, const struct place *place,
 #endif
 }
 
-/* Whether eps stands for a length; a NaN does not lie below it. */
+/* Whether eps is used as the length. A NaN is not below it. */
 static inline bool is_on_floor(const struct call *call, const real squares) {
     return call->floor && sqrt(squares) < call->eps;
 }
@@ -213,7 +214,7 @@ struct slots_call {
 #define ROW_OF_WEIGHT(number, weight_row) (number)
 #endif
 
-/* Columns of a share of the rows that take a row of weights. */
+/* Sums the columns over a share of the rows that use one row of weights. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_slots(PARAMETERS(L2_NORM_SLOTS_ARGS)) {
     const struct slots_call own = {ARGUMENTS(L2_NORM_SLOTS_ARGS)}, *const call = &own;
     const ulong blocks = (work - 1) / GROUP_ITEMS + 1, slot = get_group_id(0) / blocks;
@@ -233,7 +234,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_slo
     slots[slots_at + slot * work + column] = sum.sum;
 }
 
-/* The sum over count slots, a column of a row of weights a work-item. */
+/* Sums over count slots. Each work-item has a column of a row of weights. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_dweight(PARAMETERS(L2_NORM_DWEIGHT_ARGS)) {
     const ulong blocks = (work - 1) / GROUP_ITEMS + 1, weight_row = get_group_id(0) / blocks;
     const ulong column = (get_group_id(0) - weight_row * blocks) * GROUP_ITEMS + get_local_id(0);

@@ -1,5 +1,5 @@
-/* The arguments of the kernels of L2 norm: see cl/common/arguments.h. work: segments, [groups, rows]; of the sums over
- * rows, columns. floor: 1 where eps is the least length, 0 where it is added to the sum of squares. */
+/* The arguments of the kernels of L2 norm: see cl/common/arguments.h. work: segments, [groups, rows]; for the sums over
+ * rows: columns. floor: 1 if eps is the minimum length, 0 if it is added to the sum of squares. */
 #ifndef L2_NORM_ARGS_H
 #define L2_NORM_ARGS_H
 

@@ -1,4 +1,4 @@
-/* What every way of normalising a segment is made of: the tensors of a call, the input s, statistics, the output. */
+/* Shared by all kernels that normalise a segment: the tensors of a call, the input s, statistics, the output. */
 #ifndef NORM_H
 #define NORM_H
 
@@ -17,8 +17,8 @@
 #include "quantize/quantize.h"
 #endif
 
-/* y has scales that are taken from the rows or groups that share them. One for all of it takes two passes: that with
- * MEASURES writes no y, but the largest |y| of each work-group, and the other one reads the scale that is made of them. */
+/* Whether y's scales are measured for rows or groups, in one pass. A measured scale for all of y takes two passes: the one
+ * with MEASURES writes the largest |y| of each work-group instead of y, and the other reads the scale made from them. */
 #define MEASURED (IS_FP8(Y_DTYPE) && SCALING != SCALING_TENSOR)
 
 /* The arguments of a launch. */
@@ -42,9 +42,9 @@ struct segment {
     const global STORAGE(RESIDUAL_DTYPE) * residual;
     global STORAGE(RESIDUAL_OUT_DTYPE) * residual_out;
     ulong row, column; /* of its first element */
-    real factor;       /* of x, where it is kept */
-    ulong statistic;   /* where its statistics go */
-    index_t chunk;     /* which of the CHUNKS that a work-group has of it */
+    real factor;       /* of x, where dropout keeps it */
+    ulong statistic;   /* index of its statistics */
+    index_t chunk;     /* of the segment's CHUNKS, that of this work-group */
     uint lane;         /* of this work-item */
     bool active;       /* false past the last segment: nothing is read or written, but barriers are kept */
 };
@@ -88,7 +88,7 @@ static inline struct dice dice_of(const struct call *call) {
     return dice;
 }
 
-/* Elements of x in vector v that dropout keeps, as comparisons of vectors have it. */
+/* Which elements of x in vector v dropout keeps, in the form of a comparison of vectors. */
 static inline intv kept_in(const struct call *call, const struct segment *segment, const index_t v) {
 #if DROPOUT
     const struct dice dice = dice_of(call);
@@ -114,7 +114,7 @@ static inline void kept_in_block(const struct call *call, const struct segment *
         kept[i] = kept_in(call, segment, v + i * LANES);
 }
 
-/* What one vector of s is made of, as loaded. Like struct affine it is never copied. */
+/* The inputs of one vector of s, as loaded. Like struct affine it is never copied. */
 struct parts {
     struct x_vector x;
 #if GATE && GATE_FIRST
@@ -138,7 +138,7 @@ static inline void load_parts(const struct segment *segment, const index_t v, co
 
 #if ROWS_AHEAD
 
-/* Called when vector v of a row is written: prefetches the same vector of the row that is ROWS_AHEAD. */
+/* Prefetches vector v of the row that is ROWS_AHEAD rows later. Called when this row's vector v is written. */
 static inline void prefetch_row_ahead(const struct call *call, const struct segment *segment, const index_t v) {
     if (segment->row + ROWS_AHEAD >= call->rows)
         return;
@@ -156,7 +156,7 @@ static inline void prefetch_row_ahead(const struct call *call, const struct segm
 }
 #endif
 
-/* Those of a vector that is not there. */
+/* The parts of a vector past the end. */
 static inline void no_parts(struct parts *parts) {
     no_x(&parts->x);
 #if GATE && GATE_FIRST
@@ -167,7 +167,7 @@ static inline void no_parts(struct parts *parts) {
 #endif
 }
 
-/* s as a lane holds it: x as it was loaded, x with zeros where dropout takes it, or what s is made of put together. */
+/* s as a lane holds it: x as loaded, x with zeros where dropout drops it, or s itself, computed from its inputs. */
 #if PRESENT(RESIDUAL_DTYPE) || ROW_SCALE || DROPOUT && !LOCAL_VECTORS || GATE && GATE_FIRST || IS_FP8(X_DTYPE)
 
 typedef realv held_t;
@@ -219,8 +219,7 @@ static inline realv widen_s(const struct segment *segment, const held_t held) {
 
 #endif
 
-/* What one vector of y is made of beside s, as loaded. It is never copied: rusticl 22.3 miscopies structs that have
- * padding. */
+/* The inputs of one vector of y besides s, as loaded. It is never copied: rusticl 22.3 miscopies structs with padding. */
 struct affine {
 #if PRESENT(WEIGHT_DTYPE)
     PACKED(WEIGHT_DTYPE) weight;
@@ -244,7 +243,7 @@ static inline void load_affine(const struct segment *segment, const index_t v, c
     affine->bias = LOAD_VECTOR(BIAS_DTYPE)(segment->bias, v, aligned, hint);
 #endif
 #if GATE && !GATE_FIRST
-    /* z is of one row: it has no claim to a cache */
+    /* z belongs to one row, unlike weights: caches need not keep it */
     affine->z = LOAD_VECTOR(Z_DTYPE)(segment->z, v, aligned, hint == LOAD_IN_TURN ? hint : LOAD_PLAIN);
 #endif
 }
@@ -256,7 +255,7 @@ static inline void put_mask(const struct call *call, const struct segment *segme
         mask[i] = kept >> i & 1;
 }
 
-/* What is written of one vector besides y. */
+/* Writes the outputs of one vector besides y. */
 static inline void put_beside(const struct call *call, const struct segment *segment, const index_t v, const realv s) {
 #if PRESENT(RESIDUAL_OUT_DTYPE)
     STORE_VECTOR(RESIDUAL_OUT_DTYPE)(segment->residual_out, v, s, call->aligned);
@@ -288,7 +287,7 @@ static inline realv y_of(const struct call *call, const realv s, const struct af
     return y;
 }
 
-/* The scale of all of an 8-bit y. */
+/* The scale of an 8-bit y that has one for the whole tensor. */
 static inline float tensor_scale(const struct call *call) {
 #if Y_SCALES && !MEASURED
     return LOAD_SCALE(SCALE_DTYPE)(call->y_scale);
@@ -326,7 +325,7 @@ static inline void put_y(const struct call *call, const struct segment *segment,
 }
 
 #if PAIRS_OF_VECTORS
-/* The vectors of a pair, before they are rotated. */
+/* Rotates the two vectors of a pair, and writes them. */
 static inline void put_pair(const struct call *call, const struct segment *segment, const index_t pair, const realv first,
                             const realv second, const float scale) {
     struct angles angles;
@@ -338,7 +337,7 @@ static inline void put_pair(const struct call *call, const struct segment *segme
 
 #endif
 
-/* y itself. scale: of an 8-bit one. */
+/* Writes one vector of y. scale: of an 8-bit y. */
 static inline void put_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
                               const struct affine *affine, const struct statistics statistics, const float scale) {
 #if ROPE && !PAIRS_OF_VECTORS
@@ -354,7 +353,7 @@ static inline void put_vector(const struct call *call, const struct segment *seg
     (void)scale;
 }
 
-/* From Σ(s − mean)² over the segment. */
+/* squares: Σ(s − mean)² over the segment. */
 static inline real rstd_of(const real squares, const real eps) {
     return (real)1 / sqrt(squares / (real)GROUP_SIZE + eps);
 }

@@ -1,9 +1,9 @@
-/* Layer and RMS normalisation, backward: dx, dz, y again, and sums over rows for dweight and dbias. See
+/* Layer and RMS normalisation, backward: dx, dz, y recomputed, and sums over rows for dweight and dbias. See
  * clnorm_norm_backward_desc for the formulas.
  *
- * A work-group goes through many rows, always at the same columns, and adds up what they give to dweight and dbias; at last
- * it puts these sums into a slot. Whether it holds a row's columns in registers or goes through memory is what KEEP and
- * ACCUMULATOR say: a header for each way.
+ * A work-group goes through many rows, always at the same columns, and adds up their terms of dweight and dbias. At the end
+ * it writes these sums to a slot. KEEP and ACCUMULATOR say whether it holds a row's columns in registers or reads them
+ * again from memory, with a header for each case.
  *
  * Macros (src/program/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, Z_DTYPE, DY_DTYPE, WEIGHT_DTYPE, BIAS_DTYPE, DX_DTYPE,
  * DZ_DTYPE, Y_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN,
@@ -27,16 +27,16 @@
 
 #define BLOCKS (GROUPS / SPAN * TILES) /* work-groups that share a row */
 
-#if Y_GIVEN /* a launch over no rows has no tensors */
+#if Y_GIVEN /* with work 0 there is no buffer to read */
 #define POISON (work > 0 && fault[fault_at] ? (real)NAN : (real)0)
 #else
 #define POISON 0
 #endif
 
-/* Words of the locks, before the messages of teams. */
+/* Words of the locks, which come before the mailboxes of teams, rounded up to a cache line. */
 #define LOCK_WORDS(slots) (LOCKED ? (BLOCKS * (slots) + 15) / 16 * 16 : 0)
 
-/* What the work-items of a work-group share. */
+/* The local memory of a work-group. */
 #define LOCAL_MEMORY                 \
     local real scratch[2 * SCRATCH]; \
     local realv space[SPACE];        \
@@ -94,7 +94,7 @@ norm_backward_unaligned(PARAMETERS(NORM_BACKWARD_ARGS)) {
 #endif
 
 #if HAS_LOCKS
-/* Before any work-group comes to a slot, or posts a message. */
+/* Runs before any work-group opens a slot or posts a message. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 norm_backward_clear(PARAMETERS(NORM_BACKWARD_CLEAR_ARGS)) {
     for (ulong i = get_global_id(0); i < work; i += get_global_size(0))

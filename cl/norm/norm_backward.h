@@ -1,4 +1,4 @@
-/* What every way of going through the rows backward is made of: the tensors of a call, and the gradients at one vector. */
+/* Shared by all kernels of the backward norms: the tensors of a call, and the gradients at one vector. */
 #ifndef NORM_BACKWARD_H
 #define NORM_BACKWARD_H
 
@@ -19,21 +19,21 @@
 #define REAL_DTYPE f32
 #endif
 
-/* A work-group works on TILE columns of SPAN groups in turn: all of a segment's columns, or one of the TILES that it is
- * split into. */
+/* A work-group takes TILE columns of each of SPAN groups: all columns of a segment, or one of the TILES into which it is
+ * split. */
 #define SPLIT (TILE < GROUP_SIZE)
 #define TILES ((GROUP_SIZE + TILE - 1) / TILE)
 #define TILE_VECTORS (SPLIT ? TILE / VEC : VECTORS)
-#define TILE_HELD ((TILE_VECTORS + LANES - 1) / LANES) /* vectors of the lane that has most */
+#define TILE_HELD ((TILE_VECTORS + LANES - 1) / LANES) /* maximum vectors of a lane */
 
-/* Sums over rows, of the dtype that they are put down in: the slots' or, with ACCUMULATOR_COLUMNS, the outputs'. */
+/* Whether there are sums over rows. Their dtype is that of the slots or, with ACCUMULATOR_COLUMNS, of the outputs. */
 #define DWEIGHT PRESENT(DWEIGHT_DTYPE)
 #define DBIAS PRESENT(DBIAS_DTYPE)
 
-/* Outputs that c1 and c2 matter to. */
+/* Whether an output depends on c1 and c2. */
 #define NEEDS_MEANS (PRESENT(DX_DTYPE) || PRESENT(DRESIDUAL_DTYPE) || (GATE_FIRST && PRESENT(DZ_DTYPE)))
 
-/* x is a part of s, and not s itself. */
+/* Whether s is computed from x and these, instead of being x itself. */
 #define ADDS_RESIDUAL (PRESENT(RESIDUAL_DTYPE) && !S_GIVEN)
 #define SCALES_X ((DROPOUT || ROW_SCALE) && !S_GIVEN)
 
@@ -41,7 +41,7 @@
 struct call {
     MEMBERS(NORM_BACKWARD_ARGS)
     ulong rows;
-    real poison;  /* added to every dy with Y_GIVEN: 0, or NaN where x̂ cannot be had from y */
+    real poison;  /* with Y_GIVEN added to every dy: 0, or NaN if x̂ cannot be recovered from y */
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
@@ -54,7 +54,7 @@ static inline struct dice dice_of(const struct call *call) {
     return dice;
 }
 
-/* Where a row begins in each tensor with outer dimensions: members of a struct, and what they are. */
+/* Where a row begins in each tensor with outer dimensions: the members of a struct, and their initialisers. */
 /* clang-format off */
 #define ROW_START_MEMBERS                                                                                   \
     START_MEMBER(x) START_MEMBER(dy) START_MEMBER(z) START_MEMBER(residual) START_MEMBER(dresidual_out)     \
@@ -74,14 +74,14 @@ struct row {
     bool active; /* false past the last row of the share: nothing is read or written, but barriers are kept */
 };
 
-/* A tensor's first element of a row's segment. */
+/* The address of a tensor's first element in a row's segment. */
 #define SEGMENT_OF(tensor, row) (call->tensor + START_OF(tensor, row, (row)->index) + (row)->group * GROUP_SIZE)
 
 static inline ulong statistic_of(const struct call *call, const struct row *row) {
     return row->group * call->rows + row->index;
 }
 
-/* end: of the work-group's rows; SEGMENTS at once may go past it. */
+/* end: of the work-group's rows, past which the last iteration may go. */
 static inline struct row row_at(const struct call *call, const ulong index, const ulong end, const ulong group) {
     struct row row = {index, group ROW_STARTS(index), 0, 0, SEGMENTS == 1 || index < end};
     if (READS_MEAN && row.active)
@@ -99,7 +99,7 @@ static inline struct row row_at(const struct call *call, const ulong index, cons
 #define DY_AT realv
 #define WIDE_DY(dy) (dy)
 
-/* Another lane may have the other vector of a pair: it reads it too, so that no dx may lie over dy. */
+/* A lane also reads the other vector of a pair, which may be another lane's. Therefore dx may not overlap dy. */
 static inline realv dy_before_rotation(const struct call *call, const struct row *row, const index_t v,
                                        const enum load_hint hint) {
     const global STORAGE(DY_DTYPE) *const dy = SEGMENT_OF(dy, row);
@@ -126,7 +126,7 @@ static inline realv dy_before_rotation(const struct call *call, const struct row
 
 #endif
 
-/* As loaded, the widest first: rusticl 22.3 copies a struct wrong that has padding between its members. */
+/* The inputs of a vector, as loaded. The widest come first: rusticl 22.3 miscopies structs with padding between members. */
 struct inputs {
 #if GATE && IS_REAL(Z_DTYPE)
     PACKED(Z_DTYPE) z;
@@ -190,14 +190,14 @@ static inline struct inputs no_inputs(void) {
     return in;
 }
 
-/* weight_offset + weight of one vector, as loaded; the bias too with an activation, whose slope depends on it, and where
- * it is a part of what is read. */
+/* Whether struct scale has the bias: with an activation, whose slope depends on it, and with Y_GIVEN, as y includes it. */
 #define HOLDS_BIAS (PRESENT(BIAS_DTYPE) && (ACTIVATION || Y_GIVEN))
 
-/* Outputs that are made of the norm's result, and whether the bias is read for them alone. */
+/* Whether an output depends on the norm's result, and whether the bias is read for these outputs alone. */
 #define NEEDS_N (PRESENT(DZ_DTYPE) && !GATE_FIRST || PRESENT(Y_DTYPE))
 #define NEEDS_BIAS (NEEDS_N && PRESENT(BIAS_DTYPE) && !HOLDS_BIAS)
 
+/* The weights of one vector, as loaded. */
 struct scale {
 #if PRESENT(WEIGHT_DTYPE)
     PACKED(WEIGHT_DTYPE) weight;
@@ -245,13 +245,13 @@ static inline realv scaled(const realv v, const struct scale scale, const real o
 #endif
 }
 
-/* x̂ and the gradient at n = x̂ · weight + bias. */
+/* x̂, and the gradient of n = x̂ · weight + bias. */
 struct point {
     realv x_hat;
     realv dn;
 };
 
-/* What becomes of x on its way to s, and of the gradient on its way back. */
+/* Dropout and row_scale, which apply to x on the way to s, and to its gradient on the way back. */
 static inline realv branch(const struct call *call, const struct row *row, const struct inputs *in, realv v) {
 #if DROPOUT
     v = only_kept(v * call->kept_scale, in->kept);
@@ -279,7 +279,7 @@ static inline realv s_of(const struct call *call, const struct row *row, const s
 }
 
 #if Y_GIVEN
-/* A weight of 0 is there where no column is; one of a column has been found out. */
+/* A weight of 0 occurs only past the last column: norm_backward_check has counted the others, and poison makes dy NaN. */
 static inline realv x_hat_of(const realv y, const struct scale scale, const real offset) {
     const realv w = scaled((realv)1, scale, offset);
 #if HOLDS_BIAS

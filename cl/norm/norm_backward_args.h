@@ -1,23 +1,23 @@
 /* The arguments of the backward norms' kernels: see cl/common/arguments.h.
  *
- *     x_scale        of an 8-bit x: as X_SCALING says, [1], [rows], or [rows, groups of X_GROUP columns]
+ *     x_scale        of an 8-bit x: by X_SCALING [1], [rows], or [rows, groups of X_GROUP columns]
  *     mean, rstd     [groups, rows]
  *     row_scale      [rows]
  *     weight, bias   [cols], or with WEIGHT_MAP [weight_rows, cols]
  *     sums           [2, CHUNKS, groups, rows]: Σ(x̂ · wdn), Σwdn of a segment's chunks
  *     dweight, dbias [weight_rows, slots, SLOT_COLUMNS], or with ACCUMULATOR_COLUMNS the outputs
- *     kept_scale     the factor of what dropout keeps */
+ *     kept_scale     the factor of elements that dropout keeps */
 #ifndef NORM_BACKWARD_ARGS_H
 #define NORM_BACKWARD_ARGS_H
 
 #include "norm/norm_rope_args.h"
 #include "norm/weight_map_args.h"
 
-/* Elements of a slot, so that vectors of four of them are aligned in each. */
+/* Elements of a slot: a multiple of four, so that vectors of four are aligned in every slot. */
 #define SLOT_COLUMNS(cols) (((cols) + 3) / 4 * 4)
 
 /* clang-format off */
-/* What gradients are made of. */
+/* The inputs of the gradients. */
 #define NORM_BACKWARD_INPUTS(USE)                                                                           \
     USE(ROWS, 1, const global STORAGE(X_DTYPE) *, x)                                                        \
     USE(VECTOR, X_SCALE_DTYPE, const global STORAGE(X_SCALE_DTYPE) *restrict, x_scale)                      \
@@ -36,8 +36,8 @@
     USE(SEED, DROPOUT, ulong, seed)                                                                         \
     NORM_ROPE_ARGS(USE)
 
-/* work: rows. Of each row of weights: share_rows: rows of a work-group or, with RUN_LENGTH, of one run of all of them;
- * slots: work-groups share them in turn. */
+/* work: rows. For each row of weights, share_rows: rows of a work-group or, with RUN_LENGTH, of one run of all work-groups;
+ * slots: their number; the i-th work-group of a block has slot i mod slots. */
 #define NORM_BACKWARD_ARGS(USE)                                                                             \
     NORM_BACKWARD_INPUTS(USE)                                                                               \
     USE(VECTOR, HAS_SUMS, const global real *restrict, sums)                                                \
@@ -64,7 +64,7 @@
 #define NORM_BACKWARD_CLEAR_ARGS(USE)                                                                       \
     USE(VECTOR, 1, global uint *, locks)
 
-/* work: columns, or 0. dweight_slots, dbias_slots: [weight_rows, slots, cols] */
+/* work: columns, or 0. dweight_slots, dbias_slots: [weight_rows, slots, SLOT_COLUMNS] */
 #define NORM_BACKWARD_REDUCE_ARGS(USE)                                                                      \
     USE(VECTOR, DWEIGHT_DTYPE, const global real *, dweight_slots)                                          \
     USE(VECTOR, DBIAS_DTYPE, const global real *, dbias_slots)                                              \
@@ -73,7 +73,7 @@
     WEIGHT_SUMS_ARGS(USE)                                                                                   \
     USE(NUMBER, 1, ulong, slots)
 
-/* work: columns. The bounds: the least |w|, the most |bias / w|, the most |x̂| that there can be, the largest |y|. */
+/* work: columns. The bounds: minimum |w|, maximum |bias / w|, maximum possible |x̂|, largest number of y's dtype. */
 #define NORM_BACKWARD_CHECK_ARGS(USE)                                                                       \
     USE(VECTOR, WEIGHT_DTYPE, const global STORAGE(WEIGHT_DTYPE) *, weight)                                 \
     USE(VECTOR, BIAS_DTYPE, const global STORAGE(BIAS_DTYPE) *, bias)                                       \

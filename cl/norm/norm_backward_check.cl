@@ -1,5 +1,5 @@
-/* Columns at which x̂ cannot be had from y, counted by one work-group before a backward that reads y in x's place: see
- * clnorm_norm_backward_desc.
+/* Counts the columns in which x̂ cannot be recovered from y, by one work-group, before a backward that reads y in x's place:
+ * see clnorm_norm_backward_desc.
  *
  * Macros (src/program/spec.h): X_DTYPE (of y), WEIGHT_DTYPE, BIAS_DTYPE, VEC (1), LANES, UNROLL, STORES, ISA,
  * ELEMENT_ALIGNED. */
@@ -12,7 +12,7 @@ struct call {
     MEMBERS(NORM_BACKWARD_CHECK_ARGS)
 };
 
-/* No comparison with a NaN holds. */
+/* Whether x̂ can be recovered in a column. With a NaN every comparison is false. */
 static inline bool exact(const struct call *call, const real w, const real bias) {
     const real weight = fabs(w);
     return weight >= call->weight_bound && fabs(bias) <= call->bias_bound * weight &&

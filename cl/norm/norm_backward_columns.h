@@ -1,5 +1,5 @@
-/* dweight and dbias without slots, for few rows: work-groups of their own have some columns of every row each and add them
- * up, while those that have rows see to the rest. Nobody waits for anybody; x, dy and z are read twice. */
+/* dweight and dbias without slots, for few rows: separate work-groups each sum some columns over every row, while the
+ * others go through rows for the other outputs. No work-group waits for another one; x, dy and z are read twice. */
 #ifndef NORM_BACKWARD_COLUMNS_H
 #define NORM_BACKWARD_COLUMNS_H
 
@@ -7,30 +7,30 @@
 
 #if ACCUMULATOR == ACCUMULATOR_COLUMNS && (DWEIGHT || DBIAS)
 
-/* Of such a work-group: COLUMN_LANES lanes beside each other, of a vector each, and lines of them, which take a row in
- * turn. */
+/* Such a work-group has COLUMN_LINES lines of COLUMN_LANES neighbouring lanes with a vector each. The lines take different
+ * rows. */
 #define ROW_VECTORS (GROUPS * (ulong)VECTORS)
 #define COLUMN_LINES (GROUP_ITEMS / COLUMN_LANES)
 #define COLUMN_GROUPS ((ROW_VECTORS + COLUMN_LANES - 1) / COLUMN_LANES)
 
-/* Where an output lies over an input, those that have rows are launched after the others, at an offset. */
+/* Where an output overlaps an input, the work-groups that go through rows are launched after the others, at an offset. */
 #define WORK_GROUP (get_group_id(0) + get_global_offset(0) / GROUP_ITEMS)
 
 struct column_sums {
     realv dweight, dbias;
 };
 
-/* From end on: one that is not active. */
+/* The row of a line. From end on it is not active. */
 static inline struct row row_of_line(const struct call *call, const ulong index, const ulong end, const ulong group) {
     const struct row none = {index, group ROW_STARTS(0), 0, 0, false};
     return index < end ? row_at(call, index, end, group) : none;
 }
 
-/* Rows of a line whose sums are added up one after the other, at most. */
+/* Maximum rows of a line that are added up in one chain. */
 #define MOST_ADDED 4096
 
-/* Vector v of a group, of this line's rows from one to before another, UNROLL of them at once. Every line goes round as
- * often. */
+/* The sums of vector v of a group over this line's rows from begin to before end, UNROLL rows at once. Every line makes the
+ * same number of iterations. */
 static inline struct column_sums sum_column(const struct call *call, const ulong group, const index_t v, const uint line,
                                             const ulong begin, const ulong end) {
     struct column_sums sums = {0, 0};
@@ -57,11 +57,11 @@ static inline struct column_sums sum_column(const struct call *call, const ulong
     return sums;
 }
 
-#define COLUMNS (COLUMN_LANES * VEC) /* of such a work-group */
+#define COLUMNS (COLUMN_LANES * VEC) /* of a work-group that sums columns */
 
-/* Every work-item of every work-group calls it, and has a share of no rows where it has columns: PoCL 3.1 hangs at
- * barriers that some work-groups do not reach. tile: from COLUMN_GROUPS on there is nothing to do; space: 2 · GROUP_ITEMS
- * vectors. */
+/* Every work-item of every work-group calls it, as PoCL 3.1 hangs at barriers that some work-groups do not reach; a
+ * work-group that sums columns later gets a share of no rows. tile: from COLUMN_GROUPS on there is nothing to do. space:
+ * 2 · GROUP_ITEMS vectors. */
 INLINED void take_columns(const struct call *call, const ulong tile, local realv *space) {
     const ulong first = tile * COLUMN_LANES;
     const ulong own = first + get_local_id(0) % COLUMN_LANES;
@@ -79,7 +79,7 @@ INLINED void take_columns(const struct call *call, const ulong tile, local realv
     const uint own_sums = tile < COLUMN_GROUPS ? 2 * COLUMNS : 0;
     for (uint i = (uint)get_local_id(0); i < own_sums; i += GROUP_ITEMS) {
         real sum = 0;
-        for (uint line = 0; line < COLUMN_LINES; line++) /* in their order */
+        for (uint line = 0; line < COLUMN_LINES; line++) /* in a fixed order */
             sum += lines[(i / COLUMNS * COLUMN_LINES + line) * COLUMNS + i % COLUMNS];
         const ulong vector = first + i % COLUMNS / VEC;
         const ulong in_group = vector % VECTORS * VEC + i % VEC;

@@ -1,5 +1,5 @@
-/* What a work-group of a team does without waiting for the others: it finishes rows whose messages are missing, and posts
- * the sums of all rows before anything is written. */
+/* The work of a work-group of a team that does not wait for the others: it finishes rows whose messages are missing, or
+ * posts the sums of all rows before anything is written. */
 #ifndef NORM_BACKWARD_FALLBACK_H
 #define NORM_BACKWARD_FALLBACK_H
 
@@ -7,7 +7,7 @@
 
 #if EXCHANGES
 
-/* As sum_row, of any tile, from memory. It is seldom run, and not unrolled, so that it needs few registers. */
+/* Like sum_row, of any tile, from memory. It rarely runs, and is not unrolled, so that it needs few registers. */
 INLINED void sum_tile(const struct call *call, const struct row *row, const struct columns *tile, struct lanes *lanes,
                       real *sums) {
     struct lane_sums lane_sums = {0, 0};
@@ -24,8 +24,8 @@ INLINED void sum_tile(const struct call *call, const struct row *row, const stru
     sums_over_lanes(lanes, &lane_sums, sums);
 }
 
-/* As take_rows, from row first to the share's end, with the sums of all tiles computed here. This tile's are still posted:
- * others may wait for them. */
+/* Like take_rows, from row first to the share's end, but computes the sums of all tiles here. It still posts this tile's
+ * sums, as others may wait for them. */
 INLINED void finish_share(const struct call *call, const struct share *share, ulong first, const struct columns *columns,
                           const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
                           const struct team *team) {

@@ -1,5 +1,5 @@
-/* The sums of a work-group's columns are in memory that its caches hold, and x, dy and z are read twice: any number of
- * columns, and the way of CPUs, which have few registers and fast caches. SEGMENTS is 1. */
+/* The sums of a work-group's columns are in memory or local memory, and x, dy and z are read twice. This allows any number
+ * of columns, and suits CPUs, which have few registers and fast caches. SEGMENTS is 1. */
 #ifndef NORM_BACKWARD_MEMORY_H
 #define NORM_BACKWARD_MEMORY_H
 
@@ -8,20 +8,20 @@
 #include "norm/slots.h"
 #include "norm/team.h"
 
-/* In local memory, for a slot that is shared, or in the slot itself. */
+/* The sums are in local memory, or with ACCUMULATOR_MEMORY in the slot itself, which then is not shared. */
 #if ACCUMULATOR == ACCUMULATOR_LOCAL
 #define SPACE (2 * SPAN * TILE_VECTORS) /* vectors of local memory: dweight's, then dbias's */
 #else
 #define SPACE 1
 #endif
 
-/* What a lane works on in one segment: vectors first, first + LANES, … below end. */
+/* A lane's part of one segment: the vectors first, first + LANES, … below end. */
 struct columns {
     index_t tile, first, end;
-    const global STORAGE(WEIGHT_DTYPE) * weight; /* of the segment's first element, as is every address here */
+    const global STORAGE(WEIGHT_DTYPE) * weight; /* at the segment's first element, like every global address here */
     const global STORAGE(BIAS_DTYPE) * bias;
     global real *dweight, *dbias;         /* in the slot */
-    local realv *dweight_sum, *dbias_sum; /* in local memory: of the tile's first vector */
+    local realv *dweight_sum, *dbias_sum; /* in local memory, at the tile's first vector */
 };
 
 INLINED struct columns columns_of(const struct call *call, const struct share *share, const struct slot *slot,
@@ -80,7 +80,7 @@ INLINED struct means means_of_row(const struct call *call, const struct row *row
     sum_chunks(call, row, sums);
     return means_of_sums(sums[0], sums[1]);
 #else
-    struct lane_sums sums[UNROLL]; /* several, so that none waits for the last addition */
+    struct lane_sums sums[UNROLL]; /* independent, so that no addition waits for the one before it */
 #pragma unroll
     for (uint j = 0; j < UNROLL; j++)
         sums[j].product = sums[j].gradient = 0;
@@ -103,10 +103,9 @@ INLINED struct means means_of_row(const struct call *call, const struct row *row
 #endif
 }
 
-/* Where the next segment that a CPU's work-item works on begins, from this one on. It is prefetched while this one is
- * written. */
+/* Elements from this segment to the next one of a CPU's work-item, which is prefetched while this one is written. */
 #if WEIGHT_MAP
-#define NEXT_ROWS (call->weight_repeat > 1 ? 1 : call->weight_rows) /* but for the last one of a run */
+#define NEXT_ROWS (call->weight_repeat > 1 ? 1 : call->weight_rows) /* except from the last row of a run */
 #else
 #define NEXT_ROWS 1
 #endif

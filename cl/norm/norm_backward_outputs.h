@@ -1,4 +1,4 @@
-/* What the gradients at a segment's vectors add up to, and the outputs that they give with it. */
+/* The sums over a segment of the gradients at its vectors, and the outputs computed with them. */
 #ifndef NORM_BACKWARD_OUTPUTS_H
 #define NORM_BACKWARD_OUTPUTS_H
 
@@ -15,7 +15,7 @@ static inline struct means means_of_sums(const real product, const real gradient
     return means;
 }
 
-/* What a lane adds up. */
+/* The sums of a lane. */
 struct lane_sums {
     realv product, gradient;
 };
@@ -34,7 +34,7 @@ INLINED void sums_over_lanes(struct lanes *lanes, const struct lane_sums *lane_s
     sum_lanes(lanes, sums, NORM == LAYER_NORM ? 2 : 1);
 }
 
-/* With HAS_SUMS, other kernels have taken the sums. */
+/* Adds up the sums of a segment's chunks, which another kernel has computed (HAS_SUMS). */
 static inline void sum_chunks(const struct call *call, const struct row *row, real *sums) {
     const ulong segments = GROUPS * call->rows;
     sums[0] = sums[1] = 0;
@@ -45,7 +45,7 @@ static inline void sum_chunks(const struct call *call, const struct row *row, re
     }
 }
 
-/* What is read for the outputs alone, as loaded. */
+/* Inputs that are read for the outputs alone, as loaded. */
 struct beside {
 #if PRESENT(DRESIDUAL_OUT_DTYPE)
     PACKED(DRESIDUAL_OUT_DTYPE) dresidual_out;

@@ -1,5 +1,6 @@
-/* The sum over slots, for dweight and dbias. A work-group owns a tile of LANES · VEC columns of one of the two; its
- * SEGMENTS lines of lanes take every SEGMENTS-th slot, and then are added up one after the other: the same bits every time.
+/* The sums over slots, for dweight and dbias. A work-group owns a tile of LANES · VEC columns of one of the two. Each of
+ * its SEGMENTS lines of lanes takes every SEGMENTS-th slot. The lines' sums are added up in a fixed order, to the same bits
+ * in every run.
  *
  * Macros (src/program/spec.h): X_DTYPE (of the sums), GROUP_SIZE (columns), DWEIGHT_DTYPE, DBIAS_DTYPE, ACCUMULATE, VEC,
  * LANES, SEGMENTS, UNROLL, ISA, STORES, ELEMENT_ALIGNED; perhaps WEIGHT_MAP. */
@@ -22,7 +23,7 @@ struct call {
 
 #define TILES ((VECTORS + LANES - 1) / LANES)
 
-/* A sum and what its additions have lost: Knuth's two-sum, so that no number of slots costs accuracy. */
+/* A sum and the rounding errors of its additions, by Knuth's two-sum, so that any number of slots keeps the accuracy. */
 struct exact_sum {
     realv sum, lost;
 };
@@ -34,7 +35,7 @@ static inline void add_exactly(struct exact_sum *to, const realv v) {
     to->sum = sum;
 }
 
-/* What an infinite sum has lost is a NaN. */
+/* The rounding error of an infinite sum is a NaN, which is ignored. */
 static inline realv total_of(const struct exact_sum *sum) {
 #if VEC == 1
     return sum->lost == sum->lost ? sum->sum + sum->lost : sum->sum;
@@ -45,7 +46,7 @@ static inline realv total_of(const struct exact_sum *sum) {
 
 #define STRIDE SLOT_COLUMNS((ulong)GROUP_SIZE) /* from slot to slot */
 
-/* Vector v of a slot. On GPUs it is whole: of four elements at most, the last ones perhaps past the columns. */
+/* Vector v of a slot. On GPUs it has at most four elements and is loaded as a whole, also past the last column. */
 static inline realv load_slot(const global real *slot, const index_t v) {
 #if ELEMENT_ALIGNED
     return LOAD_VECTOR(REAL_DTYPE)(slot, v, false, LOAD_PLAIN);
@@ -54,7 +55,7 @@ static inline realv load_slot(const global real *slot, const index_t v) {
 #endif
 }
 
-/* This lane's slots of vector v. slots: [count, STRIDE]. */
+/* The sum of vector v over this line's slots. slots: [count, STRIDE]. */
 static inline realv sum_line(const global real *slots, const ulong count, const index_t v, const uint line) {
     struct exact_sum sum = {0, 0};
     ulong slot = line;
@@ -101,7 +102,7 @@ DEFINE_PUT(f16)
 DEFINE_PUT(bf16)
 #endif
 #if MIXED
-/* Element by element: what is there keeps the precision that the arithmetic does not have. */
+/* Element by element, so that with ACCUMULATE the sum is taken in the output's precision. */
 static inline void __attribute__((unused))
 JOIN(put_, OTHER)(global other_real *out, const index_t v, const realv sum, const bool aligned) {
     real element[VEC];
@@ -113,7 +114,7 @@ JOIN(put_, OTHER)(global other_real *out, const index_t v, const realv sum, cons
 #endif
 #define PUT(dtype) JOIN(put_, dtype)
 
-/* The first element of an output's row, of as many elements as there are columns. */
+/* The address of an output's row of GROUP_SIZE elements. */
 #if WEIGHT_MAP
 #define WEIGHT_ROWS call->weight_rows
 #define ROW_OF(tensor) (call->tensor + weight_row * call->tensor##_stride)
@@ -122,7 +123,7 @@ JOIN(put_, OTHER)(global other_real *out, const index_t v, const realv sum, cons
 #define ROW_OF(tensor) call->tensor
 #endif
 
-/* Work-groups take dweight's tiles first, one row of weights after the other, then dbias's, where both are wanted. */
+/* Work-groups take dweight's tiles first, one row of weights after the other, and then dbias's. */
 INLINED void reduce_tile(const struct call *call, local realv *lines) {
     if (call->work == 0)
         return;

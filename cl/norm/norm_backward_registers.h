@@ -1,13 +1,13 @@
-/* Each lane keeps the sums of its columns in registers, over all the rows that its work-group goes through, SEGMENTS of
- * them side by side. */
+/* A work-group takes SEGMENTS rows at a time, and its lanes keep the sums of their columns over all rows: in registers or,
+ * with ACCUMULATOR_LOCAL and in part with ACCUMULATOR_SPLIT, in local memory. */
 #ifndef NORM_BACKWARD_REGISTERS_H
 #define NORM_BACKWARD_REGISTERS_H
 
 #include "norm/norm_backward_fallback.h"
 #include "norm/slots.h"
 
-/* Local memory, in vectors: LINE for each of the SEGMENTS rows that a work-group takes side by side; dweight's, then
- * dbias's, or one after the other in the same place. */
+/* Local memory, in vectors: LINE for each of the SEGMENTS rows that a work-group takes at a time. It holds dweight's sums
+ * followed by dbias's, or the two one after the other in the same place. */
 #define LINE (TILE_HELD * LANES)
 #define DBIAS_LINES (DWEIGHT_IN_REGISTERS ? 0 : SEGMENTS * LINE)
 #if ACCUMULATOR == ACCUMULATOR_COLUMNS
@@ -34,7 +34,7 @@ INLINED void clear_accumulator(struct accumulator *accumulator, local realv *spa
     (void)own;
 }
 
-/* The sums of a lane's registers. */
+/* Writes the sums in the lanes' registers to the slot. */
 INLINED void put_registers(global real *slot_row, const struct columns *columns, const realv *value, local realv *space,
                            const struct slot *slot) {
 #if SEGMENTS == 1
@@ -74,7 +74,8 @@ INLINED void put_accumulator(const struct columns *columns, const struct accumul
     (void)accumulator;
 }
 
-/* The rows of a share one after the other. Returns the first that is not done, where a message is missing; else the end. */
+/* Takes the rows of a share one after the other. Returns the first row that is not done since a message is missing, else
+ * the end. */
 #if PIPELINE <= 1
 
 INLINED ulong take_rows(const struct call *call, const struct share *share, const struct columns *columns,

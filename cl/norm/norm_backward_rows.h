@@ -1,4 +1,4 @@
-/* A row of a tile whose vectors a lane holds in registers: it is read, summed, and written. */
+/* A row of a tile, whose columns are the same in each lane for every row: it is read, summed, and written. */
 #ifndef NORM_BACKWARD_ROWS_H
 #define NORM_BACKWARD_ROWS_H
 
@@ -16,13 +16,13 @@ struct columns {
     const global STORAGE(BIAS_DTYPE) * bias;
 };
 
-/* A lane's sums over rows, in registers, or all of a work-group's in local memory: each lane's are its own there too. */
+/* A lane's sums over rows, in registers or in local memory. There too each lane has its own. */
 struct accumulator {
 #if DWEIGHT_IN_REGISTERS
     realv dweight[TILE_HELD];
 #define DWEIGHT_STEP 1
 #else
-    local realv *dweight; /* of this lane's first vector; the next one is LANES further on */
+    local realv *dweight; /* of this lane's first vector; the next one is LANES vectors further on */
 #define DWEIGHT_STEP LANES
 #endif
 #if DBIAS_IN_REGISTERS
@@ -50,11 +50,11 @@ INLINED index_t vector_of(const struct columns *columns, const uint i) {
     return columns->first + columns->lane + i * LANES;
 }
 
-/* Vectors of the last tile, which has fewest. */
+/* Vectors of the last tile, which may have fewer than the others. */
 #define LAST_VECTORS (VECTORS - (TILES - 1) * TILE_VECTORS)
 
-/* Whether each lane has its i-th of these vectors, which spares a comparison. rusticl 22.3, which takes branches on i for
- * ones of all lanes, wrote a part of dx alone where this was in the condition. */
+/* Whether every lane has its i-th of these vectors, which saves a comparison. Not on rusticl 22.3: it treats branches on i
+ * as the same in all lanes, and with this in the condition it wrote only a part of dx. */
 INLINED bool all_have(const uint i, const index_t vectors) {
     return ISA == ISA_PTX && (i + 1) * LANES <= vectors;
 }
@@ -78,7 +78,7 @@ INLINED void fetch_row(const struct call *call, const struct row *row, const str
             held[i % HELD_INPUTS] = fetch(call, row, columns, i, hint);
 }
 
-/* Elements of a tile that are prefetched at once: a vector, or 16 bytes of the tensor whose elements are widest. */
+/* Elements of a tile per prefetch of a lane: a vector, or 16 bytes of the tensor with the widest elements. */
 #define PREFETCHED (VEC * sizeof(union widest_element) < 16 ? 16 / sizeof(union widest_element) : VEC)
 
 union widest_element {
@@ -89,11 +89,11 @@ union widest_element {
     STORAGE(DRESIDUAL_OUT_DTYPE) dresidual_out;
 };
 
-/* Whether a residual's gradient is prefetched too. It is read last of all tensors: of more bytes of a work-group's rows, L2
- * caches lose what was prefetched before it is read. */
+/* Whether dresidual_out is prefetched too. It is the last tensor to be read: if a work-group's rows have more bytes, the L2
+ * cache evicts it before it is read. */
 #define PREFETCHES_LAST (SEGMENTS * TILE * sizeof(STORAGE(DRESIDUAL_OUT_DTYPE)) <= 16384)
 
-/* What is read of a row that is due later, from a column on. */
+/* Prefetches the inputs of a later row, from a column on. */
 static inline void prefetch_inputs(const struct call *call, const struct row *row, const index_t column) {
     prefetch_later(SEGMENT_OF(x, row) + column);
     prefetch_later(SEGMENT_OF(dy, row) + column);
@@ -112,7 +112,7 @@ static inline void prefetch_inputs(const struct call *call, const struct row *ro
 #endif
 }
 
-/* first: of SEGMENTS rows that are due after those that are fetched, if the share has them. */
+/* Prefetches SEGMENTS rows, if the share has them. first: the first of them. */
 INLINED void prefetch_rows(const struct call *call, const struct share *share, const ulong first,
                            const struct columns *columns) {
 #if PREFETCH == PREFETCH_NEXT
@@ -138,7 +138,7 @@ INLINED struct scale scale_of(const struct call *call, const struct columns *col
     return load_scale(columns->weight, columns->bias, vector_of(columns, i), call->aligned, LOAD_IN_TURN);
 }
 
-/* What is read of a lane's vectors from the i-th on besides the inputs. */
+/* Loads what a lane's vectors from the i-th on need besides the inputs. */
 INLINED void load_at_once(const struct call *call, const struct row *row, const struct columns *columns,
                           const struct scale *scales, const uint i, struct scale *scale, struct beside *beside) {
 #pragma unroll
@@ -176,7 +176,7 @@ INLINED void sum_row(const struct call *call, const struct row *row, const struc
     sums_over_lanes(lanes, &lane_sums, sums);
 }
 
-/* To the other work-groups of the team, as early as possible. */
+/* Posts the sums of a row to the other work-groups of the team, as early as possible. */
 INLINED void post_row(const struct call *call, const struct row *row, const struct columns *columns,
                       const struct scale *scales, struct inputs *held, struct lanes *lanes, struct team *team) {
 #if EXCHANGES
@@ -202,7 +202,7 @@ INLINED void look_for_row(struct team *team, const struct row *row) {
 #endif
 }
 
-/* The same of the whole segment. False: a message is missing. */
+/* The same sums over the whole segment. Returns false if a message is missing. */
 INLINED bool sum_segment(const struct call *call, const struct row *row, const struct columns *columns,
                          const struct scale *scales, struct inputs *held, struct lanes *lanes, struct team *team,
                          real *sums) {
@@ -231,7 +231,7 @@ INLINED void put_row(const struct call *call, const struct row *row, const struc
         if (KEEP == KEEP_REREAD)
             held[0] = load_inputs(call, row, vector_of(columns, i), LOAD_LAST);
         const struct inputs *in = &held[i % HELD_INPUTS];
-        /* rusticl 22.3 left a part of dx unwritten with scales of an array. */
+        /* with scales in an array rusticl 22.3 leaves a part of dx unwritten */
         const struct scale scale = ISA == ISA_PTX ? at_once[i % WEIGHTS_AT_ONCE] : scale_of(call, columns, scales, i);
         const struct point point = point_at(call, row, in, scale);
         if (row->active && has_vector(columns, i))
@@ -243,7 +243,7 @@ INLINED void put_row(const struct call *call, const struct row *row, const struc
     }
 }
 
-/* False, and nothing is written: a message is missing. */
+/* Returns false, and writes nothing, if a message is missing. */
 INLINED bool take_row(const struct call *call, const struct row *row, const struct columns *columns,
                       const struct scale *scales, struct inputs *held, struct accumulator *accumulator, struct lanes *lanes,
                       struct team *team) {

@@ -1,18 +1,18 @@
-/* Which rows a work-group goes through. */
+/* The rows that a work-group goes through. */
 #ifndef NORM_BACKWARD_SHARE_H
 #define NORM_BACKWARD_SHARE_H
 
 #include "norm/norm_backward.h"
 
-/* What a work-group has to do: SEGMENTS rows side by side at a time, from first on, below end. With RUN_LENGTH it takes
- * a run of so many neighbours and then skips the runs of all other work-groups, so that what is under way at any time lies
- * side by side in memory. Else its rows are all neighbours.
+/* A work-group's share: SEGMENTS rows at a time, from first on, below end. With RUN_LENGTH it takes a run of that many
+ * iterations over consecutive rows, and then skips the runs of all other work-groups, so that the rows read at any time are
+ * contiguous in memory. Otherwise all of its rows are consecutive.
  *
- * With WEIGHT_MAP, all of its rows take one row of weights. They are counted among those that do: place i among them is
+ * With WEIGHT_MAP all of its rows use one row of weights, and first and end count such rows only: row number i of them is
  * i mod weight_repeat rows into the (i / weight_repeat)-th run of such rows. */
 struct share {
     ulong first, end;
-    ulong gap;   /* rows of the others that are passed over */
+    ulong gap;   /* rows of the other work-groups, which it skips */
     ulong group; /* the first of SPAN */
     uint tile;
     ulong weight_row;
@@ -27,7 +27,7 @@ static inline ulong weight_rows_of(const struct call *call) {
 #endif
 }
 
-/* The row at a place of a share. */
+/* The row with a number of a share. */
 INLINED ulong row_of_place(const struct call *call, const struct share *share, const ulong place) {
 #if WEIGHT_MAP
     return row_of_weight(place, share->weight_row, call->weight_repeat, call->weight_rows);

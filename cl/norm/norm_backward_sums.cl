@@ -1,5 +1,5 @@
-/* Σ(x̂ · wdn) and Σwdn of segments that norm_backward.cl works on in tiles. LANES of a work-group take one of the CHUNKS of
- * a segment, so that a few rows keep a device busy too; norm_backward adds the chunks up.
+/* Σ(x̂ · wdn) and Σwdn of segments that norm_backward.cl takes in tiles. LANES work-items take one of the CHUNKS of a
+ * segment, so that a few rows also keep a device busy. norm_backward.cl adds up the chunks.
  *
  * Macros as for norm_backward.cl. */
 

@@ -8,7 +8,7 @@ static inline real elements_of(const index_t chunk) {
     return (real)(whole_vectors_of(chunk) * VEC + (has_tail(chunk) ? TAIL : 0));
 }
 
-/* What the lanes' means are added up relative to, as in origin_of. */
+/* The number relative to which the lanes' means are added up, like origin_of. */
 static inline real origin_of_chunk(const struct call *call, const struct segment *segment) {
 #if FROM_ORIGIN
     const index_t begin = begin_of(segment->chunk);
@@ -22,7 +22,7 @@ static inline real origin_of_chunk(const struct call *call, const struct segment
     return 0;
 }
 
-/* Over all lanes of the segment. */
+/* The moments of a chunk, over all lanes. */
 INLINED struct spread spread_of_chunk(const struct call *call, const struct segment *segment, struct lanes *lanes) {
     const real origin = origin_of_chunk(call, segment);
     struct memory memory = {0};

@@ -1,7 +1,7 @@
 /* Layer and RMS normalisation, forward: see clnorm_norm_desc for the formulas.
  *
- * A work-group owns (row, group) segments, SEGMENTS of them at a time, LANES work-items each. Where a segment is while its
- * statistics are taken is what KEEP says: a header for each way.
+ * A work-group owns (row, group) segments, and takes SEGMENTS of them at a time with LANES work-items each. KEEP says where
+ * a segment is kept while its statistics are computed, with a header for each case.
  *
  * Macros (src/program/spec.h): NORM, GROUP_SIZE, GROUPS, X_DTYPE, X_SCALE_DTYPE, X_SCALING, X_GROUP, Y_DTYPE, Z_DTYPE,
  * WEIGHT_DTYPE, BIAS_DTYPE, GATE, GATE_FIRST, WEIGHT_OFFSET, RESIDUAL_DTYPE, RESIDUAL_OUT_DTYPE, ROW_SCALE, DROPOUT,
@@ -25,7 +25,7 @@
 /* This work-group's segments. */
 INLINED void normalise_share(const struct call *call, local real *scratch, local struct kept_vectors *kept) {
     struct lanes lanes = {.scratch = scratch};
-    const ulong turns = LOOP ? call->iterations : 1; /* without a loop, compilers fetch weights after x, not before it */
+    const ulong turns = LOOP ? call->iterations : 1; /* without a loop, compilers load weights after x, not before it */
     const ulong first = get_group_id(0) * turns * SEGMENTS;
     float amax = 0;
     for (ulong turn = 0; turn < turns; turn++) {

@@ -1,18 +1,18 @@
 /* The arguments of the forward norms' kernels: see cl/common/arguments.h. work: segments, or chunks of all segments.
  *
  *     weight, bias  [cols], or with WEIGHT_MAP [weight_rows, cols]
- *     x_scale       of an 8-bit x: as X_SCALING says, [1], [rows], or [rows, groups of X_GROUP columns]
+ *     x_scale       of an 8-bit x: by X_SCALING [1], [rows], or [rows, groups of X_GROUP columns]
  *     mean, rstd    [groups, rows]
  *     row_scale     [rows]
  *     dropout_mask  [rows, GROUPS · GROUP_SIZE]
- *     y_scale       as SCALING says: [1], which is read, [rows], or [rows, groups of Y_GROUP columns]
+ *     y_scale       of an 8-bit y: by SCALING [1], which is read, [rows], or [rows, groups of Y_GROUP columns]
  *     y_row_scale   [rows]
  *     magnitudes    the largest |y| of each work-group
- *     y_given       the one scale of an 8-bit y, where there is no such tensor
- *     kept_scale    the factor of what dropout keeps
- *     moments       [segments, CHUNKS] of mean and Σ(s − mean)²
+ *     y_given       the scale of an 8-bit y without y_scale
+ *     kept_scale    the factor of elements that dropout keeps
+ *     moments       [segments, CHUNKS] of mean and Σ(s − mean)²; of norm_slices.cl see norm_slices_args.h
  *
- * What every kernel reads comes first: a launch waits for each of the lines of memory that what it reads lies in. */
+ * The parameters that every kernel reads come first: a launch waits for each line of memory of parameters that it reads. */
 #ifndef NORM_FORWARD_ARGS_H
 #define NORM_FORWARD_ARGS_H
 

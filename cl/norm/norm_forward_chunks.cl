@@ -1,7 +1,7 @@
 /* Layer and RMS normalisation, forward, of segments too few to fill the device: a work-group takes one of the CHUNKS of a
- * segment. A first kernel takes the moments of each chunk; a second one merges those of its segment, and normalises.
+ * segment. A first kernel computes the moments of each chunk. A second one merges those of its segment, and normalises.
  *
- * Macros as for norm_forward.cl; SEGMENTS is 1, KEEP is KEEP_REREAD, y has more than 8 bits. */
+ * Macros as for norm_forward.cl; SEGMENTS is 1, KEEP is KEEP_REREAD, y is not 8-bit. */
 
 #include "norm/norm_chunks.h"
 
@@ -22,7 +22,8 @@ INLINED void take_share(const struct call *call, global real *moments, local rea
     last_barrier();
 }
 
-/* Relative to the first chunk's mean, as lanes are to their origin. moments: [CHUNKS], of the segment. */
+/* Merges the moments of chunks, relative to the first chunk's mean, like lanes relative to their origin. moments: [CHUNKS],
+ * of the segment. */
 INLINED struct statistics statistics_of_chunks(const struct call *call, const global real *moments, struct lanes *lanes) {
     const uint lane = (uint)get_local_id(0);
     real squares = 0;

@@ -1,12 +1,12 @@
-/* y in 8 bits, by a scale for all of it, for a row, or for Y_GROUP columns. VEC divides Y_GROUP, so that a vector has one
- * scale. */
+/* An 8-bit y with measured scales: one for all of it, for a row, or for Y_GROUP columns. VEC divides Y_GROUP, so that a
+ * vector has one scale. */
 #ifndef NORM_QUANTIZED_H
 #define NORM_QUANTIZED_H
 
 #include "norm/norm.h"
 #include "quantize/magnitude.h"
 
-/* What shares a scale: BLOCK of a lane's vectors, of each of WIDTH neighbouring lanes. */
+/* A scale is shared by BLOCK vectors of each of WIDTH neighbouring lanes. */
 #if SCALING == SCALING_GROUP
 #define SHARING (Y_GROUP / VEC)
 #define WIDTH (SHARING < LANES ? SHARING : LANES)
@@ -16,12 +16,12 @@
 #define BLOCK HELD
 #endif
 
-/* Magnitudes of y's elements in vector v, and of what was before it. */
+/* Adds the magnitudes of vector v of y to those so far. */
 static inline largest with_magnitudes(const largest so_far, const floatv y, const index_t v) {
     return larger_of(so_far, TAIL == 0 ? y : only_elements(y, v));
 }
 
-/* Those of count vectors of y, a lane's first ones. */
+/* The magnitudes of a lane's first count vectors of y. */
 static inline largest magnitudes_of(const struct segment *segment, const realv *y, const uint count) {
     largest magnitudes = 0;
 #pragma unroll
@@ -30,8 +30,8 @@ static inline largest magnitudes_of(const struct segment *segment, const realv *
     return magnitudes;
 }
 
-/* The scale of what has these magnitudes in this lane, beginning with its i-th vector. Every work-item of the work-group
- * calls it. */
+/* Writes and returns the scale of the elements with these magnitudes. i: the first of this lane's vectors with them. Every
+ * work-item of the work-group must call it. */
 INLINED float take_scale(const struct call *call, const struct segment *segment, struct lanes *lanes,
                          const largest magnitudes, const index_t i) {
     const float amax = largest_over_neighbours(lanes, largest_of(magnitudes), WIDTH);
@@ -42,8 +42,8 @@ INLINED float take_scale(const struct call *call, const struct segment *segment,
     return scale;
 }
 
-/* What a lane's part of a segment adds to the largest |y| of all, from its magnitudes; and the scale that the row would
- * have by itself. Every work-item of the work-group calls it. */
+/* Returns the largest |y| of a lane's part of a segment. With SAVE_Y_ROW_SCALE it writes the scale that the row would have
+ * by itself. Every work-item of the work-group must call it. */
 INLINED float take_largest(const struct call *call, const struct segment *segment, struct lanes *lanes,
                            const largest magnitudes) {
     const float own = largest_of(magnitudes);
@@ -57,15 +57,15 @@ INLINED float take_largest(const struct call *call, const struct segment *segmen
     return own;
 }
 
-/* own: the largest of a lane's parts of its segments. Every work-item of the work-group calls it. */
+/* Writes the largest |y| of the work-group. own: that of this lane. Every work-item of the work-group must call it. */
 INLINED void put_largest(const struct call *call, struct lanes *lanes, const float own) {
     const float amax = largest_over_segments(lanes->scratch, largest_over_lanes(lanes, own));
     if (call->work > 0 && get_local_id(0) == 0)
         call->magnitudes[get_group_id(0)] = amax;
 }
 
-/* Puts count vectors of each lane, from its first-th on; both are multiples of BLOCK, or there are no vectors beyond. Where
- * a lane has none, y is 0. Every work-item of the work-group calls it. */
+/* Writes count vectors of each lane, from index first on. Both are multiples of BLOCK, unless there are no vectors beyond.
+ * y is 0 where a lane has no vector. Every work-item of the work-group must call it. */
 INLINED void put_measured(const struct call *call, const struct segment *segment, struct lanes *lanes, const index_t first,
                           const realv *y, const uint count) {
 #pragma unroll

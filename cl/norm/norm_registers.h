@@ -4,7 +4,7 @@
 
 #include "norm/norm_statistics.h"
 
-/* Of norm_reread.h: here nothing lies in local memory. */
+/* As in norm_reread.h; here it is empty. */
 struct kept_vectors {
     char unused;
 };
@@ -44,8 +44,8 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
     return statistics_over_lanes(call, &moments, origin, lanes);
 }
 
-/* Early, weight and bias are on their way together with x, while the lanes add up: the least latency. Late, they do not
- * take up registers meanwhile: more work-groups at once. */
+/* Early, weight and bias are loaded together with x, which has the least latency. Late, they take no registers while the
+ * lanes add up, which lets more work-groups run at once. */
 #if WEIGHTS == WEIGHTS_EARLY
 #define X_HINT LOAD_IN_TURN
 #define AFFINES HELD
@@ -56,7 +56,7 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
 
 #if PAIRS_OF_VECTORS
 
-/* A lane's i-th vector of y before it is rotated. What is written of it besides y is written. */
+/* A lane's i-th vector of y before it is rotated. Writes the outputs besides y. */
 INLINED realv take_unrotated(const struct call *call, const struct segment *segment, const uint i, const struct held *held,
                              struct affine *affine, const struct statistics statistics) {
     const index_t v = segment->lane + i * LANES;
@@ -68,7 +68,7 @@ INLINED realv take_unrotated(const struct call *call, const struct segment *segm
     return y_of(call, s, &affine[i % AFFINES], statistics);
 }
 
-/* Each lane has both vectors of its pairs, and has read them: y may be x. */
+/* Each lane has both vectors of its pairs, and has read them before it writes, as y may be x. */
 INLINED float put_segment(const struct call *call, const struct segment *segment, const struct held *held,
                           struct affine *affine, const struct statistics statistics, struct lanes *lanes) {
     const float scale = tensor_scale(call);
@@ -91,7 +91,7 @@ INLINED float put_segment(const struct call *call, const struct segment *segment
 
 #else
 
-/* Of a lane's vectors from the i-th on. */
+/* Loads weights and biases of a lane's vectors from the i-th on. */
 INLINED void load_affines(const struct call *call, const struct segment *segment, const uint i, struct affine *affine) {
 #pragma unroll
     for (uint j = 0; j < AFFINES; j++)
@@ -99,7 +99,7 @@ INLINED void load_affines(const struct call *call, const struct segment *segment
             load_affine(segment, segment->lane + (i + j) * LANES, call->aligned, LOAD_PLAIN, &affine[j]);
 }
 
-/* All that is written of a segment; what it adds to the largest |y|. */
+/* Writes the outputs of a segment, without its statistics. Returns the largest |y| of this lane's part, with MEASURES. */
 INLINED float put_segment(const struct call *call, const struct segment *segment, const struct held *held,
                           struct affine *affine, const struct statistics statistics, struct lanes *lanes) {
 #if MEASURED || MEASURES
@@ -135,7 +135,7 @@ INLINED float put_segment(const struct call *call, const struct segment *segment
 
 #endif
 
-/* The largest |y| of this lane's part, with MEASURES. */
+/* Returns the largest |y| of this lane's part, with MEASURES. */
 INLINED float normalise(const struct call *call, const struct segment *segment, struct lanes *lanes,
                         local struct kept_vectors *kept) {
     (void)kept;

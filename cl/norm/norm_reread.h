@@ -1,7 +1,8 @@
-/* A segment, or one of the CHUNKS that it is taken in, is read twice, for its statistics and to be normalised, UNROLL
- * vectors of a lane at a time; and once more between the two for a row's own scale. Loads carry hints that caches keep it
- * from the first time to the last, and no longer: registers stay free for more work-groups, and the L2 cache need not write
- * out the output while the kernel runs. LOCAL_VECTORS vectors of each lane are kept in local memory and read once. */
+/* A segment, or one of its CHUNKS, is read twice, UNROLL vectors of a lane at a time: for its statistics, and to be
+ * normalised. A measured scale of the row takes another read between the two. Load hints ask caches to keep the segment
+ * from the first read to the last, and no longer: so few registers are used that more work-groups run at once, and the L2
+ * cache can hold the output while the kernel runs. LOCAL_VECTORS vectors of each lane are kept in local memory and read
+ * once. */
 #ifndef NORM_REREAD_H
 #define NORM_REREAD_H
 
@@ -14,21 +15,21 @@
 #define WEIGHTS_HINT LOAD_PLAIN
 #endif
 
-/* s is written when it is made, and then read rather than made again, where residual_out has it as it is. Not where lanes
- * read another's first vector, which residual_out may take the place of. */
+/* Whether s is written when it is first computed, and later read instead of computed again: where residual_out stores it
+ * without conversion. Not where lanes read another lane's first vector, which residual_out may overwrite. */
 #define READS_S (IS_REAL(RESIDUAL_OUT_DTYPE) && (!FROM_ORIGIN || LANES == 1))
 
-/* What dropout keeps of a lane's vectors: drawn when they are read first, and remembered where there is room, and the same
- * work-item reads them again. */
+/* Whether the elements that dropout keeps are drawn at the first read and remembered: where there is room, and the same
+ * work-item reads the vectors again. */
 #define REMEMBERS (DROPOUT && !READS_S && CHUNKS == 1)
 #define REMEMBERS_BITS (REMEMBERS && LANES > 1 && HELD * VEC <= 64)
 #define REMEMBERS_BYTES (REMEMBERS && LANES == 1 && ELEMENT_ALIGNED && HELD * VEC <= 16384)
 
-/* The least local memory that there is, bytes, has room for the scratch and a byte for each vector. */
+/* Whether 32 KiB, the least local memory of any device, has room for the scratch and a byte for each vector. */
 #define KEPT_BITS_FIT (SEGMENTS * VECTORS + 2 * 8 * SCRATCH <= 32768)
 #define REMEMBERS_LOCAL (REMEMBERS && LOCAL_VECTORS == 0 && LANES > 1 && !REMEMBERS_BITS && VEC <= 8 && KEPT_BITS_FIT)
 
-/* Of a work-group, in local memory: the bits of each vector, where a lane's registers have no room for its own. */
+/* A work-group's local memory: the kept bits of each vector where they do not fit in registers, and vectors of s. */
 struct kept_vectors {
     uchar kept[REMEMBERS_LOCAL ? SEGMENTS * VECTORS : 1];
 #if LOCAL_VECTORS
@@ -78,7 +79,7 @@ INLINED intv remembered(const struct call *call, const struct segment *segment, 
 #endif
 }
 
-/* The first time that s is needed. */
+/* Computes a vector of s for the first time. */
 INLINED held_t make_s(const struct call *call, const struct segment *segment, const index_t v, const struct parts *parts,
                       const intv kept, struct memory *memory) {
     const held_t s = s_of(segment, parts, kept);
@@ -93,7 +94,7 @@ INLINED held_t make_s(const struct call *call, const struct segment *segment, co
     return s;
 }
 
-/* Of a vector, what s is made of the second time. */
+/* The inputs of a vector of s for the second time. */
 struct again {
 #if READS_S
     PACKED(RESIDUAL_OUT_DTYPE) s;
@@ -130,7 +131,7 @@ INLINED realv s_again(const struct call *call, const struct segment *segment, co
 #endif
 }
 
-/* A lane's whole vectors. */
+/* The number of a lane's whole vectors. */
 static inline index_t own_vectors(const struct segment *segment) {
     const index_t whole = whole_vectors_of(segment->chunk);
     return segment->active ? whole / LANES + (segment->lane < whole % LANES) : 0;
@@ -148,7 +149,7 @@ static inline index_t vector_of(const struct segment *segment, const index_t i) 
 #define CHUNK_HELD ((CHUNK_VECTORS + LANES - 1) / LANES)
 #define MOST_IN_RUN (CHUNK_HELD < RUN ? CHUNK_HELD : RUN)
 
-/* A run of count vectors. The number of turns is a constant, so that all loads can be under way at once. */
+/* Takes a run of count vectors. The number of iterations is a constant, so that all loads can be in flight at once. */
 INLINED void take_vectors(const struct call *call, const struct segment *segment, const index_t first, const uint count,
                           struct memory *memory, struct run *run) {
 #if LANES > 1
@@ -175,7 +176,7 @@ INLINED void take_vectors(const struct call *call, const struct segment *segment
 /* moments: 0 at first. */
 INLINED void take_moments(const struct call *call, const struct segment *segment, struct memory *memory,
                           struct moments *moments) {
-    if (!segment->active) /* a count of 0 vectors would do, but makes LLVM 18, and so PoCL 6.0, abort */
+    if (!segment->active) /* without this return, LLVM 18, and so PoCL 6.0, aborts */
         return;
     struct run run;
     start_run(&run);
@@ -198,10 +199,10 @@ INLINED void take_moments(const struct call *call, const struct segment *segment
         end_run(&run, moments, elements);
 }
 
-/* Where the next segment of a CPU's work-item begins, from this one on. */
+/* Elements from this segment to the next one of a CPU's work-item. */
 #define NEXT(stride) (GROUPS == 1 ? (stride) : GROUP_SIZE)
 
-/* Prefetches the next segment while this one is written. Chunks have their work-groups side by side. */
+/* Prefetches the next segment while this one is written. Chunks of a segment have different work-groups. */
 static inline void prefetch_next(const struct call *call, const struct segment *segment, const index_t v) {
     if (CHUNKS > 1)
         return;
@@ -215,7 +216,7 @@ static inline void prefetch_next(const struct call *call, const struct segment *
 #endif
 }
 
-/* What a lane does with its vectors when it reads them again: puts them, or takes magnitudes of y. */
+/* The use of a lane's vectors when it reads them again: to write y, or to measure its magnitudes. */
 struct use {
     struct statistics statistics;
     const struct memory *memory;
@@ -241,7 +242,7 @@ static inline void use_vector(const struct call *call, const struct segment *seg
 
 #if PAIRS_OF_VECTORS
 
-/* A vector of y before it is rotated. What is written of it besides y is written. */
+/* A vector of y before it is rotated. Writes the outputs besides y. */
 static inline realv take_unrotated(const struct call *call, const struct segment *segment, const index_t v,
                                    const struct again *again, const struct use *use) {
     const realv s = s_again(call, segment, v, again, use->memory);
@@ -253,7 +254,7 @@ static inline realv take_unrotated(const struct call *call, const struct segment
     return y_of(call, s, &affine, use->statistics);
 }
 
-/* Each lane has both vectors of its pairs, and reads them before it writes one: y may be x. */
+/* Each lane has both vectors of its pairs, and reads them before it writes one, as y may be x. */
 INLINED void use_vectors(const struct call *call, const struct segment *segment, const bool measure, struct use *use) {
     const index_t pairs = segment->active ? OWN_PAIRS : 0;
     const index_t own = own_vectors(segment) + owns_tail(segment);
@@ -278,7 +279,7 @@ INLINED void use_vectors(const struct call *call, const struct segment *segment,
 
 #else
 
-/* Of a lane's vectors from the i-th on: most of them, or as many as are loaded at once. */
+/* Loads weights and biases of a lane's vectors from the i-th on: at most most of them, and WEIGHTS_AT_ONCE. */
 INLINED void load_affines(const struct call *call, const struct segment *segment, const index_t i, const uint most,
                           struct affine *affine) {
 #pragma unroll
@@ -321,9 +322,9 @@ INLINED void use_vectors(const struct call *call, const struct segment *segment,
 
 #if MEASURED && SCALING == SCALING_GROUP
 
-#define BATCH (BLOCK < UNROLL ? UNROLL / BLOCK * BLOCK : BLOCK) /* vectors of a lane that y is held of at once */
+#define BATCH (BLOCK < UNROLL ? UNROLL / BLOCK * BLOCK : BLOCK) /* vectors of y that a lane holds at once */
 
-/* The number of turns is the same in every lane, as lanes wait for each other in each. */
+/* Every lane makes the same number of iterations, since lanes wait for each other in each. */
 INLINED void put_groups(const struct call *call, const struct segment *segment, const struct statistics statistics,
                         const struct memory *memory, struct lanes *lanes) {
     for (index_t i = 0; i < HELD; i += BATCH) {
@@ -353,7 +354,8 @@ INLINED void put_groups(const struct call *call, const struct segment *segment, 
 
 #endif
 
-/* All that is written of a segment or a chunk, but for its statistics; what it adds to the largest |y|. */
+/* Writes the outputs of a segment or a chunk, without its statistics. Returns the largest |y| of this lane's part, with
+ * MEASURES. */
 INLINED float put_segment(const struct call *call, const struct segment *segment, const struct statistics statistics,
                           const struct memory *memory, struct lanes *lanes) {
 #if MEASURED && SCALING == SCALING_GROUP
@@ -379,7 +381,7 @@ INLINED float put_segment(const struct call *call, const struct segment *segment
     return 0;
 }
 
-/* The largest |y| of this lane's part, with MEASURES. */
+/* Returns the largest |y| of this lane's part, with MEASURES. */
 INLINED float normalise(const struct call *call, const struct segment *segment, struct lanes *lanes,
                         local struct kept_vectors *kept) {
     struct memory memory;

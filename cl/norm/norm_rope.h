@@ -1,6 +1,6 @@
 /* Rotary position embedding: Su et al. 2021, arXiv:2104.09864. The first ROPE_DIMS columns of a segment are rotated in
- * pairs, by angles of the row's position. VEC divides ROPE_DIMS, and with ROPE_NEOX half of that: a vector is rotated as a
- * whole, or not at all. Whoever includes this has a struct call with NORM_ROPE_ARGS and aligned.
+ * pairs, by angles of the row's position. VEC divides ROPE_DIMS, and with ROPE_NEOX half of that, so that a vector is
+ * rotated as a whole or not at all. The including file has a struct call with NORM_ROPE_ARGS and aligned.
  *
  * Macros: ROPE, ROPE_DIMS, ROPE_REPEAT, ROPE_COS_DTYPE, ROPE_SIN_DTYPE; perhaps ROPE_POSITION. */
 #ifndef NORM_ROPE_H
@@ -8,10 +8,10 @@
 
 #include "common/segment.h"
 
-/* The columns of a pair lie in two vectors, and in the same places of them; else side by side in one. */
+/* Whether the columns of a pair are in two vectors, at the same position. Otherwise they are neighbours in one. */
 #define PAIRS_OF_VECTORS (ROPE == ROPE_NEOX || VEC == 1)
 
-#define ROTATED (ROPE_DIMS / VEC)   /* vectors that are rotated, a segment's first ones */
+#define ROTATED (ROPE_DIMS / VEC)   /* rotated vectors, the first ones of a segment */
 #define PAIRS (ROPE_DIMS / 2 / VEC) /* of vectors */
 
 /* The vectors of a pair. */
@@ -23,7 +23,7 @@ static inline index_t second_of_pair(const index_t pair) {
     return ROPE == ROPE_NEOX ? pair + PAIRS : 2 * pair + 1;
 }
 
-/* Where LANES divides PAIRS, a lane has both vectors of each of its OWN_PAIRS: which ones of its own vectors they are. */
+/* Where LANES divides PAIRS, a lane has both vectors of each of its OWN_PAIRS, at these indices among its vectors. */
 #define OWN_PAIRS (PAIRS / LANES)
 
 static inline index_t first_of_own_pair(const index_t i) {
@@ -38,13 +38,13 @@ static inline index_t second_of_own_pair(const index_t i) {
 struct angles {
     const global STORAGE(ROPE_COS_DTYPE) * cos; /* [ROPE_DIMS / 2] */
     const global STORAGE(ROPE_SIN_DTYPE) * sin;
-    real none; /* 0, or NaN where the row's position is not one of the table: no other memory is read */
+    real none; /* 0, or NaN if the table does not have the row's position; then row 0 of the table is read */
 };
 
-/* Of a row that there is. */
+/* row: of the tensor, not past its end. */
 static inline void find_angles(const struct call *call, const ulong row, struct angles *angles) {
 #if ROPE_POSITION
-    const ulong wished = (ulong)(long)call->position[row / ROPE_REPEAT]; /* a negative one is a large number */
+    const ulong wished = (ulong)(long)call->position[row / ROPE_REPEAT]; /* a negative position becomes a large number */
 #else
     const ulong wished = row / ROPE_REPEAT;
 #endif
@@ -55,7 +55,7 @@ static inline void find_angles(const struct call *call, const ulong row, struct 
     angles->none = there ? (real)0 : (real)NAN;
 }
 
-/* Cosines or sines of a vector's pairs: of pair of vectors i, or of both columns of each pair in vector i. */
+/* Cosines or sines: of the i-th pair of vectors, or of the pairs in vector i, twice for each pair. */
 #if PAIRS_OF_VECTORS
 #define DEFINE_LOAD_TURNS(dtype)                                                                                           \
     static inline realv JOIN(load_turns_, dtype)(const global STORAGE(dtype) * row, const index_t i, const bool aligned) { \
@@ -89,12 +89,12 @@ static inline realv sines(const struct call *call, const struct angles *angles, 
     return LOAD_TURNS(ROPE_SIN_DTYPE)(angles->sin, i, call->aligned) + angles->none;
 }
 
-/* In which direction. */
+/* The direction of a rotation. */
 enum turn { TURN_FORWARD, TURN_BACK };
 
 #if PAIRS_OF_VECTORS
 
-/* The part of a pair that other is not. first: it is the first one. */
+/* One vector of a pair, rotated. other: the other vector. first: v is the first one. */
 static inline realv rotated(const struct call *call, const struct angles *angles, const index_t pair, const realv v,
                             const realv other, const bool first, const enum turn turn) {
     const realv product = other * sines(call, angles, pair);
@@ -103,7 +103,7 @@ static inline realv rotated(const struct call *call, const struct angles *angles
 
 #else
 
-/* Vector i. */
+/* Vector i, rotated. */
 static inline realv rotated(const struct call *call, const struct angles *angles, const index_t i, const realv v,
                             const enum turn turn) {
     const realv sine = sines(call, angles, i);

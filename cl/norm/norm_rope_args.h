@@ -1,9 +1,9 @@
-/* The arguments of a rotation, of kernels whose builds have one: see cl/common/arguments.h.
+/* The arguments of a rotation, for builds with ROPE: see cl/common/arguments.h.
  *
  *     rope_cos, rope_sin  [positions, ROPE_DIMS / 2]
  *     position            [rows / ROPE_REPEAT, rounded up]
  *
- * The host, which has no arguments.h, has the list always. */
+ * The host does not include arguments.h, and always has the list. */
 #ifndef NORM_ROPE_ARGS_H
 #define NORM_ROPE_ARGS_H
 

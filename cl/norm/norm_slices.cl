@@ -1,20 +1,20 @@
 /* Layer and RMS norm, forward, of rows whose columns are shared out to several callers: the moments of a slice of the
- * columns, and what is normalised with the moments of whole rows. See include/clnorm/norm_slices.h.
+ * columns, and a slice normalised with the moments of whole rows. See include/clnorm/norm_slices.h.
  *
- * Macros as for norm_forward.cl; KEEP is KEEP_REREAD, y has more than 8 bits, and SEGMENTS is 1 with several CHUNKS. */
+ * Macros as for norm_forward.cl; KEEP is KEEP_REREAD, y is not 8-bit, and SEGMENTS is 1 with several CHUNKS. */
 
 #include "norm/norm_chunks.h"
 #include "norm/norm_slices_args.h"
 
 #define NUMBERS 3 /* of moments: mean, Σ(s − mean)², elements */
 
-/* The segment, or the chunk of one, that this work-item's lanes have in a turn. */
+/* The segment, or chunk of one, that this work-item's lanes take in an iteration. index: the work-group's first. */
 static inline struct segment segment_in_turn(const struct call *call, const ulong index) {
     const ulong own = index + get_local_id(0) / LANES;
     return segment_at(call, own / CHUNKS, (index_t)(own % CHUNKS));
 }
 
-/* moments: of segments, or with several CHUNKS of these, in the order of the work. */
+/* moments: of segments, or with several CHUNKS of chunks in the order of the work. */
 INLINED void take_share(const struct call *call, global real *moments, local real *scratch) {
     struct lanes lanes = {.scratch = scratch};
     const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
@@ -91,7 +91,7 @@ norm_apply_unaligned(PARAMETERS(NORM_FORWARD_APPLY_ARGS)) {
 }
 #endif
 
-/* The moments of a segment from those of its chunks, relative to the first one's mean, as lanes are to their origin. */
+/* Merges the moments of a segment's chunks, relative to the first chunk's mean, like lanes relative to their origin. */
 INLINED void merge_chunks(const global real *chunk, global real *moments, struct lanes *lanes) {
     const uint lane = (uint)get_local_id(0);
     const real origin = chunk[0];

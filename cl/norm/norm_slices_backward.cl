@@ -1,5 +1,6 @@
-/* What norm_backward_sums.cl and norm_backward.cl need of rows whose columns are shared out to several callers: statistics
- * and sums of whole rows as they read them, and the sums of a slice as callers exchange them. A work-item a segment.
+/* Conversions for rows whose columns are shared out to several callers: of moments and sums of whole rows to the form that
+ * norm_backward_sums.cl and norm_backward.cl read, and of the sums of a slice to the form that callers exchange. Each
+ * work-item has a segment.
  *
  * Macros as for norm_backward.cl. */
 
@@ -8,7 +9,7 @@
 #include "common/lanes.h"
 #include "norm/norm_slices_args.h"
 
-/* The kernels that read chunk_sums divide by GROUP_SIZE; the sums are of as many elements as moments says. */
+/* The sums are of as many elements as moments says, but the kernels that read chunk_sums divide by GROUP_SIZE. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void norm_open_moments(PARAMETERS(NORM_OPEN_MOMENTS_ARGS)) {
     const ulong segment = get_global_id(0);
     if (segment >= work)

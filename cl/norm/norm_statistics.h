@@ -1,12 +1,11 @@
-/* Mean and variance of a segment from one pass over the vectors of each lane, in whatever way they are held. */
+/* Mean and variance of a segment from one pass over the vectors of each lane, wherever they are held. */
 #ifndef NORM_STATISTICS_H
 #define NORM_STATISTICS_H
 
 #include "norm/norm.h"
 
-/* RUN: vectors whose deviations are taken from one pivot. CHAINS: sums that they are shared out to, so that no addition
- * waits for the one before it. A CPU's work-item has the whole segment to itself, and the end of a run costs it as much as
- * ten vectors. */
+/* RUN: vectors whose deviations are taken from one pivot. CHAINS: independent sums, so that no addition waits for the one
+ * before it. A CPU's work-item has a whole segment, and the end of a run costs it as much as ten vectors. */
 #if LANES == 1
 #define RUN 64
 #define CHAINS 4
@@ -49,15 +48,15 @@ static inline real sum_positions(const sums_t sums) {
 #endif
 
 /* Sums over a run of a lane's vectors: of deviations from a pivot for layer norm, of s itself for RMS norm. The pivot is
- * the mean of the run's first vector: as it is made of the run's own elements, the squares about it are at most 1 + RUN
- * times those about the run's mean, and the difference between them costs no more than that many roundings. */
+ * the mean of the run's first vector. As it is made of the run's own elements, the squares about it are at most 1 + RUN
+ * times those about the run's mean, which limits the rounding errors of their difference. */
 struct run {
     real pivot;
     sums_t sum[CHAINS];
     sums_t squares[CHAINS];
 };
 
-/* Of the elements that a lane has taken so far. */
+/* The moments of the elements that a lane has taken so far. */
 struct moments {
     real origin;  /* the mean of the first run: those of others lie near it */
     real mean;    /* less the origin */
@@ -65,7 +64,7 @@ struct moments {
     real count;
 };
 
-/* -0 is what compilers know to add nothing. */
+/* Sums start at -0, since compilers can drop the addition of -0. */
 static inline void start_run(struct run *run) {
     run->pivot = 0;
 #pragma unroll
@@ -77,7 +76,7 @@ static inline real pivot_of(const realv s, const bool whole) {
     return whole ? sum_elements(s) / (real)VEC : first_element(s);
 }
 
-/* The i-th vector of the run; whole, or filled up with zeros from TAIL on. */
+/* Takes the i-th vector of the run. If it is not whole, it has zeros from TAIL on. */
 static inline void take(struct run *run, const uint i, const realv s, const bool whole) {
     realv deviation = s;
 #if NORM == LAYER_NORM
@@ -97,8 +96,8 @@ static inline void sum_chains(struct run *run) {
     }
 }
 
-/* Chan, Golub, LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample variances": no difference of
- * large sums is taken, so a mean far from zero costs no accuracy. */
+/* Chan, Golub, LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample variances". It takes no
+ * difference of large sums, so that a mean far from zero costs no accuracy. */
 static inline void merge(struct moments *a, const real mean, const real squares, const real count) {
     const real delta = mean - a->mean;
     const real share = count / (a->count + count);
@@ -107,7 +106,7 @@ static inline void merge(struct moments *a, const real mean, const real squares,
     a->count += count;
 }
 
-/* count: elements of the run, at least 1. The next run can start. */
+/* Adds the run to the moments, and starts the next run. count: elements of the run, at least 1. */
 static inline void end_run(struct run *run, struct moments *moments, const uint count) {
     sum_chains(run);
     const real squares = sum_positions(run->squares[0]);
@@ -127,11 +126,11 @@ static inline void end_run(struct run *run, struct moments *moments, const uint 
     start_run(run);
 }
 
-/* What the lanes' means are added up relative to, so that a row of equal elements has exactly theirs. Sums of equal numbers
- * in pairs are exact by themselves, and so are those of a power of two of them; with dropout no row is of equal ones. */
+/* Whether the sum of equal elements is exact: pairwise sums of a power of two of them are. */
 #define EXACT_SUMS ((GROUP_SIZE & (GROUP_SIZE - 1)) == 0 && REDUCE != REDUCE_SUBGROUP)
 
-/* Chunks have any number of elements. */
+/* Whether the lanes' means are added up relative to an origin, so that the mean of equal elements is exactly theirs. Chunks
+ * have any number of elements. With dropout the elements of a row are not equal. */
 #define FROM_ORIGIN (NORM == LAYER_NORM && (CHUNKS > 1 || !EXACT_SUMS) && !DROPOUT)
 
 static inline real origin_of(const struct call *call, const struct segment *segment) {
@@ -146,13 +145,13 @@ static inline real origin_of(const struct call *call, const struct segment *segm
     return 0;
 }
 
-/* Of many elements together. */
+/* The moments of many elements. */
 struct spread {
     real mean;    /* 0 for RMS norm */
     real squares; /* Σ(s − mean)² */
 };
 
-/* The lanes' moments are merged by the same formula: squared deviations from the lanes' means, and the deviations of those
+/* Merges the lanes' moments by the same formula: it adds up the squared deviations from the lanes' means, and those of the
  * means. count: elements of all lanes, at least 1. */
 INLINED struct spread merge_lanes(const struct moments *moments, const real origin, const real count, struct lanes *lanes) {
 #if NORM == LAYER_NORM

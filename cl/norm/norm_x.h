@@ -1,5 +1,5 @@
-/* x as the norms read it. One of 8 bits is code · scale, with scales as X_SCALING says. VEC divides X_GROUP, so that a
- * vector has one scale. */
+/* x as the norms read it. An 8-bit x is code · scale, with scales by X_SCALING. VEC divides X_GROUP, so that a vector has
+ * one scale. */
 #ifndef NORM_X_H
 #define NORM_X_H
 
@@ -13,7 +13,7 @@ DEFINE_LOAD_VECTOR(f8e4m3)
 DEFINE_LOAD_VECTOR(f8e5m2)
 #endif
 
-/* Where the scale of a row's column lies, by a tensor's scaling and the columns that share one in groups. */
+/* The index of the scale at a row and column. group: columns that share a scale with SCALING_GROUP. */
 static inline ulong place_of_scale(const uint scaling, const uint group, const ulong row, const ulong column) {
     const ulong columns = GROUPS * (ulong)GROUP_SIZE;
     if (scaling == SCALING_GROUP)
@@ -41,7 +41,7 @@ static inline void load_x(const global STORAGE(X_DTYPE) * base, const global STO
 #endif
 }
 
-/* That of a vector that is not there. */
+/* A vector of x past the end. */
 static inline void no_x(struct x_vector *x) {
     x->packed = (PACKED(X_DTYPE))0;
 #if IS_FP8(X_DTYPE)

@@ -1,4 +1,4 @@
-/* Vectors of which perhaps not all elements are in memory: count of them are, 1 to VEC. */
+/* Loads and stores of vectors whose first count elements are in memory, 1 to VEC. */
 #ifndef PARTIAL_H
 #define PARTIAL_H
 
@@ -11,7 +11,7 @@
 #define LOAD_PART(dtype) JOIN(load_part_, dtype)
 #define STORE_PART(dtype) JOIN(store_part_, dtype)
 
-/* The others are 0. */
+/* The other elements are 0. */
 #define DEFINE_LOAD_PART(dtype)                                                                                            \
     static inline PACKED(dtype) LOAD_PART(dtype)(const global STORAGE(dtype) * p, const ulong count, const bool aligned) { \
         if (count == VEC)                                                                                                  \

@@ -1,5 +1,5 @@
-/* Sums of many vectors of one lane, UNROLL at a time. None follows one long chain of additions: their roundings would add
- * up. */
+/* Sums of many vectors of one lane, UNROLL at a time. They are taken in runs, since the rounding errors of one long chain
+ * of additions would add up. */
 #ifndef RUNNING_SUM_H
 #define RUNNING_SUM_H
 
@@ -8,9 +8,9 @@
 #define RUN_BLOCKS 16 /* blocks of UNROLL vectors that are added one after the other */
 
 struct running_sum {
-    realv run[UNROLL]; /* of the run under way */
-    realv runs;        /* of those before it */
-    uint blocks;       /* in the run under way */
+    realv run[UNROLL]; /* of the current run */
+    realv runs;        /* of the runs before it */
+    uint blocks;       /* in the current run */
 };
 
 static inline void running_sum_start(struct running_sum *sum) {
@@ -35,7 +35,7 @@ static inline void running_sum_end_block(struct running_sum *sum) {
         running_sum_end_run(sum);
 }
 
-/* Over all elements. */
+/* The sum over all elements. */
 static inline real running_sum_total(struct running_sum *sum) {
     running_sum_end_run(sum);
     return sum_elements(sum->runs);

@@ -1,5 +1,6 @@
-/* Slots: rows of the workspace that hold work-groups' sums for dweight and dbias, [slots, COLS] each, until a last kernel
- * adds them up. With LOCKED several work-groups share a slot, and each takes its lock once, after all its rows. */
+/* Slots: parts of the workspace that hold the work-groups' sums for dweight and dbias, [weight_rows, slots, SLOT_COLUMNS]
+ * each, until a last kernel adds them up. With LOCKED several work-groups share a slot, and each takes its lock once, after
+ * all its rows. */
 #ifndef SLOTS_H
 #define SLOTS_H
 
@@ -7,16 +8,16 @@
 
 /* This work-group's part of a slot. */
 struct slot {
-    global real *dweight; /* of the group's first column; unused without DWEIGHT */
+    global real *dweight; /* at the group's first column; unused without DWEIGHT */
     global real *dbias;
-    bool add;     /* another work-group has been here */
+    bool add;     /* another work-group has written the slot before */
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
 #if LOCKED
 
-/* Orders a work-item's accesses before it and after it, for every work-item of the device. A barrier does that, by the
- * specification, for a work-group only. */
+/* Orders a work-item's accesses before and after it, for every work-item of the device. By the specification a barrier does
+ * so only for a work-group. */
 static inline void device_fence(void) {
 #if ISA == ISA_PTX
     __asm__ volatile("membar.gl;" ::: "memory");
@@ -25,11 +26,11 @@ static inline void device_fence(void) {
 #endif
 }
 
-/* What a lock is. A slot that was never entered holds nothing yet. */
+/* The values of a lock. An empty slot was never entered, and its sums are undefined. */
 enum slot_state { SLOT_EMPTY, SLOT_ENTERED, SLOT_FILLED };
 
-/* One work-item waits for all, so that none of them keeps the holder from running; every work-item of the work-group calls
- * this. */
+/* One work-item waits for its whole work-group, so that the others do not keep the lock's holder from running. Every
+ * work-item of the work-group must call it. */
 INLINED void open_slot(struct slot *slot, volatile global uint *lock, local uint *broadcast) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
@@ -46,7 +47,7 @@ INLINED void open_slot(struct slot *slot, volatile global uint *lock, local uint
     slot->add = *broadcast;
 }
 
-/* Every store of the work-group is with the device before the lock is open again. */
+/* Makes every store of the work-group visible to the device before it releases the lock. */
 static inline void close_slot(volatile global uint *lock) {
     device_fence();
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
@@ -54,7 +55,7 @@ static inline void close_slot(volatile global uint *lock) {
         atomic_xchg(lock, SLOT_FILLED);
 }
 
-/* Volatile, so that no cache of this compute unit's answers for another's. */
+/* volatile, so that the load is not answered by this compute unit's cache, which may hold an old value. */
 static inline void put_slot1(volatile global real *at, const real value, const struct slot *slot) {
     *at = slot->add ? *at + value : value;
 }
@@ -94,9 +95,9 @@ static inline void put_slot(global real *base, const index_t v, const realv valu
 
 #endif
 
-/* Puts a tile's columns, each the sum of its place in several lines of local memory, in their order. slot_row: of the
- * segment's first column; tile: its first vector; step: reals from line to line. Every work-item of the work-group calls
- * it, after a barrier. */
+/* Writes a tile's columns to the slot. Each column is the sum over count lines of local memory, in a fixed order. slot_row:
+ * at the segment's first column; tile: its first vector; step: reals from line to line. Every work-item of the work-group
+ * calls it, after a barrier. */
 INLINED void put_lines(global real *slot_row, const index_t tile, const local real *lines, const uint count,
                        const uint step, const struct slot *slot) {
     const index_t first = tile * VEC;

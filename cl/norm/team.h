@@ -1,12 +1,12 @@
-/* A team: the work-groups that have the tiles of one segment each, and go through the same rows side by side. Each one
- * sums its tile and posts the sums to the others, so that x and dy are read once.
+/* A team: the work-groups that each have a tile of the same segments, and go through the same rows at the same time. Each
+ * one sums its tile and posts the sums to the others, so that x and dy are read once.
  *
- * Nobody waits without bound. A work-group that has looked for a message MOST_LOOKS times computes the sums of that row,
- * and of its rows after that, itself: in the same order, to the same bits. Any number of launches, processes and
- * preemptions therefore end.
+ * No work-group waits without bound. After MOST_LOOKS looks for a message, a work-group computes the sums of that row and
+ * of its later rows itself: in the same order, to the same bits. Therefore every launch ends, whatever else runs on the
+ * device.
  *
- * The others' tiles can only be read again while nobody has written over them. Where an output lies over an input, a
- * launch before this one has posted the sums of every row (src/plan/plan_enqueue.c), and no message is missing. */
+ * The tiles of the others can be read again only until they are overwritten. Where an output overlaps an input, a launch
+ * before this one has posted the sums of every row (src/plan/plan_enqueue.c), and no message is missing. */
 #ifndef TEAM_H
 #define TEAM_H
 
@@ -18,29 +18,29 @@
 #define MESSAGES (POSTED * TILES)           /* of a segment */
 #define TICKET_WORDS 16                     /* before the mailboxes, a cache line */
 
-/* The launch before this one: it posts, and writes nothing else. */
+/* Whether this is the first of two launches, which posts and writes nothing else. */
 #define ONLY_POSTS (EXCHANGES && get_global_offset(0) > 0)
 
-/* A message is a sum in other bits: 0, which stands for no message, is a NaN that arithmetic does not yield. If an input
- * has that very NaN its sum counts as missing, and is computed again. */
+/* A message is a sum with some of its bits inverted, so that 0, for no message, stands for a NaN that arithmetic does not
+ * yield. If an input has that NaN, the sum counts as missing, and is computed again. */
 #define AS_MESSAGE(sum) (as_uint(sum) ^ 0x7fb5a5a5u)
 #define AS_SUM(message) as_float((message) ^ 0x7fb5a5a5u)
 
-/* Two rows' messages: while some work-items still read those of one, others write the next one's. */
+/* Room for the messages of two rows: while some work-items read those of one row, others write those of the next. */
 #define RECEIVED (EXCHANGES ? 2 * MESSAGES : 1)
 
 struct team {
     volatile global uint *mailboxes; /* [rows, GROUPS, POSTED, TILES] */
     local uint *received;            /* [2, POSTED, TILES] */
     uint tile;
-    uint collected; /* rows */
-    uint message;   /* already read; 0: none */
+    uint collected; /* rows so far */
+    uint message;   /* read by look(); 0: none */
 };
 
 #if EXCHANGES
 
-/* The place of a work-group among all, in the order in which they start: a team that is not complete yet is then the last
- * one. mailbox: TICKET_WORDS words, then mailboxes; 0 before the first launch. */
+/* The number of a work-group, in the order in which they start, so that only the last team can be incomplete. mailbox:
+ * TICKET_WORDS words and then the mailboxes, all 0 before the first launch. */
 INLINED ulong take_place(volatile global uint *mailbox, local uint *broadcast) {
     if (get_local_id(0) == 0)
         *broadcast = atomic_inc(mailbox) % (uint)get_num_groups(0);
@@ -57,7 +57,7 @@ INLINED volatile global uint *mailboxes_of(const struct team *team, const struct
     return team->mailboxes + (row->index * GROUPS + row->group) * MESSAGES;
 }
 
-/* sums: this tile's, the same in every work-item. */
+/* Posts this tile's sums, which are the same in every work-item. */
 INLINED void post(const struct team *team, const struct row *row, const real *sums) {
     if (get_local_id(0) != 0)
         return;
@@ -66,21 +66,20 @@ INLINED void post(const struct team *team, const struct row *row, const real *su
         mailboxes_of(team, row)[k * TILES + team->tile] = AS_MESSAGE(sums[k]);
 }
 
-/* Loads the mailboxes of a row that is posted soon into a cache again: reads since the last launch may have evicted them.
- */
+/* Prefetches the mailboxes of a row that is posted soon: reads since they were cleared may have evicted them. */
 INLINED void prefetch_mailboxes(const struct team *team, const struct row *row) {
     if (get_local_id(0) < MESSAGES)
         prefetch_later((const global void *)(mailboxes_of(team, row) + get_local_id(0)));
 }
 
-/* Requests a message that collect() wants next. It may have arrived by then. */
+/* Loads a message that collect() needs next, as it may have arrived already. */
 INLINED void look(struct team *team, const struct row *row) {
     if (get_local_id(0) < MESSAGES)
         team->message = mailboxes_of(team, row)[get_local_id(0)];
 }
 
-/* Receives what was posted of a row: the sums of all its tiles, the same bits in every work-group of the team. Returns, to
- * every work-item alike, whether no message is missing. */
+/* Receives the sums of all tiles of a row, and adds them up to the same bits in every work-group of the team. Returns the
+ * same value in every work-item: whether all messages have arrived. */
 INLINED bool collect(struct team *team, const struct row *row, real *sums) {
     local uint *received = team->received + (team->collected++ & 1) * MESSAGES;
     join_lanes(); /* post() wrote in one work-item alone */
@@ -90,7 +89,7 @@ INLINED bool collect(struct team *team, const struct row *row, real *sums) {
         received[i] = team->message;
         team->message = 0;
     }
-#if GROUP_ITEMS > 1 /* PoCL 6.0 makes the loop endless for a barrier after it, also of one work-item */
+#if GROUP_ITEMS > 1 /* a barrier here makes PoCL 6.0 loop forever, even with one work-item */
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
     bool complete = true;

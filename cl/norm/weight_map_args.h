@@ -1,6 +1,5 @@
-/* The arguments of a weight map: see cl/common/arguments.h. weight and bias are of [weight_rows, cols], with strides of
- * elements from row to row, and row r takes their row (r / weight_repeat) mod weight_rows. A kernel without a map has no
- * members for it either. */
+/* The arguments of a weight map: see cl/common/arguments.h. weight and bias are [weight_rows, cols], with strides in
+ * elements, and row r uses their row (r / weight_repeat) mod weight_rows. A kernel without a map has no members for it. */
 #ifndef WEIGHT_MAP_ARGS_H
 #define WEIGHT_MAP_ARGS_H
 
@@ -16,7 +15,7 @@
     USE(NUMBER, WEIGHT_MAP, ulong, weight_stride)                                            \
     USE(NUMBER, WEIGHT_MAP, ulong, bias_stride)
 
-/* Of the gradients, which are of [weight_rows, cols] too. */
+/* For the gradients, which are [weight_rows, cols] too. */
 #define WEIGHT_SUMS_ARGS(USE)                                                                \
     USE(NUMBER, WEIGHT_MAP, ulong, weight_rows)                                              \
     USE(NUMBER, WEIGHT_MAP, ulong, dweight_stride)                                           \

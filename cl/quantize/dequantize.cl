@@ -1,4 +1,4 @@
-/* Numbers from codes and their scales: LANES work-items a row, SEGMENTS rows in a work-group at a time.
+/* Numbers from codes and their scales. LANES work-items share a row, and a work-group takes SEGMENTS rows at a time.
  *
  * Macros (src/program/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE, SCALING, GROUP_SIZE, GROUPS, VEC, LANES, SEGMENTS, STORES,
  * ISA, FP8_ISA, ELEMENT_ALIGNED. */

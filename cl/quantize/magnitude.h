@@ -4,15 +4,15 @@
 
 #include "common/lanes.h"
 
-/* Each element's magnitude where it is finite, else 0; the larger of that and so_far. */
+/* For each element the larger of so_far and its magnitude, if that is finite. */
 static inline floatv larger_magnitudes(const floatv so_far, const floatv v) {
     const uintv magnitude = AS_UINTV(v) & 0x7fffffffu;
     const uintv finite = choose(magnitude < 0x7f800000u, magnitude, (uintv)0);
     return AS_FLOATV(max(AS_UINTV(so_far), finite));
 }
 
-/* The largest magnitude that a lane has seen: of each place in a vector where it is alone, and has whole registers for
- * them; else of all places, by one comparison an element as long as none is infinite. */
+/* The largest magnitude that a lane has seen. A single lane keeps one for each position in a vector. Several lanes keep one
+ * for all positions, which takes one comparison per element unless an element is infinite. */
 #if LANES == 1
 typedef floatv largest;
 
@@ -36,8 +36,8 @@ static inline float largest_of(const largest v) {
 }
 #endif
 
-/* The largest of what the segments of a work-group have, of which each segment's lanes have the same. Every work-item of
- * the work-group calls it. */
+/* The largest value over the segments of a work-group; all lanes of a segment have the same value. Every work-item of the
+ * work-group must call it. */
 INLINED float largest_over_segments(local float *scratch, float v) {
 #if SEGMENTS > 1
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -52,10 +52,10 @@ INLINED float largest_over_segments(local float *scratch, float v) {
     return v;
 }
 
-/* The largest of count magnitudes, to each lane of a work-group's one segment. Every work-item of it calls it. */
+/* The largest of count magnitudes, for every lane of a work-group with one segment. Every work-item must call it. */
 INLINED float largest_of_all(const global float *magnitudes, const ulong count, struct lanes *lanes) {
     float v = 0;
-#if !ELEMENT_ALIGNED /* many of them under way at once; PoCL's compiler warns that it does not unroll this */
+#if !ELEMENT_ALIGNED /* many loads in flight; PoCL's compiler warns that it does not unroll this */
 #pragma unroll 8
 #endif
     for (ulong i = get_local_id(0); i < count; i += LANES)

@@ -1,4 +1,4 @@
-/* Scales, and numbers divided by them: what all ways of quantising agree on. See clnorm_quantize_desc for the formulas. */
+/* Scales, and division by them, for all kernels that quantise. See clnorm_quantize_desc for the formulas. */
 #ifndef QUANTIZE_H
 #define QUANTIZE_H
 
@@ -13,11 +13,11 @@ static inline float round_bf16(const float v) {
     return as_float((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
 }
 
-/* A finite number as the dtype has it. */
+/* A finite number, rounded to the dtype. */
 #define ROUND(dtype) JOIN(round_, dtype)
 
-/* Quotients are correctly rounded, so that codes are the same everywhere. CPUs' are as they come; elsewhere / may be off by
- * 2.5 units, and is on NVIDIA. */
+/* Quotients are correctly rounded, so that all devices yield the same codes. On CPUs / rounds correctly. Elsewhere its
+ * error may be 2.5 units in the last place, and is on NVIDIA. */
 #if ELEMENT_ALIGNED || defined(POCL_DEVICE_ADDRESS_BITS)
 
 static inline float divide1(const float a, const float b) {
@@ -30,20 +30,20 @@ static inline floatv divide(const floatv a, const float b) {
 
 #else
 
-/* Where neither 1 / b nor what is left of a after a first quotient are too small or too large for what follows. */
+/* Whether neither 1 / b nor the remainder of a division by b can overflow or underflow in quotient(). */
 static inline bool divides_well(const float b) {
     return fabs(b) > 0x1p-60f && fabs(b) < 0x1p60f;
 }
 
-/* 1 / b with an error of hardly more than half a unit. */
+/* 1 / b with an error of little more than half a unit in the last place. */
 static inline float inverse_of(const float b) {
     const float inverse = 1 / b;
     return fma(fma(-b, inverse, 1.0f), inverse, inverse);
 }
 
-/* Markstein's way: a first estimate, off by less than two units, is corrected by what it leaves of a; so the next one is
- * off by less than one unit, what it leaves of a is exact, and the last one correctly rounded. Estimates that are tiny or
- * huge stay as they are: codes of theirs are 0 or the largest. */
+/* Markstein's division: the first estimate, with an error below two units in the last place, is corrected by its remainder.
+ * The next one has an error below one unit and an exact remainder, so that the last one is correctly rounded. Tiny and huge
+ * estimates are not corrected: their codes are 0 or the largest. */
 static inline float quotient(const float a, const float b, const float inverse) {
     const float estimate = a * inverse;
     const float nearer = fma(fma(-estimate, b, a), inverse, estimate);
@@ -51,7 +51,7 @@ static inline float quotient(const float a, const float b, const float inverse) 
     return fabs(estimate) > 0x1p-60f && fabs(estimate) < 0x1p100f ? exact : estimate;
 }
 
-/* By a b that does not divide well. */
+/* Division by a b that does not divide well. */
 static inline float divide_at_length(const float a, const float b) {
 #if ISA == ISA_PTX
     float quotient;
@@ -106,8 +106,8 @@ static inline float scale_of(const float amax, const float largest) {
         return NARROW(dtype)(divide(a, b));                                    \
     }
 #else
-/* a · inverse_of(b) differs from a / b by less than two units in the last place, 2^-22 of it. Times these factors it is a
- * lower and an upper bound of a / b. Where both bounds have the same code, so has a / b. */
+/* a · inverse_of(b) differs from a / b by less than two units in the last place, 2^-22 of it. These factors make it a lower
+ * and an upper bound of a / b. If both bounds have the same code, so has a / b. */
 #define LOWER_FACTOR (1 - 0x1p-21f)
 #define UPPER_FACTOR (1 + 0x1p-21f)
 #define DEFINE_DIVIDED(dtype)                                                                  \

@@ -1,5 +1,5 @@
-/* The arguments of the kernels that quantise and dequantise: see cl/common/arguments.h. Scales are as SCALING says: one,
- * [rows] or [rows, GROUPS]; amax has their shape. */
+/* The arguments of the kernels that quantise and dequantise: see cl/common/arguments.h. By SCALING the scales are [1],
+ * [rows] or [rows, GROUPS]; amax has the same shape. */
 #ifndef QUANTIZE_ARGS_H
 #define QUANTIZE_ARGS_H
 
@@ -23,12 +23,12 @@
     USE(VECTOR, SCALE_DTYPE, global STORAGE(SCALE_DTYPE) *, scale)            \
     USE(VECTOR, AMAX, global float *, amax)
 
-/* Of whole_scale.h. count: magnitudes that it looks through; 0: the scale is there. */
+/* Of whole_scale.h. count: magnitudes to search; 0: the scale is already written. */
 #define WHOLE_SCALE_ARGS(USE)                                                 \
     QUANTIZE_LARGEST_ARGS(USE)                                                \
     USE(NUMBER, 1, ulong, count)
 
-/* work: tiles. given: the one scale for all, without a SCALE_DTYPE. */
+/* work: tiles. given: the scale of the whole tensor, without a SCALE_DTYPE. */
 #define QUANTIZE_TILE_ARGS(USE)                                               \
     QUANTIZE_COMMON_ARGS(USE)                                                 \
     WHOLE_SCALE_ARGS(USE)                                                     \

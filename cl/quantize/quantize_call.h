@@ -1,5 +1,5 @@
-/* How one vector of x becomes codes. VEC divides cols and GROUP_SIZE, so that a vector has one scale. Whoever includes this
- * has a struct call with QUANTIZE_COMMON_ARGS and aligned. */
+/* Quantises one vector of x. VEC divides cols and GROUP_SIZE, so that a vector has one scale. The including file has a
+ * struct call with QUANTIZE_COMMON_ARGS and aligned. */
 #ifndef QUANTIZE_CALL_H
 #define QUANTIZE_CALL_H
 
@@ -11,7 +11,7 @@ static inline PACKED(X_DTYPE)
 }
 
 #if STOCHASTIC
-/* A word for each element, by its place in x alone: a draw's four words are those of four neighbours. */
+/* Random words depend on an element's place in x alone: a draw has words for four neighbouring elements. */
 static inline uint4 draw(const struct call *call, const ulong element) {
     const ulong four = element / 4;
     return philox4x32((uint4)((uint)four, (uint)(four >> 32), 0, 0), (uint2)((uint)call->seed, (uint)(call->seed >> 32)));
@@ -21,7 +21,7 @@ static inline uintv random_at(const struct call *call, const ulong row, const ul
     const ulong element = row * call->cols + column;
 #if VEC >= 4
     uint word[VEC];
-#if LANES == 1 /* compilers take long over four generators at once */
+#if LANES == 1 /* four unrolled generators take compilers long */
 #pragma unroll 1
 #endif
     for (uint i = 0; i < VEC; i += 4)

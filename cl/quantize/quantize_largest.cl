@@ -1,4 +1,4 @@
-/* The largest of many magnitudes, and the scale of a tensor that has them. One work-group of LANES work-items.
+/* The largest of many magnitudes, and the scale of their tensor, by one work-group of LANES work-items.
  *
  * Macros (src/program/spec.h): X_DTYPE (f32), Q_DTYPE, SCALE_DTYPE (none: no scale is written), AMAX, VEC (1), LANES,
  * SEGMENTS (1), REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */

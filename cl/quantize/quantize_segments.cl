@@ -1,6 +1,6 @@
-/* The largest magnitude of each row or group, its scale, and its codes: LANES work-items a segment, SEGMENTS of them in a
- * work-group at a time. A segment is a row, or with SCALING_GROUP GROUP_SIZE neighbouring elements, GROUPS of them in a
- * row, the last one maybe shorter. With SCALING_TENSOR only magnitudes are wanted, and amax has one for each work-group.
+/* The largest magnitude of each segment, its scale, and its codes. LANES work-items share a segment, and a work-group takes
+ * SEGMENTS of them at a time. A segment is a row, or with SCALING_GROUP GROUP_SIZE neighbouring elements: a row has GROUPS
+ * of them, and the last one may be shorter. With SCALING_TENSOR only amax is written, one for each work-group.
  *
  * Macros (src/program/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE (none: no scale is written), AMAX, WRITE_Q, SCALING,
  * GROUP_SIZE, GROUPS, STOCHASTIC, VEC, LANES, SEGMENTS, UNROLL, REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
@@ -19,9 +19,9 @@ struct call {
 
 #define STEP (LANES * VEC)
 #define AT_ONCE 4                                                   /* vectors */
-#define ONE_VECTOR (SCALING == SCALING_GROUP && GROUP_SIZE <= STEP) /* of each lane is all of a segment */
+#define ONE_VECTOR (SCALING == SCALING_GROUP && GROUP_SIZE <= STEP) /* a lane has one vector of a segment */
 
-/* Writes a segment's magnitude and its scale, which it returns. first: this lane is the one that writes. */
+/* Writes a segment's magnitude and its scale, which it returns. first: this lane writes. */
 static inline float put_scale(const struct call *call, const ulong index, const float amax, const bool first) {
 #if AMAX && SCALING != SCALING_TENSOR
     if (first)
@@ -48,7 +48,7 @@ static inline void put_codes(const struct call *call, const ulong row, const ulo
 
 #if ONE_VECTOR
 
-/* Where a work-item's vector of its segment number k is, SEGMENTS after each other. */
+/* The place of a work-item's vector in its k-th segment. Its segments are SEGMENTS apart. */
 struct place {
     ulong row, column;
     bool active;
@@ -56,7 +56,7 @@ struct place {
 
 static inline struct place place_of(const ulong first, const uint k, const ulong end) {
     const uint within = (uint)get_local_id(0) % LANES * VEC;
-    const ulong row = first / GROUPS, group = first - row * GROUPS + k * SEGMENTS; /* from the row's first one */
+    const ulong row = first / GROUPS, group = first - row * GROUPS + k * SEGMENTS; /* from the row's first group on */
     const uint rows = GROUPS < AT_ONCE * SEGMENTS ? (uint)group / (uint)GROUPS : group >= GROUPS;
     const struct place place = {row + rows, (group - rows * (ulong)GROUPS) * GROUP_SIZE + within,
                                 first + k * SEGMENTS < end && within < GROUP_SIZE};
@@ -67,7 +67,7 @@ static inline bool is_there(const struct call *call, const struct place *place) 
     return place->active && place->column < call->cols;
 }
 
-/* AT_ONCE segments of a work-item, all read before one is written. Those from end on are not there. */
+/* AT_ONCE segments of a work-item, all read before one is written. Segments from end on do not exist. */
 INLINED void take_segments(const struct call *call, const ulong first, const ulong end, struct lanes *lanes) {
     PACKED(X_DTYPE) x[AT_ONCE] = {0};
 #pragma unroll
@@ -107,7 +107,7 @@ static inline ulong row_of(const ulong index) {
     return SCALING == SCALING_GROUP ? index / GROUPS : index;
 }
 
-/* A segment's first column, and the one after its last. */
+/* A segment's first column, and the column after its last one. */
 static inline ulong begin_of(const ulong index) {
     return SCALING == SCALING_GROUP ? index % GROUPS * GROUP_SIZE : 0;
 }

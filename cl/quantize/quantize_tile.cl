@@ -1,4 +1,4 @@
-/* Codes of x by scales that are known, and their transpose: a tile a work-group of LANES work-items.
+/* Codes of x by given or measured scales, and their transpose. Each work-group of LANES work-items writes a tile.
  *
  * Macros (src/program/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE (none: the scale is an argument), SCALING, GROUP_SIZE, GROUPS,
  * STOCHASTIC, WRITE_Q, TRANSPOSED, AMAX, TILE_ROWS, TILE_COLS, ROW_VEC, VEC, LANES, SEGMENTS (1), REDUCE, STORES, ISA,
@@ -16,12 +16,12 @@ struct call {
 
 #include "quantize/quantize_call.h"
 
-#define WHOLE (SCALING == SCALING_TENSOR && PRESENT(SCALE_DTYPE)) /* one scale for all, which is no argument */
+#define WHOLE (SCALING == SCALING_TENSOR && PRESENT(SCALE_DTYPE)) /* one scale, which is measured */
 #if WHOLE
 #include "quantize/whole_scale.h"
 #endif
 
-/* Columns have nothing in common. */
+/* Rows of a vector's columns share no values. */
 struct columns {
     char unused; /* a struct has a member */
 };

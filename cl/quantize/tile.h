@@ -1,29 +1,29 @@
-/* A tile of TILE_ROWS × TILE_COLS codes, written as it is and transposed, by way of local memory. Whoever includes this has
- * a struct call with work, rows, cols, q, q_stride, q_t, q_t_stride and aligned, and
+/* A tile of TILE_ROWS × TILE_COLS codes, written as it is, and transposed by way of local memory. The including file has a
+ * struct call with work, rows, cols, q, q_stride, q_t, q_t_stride and aligned, and
  *
  *     struct columns columns_at(const struct call *call, ulong column)
  *     struct taken take(const struct call *call, ulong row, ulong column)
  *     BYTES codes_of(const struct call *call, const struct columns *columns, const struct taken *taken, ulong row,
  *                    ulong column)
  *
- * for what VEC columns from one on have in common, what is loaded of them for one row, and the VEC codes. VEC divides cols,
- * and ROW_VEC rows: vectors are whole. */
+ * columns_at loads the values that all rows of VEC columns share, take loads those of one row, and codes_of makes the VEC
+ * codes. VEC divides cols and ROW_VEC divides rows, so that all vectors are whole. */
 #ifndef TILE_H
 #define TILE_H
 
 #define TILE_VECTORS (TILE_COLS / VEC)
-#define QUAD 4 /* rows that a work-item takes at once: their codes of a column make a word */
+#define QUAD 4 /* rows that a work-item takes at once: their codes in a column make a word */
 #define QUADS (TILE_ROWS / QUAD)
 
-/* QUAD rows of a vector of columns. All is loaded before anything is stored, which might be what is loaded for all that
- * compilers know. Beyond the last row it is that row again, which costs less than a branch, and is not stored. */
+/* QUAD rows of a vector of columns. All of them are loaded before one is stored, since compilers cannot exclude that they
+ * overlap. Beyond the last row, that row is loaded again instead, which costs less than a branch, and is not stored. */
 INLINED void put_quad(const struct call *call, const struct columns *columns, const ulong row, const uint last,
                       const ulong column, BYTES *codes) {
     struct taken taken[QUAD];
 #pragma unroll
     for (uint k = 0; k < QUAD; k++)
         taken[k] = take(call, row + min(k, last), column);
-    if (QUADS * TILE_VECTORS <= LANES) /* else the stores of the quad before would be waited for */
+    if (QUADS * TILE_VECTORS <= LANES) /* else it would wait for the stores of the quad before */
         begin_loads();
 #pragma unroll
     for (uint k = 0; k < QUAD; k++)
@@ -42,7 +42,7 @@ INLINED void put_quad(const struct call *call, const struct columns *columns, co
 #include "quantize/tile_serial.h"
 #endif
 
-/* The last tile comes first: what was read last before this is what caches still have. */
+/* Tiles are taken from last to first, as caches still hold what the kernel before read last. */
 INLINED void put_tile(const struct call *call, local uchar *tile) {
     const ulong index = call->work - 1 - get_group_id(0);
     const ulong across = (call->cols + TILE_COLS - 1) / TILE_COLS;

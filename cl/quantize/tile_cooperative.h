@@ -1,10 +1,10 @@
-/* A tile that LANES work-items write together: each has QUAD rows of a vector at a time. */
+/* A tile that LANES work-items write together. Each takes QUAD rows of a vector at a time. */
 #ifndef TILE_COOPERATIVE_H
 #define TILE_COOPERATIVE_H
 
-/* Local memory holds a column's codes side by side. Units of UNIT rows change places from one vector of columns to the
- * next: lanes that write the words of their columns, and then ones that read units of columns side by side, so find them
- * in different banks. */
+/* In local memory a column's codes are contiguous. Units of UNIT rows are permuted from one vector of columns to the next,
+ * so that lanes find them in different banks, both when they write the words of their columns and when they read units of
+ * neighbouring columns. */
 #define UNIT 16
 #define UNITS (TILE_ROWS > UNIT ? TILE_ROWS / UNIT : 1)
 #define TILE_UNITS (TRANSPOSED ? TILE_COLS * TILE_ROWS / UNIT : 1)
@@ -13,7 +13,7 @@ typedef uint4 tile_unit;
 #define ROW_BYTES VECTOR_OF(ROW_VEC)
 #define VECTOR_OF(n) JOIN(VECTOR_OF_, n)
 #define VECTOR_OF_1 uchar
-#define VECTOR_OF_2 uchar2 /* no ushort, which compilers assume to be no part of the words that put_words() writes */
+#define VECTOR_OF_2 uchar2 /* no ushort: by strict aliasing it cannot be a part of the words that put_words() writes */
 #define VECTOR_OF_4 uint
 #define VECTOR_OF_8 uint2
 #define VECTOR_OF_16 uint4
@@ -28,7 +28,7 @@ static inline uint place_of(const uint column, const uint row) {
 }
 
 #if ISA == ISA_PTX
-/* Four of the bytes of b and a: a selector's digit names each, 0 to 3 of a's, 4 to 7 of b's. */
+/* Four bytes of a and b. Each hexadecimal digit of the selector names one: 0 to 3 are a's, 4 to 7 are b's. */
 static inline uint bytes_of(const uint a, const uint b, const uint selector) {
     uint bytes;
     __asm__("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(selector));
@@ -36,7 +36,7 @@ static inline uint bytes_of(const uint a, const uint b, const uint selector) {
 }
 #endif
 
-/* The codes of QUAD rows, as words for their columns: word i has column i's, the first row's in its lowest byte. */
+/* The codes of QUAD rows as words of columns: word i has those of column i, with the first row's in its lowest byte. */
 INLINED void words_of(const BYTES *codes, uint *words) {
 #if VEC >= QUAD && ISA == ISA_PTX
 #pragma unroll
@@ -52,7 +52,7 @@ INLINED void words_of(const BYTES *codes, uint *words) {
         words[i + 2] = bytes_of(columns23_of01, columns23_of23, 0x5410);
         words[i + 3] = bytes_of(columns23_of01, columns23_of23, 0x7632);
     }
-#elif VEC >= QUAD /* columns in fours: pairs of rows exchange bytes, then pairs of pairs halves of words */
+#elif VEC >= QUAD /* four columns at a time: pairs of rows exchange bytes, then pairs of pairs exchange halves of words */
     const BYTES even = 0x00ff00ffu, low = 0x0000ffffu;
     const BYTES columns02_of01 = (codes[0] & even) | (codes[1] << 8 & ~even);
     const BYTES columns13_of01 = (codes[0] >> 8 & even) | (codes[1] & ~even);
@@ -72,7 +72,7 @@ INLINED void words_of(const BYTES *codes, uint *words) {
 #endif
 }
 
-/* Into the tile's columns from column on. */
+/* Writes the codes of QUAD rows to the tile, in the columns from column on. */
 INLINED void put_words(local uchar *tile, const uint column, const uint row, const BYTES *codes) {
     uint words[VEC];
     words_of(codes, words);
@@ -82,7 +82,7 @@ INLINED void put_words(local uchar *tile, const uint column, const uint row, con
         *(local uint *)(to + i * TILE_ROWS) = words[i];
 }
 
-/* One vector of q_t. */
+/* Writes one vector of q_t. */
 INLINED void put_column(const struct call *call, const ROW_BYTES codes, const ulong column, const ulong row) {
     global uchar *to = call->q_t + column * call->q_t_stride + row;
     if (call->aligned)
@@ -94,7 +94,7 @@ INLINED void put_column(const struct call *call, const ROW_BYTES codes, const ul
             to[i] = ((const uchar *)&codes)[i];
 }
 
-/* The tile as it is, and into local memory. whole: it has all its rows and columns. */
+/* Writes the tile as it is, and into local memory. whole: it has TILE_ROWS rows and TILE_COLS columns. */
 INLINED void put_rows(const struct call *call, const ulong first_row, const ulong first_column, const bool whole,
                       local uchar *tile) {
     const uint item = (uint)get_local_id(0);
@@ -118,7 +118,7 @@ INLINED void put_rows(const struct call *call, const ulong first_row, const ulon
     }
 }
 
-/* Its transpose, from there. */
+/* Writes the transposed tile from local memory. */
 INLINED void put_columns(const struct call *call, const ulong first_row, const ulong first_column, const bool whole,
                          const local uchar *tile) {
     const uint vectors = TILE_ROWS / ROW_VEC;

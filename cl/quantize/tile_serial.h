@@ -1,20 +1,20 @@
-/* A tile that a work-item writes alone, in the order of memory: QUAD rows at a time, and then its columns, lines of a cache
- * each. */
+/* A tile that a single work-item writes in the order of memory: QUAD rows at a time, and then its columns, each a line of a
+ * cache. */
 #ifndef TILE_SERIAL_H
 #define TILE_SERIAL_H
 
-#define LINE 64 /* bytes: TILE_ROWS of a tile that is transposed */
+#define LINE 64 /* bytes; TILE_ROWS of a transposed tile */
 #define LINE_WORDS (LINE / QUAD)
 typedef uint16 tile_unit; /* the words of a line */
 
-/* Local memory holds a word of each column for QUAD rows side by side, and LINE_WORDS columns at a time as lines. */
+/* Local memory holds, for each QUAD rows, a word of each column, and then LINE_WORDS columns as lines. */
 #define TILE_UNITS (TRANSPOSED ? QUADS * TILE_COLS / LINE_WORDS + LINE_WORDS : 1)
 
 struct __attribute__((packed)) line_anywhere {
     tile_unit line;
 };
 
-/* Words of a and b by turns: the first two of each quarter of a line, or the last two. */
+/* Words of a and b alternately: the first two of each quarter of a line, or the last two. */
 static inline tile_unit first_words(const tile_unit a, const tile_unit b) {
     return (tile_unit)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5, a.s8, b.s8, a.s9, b.s9, a.sc, b.sc, a.sd, b.sd);
 }
@@ -23,7 +23,7 @@ static inline tile_unit last_words(const tile_unit a, const tile_unit b) {
     return (tile_unit)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7, a.sa, b.sa, a.sb, b.sb, a.se, b.se, a.sf, b.sf);
 }
 
-/* Four lines exchange the words of quarters: word k of a quarter of line i becomes word i of line k's. */
+/* Transposes the words of each quarter of four lines: word k of line i becomes word i of line k. */
 INLINED void turn_words(tile_unit *line) {
     const tile_unit first_of02 = first_words(line[0], line[2]), last_of02 = last_words(line[0], line[2]);
     const tile_unit first_of13 = first_words(line[1], line[3]), last_of13 = last_words(line[1], line[3]);
@@ -33,7 +33,7 @@ INLINED void turn_words(tile_unit *line) {
     line[3] = last_words(last_of02, last_of13);
 }
 
-/* Four lines, QUAD apart, exchange quarters likewise. */
+/* Transposes the quarters of four lines that are QUAD apart. */
 INLINED void turn_quarters(tile_unit *line) {
     const tile_unit a = line[0], b = line[QUAD], c = line[2 * QUAD], d = line[3 * QUAD];
     const tile_unit first_of01 = (tile_unit)(a.lo, b.lo), last_of01 = (tile_unit)(a.hi, b.hi);
@@ -44,7 +44,7 @@ INLINED void turn_quarters(tile_unit *line) {
     line[3 * QUAD] = (tile_unit)(last_of01.s4567, last_of01.scdef, last_of23.s4567, last_of23.scdef);
 }
 
-/* LINE_WORDS columns: from a word of each for QUAD rows, TILE_COLS from one to the next, to a line each. */
+/* Makes lines of LINE_WORDS columns. words: of these columns, those of the next QUAD rows TILE_COLS further on. */
 INLINED void turn(const local uint *words, local tile_unit *lines) {
     tile_unit line[LINE_WORDS];
 #pragma unroll
@@ -61,7 +61,7 @@ INLINED void turn(const local uint *words, local tile_unit *lines) {
         lines[i] = line[i];
 }
 
-/* Codes of one column. Whole lines of a cache go past it, which else would read each before it is written. */
+/* Writes the codes of one column. Whole lines bypass the cache, which would otherwise read each line before the write. */
 INLINED void put_column(const local tile_unit *line, const uint count, global uchar *to) {
     const bool whole = count == LINE;
     if (whole && (size_t)to % LINE == 0)
@@ -73,7 +73,7 @@ INLINED void put_column(const local tile_unit *line, const uint count, global uc
             to[i] = ((const local uchar *)line)[i];
 }
 
-/* The tile as it is, and into local memory. */
+/* Writes the tile as it is, and into local memory. */
 INLINED void put_rows(const struct call *call, const ulong first_row, const ulong first_column, const bool whole,
                       local uchar *tile) {
     (void)whole;
@@ -96,7 +96,7 @@ INLINED void put_rows(const struct call *call, const ulong first_row, const ulon
     }
 }
 
-/* Its transpose, from there. */
+/* Writes the transposed tile from local memory. */
 INLINED void put_columns(const struct call *call, const ulong first_row, const ulong first_column, const bool whole,
                          local uchar *tile) {
     (void)whole;

@@ -1,4 +1,4 @@
-/* Codes transposed: a tile a work-group of LANES work-items.
+/* Transposes codes. Each work-group of LANES work-items writes a tile.
  *
  * Macros (src/program/spec.h): X_DTYPE (the codes'), WRITE_Q (0), TRANSPOSED (1), TILE_ROWS, TILE_COLS, ROW_VEC, VEC,
  * LANES, SEGMENTS (1), REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
@@ -9,7 +9,7 @@
 
 struct call {
     MEMBERS(TRANSPOSE_ARGS)
-    global uchar *q; /* which tile.h would write too */
+    global uchar *q; /* unused: a member that tile.h names */
     ulong q_stride;
     bool aligned; /* wide accesses at their own size's alignment */
 };

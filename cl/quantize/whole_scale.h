@@ -1,6 +1,6 @@
-/* The scale of a whole tensor: one that is there already; or that of the largest of the magnitudes which the kernel before
- * this one left, one of each of its work-groups. Every work-group then looks through them, which takes less time than a
- * launch of one that does, and the first one stores what the caller requested. */
+/* The scale of a whole tensor: one that is already written, or one made of the largest of the magnitudes that the
+ * work-groups of the kernel before have written. Every work-group searches these, which takes less time than a launch of
+ * its own, and the first one stores the results that the caller requested. */
 #ifndef WHOLE_SCALE_H
 #define WHOLE_SCALE_H
 
@@ -22,7 +22,7 @@ struct whole {
 INLINED float whole_scale(const struct whole whole, local float *scratch) {
 #if LANES > 1
     struct lanes lanes = {.scratch = scratch};
-    const float amax = largest_of_all(whole.magnitudes, whole.count, &lanes); /* its barriers are no part of a branch */
+    const float amax = largest_of_all(whole.magnitudes, whole.count, &lanes); /* has barriers: outside of the branch */
     if (whole.count > 0) {
         const float scale = ROUND(SCALE_DTYPE)(scale_of(amax, FP8_LARGEST(Q_DTYPE)));
         if (get_group_id(0) == 0 && get_local_id(0) == 0) {

@@ -1,7 +1,7 @@
 /* Softmax: see clnorm_softmax_desc for the formula.
  *
- * A work-group owns rows, SEGMENTS of them at a time, LANES work-items each. Where a row is while its largest element and
- * its sum are taken is what KEEP says: a header for each way.
+ * A work-group owns rows, and takes SEGMENTS of them at a time with LANES work-items each. KEEP says where a row is kept
+ * while its largest element and its sum are computed, with a header for each case.
  *
  * Macros (src/program/spec.h): GROUP_SIZE (cols), X_DTYPE, Y_DTYPE, VEC, LANES, SEGMENTS, KEEP, UNROLL, CHUNKS (1), REDUCE,
  * STORES, ISA, ELEMENT_ALIGNED. */

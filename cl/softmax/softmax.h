@@ -1,4 +1,4 @@
-/* What every way of taking a row's softmax is made of. */
+/* Shared by all kernels of softmax. */
 #ifndef SOFTMAX_H
 #define SOFTMAX_H
 
@@ -20,7 +20,7 @@ struct row {
     global STORAGE(Y_DTYPE) * y;
     uint lane;     /* of this work-item */
     bool active;   /* false past the last row: nothing is read or written, but barriers are kept */
-    index_t chunk; /* which of the CHUNKS that a work-group has of it */
+    index_t chunk; /* of the row's CHUNKS, that of this work-group */
 };
 
 static inline struct row row_at(const struct call *call, const ulong index, const index_t chunk, const bool active) {
@@ -29,7 +29,7 @@ static inline struct row row_at(const struct call *call, const ulong index, cons
     return row;
 }
 
-/* Vector v; beyond the last element, as masked as entries of -∞. */
+/* Vector v of x. Beyond the last element it has -∞, like masked entries. */
 static inline realv load_x(const struct call *call, const struct row *row, const index_t v, const enum load_hint hint) {
     const realv x = WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(row->x, v, call->aligned, hint));
     return TAIL == 0 || v < WHOLE_VECTORS ? x : fill_from(x, TAIL, -INFINITY);
@@ -39,7 +39,7 @@ static inline void store_y(const struct call *call, const struct row *row, const
     STORE_VECTOR(Y_DTYPE)(row->y, v, y, call->aligned);
 }
 
-/* A NaN is no larger than anything: what it is subtracted from is a NaN anyway. */
+/* The larger element. A NaN in b is ignored: as an element of the row it makes the sum a NaN anyway. */
 static inline realv larger(const realv a, const realv b) {
 #if APPROXIMATE
     return fmax(a, b);
@@ -48,7 +48,7 @@ static inline realv larger(const realv a, const realv b) {
 #endif
 }
 
-/* What is subtracted before an exponential: the largest, but for -∞, from which there is no difference. */
+/* The number that is subtracted before an exponential: the largest element, or 0 instead of -∞, since -∞ - -∞ is NaN. */
 static inline realv origins(const realv largest) {
     return largest == -(realv)INFINITY ? (realv)0 : largest;
 }

@@ -1,7 +1,7 @@
 /* The gradient of softmax: see clnorm_softmax_backward_desc for the formula.
  *
- * A work-group owns rows, SEGMENTS of them at a time, LANES work-items each. KEEP says whether y and dy are held in
- * registers or read again once their product is summed: a header for each way.
+ * A work-group owns rows, and takes SEGMENTS of them at a time with LANES work-items each. KEEP says whether y and dy are
+ * held in registers or read again after their product is summed, with a header for each case.
  *
  * Macros (src/program/spec.h): GROUP_SIZE (cols), X_DTYPE (y's, for the arithmetic), Y_DTYPE, DY_DTYPE, DX_DTYPE, VEC,
  * LANES, SEGMENTS, KEEP, UNROLL, CHUNKS (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. */

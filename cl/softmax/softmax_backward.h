@@ -1,4 +1,4 @@
-/* What every way of taking softmax's gradient of a row is made of. */
+/* Shared by all kernels of softmax's gradient. */
 #ifndef SOFTMAX_BACKWARD_H
 #define SOFTMAX_BACKWARD_H
 
@@ -20,7 +20,7 @@ struct row {
     global STORAGE(DX_DTYPE) * dx;
     uint lane;     /* of this work-item */
     bool active;   /* false past the last row: nothing is read or written, but barriers are kept */
-    index_t chunk; /* which of the CHUNKS that a work-group has of it */
+    index_t chunk; /* of the row's CHUNKS, that of this work-group */
 };
 
 static inline struct row row_at(const struct call *call, const ulong index, const index_t chunk, const bool active) {
@@ -33,7 +33,7 @@ static inline struct row row_at(const struct call *call, const ulong index, cons
     return row;
 }
 
-/* One vector of each input, as it was loaded. */
+/* One vector of each input, as loaded. */
 struct point {
     PACKED(Y_DTYPE) y;
     PACKED(DY_DTYPE) dy;

@@ -1,5 +1,5 @@
 /* The gradient of softmax for rows too few to fill the device: a work-group takes one of the CHUNKS of a row. A first
- * kernel sums the products of each chunk; a second one adds those of its row up, and writes dx.
+ * kernel sums the products of each chunk. A second one adds up the sums of its row, and writes dx.
  *
  * Macros as for softmax_backward.cl; SEGMENTS is 1, KEEP is KEEP_REREAD. */
 

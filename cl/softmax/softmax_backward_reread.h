@@ -1,5 +1,5 @@
-/* A row of y and dy, or one of the CHUNKS that it is taken in, is read twice, UNROLL vectors of a lane at a time: for the
- * sum of their product, and for dx. */
+/* A row of y and dy, or one of its CHUNKS, is read twice, UNROLL vectors of a lane at a time: for the sum of their product,
+ * and for dx. */
 #ifndef SOFTMAX_BACKWARD_REREAD_H
 #define SOFTMAX_BACKWARD_REREAD_H
 
@@ -34,7 +34,7 @@ static inline real own_sum(const struct call *call, const struct row *row) {
     return running_sum_total(&sum);
 }
 
-/* Where a CPU's work-item continues. Chunks have their work-groups side by side. */
+/* Prefetches the row that a CPU's work-item takes next. Chunks of a row have different work-groups. */
 static inline void prefetch_next(const struct call *call, const struct row *row, const index_t v) {
     if (CHUNKS > 1)
         return;
@@ -43,7 +43,8 @@ static inline void prefetch_next(const struct call *call, const struct row *row,
     prefetch_to_write(row->dx + call->dx_stride + v * VEC);
 }
 
-/* dx of a row or a chunk. sum: of the row. Lanes go back the way they came, as caches have what was read last. */
+/* Writes dx of a row or a chunk. sum: of the row. Several lanes go through it backwards, as caches still hold what was read
+ * last. */
 static inline void put_row(const struct call *call, const struct row *row, const real sum) {
     for (index_t done = 0; done < in_blocks(row); done += UNROLL) {
         const index_t i = LANES > 1 ? in_blocks(row) - UNROLL - done : done;

@@ -1,11 +1,11 @@
-/* Softmax of rows too few to fill the device: a work-group takes one of the CHUNKS of a row. A first kernel takes the
- * largest element and the sum of each chunk; a second one merges those of its row, and writes y.
+/* Softmax of rows too few to fill the device: a work-group takes one of the CHUNKS of a row. A first kernel computes the
+ * largest element and the sum of each chunk. A second one merges those of its row, and writes y.
  *
  * Macros as for softmax.cl; SEGMENTS is 1, KEEP is KEEP_REREAD. */
 
 #include "softmax/softmax_reread.h"
 
-/* totals: [rows, CHUNKS]. Those of an empty chunk are of nothing: -∞ and 0. */
+/* totals: [rows, CHUNKS]. Those of an empty chunk are -∞ and 0. */
 INLINED void take_share(const struct call *call, global real *totals, local real *scratch) {
     struct lanes lanes = {.scratch = scratch};
     for (ulong i = 0; i < call->iterations; i++) {

@@ -1,4 +1,4 @@
-/* A row is read once, and held in its lanes' registers: at first x, then the exponentials. */
+/* A row is read once, and held in its lanes' registers: first x, then the exponentials. */
 #ifndef SOFTMAX_REGISTERS_H
 #define SOFTMAX_REGISTERS_H
 

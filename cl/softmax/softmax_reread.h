@@ -1,7 +1,7 @@
-/* A row, or one of the CHUNKS that it is taken in, is read again, UNROLL vectors of a lane at a time. Lanes that share it
- * read it twice: first for the largest element and, relative to the largest so far, the sum (Milakov, Gimelshein 2018,
- * arXiv:1805.02867). A CPU's work-item has it in its cache, where another pass costs less than another exponential does: it
- * takes the largest, then the sum, and leaves the exponentials of a whole row in y where they fit it. */
+/* A row, or one of its CHUNKS, is read several times, UNROLL vectors of a lane at a time. Lanes that share it read it
+ * twice, first for the largest element and the sum relative to the largest so far (Milakov, Gimelshein 2018,
+ * arXiv:1805.02867). A CPU's work-item has it in its cache, where another pass costs less than another exponential: it
+ * computes the largest, then the sum, and keeps the exponentials of a whole row in y if y has the precision. */
 #ifndef SOFTMAX_REREAD_H
 #define SOFTMAX_REREAD_H
 
@@ -16,17 +16,17 @@ static inline void load_block(const struct call *call, const struct row *row, co
         block[j] = load_x(call, row, vector_of(row, i + j), hint);
 }
 
-/* Of a row or a chunk: its largest element, and the sum of exponentials of differences from origin_of(it). */
+/* The largest element of a row or a chunk, and the sum of exponentials of differences from origin_of(largest). */
 struct totals {
     real largest, sum;
 };
 
 #if LANES > 1
 
-/* Of the vectors so far, by position. */
+/* The totals of the vectors so far, for each position. */
 struct online {
     realv largest;
-    realv sum; /* of exponentials of differences from it */
+    realv sum; /* of exponentials of differences from the largest */
 };
 
 static inline void take_vectors(struct online *online, const realv *v, const uint count) {
@@ -132,7 +132,7 @@ static inline realv power_at(const struct call *call, const struct row *row, con
 }
 #endif
 
-/* Where a CPU's work-item continues. Chunks have their work-groups side by side. */
+/* Prefetches the row that a CPU's work-item takes next. Chunks of a row have different work-groups. */
 static inline void prefetch_next(const struct call *call, const struct row *row, const index_t v) {
     if (CHUNKS > 1)
         return;
@@ -140,7 +140,7 @@ static inline void prefetch_next(const struct call *call, const struct row *row,
     prefetch_to_write(row->y + call->y_stride + v * VEC);
 }
 
-/* y of a row or a chunk. totals: of the row. */
+/* Writes y of a row or a chunk. totals: of the row. */
 static inline void put_row(const struct call *call, const struct row *row, const struct totals totals) {
     const real origin = origin_of(totals.largest);
     const real scale = scale_of(totals.sum);

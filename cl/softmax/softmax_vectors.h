@@ -1,5 +1,5 @@
-/* The vectors that a lane has of a row of softmax or of its gradient, or of a chunk of it. Whoever includes this has a
- * struct row with chunk, lane and active. */
+/* The vectors of a lane in a row, or a chunk of it, of softmax or its gradient. The including file has a struct row with
+ * chunk, lane and active. */
 #ifndef SOFTMAX_VECTORS_H
 #define SOFTMAX_VECTORS_H
 

@@ -92,7 +92,7 @@ static clnorm_status add_items(clnorm_plan *plan, const problem *p, const struct
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* Converts the moments of the arguments to statistics in the workspace. has_sums: copies the sums there too. */
+/* Converts moments of the arguments to statistics in the workspace. has_sums: and sums, as norm_backward.cl reads them. */
 static clnorm_status add_open(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout,
                               bool has_sums) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(NORM_OPEN_MOMENTS_ARGS);
