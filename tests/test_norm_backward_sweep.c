@@ -11,7 +11,7 @@
 #include "norm_backward_case.h"
 #include "pairwise.h"
 
-/* Factors of a build, besides cols. */
+/* Factors that a build depends on, beside cols. */
 enum build_factor {
     GROUP,
     NORM,

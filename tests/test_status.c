@@ -131,7 +131,7 @@ static void dtypes_have_size_and_name(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_equal(clnorm_dtype_size(cases[i].dtype), cases[i].size);
         assert_string_equal(clnorm_dtype_name(cases[i].dtype), cases[i].name);
-        assert_int_equal(cln_dtype_valid(cases[i].dtype), cases[i].size > 1);
+        assert_int_equal(cln_dtype_real(cases[i].dtype), cases[i].size > 1);
         assert_int_equal(cln_dtype_fp8(cases[i].dtype), cases[i].size == 1);
     }
 }

@@ -29,7 +29,7 @@ const char *clnorm_dtype_name(clnorm_dtype dtype) {
     return look_up(dtype)->name;
 }
 
-bool cln_dtype_valid(clnorm_dtype dtype) {
+bool cln_dtype_real(clnorm_dtype dtype) {
     return look_up(dtype)->size > 1;
 }
 

@@ -1,13 +1,13 @@
-/* What the runtime knows of element types beyond the public name and size. */
+/* Properties of dtypes beyond the public name and size. */
 #ifndef CLN_DTYPE_H
 #define CLN_DTYPE_H
 
 #include "clnorm/clnorm.h"
 
-/* Whether the number is a dtype that arithmetic can be done on as it is: F32, F16, BF16 or F64. */
-bool cln_dtype_valid(clnorm_dtype dtype);
+/* Whether it is F32, F16, BF16 or F64, which have no scales. */
+bool cln_dtype_real(clnorm_dtype dtype);
 
-/* Whether it is one of 8 bits, which needs scales. */
+/* Whether it is a dtype of 8 bits, which needs scales. */
 bool cln_dtype_fp8(clnorm_dtype dtype);
 
 /* The largest finite number in the arithmetic on an x of this dtype: f64's for F64, else f32's. */

@@ -9,7 +9,7 @@ void cln_log(const clnorm_context *context, const char *format, ...) {
     if (!context->log) {
         return;
     }
-    char line[2048]; /* the longest line is a program's, with its build options */
+    char line[2048]; /* bytes; a program's line with more build options is cut */
     va_list arguments;
     va_start(arguments, format);
     const int length = vsnprintf(line, sizeof line, format, arguments);

@@ -1,4 +1,4 @@
-/* One line to the caller's log, if there is one. */
+/* Writes one line to the caller's log, if there is one. */
 #ifndef CLN_LOG_H
 #define CLN_LOG_H
 

@@ -8,7 +8,7 @@ struct moments {
     double mean, squares, count;
 };
 
-/* Chan, Golub, LeVeque 1979: no difference of large sums is taken. A count of 0 is nothing to add. */
+/* Chan, Golub, LeVeque 1979: takes no difference of large sums. Moments with a count of 0 add nothing. */
 static struct moments merged(struct moments a, struct moments b) {
     if (b.count == 0)
         return a;

@@ -58,7 +58,7 @@ static clnorm_status prepare(void *desc) {
     clnorm_tensor *const y = p->y.dtype ? &p->y : &p->y_t;
     if (p->accuracy == CLNORM_FP8_COMPATIBLE && cln_dtype_fp8(y->dtype) && !y->scale_dtype)
         y->scale_dtype = CLNORM_BF16;
-    if (!p->gate && cln_dtype_valid(p->z.dtype))
+    if (!p->gate && cln_dtype_real(p->z.dtype))
         p->z = (clnorm_tensor)CLNORM_TENSOR_NONE;
     else if (p->gate && !p->z.dtype && !cln_dtype_fp8(p->x.dtype))
         p->z.dtype = p->x.dtype;

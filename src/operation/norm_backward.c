@@ -65,7 +65,7 @@ static clnorm_status prepare(void *desc) {
     const clnorm_status status = cln_backward_take_y(p);
     if (!p->reduction)
         p->reduction = CLNORM_REDUCTION_PARTIAL;
-    if (!p->gate && cln_dtype_valid(p->z.dtype))
+    if (!p->gate && cln_dtype_real(p->z.dtype))
         p->z = (clnorm_tensor)CLNORM_TENSOR_NONE;
     else if (p->gate && !p->z.dtype && !cln_dtype_fp8(p->x.dtype))
         p->z.dtype = p->x.dtype;

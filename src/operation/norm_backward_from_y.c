@@ -71,7 +71,7 @@ static clnorm_status check_doubles(const clnorm_norm_backward_desc *desc) {
     for (unsigned i = 1; i < cln_norm_backward.tensor_count; i++) {
         const struct cln_tensor_rule *const rule = &cln_norm_backward.tensors[i];
         const clnorm_dtype dtype = cln_operation_tensor(rule, desc)->dtype;
-        if (cln_dtype_valid(dtype) && (dtype == CLNORM_F64) != (desc->y.dtype == CLNORM_F64))
+        if (cln_dtype_real(dtype) && (dtype == CLNORM_F64) != (desc->y.dtype == CLNORM_F64))
             return cln_fail(CLNORM_UNSUPPORTED,
                             "desc.%s.dtype is %s, desc.y.dtype is %s: expected f64 for all tensors or for none", rule->name,
                             clnorm_dtype_name(dtype), clnorm_dtype_name(desc->y.dtype));
@@ -85,7 +85,7 @@ clnorm_status cln_backward_take_y(clnorm_norm_backward_desc *desc) {
                         desc->weight_bound, desc->bias_bound);
     if (!desc->y_given)
         return CLNORM_SUCCESS;
-    if (!cln_dtype_valid(desc->y.dtype))
+    if (!cln_dtype_real(desc->y.dtype))
         return cln_dtype_refuse("y.dtype", desc->y.dtype, "f32, f16, bf16 or f64 with y_given");
     if (desc->y.stride && desc->y.stride < desc->cols)
         return cln_fail(CLNORM_INVALID_SHAPE, "desc.y.stride is %" PRIu64 ": expected at least cols, %" PRIu64,

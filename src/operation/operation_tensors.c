@@ -44,7 +44,7 @@ static struct weight_map weight_map_of(const struct cln_operation *operation, co
 }
 
 static bool is_in(int dtypes, clnorm_dtype dtype) {
-    return (cln_dtype_valid(dtype) || cln_dtype_fp8(dtype)) && (dtypes >> dtype & 1);
+    return (cln_dtype_real(dtype) || cln_dtype_fp8(dtype)) && (dtypes >> dtype & 1);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- dtypes */
