@@ -30,27 +30,27 @@ static cl_int list_ids(cl_platform_id platform, cl_uint capacity, void *ids, cl_
 
 /* The devices of a platform, or all platforms where platform is NULL, in a new allocation; NULL when there are none. */
 static cl_int get_ids(cl_platform_id platform, void **ids, cl_uint *count) {
-    cl_uint there = 0;
+    cl_uint found = 0;
     *ids = NULL;
     *count = 0;
-    cl_int code = list_ids(platform, 0, NULL, &there);
-    if (code != CL_SUCCESS || there == 0)
+    cl_int code = list_ids(platform, 0, NULL, &found);
+    if (code != CL_SUCCESS || found == 0)
         return code;
-    void *const list = calloc(there, sizeof(void *));
+    void *const list = calloc(found, sizeof(void *));
     if (!list)
         return CLN_NO_MEMORY;
     cl_uint written = 0;
-    code = list_ids(platform, there, list, &written);
+    code = list_ids(platform, found, list, &written);
     if (code != CL_SUCCESS || written == 0) {
         free(list);
         return code;
     }
     *ids = list;
-    *count = written < there ? written : there;
+    *count = written < found ? written : found;
     return CL_SUCCESS;
 }
 
-/* Where an id is in such a list; UINT_MAX when it is not there. */
+/* The index of an id in the list of get_ids; UINT_MAX when it is not in the list. */
 static cl_int find_id(cl_platform_id platform, const void *id, unsigned *index) {
     void *ids = NULL;
     cl_uint count = 0;
@@ -66,7 +66,7 @@ static cl_int find_id(cl_platform_id platform, const void *id, unsigned *index) 
 struct listing {
     clnorm_device_info *infos;
     size_t count;
-    struct cln_unread unread; /* of the first thing that was left out */
+    struct cln_unread unread; /* the first platform or device that was left out, or a lack of memory */
 };
 
 static void leave_out(struct listing *listing, cl_int code, const char *what) {
@@ -165,7 +165,7 @@ clnorm_status clnorm_device_list(cl_device_id *devices, size_t capacity, size_t 
     return status;
 }
 
-/* The device that a sub-device is a part of, however deep; a whole device itself. */
+/* The whole device that a sub-device is a part of, at any depth; a whole device itself. */
 static cl_device_id root_of(cl_device_id device) {
     cl_device_id parent = NULL;
     while (clGetDeviceInfo(device, CL_DEVICE_PARENT_DEVICE, sizeof parent, &parent, NULL) == CL_SUCCESS && parent)

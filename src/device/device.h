@@ -6,9 +6,9 @@
 #include "clnorm/clnorm.h"
 #include "device/device_facts.h"
 
-/* Every device, best first, in a new allocation that free() takes; NULL and a count of 0 when there is none. A platform
- * or device that cannot be read is left out; where no device can be read, that failure is returned. *left_out: the first
- * thing that was left out, with a code of CL_SUCCESS for none. */
+/* Lists every device, best first, in a new allocation that the caller frees; NULL and a count of 0 when there is none. A
+ * platform or device that cannot be read is left out. *left_out: the first one, with a code of CL_SUCCESS for none. Fails
+ * where no device is left, with that first failure, and where memory is out. */
 clnorm_status cln_device_all(clnorm_device_info **infos, size_t *count, struct cln_unread *left_out);
 
 /* The struct of a clnorm_device_info that is an output. */

@@ -6,7 +6,7 @@
 
 /* --------------------------------------------------------------------------------------------------------- queries */
 
-/* Reads the facts of one device, and remembers the first one that it has to miss. */
+/* Reads the facts of a device or platform. unread: the first required fact that cannot be read. */
 struct reader {
     cl_platform_id platform;
     cl_device_id device; /* NULL: queries go to the platform */
@@ -46,8 +46,8 @@ static uint64_t read_ulong(struct reader *reader, cl_uint what, enum need need, 
     return value;
 }
 
-/* A value of any length in a new allocation with a NUL after it, NULL where it cannot be read; *size is
- * without the NUL. */
+/* A value of any length in a new allocation with a NUL after it; NULL where it cannot be read. *size is without the NUL.
+ */
 static char *read_all(struct reader *reader, cl_uint what, enum need need, const char *fact, size_t *size) {
     char *value = NULL;
     cl_int code = query(reader, what, 0, NULL, size);
@@ -194,7 +194,7 @@ static bool has_word(const char *text, const char *word) {
     return false;
 }
 
-/* What the device can do beyond the core of OpenCL 1.2. */
+/* Abilities of the device beyond the core of OpenCL 1.2. */
 static void read_extensions(struct reader *reader, clnorm_device_info *info) {
     size_t size = 0;
     char *const extensions = read_all(reader, CL_DEVICE_EXTENSIONS, OPTIONAL, "the device's extensions", &size);
@@ -214,7 +214,7 @@ static void read_extensions(struct reader *reader, clnorm_device_info *info) {
     free(extensions);
 }
 
-/* The highest OpenCL C that the compiler takes. An OpenCL 3.0 device may name an older one in
+/* The highest OpenCL C version that the compiler accepts. An OpenCL 3.0 device may give an older one as
  * CL_DEVICE_OPENCL_C_VERSION. */
 static unsigned read_opencl_c_version(struct reader *reader) {
     char text[TEXT_CAPACITY] = "";

@@ -7,10 +7,10 @@
 /* The code of a failed allocation of our own. OpenCL's codes are negative. */
 enum { CLN_NO_MEMORY = 1 };
 
-/* A fact that could not be read, and why: an OpenCL code or CLN_NO_MEMORY. CL_SUCCESS: every fact was read. */
+/* A fact that could not be read, and why. */
 struct cln_unread {
-    cl_int code;
-    const char *what;
+    cl_int code;      /* of OpenCL, or CLN_NO_MEMORY; CL_SUCCESS: every fact was read */
+    const char *what; /* "the device's name" */
 };
 
 /* Fills in the facts of a device, whose platform, device and indices are set. An optional fact that cannot be read is

@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "device/device.h"
 
-/* Part of a selector, not terminated. */
+/* Part of a selector, without a terminating NUL. */
 struct piece {
     const char *at;
     size_t length;
@@ -62,7 +62,7 @@ static bool starts(struct piece piece, const char *prefix, struct piece *value) 
     return true;
 }
 
-/* Takes digits off the front; false when there are none or the number is past limit. */
+/* Takes a number off the front; false when there are no digits or the number is above limit. */
 static bool take_number(struct piece *piece, uint64_t limit, uint64_t *number) {
     uint64_t n = 0;
     size_t digits = 0;
@@ -157,7 +157,7 @@ static enum verdict judge(struct piece term, const clnorm_device_info *info) {
 }
 
 /* Whether every term of an alternative holds. */
-static bool means(struct piece alternative, const clnorm_device_info *info) {
+static bool matches(struct piece alternative, const clnorm_device_info *info) {
     while (alternative.at)
         if (judge(cut(&alternative, ','), info) != HOLDS)
             return false;
@@ -196,7 +196,7 @@ static const clnorm_device_info *find(struct piece selector, const clnorm_device
     while (selector.at) {
         const struct piece alternative = cut(&selector, ';');
         for (size_t i = 0; i < count; i++)
-            if (means(alternative, &infos[i]))
+            if (matches(alternative, &infos[i]))
                 return &infos[i];
     }
     return NULL;
