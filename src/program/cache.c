@@ -30,7 +30,7 @@ struct header {
     XXH128_hash_t payload_digest;
 };
 
-_Static_assert(sizeof(struct header) == 40, "no padding goes to disk");
+_Static_assert(sizeof(struct header) == 40, "the header has no padding");
 
 static const uint32_t magic = 0x4d524e43; /* "CNRM" in little-endian order */
 

@@ -107,7 +107,8 @@ enum cln_folder_state cln_folder_open(const char *dir, int *folder) {
 
 static const char suffix[] = ".clnorm";
 
-static bool named_like_ours(const char *name) {
+/* Whether a file has a name such as this cache gives: see struct cln_file. */
+static bool has_entry_name(const char *name) {
     const size_t length = strlen(name);
     return length >= CLN_DIGEST_DIGITS + sizeof suffix - 1 && length < CLN_FILE_CAPACITY &&
            strspn(name, "0123456789abcdef") == CLN_DIGEST_DIGITS &&
@@ -116,7 +117,7 @@ static bool named_like_ours(const char *name) {
 
 static bool look_at(int folder, const char *name, struct cln_file *file) {
     struct stat facts;
-    if (!named_like_ours(name) || fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(facts.st_mode))
+    if (!has_entry_name(name) || fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(facts.st_mode))
         return false;
     memcpy(file->name, name, strlen(name) + 1);
     file->size = (uint64_t)facts.st_size;
@@ -193,10 +194,10 @@ static bool is_ahead(const struct cln_file *file) {
     return file->used.tv_sec > time(NULL) + 60;
 }
 
-/* The bytes that kept files leave of the folder's limit. full: a file did not fit; all later files are removed too. */
+/* The bytes that kept files leave of the folder's limit. */
 struct room {
     uint64_t bytes;
-    bool full;
+    bool full; /* a file did not fit: the files after it are removed too */
 };
 
 static void keep_or_remove(int folder, const struct cln_file *file, struct room *room) {

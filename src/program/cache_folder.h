@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* The folder that the environment names, newly allocated; "" when CLNORM_CACHE=0 or there is no home; NULL when out of
- * memory. wish: an explicit folder, or NULL. */
+/* The path of the cache's folder in a new allocation: wish, or with NULL the folder that the environment names. "" with
+ * CLNORM_CACHE=0, an empty wish, or no home; NULL when memory is out. */
 char *cln_cache_dir(const char *wish);
 
 enum cln_folder_state {
@@ -43,7 +43,7 @@ struct cln_file {
  * memory. */
 bool cln_folder_scan(int folder, struct cln_file **files, size_t *count);
 
-/* Removes a file, if it is a regular one. */
+/* Removes a file if it is a regular one. */
 void cln_folder_remove(int folder, const char *name);
 
 /* Removes unfinished files that are an hour old, and then the least recently used entries until the rest has at most so

@@ -49,7 +49,7 @@ static XXH128_hash_t identify(const struct cln_source *source, const char *optio
 }
 
 /* The index of an id, or the one at which it would be inserted. */
-static size_t place(const struct cln_program_store *store, const XXH128_hash_t *id, bool *there) {
+static size_t find(const struct cln_program_store *store, const XXH128_hash_t *id, bool *found) {
     size_t low = 0, high = store->count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
@@ -58,7 +58,7 @@ static size_t place(const struct cln_program_store *store, const XXH128_hash_t *
         else
             high = middle;
     }
-    *there = low < store->count && XXH128_isEqual(store->programs[low].id, *id);
+    *found = low < store->count && XXH128_isEqual(store->programs[low].id, *id);
     return low;
 }
 
@@ -67,13 +67,13 @@ static clnorm_status retain(cl_program program) {
     return code == CL_SUCCESS ? CLNORM_SUCCESS : cln_fail_opencl(code, "clRetainProgram");
 }
 
-/* A reference to a stored program for the caller; NULL with success when it is not stored. */
+/* Looks up a stored program and takes a reference for the caller. *program is NULL when it is not stored. */
 static clnorm_status recall(struct cln_program_store *store, const XXH128_hash_t *id, cl_program *program) {
-    bool there = false;
+    bool found = false;
     (void)pthread_mutex_lock(&store->lock);
-    const size_t i = place(store, id, &there);
-    *program = there ? store->programs[i].program : NULL;
-    const clnorm_status status = there ? retain(*program) : CLNORM_SUCCESS;
+    const size_t i = find(store, id, &found);
+    *program = found ? store->programs[i].program : NULL;
+    const clnorm_status status = found ? retain(*program) : CLNORM_SUCCESS;
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }
@@ -97,17 +97,17 @@ static clnorm_status insert(struct cln_program_store *store, size_t i, const XXH
     return CLNORM_SUCCESS;
 }
 
-/* Stores a program, unless another thread has stored one with this id; then the caller gets that one. Takes over the
- * caller's reference, and returns another one unless it fails. */
+/* Stores a program. Where another thread has stored a program of this id, *program becomes that one. The caller's reference
+ * to the old *program becomes one to the new; after a failure it is released. */
 static clnorm_status share(struct cln_program_store *store, const XXH128_hash_t *id, cl_program *program) {
     const cl_program mine = *program;
-    bool there = false;
+    bool found = false;
     (void)pthread_mutex_lock(&store->lock);
-    const size_t i = place(store, id, &there);
-    const cl_program stored = there ? store->programs[i].program : mine;
-    const clnorm_status status = there ? retain(stored) : insert(store, i, id, mine);
+    const size_t i = find(store, id, &found);
+    const cl_program stored = found ? store->programs[i].program : mine;
+    const clnorm_status status = found ? retain(stored) : insert(store, i, id, mine);
     (void)pthread_mutex_unlock(&store->lock);
-    if (there || status != CLNORM_SUCCESS)
+    if (found || status != CLNORM_SUCCESS)
         (void)clReleaseProgram(mine);
     *program = stored;
     return status;

@@ -121,7 +121,7 @@ static struct cln_cache_key make_key(const clnorm_context *context, const struct
     return key;
 }
 
-/* Builds a binary; NULL when the driver does not take it. */
+/* Makes a program from a binary; NULL when the driver refuses the binary. */
 static cl_program build_binary(const clnorm_context *context, const unsigned char *binary, size_t length,
                                const char *options) {
     const cl_device_id device = context->device.device;

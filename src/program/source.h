@@ -1,5 +1,5 @@
-/* The device code, embedded: one source a kernel family, its includes already expanded. Defined in files that the build
- * makes from cl/ (tools/embed.cmake). */
+/* The embedded device code: sources with their includes expanded, defined in files that the build makes from cl/
+ * (tools/embed.cmake). */
 #ifndef CLN_SOURCE_H
 #define CLN_SOURCE_H
 

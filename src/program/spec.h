@@ -31,7 +31,7 @@ struct cln_spec {
     uint64_t dy_dtype, dx_dtype, dz_dtype, dweight_dtype, dbias_dtype;
     uint64_t gate; /* a clnorm_gate */
     uint64_t gate_first;
-    uint64_t weight_offset; /* 1: there is one to add */
+    uint64_t weight_offset; /* 1: it is added to the weight */
     uint64_t weight_map;    /* 1: weight and bias have several rows */
     uint64_t save_mean, save_rstd;
     uint64_t y_scales; /* forward: 1: y has scales; they are written, or one scale for the tensor is read */
@@ -45,7 +45,7 @@ struct cln_spec {
     uint64_t activation;                    /* a clnorm_activation */
     uint64_t vec, lanes, segments, keep, unroll, reduce, stores, weights, isa, tile, accumulator,
         pipeline;                  /* of a clnorm_config */
-    uint64_t run_length;           /* neighbouring rows that a work-group takes in turn; 0: all of its rows */
+    uint64_t run_length;           /* neighbouring rows that a work-group takes before it skips others' rows; 0: all */
     uint64_t prefetch;             /* an enum cln_prefetch */
     uint64_t rows_ahead;           /* distance of the row to prefetch; 0: none is prefetched */
     uint64_t column_lanes;         /* columns that a work-group takes side by side, where it takes columns */
@@ -76,7 +76,7 @@ struct cln_spec {
     uint64_t rope;                                  /* a clnorm_rope; 0: the other rope macros are not defined */
     uint64_t rope_dims, rope_repeat, rope_position; /* rope_position 1: args.position is read */
     uint64_t rope_cos_dtype, rope_sin_dtype;
-    uint64_t opencl_c; /* the language version that the build may use: 120, 200, 300; later ones mean 300 */
+    uint64_t opencl_c; /* the language version that the build may use: 120, 200, 300; later ones count as 300 */
 };
 
 /* CLN_OUTER_OPTIONS: the part that a stage uses for the outer dimensions of its tensors. */
