@@ -80,7 +80,7 @@ struct memory {
     cl_mem_flags flags;
     uintptr_t host; /* the address of the caller's memory that the buffer uses; 0: the driver allocated it */
     cl_mem parent;  /* the buffer of which this is a sub-buffer; NULL: none */
-    size_t origin;
+    size_t origin;  /* bytes from the parent's start to the sub-buffer's */
 };
 
 static clnorm_status read_memory(const char *name, cl_mem mem, struct memory *memory) {
@@ -114,7 +114,8 @@ static clnorm_status check_flags(const char *name, const struct cln_tensor *tens
     return CLNORM_SUCCESS;
 }
 
-/* *place: the tensor's place; not set where the tensor is absent. */
+/* *aligned: set to false where the tensor's offset is not a multiple of its wide accesses. *place: the tensor's place; not
+ * set where the tensor is absent. */
 static clnorm_status check_tensor(const clnorm_plan *plan, enum cln_role role, const clnorm_buffer *buffer, bool *aligned,
                                   struct cln_place *place) {
     const char *const name = roles[role].name;

@@ -23,7 +23,7 @@ uint32_t clnorm_version_number(void) {
     return 10000 * CLNORM_VERSION_MAJOR + 100 * CLNORM_VERSION_MINOR + CLNORM_VERSION_PATCH;
 }
 
-/* Whether the device is one of the cl_context's. */
+/* Checks that the device is one of the cl_context's. */
 static clnorm_status check_device(cl_context cl, cl_device_id device) {
     size_t size = 0;
     cl_int code = clGetContextInfo(cl, CL_CONTEXT_DEVICES, 0, NULL, &size);

@@ -27,12 +27,11 @@ static bool may_be(const clnorm_plan *plan, enum cln_role output, enum cln_role 
     return false;
 }
 
-/* The bytes of a tensor: a run of neighbours that begins at a place, and one at each sum of multiples of the steps from
- * there. */
+/* The bytes of a tensor: blocks of contiguous bytes. A block begins at `at` plus a multiple of each step. */
 struct extent {
-    uint64_t at, bytes;
+    uint64_t at, bytes; /* bytes: of a block */
     struct step {
-        uint64_t size, count;
+        uint64_t size, count; /* the multiples are 0 to count − 1 times size */
     } step[2 * CLNORM_OUTER_DIMS];
     int steps;
 };
@@ -84,8 +83,8 @@ static bool reaches(const struct extent *both, int first, int64_t distance, int6
     return false;
 }
 
-/* Whether two tensors of one buffer have a byte in common: whether a row of b lies less than its bytes before a row of a,
- * or less than that row's bytes after it. */
+/* Whether two tensors of one buffer have a byte in common: whether a block of b begins less than b's bytes before a block
+ * of a, or less than a's bytes after it. */
 static bool collide(const struct extent *a, const struct extent *b) {
     struct extent both = *b;
     int64_t distance = (int64_t)(b->at - a->at);
@@ -147,7 +146,7 @@ clnorm_status cln_overlap_check(const clnorm_plan *plan, const struct cln_place 
 
 /* ---------------------------------------------------------------------------------------------------------- in place */
 
-/* The buffer that mem is a part of, or mem itself. */
+/* The buffer that a sub-buffer is a part of, or mem itself. */
 static cl_mem whole_buffer(cl_mem mem) {
     cl_mem parent = NULL;
     const cl_int code = clGetMemObjectInfo(mem, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL);

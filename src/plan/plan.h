@@ -67,19 +67,18 @@ enum { CLN_NOTE = 512, CLN_TUNING_KEY = 96 };
 /* Limits: stages of a plan, tensors and arguments of a stage's kernels. */
 enum { CLN_STAGES = 6, CLN_STAGE_TENSORS = 24, CLN_STAGE_ARGUMENTS = 128 };
 
-enum {
-    CLN_MOST_GROUPS = 1 << 30
-}; /* work-groups of a launch; with more work each takes more iterations, or the problem is refused */
+/* Maximum work-groups of a launch. With more work each takes more iterations, or the problem is refused. */
+enum { CLN_MOST_GROUPS = 1 << 30 };
 
 /* Bytes. The workspace, and each part of it, begins at a multiple of this. */
 enum { CLN_WORKSPACE_ALIGNMENT = 64 };
 
-/* A tensor as a kernel sees it: one of clnorm_args, or a part of the workspace. */
+/* The tensor of a kernel's parameter: a tensor of clnorm_args, or a part of the workspace. */
 struct cln_binding {
     enum cln_role role;
     uint64_t element; /* of a part: bytes of an element; 0: as in the role's tensor */
     uint64_t offset;  /* of a part: bytes from the start of the workspace */
-    uint64_t size;    /* of a part: bytes that the kernels which have it read or write */
+    uint64_t size;    /* of a part: bytes that its kernels read or write */
 };
 
 /* A tensor of a kernel. */
@@ -97,8 +96,10 @@ struct cln_stage {
     cl_uint seed;         /* index of the first of the two arguments for args.seed; 0: the kernel draws no random numbers */
     cl_ulong work;        /* segments, rows or columns: the kernel's comment says which */
     size_t groups, items; /* work-groups, work-items in each */
-    size_t readers;       /* work-groups at the start of the grid that only read what the others may overwrite; mostly 0 */
-    size_t posters; /* work-groups after the grid's end, launched first and only for a call in place: they only read, too */
+    /* In a call in place, these work-groups are launched before the others, because they read inputs that the others
+     * overwrite. readers: the first ones of groups. posters: extra ones after the last; they post sums for the others, and
+     * are launched in place only. */
+    size_t readers, posters;
     char name[48];
     char options[CLN_OPTIONS_CAPACITY];
 };
@@ -113,19 +114,18 @@ struct clnorm_plan {
     struct cln_tensor tensor[CLN_ROLES];
     struct cln_stage stage[CLN_STAGES];
     unsigned stages; /* 0: there is nothing to do, and an enqueue only orders events */
-    bool seeded;     /* args.seed is wanted */
+    bool seeded;     /* args.seed is required */
     bool late_x;     /* x may be read after dx is written: dx may not lie over x */
-    bool late_dy;    /* likewise dy */
-    bool draft;      /* stages have no kernels: it says what an enqueue needs, and is none to enqueue */
+    bool late_dy;    /* dy may be read after dx is written: dx may not lie over dy */
+    bool draft;      /* stages have no kernels: for cln_plan_requirements alone */
     uint64_t workspace_size;
     char tuning_key[CLN_TUNING_KEY];
-    char note[CLN_NOTE]; /* how a tuning file affected the config; "" where it did not */
-    pthread_mutex_t
-        lock; /* held from the first clSetKernelArg to the launch, as all threads share a cl_kernel's arguments */
+    char note[CLN_NOTE];  /* how a tuning file affected the config; "" where it did not */
+    pthread_mutex_t lock; /* held while arguments are set and kernels launched: all threads share a cl_kernel */
     bool lock_made;
 };
 
-/* An empty plan. */
+/* Makes an empty plan. */
 clnorm_status cln_plan_create(clnorm_context *context, const struct cln_operation *operation, clnorm_plan **plan);
 
 /* The tensors and the workspace that an enqueue of a plan needs. */
@@ -134,15 +134,15 @@ clnorm_requirements cln_plan_requirements(const clnorm_plan *plan);
 /* Sets the workspace's size: bytes below 2^63. */
 void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size);
 
-/* Sets the workspace to [rows, groups, chunks, numbers], for the chunks of a config, with elements of so many bytes.
- * *part: its binding. */
+/* Sets the workspace to one part of the shape [rows, groups, chunks, numbers], with the config's chunks. element: bytes of
+ * a number. */
 clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,
                                   struct cln_binding *part);
 
 /* Checks that each event exists, belongs to the context, and has not failed. */
 clnorm_status cln_wait_list_check(cl_context context, cl_uint num_wait, const cl_event *wait_list);
 
-/* args.c: copies arguments of any size that a caller can have. */
+/* args.c: copies the arguments of a caller, whose struct may be of another version. */
 clnorm_status cln_args_take(const clnorm_args *given, clnorm_args *args);
 
 /* The place of a tensor of an enqueue. */

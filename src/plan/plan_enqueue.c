@@ -41,7 +41,7 @@ static clnorm_status launch_whole(const struct cln_stage *stage, cl_kernel kerne
     return launch_part(stage, kernel, 0, stage->groups, queue, num_wait, wait_list, event);
 }
 
-/* Launches the work-groups that only read before those that write. */
+/* Launches readers and posters, then the work-groups that overwrite inputs: see struct cln_stage. */
 static clnorm_status launch_in_place(const struct cln_stage *stage, cl_kernel kernel, cl_command_queue queue,
                                      cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
     cl_event read = NULL;
@@ -97,12 +97,12 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
 struct order {
     cl_uint num_wait;
     const cl_event *wait_list;
-    cl_event *event;  /* NULL: not wanted */
-    cl_event *events; /* [stages], NULL: not wanted */
+    cl_event *event;  /* of the last stage; NULL: not requested */
+    cl_event *events; /* [stages], one for each; NULL: not requested */
 };
 
-/* Runs one stage after the other. In an out-of-order queue each stage waits for the event of the one before. In an
- * in-order queue every stage has the wait list, so that an event that fails makes all stages fail, not the first one
+/* Runs one stage after the other. Where stages have events, each waits for the event of the one before. In an in-order
+ * queue without events every stage has the wait list, so that an event that fails makes all stages fail, not the first one
  * alone. */
 static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue, bool in_order, const clnorm_args *args,
                                 bool aligned, const struct order *order) {
@@ -261,7 +261,7 @@ clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue qu
     return status;
 }
 
-enum { WORK = 0 }; /* argument of every kernel */
+enum { WORK = 0 }; /* index of the argument work of every kernel */
 
 /* Launches a kernel's grid over no segments, so that it accesses no tensor. Arguments of an earlier enqueue are
  * replaced, as their owner may have released them. nothing: a buffer in place of each tensor, as Intel's runtime for CPUs
@@ -271,7 +271,7 @@ static clnorm_status run_empty(const clnorm_plan *plan, const struct cln_stage *
     const cl_ulong none = 0;
     cl_int code = CL_SUCCESS;
     for (cl_uint i = 0; i < stage->tensors && !code; i++) {
-        if (!is_bound(plan, &stage->tensor[i].binding)) /* NULL since the plan was made */
+        if (!is_bound(plan, &stage->tensor[i].binding)) /* its argument has been NULL since the plan was made */
             continue;
         code = clSetKernelArg(kernel, stage->tensor[i].index, sizeof nothing, &nothing);
         if (!code)

@@ -149,7 +149,8 @@ static clnorm_status enqueue_with_workspace(clnorm_context *context, clnorm_plan
     cl_int code = CL_SUCCESS;
     const uint64_t size = clnorm_plan_workspace_size(plan);
     if (size > SIZE_MAX)
-        return cln_fail(CLNORM_OUT_OF_DEVICE_MEMORY, "a workspace of %llu bytes cannot be had", (unsigned long long)size);
+        return cln_fail(CLNORM_OUT_OF_DEVICE_MEMORY, "a workspace of %llu bytes is too large for a buffer of this host",
+                        (unsigned long long)size);
     const cl_mem workspace = clCreateBuffer(context->cl, CL_MEM_READ_WRITE, (size_t)size, NULL, &code);
     if (code != CL_SUCCESS)
         return cln_fail_opencl(code, "clCreateBuffer of the workspace");

@@ -1,4 +1,4 @@
-/* The plans of the one-call forms: the latest few, by descriptor. */
+/* The plans of the one-call forms that were used last, by descriptor. */
 #ifndef CLN_PLAN_STORE_H
 #define CLN_PLAN_STORE_H
 
@@ -14,7 +14,7 @@ void cln_plan_store_destroy(struct cln_plan_store *store);
 /* The descriptor that a plan is made from and looked up by. */
 struct cln_plan_source {
     clnorm_status (*make)(clnorm_context *context, const void *kind, const void *desc, clnorm_plan **plan);
-    const void *kind; /* of descriptor, compared by its address */
+    const void *kind; /* of the descriptor, compared by its address */
     const void *desc; /* compared byte by byte */
     size_t size;      /* of desc: bytes */
 };

@@ -1,6 +1,6 @@
 #include "plan/plan.h"
 
-_Static_assert((int)CLN_ROLES <= (int)CLNORM_TENSORS_MOST, "every tensor has room");
+_Static_assert((int)CLN_ROLES <= (int)CLNORM_TENSORS_MOST, "clnorm_requirements has room for every tensor");
 
 void clnorm_requirements_init(clnorm_requirements *requirements) {
     static const clnorm_requirements initial = CLNORM_REQUIREMENTS_INIT;

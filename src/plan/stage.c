@@ -147,10 +147,10 @@ static clnorm_status append_seed(struct assembly *assembly) {
 
 static clnorm_status append_parameter(struct assembly *assembly, const struct cln_parameter *parameter) {
     const struct cln_stage_recipe *const recipe = assembly->recipe;
-    uint64_t there = 1;
-    if (strcmp(parameter->condition, "1") != 0 && !cln_spec_macro(recipe->spec, parameter->condition, &there))
+    uint64_t present = 1;
+    if (strcmp(parameter->condition, "1") != 0 && !cln_spec_macro(recipe->spec, parameter->condition, &present))
         return refuse(assembly, parameter->name, "its condition is no macro of the kernel");
-    if (!there)
+    if (!present)
         return CLNORM_SUCCESS;
     const struct cln_argument *const argument = find_argument(recipe->arguments, parameter->name);
     switch (parameter->kind) {

@@ -21,7 +21,7 @@ struct cln_parameter {
     const char *name;
     const char *condition; /* the spec's macro that is 0 or undefined where the kernel does not have the parameter; "1": it
                               always has */
-    const char *type;      /* of a number: "ulong" or "real" */
+    const char *type;      /* of a number "ulong" or "real"; of a tensor a pointer, "const …" where the kernel reads it */
     enum cln_parameter_kind kind;
 };
 
@@ -50,15 +50,14 @@ struct cln_argument cln_real(const char *name, double real);
  * the spec rules out is not used. */
 struct cln_stage_recipe {
     const struct cln_source *source;
-    const char *kernel; /* the aligned one */
-    bool unaligned;     /* there is another one for any offsets, whose name ends in _unaligned */
+    const char *kernel; /* the kernel for aligned offsets */
+    bool unaligned;     /* the source also has a kernel for any offsets, whose name ends in _unaligned */
     const struct cln_spec *spec;
     const struct cln_parameter *parameters; /* ends with a name of NULL */
     const struct cln_argument *arguments;
     cl_ulong work; /* the first parameter of every kernel */
     size_t groups, items;
-    size_t readers; /* see struct cln_stage */
-    size_t posters; /* likewise */
+    size_t readers, posters; /* see struct cln_stage */
 };
 
 /* Fetches or builds the program, and adds a stage that runs after the earlier ones. Refuses by name a parameter without

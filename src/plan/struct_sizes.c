@@ -1,4 +1,4 @@
-/* For bindings, which have no sizeof. */
+/* Sizes of structs, for bindings of languages without sizeof. */
 #include <string.h>
 
 #include "clnorm/clnorm.h"

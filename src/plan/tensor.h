@@ -8,7 +8,7 @@
  * dimensions of the rows, in any order; a size of 0 ends them. */
 uint64_t cln_tensor_extent(const clnorm_dim dims[CLNORM_OUTER_DIMS], uint64_t cols);
 
-/* A [rows, cols] tensor, stride elements from row to row, read in accesses of vec elements; dtype none: it is absent.
+/* A [rows, cols] tensor, stride elements from row to row, accessed in vectors of vec elements; dtype none: it is absent.
  * name: the tensor's, for the message of CLNORM_OVERFLOW. */
 clnorm_status cln_tensor_matrix(struct cln_tensor *tensor, const char *name, uint64_t rows, uint64_t cols, uint64_t stride,
                                 clnorm_dtype dtype, uint32_t vec);
