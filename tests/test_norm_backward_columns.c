@@ -136,7 +136,7 @@ static void outputs_may_lie_over_inputs(void **state) {
 }
 
 /* A sub-buffer over x is a cl_mem of its own, but the same memory: dx lies over x. */
-static void parts_of_a_buffer_are_its_place(void **state) {
+static void sub_buffers_are_found(void **state) {
     const struct fixture *fixture = *state;
     const struct norm_backward_case c = gated_case(fixture);
     struct norm_backward_run run = norm_backward_run_make(&c);
@@ -167,7 +167,7 @@ int main(void) {
         cmocka_unit_test(every_output_is_right),
         cmocka_unit_test(nothing_else_is_launched),
         cmocka_unit_test(outputs_may_lie_over_inputs),
-        cmocka_unit_test(parts_of_a_buffer_are_its_place),
+        cmocka_unit_test(sub_buffers_are_found),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -281,8 +281,8 @@ static void bad_columns_are_found(void **state) {
     }
 }
 
-/* On every kind of kernel. Without rows, weights are checked all the same, and sums are 0. */
-static void bad_columns_spoil_every_gradient(void **state) {
+/* On every kind of kernel. Without rows, weights are checked too, and sums are 0. */
+static void bad_columns_make_gradients_nan(void **state) {
     const struct fixture *fixture = *state;
     const struct cln_config *const configs[] = {&from_memory, &in_registers, &in_tiles};
     for (size_t i = 0; i < 2 * sizeof configs / sizeof *configs; i++) {
@@ -346,7 +346,7 @@ int main(void) {
         cmocka_unit_test(gradients_are_those_of_x),
         cmocka_unit_test(gradients_are_finite_differences),
         cmocka_unit_test(bad_columns_are_found),
-        cmocka_unit_test(bad_columns_spoil_every_gradient),
+        cmocka_unit_test(bad_columns_make_gradients_nan),
         cmocka_unit_test(check_waits_for_events),
         cmocka_unit_test(plans_warm_up),
     };

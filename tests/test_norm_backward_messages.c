@@ -135,7 +135,7 @@ static void later_rows_are_finished(void **state) {
 
 /* Where dx lies over an input, an earlier kernel posts every sum, and so overwrites the wrong messages here. With a dx of
  * its own, the call reads them, and its results are wrong. */
-static void sums_are_posted_before_inputs_are_written_over(void **state) {
+static void sums_are_posted_before_inputs_are_overwritten(void **state) {
     const struct fixture *fixture = *state;
     static const enum dx_place places[] = {DX_OVER_DY, DX_OVER_X, DX_APART};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -152,7 +152,7 @@ static void sums_are_posted_before_inputs_are_written_over(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(later_rows_are_finished),
-        cmocka_unit_test(sums_are_posted_before_inputs_are_written_over),
+        cmocka_unit_test(sums_are_posted_before_inputs_are_overwritten),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -183,7 +183,7 @@ static void denormals_and_huge_values(void **state) {
 /* ------------------------------------------------------------------------------------------------------- properties */
 
 /* dx is orthogonal to the changes of x that the norm ignores: a shift, and without eps a scale. */
-static void dx_ignores_what_the_norm_does(void **state) {
+static void dx_is_orthogonal_to_ignored_changes(void **state) {
     const struct fixture *fixture = *state;
     for (int norm = CLNORM_LAYER_NORM; norm <= CLNORM_RMS_NORM; norm++) {
         struct norm_backward_case backward_case = {.desc = norm_backward_full_desc((clnorm_norm)norm, 8, COLS, CLNORM_F32),
@@ -292,7 +292,7 @@ int main(void) {
         cmocka_unit_test(nan_and_infinity_stay_in_their_rows),
         cmocka_unit_test(nan_stays_in_its_column_and_group),
         cmocka_unit_test(denormals_and_huge_values),
-        cmocka_unit_test(dx_ignores_what_the_norm_does),
+        cmocka_unit_test(dx_is_orthogonal_to_ignored_changes),
         cmocka_unit_test(partial_bits_repeat),
         cmocka_unit_test(dx_bits_depend_on_the_row_alone),
         cmocka_unit_test(no_rows_give_zeros),

@@ -29,7 +29,7 @@ static clnorm_norm_backward_desc ones_desc(uint64_t rows) {
     return desc;
 }
 
-/* count numbers of size bytes each, all the same. */
+/* A buffer of count equal numbers of size bytes each. */
 static cl_mem filled(const struct fixture *fixture, uint64_t count, const void *number, size_t size) {
     cl_int code;
     const cl_mem mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, count * size, NULL, &code);
@@ -73,7 +73,7 @@ static struct sums sums_of(const struct fixture *fixture, const clnorm_norm_back
 }
 
 /* The first dy is 2^24, to which an f32 cannot add 1: the rows of its chain are lost, and no others. */
-static void a_large_row_swallows_one_chain(void **state) {
+static void a_large_row_costs_one_chain(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t rows = (uint64_t)(fixture_is_slow(fixture) ? 3 : 16) * MOST_ADDED * fixture->device.compute_units;
     const double exact = 0x1p24 + (double)rows - 1;
@@ -116,7 +116,7 @@ static void ones_add_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_large_row_swallows_one_chain),
+        cmocka_unit_test(a_large_row_costs_one_chain),
         cmocka_unit_test(ones_add_up),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

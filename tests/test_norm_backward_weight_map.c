@@ -167,7 +167,7 @@ static void every_two_options_together(void **state) {
 }
 
 /* Teams of work-groups that exchange the sums of a segment's tiles. */
-static void teams_take_a_map(void **state) {
+static void teams_with_rows_of_weights(void **state) {
     for (unsigned i = 0; i < 4; i++) {
         struct norm_backward_case c = {
             .desc = norm_backward_full_desc(i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 72, 64, CLNORM_F32),
@@ -192,7 +192,7 @@ static void teams_take_a_map(void **state) {
 }
 
 /* FP8 x with scales. */
-static void codes_go_with_a_map(void **state) {
+static void fp8_with_rows_of_weights(void **state) {
     for (unsigned i = 0; i < 2; i++) {
         struct norm_backward_case c = {.desc = norm_backward_desc_of(i ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM, 24, 128),
                                        .seed = i};
@@ -351,14 +351,10 @@ static void bad_maps_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_two_options_together),
-        cmocka_unit_test(teams_take_a_map),
-        cmocka_unit_test(codes_go_with_a_map),
-        cmocka_unit_test(sums_are_exact),
-        cmocka_unit_test(partial_sums_have_the_same_bits),
-        cmocka_unit_test(no_rows_give_zeros),
-        cmocka_unit_test(the_workspace_is_bounded),
-        cmocka_unit_test(bad_maps_are_refused),
+        cmocka_unit_test(every_two_options_together),      cmocka_unit_test(teams_with_rows_of_weights),
+        cmocka_unit_test(fp8_with_rows_of_weights),        cmocka_unit_test(sums_are_exact),
+        cmocka_unit_test(partial_sums_have_the_same_bits), cmocka_unit_test(no_rows_give_zeros),
+        cmocka_unit_test(the_workspace_is_bounded),        cmocka_unit_test(bad_maps_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

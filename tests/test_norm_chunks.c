@@ -131,7 +131,7 @@ static struct cln_config chosen(const struct fixture *fixture, const clnorm_norm
     return config;
 }
 
-/* Chunks are chosen for few wide rows, which leave compute units idle; not for many or narrow rows, nor beside a forced
+/* Chunks are chosen for few wide rows, which leave compute units idle; not for many or narrow rows, nor with a forced
  * knob. */
 static void few_wide_rows_are_shared(void **state) {
     const struct fixture *fixture = *state;

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -13,6 +12,7 @@
 #include "knob.h"
 #include "norm_case.h"
 #include "pairwise.h"
+#include "refusal.h"
 
 #define E4M3 CLNORM_F8_E4M3
 #define E5M2 CLNORM_F8_E5M2
@@ -189,15 +189,6 @@ static void every_two_options_together(void **state) {
 
 /* ------------------------------------------------------------------------------------------------------------ refusals */
 
-static void check_refused(const struct fixture *fixture, const clnorm_norm_desc *desc, clnorm_status status,
-                          const char *said) {
-    clnorm_plan *plan = NULL;
-    assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, desc, &plan), status);
-    assert_null(plan);
-    if (!strstr(clnorm_error_detail(), said))
-        fail_msg("'%s' does not say '%s'", clnorm_error_detail(), said);
-}
-
 static void bad_scales_of_x_are_refused(void **state) {
     const struct fixture *fixture = *state;
     clnorm_norm_desc good = norm_desc_of(CLNORM_RMS_NORM, 4, 96);
@@ -205,31 +196,33 @@ static void bad_scales_of_x_are_refused(void **state) {
     good.y.dtype = F32;
     clnorm_norm_desc desc = good;
     desc.x.scaling = CLNORM_SCALING_NONE;
-    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.x.scaling is 0: expected a clnorm_scaling");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.x.scaling is 0: expected a clnorm_scaling");
     desc = good;
     desc.x.scaling = CLNORM_SCALING_ROW;
-    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.x.scale_group is 32: expected 0");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.x.scale_group is 32: expected 0");
     desc = good;
     desc.x.scale = 2;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.x.scale is 2: expected 0, the scales of an input are read");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE,
+                        "desc.x.scale is 2: expected 0, the scales of an input are read");
     desc = good;
     desc.x.scale_dtype = CLNORM_F16;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.x.scale_dtype is f16");
+    assert_norm_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.x.scale_dtype is f16");
     desc = good;
     desc.x.scale_group = 24;
-    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.x.scale_group is 24: expected 16, 32, 64 or 128");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.x.scale_group is 24: expected 16, 32, 64 or 128");
     desc = good;
     desc.group_size = 48;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.x.scale_group is 32: expected a divisor of group_size, 48");
+    assert_norm_refused(fixture, &desc, CLNORM_UNSUPPORTED,
+                        "desc.x.scale_group is 32: expected a divisor of group_size, 48");
     desc = good;
     desc.gate = CLNORM_GATE_SILU;
-    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.z.dtype is 0: expected f32, f16 or bf16 with a gate");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.z.dtype is 0: expected f32, f16 or bf16 with a gate");
     desc = good;
     desc.residual.dtype = CLNORM_F64;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.residual.dtype is f64, desc.x.dtype is f8e4m3");
+    assert_norm_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.residual.dtype is f64, desc.x.dtype is f8e4m3");
     desc = good;
     desc.y.dtype = NONE; /* as x */
-    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y.scaling is 0");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y.scaling is 0");
 }
 
 static void bad_copies_are_refused(void **state) {
@@ -239,38 +232,39 @@ static void bad_copies_are_refused(void **state) {
     good.y_t.dtype = E4M3;
     clnorm_norm_desc desc = good;
     desc.y_t.dtype = E5M2;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_t.dtype is f8e5m2: expected none with a y of f8e4m3");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_t.dtype is f8e5m2: expected none with a y of f8e4m3");
     desc = good;
     desc.y = (clnorm_tensor)CLNORM_TENSOR_F32;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_t.dtype is f8e4m3: expected none with a y of f32");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_t.dtype is f8e4m3: expected none with a y of f32");
     desc = good;
     desc.y_t.dtype = BF16;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.y_t.dtype is bf16");
+    assert_norm_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.y_t.dtype is bf16");
     desc = good;
     desc.y_t.scaling = CLNORM_SCALING_TENSOR;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y_t.scaling is 1: expected 0, its scales are those of y");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE,
+                        "desc.y_t.scaling is 1: expected 0, its scales are those of y");
     desc = good;
     desc.y = (clnorm_tensor)CLNORM_TENSOR_NONE;
-    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y_t.scaling is 0: expected a clnorm_scaling");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y_t.scaling is 0: expected a clnorm_scaling");
     desc = good;
     desc.y_t.stride = 3;
-    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y_t.stride is 3");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y_t.stride is 3");
     desc = good;
     desc.accuracy = (clnorm_fp8_accuracy)2;
-    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.accuracy is 2");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.accuracy is 2");
     desc = good;
     desc.y = (clnorm_tensor)CLNORM_TENSOR_NONE;
     desc.y_t.dtype = NONE;
     desc.accuracy = CLNORM_FP8_COMPATIBLE;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.accuracy is 1: expected 0 without a y of 8 bits");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.accuracy is 1: expected 0 without a y of 8 bits");
     desc = good;
     desc.save_y_row_scale = 1;
     desc.group_size = 48;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.save_y_row_scale is 1: expected 0, or desc.y.scaling");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.save_y_row_scale is 1: expected 0, or desc.y.scaling");
     desc = good;
     desc.save_y_row_scale = 1;
     desc.y.scale = 2;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.save_y_row_scale is 1");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.save_y_row_scale is 1");
 }
 
 int main(void) {

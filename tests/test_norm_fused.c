@@ -267,7 +267,7 @@ static void masks_are_independent(void **state) {
         free(masks[i]);
 }
 
-/* Nor on the width of rows. */
+/* A mask depends neither on the config nor on the width of rows. */
 static void masks_do_not_depend_on_the_config(void **state) {
     enum { ROWS = 6, COLS = 96 };
     const clnorm_seed seed = {42, 3};

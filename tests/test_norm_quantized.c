@@ -13,6 +13,7 @@
 #include "knob.h"
 #include "norm_case.h"
 #include "reference/reference.h"
+#include "refusal.h"
 
 #define E4M3 CLNORM_F8_E4M3
 #define E5M2 CLNORM_F8_E5M2
@@ -247,15 +248,6 @@ static void bad_weights_affect_no_scale(void **state) {
 
 /* ------------------------------------------------------------------------------------------------------------ refusals */
 
-static void check_refused(const struct fixture *fixture, const clnorm_norm_desc *desc, clnorm_status status,
-                          const char *said) {
-    clnorm_plan *plan = NULL;
-    assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, desc, &plan), status);
-    assert_null(plan);
-    if (!strstr(clnorm_error_detail(), said))
-        fail_msg("'%s' does not say '%s'", clnorm_error_detail(), said);
-}
-
 static void bad_scales_are_refused(void **state) {
     const struct fixture *fixture = *state;
     clnorm_norm_desc good = norm_desc_of(RMS, 4, 96);
@@ -265,16 +257,17 @@ static void bad_scales_are_refused(void **state) {
     clnorm_norm_desc desc = good;
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
         desc.y.scale = scales[i];
-        check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is ");
+        assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is ");
     }
     desc.y.scale = 1;
     desc.y.scaling = ROW;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is 1: expected 0 without CLNORM_SCALING_TENSOR");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE,
+                        "desc.y.scale is 1: expected 0 without CLNORM_SCALING_TENSOR");
     desc.y.scale = NAN;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is nan");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is nan");
     desc.y.dtype = F32;
     desc.y.scaling = (clnorm_scaling)0;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is nan: expected 0 with a dtype of f32");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is nan: expected 0 with a dtype of f32");
 }
 
 static void bad_descriptors_are_refused(void **state) {
@@ -284,39 +277,40 @@ static void bad_descriptors_are_refused(void **state) {
     good.y.scaling = ROW;
     clnorm_norm_desc desc = good;
     desc.y.scaling = (clnorm_scaling)0;
-    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y.scaling is 0: expected a clnorm_scaling");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y.scaling is 0: expected a clnorm_scaling");
     desc.y.scaling = (clnorm_scaling)-1;
-    check_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y.scaling is -1");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y.scaling is -1");
     desc = good;
     desc.y.dtype = CLNORM_DTYPE_NONE;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scaling is 2: expected 0 with a dtype of f32");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scaling is 2: expected 0 with a dtype of f32");
     desc.y.scaling = (clnorm_scaling)0;
     desc.y.scale_group = 16;
-    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale_group is 16: expected 0 with a dtype of f32");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale_group is 16: expected 0 with a dtype of f32");
     desc = good;
     desc.y.scale_group = 16;
-    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y.scale_group is 16: expected 0");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y.scale_group is 16: expected 0");
     const uint64_t sizes[] = {8, 48, 256};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         desc.y.scaling = GROUP;
         desc.y.scale_group = (uint32_t)sizes[i];
-        check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "expected 16, 32, 64 or 128");
+        assert_norm_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "expected 16, 32, 64 or 128");
     }
     desc.group_size = 48;
     desc.y.scale_group = 32;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.y.scale_group is 32: expected a divisor of group_size, 48");
+    assert_norm_refused(fixture, &desc, CLNORM_UNSUPPORTED,
+                        "desc.y.scale_group is 32: expected a divisor of group_size, 48");
     desc = good;
     desc.group_size = 48;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.group_size is 48: expected cols, 96");
+    assert_norm_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.group_size is 48: expected cols, 96");
     desc = good;
     desc.x.dtype = CLNORM_F64;
-    check_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.y.dtype is f8e4m3, desc.x.dtype is f64: expected f64");
+    assert_norm_refused(fixture, &desc, CLNORM_UNSUPPORTED, "desc.y.dtype is f8e4m3, desc.x.dtype is f64: expected f64");
     desc = good;
     desc.y.stride = 95;
-    check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y.stride is 95");
+    assert_norm_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.y.stride is 95");
     desc = good;
     desc.rows = UINT64_MAX / 4;
-    check_refused(fixture, &desc, CLNORM_OVERFLOW, "4611686018427387903 rows");
+    assert_norm_refused(fixture, &desc, CLNORM_OVERFLOW, "4611686018427387903 rows");
 }
 
 static void buffers_are_checked(void **state) {

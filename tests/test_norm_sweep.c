@@ -11,7 +11,7 @@
 #include "norm_case.h"
 #include "pairwise.h"
 
-/* Factors that a build depends on, beside cols. */
+/* Factors of a build, besides cols. */
 enum build_factor {
     GROUP,
     NORM,

@@ -129,7 +129,7 @@ static void weight_and_bias_share_a_tensor(void **state) {
 }
 
 /* x of 8 bits, and y with scales of every kind. */
-static void codes_go_with_a_map(void **state) {
+static void fp8_with_rows_of_weights(void **state) {
     const clnorm_scaling scalings[] = {CLNORM_SCALING_TENSOR, CLNORM_SCALING_ROW, CLNORM_SCALING_GROUP};
     for (unsigned i = 0; i < 12; i++) {
         struct norm_case norm_case = {.desc = norm_desc_of(i % 2 ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM, 24, 128),
@@ -235,7 +235,7 @@ static void requirements_have_the_shape(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_two_options_together), cmocka_unit_test(weight_and_bias_share_a_tensor),
-        cmocka_unit_test(codes_go_with_a_map),        cmocka_unit_test(bad_maps_are_refused),
+        cmocka_unit_test(fp8_with_rows_of_weights),   cmocka_unit_test(bad_maps_are_refused),
         cmocka_unit_test(short_weights_are_refused),  cmocka_unit_test(requirements_have_the_shape),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

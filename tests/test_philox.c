@@ -14,7 +14,7 @@
 
 extern const struct cln_source cln_source_philox; /* the build makes it of cl/common/philox.h */
 
-/* Of philox4x32-10 in the file kat_vectors of Random123, the authors' own implementation. */
+/* The vectors of philox4x32-10 in kat_vectors of Random123, the authors' implementation. */
 static const struct vector {
     uint32_t counter[4], key[2], words[4];
 } vectors[] = {

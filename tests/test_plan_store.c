@@ -153,7 +153,7 @@ static void a_plan_is_made_once(void **state) {
     assert_int_equal(world.enqueued, 7);
 }
 
-static void operations_are_told_apart(void **state) {
+static void operations_have_their_own_plans(void **state) {
     clnorm_context *const context = *state;
     world.let_go = true;
     run(context, 1);
@@ -279,7 +279,7 @@ static void threads_share_plans(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_plan_is_made_once),
-        TEST(operations_are_told_apart),
+        TEST(operations_have_their_own_plans),
         TEST(the_least_recently_used_plan_goes),
         TEST(a_failed_plan_is_reported),
         TEST(workspace_is_lent),

@@ -1,4 +1,4 @@
-/* Softmax and GELU: refusals beside those of test_operations.c, each with its status and error message. */
+/* Softmax and GELU: refusals that test_operations.c does not have, each with its status and error message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -21,7 +21,7 @@ static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNOR
 static const uint64_t gaps[][ROWS_TENSORS] = {{0, 0, 0}, {16, 32, 64}, {1, 13, 7}, {0, 0, 5}};
 static const uint64_t shifts[][ROWS_TENSORS] = {{0, 0, 0}, {1, 3, 5}, {16, 32, 8}};
 
-/* Factors that a build depends on, beside cols, and factors of a run. */
+/* Factors of a build, besides cols, and factors of a run. */
 enum build_factor { DTYPE, DY, OUT, BUILD_FACTORS };
 enum run_factor { ROWS, GAP, SHIFT, PLACE, KIND, RUN_FACTORS };
 enum kind { KIND_NORMAL, KIND_MASKED, KIND_SPECIAL, KIND_FAR, KIND_WIDE, KIND_CONSTANT, KINDS };

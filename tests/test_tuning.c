@@ -166,7 +166,7 @@ static void test_rows_are_taken(void **state) {
     outcome = plan_with(made, &desc);
     assert_int_equal(outcome.config.unroll, 11);
 
-    KNOB(desc.config, vec) = 1; /* beside a forced knob no row is used */
+    KNOB(desc.config, vec) = 1; /* with a forced knob no row is used */
     outcome = plan_with(made, &desc);
     assert_int_equal(outcome.config.vec, 1);
     assert_int_not_equal(outcome.config.unroll, 11);

@@ -74,7 +74,7 @@ static void tensors_are_described(void **state) {
     clnorm_context_destroy(context);
 }
 
-/* For the initial descriptor of every operation. */
+/* For every operation, with its initial descriptor. */
 static void requirements_are_those_of_plans(void **state) {
     const struct fixture *fixture = *state;
     unsigned lines = 0;
