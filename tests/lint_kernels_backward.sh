@@ -1,0 +1,113 @@
+# shellcheck shell=sh disable=SC2034,SC2086,SC2154 # variables of lint_kernels.sh; lists of words
+# Strict builds of the backward norms. Read by lint_kernels.sh.
+
+defaults="NORM=RMS_NORM GROUP_SIZE=1024 GROUPS=1 X_DTYPE=f8e4m3 X_SCALE_DTYPE=f32 X_SCALING=SCALING_GROUP X_GROUP=16
+    Z_DTYPE=none DY_DTYPE=bf16 WEIGHT_DTYPE=f32 BIAS_DTYPE=none DX_DTYPE=bf16 DZ_DTYPE=none Y_DTYPE=none
+    DWEIGHT_DTYPE=f32 DBIAS_DTYPE=none GATE=0 GATE_FIRST=0 WEIGHT_OFFSET=0 READS_MEAN=0 HAS_SUMS=0 HAS_SLOTS=1
+    HAS_LOCKS=0 LOCKED=0 ACCUMULATE=0 VEC=8 LANES=64 SEGMENTS=1 KEEP=KEEP_REREAD UNROLL=2 REDUCE=REDUCE_TREE STORES=1
+    WEIGHTS=1 ISA=1 FP8_ISA=1 TILE=1024 ACCUMULATOR=ACCUMULATOR_MEMORY COLUMN_LANES=8 PIPELINE=1 PREFETCH=1
+    RUN_LENGTH=0 SPAN=1 CHUNKS=1 ROW_SPLIT=1 ELEMENT_ALIGNED=0 RESIDUAL_DTYPE=none DRESIDUAL_OUT_DTYPE=none
+    DRESIDUAL_DTYPE=none S_GIVEN=0 Y_GIVEN=0 ROW_SCALE=0 DROPOUT=0 ACTIVATION=0"
+
+for family in norm_backward norm_backward_sums; do
+    strict $family CL1.2 spir64 -all X_DTYPE=f8e5m2 X_SCALE_DTYPE=bf16 VEC=16 LANES=1 ELEMENT_ALIGNED=1
+    for scaling in SCALING_TENSOR SCALING_ROW SCALING_GROUP; do
+        strict $family CL1.2 spir64 -all X_SCALING=$scaling NORM=LAYER_NORM GATE=GATE_SILU Z_DTYPE=bf16 DZ_DTYPE=f32 DROPOUT=1 \
+            RESIDUAL_DTYPE=f32
+        strict $family CL1.2 nvptx64 -all X_SCALING=$scaling GATE=GATE_SILU GATE_FIRST=1 Z_DTYPE=f32 DZ_DTYPE=f32 \
+            KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS ISA=ISA_PTX FP8_ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE \
+            PREFETCH=PREFETCH_NEXT
+    done
+    strict $family CL1.2 nvptx64 -all KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS ISA=ISA_PTX FP8_ISA=ISA_PTX \
+        REDUCE=REDUCE_SHUFFLE
+    for form in ROPE_NEOX ROPE_INTERLEAVED; do
+        for vec in 1 2 16; do
+            rope="ROPE=$form ROPE_DIMS=64 ROPE_REPEAT=3 ROPE_COS_DTYPE=f32 ROPE_SIN_DTYPE=bf16 VEC=$vec"
+            strict $family CL1.2 spir64 -all $rope ROPE_POSITION=1 X_DTYPE=bf16 NORM=LAYER_NORM
+            strict $family CL1.2 spir64 -all $rope KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_COLUMNS DBIAS_DTYPE=f32
+            strict $family CL1.2 nvptx64 -all $rope KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS ISA=ISA_PTX \
+                REDUCE=REDUCE_SHUFFLE PIPELINE=2 FP8_ISA=ISA_PTX
+        done
+    done
+    for accumulator in ACCUMULATOR_MEMORY ACCUMULATOR_COLUMNS; do
+        strict $family CL1.2 spir64 -all,+cl_khr_fp64 ACCUMULATOR=$accumulator KEEP=KEEP_REGISTERS X_DTYPE=f32 DY_DTYPE=f32 \
+            WEIGHT_DTYPE=f64 DWEIGHT_DTYPE=f64 DBIAS_DTYPE=f32 ACCUMULATE=1
+        strict $family CL1.2 nvptx64 -all,+cl_khr_fp64 ACCUMULATOR=$accumulator KEEP=KEEP_REGISTERS X_DTYPE=f32 DY_DTYPE=f32 \
+            WEIGHT_DTYPE=f64 DWEIGHT_DTYPE=f64 DBIAS_DTYPE=f32 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX ROPE=ROPE_NEOX ROPE_DIMS=64 \
+            ROPE_REPEAT=1 ROPE_COS_DTYPE=f32 ROPE_SIN_DTYPE=f32
+    done
+    for run_length in 1 3; do
+        strict $family CL1.2 spir64 -all RUN_LENGTH=$run_length
+        strict $family CL1.2 spir64 -all RUN_LENGTH=$run_length KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS SEGMENTS=2 \
+            PREFETCH=PREFETCH_NEXT
+    done
+    for pipeline in 1 2 3; do
+        strict $family CL1.2 nvptx64 -all NORM=LAYER_NORM X_DTYPE=bf16 X_GROUP=0 BIAS_DTYPE=bf16 DBIAS_DTYPE=f32 KEEP=KEEP_REGISTERS \
+            ACCUMULATOR=ACCUMULATOR_SPLIT ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE TILE=512 ROW_SPLIT=ROW_SPLIT_EXCHANGE PIPELINE=$pipeline LOCKED=1 RUN_LENGTH=1 \
+            PREFETCH=PREFETCH_NEXT
+    done
+    for split in ROW_SPLIT_EXCHANGE ROW_SPLIT_NO_WAIT; do
+        strict $family CL1.2 spir64 -all NORM=RMS_NORM X_DTYPE=f16 KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS \
+            TILE=256 ROW_SPLIT=$split PIPELINE=2
+    done
+    outer="ROW_T=uint OUTER_x=1 OUTER_dy=2 OUTER_dx=2 OUTER_z=1 OUTER_residual=1 OUTER_dresidual_out=1 OUTER_dresidual=2"
+    strided="$outer OUTER_dz=1 DZ_DTYPE=f32 X_DTYPE=f16 X_GROUP=0 Z_DTYPE=f32 GATE=GATE_SILU RESIDUAL_DTYPE=f32 DRESIDUAL_OUT_DTYPE=f32 DRESIDUAL_DTYPE=f32"
+    strict $family CL1.2 spir64 -all $strided
+    strict $family CL1.2 spir64 -all $strided KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_COLUMNS
+    strict $family CL1.2 nvptx64 -all $strided KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE \
+        PREFETCH=PREFETCH_NEXT PIPELINE=3
+    for keep in KEEP_REGISTERS KEEP_REREAD; do
+        for accumulator in ACCUMULATOR_REGISTERS ACCUMULATOR_LOCAL ACCUMULATOR_MEMORY ACCUMULATOR_SPLIT; do
+            fused="NORM=LAYER_NORM KEEP=$keep ACCUMULATOR=$accumulator X_DTYPE=f16 X_GROUP=0 Z_DTYPE=none DBIAS_DTYPE=f32"
+            later $family $fused LOCKED=1 VEC=1 DROPOUT=1
+            later $family $fused LOCKED=1 VEC=2 RESIDUAL_DTYPE=bf16 DRESIDUAL_DTYPE=bf16 WEIGHTS=WEIGHTS_EARLY
+            later $family $fused REDUCE=REDUCE_SUBGROUP Y_DTYPE=f16 ACTIVATION=ACTIVATION_SILU
+        done
+        later $family KEEP=$keep ACCUMULATOR=ACCUMULATOR_REGISTERS LOCKED=1 SEGMENTS=2 PIPELINE=2 GATE=GATE_SILU Z_DTYPE=f32 \
+            DZ_DTYPE=f32 X_DTYPE=bf16 X_GROUP=0
+    done
+    later $family KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_COLUMNS REDUCE=REDUCE_SUBGROUP DBIAS_DTYPE=f32
+    for sum in none f32 f16 bf16; do
+        columns="X_DTYPE=bf16 X_GROUP=0 ACCUMULATOR=ACCUMULATOR_COLUMNS DWEIGHT_DTYPE=$sum DBIAS_DTYPE=f32 ACCUMULATE=1"
+        strict $family CL1.2 spir64 -all $columns GROUPS=3 LANES=8 SEGMENTS=2 KEEP=KEEP_REGISTERS
+        strict $family CL1.2 nvptx64 -all $columns KEEP=KEEP_REGISTERS ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE GATE=GATE_SILU \
+            Z_DTYPE=bf16 DZ_DTYPE=bf16
+    done
+    strict $family CL1.2 spir64 -all $columns GROUPS=65536 GROUP_SIZE=65536 TILE=64 VEC=1 HAS_SUMS=1
+    for keep in KEEP_REGISTERS KEEP_REREAD; do
+        strict $family CL1.2 spir64 -all HAS_SUMS=1 KEEP=$keep ACCUMULATOR=ACCUMULATOR_REGISTERS PIPELINE=1
+        strict $family CL1.2 spir64 -all HAS_SUMS=1 NORM=LAYER_NORM READS_MEAN=1 TILE=256 KEEP=$keep ACCUMULATOR=ACCUMULATOR_LOCAL
+    done
+    strict $family CL1.2 spir64 -all HAS_SUMS=1 NORM=LAYER_NORM READS_MEAN=1
+    for accumulator in ACCUMULATOR_REGISTERS ACCUMULATOR_MEMORY; do
+        map="WEIGHT_MAP=1 X_DTYPE=bf16 X_GROUP=0 BIAS_DTYPE=f32 DBIAS_DTYPE=f32 ACCUMULATOR=$accumulator"
+        strict $family CL1.2 spir64 -all $map NORM=LAYER_NORM SEGMENTS=1 LANES=1 VEC=8 Y_DTYPE=f16
+        strict $family CL1.2 nvptx64 -all $map LOCKED=1 PREFETCH=PREFETCH_NEXT RUN_LENGTH=1 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
+    done
+    for norm in LAYER_NORM RMS_NORM; do
+        from_y="NORM=$norm Y_GIVEN=1"
+        strict $family CL1.2 spir64 -all $from_y X_DTYPE=bf16 VEC=1 BIAS_DTYPE=f32
+        strict $family CL1.2 spir64 -all $from_y X_DTYPE=f16 BIAS_DTYPE=f32 VEC=16 LANES=1 WEIGHT_OFFSET=1 ELEMENT_ALIGNED=1
+        strict $family CL1.2 spir64 -all,+cl_khr_fp64 $from_y X_DTYPE=f64 DY_DTYPE=f64 WEIGHT_DTYPE=none BIAS_DTYPE=f64 \
+            DX_DTYPE=none DWEIGHT_DTYPE=f64
+        strict $family CL1.2 nvptx64 -all $from_y X_DTYPE=bf16 BIAS_DTYPE=f32 KEEP=KEEP_REGISTERS ACCUMULATOR=ACCUMULATOR_REGISTERS \
+            ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
+    done
+done
+for sums in 0 1; do
+    strict norm_slices_backward CL1.2 spir64 -all X_DTYPE=bf16 VEC=1 HAS_SUMS=$sums READS_MEAN=$sums CHUNKS=3
+    strict norm_slices_backward CL1.2 spir64 -all,+cl_khr_fp64 NORM=LAYER_NORM X_DTYPE=f64 VEC=1 HAS_SUMS=$sums READS_MEAN=1
+done
+for vec in 1 4 16; do
+    sums="VEC=$vec DWEIGHT_DTYPE=bf16 DBIAS_DTYPE=f16 ACCUMULATE=1"
+    strict norm_backward_reduce CL1.2 spir64 -all $sums X_DTYPE=f32 LANES=8 SEGMENTS=32
+    strict norm_backward_reduce CL1.2 spir64 -all $sums X_DTYPE=f32 WEIGHT_MAP=1 LANES=64 SEGMENTS=1
+    strict norm_backward_reduce CL1.2 nvptx64 -all $sums X_DTYPE=f32 ISA=ISA_PTX GROUP_SIZE=4097
+    strict norm_backward_reduce CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f64 DWEIGHT_DTYPE=f64 LANES=1 ELEMENT_ALIGNED=1
+    strict norm_backward_reduce CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f32 DWEIGHT_DTYPE=f64 DBIAS_DTYPE=bf16 ACCUMULATE=1
+    strict norm_backward_reduce CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f64 DWEIGHT_DTYPE=f32 DBIAS_DTYPE=f64 ACCUMULATE=1
+done
+for weight in none f32 bf16; do
+    strict norm_backward_check CL1.2 spir64 -all X_DTYPE=f32 WEIGHT_DTYPE=$weight BIAS_DTYPE=f16 VEC=1
+done
+strict norm_backward_check CL1.2 spir64 -all,+cl_khr_fp64 X_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=none VEC=1
