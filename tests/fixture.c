@@ -106,6 +106,13 @@ cl_command_queue fixture_queue(const struct fixture *fixture, cl_command_queue_p
     return queue;
 }
 
+clnorm_config config_of(const char *text) {
+    clnorm_config config;
+    if (clnorm_config_parse(text ? text : "", &config) != CLNORM_SUCCESS)
+        fail_msg("%s: %s", text, clnorm_error_detail());
+    return config;
+}
+
 /* -------------------------------------------------------------------------------------------------- random numbers */
 
 /* Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators". */
@@ -133,9 +140,6 @@ double random_normal(struct random *random) {
 
 /* --------------------------------------------------------------------------------------------------------- tensors */
 
-/* More than the widest access, and a multiple of it. */
-enum { GUARD = 512 };
-
 struct tensor tensor_make(clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint64_t stride, uint64_t shift,
                           unsigned char surround) {
     struct tensor tensor = {0};
@@ -146,8 +150,8 @@ struct tensor tensor_make(clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint
     tensor.rows = rows;
     tensor.cols = cols;
     tensor.stride = stride;
-    tensor.first = GUARD + shift * element;
-    tensor.size = tensor.first + (rows ? (rows - 1) * stride + cols : 0) * element + GUARD;
+    tensor.first = TENSOR_GUARD + shift * element;
+    tensor.size = tensor.first + (rows ? (rows - 1) * stride + cols : 0) * element + TENSOR_GUARD;
     tensor.host = malloc(tensor.size);
     assert_non_null(tensor.host);
     memset(tensor.host, surround, tensor.size);
@@ -160,6 +164,17 @@ struct tensor tensor_of_weights(const clnorm_tensor *weights, uint64_t weight_ro
                                 unsigned char surround) {
     return tensor_make(weights->dtype, weight_rows ? weight_rows : 1, cols, weights->stride ? weights->stride : cols, shift,
                        surround);
+}
+
+struct tensor tensor_view(const struct tensor *input, clnorm_dtype dtype) {
+    struct tensor view = *input;
+    if (input->dtype == CLNORM_DTYPE_NONE)
+        return view;
+    view.dtype = dtype;
+    view.host = malloc(input->size);
+    assert_non_null(view.host);
+    memcpy(view.host, input->host, input->size);
+    return view;
 }
 
 void tensor_free(struct tensor *tensor) {
@@ -175,6 +190,10 @@ void *tensor_elements(const struct tensor *tensor) {
 
 clnorm_buffer tensor_buffer(const struct tensor *tensor) {
     return (clnorm_buffer){tensor->mem, tensor->first};
+}
+
+struct ref_tensor tensor_operand(const struct tensor *tensor) {
+    return (struct ref_tensor){.elements = tensor_elements(tensor), .dtype = tensor->dtype, .stride = tensor->stride};
 }
 
 void tensor_upload(const struct fixture *fixture, struct tensor *tensor) {

@@ -4,6 +4,7 @@
 #define TEST_FIXTURE_H
 
 #include "clnorm/clnorm.h"
+#include "reference/tensor.h"
 
 /* ------------------------------------------------------------------------------------------------------ the device */
 
@@ -34,6 +35,9 @@ cl_command_queue_properties fixture_out_of_order(const struct fixture *fixture);
 /* A queue of the fixture's device; ends the test when there is none to be had. */
 cl_command_queue fixture_queue(const struct fixture *fixture, cl_command_queue_properties properties);
 
+/* The config that a text describes, the automatic one for NULL; ends the test where the text is wrong. */
+clnorm_config config_of(const char *text);
+
 /* -------------------------------------------------------------------------------------------------- random numbers */
 
 struct random {
@@ -57,6 +61,9 @@ struct tensor {
     cl_mem mem;
 };
 
+/* Bytes of a guard: more than the widest access, and a multiple of it. */
+enum { TENSOR_GUARD = 512 };
+
 /* What stands where no element is. Around inputs these are NaNs, which no result survives that has read one. */
 enum { TENSOR_NAN = 0xff, TENSOR_CANARY = 0xa5 };
 
@@ -69,11 +76,18 @@ struct tensor tensor_make(clnorm_dtype dtype, uint64_t rows, uint64_t cols, uint
 struct tensor tensor_of_weights(const clnorm_tensor *weights, uint64_t weight_rows, uint64_t cols, uint64_t shift,
                                 unsigned char surround);
 
+/* An output over an input, before either is uploaded: the input's place and a copy of host, read as a dtype of the same
+ * size. Absent where the input is. */
+struct tensor tensor_view(const struct tensor *input, clnorm_dtype dtype);
+
 void tensor_free(struct tensor *tensor);
 
 /* Element (0, 0) in host memory; NULL where there is no tensor. */
 void *tensor_elements(const struct tensor *tensor);
 clnorm_buffer tensor_buffer(const struct tensor *tensor);
+
+/* The elements as the reference reads them, without scales. */
+struct ref_tensor tensor_operand(const struct tensor *tensor);
 
 /* Makes the buffer where there is none yet, and writes host to it. */
 void tensor_upload(const struct fixture *fixture, struct tensor *tensor);

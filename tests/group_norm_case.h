@@ -51,13 +51,9 @@ bool group_case_takes(const struct fixture *fixture, struct group_case *c, int l
 /* Fails with what the case is. */
 void group_case_fail(const struct fixture *fixture, const struct group_case *c, size_t i);
 
-/* Whether the results are the reference's, but for roundings; the first that is not is printed. */
-bool group_forward_is_right(const struct group_run *run);
-
 clnorm_group_norm_backward_desc group_backward_desc(const struct group_run *run, bool statistics_given);
 
 /* The same of the backward; statistics that are given are those of a forward before it. in_place: dx lies where dy does. */
 bool group_backward_execute(const struct fixture *fixture, struct group_run *run, bool statistics_given, bool in_place);
-bool group_backward_is_right(const struct group_run *run, bool statistics_given);
 
 #endif

@@ -1,33 +1,13 @@
 #include "norm_backward_run.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "fp8_tensor.h"
 #include "knob.h"
 #include "plan_run.h"
 
 /* ------------------------------------------------------------------------------------------------------ its tensors */
-
-/* A second view of a tensor's own buffer, with a copy of its bytes. */
-static struct tensor view_of(const struct tensor *input, clnorm_dtype dtype) {
-    struct tensor output = *input;
-    output.dtype = dtype;
-    output.host = malloc(input->size);
-    assert_non_null(output.host);
-    memcpy(output.host, input->host, input->size);
-    return output;
-}
-
-static struct tensor copy_of(const struct tensor *tensor) {
-    const struct tensor absent = {0};
-    return tensor->dtype == CLNORM_DTYPE_NONE ? absent : view_of(tensor, tensor->dtype);
-}
 
 /* The dtype of an output that lies over an input. */
 static clnorm_dtype fitting(clnorm_dtype output, clnorm_dtype input) {
@@ -188,12 +168,12 @@ static void make_outputs(const struct norm_backward_case *backward_case, struct 
     if (run->dx_place == DX_APART)
         run->dx = tensor_make(desc->dx.dtype, rows, cols, desc->dx.stride, backward_case->shift.dx, TENSOR_CANARY);
     else
-        run->dx = view_of(run->dx_place == DX_OVER_X ? &run->x : &run->dy, desc->dx.dtype);
+        run->dx = tensor_view(run->dx_place == DX_OVER_X ? &run->x : &run->dy, desc->dx.dtype);
     if (run->dz_over_z)
-        run->dz = view_of(&run->z, desc->dz.dtype);
+        run->dz = tensor_view(&run->z, desc->dz.dtype);
     else
         run->dz = tensor_make(desc->dz.dtype, rows, cols, desc->dz.stride, backward_case->shift.dz, TENSOR_CANARY);
-    run->dresidual = run->dresidual_in_place ? view_of(&run->dresidual_out, desc->dresidual.dtype)
+    run->dresidual = run->dresidual_in_place ? tensor_view(&run->dresidual_out, desc->dresidual.dtype)
                                              : tensor_make(desc->dresidual.dtype, rows, cols, desc->dresidual.stride,
                                                            backward_case->shift.dresidual, TENSOR_CANARY);
     run->y = tensor_make(desc->y_given ? CLNORM_DTYPE_NONE : desc->y.dtype, rows, cols, desc->y.stride,
@@ -204,8 +184,8 @@ static void make_outputs(const struct norm_backward_case *backward_case, struct 
     if (desc->accumulate) {
         tensor_fill(&run->dweight, INPUT_NORMAL, cols, backward_case->seed + 5);
         tensor_fill(&run->dbias, INPUT_NORMAL, cols, backward_case->seed + 6);
-        run->dweight_before = copy_of(&run->dweight);
-        run->dbias_before = copy_of(&run->dbias);
+        run->dweight_before = tensor_view(&run->dweight, run->dweight.dtype);
+        run->dbias_before = tensor_view(&run->dbias, run->dbias.dtype);
     }
 }
 

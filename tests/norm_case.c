@@ -117,15 +117,6 @@ void norm_case_print(const struct norm_case *norm_case) {
     print_sum(norm_case);
 }
 
-/* An output in an input's own buffer: a second view of it, with a copy of its bytes. */
-static struct tensor view_of(const struct tensor *input) {
-    struct tensor output = *input;
-    output.host = malloc(input->size);
-    assert_non_null(output.host);
-    memcpy(output.host, input->host, input->size);
-    return output;
-}
-
 /* What is added to x, and where the sum goes. */
 static void make_sum(const struct norm_case *norm_case, struct norm_run *run) {
     const clnorm_norm_desc *desc = &run->desc;
@@ -139,7 +130,7 @@ static void make_sum(const struct norm_case *norm_case, struct norm_run *run) {
     tensor_fill(&run->residual, norm_case->input, desc->group_size, norm_case->seed + 4);
     tensor_fill_row_scale(&run->row_scale);
     run->residual_out = norm_case->residual_in_place
-                            ? view_of(&run->residual)
+                            ? tensor_view(&run->residual, desc->residual_out.dtype)
                             : tensor_make(desc->residual_out.dtype, rows, cols, desc->residual_out.stride,
                                           norm_case->shift.residual_out, TENSOR_CANARY);
     const uint64_t pairs = (rows * cols + 1) / 2;
@@ -199,7 +190,7 @@ struct norm_run norm_run_make(const struct norm_case *norm_case) {
     tensor_fill(&run.weight, INPUT_NORMAL, cols, norm_case->seed + 1);
     tensor_fill(&run.bias, INPUT_NORMAL, cols, norm_case->seed + 2);
     tensor_fill(&run.z, INPUT_NORMAL, cols, norm_case->seed + 3);
-    run.y = norm_case->in_place ? view_of(&run.x)
+    run.y = norm_case->in_place ? tensor_view(&run.x, desc->y.dtype)
                                 : tensor_make(desc->y.dtype, rows, cols, desc->y.stride, norm_case->shift.y, TENSOR_CANARY);
     make_codes(norm_case, &run);
     make_sum(norm_case, &run);

@@ -4,26 +4,24 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "knob.h"
+#include "norm_slices_verify.h"
 #include "plan_run.h"
 #include "reference/reference.h"
 
 /* --------------------------------------------------------------------------------------------------------- tensors */
 
-/* The column of whole rows that a slice's column is. */
-static uint64_t column_of(const struct slices_run *run, const struct slice *slice, uint64_t column) {
+uint64_t slices_column(const struct slices_run *run, const struct slice *slice, uint64_t column) {
     if (run->c->whole)
         return slice->begin * run->c->whole + column;
     return column / slice->group_size * run->group_size + slice->begin + column % slice->group_size;
 }
 
-/* Where a row of a slice's matrix lies among its rows. */
-static uint64_t place_of_row(const struct slices_case *c, uint64_t row) {
+uint64_t slices_row(const struct slices_case *c, uint64_t row) {
     return c->views ? row % c->views * (c->rows / c->views) + row / c->views : row;
 }
 
@@ -31,8 +29,8 @@ static void take_columns(const struct slices_run *run, const struct slice *slice
                          struct tensor *to) {
     for (uint64_t row = 0; row < to->rows; row++)
         for (uint64_t column = 0; column < to->cols && to->dtype; column++)
-            ref_store(to->dtype, tensor_elements(to), place_of_row(run->c, row) * to->stride + column,
-                      ref_load(from->dtype, tensor_elements(from), row * from->stride + column_of(run, slice, column)));
+            ref_store(to->dtype, tensor_elements(to), slices_row(run->c, row) * to->stride + column,
+                      ref_load(from->dtype, tensor_elements(from), row * from->stride + slices_column(run, slice, column)));
 }
 
 static void make_slice(const struct slices_run *run, struct slice *slice) {
@@ -97,12 +95,6 @@ void slices_run_free(struct slices_run *run) {
 
 /* ------------------------------------------------------------------------------------------------------- operations */
 
-static clnorm_config config_named(const char *text) {
-    clnorm_config config;
-    assert_int_equal(clnorm_config_parse(text ? text : "", &config), CLNORM_SUCCESS);
-    return config;
-}
-
 static clnorm_tensor vector_desc(const struct tensor *tensor) {
     clnorm_tensor desc = CLNORM_TENSOR_NONE;
     desc.dtype = tensor->dtype;
@@ -120,11 +112,11 @@ static clnorm_tensor matrix_desc(const struct slices_case *c, const struct tenso
     return desc;
 }
 
-static const struct tensor *y_of_slice(const struct slices_run *run, const struct slice *slice) {
+static const struct tensor *slices_y(const struct slices_run *run, const struct slice *slice) {
     return run->c->in_place ? &slice->x : &slice->y;
 }
 
-static const struct tensor *dx_of_slice(const struct slices_run *run, const struct slice *slice) {
+const struct tensor *slices_dx(const struct slices_run *run, const struct slice *slice) {
     return run->c->in_place ? &slice->dy : &slice->dx;
 }
 
@@ -154,7 +146,7 @@ static bool take_moments(const struct fixture *fixture, struct slices_run *run, 
     desc.group_size = slice->group_size;
     desc.norm = (clnorm_norm)run->c->norm;
     desc.x = matrix_desc(run->c, &slice->x);
-    desc.config = config_named(run->c->config);
+    desc.config = config_of(run->c->config);
     args.x = tensor_buffer(&slice->x);
     args.moments = tensor_buffer(&slice->moments);
     const clnorm_status status = clnorm_norm_statistics_plan_create(fixture->context, &desc, &plan);
@@ -172,12 +164,12 @@ static bool apply(const struct fixture *fixture, const struct slices_run *run, s
     desc.group_size = slice->group_size;
     desc.norm = (clnorm_norm)run->c->norm;
     desc.x = matrix_desc(run->c, &slice->x);
-    desc.y = matrix_desc(run->c, y_of_slice(run, slice));
+    desc.y = matrix_desc(run->c, slices_y(run, slice));
     desc.weight = vector_desc(&slice->weight);
     desc.bias = vector_desc(&slice->bias);
-    desc.config = config_named(run->c->config);
+    desc.config = config_of(run->c->config);
     args.x = tensor_buffer(&slice->x);
-    args.y = tensor_buffer(y_of_slice(run, slice));
+    args.y = tensor_buffer(slices_y(run, slice));
     args.weight = tensor_buffer(&slice->weight);
     args.bias = tensor_buffer(&slice->bias);
     args.moments = tensor_buffer(&slice->moments);
@@ -198,7 +190,7 @@ static bool take_sums(const struct fixture *fixture, const struct slices_run *ru
     desc.x = matrix_desc(run->c, &slice->x);
     desc.dy = matrix_desc(run->c, &slice->dy);
     desc.weight = vector_desc(&slice->weight);
-    desc.config = config_named(run->c->config);
+    desc.config = config_of(run->c->config);
     args.x = tensor_buffer(&slice->x);
     args.dy = tensor_buffer(&slice->dy);
     args.weight = tensor_buffer(&slice->weight);
@@ -219,16 +211,16 @@ static bool apply_backward(const struct fixture *fixture, const struct slices_ru
     desc.x = matrix_desc(run->c, &slice->x);
     desc.dy = matrix_desc(run->c, &slice->dy);
     desc.weight = vector_desc(&slice->weight);
-    desc.dx = matrix_desc(run->c, dx_of_slice(run, slice));
+    desc.dx = matrix_desc(run->c, slices_dx(run, slice));
     desc.dweight = vector_desc(&slice->dweight);
     desc.dbias = vector_desc(&slice->dbias);
-    desc.config = config_named(run->c->apply_config);
+    desc.config = config_of(run->c->apply_config);
     args.x = tensor_buffer(&slice->x);
     args.dy = tensor_buffer(&slice->dy);
     args.weight = tensor_buffer(&slice->weight);
     args.moments = tensor_buffer(&slice->moments);
     args.sums = tensor_buffer(&slice->sums);
-    args.dx = tensor_buffer(dx_of_slice(run, slice));
+    args.dx = tensor_buffer(slices_dx(run, slice));
     args.dweight = tensor_buffer(&slice->dweight);
     args.dbias = tensor_buffer(&slice->dbias);
     const clnorm_status status = clnorm_norm_backward_apply_plan_create(fixture->context, &desc, &plan);
@@ -307,150 +299,6 @@ bool slices_run_execute(const struct fixture *fixture, struct slices_run *run) {
         good = apply_backward(fixture, run, &run->slice[s]);
     }
     return good;
-}
-
-/* -------------------------------------------------------------------------------------------------------- comparison */
-
-/* Of sums over a segment: as in the fused norms' tests, and two for each merge. */
-static double roundings_of(const struct slices_run *run) {
-    const double chain = ceil((double)run->group_size / run->width);
-    return 4 + log2(run->width) + (run->c->input >= (int)INPUT_SPIKES ? chain : 2 * sqrt(chain)) + 2 * run->slices;
-}
-
-static bool near_expected(const struct tensor *tensor, const char *name, uint64_t row, uint64_t column, double expected,
-                          double error) {
-    const double found = ref_load(tensor->dtype, tensor_elements(tensor), row * tensor->stride + column);
-    if (ref_within(tensor->dtype, found, (struct ref_value){expected, error}))
-        return true;
-    print_error("%s[%" PRIu64 ", %" PRIu64 "] is %.9g: expected %.9g +- %.3g\n", name, row, column, found, expected, error);
-    return false;
-}
-
-static struct ref_tensor operand_of(const struct tensor *tensor) {
-    return (struct ref_tensor){.elements = tensor_elements(tensor), .dtype = tensor->dtype, .stride = tensor->stride};
-}
-
-/* A segment of whole rows, and what it may be off. */
-struct expected {
-    struct ref_norm_backward norm;
-    struct ref_arithmetic arithmetic;
-    struct ref_gradients gradients;
-    struct ref_gradient_errors errors;
-    struct ref_row_sum *dweight, *dbias; /* [cols] */
-};
-
-static struct expected expected_make(const struct slices_run *run) {
-    const struct slices_case *const c = run->c;
-    const double eps = c->x == CLNORM_F64 ? 1e-5 : (double)1e-5F;
-    struct expected expected = {
-        .norm = {.forward = {.norm = (clnorm_norm)c->norm,
-                             .rows = c->rows,
-                             .cols = run->cols,
-                             .group_size = run->group_size,
-                             .eps = eps},
-                 .dy = operand_of(&run->dy)},
-        .arithmetic = ref_arithmetic_of((clnorm_dtype)c->x),
-        .gradients = ref_gradients_make(run->group_size),
-        .errors = ref_gradient_errors_make(run->group_size),
-        .dweight = calloc(2 * run->cols, sizeof(struct ref_row_sum)),
-    };
-    assert_true(expected.gradients.dy && expected.errors.xhat && expected.dweight);
-    expected.dbias = expected.dweight + run->cols;
-    expected.norm.forward.x = operand_of(&run->x);
-    expected.norm.forward.weight = operand_of(&run->weight);
-    expected.norm.forward.bias = operand_of(&run->bias);
-    expected.arithmetic.statistics = expected.arithmetic.sum = roundings_of(run);
-    return expected;
-}
-
-static void expected_free(struct expected *expected) {
-    ref_gradients_free(&expected->gradients);
-    ref_gradient_errors_free(&expected->errors);
-    free(expected->dweight);
-}
-
-/* Mean, squares and number that a slice has of a segment. */
-static bool moments_are_right(const struct expected *expected, const struct slice *slice, uint64_t row, uint64_t group,
-                              const struct ref_norm_error *error) {
-    const struct ref_segment *const segment = error->segment;
-    const uint64_t index = group * expected->norm.forward.rows + row;
-    const double n = (double)expected->norm.forward.group_size, tiny = expected->arithmetic.tiny;
-    return near_expected(&slice->moments, "moments", index, 0, segment->mean, error->mean + tiny) &&
-           near_expected(&slice->moments, "moments", index, 1, segment->variance * n, (error->variance + tiny) * n) &&
-           near_expected(&slice->moments, "moments", index, 2, n, 0);
-}
-
-/* The sums over a whole segment, of which each term is off by a product's and a sum's roundings. */
-static bool sums_are_right(const struct expected *expected, const struct slice *slice, uint64_t row, uint64_t group) {
-    const struct ref_gradients *const g = &expected->gradients;
-    const struct ref_gradient_errors *const e = &expected->errors;
-    const struct ref_norm *const norm = &expected->norm.forward;
-    const bool layer = norm->norm == CLNORM_LAYER_NORM;
-    const double n = (double)norm->group_size, roundings = (expected->arithmetic.sum + 2) * expected->arithmetic.unit;
-    double errors[2] = {expected->arithmetic.tiny * n, expected->arithmetic.tiny * n};
-    for (uint64_t i = 0; i < norm->group_size; i++) {
-        errors[0] += fabs(g->xhat[i]) * e->wdn[i] + fabs(g->wdn[i]) * e->xhat[i] + e->wdn[i] * e->xhat[i] +
-                     roundings * fabs(g->xhat[i] * g->wdn[i]);
-        errors[1] += e->wdn[i] + roundings * fabs(g->wdn[i]);
-    }
-    const uint64_t index = group * norm->rows + row;
-    return near_expected(&slice->sums, "sums", index, 0, g->c1 * n, errors[0]) &&
-           near_expected(&slice->sums, "sums", index, 1, layer ? g->c2 * n : 0, layer ? errors[1] : 0);
-}
-
-/* What a slice has of row and group of whole rows; local: its own group. */
-static bool part_is_right(const struct slices_run *run, const struct expected *expected, const struct slice *slice,
-                          uint64_t row, uint64_t local) {
-    const struct ref_gradients *const g = &expected->gradients;
-    const struct ref_norm_error error = ref_norm_error_of(&expected->norm.forward, &expected->arithmetic, &g->forward);
-    const uint64_t first = run->c->whole ? 0 : slice->begin;
-    bool right = moments_are_right(expected, slice, row, local, &error) && sums_are_right(expected, slice, row, local);
-    for (uint64_t i = 0; i < slice->group_size && right; i++) {
-        const uint64_t column = local * slice->group_size + i, k = first + i, place = place_of_row(run->c, row);
-        right = near_expected(&slice->y, "y", place, column, g->forward.y[k], ref_y_error(&error, k)) &&
-                near_expected(dx_of_slice(run, slice), "dx", place, column, g->dx[k], expected->errors.dx[k]);
-    }
-    return right;
-}
-
-static bool segment_is_right(const struct slices_run *run, struct expected *expected, uint64_t row, uint64_t group) {
-    ref_norm_backward_segment(&expected->norm, row, group, &expected->gradients);
-    ref_gradient_errors_of(&expected->norm, &expected->arithmetic, &expected->gradients, &expected->errors);
-    ref_add_row(&expected->gradients, &expected->errors, run->group_size, expected->dweight + group * run->group_size,
-                expected->dbias + group * run->group_size);
-    bool right = true;
-    for (unsigned s = 0; s < run->slices && right; s++) {
-        const struct slice *const slice = &run->slice[s];
-        const bool has = !run->c->whole || (group >= slice->begin && group < slice->begin + slice->groups);
-        right = !has || part_is_right(run, expected, slice, row, run->c->whole ? group - slice->begin : group);
-    }
-    return right;
-}
-
-static bool column_is_right(const struct slices_run *run, const struct expected *expected, const struct tensor *tensor,
-                            const char *name, uint64_t column, const struct ref_row_sum *sum) {
-    const double roundings = 4 + 2 * sqrt(2 * (double)run->c->rows);
-    return near_expected(tensor, name, 0, column, ref_sum_value(&sum->sum),
-                         ref_sum_value(&sum->error) +
-                             roundings * expected->arithmetic.unit * ref_sum_value(&sum->magnitude) +
-                             expected->arithmetic.tiny);
-}
-
-bool slices_run_is_right(const struct slices_run *run) {
-    struct expected expected = expected_make(run);
-    bool right = true;
-    for (uint64_t row = 0; row < run->c->rows && right; row++)
-        for (uint64_t group = 0; group < run->cols / run->group_size && right; group++)
-            right = segment_is_right(run, &expected, row, group);
-    for (unsigned s = 0; s < run->slices; s++)
-        for (uint64_t column = 0; column < run->slice[s].cols && right; column++) {
-            const struct slice *const slice = &run->slice[s];
-            const uint64_t whole = column_of(run, slice, column);
-            right = column_is_right(run, &expected, &slice->dweight, "dweight", column, &expected.dweight[whole]) &&
-                    column_is_right(run, &expected, &slice->dbias, "dbias", column, &expected.dbias[whole]);
-        }
-    expected_free(&expected);
-    return right;
 }
 
 unsigned slices_cases_are_right(const struct fixture *fixture, const struct slices_case *cases, size_t count) {

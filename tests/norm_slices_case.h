@@ -42,11 +42,17 @@ struct slices_run {
 struct slices_run slices_run_make(const struct slices_case *c);
 void slices_run_free(struct slices_run *run);
 
+/* The column of whole rows that is this column of a slice. */
+uint64_t slices_column(const struct slices_run *run, const struct slice *slice, uint64_t column);
+
+/* The index at which a row lies among the rows of a slice's matrices. */
+uint64_t slices_row(const struct slices_case *c, uint64_t row);
+
+/* The matrix that has a slice's dx: dy itself in place. */
+const struct tensor *slices_dx(const struct slices_run *run, const struct slice *slice);
+
 /* Runs all four operations on every slice, and merges on the host; whether nothing but results was written. */
 bool slices_run_execute(const struct fixture *fixture, struct slices_run *run);
-
-/* Whether the results are those of whole rows, within what the fused norm may be off. */
-bool slices_run_is_right(const struct slices_run *run);
 
 /* Both, of each case that the device can run; the first that is wrong fails the test. Returns how many it were. */
 unsigned slices_cases_are_right(const struct fixture *fixture, const struct slices_case *cases, size_t count);

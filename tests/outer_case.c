@@ -11,9 +11,6 @@
 
 #include "reference/reference.h"
 
-/* More than the widest access, and a multiple of it. */
-enum { GUARD = 512 };
-
 /* A tensor of clnorm_args: a guard, then its bytes, then a guard. */
 struct held {
     unsigned char *host;
@@ -82,8 +79,8 @@ static void fill(struct held *held, clnorm_dtype dtype, const clnorm_tensor_info
 }
 
 static struct held make(uint64_t bytes, uint64_t shift, bool is_output) {
-    struct held held = {.first = GUARD + shift, .bytes = bytes, .is_output = is_output};
-    held.size = held.first + bytes + GUARD;
+    struct held held = {.first = TENSOR_GUARD + shift, .bytes = bytes, .is_output = is_output};
+    held.size = held.first + bytes + TENSOR_GUARD;
     held.host = malloc(held.size);
     assert_non_null(held.host);
     memset(held.host, is_output ? TENSOR_CANARY : TENSOR_NAN, held.size);

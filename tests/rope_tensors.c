@@ -1,20 +1,10 @@
 #include "rope_tensors.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 
 #include "reference/format.h"
 
 const clnorm_rope rope_forms[2] = {CLNORM_ROPE_NEOX, CLNORM_ROPE_INTERLEAVED};
-
-clnorm_config rope_config(const char *text) {
-    clnorm_config config = CLNORM_CONFIG_AUTOMATIC;
-    assert_int_equal(clnorm_config_parse(text, &config), CLNORM_SUCCESS);
-    return config;
-}
 
 /* Angles of the paper: position · 10000^(−2i / dims). */
 static void fill_table(struct tensor *table, double (*function)(double), uint64_t dims) {

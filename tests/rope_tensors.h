@@ -7,9 +7,6 @@
 
 extern const clnorm_rope rope_forms[2];
 
-/* From text that can be read. */
-clnorm_config rope_config(const char *text);
-
 /* All absent without a rotation. */
 struct rope_tensors {
     struct tensor cos, sin;

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,10 +210,7 @@ static struct run run_make(const struct rows_case *rows_case) {
     for (int i = 0; i < ROWS_TENSORS; i++) {
         const bool output = i == ROWS_OUT;
         if (output && rows_case->in_place) {
-            run.tensor[i] = run.tensor[rows_case->place];
-            run.tensor[i].host = malloc(run.tensor[i].size);
-            assert_non_null(run.tensor[i].host);
-            memcpy(run.tensor[i].host, run.tensor[rows_case->place].host, run.tensor[i].size);
+            run.tensor[i] = tensor_view(&run.tensor[rows_case->place], run.tensor[rows_case->place].dtype);
             break;
         }
         run.tensor[i] = tensor_make(dtype_of(rows_case, i), rows_case->rows, rows_case->cols, stride_of(rows_case, i),
@@ -233,13 +229,10 @@ static void run_free(struct run *run) {
 
 static void upload(const struct fixture *fixture, struct run *run) {
     tensor_upload(fixture, &run->workspace);
-    for (int i = 0; i < ROWS_TENSORS; i++) {
-        if (i == ROWS_OUT && run->rows_case->in_place) {
-            run->tensor[i].mem = run->tensor[run->rows_case->place].mem;
-            assert_int_equal(clRetainMemObject(run->tensor[i].mem), CL_SUCCESS);
-        }
+    if (run->rows_case->in_place)
+        tensor_share(fixture, &run->tensor[run->rows_case->place], &run->tensor[ROWS_OUT]);
+    for (int i = 0; i < ROWS_TENSORS; i++)
         tensor_upload(fixture, &run->tensor[i]);
-    }
 }
 
 static clnorm_args args_of(const struct run *run) {

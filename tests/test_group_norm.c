@@ -5,13 +5,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "group_norm_case.h"
-#include "plan_run.h"
+#include "group_norm_verify.h"
 #include "reference/format.h"
 #include "reference/group_norm.h"
 

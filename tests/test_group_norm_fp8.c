@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "group_norm_case.h"
+#include "group_norm_verify.h"
 #include "reference/format.h"
 
 enum { F32 = CLNORM_F32, F16 = CLNORM_F16, BF16 = CLNORM_BF16, F64 = CLNORM_F64 };

@@ -94,12 +94,6 @@ static void run_upload(const struct fixture *fixture, struct l2_run *run) {
         tensor_upload(fixture, all[i]);
 }
 
-static clnorm_config config_of(const char *text) {
-    clnorm_config config;
-    assert_int_equal(clnorm_config_parse(text, &config), CLNORM_SUCCESS);
-    return config;
-}
-
 static clnorm_l2_norm_desc forward_desc(const struct l2_run *run) {
     clnorm_l2_norm_desc desc = CLNORM_L2_NORM_DESC_INIT;
     desc.rows = run->c->rows;
@@ -198,10 +192,6 @@ static bool is_near(const struct tensor *tensor, const char *name, uint64_t row,
     return false;
 }
 
-static struct ref_tensor operand(const struct tensor *tensor) {
-    return (struct ref_tensor){.elements = tensor_elements(tensor), .dtype = tensor->dtype, .stride = tensor->stride};
-}
-
 /* One segment; adds its terms to its row of dweight, and their magnitudes. */
 static bool segment_is_right(const struct l2_run *run, uint64_t row, uint64_t group, const struct ref_l2_segment *expected,
                              double *dweight, double *magnitude) {
@@ -226,9 +216,9 @@ static bool run_is_right(const struct l2_run *run) {
     const struct ref_l2_norm norm = {.rows = c->rows,
                                      .cols = c->cols,
                                      .group_size = run->group_size,
-                                     .x = operand(&run->x),
-                                     .dy = operand(&run->dy),
-                                     .weight = operand(&run->weight),
+                                     .x = tensor_operand(&run->x),
+                                     .dy = tensor_operand(&run->dy),
+                                     .weight = tensor_operand(&run->weight),
                                      .weight_rows = c->weight_rows,
                                      .weight_repeat = c->weight_repeat,
                                      .eps = c->x == F64 ? c->eps : (double)(float)c->eps,

@@ -40,7 +40,7 @@ static void rotated_heads(void **state) {
         desc->rope_dims = i % FORWARDS < 2 ? D / 2 : 0;
         desc->rope_positions = POSITIONS;
         desc->rope_cos.dtype = desc->rope_sin.dtype = CLNORM_F32;
-        desc->config = rope_config(forwards[i % FORWARDS]);
+        desc->config = config_of(forwards[i % FORWARDS]);
         assert_true(norm_case_passes(*state, &norm_case));
     }
 }
@@ -56,7 +56,7 @@ static void gradients_of_rotated_heads(void **state) {
         c.desc.rope_dims = i % 3 ? 0 : D / 2;
         c.desc.rope_positions = POSITIONS;
         c.desc.rope_cos.dtype = c.desc.rope_sin.dtype = CLNORM_F32;
-        c.desc.config = rope_config(backwards[i % BACKWARDS]);
+        c.desc.config = config_of(backwards[i % BACKWARDS]);
         assert_true(norm_backward_case_passes(*state, &c));
     }
 }
@@ -81,7 +81,7 @@ static void packed_heads(void **state) {
         desc->weight.dtype = CLNORM_F32;
         desc->weight_rows = H;
         desc->weight.stride = D + 4;
-        desc->config = rope_config(forwards[i]);
+        desc->config = config_of(forwards[i]);
         const struct outer_layout layouts[] = {packed("x"), turned("y"), end};
         assert_true(outer_case_passes(*state, &cln_norm_forward, &any, layouts, NULL, NULL));
     }
@@ -96,7 +96,7 @@ static void gradients_of_packed_heads(void **state) {
         desc->rstd_given = 1;
         desc->weight_rows = i % 2 ? H : B; /* by head, or by sample */
         desc->weight_repeat = i % 2 ? 1 : S * H;
-        desc->config = rope_config(backwards[i]);
+        desc->config = config_of(backwards[i]);
         const struct outer_layout layouts[] = {packed("x"), turned("dy"), packed("dx"), end};
         assert_true(outer_case_passes(*state, &cln_norm_backward, &any, layouts, NULL, NULL));
     }

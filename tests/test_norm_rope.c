@@ -79,7 +79,7 @@ static void in_place(void **state) {
             norm_case.in_place = true;
             norm_case.desc.rows = 40;
             norm_case.desc.rope_positions = 40;
-            norm_case.desc.config = rope_config(configs[i]);
+            norm_case.desc.config = config_of(configs[i]);
             assert_true(norm_case_passes(fixture, &norm_case));
         }
 }
@@ -103,7 +103,7 @@ static void kernel_paths(void **state) {
             struct norm_case norm_case = rope_case(rope_forms[kind % 2], kind / 2 ? CLNORM_BF16 : CLNORM_F32, 160, 128);
             norm_case.desc.norm = (i + kind / 2) % 2 ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM;
             norm_case.desc.bias.dtype = kind % 3 ? CLNORM_F32 : CLNORM_DTYPE_NONE;
-            norm_case.desc.config = rope_config(configs[i]);
+            norm_case.desc.config = config_of(configs[i]);
             assert_true(norm_case_passes(fixture, &norm_case));
         }
 }
@@ -125,7 +125,7 @@ static void fused(void **state) {
         desc->weight_offset = i % 2;
         desc->save_rstd = 1;
         desc->weight_rows = i % 3 ? 0 : 5;
-        desc->config = rope_config(configs[i / 2 % 3]);
+        desc->config = config_of(configs[i / 2 % 3]);
         assert_true(norm_case_passes(fixture, &norm_case));
     }
 }
@@ -254,7 +254,7 @@ static void impossible_knobs_are_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
         clnorm_norm_desc desc = rope_case(impossible[i].form, CLNORM_F32, 32, 24).desc;
-        desc.config = rope_config(impossible[i].config);
+        desc.config = config_of(impossible[i].config);
         refuses(fixture, &desc, CLNORM_INVALID_VALUE, impossible[i].says);
     }
 }

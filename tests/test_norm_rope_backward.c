@@ -69,7 +69,7 @@ static void gradient_paths(void **state) {
             desc->rows = desc->rope_positions = 21;
             desc->rstd_given = kind % 3 == 0;
             desc->mean_given = desc->rstd_given && desc->norm == CLNORM_LAYER_NORM;
-            desc->config = rope_config(configs[i]);
+            desc->config = config_of(configs[i]);
             assert_true(norm_backward_case_passes(fixture, &backward_case));
         }
 }
@@ -177,7 +177,7 @@ static void bad_descriptors_are_refused(void **state) {
     desc.y_given = desc.rstd_given = 1;
     refuses_gradients_of(fixture, &desc, CLNORM_INVALID_VALUE, "desc.rope is set: expected none with y_given");
     desc = good;
-    desc.config = rope_config("vec=2");
+    desc.config = config_of("vec=2");
     refuses_gradients_of(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 2: expected a divisor of rope_dims");
 }
 

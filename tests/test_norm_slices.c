@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "norm_slices_case.h"
+#include "norm_slices_verify.h"
 #include "plan_run.h"
 #include "reference/format.h"
 #include "refusal.h"

@@ -1,0 +1,13 @@
+/* The results of a group norm in host memory, compared with the reference in double. */
+#ifndef TEST_GROUP_NORM_VERIFY_H
+#define TEST_GROUP_NORM_VERIFY_H
+
+#include "group_norm_case.h"
+
+/* Whether every result lies within its tolerance; prints the first one that does not. */
+bool group_forward_is_right(const struct group_run *run);
+
+/* statistics_given: the backward read mean and rstd of the run, which a forward wrote before. */
+bool group_backward_is_right(const struct group_run *run, bool statistics_given);
+
+#endif
