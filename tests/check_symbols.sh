@@ -22,7 +22,9 @@ if [ "$declared" != "$exported" ]; then
     exit 1
 fi
 
-foreign=$("$nm" --extern-only --defined-only "$static" | awk 'NF == 3 && $3 !~ /^(cln|clnorm)_/ { print $3 }' | names)
+globals=$("$nm" --extern-only --defined-only "$static" | awk 'NF == 3 { print $3 }' | names)
+[ -n "$globals" ]
+foreign=$(echo "$globals" | tr ' ' '\n' | grep -vE '^((cln|clnorm)_.*)?$' | names)
 if [ -n "$foreign" ]; then
     printf 'globals of the static library without our prefix: %s\n' "$foreign"
     exit 1

@@ -33,7 +33,6 @@ bool codes_scale_is_right(clnorm_dtype codes, const char *name, const struct ten
     const double high = ref_round(scales->dtype, (magnitude.high + 1e-10) / largest * (1 + rounding));
     if (scale >= low && scale <= high)
         return true;
-    print_error("%s[%" PRIu64 "] is %.9g, but should be of %.9g to %.9g\n", name, place, scale, magnitude.low,
-                magnitude.high);
+    print_error("%s[%" PRIu64 "] is %.9g, but should be from %.9g to %.9g\n", name, place, scale, low, high);
     return false;
 }

@@ -169,9 +169,11 @@ bool group_forward_execute(const struct fixture *fixture, struct group_run *run,
     args.workspace = tensor_buffer(&run->workspace);
     if (plan_run(fixture, plan, &args))
         fail_msg("%s", clnorm_error_detail());
+    const bool workspace_fits = tensor_receive(fixture, &run->workspace, "workspace");
     tensor_free(&run->workspace);
-    return (in_place || tensor_unchanged(fixture, &run->x, "x")) && tensor_unchanged(fixture, &run->weight, "weight") &&
-           tensor_unchanged(fixture, &run->bias, "bias") && tensor_unchanged(fixture, &run->residual, "residual") &&
+    return workspace_fits && (in_place || tensor_unchanged(fixture, &run->x, "x")) &&
+           tensor_unchanged(fixture, &run->weight, "weight") && tensor_unchanged(fixture, &run->bias, "bias") &&
+           tensor_unchanged(fixture, &run->residual, "residual") &&
            tensor_receive(fixture, in_place ? &run->x : &run->y, "y") && tensor_receive(fixture, &run->mean, "mean") &&
            tensor_receive(fixture, &run->rstd, "rstd") && tensor_receive(fixture, &run->residual_out, "residual_out") &&
            tensor_unchanged(fixture, &run->x_scale, "x_scale") && tensor_receive(fixture, &run->y_scale, "y_scale");
@@ -238,11 +240,12 @@ bool group_backward_execute(const struct fixture *fixture, struct group_run *run
     args.workspace = tensor_buffer(&run->workspace);
     if (plan_run(fixture, plan, &args))
         fail_msg("%s", clnorm_error_detail());
+    const bool workspace_fits = tensor_receive(fixture, &run->workspace, "workspace");
     tensor_free(&run->workspace);
-    return tensor_unchanged(fixture, &run->x, "x") && (in_place || tensor_unchanged(fixture, &run->dy, "dy")) &&
-           tensor_unchanged(fixture, &run->weight, "weight") && tensor_unchanged(fixture, &run->bias, "bias") &&
-           tensor_unchanged(fixture, &run->mean, "mean") && tensor_unchanged(fixture, &run->rstd, "rstd") &&
-           tensor_receive(fixture, in_place ? &run->dy : &run->dx, "dx") &&
+    return workspace_fits && tensor_unchanged(fixture, &run->x, "x") &&
+           (in_place || tensor_unchanged(fixture, &run->dy, "dy")) && tensor_unchanged(fixture, &run->weight, "weight") &&
+           tensor_unchanged(fixture, &run->bias, "bias") && tensor_unchanged(fixture, &run->mean, "mean") &&
+           tensor_unchanged(fixture, &run->rstd, "rstd") && tensor_receive(fixture, in_place ? &run->dy : &run->dx, "dx") &&
            tensor_receive(fixture, &run->dweight, "dweight") && tensor_receive(fixture, &run->dbias, "dbias") &&
            tensor_unchanged(fixture, &run->x_scale, "x_scale") && receive_dresidual(fixture, run, in_place);
 }

@@ -228,6 +228,7 @@ static bool apply_backward(const struct fixture *fixture, const struct slices_ru
            tensor_receive(fixture, run->c->in_place ? &slice->dy : &slice->dx, "dx") &&
            tensor_receive(fixture, &slice->dweight, "dweight") && tensor_receive(fixture, &slice->dbias, "dbias") &&
            tensor_unchanged(fixture, &slice->x, "x") && tensor_unchanged(fixture, &slice->weight, "weight") &&
+           (run->c->in_place || tensor_unchanged(fixture, &slice->dy, "dy")) &&
            tensor_unchanged(fixture, &slice->bias, "bias") && tensor_unchanged(fixture, &slice->moments, "moments") &&
            tensor_unchanged(fixture, &slice->sums, "sums");
 }

@@ -111,6 +111,8 @@ void soak_kills(uint64_t kills, uint64_t seed) {
     const unsigned after = age_files(dir);
     printf("soak: %" PRIu64 " kills, %" PRIu64 " loads, all right; %u files, an hour later %u\n", kills, loads, before,
            after);
+    if (kills >= ENTRIES && loads == 0)
+        soak_fail("no entry was loaded after %" PRIu64 " kills", kills);
     if (after > ENTRIES + 1)
         soak_fail("%u files stay in the cache: expected at most %d entries", after, ENTRIES + 1);
     cln_cache_key_free(&key);

@@ -52,13 +52,13 @@ bool accepts(enum tensor_format format, struct bytes bytes) {
     struct tensor_file file;
     struct fault fault = {0};
     const bool done = tensor_file_parse(&file, format, path_of(format), bytes.at, bytes.size, &fault);
-    unsigned sum = 0;
+    volatile unsigned char read = 0; /* a sanitizer reports a byte outside of the allocation */
     for (size_t i = 0; i < file.count; i++) {
         const struct tensor *const tensor = &file.tensors[i];
         assert_ptr_equal(tensor_file_find(&file, tensor->name), tensor);
         assert_true(tensor->data >= bytes.at && tensor->data + tensor->size <= bytes.at + bytes.size);
         for (uint64_t b = 0; b < tensor->size; b++)
-            sum += tensor->data[b];
+            read = tensor->data[b];
     }
     if (!done) {
         assert_int_equal(fault.code, EXIT_REQUEST);
@@ -71,7 +71,8 @@ bool accepts(enum tensor_format format, struct bytes bytes) {
     }
     tensor_file_close(&file);
     free(bytes.at);
-    return done && sum + 1 != 0;
+    (void)read;
+    return done;
 }
 
 void assert_refused(enum tensor_format format, struct bytes bytes, const char *part) {

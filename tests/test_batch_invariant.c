@@ -82,9 +82,10 @@ static void knobs_do_not_depend_on_rows(void **state) {
 
 /* Runs an operation over the first rows; bytes gets what it writes. */
 static void run(const struct fixture *fixture, const struct cln_operation *operation, uint64_t rows, uint64_t cols,
-                const struct tensor *input, const struct tensor *output, unsigned char *bytes) {
+                const struct tensor *input, struct tensor *output, unsigned char *bytes) {
     clnorm_plan *plan = plan_of(fixture, operation, rows, cols);
     clnorm_args args = CLNORM_ARGS_INIT;
+    tensor_upload(fixture, output); /* NaNs in place of an earlier run's results */
     if (plan->tensor[CLN_X].element)
         args.x = tensor_buffer(input);
     if (plan->tensor[CLN_DY].element)
@@ -117,7 +118,6 @@ static void check_bits(const struct fixture *fixture, const struct cln_operation
     assert_true(all && few);
     tensor_fill(&input, INPUT_NORMAL, cols, 5);
     tensor_upload(fixture, &input);
-    tensor_upload(fixture, &output);
     run(fixture, operation, most, cols, &input, &output, all);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         run(fixture, operation, rows[i], cols, &input, &output, few);
@@ -133,9 +133,13 @@ static void check_bits(const struct fixture *fixture, const struct cln_operation
 
 static void rows_have_the_same_bits(void **state) {
     const struct fixture *fixture = *state;
-    for (size_t o = 0; cln_operations[o]; o++)
+    unsigned operations = 0;
+    for (size_t o = 0; cln_operations[o]; o++) {
+        operations += cln_operations[o]->batch_invariant != 0;
         for (size_t w = 0; cln_operations[o]->batch_invariant && w < sizeof widths / sizeof *widths; w++)
             check_bits(fixture, cln_operations[o], widths[w]);
+    }
+    assert_true(operations > 0);
 }
 
 int main(void) {

@@ -82,6 +82,7 @@ static bool is_unique(const char *rows, const char *line, size_t key) {
 
 static void shipped_rows_can_be_read(void **state) {
     (void)state;
+    assert_non_null(cln_database_files->name);
     for (const struct cln_database_file *file = cln_database_files; file->name; file++) {
         const char *const match = strstr(file->text, "\nclnorm database 1\nmatch ");
         assert_non_null(match);

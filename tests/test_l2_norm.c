@@ -161,7 +161,7 @@ static bool run_execute(const struct fixture *fixture, struct l2_run *run) {
     return tensor_unchanged(fixture, &run->x, "x") && tensor_unchanged(fixture, &run->dy, "dy") &&
            tensor_unchanged(fixture, &run->weight, "weight") && tensor_receive(fixture, &run->y, "y") &&
            tensor_receive(fixture, &run->norm, "norm") && tensor_receive(fixture, &run->dx, "dx") &&
-           tensor_receive(fixture, &run->dweight, "dweight");
+           tensor_receive(fixture, &run->dweight, "dweight") && tensor_receive(fixture, &run->workspace, "workspace");
 }
 
 /* ------------------------------------------------------------------------------------------------------ comparison */
@@ -360,7 +360,7 @@ static void bad_descriptors_are_refused(void **state) {
     refuse(fixture, &desc, CLNORM_INVALID_VALUE, "keep");
     desc = good;
     desc.rows = UINT64_MAX;
-    refuse(fixture, &desc, CLNORM_OVERFLOW, "");
+    refuse(fixture, &desc, CLNORM_OVERFLOW, "x has 18446744073709551615");
 }
 
 int main(void) {
