@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds for 32-bit ARM and runs tests there: on Debian's PoCL for armhf, under QEMU's user emulation.
 #
-#   tests/armhf.sh [CTEST OPTION …]     which tests; else those that end within a few minutes
+#   tests/armhf.sh [CTEST OPTION …]     options that select tests; default: tests that end within minutes
 #
 # Debian packages: gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user-static mmdebstrap ninja-build. DEBIAN_MIRROR names
 # another mirror than deb.debian.org.
@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.."
 build=$PWD/build-armhf
 root=$build/root
 
-# The packages are only unpacked: nothing of them is run. Links get relative, so that they stay inside of the root.
+# The packages are unpacked, and none of their scripts runs. Absolute links become relative, so that they stay inside the
+# root.
 if [ ! -e "$root/etc/OpenCL/vendors/pocl.icd" ]; then
     rm -rf "$root"
     mkdir -p "$build"
@@ -22,7 +23,8 @@ if [ ! -e "$root/etc/OpenCL/vendors/pocl.icd" ]; then
     done
 fi
 
-# An empty CLNORM_TEST_ICD leaves the variable below to choose: under QEMU a folder of .icd files cannot be read.
+# Under QEMU the loader cannot read a folder of .icd files. OCL_ICD_VENDORS below names the library instead, and an empty
+# CLNORM_TEST_ICD leaves that variable unchanged.
 cmake -B "$build" -G Ninja -DCMAKE_TOOLCHAIN_FILE=cmake/armhf.cmake "-DCMAKE_SYSROOT=$root" \
     -DCLNORM_BUILD_TOOLS=ON -DCLNORM_BUILD_TESTS=ON -DCLNORM_TEST_ICD= -DCLNORM_TEST_TIMEOUT=3000
 cmake --build "$build"

@@ -1,4 +1,4 @@
-/* Entries of the cache of compiled programs, of one payload and with keys that differ in their last part. */
+/* Entries of the program cache, with one payload and keys that differ in their last part. */
 #ifndef TEST_CACHE_CASE_H
 #define TEST_CACHE_CASE_H
 
@@ -14,7 +14,7 @@ struct cln_cache_key make_key(const char *last);
 /* Stores an entry. */
 void store(const char *dir, const char *last);
 
-/* Whether the entry is there; when it is, it is the payload. */
+/* Whether the entry is in the cache; checks that a loaded entry equals the payload. */
 bool fetch(const char *dir, const char *last);
 
 #endif

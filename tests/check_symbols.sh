@@ -1,8 +1,8 @@
 #!/bin/sh
-# The shared library exports just the functions of the public headers, each in the version that its name has; every global
-# of the static one has our prefix.
+# Checks that the shared library exports exactly the functions of the public headers, each with the symbol version, and that
+# every global of the static library has our prefix.
 #
-#   check_symbols.sh NM HEADERS SHARED STATIC VERSION     VERSION: CLNORM_0.1; empty where the linker knows no versions
+#   check_symbols.sh NM HEADERS SHARED STATIC VERSION     VERSION: such as CLNORM_0.2; empty without symbol versions
 set -eu
 nm=$1
 headers=$2
@@ -13,7 +13,7 @@ names() {
     sort -u | tr '\n' ' '
 }
 
-# nm writes a default version behind @@, and the version itself as an absolute symbol.
+# nm writes a default version after @@, and the version itself as an absolute symbol.
 declared=$(sed -n "s/^CLNORM_API .*[ *]\(clnorm_[a-z0-9_]*\)(.*/\1${version:+@@$version}/p" "$headers"/*.h | names)
 exported=$("$nm" --dynamic --defined-only --with-symbol-versions "$shared" | awk '$2 != "A" { print $3 }' | names)
 [ -n "$declared" ]

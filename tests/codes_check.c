@@ -9,7 +9,7 @@
 
 #include "reference/reference.h"
 
-/* Of an addition and two divisions in float. */
+/* Relative error of an addition and two divisions in float. */
 static const double rounding = 0x1p-22;
 
 void magnitude_add(struct magnitude *magnitude, double y, double error) {

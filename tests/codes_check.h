@@ -1,21 +1,21 @@
-/* Outputs in 8 bits compared with what they should stand for. */
+/* Checks of 8-bit outputs: codes and scales. */
 #ifndef TEST_CODES_CHECK_H
 #define TEST_CODES_CHECK_H
 
 #include "fixture.h"
 
-/* What the largest magnitude of some numbers lies between. */
+/* Bounds of the largest magnitude of some numbers. */
 struct magnitude {
     double low, high;
 };
 
-/* Takes in one that may be off by error; what is not finite does not count. */
+/* Extends the bounds by a number y that may be off by error; ignores NaNs and infinities. */
 void magnitude_add(struct magnitude *magnitude, double y, double error);
 
-/* What the code of y by a scale stands for, where the quotient is off by some roundings: 1 or -1 of them. */
+/* The value of the code of y / scale, where the quotient is off by roundings, 1 or -1, times the error of the division. */
 double codes_value(clnorm_dtype codes, double y, double scale, double roundings);
 
-/* Whether a scale is that of codes of numbers with this largest magnitude; prints it where it is not. */
+/* Whether a scale fits the largest magnitude of its numbers; prints one that does not. */
 bool codes_scale_is_right(clnorm_dtype codes, const char *name, const struct tensor *scales, uint64_t place,
                           struct magnitude magnitude);
 

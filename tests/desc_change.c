@@ -30,5 +30,5 @@ void change_apply(const struct change *change, void *desc) {
 void assert_says(const char *first, const char *second) {
     const char *const detail = clnorm_error_detail();
     if (!strstr(detail, first) || !strstr(detail, second))
-        fail_msg("\"%s\" does not speak of %s and %s", detail, first, second);
+        fail_msg("\"%s\" does not contain \"%s\" and \"%s\"", detail, first, second);
 }

@@ -1,4 +1,4 @@
-/* Tables of wrong descriptors: fields that are set, and what the failure's sentence has to name. */
+/* Tables of wrong descriptors: the field that each sets, and the words that the error message must contain. */
 #ifndef TEST_DESC_CHANGE_H
 #define TEST_DESC_CHANGE_H
 
@@ -17,7 +17,7 @@ struct change {
 
 void change_apply(const struct change *change, void *desc);
 
-/* The last failure's sentence has both parts. */
+/* Checks that the last error message contains both parts. */
 void assert_says(const char *first, const char *second);
 
 #define HUGE_COUNT (UINT64_C(1) << 62)

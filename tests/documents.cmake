@@ -1,7 +1,7 @@
-# Programs and commands that the documents show are compiled and run as they stand there.
+# Compiles and runs the programs and commands of the documents as they are printed.
 
-# Writes what lies between the first BEGIN and the next END of a file to OUTPUT, again whenever the file has changed. PREFIX,
-# where one is given, is taken off each line.
+# Writes the text between the first BEGIN and the next END of a file to OUTPUT, and again when the file changes. Each
+# further argument is a prefix that is removed from every line.
 function(clnorm_extract file begin end output)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
     file(READ "${file}" text)
@@ -41,7 +41,7 @@ if(clnorm_has_tool)
     clnorm_add_test(readme_commands "${CMAKE_CURRENT_SOURCE_DIR}/readme_commands.sh" $<TARGET_FILE_DIR:clnorm_program>)
 endif()
 
-# README's table of devices is what docs/tested.json says.
+# README's table of devices equals docs/tested.json.
 find_program(CLNORM_PROGRAM_python3 python3)
 if(CLNORM_PROGRAM_python3)
     clnorm_add_test(tested_devices "${CLNORM_PROGRAM_python3}" "${PROJECT_SOURCE_DIR}/tools/tested.py" compare)

@@ -1,4 +1,4 @@
-# The same programs on other implementations of OpenCL.
+# The test programs on other OpenCL implementations.
 set(oclgrind "${CMAKE_CURRENT_SOURCE_DIR}/test_oclgrind.sh")
 set(rusticl "${CMAKE_CURRENT_SOURCE_DIR}/test_rusticl.sh")
 set(elsewhere oclgrind_args oclgrind_norm_backward_teams oclgrind_norm_sweep)

@@ -8,9 +8,9 @@
 
 struct platform {
     const char *name;
-    enum fake_index first; /* its devices follow each other */
+    enum fake_index first; /* its devices are consecutive */
     cl_uint count;
-    cl_int code; /* of listing them */
+    cl_int code; /* result of listing them */
 };
 
 static const struct platform platforms[] = {
@@ -265,7 +265,7 @@ cl_int clGetPlatformInfo(cl_platform_id id, cl_platform_info what, size_t capaci
     return what == CL_PLATFORM_VERSION ? answer_text("OpenCL 3.0 made up", capacity, value, size) : CL_INVALID_VALUE;
 }
 
-/* a0a1a2… for the first device, b0b1b2… for the next */
+/* a0a1a2… for FAKE_T4, b0b1b2… for the device after it */
 static cl_int answer_uuid(const struct fake_device *device, size_t capacity, void *value, size_t *size) {
     unsigned char uuid[16];
     for (unsigned i = 0; i < sizeof uuid; i++)

@@ -1,4 +1,4 @@
-/* A machine that a test makes up: OpenCL's queries end here instead of in a driver. Its devices, by index:
+/* An invented machine: OpenCL queries are answered here in place of a driver. Its devices, by index:
  *
  *   platform                       devices
  *   0 Portable Computing Language  FAKE_POCL
@@ -34,24 +34,24 @@ struct fake_device {
     const char *name, *vendor, *version, *opencl_c, *extensions;
     cl_uint compute_units, clock_mhz;
     cl_ulong global_memory, local_memory; /* bytes */
-    cl_uint capability[2];                /* compute capability of NVIDIA's */
-    const char *feature;                  /* the one feature of its OpenCL C 3.0; NULL: it has 1.2 only */
+    cl_uint capability[2];                /* of NVIDIA devices */
+    const char *feature;                  /* its one OpenCL C 3.0 feature; NULL: OpenCL C 1.2 only */
 };
 
 extern struct fake_device fake_devices[FAKE_DEVICES];
 
-/* What goes wrong. */
+/* Failures to inject. */
 struct fake_trouble {
     bool no_platforms;
-    cl_int platforms_code;        /* of clGetPlatformIDs */
-    cl_device_info query;         /* that fails; 0: none */
-    cl_int code;                  /* with this */
-    const struct fake_device *of; /* for this device; NULL: for any */
+    cl_int platforms_code;        /* result of clGetPlatformIDs */
+    cl_device_info query;         /* the query that fails; 0: none */
+    cl_int code;                  /* result of that query */
+    const struct fake_device *of; /* the device whose query fails; NULL: every device */
 };
 
 extern struct fake_trouble fake_trouble;
 
-/* Setup for cmocka: the whole machine without trouble, and no CLNORM_DEVICE. */
+/* Setup of cmocka: no failure is injected, and CLNORM_DEVICE is unset. */
 int fake_setup(void **state);
 
 cl_device_id fake_handle(enum fake_index index);

@@ -1,5 +1,4 @@
-/* See fault_calls.h. What the library calls is intercepted; releases are counted, but never fail, since nobody could do
- * anything about it. */
+/* Releases are counted but never fail: no caller could react to such a failure. */
 #define _GNU_SOURCE 1 /* RTLD_NEXT */
 #include "fault_calls.h"
 
@@ -7,10 +6,10 @@
 
 struct fault_calls fault_calls = {.code = CL_OUT_OF_RESOURCES};
 
-/* The loader's own function, which comes after this program's. */
-#define LOADERS(name) ((__typeof__(&(name)))loaders(#name))
+/* The loader's function of a name that this program defines too. */
+#define GENUINE(name) ((__typeof__(&(name)))genuine(#name))
 
-static void (*loaders(const char *name))(void) {
+static void (*genuine(const char *name))(void) {
     union {
         void *object;
         void (*function)(void);
@@ -25,7 +24,7 @@ static int fails(const char *call) {
     return 1;
 }
 
-/* An object or a reference that there is now, if the call was good. */
+/* Counts a new object or reference where the call succeeded. */
 static cl_int gained(cl_int code) {
     fault_calls.references += code == CL_SUCCESS;
     return code;
@@ -39,18 +38,18 @@ static cl_int lost(cl_int code) {
 /* Calls that return a code. */
 #define INTERCEPT_STATUS(name, parameters, ...)                              \
     cl_int CL_API_CALL name parameters {                                     \
-        return fails(#name) ? fault_calls.code : LOADERS(name)(__VA_ARGS__); \
+        return fails(#name) ? fault_calls.code : GENUINE(name)(__VA_ARGS__); \
     }
 
 /* Calls that return a code and a new reference or event. */
 #define INTERCEPT_GAIN(name, parameters, ...)                                        \
     cl_int CL_API_CALL name parameters {                                             \
-        return fails(#name) ? fault_calls.code : gained(LOADERS(name)(__VA_ARGS__)); \
+        return fails(#name) ? fault_calls.code : gained(GENUINE(name)(__VA_ARGS__)); \
     }
 
 #define INTERCEPT_RELEASE(name, type)       \
     cl_int CL_API_CALL name(type object) {  \
-        return lost(LOADERS(name)(object)); \
+        return lost(GENUINE(name)(object)); \
     }
 
 /* Calls that return an object, and a code by their last parameter. */
@@ -62,7 +61,7 @@ static cl_int lost(cl_int code) {
             *code = fault_calls.code;                   \
             return NULL;                                \
         }                                               \
-        const type object = LOADERS(name)(__VA_ARGS__); \
+        const type object = GENUINE(name)(__VA_ARGS__); \
         gained(*code);                                  \
         return object;                                  \
     }
@@ -125,7 +124,7 @@ cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kern
     if (fails("clEnqueueNDRangeKernel"))
         return fault_calls.code;
     const cl_int code =
-        LOADERS(clEnqueueNDRangeKernel)(queue, kernel, dimensions, offset, global, local, num_wait, wait_list, event);
+        GENUINE(clEnqueueNDRangeKernel)(queue, kernel, dimensions, offset, global, local, num_wait, wait_list, event);
     return event ? gained(code) : code;
 }
 
@@ -133,6 +132,6 @@ cl_int CL_API_CALL clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint n
                                                cl_event *event) {
     if (fails("clEnqueueMarkerWithWaitList"))
         return fault_calls.code;
-    const cl_int code = LOADERS(clEnqueueMarkerWithWaitList)(queue, num_wait, wait_list, event);
+    const cl_int code = GENUINE(clEnqueueMarkerWithWaitList)(queue, num_wait, wait_list, event);
     return event ? gained(code) : code;
 }

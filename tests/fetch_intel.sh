@@ -10,4 +10,4 @@ version=2026.2.0
 rm -rf "$folder"
 python3 -m venv "$folder"
 "$folder/bin/pip" install --quiet "intel-opencl-rt==$version" "intel-cmplr-lib-rt==$version"
-echo "$(cd "$folder" && pwd)/lib/libintelocl.so" >"$folder/intel.icd" # the wheel's own names a folder of whom made it
+echo "$(cd "$folder" && pwd)/lib/libintelocl.so" >"$folder/intel.icd" # the wheel's own file names a folder of its builder

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Unpacks what test programs need of Debian 13: its C library, OpenCL loader and PoCL 6. Nothing is installed, and no script
-# of a package runs: it takes seconds and no root.
+# Unpacks the parts of Debian 13 that test programs need: C library, OpenCL loader and PoCL 6. It installs nothing, runs no
+# script of a package, and needs seconds and no root.
 #
 #   fetch_trixie.sh ROOT     makes the folder ROOT (550 MiB), unless it is there
 set -eu
@@ -10,7 +10,7 @@ root=$1
 . "$(dirname "$0")/private_apt.sh"
 
 private_apt trixie
-# PoCL starts a linker.
+# PoCL runs the linker of binutils.
 apt-get install -qq --yes --download-only pocl-opencl-icd ocl-icd-libopencl1 binutils libc6-dev coreutils dash sed grep diffutils \
     libcmocka0 libpopt0 libjansson4
 

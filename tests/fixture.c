@@ -1,4 +1,4 @@
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* the one way to a queue that every version has */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue, which every version has */
 #include "fixture.h"
 
 #include <inttypes.h>
@@ -236,7 +236,7 @@ static unsigned char *tensor_read(const struct fixture *fixture, const struct te
     return held;
 }
 
-/* Compares bytes [begin, end) of the buffer, as held, with host. */
+/* Compares bytes [begin, end) of held, a copy of the buffer, with host. */
 static bool same_bytes(const struct tensor *tensor, const unsigned char *held, size_t begin, size_t end, const char *name) {
     if (begin >= end || memcmp(tensor->host + begin, held + begin, end - begin) == 0)
         return true;
@@ -263,7 +263,7 @@ bool tensor_receive(const struct fixture *fixture, struct tensor *tensor, const 
     const size_t element = clnorm_dtype_size(tensor->dtype);
     unsigned char *held = tensor_read(fixture, tensor);
     bool same = true;
-    size_t gap = 0; /* where the bytes since the last row's elements begin */
+    size_t gap = 0; /* end of the previous row's elements */
     for (uint64_t row = 0; same && row < tensor->rows; row++) {
         const size_t begin = tensor->first + row * tensor->stride * element;
         same = same_bytes(tensor, held, gap, begin, name);
@@ -282,7 +282,7 @@ const char *input_name(enum input input) {
     return names[input];
 }
 
-/* Pairs around 2, then shuffled; an odd one out is 2 itself. */
+/* Shuffled pairs around 2. The last element of an odd number is 2 itself. */
 static void fill_exact(double *values, uint64_t n, struct random *random) {
     for (uint64_t i = 0; i < n; i++) {
         const double deviation = (double)(i / 2 % 2 + 1);

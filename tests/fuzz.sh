@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs every fuzz target for some time, with inputs that earlier runs found, which it keeps in build-asan/fuzz/NAME. An input
-# that breaks a parser is written to build-asan/fuzz, and the exit status is not 0; it becomes a file of tests/fuzz/seeds/NAME.
+# Runs every fuzz target for some time. New inputs are kept in build-asan/fuzz/NAME, and later runs begin with them. An input
+# that breaks a parser is written to build-asan/fuzz, and the exit status is 1: add the input to tests/fuzz/seeds/NAME.
 #
-#   tests/fuzz.sh SECONDS [NAME ...]     for each target; NAME: as in tests/fuzz/fuzz_NAME.c, all without one
+#   tests/fuzz.sh SECONDS [NAME ...]     SECONDS for each target; NAME: as in tests/fuzz/fuzz_NAME.c, default: all
 set -eu
 cd "$(dirname "$0")/.."
 

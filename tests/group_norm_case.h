@@ -1,4 +1,4 @@
-/* One group norm on the device, with everything about it compared with the reference. */
+/* One group norm on the device, forward or backward. */
 #ifndef TEST_GROUP_NORM_CASE_H
 #define TEST_GROUP_NORM_CASE_H
 
@@ -17,11 +17,11 @@ struct group_case {
     const char *config;
 };
 
-/* What few cases have. */
+/* Options of few cases. */
 struct group_more {
-    int x_scaling, x_scale;       /* of an x of 8 bits: a clnorm_scaling, and the dtype of its scales */
-    int y, y_scaling;             /* 0: y has out's dtype; else one of 8 bits, and a clnorm_scaling */
-    int y_scale;                  /* dtype of the scales that are measured */
+    int x_scaling, x_scale;       /* of an 8-bit x: a clnorm_scaling, and the dtype of its scales */
+    int y, y_scaling;             /* of an 8-bit y: its dtype and a clnorm_scaling; 0: y has out's dtype */
+    int y_scale;                  /* dtype of measured scales */
     double y_given;               /* y's scale; 0: it is measured */
     int dresidual_out, dresidual; /* dtypes; 0: there is none */
     bool accumulate;
@@ -32,7 +32,7 @@ struct group_run {
     struct group_more more;
     struct tensor x, residual, weight, bias, y, residual_out, mean, rstd, dy, dx, dweight, dbias, workspace;
     struct tensor x_scale, y_scale, dresidual_out, dresidual;
-    struct tensor dweight_before, dbias_before; /* what is added to, on the host alone */
+    struct tensor dweight_before, dbias_before; /* values before accumulation, in host memory alone */
 };
 
 struct group_run group_run_make(const struct group_case *c);
@@ -41,19 +41,21 @@ void group_run_free(struct group_run *run);
 
 clnorm_group_norm_desc group_forward_desc(const struct group_run *run);
 
-/* Uploads, runs and fetches; whether nothing but results was written. in_place: y lies where x does. */
+/* Uploads, runs and reads the results. Returns whether nothing else was written. in_place: y lies over x. */
 bool group_forward_execute(const struct fixture *fixture, struct group_run *run, bool in_place);
 
-/* Whether the case runs on this device, which may be slow or want vectors at their own size's alignment, with a layout that
- * it then has: a case without a layout of its own runs with both, in a quick set with one. i: the index of the case. */
+/* Whether the case runs with a layout on this device; sets its layout if so. A case that names a layout runs with that
+ * one, others with both, or in a quick set with one. Devices that are slow or need aligned vectors run fewer cases. i:
+ * index of the case. */
 bool group_case_takes(const struct fixture *fixture, struct group_case *c, int layout, size_t i);
 
-/* Fails with what the case is. */
+/* Ends the test with a message that names the case. */
 void group_case_fail(const struct fixture *fixture, const struct group_case *c, size_t i);
 
 clnorm_group_norm_backward_desc group_backward_desc(const struct group_run *run, bool statistics_given);
 
-/* The same of the backward; statistics that are given are those of a forward before it. in_place: dx lies where dy does. */
+/* The same for the backward. statistics_given: it reads mean and rstd, which a forward of the run wrote before. in_place:
+ * dx lies over dy, and dresidual over dresidual_out. */
 bool group_backward_execute(const struct fixture *fixture, struct group_run *run, bool statistics_given, bool in_place);
 
 #endif

@@ -13,8 +13,8 @@
 #include "reference/format.h"
 #include "reference/group_norm.h"
 
-/* Roundings of a sum over a group: of a run of 64 from a pivot, of a chain of runs and of a chain of chunks, whose squares
- * are at most four times those about the mean; of positions of a vector and of lanes. */
+/* Roundings of a sum over a group. Runs of 64 elements are summed about a pivot, with squares that are at most four times
+ * those about the mean. Then come chains of runs and of chunks, vectors and lanes. */
 static struct ref_arithmetic arithmetic_of(const struct group_case *c) {
     const uint64_t size = c->cols / c->groups * c->spatial;
     const double n = (double)size;
@@ -50,7 +50,7 @@ static struct ref_group_norm reference_of(const struct group_run *run) {
     };
 }
 
-/* y's scale of a sample, as it was given or measured. */
+/* The given or measured scale of a sample's y. */
 static double y_scale_of(const struct group_run *run, uint64_t row) {
     if (run->more.y_given != 0)
         return (double)(float)run->more.y_given;
@@ -58,7 +58,7 @@ static double y_scale_of(const struct group_run *run, uint64_t row) {
     return ref_load(run->y_scale.dtype, tensor_elements(&run->y_scale), own ? row : 0);
 }
 
-/* Codes are in the order of what they stand for. */
+/* Whether a code lies between those of y's bounds: codes are ordered like their values. */
 static bool code_is_right(const struct group_run *run, uint64_t row, uint64_t column, struct ref_value y) {
     const clnorm_dtype dtype = run->y.dtype;
     const unsigned code = ((const unsigned char *)tensor_elements(&run->y))[row * run->y.stride + column];
@@ -116,7 +116,7 @@ bool group_forward_is_right(const struct group_run *run) {
     return right;
 }
 
-/* before: what the sum is added to, where there is one. */
+/* before: the values that the sum is added to; absent without accumulation. */
 static bool sum_is_right(const struct tensor *tensor, const struct tensor *before, const char *name, uint64_t channel,
                          const struct ref_row_sum *sum, double roundings) {
     const double old = before->dtype ? ref_load(before->dtype, tensor_elements(before), channel) : 0;

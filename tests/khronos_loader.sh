@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fetches the OpenCL loader of Khronos, which Debian has from forky on; programs use it in place of ocl-icd with
-# LD_LIBRARY_PATH=FOLDER.
+# Fetches the OpenCL loader of Khronos, which Debian has from forky on. With LD_LIBRARY_PATH=FOLDER, programs use it in
+# place of ocl-icd.
 #
 #   khronos_loader.sh FOLDER     puts libOpenCL.so.1 there, unless it is there
 set -eu

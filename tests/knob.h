@@ -1,10 +1,10 @@
-/* Forced and chosen knobs by name, where callers have text. */
+/* Knobs of a config by name. A clnorm_config holds them as words. */
 #ifndef KNOB_H
 #define KNOB_H
 
 #include "config/knobs.h"
 
-/* A member of a struct cln_config in a clnorm_config, to read or to set. */
+/* The word of a clnorm_config that holds a member of struct cln_config, to read or to set. */
 #define KNOB(config, name) ((config).words[offsetof(struct cln_config, name) / sizeof(uint32_t)])
 
 static inline clnorm_config forced(struct cln_config knobs) {

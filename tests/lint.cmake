@@ -1,4 +1,4 @@
-# Checks of the sources. Each is a test where the program that makes it is installed.
+# Checks of the sources. Each is a test where its program is installed.
 
 set(root "${PROJECT_SOURCE_DIR}")
 set(c_folders src tools tests examples)
@@ -32,7 +32,7 @@ file(GLOB shell_scripts CONFIGURE_DEPENDS "${root}/tools/*.sh" "${root}/tests/*.
 clnorm_lint(shell shellcheck shellcheck --external-sources "--source-path=${root}" --severity=warning
     "${root}/.ci/run" ${shell_scripts})
 clnorm_lint(kernels clang "${root}/tests/lint_kernels.sh" clang "${root}/cl")
-# Other versions lay out some lines otherwise.
+# Other versions of clang-format format some lines differently.
 clnorm_lint(format clang-format-14 clang-format-14 --dry-run -Werror ${formatted_sources})
 foreach(folder IN LISTS c_folders)
     set(compiled_sources ${sources_in_${folder}})
@@ -40,14 +40,14 @@ foreach(folder IN LISTS c_folders)
     if(NOT TARGET example_mpi_norm)
         list(FILTER compiled_sources EXCLUDE REGEX "/mpi_norm\\.c$")
     endif()
-    # What the analyzer follows on paper the tests themselves do under sanitizers; it takes most of the time.
+    # The analyzer takes most of the time, and sanitizers check the tests as they run.
     set(checks "")
     if("${folder}" STREQUAL "tests")
         set(checks --checks=-clang-analyzer-*)
     endif()
     clnorm_lint(clang_tidy_${folder} clang-tidy clang-tidy --quiet ${checks} -p "${PROJECT_BINARY_DIR}" ${compiled_sources})
 endforeach()
-# One configuration: others differ in how functions are exported, and in what Windows and macOS call their headers.
+# One configuration is enough: others differ in export attributes, and in the header names of Windows and macOS.
 clnorm_lint(cppcheck cppcheck cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --max-configs=1
     --enable=warning,performance,portability --suppress=missingIncludeSystem --suppress=toomanyconfigs
     -I "${root}/include" -I "${root}/src" -I "${root}/cl" -I "${root}/tests" -I "${root}/tools" ${c_sources})

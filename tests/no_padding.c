@@ -1,4 +1,4 @@
-/* Compiled alone: no descriptor has padding, as the plans of the one-call forms are found by a descriptor's bytes. */
+/* Compiled, never run. No descriptor may have padding: the one-call forms find a plan by the bytes of its descriptor. */
 #include <clnorm/context.h>
 #include <clnorm/plan.h>
 
@@ -11,4 +11,4 @@
 #include <clnorm/quantize.h>
 #include <clnorm/softmax.h>
 
-extern int no_padding; /* a translation unit is not empty */
+extern int no_padding; /* ISO C forbids an empty translation unit */

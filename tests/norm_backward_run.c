@@ -50,7 +50,7 @@ struct ref_norm_backward norm_backward_reference_of(const struct norm_backward_r
     return norm;
 }
 
-/* A quarter of a deviation off the mean, and an eighth more than rstd. */
+/* A given mean is off by a quarter of a deviation, and a given rstd is an eighth too large. */
 static void fill_statistics(struct norm_backward_run *run) {
     const clnorm_norm_backward_desc *desc = &run->desc;
     const struct ref_norm_backward norm = norm_backward_reference_of(run);
@@ -69,7 +69,7 @@ static void fill_statistics(struct norm_backward_run *run) {
     ref_segment_free(&segment);
 }
 
-/* Makes every column one that x̂ can be had from y at. */
+/* Bounds weights and biases, so that x̂ can be recovered from y in every column. */
 static void bound_columns(struct norm_backward_run *run) {
     for (uint64_t i = 0; i < run->desc.cols; i++) {
         double scale = 1;
@@ -84,7 +84,7 @@ static void bound_columns(struct norm_backward_run *run) {
     }
 }
 
-/* Puts y in x's place. */
+/* Replaces x by y. */
 static void put_y(struct norm_backward_run *run) {
     const struct ref_norm_backward norm = norm_backward_reference_of(run);
     const struct ref_norm forward = ref_norm_forward(&norm);
@@ -99,7 +99,7 @@ static void put_y(struct norm_backward_run *run) {
     ref_segment_free(&segment);
 }
 
-/* What is added to x before the norm, and what comes back by way of it. */
+/* The residual, the row scales, and the gradient of residual_out. */
 static void make_sum_inputs(const struct norm_backward_case *backward_case, struct norm_backward_run *run) {
     const clnorm_norm_backward_desc *desc = &run->desc;
     const clnorm_dtype real = desc->x.dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32;
@@ -113,7 +113,7 @@ static void make_sum_inputs(const struct norm_backward_case *backward_case, stru
     tensor_fill_row_scale(&run->row_scale);
 }
 
-/* x of 8 bits has codes of all magnitudes. */
+/* An 8-bit x has codes of all magnitudes, whose sums round like those of spikes. */
 static void fill_x(const struct norm_backward_case *backward_case, struct norm_backward_run *run) {
     const clnorm_norm_backward_desc *desc = &run->desc;
     if (!desc->x.scaling) {

@@ -1,4 +1,4 @@
-/* A case of the backward norms, and its tensors while it is tried. */
+/* A case of the backward norms, and its tensors. */
 #ifndef TEST_NORM_BACKWARD_RUN_H
 #define TEST_NORM_BACKWARD_RUN_H
 
@@ -10,10 +10,10 @@
 /* Where dx lies. */
 enum dx_place { DX_APART, DX_OVER_X, DX_OVER_DY };
 
-/* What a case is made of. Shifts are in elements: how far a tensor's first one is from an address that suits every vector.
- * dx and dz that lie over an input have its stride, and its dtype where they do not have one of its size. mean and rstd
- * that are given are not those of x, but near them: who computes them again is found out. With y_given, x is filled as
- * ever, and y made of it takes its place; weights and biases are such that x̂ can be had from it. */
+/* A shift is the distance, in elements, of a tensor's first one from an address that is aligned for every vector. dx and
+ * dz over an input have its stride, and its dtype where theirs has another size. A given mean and rstd differ a little
+ * from those of x, so that a kernel that computes them again is detected. With y_given, the y of the usual x takes its
+ * place; weights and biases are such that x̂ can be recovered from it. */
 struct norm_backward_case {
     clnorm_norm_backward_desc desc;
     struct {
@@ -23,12 +23,12 @@ struct norm_backward_case {
     enum dx_place dx_place;
     bool dz_over_z;
     bool dresidual_in_place; /* dresidual is dresidual_out */
-    bool wild_positions;     /* some are outside the tables */
+    bool wild_positions;     /* some positions are outside of the tables */
     enum input input;        /* of x; all others are normal */
     uint64_t seed;
 };
 
-/* A case under way: the tensors of its descriptor, in host memory at first, then on the device. */
+/* The tensors of a case, in host memory first, then on the device too. */
 struct norm_backward_run {
     clnorm_norm_backward_desc desc; /* complete */
     enum dx_place dx_place;
@@ -40,27 +40,27 @@ struct norm_backward_run {
     struct tensor dx, dz, y, dweight, dbias, workspace;
     struct tensor residual, row_scale, dresidual_out, dresidual;
     struct rope_tensors rope;
-    struct tensor fault;                        /* one number of 4 bytes */
-    struct tensor dweight_before, dbias_before; /* in host memory: what accumulate adds to */
+    struct tensor fault;                        /* one uint32 */
+    struct tensor dweight_before, dbias_before; /* in host memory: the values that accumulate adds to */
 };
 
-/* Makes the tensors that the descriptor wants and fills the inputs. */
+/* Makes the tensors of the descriptor and fills the inputs. */
 struct norm_backward_run norm_backward_run_make(const struct norm_backward_case *backward_case);
 void norm_backward_run_free(struct norm_backward_run *run);
 
-/* Uploads the tensors, plans, enqueues and waits. The status of the first call of the library that failed. */
+/* Uploads the tensors, makes a plan, enqueues it and waits. Returns the status of the first library call that failed. */
 clnorm_status norm_backward_run_go(const struct fixture *fixture, struct norm_backward_run *run);
 
-/* The parts of that for tests with an enqueue of their own: the workspace that a plan wants, the buffers, and what an
- * enqueue is given. */
+/* The steps of norm_backward_run_go, for tests that enqueue a plan themselves: the plan's workspace, the buffers, and the
+ * arguments. */
 void norm_backward_run_prepare(const clnorm_plan *plan, struct norm_backward_run *run);
 void norm_backward_run_upload(const struct fixture *fixture, struct norm_backward_run *run);
 clnorm_args norm_backward_run_args(const struct norm_backward_run *run);
 
-/* Fetches the outputs, and checks that no byte else was touched. Prints what is wrong. */
+/* Reads the outputs, and checks that no other byte was written; prints the first one that was. */
 bool norm_backward_run_receive(const struct fixture *fixture, struct norm_backward_run *run);
 
-/* Columns that the device found not exact enough, as received. */
+/* The number of columns that the device found not exact enough, as received. */
 uint32_t norm_backward_run_fault(const struct norm_backward_run *run);
 
 /* The reference of the run's inputs, which it borrows. */

@@ -10,21 +10,21 @@
 
 /* ------------------------------------------------------------------------------------------------------- roundings */
 
-/* Roundings that count of a sum with this many additions in a row: like a random walk, or all one way where a large number
- * swallows the small ones that come after it. */
+/* Roundings of a chain of additions. They add up like a random walk, or all in one direction where a large number absorbs
+ * the small ones after it. */
 static double chain_roundings(double chain, bool one_way) {
     return one_way ? chain : 2 * sqrt(chain);
 }
 
-/* Of the sums that statistics are: by a kernel of their own, in vectors of 8 elements at least where there are as many. */
+/* Roundings of the statistics' sums. Their kernel adds vectors of at least 8 elements, where the config has as many. */
 static double statistic_roundings(const struct norm_backward_run *run) {
     const double n = (double)run->desc.group_size;
     const double width = fmin(8, (double)run->config.vec * run->config.lanes);
     return 4 + log2(n) + chain_roundings(ceil(n / width), run->input >= INPUT_SPIKES);
 }
 
-/* Of c1 and c2: additions of one lane's one vector element follow each other, those of lanes and elements are merged in
- * pairs, and those of tiles follow each other again. */
+/* Roundings of c1 and c2. Each vector element of a lane has a chain of additions. Lanes and elements are merged in pairs,
+ * and tiles in a chain again. */
 static double segment_roundings(const struct norm_backward_run *run) {
     const double n = (double)run->desc.group_size;
     const double width = (double)run->config.vec * run->config.lanes;
@@ -36,8 +36,8 @@ static uint64_t weight_rows_of(const struct norm_backward_run *run) {
     return run->desc.weight_rows ? run->desc.weight_rows : 1;
 }
 
-/* The most that a sum over rows may be off by its additions, for terms whose magnitudes add up to that: each row is added
- * once, in any order, and the slots then once more. */
+/* Largest rounding error of a sum over rows. magnitude: the sum of its terms' magnitudes. Each row is added once, in any
+ * order, and each slot once more. */
 static double row_sum_error(const struct norm_backward_run *run, double magnitude) {
     const struct ref_arithmetic arithmetic = ref_arithmetic_of(run->desc.x.dtype);
     const uint64_t rows = run->desc.rows / weight_rows_of(run);

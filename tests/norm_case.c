@@ -19,14 +19,14 @@
 
 /* ------------------------------------------------------------------------------------------------------ tolerance */
 
-/* Whether s is put together of several numbers. */
+/* Whether s differs from x. */
 static bool is_sum(const clnorm_norm_desc *desc) {
     return desc->residual.dtype || desc->dropout > 0 || desc->row_scale;
 }
 
-/* Additions of one lane's one vector element follow each other; their roundings add up like a random walk, or all one way
- * where much the same number is added over and over or a large one swallows the small ones that come after it. The sums of
- * lanes and elements are then merged in pairs. */
+/* Roundings of a sum over a segment. Each vector element of a lane has a chain of additions, whose roundings add up like
+ * a random walk. They add up in one direction where nearly the same number is added again and again, or where a large one
+ * absorbs the small ones after it. Lanes and elements are then merged in pairs. */
 static double sum_roundings(const struct norm_run *run) {
     const double width = (double)run->config.vec * run->config.lanes;
     const double chain = ceil((double)run->desc.group_size / width);
@@ -117,7 +117,7 @@ void norm_case_print(const struct norm_case *norm_case) {
     print_sum(norm_case);
 }
 
-/* What is added to x, and where the sum goes. */
+/* The residual, the row scales, residual_out and the dropout mask. */
 static void make_sum(const struct norm_case *norm_case, struct norm_run *run) {
     const clnorm_norm_desc *desc = &run->desc;
     const uint64_t rows = desc->rows;
@@ -137,7 +137,7 @@ static void make_sum(const struct norm_case *norm_case, struct norm_run *run) {
     run->mask = tensor_make(desc->save_mask ? CLNORM_F16 : CLNORM_DTYPE_NONE, 1, pairs, pairs, 0, TENSOR_CANARY);
 }
 
-/* x of 8 bits has codes of all magnitudes. */
+/* An 8-bit x has codes of all magnitudes, whose sums round like those of spikes. */
 static void fill_x(const struct norm_case *norm_case, struct norm_run *run) {
     const clnorm_norm_desc *desc = &run->desc;
     const struct scales scales = fp8_scales_of(&desc->x, desc->rows, desc->cols);
@@ -152,7 +152,7 @@ static void fill_x(const struct norm_case *norm_case, struct norm_run *run) {
     fp8_fill_scales(&run->x_scale);
 }
 
-/* The transposed copy of an 8-bit y, and the scales that are measured. */
+/* The transposed copy of an 8-bit y, and its measured scales. */
 static void make_codes(const struct norm_case *norm_case, struct norm_run *run) {
     const clnorm_norm_desc *desc = &run->desc;
     const clnorm_tensor *const codes = norm_codes_of(desc);
@@ -250,8 +250,8 @@ clnorm_args norm_run_args(const struct norm_run *run) {
     return args;
 }
 
-/* Gives a segment one lane where the driver needs that, and has it read again where that is too much to keep; and a
- * work-group one segment. */
+/* Avoids defects of drivers: a work-group has one segment, or a segment one lane. Where one lane cannot keep a segment,
+ * it reads the segment again. */
 static void avoid_defects(const struct fixture *fixture, clnorm_norm_desc *desc) {
     if ((desc->y.scaling || desc->y_t.scaling) && KNOB(desc->config, segments) > 1 &&
         cln_driver_defect(&fixture->device, CLN_DEFECT_CODES_SEGMENTS))

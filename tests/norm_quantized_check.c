@@ -29,7 +29,7 @@ static double scale_at(const struct norm_run *run, uint64_t row, uint64_t column
     return ref_load(run->y_scale.dtype, tensor_elements(&run->y_scale), place);
 }
 
-/* Of y, and the same of its transposed copy. */
+/* Reads the code of y, and checks that its transposed copy has the same. */
 static bool read_code(const struct norm_run *run, uint64_t row, uint64_t column, unsigned *code) {
     const unsigned char *const y = tensor_elements(&run->y), *const y_t = tensor_elements(&run->y_t);
     const unsigned transposed = y_t ? y_t[column * run->y_t.stride + row] : 0;
@@ -40,13 +40,13 @@ static bool read_code(const struct norm_run *run, uint64_t row, uint64_t column,
     return false;
 }
 
-/* What the code of y stands for. */
+/* The value of y's expected code. */
 static double coded(const struct norm_run *run, double y, double scale, double roundings) {
     const double divided = run->desc.accuracy == CLNORM_FP8_COMPATIBLE ? ref_round(CLNORM_BF16, y) : y;
     return codes_value(norm_codes_of(&run->desc)->dtype, divided, scale, roundings);
 }
 
-/* Codes are in the order of what they stand for. */
+/* Whether a code lies between those of y's bounds: codes are ordered like their values. */
 static bool check_code(const struct norm_run *run, uint64_t row, uint64_t column, double y, double error) {
     unsigned code;
     if (!read_code(run, row, column, &code))
@@ -74,7 +74,7 @@ static bool check_scale(const struct norm_run *run, const char *name, const stru
     return codes_scale_is_right(norm_codes_of(&run->desc)->dtype, name, scales, place, magnitude);
 }
 
-/* Those of groups of columns, or of their row. */
+/* Checks the scales of groups of columns, or of the row. */
 static bool check_scales(const struct norm_run *run, uint64_t row, uint64_t first, uint64_t count, const double *y,
                          const double *error) {
     for (uint64_t i = 0; i < count; i += sharing(run)) {

@@ -1,4 +1,4 @@
-/* A case of the forward norms, and its tensors while it is tried. */
+/* A case of the forward norms, and its tensors. */
 #ifndef TEST_NORM_RUN_H
 #define TEST_NORM_RUN_H
 
@@ -6,8 +6,7 @@
 #include "fixture.h"
 #include "rope_tensors.h"
 
-/* What a case is made of. Shifts are in elements: how far a tensor's first one is from an address that suits every vector.
- */
+/* A shift is the distance, in elements, of a tensor's first one from an address that is aligned for every vector. */
 struct norm_case {
     clnorm_norm_desc desc;
     struct {
@@ -15,12 +14,12 @@ struct norm_case {
     } shift;
     bool in_place;          /* y is x */
     bool residual_in_place; /* residual_out is residual */
-    bool wild_positions;    /* some are outside the tables */
+    bool wild_positions;    /* some positions are outside of the tables */
     enum input input;
     uint64_t seed; /* dropout's too */
 };
 
-/* A case under way: the tensors of its descriptor, in host memory at first, then on the device. */
+/* The tensors of a case, in host memory first, then on the device too. */
 struct norm_run {
     clnorm_norm_desc desc; /* complete */
     bool in_place, residual_in_place;
@@ -31,7 +30,7 @@ struct norm_run {
     struct tensor residual, row_scale, residual_out;
     struct tensor y_t, y_scale, y_row_scale;
     struct rope_tensors rope;
-    struct tensor mask; /* its bytes, two to an element */
+    struct tensor mask; /* dropout_mask: two of its bytes in each element */
 };
 
 #endif

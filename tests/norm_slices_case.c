@@ -235,7 +235,7 @@ static bool apply_backward(const struct fixture *fixture, const struct slices_ru
 
 /* ---------------------------------------------------------------------------------------------------------- exchange */
 
-/* Every slice gets what the first one has. */
+/* Copies a tensor of the first slice to the other slices. offset: the tensor's in struct slice. */
 static void give_to_all(struct slices_run *run, struct tensor *of_first, size_t offset) {
     const size_t bytes = (size_t)(of_first->rows * of_first->cols) * clnorm_dtype_size(of_first->dtype);
     for (unsigned s = 1; s < run->slices && of_first->rows; s++)
@@ -262,10 +262,10 @@ static void add_sums(struct slices_run *run) {
     give_to_all(run, first, offsetof(struct slice, sums));
 }
 
-/* In place, y takes x's and dx dy's place: the backward gets x and dy again. */
-static void restore_inputs(const struct fixture *fixture, struct slices_run *run, struct slice *slice) {
-    if (!run->c->in_place)
-        return;
+/* In place, y has overwritten x: keeps y in host memory, and uploads x for the backward. */
+static void restore_x(const struct fixture *fixture, const struct slices_run *run, struct slice *slice) {
+    const struct slices_case *const c = run->c;
+    slice->y = tensor_make((clnorm_dtype)c->out, c->rows, slice->cols, slice->x.stride, c->shift, TENSOR_CANARY);
     memcpy(slice->y.host, slice->x.host, slice->x.size);
     take_columns(run, slice, &run->x, &slice->x);
     tensor_upload(fixture, &slice->x);
@@ -286,11 +286,8 @@ bool slices_run_execute(const struct fixture *fixture, struct slices_run *run) {
     for (unsigned s = 0; s < run->slices && good; s++) {
         tensor_upload(fixture, &run->slice[s].moments);
         good = apply(fixture, run, &run->slice[s]);
-        if (good && run->c->in_place) {
-            run->slice[s].y = tensor_make((clnorm_dtype)run->c->out, run->c->rows, run->slice[s].cols,
-                                          run->slice[s].x.stride, run->c->shift, TENSOR_CANARY);
-            restore_inputs(fixture, run, &run->slice[s]);
-        }
+        if (good && run->c->in_place)
+            restore_x(fixture, run, &run->slice[s]);
         good = good && take_sums(fixture, run, &run->slice[s]);
     }
     if (!run->c->whole && good)

@@ -1,5 +1,4 @@
-/* A norm whose columns are shared out to several slices, forward and backward, compared with the reference of whole rows.
- */
+/* A norm whose columns are divided among several slices, forward and backward. */
 #ifndef TEST_NORM_SLICES_CASE_H
 #define TEST_NORM_SLICES_CASE_H
 
@@ -10,22 +9,22 @@ enum { SLICES_MOST = 5 };
 struct slices_case {
     uint64_t rows;
     uint64_t groups;             /* segments of a row that every slice has a part of; 0: slices have whole segments */
-    uint64_t parts[SLICES_MOST]; /* elements that a slice has of a segment, or segments that it has; ended by 0 */
+    uint64_t parts[SLICES_MOST]; /* of each slice: elements of a segment, or whole segments; ended by 0 */
     uint64_t whole;              /* elements of a segment where slices have whole ones; else 0 */
     int norm;
     int x, weight, out; /* dtypes; weight: of bias too; out: of y, dy, dx, dweight and dbias */
     int input;          /* an enum input */
     uint64_t gap;       /* elements between rows */
-    uint64_t shift;     /* elements by which the first one is off an address that suits every vector */
-    uint64_t views;     /* 0: rows lie one after the other; n: a row's next one has rows / n others before it */
+    uint64_t shift;     /* elements from an address that is aligned for every vector to the first one */
+    uint64_t views;     /* 0: rows are consecutive; n: the next row lies rows / n places further on */
     bool in_place;      /* y lies where x does, dx where dy does */
     const char *config; /* of all but backward_apply, which has its own */
     const char *apply_config;
 };
 
-/* What a slice has; moments and sums are matrices of a segment's row each. */
+/* The part of a slice. moments and sums have a row for each segment. */
 struct slice {
-    uint64_t begin; /* before it: elements of a segment, or segments */
+    uint64_t begin; /* index of its first element in a segment, or of its first segment */
     uint64_t cols, group_size, groups;
     struct tensor x, dy, weight, bias, moments, y, sums, dx, dweight, dbias;
 };
@@ -36,7 +35,7 @@ struct slices_run {
     uint64_t cols, group_size;         /* of whole rows */
     struct tensor x, dy, weight, bias; /* of whole rows, in host memory */
     struct slice slice[SLICES_MOST];
-    double width; /* elements beside each other that the statistics' kernels add up, at least */
+    double width; /* smallest number of elements that a statistics kernel adds side by side */
 };
 
 struct slices_run slices_run_make(const struct slices_case *c);
@@ -51,10 +50,11 @@ uint64_t slices_row(const struct slices_case *c, uint64_t row);
 /* The matrix that has a slice's dx: dy itself in place. */
 const struct tensor *slices_dx(const struct slices_run *run, const struct slice *slice);
 
-/* Runs all four operations on every slice, and merges on the host; whether nothing but results was written. */
+/* Runs all four operations on every slice, and merges on the host. Returns whether nothing but the results was written. */
 bool slices_run_execute(const struct fixture *fixture, struct slices_run *run);
 
-/* Both, of each case that the device can run; the first that is wrong fails the test. Returns how many it were. */
+/* Runs and checks every case that the device can run; the first wrong one ends the test. Returns the number of cases that
+ * ran. */
 unsigned slices_cases_are_right(const struct fixture *fixture, const struct slices_case *cases, size_t count);
 
 #endif

@@ -9,13 +9,13 @@
 
 #include "reference/reference.h"
 
-/* Of sums over a segment: as in the fused norms' tests, and two for each merge. */
+/* Roundings of a sum over a segment: those of the fused norms' tests, and two for each merge. */
 static double roundings_of(const struct slices_run *run) {
     const double chain = ceil((double)run->group_size / run->width);
     return 4 + log2(run->width) + (run->c->input >= (int)INPUT_SPIKES ? chain : 2 * sqrt(chain)) + 2 * run->slices;
 }
 
-/* A segment of whole rows, and what it may be off. */
+/* The reference of a segment of whole rows, and its tolerances. */
 struct expected {
     struct ref_norm_backward norm;
     struct ref_arithmetic arithmetic;
@@ -54,7 +54,7 @@ static void expected_free(struct expected *expected) {
     free(expected->dweight);
 }
 
-/* Mean, squares and number that a slice has of a segment. */
+/* Whether a slice has the right moments of a segment: mean, sum of squared deviations and count. */
 static bool moments_are_right(const struct expected *expected, const struct slice *slice, uint64_t row, uint64_t group,
                               const struct ref_norm_error *error) {
     const struct ref_segment *const segment = error->segment;
@@ -65,7 +65,7 @@ static bool moments_are_right(const struct expected *expected, const struct slic
            tensor_holds(&slice->moments, "moments", index, 2, n, 0);
 }
 
-/* The sums over a whole segment, of which each term is off by a product's and a sum's roundings. */
+/* Whether a slice has the right sums over a whole segment. Each term may be off by the roundings of a product and a sum. */
 static bool sums_are_right(const struct expected *expected, const struct slice *slice, uint64_t row, uint64_t group) {
     const struct ref_gradients *const g = &expected->gradients;
     const struct ref_gradient_errors *const e = &expected->errors;
@@ -83,7 +83,7 @@ static bool sums_are_right(const struct expected *expected, const struct slice *
            tensor_holds(&slice->sums, "sums", index, 1, layer ? g->c2 * n : 0, layer ? errors[1] : 0);
 }
 
-/* What a slice has of row and group of whole rows; local: its own group. */
+/* Whether a slice's results of a row are right. local: index of the group in the slice. */
 static bool part_is_right(const struct slices_run *run, const struct expected *expected, const struct slice *slice,
                           uint64_t row, uint64_t local) {
     const struct ref_gradients *const g = &expected->gradients;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs README's two commands, of which the second one runs the quick tests, in a Debian 13 root, which has PoCL 6. It needs root,
+# Runs README's two commands in a Debian 13 root, which has PoCL 6. The second command runs the quick tests. It needs root,
 # debootstrap and a Debian mirror (DEBIAN_MIRROR, else deb.debian.org).
 #
 #   tests/on_trixie.sh FOLDER     FOLDER keeps the root, with what is built there, for later runs: 2 GiB
@@ -16,13 +16,13 @@ if [ ! -e "$root/made" ]; then
 fi
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 mkdir -p "$root/etc/ssl"
-cp -r /etc/ssl/certs "$root/etc/ssl/" # those of a proxy, for pip
+cp -r /etc/ssl/certs "$root/etc/ssl/" # pip may need a proxy's certificates
 
-# The sources as they are here, and what was built of others before.
+# Replaces the sources, and keeps earlier builds.
 find "$root/source" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
 git ls-files -z --cached --others --exclude-standard | tar -cf - --null --files-from=- | tar -xf - -C "$root/source"
 
-# PoCL asks the first two how many cores and how much memory there are. A test of the tool runs it on a terminal.
+# PoCL reads the number of cores and the memory size from the first two. A test runs the tool on a terminal.
 for folder in proc sys dev/pts; do
     mount --bind "/$folder" "$root/$folder"
 done

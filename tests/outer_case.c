@@ -45,7 +45,7 @@ static const struct outer_layout *layout_of(const struct outer_layout *layouts, 
     return layouts->name ? layouts : NULL;
 }
 
-/* Element at which a row begins. */
+/* Index of a row's first element. */
 static uint64_t start_of(const clnorm_dim outer[3], uint64_t row) {
     uint64_t start = 0;
     for (int i = 2; i >= 0; i--)
@@ -58,7 +58,7 @@ static uint64_t start_of(const clnorm_dim outer[3], uint64_t row) {
 
 /* ------------------------------------------------------------------------------------------------------- the tensors */
 
-/* The element type of a tensor by its bytes: of matrices that of the descriptor. */
+/* The dtype of a tensor: the descriptor's, or that of the first tensor, or a float type of the element's size. */
 static clnorm_dtype dtype_of(const struct cln_operation *operation, const void *desc, const clnorm_tensor_info *info) {
     for (unsigned i = 0; i < operation->tensor_count; i++) {
         const clnorm_tensor *const tensor = cln_operation_tensor(&operation->tensors[i], desc);
@@ -69,7 +69,7 @@ static clnorm_dtype dtype_of(const struct cln_operation *operation, const void *
     return clnorm_dtype_size(first) == info->element ? first : info->element == 8 ? CLNORM_F64 : CLNORM_F32;
 }
 
-/* Normal numbers; what is no matrix, such as rstd and scales, is positive. */
+/* Normal numbers for a matrix; positive ones for a vector, such as rstd or scales. */
 static void fill(struct held *held, clnorm_dtype dtype, const clnorm_tensor_info *info, uint64_t seed) {
     struct random random = {seed};
     for (uint64_t i = 0; i < info->bytes / info->element; i++) {
@@ -105,7 +105,7 @@ static void free_all(struct held held[CLN_ROLES]) {
     }
 }
 
-/* Copies rows of so many bytes from one image to the other. */
+/* Copies rows between the strided and the dense tensor in host memory. bytes: of a row. */
 static void copy_rows(struct held *strided, struct held *dense, const clnorm_dim outer[3], uint64_t rows, uint64_t bytes,
                       uint64_t element, bool to_strided) {
     for (uint64_t row = 0; row < rows; row++) {
@@ -129,7 +129,7 @@ static enum cln_role role_of(const clnorm_tensor_info *info) {
     return cln_role_named(info->name);
 }
 
-/* Both have the config that is chosen for strides. */
+/* Gives both calls the config that is chosen for the strided one. */
 static bool settle(const struct fixture *fixture, struct both *both) {
     const struct cln_operation *const operation = both->operation;
     clnorm_plan *plan = NULL;
@@ -150,7 +150,7 @@ static bool settle(const struct fixture *fixture, struct both *both) {
     return good;
 }
 
-/* An input whose rows lie over each other has the later one there, in both calls. */
+/* Where rows of a strided input overlap, the last one is kept, and is copied back to the dense input. */
 static void make_tensors(struct both *both) {
     const struct cln_desc_head *const head = (const void *)both->desc.bytes;
     for (uint32_t i = 0; i < both->needs.tensor_count; i++) {
@@ -173,7 +173,7 @@ static void make_tensors(struct both *both) {
     }
 }
 
-/* over: the role of the input whose buffer the output has. */
+/* over: role of the input whose buffer the output shares; CLN_ROLES: none. */
 static bool run(const struct fixture *fixture, const struct cln_operation *operation, const struct outer_desc *desc,
                 struct held held[CLN_ROLES], enum cln_role output, enum cln_role over) {
     static const clnorm_seed seed = {7, 11};
@@ -181,7 +181,7 @@ static bool run(const struct fixture *fixture, const struct cln_operation *opera
     for (enum cln_role role = 0; role < CLN_ROLES; role++) {
         if (!held[role].size)
             continue;
-        if (role == output && over != CLN_ROLES) { /* as the input is: its bytes are there before the call */
+        if (role == output && over != CLN_ROLES) { /* the output begins with the input's bytes */
             memcpy(held[role].host, held[over].host, held[role].size);
             held[role].first = held[over].first;
         }
@@ -204,7 +204,7 @@ static bool run(const struct fixture *fixture, const struct cln_operation *opera
     return !status;
 }
 
-/* ------------------------------------------------------------------------------------------------------- what comes out */
+/* ----------------------------------------------------------------------------------------------------------- comparison */
 
 static bool same(const char *name, const unsigned char *expected, const unsigned char *found, uint64_t size,
                  uint64_t first) {
@@ -217,7 +217,7 @@ static bool same(const char *name, const unsigned char *expected, const unsigned
     return true;
 }
 
-/* What the strided buffer must hold, from the dense call's output; what it held but for that is unchanged. */
+/* Whether the strided buffer has the rows of the dense call's output, and is unchanged outside of them. */
 static bool compare(const struct fixture *fixture, struct both *both, const clnorm_tensor_info *info) {
     const struct cln_desc_head *const head = (const void *)both->desc.bytes;
     const struct outer_layout *const layout = layout_of(both->layouts, info->name);

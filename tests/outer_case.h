@@ -11,11 +11,11 @@ struct outer_desc {
     _Alignas(max_align_t) unsigned char bytes[CLN_DESC_MOST];
 };
 
-/* How the rows of one tensor lie; output: it lies where that input does. */
+/* How the rows of one tensor lie. */
 struct outer_layout {
     const char *name; /* of the descriptor's tensor; NULL ends a list */
     clnorm_dim outer[3];
-    uint64_t shift; /* elements that the first one is moved away from an address that suits every vector */
+    uint64_t shift; /* elements from an address that is aligned for every vector to the first one */
 };
 
 struct outer_desc outer_desc_of(const struct cln_operation *operation, uint64_t rows, uint64_t cols);
@@ -23,8 +23,8 @@ struct outer_desc outer_desc_of(const struct cln_operation *operation, uint64_t 
 /* The descriptor's tensor of a name. */
 clnorm_tensor *outer_tensor(const struct cln_operation *operation, struct outer_desc *desc, const char *name);
 
-/* Whether both calls succeed, the outputs' rows are the same, and nothing else was written. over: the input that the first
- * output lies over, or NULL. Prints what is wrong. */
+/* Whether both calls succeed, their outputs' rows are equal, and nothing else was written; prints the first error. over:
+ * the input that the tensor output lies over; NULL: none. */
 bool outer_case_passes(const struct fixture *fixture, const struct cln_operation *operation, const struct outer_desc *desc,
                        const struct outer_layout *layouts, const char *output, const char *over);
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the Debian packages, installs them in a clean Debian 12 root, uses what they brought, and removes them. It needs root,
+# Makes the Debian packages, installs them in a clean Debian 12 root, uses their files, and removes them. It needs root,
 # debootstrap and a Debian mirror (DEBIAN_MIRROR, else deb.debian.org), and about 3 minutes.
 #
 #   tests/packages.sh
@@ -34,7 +34,7 @@ tar -C "$root" -xf "$base"
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 mkdir "$root/packages"
 cp "$packages"/*.deb tests/data/sample.safetensors tests/consumer/rms_norm.c "$root/packages/"
-# PoCL asks these how many cores and how much memory there are.
+# PoCL reads the number of cores and the memory size from these.
 mount --bind /proc "$root/proc"
 mount --bind /sys "$root/sys"
 trap 'umount "$root/proc" "$root/sys"' EXIT
@@ -45,7 +45,7 @@ inside() {
 }
 
 inside 'apt-get update -qq'
-inside 'apt-get install -qq -y --no-install-recommends /packages/*.deb >/dev/null' # fails where a dependency is not named
+inside 'apt-get install -qq -y --no-install-recommends /packages/*.deb >/dev/null' # fails where a package does not name a dependency
 inside 'clnorm --version'
 inside 'cd /usr/share && ls man/man1/clnorm.1 bash-completion/completions/clnorm zsh/vendor-completions/_clnorm \
     fish/vendor_completions.d/clnorm.fish'
@@ -54,7 +54,7 @@ inside 'clnorm run layer_norm --in /packages/sample.safetensors --verify'
 inside 'gcc /packages/rms_norm.c -o /shared $(pkg-config --cflags --libs clnorm) && /shared'
 inside 'gcc /packages/rms_norm.c -o /static $(pkg-config --static --cflags --libs clnorm) && /static'
 
-# Removed, they leave nothing.
+# A purge must leave no file.
 inside 'apt-get purge -qq -y clnorm libclnorm-dev libclnorm0 >/dev/null'
 left=$(find "$root/usr" -name '*clnorm*')
 [ -z "$left" ] || die "left after a purge: $left"

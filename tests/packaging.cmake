@@ -1,4 +1,4 @@
-# What is exported, installed, found by others' builds, and built where little is installed.
+# Tests of the exported symbols, the installation, projects that use it, and a build with few packages.
 
 set(symbol_version "")
 if(CLNORM_LINKER_HAS_VERSION_SCRIPTS)
@@ -7,7 +7,7 @@ endif()
 clnorm_add_test(symbols "${CMAKE_CURRENT_SOURCE_DIR}/check_symbols.sh" "${CMAKE_NM}"
     "${PROJECT_SOURCE_DIR}/include/clnorm" $<TARGET_FILE:clnorm> $<TARGET_FILE:clnorm_static> "${symbol_version}")
 
-# The consumer project, against the tree that an installation makes, and with clnorm as a subproject.
+# The consumer project, against an installation, and with clnorm as a subproject.
 set(consumer "${CMAKE_CURRENT_SOURCE_DIR}/consumer")
 if(CLNORM_INSTALL)
     set(installed "${CMAKE_CURRENT_BINARY_DIR}/installed")

@@ -9,10 +9,10 @@
 struct pairwise {
     unsigned factors;
     unsigned levels[PAIRWISE_FACTORS];
-    unsigned first[PAIRWISE_FACTORS]; /* the number that level 0 of a factor has among the levels of all */
+    unsigned first[PAIRWISE_FACTORS]; /* index of a factor's level 0 among the levels of all factors */
     unsigned total;                   /* levels of all factors */
     unsigned next;                    /* pairs before this one have been seen */
-    bool *seen;                       /* [total · total]: the pair of two numbers, the smaller one first */
+    bool *seen;                       /* [total · total]: the pair of two indices, the smaller one first */
     struct random random;
 };
 
@@ -46,7 +46,7 @@ static bool *pair_of(const struct pairwise *pairwise, const unsigned *level, uns
     return &pairwise->seen[(pairwise->first[a] + level[a]) * pairwise->total + pairwise->first[b] + level[b]];
 }
 
-/* The factor and level that a number means. */
+/* The factor of a level's index. */
 static unsigned factor_of(const struct pairwise *pairwise, unsigned number) {
     unsigned factor = 0;
     while (factor + 1 < pairwise->factors && number >= pairwise->first[factor + 1])
@@ -54,7 +54,7 @@ static unsigned factor_of(const struct pairwise *pairwise, unsigned number) {
     return factor;
 }
 
-/* Moves on to a pair that no case has had yet; false when there is none. */
+/* Moves on to a pair that no case has had; false where there is none. */
 static bool find_unseen(struct pairwise *pairwise) {
     for (; pairwise->next < pairwise->total * pairwise->total; pairwise->next++) {
         const unsigned a = factor_of(pairwise, pairwise->next / pairwise->total);
@@ -65,7 +65,7 @@ static bool find_unseen(struct pairwise *pairwise) {
     return false;
 }
 
-/* How many pairs no case has had that a level of a factor makes with the levels of these other factors. */
+/* Number of pairs that a factor's level makes with the levels of other factors and that no case has had. */
 static unsigned gain_of(const struct pairwise *pairwise, const unsigned *level, const unsigned *others, unsigned count,
                         unsigned factor) {
     unsigned gain = 0;
@@ -75,7 +75,7 @@ static unsigned gain_of(const struct pairwise *pairwise, const unsigned *level, 
     return gain;
 }
 
-/* Sets a factor to the level that gains most, of equals to any. Returns the gain. */
+/* Sets a factor to the level with the largest gain, to any of several. Returns the gain. */
 static unsigned set_best(struct pairwise *pairwise, unsigned *level, const unsigned *others, unsigned count,
                          unsigned factor) {
     unsigned best = 0;
@@ -92,8 +92,8 @@ static unsigned set_best(struct pairwise *pairwise, unsigned *level, const unsig
     return most;
 }
 
-/* A case with that pair in it, its other factors set one after another in any order. Returns how many pairs are new. After
- * Cohen, Dalal, Fredman and Patton 1997, "The AETG system". */
+/* Makes a case with the next pair. Its other factors are set one after another in random order. Returns the number of new
+ * pairs. After Cohen, Dalal, Fredman and Patton 1997, "The AETG system". */
 static unsigned propose(struct pairwise *pairwise, unsigned *level) {
     const unsigned numbers[] = {pairwise->next / pairwise->total, pairwise->next % pairwise->total};
     unsigned order[PAIRWISE_FACTORS] = {0};

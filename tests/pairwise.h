@@ -1,4 +1,4 @@
-/* Few cases that try much: every level of a factor meets every level of every other factor at least once. */
+/* Pairwise coverage with few cases: every level of a factor meets every level of every other factor at least once. */
 #ifndef TEST_PAIRWISE_H
 #define TEST_PAIRWISE_H
 
@@ -9,7 +9,8 @@ enum { PAIRWISE_FACTORS = 24 };
 
 struct pairwise;
 
-/* factors numbers of levels, each at least 1. The same seed gives the same cases. Exits the process without memory. */
+/* levels: [factors] numbers of levels, each at least 1. The same seed gives the same cases. Ends the process when memory
+ * runs out. */
 struct pairwise *pairwise_make(const unsigned *levels, unsigned factors, uint64_t seed);
 
 /* NULL is allowed. */
@@ -18,8 +19,7 @@ void pairwise_free(struct pairwise *pairwise);
 /* The next case: a level for each factor. false: every pair has been seen, and level is left as it was. */
 bool pairwise_next(struct pairwise *pairwise, unsigned *level);
 
-/* The same without an end: after the last case they begin again in another order, that of the seed. *pairwise is NULL at
- * first. */
+/* The same without an end: after the last case, a new sequence is made from seed. *pairwise is NULL at first. */
 void pairwise_cycle(struct pairwise **pairwise, const unsigned *levels, unsigned factors, unsigned *level, uint64_t seed);
 
 #endif

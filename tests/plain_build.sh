@@ -1,5 +1,6 @@
 #!/bin/sh
-# A build without what only the tool and the tests need: the library is built, and each part that is left out has its line.
+# A build without the dependencies of the tool and the tests: the library is built, and a line names each part that is left
+# out.
 #
 #   plain_build.sh CMAKE COMPILER SOURCES WORKDIR
 set -eu

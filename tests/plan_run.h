@@ -1,11 +1,11 @@
-/* What is left to do with a plan once its tensors are made. */
+/* Runs a plan whose tensors are made. */
 #ifndef TEST_PLAN_RUN_H
 #define TEST_PLAN_RUN_H
 
 #include "fixture.h"
 
-/* The workspace that a plan asks for, none where it asks for none. Its elements are NaNs, which no result survives that has
- * read one before it was written; so are lock words no lock's. */
+/* A plan's workspace; absent where the plan needs none. Its elements are NaNs: a kernel that reads one before it is
+ * written writes NaNs, and they are no valid lock words. */
 struct tensor plan_workspace(const clnorm_plan *plan);
 
 /* Enqueues a plan, waits, and destroys it. */

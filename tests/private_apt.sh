@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # For scripts that fetch packages of another Debian without installing them. Read with `.`; needs no root.
 
-# private_apt SUITE: from here on apt-get knows SUITE alone, and keeps its state in the folder $state, which goes with the
-# shell. It checks the signature of what it fetches. Packages are from DEBIAN_MIRROR, else deb.debian.org.
+# private_apt SUITE: from here on apt-get uses SUITE alone, and keeps its state in the folder $state, which is removed when
+# the shell exits. It checks signatures. Packages are from DEBIAN_MIRROR, else deb.debian.org.
 private_apt() {
     state=$(mktemp -d)
     trap 'rm -rf "$state"' EXIT

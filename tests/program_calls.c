@@ -7,13 +7,13 @@
 
 struct driver_calls driver;
 
-static void *opencl; /* the library itself */
+static void *opencl; /* the OpenCL library */
 
 void program_calls_start(void) {
     opencl = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
 }
 
-/* Its function behind ours of the same name. */
+/* The library's function of a name that this file defines too. */
 static void (*genuine(const char *name))(void) {
     void (*function)(void) = NULL;
     void *const symbol = opencl ? dlsym(opencl, name) : NULL;

@@ -1,4 +1,4 @@
-/* OpenCL's calls on programs, which pass through program_calls.c to be counted, or refused. */
+/* OpenCL calls on programs. program_calls.c intercepts them to count or refuse them. */
 #ifndef TEST_PROGRAM_CALLS_H
 #define TEST_PROGRAM_CALLS_H
 
@@ -8,16 +8,16 @@
 enum refusal { REFUSE_NOTHING, REFUSE_BINARY, REFUSE_BINARY_STATUS, REFUSE_BUILD, REFUSE_EVERY_BUILD };
 
 struct driver_calls {
-    unsigned binaries;     /* that the driver was given */
-    atomic_int references; /* to programs, that there are */
+    unsigned binaries;     /* calls of clCreateProgramWithBinary */
+    atomic_int references; /* to programs */
     enum refusal refusal;
     atomic_bool verbose; /* the last build had -cl-nv-verbose */
-    int losses;          /* the builds from now on that fail without a diagnostic */
+    int losses;          /* number of next builds that fail without a diagnostic */
 };
 
 extern struct driver_calls driver;
 
-/* Finds the library itself, before its first call. */
+/* Opens the OpenCL library; must come before the first call. */
 void program_calls_start(void);
 
 #endif

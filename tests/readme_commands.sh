@@ -1,5 +1,5 @@
 #!/bin/sh
-# The commands of the tool that README shows run as they stand there, but for those that take minutes.
+# Runs the commands of the tool in README as they are printed, except those that take minutes.
 #
 #   readme_commands.sh FOLDER     FOLDER: where the tool is
 set -eu

@@ -1,4 +1,4 @@
-/* The tensors of a rotation, for cases of the norms. */
+/* The tensors of a rotary embedding, for cases of the norms. */
 #ifndef TEST_ROPE_TENSORS_H
 #define TEST_ROPE_TENSORS_H
 
@@ -10,13 +10,13 @@ extern const clnorm_rope rope_forms[2];
 /* All absent without a rotation. */
 struct rope_tensors {
     struct tensor cos, sin;
-    struct tensor position; /* of numbers of 4 bytes, int32 */
+    struct tensor position; /* int32, in elements of F32 */
 };
 
-/* desc: complete. shift: in elements, of the tables. wild: some positions that are given are outside the tables. */
+/* desc: complete. shift: of the tables, in elements. wild: some given positions are outside of the tables. */
 struct rope_tensors rope_tensors_make(const clnorm_norm_desc *desc, uint64_t shift, bool wild);
 
-/* Gives the reference their elements. */
+/* Points the reference at their elements. */
 void rope_tensors_lend(const struct rope_tensors *rope, struct ref_rope *reference);
 
 void rope_tensors_give(const struct rope_tensors *rope, clnorm_args *args);

@@ -155,10 +155,10 @@ struct run {
     const struct rows_case *rows_case;
     struct cln_config config; /* the plan's */
     struct tensor tensor[ROWS_TENSORS];
-    struct tensor workspace; /* the plan's, where it is no one-call form */
+    struct tensor workspace; /* the plan's; absent in the one-call form */
 };
 
-/* Numbers that exponentials and their sums have trouble with. */
+/* Special values, and numbers at which exponentials overflow, vanish or are near 1. */
 static void fill_special(struct tensor *tensor, uint64_t seed) {
     static const double numbers[] = {INFINITY, -INFINITY, NAN,   0, -0.0, 1e4, -1e4, 6e4,
                                      -6e4,     1e-7,      -1e-7, 9, -9,   -13, 30,   -30};
@@ -300,8 +300,7 @@ static void compute_row(const struct run *run, const struct ref_arithmetic *arit
                                     : ref_gelu_backward(arithmetic, c->form, reference->first[i], reference->dy[i]);
 }
 
-/* Whether a zero has the sign that it should. A gradient of softmax has that of a difference which roundings decide, unless
- * all of y is 0. */
+/* Whether a zero has the expected sign. In softmax's gradient, roundings decide the sign unless all of y is 0. */
 static bool same_sign(const struct rows_case *rows_case, double result, double expected) {
     const bool is_defined = rows_case->operation != ROWS_SOFTMAX_BACKWARD || rows_case->zeros;
     return !is_defined || result != 0 || expected != 0 || !signbit(result) == !signbit(expected);
@@ -320,9 +319,9 @@ static bool check_row(const struct run *run, uint64_t row, const struct referenc
     return true;
 }
 
-/* Roundings of a sum over a row, in units. Additions of one lane's one vector element follow each other; their roundings
- * add up like a random walk, or all one way where much the same number is added over and over. The sums of lanes and
- * elements are then merged in pairs. */
+/* Roundings of a sum over a row. Each vector element of a lane has a chain of additions, whose roundings add up like a
+ * random walk, or in one direction where nearly the same number is added again and again. Lanes and elements are then
+ * merged in pairs. */
 static double sum_roundings(const struct run *run) {
     const double width = (double)run->config.vec * run->config.lanes;
     const double chain = ceil((double)run->rows_case->cols / width);
@@ -342,8 +341,8 @@ static bool check(const struct run *run) {
     return good;
 }
 
-/* Receives the output, and checks that no byte else was touched and what came out. In place, the input that is gone from
- * the device is what host memory still has. */
+/* Reads the output and checks it, and that no other byte was written. In place, host memory still has the overwritten
+ * input. */
 static bool verify(const struct fixture *fixture, struct run *run) {
     for (int i = 0; i < ROWS_OUT; i++)
         if (!(run->rows_case->in_place && i == run->rows_case->place) &&

@@ -1,15 +1,15 @@
-/* A folder of a test's own, and small things to do with the files in it. Whatever fails ends the test. */
+/* A temporary folder of a test, and helpers for its files. A failure of a helper ends the test. */
 #ifndef TEST_SCRATCH_H
 #define TEST_SCRATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Makes an empty folder, for the user alone; its path is to be given to scratch_remove. */
+/* Makes an empty folder that only the user can access. The caller passes its path to scratch_remove. */
 char *scratch_make(void);
 void scratch_remove(char *path);
 
-/* As a test's setup and teardown: such a folder is its state. */
+/* Setup and teardown of a test whose state is the path of such a folder. */
 int scratch_setup(void **state);
 int scratch_teardown(void **state);
 #define scratch_test(function) cmocka_unit_test_setup_teardown(function, scratch_setup, scratch_teardown)
@@ -25,10 +25,10 @@ unsigned char *scratch_read(const char *path, size_t *length);
 
 bool scratch_exists(const char *path);
 
-/* How many names a folder has. */
+/* Number of entries in a folder. */
 size_t scratch_count(const char *dir);
 
-/* The only name that a folder has; valid as a scratch_path. */
+/* Path of a folder's only entry; valid as long as a scratch_path. */
 const char *scratch_only_file(const char *dir);
 
 #endif

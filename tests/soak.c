@@ -2,7 +2,7 @@
  * processes that are killed while they write the program cache. tests/soak.sh says how to run it.
  *
  *     soak ENQUEUES KILLS [SEED] */
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* the one way to a queue that every version has */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue, which every version has */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -43,12 +43,12 @@ uint64_t soak_random(uint64_t *state, uint64_t limit) {
 
 /* ------------------------------------------------------------------------------------------------------------- jobs */
 
-/* An operation with a descriptor, its plan, and what it writes: outputs and workspace, one after the other. */
+/* An operation with a descriptor and a plan. One buffer has its outputs and then its workspace. */
 struct job {
     const struct cln_operation *operation;
     _Alignas(max_align_t) unsigned char desc[CLN_DESC_MOST];
     clnorm_plan *plan;
-    uint64_t at[CLN_ROLES]; /* of outputs, bytes */
+    uint64_t at[CLN_ROLES]; /* offsets of outputs, bytes */
     uint64_t compared;      /* bytes of outputs; the workspace follows */
     size_t size;
     unsigned char *expected; /* [compared] */
@@ -58,7 +58,7 @@ struct soak {
     clnorm_device_info device;
     cl_context cl;
     clnorm_context *context;
-    cl_mem input; /* finite numbers, whatever dtype they are read as */
+    cl_mem input; /* finite numbers in every dtype of the jobs */
     struct job jobs[JOBS];
     uint64_t enqueues; /* of each thread */
 };
@@ -70,7 +70,7 @@ static unsigned operation_count(void) {
     return count;
 }
 
-/* Optional inputs and outputs are there or not. */
+/* Draws an operation, a shape, dtypes, and the optional inputs and outputs that are present. */
 static void describe(struct job *job, uint64_t *random) {
     static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16};
     struct cln_desc_head *const head = (struct cln_desc_head *)(void *)job->desc;
@@ -100,7 +100,7 @@ static void lay_out(struct job *job) {
     job->size = (size_t)cln_larger(size, 1);
 }
 
-/* Descriptors that the library refuses are left out: it must say why. */
+/* Draws descriptors until the library accepts one. A refusal must have a message. */
 static void make_job(struct soak *soak, struct job *job, uint64_t *random) {
     for (;;) {
         describe(job, random);
@@ -131,7 +131,7 @@ static clnorm_args args_of(const struct soak *soak, const struct job *job, cl_me
 
 /* ---------------------------------------------------------------------------------------------------------- threads */
 
-/* A queue, and what each job writes when it goes there. */
+/* A queue, and each job's output buffer on it. */
 struct lane {
     cl_command_queue queue;
     cl_mem output[JOBS];
@@ -174,7 +174,7 @@ static void free_lane(struct lane *lane) {
     (void)clReleaseCommandQueue(lane->queue);
 }
 
-/* With the job's plan, in one call, or with a plan that is destroyed while its work may be under way. */
+/* Enqueues the job's plan, the one-call form, or a plan that is destroyed while its work may still run. */
 static void enqueue(struct soak *soak, struct lane *lane, size_t i, uint64_t turn) {
     struct job *const job = &soak->jobs[i];
     const clnorm_args args = args_of(soak, job, lane->output[i]);
@@ -201,7 +201,7 @@ static void enqueue(struct soak *soak, struct lane *lane, size_t i, uint64_t tur
     lane->last = done;
 }
 
-/* Reads what a job wrote. bytes: [job->compared], newly allocated. */
+/* Reads the outputs of a job: [job->compared] bytes, newly allocated. */
 static unsigned char *results_of(const struct job *job, const struct lane *lane, size_t i) {
     unsigned char *const bytes = calloc(1, (size_t)job->compared + 1);
     if (!bytes)
@@ -267,7 +267,7 @@ static void open_device(struct soak *soak) {
     printf("soak: %s, %s\n", soak->device.name, soak->device.driver);
 }
 
-/* Halves of 1 to 2, and of 0.01 in other dtypes. */
+/* As f16 the numbers are 1 to 1.75; as bf16 and f32 they are 0.007 to 0.5. */
 static void make_input(struct soak *soak, uint64_t *random) {
     static uint16_t words[INPUT_SIZE / 2];
     cl_int code;
@@ -289,7 +289,7 @@ static void make_jobs(struct soak *soak, uint64_t *random) {
     free_lane(&lane);
 }
 
-/* Bytes of memory that the process has. */
+/* Resident memory of the process, in bytes. */
 static uint64_t resident(void) {
     unsigned long long pages = 0;
     FILE *const file = fopen("/proc/self/statm", "r");
@@ -299,7 +299,7 @@ static uint64_t resident(void) {
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* A tenth of the run fills what grows once: pools of drivers, arenas of threads. */
+/* The first tenth of the run is not measured: pools of drivers and arenas of threads grow once. */
 static void soak_enqueues(uint64_t enqueues, uint64_t seed) {
     static struct soak soak;
     const uint64_t allowed = UINT64_C(16) << 20;

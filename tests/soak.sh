@@ -1,8 +1,9 @@
 #!/bin/sh
-# A soak: enqueues of random plans from 4 threads to 8 queues, results compared with those of the first time, memory that must
-# not grow; before that, processes killed while they write the program cache. CLNORM_DEVICE picks the device, PoCL without it.
+# A soak: 4 threads enqueue random plans to 8 queues. Results must equal those of the first run, and memory must not grow.
+# Before that, processes are killed while they write the program cache. CLNORM_DEVICE chooses the device; the default is
+# PoCL.
 #
-#   tests/soak.sh [ENQUEUES [KILLS [SEED]]]     1000000, 200 and 1
+#   tests/soak.sh [ENQUEUES [KILLS [SEED]]]     default: 1000000 200 1
 set -eu
 cd "$(dirname "$0")/.."
 cmake --preset dev >/dev/null

@@ -27,7 +27,7 @@ static struct cln_cache_key key_of(unsigned entry) {
     return key;
 }
 
-/* An entry's payload: of any of its versions, all of it is of one version. */
+/* Fills an entry's payload: its index, and then one byte that depends on the version. */
 static void fill(unsigned char *payload, unsigned entry, unsigned version) {
     memset(payload, (int)(unsigned char)(entry * 31 + version), PAYLOAD);
     memcpy(payload, &entry, sizeof entry);
@@ -44,7 +44,7 @@ static void store_for_ever(const char *dir, uint64_t random) {
     }
 }
 
-/* Returns how many entries are there. */
+/* Checks the entries that load, and returns their number. */
 static unsigned check_entries(const char *dir) {
     unsigned found = 0;
     for (unsigned entry = 0; entry < ENTRIES; entry++) {
@@ -79,7 +79,7 @@ static void kill_one(const char *dir, uint64_t *random) {
         soak_fail("a process that stores ended by itself");
 }
 
-/* Dates every file of a folder two hours back. Returns how many are there. */
+/* Sets the times of a folder's files two hours back. Returns their number. */
 static unsigned age_files(const char *dir) {
     const time_t then = time(NULL) - 7200;
     const struct timespec times[2] = {{then, 0}, {then, 0}};
@@ -109,8 +109,8 @@ void soak_kills(uint64_t kills, uint64_t seed) {
     const unsigned before = age_files(dir);
     cln_cache_store(dir, &key, last, sizeof last);
     const unsigned after = age_files(dir);
-    printf("soak: %" PRIu64 " kills, %" PRIu64 " loads, all right; %u files, an hour later %u\n", kills, loads, before,
-           after);
+    printf("soak: %" PRIu64 " kills, %" PRIu64 " loads, all right; %u files, %u after the old ones were removed\n", kills,
+           loads, before, after);
     if (kills >= ENTRIES && loads == 0)
         soak_fail("no entry was loaded after %" PRIu64 " kills", kills);
     if (after > ENTRIES + 1)

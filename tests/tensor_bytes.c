@@ -80,6 +80,6 @@ void assert_refused(enum tensor_format format, struct bytes bytes, const char *p
     struct fault fault = {0};
     assert_false(tensor_file_parse(&file, format, path_of(format), bytes.at, bytes.size, &fault));
     if (!strstr(fault.text, part))
-        fail_msg("\"%s\" does not say \"%s\"", fault.text, part);
+        fail_msg("\"%s\" does not contain \"%s\"", fault.text, part);
     assert_false(accepts(format, bytes));
 }

@@ -1,5 +1,5 @@
-/* The bytes of tensor files, to be parsed. They lie in allocations of just their size, so that a sanitizer sees a read past
- * them. */
+/* Contents of tensor files for tests of the parsers. Each lies in an allocation of exactly its size, so that a sanitizer
+ * reports a read past its end. */
 #ifndef TEST_TENSOR_BYTES_H
 #define TEST_TENSOR_BYTES_H
 
@@ -12,20 +12,20 @@ struct bytes {
 
 struct bytes copy_of(const void *at, size_t size);
 
-/* A safetensors file of a header and size bytes of data that count 0, 1, 2, … */
+/* A safetensors file: a header and size bytes of data, 0, 1, 2, … */
 struct bytes safetensors(const char *header, size_t size);
 
-/* A header of two tensors, of 30 bytes. */
+/* A header of two tensors with 30 bytes of data. */
 extern const char two_tensors[];
 
-/* A NumPy file of a header and size zeros. */
+/* A NumPy file: a header and size bytes of zeros. */
 struct bytes npy(unsigned char version, const char *header, size_t size);
 
-/* Parses and frees bytes; reads every byte of every tensor. What is refused is refused as a wrong request, in a line that
- * begins with the file's name. */
+/* Parses and frees bytes. Returns whether the parser accepts them; then every byte of every tensor is read. A refusal
+ * must be EXIT_REQUEST with one line that begins with the file's name. */
 bool accepts(enum tensor_format format, struct bytes bytes);
 
-/* Refuses bytes with a line that has part in it. */
+/* Checks that the parser refuses bytes with a line that contains part. */
 void assert_refused(enum tensor_format format, struct bytes bytes, const char *part);
 
 #endif

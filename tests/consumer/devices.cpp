@@ -1,4 +1,4 @@
-// The header from C++: the devices, and the initial values of every struct.
+// The header in C++: lists the devices, and checks initial values of structs.
 #include <clnorm/clnorm.h>
 
 #include <iostream>

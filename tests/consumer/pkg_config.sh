@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the consumer by pkg-config and a plain compiler, shared and static, and runs it.
+# Builds the consumer with pkg-config and a plain compiler, shared and static, and runs it.
 #
 #   pkg_config.sh COMPILER LIBDIR WORKDIR     LIBDIR: of the installed tree
 set -eu

@@ -1,5 +1,5 @@
-/* RMS norm of two rows on the best device, compared with the same sums on the host. It compares squares, so that it needs
- * no libm of its own: the library has to bring what it uses. */
+/* RMS norm of two rows on the best device, compared with the same sums on the host. It compares squares and needs no
+ * libm: linking fails where the library does not bring its own. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <clnorm/clnorm.h>
 
@@ -10,7 +10,7 @@ enum { ROWS = 2, COLS = 5 };
 static const float input[ROWS][COLS] = {{1, 2, 3, 4, 5}, {-2, 0, 7, 0.5f, 1}};
 static const float weight[COLS] = {1, 0.5f, 2, -1, 3};
 
-/* OpenCL's objects, all NULL or made. */
+/* OpenCL objects, NULL until they are made. */
 struct session {
     cl_context cl;
     cl_command_queue queue;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the consumer with clnorm as a subproject, runs it, and sees that installing it installs nothing of clnorm.
+# Builds the consumer with clnorm as a subproject, runs it, and checks that its installation has no file of clnorm.
 #
 #   subproject.sh CMAKE COMPILER SOURCES WORKDIR
 set -eu

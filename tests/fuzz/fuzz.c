@@ -42,7 +42,7 @@ const char *fuzz_folder(void) {
 }
 
 void fuzz_write(const char *path, const uint8_t *data, size_t size) {
-    (void)unlink(path); /* file systems hurry to write what replaces a truncated file */
+    (void)unlink(path); /* file systems may sync a file at once that was truncated and rewritten */
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0 || write(file, data, size) != (ssize_t)size || close(file)) {
         perror(path);

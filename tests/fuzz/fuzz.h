@@ -1,4 +1,4 @@
-/* What the fuzz targets share: libFuzzer's functions, and a folder for parsers that read files. */
+/* Common parts of the fuzz targets: libFuzzer's functions, and a folder for parsers that read files. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -10,10 +10,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t capacity);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed);
 
-/* A copy of the input that ends in '\0', to be freed. */
+/* A copy of the input with a '\0' at its end; the caller frees it. */
 char *fuzz_text(const uint8_t *data, size_t size);
 
-/* A folder of this process's own, which exit removes. */
+/* A temporary folder of this process; exit removes it. */
 const char *fuzz_folder(void);
 
 /* Writes, or overwrites, the whole file of a path. */

@@ -1,4 +1,4 @@
-/* Files of the program cache: one is loaded only when every byte of it is what was stored under the key. */
+/* Files of the program cache: a file is loaded only where its format, lengths, key and digest are right. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "fuzz.h"
 #include "program/cache.h"
 
-/* Where a file has what, in bytes. */
+/* Offsets of a file's fields, in bytes. */
 enum { KEY_LENGTH = 8, PAYLOAD_LENGTH = 16, DIGEST = 24, KEY = 40 };
 
 static struct cln_cache_key key;
@@ -31,7 +31,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments) {
     return clnorm_cache_list(fuzz_folder(), remember_path, NULL) || !*path;
 }
 
-/* Makes lengths and digest fit the bytes. key_length: as wished, as far as the bytes allow it. */
+/* Makes lengths and digest match the bytes. key_length is limited to the bytes after the header. */
 static void mend_header(uint8_t *data, size_t size, uint64_t key_length) {
     key_length = key_length < size - KEY ? key_length : size - KEY - 1;
     const uint64_t payload_length = size - KEY - key_length;
@@ -41,7 +41,7 @@ static void mend_header(uint8_t *data, size_t size, uint64_t key_length) {
     memcpy(data + DIGEST, &digest, sizeof digest);
 }
 
-/* Most mutants have a sound header, since few get past its check by chance. */
+/* Most mutants get a valid header: few would pass its check by chance. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed) {
     size = LLVMFuzzerMutate(data, size, capacity);
     if (size > KEY && seed % 4)
@@ -49,7 +49,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsi
     return size;
 }
 
-/* As the file's bytes say, without the library. */
+/* The length of the payload, computed without the library; 0 for an invalid file. */
 static size_t payload_of(const uint8_t *data, size_t size) {
     uint64_t key_length = 0, payload_length = 0;
     XXH128_hash_t digest;
@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         abort();
     if (loaded && memcmp(payload, data + size - length, length) != 0)
         abort();
-    if (!loaded && access(path, F_OK) == 0) /* what is unsound does not stay */
+    if (!loaded && access(path, F_OK) == 0) /* an invalid file must be removed */
         abort();
     free(payload);
     return 0;

@@ -1,4 +1,4 @@
-/* Texts of configs: what is read can be written, and read again as the same. */
+/* Texts of configs: a config that was read can be written, and is the same when read again. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Device selectors, on the machine that fake_opencl.h makes up. */
+/* Device selectors on the invented machine of fake_opencl.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments) {
     return fake_setup(NULL);
 }
 
-/* Alternatives in which nothing holds leave the first device to the last one. */
+/* An alternative that matches no device leaves the choice to the next one. */
 static void check_order(const char *text, const clnorm_device_info *chosen) {
     static const char never[] = "name=no device has this;";
     char *const longer = malloc(sizeof never + strlen(text));

@@ -1,11 +1,11 @@
-/* Tensor files, each input as both formats: every tensor's bytes lie within the file, and can be found by name. */
+/* Tensor files, each input as both formats: every tensor's bytes lie within the file, and its name finds it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "tensor_file.h"
 
-/* Most mutants get a header length that fits, since few get past that check by chance. */
+/* Most mutants get the right header length: few would pass its check by chance. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t capacity, unsigned seed) {
     size = LLVMFuzzerMutate(data, size, capacity);
     const uint8_t *const brace = memchr(data, '}', size);

@@ -1,5 +1,4 @@
-/* Tuning files: what the library uses the tool takes over, what the library refuses the tool does not change, and what the
- * tool writes the library uses. */
+/* Tuning files: the tool reads every file that the library uses, and the library uses every file that the tool writes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +41,7 @@ static bool is_used(void) {
     return !strstr(plan.note, "is not used: ");
 }
 
-/* The lines as tuning_file_write writes them, without having the disk keep them. */
+/* Writes the lines as tuning_file_write does, but does not sync them to disk. */
 static void write_lines(const struct tuning_file *file) {
     (void)unlink(path);
     FILE *const stream = fopen(path, "wx");
