@@ -1,5 +1,5 @@
 /* Enqueues that are refused: arguments, queues and buffers that do not fit the plan. Nothing is launched for them. */
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* the one way to a queue that every version has */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue, which every version has */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,14 +13,14 @@
 #include "fixture.h"
 #include "norm_case.h"
 
-/* 6 x 40 with every tensor that there is, in a context of its own that has the same device. */
+/* A forward norm of 6 x 40 with every tensor, and objects of another cl_context with the same device. */
 struct scene {
     const struct fixture *fixture;
     struct norm_run run;
     clnorm_plan *plan;
-    cl_context other;       /* another cl_context of the same device */
-    cl_command_queue queue; /* of that */
-    cl_mem foreign;         /* a large buffer of that */
+    cl_context other;       /* another cl_context */
+    cl_command_queue queue; /* of other */
+    cl_mem foreign;         /* a large buffer of other */
 };
 
 static struct norm_case full_case(void) {
@@ -70,7 +70,7 @@ static void assert_outputs_untouched(const struct scene *scene) {
     assert_true(tensor_unchanged(scene->fixture, &scene->run.mask, "dropout_mask"));
 }
 
-/* Enqueues args that must be refused with a status and a sentence that has all words of a NULL-terminated list. */
+/* Enqueues args that must be refused with a status and a message that contains all words of a NULL-terminated list. */
 static void assert_refused(const struct scene *scene, cl_command_queue queue, const clnorm_args *args,
                            clnorm_status expected, const char *const *words) {
     cl_event event = NULL;
@@ -80,11 +80,11 @@ static void assert_refused(const struct scene *scene, cl_command_queue queue, co
     assert_null(event);
     for (; *words != NULL; words++)
         if (strstr(clnorm_error_detail(), *words) == NULL)
-            fail_msg("\"%s\" does not speak of %s", clnorm_error_detail(), *words);
+            fail_msg("\"%s\" does not contain \"%s\"", clnorm_error_detail(), *words);
     assert_outputs_untouched(scene);
 }
 
-/* The tensors of an enqueue, by the names that sentences call them. */
+/* The tensors of an enqueue, and their names in messages. */
 static const struct {
     const char *name;
     size_t place;
@@ -127,7 +127,7 @@ static void missing_buffers_are_refused(void **state) {
     scene_close(&scene);
 }
 
-/* An offset such that the last element does not fit by one. */
+/* An offset at which the buffer is one element too small. */
 static void small_buffers_are_refused(void **state) {
     struct scene scene = scene_open(*state);
     const struct tensor *const held[TENSORS] = {
@@ -165,7 +165,7 @@ static void offsets_beyond_the_buffer_are_refused(void **state) {
     scene_close(&scene);
 }
 
-/* But for the mask's, which is of bytes. */
+/* Except the mask, whose elements are bytes. */
 static void misaligned_offsets_are_refused(void **state) {
     struct scene scene = scene_open(*state);
     for (int i = 0; i < TENSORS - 1; i++) {
@@ -188,7 +188,7 @@ static void buffers_of_another_context_are_refused(void **state) {
     scene_close(&scene);
 }
 
-/* A plan that wants x and y alone is given each of the others. */
+/* A plan of x and y alone is given each of the other tensors. */
 static void unwanted_buffers_are_refused(void **state) {
     struct scene scene = scene_open(*state);
     clnorm_plan_destroy(scene.plan);
@@ -226,7 +226,7 @@ static void images_are_refused(void **state) {
     scene_close(&scene);
 }
 
-/* y where x is, but other elements or rows. */
+/* y over x, but with another dtype or stride. */
 static void y_over_x_must_match_it(void **state) {
     const struct fixture *fixture = *state;
     struct scene scene = scene_open(fixture);
@@ -279,7 +279,7 @@ static void seed_belongs_to_dropout(void **state) {
     scene_close(&scene);
 }
 
-static void queues_must_be_the_plans(void **state) {
+static void queues_must_belong_to_the_context(void **state) {
     struct scene scene = scene_open(*state);
     const clnorm_args args = norm_run_args(&scene.run);
     assert_refused(&scene, NULL, &args, CLNORM_INVALID_QUEUE, (const char *[]){"queue", NULL});
@@ -291,7 +291,7 @@ static void queues_must_be_the_plans(void **state) {
     scene_close(&scene);
 }
 
-/* A context of two devices: the plan is for the first, the queue of the second. */
+/* A context of two devices: the plan is for the first one, and the queue is the second one's. */
 static void queue_of_another_device_is_refused(void **state) {
     const struct fixture *fixture = *state;
     cl_device_id devices[2];
@@ -350,7 +350,7 @@ static void context_needs_its_own_device(void **state) {
 }
 
 int main(void) {
-    (void)setenv("POCL_DEVICES", "pthread pthread", 0); /* PoCL then has two devices, for the tests that want another one */
+    (void)setenv("POCL_DEVICES", "pthread pthread", 0); /* PoCL then has two devices, for the tests that need another one */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(missing_buffers_are_refused),
         cmocka_unit_test(small_buffers_are_refused),
@@ -362,7 +362,7 @@ int main(void) {
         cmocka_unit_test(y_over_x_must_match_it),
         cmocka_unit_test(missing_arguments_are_refused),
         cmocka_unit_test(seed_belongs_to_dropout),
-        cmocka_unit_test(queues_must_be_the_plans),
+        cmocka_unit_test(queues_must_belong_to_the_context),
         cmocka_unit_test(queue_of_another_device_is_refused),
         cmocka_unit_test(context_needs_its_own_device),
     };

@@ -1,5 +1,5 @@
-/* With batch_invariant a row has the same bits whatever number of rows is in the call: knobs that the order of sums depends
- * on are the same for 1 to 300 rows, and results of a few numbers of rows are compared bit by bit. */
+/* With batch_invariant a row's bits do not depend on the number of rows in the call. The knobs that fix the order of sums
+ * must be the same for 1 to 300 rows, and results for a few numbers of rows are compared bit by bit. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +54,7 @@ static clnorm_plan *plan_of(const struct fixture *fixture, const struct cln_oper
     return plan;
 }
 
-/* What the order of a row's sums depends on. */
+/* The knobs that the order of a row's sums depends on. */
 static struct cln_config order_of(const clnorm_plan *plan) {
     struct cln_config order = plan->config;
     order.iterations = order.run_length = 0;
@@ -80,7 +80,7 @@ static void knobs_do_not_depend_on_rows(void **state) {
 
 /* ---------------------------------------------------------------------------------------------------------- results */
 
-/* Runs an operation over the first rows; bytes gets what it writes. */
+/* Runs an operation over the first rows, and copies its output to bytes. */
 static void run(const struct fixture *fixture, const struct cln_operation *operation, uint64_t rows, uint64_t cols,
                 const struct tensor *input, struct tensor *output, unsigned char *bytes) {
     clnorm_plan *plan = plan_of(fixture, operation, rows, cols);

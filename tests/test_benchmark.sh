@@ -1,6 +1,6 @@
 #!/bin/sh
-# tools/benchmark.py on tiny shapes: the table of our measurements and a peer's, as Markdown and as XML; bad lines refused.
-# tools/chart.py on that table, and README's picture, which is of the table in BENCHMARKS.md.
+# tools/benchmark.py on tiny shapes: the table of our measurements and a peer's, as Markdown and as SVG, and refused lines.
+# tools/chart.py on that table. README's picture must be the chart of BENCHMARKS.md.
 #
 #   test_benchmark.sh CLNORM
 set -eu
@@ -42,7 +42,7 @@ EOF
 "$script" --clnorm "$1" --out "$dir/table" --peers "$dir/peers" -- gelu add_rms_norm --unfused --shapes 8x64,4x64 \
     --dtypes f32 --runs 1
 says "$dir/table.md" "| operation, dtype | 8×64 | 4×64 | peers / ours |"
-says "$dir/table.md" "** (a<b&c 0.01)" # bold, since nobody is 100 times faster than a copy
+says "$dir/table.md" "** (a<b&c 0.01)" # bold, as no provider is 100 times faster than a copy
 says "$dir/table.md" "| add_rms_norm, f32, in separate calls | "
 says "$dir/table.md" "| gelu, f32 | "
 says "$dir/table.md" "clnorm bench gelu add_rms_norm --unfused"

@@ -1,5 +1,4 @@
-/* What buffers and events an enqueue takes: their flags, where they lie over each other, and events that fail. A call that
- * is refused has launched nothing. */
+/* Buffers and events of an enqueue: flags of buffers, overlaps, and events that fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +33,7 @@ static clnorm_plan *forward_of(const struct fixture *fixture, clnorm_dtype y_dty
 
 static void assert_says(const char *what) {
     if (!strstr(clnorm_error_detail(), what))
-        fail_msg("'%s' does not say '%s'", clnorm_error_detail(), what);
+        fail_msg("\"%s\" does not contain \"%s\"", clnorm_error_detail(), what);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- flags */
@@ -52,7 +51,7 @@ static void try_flags(const struct fixture *fixture, clnorm_plan *plan, cl_mem_f
     clReleaseMemObject(args.y.mem);
 }
 
-static void flags_fit_what_kernels_do(void **state) {
+static void flags_must_allow_the_kernels_accesses(void **state) {
     const struct fixture *fixture = *state;
     clnorm_plan *plan = forward_of(fixture, CLNORM_DTYPE_NONE, 0, 0);
     try_flags(fixture, plan, CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY, NULL);
@@ -62,7 +61,7 @@ static void flags_fit_what_kernels_do(void **state) {
     clnorm_plan_destroy(plan);
 }
 
-/* Outputs that are read too, and a workspace. */
+/* An accumulated output is read too, so that CL_MEM_WRITE_ONLY is refused. */
 static void outputs_that_are_read_are_readable(void **state) {
     const struct fixture *fixture = *state;
     clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
@@ -173,7 +172,7 @@ static void dx_over_what_dweight_reads_is_refused(void **state) {
         clReleaseMemObject(mem[i]);
 }
 
-/* Parts of one buffer are compared by where they lie in it. */
+/* Sub-buffers of one buffer are compared by their place in it. */
 static void parts_of_a_buffer_overlap(void **state) {
     const struct fixture *fixture = *state;
     enum { PART = 4096, OF_X = 4096 }; /* bytes: multiples of any device's alignment */
@@ -261,7 +260,7 @@ static bool is_intel(const struct fixture *fixture) {
     return strstr(fixture->device.platform_name, "Intel(R) OpenCL") != NULL;
 }
 
-/* PoCL 3.1 aborts when a command fails whose event was released: there every kernel's event is held. */
+/* PoCL 3.1 aborts where a command fails after its event was released: the test keeps every kernel's event there. */
 static void enqueue_to_fail(const struct fixture *fixture, clnorm_plan *plan, cl_command_queue queue,
                             const clnorm_args *args, cl_event gate, cl_event events[MOST_KERNELS]) {
     const cl_uint last = clnorm_plan_kernel_count(plan) - 1;
@@ -271,7 +270,7 @@ static void enqueue_to_fail(const struct fixture *fixture, clnorm_plan *plan, cl
         assert_int_equal(clnorm_plan_enqueue(plan, queue, args, 1, &gate, &events[last]), CLNORM_SUCCESS);
 }
 
-/* The event of a plan of several kernels fails, and none of them has written, where an event that it waits for fails. */
+/* Where an event of the wait list fails, the event of a plan of several kernels fails too, and no kernel has written. */
 static void check_failure(const struct fixture *fixture, cl_command_queue queue, clnorm_plan *plan) {
     enum { KEPT = 0x5a };
     const cl_uchar kept = KEPT;
@@ -289,7 +288,7 @@ static void check_failure(const struct fixture *fixture, cl_command_queue queue,
     assert_int_equal(clFlush(queue), CL_SUCCESS);
     assert_int_equal(clSetUserEventStatus(gate, -5), CL_SUCCESS);
     assert_int_not_equal(clWaitForEvents(1, &events[last]), CL_SUCCESS);
-    if (!is_intel(fixture)) /* which says that failed commands are complete */
+    if (!is_intel(fixture)) /* it reports failed commands as complete */
         assert_true(state_of(events[last]) < 0);
     assert_int_equal(clEnqueueReadBuffer(fixture->queue, args.dweight.mem, CL_TRUE, 0, sizeof bytes, bytes, 0, NULL, NULL),
                      CL_SUCCESS);
@@ -318,7 +317,7 @@ static void a_failed_event_fails_every_kernel(void **state) {
     const cl_command_queue in_order = fixture_queue(fixture, 0);
     const cl_command_queue out_of_order = fixture_queue(fixture, fixture_out_of_order(fixture));
     check_failure(fixture, in_order, plan);
-    if (!is_intel(fixture)) /* which crashes when such a queue is released after a failure */
+    if (!is_intel(fixture)) /* it crashes when such a queue is released after a failure */
         check_failure(fixture, out_of_order, plan);
     clReleaseCommandQueue(in_order);
     clReleaseCommandQueue(out_of_order);
@@ -327,9 +326,12 @@ static void a_failed_event_fails_every_kernel(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flags_fit_what_kernels_do),         cmocka_unit_test(outputs_that_are_read_are_readable),
-        cmocka_unit_test(offsets_that_overlap_are_refused),  cmocka_unit_test(dx_over_what_dweight_reads_is_refused),
-        cmocka_unit_test(parts_of_a_buffer_overlap),         cmocka_unit_test(events_that_cannot_be_waited_for_are_refused),
+        cmocka_unit_test(flags_must_allow_the_kernels_accesses),
+        cmocka_unit_test(outputs_that_are_read_are_readable),
+        cmocka_unit_test(offsets_that_overlap_are_refused),
+        cmocka_unit_test(dx_over_what_dweight_reads_is_refused),
+        cmocka_unit_test(parts_of_a_buffer_overlap),
+        cmocka_unit_test(events_that_cannot_be_waited_for_are_refused),
         cmocka_unit_test(a_failed_event_fails_every_kernel),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -1,4 +1,4 @@
-/* The log of NVIDIA's compiler, as the context's log passes it on, and logs that say nothing. */
+/* Reports that are read from the log of NVIDIA's compiler, as the context's log passes it on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void kernels_are_told_apart(void **state) {
     assert_report(log_text, "norm_backward", &(struct build_report){96, 0, 0, 0});
 }
 
-static void what_is_not_said_is_not_told(void **state) {
+static void absent_numbers_are_not_told(void **state) {
     (void)state;
     assert_report(log_text, "norm", &nothing);
     assert_report(log_text, "norm_backward_reduce", &nothing);
@@ -46,7 +46,7 @@ static void what_is_not_said_is_not_told(void **state) {
     assert_report("Compiling entry function 'f' Used registers,  bytes stack frame", "f", &nothing);
 }
 
-/* A program that was built again stands further down. */
+/* A later build of the same program comes later in the log. */
 static void the_last_build_counts(void **state) {
     (void)state;
     assert_report("Compiling entry function 'f'\nUsed 8 registers\nCompiling entry function 'f'\nUsed 16 registers", "f",
@@ -56,7 +56,7 @@ static void the_last_build_counts(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_are_told_apart),
-        cmocka_unit_test(what_is_not_said_is_not_told),
+        cmocka_unit_test(absent_numbers_are_not_told),
         cmocka_unit_test(the_last_build_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

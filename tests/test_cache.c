@@ -1,4 +1,4 @@
-/* Compiled programs on disk: what is fetched is what was stored; the oldest go. */
+/* Compiled programs on disk: a fetch returns the stored bytes, and the oldest entries are removed. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -68,7 +68,7 @@ static void a_key_that_lost_a_part_is_a_miss(void **state) {
     struct cln_cache_key key = make_key("x");
     unsigned char *bytes = NULL;
     size_t length = 0;
-    cln_cache_key_add(&key, "", SIZE_MAX - 10); /* more than there can be memory for */
+    cln_cache_key_add(&key, "", SIZE_MAX - 10); /* more than any memory */
     assert_null(key.bytes);
     cln_cache_key_add_text(&key, "more");
     assert_null(key.bytes);
@@ -81,7 +81,7 @@ static void a_key_that_lost_a_part_is_a_miss(void **state) {
 
 /* -------------------------------------------------------------------------------------------------- storing, fetching */
 
-static void what_is_stored_is_fetched(void **state) {
+static void stored_entries_are_fetched(void **state) {
     const char *const dir = *state;
     assert_false(fetch(dir, "one"));
     store(dir, "one");
@@ -124,14 +124,14 @@ static void fetching_makes_no_folder(void **state) {
     assert_int_equal(scratch_count(*state), 0);
 }
 
-static void nothing_is_not_stored(void **state) {
+static void empty_payloads_are_not_stored(void **state) {
     struct cln_cache_key key = make_key("one");
     cln_cache_store(*state, &key, (const unsigned char *)cache_payload, 0);
     assert_int_equal(scratch_count(*state), 0);
     cln_cache_key_free(&key);
 }
 
-static void what_is_too_large_is_not_stored(void **state) {
+static void large_payloads_are_not_stored(void **state) {
     const size_t length = (size_t)32 << 20;
     unsigned char *const bytes = calloc(length, 1);
     assert_non_null(bytes);
@@ -150,7 +150,7 @@ static void set_age(const char *path, time_t seconds) {
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
-/* A file as an entry would be called, sparse, of so many MiB, last used so many seconds ago. */
+/* A sparse file of mib MiB with an entry's name, last used age seconds ago. */
 static const char *make_old(const char *dir, char digit, off_t mib, time_t age) {
     char name[64];
     memset(name, digit, 32);
@@ -162,7 +162,7 @@ static const char *make_old(const char *dir, char digit, off_t mib, time_t age) 
     return path;
 }
 
-static void past_the_cap_the_oldest_go(void **state) {
+static void the_oldest_go_past_the_cap(void **state) {
     const char *const dir = *state;
     const char *const oldest = make_old(dir, '1', 60, 400);
     const char *const older = make_old(dir, '2', 60, 300);
@@ -177,7 +177,7 @@ static void past_the_cap_the_oldest_go(void **state) {
     assert_true(scratch_exists(small)); /* there is room for it again */
 }
 
-/* Files of a clock that was ahead would be the latest used for years, and leave no room. */
+/* Files with times in the future would count as the latest used for years, and take all room. */
 static void files_from_the_future_go_first(void **state) {
     const char *const dir = *state;
     const char *const ahead = make_old(dir, '1', 200, -100000);
@@ -189,7 +189,7 @@ static void files_from_the_future_go_first(void **state) {
     assert_false(scratch_exists(ahead));
 }
 
-static void what_was_used_stays(void **state) {
+static void used_entries_stay(void **state) {
     const char *const dir = *state;
     store(dir, "one");
     const char *const one = scratch_only_file(dir);
@@ -202,7 +202,7 @@ static void what_was_used_stays(void **state) {
     assert_false(scratch_exists(other));
 }
 
-/* A temporary file as a store that was killed leaves it. */
+/* A temporary file that a killed store left. */
 static const char *make_temporary(const char *dir, char digit, time_t age) {
     char name[CLN_FILE_CAPACITY];
     memset(name, digit, CLN_DIGEST_DIGITS);
@@ -213,11 +213,11 @@ static const char *make_temporary(const char *dir, char digit, time_t age) {
     return path;
 }
 
-static void what_killed_stores_left_goes_after_an_hour(void **state) {
+static void old_temporary_files_are_removed(void **state) {
     const char *const dir = *state;
     const char *const old = make_temporary(dir, '1', 3700);
     const char *const ahead = make_temporary(dir, '2', -100000);
-    const char *const young = make_temporary(dir, '3', 3500); /* its store may be under way */
+    const char *const young = make_temporary(dir, '3', 3500); /* its store may still run */
     const char *const entry = make_old(dir, '4', 1, 100000);
     store(dir, "one");
     assert_true(fetch(dir, "one"));
@@ -231,7 +231,7 @@ static void what_killed_stores_left_goes_after_an_hour(void **state) {
 static void *store_and_fetch(void *dir) {
     for (unsigned i = 0; i < 200; i++) {
         store(dir, "one");
-        (void)fetch(dir, "one"); /* a hit is checked there */
+        (void)fetch(dir, "one"); /* fetch checks a hit */
     }
     return NULL;
 }
@@ -248,20 +248,13 @@ static void threads_do_not_disturb_each_other(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        scratch_test(keys_tell_lists_of_parts_apart),
-        scratch_test(texts_are_read_back),
-        scratch_test(a_key_that_lost_a_part_is_a_miss),
-        scratch_test(what_is_stored_is_fetched),
-        scratch_test(storing_again_replaces),
-        scratch_test(the_folder_is_made_for_the_user_alone),
-        scratch_test(fetching_makes_no_folder),
-        scratch_test(nothing_is_not_stored),
-        scratch_test(what_is_too_large_is_not_stored),
-        scratch_test(past_the_cap_the_oldest_go),
-        scratch_test(files_from_the_future_go_first),
-        scratch_test(what_was_used_stays),
-        scratch_test(what_killed_stores_left_goes_after_an_hour),
-        scratch_test(threads_do_not_disturb_each_other),
+        scratch_test(keys_tell_lists_of_parts_apart),   scratch_test(texts_are_read_back),
+        scratch_test(a_key_that_lost_a_part_is_a_miss), scratch_test(stored_entries_are_fetched),
+        scratch_test(storing_again_replaces),           scratch_test(the_folder_is_made_for_the_user_alone),
+        scratch_test(fetching_makes_no_folder),         scratch_test(empty_payloads_are_not_stored),
+        scratch_test(large_payloads_are_not_stored),    scratch_test(the_oldest_go_past_the_cap),
+        scratch_test(files_from_the_future_go_first),   scratch_test(used_entries_stay),
+        scratch_test(old_temporary_files_are_removed),  scratch_test(threads_do_not_disturb_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Files in the cache that are no entries, or damaged ones: each is a miss. */
+/* Damaged entries of the cache, and files that are no entries: each is a miss. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,10 +14,10 @@
 #include "cache_case.h"
 #include "scratch.h"
 
-/* Where the fields of an entry are. */
+/* Offsets of an entry's fields, in bytes. */
 enum { AT_FORMAT = 4, AT_KEY_LENGTH = 8, AT_PAYLOAD_LENGTH = 16, AT_DIGEST = 24, AT_KEY = 40 };
 
-/* A stored entry's file, its bytes, and a longer buffer to spoil them in. */
+/* A stored entry: its folder, its file and the file's bytes. */
 struct entry {
     const char *dir;
     char path[4096];
@@ -34,7 +34,7 @@ static struct entry make_entry(const char *dir) {
     return entry;
 }
 
-/* Whether a file with these bytes is a miss, and gone. */
+/* Whether a file with these bytes is a miss and is removed. */
 static bool missed(const struct entry *entry, const unsigned char *bytes, size_t length) {
     scratch_write(entry->path, bytes, length);
     return !fetch(entry->dir, "one") && !scratch_exists(entry->path);
@@ -62,7 +62,7 @@ static void a_flipped_bit_anywhere_is_a_miss(void **state) {
     free(entry.bytes);
 }
 
-static void more_bytes_than_said_are_a_miss(void **state) {
+static void surplus_bytes_are_a_miss(void **state) {
     struct entry entry = make_entry(*state);
     entry.bytes = realloc(entry.bytes, entry.length + 1);
     assert_non_null(entry.bytes);
@@ -71,14 +71,14 @@ static void more_bytes_than_said_are_a_miss(void **state) {
     free(entry.bytes);
 }
 
-static void lengths_that_lie_are_a_miss(void **state) {
+static void wrong_lengths_are_a_miss(void **state) {
     const struct entry entry = make_entry(*state);
     uint64_t key_length, payload_length;
     memcpy(&key_length, entry.bytes + AT_KEY_LENGTH, 8);
     memcpy(&payload_length, entry.bytes + AT_PAYLOAD_LENGTH, 8);
     const struct {
         uint64_t key, payload;
-    } lies[] = {
+    } wrong[] = {
         {0, key_length + payload_length},
         {key_length + payload_length, 0},
         {key_length - 1, payload_length + 1}, /* the sum is right */
@@ -90,11 +90,11 @@ static void lengths_that_lie_are_a_miss(void **state) {
         {UINT64_MAX - 39, key_length + payload_length + 40},
         {0, 0},
     };
-    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
-        memcpy(entry.bytes + AT_KEY_LENGTH, &lies[i].key, 8);
-        memcpy(entry.bytes + AT_PAYLOAD_LENGTH, &lies[i].payload, 8);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        memcpy(entry.bytes + AT_KEY_LENGTH, &wrong[i].key, 8);
+        memcpy(entry.bytes + AT_PAYLOAD_LENGTH, &wrong[i].payload, 8);
         if (!missed(&entry, entry.bytes, entry.length))
-            fail_msg("lie %zu", i);
+            fail_msg("lengths %zu", i);
     }
     free(entry.bytes);
 }
@@ -143,7 +143,7 @@ static void a_huge_file_is_a_miss_and_is_not_read(void **state) {
     free(entry.bytes);
 }
 
-static void what_is_no_file_is_a_miss_and_stays(void **state) {
+static void other_types_of_files_are_a_miss_and_stay(void **state) {
     const struct entry entry = make_entry(*state);
     const char *const elsewhere = scratch_path(*state, "elsewhere");
     assert_int_equal(rename(entry.path, elsewhere), 0);
@@ -170,13 +170,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         scratch_test(a_file_cut_anywhere_is_a_miss),
         scratch_test(a_flipped_bit_anywhere_is_a_miss),
-        scratch_test(more_bytes_than_said_are_a_miss),
-        scratch_test(lengths_that_lie_are_a_miss),
+        scratch_test(surplus_bytes_are_a_miss),
+        scratch_test(wrong_lengths_are_a_miss),
         scratch_test(another_format_is_a_miss),
         scratch_test(an_entry_of_another_key_is_a_miss),
         scratch_test(junk_is_a_miss),
         scratch_test(a_huge_file_is_a_miss_and_is_not_read),
-        scratch_test(what_is_no_file_is_a_miss_and_stays),
+        scratch_test(other_types_of_files_are_a_miss_and_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Folders of the cache: whose they are, who may write to them, what else lies there. */
+/* Folders of the cache: owners, permissions, links, and other files in them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static void see(const clnorm_cache_entry *entry, void *user) {
 }
 
 static void a_folder_of_somebody_else_is_not_used(void **state) {
-    const char *dir = "/"; /* of root, and not to be written to by others */
+    const char *dir = "/"; /* owned by root, and writable by root alone */
     const bool root = geteuid() == 0;
     if (root) {
         dir = *state;
@@ -51,7 +51,8 @@ static void a_folder_of_somebody_else_is_not_used(void **state) {
         assert_int_equal(scratch_count(dir), 1);
 }
 
-/* To a folder of one's own, as the last part of the path or before it. The user's own links are followed. */
+/* The link leads to a folder of the user's, and is the last part of the path or an earlier one. The user's own links are
+ * followed. */
 static void a_link_of_somebody_else_is_not_followed(void **state) {
     if (geteuid() != 0)
         skip(); /* only root can give a link away */
@@ -76,7 +77,7 @@ static void a_link_of_somebody_else_is_not_followed(void **state) {
     assert_true(fetch(folder, "one"));
 }
 
-static void a_folder_that_cannot_be_had_is_a_miss(void **state) {
+static void an_impossible_folder_is_a_miss(void **state) {
     const char *const file = scratch_path(*state, "file");
     const char *const loop = scratch_path(*state, "loop");
     scratch_write(file, "x", 1);
@@ -123,7 +124,7 @@ static void other_files_are_left_alone(void **state) {
     enum { NAMES = sizeof names / sizeof names[0] };
     for (size_t i = 0; i < NAMES; i++) {
         scratch_write(scratch_path(dir, names[i]), "", 0);
-        assert_int_equal(truncate(scratch_path(dir, names[i]), (off_t)300 << 20), 0); /* past the cap by itself */
+        assert_int_equal(truncate(scratch_path(dir, names[i]), (off_t)300 << 20), 0); /* each is past the cap */
     }
     assert_int_equal(mkdir(scratch_path(dir, "fedcba9876543210fedcba9876543210.clnorm"), 0700), 0);
     for (unsigned i = 0; i < 500; i++) {
@@ -143,7 +144,7 @@ static void other_files_are_left_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         scratch_test(a_folder_that_others_may_write_to_is_not_used), scratch_test(a_folder_of_somebody_else_is_not_used),
-        scratch_test(a_link_of_somebody_else_is_not_followed),       scratch_test(a_folder_that_cannot_be_had_is_a_miss),
+        scratch_test(a_link_of_somebody_else_is_not_followed),       scratch_test(an_impossible_folder_is_a_miss),
         scratch_test(an_unreadable_folder_or_entry_is_a_miss),       scratch_test(other_files_are_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The folder of compiled programs: where it is, what is listed, what is cleared. */
+/* The folder of compiled programs: its path, its list of entries, and clearing it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,7 +104,7 @@ static void see(const clnorm_cache_entry *entry, void *user) {
     seen->count++;
 }
 
-static void entries_are_listed_with_what_they_are(void **state) {
+static void entries_are_listed_with_their_texts(void **state) {
     const char *const dir = *state;
     store(dir, "norm.cl", "-D VEC=4", 1000);
     const char *const path = scratch_only_file(dir);
@@ -127,7 +127,7 @@ static void the_latest_used_is_listed_first(void **state) {
     static const char *const order[] = {"c.cl", "a.cl", "b.cl"};
     for (int i = 2; i >= 0; i--) {
         store(dir, order[i], "", 10);
-        nanosleep(&(struct timespec){0, 20000000}, NULL); /* longer than a file system's clock ticks */
+        nanosleep(&(struct timespec){0, 20000000}, NULL); /* longer than a tick of a file system's clock */
     }
     struct seen seen = {.count = 0};
     assert_int_equal(clnorm_cache_list(dir, see, &seen), CLNORM_SUCCESS);
@@ -174,7 +174,7 @@ static void an_absent_folder_has_no_entries(void **state) {
     assert_int_equal(scratch_count(*state), 0);
 }
 
-static void a_folder_that_is_not_used_is_told(void **state) {
+static void an_unusable_folder_is_an_error(void **state) {
     const char *const dir = *state;
     struct seen seen = {.count = 0};
     size_t removed = 7;
@@ -216,9 +216,9 @@ static void without_a_folder_the_environment_decides(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         scratch_test(the_environment_names_the_folder),         scratch_test(a_path_that_does_not_fit_is_cut),
-        scratch_test(entries_are_listed_with_what_they_are),    scratch_test(the_latest_used_is_listed_first),
+        scratch_test(entries_are_listed_with_their_texts),      scratch_test(the_latest_used_is_listed_first),
         scratch_test(damaged_entries_are_listed_without_texts), scratch_test(an_absent_folder_has_no_entries),
-        scratch_test(a_folder_that_is_not_used_is_told),        scratch_test(without_a_folder_the_environment_decides),
+        scratch_test(an_unusable_folder_is_an_error),           scratch_test(without_a_folder_the_environment_decides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

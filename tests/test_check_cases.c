@@ -1,5 +1,5 @@
-/* The cases of `clnorm check`: each can be read, has inputs that its operation has, and differs from the others; and a line
- * says every field. */
+/* The cases of `clnorm check`: each can be read, names inputs of its operation, and differs from every other. A line can
+ * set every field. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static void cases_can_be_read(void **state) {
     free(texts);
 }
 
-static void a_line_says_every_field(void **state) {
+static void a_line_sets_every_field(void **state) {
     (void)state;
     const struct check_case made =
         check_case_read("rms_norm 6x130x7 x=f8e5m2 x_scale,bias=f16 z=f64 pattern=apart x-scaling=group x-scale-group=32 "
@@ -62,7 +62,7 @@ static void a_line_says_every_field(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases_can_be_read),
-        cmocka_unit_test(a_line_says_every_field),
+        cmocka_unit_test(a_line_sets_every_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

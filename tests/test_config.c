@@ -1,5 +1,5 @@
-/* The model's choice on devices that no test machine has, by their published limits: it is never refused, its registers and
- * local memory fit, and forced knobs are kept. */
+/* The model's choice on devices that no test machine has, by their published limits. It is never refused, and its
+ * registers and local memory fit. Forced knobs that an operation lacks are refused. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,12 +35,13 @@ static struct cln_workload workload_of(uint64_t x_size) {
 static void set_columns(struct cln_workload *work, uint64_t columns) {
     work->group_size = columns;
     work->alignment = columns & -columns;
-    if (work->rope) /* of three quarters of the columns, or of all that are in pairs */
+    if (work->rope) /* three quarters of the columns, or all but an odd one */
         work->rope_dims = columns % 8 ? columns - columns % 2 : columns / 4 * 3;
 }
 
-/* Work-items, registers and local memory within the device's: the least registers that a backward needs, where a compiler
- * takes more if it may. `clnorm check --spills` says what a device's compiler makes of them. */
+/* Whether work-items, registers and local memory are within the device's limits. A backward counts with its least
+ * registers: a compiler takes more only where it may. `clnorm check --spills` says what a device's compiler makes of
+ * them. */
 static bool fits(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c) {
     const struct cln_facts facts = cln_facts_of(device);
     const bool backward = work->users == CLN_KNOBS_BACKWARD;
@@ -52,7 +53,7 @@ static bool fits(const clnorm_device_info *device, const struct cln_workload *wo
            (facts.alone || cln_registers_fit(&facts, items, registers));
 }
 
-/* Every device and shape, for a workload whose other fields are set. */
+/* Tries every device and shape with a workload whose other fields are set. */
 static void choose_everywhere(struct cln_workload work) {
     const struct cln_config automatic = {0};
     for (size_t d = 0; d < MADE_UP_DEVICES; d++)
@@ -135,7 +136,7 @@ static void element_choices_are_accepted(void **state) {
         }
 }
 
-/* Ranked configs are different ones, the choice first. */
+/* Ranked configs differ from each other, and the first one is the choice. */
 static void ranking_begins_with_the_choice(void **state) {
     (void)state;
     const struct cln_config automatic = {0};
@@ -159,7 +160,7 @@ static void ranking_begins_with_the_choice(void **state) {
             }
 }
 
-/* A forced prefetch has what is not forced suit it, and is refused where there is none. */
+/* The other knobs follow a forced prefetch. It is refused where the workload cannot prefetch. */
 static void prefetch_is_of_whole_rows(void **state) {
     (void)state;
     const clnorm_device_info device = made_up_device(MADE_UP_H200);
@@ -184,7 +185,7 @@ static void prefetch_is_of_whole_rows(void **state) {
     }
 }
 
-/* By its name, whatever its value. */
+/* A forced knob that the operation lacks is refused by name, with any value. */
 static void foreign_knobs_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -218,7 +219,7 @@ static void foreign_knobs_are_refused(void **state) {
     }
 }
 
-/* Where local memory is small, forced columns take as many lanes as it has room for. */
+/* Where local memory is small, a forced accumulator of columns takes as many lanes as fit. */
 static void columns_fit_into_local_memory(void **state) {
     (void)state;
     const clnorm_device_info device = made_up_device(MADE_UP_T4);
@@ -236,8 +237,8 @@ static void columns_fit_into_local_memory(void **state) {
         }
 }
 
-/* Group norm, channels last, in doubles: the phases of a work-group lie in local memory. Where there is little of it, and
- * wide vectors are forced, it has fewer of them; too many forced ones are refused. */
+/* Group norm in double, channels last, keeps the phases of a work-group in local memory. With little of it and wide
+ * forced vectors, the choice has fewer phases; too many forced ones are refused. */
 static void phases_fit_into_local_memory(void **state) {
     (void)state;
     struct clnorm_device_info device = made_up_device(MADE_UP_H200);
@@ -267,7 +268,7 @@ static void phases_fit_into_local_memory(void **state) {
     assert_int_equal(config.lanes * config.segments, 128);
 }
 
-/* Group norm of images of a few positions, of groups of a few channels, on every device. */
+/* Group norm of few positions and of groups of few channels, on every device. */
 static void small_images_have_a_config(void **state) {
     (void)state;
     enum { SPATIAL = 17, CHANNELS = 12 };
@@ -296,8 +297,8 @@ static void small_images_have_a_config(void **state) {
     }
 }
 
-/* Runs that are best for many rows may be long: few rows still keep as many work-groups busy as they can. */
-static void few_rows_are_for_many(void **state) {
+/* Long runs may be best for many rows. Few rows have runs of 1, which keep most work-groups busy. */
+static void few_rows_have_short_runs(void **state) {
     (void)state;
     const clnorm_device_info device = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};
@@ -331,7 +332,7 @@ int main(void) {
         cmocka_unit_test(columns_fit_into_local_memory),
         cmocka_unit_test(phases_fit_into_local_memory),
         cmocka_unit_test(small_images_have_a_config),
-        cmocka_unit_test(few_rows_are_for_many),
+        cmocka_unit_test(few_rows_have_short_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The database of measured configs: which file a device gets, which rows a width lies between, and that the shipped files
- * can be read, all of them. */
+/* The database of measured configs: the file of a device, the rows around a width, and that every shipped row can be
+ * read. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,7 +72,7 @@ static void widths_lie_between_rows(void **state) {
     assert_int_equal(cln_database_find(rows, "layer_norm bf16", 64, false, 8, 8).below.cols, 0);
 }
 
-/* Whether the text has a line that begins like this one, up to the colon, once only. */
+/* Whether exactly one line of the text begins with this line's key. */
 static bool is_unique(const char *rows, const char *line, size_t key) {
     unsigned count = 0;
     for (const char *at = rows; *at; at = strchr(at, '\n') + 1)
@@ -108,7 +108,7 @@ static void shipped_rows_can_be_read(void **state) {
             if (cln_config_parse(knobs, &config) || cln_knobs_check(&config, users))
                 fail_msg("%s: %.*s: %s", file->name, (int)(colon - line), line, clnorm_error_detail());
             if (!is_unique(rows, line, (size_t)(colon + 1 - line)))
-                fail_msg("%s: %.*s: there are several", file->name, (int)(colon - line), line);
+                fail_msg("%s: %.*s: several rows have this key", file->name, (int)(colon - line), line);
         }
         assert_true(count > 0);
     }

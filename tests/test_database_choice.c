@@ -1,4 +1,4 @@
-/* What the shipped rows of the H200 make of a width: each row suits its own, and those beside it that allow vectors as
+/* The shipped rows of the H200: each is valid at its own width, and is used at neighbouring widths that allow vectors as
  * wide. */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include "made_up_devices.h"
 #include "plan/plan.h"
 
-/* Whether a row's first words have this one. */
+/* Whether a row's key contains a word. */
 static bool has(const char *row, const char *word) {
     const char *const at = strstr(row, word);
     return at && at < strchr(row, ':');
@@ -32,7 +32,7 @@ static enum cln_work work_of(const char *row) {
     return has(row, "_gated") ? CLN_WORK_GATED : has(row, "add_") ? CLN_WORK_ADD : CLN_WORK_NORM;
 }
 
-/* Many rows of what a row of the database is named after. */
+/* The workload of a row of the database, with many matrix rows. */
 static struct cln_workload workload_of(const char *row, uint64_t cols) {
     const uint64_t size = has(row, "bf16") ? 2 : 4;
     const bool softmax = has(row, "softmax"), backward = !softmax && has(row, "backward"), layer = has(row, "layer");
@@ -93,8 +93,8 @@ static struct cln_config choice_at(const char *row, uint64_t cols) {
     return plan.config;
 }
 
-/* Odd widths have rows of their own, which lie nearer to others than any row that suits these. */
-static void rows_are_of_widths_alike(void **state) {
+/* Odd widths have rows of their own. A row of an odd width is not used at an even one, though it may be the nearest. */
+static void odd_rows_are_not_used_at_even_widths(void **state) {
     (void)state;
     static const char *const rows[] = {
         "layer_norm bf16:", "layer_norm f32:", "layer_norm_backward bf16:", "layer_norm_backward f32:"};
@@ -133,7 +133,7 @@ static void rows_of_far_widths_are_not_used(void **state) {
     }
 }
 
-/* The gradient of an 8-bit x has rows for each dtype of dy; dtypes of as many bytes share them. */
+/* The gradient of an 8-bit x has rows for each dtype of dy; dtypes of equal size share them. */
 static void rows_tell_the_widest_dtype(void **state) {
     (void)state;
     struct clnorm_context context = {.device = made_up_device(MADE_UP_H200)};
@@ -164,7 +164,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_suits_its_width),
         cmocka_unit_test(rows_of_far_widths_are_not_used),
-        cmocka_unit_test(rows_are_of_widths_alike),
+        cmocka_unit_test(odd_rows_are_not_used_at_even_widths),
         cmocka_unit_test(rows_tell_the_widest_dtype),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

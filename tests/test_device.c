@@ -17,7 +17,7 @@ static clnorm_device_info best_device(void) {
     return info;
 }
 
-/* Every fact, but not the bytes behind the last one. */
+/* Compares every fact, but not the padding after the last one. */
 static void assert_same_facts(const clnorm_device_info *a, const clnorm_device_info *b) {
     assert_memory_equal(a, b, offsetof(clnorm_device_info, subgroups) + sizeof a->subgroups);
 }
@@ -32,7 +32,7 @@ static cl_context make_cl_context(cl_device_id device) {
 /* ------------------------------------------------------------------------------------------------------------- facts */
 
 static cl_ulong query_number(cl_device_id device, cl_device_info what, size_t size) {
-    cl_ulong value = 0; /* of a little-endian host, as all are that these tests run on */
+    cl_ulong value = 0; /* assumes a little-endian host */
     assert_int_equal(clGetDeviceInfo(device, what, size, &value, NULL), CL_SUCCESS);
     return value;
 }
@@ -93,7 +93,7 @@ static void describe_agrees_with_select(void **state) {
     free(devices);
 }
 
-/* An older caller's info is filled in as far as it goes. */
+/* An info of an older, smaller size is filled up to that size. */
 static void infos_of_other_sizes(void **state) {
     (void)state;
     clnorm_device_info older = CLNORM_DEVICE_INFO_INIT;

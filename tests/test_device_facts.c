@@ -1,4 +1,4 @@
-/* Listing and describing devices of a machine that is made up. */
+/* Listing and describing the devices of an invented machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void the_best_come_first(void **state) {
     assert_int_equal(second.device_index, 2);
 }
 
-static void the_capacity_is_kept_to(void **state) {
+static void the_capacity_is_respected(void **state) {
     (void)state;
     cl_device_id devices[3] = {NULL, NULL, fake_handle(FAKE_CUSTOM)};
     size_t count = 0;
@@ -57,7 +57,7 @@ static void no_platform_is_no_device(void **state) {
     }
 }
 
-static void a_loader_that_fails_is_told(void **state) {
+static void a_failing_loader_is_an_error(void **state) {
     (void)state;
     size_t count = 7;
     fake_trouble.platforms_code = CL_INVALID_VALUE;
@@ -247,9 +247,9 @@ static void a_context_wants_opencl_1_2(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_best_come_first, fake_setup),
-        cmocka_unit_test_setup(the_capacity_is_kept_to, fake_setup),
+        cmocka_unit_test_setup(the_capacity_is_respected, fake_setup),
         cmocka_unit_test_setup(no_platform_is_no_device, fake_setup),
-        cmocka_unit_test_setup(a_loader_that_fails_is_told, fake_setup),
+        cmocka_unit_test_setup(a_failing_loader_is_an_error, fake_setup),
         cmocka_unit_test_setup(a_device_that_cannot_be_read_is_left_out, fake_setup),
         cmocka_unit_test_setup(facts_differ_by_platform, fake_setup),
         cmocka_unit_test_setup(local_memory_follows_the_compute_capability, fake_setup),

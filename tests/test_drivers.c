@@ -1,4 +1,4 @@
-/* What the library asks of drivers, and what it refuses for what they do wrong. */
+/* The version of OpenCL C that builds request, and what the library refuses because of drivers' defects. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include "operation/operations.h"
 #include "program/spec.h"
 
-/* A compiler may take a later OpenCL C than the kernels are written for. */
-static void later_languages_are_not_asked_for(void **state) {
+/* Kernels are written for OpenCL C up to 3.0, which is requested of a later compiler too. */
+static void later_languages_are_not_requested(void **state) {
     (void)state;
     static const struct {
         uint64_t device;
@@ -27,7 +27,7 @@ static void later_languages_are_not_asked_for(void **state) {
     }
 }
 
-/* PoCL 6.0 has no sub-group reductions in work-groups of 1 and 2; the words name it. */
+/* PoCL 6.0 has no sub-group reductions in work-groups of 1 and 2; the message names the version. */
 static void defects_are_refused_by_version(void **state) {
     (void)state;
     static const struct {
@@ -48,7 +48,7 @@ static void defects_are_refused_by_version(void **state) {
     }
 }
 
-/* What rusticl 22.3 computes wrong; it names no device that is there. */
+/* Operations that rusticl 22.3 computes wrong. The devices are made up. */
 static void wrong_results_are_refused_by_version(void **state) {
     (void)state;
     static const struct {
@@ -75,7 +75,7 @@ static void wrong_results_are_refused_by_version(void **state) {
     }
 }
 
-/* A CPU as rusticl has it. */
+/* A CPU as rusticl reports it. */
 static clnorm_device_info llvmpipe(const char *driver) {
     clnorm_device_info device = {.kind = CLNORM_DEVICE_CPU,
                                  .family = CLNORM_PLATFORM_MESA,
@@ -180,7 +180,7 @@ static void lanes_without_vectors_are_refused(void **state) {
             assert_non_null(strstr(clnorm_error_detail(), "desc.config.lanes is 32: PoCL 6.0"));
         struct cln_workload norm = work;
         norm.users = CLN_KNOBS_FORWARD;
-        const bool shared = strstr(cases[i].driver, "6.0") != NULL; /* a norm's lanes, whatever they have */
+        const bool shared = strstr(cases[i].driver, "6.0") != NULL; /* any shared lanes of a norm */
         assert_int_equal(cln_check_forward(&device, &norm, &config), shared ? CLNORM_INVALID_VALUE : CLNORM_SUCCESS);
         if (shared)
             assert_non_null(strstr(clnorm_error_detail(), "PoCL 6.0 aborts on some norms"));
@@ -189,7 +189,7 @@ static void lanes_without_vectors_are_refused(void **state) {
     }
 }
 
-/* And makes kernels that never end of norms to 8 bits with several segments. */
+/* PoCL 6.0 makes kernels that never end of norms with an 8-bit output and several segments. */
 static void segments_of_codes_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -231,7 +231,7 @@ static void segments_of_codes_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_without_vectors_are_refused),    cmocka_unit_test(segments_of_codes_are_refused),
-        cmocka_unit_test(later_languages_are_not_asked_for),    cmocka_unit_test(defects_are_refused_by_version),
+        cmocka_unit_test(later_languages_are_not_requested),    cmocka_unit_test(defects_are_refused_by_version),
         cmocka_unit_test(wrong_results_are_refused_by_version), cmocka_unit_test(narrow_tiles_are_refused_by_version),
         cmocka_unit_test(early_weights_are_refused_by_version),
     };

@@ -1,5 +1,5 @@
-/* What an enqueue does: order by events, no rows, several threads, plans that are gone. */
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* the one way to a queue that every version has */
+/* Enqueues: order by events, no rows, several threads, destroyed plans. */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue, which every version has */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static cl_event gate_of(const struct fixture *fixture) {
 
 /* ---------------------------------------------------------------------------------------------------------- events */
 
-/* Work waits for every event of its list; its own event is complete when its outputs are there. */
+/* Work waits for every event of its list; its own event is complete when its outputs are written. */
 static void check_wait_list(const struct fixture *fixture, cl_command_queue queue, uint64_t rows) {
     const struct norm_case norm_case = small_case(rows, 1);
     struct norm_run run = norm_run_make(&norm_case);
@@ -78,7 +78,7 @@ static void check_wait_list(const struct fixture *fixture, cl_command_queue queu
     norm_run_free(&run);
 }
 
-/* Each on a queue of its own, so that the fixture's can read while the work waits. */
+/* Each has its own queue, so that the fixture's can read while the work waits. */
 static void work_waits_for_its_list(void **state) {
     const struct fixture *fixture = *state;
     const cl_command_queue in_order = fixture_queue(fixture, 0);
@@ -113,9 +113,8 @@ static void check_kernel_events(const struct fixture *fixture, clnorm_plan *plan
     clReleaseEvent(gate);
 }
 
-/* rstd and the sums of slots are parts of the workspace: the first kernel has x and the one, the last dweight and the
- * other.
- */
+/* rstd and the sums of slots are parts of the workspace. The first kernel moves x and rstd, the last one the sums and
+ * dweight. */
 static void check_moved_bytes(const clnorm_plan *plan) {
     const uint64_t rstd = 40 * sizeof(float), aligned = 192;
     clnorm_kernel_info first = CLNORM_KERNEL_INFO_INIT, last = CLNORM_KERNEL_INFO_INIT;
@@ -132,7 +131,7 @@ static void each_kernel_has_an_event(void **state) {
     const struct fixture *fixture = *state;
     struct norm_backward_case backward_case = {.desc = norm_backward_desc_of(CLNORM_RMS_NORM, 40, 64), .seed = 1};
     backward_case.desc.dweight.dtype = CLNORM_F32;
-    /* else some devices need one kernel alone for so few rows */
+    /* otherwise some devices use one kernel for so few rows */
     assert_int_equal(clnorm_config_parse("keep=reread,accumulator=memory", &backward_case.desc.config), CLNORM_SUCCESS);
     struct norm_backward_run run = norm_backward_run_make(&backward_case);
     clnorm_plan *plan = NULL;
@@ -151,7 +150,7 @@ static void each_kernel_has_an_event(void **state) {
     norm_backward_run_free(&run);
 }
 
-/* y of one is x of the next, on a queue that keeps no order by itself, where there are such. */
+/* Each y is the next x, on an out-of-order queue where the device has one. */
 static void events_chain_an_out_of_order_queue(void **state) {
     enum { LINKS = 6 };
     const struct fixture *fixture = *state;
@@ -176,7 +175,7 @@ static void events_chain_an_out_of_order_queue(void **state) {
     assert_int_equal(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
     assert_int_equal(clWaitForEvents(1, &events[LINKS - 1]), CL_SUCCESS);
     for (int i = 0; i < LINKS; i++) {
-        if (i > 0) { /* what the host takes for x is what the link before has made */
+        if (i > 0) { /* the host's x becomes the y of the link before */
             memcpy(tensor_elements(&runs[i].x), tensor_elements(&runs[i - 1].y), sizeof(float) * 300 * 200);
             tensor_upload(fixture, &runs[i].x);
         }
@@ -191,7 +190,7 @@ static void events_chain_an_out_of_order_queue(void **state) {
     clReleaseCommandQueue(queue);
 }
 
-/* A wait list of no events may be given as a pointer or as NULL, whatever there is to do. */
+/* An empty wait list may be a pointer or NULL, with and without rows. */
 static void empty_wait_lists_are_fine(void **state) {
     const struct fixture *fixture = *state;
     const cl_event unused = gate_of(fixture);
@@ -207,14 +206,14 @@ static void empty_wait_lists_are_fine(void **state) {
         clnorm_plan_destroy(plan);
         norm_run_free(&run);
     }
-    /* Of an event that never is, NVIDIA's driver makes the end of the process wait for ever. */
+    /* With a user event that never completes, NVIDIA's driver blocks the end of the process for ever. */
     assert_int_equal(clSetUserEventStatus(unused, CL_COMPLETE), CL_SUCCESS);
     clReleaseEvent(unused);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- no rows */
 
-/* No rows: nothing is read or written, so that no buffer is needed; events come out all the same. */
+/* Without rows nothing is read or written, and no buffer is needed. Events are still returned. */
 static void no_rows_need_no_buffers(void **state) {
     const struct fixture *fixture = *state;
     const struct norm_case norm_case = small_case(0, 1);
@@ -241,7 +240,7 @@ static void no_rows_need_no_buffers(void **state) {
 
 /* -------------------------------------------------------------------------------------------------------- lifetimes */
 
-/* A plan may go while its work waits. */
+/* A plan may be destroyed while its work waits. */
 static void plan_may_go_before_its_work_is_done(void **state) {
     const struct fixture *fixture = *state;
     const cl_command_queue queue = fixture_queue(fixture, 0);
@@ -277,7 +276,7 @@ static void warm_up_changes_nothing(void **state) {
         enqueue(plan, fixture->queue, &run, 0, NULL, NULL);
         assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
         assert_true(norm_run_verify(fixture, &run));
-        norm_run_free(&run); /* a plan does not go back to buffers that are gone */
+        norm_run_free(&run); /* a warm-up must not use the released buffers */
         assert_int_equal(clnorm_plan_warm_up(plan, fixture->queue), CLNORM_SUCCESS);
         clnorm_plan_destroy(plan);
     }
@@ -352,7 +351,7 @@ static void *read_detail(void *to) {
     return NULL;
 }
 
-/* What failed in one thread is no other's business. */
+/* An error message belongs to the thread of the failed call. */
 static void details_belong_to_a_thread(void **state) {
     (void)state;
     char theirs[DETAIL_CAPACITY] = "something";

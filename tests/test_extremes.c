@@ -1,5 +1,5 @@
-/* Shapes at the ends of 64 bits: each is planned with sound knobs and at most 2^30 work-groups a launch, or refused by
- * name. Nothing is enqueued. */
+/* Shapes at the limits of 64 bits. Each gets a plan with sound knobs and at most 2^30 work-groups a launch, or is refused
+ * with a message. Nothing is enqueued. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void knobs_are_sound_for_any_shape(void **state) {
 
 /* ---------------------------------------------------------------------------------------------- plans of a real one */
 
-/* A descriptor of any operation, with every output that it may have at its default. */
+/* Makes the plan of any operation, with a default descriptor of this shape. */
 static void check_plan(const struct fixture *fixture, const struct cln_operation *operation, uint64_t rows, uint64_t cols,
                        const char *text) {
     _Alignas(max_align_t) unsigned char desc[CLN_DESC_MOST];
@@ -110,7 +110,7 @@ static void plans_of_any_shape_can_be_launched(void **state) {
                 check_plan(*state, cln_operations[o], shapes[i][0], shapes[i][1], configs[c]);
 }
 
-/* A transposed copy is made by tiles, which are not taken in turn. */
+/* A transposed copy has a work-group for each tile, and the number of work-groups is limited. */
 static void too_many_tiles_are_refused(void **state) {
     const struct fixture *fixture = *state;
     clnorm_plan *plan = NULL;
@@ -126,8 +126,8 @@ static void too_many_tiles_are_refused(void **state) {
     clnorm_plan_destroy(plan);
 }
 
-/* Rows that are all the same one: an expanded x has more of them than memory has bytes, and the sums of their chunks are
- * 2^93 bytes. */
+/* An expanded x repeats one row more often than any memory has bytes. The sums of the rows' chunks would take 2^93
+ * bytes. */
 static void sums_of_too_many_chunks_are_refused(void **state) {
     const struct fixture *fixture = *state;
     clnorm_plan *plan = NULL;
@@ -148,7 +148,8 @@ static void sums_of_too_many_chunks_are_refused(void **state) {
     assert_non_null(strstr(clnorm_error_detail(), "desc.rows is 576460752303423488: expected less than 2^63 bytes"));
 }
 
-/* Largest magnitudes of a work-group's phases beside its one unit: 2^52 positions of one channel in 2^20 chunks. */
+/* The workspace has a largest magnitude for each of the 4 phases of a unit. 2^52 positions of a channel make 2^20
+ * chunks. */
 static void magnitudes_of_group_norm_are_counted(void **state) {
     const struct fixture *fixture = *state;
     clnorm_requirements requirements = CLNORM_REQUIREMENTS_INIT;

@@ -1,6 +1,6 @@
-/* Everything that can fail, fails once: every OpenCL call, by fault_calls.h, and every allocation of the
- * library, whose calls the linker redirects here. Whatever fails, a proper status comes back, nothing is left behind, and
- * what comes after works. */
+/* Every OpenCL call and every allocation of the library fails once. fault_calls.h fails the calls, and the linker
+ * redirects the allocations to this file. A failure returns a proper status and leaves nothing behind, and later calls
+ * work. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,9 +18,9 @@
 #include "norm_case.h"
 #include "scratch.h"
 
-/* ------------------------------------------------------------------------------------------------------ allocations */
+/* ------------------------------------------------------------------------------------------------------- allocations */
 
-/* The linker's --wrap sends the calls of this program, the library in it included, to these. */
+/* The linker's --wrap redirects the calls of this program, and of the static library in it, to these. */
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *memory, size_t size);
@@ -56,13 +56,13 @@ char *__wrap_strdup(const char *text) {
     return allocation_fails() ? NULL : __real_strdup(text);
 }
 
-/* ----------------------------------------------------------------------------------------------------- what is tried */
+/* --------------------------------------------------------------------------------------------------------- the calls */
 
 enum { ROWS = 3, COLS = 64, GROUP = 16 };
 
 struct scene {
     struct fixture *fixture;
-    clnorm_status (*go)(struct scene *scene); /* what is tried */
+    clnorm_status (*go)(struct scene *scene); /* the calls to try */
     struct norm_run run;
     struct norm_backward_run backward;
     struct tensor x, q, q_t, scale, y, y_t, y_scale, rstd, workspace; /* of operations on 8 bits */
@@ -85,7 +85,7 @@ static clnorm_status enqueue_twice(const struct scene *scene, clnorm_context *co
     return status;
 }
 
-/* The whole way of a call, from the choice of a device on. */
+/* A whole call, from the choice of a device on. */
 static clnorm_status try_everything(struct scene *scene) {
     clnorm_device_info device = CLNORM_DEVICE_INFO_INIT;
     clnorm_context *context = NULL;
@@ -116,7 +116,7 @@ static clnorm_status enqueue_and_drop(const struct scene *scene, clnorm_plan *pl
     return status;
 }
 
-/* Quantisation, and the norm of what it gave: five kernels, and a workspace. Their programs are in the context already. */
+/* Quantisation, and the norm of its result: five kernels and a workspace. The context has their programs already. */
 static clnorm_status try_quantized(struct scene *scene) {
     clnorm_quantize_desc quantize = CLNORM_QUANTIZE_DESC_INIT;
     quantize.rows = ROWS;
@@ -201,7 +201,7 @@ static void quantized_scene_close(struct scene *scene) {
         tensor_free(all[i]);
 }
 
-/* Without faults it must work, and the codes of y_t must be those of y; what they should be is another test's matter. */
+/* Without faults it must work, and y_t must have the codes of y. Other tests check the codes themselves. */
 static void assert_quantized_works(struct scene *scene) {
     struct tensor *const all[] = {&scene->x,   &scene->q,       &scene->q_t,  &scene->scale,    &scene->y,
                                   &scene->y_t, &scene->y_scale, &scene->rstd, &scene->workspace};
@@ -216,7 +216,7 @@ static void assert_quantized_works(struct scene *scene) {
         assert_int_equal(y_t[i % COLS * ROWS + i / COLS], y[i]);
 }
 
-/* Without faults it must work, and compute what it should. */
+/* Without faults it must work, and its results must be right. */
 static void assert_works(struct scene *scene) {
     norm_run_upload(scene->fixture, &scene->run);
     if (scene->go(scene) != CLNORM_SUCCESS)
@@ -225,7 +225,7 @@ static void assert_works(struct scene *scene) {
     assert_true(norm_run_verify(scene->fixture, &scene->run));
 }
 
-/* What failed may have been something that the library can do without; else it must say so, with OpenCL's code. */
+/* The library may succeed without the failed call. Otherwise it must return an error with a message and OpenCL's code. */
 static void assert_proper(clnorm_status status, long at, const struct fault_calls *control) {
     const bool proper = status == CLNORM_OUT_OF_HOST_MEMORY || status == CLNORM_OUT_OF_DEVICE_MEMORY ||
                         status == CLNORM_OPENCL_ERROR || status == CLNORM_BUILD_FAILED || status == CLNORM_DEVICE_NOT_FOUND;
@@ -238,7 +238,7 @@ static void assert_proper(clnorm_status status, long at, const struct fault_call
 
 /* ------------------------------------------------------------------------------------------------------------ faults */
 
-/* Returns how many calls there were to fail. */
+/* Returns the number of calls that failed, one in each run. */
 static long fail_each_call(struct scene *scene, cl_int code) {
     struct fault_calls *const control = &fault_calls;
     long errors = 0;
@@ -270,7 +270,7 @@ static void every_opencl_call_fails_once(void **state) {
     norm_run_free(&scene.run);
 }
 
-/* The same on the way through the folder of programs, whose failures are no errors. */
+/* The same with a program cache, whose failures are no errors. */
 static void every_opencl_call_fails_once_with_a_cache(void **state) {
     char *folder = scratch_make();
     struct scene scene = scene_open(*state, folder);
@@ -314,7 +314,7 @@ static void every_allocation_fails_once(void **state) {
     scratch_remove(folder);
 }
 
-static void quantisation_fails_as_properly(void **state) {
+static void quantisation_fails_properly(void **state) {
     struct scene scene = quantized_scene_open(*state);
     assert_quantized_works(&scene);
     const long calls = fail_each_call(&scene, CL_OUT_OF_RESOURCES);
@@ -325,7 +325,7 @@ static void quantisation_fails_as_properly(void **state) {
     quantized_scene_close(&scene);
 }
 
-static void backward_in_place_fails_as_properly(void **state) {
+static void backward_in_place_fails_properly(void **state) {
     struct norm_backward_case c = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, ROWS, COLS, CLNORM_F32),
                                    .dx_place = DX_OVER_DY};
     KNOB(c.desc.config, accumulator) = CLN_ACCUMULATOR_COLUMNS;
@@ -341,9 +341,9 @@ static void backward_in_place_fails_as_properly(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_opencl_call_fails_once),        cmocka_unit_test(every_opencl_call_fails_once_with_a_cache),
-        cmocka_unit_test(every_allocation_fails_once),         cmocka_unit_test(quantisation_fails_as_properly),
-        cmocka_unit_test(backward_in_place_fails_as_properly),
+        cmocka_unit_test(every_opencl_call_fails_once),     cmocka_unit_test(every_opencl_call_fails_once_with_a_cache),
+        cmocka_unit_test(every_allocation_fails_once),      cmocka_unit_test(quantisation_fails_properly),
+        cmocka_unit_test(backward_in_place_fails_properly),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

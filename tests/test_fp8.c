@@ -39,7 +39,7 @@ static void the_model_has_the_specifications_numbers(void **state) {
     for (size_t i = 0; i < 2; i++)
         for (unsigned code = i ? 0x7d : 0x7f; code < 0x80; code++)
             assert_true(isnan(ref_code_value(formats[i], code)) && isnan(ref_code_value(formats[i], code | 0x80)));
-    assert_int_equal(ref_code(CLNORM_F8_E4M3, 17), 0x58); /* of 16 and 18 the even one */
+    assert_int_equal(ref_code(CLNORM_F8_E4M3, 17), 0x58); /* 16 and 18 are equally near: the even code */
     assert_int_equal(ref_code(CLNORM_F8_E4M3, 19), 0x5a);
     assert_int_equal(ref_code(CLNORM_F8_E4M3, -INFINITY), 0xfe);
     assert_int_equal(ref_code(CLNORM_F8_E5M2, 1e30), 0x7b);
@@ -48,7 +48,7 @@ static void the_model_has_the_specifications_numbers(void **state) {
 
 /* ------------------------------------------------------------------------------------------------------ the device */
 
-/* x quantised by a scale of 1, in rows of cols elements. */
+/* Quantises x, [count] in one row, by a scale of 1. */
 static void quantize(const struct fixture *fixture, clnorm_dtype dtype, uint32_t vec, const float *x, uint64_t count,
                      unsigned char *codes) {
     struct tensor from = tensor_make(CLNORM_F32, 1, count, count, 0, TENSOR_NAN);
@@ -100,7 +100,7 @@ static uint32_t bits_of(float value) {
     return bits;
 }
 
-/* Floats around each number of the format and each middle between two, of both signs; and what is far from them. */
+/* Floats around each number of the format and around each midpoint of two, of both signs, and special values. */
 static void numbers_become_the_nearest_codes(void **state) {
     const struct fixture *fixture = *state;
     enum { NEAR = 12, PLACES = 2 * 127, COUNT = 2 * PLACES * 2 * NEAR + 16 };
@@ -126,7 +126,7 @@ static void numbers_become_the_nearest_codes(void **state) {
     }
 }
 
-/* Any bits at all. */
+/* Random bits. */
 static void random_floats_become_the_nearest_codes(void **state) {
     const struct fixture *fixture = *state;
     const uint64_t count = fixture_is_slow(fixture) ? 1U << 12 : 1U << 16;

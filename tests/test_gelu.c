@@ -14,7 +14,7 @@
 #include "reference/reference.h"
 #include "rows_case.h"
 
-/* Tensors without gaps are one row, whose kernel knows nothing of its length: shapes cost no builds. */
+/* Tensors without gaps are one row, whose length is no macro of the kernel: shapes need no builds. */
 static const struct {
     uint64_t rows, cols;
 } shapes[] = {{0, 5},    {1, 1},   {3, 1},    {7, 15},   {9, 16},    {2, 63},    {5, 257},
@@ -69,7 +69,7 @@ static void shapes_dtypes_and_places(void **state) {
     assert_int_equal(failed, 0);
 }
 
-/* Every element that there is in 16 bits. */
+/* Every 16-bit element. */
 static void every_half(void **state) {
     const struct fixture *fixture = *state;
     if (fixture_is_slow(fixture))
@@ -84,7 +84,7 @@ static void every_half(void **state) {
     }
 }
 
-/* operation: of bit 0 whether backward, of bit 1 the form. Every vector divides the stride. */
+/* operation: bit 0 chooses the backward, bit 1 the tanh form. Every vector divides the stride. */
 static struct rows_case zeros_of(unsigned dtype, uint32_t vec, unsigned operation) {
     const uint64_t cols = vec % 3 == 1 ? 51 : 48, gap = 64 - cols;
     struct rows_case c = rows_case_of(operation & 1 ? ROWS_GELU_BACKWARD : ROWS_GELU, 3, cols);
@@ -97,8 +97,8 @@ static struct rows_case zeros_of(unsigned dtype, uint32_t vec, unsigned operatio
     return c;
 }
 
-/* Zeros of either sign, in every dtype, with and without a vector that is not whole. The erf form forward in all widths,
- * the others, and a quick set, in some. */
+/* Zeros of either sign, in every dtype, with and without a partial vector. The erf form's forward has every width of
+ * vectors, the other operations and a quick set have some. */
 static void zeros_keep_their_signs(void **state) {
     const struct fixture *fixture = *state;
     const unsigned dtype_count = fixture->device.fp64 ? 4 : 3;
@@ -112,7 +112,7 @@ static void zeros_keep_their_signs(void **state) {
             }
 }
 
-/* Ways to run that a device has, or that are refused by the name of a knob. */
+/* Forced knobs: a device has them, or refuses the knob by name. */
 static void forced_knobs(void **state) {
     static const struct cln_config configs[] = {
         {.vec = 1, .lanes = 1, .unroll = 1, .iterations = 3},
@@ -143,7 +143,7 @@ static void forced_knobs(void **state) {
         }
 }
 
-/* A row's bits do not depend on how many rows there are, nor on where it lies. */
+/* A row's bits do not depend on the number of rows, nor on its address and stride. */
 static void bits_do_not_depend_on_rows(void **state) {
     enum { COLS = 1003, ROWS = 9 };
     const struct fixture *fixture = *state;

@@ -1,5 +1,5 @@
 /* Group and instance norm, forward, against the reference in double: shapes, layouts, dtypes, activations, knobs, chunks;
- * what is refused; and that a wrong result is seen. */
+ * refused descriptors; and the detection of wrong results. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@ enum { FIRST = CLNORM_LAYOUT_FIRST, LAST = CLNORM_LAYOUT_LAST };
 enum { NORMAL = INPUT_NORMAL, FAR = INPUT_FAR, SPIKES = INPUT_SPIKES, WIDE = INPUT_WIDE, CONSTANT = INPUT_CONSTANT };
 enum { GELU = CLNORM_ACTIVATION_GELU, TANH = CLNORM_ACTIVATION_GELU_TANH, SILU = CLNORM_ACTIVATION_SILU };
 
-/* Each runs with both layouts, and knobs that suit one of them with that one alone. */
+/* Each runs with both layouts, or with the one layout that it names. */
 static const struct group_case cases[] = {
     {2, 64, 49, 8, 0, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""},
     {1, 1, 1, 1, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
@@ -79,7 +79,7 @@ static void results_are_right(void **state) {
     assert_true(ran >= (fixture_is_slow(fixture) ? 8 : 20));
 }
 
-/* A result that is off by a little more than its rounding is seen, in each output. */
+/* An error of little more than the tolerance is detected in each output. */
 static void damage_is_seen(void **state) {
     const struct fixture *fixture = *state;
     const struct group_case c = {3, 16, 64, 4, FIRST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, ""};
@@ -97,7 +97,7 @@ static void damage_is_seen(void **state) {
     group_run_free(&run);
 }
 
-/* y may lie where x lies: whole segments, chunks and slices. */
+/* y over x, with whole segments, chunks and slices. */
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
     static const char *const configs[] = {"", "chunks=8", "vec=4,lanes=64,chunks=1"};
@@ -116,7 +116,7 @@ static void in_place(void **state) {
     assert_true(ran >= 2);
 }
 
-/* A sample's results have the same bits whatever the number of samples is. */
+/* A sample's bits do not depend on the number of samples. */
 static void samples_are_alike(void **state) {
     const struct fixture *fixture = *state;
     const size_t bytes = sizeof(float) * 8 * 5000;
@@ -133,7 +133,7 @@ static void samples_are_alike(void **state) {
     }
 }
 
-/* A NaN takes its group with it, and no other one. */
+/* A NaN makes every result of its group NaN, and of no other group. */
 static void a_nan_takes_its_group(void **state) {
     const struct fixture *fixture = *state;
     for (int layout = FIRST; layout <= LAST; layout++) {
@@ -152,7 +152,7 @@ static void a_nan_takes_its_group(void **state) {
 static void reference_is_right_by_hand(void **state) {
     (void)state;
     static const float first[] = {1, 3, 5, 7}, last[] = {1, 5, 3, 7}, weight[] = {1, 2}, bias[] = {0, 10};
-    static const double expected[] = {-3, -1, 2 * 1 + 10 * 2, 2 * 3 + 10 * 2}; /* with rstd = 1 / 2 as eps is −1: times 2 */
+    static const double expected[] = {-3, -1, 2 * 1 + 10 * 2, 2 * 3 + 10 * 2}; /* twice y: eps −1 makes rstd 1 / 2 */
     for (int layout = FIRST; layout <= LAST; layout++) {
         const struct ref_group_norm norm = {
             .rows = 1,
@@ -202,7 +202,7 @@ static void refuse(const struct fixture *fixture, const clnorm_group_norm_desc *
     assert_int_equal(clnorm_group_norm_plan_create(fixture->context, desc, &plan), status);
     assert_null(plan);
     if (!strstr(clnorm_error_detail(), said))
-        fail_msg("\"%s\" does not say \"%s\"", clnorm_error_detail(), said);
+        fail_msg("\"%s\" does not contain \"%s\"", clnorm_error_detail(), said);
 }
 
 static void bad_descriptors_are_refused(void **state) {

@@ -1,5 +1,5 @@
 /* The gradients of group and instance norm against the reference in double: shapes, layouts, dtypes, activations, knobs,
- * chunks; what is refused; and that a wrong result is seen. */
+ * chunks; refused descriptors; and the detection of wrong results. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +19,7 @@ enum { FIRST = CLNORM_LAYOUT_FIRST, LAST = CLNORM_LAYOUT_LAST };
 enum { NORMAL = INPUT_NORMAL, FAR = INPUT_FAR, SPIKES = INPUT_SPIKES, WIDE = INPUT_WIDE };
 enum { GELU = CLNORM_ACTIVATION_GELU, TANH = CLNORM_ACTIVATION_GELU_TANH, SILU = CLNORM_ACTIVATION_SILU };
 
-/* Each runs with both layouts, and knobs that suit one of them with that one alone; with statistics that are given, and
- * that are not. */
+/* Each runs with both layouts, or with the one layout that it names; each time with given statistics and without. */
 static const struct group_case cases[] = {
     {2, 64, 49, 8, 0, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""},
     {1, 1, 1, 1, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
@@ -67,8 +66,8 @@ static void results_are_right(void **state) {
     assert_true(ran >= (fixture_is_slow(fixture) || fixture_is_quick() ? 8 : 20));
 }
 
-/* What comes back by way of residual_out is added to dx, of which there is a second one; and dweight and dbias are added to
- * what is there. Whole segments, and chunks of both layouts. */
+/* The gradient of residual_out is added to dx and dresidual. With accumulation, dweight and dbias are added to their old
+ * values. Both have whole segments, and chunks of both layouts. */
 static void residuals_and_sums_are_added(void **state) {
     const struct fixture *fixture = *state;
     static const struct {
@@ -109,7 +108,7 @@ static void residuals_and_sums_are_added(void **state) {
     assert_true(ran >= 4);
 }
 
-/* A result that is off by a little more than its rounding is seen, in each output. */
+/* An error of little more than the tolerance is detected in each output. */
 static void damage_is_seen(void **state) {
     const struct fixture *fixture = *state;
     const struct group_case c = {3, 16, 64, 4, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""};
@@ -128,7 +127,7 @@ static void damage_is_seen(void **state) {
     group_run_free(&run);
 }
 
-/* dx may lie where dy lies, and dresidual where dresidual_out lies, whole segments and chunks. */
+/* dx over dy and dresidual over dresidual_out, with whole segments and chunks. */
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
     static const char *const configs[] = {"", "chunks=8"};

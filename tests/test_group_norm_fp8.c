@@ -1,5 +1,5 @@
-/* Group and instance norm with tensors of 8 bits: y by scales that are given or measured, x by scales of its own, forward
- * and backward; what is refused; and that a wrong result is seen. */
+/* Group and instance norm with tensors of 8 bits: y with a given or measured scale, x with its own scales, forward and
+ * backward; refused descriptors; and the detection of wrong results. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ enum { TENSOR = CLNORM_SCALING_TENSOR, ROW = CLNORM_SCALING_ROW };
 #define BOTH(of_x, dtype, of_y) \
     { .x_scaling = (of_x), .x_scale = F32, .y = (dtype), .y_scaling = (of_y), .y_scale = F32 }
 
-/* Each runs with both layouts, and knobs that suit one of them with that one alone. */
+/* Each runs with both layouts, or with the one layout that it names. */
 static const struct fp8_case {
     struct group_case c;
     struct group_more more;
@@ -80,7 +80,7 @@ static void results_are_right(void **state) {
     assert_true(ran >= (fixture_is_slow(fixture) ? 8 : 20));
 }
 
-/* The gradients of those whose x has 8 bits, with statistics that are given and that are not. */
+/* The gradients of an 8-bit x, with given statistics and without. */
 static void gradients_are_right(void **state) {
     const struct fixture *fixture = *state;
     unsigned ran = 0;
@@ -101,7 +101,7 @@ static void gradients_are_right(void **state) {
     assert_true(ran >= 4);
 }
 
-/* A code and a scale that are off by one are seen. */
+/* A code that is off by one and a scale that is off by 0.1% are detected. */
 static void damage_is_seen(void **state) {
     const struct fixture *fixture = *state;
     const struct group_case c = {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""};
@@ -120,7 +120,7 @@ static void damage_is_seen(void **state) {
     }
 }
 
-/* A sample's NaNs and infinities leave the scale to the others, and become codes 0x7f. */
+/* NaNs do not count for the scale, and become codes 0x7f. */
 static void nans_do_not_count(void **state) {
     const struct fixture *fixture = *state;
     for (int i = 0; i < 8; i++) {
@@ -135,7 +135,7 @@ static void nans_do_not_count(void **state) {
     }
 }
 
-/* y may lie where an x of its size lies, also where its scale is measured first. */
+/* y over an x of its size, also where a pass before it measures the scale. */
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
     static const char *const configs[] = {"", "chunks=8"};

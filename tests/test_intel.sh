@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs a program on Intel's OpenCL for CPUs, which fetch_intel.sh has put into FOLDER. test_intel.sh FOLDER PROGRAM
-# [ARGUMENT …]; 77 where it is not there.
+# [ARGUMENT …]. Exits with 77 where it is not there.
 set -u
 folder=$1
 shift

@@ -1,5 +1,5 @@
 /* L2 norm, forward and backward, against the reference in double: widths, groups, strides, dtypes, knobs, both modes of
- * eps; what is refused; and that a wrong result is seen. */
+ * eps; refused descriptors; and the detection of wrong results. */
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
@@ -30,13 +30,13 @@ struct l2_case {
     uint64_t weight_rows, weight_repeat; /* 0: one row */
 };
 
-/* 300 rows make several shares of dweight's sum; 1001 columns, a last vector that is partly filled on CPUs. */
+/* 300 rows divide dweight's sum among work-groups, and 1001 columns leave a partial last vector on CPUs. */
 static const struct l2_case cases[] = {
     {5, 64, 0, 0, F32, F32, F32, ADD, 1e-12, false, "", 0, 0},
     {300, 1001, 0, 0, F32, NONE, F32, ADD, 1e-6, true, "", 0, 0},
     {7, 96, 32, 32, F16, F32, F32, FLOOR, 1e-5, true, "", 0, 0},
     {9, 128, 128, 0, BF16, BF16, BF16, ADD, 1e-6, false, "", 0, 0},
-    {300, 48, 16, 16, BF16, F32, F16, FLOOR, 3.5, false, "", 0, 0}, /* some lengths are on the floor, some are not */
+    {300, 48, 16, 16, BF16, F32, F16, FLOOR, 3.5, false, "", 0, 0}, /* some lengths are below the floor */
     {3, 4096, 0, 0, F32, F32, F32, FLOOR, 1e-12, false, "vec=4,lanes=16,segments=2", 0, 0},
     {4, 513, 0, 3, F32, F32, F32, ADD, 1e-12, false, "vec=1,lanes=64", 0, 0},
     {6, 320, 64, 0, F64, F64, F64, ADD, 1e-12, false, "", 0, 0},
@@ -137,7 +137,7 @@ static clnorm_l2_norm_backward_desc backward_desc(const struct l2_run *run) {
     return desc;
 }
 
-/* Both directions; whether nothing but results was written. */
+/* Runs forward and backward. Returns whether nothing but the results was written. */
 static bool run_execute(const struct fixture *fixture, struct l2_run *run) {
     const clnorm_l2_norm_desc forward = forward_desc(run);
     const clnorm_l2_norm_backward_desc backward = backward_desc(run);
@@ -166,7 +166,7 @@ static bool run_execute(const struct fixture *fixture, struct l2_run *run) {
 
 /* ------------------------------------------------------------------------------------------------------ comparison */
 
-/* Half a step of a dtype at 1, and of its denormals. */
+/* Half the step between neighbours at 1, and between denormals below. */
 static double unit_of(clnorm_dtype dtype) {
     return dtype == CLNORM_F64 ? 0x1p-53 : dtype == CLNORM_F32 ? 0x1p-24 : dtype == CLNORM_F16 ? 0x1p-11 : 0x1p-8;
 }
@@ -175,8 +175,7 @@ static double tiny_of(clnorm_dtype dtype) {
     return dtype == CLNORM_F64 ? 0x1p-1074 : dtype == CLNORM_F16 ? 0x1p-25 : 0x1p-126; /* some devices flush denormals */
 }
 
-/* Roundings of a sum over a segment: of 16 blocks one after the other, of their sums, over lanes; half of it under a root.
- */
+/* Relative error of a sum over a segment: of chains in 16 blocks, of the blocks' sums, and of lanes. A root halves it. */
 static double sum_error(const struct l2_run *run) {
     return (32 + (double)run->group_size / 16) * (run->c->x == F64 ? 0x1p-53 : 0x1p-24);
 }
@@ -192,7 +191,7 @@ static bool is_near(const struct tensor *tensor, const char *name, uint64_t row,
     return false;
 }
 
-/* One segment; adds its terms to its row of dweight, and their magnitudes. */
+/* Checks a segment. Adds its terms to a row of dweight, and their magnitudes to a row of magnitude. */
 static bool segment_is_right(const struct l2_run *run, uint64_t row, uint64_t group, const struct ref_l2_segment *expected,
                              double *dweight, double *magnitude) {
     const double relative = sum_error(run);
@@ -266,7 +265,7 @@ static void results_are_right(void **state) {
     assert_true(ran >= 6);
 }
 
-/* A result that is off by a little more than its rounding is seen, in each output. */
+/* An error of little more than the tolerance is detected in each output. */
 static void damage_is_seen(void **state) {
     const struct fixture *fixture = *state;
     struct l2_run run = run_make(&cases[0]);
@@ -283,7 +282,7 @@ static void damage_is_seen(void **state) {
     run_free(&run);
 }
 
-/* y may lie where x lies. */
+/* y over x. */
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
     struct l2_run run = run_make(&cases[0]);
@@ -303,7 +302,7 @@ static void in_place(void **state) {
     run_free(&run);
 }
 
-/* A NaN takes its segment with it in both modes, and no other one. */
+/* In both modes, a NaN makes every result of its segment NaN, and of no other segment. */
 static void a_nan_takes_its_segment(void **state) {
     const struct fixture *fixture = *state;
     for (int mode = ADD; mode <= FLOOR; mode++) {
@@ -323,7 +322,7 @@ static void refuse(const struct fixture *fixture, const clnorm_l2_norm_desc *des
     assert_int_equal(clnorm_l2_norm_plan_create(fixture->context, desc, &plan), status);
     assert_null(plan);
     if (!strstr(clnorm_error_detail(), said))
-        fail_msg("\"%s\" does not say \"%s\"", clnorm_error_detail(), said);
+        fail_msg("\"%s\" does not contain \"%s\"", clnorm_error_detail(), said);
 }
 
 static void bad_descriptors_are_refused(void **state) {
