@@ -16,6 +16,7 @@
 #include "config/resources.h"
 #include "knob.h"
 #include "made_up_devices.h"
+#include "refusal.h"
 
 static const uint64_t rows[] = {1, 64, 1000000};
 static const uint64_t cols[] = {1,    2,     3,     7,     31,    64,    96,    100,   128,   257,    512,
@@ -181,7 +182,7 @@ static void prefetch_is_of_whole_rows(void **state) {
     without[2].local_size = 0;
     for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
         assert_int_equal(cln_config_choose(&device, &without[i], &next, &config), CLNORM_INVALID_VALUE);
-        assert_non_null(strstr(clnorm_error_detail(), "desc.config.prefetch is next"));
+        assert_detail("desc.config.prefetch is next");
     }
 }
 
@@ -261,7 +262,7 @@ static void phases_fit_into_local_memory(void **state) {
     assert_int_equal(config.segments, 2); /* 2 · 16 lanes · 2 segments · 16 doubles are 8 KiB */
     forced.segments = 4;
     assert_int_equal(cln_config_choose_group(&device, &work, &forced, &config), CLNORM_INVALID_VALUE);
-    assert_non_null(strstr(clnorm_error_detail(), "desc.config.segments is 4: expected fewer"));
+    assert_detail("desc.config.segments is 4: expected fewer");
     forced = (struct cln_config){0};
     device = made_up_device(MADE_UP_H200);
     assert_int_equal(cln_config_choose_group(&device, &work, &forced, &config), CLNORM_SUCCESS);

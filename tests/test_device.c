@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "clnorm/clnorm.h"
+#include "refusal.h"
 
 static clnorm_device_info best_device(void) {
     clnorm_device_info info = CLNORM_DEVICE_INFO_INIT;
@@ -105,7 +106,7 @@ static void infos_of_other_sizes(void **state) {
     older.size = 7;
     assert_int_equal(clnorm_device_select(NULL, &older), CLNORM_INVALID_ARGUMENT);
     assert_int_equal(clnorm_device_describe(older.device, &older), CLNORM_INVALID_ARGUMENT);
-    assert_non_null(strstr(clnorm_error_detail(), "info.size is 7"));
+    assert_detail("info.size is 7");
 }
 
 static void missing_arguments_are_refused(void **state) {
@@ -149,7 +150,7 @@ static void a_context_refuses_what_does_not_fit(void **state) {
     assert_int_equal(clnorm_context_create(cl, info.device, NULL, NULL), CLNORM_INVALID_ARGUMENT);
     options.size--;
     assert_int_equal(clnorm_context_create(cl, info.device, &options, &context), CLNORM_INVALID_ARGUMENT);
-    assert_non_null(strstr(clnorm_error_detail(), "options.size"));
+    assert_detail("options.size");
     assert_ptr_equal(context, untouched);
     clReleaseContext(cl);
 }

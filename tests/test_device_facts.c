@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "fake_opencl.h"
+#include "refusal.h"
 
 /* ----------------------------------------------------------------------------------------------------------- listing */
 
@@ -53,7 +54,7 @@ static void no_platform_is_no_device(void **state) {
         assert_int_equal(count, 0);
         assert_int_equal(clnorm_device_select(NULL, &info), CLNORM_DEVICE_NOT_FOUND);
         assert_int_equal(clnorm_device_select("cpu", &info), CLNORM_DEVICE_NOT_FOUND);
-        assert_non_null(strstr(clnorm_error_detail(), "no OpenCL device"));
+        assert_detail("no OpenCL device");
     }
 }
 
@@ -77,7 +78,7 @@ static void a_device_that_cannot_be_read_is_left_out(void **state) {
     assert_int_equal(count, 8);
     assert_ptr_equal(info.device, fake_handle(FAKE_H200_TWIN));
     assert_int_equal(clnorm_device_describe(fake_handle(FAKE_H200), &info), CLNORM_OUT_OF_DEVICE_MEMORY);
-    assert_non_null(strstr(clnorm_error_detail(), "work-group size"));
+    assert_detail("work-group size");
 
     fake_trouble.of = NULL;
     assert_int_equal(clnorm_device_list(&info.device, 1, &count), CLNORM_OUT_OF_DEVICE_MEMORY);
@@ -217,7 +218,7 @@ static void a_context_wants_a_device_of_the_cl_context(void **state) {
     clnorm_context *context = NULL;
     const cl_context cl = fake_context(FAKE_H200);
     assert_int_equal(clnorm_context_create(cl, fake_handle(FAKE_H200_TWIN), NULL, &context), CLNORM_INVALID_ARGUMENT);
-    assert_non_null(strstr(clnorm_error_detail(), "not one of the 1 devices"));
+    assert_detail("not one of the 1 devices");
     assert_null(context);
     assert_int_equal(clnorm_context_create(cl, fake_handle(FAKE_H200), NULL, &context), CLNORM_SUCCESS);
     clnorm_context_destroy(context);
