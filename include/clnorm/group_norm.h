@@ -48,7 +48,7 @@ typedef struct clnorm_group_norm_desc {
     clnorm_tensor y;            /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits; F8_E4M3 or F8_E5M2 too */
     clnorm_tensor residual;     /* CLNORM_DTYPE_NONE: no residual */
     clnorm_tensor residual_out; /* CLNORM_DTYPE_NONE: not written; needs a residual */
-    clnorm_tensor weight;       /* CLNORM_DTYPE_NONE: no weight, as with ones */
+    clnorm_tensor weight;       /* CLNORM_DTYPE_NONE: no weight (ones) */
     clnorm_tensor bias;         /* CLNORM_DTYPE_NONE: no bias */
     /* Added to the variance: 0 to the largest number of f32 (of f64 with F64 tensors). The variance has the same range: in
      * f32, squares of deviations past 3.4e38 (|s| of 1e19) make y 0 or NaN, and squares below 1.2e-38 may count as 0. */
@@ -97,7 +97,7 @@ typedef struct clnorm_group_norm_backward_desc {
     uint64_t groups;
     clnorm_tensor x;             /* F8_E4M3 or F8_E5M2 too, as in the forward */
     clnorm_tensor dy;            /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
-    clnorm_tensor weight;        /* CLNORM_DTYPE_NONE: no weight, as with ones */
+    clnorm_tensor weight;        /* CLNORM_DTYPE_NONE: no weight (ones) */
     clnorm_tensor bias;          /* CLNORM_DTYPE_NONE: no bias; only activation′ depends on it */
     clnorm_tensor dx;            /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
     clnorm_tensor dweight;       /* [cols]; CLNORM_DTYPE_NONE: not computed */

@@ -34,7 +34,7 @@ typedef struct clnorm_l2_norm_desc {
     uint64_t weight_repeat; /* neighbouring rows that take the same row of the weight; 0: 1 */
     clnorm_tensor x;
     clnorm_tensor y;      /* dtype CLNORM_DTYPE_NONE: as x */
-    clnorm_tensor weight; /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight, as with ones */
+    clnorm_tensor weight; /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight (ones) */
     double eps;           /* 0 to the largest number of f32 (of f64 with F64 tensors) */
     clnorm_eps_mode eps_mode;
     uint32_t save_norm;       /* 1: write norm, the length of each segment */

@@ -105,7 +105,7 @@ typedef struct clnorm_norm_desc {
     clnorm_tensor y_t;          /* the transposed copy [cols, rows] of an 8-bit y: its dtype is that of y, and its scaling
                                    fields are 0. Where y is absent, y_t has the dtype and scaling fields of y */
     clnorm_tensor z;            /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits; only read with a gate */
-    clnorm_tensor weight;       /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight, as with ones */
+    clnorm_tensor weight;       /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight (ones) */
     clnorm_tensor bias;         /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no bias */
     clnorm_tensor residual;     /* CLNORM_DTYPE_NONE: no residual; not with gate_first */
     clnorm_tensor residual_out; /* CLNORM_DTYPE_NONE: s is not written; needs a residual */
@@ -213,7 +213,7 @@ typedef struct clnorm_norm_backward_desc {
     clnorm_tensor x;             /* F8_E4M3 or F8_E5M2 too, as in the forward */
     clnorm_tensor z;             /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits; only read with a gate */
     clnorm_tensor dy;            /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits */
-    clnorm_tensor weight;        /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight, as with ones */
+    clnorm_tensor weight;        /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight (ones) */
     clnorm_tensor bias;          /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no bias */
     clnorm_tensor dx;            /* CLNORM_DTYPE_NONE, as in all outputs: not computed */
     clnorm_tensor dz;            /* needs a gate */

@@ -97,7 +97,7 @@ typedef struct clnorm_norm_apply_desc {
     uint64_t group_size;
     clnorm_tensor x;
     clnorm_tensor y;      /* dtype CLNORM_DTYPE_NONE: as x */
-    clnorm_tensor weight; /* [cols], the slice's; CLNORM_DTYPE_NONE: no weight, as with ones */
+    clnorm_tensor weight; /* [cols], the slice's; CLNORM_DTYPE_NONE: no weight (ones) */
     clnorm_tensor bias;   /* [cols], the slice's; CLNORM_DTYPE_NONE: no bias */
     /* Added to the variance: 0 to the largest number of f32 (of f64 with F64 tensors). In f32, a sum of squares past 3.4e38
      * in a slice or in the merged moments makes y 0 or NaN. Squares below 1.2e-38 may count as 0. */

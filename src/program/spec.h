@@ -48,7 +48,7 @@ struct cln_spec {
     uint64_t run_length;           /* neighbouring rows that a work-group takes before it skips others' rows; 0: all */
     uint64_t prefetch;             /* an enum cln_prefetch */
     uint64_t rows_ahead;           /* distance of the row to prefetch; 0: none is prefetched */
-    uint64_t column_lanes;         /* columns that a work-group takes side by side, where it takes columns */
+    uint64_t column_lanes;         /* neighbouring lanes of a work-group of accumulator=columns, a vector each */
     uint64_t span;                 /* groups that a work-group takes in turn */
     uint64_t chunks;               /* pieces of a split segment */
     uint64_t row_split;            /* an enum cln_row_split */
@@ -65,8 +65,8 @@ struct cln_spec {
     uint64_t writes_y;                  /* forward: 1: y is written */
     uint64_t merges;                    /* group norm: 1: y is computed from moments of chunks, not from statistics */
     uint64_t measures;                  /* forward: 1: the largest |y| of each work-group is written */
-    uint64_t save_y_row_scale;          /* 1: it is written */
-    uint64_t amax, write_q, transposed; /* 1: it is written */
+    uint64_t save_y_row_scale;          /* 1: args.y_row_scale is written */
+    uint64_t amax, write_q, transposed; /* 1: amax, q, the transposed copy is written */
     uint64_t stochastic;
     uint64_t rows;                                  /* rows that lanes take at a time */
     uint64_t tile_rows, tile_cols;                  /* the tile of a work-group */
@@ -79,7 +79,7 @@ struct cln_spec {
     uint64_t opencl_c; /* the language version that the build may use: 120, 200, 300; later ones count as 300 */
 };
 
-/* CLN_OUTER_OPTIONS: the part that a stage uses for the outer dimensions of its tensors. */
+/* Bytes of build options; of these, bytes for the options that a stage adds for the outer dimensions of its tensors. */
 enum { CLN_OPTIONS_CAPACITY = 8192, CLN_OUTER_OPTIONS = 1024 };
 
 /* Writes the build options, "-cl-std=CL1.2 -D VEC=4 …". */
