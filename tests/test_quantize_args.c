@@ -56,6 +56,9 @@ static void bad_descriptors_are_refused(void **state) {
     desc.q_t.dtype = desc.q.dtype;
     desc.q_t.stride = 3;
     check_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.q_t.stride is 3: expected at least rows");
+    desc.q_t.stride = 0;
+    desc.q_t.scaling = CLNORM_SCALING_TENSOR;
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.q_t.scaling is 1: expected 0, its scales are those of q");
     const double scales[] = {-1, INFINITY, NAN, 1e-300, 1e300};
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
         desc = good;
