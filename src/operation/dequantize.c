@@ -15,19 +15,7 @@ static const struct cln_tensor_rule tensors[] = {
 /* A work-group takes whole rows. All elements of a vector have the same scale. */
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
     const problem *const p = desc;
-    const uint64_t whole = p->cols | p->q.scale_group;
-    return (struct cln_workload){
-        .users = CLN_KNOBS_QUANTIZE,
-        .rows = p->rows,
-        .groups = 1,
-        .group_size = p->cols,
-        .whole = cln_lowest_bit(whole),
-        .alignment = cln_lowest_bit(whole | cln_operation_strides(operation, desc)),
-        .x_size = clnorm_dtype_size(p->x.dtype),
-        .held_size = clnorm_dtype_size(p->x.dtype),
-        .norm = CLNORM_RMS_NORM,
-        .real_size = sizeof(cl_float),
-    };
+    return cln_fp8_workload(operation, desc, p->x.dtype, p->q.scale_group);
 }
 
 static const struct cln_parameter parameters[] = CLN_PARAMETERS(DEQUANTIZE_ARGS);
@@ -36,7 +24,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     const problem *const p = desc;
     if (!work->rows)
         return CLNORM_SUCCESS;
-    const struct cln_fp8_share share = cln_fp8_share_of(&plan->config, p->rows);
+    const struct cln_launch launch = cln_launch_of(&plan->config, p->rows);
     struct cln_spec spec = cln_fp8_spec(&plan->context->device, &plan->config);
     spec.x_dtype = p->x.dtype;
     spec.q_dtype = p->q.dtype;
@@ -47,7 +35,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
         spec.groups = cln_divide_up(p->cols, p->q.scale_group);
     }
     const struct cln_argument arguments[] = {
-        cln_integer("iterations", share.iterations),
+        cln_integer("iterations", launch.iterations),
         cln_integer("cols", p->cols),
         {0},
     };
@@ -59,8 +47,8 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
         .parameters = parameters,
         .arguments = arguments,
         .work = p->rows,
-        .groups = share.groups,
-        .items = share.items,
+        .groups = launch.groups,
+        .items = launch.items,
     };
     return cln_plan_add_stage(plan, &recipe);
 }

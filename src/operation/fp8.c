@@ -10,6 +10,24 @@
 #include "quantize/quantize_args.h"
 #include "quantize/transpose_args.h"
 
+struct cln_workload cln_fp8_workload(const struct cln_operation *operation, const void *desc, clnorm_dtype x_dtype,
+                                     uint64_t scale_group) {
+    const struct cln_desc_head *const head = desc;
+    const uint64_t whole = head->cols | scale_group;
+    return (struct cln_workload){
+        .users = CLN_KNOBS_QUANTIZE,
+        .rows = head->rows,
+        .groups = 1,
+        .group_size = head->cols,
+        .whole = cln_lowest_bit(whole),
+        .alignment = cln_lowest_bit(whole | cln_operation_strides(operation, desc)),
+        .x_size = clnorm_dtype_size(x_dtype),
+        .held_size = clnorm_dtype_size(x_dtype),
+        .norm = CLNORM_RMS_NORM,
+        .real_size = sizeof(cl_float),
+    };
+}
+
 /* Lanes of a segment on an NVIDIA GPU. A lane loads four vectors at once, or eight of a long segment; 0: there are too few
  * vectors for that. Of an 8-bit x a lane takes two rows and up to sixteen vectors of each, so that there are fewer sums
  * over lanes to wait for. With few pairs of rows more lanes share each pair, to keep the whole device busy. */
@@ -49,38 +67,21 @@ uint32_t cln_fp8_isa(const clnorm_device_info *device, const struct cln_config *
 }
 
 struct cln_spec cln_fp8_spec(const clnorm_device_info *device, const struct cln_config *config) {
-    return (struct cln_spec){
+    struct cln_spec spec = {
         .family = CLN_QUANTIZE,
         .group_size = 1,
         .groups = 1,
-        .vec = config->vec,
-        .lanes = config->lanes,
-        .segments = config->segments,
-        .unroll = config->unroll,
-        .reduce = config->reduce,
-        .stores = config->stores,
-        .isa = config->isa,
         .fp8_isa = cln_fp8_isa(device, config),
-        .element_aligned = cln_config_element_aligned(device, config),
-        .opencl_c = config->reduce == CLN_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
     };
+    cln_launch_spec(device, config, &spec);
+    return spec;
 }
 
-static struct cln_fp8_share share_among(const struct cln_config *config, uint64_t segments, uint64_t most_groups) {
-    const uint64_t blocks = cln_divide_up(segments, config->segments);
-    const uint64_t iterations = cln_larger(config->iterations, cln_divide_up(blocks, most_groups));
-    return (struct cln_fp8_share){iterations, (size_t)cln_divide_up(blocks, iterations),
-                                  (size_t)config->lanes * config->segments};
-}
-
-struct cln_fp8_share cln_fp8_share_of(const struct cln_config *config, uint64_t segments) {
-    return share_among(config, segments, CLN_MOST_GROUPS);
-}
-
-struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, const struct cln_config *config,
-                                              uint64_t segments) {
+struct cln_launch cln_fp8_launch_of_largest(const clnorm_device_info *device, const struct cln_config *config,
+                                            uint64_t segments) {
     const bool alone = config->lanes == 1; /* config.iterations already makes long shares */
-    return share_among(config, segments, alone ? CLN_MOST_GROUPS : 8 * (uint64_t)cln_larger(device->compute_units, 1));
+    const uint64_t most_groups = alone ? CLN_MOST_GROUPS : 8 * (uint64_t)cln_larger(device->compute_units, 1);
+    return cln_launch_within(config, segments, most_groups);
 }
 
 /* Tiles with a transposed copy. The first suitable row is used. */

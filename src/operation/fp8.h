@@ -2,8 +2,13 @@
 #ifndef CLN_FP8_H
 #define CLN_FP8_H
 
-#include "config/config.h"
-#include "plan/plan.h"
+#include "operation/launch.h"
+#include "operation/operation.h"
+
+/* The workload of an operation whose work-groups take whole rows of x. Vectors divide scale_group columns, which share a
+ * scale; 0: all columns do. */
+struct cln_workload cln_fp8_workload(const struct cln_operation *operation, const void *desc, clnorm_dtype x_dtype,
+                                     uint64_t scale_group);
 
 /* A cln_choose_fn for kernels whose work-groups loop over segments of work->group_size elements. vec divides
  * work->whole, so that rows consist of whole vectors. */
@@ -16,17 +21,9 @@ uint32_t cln_fp8_isa(const clnorm_device_info *device, const struct cln_config *
 /* A spec with the config's macros. */
 struct cln_spec cln_fp8_spec(const clnorm_device_info *device, const struct cln_config *config);
 
-/* Work-groups that loop over segments, SEGMENTS at a time. */
-struct cln_fp8_share {
-    cl_ulong iterations;
-    size_t groups, items;
-};
-
-struct cln_fp8_share cln_fp8_share_of(const struct cln_config *config, uint64_t segments);
-
-/* For work-groups that each write a largest magnitude, which later kernels search: no more of them than run at once. */
-struct cln_fp8_share cln_fp8_share_of_largest(const clnorm_device_info *device, const struct cln_config *config,
-                                              uint64_t segments);
+/* The launch of work-groups that each write a largest magnitude, which later kernels search: no more than run at once. */
+struct cln_launch cln_fp8_launch_of_largest(const clnorm_device_info *device, const struct cln_config *config,
+                                            uint64_t segments);
 
 /* Work-groups that write tiles (cl/quantize/tile.h). */
 struct cln_fp8_tile {

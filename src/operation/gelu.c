@@ -4,6 +4,7 @@
 #include "base/context.h"
 #include "config/config.h"
 #include "gelu/gelu_args.h"
+#include "operation/launch.h"
 #include "operation/operations.h"
 #include "operation/outer.h"
 #include "plan/stage.h"
@@ -70,23 +71,17 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
 }
 
 static struct cln_spec spec_of(const clnorm_plan *plan, const struct problem *p) {
-    const struct cln_config *const c = &plan->config;
     const bool backward = plan->operation == &cln_gelu_backward;
-    return (struct cln_spec){
+    struct cln_spec spec = {
         .family = CLN_GELU,
         .gelu = p->form,
         .x_dtype = p->x->dtype,
         .y_dtype = backward ? CLNORM_DTYPE_NONE : p->out->dtype,
         .dy_dtype = backward ? p->dy->dtype : CLNORM_DTYPE_NONE,
         .dx_dtype = backward ? p->out->dtype : CLNORM_DTYPE_NONE,
-        .vec = c->vec,
-        .lanes = c->lanes,
-        .unroll = c->unroll,
-        .stores = c->stores,
-        .isa = c->isa,
-        .element_aligned = cln_config_element_aligned(&plan->context->device, c),
-        .opencl_c = 120,
     };
+    cln_launch_spec(&plan->context->device, &plan->config, &spec);
+    return spec;
 }
 
 static const struct cln_parameter parameters[] = CLN_PARAMETERS(GELU_ARGS);

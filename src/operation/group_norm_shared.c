@@ -6,6 +6,7 @@
 #include "norm/group_norm_args.h"
 #include "operation/fp8.h"
 #include "operation/group_norm.h"
+#include "operation/launch.h"
 #include "plan/tensor.h"
 
 clnorm_status cln_group_norm_prepare(const struct cln_group_norm *norm) {
@@ -70,7 +71,7 @@ struct cln_workload cln_group_norm_workload(const struct cln_operation *operatio
 struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_group_norm *norm) {
     const struct cln_config *const c = &plan->config;
     const clnorm_device_info *const device = &plan->context->device;
-    return (struct cln_spec){
+    struct cln_spec spec = {
         .family = CLN_GROUP_NORM,
         .group_size = plan->work.group_size,
         .groups = norm->groups,
@@ -81,18 +82,12 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
         .x_scaling = norm->x.scaling,
         .x_scale_dtype = norm->x.scale_dtype,
         .fp8_isa = norm->x.scaling ? cln_fp8_isa(device, c) : 0,
-        .vec = c->vec,
-        .lanes = c->lanes,
-        .segments = c->segments,
-        .unroll = 1,
-        .chunks = cln_larger(cln_config_channel_chunks(&plan->work, c), 1),
         .span = cln_config_slice_groups(&plan->work, c),
-        .reduce = c->reduce,
-        .stores = c->stores,
-        .isa = c->isa,
-        .element_aligned = cln_config_element_aligned(device, c),
-        .opencl_c = c->reduce == CLN_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
     };
+    cln_launch_spec(device, c, &spec);
+    spec.unroll = 1;
+    spec.chunks = cln_larger(cln_config_channel_chunks(&plan->work, c), 1);
+    return spec;
 }
 
 /* -------------------------------------------------------------------------------------------------------- workspace */

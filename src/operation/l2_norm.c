@@ -8,6 +8,7 @@
 #include "clnorm/l2_norm.h"
 #include "config/config.h"
 #include "norm/l2_norm_args.h"
+#include "operation/launch.h"
 #include "operation/operations.h"
 #include "plan/stage.h"
 #include "plan/tensor.h"
@@ -91,13 +92,11 @@ static clnorm_status choose(const clnorm_device_info *device, const struct cln_w
 }
 
 static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
-    const struct cln_config *const c = &plan->config;
-    const clnorm_device_info *const device = &plan->context->device;
     const struct problem p = problem_of(plan->operation, desc);
     const forward_desc *const f = desc;
     const backward_desc *const b = desc;
     const bool backward = plan->operation == &cln_l2_norm_backward;
-    return (struct cln_spec){
+    struct cln_spec spec = {
         .family = backward ? CLN_NORM_BACKWARD : CLN_NORM_FORWARD,
         .group_size = p.group_size,
         .groups = p.cols / p.group_size,
@@ -109,29 +108,20 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
         .dweight_dtype = backward ? b->dweight.dtype : CLNORM_DTYPE_NONE,
         .save_rstd = !backward && f->save_norm,
         .weight_map = p.weight_rows > 1,
-        .vec = c->vec,
-        .lanes = c->lanes,
-        .segments = c->segments,
-        .keep = c->keep,
-        .unroll = 1,
-        .chunks = 1,
-        .reduce = c->reduce,
-        .stores = c->stores,
-        .isa = c->isa,
-        .element_aligned = cln_config_element_aligned(device, c),
-        .opencl_c = c->reduce == CLN_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
     };
+    cln_launch_spec(&plan->context->device, &plan->config, &spec);
+    spec.unroll = 1;
+    return spec;
 }
 
 /* Adds the kernel that goes through segments. */
 static clnorm_status add_segments(clnorm_plan *plan, const void *desc, const struct cln_workload *work, const char *kernel,
                                   const struct cln_parameter *parameters, struct cln_argument norm) {
     const struct problem p = problem_of(plan->operation, desc);
-    const struct cln_config *const c = &plan->config;
     const struct cln_spec spec = spec_of(plan, desc);
-    const uint64_t segments = work->rows * work->groups, blocks = cln_divide_up(segments, c->segments);
-    const uint64_t iterations = cln_larger(c->iterations, cln_divide_up(blocks, CLN_MOST_GROUPS));
-    const struct cln_argument arguments[] = {cln_integer("iterations", iterations),
+    const uint64_t segments = work->rows * work->groups;
+    const struct cln_launch launch = cln_launch_of(&plan->config, segments);
+    const struct cln_argument arguments[] = {cln_integer("iterations", launch.iterations),
                                              cln_integer("rows", p.rows),
                                              cln_integer("floor", p.eps_mode == CLNORM_EPS_FLOOR),
                                              cln_integer("weight_rows", p.weight_rows),
@@ -149,8 +139,8 @@ static clnorm_status add_segments(clnorm_plan *plan, const void *desc, const str
         .parameters = parameters,
         .arguments = arguments,
         .work = segments,
-        .groups = (size_t)cln_divide_up(blocks, iterations),
-        .items = (size_t)c->lanes * c->segments,
+        .groups = launch.groups,
+        .items = launch.items,
     };
     return cln_plan_add_stage(plan, &recipe);
 }

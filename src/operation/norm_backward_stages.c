@@ -5,6 +5,7 @@
 #include "norm/norm_backward_args.h"
 #include "operation/dropout.h"
 #include "operation/fp8.h"
+#include "operation/launch.h"
 #include "operation/norm_backward_from_y.h"
 #include "operation/norm_backward_layout.h"
 #include "operation/norm_statistics.h"
@@ -66,27 +67,13 @@ static struct cln_spec spec_of_problem(const problem *p, const struct cln_backwa
 
 struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *device, const struct cln_config *c,
                                   const struct cln_backward_layout *layout) {
-    const bool needs_later = c->reduce == CLN_REDUCE_SUBGROUP || (layout->locked && c->isa == CLN_ISA_PORTABLE);
     const struct cln_rope rope = CLN_ROPE_OF(p);
     struct cln_spec spec = spec_of_problem(p, layout);
-    spec.vec = c->vec;
-    spec.lanes = c->lanes;
-    spec.segments = c->segments;
-    spec.keep = c->keep;
-    spec.unroll = c->unroll;
-    spec.reduce = c->reduce;
-    spec.stores = c->stores;
-    spec.weights = c->weights;
-    spec.isa = c->isa;
-    spec.tile = c->tile;
-    spec.accumulator = c->accumulator;
-    spec.pipeline = c->pipeline;
-    spec.prefetch = c->prefetch;
-    spec.chunks = c->chunks;
+    cln_launch_spec(device, c, &spec);
     spec.row_split = layout->exchanged ? c->row_split : CLN_ROW_SPLIT_TWO_PASSES;
     spec.fp8_isa = cln_fp8_isa(device, c);
-    spec.element_aligned = cln_config_element_aligned(device, c);
-    spec.opencl_c = needs_later ? device->opencl_c_version : 120;
+    if (layout->locked && c->isa == CLN_ISA_PORTABLE) /* for its memory fences */
+        spec.opencl_c = device->opencl_c_version;
     cln_rope_spec(&rope, &spec);
     return spec;
 }
@@ -109,14 +96,14 @@ clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const s
     const struct cln_config *const c = &plan->config;
     const struct cln_spec spec = cln_backward_spec(p, &plan->context->device, c, layout);
     const cl_ulong work = p->rows * (p->cols / p->group_size) * c->chunks;
-    const struct cln_fp8_share share = cln_fp8_share_of(c, work);
+    const struct cln_launch launch = cln_launch_of(c, work);
     const struct cln_argument arguments[] = {
         cln_bind("x", x_of(p)),
         cln_bind("mean", given_or(p->mean_given, CLN_MEAN, layout->mean)),
         cln_bind("rstd", given_or(p->rstd_given, CLN_RSTD, layout->rstd)),
         cln_bind("sums", layout->sums),
         cln_integer("rows", p->rows),
-        cln_integer("iterations", share.iterations),
+        cln_integer("iterations", launch.iterations),
         cln_real("weight_offset", p->weight_offset),
         cln_integer("weight_rows", p->weight_rows),
         cln_integer("weight_repeat", p->weight_repeat),
@@ -135,8 +122,8 @@ clnorm_status cln_backward_add_sums(clnorm_plan *plan, const problem *p, const s
         .parameters = sums_parameters,
         .arguments = arguments,
         .work = work,
-        .groups = share.groups,
-        .items = share.items,
+        .groups = launch.groups,
+        .items = launch.items,
     };
     return cln_plan_add_stage(plan, &recipe);
 }

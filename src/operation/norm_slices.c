@@ -76,11 +76,11 @@ clnorm_status cln_norm_choose_slice(const clnorm_device_info *device, const stru
 static clnorm_status add_segments(clnorm_plan *plan, const clnorm_norm_desc *p, const struct cln_workload *work,
                                   const char *kernel, const struct cln_parameter *parameters, struct cln_binding moments) {
     const uint64_t units = work->rows * work->groups * plan->config.chunks;
-    const struct cln_fp8_share share = cln_fp8_share_of(&plan->config, units);
-    const struct cln_spec spec = cln_norm_spec(plan, p, work, share.iterations);
+    const struct cln_launch launch = cln_launch_of(&plan->config, units);
+    const struct cln_spec spec = cln_norm_spec(plan, p, work, launch.iterations);
     const struct cln_argument arguments[] = {cln_real("eps", p->eps),
                                              cln_integer("rows", p->rows),
-                                             cln_integer("iterations", share.iterations),
+                                             cln_integer("iterations", launch.iterations),
                                              cln_bind("moments", moments),
                                              {0}};
     const struct cln_stage_recipe recipe = {
@@ -91,8 +91,8 @@ static clnorm_status add_segments(clnorm_plan *plan, const clnorm_norm_desc *p, 
         .parameters = parameters,
         .arguments = arguments,
         .work = units,
-        .groups = share.groups,
-        .items = share.items,
+        .groups = launch.groups,
+        .items = launch.items,
     };
     return cln_plan_add_stage(plan, &recipe);
 }
@@ -102,11 +102,11 @@ static clnorm_status add_merge(clnorm_plan *plan, const clnorm_norm_desc *p, con
                                struct cln_binding chunks) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(NORM_MERGE_MOMENTS_ARGS);
     const uint64_t segments = work->rows * work->groups;
-    const struct cln_fp8_share of_chunks = cln_fp8_share_of(&plan->config, segments * plan->config.chunks);
-    const struct cln_fp8_share share = cln_fp8_share_of(&plan->config, segments);
+    const struct cln_launch of_chunks = cln_launch_of(&plan->config, segments * plan->config.chunks);
+    const struct cln_launch launch = cln_launch_of(&plan->config, segments);
     const struct cln_spec spec = cln_norm_spec(plan, p, work, of_chunks.iterations);
     const struct cln_argument arguments[] = {
-        cln_integer("rows", p->rows), cln_integer("iterations", share.iterations), cln_bind("chunk_moments", chunks), {0}};
+        cln_integer("rows", p->rows), cln_integer("iterations", launch.iterations), cln_bind("chunk_moments", chunks), {0}};
     const struct cln_stage_recipe recipe = {
         .source = &cln_source_norm_slices,
         .kernel = "norm_merge_moments",
@@ -114,8 +114,8 @@ static clnorm_status add_merge(clnorm_plan *plan, const clnorm_norm_desc *p, con
         .parameters = parameters,
         .arguments = arguments,
         .work = segments,
-        .groups = share.groups,
-        .items = share.items,
+        .groups = launch.groups,
+        .items = launch.items,
     };
     return cln_plan_add_stage(plan, &recipe);
 }

@@ -9,6 +9,7 @@
 #include "norm/norm_forward_args.h"
 #include "operation/dropout.h"
 #include "operation/fp8.h"
+#include "operation/launch.h"
 #include "operation/norm_statistics.h"
 #include "operation/norm_tiles.h"
 #include "operation/operations.h"
@@ -88,7 +89,7 @@ enum pass { PASS_ONLY, PASS_MEASURE, PASS_CODES };
 
 static struct cln_spec spec_of(const problem *p, const clnorm_device_info *device, const struct cln_config *c,
                                const struct cln_workload *work, enum pass pass, uint64_t iterations) {
-    return (struct cln_spec){
+    struct cln_spec spec = {
         .family = CLN_NORM_FORWARD,
         .norm = p->norm,
         .group_size = p->group_size,
@@ -122,22 +123,12 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .save_y_row_scale = p->save_y_row_scale,
         .compatible = p->accuracy == CLNORM_FP8_COMPATIBLE,
         .fp8_isa = cln_fp8_isa(device, c),
-        .vec = c->vec,
-        .lanes = c->lanes,
-        .segments = c->segments,
-        .keep = c->keep,
-        .unroll = c->unroll,
-        .reduce = c->reduce,
-        .stores = c->stores,
-        .weights = c->weights,
-        .isa = c->isa,
         .local_vectors = cln_config_local_vectors(device, work, c),
         .rows_ahead = rows_ahead(device, c, iterations),
         .loop = iterations > 1,
-        .chunks = cln_larger(c->chunks, 1),
-        .element_aligned = cln_config_element_aligned(device, c),
-        .opencl_c = c->reduce == CLN_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
     };
+    cln_launch_spec(device, c, &spec);
+    return spec;
 }
 
 struct cln_spec cln_norm_spec(const clnorm_plan *plan, const clnorm_norm_desc *p, const struct cln_workload *work,
@@ -171,17 +162,16 @@ static uint64_t work_of_chunks(const problem *p, const struct cln_config *c) {
 
 /* Work-groups that go through the segments, or their chunks. A measuring launch has fewer, as later kernels search the
  * largest |y| of each. */
-static struct cln_fp8_share share_of(const clnorm_plan *plan, const problem *p, const struct cln_config *c,
-                                     enum pass pass) {
+static struct cln_launch launch_of(const clnorm_plan *plan, const problem *p, const struct cln_config *c, enum pass pass) {
     const uint64_t work = work_of_chunks(p, c);
-    return pass == PASS_MEASURE ? cln_fp8_share_of_largest(&plan->context->device, c, work) : cln_fp8_share_of(c, work);
+    return pass == PASS_MEASURE ? cln_fp8_launch_of_largest(&plan->context->device, c, work) : cln_launch_of(c, work);
 }
 
 static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struct cln_workload *workload,
                                 const struct cln_config *c, const struct kernel *kernel, struct parts parts) {
-    const struct cln_fp8_share share = share_of(plan, p, c, parts.pass);
+    const struct cln_launch launch = launch_of(plan, p, c, parts.pass);
     const struct cln_rope rope = CLN_ROPE_OF(p);
-    struct cln_spec spec = spec_of(p, &plan->context->device, c, workload, parts.pass, share.iterations);
+    struct cln_spec spec = spec_of(p, &plan->context->device, c, workload, parts.pass, launch.iterations);
     cln_rope_spec(&rope, &spec);
     const struct cln_argument arguments[] = {
         cln_bind("mean", parts.mean),
@@ -190,7 +180,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
         cln_bind("magnitudes", parts.magnitudes),
         cln_real("eps", p->eps),
         cln_integer("rows", p->rows),
-        cln_integer("iterations", share.iterations),
+        cln_integer("iterations", launch.iterations),
         cln_real("weight_offset", p->weight_offset),
         cln_integer("weight_rows", p->weight_rows),
         cln_integer("weight_repeat", p->weight_repeat),
@@ -211,8 +201,8 @@ static clnorm_status add_kernel(clnorm_plan *plan, const problem *p, const struc
         .parameters = kernel->parameters,
         .arguments = arguments,
         .work = work_of_chunks(p, c),
-        .groups = share.groups,
-        .items = share.items,
+        .groups = launch.groups,
+        .items = launch.items,
     };
     return cln_plan_add_stage(plan, &recipe);
 }
@@ -247,7 +237,7 @@ static clnorm_status add_measure(clnorm_plan *plan, const problem *p, const stru
 /* Lays out the workspace: the largest |y| of each work-group, and y where only its transposed copy is an output. */
 static clnorm_status lay_out(clnorm_plan *plan, const problem *p, bool keeps_y, struct parts *parts) {
     const uint64_t magnitudes =
-        takes_whole_scale(&p->y) ? share_of(plan, p, &plan->config, PASS_MEASURE).groups * sizeof(cl_float) : 0;
+        takes_whole_scale(&p->y) ? launch_of(plan, p, &plan->config, PASS_MEASURE).groups * sizeof(cl_float) : 0;
     const uint64_t first = cln_divide_up(magnitudes, CLN_WORKSPACE_ALIGNMENT) * CLN_WORKSPACE_ALIGNMENT;
     const uint64_t codes = keeps_y ? p->rows * p->cols : 0; /* no more than y_t has */
     if (codes > INT64_MAX - first)

@@ -28,19 +28,7 @@ bool cln_norm_in_tiles(const clnorm_norm_desc *p) {
 }
 
 struct cln_workload cln_norm_tiles_workload(const struct cln_operation *operation, const clnorm_norm_desc *p) {
-    const uint64_t whole = p->cols | p->x.scale_group;
-    return (struct cln_workload){
-        .users = CLN_KNOBS_QUANTIZE,
-        .rows = p->rows,
-        .groups = 1,
-        .group_size = p->cols,
-        .whole = cln_lowest_bit(whole),
-        .alignment = cln_lowest_bit(whole | cln_operation_strides(operation, p)),
-        .x_size = clnorm_dtype_size(p->x.dtype),
-        .held_size = clnorm_dtype_size(p->x.dtype),
-        .norm = CLNORM_RMS_NORM,
-        .real_size = sizeof(cl_float),
-    };
+    return cln_fp8_workload(operation, p, p->x.dtype, p->x.scale_group);
 }
 
 static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
@@ -64,8 +52,8 @@ static const struct cln_parameter rows_parameters[] = CLN_PARAMETERS(FP8_RMS_NOR
 static const struct cln_parameter tile_parameters[] = CLN_PARAMETERS(FP8_RMS_NORM_TILE_ARGS);
 
 /* Adds fp8_rms_norm_rows.cl. largest: the part for the largest |n| of each work-group. */
-static clnorm_status add_rows(clnorm_plan *plan, const problem *p, const struct cln_fp8_share *share,
-                              struct cln_binding rstd, struct cln_binding largest) {
+static clnorm_status add_rows(clnorm_plan *plan, const problem *p, const struct cln_launch *launch, struct cln_binding rstd,
+                              struct cln_binding largest) {
     struct cln_spec spec = spec_of(plan, p);
     spec.scale_dtype = p->save_y_row_scale ? cln_norm_codes(p)->scale_dtype : CLNORM_DTYPE_NONE;
     spec.rows = rows_at_once(&plan->config);
@@ -73,7 +61,7 @@ static clnorm_status add_rows(clnorm_plan *plan, const problem *p, const struct 
         cln_bind("rstd", rstd),
         cln_bind("largest", largest),
         cln_bind("row_scale", (struct cln_binding){.role = CLN_Y_ROW_SCALE}),
-        cln_integer("iterations", share->iterations),
+        cln_integer("iterations", launch->iterations),
         cln_integer("cols", p->cols),
         cln_real("eps", p->eps),
         {0},
@@ -86,8 +74,8 @@ static clnorm_status add_rows(clnorm_plan *plan, const problem *p, const struct 
         .parameters = rows_parameters,
         .arguments = arguments,
         .work = p->rows,
-        .groups = share->groups,
-        .items = share->items,
+        .groups = launch->groups,
+        .items = launch->items,
     };
     return cln_plan_add_stage(plan, &recipe);
 }
@@ -133,9 +121,9 @@ clnorm_status cln_norm_add_tiles(clnorm_plan *plan, const clnorm_norm_desc *p) {
     plan->tensor[CLN_Y_T].vector = tile.row_vec * plan->tensor[CLN_Y_T].element;
     if (!p->rows)
         return CLNORM_SUCCESS;
-    const struct cln_fp8_share share =
-        cln_fp8_share_of_largest(device, &plan->config, cln_divide_up(p->rows, rows_at_once(&plan->config)));
-    const uint64_t magnitudes = share.groups * sizeof(cl_float);
+    const struct cln_launch launch =
+        cln_fp8_launch_of_largest(device, &plan->config, cln_divide_up(p->rows, rows_at_once(&plan->config)));
+    const uint64_t magnitudes = launch.groups * sizeof(cl_float);
     const uint64_t rstd_at = cln_divide_up(magnitudes, CLN_WORKSPACE_ALIGNMENT) * CLN_WORKSPACE_ALIGNMENT;
     const uint64_t rstd_size = p->rows * sizeof(cl_float); /* fewer bytes than x with its scales */
     const struct cln_binding saved = {.role = CLN_RSTD};
@@ -143,14 +131,14 @@ clnorm_status cln_norm_add_tiles(clnorm_plan *plan, const clnorm_norm_desc *p) {
         p->save_rstd ? saved : (struct cln_binding){CLN_WORKSPACE, sizeof(cl_float), rstd_at, rstd_size};
     const struct cln_fp8_largest largest = {
         .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0, magnitudes},
-        .count = share.groups,
+        .count = launch.groups,
         .q_dtype = cln_norm_codes(p)->dtype,
         .scale_dtype = cln_norm_codes(p)->scale_dtype,
         .scale = CLN_Y_SCALE,
     };
     const bool tiles_search = cln_fp8_tiles_search(&tile, largest.count);
     cln_plan_set_workspace(plan, p->save_rstd ? magnitudes : rstd_at + rstd_size);
-    clnorm_status status = add_rows(plan, p, &share, rstd, largest.magnitudes);
+    clnorm_status status = add_rows(plan, p, &launch, rstd, largest.magnitudes);
     if (!status && !tiles_search)
         status = cln_fp8_add_largest(plan, &largest);
     return status ? status : add_tiles(plan, p, &tile, rstd, largest.magnitudes, tiles_search ? largest.count : 0);

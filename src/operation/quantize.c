@@ -54,20 +54,10 @@ static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROL
 
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
     const problem *const p = desc;
-    const uint64_t group = group_of(p);
-    (void)operation;
-    return (struct cln_workload){
-        .users = CLN_KNOBS_QUANTIZE,
-        .rows = p->rows,
-        .groups = cln_divide_up(p->cols, group),
-        .group_size = group,
-        .whole = cln_lowest_bit(p->cols | group),
-        .alignment = cln_lowest_bit(p->cols | group | p->x.stride | p->q.stride),
-        .x_size = clnorm_dtype_size(p->x.dtype),
-        .held_size = clnorm_dtype_size(p->x.dtype),
-        .norm = CLNORM_RMS_NORM,
-        .real_size = sizeof(cl_float),
-    };
+    struct cln_workload work = cln_fp8_workload(operation, desc, p->x.dtype, group_of(p));
+    work.groups = cln_divide_up(p->cols, group_of(p));
+    work.group_size = group_of(p);
+    return work;
 }
 
 /* A GPU's lane loads a vector of each of several groups at once (AT_ONCE of quantize_segments.cl). */
@@ -102,10 +92,11 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
     return spec;
 }
 
-static struct cln_fp8_share share_of(const clnorm_plan *plan, const problem *p) {
+static struct cln_launch launch_of(const clnorm_plan *plan, const problem *p) {
     const uint64_t segments = p->rows * cln_divide_up(p->cols, group_of(p));
-    return p->q.scaling == CLNORM_SCALING_TENSOR ? cln_fp8_share_of_largest(&plan->context->device, &plan->config, segments)
-                                                 : cln_fp8_share_of(&plan->config, segments);
+    return p->q.scaling == CLNORM_SCALING_TENSOR
+               ? cln_fp8_launch_of_largest(&plan->context->device, &plan->config, segments)
+               : cln_launch_of(&plan->config, segments);
 }
 
 static const struct cln_parameter segments_parameters[] = CLN_PARAMETERS(QUANTIZE_SEGMENTS_ARGS);
@@ -113,7 +104,7 @@ static const struct cln_parameter tile_parameters[] = CLN_PARAMETERS(QUANTIZE_TI
 
 /* quantize_segments.cl over all rows or groups. With CLNORM_SCALING_TENSOR each work-group's largest magnitude goes to
  * magnitudes. */
-static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const struct cln_fp8_share *share,
+static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const struct cln_launch *launch,
                                   struct cln_binding magnitudes) {
     const bool whole = p->q.scaling == CLNORM_SCALING_TENSOR;
     struct cln_spec spec = spec_of(plan, p);
@@ -123,7 +114,7 @@ static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const str
     const struct cln_binding amax = {.role = CLN_AMAX};
     const struct cln_argument arguments[] = {
         cln_bind("amax", whole ? magnitudes : amax),
-        cln_integer("iterations", share->iterations),
+        cln_integer("iterations", launch->iterations),
         cln_integer("cols", p->cols),
         cln_integer("seed", p->seed),
         {0},
@@ -136,8 +127,8 @@ static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const str
         .parameters = segments_parameters,
         .arguments = arguments,
         .work = p->rows * cln_divide_up(p->cols, group_of(p)),
-        .groups = share->groups,
-        .items = share->items,
+        .groups = launch->groups,
+        .items = launch->items,
     };
     return cln_plan_add_stage(plan, &recipe);
 }
@@ -182,10 +173,10 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     if (!p->rows)
         return CLNORM_SUCCESS;
     const bool whole = p->q.scaling == CLNORM_SCALING_TENSOR;
-    const struct cln_fp8_share share = share_of(plan, p);
+    const struct cln_launch launch = launch_of(plan, p);
     const struct cln_fp8_largest largest = {
-        .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0, share.groups * sizeof(cl_float)},
-        .count = share.groups,
+        .magnitudes = {CLN_WORKSPACE, sizeof(cl_float), 0, launch.groups * sizeof(cl_float)},
+        .count = launch.groups,
         .q_dtype = p->q.dtype,
         .scale_dtype = p->q.scale != 0 ? CLNORM_DTYPE_NONE : p->q.scale_dtype,
         .scale = CLN_SCALE,
@@ -194,8 +185,8 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     const bool searched = p->q.scale == 0 || p->save_amax;
     const bool tiles_search = whole && p->q.scale == 0 && cln_fp8_tiles_search(&tile, largest.count);
     if (searched && whole)
-        cln_plan_set_workspace(plan, share.groups * sizeof(cl_float));
-    clnorm_status status = searched ? add_segments(plan, p, &share, largest.magnitudes) : CLNORM_SUCCESS;
+        cln_plan_set_workspace(plan, launch.groups * sizeof(cl_float));
+    clnorm_status status = searched ? add_segments(plan, p, &launch, largest.magnitudes) : CLNORM_SUCCESS;
     if (!status && searched && whole && !tiles_search)
         status = cln_fp8_add_largest(plan, &largest);
     if (!status && (whole || transposes(p)))

@@ -2,6 +2,7 @@
 #include "base/context.h"
 #include "base/status.h"
 #include "config/config.h"
+#include "operation/launch.h"
 #include "operation/operations.h"
 #include "plan/stage.h"
 #include "softmax/softmax_args.h"
@@ -53,29 +54,18 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
 }
 
 static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
-    const struct cln_config *const c = &plan->config;
-    const clnorm_device_info *const device = &plan->context->device;
     const bool backward = is_backward(plan->operation);
     const clnorm_dtype second = dtype_of(plan->operation, desc, 1);
-    return (struct cln_spec){
+    struct cln_spec spec = {
         .family = backward ? CLN_SOFTMAX_BACKWARD : CLN_SOFTMAX,
         .group_size = ((const struct cln_desc_head *)desc)->cols,
         .x_dtype = dtype_of(plan->operation, desc, 0),
         .y_dtype = backward ? dtype_of(plan->operation, desc, 0) : second,
         .dy_dtype = backward ? second : CLNORM_DTYPE_NONE,
         .dx_dtype = backward ? dtype_of(plan->operation, desc, 2) : CLNORM_DTYPE_NONE,
-        .vec = c->vec,
-        .lanes = c->lanes,
-        .segments = c->segments,
-        .keep = c->keep,
-        .unroll = c->unroll,
-        .chunks = cln_larger(c->chunks, 1),
-        .reduce = c->reduce,
-        .stores = c->stores,
-        .isa = c->isa,
-        .element_aligned = cln_config_element_aligned(device, c),
-        .opencl_c = c->reduce == CLN_REDUCE_SUBGROUP ? device->opencl_c_version : 120,
     };
+    cln_launch_spec(&plan->context->device, &plan->config, &spec);
+    return spec;
 }
 
 /* A kernel over all rows, or over all chunks of them. */
@@ -105,11 +95,10 @@ static const struct kernel backward = {&cln_source_softmax_backward, "softmax_ba
 static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struct kernel *kernel,
                                 struct cln_argument part) {
     const struct cln_config *const c = &plan->config;
-    const cl_ulong work = ((const struct cln_desc_head *)desc)->rows * cln_larger(c->chunks, 1);
-    const cl_ulong blocks = cln_divide_up(work, c->segments);
-    const cl_ulong iterations = cln_larger(c->iterations, cln_divide_up(blocks, CLN_MOST_GROUPS));
+    const uint64_t work = ((const struct cln_desc_head *)desc)->rows * cln_larger(c->chunks, 1);
+    const struct cln_launch launch = cln_launch_of(c, work);
     const struct cln_spec spec = spec_of(plan, desc);
-    const struct cln_argument arguments[] = {cln_integer("iterations", iterations), part, {0}};
+    const struct cln_argument arguments[] = {cln_integer("iterations", launch.iterations), part, {0}};
     const struct cln_stage_recipe recipe = {
         .source = kernel->source,
         .kernel = kernel->name,
@@ -118,8 +107,8 @@ static clnorm_status add_kernel(clnorm_plan *plan, const void *desc, const struc
         .parameters = kernel->parameters,
         .arguments = arguments,
         .work = work,
-        .groups = (size_t)cln_divide_up(blocks, iterations),
-        .items = (size_t)c->lanes * c->segments,
+        .groups = launch.groups,
+        .items = launch.items,
     };
     return cln_plan_add_stage(plan, &recipe);
 }

@@ -1,0 +1,22 @@
+/* The parts of a kernel that follow from its config: macros, and the work-groups of its launch. */
+#ifndef CLN_LAUNCH_H
+#define CLN_LAUNCH_H
+
+#include "config/config.h"
+#include "plan/plan.h"
+
+/* Sets the macros of every knob, and of what follows from the knobs. */
+void cln_launch_spec(const clnorm_device_info *device, const struct cln_config *config, struct cln_spec *spec);
+
+/* Work-groups that loop over segments, config.segments at a time. */
+struct cln_launch {
+    cl_ulong iterations;
+    size_t groups, items;
+};
+
+struct cln_launch cln_launch_of(const struct cln_config *config, uint64_t segments);
+
+/* The same with at most so many work-groups, which make more iterations. */
+struct cln_launch cln_launch_within(const struct cln_config *config, uint64_t segments, uint64_t most_groups);
+
+#endif
