@@ -58,32 +58,34 @@ static inline realv load_slot(const global real *slot, const index_t v) {
 /* The sum of vector v over this line's slots. slots: [count, STRIDE]. */
 static inline realv sum_line(const global real *slots, const ulong count, const index_t v, const uint line) {
     struct exact_sum sum = {0, 0};
-    ulong slot = line;
-    for (; slot + (UNROLL - 1) * SEGMENTS < count; slot += UNROLL * SEGMENTS) {
+    for (ulong slot = line; slot < count; slot += UNROLL * SEGMENTS) {
         realv value[UNROLL];
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            value[j] = load_slot(slots + (slot + j * SEGMENTS) * STRIDE, v);
+            value[j] = slot + j * SEGMENTS < count ? load_slot(slots + (slot + j * SEGMENTS) * STRIDE, v) : (realv)0;
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             add_exactly(&sum, value[j]);
     }
-    for (; slot < count; slot += SEGMENTS)
-        add_exactly(&sum, load_slot(slots + slot * STRIDE, v));
     return total_of(&sum);
 }
 
+/* The sum of vector v over all slots, in the first line's lanes. */
 INLINED realv sum_slots(const global real *slots, const ulong count, const index_t v, local realv *lines) {
-    const uint lane = (uint)get_local_id(0) % LANES;
     const uint line = (uint)get_local_id(0) / LANES;
     realv sum = v < VECTORS ? sum_line(slots, count, v, line) : (realv)0;
 #if SEGMENTS > 1
-    lines[line * LANES + lane] = sum;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = 1; line == 0 && i < SEGMENTS; i++)
-        sum += lines[i * LANES + lane];
+    local realv *own = lines + get_local_id(0);
+    *own = sum;
+    for (uint below = SEGMENTS / 2; below > 0; below /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (line < below) {
+            sum += own[below * LANES];
+            *own = sum;
+        }
+    }
 #else
-    (void)lines, (void)lane;
+    (void)lines;
 #endif
     return sum;
 }

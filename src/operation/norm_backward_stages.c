@@ -187,18 +187,18 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* Neighbouring lanes in a work-group of norm_backward_reduce.cl, and lines of such lanes, which share the slots. There are
- * few lines where a row of weights has few slots. */
+/* Neighbouring lanes in a work-group of norm_backward_reduce.cl, and lines of such lanes, which share the slots. Every line
+ * has a slot. */
 static void share_out_slots(const clnorm_device_info *device, const problem *p, const struct cln_backward_layout *layout,
                             struct cln_spec *spec) {
     const uint64_t most_items = cln_power_of_two_at_most(device->max_work_group_size);
     const uint64_t vectors = cln_power_of_two_at_least(cln_divide_up(p->cols, spec->vec));
-    const uint64_t lines = p->weight_rows > 1 ? cln_larger(cln_power_of_two_at_least(layout->slots), 1) : 64;
+    const uint64_t lines = cln_power_of_two_at_most(cln_smaller(cln_larger(layout->slots, 1), 64));
     const uint64_t lanes = cln_larger(8, cln_smaller(64 / cln_smaller(lines, 8), vectors));
     /* PoCL 3.1 confuses the lanes' private arrays in tails. */
     const uint64_t of_cpu = p->weight_rows > 1 && p->cols % spec->vec == 0 ? cln_smaller(16, vectors) : 1;
     spec->lanes = cln_smaller(spec->element_aligned ? of_cpu : lanes, most_items);
-    spec->segments = spec->element_aligned ? 1 : cln_smaller(cln_smaller(lines, 64), most_items / spec->lanes);
+    spec->segments = spec->element_aligned ? 1 : cln_smaller(lines, most_items / spec->lanes);
 }
 
 /* Adds norm_backward_reduce.cl over the columns of each row of weights. */
