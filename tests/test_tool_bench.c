@@ -292,8 +292,8 @@ static void test_bench_host(void **state) {
     assert_done();
     json_t *const object = json_of(result.out);
     assert_has_keys(object, keys);
-    assert_true(json_number_value(json_object_get(object, "plan_cold_us")) >
-                json_number_value(json_object_get(object, "plan_memory_us")));
+    for (int i = 0; keys[i]; i++)
+        assert_true(json_number_value(json_object_get(object, keys[i])) > 0);
     assert_int_equal(json_integer_value(json_object_get(object, "enqueues")), 2000);
     assert_true(json_is_integer(json_object_get(object, "memory_before")));
     assert_true(json_is_integer(json_object_get(object, "memory_after")));

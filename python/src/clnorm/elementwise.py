@@ -311,7 +311,8 @@ def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps
                      out: Optional[Array] = None) -> L2NormGradients:
     """The gradients of l2_norm.
 
-    dy, x:  of one shape: the gradient of y, and the forward's x. All others are as in l2_norm; dx is written to out.
+    dy, x:  of one shape: the gradient of y, and the forward's x. All others are as in l2_norm.
+    out:    the array that dx is written to; with a weight neither dy nor x.
     Returns an `L2NormGradients`: dx, and dweight where there is a weight.
     """
     options = (number("eps", eps), eps_mode, integer("group_size", group_size), _repeat(weight_repeat),
