@@ -60,7 +60,7 @@ static inline struct normal normal_at(const realv x) {
  * stays: fmax may return either zero. */
 static inline realv gelu(const realv x) {
     const realv share = fmin(fabs(x), FAR) * bell(x);
-#if ISA == ISA_PTX
+#if ISA == ISA_PTX || defined(POCL_DEVICE_ADDRESS_BITS)
     return at_least(x, -0.0f) - share * tail_over_bell(x);
 #else /* rusticl 22.3 computes a first term of -0 instead of +0 where x comes from a branch */
     const uintv y = AS_UINTV(at_least(x, -0.0f) - share * tail_over_bell(x));
