@@ -7,7 +7,7 @@
 #define NORM_REREAD_H
 
 #include "common/chunk.h"
-#include "norm/norm_memory.h"
+#include "norm/norm_remembered.h"
 
 #if WEIGHTS == WEIGHTS_KEPT
 #define WEIGHTS_HINT LOAD_FIRST

@@ -1,7 +1,7 @@
 /* What a work-item remembers of a segment from its first read to the next: the elements that dropout keeps, and vectors of
  * s in local memory. */
-#ifndef NORM_MEMORY_H
-#define NORM_MEMORY_H
+#ifndef NORM_REMEMBERED_H
+#define NORM_REMEMBERED_H
 
 #include "norm/norm_statistics.h"
 
