@@ -5,7 +5,8 @@
 #include "config/config.h"
 #include "plan/plan.h"
 
-/* Sets the macros of every knob, and of what follows from the knobs. */
+/* Sets the macros that follow from the config and the device alone. Those of row_split, run_length and local_vectors also
+ * depend on the tensors. */
 void cln_launch_spec(const clnorm_device_info *device, const struct cln_config *config, struct cln_spec *spec);
 
 /* Work-groups that loop over segments, config.segments at a time. */
