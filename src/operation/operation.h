@@ -39,7 +39,7 @@ struct cln_tensor_rule {
     int dtypes;
     enum cln_default none;
     bool output;
-    enum cln_role scale; /* with 8-bit dtypes: the argument that holds the scales */
+    enum cln_role scale; /* with 8-bit dtypes: the argument that holds the scales; CLN_ROLES: none does */
 };
 
 /* A member of 32 bits: a number, an enumeration or a flag. */

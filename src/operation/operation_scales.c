@@ -3,6 +3,7 @@
 #include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/arithmetic.h"
 #include "base/dtype.h"
@@ -10,6 +11,10 @@
 
 static clnorm_status check_no_scales(const struct cln_tensor_rule *rule, const clnorm_tensor *tensor) {
     const char *const dtype = clnorm_dtype_name(tensor->dtype);
+    const int original = (int)strcspn(rule->name, "_"); /* the length of T in T_t, the name of T's transposed copy */
+    if (tensor->scaling && rule->extent == CLN_TRANSPOSED)
+        return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scaling is %d: expected 0, its scales are those of %.*s", rule->name,
+                        (int)tensor->scaling, original, rule->name);
     if (tensor->scaling)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.%s.scaling is %d: expected 0 with a dtype of %s", rule->name,
                         (int)tensor->scaling, dtype);

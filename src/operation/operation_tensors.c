@@ -153,7 +153,8 @@ static clnorm_status complete_tensor(const struct cln_tensor_rule *rule, clnorm_
     if (status)
         return status;
     /* A transposed copy uses the scales of its original, unless that is absent. */
-    const bool codes = cln_dtype_fp8(tensor->dtype) && (rule->extent != CLN_TRANSPOSED || tensor->scaling);
+    const bool scales = rule->scale != CLN_ROLES && (rule->extent != CLN_TRANSPOSED || tensor->scaling);
+    const bool codes = cln_dtype_fp8(tensor->dtype) && scales;
     if (!tensor->dtype) {
         *tensor = (clnorm_tensor)CLNORM_TENSOR_NONE;
         return CLNORM_SUCCESS;

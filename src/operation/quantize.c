@@ -36,9 +36,6 @@ static clnorm_status check(const clnorm_device_info *device, void *desc) {
     if (transposes(p) && p->q_t.dtype != p->q.dtype)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.q_t.dtype is %s: expected desc.q.dtype, %s, or none",
                         clnorm_dtype_name(p->q_t.dtype), clnorm_dtype_name(p->q.dtype));
-    if (p->q_t.scaling)
-        return cln_fail(CLNORM_INVALID_VALUE, "desc.q_t.scaling is %d: expected 0, its scales are those of q",
-                        (int)p->q_t.scaling);
     if (!p->stochastic && p->seed)
         return cln_fail(CLNORM_INVALID_VALUE, "desc.seed is %" PRIu64 ": expected 0 where desc.stochastic is 0", p->seed);
     return cln_refuse_defect(device, CLN_DEFECT_QUANTIZE);
