@@ -4,8 +4,9 @@
  *     packed_NAME               VEC elements as loaded, in the fewest registers
  *     load_NAME(p, aligned, hint)   VEC elements at p, packed; aligned: p is a multiple of the vector's size
  *     widen_NAME(packed)        as realv
+ *     narrow_NAME(v)            realv v, rounded to nearest even; NaN stays NaN
  *     only_NAME(packed, kept)   with zeros where kept, the result of a comparison of vectors, is false
- *     store_NAME(p, v, aligned) realv v, rounded to nearest even and stored; NaN stays NaN
+ *     store_NAME(p, v, aligned) realv v, narrowed and stored
  *     store1_NAME(p, v)         the same for one element
  *     put1_NAME(p, v, add)      the same, or with add the sum with the element there
  *
@@ -28,6 +29,10 @@ static inline packed_f64 only_f64(const packed_f64 v, const intv kept) {
 }
 
 static inline realv widen_f64(const packed_f64 v) {
+    return v;
+}
+
+static inline packed_f64 narrow_f64(const realv v) {
     return v;
 }
 
@@ -54,6 +59,10 @@ static inline packed_f32 only_f32(const packed_f32 v, const intv kept) {
 }
 
 static inline realv widen_f32(const packed_f32 v) {
+    return v;
+}
+
+static inline packed_f32 narrow_f32(const realv v) {
     return v;
 }
 

@@ -171,8 +171,6 @@ DEFINE_CONVERSIONS(f8e4m3)
 DEFINE_CONVERSIONS(f8e5m2)
 #endif
 
-#define NARROW(dtype) JOIN(narrow_, dtype)
-
 #define DEFINE_ACCESSES(dtype)                                                                                     \
     static inline BYTES JOIN(load_, dtype)(const global uchar *p, const bool aligned, const enum load_hint hint) { \
         return load_bytes(p, aligned, hint);                                                                       \

@@ -35,6 +35,10 @@ static inline realv WIDEN(OTHER)(const PACKED(OTHER) v) {
     return TO_REALV(v);
 }
 
+static inline PACKED(OTHER) NARROW(OTHER)(const realv v) {
+    return TO_OTHERV(v);
+}
+
 static inline void STORE(OTHER)(global other_real *p, const realv v, const bool aligned) {
     if (aligned)
         *(global PACKED(OTHER) *)p = TO_OTHERV(v);

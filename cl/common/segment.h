@@ -11,6 +11,8 @@
 #define HELD ((VECTORS + LANES - 1) / LANES) /* maximum vectors of a lane */
 #define EVEN (VECTORS % LANES == 0)          /* each lane has HELD vectors */
 
+#include "common/tail.h"
+
 #if GROUP_SIZE < 0x7fffffff
 typedef uint index_t; /* of an element within a segment */
 #else
@@ -27,23 +29,16 @@ typedef ulong index_t;
                                                           const bool aligned, const enum load_hint hint) {     \
         if (TAIL == 0 || v < WHOLE_VECTORS)                                                                    \
             return LOAD(dtype)(base + v * VEC, aligned, hint);                                                 \
-        ELEMENTS(dtype) vector;                                                                                \
-        for (uint i = 0; i < VEC; i++)                                                                         \
-            vector.element[i] = i < TAIL ? base[v * VEC + i] : (STORAGE(dtype))0;                              \
-        return vector.packed;                                                                                  \
+        return LOAD_TAIL(dtype)(base + WHOLE_VECTORS * VEC);                                                   \
     }
 
 #define DEFINE_STORE_VECTOR(dtype)                                                                                  \
     static inline void JOIN(store_vector_, dtype)(global STORAGE(dtype) * base, const index_t v, const realv value, \
                                                   const bool aligned) {                                             \
-        if (TAIL == 0 || v < WHOLE_VECTORS) {                                                                       \
+        if (TAIL == 0 || v < WHOLE_VECTORS)                                                                         \
             STORE(dtype)(base + v * VEC, value, aligned);                                                           \
-            return;                                                                                                 \
-        }                                                                                                           \
-        real element[VEC];                                                                                          \
-        VSTORE(value, element);                                                                                     \
-        for (uint i = 0; i < TAIL; i++)                                                                             \
-            STORE1(dtype)(base + v * VEC + i, element[i]);                                                          \
+        else                                                                                                        \
+            STORE_TAIL(dtype)(base + WHOLE_VECTORS * VEC, NARROW(dtype)(value));                                    \
     }
 
 #if IS_DOUBLE(X_DTYPE)

@@ -8,6 +8,7 @@
 #define PACKED(dtype) JOIN(packed_, dtype)
 #define LOAD(dtype) JOIN(load_, dtype)
 #define WIDEN(dtype) JOIN(widen_, dtype)
+#define NARROW(dtype) JOIN(narrow_, dtype)
 #define ONLY(dtype) JOIN(only_, dtype)
 #define STORE(dtype) JOIN(store_, dtype)
 #define STORE1(dtype) JOIN(store1_, dtype)

@@ -62,10 +62,10 @@ INLINED void last_barrier(void) {
 #if IS_DOUBLE(X_DTYPE)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define real double
-#define real_bits ulong
+#define real_int long
 #else
 #define real float
-#define real_bits uint
+#define real_int int
 #endif
 
 #if VEC == 1
@@ -173,11 +173,16 @@ static inline realv fill_from(realv v, uint count, real other) {
 #if VEC == 1
     return count > 0 ? v : other;
 #else
-    real element[VEC];
-    VSTORE(v, element);
-    for (uint i = 0; i < VEC; i++)
-        element[i] = i < count ? element[i] : other;
-    return VLOAD(element);
+#if VEC == 2
+    const VECTOR(real_int) place = {0, 1};
+#elif VEC == 4
+    const VECTOR(real_int) place = {0, 1, 2, 3};
+#elif VEC == 8
+    const VECTOR(real_int) place = {0, 1, 2, 3, 4, 5, 6, 7};
+#else
+    const VECTOR(real_int) place = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#endif
+    return select((realv)other, v, place < (real_int)count);
 #endif
 }
 

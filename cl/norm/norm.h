@@ -301,14 +301,10 @@ static inline void put_codes(const struct call *call, const struct segment *segm
                              const float scale) {
     const BYTES codes = DIVIDED(Y_DTYPE)(COMPATIBLE ? widen_bf16(narrow_bf16(y)) : y, scale);
     global uchar *to = segment->y + v * VEC;
-    if (TAIL == 0 || v < WHOLE_VECTORS) {
+    if (TAIL == 0 || v < WHOLE_VECTORS)
         store_bytes(to, codes, call->aligned);
-        return;
-    }
-    uchar code[VEC];
-    VSTORE(AS_UCHARV(codes), code);
-    for (uint i = 0; i < TAIL; i++)
-        to[i] = code[i];
+    else
+        STORE_TAIL(Y_DTYPE)(to, codes);
 }
 #endif
 

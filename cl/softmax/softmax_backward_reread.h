@@ -7,8 +7,8 @@
 #include "softmax/softmax_backward.h"
 #include "softmax/softmax_vectors.h"
 
-static inline void load_block(const struct call *call, const struct row *row, const index_t i, const enum load_hint hint,
-                              struct point *block) {
+INLINED void load_block(const struct call *call, const struct row *row, const index_t i, const enum load_hint hint,
+                        struct point *block) {
 #pragma unroll
     for (uint j = 0; j < UNROLL; j++)
         load_point(call, row, vector_of(row, i + j), hint, &block[j]);

@@ -9,8 +9,8 @@
 #include "softmax/softmax.h"
 #include "softmax/softmax_vectors.h"
 
-static inline void load_block(const struct call *call, const struct row *row, const index_t i, const enum load_hint hint,
-                              realv *block) {
+INLINED void load_block(const struct call *call, const struct row *row, const index_t i, const enum load_hint hint,
+                        realv *block) {
 #pragma unroll
     for (uint j = 0; j < UNROLL; j++)
         block[j] = load_x(call, row, vector_of(row, i + j), hint);
