@@ -46,7 +46,8 @@ uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln
     const uint64_t vectors = c->keep == CLN_KEEP_REGISTERS ? cln_vectors_per_lane(work, c)
                                                            : cln_smaller(c->unroll, cln_vectors_per_lane(work, c));
     const uint64_t held = vectors * words(c->vec * work->held_size);
-    const uint64_t weights = work->work >= CLN_WORK_SOFTMAX ? 0 : work->norm == CLNORM_LAYER_NORM ? 2 : 1;
+    const uint64_t affine = work->work >= CLN_WORK_SOFTMAX ? 0 : work->norm == CLNORM_LAYER_NORM ? 2 : 1;
+    const uint64_t weights = affine + (work->work == CLN_WORK_GATED); /* z comes with them */
     const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? weights * vectors * words(c->vec * work->x_size) : 0;
     return arithmetic(work, c) + held + early;
 }
