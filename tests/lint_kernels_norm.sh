@@ -13,6 +13,15 @@ for vec in 1 2 4 8 16; do
     strict norm_forward CL1.2 nvptx64 -all VEC=$vec X_DTYPE=bf16 Y_DTYPE=bf16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
     strict norm_forward CL1.2 nvptx64 -all,+cl_khr_fp64 VEC=$vec WEIGHT_DTYPE=f64 BIAS_DTYPE=f64 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
 done
+for vec in 2 4 8 16; do
+    for keep in KEEP_REGISTERS KEEP_REREAD; do
+        leads="LEADS=1 GROUP_SIZE=1001 VEC=$vec KEEP=$keep"
+        portable $leads X_DTYPE=bf16 Y_DTYPE=bf16
+        portable $leads NORM=RMS_NORM SAVE_MEAN=0 X_DTYPE=f16 RESIDUAL_DTYPE=f32 RESIDUAL_OUT_DTYPE=f32 GATE=GATE_SILU Z_DTYPE=f16
+        strict norm_forward CL1.2 nvptx64 -all $leads X_DTYPE=bf16 Y_DTYPE=bf16 WEIGHT_DTYPE=bf16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+        strict norm_forward CL1.2 nvptx64 -all $leads REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+    done
+done
 for gate in GATE_SILU GATE_SIGMOID; do
     portable GATE=$gate Z_DTYPE=bf16
     portable GATE=$gate GATE_FIRST=1 Z_DTYPE=f32 KEEP=KEEP_REREAD

@@ -49,6 +49,12 @@ for keep in KEEP_REGISTERS KEEP_REREAD; do
         strict $family CL1.2 spir64 -all KEEP=$keep ROW_T=uint OUTER_x=1 OUTER_y=2 OUTER_dy=1 OUTER_dx=2 DY_DTYPE=f32 DX_DTYPE=f32
     done
 done
+for family in softmax softmax_backward; do
+    for keep in KEEP_REGISTERS KEEP_REREAD; do
+        strict $family CL1.2 spir64 -all LEADS=1 GROUP_SIZE=1001 VEC=4 KEEP=$keep DY_DTYPE=f32 DX_DTYPE=f32
+        strict $family CL1.2 nvptx64 -all LEADS=1 GROUP_SIZE=1001 VEC=8 KEEP=$keep DY_DTYPE=bf16 DX_DTYPE=bf16 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
+    done
+done
 for family in softmax_chunks softmax_backward_chunks; do
     chunks="KEEP=KEEP_REREAD SEGMENTS=1 CHUNKS=7 UNROLL=4"
     strict $family CL1.2 spir64 -all $chunks VEC=1 X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=f16 DX_DTYPE=f32

@@ -48,7 +48,9 @@ static void widths_lie_between_rows(void **state) {
     static const char rows[] =
         "rms_norm bf16 64: lanes=8 # 1 us\nrms_norm bf16 1024: lanes=64\nrms_norm bf16 256: lanes=32\n"
         "rms_norm bf16 256 few: lanes=16\nrms_norm_gated bf16 300: lanes=2\nrms_norm f32 300: lanes=4\n"
-        "rms_norm bf16 4096: lanes=x\nrms_norm bf16 257: lanes=1\nrms_norm bf16 1001: lanes=2\n";
+        "rms_norm bf16 4096: lanes=x\nrms_norm bf16 257: lanes=1\nrms_norm bf16 1001: lanes=2\n"
+        "rms_norm bf16 301: vec=8,lanes=16\nrms_norm bf16 900: vec=8,lanes=64\n";
+    static const struct cln_database_widths aligned = {8, 8, false}, odd_widths = {1, 8, false}, anywhere = {1, 8, true};
     static const struct {
         uint64_t cols;
         bool few;
@@ -60,16 +62,21 @@ static void widths_lie_between_rows(void **state) {
         {256, true, 256, 0, 16, 0},      {100, true, 0, 256, 0, 16},      {5000, false, 0, 0, 0, 0}, /* not readable */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct cln_database_rows found = cln_database_find(rows, "rms_norm bf16", cases[i].cols, cases[i].few, 8, 8);
+        const struct cln_database_rows found =
+            cln_database_find(rows, "rms_norm bf16", cases[i].cols, cases[i].few, aligned);
         assert_int_equal(found.below.cols, cases[i].below);
         assert_int_equal(found.above.cols, cases[i].above);
         assert_int_equal(found.below.knobs.lanes, cases[i].lanes_below);
         assert_int_equal(found.above.knobs.lanes, cases[i].lanes_above);
     }
-    const struct cln_database_rows odd = cln_database_find(rows, "rms_norm bf16", 300, false, 1, 8);
+    const struct cln_database_rows odd = cln_database_find(rows, "rms_norm bf16", 300, false, odd_widths);
     assert_int_equal(odd.below.cols, 257);
-    assert_int_equal(odd.above.cols, 1001);
-    assert_int_equal(cln_database_find(rows, "layer_norm bf16", 64, false, 8, 8).below.cols, 0);
+    assert_int_equal(odd.above.cols, 301);
+    const struct cln_database_rows lead = cln_database_find(rows, "rms_norm bf16", 400, false, anywhere);
+    assert_int_equal(lead.below.cols, 301);
+    assert_int_equal(lead.above.cols, 900); /* a multiple of 4, not of 8 */
+    assert_int_equal(lead.above.knobs.lanes, 64);
+    assert_int_equal(cln_database_find(rows, "layer_norm bf16", 64, false, aligned).below.cols, 0);
 }
 
 /* Whether exactly one line of the text begins with this line's key. */

@@ -1,4 +1,5 @@
-/* A segment is divided into CHUNKS of neighbouring vectors. Where there are several, each has a work-group. */
+/* A segment is divided into CHUNKS of neighbouring vectors. Where there are several, each has a work-group. With LEADS
+ * there is one. */
 #ifndef CHUNK_H
 #define CHUNK_H
 
@@ -32,14 +33,14 @@ static inline index_t vector_of_lane(const index_t chunk, const uint lane, const
     return begin_of(chunk) + lane + i * LANES;
 }
 
-static inline index_t vectors_of_lane(const index_t chunk, const uint lane) {
-    const index_t vectors = whole_vectors_of(chunk) + has_tail(chunk);
+static inline index_t vectors_of_lane(const index_t chunk, const uint lane, const uint lead) {
+    const index_t vectors = LEADS ? vectors_of(lead) : whole_vectors_of(chunk) + has_tail(chunk);
     return vectors / LANES + (lane < vectors % LANES);
 }
 
-/* The number of them in whole blocks of UNROLL. */
-static inline index_t in_blocks_of_lane(const index_t chunk, const uint lane) {
-    const index_t whole = whole_vectors_of(chunk);
+/* The number of them in whole blocks of UNROLL: of whole vectors, with LEADS of any. */
+static inline index_t in_blocks_of_lane(const index_t chunk, const uint lane, const uint lead) {
+    const index_t whole = LEADS ? vectors_of(lead) : whole_vectors_of(chunk);
     return (whole / LANES + (lane < whole % LANES)) / UNROLL * UNROLL;
 }
 

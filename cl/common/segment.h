@@ -1,15 +1,21 @@
 /* How the lanes share a segment of GROUP_SIZE elements: vector v holds elements v·VEC … v·VEC + VEC − 1, lane l has the
- * vectors l, l + LANES, l + 2·LANES, …; where VEC does not divide GROUP_SIZE, a last vector is partly filled. */
+ * vectors l, l + LANES, l + 2·LANES, …; where VEC does not divide GROUP_SIZE, a last vector is partly filled. With LEADS
+ * vector 0 begins `lead` elements before the segment (lead.h). */
 #ifndef SEGMENT_H
 #define SEGMENT_H
 
 #include "common/dtype.h"
 
+#ifndef LEADS
+#define LEADS 0
+#endif
+
 #define WHOLE_VECTORS (GROUP_SIZE / VEC)
-#define TAIL (GROUP_SIZE % VEC) /* elements of the partly filled vector */
-#define VECTORS ((GROUP_SIZE + VEC - 1) / VEC)
-#define HELD ((VECTORS + LANES - 1) / LANES) /* maximum vectors of a lane */
-#define EVEN (VECTORS % LANES == 0)          /* each lane has HELD vectors */
+#define TAIL (GROUP_SIZE % VEC)                    /* elements of the partly filled vector, without LEADS */
+#define REACH (GROUP_SIZE + (LEADS ? VEC - 1 : 0)) /* most elements from the start of vector 0 to the segment's end */
+#define VECTORS ((REACH + VEC - 1) / VEC)          /* of a segment, at most */
+#define HELD ((VECTORS + LANES - 1) / LANES)       /* of a lane, at most */
+#define EVEN (VECTORS % LANES == 0 && !LEADS)      /* each lane has HELD vectors */
 
 #include "common/tail.h"
 
@@ -23,23 +29,82 @@ typedef ulong index_t;
  * cannot move a load of a weight before an earlier store, as the two may overlap. */
 #define WEIGHTS_AT_ONCE (sizeof(PACKED(X_DTYPE)) < 16 ? 16 / sizeof(PACKED(X_DTYPE)) : 1)
 
+/* The lead of a segment that begins at an element of a tensor whose own start is aligned. */
+static inline uint lead_of(const ulong element) {
+    return LEADS ? (uint)element % VEC : 0;
+}
+
+/* The number of vectors of a segment. */
+static inline index_t vectors_of(const uint lead) {
+    return LEADS ? (GROUP_SIZE + lead + VEC - 1) / VEC : VECTORS;
+}
+
+#if LEADS
+
+#include "common/lead.h"
+
+#else
+
+/* Whether a segment has a vector v. */
+static inline bool is_vector(const index_t v, const uint lead) {
+    (void)lead;
+    return v < VECTORS;
+}
+
+/* Elements 0 .. to of a vector belong to the segment; from is 0. */
+struct part {
+    uint from, to;
+};
+
+static inline struct part own_part(const index_t v, const uint lead) {
+    const struct part part = {0, v < WHOLE_VECTORS ? VEC : v == WHOLE_VECTORS ? TAIL : 0};
+    (void)lead;
+    return part;
+}
+
+static inline bool is_whole(const index_t v, const uint lead) {
+    (void)lead;
+    return TAIL == 0 || v < WHOLE_VECTORS;
+}
+
+static inline realv only_part_or(const realv value, const struct part part, const real other) {
+    return fill_from(value, part.to, other);
+}
+
 /* Loads vector v of a segment that begins at base. Elements past the segment's end are zeros. */
-#define DEFINE_LOAD_VECTOR(dtype)                                                                              \
-    static inline PACKED(dtype) JOIN(load_vector_, dtype)(const global STORAGE(dtype) * base, const index_t v, \
-                                                          const bool aligned, const enum load_hint hint) {     \
-        if (TAIL == 0 || v < WHOLE_VECTORS)                                                                    \
-            return LOAD(dtype)(base + v * VEC, aligned, hint);                                                 \
-        return LOAD_TAIL(dtype)(base + WHOLE_VECTORS * VEC);                                                   \
+#define DEFINE_LOAD_VECTOR(dtype)                                                                       \
+    static inline PACKED(dtype)                                                                         \
+        JOIN(load_vector_, dtype)(const global STORAGE(dtype) * base, const index_t v, const uint lead, \
+                                  const bool aligned, const enum load_hint hint) {                      \
+        (void)lead;                                                                                     \
+        if (TAIL == 0 || v < WHOLE_VECTORS)                                                             \
+            return LOAD(dtype)(base + v * VEC, aligned, hint);                                          \
+        return LOAD_TAIL(dtype)(base + WHOLE_VECTORS * VEC);                                            \
     }
 
-#define DEFINE_STORE_VECTOR(dtype)                                                                                  \
-    static inline void JOIN(store_vector_, dtype)(global STORAGE(dtype) * base, const index_t v, const realv value, \
-                                                  const bool aligned) {                                             \
-        if (TAIL == 0 || v < WHOLE_VECTORS)                                                                         \
-            STORE(dtype)(base + v * VEC, value, aligned);                                                           \
-        else                                                                                                        \
-            STORE_TAIL(dtype)(base + WHOLE_VECTORS * VEC, NARROW(dtype)(value));                                    \
+#define DEFINE_STORE_VECTOR(dtype)                                                                                \
+    static inline void JOIN(store_vector_, dtype)(global STORAGE(dtype) * base, const index_t v, const uint lead, \
+                                                  const realv value, const bool aligned) {                        \
+        (void)lead;                                                                                               \
+        if (TAIL == 0 || v < WHOLE_VECTORS)                                                                       \
+            STORE(dtype)(base + v * VEC, value, aligned);                                                         \
+        else                                                                                                      \
+            STORE_TAIL(dtype)(base + WHOLE_VECTORS * VEC, NARROW(dtype)(value));                                  \
     }
+
+#define load_columns_f64 load_vector_f64
+#define load_columns_f32 load_vector_f32
+#define load_columns_f16 load_vector_f16
+#define load_columns_bf16 load_vector_bf16
+
+/* The number of a lane's elements in its vectors before the count-th. */
+static inline index_t elements_before(const uint lane, const index_t count, const uint lead) {
+    const bool has_tail = TAIL != 0 && count > 0 && lane + (count - 1) * LANES == WHOLE_VECTORS;
+    (void)lead;
+    return count * VEC - (has_tail ? VEC - TAIL : 0);
+}
+
+#endif
 
 #if IS_DOUBLE(X_DTYPE)
 DEFINE_LOAD_VECTOR(f64)
@@ -51,6 +116,11 @@ DEFINE_LOAD_VECTOR(bf16)
 DEFINE_STORE_VECTOR(f32)
 DEFINE_STORE_VECTOR(f16)
 DEFINE_STORE_VECTOR(bf16)
+#if LEADS
+DEFINE_LOAD_FLOATS(f32)
+DEFINE_LOAD_HALVES(f16)
+DEFINE_LOAD_HALVES(bf16)
+#endif
 #endif
 #if MIXED
 DEFINE_LOAD_VECTOR(OTHER)
@@ -59,17 +129,27 @@ DEFINE_STORE_VECTOR(OTHER)
 
 #define LOAD_VECTOR(dtype) JOIN(load_vector_, dtype)
 #define STORE_VECTOR(dtype) JOIN(store_vector_, dtype)
-/* value, with zeros where vector v has no elements. */
-static inline realv only_elements(const realv value, const index_t v) {
-    if (v < WHOLE_VECTORS)
-        return value;
-    return keep_first(value, TAIL != 0 && v == WHOLE_VECTORS ? TAIL : 0);
+
+/* Loads the columns of vector v from a tensor of columns, like weight, that begins at the segment's first column. */
+#define LOAD_COLUMNS(dtype) JOIN(load_columns_, dtype)
+
+/* value, with zeros, or other, where vector v has no elements. */
+static inline realv only_elements_or(const realv value, const index_t v, const uint lead, const real other) {
+    return is_whole(v, lead) ? value : only_part_or(value, own_part(v, lead), other);
 }
 
-/* The number of a lane's elements of a segment. */
-static inline index_t own_elements(const uint lane) {
-    const index_t whole = WHOLE_VECTORS / LANES + (lane < WHOLE_VECTORS % LANES);
-    return whole * VEC + (lane == WHOLE_VECTORS % LANES ? TAIL : 0);
+static inline realv only_elements(const realv value, const index_t v, const uint lead) {
+    return only_elements_or(value, v, lead, (real)0);
+}
+
+/* The number of a lane's vectors of a segment, and of their elements. */
+static inline index_t own_vectors_of(const uint lane, const uint lead) {
+    const index_t vectors = vectors_of(lead);
+    return vectors / LANES + (lane < vectors % LANES);
+}
+
+static inline index_t own_elements(const uint lane, const uint lead) {
+    return elements_before(lane, own_vectors_of(lane, lead), lead);
 }
 
 #endif

@@ -168,21 +168,37 @@ static inline real largest_element(realv v) {
 #endif
 }
 
-/* v with the elements from count on replaced by other. count is a compile-time constant in every use. */
+#if VEC == 2
+#define PLACES_OF_VECTOR \
+    { 0, 1 }
+#elif VEC == 4
+#define PLACES_OF_VECTOR \
+    { 0, 1, 2, 3 }
+#elif VEC == 8
+#define PLACES_OF_VECTOR \
+    { 0, 1, 2, 3, 4, 5, 6, 7 }
+#elif VEC == 16
+#define PLACES_OF_VECTOR \
+    { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }
+#endif
+
+/* v with the elements from count on replaced by other. */
 static inline realv fill_from(realv v, uint count, real other) {
 #if VEC == 1
     return count > 0 ? v : other;
 #else
-#if VEC == 2
-    const VECTOR(real_int) place = {0, 1};
-#elif VEC == 4
-    const VECTOR(real_int) place = {0, 1, 2, 3};
-#elif VEC == 8
-    const VECTOR(real_int) place = {0, 1, 2, 3, 4, 5, 6, 7};
-#else
-    const VECTOR(real_int) place = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-#endif
+    const VECTOR(real_int) place = PLACES_OF_VECTOR;
     return select((realv)other, v, place < (real_int)count);
+#endif
+}
+
+/* v with the elements before count replaced by other. */
+static inline realv fill_before(realv v, uint count, real other) {
+#if VEC == 1
+    return count == 0 ? v : other;
+#else
+    const VECTOR(real_int) place = PLACES_OF_VECTOR;
+    return select((realv)other, v, place >= (real_int)count);
 #endif
 }
 

@@ -68,13 +68,13 @@ static inline struct place place_of(const struct call *call, const ulong index, 
 
 static inline realv load_x(const struct call *call, const struct place *place, const index_t v, const enum load_hint hint) {
     const global STORAGE(X_DTYPE) *base = call->x + START_OF(x, place, place->row) + place->column;
-    return WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(base, v, call->aligned, hint));
+    return WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(base, v, 0, call->aligned, hint));
 }
 
 static inline realv weighted(const struct call *call, const struct place *place, const index_t v, const realv value) {
 #if PRESENT(WEIGHT_DTYPE)
     const global STORAGE(WEIGHT_DTYPE) *weight = call->weight + place->weights + place->column;
-    return value * WIDEN(WEIGHT_DTYPE)(LOAD_VECTOR(WEIGHT_DTYPE)(weight, v, call->aligned, LOAD_LAST));
+    return value * WIDEN(WEIGHT_DTYPE)(LOAD_VECTOR(WEIGHT_DTYPE)(weight, v, 0, call->aligned, LOAD_LAST));
 #else
     return value;
 #endif
@@ -112,7 +112,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 #endif
     global STORAGE(Y_DTYPE) *y = call->y + START_OF(y, place, place->row) + place->column;
     for (index_t v = place->lane; v < VECTORS; v += LANES)
-        STORE_VECTOR(Y_DTYPE)(y, v, weighted(call, place, v, load_x(call, place, v, LOAD_LAST) / length), call->aligned);
+        STORE_VECTOR(Y_DTYPE)(y, v, 0, weighted(call, place, v, load_x(call, place, v, LOAD_LAST) / length), call->aligned);
 }
 
 #else
@@ -120,7 +120,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 /* g = weight · dy */
 static inline realv load_g(const struct call *call, const struct place *place, const index_t v, const enum load_hint hint) {
     const global STORAGE(DY_DTYPE) *base = call->dy + START_OF(dy, place, place->row) + place->column;
-    return weighted(call, place, v, WIDEN(DY_DTYPE)(LOAD_VECTOR(DY_DTYPE)(base, v, call->aligned, hint)));
+    return weighted(call, place, v, WIDEN(DY_DTYPE)(LOAD_VECTOR(DY_DTYPE)(base, v, 0, call->aligned, hint)));
 }
 
 /* Σx² and Σ(x · g) of a lane's vectors. */
@@ -155,7 +155,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
     global STORAGE(DX_DTYPE) *dx = call->dx + START_OF(dx, place, place->row) + place->column;
     for (index_t v = place->lane; v < VECTORS; v += LANES) {
         const realv g = load_g(call, place, v, LOAD_LAST), x = load_x(call, place, v, LOAD_LAST);
-        STORE_VECTOR(DX_DTYPE)(dx, v, (g - x * slope) / length, call->aligned);
+        STORE_VECTOR(DX_DTYPE)(dx, v, 0, (g - x * slope) / length, call->aligned);
     }
 }
 

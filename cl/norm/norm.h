@@ -42,11 +42,12 @@ struct segment {
     const global STORAGE(RESIDUAL_DTYPE) * residual;
     global STORAGE(RESIDUAL_OUT_DTYPE) * residual_out;
     ulong row, column; /* of its first element */
-    real factor;       /* of x, where dropout keeps it */
-    ulong statistic;   /* index of its statistics */
-    index_t chunk;     /* of the segment's CHUNKS, that of this work-group */
-    uint lane;         /* of this work-item */
-    bool active;       /* false past the last segment: nothing is read or written, but barriers are kept */
+    uint lead;
+    real factor;     /* of x, where dropout keeps it */
+    ulong statistic; /* index of its statistics */
+    index_t chunk;   /* of the segment's CHUNKS, that of this work-group */
+    uint lane;       /* of this work-item */
+    bool active;     /* false past the last segment: nothing is read or written, but barriers are kept */
 };
 
 struct statistics {
@@ -69,6 +70,7 @@ static inline struct segment segment_at(const struct call *call, const ulong ind
                                     call->residual_out + ROW_OFFSET(residual_out, row) + first,
                                     row,
                                     first,
+                                    lead_of(ROW_OFFSET(x, row) + first),
                                     (DROPOUT ? call->kept_scale : (real)1) *
                                         (ROW_SCALE && active ? call->row_scale[row] : (real)1),
                                     group * call->rows + row,
@@ -80,7 +82,7 @@ static inline struct segment segment_at(const struct call *call, const ulong ind
 
 /* Whether this lane has an i-th vector. */
 static inline bool has_vector(const struct segment *segment, const index_t i) {
-    return segment->active && (EVEN ? i < HELD : segment->lane + i * LANES < VECTORS);
+    return segment->active && (EVEN ? i < HELD : is_vector(segment->lane + i * LANES, segment->lead));
 }
 
 static inline struct dice dice_of(const struct call *call) {
@@ -127,12 +129,12 @@ struct parts {
 
 static inline void load_parts(const struct segment *segment, const index_t v, const bool aligned, const enum load_hint hint,
                               struct parts *parts) {
-    load_x(segment->x, segment->x_scale, segment->row, segment->column, v, aligned, hint, &parts->x);
+    load_x(segment->x, segment->x_scale, segment->row, segment->column, v, segment->lead, aligned, hint, &parts->x);
 #if GATE && GATE_FIRST
-    parts->z = LOAD_VECTOR(Z_DTYPE)(segment->z, v, aligned, hint);
+    parts->z = LOAD_VECTOR(Z_DTYPE)(segment->z, v, segment->lead, aligned, hint);
 #endif
 #if PRESENT(RESIDUAL_DTYPE)
-    parts->residual = LOAD_VECTOR(RESIDUAL_DTYPE)(segment->residual, v, aligned, hint);
+    parts->residual = LOAD_VECTOR(RESIDUAL_DTYPE)(segment->residual, v, segment->lead, aligned, hint);
 #endif
 }
 
@@ -237,14 +239,14 @@ static inline void load_affine(const struct segment *segment, const index_t v, c
                                const enum load_hint hint, struct affine *affine) {
     (void)affine;
 #if PRESENT(WEIGHT_DTYPE)
-    affine->weight = LOAD_VECTOR(WEIGHT_DTYPE)(segment->weight, v, aligned, hint);
+    affine->weight = LOAD_COLUMNS(WEIGHT_DTYPE)(segment->weight, v, segment->lead, aligned, hint);
 #endif
 #if PRESENT(BIAS_DTYPE)
-    affine->bias = LOAD_VECTOR(BIAS_DTYPE)(segment->bias, v, aligned, hint);
+    affine->bias = LOAD_COLUMNS(BIAS_DTYPE)(segment->bias, v, segment->lead, aligned, hint);
 #endif
 #if GATE && !GATE_FIRST
     /* z belongs to one row, unlike weights: caches need not keep it */
-    affine->z = LOAD_VECTOR(Z_DTYPE)(segment->z, v, aligned, hint == LOAD_IN_TURN ? hint : LOAD_PLAIN);
+    affine->z = LOAD_VECTOR(Z_DTYPE)(segment->z, v, segment->lead, aligned, hint == LOAD_IN_TURN ? hint : LOAD_PLAIN);
 #endif
 }
 
@@ -258,7 +260,7 @@ static inline void put_mask(const struct call *call, const struct segment *segme
 /* Writes the outputs of one vector besides y. */
 static inline void put_beside(const struct call *call, const struct segment *segment, const index_t v, const realv s) {
 #if PRESENT(RESIDUAL_OUT_DTYPE)
-    STORE_VECTOR(RESIDUAL_OUT_DTYPE)(segment->residual_out, v, s, call->aligned);
+    STORE_VECTOR(RESIDUAL_OUT_DTYPE)(segment->residual_out, v, segment->lead, s, call->aligned);
 #endif
     if (SAVE_MASK)
         put_mask(call, segment, v);
@@ -315,7 +317,7 @@ static inline void put_y(const struct call *call, const struct segment *segment,
 #if IS_FP8(Y_DTYPE)
     put_codes(call, segment, v, y, scale);
 #elif PRESENT(Y_DTYPE)
-    STORE_VECTOR(Y_DTYPE)(segment->y, v, y, call->aligned);
+    STORE_VECTOR(Y_DTYPE)(segment->y, v, segment->lead, y, call->aligned);
 #endif
     (void)scale;
 }
@@ -344,7 +346,7 @@ static inline void put_vector(const struct call *call, const struct segment *seg
 #elif IS_FP8(Y_DTYPE)
     put_codes(call, segment, v, y_of(call, s, affine, statistics), scale);
 #elif PRESENT(Y_DTYPE)
-    STORE_VECTOR(Y_DTYPE)(segment->y, v, y_of(call, s, affine, statistics), call->aligned);
+    STORE_VECTOR(Y_DTYPE)(segment->y, v, segment->lead, y_of(call, s, affine, statistics), call->aligned);
 #endif
     (void)scale;
 }

@@ -9,7 +9,7 @@
  * DZ_DTYPE, Y_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN,
  * ROW_SCALE, DROPOUT, ACTIVATION, ACCUMULATE, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL,
  * WEIGHTS, REDUCE, STORES, ISA, READS_MEAN, HAS_SUMS, HAS_SLOTS, HAS_LOCKS, TILE, ACCUMULATOR, COLUMN_LANES, PIPELINE,
- * PREFETCH, RUN_LENGTH, SPAN, CHUNKS, ROW_SPLIT, ELEMENT_ALIGNED; perhaps WEIGHT_MAP, and those of
+ * PREFETCH, RUN_LENGTH, SPAN, CHUNKS, ROW_SPLIT, ELEMENT_ALIGNED; perhaps LEADS, WEIGHT_MAP, and those of
  * norm_rope.h. */
 
 #include "norm/norm_backward.h"
@@ -64,7 +64,7 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
     const ulong weight_row = place / BLOCKS % weight_rows;
     const ulong row_group = place / BLOCKS / weight_rows;
     const ulong neighbours = RUN_LENGTH ? (ulong)RUN_LENGTH * SEGMENTS : call->share_rows;
-    const ulong first = has_rows ? row_group * neighbours : call->rows / weight_rows;
+    const ulong first = has_rows ? row_group * (LEADS ? 1 : neighbours) : call->rows / weight_rows;
     const ulong end = RUN_LENGTH ? call->rows / weight_rows : min(first + call->share_rows, call->rows / weight_rows);
     const ulong group = block / TILES * SPAN;
     const struct share share = {first, end, call->share_rows - neighbours, group, (uint)(block % TILES), weight_row};

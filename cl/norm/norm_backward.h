@@ -22,7 +22,7 @@
 /* A work-group takes TILE columns of each of SPAN groups: all columns of a segment, or one of the TILES into which it is
  * split. */
 #define SPLIT (TILE < GROUP_SIZE)
-#define TILES ((GROUP_SIZE + TILE - 1) / TILE)
+#define TILES (SPLIT ? (REACH + TILE - 1) / TILE : 1)
 #define TILE_VECTORS (SPLIT ? TILE / VEC : VECTORS)
 #define TILE_HELD ((TILE_VECTORS + LANES - 1) / LANES) /* maximum vectors of a lane */
 
@@ -71,6 +71,7 @@ struct row {
     ROW_START_MEMBERS
     real mean; /* 0 where it is not read */
     real rstd;
+    uint lead;
     bool active; /* false past the last row of the share: nothing is read or written, but barriers are kept */
 };
 
@@ -81,9 +82,13 @@ static inline ulong statistic_of(const struct call *call, const struct row *row)
     return row->group * call->rows + row->index;
 }
 
+static inline uint lead_of_row(const struct call *call, const ulong index, const ulong group) {
+    return lead_of(ROW_OFFSET(x, index) + group * GROUP_SIZE);
+}
+
 /* end: of the work-group's rows, past which the last iteration may go. */
 static inline struct row row_at(const struct call *call, const ulong index, const ulong end, const ulong group) {
-    struct row row = {index, group ROW_STARTS(index), 0, 0, SEGMENTS == 1 || index < end};
+    struct row row = {index, group ROW_STARTS(index), 0, 0, lead_of_row(call, index, group), SEGMENTS == 1 || index < end};
     if (READS_MEAN && row.active)
         row.mean = call->mean[statistic_of(call, &row)];
     if (row.active)
@@ -103,7 +108,7 @@ static inline struct row row_at(const struct call *call, const ulong index, cons
 static inline realv dy_before_rotation(const struct call *call, const struct row *row, const index_t v,
                                        const enum load_hint hint) {
     const global STORAGE(DY_DTYPE) *const dy = SEGMENT_OF(dy, row);
-    const realv own = WIDEN(DY_DTYPE)(LOAD_VECTOR(DY_DTYPE)(dy, v, call->aligned, hint));
+    const realv own = WIDEN(DY_DTYPE)(LOAD_VECTOR(DY_DTYPE)(dy, v, row->lead, call->aligned, hint));
     if (v >= ROTATED)
         return own;
     struct angles angles;
@@ -112,7 +117,7 @@ static inline realv dy_before_rotation(const struct call *call, const struct row
     const index_t pair = ROPE == ROPE_NEOX ? v % PAIRS : v / 2;
     const bool first = v == first_of_pair(pair);
     const index_t beside = first ? second_of_pair(pair) : first_of_pair(pair);
-    const realv other = WIDEN(DY_DTYPE)(LOAD_VECTOR(DY_DTYPE)(dy, beside, call->aligned, hint));
+    const realv other = WIDEN(DY_DTYPE)(LOAD_VECTOR(DY_DTYPE)(dy, beside, row->lead, call->aligned, hint));
     return rotated(call, &angles, pair, own, other, first, TURN_BACK);
 #else
     return rotated(call, &angles, v, own, TURN_BACK);
@@ -155,17 +160,18 @@ struct inputs {
 static inline struct inputs load_inputs(const struct call *call, const struct row *row, const index_t v,
                                         const enum load_hint hint) {
     struct inputs in;
-    load_x(SEGMENT_OF(x, row), call->x_scale, row->index, row->group * GROUP_SIZE, v, call->aligned, hint, &in.x);
+    load_x(SEGMENT_OF(x, row), call->x_scale, row->index, row->group * GROUP_SIZE, v, row->lead, call->aligned, hint,
+           &in.x);
 #if ROPE
     in.dy = dy_before_rotation(call, row, v, hint);
 #else
-    in.dy = LOAD_VECTOR(DY_DTYPE)(SEGMENT_OF(dy, row), v, call->aligned, hint);
+    in.dy = LOAD_VECTOR(DY_DTYPE)(SEGMENT_OF(dy, row), v, row->lead, call->aligned, hint);
 #endif
 #if GATE
-    in.z = LOAD_VECTOR(Z_DTYPE)(SEGMENT_OF(z, row), v, call->aligned, hint);
+    in.z = LOAD_VECTOR(Z_DTYPE)(SEGMENT_OF(z, row), v, row->lead, call->aligned, hint);
 #endif
 #if ADDS_RESIDUAL
-    in.residual = LOAD_VECTOR(RESIDUAL_DTYPE)(SEGMENT_OF(residual, row), v, call->aligned, hint);
+    in.residual = LOAD_VECTOR(RESIDUAL_DTYPE)(SEGMENT_OF(residual, row), v, row->lead, call->aligned, hint);
 #endif
 #if DROPOUT
     const struct dice dice = dice_of(call);
@@ -210,16 +216,16 @@ struct scale {
 
 /* weight, bias: of the segment's first element. */
 static inline struct scale load_scale(const global STORAGE(WEIGHT_DTYPE) * weight, const global STORAGE(BIAS_DTYPE) * bias,
-                                      const index_t v, const bool aligned, const enum load_hint hint) {
+                                      const index_t v, const uint lead, const bool aligned, const enum load_hint hint) {
     struct scale scale;
     scale.unused = 0;
 #if PRESENT(WEIGHT_DTYPE)
-    scale.weight = LOAD_VECTOR(WEIGHT_DTYPE)(weight, v, aligned, hint);
+    scale.weight = LOAD_COLUMNS(WEIGHT_DTYPE)(weight, v, lead, aligned, hint);
 #endif
 #if HOLDS_BIAS
-    scale.bias = LOAD_VECTOR(BIAS_DTYPE)(bias, v, aligned, hint);
+    scale.bias = LOAD_COLUMNS(BIAS_DTYPE)(bias, v, lead, aligned, hint);
 #endif
-    (void)weight, (void)bias, (void)v, (void)aligned, (void)hint;
+    (void)weight, (void)bias, (void)v, (void)lead, (void)aligned, (void)hint;
     return scale;
 }
 

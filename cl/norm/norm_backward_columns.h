@@ -22,7 +22,7 @@ struct column_sums {
 
 /* The row of a line. From end on it is not active. */
 static inline struct row row_of_line(const struct call *call, const ulong index, const ulong end, const ulong group) {
-    const struct row none = {index, group ROW_STARTS(0), 0, 0, false};
+    const struct row none = {index, group ROW_STARTS(0), 0, 0, 0, false};
     return index < end ? row_at(call, index, end, group) : none;
 }
 
@@ -35,7 +35,7 @@ static inline struct column_sums sum_column(const struct call *call, const ulong
                                             const ulong begin, const ulong end) {
     struct column_sums sums = {0, 0};
     const struct scale scale =
-        load_scale(call->weight + group * GROUP_SIZE, call->bias + group * GROUP_SIZE, v, call->aligned, LOAD_PLAIN);
+        load_scale(call->weight + group * GROUP_SIZE, call->bias + group * GROUP_SIZE, v, 0, call->aligned, LOAD_PLAIN);
     for (ulong first = begin; first < end; first += UNROLL * COLUMN_LINES) {
         struct row row[UNROLL];
         struct inputs in[UNROLL];

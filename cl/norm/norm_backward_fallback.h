@@ -16,10 +16,10 @@ INLINED void sum_tile(const struct call *call, const struct row *row, const stru
         if (KEEP == KEEP_REREAD && !(row->active && has_vector(tile, i)))
             continue;
         const struct inputs in = fetch(call, row, tile, i, LOAD_FIRST);
-        const struct scale scale = has_vector(tile, i)
-                                       ? load_scale(tile->weight, tile->bias, vector_of(tile, i), call->aligned, LOAD_PLAIN)
-                                       : no_scale();
-        add_point(&lane_sums, point_at(call, row, &in, scale), scale, call->weight_offset);
+        const struct scale scale = has_vector(tile, i) ? load_scale(tile->weight, tile->bias, vector_of(tile, i),
+                                                                    tile->lead, call->aligned, LOAD_PLAIN)
+                                                       : no_scale();
+        add_point(&lane_sums, point_at(call, row, &in, scale), scale, call->weight_offset, vector_of(tile, i), tile->lead);
     }
     sums_over_lanes(lanes, &lane_sums, sums);
 }
@@ -34,7 +34,8 @@ INLINED void finish_share(const struct call *call, const struct share *share, ul
         const struct row row = row_in_share(call, share, first, share->group);
         real sums[2] = {0, 0};
         for (uint tile = 0; tile < TILES; tile++) {
-            const struct columns other = {(index_t)tile * TILE_VECTORS, columns->lane, columns->weight, columns->bias};
+            const struct columns other = {(index_t)tile * TILE_VECTORS, columns->lane, columns->lead, columns->weight,
+                                          columns->bias};
             real of_tile[2];
             sum_tile(call, &row, &other, lanes, of_tile);
             if (tile == team->tile)

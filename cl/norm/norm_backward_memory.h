@@ -47,8 +47,8 @@ INLINED void accumulate(global real *in_slot, local realv *sum, const index_t v,
     sum[v - tile] += value;
     (void)in_slot, (void)aligned;
 #else
-    const realv so_far = LOAD_VECTOR(REAL_DTYPE)(in_slot, v, aligned, LOAD_PLAIN);
-    STORE_VECTOR(REAL_DTYPE)(in_slot, v, so_far + value, aligned);
+    const realv so_far = LOAD_VECTOR(REAL_DTYPE)(in_slot, v, 0, aligned, LOAD_PLAIN);
+    STORE_VECTOR(REAL_DTYPE)(in_slot, v, 0, so_far + value, aligned);
     (void)sum, (void)tile;
 #endif
 }
@@ -58,7 +58,7 @@ INLINED void clear(global real *in_slot, local realv *sum, const index_t v, cons
     sum[v - tile] = 0;
     (void)in_slot, (void)aligned;
 #else
-    STORE_VECTOR(REAL_DTYPE)(in_slot, v, 0, aligned);
+    STORE_VECTOR(REAL_DTYPE)(in_slot, v, 0, 0, aligned);
     (void)sum, (void)tile;
 #endif
 }
@@ -66,8 +66,8 @@ INLINED void clear(global real *in_slot, local realv *sum, const index_t v, cons
 INLINED void add_vector(const struct call *call, const struct row *row, const struct columns *columns, const index_t v,
                         struct lane_sums *sums) {
     const struct inputs in = load_inputs(call, row, v, LOAD_FIRST);
-    const struct scale scale = load_scale(columns->weight, columns->bias, v, call->aligned, LOAD_PLAIN);
-    add_point(sums, point_at(call, row, &in, scale), scale, call->weight_offset);
+    const struct scale scale = load_scale(columns->weight, columns->bias, v, 0, call->aligned, LOAD_PLAIN);
+    add_point(sums, point_at(call, row, &in, scale), scale, call->weight_offset, v, 0);
 }
 
 INLINED struct means means_of_row(const struct call *call, const struct row *row, const struct columns *columns,
@@ -132,7 +132,7 @@ INLINED void take_row(const struct call *call, const struct row *row, const stru
     const struct means means = means_of_row(call, row, columns, lanes);
     for (index_t v = columns->first; v < columns->end; v += LANES) {
         const struct inputs in = load_inputs(call, row, v, LOAD_LAST);
-        const struct scale scale = load_scale(columns->weight, columns->bias, v, call->aligned, LOAD_PLAIN);
+        const struct scale scale = load_scale(columns->weight, columns->bias, v, 0, call->aligned, LOAD_PLAIN);
         const struct point point = point_at(call, row, &in, scale);
         struct beside beside;
         load_beside(call, row, columns->bias, v, &beside);
@@ -157,9 +157,9 @@ INLINED void clear_columns(const struct columns *columns, const bool aligned) {
 INLINED void put_columns(const struct columns *columns, const struct slot *slot) {
 #if ACCUMULATOR == ACCUMULATOR_LOCAL
     if (DWEIGHT)
-        put_lines(columns->dweight, columns->tile, (const local real *)columns->dweight_sum, 1, 0, slot);
+        put_lines(columns->dweight, columns->tile, 0, (const local real *)columns->dweight_sum, 1, 0, slot);
     if (DBIAS)
-        put_lines(columns->dbias, columns->tile, (const local real *)columns->dbias_sum, 1, 0, slot);
+        put_lines(columns->dbias, columns->tile, 0, (const local real *)columns->dbias_sum, 1, 0, slot);
 #else
     (void)columns, (void)slot;
 #endif

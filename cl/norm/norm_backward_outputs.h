@@ -20,12 +20,13 @@ struct lane_sums {
     realv product, gradient;
 };
 
+/* Adds a point at vector v. With LEADS the weights outside the segment have any value, as the point has. */
 static inline void add_point(struct lane_sums *sums, const struct point point, const struct scale scale,
-                             const real weight_offset) {
-    const realv wdn = scaled(point.dn, scale, weight_offset);
-    sums->product += point.x_hat * wdn;
+                             const real weight_offset, const index_t v, const uint lead) {
+    const realv wdn = scaled(point.dn, scale, weight_offset), product = point.x_hat * wdn;
+    sums->product += LEADS ? only_elements(product, v, lead) : product;
     if (NORM == LAYER_NORM)
-        sums->gradient += wdn;
+        sums->gradient += LEADS ? only_elements(wdn, v, lead) : wdn;
 }
 
 INLINED void sums_over_lanes(struct lanes *lanes, const struct lane_sums *lane_sums, real *sums) {
@@ -60,10 +61,11 @@ struct beside {
 static inline void load_beside(const struct call *call, const struct row *row, const global STORAGE(BIAS_DTYPE) * bias,
                                const index_t v, struct beside *beside) {
 #if PRESENT(DRESIDUAL_OUT_DTYPE)
-    beside->dresidual_out = LOAD_VECTOR(DRESIDUAL_OUT_DTYPE)(SEGMENT_OF(dresidual_out, row), v, call->aligned, LOAD_PLAIN);
+    beside->dresidual_out =
+        LOAD_VECTOR(DRESIDUAL_OUT_DTYPE)(SEGMENT_OF(dresidual_out, row), v, row->lead, call->aligned, LOAD_PLAIN);
 #endif
 #if NEEDS_BIAS
-    beside->bias = LOAD_VECTOR(BIAS_DTYPE)(bias, v, call->aligned, LOAD_PLAIN);
+    beside->bias = LOAD_COLUMNS(BIAS_DTYPE)(bias, v, row->lead, call->aligned, LOAD_PLAIN);
 #endif
     (void)call, (void)row, (void)bias, (void)v, (void)beside;
 }
@@ -91,22 +93,22 @@ static inline void put_outputs(const struct call *call, const struct row *row, c
     const realv z = WIDEN(Z_DTYPE)(in->z);
 #endif
 #if PRESENT(DX_DTYPE) && GATE_FIRST
-    STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, ds * gate_factor(z), call->aligned);
+    STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, row->lead, ds * gate_factor(z), call->aligned);
 #elif PRESENT(DX_DTYPE)
-    STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, branch(call, row, in, ds), call->aligned);
+    STORE_VECTOR(DX_DTYPE)(SEGMENT_OF(dx, row), v, row->lead, branch(call, row, in, ds), call->aligned);
 #endif
 #if PRESENT(DRESIDUAL_DTYPE)
-    STORE_VECTOR(DRESIDUAL_DTYPE)(SEGMENT_OF(dresidual, row), v, ds, call->aligned);
+    STORE_VECTOR(DRESIDUAL_DTYPE)(SEGMENT_OF(dresidual, row), v, row->lead, ds, call->aligned);
 #endif
 #if PRESENT(DZ_DTYPE) && GATE_FIRST
-    STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, ds * widen_x(&in->x) * gate_slope(z), call->aligned);
+    STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, row->lead, ds * widen_x(&in->x) * gate_slope(z), call->aligned);
 #elif PRESENT(DZ_DTYPE)
-    STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, WIDE_DY(in->dy) * n * gate_slope(z), call->aligned);
+    STORE_VECTOR(DZ_DTYPE)(SEGMENT_OF(dz, row), v, row->lead, WIDE_DY(in->dy) * n * gate_slope(z), call->aligned);
 #endif
 #if PRESENT(Y_DTYPE) && GATE && !GATE_FIRST
-    STORE_VECTOR(Y_DTYPE)(SEGMENT_OF(y, row), v, n * gate_factor(z), call->aligned);
+    STORE_VECTOR(Y_DTYPE)(SEGMENT_OF(y, row), v, row->lead, n * gate_factor(z), call->aligned);
 #elif PRESENT(Y_DTYPE)
-    STORE_VECTOR(Y_DTYPE)(SEGMENT_OF(y, row), v, n, call->aligned);
+    STORE_VECTOR(Y_DTYPE)(SEGMENT_OF(y, row), v, row->lead, n, call->aligned);
 #endif
     (void)means, (void)beside, (void)in, (void)scale;
 }

@@ -49,7 +49,7 @@ static inline realv total_of(const struct exact_sum *sum) {
 /* Vector v of a slot. On GPUs it has at most four elements and is loaded as a whole, also past the last column. */
 static inline realv load_slot(const global real *slot, const index_t v) {
 #if ELEMENT_ALIGNED
-    return LOAD_VECTOR(REAL_DTYPE)(slot, v, false, LOAD_PLAIN);
+    return LOAD_VECTOR(REAL_DTYPE)(slot, v, 0, false, LOAD_PLAIN);
 #else
     return LOAD(REAL_DTYPE)(slot + v * VEC, true, LOAD_PLAIN);
 #endif
@@ -90,11 +90,11 @@ INLINED realv sum_slots(const global real *slots, const ulong count, const index
     return sum;
 }
 
-#define DEFINE_PUT(dtype)                                                                                           \
-    static inline void __attribute__((unused))                                                                      \
-    JOIN(put_, dtype)(global STORAGE(dtype) * out, const index_t v, const realv sum, const bool aligned) {          \
-        const realv before = ACCUMULATE ? WIDEN(dtype)(LOAD_VECTOR(dtype)(out, v, aligned, LOAD_PLAIN)) : (realv)0; \
-        STORE_VECTOR(dtype)(out, v, before + sum, aligned);                                                         \
+#define DEFINE_PUT(dtype)                                                                                              \
+    static inline void __attribute__((unused))                                                                         \
+    JOIN(put_, dtype)(global STORAGE(dtype) * out, const index_t v, const realv sum, const bool aligned) {             \
+        const realv before = ACCUMULATE ? WIDEN(dtype)(LOAD_VECTOR(dtype)(out, v, 0, aligned, LOAD_PLAIN)) : (realv)0; \
+        STORE_VECTOR(dtype)(out, v, 0, before + sum, aligned);                                                         \
     }
 #if IS_DOUBLE(X_DTYPE)
 DEFINE_PUT(f64)

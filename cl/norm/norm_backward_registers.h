@@ -41,7 +41,7 @@ INLINED void put_registers(global real *slot_row, const struct columns *columns,
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++)
         if (has_vector(columns, i))
-            put_slot(slot_row, vector_of(columns, i), value[i], slot);
+            put_slot(slot_row, vector_of(columns, i), columns->lead, value[i], slot);
     (void)space;
 #else
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -49,7 +49,7 @@ INLINED void put_registers(global real *slot_row, const struct columns *columns,
     for (uint i = 0; i < TILE_HELD; i++)
         space[get_local_id(0) / LANES * LINE + i * LANES + columns->lane] = value[i];
     barrier(CLK_LOCAL_MEM_FENCE);
-    put_lines(slot_row, columns->first, (const local real *)space, SEGMENTS, LINE * VEC, slot);
+    put_lines(slot_row, columns->first, columns->lead, (const local real *)space, SEGMENTS, LINE * VEC, slot);
 #endif
 }
 
@@ -58,11 +58,12 @@ INLINED void put_accumulator(const struct columns *columns, const struct accumul
     barrier(CLK_LOCAL_MEM_FENCE);
 #if !DBIAS_IN_REGISTERS
     if (DBIAS)
-        put_lines(slot->dbias, columns->first, (const local real *)(space + DBIAS_LINES), SEGMENTS, LINE * VEC, slot);
+        put_lines(slot->dbias, columns->first, columns->lead, (const local real *)(space + DBIAS_LINES), SEGMENTS,
+                  LINE * VEC, slot);
 #endif
 #if !DWEIGHT_IN_REGISTERS
     if (DWEIGHT)
-        put_lines(slot->dweight, columns->first, (const local real *)space, SEGMENTS, LINE * VEC, slot);
+        put_lines(slot->dweight, columns->first, columns->lead, (const local real *)space, SEGMENTS, LINE * VEC, slot);
 #else
     if (DWEIGHT)
         put_registers(slot->dweight, columns, accumulator->dweight, space, slot);
@@ -81,7 +82,7 @@ INLINED void put_accumulator(const struct columns *columns, const struct accumul
 INLINED ulong take_rows(const struct call *call, const struct share *share, const struct columns *columns,
                         const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
                         struct team *team) {
-    const uint segment = (uint)get_local_id(0) / LANES;
+    const ulong segment = get_local_id(0) / LANES * segment_step(call);
     for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
         const struct row row = row_in_share(call, share, first + segment, share->group);
         struct inputs held[HELD_INPUTS];
@@ -99,7 +100,7 @@ INLINED ulong take_rows(const struct call *call, const struct share *share, cons
 INLINED ulong take_rows(const struct call *call, const struct share *share, const struct columns *columns,
                         const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
                         struct team *team) {
-    const uint segment = (uint)get_local_id(0) / LANES;
+    const ulong segment = get_local_id(0) / LANES * segment_step(call);
     struct row row = row_in_share(call, share, share->first + segment, share->group);
     struct inputs held[TILE_HELD];
     fetch_row(call, &row, columns, held, LOAD_PLAIN);
@@ -131,7 +132,7 @@ INLINED ulong take_rows(const struct call *call, const struct share *share, cons
 INLINED ulong take_rows(const struct call *call, const struct share *share, const struct columns *columns,
                         const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
                         struct team *team) {
-    const uint segment = (uint)get_local_id(0) / LANES;
+    const ulong segment = get_local_id(0) / LANES * segment_step(call);
     struct row row = row_in_share(call, share, share->first + segment, share->group);
     struct inputs held[TILE_HELD];
     fetch_row(call, &row, columns, held, LOAD_PLAIN);
@@ -175,15 +176,15 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
                   local real *scratch, local realv *space, local uint *broadcast, struct team *team) {
     struct lanes lanes = {.scratch = scratch, .wait_alone = true};
     const ulong first_column = share->group * GROUP_SIZE;
-    const struct columns columns = {share->tile * TILE_VECTORS, (uint)get_local_id(0) % LANES,
-                                    WEIGHTS_AT(weight, share->weight_row) + first_column,
-                                    WEIGHTS_AT(bias, share->weight_row) + first_column};
+    const struct columns columns = {
+        share->tile * TILE_VECTORS, (uint)get_local_id(0) % LANES, lead_of_row(call, share->first, share->group),
+        WEIGHTS_AT(weight, share->weight_row) + first_column, WEIGHTS_AT(bias, share->weight_row) + first_column};
     struct scale scales[SCALES];
 #pragma unroll
     for (uint i = 0; i < TILE_HELD; i++)
         scales[i % SCALES] =
             WEIGHTS == WEIGHTS_EARLY && has_vector(&columns, i)
-                ? load_scale(columns.weight, columns.bias, vector_of(&columns, i), call->aligned, LOAD_PLAIN)
+                ? load_scale(columns.weight, columns.bias, vector_of(&columns, i), columns.lead, call->aligned, LOAD_PLAIN)
                 : no_scale();
     struct accumulator accumulator;
     clear_accumulator(&accumulator, space);

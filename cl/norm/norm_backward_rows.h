@@ -11,7 +11,7 @@
 
 struct columns {
     index_t first; /* vector of the tile */
-    uint lane;
+    uint lane, lead;
     const global STORAGE(WEIGHT_DTYPE) * weight; /* of the segment's first element */
     const global STORAGE(BIAS_DTYPE) * bias;
 };
@@ -50,18 +50,19 @@ INLINED index_t vector_of(const struct columns *columns, const uint i) {
     return columns->first + columns->lane + i * LANES;
 }
 
-/* Vectors of the last tile, which may have fewer than the others. */
-#define LAST_VECTORS (VECTORS - (TILES - 1) * TILE_VECTORS)
-
-/* Whether every lane has its i-th of these vectors, which saves a comparison. Not on rusticl 22.3: it treats branches on i
- * as the same in all lanes, and with this in the condition it wrote only a part of dx. */
-INLINED bool all_have(const uint i, const index_t vectors) {
-    return ISA == ISA_PTX && (i + 1) * LANES <= vectors;
+/* Whether every lane has its i-th vector behind so many before it, of so many in all, which saves a comparison. Not on
+ * rusticl 22.3: it treats branches on i as the same in all lanes, and with this in the condition it wrote only a part of
+ * dx. */
+INLINED bool all_have(const uint i, const index_t before, const index_t vectors) {
+    return ISA == ISA_PTX && before + (i + 1) * LANES <= vectors;
 }
 
 INLINED bool has_vector(const struct columns *columns, const uint i) {
-    const bool in_tile = TILE_VECTORS % LANES == 0 || all_have(i, TILE_VECTORS) || columns->lane + i * LANES < TILE_VECTORS;
-    const bool in_segment = GROUP_SIZE % TILE == 0 || all_have(i, LAST_VECTORS) || vector_of(columns, i) < VECTORS;
+    const index_t before = (TILES - 1) * TILE_VECTORS; /* the last tile, which may have fewer vectors than the others */
+    const bool in_tile =
+        TILE_VECTORS % LANES == 0 || all_have(i, 0, TILE_VECTORS) || columns->lane + i * LANES < TILE_VECTORS;
+    const bool in_segment = GROUP_SIZE % TILE + LEADS == 0 || all_have(i, before, vectors_of(0)) ||
+                            is_vector(vector_of(columns, i), columns->lead);
     return in_tile && in_segment;
 }
 
@@ -116,11 +117,11 @@ static inline void prefetch_inputs(const struct call *call, const struct row *ro
 INLINED void prefetch_rows(const struct call *call, const struct share *share, const ulong first,
                            const struct columns *columns) {
 #if PREFETCH == PREFETCH_NEXT
-    const ulong place = first + get_local_id(0) / LANES;
+    const ulong place = first + get_local_id(0) / LANES * segment_step(call);
     if (place >= share->end)
         return;
     const ulong index = row_of_place(call, share, place);
-    const struct row row = {index, share->group ROW_STARTS(index), 0, 0, true};
+    const struct row row = {index, share->group ROW_STARTS(index), 0, 0, columns->lead, true};
     const index_t begin = columns->first * VEC, end = min(begin + (index_t)TILE, (index_t)GROUP_SIZE);
 #pragma unroll
     for (index_t i = 0; i < TILE; i += LANES * PREFETCHED)
@@ -135,7 +136,7 @@ INLINED struct scale scale_of(const struct call *call, const struct columns *col
                               const uint i) {
     if (WEIGHTS == WEIGHTS_EARLY || !has_vector(columns, i))
         return scales[i % SCALES];
-    return load_scale(columns->weight, columns->bias, vector_of(columns, i), call->aligned, LOAD_IN_TURN);
+    return load_scale(columns->weight, columns->bias, vector_of(columns, i), columns->lead, call->aligned, LOAD_IN_TURN);
 }
 
 /* Loads what a lane's vectors from the i-th on need besides the inputs. */
@@ -169,7 +170,8 @@ INLINED void sum_row(const struct call *call, const struct row *row, const struc
         if (KEEP == KEEP_REREAD)
             held[0] = load_inputs(call, row, vector_of(columns, i), LOAD_FIRST);
         const struct scale scale = scale_of(call, columns, scales, i);
-        add_point(&lane_sums, point_at(call, row, &held[i % HELD_INPUTS], scale), scale, call->weight_offset);
+        add_point(&lane_sums, point_at(call, row, &held[i % HELD_INPUTS], scale), scale, call->weight_offset,
+                  vector_of(columns, i), columns->lead);
         if (KEEP == KEEP_REGISTERS)
             forget_wide(&held[i % HELD_INPUTS]);
     }

@@ -23,14 +23,14 @@ static inline struct lane_sums sums_of_chunk(const struct call *call, const stru
             in[j] = load_inputs(call, row, v + j * LANES, LOAD_FIRST);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++) {
-            const struct scale scale = load_scale(weight, bias, v + j * LANES, call->aligned, LOAD_PLAIN);
-            add_point(&sums[j], point_at(call, row, &in[j], scale), scale, call->weight_offset);
+            const struct scale scale = load_scale(weight, bias, v + j * LANES, 0, call->aligned, LOAD_PLAIN);
+            add_point(&sums[j], point_at(call, row, &in[j], scale), scale, call->weight_offset, v + j * LANES, 0);
         }
     }
     for (; v < end; v += LANES) {
         const struct inputs in = load_inputs(call, row, v, LOAD_FIRST);
-        const struct scale scale = load_scale(weight, bias, v, call->aligned, LOAD_PLAIN);
-        add_point(&sums[0], point_at(call, row, &in, scale), scale, call->weight_offset);
+        const struct scale scale = load_scale(weight, bias, v, 0, call->aligned, LOAD_PLAIN);
+        add_point(&sums[0], point_at(call, row, &in, scale), scale, call->weight_offset, v, 0);
     }
 #pragma unroll
     for (uint j = 1; j < UNROLL; j++) {

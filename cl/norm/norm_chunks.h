@@ -15,7 +15,7 @@ static inline real origin_of_chunk(const struct call *call, const struct segment
     if (begin < VECTORS) {
         struct parts parts;
         load_parts(segment, begin, call->aligned, LOAD_PLAIN, &parts);
-        return pivot_of(widen_s(segment, s_of(segment, &parts, 0)), begin < WHOLE_VECTORS);
+        return pivot_of(widen_s(segment, s_of(segment, &parts, 0)), own_part(begin, segment->lead));
     }
 #endif
     (void)call, (void)segment;

@@ -18,7 +18,7 @@
 
 /* Adds the magnitudes of vector v of y to those so far. */
 static inline largest with_magnitudes(const largest so_far, const floatv y, const index_t v) {
-    return larger_of(so_far, TAIL == 0 ? y : only_elements(y, v));
+    return larger_of(so_far, TAIL == 0 ? y : only_elements(y, v, 0));
 }
 
 /* The magnitudes of a lane's first count vectors of y. */

@@ -27,19 +27,20 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
     const real origin = origin_of(call, segment);
     struct run run;
     start_run(&run);
-    uint left = segment->active ? own_elements(segment->lane) : 0;
+    index_t taken = 0; /* elements of earlier runs */
 #pragma unroll
     for (uint i = 0; i < HELD; i++) {
         if (!has_vector(segment, i))
             continue;
         if (i > 0 && i % RUN == 0) {
-            end_run(&run, &moments, RUN * VEC);
-            left -= RUN * VEC;
+            end_run(&run, &moments, elements_before(segment->lane, i, segment->lead) - taken);
+            taken = elements_before(segment->lane, i, segment->lead);
         }
-        take(&run, i % RUN, widen_s(segment, held->s[i]), TAIL == 0 || segment->lane + i * LANES < WHOLE_VECTORS);
+        take(&run, i % RUN, widen_s(segment, held->s[i]), own_part(segment->lane + i * LANES, segment->lead));
     }
-    if (left > 0)
-        end_run(&run, &moments, left);
+    const index_t own = segment->active ? own_elements(segment->lane, segment->lead) : 0;
+    if (own > taken)
+        end_run(&run, &moments, own - taken);
     forget_wide(held);
     return statistics_over_lanes(call, &moments, origin, lanes);
 }

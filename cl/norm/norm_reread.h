@@ -46,7 +46,7 @@ static inline void read_again(const struct call *call, const struct segment *seg
     if (is_kept_local(v))
         return;
 #if READS_S
-    again->s = LOAD_VECTOR(RESIDUAL_OUT_DTYPE)(segment->residual_out, v, call->aligned, LOAD_PLAIN);
+    again->s = LOAD_VECTOR(RESIDUAL_OUT_DTYPE)(segment->residual_out, v, segment->lead, call->aligned, LOAD_PLAIN);
     (void)hint;
 #else
     load_parts(segment, v, call->aligned, hint, &again->parts);
@@ -67,14 +67,15 @@ INLINED realv s_again(const struct call *call, const struct segment *segment, co
 #endif
 }
 
-/* The number of a lane's whole vectors. */
+/* The number of a lane's whole vectors; with LEADS of all its vectors. */
 static inline index_t own_vectors(const struct segment *segment) {
-    const index_t whole = whole_vectors_of(segment->chunk);
+    const index_t whole = LEADS ? vectors_of(segment->lead) : whole_vectors_of(segment->chunk);
     return segment->active ? whole / LANES + (segment->lane < whole % LANES) : 0;
 }
 
 static inline bool owns_tail(const struct segment *segment) {
-    return has_tail(segment->chunk) && segment->active && segment->lane == whole_vectors_of(segment->chunk) % LANES;
+    return !LEADS && has_tail(segment->chunk) && segment->active &&
+           segment->lane == whole_vectors_of(segment->chunk) % LANES;
 }
 
 /* The i-th vector of a lane. */
@@ -92,6 +93,7 @@ INLINED void take_vectors(const struct call *call, const struct segment *segment
 #pragma unroll
 #endif
     for (uint i = 0; i < MOST_IN_RUN; i += UNROLL) {
+        const struct part whole = {0, VEC};
         struct parts block[UNROLL];
         intv kept[UNROLL] = {0};
 #pragma unroll
@@ -104,7 +106,8 @@ INLINED void take_vectors(const struct call *call, const struct segment *segment
         for (uint j = 0; j < UNROLL; j++)
             if (i + j < count) {
                 const index_t v = vector_of(segment, first + i + j);
-                take(run, i + j, widen_s(segment, make_s(call, segment, v, &block[j], kept[j], memory)), true);
+                take(run, i + j, widen_s(segment, make_s(call, segment, v, &block[j], kept[j], memory)),
+                     LEADS ? own_part(v, segment->lead) : whole);
             }
     }
 }
@@ -120,7 +123,7 @@ INLINED void take_moments(const struct call *call, const struct segment *segment
     index_t i = 0;
     for (; i + RUN < own; i += RUN) {
         take_vectors(call, segment, i, RUN, memory, &run);
-        end_run(&run, moments, RUN * VEC);
+        end_run(&run, moments, RUN * VEC - (i == 0 && segment->lane == 0 ? segment->lead : 0));
     }
     const uint rest = (uint)(own - i);
     take_vectors(call, segment, i, rest, memory, &run);
@@ -128,11 +131,14 @@ INLINED void take_moments(const struct call *call, const struct segment *segment
         struct parts parts;
         load_parts(segment, WHOLE_VECTORS, call->aligned, FIRST_HINT, &parts);
         const intv kept = kept_in(call, segment, WHOLE_VECTORS);
-        take(&run, rest, widen_s(segment, make_s(call, segment, WHOLE_VECTORS, &parts, kept, memory)), false);
+        const struct part tail = {0, TAIL};
+        take(&run, rest, widen_s(segment, make_s(call, segment, WHOLE_VECTORS, &parts, kept, memory)), tail);
     }
-    const uint elements = rest * VEC + (owns_tail(segment) ? TAIL : 0);
+    const index_t elements =
+        LEADS ? own_elements(segment->lane, segment->lead) - elements_before(segment->lane, i, segment->lead)
+              : rest * VEC + (owns_tail(segment) ? TAIL : 0);
     if (elements > 0)
-        end_run(&run, moments, elements);
+        end_run(&run, moments, (uint)elements);
 }
 
 /* Elements from this segment to the next one of a CPU's work-item. */

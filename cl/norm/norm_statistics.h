@@ -72,17 +72,30 @@ static inline void start_run(struct run *run) {
         run->sum[k] = run->squares[k] = -(real)0;
 }
 
-static inline real pivot_of(const realv s, const bool whole) {
-    return whole ? sum_elements(s) / (real)VEC : first_element(s);
+static inline bool is_full(const struct part part) {
+    return part.from == 0 && part.to == VEC;
 }
 
-/* Takes the i-th vector of the run. If it is not whole, it has zeros from TAIL on. */
-static inline void take(struct run *run, const uint i, const realv s, const bool whole) {
+static inline real pivot_of(const realv s, const struct part part) {
+#if LEADS
+    const realv own = is_full(part) ? s : only_part_or(s, part, 0);
+    return sum_elements(own) / (real)(part.to - part.from);
+#else
+    return is_full(part) ? sum_elements(s) / (real)VEC : first_element(s);
+#endif
+}
+
+/* Takes a part of the i-th vector of the run. Without LEADS its other elements are zeros. */
+static inline void take(struct run *run, const uint i, const realv s, const struct part part) {
     realv deviation = s;
 #if NORM == LAYER_NORM
     if (i == 0)
-        run->pivot = pivot_of(s, whole);
-    deviation = whole ? s - run->pivot : keep_first(s - run->pivot, TAIL);
+        run->pivot = pivot_of(s, part);
+    deviation = s - run->pivot;
+#endif
+    if ((NORM == LAYER_NORM || LEADS) && !is_full(part))
+        deviation = only_part_or(deviation, part, 0);
+#if NORM == LAYER_NORM
     run->sum[i % CHAINS] = plus(run->sum[i % CHAINS], deviation);
 #endif
     run->squares[i % CHAINS] = plus_squares(run->squares[i % CHAINS], deviation);
@@ -138,7 +151,7 @@ static inline real origin_of(const struct call *call, const struct segment *segm
     if (segment->active) {
         struct parts parts;
         load_parts(segment, 0, call->aligned, LOAD_PLAIN, &parts);
-        return pivot_of(widen_s(segment, s_of(segment, &parts, 0)), WHOLE_VECTORS > 0);
+        return pivot_of(widen_s(segment, s_of(segment, &parts, 0)), own_part(0, segment->lead));
     }
 #endif
     (void)call, (void)segment;

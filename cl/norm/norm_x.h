@@ -35,9 +35,9 @@ struct x_vector {
 
 /* Vector v of the segment that begins at base, in this row and column. */
 static inline void load_x(const global STORAGE(X_DTYPE) * base, const global STORAGE(X_SCALE_DTYPE) * scales,
-                          const ulong row, const ulong column, const index_t v, const bool aligned,
+                          const ulong row, const ulong column, const index_t v, const uint lead, const bool aligned,
                           const enum load_hint hint, struct x_vector *x) {
-    x->packed = LOAD_VECTOR(X_DTYPE)(base, v, aligned, hint);
+    x->packed = LOAD_VECTOR(X_DTYPE)(base, v, lead, aligned, hint);
 #if IS_FP8(X_DTYPE)
     x->scale = LOAD_SCALE(X_SCALE_DTYPE)(scales + place_of_scale(X_SCALING, X_GROUP, row, column + v * VEC));
 #else

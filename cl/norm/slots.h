@@ -60,18 +60,19 @@ static inline void put_slot1(volatile global real *at, const real value, const s
     *at = slot->add ? *at + value : value;
 }
 
-static inline void put_slot(global real *base, const index_t v, const realv value, const struct slot *slot) {
-    volatile global real *at = base + v * VEC;
-    if (slot->aligned && (TAIL == 0 || v < WHOLE_VECTORS)) {
+static inline void put_slot(global real *base, const index_t v, const uint lead, const realv value,
+                            const struct slot *slot) {
+    volatile global real *at = base - lead + v * VEC;
+    if (slot->aligned && !LEADS && is_whole(v, lead)) {
         volatile global realv *whole = (volatile global realv *)at;
         *whole = slot->add ? *whole + value : value;
         return;
     }
     real element[VEC];
     VSTORE(value, element);
-    for (uint i = 0; i < VEC; i++)
-        if (v * VEC + i < GROUP_SIZE)
-            put_slot1(at + i, element[i], slot);
+    const struct part part = own_part(v, lead);
+    for (uint i = part.from; i < part.to; i++)
+        put_slot1(at + i, element[i], slot);
 }
 
 #else
@@ -89,24 +90,27 @@ static inline void put_slot1(global real *at, const real value, const struct slo
     (void)slot;
 }
 
-static inline void put_slot(global real *base, const index_t v, const realv value, const struct slot *slot) {
-    STORE_VECTOR(REAL_DTYPE)(base, v, value, slot->aligned);
+static inline void put_slot(global real *base, const index_t v, const uint lead, const realv value,
+                            const struct slot *slot) {
+    STORE_VECTOR(REAL_DTYPE)(base, v, lead, value, slot->aligned && !LEADS);
 }
 
 #endif
 
 /* Writes a tile's columns to the slot. Each column is the sum over count lines of local memory, in a fixed order. slot_row:
- * at the segment's first column; tile: its first vector; step: reals from line to line. Every work-item of the work-group
- * calls it, after a barrier. */
-INLINED void put_lines(global real *slot_row, const index_t tile, const local real *lines, const uint count,
-                       const uint step, const struct slot *slot) {
-    const index_t first = tile * VEC;
-    const index_t end = GROUP_SIZE - first < TILE ? GROUP_SIZE - first : TILE;
+ * at the segment's first column; tile: its first vector, at the lead of its rows; step: reals from line to line. Every
+ * work-item of the work-group calls it, after a barrier. */
+INLINED void put_lines(global real *slot_row, const index_t tile, const uint lead, const local real *lines,
+                       const uint count, const uint step, const struct slot *slot) {
+    const index_t first = tile * VEC, reach = GROUP_SIZE + lead;
+    const index_t end = first < reach ? min(reach - first, (index_t)(SPLIT ? TILE : REACH)) : 0;
     for (index_t i = (uint)get_local_id(0); i < end; i += GROUP_ITEMS) {
+        if (LEADS && first + i < lead)
+            continue;
         real sum = lines[i];
         for (uint line = 1; line < count; line++)
             sum += lines[line * step + i];
-        put_slot1(slot_row + first + i, sum, slot);
+        put_slot1(slot_row - lead + first + i, sum, slot);
     }
 }
 

@@ -4,7 +4,7 @@
  * while its largest element and its sum are computed, with a header for each case.
  *
  * Macros (src/program/spec.h): GROUP_SIZE (cols), X_DTYPE, Y_DTYPE, VEC, LANES, SEGMENTS, KEEP, UNROLL, CHUNKS (1), REDUCE,
- * STORES, ISA, ELEMENT_ALIGNED. */
+ * STORES, ISA, ELEMENT_ALIGNED; perhaps LEADS. */
 
 #include "softmax/softmax.h"
 

@@ -4,7 +4,7 @@
  * held in registers or read again after their product is summed, with a header for each case.
  *
  * Macros (src/program/spec.h): GROUP_SIZE (cols), X_DTYPE (y's, for the arithmetic), Y_DTYPE, DY_DTYPE, DX_DTYPE, VEC,
- * LANES, SEGMENTS, KEEP, UNROLL, CHUNKS (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. */
+ * LANES, SEGMENTS, KEEP, UNROLL, CHUNKS (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED; perhaps LEADS. */
 
 #include "softmax/softmax_backward.h"
 

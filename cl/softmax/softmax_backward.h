@@ -18,6 +18,7 @@ struct row {
     const global STORAGE(Y_DTYPE) * y;
     const global STORAGE(DY_DTYPE) * dy;
     global STORAGE(DX_DTYPE) * dx;
+    uint lead;
     uint lane;     /* of this work-item */
     bool active;   /* false past the last row: nothing is read or written, but barriers are kept */
     index_t chunk; /* of the row's CHUNKS, that of this work-group */
@@ -27,6 +28,7 @@ static inline struct row row_at(const struct call *call, const ulong index, cons
     const struct row row = {call->y + ROW_OFFSET(y, index),
                             call->dy + ROW_OFFSET(dy, index),
                             call->dx + ROW_OFFSET(dx, index),
+                            lead_of(ROW_OFFSET(y, index)),
                             (uint)get_local_id(0) % LANES,
                             active,
                             chunk};
@@ -41,18 +43,20 @@ struct point {
 
 static inline void load_point(const struct call *call, const struct row *row, const index_t v, const enum load_hint hint,
                               struct point *point) {
-    point->y = LOAD_VECTOR(Y_DTYPE)(row->y, v, call->aligned, hint);
-    point->dy = LOAD_VECTOR(DY_DTYPE)(row->dy, v, call->aligned, hint);
+    point->y = LOAD_VECTOR(Y_DTYPE)(row->y, v, row->lead, call->aligned, hint);
+    point->dy = LOAD_VECTOR(DY_DTYPE)(row->dy, v, row->lead, call->aligned, hint);
 }
 
-static inline realv product_of(const struct point *point) {
-    return WIDEN(Y_DTYPE)(point->y) * WIDEN(DY_DTYPE)(point->dy);
+/* At vector v, with zeros outside the row. */
+static inline realv product_of(const struct row *row, const index_t v, const struct point *point) {
+    const realv product = WIDEN(Y_DTYPE)(point->y) * WIDEN(DY_DTYPE)(point->dy);
+    return LEADS ? only_elements(product, v, row->lead) : product;
 }
 
 static inline void put_dx(const struct call *call, const struct row *row, const index_t v, const struct point *point,
                           const real sum) {
     const realv dx = WIDEN(Y_DTYPE)(point->y) * (WIDEN(DY_DTYPE)(point->dy) - sum);
-    STORE_VECTOR(DX_DTYPE)(row->dx, v, dx, call->aligned);
+    STORE_VECTOR(DX_DTYPE)(row->dx, v, row->lead, dx, call->aligned);
 }
 
 #endif

@@ -5,7 +5,7 @@
 #include "softmax/softmax_backward.h"
 
 static inline bool has_vector(const struct row *row, const uint i) {
-    return row->active && (EVEN || row->lane + i * LANES < VECTORS);
+    return row->active && (EVEN || is_vector(row->lane + i * LANES, row->lead));
 }
 
 INLINED void take_row(const struct call *call, const struct row *row, struct lanes *lanes) {
@@ -18,7 +18,7 @@ INLINED void take_row(const struct call *call, const struct row *row, struct lan
 #pragma unroll
     for (uint i = 0; i < HELD; i++)
         if (has_vector(row, i))
-            products += product_of(&held[i]);
+            products += product_of(row, row->lane + i * LANES, &held[i]);
     const real sum = sum_over_lanes(lanes, sum_elements(products));
 #pragma unroll
     for (uint i = 0; i < HELD; i++)

@@ -23,13 +23,13 @@ static inline real own_sum(const struct call *call, const struct row *row) {
         load_block(call, row, i, LOAD_FIRST, block);
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            sum.run[j] += product_of(&block[j]);
+            sum.run[j] += product_of(row, vector_of(row, i + j), &block[j]);
         running_sum_end_block(&sum);
     }
     for (; i < own_vectors(row); i++) {
         struct point point;
         load_point(call, row, vector_of(row, i), LOAD_FIRST, &point);
-        sum.runs += product_of(&point);
+        sum.runs += product_of(row, vector_of(row, i), &point);
     }
     return running_sum_total(&sum);
 }

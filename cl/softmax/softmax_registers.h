@@ -5,7 +5,7 @@
 #include "softmax/softmax.h"
 
 static inline bool has_vector(const struct row *row, const uint i) {
-    return row->active && (EVEN || row->lane + i * LANES < VECTORS);
+    return row->active && (EVEN || is_vector(row->lane + i * LANES, row->lead));
 }
 
 INLINED void take_row(const struct call *call, const struct row *row, struct lanes *lanes) {
@@ -15,8 +15,11 @@ INLINED void take_row(const struct call *call, const struct row *row, struct lan
     for (uint i = 0; i < HELD; i++)
         held[i] = has_vector(row, i) ? load_x(call, row, row->lane + i * LANES, LOAD_PLAIN) : -(realv)INFINITY;
 #pragma unroll
-    for (uint i = 0; i < HELD; i++)
+    for (uint i = 0; i < HELD; i++) {
+        if (has_vector(row, i))
+            held[i] = masked(row, row->lane + i * LANES, held[i]);
         largest = larger(largest, held[i]);
+    }
     const real origin = origin_of(largest_over_lanes(lanes, largest_element(largest)));
     realv sum = 0;
 #pragma unroll

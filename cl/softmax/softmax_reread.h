@@ -14,6 +14,15 @@ INLINED void load_block(const struct call *call, const struct row *row, const in
 #pragma unroll
     for (uint j = 0; j < UNROLL; j++)
         block[j] = load_x(call, row, vector_of(row, i + j), hint);
+    if (LEADS) /* elsewhere blocks have whole vectors */
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++)
+            block[j] = masked(row, vector_of(row, i + j), block[j]);
+}
+
+static inline realv load_masked(const struct call *call, const struct row *row, const index_t v,
+                                const enum load_hint hint) {
+    return masked(row, v, load_x(call, row, v, hint));
 }
 
 /* The largest element of a row or a chunk, and the sum of exponentials of differences from origin_of(largest). */
@@ -52,7 +61,7 @@ INLINED struct totals totals_of(const struct call *call, const struct row *row, 
         take_vectors(&online, block, UNROLL);
     }
     for (; i < own_vectors(row); i++) {
-        block[0] = load_x(call, row, vector_of(row, i), LOAD_FIRST);
+        block[0] = load_masked(call, row, vector_of(row, i), LOAD_FIRST);
         take_vectors(&online, block, 1);
     }
     const real largest = largest_over_lanes(lanes, largest_element(online.largest));
@@ -81,7 +90,7 @@ static inline real largest_of(const struct call *call, const struct row *row) {
             largest[j] = larger(largest[j], block[j]);
     }
     for (; i < own_vectors(row); i++)
-        largest[0] = larger(largest[0], load_x(call, row, vector_of(row, i), LOAD_FIRST));
+        largest[0] = larger(largest[0], load_masked(call, row, vector_of(row, i), LOAD_FIRST));
 #pragma unroll
     for (uint j = 1; j < UNROLL; j++)
         largest[0] = larger(largest[0], largest[j]);
@@ -112,7 +121,7 @@ INLINED struct totals totals_of(const struct call *call, const struct row *row, 
     }
     for (; i < own_vectors(row); i++) {
         const index_t v = vector_of(row, i);
-        sum.runs += take_vector(call, row, v, load_x(call, row, v, LOAD_FIRST), origin);
+        sum.runs += take_vector(call, row, v, load_masked(call, row, v, LOAD_FIRST), origin);
     }
     (void)lanes;
     const struct totals totals = {largest, running_sum_total(&sum)};
@@ -124,7 +133,7 @@ INLINED struct totals totals_of(const struct call *call, const struct row *row, 
 #if STASHED
 static inline realv power_at(const struct call *call, const struct row *row, const index_t v, const real origin) {
     (void)origin;
-    return WIDEN(Y_DTYPE)(LOAD_VECTOR(Y_DTYPE)(row->y, v, call->aligned, LOAD_PLAIN));
+    return WIDEN(Y_DTYPE)(LOAD_VECTOR(Y_DTYPE)(row->y, v, row->lead, call->aligned, LOAD_PLAIN));
 }
 #else
 static inline realv power_at(const struct call *call, const struct row *row, const index_t v, const real origin) {

@@ -6,11 +6,11 @@
 #include "common/chunk.h"
 
 static inline index_t own_vectors(const struct row *row) {
-    return row->active ? vectors_of_lane(row->chunk, row->lane) : 0;
+    return row->active ? vectors_of_lane(row->chunk, row->lane, row->lead) : 0;
 }
 
 static inline index_t in_blocks(const struct row *row) {
-    return row->active ? in_blocks_of_lane(row->chunk, row->lane) : 0;
+    return row->active ? in_blocks_of_lane(row->chunk, row->lane, row->lead) : 0;
 }
 
 static inline index_t vector_of(const struct row *row, const index_t i) {

@@ -67,9 +67,13 @@ uint64_t cln_vec_of_rope(const struct cln_choice *choice, uint64_t most) {
     return cln_smaller(most, cln_or_else(cln_config_rope_vec(choice->work), most));
 }
 
-struct cln_values cln_vec_values(const struct cln_choice *choice, uint64_t most) {
+struct cln_values cln_vec_values(const struct cln_choice *choice, const struct cln_config *c, uint64_t most) {
     enum { FEW_REGISTERS = 128 };
-    struct cln_values values = cln_one_value(most);
+    struct cln_values values = {0, {0}};
+    const uint64_t lead_vec = cln_smaller(cln_widest_vector(choice, c), choice->work->lead_vec);
+    if (!cln_config_element_aligned(choice->device, c) && lead_vec > most && choice->work->group_size >= lead_vec)
+        cln_add_value(&values, lead_vec);
+    cln_add_value(&values, most);
     for (uint64_t vec = most / 2; choice->facts.item_registers < FEW_REGISTERS && vec >= 1; vec /= 2)
         cln_add_value(&values, vec);
     return values;

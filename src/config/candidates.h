@@ -42,7 +42,7 @@ struct cln_values cln_stores_values(const struct cln_choice *choice, const struc
 struct cln_values cln_reduce_values(const struct cln_choice *choice, const struct cln_config *c);
 
 /* The widest vector of at most so many elements, and narrower ones where a work-item has few registers. */
-struct cln_values cln_vec_values(const struct cln_choice *choice, uint64_t most);
+struct cln_values cln_vec_values(const struct cln_choice *choice, const struct cln_config *c, uint64_t most);
 
 /* Elements of a memory access that fills the device's vectors. */
 uint64_t cln_widest_vector(const struct cln_choice *choice, const struct cln_config *c);

@@ -7,7 +7,7 @@ static struct cln_values vec_values(const struct cln_choice *choice, const struc
     const uint64_t cols = choice->work->group_size;
     const uint64_t any = c->lanes > 1 ? cln_lowest_bit(cols) : cln_power_of_two_at_most(cols);
     const uint64_t most = cln_config_element_aligned(choice->device, c) ? any : choice->work->alignment;
-    return cln_vec_values(choice, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
+    return cln_vec_values(choice, c, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
 }
 
 /* Where dweight and dbias are added up. CPUs add them up in caches, as their registers are few. */
@@ -65,7 +65,7 @@ static struct cln_values tile_values(const struct cln_choice *choice, const stru
 
 static struct cln_values row_split_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    const uint64_t tiles = cln_divide_up(work->group_size, c->tile);
+    const uint64_t tiles = cln_tiles(work, c);
     struct cln_values values = cln_one_value(CLN_ROW_SPLIT_TWO_PASSES);
     const bool teams =
         tiles > 1 && cln_config_gains_by_exchange(choice->device, tiles) && work->real_size == sizeof(cl_float);
@@ -104,7 +104,7 @@ static struct cln_values keep_values(const struct cln_choice *choice, const stru
     (void)choice;
     struct cln_values values = {0, {0}};
     const bool unrolled = c->accumulator != CLN_ACCUMULATOR_MEMORY && c->accumulator != CLN_ACCUMULATOR_LOCAL;
-    if (unrolled && cln_elements_per_lane(c) <= MOST_ELEMENTS)
+    if (unrolled && cln_elements_per_lane(choice->work, c) <= MOST_ELEMENTS)
         cln_add_value(&values, CLN_KEEP_REGISTERS);
     if (values.count == 0)
         cln_add_value(&values, CLN_KEEP_REREAD);
@@ -123,7 +123,8 @@ static struct cln_values segments_values(const struct cln_choice *choice, const 
     const uint64_t of_weight = cln_larger(work->rows / cln_larger(work->weight_rows, 1), 1);
     uint64_t most =
         cln_smaller(cln_power_of_two_at_most(cln_larger(room, 1)), cln_smaller(rows, cln_power_of_two_at_least(of_weight)));
-    while (most > 1 && most * cln_elements_per_lane(c) * c->lanes * work->real_size > choice->facts.local_memory / 2)
+    while (most > 1 &&
+           most * cln_elements_per_lane(choice->work, c) * c->lanes * work->real_size > choice->facts.local_memory / 2)
         most /= 2;
     struct cln_values values = cln_one_value(most);
     for (uint64_t segments = most / 2; segments >= 1 && segments * c->lanes >= 2 * (uint64_t)choice->facts.simd;
@@ -165,8 +166,7 @@ static struct cln_values groups_per_cu_values(const struct cln_choice *choice, c
 /* No longer than a work-group's share of the rows: with few rows, longer runs would leave other work-groups without any. */
 static uint64_t longest_run(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    const uint64_t blocks =
-        work->groups / cln_config_span(choice->device, work, c) * cln_divide_up(work->group_size, c->tile);
+    const uint64_t blocks = work->groups / cln_config_span(choice->device, work, c) * cln_tiles(work, c);
     const uint64_t share = cln_divide_up(work->rows, cln_config_row_groups(choice->device, c, blocks));
     return cln_smaller(cln_larger(cln_divide_up(share, c->segments), 1), UINT32_MAX);
 }
@@ -174,7 +174,7 @@ static uint64_t longest_run(const struct cln_choice *choice, const struct cln_co
 /* On GPUs short runs keep the rows that are read at the same time contiguous in memory. */
 static struct cln_values run_length_values(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t longest = longest_run(choice, c);
-    return cln_one_value(choice->facts.ptx ? cln_smaller(longest, 1) : longest);
+    return cln_one_value(choice->facts.ptx || cln_leads(choice->work, c) ? 1 : longest);
 }
 
 /* Chunks of the sums over a tiled row: enough to occupy the device with few rows, each large enough for a work-group. */

@@ -7,7 +7,7 @@ static struct cln_values vec_values(const struct cln_choice *choice, const struc
     const struct cln_workload *const work = choice->work;
     const uint64_t most =
         cln_config_element_aligned(choice->device, c) ? cln_power_of_two_at_most(work->group_size) : work->alignment;
-    return cln_vec_values(choice, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
+    return cln_vec_values(choice, c, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
 }
 
 /* Few wide segments leave most of the device idle, so two kernels take them in chunks, with a work-group each. wide:
@@ -19,8 +19,8 @@ static struct cln_values chunks_values(const struct cln_choice *choice, const st
     const uint64_t wide = choice->facts.vector_bytes > 16 ? 131072 : 65536, chunk = choice->facts.alone ? 32768 : 4096;
     const bool otherwise = f->lanes || f->segments || f->iterations || f->keep || f->unroll || f->weights ||
                            f->local_vectors || f->prefetch == CLN_PREFETCH_NEXT;
-    (void)c;
-    if (otherwise || work->y_scaled || work->rope || !segments || work->group_size < wide || 2 * segments > units)
+    if (otherwise || cln_leads(work, c) || work->y_scaled || work->rope || !segments || work->group_size < wide ||
+        2 * segments > units)
         return cln_one_value(1);
     const uint64_t sharers = choice->facts.alone ? 2 : 4; /* work-groups for each compute unit */
     return cln_one_value(cln_smaller(sharers * units / segments, work->group_size / chunk));
@@ -28,7 +28,7 @@ static struct cln_values chunks_values(const struct cln_choice *choice, const st
 
 /* The vectors that the lanes of a work-group share. */
 static uint64_t vectors_of(const struct cln_choice *choice, const struct cln_config *c) {
-    return cln_divide_up(cln_divide_up(choice->work->group_size, c->vec), cln_larger(c->chunks, 1));
+    return cln_divide_up(cln_divide_up(cln_reach(choice->work, c), c->vec), cln_larger(c->chunks, 1));
 }
 
 /* Maximum work-items that share a segment, given forced segments. */

@@ -102,6 +102,14 @@ clnorm_status cln_check_reduce(const clnorm_device_info *device, const struct cl
     return defect ? cln_fail(CLNORM_INVALID_VALUE, "desc.config.reduce is subgroup: %s", defect) : CLNORM_SUCCESS;
 }
 
+clnorm_status cln_check_vec(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c) {
+    if (cln_config_element_aligned(device, c) || work->alignment % c->vec == 0 || cln_leads(work, c))
+        return CLNORM_SUCCESS;
+    return cln_config_refuse("vec", c->vec,
+                             work->lead_vec ? "a divisor of the difference of any two row strides on this device"
+                                            : "a divisor of group_size and every row stride on this device");
+}
+
 clnorm_status cln_check_forward(const clnorm_device_info *device, const struct cln_workload *work,
                                 const struct cln_config *c) {
     const uint64_t items = (uint64_t)c->lanes * c->segments;
@@ -118,8 +126,9 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
     clnorm_status status = check_rope(work, c);
     if (status)
         return status;
-    if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
-        return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
+    status = cln_check_vec(device, work, c);
+    if (status)
+        return status;
     if (c->keep == CLN_KEEP_REGISTERS && cln_held_bytes(work, c) > CLN_MOST_HELD_BYTES)
         return cln_config_refuse("keep", c->keep, "another value: a lane has more than 1024 bytes of a segment");
     if (c->keep == CLN_KEEP_LOCAL && !cln_config_local_vectors(device, work, c))
@@ -133,6 +142,8 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
         return status;
     if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
         return cln_config_refuse("isa", c->isa, "portable: ptx needs NVIDIA with compute capability 8.0 or later");
+    if (c->chunks > 1 && cln_leads(work, c))
+        return cln_config_refuse("chunks", c->chunks, "1 with a vec that does not divide group_size and every row stride");
     if (c->chunks > 1 && work->y_scaled)
         return cln_config_refuse("chunks", c->chunks, "1 with a y of 8 bits");
     if (c->chunks > 1 && (c->keep != CLN_KEEP_REREAD || c->segments > 1))

@@ -13,7 +13,7 @@ bool cln_config_gains_by_exchange(const clnorm_device_info *device, uint64_t til
 
 static clnorm_status check_accumulator(const clnorm_device_info *device, const struct cln_workload *work,
                                        const struct cln_config *c) {
-    if (cln_unrolls_columns(c) && cln_elements_per_lane(c) > CLN_MOST_ELEMENTS) {
+    if (cln_unrolls_columns(c) && cln_elements_per_lane(work, c) > CLN_MOST_ELEMENTS) {
         const bool keep = c->accumulator == CLN_ACCUMULATOR_LOCAL;
         return cln_config_refuse(keep ? "keep" : "accumulator", keep ? c->keep : c->accumulator,
                                  "another value, more lanes or a smaller tile: a lane has at most 64 columns in registers");
@@ -48,6 +48,19 @@ static clnorm_status check_accumulator(const clnorm_device_info *device, const s
     return CLNORM_SUCCESS;
 }
 
+/* A lane has the same columns of every row only where it keeps them in registers, and a work-group's rows begin alike. */
+static clnorm_status check_leads(const struct cln_workload *work, const struct cln_config *c) {
+    if (!cln_leads(work, c))
+        return CLNORM_SUCCESS;
+    if (!cln_unrolls_columns(c) || c->accumulator == CLN_ACCUMULATOR_COLUMNS || c->run_length > 1 ||
+        (c->tile < work->group_size && !cln_exchanges(c)))
+        return cln_config_refuse("vec", c->vec,
+                                 "a divisor of group_size and every row stride with accumulator=memory or columns, with "
+                                 "run_length above 1, with tiles in two passes, or where neither a row nor sums are in "
+                                 "registers");
+    return CLNORM_SUCCESS;
+}
+
 static clnorm_status check_row_split(const struct cln_workload *work, const struct cln_config *c) {
     if (!cln_exchanges(c))
         return CLNORM_SUCCESS;
@@ -56,7 +69,7 @@ static clnorm_status check_row_split(const struct cln_workload *work, const stru
                                  "two_passes with f64, with segments above 1, or with neither a row nor sums in registers");
     if (c->accumulator == CLN_ACCUMULATOR_COLUMNS)
         return cln_config_refuse("row_split", c->row_split, "two_passes with accumulator=columns");
-    if (cln_divide_up(work->group_size, c->tile) > CLN_MOST_TEAM)
+    if (cln_tiles(work, c) > CLN_MOST_TEAM)
         return cln_config_refuse("row_split", c->row_split, "two_passes with more than 16 tiles");
     return CLNORM_SUCCESS;
 }
@@ -78,9 +91,13 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
     clnorm_status status = cln_check_rope_vec(work, c);
     if (status)
         return status;
-    if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
-        return cln_config_refuse("vec", c->vec, "a divisor of group_size and every row stride on this device");
-    if (c->lanes > 1 && work->group_size % c->vec) /* PoCL 3.1 confuses the lanes' private arrays in tails */
+    status = cln_check_vec(device, work, c);
+    if (!status)
+        status = check_leads(work, c);
+    if (status)
+        return status;
+    /* PoCL 3.1 confuses the lanes' private arrays in partly filled vectors. */
+    if (c->lanes > 1 && work->group_size % c->vec && (!cln_leads(work, c) || device->kind == CLNORM_DEVICE_CPU))
         return cln_config_refuse("vec", c->vec, "a divisor of group_size where lanes share a segment");
     if (c->tile > work->group_size || (c->tile < work->group_size && c->tile % c->vec))
         return cln_config_refuse("tile", c->tile, "group_size, or a smaller multiple of vec");

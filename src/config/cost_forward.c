@@ -22,7 +22,7 @@ static struct count count(const struct cln_choice *choice, const struct cln_conf
     const uint64_t local = cln_scratch_bytes(work, c) +
                            cln_config_local_vectors(choice->device, work, c) * c->lanes * c->vec * work->local_size;
     const uint64_t chunks = cln_larger(c->chunks, 1);
-    const uint64_t vectors = cln_divide_up(cln_divide_up(cln_divide_up(work->group_size, c->vec), chunks), c->lanes);
+    const uint64_t vectors = cln_divide_up(cln_divide_up(cln_divide_up(cln_reach(work, c), c->vec), chunks), c->lanes);
     const uint64_t resident = cln_resident_groups(&choice->facts, items, cln_forward_registers(work, c), local);
     return (struct count){
         .facts = &choice->facts,

@@ -84,8 +84,13 @@ static struct cln_database_row read_knobs(uint64_t cols, const char *knobs) {
     return row;
 }
 
-struct cln_database_rows cln_database_find(const char *rows, const char *name, uint64_t cols, bool few, uint64_t vec,
-                                           uint64_t widest) {
+static bool is_alike(uint64_t width, struct cln_database_widths widths) {
+    const uint64_t aligned = cln_smaller(cln_lowest_bit(width), widths.widest);
+    return widths.lead ? aligned < widths.widest : aligned == widths.vec;
+}
+
+struct cln_database_rows cln_database_find(const char *rows, const char *name, uint64_t cols, bool few,
+                                           struct cln_database_widths widths) {
     const char *const ending = few ? " few: " : ": ";
     const size_t name_length = strlen(name), ending_length = strlen(ending);
     const char *below = NULL, *above = NULL;
@@ -95,7 +100,7 @@ struct cln_database_rows cln_database_find(const char *rows, const char *name, u
             continue;
         char *end;
         const uint64_t width = strtoull(line + name_length + 1, &end, 10);
-        if (strncmp(end, ending, ending_length) != 0 || cln_smaller(cln_lowest_bit(width), widest) != vec)
+        if (strncmp(end, ending, ending_length) != 0 || !is_alike(width, widths))
             continue;
         if (width <= cols && width > below_cols) {
             below_cols = width;

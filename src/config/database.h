@@ -36,9 +36,15 @@ struct cln_database_rows {
     struct cln_database_row below, above;
 };
 
-/* name: an operation and its dtypes, "rms_norm bf16". few: considers rows with that word, else those without it. vec:
- * considers widths whose widest vector has exactly this many elements, of at most widest elements. */
-struct cln_database_rows cln_database_find(const char *rows, const char *name, uint64_t cols, bool few, uint64_t vec,
-                                           uint64_t widest);
+/* The widths whose rows are considered: those that allow vectors of vec elements and, unless that is widest, no wider ones;
+ * or with lead those where rows begin anywhere within vectors of widest elements. */
+struct cln_database_widths {
+    uint64_t vec, widest;
+    bool lead;
+};
+
+/* name: an operation and its dtypes, "rms_norm bf16". few: considers rows with that word, else those without it. */
+struct cln_database_rows cln_database_find(const char *rows, const char *name, uint64_t cols, bool few,
+                                           struct cln_database_widths widths);
 
 #endif

@@ -2,10 +2,23 @@
 
 #include "base/arithmetic.h"
 
+bool cln_leads(const struct cln_workload *work, const struct cln_config *c) {
+    const bool at_elements = work->any_address && c->stores != CLN_STORES_STREAMING;
+    return !at_elements && c->vec <= work->lead_vec && work->alignment % c->vec != 0;
+}
+
+uint64_t cln_reach(const struct cln_workload *work, const struct cln_config *c) {
+    return work->group_size + (cln_leads(work, c) ? c->vec - 1 : 0);
+}
+
+uint64_t cln_tiles(const struct cln_workload *work, const struct cln_config *c) {
+    return c->tile < work->group_size ? cln_divide_up(cln_reach(work, c), c->tile) : 1;
+}
+
 /* --------------------------------------------------------------------------------------------------------- forward */
 
 uint64_t cln_vectors_per_lane(const struct cln_workload *work, const struct cln_config *c) {
-    return cln_divide_up(cln_divide_up(work->group_size, c->vec), c->lanes);
+    return cln_divide_up(cln_divide_up(cln_reach(work, c), c->vec), c->lanes);
 }
 
 uint64_t cln_held_bytes(const struct cln_workload *work, const struct cln_config *c) {
@@ -37,9 +50,11 @@ static uint64_t words(uint64_t bytes) {
     return cln_divide_up(bytes, 4);
 }
 
-/* Registers for addresses, sums, and the arithmetic on a vector. */
+/* Registers for addresses, sums, and the arithmetic on a vector, and for weights that are shifted to it. */
 static uint64_t arithmetic(const struct cln_workload *work, const struct cln_config *c) {
-    return 16 + 3 * words(c->vec * work->real_size);
+    const bool weighted = work->users == CLN_KNOBS_BACKWARD || work->work < CLN_WORK_SOFTMAX;
+    const uint64_t shifted = cln_leads(work, c) && weighted ? (work->norm == CLNORM_LAYER_NORM ? 16 : 8) : 0;
+    return 16 + 3 * words(c->vec * work->real_size) + shifted;
 }
 
 uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln_config *c) {
@@ -54,8 +69,9 @@ uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln
 
 /* -------------------------------------------------------------------------------------------------------- backward */
 
-uint64_t cln_elements_per_lane(const struct cln_config *c) {
-    return cln_divide_up(cln_divide_up(c->tile, c->vec), c->lanes) * c->vec;
+uint64_t cln_elements_per_lane(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t columns = c->tile < work->group_size ? c->tile : cln_reach(work, c);
+    return cln_divide_up(cln_divide_up(columns, c->vec), c->lanes) * c->vec;
 }
 
 /* Backward: whether the sums over rows stay in registers until the last row. */
@@ -72,7 +88,7 @@ uint64_t cln_backward_local_bytes(const struct cln_workload *work, const struct 
     const uint64_t messages = cln_exchanges(c) ? RECEIVED * sizeof(cl_float) : 2 * work->real_size;
     const uint64_t scratch = 4 * (uint64_t)c->lanes * c->segments * work->real_size + messages + sizeof(cl_uint);
     const uint64_t columns =
-        cln_unrolls_columns(c) ? cln_elements_per_lane(c) * c->lanes : cln_divide_up(c->tile, c->vec) * c->vec;
+        cln_unrolls_columns(c) ? cln_elements_per_lane(work, c) * c->lanes : cln_divide_up(c->tile, c->vec) * c->vec;
     const uint64_t line = columns * work->real_size;
     switch (c->accumulator) {
     case CLN_ACCUMULATOR_LOCAL:
@@ -110,7 +126,7 @@ static uint64_t sums_in_registers(const struct cln_workload *work, const struct 
 }
 
 uint64_t cln_backward_least_registers(const struct cln_workload *work, const struct cln_config *c) {
-    const uint64_t elements = cln_elements_per_lane(c), vectors = elements / c->vec;
+    const uint64_t elements = cln_elements_per_lane(work, c), vectors = elements / c->vec;
     const uint64_t vector = words(c->vec * work->x_size);
     const uint64_t inputs = work->gated ? 3 : 2; /* x, dy, and z or a residual's gradient */
     const uint64_t rows = c->keep == CLN_KEEP_REGISTERS ? c->pipeline : 0;

@@ -7,6 +7,15 @@
 /* Maximum bytes and elements of a lane in unrolled loops: more would make builds slow. */
 enum { CLN_MOST_HELD_BYTES = 1024, CLN_MOST_ELEMENTS = 64 };
 
+/* Whether vectors do not divide the rows' strides, so that segments begin anywhere within one. */
+bool cln_leads(const struct cln_workload *work, const struct cln_config *c);
+
+/* Maximum elements from the start of a segment's first vector to the segment's end. */
+uint64_t cln_reach(const struct cln_workload *work, const struct cln_config *c);
+
+/* Backward: the tiles of a segment. */
+uint64_t cln_tiles(const struct cln_workload *work, const struct cln_config *c);
+
 /* Forward and softmax: maximum vectors of a segment that one lane has, and their bytes while they are held. */
 uint64_t cln_vectors_per_lane(const struct cln_workload *work, const struct cln_config *c);
 uint64_t cln_held_bytes(const struct cln_workload *work, const struct cln_config *c);
@@ -15,7 +24,7 @@ uint64_t cln_held_bytes(const struct cln_workload *work, const struct cln_config
 uint64_t cln_scratch_bytes(const struct cln_workload *work, const struct cln_config *c);
 
 /* Backward: maximum columns of a tile that one lane has. */
-uint64_t cln_elements_per_lane(const struct cln_config *c);
+uint64_t cln_elements_per_lane(const struct cln_workload *work, const struct cln_config *c);
 
 /* Backward: whether each lane has the same columns of every row, known when the kernel is built. */
 bool cln_unrolls_columns(const struct cln_config *c);

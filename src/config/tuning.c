@@ -309,7 +309,7 @@ static bool suits(clnorm_plan *plan, const struct cln_database_row *row, cln_cho
 }
 
 /* Chooses by the rows of an operation and its dtypes: by the row of the same width, else by one of its two neighbours, the
- * nearer first. Only widths that allow equally wide vectors count. */
+ * nearer first. Only widths at which rows begin alike within vectors count. */
 static bool choose_by_rows(clnorm_plan *plan, const char *rows, const struct cln_tuning_key *key, cln_choose_fn choose,
                            bool few) {
     enum { WIDEST = 16 }; /* bytes of a vector */
@@ -317,8 +317,9 @@ static bool choose_by_rows(clnorm_plan *plan, const char *rows, const struct cln
     const uint64_t widest = cln_config_element_aligned(&plan->context->device, &plan->config) ? 1 : WIDEST / work->x_size;
     char name[CLN_TUNING_KEY];
     write_name(key, name);
-    const struct cln_database_rows found =
-        cln_database_find(rows, name, work->group_size, few, cln_smaller(work->alignment, widest), widest);
+    const struct cln_database_widths widths = {cln_smaller(work->alignment, widest), widest,
+                                               cln_smaller(work->lead_vec, widest) > work->alignment};
+    const struct cln_database_rows found = cln_database_find(rows, name, work->group_size, few, widths);
     if (found.below.cols == work->group_size)
         return suits(plan, &found.below, choose);
     if (!found.below.cols || !found.above.cols)

@@ -5,6 +5,7 @@
 
 #include "base/arithmetic.h"
 #include "base/status.h"
+#include "config/resources.h"
 #include "norm/norm_backward_args.h"
 #include "operation/rope.h"
 
@@ -24,6 +25,7 @@ struct cln_workload cln_backward_workload(const struct cln_operation *operation,
         .groups = p->cols / p->group_size,
         .group_size = p->group_size,
         .alignment = cln_lowest_bit(p->group_size | cln_operation_strides(operation, desc) | cln_rope_strides(&rope)),
+        .lead_vec = p->rope || p->dropout > 0 || p->weight_rows > 1 ? 0 : cln_operation_lead_vec(operation, desc),
         .x_size = x_size_of(p),
         .held_size = x_size_of(p),
         .norm = p->norm,
@@ -126,6 +128,14 @@ static void share_rows(const clnorm_device_info *device, const struct cln_worklo
     const uint64_t at_once =
         groups_of_weight(cln_config_row_groups(device, c, layout->blocks), cln_larger(work->weight_rows, 1));
     const uint64_t waves = waves_of(work, c, at_once);
+    if (cln_leads(work, c) && work->rows > 0) {
+        const uint64_t alike = c->vec / work->alignment; /* every alike-th row begins alike */
+        const uint64_t groups = cln_smaller(at_once * waves, cln_divide_up(work->rows, c->segments));
+        layout->run_length = 1;
+        layout->row_groups = cln_larger(groups / alike, 1) * alike;
+        layout->share = layout->row_groups * c->segments;
+        return;
+    }
     const uint64_t most = at_once * waves;
     const uint64_t even = cln_divide_up(work->rows, most);
     const uint64_t length = cln_smaller(c->run_length, waves > 1 ? cln_divide_up(even, c->segments) : MOST_ADDED);
@@ -183,7 +193,8 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     const uint64_t groups = work->groups, real = work->real_size, segments = p->rows * groups;
     const bool means = needs_means(p), exchanged = means && cln_exchanges(c);
     const struct cln_binding absent = {.role = CLN_WORKSPACE};
-    *layout = (struct cln_backward_layout){.split = means && (work->sums_given || (c->tile < p->group_size && !exchanged)),
+    *layout = (struct cln_backward_layout){.leads = cln_leads(work, c),
+                                           .split = means && (work->sums_given || (c->tile < p->group_size && !exchanged)),
                                            .exchanged = exchanged,
                                            .locked = work->locked,
                                            .mean = absent,
@@ -193,14 +204,14 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
                                            .dbias = absent,
                                            .locks = absent};
     layout->span = cln_config_span(device, work, c);
-    layout->blocks = groups / layout->span * cln_divide_up(p->group_size, c->tile);
+    layout->blocks = groups / layout->span * cln_tiles(work, c);
     const uint64_t sum_strides = p->weight_rows > 1 ? p->dweight.stride | p->dbias.stride : 0;
     layout->reduce_vec = cln_config_element_aligned(device, c)
                              ? 16
                              : cln_smaller(sum_strides ? cln_lowest_bit(sum_strides) : 4, 16 / work->real_size);
     clnorm_status status = lay_out_groups(device, p, work, c, layout);
     if (!status && exchanged)
-        status = mailbox_words(segments, cln_divide_up(p->group_size, c->tile), p->norm, &layout->lock_words);
+        status = mailbox_words(segments, cln_tiles(work, c), p->norm, &layout->lock_words);
     layout->lock_words += layout->locked ? lock_words(layout->blocks * layout->slots * p->weight_rows) : 0;
     if (!status && !p->rstd_given && mean)
         status = add_part(layout, &layout->mean, segments, real);
@@ -220,7 +231,7 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
 clnorm_status cln_backward_lay_out_sums(const problem *p, const struct cln_workload *work, const struct cln_config *c,
                                         struct cln_backward_layout *layout) {
     const uint64_t segments = p->rows * work->groups;
-    *layout = (struct cln_backward_layout){.split = true, .span = 1};
+    *layout = (struct cln_backward_layout){.leads = cln_leads(work, c), .split = true, .span = 1};
     clnorm_status status = add_part(layout, &layout->mean, segments, work->real_size);
     if (!status)
         status = add_part(layout, &layout->rstd, segments, work->real_size);

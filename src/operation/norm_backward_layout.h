@@ -38,6 +38,7 @@ struct cln_backward_layout {
     uint64_t reduce_vec;   /* elements of an access of norm_backward_reduce.cl */
     uint64_t lock_words;   /* locks and mailbox */
     bool split, exchanged, locked;                              /* split: a kernel of its own takes the sums over a row */
+    bool leads;                                                 /* segments begin anywhere within a vector */
     struct cln_binding mean, rstd, sums, dweight, dbias, locks; /* an absent part has an element of 0 bytes */
     uint64_t size;                                              /* bytes */
 };

@@ -70,6 +70,7 @@ struct cln_spec cln_backward_spec(const problem *p, const clnorm_device_info *de
     const struct cln_rope rope = CLN_ROPE_OF(p);
     struct cln_spec spec = spec_of_problem(p, layout);
     cln_launch_spec(device, c, &spec);
+    spec.leads = layout->leads;
     spec.row_split = layout->exchanged ? c->row_split : CLN_ROW_SPLIT_TWO_PASSES;
     spec.fp8_isa = cln_fp8_isa(device, c);
     if (layout->locked && c->isa == CLN_ISA_PORTABLE) /* for its memory fences */

@@ -5,6 +5,7 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
+#include "config/resources.h"
 #include "device/driver_defects.h"
 #include "norm/norm_forward_args.h"
 #include "operation/dropout.h"
@@ -54,6 +55,7 @@ struct cln_workload cln_norm_workload(const struct cln_operation *operation, con
         .groups = p->cols / p->group_size,
         .group_size = p->group_size,
         .alignment = cln_lowest_bit(p->group_size | cln_operation_strides(operation, desc) | cln_rope_strides(&rope)),
+        .lead_vec = p->rope || p->dropout > 0 || p->weight_rows > 1 ? 0 : cln_operation_lead_vec(operation, desc),
         .x_size = clnorm_dtype_size(p->x.dtype),
         .held_size = is_made(p) || p->dropout > 0 ? cln_norm_real_size(p) : clnorm_dtype_size(p->x.dtype),
         .local_size = is_made(p) ? cln_norm_real_size(p) : clnorm_dtype_size(p->x.dtype),
@@ -128,6 +130,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .loop = iterations > 1,
     };
     cln_launch_spec(device, c, &spec);
+    spec.leads = cln_leads(work, c);
     return spec;
 }
 
@@ -300,7 +303,8 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
     p.save_mean = backward->norm == CLNORM_LAYER_NORM;
     p.save_rstd = true;
     p.eps = backward->eps;
-    const struct cln_workload work = cln_norm_workload(&cln_norm_forward, &p);
+    struct cln_workload work = cln_norm_workload(&cln_norm_forward, &p);
+    work.any_address = plan->work.any_address;
     const struct cln_config forced = {
         .vec = plan->config.vec, .isa = plan->config.isa, .chunks = 1}; /* the plan's tensors allow this vec */
     struct cln_config config = {0};

@@ -118,7 +118,11 @@ static clnorm_status fill_in(clnorm_plan *plan, const void *desc) {
         status = operation->describe(desc, plan->tensor);
     if (status)
         return status;
-    const struct cln_workload work = operation->workload(operation, desc);
+    const struct cln_config automatic = {0};
+    struct cln_workload work = operation->workload(operation, desc);
+    work.any_address = cln_config_element_aligned(&plan->context->device, &automatic);
+    if (is_batch_invariant(operation, desc))
+        work.lead_vec = 0; /* a row's bits must not depend on its place */
     if ((status = choose(plan, desc, &work)))
         return status;
     widen_vectors(plan);

@@ -136,6 +136,10 @@ uint64_t cln_operation_weight_rows(const struct cln_operation *operation, const 
  * divides every one of them. */
 uint64_t cln_operation_strides(const struct cln_operation *operation, const void *desc);
 
+/* The largest power of two by which the row strides leave the same remainder: all rows with the same number begin alike
+ * within a vector of so many elements. 0 where rows have several strides, or elements have 1 or 8 bytes. */
+uint64_t cln_operation_lead_vec(const struct cln_operation *operation, const void *desc);
+
 /* Makes a plan of a descriptor of any accepted size. */
 clnorm_status cln_operation_plan_create(const struct cln_operation *operation, clnorm_context *context, const void *desc,
                                         clnorm_plan **plan);

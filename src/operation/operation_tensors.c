@@ -267,6 +267,24 @@ uint64_t cln_operation_strides(const struct cln_operation *operation, const void
     return strides;
 }
 
+uint64_t cln_operation_lead_vec(const struct cln_operation *operation, const void *desc) {
+    enum { ANY = 16 };
+    const uint64_t first = cln_operation_tensor(&operation->tensors[0], desc)->stride;
+    uint64_t differences = ANY;
+    for (unsigned i = 0; i < operation->tensor_count; i++) {
+        const struct cln_tensor_rule *const rule = &operation->tensors[i];
+        const clnorm_tensor *const tensor = cln_operation_tensor(rule, desc);
+        const size_t size = clnorm_dtype_size(tensor->dtype);
+        if (!tensor->dtype)
+            continue;
+        if (cln_outer_given(tensor) || tensor->scaling || (size != 2 && size != 4))
+            return 0;
+        if (rule->extent == CLN_MATRIX)
+            differences |= tensor->stride ^ first;
+    }
+    return cln_lowest_bit(differences);
+}
+
 /* ---------------------------------------------------------------------------------------------------- arguments */
 
 static clnorm_status describe_statistics(const struct cln_operation *operation, const void *desc,

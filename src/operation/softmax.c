@@ -1,7 +1,7 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
-#include "config/config.h"
+#include "config/resources.h"
 #include "operation/launch.h"
 #include "operation/operations.h"
 #include "plan/stage.h"
@@ -46,6 +46,7 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
         .groups = 1,
         .group_size = head->cols,
         .alignment = cln_lowest_bit(head->cols | cln_operation_strides(operation, desc)),
+        .lead_vec = cln_operation_lead_vec(operation, desc),
         .x_size = first,
         .held_size = backward ? first + clnorm_dtype_size(dtype_of(operation, desc, 1)) : real,
         .real_size = real,
@@ -65,6 +66,7 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
         .dx_dtype = backward ? dtype_of(plan->operation, desc, 2) : CLNORM_DTYPE_NONE,
     };
     cln_launch_spec(&plan->context->device, &plan->config, &spec);
+    spec.leads = cln_leads(&plan->work, &plan->config);
     return spec;
 }
 

@@ -105,6 +105,7 @@ static const struct field {
     {"ROPE_COS_DTYPE", offsetof(struct cln_spec, rope_cos_dtype), OPTION_DTYPE, NORMS},
     {"ROPE_SIN_DTYPE", offsetof(struct cln_spec, rope_sin_dtype), OPTION_DTYPE, NORMS},
     {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
+    {"LEADS", offsetof(struct cln_spec, leads), OPTION, NORMS | SOFTMAX},
     {"WEIGHT_MAP", offsetof(struct cln_spec, weight_map), OPTION, NORMS | REDUCTION},
     {"DRESIDUAL_OUT_DTYPE", offsetof(struct cln_spec, dresidual_out_dtype), OPTION_DTYPE, GROUP},
     {"DRESIDUAL_DTYPE", offsetof(struct cln_spec, dresidual_dtype), OPTION_DTYPE, GROUP},

@@ -1,0 +1,174 @@
+/* Segments that begin anywhere within an aligned vector (LEADS), since VEC does not divide the stride of the rows. Vector 0
+ * begins `lead` elements before the segment, less than VEC, so that every access is aligned: vector v holds elements
+ * v·VEC − lead …, and the first and the last vector may be partly filled. All tensors with the segment's elements have the
+ * same lead; those with the segment's columns, like weights, are read as two or three aligned vectors. */
+#ifndef LEAD_H
+#define LEAD_H
+
+#include "common/dtype.h"
+
+/* Whether an aligned load may reach beyond the segment, or even the buffer: NVIDIA's buffers begin and end at multiples of
+ * 512 bytes. */
+#define LOADS_BEYOND (ISA == ISA_PTX)
+
+/* Whether a segment has a vector v. Compilers know the first comparison's result for most vectors of an unrolled loop. */
+static inline bool is_vector(const index_t v, const uint lead) {
+    return v < (GROUP_SIZE + VEC - 1) / VEC || v < vectors_of(lead);
+}
+
+/* Elements from .. to of a vector belong to the segment. */
+struct part {
+    uint from, to;
+};
+
+static inline struct part own_part(const index_t v, const uint lead) {
+    const index_t end = GROUP_SIZE + lead - v * VEC;
+    const struct part part = {v == 0 ? lead : 0, v < WHOLE_VECTORS || end > VEC ? VEC : (uint)end};
+    return part;
+}
+
+/* Likewise. */
+static inline bool is_whole(const index_t v, const uint lead) {
+    return (v > 0 || lead == 0) && (v < WHOLE_VECTORS || (v + 1) * VEC <= GROUP_SIZE + lead);
+}
+
+static inline realv only_part_or(const realv value, const struct part part, const real other) {
+    return fill_before(fill_from(value, part.to, other), part.from, other);
+}
+
+/* Loads vector v of a segment that begins at base. Elements outside the segment have any value. */
+#define DEFINE_LOAD_VECTOR(dtype)                                                                       \
+    static inline PACKED(dtype)                                                                         \
+        JOIN(load_vector_, dtype)(const global STORAGE(dtype) * base, const index_t v, const uint lead, \
+                                  const bool aligned, const enum load_hint hint) {                      \
+        const global STORAGE(dtype) *const p = base - lead + v * VEC;                                   \
+        if ((LOADS_BEYOND && aligned) || is_whole(v, lead))                                             \
+            return LOAD(dtype)(p, aligned, hint);                                                       \
+        const struct part part = own_part(v, lead);                                                     \
+        ELEMENTS(dtype) loaded;                                                                         \
+        _Pragma("unroll") for (uint i = 0; i < VEC; i++) loaded.element[i] =                            \
+            i >= part.from && i < part.to ? p[i] : (STORAGE(dtype))0;                                   \
+        return loaded.packed;                                                                           \
+    }
+
+#define DEFINE_STORE_VECTOR(dtype)                                                                                      \
+    static inline void JOIN(store_vector_, dtype)(global STORAGE(dtype) * base, const index_t v, const uint lead,       \
+                                                  const realv value, const bool aligned) {                              \
+        global STORAGE(dtype) *const p = base - lead + v * VEC;                                                         \
+        if (is_whole(v, lead)) {                                                                                        \
+            STORE(dtype)(p, value, aligned);                                                                            \
+            return;                                                                                                     \
+        }                                                                                                               \
+        const struct part part = own_part(v, lead);                                                                     \
+        const ELEMENTS(dtype) narrowed = {NARROW(dtype)(value)};                                                        \
+        _Pragma("unroll") for (uint i = 0; i < VEC; i++) if (i >= part.from && i < part.to) p[i] = narrowed.element[i]; \
+    }
+
+/* Loads the columns of vector v from a tensor of columns that begins at base with the segment's first one. Its vectors are
+ * not aligned. */
+#define DEFINE_LOAD_EACH(dtype)                                                                          \
+    static inline PACKED(dtype)                                                                          \
+        JOIN(load_columns_, dtype)(const global STORAGE(dtype) * base, const index_t v, const uint lead, \
+                                   const bool aligned, const enum load_hint hint) {                      \
+        (void)aligned;                                                                                   \
+        return JOIN(load_vector_, dtype)(base, v, lead, false, hint);                                    \
+    }
+
+#if ISA == ISA_PTX && VEC >= 2
+
+/* high:low shifted right by so many bits, its lower word. */
+static inline uint shifted(const uint low, const uint high, const uint bits) {
+    uint word;
+    __asm__("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(word) : "r"(low), "r"(high), "r"(bits));
+    return word;
+}
+
+#define PAIRS (VEC / 4 + (VEC < 4 ? 2 : 1)) /* of words, over which a vector of 2-byte elements lies */
+#define BEFORE 16                           /* elements by which places are moved, so that none is negative */
+
+/* Loads 2-byte elements as the aligned pairs of words over which they lie, and shifts these. Single words would take more
+ * accesses, blocks of four words more selections. */
+static inline WORDS load_halves(const global ushort *base, const index_t v, const uint lead) {
+    const ulong start = (ulong)base / 8 * 8;
+    const global uint2 *const pairs = (const global uint2 *)start;
+    const uint behind = (uint)((ulong)base - start) / 2;
+    const index_t first = BEFORE + behind + v * VEC - lead, last = (behind + GROUP_SIZE - 1) / 4;
+    const bool inner = v > 0 && v + 1 + 4 / VEC < WHOLE_VECTORS;
+    uint word[2 * PAIRS];
+    WORDS loaded;
+#pragma unroll
+    for (uint i = 0; i < PAIRS; i++) {
+        const index_t place = first / 4 + i;
+        const uint2 pair = pairs[inner ? place - BEFORE / 4 : min(max(place, (index_t)BEFORE / 4) - BEFORE / 4, last)];
+        word[2 * i] = pair.x;
+        word[2 * i + 1] = pair.y;
+    }
+#pragma unroll
+    for (uint i = 0; i <= VEC / 2; i++)
+        word[i] = first & 2 ? word[i + 1] : word[i];
+#pragma unroll
+    for (uint i = 0; i < VEC / 2; i++)
+        ((uint *)&loaded)[i] = shifted(word[i], word[i + 1], first % 2 * 16);
+    return loaded;
+}
+
+#define DEFINE_LOAD_HALVES(dtype)                                                                        \
+    static inline PACKED(dtype)                                                                          \
+        JOIN(load_columns_, dtype)(const global STORAGE(dtype) * base, const index_t v, const uint lead, \
+                                   const bool aligned, const enum load_hint hint) {                      \
+        (void)aligned, (void)hint;                                                                       \
+        return load_halves(base, v, lead);                                                               \
+    }
+
+#else
+#define DEFINE_LOAD_HALVES DEFINE_LOAD_EACH
+#endif
+
+#if ISA == ISA_PTX && VEC == 8
+
+/* Loads floats as the three blocks of 16 bytes over which they lie, and shifts these: neighbouring lanes would access twice
+ * as many lines of the cache as float by float. */
+static inline float8 load_columns_f32(const global float *base, const index_t v, const uint lead, const bool aligned,
+                                      const enum load_hint hint) {
+    const ulong start = (ulong)base / 16 * 16;
+    const global uint4 *const blocks = (const global uint4 *)start;
+    const index_t first = VEC + (uint)((ulong)base - start) / 4 + v * VEC - lead; /* float behind blocks - VEC / 4 */
+    const index_t last = (GROUP_SIZE - 1 + (uint)((ulong)base - start) / 4) / 4;
+    const bool inner = v > 0 && v + 1 < WHOLE_VECTORS;
+    uint word[12];
+    uint8 loaded;
+    (void)aligned, (void)hint;
+#pragma unroll
+    for (uint i = 0; i < 3; i++) {
+        const index_t place = first / 4 + i;
+        const uint4 block =
+            blocks[inner ? place - VEC / 4 : min((index_t)(max(place, (index_t)(VEC / 4)) - VEC / 4), last)];
+        word[4 * i] = block.x;
+        word[4 * i + 1] = block.y;
+        word[4 * i + 2] = block.z;
+        word[4 * i + 3] = block.w;
+    }
+#pragma unroll
+    for (uint i = 0; i < 10; i++)
+        word[i] = first & 2 ? word[i + 2] : word[i];
+#pragma unroll
+    for (uint i = 0; i < 8; i++)
+        ((uint *)&loaded)[i] = first & 1 ? word[i + 1] : word[i];
+    return as_float8(loaded);
+}
+
+#define DEFINE_LOAD_FLOATS(dtype)
+#else
+#define DEFINE_LOAD_FLOATS DEFINE_LOAD_EACH
+#endif
+
+/* The number of a lane's elements in its vectors before the count-th. */
+static inline index_t elements_before(const uint lane, const index_t count, const uint lead) {
+    const index_t last = vectors_of(lead) - 1;
+    const index_t beyond = (last + 1) * VEC - lead - GROUP_SIZE; /* elements that vector `last` has not */
+    if (count == 0)
+        return 0;
+    return count * VEC - (lane == 0 ? lead : 0) - (lane + (count - 1) * LANES == last ? beyond : 0);
+}
+
+#endif
