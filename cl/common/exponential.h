@@ -44,15 +44,6 @@ static inline realv between(const realv v, const real least, const real most) {
 #endif
 }
 
-/* v / divisor */
-static inline realv ratio(const realv v, const realv divisor) {
-#if APPROXIMATE
-    return v * native_recip(divisor);
-#else
-    return v / divisor;
-#endif
-}
-
 /* 1 / v. A reciprocal below 2^-126 may be 0 instead. */
 static inline realv quick_reciprocal(const realv v) {
 #if APPROXIMATE
@@ -65,6 +56,15 @@ static inline realv quick_reciprocal(const realv v) {
     return quotient;
 #else
     return (real)1 / v;
+#endif
+}
+
+/* v / divisor, for a divisor of 1 and up. */
+static inline realv ratio(const realv v, const realv divisor) {
+#if APPROXIMATE
+    return v * quick_reciprocal(divisor);
+#else
+    return v / divisor;
 #endif
 }
 

@@ -34,10 +34,10 @@ static inline void prefetch_later(const global void *p) {
 }
 
 /* Keeps the loads before it from being delayed past it. To save registers, NVIDIA's assembler would issue one load after
- * the other, and wait for each. */
+ * the other, and wait for each. It moves no load across the event, which does not wait for the loads as a fence would. */
 static inline void begin_loads(void) {
 #if ISA == ISA_PTX
-    __asm__ volatile("fence.acq_rel.cta;" : : : "memory");
+    __asm__ volatile("pmevent 0;" : : : "memory");
 #endif
 }
 

@@ -7,13 +7,10 @@
 #include "common/lanes.h"
 #include "common/segment.h"
 
-/* RUN: vectors whose deviations are taken from one pivot. CHAINS: independent sums among which they are divided, so that
- * no addition waits for the one before. */
-#if LANES == 1
+/* A run is the vectors whose deviations are taken from one pivot: where lanes share a segment, those that are loaded
+ * together; of a single lane at most RUN. CHAINS: independent sums among which they are divided, so that no addition waits
+ * for the one before. */
 #define RUN 64
-#else
-#define RUN 16
-#endif
 #define FIRST_RUN 4
 #if LANES == 1 && LAYOUT == LAYOUT_FIRST
 #define CHAINS 4

@@ -45,13 +45,21 @@ static inline ulong elements_of(const ulong vector) {
 #define CHUNKED (IS_FIRST ? ROW_VECTORS : SPATIAL)
 #define CHUNK (CHUNKED / CHUNKS + (CHUNKED % CHUNKS != 0))
 
+/* Whether all chunks have CHUNK of them, and whether all lanes and phases then have equally many vectors: compilers then
+ * know the lengths of loops. */
+#define EVEN_CHUNKS (CHUNKED % CHUNKS == 0 && (!IS_FIRST || SPATIAL % VEC == 0))
+#define EVEN_SHARES (EVEN_CHUNKS && CHUNK % LANES == 0)
+#define EVEN_PHASES (EVEN_CHUNKS && CHUNK % PHASES == 0)
+
 static inline ulong chunk_begin(const ulong chunk) {
-    return min((ulong)CHUNKED, chunk * CHUNK);
+    return EVEN_CHUNKS ? chunk * CHUNK : min((ulong)CHUNKED, chunk * CHUNK);
 }
 
 /* The number of positions of a chunk. */
 static inline ulong chunk_count(const ulong chunk) {
     const ulong step = IS_FIRST ? VEC : 1;
+    if (EVEN_CHUNKS)
+        return CHUNK * step;
     return min((ulong)SPATIAL, chunk_begin(chunk + 1) * step) - min((ulong)SPATIAL, chunk_begin(chunk) * step);
 }
 
@@ -133,11 +141,30 @@ struct packed_s {
 
 /* For count neighbouring channels, the number of each one's group. stride: from one group's number to the next. */
 static inline realv of_groups(const global real *numbers, const ulong channel, const ulong count, const ulong stride) {
+#if CHANNELS_OF_GROUP % VEC == 0
+    (void)count;
+    return (realv)numbers[channel / CHANNELS_OF_GROUP * stride];
+#else
     real element[VEC];
+#if CHANNELS_OF_GROUP > VEC /* two groups at most */
+    const ulong own = channel / CHANNELS_OF_GROUP, next = (channel + count - 1) / CHANNELS_OF_GROUP;
+    const real number = numbers[own * stride], other = numbers[next * stride];
+    const uint own_channels = (uint)(min((own + 1) * CHANNELS_OF_GROUP, channel + VEC) - channel);
+#pragma unroll
+    for (uint i = 0; i < VEC; i++)
+        element[i] = i < own_channels ? number : other;
+#else
     for (uint i = 0; i < VEC; i++)
         element[i] = numbers[(channel + min((ulong)i, count - 1)) / CHANNELS_OF_GROUP * stride];
+#endif
     return VLOAD(element);
+#endif
 }
+
+/* Those of a group. */
+struct statistics {
+    real mean, rstd;
+};
 
 static inline real rstd_of(const real squares, const real eps) {
     return (real)1 / sqrt(squares / (real)GROUP_SIZE + eps);
@@ -165,6 +192,7 @@ static inline real rstd_of(const real squares, const real eps) {
 #define PHASES 1
 #endif
 #define PHASE_SPACE (PHASES > 1 ? 2 * GROUP_ITEMS : 1) /* vectors of local memory */
+#define BLOCK_CHANNELS (LANES * VEC)                   /* of a unit with phases */
 #define UNITS (SEGMENTS / PHASES)                      /* of a work-group at a time */
 
 /* The index of this work-item's unit among them. */
@@ -202,10 +230,16 @@ static inline ulong first_unit(const ulong iterations) {
     return get_group_id(0) * iterations * UNITS;
 }
 
-/* The unit of this work-item, of the UNITS that begin at an index. */
+/* The unit of this work-item, of the UNITS that begin at an index; past the last unit, that one, not active. */
 static inline struct unit unit_from(const ulong index, const ulong work) {
     const ulong own = index + own_unit();
-    return unit_of(own, UNITS == 1 || own < work);
+    return UNITS == 1 ? unit_of(own, true) : unit_of(min(own, work - 1), own < work);
+}
+
+/* Likewise, from the last unit to the first, as a cache may still have those that were read last. */
+static inline struct unit unit_backwards(const ulong index, const ulong work) {
+    const ulong own = index + own_unit();
+    return UNITS == 1 ? unit_of(work - 1 - own, true) : unit_of(work - 1 - min(own, work - 1), own < work);
 }
 
 /* LAYOUT_LAST: the vectors of a unit that this lane holds. */
@@ -222,12 +256,14 @@ static inline ulong positions_before(const ulong position, const ulong end) {
 
 /* The number of a phase's positions in a chunk. */
 static inline ulong positions_of(const ulong chunk, const uint phase) {
+    if (EVEN_PHASES)
+        return CHUNK / PHASES;
     return positions_before(chunk_begin(chunk) + phase, chunk_begin(chunk + 1));
 }
 
-/* The number of a phase's positions in a tile. */
-static inline ulong positions_of_tile(const ulong tile, const ulong end) {
-    return positions_before(tile, min(end, tile + TILE_POSITIONS));
+/* The number of a phase's positions in a tile. With several lanes, a tile is a chunk. */
+static inline ulong positions_of_tile(const struct unit *unit, const ulong tile, const ulong end) {
+    return LANES > 1 ? positions_of(unit->chunk, unit->phase) : positions_before(tile, min(end, tile + TILE_POSITIONS));
 }
 
 /* LAYOUT_FIRST: a lane's vectors of a unit, LANES apart, and the last elements of a row that fill no vector. */
@@ -240,8 +276,8 @@ struct share {
 static inline struct share share_of(const struct unit *unit) {
     const ulong row = unit->channel * SPATIAL, whole = SPATIAL / VEC;
     const ulong begin = chunk_begin(unit->chunk) + unit->lane, end = chunk_begin(unit->chunk + 1);
-    const ulong last = min(end, whole);
-    struct share share = {row + begin * VEC, begin < last ? (last - begin + LANES - 1) / LANES : 0, 0, row + whole * VEC};
+    const ulong last = min(end, whole), vectors = begin < last ? (last - begin + LANES - 1) / LANES : 0;
+    struct share share = {row + begin * VEC, EVEN_SHARES ? CHUNK / LANES : vectors, 0, row + whole * VEC};
     if (SPATIAL % VEC != 0 && unit->lane == 0 && chunk_begin(unit->chunk) <= whole && end > whole)
         share.tail = SPATIAL % VEC;
     return share;

@@ -78,22 +78,45 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
 
 #else
 
-/* Adds up the sums of a unit's phases; the first phase gets them. space: [PHASES, LANES, 2] */
-INLINED void add_phases(const struct unit *unit, realv sums[2], local realv *space) {
 #if PHASES > 1
-    local realv *own = space + 2 * get_local_id(0);
-    own[0] = sums[0];
-    own[1] = sums[1];
+
+/* Writes the sums of a unit's channels over its phases. sums: this lane's. space: [2, PHASES, LANES] */
+INLINED void put_sums(const struct sums_call *call, const struct unit *unit, const uint j, const realv sums[2],
+                      local realv *space) {
+    const uint item = (uint)get_local_id(0);
+    const local real *phases = (const local real *)space;
+    const ulong first = (unit->vector - unit->lane) * VEC;
+    space[item] = sums[0];
+    space[GROUP_ITEMS + item] = sums[1];
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint phase = 1; unit->phase == 0 && phase < PHASES; phase++) {
-        sums[0] += own[2 * phase * LANES];
-        sums[1] += own[2 * phase * LANES + 1];
+    for (uint i = item; i < BLOCK_CHANNELS && chunk_count(unit->chunk) > 0; i += GROUP_ITEMS) {
+        real total[2] = {0, 0};
+        for (uint phase = 0; phase < PHASES; phase++) {
+            total[0] += phases[phase * BLOCK_CHANNELS + i];
+            total[1] += phases[(PHASES + phase) * BLOCK_CHANNELS + i];
+        }
+        if (first + i < CHANNELS) {
+            global real *part = call->parts + part_of(unit->sample, first + i, unit->chunk);
+            part[0] = total[0];
+            part[PART_STEP] = total[1];
+        }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-#else
-    (void)unit, (void)sums, (void)space;
-#endif
+    (void)j;
 }
+
+#else
+
+/* Writes the sums of this lane's j-th vector of channels. */
+INLINED void put_sums(const struct sums_call *call, const struct unit *unit, const uint j, const realv sums[2],
+                      local realv *space) {
+    global real *part = call->parts + part_of(unit->sample, CHANNEL(j), unit->chunk);
+    STORE_PART(REAL_DTYPE)(part, sums[0], COUNT(j), false);
+    STORE_PART(REAL_DTYPE)(part + PART_STEP, sums[1], COUNT(j), false);
+    (void)space;
+}
+
+#endif
 
 /* The sums of this lane's vectors of channels, over the chunk's positions. */
 INLINED void take_sums(const struct sums_call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
@@ -111,7 +134,7 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
         for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
             struct channel_sums sums = own[j];
             add_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS,
-                        positions_of_tile(tile, end), COUNT(j), &channels[j], &sums);
+                        positions_of_tile(unit, tile, end), COUNT(j), &channels[j], &sums);
             own[j] = sums;
         }
     for (uint j = 0; j < HELD_VECTORS; j++) {
@@ -122,12 +145,7 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
             sums[0] = own[j].of_dn;
             sums[1] = own[j].of_product * channels[j].rstd;
         }
-        add_phases(unit, sums, space);
-        if (IS_THERE(j) && unit->phase == 0) {
-            global real *part = call->parts + part_of(unit->sample, CHANNEL(j), unit->chunk);
-            STORE_PART(REAL_DTYPE)(part, sums[0], COUNT(j), false);
-            STORE_PART(REAL_DTYPE)(part + PART_STEP, sums[1], COUNT(j), false);
-        }
+        put_sums(call, unit, j, sums, space);
     }
 }
 
@@ -153,22 +171,38 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 /* -------------------------------------------------------------------------------------------------------------- dx */
 
-/* Writes dx of vectors like those of add_vectors. */
-static inline void write_vectors(const struct dx_call *call, const ulong sample, const ulong first, const ulong step,
-                                 const ulong vectors, const ulong count, const struct channels *channels,
-                                 const realv slopes[2]) {
-    for (ulong i = 0; i < vectors; i += AT_ONCE) {
-        struct packed_pair packed[AT_ONCE];
+/* A lane's vectors, which are step elements apart, each with count elements. */
+struct course {
+    ulong sample, first, step, count;
+    index_t vectors;
+};
+
+/* AT_ONCE of them, as loaded. */
+struct batch {
+    struct packed_pair packed[AT_ONCE];
+};
+
+/* Loads a course's vectors from the i-th on. */
+INLINED void load_batch(const struct dx_call *call, const struct course *course, const index_t i, struct batch *batch) {
+#pragma unroll
+    for (uint k = 0; k < AT_ONCE; k++)
+        if (i + k < course->vectors)
+            LOAD_PAIR(&batch->packed[k], call, course->sample, course->first + (i + k) * course->step, course->count);
+    begin_loads();
+}
+
+/* Writes dx of a course. batch: its first vectors. */
+INLINED void write_course(const struct dx_call *call, const struct course *course, struct batch *batch,
+                          const struct channels *channels, const realv slopes[2]) {
+    for (index_t i = 0; i < course->vectors; i += AT_ONCE) {
+        if (i > 0)
+            load_batch(call, course, i, batch);
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++)
-            if (i + k < vectors)
-                LOAD_PAIR(&packed[k], call, sample, first + (i + k) * step, count);
-        begin_loads();
-#pragma unroll
-        for (uint k = 0; k < AT_ONCE; k++)
-            if (i + k < vectors) {
-                const struct point point = point_of(channels, &packed[k]);
-                PUT_DS(call, sample, first + (i + k) * step, dx_of(channels, slopes, point.centre, point.dn), count);
+            if (i + k < course->vectors) {
+                const struct point point = point_of(channels, &batch->packed[k]);
+                PUT_DS(call, course->sample, course->first + (i + k) * course->step,
+                       dx_of(channels, slopes, point.centre, point.dn), course->count);
             }
     }
 }
@@ -179,18 +213,36 @@ static inline ulong group_of(const struct unit *unit) {
     return unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
 }
 
-static inline void write_chunk(const struct dx_call *call, const struct unit *unit, const realv slopes[2]) {
+static inline struct course course_of(const struct unit *unit, const struct share *share) {
+    const struct course course = {unit->sample, share->first, LANES * VEC, VEC, (index_t)share->vectors};
+    return course;
+}
+
+/* batch: the first vectors of the unit's course. */
+INLINED void write_chunk(const struct dx_call *call, const struct unit *unit, struct batch *batch, const realv slopes[2]) {
     const struct share share = share_of(unit);
+    const struct course course = course_of(unit, &share);
     const struct channels channels = CHANNELS_AT(call, group_of(unit), unit->channel);
-    write_vectors(call, unit->sample, share.first, LANES * VEC, share.vectors, VEC, &channels, slopes);
-    if (share.tail)
-        write_vectors(call, unit->sample, share.tail_first, VEC, 1, share.tail, &channels, slopes);
+    write_course(call, &course, batch, &channels, slopes);
+    if (share.tail) {
+        const struct course tail = {unit->sample, share.tail_first, VEC, share.tail, 1};
+        load_batch(call, &tail, 0, batch);
+        write_course(call, &tail, batch, &channels, slopes);
+    }
+}
+
+static inline void load_chunk(const struct dx_call *call, const struct unit *unit, struct batch *batch) {
+    const struct share share = share_of(unit);
+    const struct course course = course_of(unit, &share);
+    load_batch(call, &course, 0, batch);
 }
 
 static inline void write_unit(const struct dx_call *call, const struct unit *unit) {
+    struct batch batch;
+    load_chunk(call, unit, &batch);
     const ulong group = group_of(unit);
     const realv slopes[2] = {call->slopes[2 * group], call->slopes[2 * group + 1]};
-    write_chunk(call, unit, slopes);
+    write_chunk(call, unit, &batch, slopes);
 }
 
 #else
@@ -206,19 +258,23 @@ static inline void write_unit(const struct dx_call *call, const struct unit *uni
         slopes[j][1] = of_groups(numbers + 1, CHANNEL(j), COUNT(j), 2);
     }
     for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
-        for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++)
-            write_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS,
-                          positions_of_tile(tile, end), COUNT(j), &channels[j], slopes[j]);
+        for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
+            const struct course course = {unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS, COUNT(j),
+                                          (index_t)positions_of_tile(unit, tile, end)};
+            struct batch batch;
+            load_batch(call, &course, 0, &batch);
+            write_course(call, &course, &batch, &channels[j], slopes[j]);
+        }
 }
 
 #endif
 
-/* Takes units from the last to the first, as a cache may still have those that were read last. */
 static inline void write_share(const struct dx_call *call) {
-    const ulong first = get_group_id(0) * call->iterations * UNITS + own_unit();
+    const ulong first = first_unit(call->iterations);
     for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
-        const struct unit unit = unit_of(call->work - 1 - first - i * UNITS, true);
-        write_unit(call, &unit);
+        const struct unit unit = unit_backwards(first + i * UNITS, call->work);
+        if (unit.active)
+            write_unit(call, &unit);
     }
 }
 
@@ -229,23 +285,19 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 #if IS_FIRST
 
-/* Adds this lane's share of the weighted sums of a unit's group. */
-static inline void take_group(const struct dx_call *call, const struct unit *unit, struct shares *shares) {
-    for (ulong index = unit->lane; index < ENTRIES; index += LANES) {
-        const struct entry entry = entry_of(group_of(unit), index);
-        take_entry(shares, call->parts + entry.at, entry.chunk, WEIGHT_OF(call, entry.channel));
-    }
-}
-
-/* Computes a channel's sums over samples, or dx of a unit. Units are taken from the last to the first. */
+/* Computes a channel's sums over samples, or dx of a unit, whose first vectors are on their way meanwhile. Units are taken
+ * from the last to the first. */
 INLINED void take_piece(const struct dx_call *call, const ulong index, struct lanes *lanes) {
     const bool of_channel = index < call->channels && index < call->work, of_unit = !of_channel && index < call->work;
     const struct unit unit = unit_of(of_unit ? call->work - 1 - index : 0, of_unit);
+    struct batch batch;
+    if (of_unit)
+        load_chunk(call, &unit, &batch);
     struct shares shares = {{0, 0}, {0, 0}};
     if (of_channel)
         take_channel(&shares, call->parts, call->rows, index, unit.lane);
     if (of_unit)
-        take_group(call, &unit, &shares);
+        take_group(&shares, call->parts, call->weight, group_of(&unit), unit.lane);
     real sums[2] = {shares.of_dn.sum, shares.of_product.sum};
     sum_lanes(lanes, sums, 2);
     if (of_channel && unit.lane == 0) {
@@ -256,7 +308,7 @@ INLINED void take_piece(const struct dx_call *call, const ulong index, struct la
     if (of_unit) {
         const real scale = call->rstd[group_of(&unit)] / (real)GROUP_SIZE;
         const realv slopes[2] = {scale * sums[0], scale * sums[1]};
-        write_chunk(call, &unit, slopes);
+        write_chunk(call, &unit, &batch, slopes);
     }
 }
 

@@ -31,7 +31,7 @@ struct apply_call {
 #if IS_FIRST
 
 INLINED void take_moments(const struct call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
-    const ulong count = unit->active ? chunk_count(unit->chunk) : 0;
+    const ulong count = chunk_count(unit->chunk);
     struct spread own = {0, 0, 0};
     real origin = 0;
     if (count > 0) {
@@ -46,12 +46,48 @@ INLINED void take_moments(const struct call *call, const struct unit *unit, stru
         }
     }
     const struct spread all = spread_over_lanes(own, (real)max(count, (ulong)1), lanes);
-    if (count > 0 && unit->lane == 0) {
+    if (unit->active && count > 0 && unit->lane == 0) {
         global real *part = call->parts + part_of(unit->sample, unit->channel, unit->chunk);
         part[0] = origin + all.mean;
         part[PART_STEP] = all.squares;
     }
     (void)space;
+}
+
+#else
+
+#if PHASES > 1
+
+/* The moments of a unit's channel from those of its phases. means, squares: of the first phase; the next ones are
+ * BLOCK_CHANNELS apart. */
+static inline void put_channel(const struct call *call, const struct unit *unit, const ulong channel,
+                               const local real *means, const local real *squares) {
+    const real origin = means[0], count = (real)chunk_count(unit->chunk);
+    real sum = 0, total = 0;
+    for (uint phase = 1; phase < PHASES; phase++)
+        sum += (real)positions_of(unit->chunk, phase) * (means[phase * BLOCK_CHANNELS] - origin);
+    const real mean = origin + sum / count;
+    for (uint phase = 0; phase < PHASES; phase++) {
+        const real delta = means[phase * BLOCK_CHANNELS] - mean;
+        total += squares[phase * BLOCK_CHANNELS] + (real)positions_of(unit->chunk, phase) * (delta * delta);
+    }
+    global real *part = call->parts + part_of(unit->sample, channel, unit->chunk);
+    part[0] = mean;
+    part[PART_STEP] = total;
+}
+
+/* space: [2, PHASES, LANES] */
+INLINED void put_unit(const struct call *call, const struct unit *unit, const struct moments *moments, local realv *space) {
+    const uint item = (uint)get_local_id(0);
+    const local real *means = (const local real *)space, *squares = (const local real *)(space + GROUP_ITEMS);
+    space[item] = moments->origin + moments->mean;
+    space[GROUP_ITEMS + item] = moments->squares;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const ulong first = (unit->vector - unit->lane) * VEC;
+    for (uint i = item; i < BLOCK_CHANNELS && chunk_count(unit->chunk) > 0; i += GROUP_ITEMS)
+        if (first + i < CHANNELS)
+            put_channel(call, unit, first + i, means + i, squares + i);
+    barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 #else
@@ -63,41 +99,23 @@ static inline void put_moments(const struct call *call, const struct unit *unit,
     STORE_PART(REAL_DTYPE)(part + PART_STEP, squares, COUNT(j), false);
 }
 
+#endif
+
 #if LANES > 1
 
-/* Merges the moments of a unit's phases; the first phase gets them. space: [PHASES, LANES, 2] */
-INLINED void merge_phases(const struct unit *unit, struct moments *moments, local realv *space) {
-#if PHASES > 1
-    local realv *own = space + 2 * get_local_id(0);
-    own[0] = moments->mean += moments->origin;
-    own[1] = moments->squares;
-    moments->origin = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint phase = 1; unit->phase == 0 && phase < PHASES; phase++) {
-        const real count = (real)positions_of(unit->chunk, phase), share = count / (moments->count + count);
-        const realv delta = own[2 * phase * LANES] - moments->mean;
-        if (count == 0)
-            break;
-        moments->mean += delta * share;
-        moments->squares += own[2 * phase * LANES + 1] + delta * delta * (moments->count * share);
-        moments->count += count;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-#else
-    (void)unit, (void)moments, (void)space;
-#endif
-}
-
 INLINED void take_moments(const struct call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
-    const bool has_vector = unit->active && IS_THERE(0);
-    const ulong positions = has_vector ? positions_of(unit->chunk, unit->phase) : 0;
     const ulong first = (chunk_begin(unit->chunk) + unit->phase) * CHANNELS + CHANNEL(0);
     struct moments moments = {0, 0, 0, 0};
-    add_vectors(call, unit->sample, first, PHASES * (ulong)CHANNELS, (index_t)positions, &moments);
-    merge_phases(unit, &moments, space);
-    if (has_vector && unit->phase == 0 && positions > 0)
+    if (IS_THERE(0))
+        add_vectors(call, unit->sample, first, PHASES * (ulong)CHANNELS, (index_t)positions_of(unit->chunk, unit->phase),
+                    &moments);
+#if PHASES > 1
+    put_unit(call, unit, &moments, space);
+#else
+    if (unit->active && IS_THERE(0) && chunk_count(unit->chunk) > 0)
         put_moments(call, unit, 0, moments.origin + moments.mean, moments.squares);
-    (void)lanes;
+#endif
+    (void)lanes, (void)space;
 }
 
 #else
@@ -184,26 +202,37 @@ static inline void write_vector(const struct apply_call *call, const ulong sampl
     PUT_Y(call, sample, at, activated((s - affine->mean) * affine->scale + affine->bias), count, output);
 }
 
-/* The statistics of a unit's group. */
-struct statistics {
-    real mean, rstd;
+/* A lane's vectors, which are step elements apart, each with count elements. */
+struct course {
+    ulong sample, first, step, count;
+    index_t vectors;
 };
 
-/* Writes y of vectors that are step elements apart, each with count elements. */
-static inline void write_vectors(const struct apply_call *call, const ulong sample, const ulong first, const ulong step,
-                                 const ulong vectors, const ulong count, const struct affine *affine,
-                                 struct output *output) {
-    for (ulong i = 0; i < vectors; i += AT_ONCE) {
-        struct packed_s packed[AT_ONCE];
+/* AT_ONCE of them, as loaded. */
+struct batch {
+    struct packed_s packed[AT_ONCE];
+};
+
+/* Loads a course's vectors from the i-th on. */
+INLINED void load_batch(const struct apply_call *call, const struct course *course, const index_t i, struct batch *batch) {
+#pragma unroll
+    for (uint k = 0; k < AT_ONCE; k++)
+        if (i + k < course->vectors)
+            LOAD_PACKED_S(&batch->packed[k], call, course->sample, course->first + (i + k) * course->step, course->count);
+    begin_loads();
+}
+
+/* Writes y of a course. batch: its first vectors. */
+INLINED void write_course(const struct apply_call *call, const struct course *course, struct batch *batch,
+                          const struct affine *affine, struct output *output) {
+    for (index_t i = 0; i < course->vectors; i += AT_ONCE) {
+        if (i > 0)
+            load_batch(call, course, i, batch);
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++)
-            if (i + k < vectors)
-                LOAD_PACKED_S(&packed[k], call, sample, first + (i + k) * step, count);
-        begin_loads();
-#pragma unroll
-        for (uint k = 0; k < AT_ONCE; k++)
-            if (i + k < vectors)
-                write_vector(call, sample, first + (i + k) * step, count, affine, S_OF(call, sample, &packed[k]), output);
+            if (i + k < course->vectors)
+                write_vector(call, course->sample, course->first + (i + k) * course->step, course->count, affine,
+                             S_OF(call, course->sample, &batch->packed[k]), output);
     }
 }
 
@@ -217,10 +246,7 @@ static inline ulong group_of(const struct unit *unit) {
 INLINED struct statistics statistics_of(const struct apply_call *call, const struct unit *unit, struct lanes *lanes) {
     const ulong group = group_of(unit);
 #if MERGES
-    const real origin = call->parts[entry_of(group, 0).at];
-    const struct spread own = own_entries(call->parts, group, unit->lane, origin);
-    const struct spread all = spread_over_lanes(own, (real)GROUP_SIZE, lanes);
-    const struct statistics statistics = {origin + all.mean, rstd_of(all.squares, call->eps)};
+    const struct statistics statistics = merge_entries(call->parts, group, unit->lane, call->eps, lanes);
     const bool puts = unit->active && unit->lane == 0 && unit->chunk == 0 && unit->channel % CHANNELS_OF_GROUP == 0;
 #if SAVE_MEAN
     if (puts)
@@ -238,28 +264,32 @@ INLINED struct statistics statistics_of(const struct apply_call *call, const str
     return statistics;
 }
 
-static inline void write_unit(const struct apply_call *call, const struct unit *unit, const struct statistics *statistics,
-                              struct output *output) {
+/* Writes y of a unit. Its first vectors are on their way while the statistics are computed. Every work-item of the
+ * work-group calls it. */
+INLINED void write_unit(const struct apply_call *call, const struct unit *unit, struct lanes *lanes,
+                        struct output *output) {
     const struct share share = share_of(unit);
-    const struct affine affine = {statistics->mean, statistics->rstd * WEIGHT_OF(call, unit->channel),
-                                  BIAS_OF(call, unit->channel)};
-    write_vectors(call, unit->sample, share.first, LANES * VEC, share.vectors, VEC, &affine, output);
-    if (share.tail)
-        write_vectors(call, unit->sample, share.tail_first, VEC, 1, share.tail, &affine, output);
+    const struct course course = {unit->sample, share.first, LANES * VEC, VEC, (index_t)share.vectors};
+    struct batch batch;
+    load_batch(call, &course, 0, &batch);
+    const real weight = WEIGHT_OF(call, unit->channel), bias = BIAS_OF(call, unit->channel);
+    const struct statistics statistics = statistics_of(call, unit, lanes);
+    if (unit->active) {
+        const struct affine affine = {statistics.mean, statistics.rstd * weight, bias};
+        write_course(call, &course, &batch, &affine, output);
+        if (share.tail) {
+            const struct course tail = {unit->sample, share.tail_first, VEC, share.tail, 1};
+            load_batch(call, &tail, 0, &batch);
+            write_course(call, &tail, &batch, &affine, output);
+        }
+    }
 }
 
 #else
 
-/* With channels last, write_unit reads statistics where it uses them. */
-static inline struct statistics statistics_of(const struct apply_call *call, const struct unit *unit, struct lanes *lanes) {
-    const struct statistics none = {0, 0};
-    (void)call, (void)unit, (void)lanes;
-    return none;
-}
-
-static inline void write_unit(const struct apply_call *call, const struct unit *unit, const struct statistics *statistics,
-                              struct output *output) {
-    const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = chunk_begin(unit->chunk + 1);
+INLINED void write_unit(const struct apply_call *call, const struct unit *unit, struct lanes *lanes,
+                        struct output *output) {
+    const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = unit->active ? chunk_begin(unit->chunk + 1) : 0;
     struct affine affine[HELD_VECTORS];
     for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
         affine[j].mean = of_groups(call->mean + unit->sample * GROUPS, CHANNEL(j), COUNT(j), 1);
@@ -268,10 +298,14 @@ static inline void write_unit(const struct apply_call *call, const struct unit *
         affine[j].bias = BIASES_OF(call, CHANNEL(j), COUNT(j));
     }
     for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
-        for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++)
-            write_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS,
-                          positions_of_tile(tile, end), COUNT(j), &affine[j], output);
-    (void)statistics;
+        for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
+            const struct course course = {unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS, COUNT(j),
+                                          (index_t)positions_of_tile(unit, tile, end)};
+            struct batch batch;
+            load_batch(call, &course, 0, &batch);
+            write_course(call, &course, &batch, &affine[j], output);
+        }
+    (void)lanes;
 }
 
 #endif
@@ -284,10 +318,8 @@ INLINED void measure_share(const struct apply_call *call, local real *scratch) {
     const ulong first = first_unit(call->iterations);
     for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
         const struct unit unit = unit_from(first + i * UNITS, call->work);
-        const struct statistics statistics = statistics_of(call, &unit, &lanes);
         struct output output = OUTPUT_OF(call, unit.sample);
-        if (unit.active)
-            write_unit(call, &unit, &statistics, &output);
+        write_unit(call, &unit, &lanes, &output);
         put_magnitude(call->magnitudes + (first + i * UNITS + own_unit()) * PHASES + unit.phase, &output,
                       unit.active && unit.lane == 0, &lanes);
     }
@@ -298,17 +330,13 @@ INLINED void measure_share(const struct apply_call *call, local real *scratch) {
 
 #else
 
-/* Takes units from the last to the first, as a cache may still have those that were read last. */
 INLINED void write_share(const struct apply_call *call, local real *scratch) {
     struct lanes lanes = {.scratch = scratch};
     const ulong first = first_unit(call->iterations);
     for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
-        const ulong own = first + i * UNITS + own_unit();
-        const struct unit unit = unit_of(call->work - 1 - min(own, call->work - 1), UNITS == 1 || own < call->work);
-        const struct statistics statistics = statistics_of(call, &unit, &lanes);
+        const struct unit unit = unit_backwards(first + i * UNITS, call->work);
         struct output output = OUTPUT_OF(call, unit.sample);
-        if (unit.active)
-            write_unit(call, &unit, &statistics, &output);
+        write_unit(call, &unit, &lanes, &output);
     }
     last_barrier();
 }

@@ -51,18 +51,22 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
     for (ulong i = 0; i < iterations; i++) {
         const ulong group = first + i * SEGMENTS;
         const bool active = group < work;
-        const real origin = active ? parts[parts_at + entry_of(group, 0).at] : 0;
-        const struct spread own = own_entries(parts + parts_at, group, active ? lane : ENTRIES, origin);
-        const struct spread all = spread_over_lanes(own, (real)GROUP_SIZE, &lanes);
+        const struct statistics statistics = merge_entries(parts + parts_at, min(group, work - 1), lane, eps, &lanes);
         if (active && lane == 0) {
-            mean[mean_at + group] = origin + all.mean;
-            rstd[rstd_at + group] = rstd_of(all.squares, eps);
+            mean[mean_at + group] = statistics.mean;
+            rstd[rstd_at + group] = statistics.rstd;
         }
     }
     last_barrier();
 }
 
 #else
+
+#if PRESENT(WEIGHT_DTYPE)
+#define SLOPES_WEIGHT (weight + weight_at)
+#else
+#define SLOPES_WEIGHT 0
+#endif
 
 /* work: groups of samples, then channels whose sums are requested. A group's slopes are the two numbers of dx = rstd ·
  * weight · dn − slopes[0] − slopes[1] · x̂. */
@@ -71,22 +75,12 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
     struct lanes lanes = {.scratch = scratch};
     const uint lane = (uint)get_local_id(0) % LANES;
     const ulong first = first_of(iterations), groups = min(rows * GROUPS, work); /* with work 0 nothing is read */
-#if PRESENT(WEIGHT_DTYPE)
-    weight += weight_at;
-#endif
     for (ulong i = 0; i < iterations; i++) {
         const ulong index = first + i * SEGMENTS;
         const bool of_group = index < groups, of_channel = !of_group && index < work;
         struct shares shares = {{0, 0}, {0, 0}};
-        for (ulong own = of_group ? lane : ENTRIES; own < ENTRIES; own += LANES) {
-            const struct entry entry = entry_of(index, own);
-#if PRESENT(WEIGHT_DTYPE)
-            const real factor = LOAD_ONE(WEIGHT_DTYPE, weight + entry.channel);
-#else
-            const real factor = 1;
-#endif
-            take_entry(&shares, parts + parts_at + entry.at, entry.chunk, factor);
-        }
+        if (of_group)
+            take_group(&shares, parts + parts_at, SLOPES_WEIGHT, index, lane);
         if (of_channel)
             take_channel(&shares, parts + parts_at, rows, index - groups, lane);
         real sums[2] = {shares.of_dn.sum, shares.of_product.sum};

@@ -10,19 +10,60 @@ struct shares {
     struct kept_sum of_dn, of_product;
 };
 
-/* Adds the sums of an entry that exist. */
-static inline void take_entry(struct shares *shares, const global real *part, const ulong chunk, const real weight) {
-    if (chunk_count(chunk) == 0)
-        return;
-    kept_sum_add(&shares->of_dn, weight * part[0]);
-    kept_sum_add(&shares->of_product, weight * part[PART_STEP]);
+/* The sums of an entry; zeros where it is not there. The memory always is, so that loads need not wait for the question. */
+struct pair {
+    real dn, product;
+};
+
+static inline struct pair pair_of(const global real *part, const bool is_there, const real weight) {
+    const real dn = weight * part[0], product = weight * part[PART_STEP];
+    const struct pair pair = {is_there ? dn : 0, is_there ? product : 0};
+    return pair;
+}
+
+static inline void take_pairs(struct shares *shares, const struct pair pair[AT_ONCE]) {
+#pragma unroll
+    for (uint k = 0; k < AT_ONCE; k++) {
+        kept_sum_add(&shares->of_dn, pair[k].dn);
+        kept_sum_add(&shares->of_product, pair[k].product);
+    }
 }
 
 /* Adds this lane's share of a channel's sums over samples. */
 static inline void take_channel(struct shares *shares, const global real *parts, const ulong rows, const ulong channel,
                                 const uint lane) {
-    for (ulong index = lane; index < rows * CHUNKS; index += LANES)
-        take_entry(shares, parts + part_of(index / CHUNKS, channel, index % CHUNKS), index % CHUNKS, 1);
+    const ulong entries = rows * CHUNKS;
+    for (ulong first = lane; first < entries; first += AT_ONCE * LANES) {
+        struct pair pair[AT_ONCE];
+#pragma unroll
+        for (uint k = 0; k < AT_ONCE; k++) {
+            const ulong index = first + k * LANES, own = min(index, entries - 1);
+            pair[k] = pair_of(parts + part_of(own / CHUNKS, channel, own % CHUNKS),
+                              index < entries && chunk_count(own % CHUNKS) > 0, 1);
+        }
+        take_pairs(shares, pair);
+    }
+}
+
+/* Adds this lane's share of the weighted sums of a group. weight: not read where the build has none. */
+static inline void take_group(struct shares *shares, const global real *parts, const global STORAGE(WEIGHT_DTYPE) * weight,
+                              const ulong group, const uint lane) {
+    for (index_t first = lane; first < ENTRIES; first += AT_ONCE * LANES) {
+        struct pair pair[AT_ONCE];
+#pragma unroll
+        for (uint k = 0; k < AT_ONCE; k++) {
+            const index_t index = first + k * LANES;
+            const struct entry entry = entry_of(group, min(index, ENTRIES - 1));
+#if PRESENT(WEIGHT_DTYPE)
+            const real factor = LOAD_ONE(WEIGHT_DTYPE, weight + entry.channel);
+#else
+            const real factor = 1;
+#endif
+            pair[k] = pair_of(parts + entry.at, index < ENTRIES && chunk_count(entry.chunk) > 0, factor);
+        }
+        take_pairs(shares, pair);
+    }
+    (void)weight;
 }
 
 /* Writes a channel's sums. */

@@ -208,12 +208,12 @@ static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
 }
 
 /* Whether the work-group of a chunk's dx adds up the sums of its group's chunks itself: they are few beside the chunk's
- * elements, and at most one per lane. */
+ * elements, and a few per lane. */
 static bool makes_slopes_with_dx(const struct problem *p) {
-    enum { ELEMENTS = 8 }; /* of a chunk for each sum that is added up: at least */
+    enum { ELEMENTS = 8, MOST = 4 }; /* of a chunk for each sum that is added up, at least; sums of a lane */
     const struct cln_spec *const s = &p->spec;
     const uint64_t elements = cln_divide_up(cln_divide_up(p->norm.spatial, s->vec), s->chunks) * s->vec;
-    const uint64_t most = cln_smaller(s->lanes, elements / ELEMENTS) / s->chunks; /* channels */
+    const uint64_t most = cln_smaller(MOST * s->lanes, elements / ELEMENTS) / s->chunks; /* channels */
     return p->by_chunks && p->norm.layout == CLNORM_LAYOUT_FIRST && s->lanes > 1 && p->norm.cols / p->norm.groups <= most;
 }
 

@@ -156,7 +156,7 @@ clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_s
                       : cln_smaller(cln_power_of_two_at_most(cln_smaller(terms, MOST_LANES)),
                                     cln_power_of_two_at_most(device->max_work_group_size));
     own.segments = alone ? 1 : cln_larger(cln_smaller(ITEMS, device->max_work_group_size) / own.lanes, 1);
-    own.reduce = CLN_REDUCE_TREE;
+    own.reduce = spec->reduce == CLN_REDUCE_SHUFFLE ? CLN_REDUCE_SHUFFLE : CLN_REDUCE_TREE;
     own.merges = 0;
     own.opencl_c = 120;
     return add(plan, &own, kernel, false);
