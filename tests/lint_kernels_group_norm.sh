@@ -27,6 +27,16 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
             strict group_norm_parts CL1.2 nvptx64 -all $group VEC=$vec MERGES=1 X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
                 REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=$measures
         done
+        [ "$layout" = LAYOUT_FIRST ] || for merges in 0 1; do
+            for family in group_norm_parts group_norm_reduce; do
+                strict $family CL1.2 spir64 -all $group VEC=$vec MERGES=$merges CHUNKS=7 LANES=2 BLOCK=$((2 * vec)) \
+                    Y_DTYPE=f8e4m3 SCALING=SCALING_ROW SCALE_DTYPE=bf16 RESIDUAL_DTYPE=bf16
+                strict $family CL1.2 spir64 -all,+cl_khr_fp64 $group VEC=$vec MERGES=$merges LANES=64 BLOCK=$((64 * vec)) \
+                    X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64 SAVE_MEAN=0
+                strict $family CL1.2 nvptx64 -all $group VEC=$vec MERGES=$merges LANES=8 BLOCK=$((8 * vec)) X_DTYPE=bf16 \
+                    Y_DTYPE=bf16 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0 CHUNKS=4
+            done
+        done
         [ "$layout" = LAYOUT_FIRST ] || for span in 2 4; do
             slice="LAYOUT=$layout CHANNELS=64 SPATIAL=50 GROUPS=4 GROUP_SIZE=800 SPAN=$span SEGMENTS=1 LANES=64"
             strict group_norm_last CL1.2 spir64 -all $slice VEC=$vec X_DTYPE=bf16 Y_DTYPE=f16 RESIDUAL_DTYPE=f32 \

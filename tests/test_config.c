@@ -243,7 +243,7 @@ static void columns_fit_into_local_memory(void **state) {
 static void phases_fit_into_local_memory(void **state) {
     (void)state;
     struct clnorm_device_info device = made_up_device(MADE_UP_H200);
-    device.local_memory = 16 << 10;
+    device.local_memory = 18 << 10;
     const struct cln_workload work = {.users = CLN_KNOBS_GROUP,
                                       .rows = 2,
                                       .groups = 4,
@@ -259,7 +259,7 @@ static void phases_fit_into_local_memory(void **state) {
                                       .real_size = 8};
     struct cln_config config = {0}, forced = {.vec = 16, .lanes = 16};
     assert_int_equal(cln_config_choose_group(&device, &work, &forced, &config), CLNORM_SUCCESS);
-    assert_int_equal(config.segments, 2); /* 2 · 16 lanes · 2 segments · 16 doubles are 8 KiB */
+    assert_int_equal(config.segments, 2); /* 2 · 16 lanes · 2 segments · 17 doubles are 8.5 KiB */
     forced.segments = 4;
     assert_int_equal(cln_config_choose_group(&device, &work, &forced, &config), CLNORM_INVALID_VALUE);
     assert_detail("desc.config.segments is 4: expected fewer");

@@ -191,6 +191,8 @@ static inline struct spread own_spread(const struct call *call, const struct pla
     return own;
 }
 
+#define COPIED COPIED_AT_ONCE(sizeof(struct packed_s))
+
 static inline void write_segment(const struct call *call, const struct place *place, const real mean, const real rstd,
                                  struct output *output) {
 #if LANES == 1
@@ -202,15 +204,15 @@ static inline void write_segment(const struct call *call, const struct place *pl
         }
     }
 #else
-    for (index_t first = place->lane; first < SEGMENT_VECTORS; first += AT_ONCE * LANES) {
-        struct packed_s packed[AT_ONCE];
+    for (index_t first = place->lane; first < SEGMENT_VECTORS; first += COPIED * LANES) {
+        struct packed_s packed[COPIED];
 #pragma unroll
-        for (uint k = 0; k < AT_ONCE; k++)
+        for (uint k = 0; k < COPIED; k++)
             if (first + k * LANES < SEGMENT_VECTORS)
                 LOAD_PACKED_S(&packed[k], call, place->sample, place->first + (first + (ulong)k * LANES) * VEC, VEC);
         begin_loads();
 #pragma unroll
-        for (uint k = 0; k < AT_ONCE; k++)
+        for (uint k = 0; k < COPIED; k++)
             if (first + k * LANES < SEGMENT_VECTORS)
                 write_whole_vector(call, place, first + k * LANES, mean, rstd, &packed[k], output);
     }

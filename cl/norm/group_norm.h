@@ -7,7 +7,8 @@
  * BIAS_DTYPE, Y_DTYPE, RESIDUAL_OUT_DTYPE, DY_DTYPE, DX_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, ACTIVATION, SAVE_MEAN,
  * SAVE_RSTD, CHUNKS, VEC, LANES, SEGMENTS, UNROLL (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. With an 8-bit x: X_SCALING and
  * X_SCALE_DTYPE. With an 8-bit y: SCALING, SCALE_DTYPE where its scale is measured, and MEASURES in the pass that measures.
- * With either: FP8_ISA. Where requested: DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, ACCUMULATE. */
+ * With either: FP8_ISA. Where requested: DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, ACCUMULATE. Where the moments of the last
+ * layout are merged by group: BLOCK. Where y's kernel makes statistics of moments: MERGES. */
 #ifndef GROUP_NORM_H
 #define GROUP_NORM_H
 
@@ -63,14 +64,32 @@ static inline ulong chunk_count(const ulong chunk) {
     return min((ulong)SPATIAL, chunk_begin(chunk + 1) * step) - min((ulong)SPATIAL, chunk_begin(chunk) * step);
 }
 
-/* The place of the first of a chunk's two numbers. The second is PART_STEP further on. Channels are in the order of
- * x. */
-#define PART_STEP (IS_FIRST ? 1 : CHANNELS)
+/* A part: two numbers of a chunk of a channel. With BLOCK, the moments of the last layout are those of a chunk of a group's
+ * channels in a block of BLOCK channels, which is a row of parts: each group and each block begins a new row, so that the
+ * row of a group in a block is the sum of their indices. Without BLOCK a row of parts is a channel. The parts of a group
+ * are contiguous. */
+#if IS_DOUBLE(X_DTYPE)
+typedef double2 part_t;
+#else
+typedef float2 part_t;
+#endif
 
-static inline ulong part_of(const ulong sample, const ulong channel, const ulong chunk) {
-    if (IS_FIRST)
-        return ((sample * CHANNELS + channel) * CHUNKS + chunk) * 2;
-    return (sample * CHUNKS + chunk) * 2 * CHANNELS + channel;
+#if BLOCK
+#define PART_ROWS (GROUPS + (CHANNELS - 1) / BLOCK + 1)
+#else
+#define PART_ROWS CHANNELS
+#endif
+
+static inline ulong part_of(const ulong sample, const ulong row, const ulong chunk) {
+    return (sample * PART_ROWS + row) * CHUNKS + chunk;
+}
+
+static inline part_t part_at(const global real *parts, const ulong index) {
+    return ((const global part_t *)parts)[index];
+}
+
+static inline void put_part(global real *parts, const ulong index, const real first, const real second) {
+    ((global part_t *)parts)[index] = (part_t)(first, second);
 }
 
 /* -------------------------------------------------------------------------------------------------------- elements */
@@ -117,11 +136,14 @@ struct packed_s {
 #define LOAD_S(call, sample, place, count) (WIDEN_X(call, sample, LOAD_OF(call, X_DTYPE, x, sample, place, count)))
 #endif
 
-/* Vectors that a lane loads before it uses the first one, which hides a GPU's memory latency. */
+/* Vectors that a lane loads before it uses the first one, which hides a GPU's memory latency: in general, and where it then
+ * writes as many. bytes: of a vector's inputs. */
 #if LANES == 1
 #define AT_ONCE 1
+#define COPIED_AT_ONCE(bytes) 1
 #else
-#define AT_ONCE 4
+#define AT_ONCE 8
+#define COPIED_AT_ONCE(bytes) ((bytes) > 16 ? 4 : 8)
 #endif
 
 #if PRESENT(WEIGHT_DTYPE)
@@ -139,27 +161,27 @@ struct packed_s {
 #define BIASES_OF(call, channel, count) ((realv)0)
 #endif
 
-/* For count neighbouring channels, the number of each one's group. stride: from one group's number to the next. */
-static inline realv of_groups(const global real *numbers, const ulong channel, const ulong count, const ulong stride) {
-#if CHANNELS_OF_GROUP % VEC == 0
-    (void)count;
-    return (realv)numbers[channel / CHANNELS_OF_GROUP * stride];
-#else
-    real element[VEC];
-#if CHANNELS_OF_GROUP > VEC /* two groups at most */
-    const ulong own = channel / CHANNELS_OF_GROUP, next = (channel + count - 1) / CHANNELS_OF_GROUP;
-    const real number = numbers[own * stride], other = numbers[next * stride];
-    const uint own_channels = (uint)(min((own + 1) * CHANNELS_OF_GROUP, channel + VEC) - channel);
-#pragma unroll
-    for (uint i = 0; i < VEC; i++)
-        element[i] = i < own_channels ? number : other;
-#else
-    for (uint i = 0; i < VEC; i++)
-        element[i] = numbers[(channel + min((ulong)i, count - 1)) / CHANNELS_OF_GROUP * stride];
-#endif
-    return VLOAD(element);
-#endif
-}
+/* Defines a function for numbers in an address space: for count neighbouring channels, the number of each one's group.
+ * numbers: of group 0; stride: from one group's number to the next. */
+#define DEFINE_OF_GROUPS(name, space)                                                                                 \
+    static inline realv name(const space real *numbers, const ulong channel, const ulong count, const ulong stride) { \
+        const ulong own = channel / CHANNELS_OF_GROUP;                                                                \
+        real element[VEC];                                                                                            \
+        if (CHANNELS_OF_GROUP % VEC == 0)                                                                             \
+            return (realv)numbers[own * stride];                                                                      \
+        if (CHANNELS_OF_GROUP > VEC) { /* two groups at most */                                                       \
+            const real number = numbers[own * stride];                                                                \
+            const real other = numbers[(channel + count - 1) / CHANNELS_OF_GROUP * stride];                           \
+            const uint own_channels = (uint)(min((own + 1) * CHANNELS_OF_GROUP, channel + VEC) - channel);            \
+            for (uint i = 0; i < VEC; i++)                                                                            \
+                element[i] = i < own_channels ? number : other;                                                       \
+        } else                                                                                                        \
+            for (uint i = 0; i < VEC; i++)                                                                            \
+                element[i] = numbers[(channel + min((ulong)i, count - 1)) / CHANNELS_OF_GROUP * stride];              \
+        return VLOAD(element);                                                                                        \
+    }
+
+DEFINE_OF_GROUPS(of_groups, global)
 
 /* Those of a group. */
 struct statistics {
@@ -191,9 +213,8 @@ static inline real rstd_of(const real squares, const real eps) {
 #else
 #define PHASES 1
 #endif
-#define PHASE_SPACE (PHASES > 1 ? 2 * GROUP_ITEMS : 1) /* vectors of local memory */
-#define BLOCK_CHANNELS (LANES * VEC)                   /* of a unit with phases */
-#define UNITS (SEGMENTS / PHASES)                      /* of a work-group at a time */
+#define BLOCK_CHANNELS (LANES * VEC) /* of a unit with phases */
+#define UNITS (SEGMENTS / PHASES)    /* of a work-group at a time */
 
 /* The index of this work-item's unit among them. */
 static inline uint own_unit(void) {

@@ -163,6 +163,9 @@
 #ifndef MERGES
 #define MERGES 0
 #endif
+#ifndef BLOCK
+#define BLOCK 0
+#endif
 #ifndef DRESIDUAL_OUT_DTYPE
 #define DRESIDUAL_OUT_DTYPE none
 #endif

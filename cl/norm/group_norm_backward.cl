@@ -43,9 +43,7 @@ static inline struct place place_of(const ulong index, const bool active) {
 static inline void write_sums(const struct call *call, const struct place *place, const ulong channel, const real sums[2]) {
 #if HAS_SUMS
     if (place->active && place->lane == 0) {
-        global real *part = call->parts + part_of(place->sample, channel, 0);
-        part[0] = sums[0];
-        part[PART_STEP] = sums[1];
+        put_part(call->parts, part_of(place->sample, channel, 0), sums[0], sums[1]);
     }
     join_lanes();
 #else

@@ -69,9 +69,7 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
     }
     sum_lanes(lanes, sums, 2);
     if (unit->active && unit->lane == 0) {
-        global real *part = call->parts + part_of(unit->sample, unit->channel, unit->chunk);
-        part[0] = sums[0];
-        part[PART_STEP] = sums[1];
+        put_part(call->parts, part_of(unit->sample, unit->channel, unit->chunk), sums[0], sums[1]);
     }
     (void)space;
 }
@@ -95,11 +93,8 @@ INLINED void put_sums(const struct sums_call *call, const struct unit *unit, con
             total[0] += phases[phase * BLOCK_CHANNELS + i];
             total[1] += phases[(PHASES + phase) * BLOCK_CHANNELS + i];
         }
-        if (first + i < CHANNELS) {
-            global real *part = call->parts + part_of(unit->sample, first + i, unit->chunk);
-            part[0] = total[0];
-            part[PART_STEP] = total[1];
-        }
+        if (first + i < CHANNELS)
+            put_part(call->parts, part_of(unit->sample, first + i, unit->chunk), total[0], total[1]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     (void)j;
@@ -110,9 +105,9 @@ INLINED void put_sums(const struct sums_call *call, const struct unit *unit, con
 /* Writes the sums of this lane's j-th vector of channels. */
 INLINED void put_sums(const struct sums_call *call, const struct unit *unit, const uint j, const realv sums[2],
                       local realv *space) {
-    global real *part = call->parts + part_of(unit->sample, CHANNEL(j), unit->chunk);
-    STORE_PART(REAL_DTYPE)(part, sums[0], COUNT(j), false);
-    STORE_PART(REAL_DTYPE)(part + PART_STEP, sums[1], COUNT(j), false);
+    const real *first = (const real *)&sums[0], *second = (const real *)&sums[1];
+    for (uint i = 0; i < COUNT(j); i++)
+        put_part(call->parts, part_of(unit->sample, CHANNEL(j) + i, unit->chunk), first[i], second[i]);
     (void)space;
 }
 
@@ -164,7 +159,7 @@ INLINED void take_share(const struct sums_call *call, local real *scratch, local
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_sums(PARAMETERS(GROUP_NORM_SUMS_ARGS)) {
     local real scratch[2 * SCRATCH];
-    local realv space[PHASE_SPACE];
+    local realv space[PHASES > 1 ? 2 * GROUP_ITEMS : 1];
     const struct sums_call call = {ARGUMENTS(GROUP_NORM_SUMS_ARGS), .aligned = !ELEMENT_ALIGNED};
     take_share(&call, scratch, space);
 }
@@ -177,15 +172,17 @@ struct course {
     index_t vectors;
 };
 
-/* AT_ONCE of them, as loaded. */
+#define COPIED COPIED_AT_ONCE(sizeof(struct packed_pair))
+
+/* COPIED of them, as loaded. */
 struct batch {
-    struct packed_pair packed[AT_ONCE];
+    struct packed_pair packed[COPIED];
 };
 
 /* Loads a course's vectors from the i-th on. */
 INLINED void load_batch(const struct dx_call *call, const struct course *course, const index_t i, struct batch *batch) {
 #pragma unroll
-    for (uint k = 0; k < AT_ONCE; k++)
+    for (uint k = 0; k < COPIED; k++)
         if (i + k < course->vectors)
             LOAD_PAIR(&batch->packed[k], call, course->sample, course->first + (i + k) * course->step, course->count);
     begin_loads();
@@ -194,11 +191,11 @@ INLINED void load_batch(const struct dx_call *call, const struct course *course,
 /* Writes dx of a course. batch: its first vectors. */
 INLINED void write_course(const struct dx_call *call, const struct course *course, struct batch *batch,
                           const struct channels *channels, const realv slopes[2]) {
-    for (index_t i = 0; i < course->vectors; i += AT_ONCE) {
+    for (index_t i = 0; i < course->vectors; i += COPIED) {
         if (i > 0)
             load_batch(call, course, i, batch);
 #pragma unroll
-        for (uint k = 0; k < AT_ONCE; k++)
+        for (uint k = 0; k < COPIED; k++)
             if (i + k < course->vectors) {
                 const struct point point = point_of(channels, &batch->packed[k]);
                 PUT_DS(call, course->sample, course->first + (i + k) * course->step,
@@ -344,7 +341,7 @@ group_norm_dx_of_sums_unaligned(PARAMETERS(GROUP_NORM_DX_OF_SUMS_ARGS)) {
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_sums_unaligned(PARAMETERS(GROUP_NORM_SUMS_ARGS)) {
     local real scratch[2 * SCRATCH];
-    local realv space[PHASE_SPACE];
+    local realv space[PHASES > 1 ? 2 * GROUP_ITEMS : 1];
     const struct sums_call call = {ARGUMENTS(GROUP_NORM_SUMS_ARGS), .aligned = false};
     take_share(&call, scratch, space);
 }

@@ -5,49 +5,78 @@
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
 
-/* The chunks of a group's channels are its entries. Neighbours are the chunks of a channel, or the channels of a
- * chunk. */
-#define ENTRIES ((index_t)CHANNELS_OF_GROUP * (index_t)CHUNKS)
+/* The parts of a group are its entries: of each of its rows, its chunks. */
+#if BLOCK
+#define MOST_ROWS (BLOCK % CHANNELS_OF_GROUP == 0 ? 1 : (CHANNELS_OF_GROUP + BLOCK - 2) / BLOCK + 1)
+#else
+#define MOST_ROWS CHANNELS_OF_GROUP
+#endif
+#define MOST_ENTRIES ((index_t)MOST_ROWS * (index_t)CHUNKS) /* of a group: exactly as many without BLOCK */
 
-struct entry {
-    ulong at; /* the place of its first number */
-    ulong channel, chunk;
-};
+/* The first row of a group of a sample, and the number of its rows. */
+static inline ulong first_row_of(const ulong group) {
+    const ulong first = group * CHANNELS_OF_GROUP;
+#if BLOCK
+    return group + first / BLOCK;
+#else
+    return first;
+#endif
+}
 
-static inline struct entry entry_of(const ulong group, const index_t index) {
-    const ulong sample = group / GROUPS, first = group % GROUPS * CHANNELS_OF_GROUP;
-    struct entry entry;
-    entry.channel = first + (IS_FIRST ? index / (index_t)CHUNKS : index % (index_t)CHANNELS_OF_GROUP);
-    entry.chunk = IS_FIRST ? index % (index_t)CHUNKS : index / (index_t)CHANNELS_OF_GROUP;
-    entry.at = part_of(sample, entry.channel, entry.chunk);
-    return entry;
+static inline index_t rows_of(const ulong group) {
+#if BLOCK
+    if (MOST_ROWS > 1)
+        return (index_t)(((group + 1) * CHANNELS_OF_GROUP - 1) / BLOCK - group * CHANNELS_OF_GROUP / BLOCK + 1);
+#endif
+    (void)group;
+    return MOST_ROWS;
+}
+
+/* The channels of a group's row. */
+static inline ulong channels_of_row(const ulong group, const index_t row) {
+#if BLOCK
+    const ulong first = group * CHANNELS_OF_GROUP, block = first / BLOCK + row;
+    return min((block + 1) * BLOCK, first + CHANNELS_OF_GROUP) - max(block * BLOCK, first);
+#else
+    (void)group, (void)row;
+    return 1;
+#endif
+}
+
+/* The index of a group's first part. group: of all samples. */
+static inline ulong first_part_of(const ulong group) {
+    return part_of(group / GROUPS, first_row_of(group % GROUPS), 0);
 }
 
 #define ADDED 32 /* entries that are added up in one chain, which keeps rounding errors small */
 
-/* Of an entry: count · (mean − pivot) or, if squared, squares + count · (mean − pivot)². Past the last entry it is 0. */
+/* Of an entry: count · (mean − pivot) or, if squared, squares + count · (mean − pivot)². */
 static inline real term_of(const global real *parts, const ulong group, const index_t index, const real pivot,
                            const bool squared) {
-    const struct entry entry = entry_of(group, min(index, ENTRIES - 1));
-    const real mean = parts[entry.at], squares = squared ? parts[entry.at + PART_STEP] : 0;
-    const real count = (real)chunk_count(entry.chunk), delta = mean - pivot;
-    return index < ENTRIES && count > 0 ? squares + delta * count * (squared ? delta : 1) : 0;
+    const part_t part = part_at(parts, first_part_of(group) + index);
+    const ulong positions = chunk_count(index % (index_t)CHUNKS);
+    const real count = (real)(positions * channels_of_row(group % GROUPS, index / (index_t)CHUNKS)), delta = part.x - pivot;
+    return positions == 0 ? 0 : squared ? part.y + delta * delta * count : delta * count;
 }
 
-/* A lane's share of the sum of a group's terms. */
-static inline real sum_terms(const global real *parts, const ulong group, const uint lane, const real pivot,
-                             const bool squared) {
+/* A share of the sum of a group's terms: from the first one, every step-th. */
+static inline real sum_terms(const global real *parts, const ulong group, const uint first, const uint step,
+                             const real pivot, const bool squared) {
+    const index_t entries = rows_of(group % GROUPS) * (index_t)CHUNKS;
+    const uint at_once = min((index_t)AT_ONCE, (MOST_ENTRIES - 1) / step + 1);
     real all = 0;
-    for (index_t first = lane; first < ENTRIES; first += ADDED * LANES) {
+    for (index_t begin = first; begin < entries; begin += ADDED * step) {
         real few = 0;
-        for (uint i = 0; i < ADDED && first + i * LANES < ENTRIES; i += AT_ONCE) {
+        for (uint i = 0; i < ADDED && begin + i * step < entries; i += at_once) {
             real term[AT_ONCE];
 #pragma unroll
-            for (uint k = 0; k < AT_ONCE; k++)
-                term[k] = term_of(parts, group, first + (i + k) * LANES, pivot, squared);
+            for (uint k = 0; k < AT_ONCE; k++) /* all are loaded before the first is used */
+                if (k < at_once)
+                    term[k] = term_of(parts, group, min(begin + (i + k) * step, entries - 1), pivot, squared);
 #pragma unroll
             for (uint k = 0; k < AT_ONCE; k++)
-                few += term[k];
+                if (k < at_once)
+                    few += begin + (i + k) * step < entries ? term[k] : 0;
         }
         all += few;
     }
@@ -57,10 +86,10 @@ static inline real sum_terms(const global real *parts, const ulong group, const 
 /* The statistics of a group. Every work-item of the work-group calls it. */
 INLINED struct statistics merge_entries(const global real *parts, const ulong group, const uint lane, const real eps,
                                         struct lanes *lanes) {
-    const real origin = parts[entry_of(group, 0).at];
-    const real sum = sum_over_lanes(lanes, sum_terms(parts, group, lane, origin, false));
+    const real origin = part_at(parts, first_part_of(group)).x;
+    const real sum = sum_over_lanes(lanes, sum_terms(parts, group, lane, LANES, origin, false));
     const real mean = origin + sum * ((real)1 / (real)GROUP_SIZE);
-    const real squares = sum_over_lanes(lanes, sum_terms(parts, group, lane, mean, true));
+    const real squares = sum_over_lanes(lanes, sum_terms(parts, group, lane, LANES, mean, true));
     const struct statistics statistics = {mean, rstd_of(squares, eps)};
     return statistics;
 }

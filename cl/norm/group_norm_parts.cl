@@ -21,9 +21,18 @@ struct apply_call {
     bool aligned;
 };
 
-#include "norm/group_norm_moments.h"
-#if MERGES
+#include "norm/group_norm_course.h"
 #include "norm/group_norm_entries.h"
+#include "norm/group_norm_moments.h"
+#if BLOCK
+#include "norm/group_norm_block.h"
+#endif
+
+/* Local memory of a work-group, in vectors. */
+#if BLOCK
+#define SPACE (2 * GROUP_ITEMS + 2 * GROUP_ITEMS / VEC + 1)
+#else
+#define SPACE 1
 #endif
 
 /* --------------------------------------------------------------------------------------------------------- moments */
@@ -46,57 +55,22 @@ INLINED void take_moments(const struct call *call, const struct unit *unit, stru
         }
     }
     const struct spread all = spread_over_lanes(own, (real)max(count, (ulong)1), lanes);
-    if (unit->active && count > 0 && unit->lane == 0) {
-        global real *part = call->parts + part_of(unit->sample, unit->channel, unit->chunk);
-        part[0] = origin + all.mean;
-        part[PART_STEP] = all.squares;
-    }
+    if (unit->active && count > 0 && unit->lane == 0)
+        put_part(call->parts, part_of(unit->sample, unit->channel, unit->chunk), origin + all.mean, all.squares);
     (void)space;
 }
 
 #else
 
-#if PHASES > 1
+#if !BLOCK
 
-/* The moments of a unit's channel from those of its phases. means, squares: of the first phase; the next ones are
- * BLOCK_CHANNELS apart. */
-static inline void put_channel(const struct call *call, const struct unit *unit, const ulong channel,
-                               const local real *means, const local real *squares) {
-    const real origin = means[0], count = (real)chunk_count(unit->chunk);
-    real sum = 0, total = 0;
-    for (uint phase = 1; phase < PHASES; phase++)
-        sum += (real)positions_of(unit->chunk, phase) * (means[phase * BLOCK_CHANNELS] - origin);
-    const real mean = origin + sum / count;
-    for (uint phase = 0; phase < PHASES; phase++) {
-        const real delta = means[phase * BLOCK_CHANNELS] - mean;
-        total += squares[phase * BLOCK_CHANNELS] + (real)positions_of(unit->chunk, phase) * (delta * delta);
-    }
-    global real *part = call->parts + part_of(unit->sample, channel, unit->chunk);
-    part[0] = mean;
-    part[PART_STEP] = total;
-}
-
-/* space: [2, PHASES, LANES] */
-INLINED void put_unit(const struct call *call, const struct unit *unit, const struct moments *moments, local realv *space) {
-    const uint item = (uint)get_local_id(0);
-    const local real *means = (const local real *)space, *squares = (const local real *)(space + GROUP_ITEMS);
-    space[item] = moments->origin + moments->mean;
-    space[GROUP_ITEMS + item] = moments->squares;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const ulong first = (unit->vector - unit->lane) * VEC;
-    for (uint i = item; i < BLOCK_CHANNELS && chunk_count(unit->chunk) > 0; i += GROUP_ITEMS)
-        if (first + i < CHANNELS)
-            put_channel(call, unit, first + i, means + i, squares + i);
-    barrier(CLK_LOCAL_MEM_FENCE);
-}
-
-#else
-
-static inline void put_moments(const struct call *call, const struct unit *unit, const uint j, const realv mean,
-                               const realv squares) {
-    global real *part = call->parts + part_of(unit->sample, CHANNEL(j), unit->chunk);
-    STORE_PART(REAL_DTYPE)(part, mean, COUNT(j), false);
-    STORE_PART(REAL_DTYPE)(part + PART_STEP, squares, COUNT(j), false);
+/* Writes the moments of this lane's j-th vector of channels. */
+static inline void put_channels(const struct call *call, const struct unit *unit, const uint j,
+                                const struct moments *moments) {
+    const realv mean = moments->origin + moments->mean;
+    const real *means = (const real *)&mean, *squares = (const real *)&moments->squares;
+    for (uint i = 0; i < COUNT(j); i++)
+        put_part(call->parts, part_of(unit->sample, CHANNEL(j) + i, unit->chunk), means[i], squares[i]);
 }
 
 #endif
@@ -109,11 +83,11 @@ INLINED void take_moments(const struct call *call, const struct unit *unit, stru
     if (IS_THERE(0))
         add_vectors(call, unit->sample, first, PHASES * (ulong)CHANNELS, (index_t)positions_of(unit->chunk, unit->phase),
                     &moments);
-#if PHASES > 1
-    put_unit(call, unit, &moments, space);
+#if BLOCK
+    put_moments(call->parts, unit, &moments, space);
 #else
     if (unit->active && IS_THERE(0) && chunk_count(unit->chunk) > 0)
-        put_moments(call, unit, 0, moments.origin + moments.mean, moments.squares);
+        put_channels(call, unit, 0, &moments);
 #endif
     (void)lanes, (void)space;
 }
@@ -153,7 +127,7 @@ static inline void take_vectors(const struct call *call, const struct unit *unit
 #pragma unroll
     for (uint j = 0; j < SUMMED_VECTORS; j++)
         if (IS_THERE(first + j))
-            put_moments(call, unit, first + j, moments[j].origin + moments[j].mean, moments[j].squares);
+            put_channels(call, unit, first + j, &moments[j]);
 #undef VECTOR_AT
 }
 
@@ -182,59 +156,21 @@ INLINED void take_moments_share(const struct call *call, local real *scratch, lo
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_moments(PARAMETERS(GROUP_NORM_MOMENTS_ARGS)) {
     local real scratch[2 * SCRATCH];
-    local realv space[PHASE_SPACE];
+    local realv space[SPACE];
     const struct call call = {ARGUMENTS(GROUP_NORM_MOMENTS_ARGS), .aligned = !ELEMENT_ALIGNED};
     take_moments_share(&call, scratch, space);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- apply */
 
-/* The numbers that turn s of a vector's channels into n. */
-struct affine {
-    realv mean, scale, bias;
-};
-
-static inline void write_vector(const struct apply_call *call, const ulong sample, const ulong at, const ulong count,
-                                const struct affine *affine, const realv s, struct output *output) {
-#if PRESENT(RESIDUAL_OUT_DTYPE)
-    STORE_PART(RESIDUAL_OUT_DTYPE)(call->residual_out + sample * call->residual_out_stride + at, s, count, call->aligned);
+/* What the work-items of a work-group share. */
+struct place {
+    struct lanes lanes;
+#if BLOCK && MERGES
+    local struct statistics *statistics; /* [BLOCK_GROUPS] */
+    local real *space;                   /* [2, GROUP_ITEMS] */
 #endif
-    PUT_Y(call, sample, at, activated((s - affine->mean) * affine->scale + affine->bias), count, output);
-}
-
-/* A lane's vectors, which are step elements apart, each with count elements. */
-struct course {
-    ulong sample, first, step, count;
-    index_t vectors;
 };
-
-/* AT_ONCE of them, as loaded. */
-struct batch {
-    struct packed_s packed[AT_ONCE];
-};
-
-/* Loads a course's vectors from the i-th on. */
-INLINED void load_batch(const struct apply_call *call, const struct course *course, const index_t i, struct batch *batch) {
-#pragma unroll
-    for (uint k = 0; k < AT_ONCE; k++)
-        if (i + k < course->vectors)
-            LOAD_PACKED_S(&batch->packed[k], call, course->sample, course->first + (i + k) * course->step, course->count);
-    begin_loads();
-}
-
-/* Writes y of a course. batch: its first vectors. */
-INLINED void write_course(const struct apply_call *call, const struct course *course, struct batch *batch,
-                          const struct affine *affine, struct output *output) {
-    for (index_t i = 0; i < course->vectors; i += AT_ONCE) {
-        if (i > 0)
-            load_batch(call, course, i, batch);
-#pragma unroll
-        for (uint k = 0; k < AT_ONCE; k++)
-            if (i + k < course->vectors)
-                write_vector(call, course->sample, course->first + (i + k) * course->step, course->count, affine,
-                             S_OF(call, course->sample, &batch->packed[k]), output);
-    }
-}
 
 #if IS_FIRST
 
@@ -266,14 +202,14 @@ INLINED struct statistics statistics_of(const struct apply_call *call, const str
 
 /* Writes y of a unit. Its first vectors are on their way while the statistics are computed. Every work-item of the
  * work-group calls it. */
-INLINED void write_unit(const struct apply_call *call, const struct unit *unit, struct lanes *lanes,
+INLINED void write_unit(const struct apply_call *call, const struct unit *unit, struct place *place,
                         struct output *output) {
     const struct share share = share_of(unit);
     const struct course course = {unit->sample, share.first, LANES * VEC, VEC, (index_t)share.vectors};
     struct batch batch;
     load_batch(call, &course, 0, &batch);
     const real weight = WEIGHT_OF(call, unit->channel), bias = BIAS_OF(call, unit->channel);
-    const struct statistics statistics = statistics_of(call, unit, lanes);
+    const struct statistics statistics = statistics_of(call, unit, &place->lanes);
     if (unit->active) {
         const struct affine affine = {statistics.mean, statistics.rstd * weight, bias};
         write_course(call, &course, &batch, &affine, output);
@@ -285,9 +221,56 @@ INLINED void write_unit(const struct apply_call *call, const struct unit *unit, 
     }
 }
 
+#elif MERGES
+
+DEFINE_OF_GROUPS(of_block_groups, local)
+
+/* Writes the requested statistics of the groups that begin in a unit's block. */
+static inline void put_statistics(const struct apply_call *call, const struct unit *unit, const struct block *block,
+                                  const local struct statistics *statistics) {
+#if SAVE_MEAN || SAVE_RSTD
+    for (uint i = (uint)get_local_id(0); unit->chunk == 0 && i < BLOCK_GROUPS; i += GROUP_ITEMS) {
+        const ulong group = block->first_group + i, first = group * CHANNELS_OF_GROUP;
+        if (first < block->first || first >= block->end)
+            continue;
+#if SAVE_MEAN
+        call->mean[unit->sample * GROUPS + group] = statistics[i].mean;
+#endif
+#if SAVE_RSTD
+        call->rstd[unit->sample * GROUPS + group] = statistics[i].rstd;
+#endif
+    }
+#endif
+    (void)call, (void)unit, (void)block, (void)statistics;
+}
+
+INLINED void write_unit(const struct apply_call *call, const struct unit *unit, struct place *place,
+                        struct output *output) {
+    const ulong position = chunk_begin(unit->chunk) + unit->phase, positions = positions_of(unit->chunk, unit->phase);
+    const struct course course = {unit->sample, position * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS, VEC,
+                                  IS_THERE(0) ? (index_t)positions : 0};
+    const struct block block = block_of(unit);
+    const ulong of_block = CHANNEL(0) - block.first_group * CHANNELS_OF_GROUP;
+    struct batch batch;
+    struct affine affine;
+    load_batch(call, &course, 0, &batch);
+    if (IS_THERE(0)) {
+        affine.scale = WEIGHTS_OF(call, CHANNEL(0), VEC);
+        affine.bias = BIASES_OF(call, CHANNEL(0), VEC);
+    }
+    merge_groups(call->parts, unit, call->eps, place->statistics, place->space);
+    put_statistics(call, unit, &block, place->statistics);
+    if (IS_THERE(0)) {
+        affine.mean = of_block_groups(&place->statistics->mean, of_block, VEC, 2);
+        affine.scale *= of_block_groups(&place->statistics->rstd, of_block, VEC, 2);
+        write_course(call, &course, &batch, &affine, output);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE); /* before the next unit's statistics */
+}
+
 #else
 
-INLINED void write_unit(const struct apply_call *call, const struct unit *unit, struct lanes *lanes,
+INLINED void write_unit(const struct apply_call *call, const struct unit *unit, struct place *place,
                         struct output *output) {
     const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = unit->active ? chunk_begin(unit->chunk + 1) : 0;
     struct affine affine[HELD_VECTORS];
@@ -305,7 +288,7 @@ INLINED void write_unit(const struct apply_call *call, const struct unit *unit, 
             load_batch(call, &course, 0, &batch);
             write_course(call, &course, &batch, &affine[j], output);
         }
-    (void)lanes;
+    (void)place;
 }
 
 #endif
@@ -313,42 +296,53 @@ INLINED void write_unit(const struct apply_call *call, const struct unit *unit, 
 #if MEASURES
 
 /* magnitudes: [work, PHASES] */
-INLINED void measure_share(const struct apply_call *call, local real *scratch) {
-    struct lanes lanes = {.scratch = scratch};
+INLINED void measure_share(const struct apply_call *call, struct place *place) {
     const ulong first = first_unit(call->iterations);
     for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
         const struct unit unit = unit_from(first + i * UNITS, call->work);
         struct output output = OUTPUT_OF(call, unit.sample);
-        write_unit(call, &unit, &lanes, &output);
+        write_unit(call, &unit, place, &output);
         put_magnitude(call->magnitudes + (first + i * UNITS + own_unit()) * PHASES + unit.phase, &output,
-                      unit.active && unit.lane == 0, &lanes);
+                      unit.active && unit.lane == 0, &place->lanes);
     }
     last_barrier();
 }
 
-#define APPLY(call) measure_share(call, scratch)
+#define APPLY measure_share
 
 #else
 
-INLINED void write_share(const struct apply_call *call, local real *scratch) {
-    struct lanes lanes = {.scratch = scratch};
+INLINED void write_share(const struct apply_call *call, struct place *place) {
     const ulong first = first_unit(call->iterations);
     for (ulong i = 0; i < call->iterations && first + i * UNITS < call->work; i++) {
         const struct unit unit = unit_backwards(first + i * UNITS, call->work);
         struct output output = OUTPUT_OF(call, unit.sample);
-        write_unit(call, &unit, &lanes, &output);
+        write_unit(call, &unit, place, &output);
     }
     last_barrier();
 }
 
-#define APPLY(call) write_share(call, scratch)
+#define APPLY write_share
 
 #endif
 
+/* Declares a kernel's place. */
+#if BLOCK && MERGES
+#define APPLY_PLACE                                   \
+    local real scratch[2 * SCRATCH];                  \
+    local real space[2 * GROUP_ITEMS];                \
+    local struct statistics statistics[BLOCK_GROUPS]; \
+    struct place place = {{.scratch = scratch}, statistics, space}
+#else
+#define APPLY_PLACE                  \
+    local real scratch[2 * SCRATCH]; \
+    struct place place = {{.scratch = scratch}}
+#endif
+
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_apply(PARAMETERS(APPLY_ARGS)) {
-    local real scratch[2 * SCRATCH];
+    APPLY_PLACE;
     const struct apply_call call = {ARGUMENTS(APPLY_ARGS), .aligned = !ELEMENT_ALIGNED};
-    APPLY(&call);
+    APPLY(&call, &place);
 }
 
 #if !ELEMENT_ALIGNED
@@ -356,14 +350,14 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_moments_unaligned(PARAMETERS(GROUP_NORM_MOMENTS_ARGS)) {
     local real scratch[2 * SCRATCH];
-    local realv space[PHASE_SPACE];
+    local realv space[SPACE];
     const struct call call = {ARGUMENTS(GROUP_NORM_MOMENTS_ARGS), .aligned = false};
     take_moments_share(&call, scratch, space);
 }
 
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_apply_unaligned(PARAMETERS(APPLY_ARGS)) {
-    local real scratch[2 * SCRATCH];
+    APPLY_PLACE;
     const struct apply_call call = {ARGUMENTS(APPLY_ARGS), .aligned = false};
-    APPLY(&call);
+    APPLY(&call, &place);
 }
 #endif

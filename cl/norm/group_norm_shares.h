@@ -15,9 +15,8 @@ struct pair {
     real dn, product;
 };
 
-static inline struct pair pair_of(const global real *part, const bool is_there, const real weight) {
-    const real dn = weight * part[0], product = weight * part[PART_STEP];
-    const struct pair pair = {is_there ? dn : 0, is_there ? product : 0};
+static inline struct pair pair_of(const part_t part, const bool is_there, const real weight) {
+    const struct pair pair = {is_there ? weight * part.x : 0, is_there ? weight * part.y : 0};
     return pair;
 }
 
@@ -38,7 +37,7 @@ static inline void take_channel(struct shares *shares, const global real *parts,
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++) {
             const ulong index = first + k * LANES, own = min(index, entries - 1);
-            pair[k] = pair_of(parts + part_of(own / CHUNKS, channel, own % CHUNKS),
+            pair[k] = pair_of(part_at(parts, part_of(own / CHUNKS, channel, own % CHUNKS)),
                               index < entries && chunk_count(own % CHUNKS) > 0, 1);
         }
         take_pairs(shares, pair);
@@ -48,18 +47,19 @@ static inline void take_channel(struct shares *shares, const global real *parts,
 /* Adds this lane's share of the weighted sums of a group. weight: not read where the build has none. */
 static inline void take_group(struct shares *shares, const global real *parts, const global STORAGE(WEIGHT_DTYPE) * weight,
                               const ulong group, const uint lane) {
-    for (index_t first = lane; first < ENTRIES; first += AT_ONCE * LANES) {
+    for (index_t first = lane; first < MOST_ENTRIES; first += AT_ONCE * LANES) {
         struct pair pair[AT_ONCE];
 #pragma unroll
         for (uint k = 0; k < AT_ONCE; k++) {
-            const index_t index = first + k * LANES;
-            const struct entry entry = entry_of(group, min(index, ENTRIES - 1));
+            const index_t index = first + k * LANES, own = min(index, MOST_ENTRIES - 1);
 #if PRESENT(WEIGHT_DTYPE)
-            const real factor = LOAD_ONE(WEIGHT_DTYPE, weight + entry.channel);
+            const ulong channel = group % GROUPS * CHANNELS_OF_GROUP + own / (index_t)CHUNKS;
+            const real factor = LOAD_ONE(WEIGHT_DTYPE, weight + channel);
 #else
             const real factor = 1;
 #endif
-            pair[k] = pair_of(parts + entry.at, index < ENTRIES && chunk_count(entry.chunk) > 0, factor);
+            pair[k] = pair_of(part_at(parts, first_part_of(group) + own),
+                              index < MOST_ENTRIES && chunk_count(own % (index_t)CHUNKS) > 0, factor);
         }
         take_pairs(shares, pair);
     }

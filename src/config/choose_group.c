@@ -62,9 +62,9 @@ static bool keeps_segment(const struct cln_choice *choice) {
 }
 
 /* Positions of a chunk with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device. */
-static uint64_t gpu_positions(uint64_t spatial) {
-    uint64_t positions = 128;
-    while (positions > 16 && positions * positions > 4 * spatial)
+static uint64_t gpu_positions(const struct cln_workload *work) {
+    uint64_t positions = work->channel_sums ? 128 : 256;
+    while (positions > 16 && positions * positions > 4 * work->spatial)
         positions /= 2;
     return positions;
 }
@@ -107,16 +107,19 @@ static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln
 static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_config *c) {
     enum { CPU_ELEMENTS = 1 << 16, CPU_POSITIONS = 256 };
     enum { GPU_ELEMENTS = 1 << 12, GPU_MOST = 512 };
+    enum { LARGE = 1 << 24 }; /* elements of a sample that has chunks for the whole device if they are twice as large */
     const struct cln_workload *const work = choice->work;
     const bool alone = choice->facts.alone;
     if (!c->lanes && c->segments < 2 && lanes_of_slice(choice, c))
         return 1;
     if (work->channels_last)
-        return cln_smaller(cln_divide_up(work->spatial, alone ? CPU_POSITIONS : gpu_positions(work->spatial)),
+        return cln_smaller(cln_divide_up(work->spatial, alone ? CPU_POSITIONS : gpu_positions(work)),
                            alone ? UINT32_MAX : GPU_MOST);
     if (keeps_segment(choice))
         return 1;
-    const uint64_t of_channel = cln_divide_up(work->spatial, alone ? CPU_ELEMENTS : GPU_ELEMENTS);
+    const bool large = cln_product(work->channels, work->spatial) >= LARGE;
+    const uint64_t elements = alone ? CPU_ELEMENTS : large ? 2 * GPU_ELEMENTS : GPU_ELEMENTS;
+    const uint64_t of_channel = cln_divide_up(work->spatial, elements);
     return cln_larger(cln_smaller(of_channel * work->channels_of_group, UINT32_MAX), 2);
 }
 
@@ -154,7 +157,7 @@ static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_confi
 /* Channels last: bytes of local memory for the phases of a work-group with this many segments. */
 static uint64_t phase_bytes(const struct cln_workload *work, const struct cln_config *c, uint64_t segments) {
     return work->channels_last && c->lanes > 1 && segments > 1
-               ? 2 * (uint64_t)c->lanes * segments * c->vec * work->real_size
+               ? 2 * (uint64_t)c->lanes * segments * (c->vec + 1) * work->real_size
                : 0;
 }
 

@@ -80,7 +80,7 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d) {
 struct problem {
     const desc_type *d;
     struct cln_group_norm norm;
-    struct cln_spec spec;
+    struct cln_spec spec, apply; /* apply: of the kernel that writes y */
     struct cln_binding mean, rstd, parts, magnitudes;
     uint64_t pieces; /* of work that is not in chunks: segments or slices */
     bool measured;
@@ -109,7 +109,7 @@ static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, cons
 /* Adds a first pass that writes only the largest magnitudes of y, and the kernel that makes scales of them. */
 static clnorm_status add_measure(clnorm_plan *plan, const struct problem *p) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_SCALES_ARGS);
-    struct cln_spec spec = p->spec;
+    struct cln_spec spec = p->apply;
     spec.measures = true;
     spec.save_mean = spec.save_rstd = false;
     spec.residual_out_dtype = CLNORM_DTYPE_NONE;
@@ -138,13 +138,14 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
     uint64_t size = 0;
     clnorm_status status = CLNORM_SUCCESS;
     if (by_chunks)
-        status = cln_group_norm_parts(&size, &p->norm, p->spec.chunks, plan->work.real_size, &p->parts);
+        status = cln_group_norm_parts(&size, p->norm.rows * cln_group_norm_part_rows(&p->norm, &p->spec), p->spec.chunks,
+                                      plan->work.real_size, &p->parts);
     if (!status && by_chunks && !p->spec.merges)
         status = place_statistic(&size, plan, CLN_MEAN, segments, &p->mean);
     if (!status && by_chunks && !p->spec.merges)
         status = place_statistic(&size, plan, CLN_RSTD, segments, &p->rstd);
     if (!status && p->measured)
-        status = cln_group_norm_part(&size, by_chunks ? cln_group_norm_magnitudes(&p->norm, &p->spec) : p->pieces,
+        status = cln_group_norm_part(&size, by_chunks ? cln_group_norm_magnitudes(&p->norm, &p->apply) : p->pieces,
                                      sizeof(cl_float), &p->magnitudes);
     if (!status && size)
         cln_plan_set_workspace(plan, size);
@@ -154,9 +155,12 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
 /* Whether each work-group merges the moments of its groups itself, which saves a launch: they are few beside the elements
  * that it reads. */
 static bool merges_moments(const struct cln_group_norm *norm, const struct cln_spec *spec) {
-    enum { MOST = 4 }; /* of a lane */
-    return norm->layout == CLNORM_LAYOUT_FIRST && spec->lanes > 1 &&
-           norm->cols / norm->groups * spec->chunks <= MOST * spec->lanes;
+    enum { MOST = 4, MOST_OF_BLOCK = 8 }; /* of a lane */
+    const uint64_t channels = norm->cols / norm->groups, entries = cln_group_norm_entries(norm, spec);
+    if (norm->layout == CLNORM_LAYOUT_FIRST)
+        return spec->lanes > 1 && entries <= MOST * spec->lanes;
+    const uint64_t groups = spec->block / channels + 2; /* of a block, at most */
+    return spec->block && cln_product(groups, entries) <= MOST_OF_BLOCK * spec->lanes * spec->segments;
 }
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
@@ -166,6 +170,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     if (!work->rows)
         return CLNORM_SUCCESS;
     p.spec.merges = by_chunks && merges_moments(&p.norm, &p.spec);
+    p.apply = by_chunks && !p.spec.merges ? cln_group_norm_without_parts(&p.norm, &p.spec) : p.spec;
     p.pieces = d->rows * (d->groups / cln_larger(p.spec.span, 1));
     clnorm_status status = lay_out(plan, &p, by_chunks);
     if (!status && p.spec.merges)
@@ -174,7 +179,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
         status = cln_group_norm_add_statistics(plan, &p.spec, &p.norm, p.parts, p.mean, p.rstd);
     if (!status && p.measured)
         status = add_measure(plan, &p);
-    return status ? status : add_kernel(plan, &p, &p.spec);
+    return status ? status : add_kernel(plan, &p, &p.apply);
 }
 
 static const desc_type initial = CLNORM_GROUP_NORM_DESC_INIT;

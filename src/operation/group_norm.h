@@ -34,8 +34,12 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
 /* Appends a part to the workspace. size: bytes of all parts so far. */
 clnorm_status cln_group_norm_part(uint64_t *size, uint64_t elements, uint64_t element, struct cln_binding *part);
 
-/* Appends a part with two numbers for each chunk of each channel of all samples. */
-clnorm_status cln_group_norm_parts(uint64_t *size, const struct cln_group_norm *norm, uint64_t chunks, uint64_t element,
+/* Rows of parts of a sample, and parts of a group at most: see cl/norm/group_norm.h. */
+uint64_t cln_group_norm_part_rows(const struct cln_group_norm *norm, const struct cln_spec *spec);
+uint64_t cln_group_norm_entries(const struct cln_group_norm *norm, const struct cln_spec *spec);
+
+/* Appends a part with two numbers for each chunk of each row. rows: of all samples. */
+clnorm_status cln_group_norm_parts(uint64_t *size, uint64_t rows, uint64_t chunks, uint64_t element,
                                    struct cln_binding *part);
 
 /* A kernel of cl/norm/group_norm*.cl. */
@@ -57,6 +61,10 @@ clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_s
 
 /* The pieces of work of the kernels over chunks. */
 uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cln_spec *spec);
+
+/* The spec of a kernel over chunks that reads no parts. Its chunks are so small that there are some for the whole device.
+ */
+struct cln_spec cln_group_norm_without_parts(const struct cln_group_norm *norm, const struct cln_spec *spec);
 
 /* The magnitudes that the kernels over chunks write: the largest of each piece of work, or of each of its phases. */
 uint64_t cln_group_norm_magnitudes(const struct cln_group_norm *norm, const struct cln_spec *spec);

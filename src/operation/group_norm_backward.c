@@ -68,7 +68,7 @@ struct workspace {
 struct problem {
     const desc_type *d;
     struct cln_group_norm norm;
-    struct cln_spec spec;
+    struct cln_spec spec, statistics; /* statistics: of the forward's kernels for the statistics of x */
     struct workspace workspace;
     bool by_chunks, sums; /* sums: of channels, dweight and dbias */
     bool with_dx;         /* the kernel of dx computes the slopes of groups */
@@ -89,18 +89,28 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d, bool
     spec.activation = d->activation;
     spec.accumulate = d->accumulate;
     spec.has_sums = sums;
+    spec.block = 0; /* the sums of channels are needed */
+    return spec;
+}
+
+/* Without the macros of the backward's tensors. */
+static struct cln_spec statistics_spec_of(const clnorm_plan *plan, const desc_type *d) {
+    const struct cln_group_norm norm = norm_of(d);
+    struct cln_spec spec = cln_group_norm_spec(plan, &norm);
+    spec.y_dtype = d->x.scaling ? CLNORM_F32 : d->x.dtype; /* of another kernel of the same program */
     return spec;
 }
 
 static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     const uint64_t element = plan->work.real_size, count = p->norm.rows * p->norm.groups;
     const bool given = p->d->statistics_given;
+    const uint64_t rows = cln_larger(given ? 0 : cln_group_norm_part_rows(&p->norm, &p->statistics), p->norm.cols);
     struct workspace *const w = &p->workspace;
     uint64_t size = 0;
     clnorm_status status = CLNORM_SUCCESS;
     *w = (struct workspace){.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}};
     if (p->by_chunks || p->sums || !given)
-        status = cln_group_norm_parts(&size, &p->norm, p->spec.chunks, element, &w->parts);
+        status = cln_group_norm_parts(&size, p->norm.rows * rows, p->spec.chunks, element, &w->parts);
     if (!status && p->by_chunks && !p->with_dx)
         status = cln_group_norm_part(&size, 2 * count, element, &w->slopes);
     if (!status && !given)
@@ -110,18 +120,6 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     if (!status && size)
         cln_plan_set_workspace(plan, size);
     return status;
-}
-
-/* The statistics of x by the forward's kernels, without the macros of the backward's tensors. */
-static clnorm_status add_statistics(clnorm_plan *plan, const struct problem *p) {
-    struct cln_spec spec = p->spec;
-    spec.dy_dtype = spec.dx_dtype = spec.dweight_dtype = spec.dbias_dtype = CLNORM_DTYPE_NONE;
-    spec.weight_dtype = spec.bias_dtype = CLNORM_DTYPE_NONE;
-    spec.dresidual_out_dtype = spec.dresidual_dtype = CLNORM_DTYPE_NONE;
-    spec.activation = CLNORM_ACTIVATION_NONE;
-    spec.accumulate = false;
-    spec.y_dtype = p->d->x.scaling ? CLNORM_F32 : p->d->x.dtype; /* of another kernel of the same program */
-    return cln_group_norm_add_statistics(plan, &spec, &p->norm, p->workspace.parts, p->workspace.mean, p->workspace.rstd);
 }
 
 /* Adds the kernel over whole segments. */
@@ -173,9 +171,10 @@ static clnorm_status add_dx(clnorm_plan *plan, const struct problem *p) {
                                              cln_bind("rstd", p->workspace.rstd),
                                              cln_bind("slopes", p->workspace.slopes),
                                              {0}};
+    const struct cln_spec spec = cln_group_norm_without_parts(&p->norm, &p->spec);
     const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_backward_parts, "group_norm_dx", parameters,
-                                                 arguments, cln_group_norm_units(&p->norm, &p->spec)};
-    return cln_group_norm_add(plan, &p->spec, &kernel);
+                                                 arguments, cln_group_norm_units(&p->norm, &spec)};
+    return cln_group_norm_add(plan, &spec, &kernel);
 }
 
 static clnorm_status add_dx_of_sums(clnorm_plan *plan, const struct problem *p) {
@@ -229,12 +228,14 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     struct problem p = {.d = desc, .norm = norm_of(desc), .by_chunks = cln_config_channel_chunks(work, &plan->config)};
     p.sums = p.d->dweight.dtype || p.d->dbias.dtype;
     p.spec = spec_of(plan, p.d, p.sums);
+    p.statistics = statistics_spec_of(plan, p.d);
     plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p.d->accumulate;
     p.with_dx = makes_slopes_with_dx(&p);
     p.joined = joins_sums(&p);
     clnorm_status status = lay_out(plan, &p);
     if (!status && work->rows && !p.d->statistics_given)
-        status = add_statistics(plan, &p);
+        status = cln_group_norm_add_statistics(plan, &p.statistics, &p.norm, p.workspace.parts, p.workspace.mean,
+                                               p.workspace.rstd);
     if (!status && work->rows)
         status = p.by_chunks ? add_chunks(plan, &p) : add_segments(plan, &p);
     return status || !p.sums || p.joined ? status : add_dweight(plan, &p);

@@ -87,6 +87,7 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
     cln_launch_spec(device, c, &spec);
     spec.unroll = 1;
     spec.chunks = cln_larger(cln_config_channel_chunks(&plan->work, c), 1);
+    spec.block = plan->work.channels_last && c->lanes > 1 && c->segments > 1 ? (uint64_t)c->lanes * c->vec : 0;
     return spec;
 }
 
@@ -102,12 +103,24 @@ clnorm_status cln_group_norm_part(uint64_t *size, uint64_t elements, uint64_t el
     return CLNORM_SUCCESS;
 }
 
-clnorm_status cln_group_norm_parts(uint64_t *size, const struct cln_group_norm *norm, uint64_t chunks, uint64_t element,
+uint64_t cln_group_norm_part_rows(const struct cln_group_norm *norm, const struct cln_spec *spec) {
+    return spec->block ? norm->groups + cln_divide_up(norm->cols, spec->block) : norm->cols;
+}
+
+uint64_t cln_group_norm_entries(const struct cln_group_norm *norm, const struct cln_spec *spec) {
+    const uint64_t channels = norm->cols / norm->groups, block = spec->block;
+    const uint64_t rows = !block ? channels : block % channels == 0 ? 1 : (channels + block - 2) / block + 1;
+    return rows * spec->chunks;
+}
+
+clnorm_status cln_group_norm_parts(uint64_t *size, uint64_t rows, uint64_t chunks, uint64_t element,
                                    struct cln_binding *part) {
     uint64_t elements;
-    if (__builtin_mul_overflow(norm->rows * norm->cols, 2 * chunks, &elements))
-        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace",
-                        norm->rows);
+    if (__builtin_mul_overflow(rows, 2 * chunks, &elements))
+        return cln_fail(CLNORM_OVERFLOW,
+                        "the workspace has two numbers for each of %" PRIu64 " chunks of %" PRIu64
+                        " channels: expected less than 2^63 bytes",
+                        chunks, rows);
     return cln_group_norm_part(size, elements, element, part);
 }
 
@@ -169,6 +182,14 @@ uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cl
     return norm->rows * spec->chunks * (norm->layout == CLNORM_LAYOUT_LAST ? blocks : norm->cols);
 }
 
+struct cln_spec cln_group_norm_without_parts(const struct cln_group_norm *norm, const struct cln_spec *spec) {
+    enum { VECTORS = 32 }; /* of a lane, at most */
+    struct cln_spec own = *spec;
+    if (shares_units(spec))
+        own.chunks = cln_larger(spec->chunks, cln_divide_up(norm->spatial, VECTORS * spec->segments));
+    return own;
+}
+
 uint64_t cln_group_norm_magnitudes(const struct cln_group_norm *norm, const struct cln_spec *spec) {
     return cln_product(cln_group_norm_units(norm, spec), shares_units(spec) ? spec->segments : 1);
 }
@@ -191,5 +212,5 @@ clnorm_status cln_group_norm_add_statistics(clnorm_plan *plan, const struct cln_
     const struct cln_group_norm_kernel merge = {&cln_source_group_norm_reduce, "group_norm_merge", parameters, from,
                                                 norm->rows * norm->groups};
     const clnorm_status status = cln_group_norm_add_moments(plan, spec, norm, parts);
-    return status ? status : cln_group_norm_add_reduction(plan, spec, &merge, norm->cols / norm->groups * spec->chunks);
+    return status ? status : cln_group_norm_add_reduction(plan, spec, &merge, cln_group_norm_entries(norm, spec));
 }

@@ -117,6 +117,7 @@ static const struct field {
     {"MEASURES", offsetof(struct cln_spec, measures), OPTION, GROUP},
     {"SPAN", offsetof(struct cln_spec, span), OPTION, GROUP},
     {"MERGES", offsetof(struct cln_spec, merges), OPTION, GROUP},
+    {"BLOCK", offsetof(struct cln_spec, block), OPTION, GROUP},
     {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), OPTION, GROUP},
 };
 

@@ -65,6 +65,7 @@ struct cln_spec {
     uint64_t y_group;                   /* forward: columns that share a scale of an 8-bit y */
     uint64_t writes_y;                  /* forward: 1: y is written */
     uint64_t merges;                    /* group norm: 1: y is computed from moments of chunks, not from statistics */
+    uint64_t block;                     /* group norm: channels of a block whose moments are merged by group; 0: none are */
     uint64_t measures;                  /* forward: 1: the largest |y| of each work-group is written */
     uint64_t save_y_row_scale;          /* 1: args.y_row_scale is written */
     uint64_t amax, write_q, transposed; /* 1: amax, q, the transposed copy is written */
