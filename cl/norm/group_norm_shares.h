@@ -20,9 +20,13 @@ static inline struct pair pair_of(const part_t part, const bool is_there, const 
     return pair;
 }
 
-static inline void take_pairs(struct shares *shares, const struct pair pair[AT_ONCE]) {
+/* Pairs that a lane loads before it uses the first one: of a channel, and of a group. */
+#define PAIRS (LANES == 1 ? 1 : 4)
+#define PAIRS_OF_GROUP (MOST_ENTRIES > (PAIRS - 1) * LANES ? PAIRS : (uint)((MOST_ENTRIES - 1) / LANES + 1))
+
+static inline void take_pairs(struct shares *shares, const struct pair pair[PAIRS], const uint count) {
 #pragma unroll
-    for (uint k = 0; k < AT_ONCE; k++) {
+    for (uint k = 0; k < count; k++) {
         kept_sum_add(&shares->of_dn, pair[k].dn);
         kept_sum_add(&shares->of_product, pair[k].product);
     }
@@ -32,25 +36,25 @@ static inline void take_pairs(struct shares *shares, const struct pair pair[AT_O
 static inline void take_channel(struct shares *shares, const global real *parts, const ulong rows, const ulong channel,
                                 const uint lane) {
     const ulong entries = rows * CHUNKS;
-    for (ulong first = lane; first < entries; first += AT_ONCE * LANES) {
-        struct pair pair[AT_ONCE];
+    for (ulong first = lane; first < entries; first += PAIRS * LANES) {
+        struct pair pair[PAIRS];
 #pragma unroll
-        for (uint k = 0; k < AT_ONCE; k++) {
+        for (uint k = 0; k < PAIRS; k++) {
             const ulong index = first + k * LANES, own = min(index, entries - 1);
             pair[k] = pair_of(part_at(parts, part_of(own / CHUNKS, channel, own % CHUNKS)),
                               index < entries && chunk_count(own % CHUNKS) > 0, 1);
         }
-        take_pairs(shares, pair);
+        take_pairs(shares, pair, PAIRS);
     }
 }
 
 /* Adds this lane's share of the weighted sums of a group. weight: not read where the build has none. */
 static inline void take_group(struct shares *shares, const global real *parts, const global STORAGE(WEIGHT_DTYPE) * weight,
                               const ulong group, const uint lane) {
-    for (index_t first = lane; first < MOST_ENTRIES; first += AT_ONCE * LANES) {
-        struct pair pair[AT_ONCE];
+    for (index_t first = lane; first < MOST_ENTRIES; first += PAIRS_OF_GROUP * LANES) {
+        struct pair pair[PAIRS];
 #pragma unroll
-        for (uint k = 0; k < AT_ONCE; k++) {
+        for (uint k = 0; k < PAIRS_OF_GROUP; k++) {
             const index_t index = first + k * LANES, own = min(index, MOST_ENTRIES - 1);
 #if PRESENT(WEIGHT_DTYPE)
             const ulong channel = group % GROUPS * CHANNELS_OF_GROUP + own / (index_t)CHUNKS;
@@ -61,7 +65,7 @@ static inline void take_group(struct shares *shares, const global real *parts, c
             pair[k] = pair_of(part_at(parts, first_part_of(group) + own),
                               index < MOST_ENTRIES && chunk_count(own % (index_t)CHUNKS) > 0, factor);
         }
-        take_pairs(shares, pair);
+        take_pairs(shares, pair, PAIRS_OF_GROUP);
     }
     (void)weight;
 }
