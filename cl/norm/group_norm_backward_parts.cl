@@ -172,7 +172,7 @@ struct course {
     index_t vectors;
 };
 
-#define COPIED COPIED_AT_ONCE(sizeof(struct packed_pair))
+#define COPIED COPIED_AT_ONCE(2 * sizeof(struct packed_pair)) /* x − mean and dn are held too */
 
 /* COPIED of them, as loaded. */
 struct batch {

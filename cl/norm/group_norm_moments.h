@@ -7,7 +7,7 @@
 
 #if LANES > 1
 
-#define BATCH 8 /* vectors that are loaded together */
+#define BATCH (VEC < 4 ? 16 : 8) /* vectors that are loaded together */
 
 /* Adds whole vectors that are step elements apart. */
 static inline void add_vectors(const struct call *call, const ulong sample, const ulong first, const ulong step,
