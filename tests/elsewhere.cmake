@@ -3,8 +3,8 @@ set(oclgrind "${CMAKE_CURRENT_SOURCE_DIR}/test_oclgrind.sh")
 set(rusticl "${CMAKE_CURRENT_SOURCE_DIR}/test_rusticl.sh")
 set(elsewhere oclgrind_args oclgrind_norm_backward_teams oclgrind_norm_sweep)
 foreach(test IN ITEMS
-    gelu group_norm group_norm_backward group_norm_fp8 norm_backward_args norm_backward_columns norm_backward_knobs
-    norm_backward_sweep norm_fp8_tiles norm_knobs norm_slices norm_slices_knobs norm_weight_map quantize softmax)
+    gelu group_norm group_norm_backward group_norm_fp8 leads norm_backward_args norm_backward_columns
+    norm_backward_knobs norm_backward_sweep norm_fp8_tiles norm_knobs norm_slices norm_slices_knobs norm_weight_map quantize softmax)
     clnorm_add_test(oclgrind_${test} "${oclgrind}" $<TARGET_FILE:test_${test}>)
     list(APPEND elsewhere oclgrind_${test})
 endforeach()
@@ -12,8 +12,8 @@ clnorm_add_test(oclgrind_args "${oclgrind}" $<TARGET_FILE:test_args> --uninitial
 clnorm_add_test(oclgrind_norm_backward_teams "${oclgrind}" $<TARGET_FILE:test_norm_backward_teams> races)
 clnorm_add_test(oclgrind_norm_sweep "${oclgrind}" $<TARGET_FILE:test_norm_sweep> --uninitialized)
 foreach(test IN ITEMS
-    buffers drivers enqueue gelu group_norm_fp8 l2_norm norm_backward_columns norm_backward_knobs norm_backward_sweep norm_fp8_tiles
-    norm_knobs norm_numerics norm_sweep softmax)
+    buffers drivers enqueue gelu group_norm_fp8 l2_norm leads norm_backward_columns norm_backward_knobs
+    norm_backward_sweep norm_fp8_tiles norm_knobs norm_numerics norm_sweep softmax)
     clnorm_add_test(rusticl_${test} "${rusticl}" $<TARGET_FILE:test_${test}>)
     list(APPEND elsewhere rusticl_${test})
 endforeach()

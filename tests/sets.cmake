@@ -57,7 +57,7 @@ clnorm_takes(40
 clnorm_takes(25
     example_mpi_norm intel_check intel_group_norm intel_group_norm_backward intel_norm_slices
     oclgrind_norm_fp8_tiles oclgrind_norm_knobs rusticl_norm_knobs rusticl_norm_numerics test_batch_invariant
-    test_fault test_gelu test_norm_fused test_norm_heads test_norm_weight_map test_quantize test_softmax
+    test_fault test_gelu test_leads test_norm_fused test_norm_heads test_norm_weight_map test_quantize test_softmax
     trixie_check trixie_gelu trixie_group_norm trixie_group_norm_backward trixie_norm_slices)
 clnorm_takes(15
     lint_clang_tidy_tests lint_cppcheck oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep

@@ -208,26 +208,6 @@ static void gradients_agree_with_the_reference(void **state) {
     assert_true(cases > refused);
 }
 
-/* A team's work-groups have tiles of the same rows, and one of its tiles begins before each row. */
-static void teams_agree_with_the_reference(void **state) {
-    const struct fixture *fixture = *state;
-    for (uint32_t split = CLN_ROW_SPLIT_EXCHANGE; split <= CLN_ROW_SPLIT_NO_WAIT; split++)
-        for (unsigned layer = 0; layer < 2; layer++) {
-            struct norm_backward_case own = {
-                .desc = norm_backward_full_desc(layer ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM, 29, 63, CLNORM_BF16)};
-            own.desc.dweight.dtype = own.desc.dbias.dtype = CLNORM_F32;
-            own.desc.y.dtype = own.desc.z.dtype = own.desc.dz.dtype = CLNORM_DTYPE_NONE;
-            own.desc.gate = CLNORM_GATE_NONE;
-            KNOB(own.desc.config, stores) = stores_of(fixture);
-            KNOB(own.desc.config, vec) = 8;
-            KNOB(own.desc.config, lanes) = is_cpu(fixture) ? 1 : 8;
-            KNOB(own.desc.config, tile) = 16; /* 4 tiles of 63 columns, and a fifth for the lead */
-            KNOB(own.desc.config, accumulator) = CLN_ACCUMULATOR_REGISTERS;
-            KNOB(own.desc.config, row_split) = split;
-            assert_true(norm_backward_case_passes(fixture, &own));
-        }
-}
-
 /* -------------------------------------------------------------------------------------------------------------- softmax */
 
 static void softmax_agrees_with_the_reference(void **state) {
@@ -289,8 +269,9 @@ static void other_rows_need_dividing_vectors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(norms_agree_with_the_reference),   cmocka_unit_test(gradients_agree_with_the_reference),
-        cmocka_unit_test(teams_agree_with_the_reference),   cmocka_unit_test(softmax_agrees_with_the_reference),
+        cmocka_unit_test(norms_agree_with_the_reference),
+        cmocka_unit_test(gradients_agree_with_the_reference),
+        cmocka_unit_test(softmax_agrees_with_the_reference),
         cmocka_unit_test(other_rows_need_dividing_vectors),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

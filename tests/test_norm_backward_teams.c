@@ -114,8 +114,31 @@ static void many_queues_end(void **state) {
     clnorm_plan_destroy(plan);
 }
 
+/* Rows of which no vector divides the stride (cl/common/lead.h). One tile begins before each row. CPUs take such vectors
+ * with streaming stores only. */
+static void rows_begin_anywhere_within_vectors(void **state) {
+    const struct fixture *fixture = *state;
+    for (uint32_t split = CLN_ROW_SPLIT_EXCHANGE; split <= CLN_ROW_SPLIT_NO_WAIT; split++)
+        for (unsigned layer = 0; layer < 2; layer++) {
+            struct norm_backward_case own = {
+                .desc = norm_backward_full_desc(layer ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM, 29, 63, CLNORM_BF16)};
+            own.desc.dweight.dtype = own.desc.dbias.dtype = CLNORM_F32;
+            own.desc.y.dtype = own.desc.z.dtype = own.desc.dz.dtype = CLNORM_DTYPE_NONE;
+            own.desc.gate = CLNORM_GATE_NONE;
+            KNOB(own.desc.config, stores) =
+                fixture->device.kind == CLNORM_DEVICE_CPU ? CLN_STORES_STREAMING : CLN_STORES_CACHED;
+            KNOB(own.desc.config, vec) = 8;
+            KNOB(own.desc.config, lanes) = fixture->device.kind == CLNORM_DEVICE_CPU ? 1 : 8;
+            KNOB(own.desc.config, tile) = 16; /* 4 tiles of 63 columns, and a fifth for the lead */
+            KNOB(own.desc.config, accumulator) = CLN_ACCUMULATOR_REGISTERS;
+            KNOB(own.desc.config, row_split) = split;
+            assert_true(norm_backward_case_passes(fixture, &own));
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_begin_anywhere_within_vectors),
         cmocka_unit_test(teams_agree),
         cmocka_unit_test(a_bound_of_zero_changes_no_bit),
         cmocka_unit_test(many_queues_end),
