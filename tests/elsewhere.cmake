@@ -4,7 +4,8 @@ set(rusticl "${CMAKE_CURRENT_SOURCE_DIR}/test_rusticl.sh")
 set(elsewhere oclgrind_args oclgrind_norm_backward_teams oclgrind_norm_sweep)
 foreach(test IN ITEMS
     gelu group_norm group_norm_backward group_norm_fp8 leads norm_backward_args norm_backward_columns
-    norm_backward_knobs norm_backward_sweep norm_fp8_tiles norm_knobs norm_slices norm_slices_knobs norm_weight_map quantize softmax)
+    norm_backward_knobs norm_backward_sweep norm_fp8_tiles norm_knobs norm_slices norm_slices_knobs norm_weight_map
+    quantize softmax)
     clnorm_add_test(oclgrind_${test} "${oclgrind}" $<TARGET_FILE:test_${test}>)
     list(APPEND elsewhere oclgrind_${test})
 endforeach()

@@ -133,6 +133,10 @@ static void rows_begin_anywhere_within_vectors(void **state) {
             KNOB(own.desc.config, accumulator) = CLN_ACCUMULATOR_REGISTERS;
             KNOB(own.desc.config, row_split) = split;
             assert_true(norm_backward_case_passes(fixture, &own));
+            own.desc.rows = 3; /* fewer than begin differently within a vector */
+            KNOB(own.desc.config, keep) = CLN_KEEP_REGISTERS;
+            KNOB(own.desc.config, pipeline) = 3;
+            assert_true(norm_backward_case_passes(fixture, &own));
         }
 }
 

@@ -59,34 +59,58 @@ static void far_mean_costs_its_resolution(void **state) {
     }
 }
 
-/* Rows of equal elements, however large: mean is the element, the variance is 0, and y is the bias to the bit. */
-static void check_constant_rows(const struct fixture *fixture, uint64_t cols, enum cln_keep keep) {
-    static const double elements[] = {0.1, -3, 1234.567, 1e6 / 3, 3.3e7, -1e15};
-    enum { ROWS = sizeof elements / sizeof *elements };
+/* Rows of equal elements, however large: mean is the element, the variance is 0, and y is the bias to the bit. gap:
+ * elements between rows, so that rows of each number modulo 8 begin elsewhere within a vector where vectors do not divide a
+ * stride. */
+static void check_constant_rows(const struct fixture *fixture, uint64_t cols, uint64_t gap, struct cln_config config) {
+    static const double elements[] = {0.1, -3, 1234.567, 1e6 / 3, 3.3e7, 1.8401877e12, -1e15};
+    enum { ELEMENTS = sizeof elements / sizeof *elements, ROWS = 8 * ELEMENTS };
+    const uint64_t stride = cols + gap;
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, ROWS, cols), .seed = 3};
     norm_case.desc.bias.dtype = norm_case.desc.weight.dtype = CLNORM_F32;
     norm_case.desc.save_mean = norm_case.desc.save_rstd = true;
-    KNOB(norm_case.desc.config, keep) = keep;
+    norm_case.desc.x.stride = norm_case.desc.y.stride = stride;
+    norm_case.desc.config = forced(config);
     struct norm_run run = norm_run_make(&norm_case);
-    for (uint64_t i = 0; i < ROWS * cols; i++)
-        store(&run.x, i, elements[i / cols]);
+    for (uint64_t row = 0; row < ROWS; row++)
+        for (uint64_t column = 0; column < cols; column++)
+            store(&run.x, row * stride + column, elements[row % ELEMENTS]);
     go(fixture, &run);
-    for (uint64_t i = 0; i < ROWS * cols; i++)
-        if (load(&run.y, i) != load(&run.bias, i % cols))
-            fail_msg("y of %g is %g off the bias", load(&run.x, i), load(&run.y, i) - load(&run.bias, i % cols));
     for (uint64_t row = 0; row < ROWS; row++) {
-        assert_true(load(&run.mean, row) == load(&run.x, row * cols));
+        for (uint64_t column = 0; column < cols; column++)
+            if (load(&run.y, row * stride + column) != load(&run.bias, column))
+                fail_msg("y of %g is %g off the bias", load(&run.x, row * stride),
+                         load(&run.y, row * stride + column) - load(&run.bias, column));
+        assert_true(load(&run.mean, row) == load(&run.x, row * stride));
         assert_true(fabs(load(&run.rstd, row) * sqrt(1e-5) - 1) < 1e-6);
     }
     norm_run_free(&run);
 }
 
 static void equal_elements_give_the_bias(void **state) {
-    check_constant_rows(*state, 7, CLN_KEEP_REGISTERS);
-    check_constant_rows(*state, 7, CLN_KEEP_REREAD);
-    check_constant_rows(*state, 200, CLN_KEEP_REGISTERS);
-    check_constant_rows(*state, 1000, CLN_KEEP_REREAD);
-    check_constant_rows(*state, 5003, CLN_KEEP_REREAD);
+    const struct cln_config held = {.keep = CLN_KEEP_REGISTERS}, reread = {.keep = CLN_KEEP_REREAD};
+    check_constant_rows(*state, 7, 0, held);
+    check_constant_rows(*state, 7, 0, reread);
+    check_constant_rows(*state, 200, 0, held);
+    check_constant_rows(*state, 1000, 0, reread);
+    check_constant_rows(*state, 5003, 0, reread);
+}
+
+/* CPUs have vectors that divide no stride with streaming stores only. */
+static void equal_elements_give_the_bias_wherever_rows_begin(void **state) {
+    const struct fixture *const fixture = *state;
+    const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU && fixture->device.family != CLNORM_PLATFORM_MESA;
+    static const struct {
+        uint64_t cols, gap;
+        uint32_t lanes;
+    } shapes[] = {{7, 0, 1}, {37, 0, 1}, {16, 1, 8}, {64, 1, 8}, {203, 0, 8}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (uint32_t keep = CLN_KEEP_REGISTERS; keep <= CLN_KEEP_REREAD; keep++)
+            check_constant_rows(fixture, shapes[i].cols, shapes[i].gap,
+                                (struct cln_config){.vec = 8,
+                                                    .lanes = shapes[i].lanes,
+                                                    .keep = keep,
+                                                    .stores = cpu ? CLN_STORES_STREAMING : CLN_STORES_CACHED});
 }
 
 /* -------------------------------------------------------------------------------------------- beyond finite numbers */
@@ -342,6 +366,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(far_mean_costs_its_resolution),
         cmocka_unit_test(equal_elements_give_the_bias),
+        cmocka_unit_test(equal_elements_give_the_bias_wherever_rows_begin),
         cmocka_unit_test(nan_and_infinity_stay_in_their_rows),
         cmocka_unit_test(nan_stays_in_its_group),
         cmocka_unit_test(denormals_and_huge_values),

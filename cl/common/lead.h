@@ -1,7 +1,8 @@
 /* Segments that begin anywhere within an aligned vector (LEADS), since VEC does not divide the stride of the rows. Vector 0
  * begins `lead` elements before the segment, less than VEC, so that every access is aligned: vector v holds elements
  * v·VEC − lead …, and the first and the last vector may be partly filled. All tensors with the segment's elements have the
- * same lead; those with the segment's columns, like weights, are read as two or three aligned vectors. */
+ * same lead. Tensors with the segment's columns, like weights, are not aligned with it: their vectors are shifted into
+ * place, or read element by element. */
 #ifndef LEAD_H
 #define LEAD_H
 
@@ -27,7 +28,7 @@ static inline struct part own_part(const index_t v, const uint lead) {
     return part;
 }
 
-/* Likewise. */
+/* Whether all elements of vector v belong to the segment. */
 static inline bool is_whole(const index_t v, const uint lead) {
     return (v > 0 || lead == 0) && (v < WHOLE_VECTORS || (v + 1) * VEC <= GROUP_SIZE + lead);
 }
@@ -83,8 +84,8 @@ static inline uint shifted(const uint low, const uint high, const uint bits) {
     return word;
 }
 
-#define PAIRS (VEC / 4 + (VEC < 4 ? 2 : 1)) /* of words, over which a vector of 2-byte elements lies */
-#define BEFORE 16                           /* elements by which places are moved, so that none is negative */
+#define WORD_PAIRS (VEC / 4 + (VEC < 4 ? 2 : 1)) /* of words, over which a vector of 2-byte elements lies */
+#define PLACES_BEFORE 16                         /* elements by which places are moved, so that none is negative */
 
 /* Loads 2-byte elements as the aligned pairs of words over which they lie, and shifts these. Single words would take more
  * accesses, blocks of four words more selections. */
@@ -92,14 +93,15 @@ static inline WORDS load_halves(const global ushort *base, const index_t v, cons
     const ulong start = (ulong)base / 8 * 8;
     const global uint2 *const pairs = (const global uint2 *)start;
     const uint behind = (uint)((ulong)base - start) / 2;
-    const index_t first = BEFORE + behind + v * VEC - lead, last = (behind + GROUP_SIZE - 1) / 4;
+    const index_t first = PLACES_BEFORE + behind + v * VEC - lead, last = (behind + GROUP_SIZE - 1) / 4;
     const bool inner = v > 0 && v + 1 + 4 / VEC < WHOLE_VECTORS;
-    uint word[2 * PAIRS];
+    uint word[2 * WORD_PAIRS];
     WORDS loaded;
 #pragma unroll
-    for (uint i = 0; i < PAIRS; i++) {
+    for (uint i = 0; i < WORD_PAIRS; i++) {
         const index_t place = first / 4 + i;
-        const uint2 pair = pairs[inner ? place - BEFORE / 4 : min(max(place, (index_t)BEFORE / 4) - BEFORE / 4, last)];
+        const uint2 pair = pairs[inner ? place - PLACES_BEFORE / 4
+                                       : min(max(place, (index_t)PLACES_BEFORE / 4) - PLACES_BEFORE / 4, last)];
         word[2 * i] = pair.x;
         word[2 * i + 1] = pair.y;
     }

@@ -8,8 +8,8 @@
  * iterations over consecutive rows, and then skips the runs of all other work-groups, so that the rows read at any time are
  * contiguous in memory. Otherwise all of its rows are consecutive.
  *
- * With LEADS all of its rows have the same lead, so that a lane has the same columns of each: the i-th of SEGMENTS rows is
- * as many rows after the first as there are work-groups that share the rows.
+ * With LEADS all of its rows have the same lead, so that a lane has the same columns of each: from one of the SEGMENTS rows
+ * to the next there are as many rows as work-groups that share them.
  *
  * With WEIGHT_MAP all of its rows use one row of weights, and first and end count such rows only: row number i of them is
  * i mod weight_repeat rows into the (i / weight_repeat)-th run of such rows. */

@@ -78,8 +78,11 @@ static inline bool is_full(const struct part part) {
 
 static inline real pivot_of(const realv s, const struct part part) {
 #if LEADS
-    const realv own = is_full(part) ? s : only_part_or(s, part, 0);
-    return sum_elements(own) / (real)(part.to - part.from);
+    if (is_full(part))
+        return sum_elements(s) / (real)VEC;
+    const struct part one = {part.from, part.from + 1};
+    const real first = sum_elements(only_part_or(s, one, 0)); /* exactly the mean of equal elements */
+    return first + sum_elements(only_part_or(s - first, part, 0)) / (real)(part.to - part.from);
 #else
     return is_full(part) ? sum_elements(s) / (real)VEC : first_element(s);
 #endif
@@ -139,8 +142,8 @@ static inline void end_run(struct run *run, struct moments *moments, const uint 
     start_run(run);
 }
 
-/* Whether the sum of equal elements is exact: pairwise sums of a power of two of them are. */
-#define EXACT_SUMS ((GROUP_SIZE & (GROUP_SIZE - 1)) == 0 && REDUCE != REDUCE_SUBGROUP)
+/* Whether the sum of equal elements is exact: pairwise sums of a power of two of them are, in whole vectors. */
+#define EXACT_SUMS ((GROUP_SIZE & (GROUP_SIZE - 1)) == 0 && LEADS == 0 && REDUCE != REDUCE_SUBGROUP)
 
 /* Whether the lanes' means are added up relative to an origin, so that the mean of equal elements is exactly theirs. Chunks
  * have any number of elements. With dropout the elements of a row are not equal. */

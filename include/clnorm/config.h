@@ -19,8 +19,8 @@ extern "C" {
  * The library's choice depends on the number of rows: it splits few wide rows among work-groups, which changes the order of
  * a row's sums. With batch_invariant in a descriptor, it chooses the knobs that this order depends on as for many rows, and
  * a vec that divides the strides. A row's results then have the same bits whatever other rows are in the call, on the same
- * device with the same tuning file.
- * That is slower for few rows: one work-group reads a single row of 262144 columns.
+ * device with the same tuning file. That is slower for few rows, of which one work-group reads a single row of 262144
+ * columns, and for rows whose length no vector divides.
  *
  * A plan takes its config from the first of these that has one: the descriptor's knobs, the user's tuning file
  * (clnorm_tuning_path), the library's database of measured configs, a model of the device. */

@@ -12,10 +12,8 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
 clnorm_status cln_check_elements(const clnorm_device_info *device, const struct cln_workload *work,
                                  const struct cln_config *c);
 
-/* A rule of both directions: how lanes add up. */
-/* Whether the rows suit vectors of c->vec. */
+/* Rules of both directions: whether the rows suit vectors of c->vec, and how lanes add up. */
 clnorm_status cln_check_vec(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c);
-
 clnorm_status cln_check_reduce(const clnorm_device_info *device, const struct cln_config *c);
 
 /* The rule for vectors with a rotation, forward and backward: a vector is rotated as a whole or not at all. */

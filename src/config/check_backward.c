@@ -96,8 +96,9 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
         status = check_leads(work, c);
     if (status)
         return status;
+    const bool leads = cln_leads(work, c), partly = leads || work->group_size % c->vec;
     /* PoCL 3.1 confuses the lanes' private arrays in partly filled vectors. */
-    if (c->lanes > 1 && work->group_size % c->vec && (!cln_leads(work, c) || device->kind == CLNORM_DEVICE_CPU))
+    if (c->lanes > 1 && partly && (!leads || device->kind == CLNORM_DEVICE_CPU))
         return cln_config_refuse("vec", c->vec, "a divisor of group_size where lanes share a segment");
     if (c->tile > work->group_size || (c->tile < work->group_size && c->tile % c->vec))
         return cln_config_refuse("tile", c->tile, "group_size, or a smaller multiple of vec");

@@ -21,10 +21,10 @@ struct cln_workload {
     uint64_t rows, groups, group_size;
     uint64_t whole;     /* 8-bit operations: elements that vec must divide on every device; others: 0 */
     uint64_t alignment; /* elements: the largest power of two that divides group_size and every row stride */
-    uint64_t
-        lead_vec;     /* elements: the widest vector within which segments may begin anywhere (cl/common/lead.h); 0: none */
-    bool any_address; /* the device is a CPU: see cln_config_element_aligned */
-    uint64_t x_size;  /* bytes of an element of x, the tensor that is read most */
+    /* Elements: the widest vector within which segments may begin anywhere (cl/common/lead.h); 0: none. */
+    uint64_t lead_vec;
+    bool any_address;   /* vectors are accessed at any address, except by streaming stores */
+    uint64_t x_size;    /* bytes of an element of x, the tensor that is read most */
     uint64_t held_size; /* bytes of an element of all that a lane holds while statistics or sums are computed */
     clnorm_norm norm;
     enum cln_knob_users users;

@@ -121,7 +121,8 @@ static uint64_t groups_of_weight(uint64_t at_once, uint64_t weight_rows) {
     return best;
 }
 
-/* work: of the rows that use one row of weights. Where one run is enough for a work-group, its rows are consecutive, and
+/* work: of the rows that use one row of weights. With leads, a work-group takes every row_groups-th row, which all begin
+ * alike. Else, where one run is enough for a work-group, its rows are consecutive, and
  * the run is shortened to an even share where that saves no iteration. */
 static void share_rows(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c,
                        struct cln_backward_layout *layout) {
@@ -131,8 +132,9 @@ static void share_rows(const clnorm_device_info *device, const struct cln_worklo
     if (cln_leads(work, c) && work->rows > 0) {
         const uint64_t alike = c->vec / work->alignment; /* every alike-th row begins alike */
         const uint64_t groups = cln_smaller(at_once * waves, cln_divide_up(work->rows, c->segments));
+        const uint64_t sets = waves > 1 ? cln_divide_up(groups, alike) : cln_larger(groups / alike, 1);
         layout->run_length = 1;
-        layout->row_groups = cln_larger(groups / alike, 1) * alike;
+        layout->row_groups = cln_smaller(sets * alike, work->rows);
         layout->share = layout->row_groups * c->segments;
         return;
     }

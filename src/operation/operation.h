@@ -136,8 +136,8 @@ uint64_t cln_operation_weight_rows(const struct cln_operation *operation, const 
  * divides every one of them. */
 uint64_t cln_operation_strides(const struct cln_operation *operation, const void *desc);
 
-/* The largest power of two by which the row strides leave the same remainder: all rows with the same number begin alike
- * within a vector of so many elements. 0 where rows have several strides, or elements have 1 or 8 bytes. */
+/* The largest power of two, at most 16, modulo which all row strides are equal: rows of the same number then begin alike
+ * within a vector of so many elements. 0 with outer dimensions, with scales, or with elements of 1 or 8 bytes. */
 uint64_t cln_operation_lead_vec(const struct cln_operation *operation, const void *desc);
 
 /* Makes a plan of a descriptor of any accepted size. */
