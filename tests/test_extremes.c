@@ -149,8 +149,8 @@ static void sums_of_too_many_chunks_are_refused(void **state) {
     assert_detail("desc.rows is 576460752303423488: expected less than 2^63 bytes");
 }
 
-/* The workspace has a largest magnitude for each of the 4 phases of a unit. 2^52 positions of a channel make 2^20
- * chunks. */
+/* The workspace has the moments of 2^20 chunks of 2^52 positions, of each group in each of two blocks of channels, and a
+ * largest magnitude for each of the 4 phases of a unit of y, whose chunks have 32 positions for each phase. */
 static void magnitudes_of_group_norm_are_counted(void **state) {
     const struct fixture *fixture = *state;
     clnorm_requirements requirements = CLNORM_REQUIREMENTS_INIT;
@@ -163,7 +163,8 @@ static void magnitudes_of_group_norm_are_counted(void **state) {
     desc.save_mean = desc.save_rstd = 1;
     assert_int_equal(clnorm_config_parse("chunks=1048576,vec=4,lanes=8,segments=4", &desc.config), CLNORM_SUCCESS);
     assert_int_equal(clnorm_group_norm_validate(fixture->context, &desc, &requirements), CLNORM_SUCCESS);
-    const uint64_t units = 3 * (UINT64_C(1) << 20) * 2, parts = 3 * UINT64_C(64) * (2 << 20);
+    const uint64_t part_rows = 3 * (desc.groups + 2), parts = part_rows * (2 << 20);
+    const uint64_t units = 3 * (desc.spatial / (32 * 4)) * 2;
     assert_true(requirements.workspace_size == sizeof(float) * (parts + 4 * units));
 }
 
