@@ -37,6 +37,11 @@ static uint32_t stores_of(const struct fixture *fixture) {
     return is_cpu(fixture) && fixture->device.family != CLNORM_PLATFORM_MESA ? CLN_STORES_STREAMING : CLN_STORES_CACHED;
 }
 
+/* Whether the driver miscompiles the lanes of the last config, which is refused by name. */
+static bool lanes_are_refused(void) {
+    return strstr(clnorm_error_detail(), "config.lanes") != NULL;
+}
+
 /* -------------------------------------------------------------------------------------------------------------- forward */
 
 enum forward_factor { SHAPE, DTYPE, OTHER_DTYPE, VEC, LANES, SEGMENTS, KEEP, NORM, INPUTS_OF, SHIFT, FORWARD_FACTORS };
@@ -93,10 +98,14 @@ static void norms_agree_with_the_reference(void **state) {
     struct pairwise *pairwise = pairwise_make(levels, FORWARD_FACTORS, 2);
     unsigned level[PAIRWISE_FACTORS], failed = 0, cases = 0, refused = 0;
     while (failed < 5 && pairwise_next(pairwise, level)) {
-        const struct norm_case norm_case = forward_case(fixture, level, cases);
+        struct norm_case norm_case = forward_case(fixture, level, cases);
         clnorm_plan *plan = NULL;
-        if (clnorm_norm_forward_plan_create(fixture->context, &norm_case.desc, &plan)) {
-            /* lanes that a driver miscompiles, or more of a segment in a lane than registers hold */
+        clnorm_status status = clnorm_norm_forward_plan_create(fixture->context, &norm_case.desc, &plan);
+        if (status && lanes_are_refused()) {
+            KNOB(norm_case.desc.config, lanes) = 1;
+            status = clnorm_norm_forward_plan_create(fixture->context, &norm_case.desc, &plan);
+        }
+        if (status) { /* more of a segment in a lane than registers hold */
             failed += strstr(clnorm_error_detail(), "config.vec") != NULL;
             refused++;
             continue;
@@ -235,7 +244,12 @@ static void softmax_agrees_with_the_reference(void **state) {
                                          .segments = segments[level[5]],
                                          .keep = keeps[level[6]]};
         clnorm_plan *plan = NULL;
-        if (rows_case_plan(fixture->context, &own, &plan)) {
+        clnorm_status status = rows_case_plan(fixture->context, &own, &plan);
+        if (status && lanes_are_refused()) {
+            own.config.lanes = 1;
+            status = rows_case_plan(fixture->context, &own, &plan);
+        }
+        if (status) {
             failed += strstr(clnorm_error_detail(), "config.vec") != NULL;
             refused++;
             continue;
