@@ -164,7 +164,7 @@ static void magnitudes_of_group_norm_are_counted(void **state) {
     assert_int_equal(clnorm_config_parse("chunks=1048576,vec=4,lanes=8,segments=4", &desc.config), CLNORM_SUCCESS);
     assert_int_equal(clnorm_group_norm_validate(fixture->context, &desc, &requirements), CLNORM_SUCCESS);
     const uint64_t part_rows = 3 * (desc.groups + 2), parts = part_rows * (UINT64_C(2) << 20);
-    const uint64_t units = 3 * (desc.spatial / (32 * 4)) * 2;
+    const uint64_t units = 3 * (desc.spatial / 128) * 2;
     assert_true(requirements.workspace_size == sizeof(float) * (parts + 4 * units));
 }
 
