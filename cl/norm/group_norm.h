@@ -304,4 +304,10 @@ static inline struct share share_of(const struct unit *unit) {
     return share;
 }
 
+/* A lane's vectors, which are step elements apart, each with count elements. */
+struct course {
+    ulong sample, first, step, count;
+    index_t vectors;
+};
+
 #endif

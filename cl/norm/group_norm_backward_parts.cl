@@ -166,12 +166,6 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 /* -------------------------------------------------------------------------------------------------------------- dx */
 
-/* A lane's vectors, which are step elements apart, each with count elements. */
-struct course {
-    ulong sample, first, step, count;
-    index_t vectors;
-};
-
 #define COPIED COPIED_AT_ONCE(2 * sizeof(struct packed_pair)) /* x − mean and dn are held too */
 
 /* COPIED of them, as loaded. */

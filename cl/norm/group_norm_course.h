@@ -20,12 +20,6 @@ static inline void write_vector(const struct apply_call *call, const ulong sampl
     PUT_Y(call, sample, at, activated((s - affine->mean) * affine->scale + affine->bias), count, output);
 }
 
-/* A lane's vectors, which are step elements apart, each with count elements. */
-struct course {
-    ulong sample, first, step, count;
-    index_t vectors;
-};
-
 #define COPIED COPIED_AT_ONCE(sizeof(struct packed_s))
 
 /* COPIED of them, as loaded. */
