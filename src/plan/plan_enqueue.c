@@ -304,7 +304,7 @@ clnorm_status clnorm_plan_warm_up(clnorm_plan *plan, cl_command_queue queue) {
     clnorm_status status = check_queue(plan, queue, &in_order);
     if (status)
         return status;
-    enum { BYTES = 4096 };
+    enum { BYTES = 16 };
     cl_int code;
     const cl_mem nothing = clCreateBuffer(plan->context->cl, CL_MEM_READ_WRITE, BYTES, NULL, &code);
     if (code)
