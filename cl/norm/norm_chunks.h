@@ -12,7 +12,7 @@ static inline real elements_of(const index_t chunk) {
 static inline real origin_of_chunk(const struct call *call, const struct segment *segment) {
 #if FROM_ORIGIN
     const index_t begin = begin_of(segment->chunk);
-    if (begin < VECTORS) {
+    if (segment->active && begin < VECTORS) {
         struct parts parts;
         load_parts(segment, begin, call->aligned, LOAD_PLAIN, &parts);
         return pivot_of(widen_s(segment, s_of(segment, &parts, 0)), own_part(begin, segment->lead));
