@@ -34,14 +34,12 @@ static inline index_t vector_of_lane(const index_t chunk, const uint lane, const
 }
 
 static inline index_t vectors_of_lane(const index_t chunk, const uint lane, const uint lead) {
-    const index_t vectors = LEADS ? vectors_of(lead) : whole_vectors_of(chunk) + has_tail(chunk);
-    return vectors / LANES + (lane < vectors % LANES);
+    return share_of_lane(lane, LEADS ? vectors_of(lead) : whole_vectors_of(chunk) + has_tail(chunk));
 }
 
 /* The number of them in whole blocks of UNROLL: of whole vectors, with LEADS of any. */
 static inline index_t in_blocks_of_lane(const index_t chunk, const uint lane, const uint lead) {
-    const index_t whole = LEADS ? vectors_of(lead) : whole_vectors_of(chunk);
-    return (whole / LANES + (lane < whole % LANES)) / UNROLL * UNROLL;
+    return share_of_lane(lane, LEADS ? vectors_of(lead) : whole_vectors_of(chunk)) / UNROLL * UNROLL;
 }
 
 #endif

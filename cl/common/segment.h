@@ -142,10 +142,14 @@ static inline realv only_elements(const realv value, const index_t v, const uint
     return only_elements_or(value, v, lead, (real)0);
 }
 
+/* The number of a lane's vectors among so many. */
+static inline index_t share_of_lane(const uint lane, const index_t vectors) {
+    return vectors / LANES + (lane < vectors % LANES);
+}
+
 /* The number of a lane's vectors of a segment, and of their elements. */
 static inline index_t own_vectors_of(const uint lane, const uint lead) {
-    const index_t vectors = vectors_of(lead);
-    return vectors / LANES + (lane < vectors % LANES);
+    return share_of_lane(lane, vectors_of(lead));
 }
 
 static inline index_t own_elements(const uint lane, const uint lead) {
