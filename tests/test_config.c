@@ -12,6 +12,7 @@
 
 #include "base/arithmetic.h"
 #include "clnorm/clnorm.h"
+#include "config/check.h"
 #include "config/cost.h"
 #include "config/resources.h"
 #include "knob.h"
@@ -63,6 +64,7 @@ static void choose_everywhere(struct cln_workload work) {
                 const clnorm_device_info device = made_up_device(d);
                 struct cln_config config;
                 work.rows = rows[i];
+                work.any_address = cln_config_element_aligned(&device, &automatic);
                 set_columns(&work, cols[j]);
                 if (work.rope && !work.rope_dims)
                     continue;
@@ -83,13 +85,14 @@ static void forward_choices_fit(void **state) {
     (void)state;
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
         for (int of = CLN_WORK_NORM; of <= CLN_WORK_SOFTMAX_BACKWARD; of++)
-            for (unsigned options = 0; options < 4; options++) {
+            for (unsigned options = 0; options < 8; options++) {
                 struct cln_workload work = workload_of(x_size);
                 work.work = (enum cln_work)of;
                 work.users = of < CLN_WORK_SOFTMAX ? CLN_KNOBS_FORWARD : CLN_KNOBS_SOFTMAX;
                 work.norm = options & 1 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM;
                 work.groups = options & 2 ? 2 : 1;
                 work.y_scaled = of == CLN_WORK_QUANTIZED;
+                work.lead_vec = options & 4 && !work.y_scaled ? 16 : 0;
                 choose_everywhere(work);
             }
 }
@@ -97,9 +100,10 @@ static void forward_choices_fit(void **state) {
 static void backward_choices_fit(void **state) {
     (void)state;
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
-        for (unsigned options = 0; options < 8; options++) {
+        for (unsigned options = 0; options < 16; options++) {
             struct cln_workload work = workload_of(x_size);
             work.users = CLN_KNOBS_BACKWARD;
+            work.lead_vec = options & 8 ? 16 : 0;
             work.norm = options & 4 ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM;
             work.locked = options & 1;
             work.gated = options & 2;

@@ -41,7 +41,8 @@ struct cln_values cln_isa_values(const struct cln_choice *choice, const struct c
 struct cln_values cln_stores_values(const struct cln_choice *choice, const struct cln_config *c);
 struct cln_values cln_reduce_values(const struct cln_choice *choice, const struct cln_config *c);
 
-/* The widest vector of at most so many elements, and narrower ones where a work-item has few registers. */
+/* A vector within which rows may begin anywhere, if it is wider than most elements; then the widest of at most so many, and
+ * narrower ones where a work-item has few registers. */
 struct cln_values cln_vec_values(const struct cln_choice *choice, const struct cln_config *c, uint64_t most);
 
 /* Elements of a memory access that fills the device's vectors. */
