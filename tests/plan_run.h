@@ -8,7 +8,7 @@
  * written writes NaNs, and they are no valid lock words. */
 struct tensor plan_workspace(const clnorm_plan *plan);
 
-/* Enqueues a plan, waits, and destroys it. */
+/* Warms a plan up, enqueues it, waits, and destroys it. */
 clnorm_status plan_run(const struct fixture *fixture, clnorm_plan *plan, const clnorm_args *args);
 
 #endif

@@ -255,8 +255,9 @@ static clnorm_status go(const struct fixture *fixture, struct run *run) {
         run->workspace = plan_workspace(plan);
     upload(fixture, run);
     const clnorm_args args = args_of(run);
-    status = run->rows_case->one_call ? call(fixture->context, fixture->queue, run->rows_case, &args)
-                                      : clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL);
+    if (!run->rows_case->one_call)
+        return plan_run(fixture, plan, &args);
+    status = call(fixture->context, fixture->queue, run->rows_case, &args);
     assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
     clnorm_plan_destroy(plan);
     return status;
