@@ -47,9 +47,9 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
     local real scratch[2 * SCRATCH];
     struct lanes lanes = {.scratch = scratch};
     const uint lane = (uint)get_local_id(0) % LANES;
-    const ulong first = get_group_id(0) * iterations * SEGMENTS;
-    for (ulong i = 0; i < iterations && first + i * SEGMENTS < work; i++) { /* with work 0 nothing is read */
-        const ulong group = first + i * SEGMENTS + get_local_id(0) / LANES;
+    const ulong first = first_of(iterations);
+    for (ulong i = 0; i < iterations && work > 0; i++) { /* with work 0 nothing is read */
+        const ulong group = first + i * SEGMENTS;
         const bool active = group < work;
         const struct statistics statistics = merge_entries(parts + parts_at, min(group, work - 1), lane, eps, &lanes);
         if (active && lane == 0) {
