@@ -88,6 +88,7 @@ for family in norm_backward norm_backward_sums; do
         strict $family CL1.2 spir64 -all HAS_SUMS=1 NORM=LAYER_NORM READS_MEAN=1 TILE=256 KEEP=$keep ACCUMULATOR=ACCUMULATOR_LOCAL
     done
     strict $family CL1.2 spir64 -all HAS_SUMS=1 NORM=LAYER_NORM READS_MEAN=1
+    strict $family CL1.2 spir64 -all X_DTYPE=bf16 X_SCALING=0 GROUP_SIZE=2147483647
     for accumulator in ACCUMULATOR_REGISTERS ACCUMULATOR_MEMORY; do
         map="WEIGHT_MAP=1 X_DTYPE=bf16 X_GROUP=0 BIAS_DTYPE=f32 DBIAS_DTYPE=f32 ACCUMULATOR=$accumulator"
         strict $family CL1.2 spir64 -all $map NORM=LAYER_NORM SEGMENTS=1 LANES=1 VEC=8 Y_DTYPE=f16
@@ -111,7 +112,9 @@ for vec in 1 4 16; do
     sums="VEC=$vec DWEIGHT_DTYPE=bf16 DBIAS_DTYPE=f16 ACCUMULATE=1"
     strict norm_backward_reduce CL1.2 spir64 -all $sums X_DTYPE=f32 LANES=8 SEGMENTS=32
     strict norm_backward_reduce CL1.2 spir64 -all $sums X_DTYPE=f32 WEIGHT_MAP=1 LANES=64 SEGMENTS=1
-    strict norm_backward_reduce CL1.2 nvptx64 -all $sums X_DTYPE=f32 ISA=ISA_PTX GROUP_SIZE=4097
+    for size in 4097 2147483647; do
+        strict norm_backward_reduce CL1.2 nvptx64 -all $sums X_DTYPE=f32 ISA=ISA_PTX GROUP_SIZE=$size
+    done
     strict norm_backward_reduce CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f64 DWEIGHT_DTYPE=f64 LANES=1 ELEMENT_ALIGNED=1
     strict norm_backward_reduce CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f32 DWEIGHT_DTYPE=f64 DBIAS_DTYPE=bf16 ACCUMULATE=1
     strict norm_backward_reduce CL1.2 spir64 -all,+cl_khr_fp64 VEC=$vec X_DTYPE=f64 DWEIGHT_DTYPE=f32 DBIAS_DTYPE=f64 ACCUMULATE=1

@@ -55,7 +55,9 @@ for norm in LAYER_NORM RMS_NORM; do
         strict norm_slices CL1.2 nvptx64 -all $slices X_DTYPE=bf16 VEC=8 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX WEIGHTS=WEIGHTS_KEPT
         later norm_slices $slices REDUCE=REDUCE_SUBGROUP X_DTYPE=f16 VEC=8
     done
-    strict norm_slices CL1.2 spir64 -all NORM=$norm KEEP=KEEP_REREAD SEGMENTS=4 UNROLL=2 VEC=2 GROUP_SIZE=63
+    for size in 63 2147483647; do
+        strict norm_slices CL1.2 spir64 -all NORM=$norm KEEP=KEEP_REREAD SEGMENTS=4 UNROLL=2 VEC=2 GROUP_SIZE=$size
+    done
     strict norm_forward_chunks CL1.2 spir64 -all $chunks VEC=1 X_DTYPE=bf16 DROPOUT=1 SAVE_MASK=1 RESIDUAL_DTYPE=f32
     strict norm_forward_chunks CL1.2 spir64 -all $chunks VEC=16 LANES=1 ELEMENT_ALIGNED=1 GATE=GATE_SILU Z_DTYPE=f16
     strict norm_forward_chunks CL1.2 spir64 -all,+cl_khr_fp64 $chunks X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64
@@ -90,7 +92,10 @@ for row in uint ulong; do # rows with outer dimensions
     portable $outer RESIDUAL_OUT_DTYPE=f32 OUTER_residual_out=1 KEEP=KEEP_REREAD GATE=GATE_SILU Z_DTYPE=f32 OUTER_z=1
     strict norm_forward CL1.2 nvptx64 -all $outer ROWS_AHEAD=132 SEGMENTS=1 GROUPS=1 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
 done
-portable GROUP_SIZE=4294967296 KEEP=KEEP_REREAD
+for size in 2147483647 4294967296; do
+    portable GROUP_SIZE=$size KEEP=KEEP_REREAD VEC=8
+    strict norm_forward CL1.2 nvptx64 -all LEADS=1 GROUP_SIZE=$size VEC=8 KEEP=KEEP_REREAD X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX
+done
 portable STORES=STORES_STREAMING Y_DTYPE=bf16
 for lanes in 16 32 1024; do
     strict norm_forward CL1.2 nvptx64 -all LANES=$lanes REDUCE=REDUCE_SHUFFLE

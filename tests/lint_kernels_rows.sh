@@ -55,6 +55,11 @@ for family in softmax softmax_backward; do
         strict $family CL1.2 nvptx64 -all LEADS=1 GROUP_SIZE=1001 VEC=8 KEEP=$keep DY_DTYPE=bf16 DX_DTYPE=bf16 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
     done
 done
+for family in softmax softmax_backward l2_norm; do
+    for leads in 0 1; do
+        strict $family CL1.2 spir64 -all LEADS=$leads GROUP_SIZE=2147483647 VEC=8 KEEP=KEEP_REREAD DY_DTYPE=f32 DX_DTYPE=f32
+    done
+done
 for family in softmax_chunks softmax_backward_chunks; do
     chunks="KEEP=KEEP_REREAD SEGMENTS=1 CHUNKS=7 UNROLL=4"
     strict $family CL1.2 spir64 -all $chunks VEC=1 X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=f16 DX_DTYPE=f32

@@ -11,11 +11,11 @@
 #endif
 
 #define WHOLE_VECTORS (GROUP_SIZE / VEC)
-#define TAIL (GROUP_SIZE % VEC)                    /* elements of the partly filled vector, without LEADS */
-#define REACH (GROUP_SIZE + (LEADS ? VEC - 1 : 0)) /* most elements from the start of vector 0 to the segment's end */
-#define VECTORS ((REACH + VEC - 1) / VEC)          /* of a segment, at most */
-#define HELD ((VECTORS + LANES - 1) / LANES)       /* of a lane, at most */
-#define EVEN (VECTORS % LANES == 0 && !LEADS)      /* each lane has HELD vectors */
+#define TAIL (GROUP_SIZE % VEC)                         /* elements of the partly filled vector, without LEADS */
+#define REACH (0u + GROUP_SIZE + (LEADS ? VEC - 1 : 0)) /* most elements from vector 0's start to the segment's end */
+#define VECTORS ((REACH + VEC - 1) / VEC)               /* of a segment, at most; unsigned, for nearly 2^31 elements */
+#define HELD ((VECTORS + LANES - 1) / LANES)            /* of a lane, at most */
+#define EVEN (VECTORS % LANES == 0 && !LEADS)           /* each lane has HELD vectors */
 
 #include "common/tail.h"
 
