@@ -25,7 +25,7 @@ struct columns {
 };
 
 INLINED struct columns columns_of(const struct call *call, const struct share *share, const struct slot *slot,
-                                  local realv *space, const uint turn) {
+                                  local realv *space, const ulong turn) {
     const ulong first_column = (share->group + turn) * GROUP_SIZE;
     const index_t tile = share->tile * TILE_VECTORS;
     const index_t end = SPLIT && tile + TILE_VECTORS > VECTORS ? VECTORS : tile + TILE_VECTORS;
@@ -169,12 +169,12 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
                   local real *scratch, local realv *space, local uint *broadcast, struct team *team) {
     struct lanes lanes = {.scratch = scratch};
     (void)team;
-    for (uint turn = 0; turn < SPAN; turn++) {
+    for (ulong turn = 0; turn < SPAN; turn++) {
         const struct columns columns = columns_of(call, share, slot, space, turn);
         clear_columns(&columns, call->aligned);
     }
     for (ulong index = share->first; index < share->end; index = rows_after(share, index))
-        for (uint turn = 0; turn < SPAN; turn++) {
+        for (ulong turn = 0; turn < SPAN; turn++) {
             const struct columns columns = columns_of(call, share, slot, space, turn);
             const struct row row = row_in_share(call, share, index, share->group + turn);
             take_row(call, &row, &columns, &lanes);
@@ -183,7 +183,7 @@ INLINED void walk(const struct call *call, const struct share *share, struct slo
         return;
     open_slot(slot, lock, broadcast);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint turn = 0; turn < SPAN; turn++) {
+    for (ulong turn = 0; turn < SPAN; turn++) {
         const struct columns columns = columns_of(call, share, slot, space, turn);
         put_columns(&columns, slot);
     }
