@@ -30,7 +30,7 @@ struct apply_call {
 
 /* Local memory of a work-group, in vectors. */
 #if BLOCK
-#define SPACE (2 * GROUP_ITEMS + 2 * GROUP_ITEMS / VEC + 1)
+#define SPACE (2 * GROUP_ITEMS + (2 * GROUP_ITEMS + VEC - 1) / VEC)
 #else
 #define SPACE 1
 #endif
