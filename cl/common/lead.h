@@ -14,7 +14,7 @@
 
 /* Whether a segment has a vector v. Compilers know the first comparison's result for most vectors of an unrolled loop. */
 static inline bool is_vector(const index_t v, const uint lead) {
-    return v < (0u + GROUP_SIZE + VEC - 1) / VEC || v < vectors_of(lead);
+    return v < vectors_of(0) || v < vectors_of(lead);
 }
 
 /* Elements from .. to of a vector belong to the segment. */

@@ -2,6 +2,7 @@
 #ifndef NORM_STATISTICS_H
 #define NORM_STATISTICS_H
 
+#include "common/chunk.h"
 #include "norm/norm.h"
 
 /* RUN: vectors whose deviations are taken from one pivot. CHAINS: independent sums, so that no addition waits for the one
@@ -149,12 +150,14 @@ static inline void end_run(struct run *run, struct moments *moments, const uint 
  * have any number of elements. With dropout the elements of a row are not equal. */
 #define FROM_ORIGIN (NORM == LAYER_NORM && (CHUNKS > 1 || !EXACT_SUMS) && !DROPOUT)
 
+/* That origin: near the first elements of the work-group's chunk; 0 where there is none. */
 static inline real origin_of(const struct call *call, const struct segment *segment) {
 #if FROM_ORIGIN
-    if (segment->active) {
+    const index_t begin = begin_of(segment->chunk);
+    if (segment->active && begin < VECTORS) {
         struct parts parts;
-        load_parts(segment, 0, call->aligned, LOAD_PLAIN, &parts);
-        return pivot_of(widen_s(segment, s_of(segment, &parts, 0)), own_part(0, segment->lead));
+        load_parts(segment, begin, call->aligned, LOAD_PLAIN, &parts);
+        return pivot_of(widen_s(segment, s_of(segment, &parts, 0)), own_part(begin, segment->lead));
     }
 #endif
     (void)call, (void)segment;
