@@ -18,6 +18,7 @@ static const char tiles_in_registers[] = "tile=64,accumulator=registers,keep=reg
 static const char tiles_in_memory[] = "tile=64,accumulator=memory,keep=reread";
 
 static const struct slices_case cases[] = {
+    {5, 2, {128, 64}, 0, LAYER, F32, F32, F32, FAR, 0, 0, 0, false, "vec=4,lanes=16,segments=2", "vec=4,lanes=16"},
     {5, 1, {120, 64}, 0, LAYER, F32, F32, F32, FAR, 0, 0, 0, false, "vec=4,lanes=16,segments=2", "vec=4,lanes=16"},
     {5, 2, {128, 64}, 0, RMS, F16, F32, F16, NORMAL, 0, 0, 0, false, segments, in_registers},
     {3, 1, {640, 320}, 0, LAYER, F32, F32, F32, FAR, 0, 0, 0, false, "chunks=3", "accumulator=memory,keep=reread"},
