@@ -8,6 +8,12 @@
 
 #include "common/dtype.h"
 
+/* What a kernel knows of a vector when it is compiled, added to its lead, so that no work-item tests it: NVIDIA's compiler
+ * makes a branch of each such test, and instructions of one vector then no longer overlap with those of the next. */
+#define NOT_FIRST 0x100u /* it is not vector 0 */
+#define NOT_LAST 0x200u  /* the segment goes on to the vector's end, at least */
+#define LEAD_ELEMENTS(lead) ((lead) % NOT_FIRST)
+
 /* Whether an aligned load may reach beyond the segment, or even the buffer: NVIDIA's buffers begin and end at multiples of
  * 512 bytes. */
 #define LOADS_BEYOND (ISA == ISA_PTX)
@@ -23,14 +29,16 @@ struct part {
 };
 
 static inline struct part own_part(const index_t v, const uint lead) {
-    const index_t end = GROUP_SIZE + lead - v * VEC;
-    const struct part part = {v == 0 ? lead : 0, v < WHOLE_VECTORS || end > VEC ? VEC : (uint)end};
+    const index_t end = GROUP_SIZE + LEAD_ELEMENTS(lead) - v * VEC;
+    const bool whole_end = lead & NOT_LAST || v < WHOLE_VECTORS || end > VEC;
+    const struct part part = {lead & NOT_FIRST || v > 0 ? 0 : LEAD_ELEMENTS(lead), whole_end ? VEC : (uint)end};
     return part;
 }
 
 /* Whether all elements of vector v belong to the segment. */
 static inline bool is_whole(const index_t v, const uint lead) {
-    return (v > 0 || lead == 0) && (v < WHOLE_VECTORS || (v + 1) * VEC <= GROUP_SIZE + lead);
+    const bool whole_start = lead & NOT_FIRST || v > 0 || LEAD_ELEMENTS(lead) == 0;
+    return whole_start && (lead & NOT_LAST || v < WHOLE_VECTORS || (v + 1) * VEC <= GROUP_SIZE + LEAD_ELEMENTS(lead));
 }
 
 static inline realv only_part_or(const realv value, const struct part part, const real other) {
@@ -42,7 +50,7 @@ static inline realv only_part_or(const realv value, const struct part part, cons
     static inline PACKED(dtype)                                                                         \
         JOIN(load_vector_, dtype)(const global STORAGE(dtype) * base, const index_t v, const uint lead, \
                                   const bool aligned, const enum load_hint hint) {                      \
-        const global STORAGE(dtype) *const p = base - lead + v * VEC;                                   \
+        const global STORAGE(dtype) *const p = base - LEAD_ELEMENTS(lead) + v * VEC;                    \
         if ((LOADS_BEYOND && aligned) || is_whole(v, lead))                                             \
             return LOAD(dtype)(p, aligned, hint);                                                       \
         const struct part part = own_part(v, lead);                                                     \
@@ -55,7 +63,7 @@ static inline realv only_part_or(const realv value, const struct part part, cons
 #define DEFINE_STORE_VECTOR(dtype)                                                                                      \
     static inline void JOIN(store_vector_, dtype)(global STORAGE(dtype) * base, const index_t v, const uint lead,       \
                                                   const realv value, const bool aligned) {                              \
-        global STORAGE(dtype) *const p = base - lead + v * VEC;                                                         \
+        global STORAGE(dtype) *const p = base - LEAD_ELEMENTS(lead) + v * VEC;                                          \
         if (is_whole(v, lead)) {                                                                                        \
             STORE(dtype)(p, value, aligned);                                                                            \
             return;                                                                                                     \
@@ -93,7 +101,7 @@ static inline WORDS load_halves(const global ushort *base, const index_t v, cons
     const ulong start = (ulong)base / 8 * 8;
     const global uint2 *const pairs = (const global uint2 *)start;
     const uint behind = (uint)((ulong)base - start) / 2;
-    const index_t first = PLACES_BEFORE + behind + v * VEC - lead, last = (behind + GROUP_SIZE - 1) / 4;
+    const index_t first = PLACES_BEFORE + behind + v * VEC - LEAD_ELEMENTS(lead), last = (behind + GROUP_SIZE - 1) / 4;
     const bool inner = v > 0 && v + 1 + 4 / VEC < WHOLE_VECTORS;
     uint word[2 * WORD_PAIRS];
     WORDS loaded;
@@ -134,7 +142,8 @@ static inline float8 load_columns_f32(const global float *base, const index_t v,
                                       const enum load_hint hint) {
     const ulong start = (ulong)base / 16 * 16;
     const global uint4 *const blocks = (const global uint4 *)start;
-    const index_t first = VEC + (uint)((ulong)base - start) / 4 + v * VEC - lead; /* float behind blocks - VEC / 4 */
+    /* float behind blocks - VEC / 4 */
+    const index_t first = VEC + (uint)((ulong)base - start) / 4 + v * VEC - LEAD_ELEMENTS(lead);
     const index_t last = (GROUP_SIZE - 1 + (uint)((ulong)base - start) / 4) / 4;
     const bool inner = v > 0 && v + 1 < WHOLE_VECTORS;
     uint word[12];

@@ -57,6 +57,16 @@ INLINED bool all_have(const uint i, const index_t before, const index_t vectors)
     return ISA == ISA_PTX && before + (i + 1) * LANES <= vectors;
 }
 
+#if LEADS
+/* What is known of each lane's i-th vector. */
+INLINED uint known_of(const uint i) {
+    const index_t before = (TILES - 1) * TILE_VECTORS;
+    if (ISA != ISA_PTX)
+        return 0;
+    return (i > 0 ? NOT_FIRST : 0) | (all_have(i, before, WHOLE_VECTORS) ? NOT_LAST : 0);
+}
+#endif
+
 INLINED bool has_vector(const struct columns *columns, const uint i) {
     const index_t before = (TILES - 1) * TILE_VECTORS; /* the last tile, which may have fewer vectors than the others */
     const bool in_tile =
@@ -66,9 +76,20 @@ INLINED bool has_vector(const struct columns *columns, const uint i) {
     return in_tile && in_segment;
 }
 
+/* The row, with what is known of each lane's i-th vector added to its lead. */
+INLINED struct row row_at_vector(const struct row *row, const uint i) {
+    struct row at = *row;
+#if LEADS
+    at.lead |= known_of(i);
+#endif
+    (void)i;
+    return at;
+}
+
 INLINED struct inputs fetch(const struct call *call, const struct row *row, const struct columns *columns, const uint i,
                             const enum load_hint hint) {
-    return row->active && has_vector(columns, i) ? load_inputs(call, row, vector_of(columns, i), hint) : no_inputs();
+    const struct row at = row_at_vector(row, i);
+    return row->active && has_vector(columns, i) ? load_inputs(call, &at, vector_of(columns, i), hint) : no_inputs();
 }
 
 INLINED void fetch_row(const struct call *call, const struct row *row, const struct columns *columns, struct inputs *held,
@@ -146,8 +167,9 @@ INLINED void load_at_once(const struct call *call, const struct row *row, const 
     for (uint j = 0; j < WEIGHTS_AT_ONCE; j++) {
         if (i + j < TILE_HELD)
             scale[j] = scale_of(call, columns, scales, i + j);
+        const struct row at = row_at_vector(row, i + j);
         if (i + j < TILE_HELD && row->active && has_vector(columns, i + j))
-            load_beside(call, row, columns->bias, vector_of(columns, i + j), &beside[j]);
+            load_beside(call, &at, columns->bias, vector_of(columns, i + j), &beside[j]);
     }
 }
 
@@ -168,10 +190,10 @@ INLINED void sum_row(const struct call *call, const struct row *row, const struc
         if (KEEP == KEEP_REREAD && !(row->active && has_vector(columns, i)))
             continue;
         if (KEEP == KEEP_REREAD)
-            held[0] = load_inputs(call, row, vector_of(columns, i), LOAD_FIRST);
+            held[0] = fetch(call, row, columns, i, LOAD_FIRST);
         const struct scale scale = scale_of(call, columns, scales, i);
         add_point(&lane_sums, point_at(call, row, &held[i % HELD_INPUTS], scale), scale, call->weight_offset,
-                  vector_of(columns, i), columns->lead);
+                  vector_of(columns, i), row_at_vector(row, i).lead);
         if (KEEP == KEEP_REGISTERS)
             forget_wide(&held[i % HELD_INPUTS]);
     }
@@ -231,13 +253,14 @@ INLINED void put_row(const struct call *call, const struct row *row, const struc
         if (KEEP == KEEP_REREAD && !(row->active && has_vector(columns, i)))
             continue;
         if (KEEP == KEEP_REREAD)
-            held[0] = load_inputs(call, row, vector_of(columns, i), LOAD_LAST);
+            held[0] = fetch(call, row, columns, i, LOAD_LAST);
         const struct inputs *in = &held[i % HELD_INPUTS];
         /* with scales in an array rusticl 22.3 leaves a part of dx unwritten */
         const struct scale scale = ISA == ISA_PTX ? at_once[i % WEIGHTS_AT_ONCE] : scale_of(call, columns, scales, i);
         const struct point point = point_at(call, row, in, scale);
+        const struct row at = row_at_vector(row, i);
         if (row->active && has_vector(columns, i))
-            put_outputs(call, row, vector_of(columns, i), in, point, scale, &beside[i % WEIGHTS_AT_ONCE], means);
+            put_outputs(call, &at, vector_of(columns, i), in, point, scale, &beside[i % WEIGHTS_AT_ONCE], means);
         if (DWEIGHT)
             accumulator->dweight[i * DWEIGHT_STEP] += point.dn * point.x_hat;
         if (DBIAS)
