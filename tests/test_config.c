@@ -302,6 +302,37 @@ static void small_images_have_a_config(void **state) {
     }
 }
 
+/* Group norm with channels first, of bf16: where no wide vector divides a large image's channels, chunks begin anywhere
+ * within one. A small image's channels have too few vectors for that, and so has a sample whose stride none divides. */
+static void odd_images_have_wide_vectors(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t spatial, alignment, forward, backward; /* vec */
+    } images[] = {{49, 8, 8, 1}, {225, 8, 8, 1}, {961, 8, 8, 4}, {2025, 8, 8, 8}, {2025, 2, 2, 2}, {1024, 64, 8, 8}};
+    const clnorm_device_info device = made_up_device(MADE_UP_H200);
+    const struct cln_config automatic = {0};
+    for (size_t i = 0; i < 2 * sizeof images / sizeof *images; i++) {
+        const uint64_t spatial = images[i / 2].spatial, channels = 8;
+        const struct cln_workload work = {.users = CLN_KNOBS_GROUP,
+                                          .rows = 64,
+                                          .groups = 32,
+                                          .group_size = channels * spatial,
+                                          .channels = 32 * channels,
+                                          .channels_of_group = channels,
+                                          .spatial = spatial,
+                                          .channel_sums = i % 2,
+                                          .alignment = images[i / 2].alignment,
+                                          .x_size = 2,
+                                          .held_size = 2,
+                                          .norm = CLNORM_LAYER_NORM,
+                                          .real_size = sizeof(float)};
+        struct cln_config config;
+        assert_int_equal(cln_config_choose_group(&device, &work, &automatic, &config), CLNORM_SUCCESS);
+        assert_int_equal(config.vec, i % 2 ? images[i / 2].backward : images[i / 2].forward);
+        assert_true(config.lanes > 1);
+    }
+}
+
 /* Long runs may be best for many rows. Few rows have runs of 1, which keep most work-groups busy. */
 static void few_rows_have_short_runs(void **state) {
     (void)state;
@@ -337,6 +368,7 @@ int main(void) {
         cmocka_unit_test(columns_fit_into_local_memory),
         cmocka_unit_test(phases_fit_into_local_memory),
         cmocka_unit_test(small_images_have_a_config),
+        cmocka_unit_test(odd_images_have_wide_vectors),
         cmocka_unit_test(few_rows_have_short_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,10 @@ static const struct group_case cases[] = {
     {3, 16, 50, 4, FIRST, BF16, BF16, F32, 0, 0, NORMAL, 0, 0, "vec=16,lanes=1,chunks=20"},
     {2, 8, 9, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=1,chunks=20"},
     {2, 8, 1001, 2, FIRST, F32, F32, F32, 0, 0, FAR, 0, 0, "vec=1,lanes=32,segments=2"},
+    {2, 16, 1001, 2, FIRST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=24"},
+    {2, 16, 1001, 2, FIRST, BF16, BF16, F32, 0, 0, FAR, 8, 0, "vec=8,lanes=32,segments=1,chunks=8,iterations=3"},
+    {3, 16, 13, 2, FIRST, F16, F32, F32, 0, SILU, SPIKES, 0, 0, "vec=8,lanes=4,segments=2,chunks=17"},
+    {3, 16, 3, 2, FIRST, BF16, BF16, F32, 0, 0, NORMAL, 0, 1, "vec=8,lanes=8,segments=2,chunks=2"},
     {3, 48, 100, 4, LAST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
     {3, 48, 100, 4, LAST, BF16, BF16, F32, 0, 0, FAR, 0, 0, "vec=8,lanes=4,segments=1,chunks=1"},
     {3, 50, 100, 5, LAST, F32, F32, F32, 0, 0, SPIKES, 0, 0, "vec=16,lanes=1,chunks=33,iterations=2"},
@@ -260,9 +264,11 @@ static void bad_descriptors_are_refused(void **state) {
     refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.keep is reread: expected 0, this operation has no such knob");
     assert_int_equal(clnorm_config_parse("lanes=2,vec=16", &desc.config), CLNORM_SUCCESS);
     refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 16: expected a divisor of a group's elements");
-    assert_int_equal(clnorm_config_parse("lanes=2,vec=2,chunks=8", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 2: expected a divisor of spatial");
     desc.layout = CLNORM_LAYOUT_LAST;
+    desc.cols = 60;
+    desc.groups = 4;
+    assert_int_equal(clnorm_config_parse("lanes=2,vec=8,chunks=8", &desc.config), CLNORM_SUCCESS);
+    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 8: expected a divisor of cols");
     assert_int_equal(clnorm_config_parse("chunks=50", &desc.config), CLNORM_SUCCESS);
     refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.chunks is 50: expected at most one per position");
 }

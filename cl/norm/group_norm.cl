@@ -174,12 +174,8 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
 
 /* The elements after the last whole vector. The lane after that vector's takes them. */
 static inline void take_tail(const struct call *call, const struct place *place, const real origin, struct spread *own) {
-    if (TAIL == 0 || place->lane != WHOLE_VECTORS % LANES)
-        return;
-    for (ulong i = GROUP_SIZE - TAIL; i < GROUP_SIZE; i++) {
-        const struct spread one = {first_element(LOAD_S(call, place->sample, place->first + i, 1)) - origin, 0, 1};
-        spread_merge(own, one);
-    }
+    if (TAIL > 0 && place->lane == WHOLE_VECTORS % LANES)
+        add_rest(call, place->sample, place->first + GROUP_SIZE - TAIL, TAIL, origin, own);
 }
 
 static inline struct spread own_spread(const struct call *call, const struct place *place, const real origin) {

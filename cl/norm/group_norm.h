@@ -287,22 +287,57 @@ static inline ulong positions_of_tile(const struct unit *unit, const ulong tile,
     return LANES > 1 ? positions_of(unit->chunk, unit->phase) : positions_before(tile, min(end, tile + TILE_POSITIONS));
 }
 
-/* LAYOUT_FIRST: a lane's vectors of a unit, LANES apart, and the last elements of a row that fill no vector. */
+/* LAYOUT_FIRST: a lane's vectors of a unit, LANES apart, and the elements of the unit that fill no vector. Several lanes
+ * take aligned vectors: where VEC does not divide SPATIAL, a chunk begins anywhere within one, and has such elements before
+ * its first whole vector too. */
 struct share {
     ulong first; /* element of the sample */
     ulong vectors;
-    ulong tail, tail_first; /* elements; 0 in all lanes but one */
+    ulong head_first, tail_first; /* elements of the sample */
+    uint head, tail;              /* numbers of elements, fewer than VEC */
 };
 
 static inline struct share share_of(const struct unit *unit) {
-    const ulong row = unit->channel * SPATIAL, whole = SPATIAL / VEC;
-    const ulong begin = chunk_begin(unit->chunk) + unit->lane, end = chunk_begin(unit->chunk + 1);
-    const ulong last = min(end, whole), vectors = begin < last ? (last - begin + LANES - 1) / LANES : 0;
-    struct share share = {row + begin * VEC, EVEN_SHARES ? CHUNK / LANES : vectors, 0, row + whole * VEC};
-    if (SPATIAL % VEC != 0 && unit->lane == 0 && chunk_begin(unit->chunk) <= whole && end > whole)
-        share.tail = SPATIAL % VEC;
+    const ulong begin = unit->channel * SPATIAL + chunk_begin(unit->chunk) * VEC, count = chunk_count(unit->chunk);
+#if SPATIAL % VEC == 0 || LANES == 1
+    const ulong head = 0;
+#else
+    const ulong head = min(count, (VEC - begin % VEC) % VEC);
+#endif
+    const ulong whole = (count - head) / VEC, tail = count - head - whole * VEC;
+    const ulong vectors = unit->lane < whole ? (whole - unit->lane + LANES - 1) / LANES : 0;
+    const struct share share = {begin + head + unit->lane * VEC,
+                                EVEN_SHARES ? CHUNK / LANES : vectors,
+                                begin,
+                                begin + count - tail,
+                                (uint)head,
+                                (uint)tail};
     return share;
 }
+
+/* Neighbouring elements that fill no vector: a single lane takes all of a tail at once, several lanes one each at a time,
+ * RESTS times. count: 0 if the lane has none. */
+struct rest {
+    ulong first; /* element of the sample */
+    uint count;
+};
+
+#define RESTS (SPATIAL % VEC == 0 ? 0 : LANES == 1 ? 1 : (2 * VEC + LANES - 1) / LANES)
+
+static inline struct rest rest_of_share(const struct share *share, const struct unit *unit, const uint i) {
+#if LANES == 1
+    const struct rest rest = {share->tail_first, share->tail};
+    (void)unit, (void)i;
+#else
+    const uint own = unit->lane + i * LANES; /* VEC of the head, VEC of the tail */
+    const bool of_head = own < share->head, of_tail = own >= VEC && own - VEC < share->tail;
+    const struct rest rest = {of_head ? share->head_first + own : share->tail_first + own - VEC, of_head || of_tail};
+#endif
+    return rest;
+}
+
+/* The elements of a rest that is there. */
+#define REST_COUNT(rest) (LANES > 1 ? 1 : (rest).count)
 
 /* A lane's vectors, which are step elements apart, each with count elements. */
 struct course {

@@ -53,6 +53,15 @@ static inline void add_vectors(const struct sums_call *call, const ulong sample,
 
 #if IS_FIRST
 
+static inline void add_rest(const struct sums_call *call, const ulong sample, const struct rest *rest,
+                            const struct channels *channels, struct channel_sums *sums) {
+    struct packed_pair packed;
+    LOAD_PAIR(&packed, call, sample, rest->first, REST_COUNT(*rest));
+    const struct point point = point_of(channels, &packed);
+    channel_sums_take(sums, point.centre, point.dn);
+    channel_sums_end_run(sums);
+}
+
 INLINED void take_sums(const struct sums_call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
     real sums[2] = {0, 0};
     if (unit->active) {
@@ -62,8 +71,11 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
         struct channel_sums own;
         channel_sums_start(&own);
         add_vectors(call, unit->sample, share.first, LANES * VEC, share.vectors, VEC, &channels, &own);
-        if (share.tail)
-            add_vectors(call, unit->sample, share.tail_first, VEC, 1, share.tail, &channels, &own);
+        for (uint i = 0; i < RESTS; i++) {
+            const struct rest rest = rest_of_share(&share, unit, i);
+            if (rest.count > 0)
+                add_rest(call, unit->sample, &rest, &channels, &own);
+        }
         sums[0] = own.of_dn;
         sums[1] = own.of_product * call->rstd[group];
     }
@@ -209,16 +221,24 @@ static inline struct course course_of(const struct unit *unit, const struct shar
     return course;
 }
 
+static inline void write_rest(const struct dx_call *call, const ulong sample, const struct rest *rest,
+                              const struct channels *channels, const realv slopes[2]) {
+    struct packed_pair packed;
+    LOAD_PAIR(&packed, call, sample, rest->first, REST_COUNT(*rest));
+    const struct point point = point_of(channels, &packed);
+    PUT_DS(call, sample, rest->first, dx_of(channels, slopes, point.centre, point.dn), REST_COUNT(*rest));
+}
+
 /* batch: the first vectors of the unit's course. */
 INLINED void write_chunk(const struct dx_call *call, const struct unit *unit, struct batch *batch, const realv slopes[2]) {
     const struct share share = share_of(unit);
     const struct course course = course_of(unit, &share);
     const struct channels channels = CHANNELS_AT(call, group_of(unit), unit->channel);
     write_course(call, &course, batch, &channels, slopes);
-    if (share.tail) {
-        const struct course tail = {unit->sample, share.tail_first, VEC, share.tail, 1};
-        load_batch(call, &tail, 0, batch);
-        write_course(call, &tail, batch, &channels, slopes);
+    for (uint i = 0; i < RESTS; i++) {
+        const struct rest rest = rest_of_share(&share, unit, i);
+        if (rest.count > 0)
+            write_rest(call, unit->sample, &rest, &channels, slopes);
     }
 }
 

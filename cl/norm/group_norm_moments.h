@@ -5,6 +5,20 @@
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
 
+#if IS_FIRST
+
+/* Adds neighbouring elements, fewer than VEC and at least 1. origin: of the spread. */
+static inline void add_rest(const struct call *call, const ulong sample, const ulong first, const uint count,
+                            const real origin, struct spread *spread) {
+    const realv s = LOAD_S(call, sample, first, count) - origin;
+    const real mean = sum_elements(keep_first(s, count)) / (real)count;
+    const realv deviation = keep_first(s - mean, count);
+    const struct spread part = {mean, sum_elements(deviation * deviation), (real)count};
+    spread_merge(spread, part);
+}
+
+#endif
+
 #if LANES > 1
 
 #define BATCH (VEC < 4 ? 16 : 8) /* vectors that are loaded together */

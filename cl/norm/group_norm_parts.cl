@@ -49,9 +49,10 @@ INLINED void take_moments(const struct call *call, const struct unit *unit, stru
         origin = first_element(LOAD_S(call, unit->sample, unit->channel * SPATIAL + chunk_begin(unit->chunk) * VEC, 1));
         add_vectors(call, unit->sample, share.first, LANES * VEC, (index_t)share.vectors, &moments);
         own = spread_of(&moments, origin);
-        for (ulong i = 0; i < share.tail; i++) {
-            const struct spread one = {first_element(LOAD_S(call, unit->sample, share.tail_first + i, 1)) - origin, 0, 1};
-            spread_merge(&own, one);
+        for (uint i = 0; i < RESTS; i++) {
+            const struct rest rest = rest_of_share(&share, unit, i);
+            if (rest.count > 0)
+                add_rest(call, unit->sample, rest.first, REST_COUNT(rest), origin, &own);
         }
     }
     const struct spread all = spread_over_lanes(own, (real)max(count, (ulong)1), lanes);
@@ -213,10 +214,11 @@ INLINED void write_unit(const struct apply_call *call, const struct unit *unit, 
     if (unit->active) {
         const struct affine affine = {statistics.mean, statistics.rstd * weight, bias};
         write_course(call, &course, &batch, &affine, output);
-        if (share.tail) {
-            const struct course tail = {unit->sample, share.tail_first, VEC, share.tail, 1};
-            load_batch(call, &tail, 0, &batch);
-            write_course(call, &tail, &batch, &affine, output);
+        for (uint i = 0; i < RESTS; i++) {
+            const struct rest rest = rest_of_share(&share, unit, i);
+            if (rest.count > 0)
+                write_vector(call, unit->sample, rest.first, REST_COUNT(rest), &affine,
+                             LOAD_S(call, unit->sample, rest.first, REST_COUNT(rest)), output);
         }
     }
 }

@@ -49,12 +49,35 @@ uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct
     return c->chunks > 1 ? cln_divide_up(c->chunks, work->channels_of_group) : 0;
 }
 
+/* Whether a chunk may begin anywhere within a vector: with channels first, where several lanes take it. See share_of in
+ * cl/norm/group_norm.h. */
+static bool begins_anywhere(const struct cln_workload *work, const struct cln_config *c, bool lanes) {
+    return lanes && !work->channels_last && cln_config_channel_chunks(work, c);
+}
+
+/* The elements of which vec is a divisor where vectors are not loaded at any address. */
+static uint64_t divided_by_vec(const struct cln_choice *choice, const struct cln_config *c, bool lanes) {
+    const uint64_t alignment = choice->work->alignment;
+    return begins_anywhere(choice->work, c, lanes) ? alignment : cln_lowest_bit(alignment | row_of(choice->work, c, lanes));
+}
+
+/* Whether a GPU's lanes would spend more time to find the channel of each element of a vector than to read x twice. */
+static bool mixes_channels(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { SMALL = 2, LARGE_CHANNEL = 1536 }; /* bytes of an element; positions */
+    const struct cln_workload *const work = choice->work;
+    const uint64_t widest = cln_power_of_two_at_most(cln_widest_vector(choice, c));
+    return !choice->facts.alone && work->channels_of_group > 1 && work->x_size <= SMALL && work->spatial >= LARGE_CHANNEL &&
+           work->spatial % widest && work->alignment % widest == 0;
+}
+
 /* Whether a work-group can keep a segment between its two reads: in a CPU's cache, in a GPU's registers, or in the backward
  * in a GPU's registers or cache. The backward sums a segment's channels one after the other, which pays on a GPU for one
  * channel only. */
-static bool keeps_segment(const struct cln_choice *choice) {
+static bool keeps_segment(const struct cln_choice *choice, const struct cln_config *c) {
     enum { CPU_SEGMENT = 1 << 20, LANE = 160, CACHED = 1 << 15 }; /* bytes */
     const struct cln_workload *const work = choice->work;
+    if (mixes_channels(choice, c))
+        return false;
     if (!choice->facts.alone && work->channel_sums && work->channels_of_group > 1)
         return false;
     const uint64_t room = choice->facts.alone ? CPU_SEGMENT : work->channel_sums ? CACHED : LANE * choice->facts.most_lanes;
@@ -69,19 +92,24 @@ static uint64_t gpu_positions(const struct cln_workload *work) {
     return positions;
 }
 
-/* Where vectors may reach across channels, a segment has at least two of them, so that several lanes take it. In the
- * backward a GPU's lane keeps two sums for each channel of its vector: few channels let more work-groups run at once. */
+/* Where vectors may reach across channels, a segment has at least two of them, so that several lanes take it. Where a chunk
+ * begins anywhere within a vector, a channel has many of them, since its ends take as long as several. In the backward a
+ * GPU's lane keeps two sums for each channel of its vector: few channels let more work-groups run at once. */
 static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { CHANNELS_WITH_SUMS = 4 };
+    enum { CHANNELS_WITH_SUMS = 4, MANY = 128 };
     const struct cln_workload *const work = choice->work;
     const uint64_t row = row_of(work, c, !choice->facts.alone);
     const bool across = !work->channels_last && row > work->spatial;
     const bool sums = work->channels_last && work->channel_sums && !choice->facts.alone;
     const uint64_t most = across ? row / 2 : sums ? CHANNELS_WITH_SUMS : UINT64_MAX;
     const uint64_t widest = cln_power_of_two_at_most(cln_smaller(cln_widest_vector(choice, c), most));
-    if (!cln_config_element_aligned(choice->device, c))
-        return cln_smaller(widest, cln_lowest_bit(work->alignment | row));
-    return cln_smaller(widest, cln_power_of_two_at_most(row));
+    if (cln_config_element_aligned(choice->device, c))
+        return cln_smaller(widest, cln_power_of_two_at_most(row));
+    const uint64_t even = cln_smaller(widest, cln_lowest_bit(work->alignment | row));
+    const uint64_t few = cln_power_of_two_at_most(cln_larger(work->spatial / MANY, 1));
+    return begins_anywhere(work, c, !choice->facts.alone)
+               ? cln_larger(even, cln_smaller(cln_smaller(widest, work->alignment), few))
+               : even;
 }
 
 /* Lanes that together hold a slice with channels last in the registers of a GPU; 0: no work-group can. */
@@ -115,7 +143,7 @@ static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_conf
     if (work->channels_last)
         return cln_smaller(cln_divide_up(work->spatial, alone ? CPU_POSITIONS : gpu_positions(work)),
                            alone ? UINT32_MAX : GPU_MOST);
-    if (keeps_segment(choice))
+    if (keeps_segment(choice, c))
         return 1;
     const bool large = cln_product(work->channels, work->spatial) >= LARGE;
     const uint64_t elements = alone ? CPU_ELEMENTS : large ? 2 * GPU_ELEMENTS : GPU_ELEMENTS;
@@ -130,24 +158,28 @@ static uint64_t shared_vectors(const struct cln_workload *work, const struct cln
     return in_chunks ? cln_divide_up(vectors, cln_config_channel_chunks(work, c)) : vectors;
 }
 
-/* With channels last: the power of two that leaves the fewest lanes idle, preferably with at least a cache line. */
+/* With channels last: the power of two that leaves the fewest lanes idle, of those that read whole sectors of memory. */
 static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
     enum { VECTORS_OF_LANE = 10, HELD_BACKWARD = 64, LEAST = 8, MOST_BESIDE = 64, WARP = 32, WIDE = 512, HELD_WIDE = 40 };
+    enum { LEAST_BYTES = 64 }; /* with channels last */
     const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
     const bool held = choice->work->channel_sums && c->chunks == 1; /* x and dy in registers: group_norm_backward.cl */
     const uint64_t of_lane = held ? cln_larger(HELD_BACKWARD / c->vec, 1) : VECTORS_OF_LANE;
-    if (choice->facts.alone || row_of(choice->work, c, true) % c->vec)
+    if (choice->facts.alone || (!begins_anywhere(choice->work, c, true) && row_of(choice->work, c, true) % c->vec))
         return 1;
     const uint64_t of_slice = c->chunks == 1 && c->segments < 2 ? lanes_of_slice(choice, c) : 0;
     if (of_slice)
         return of_slice;
     if (!choice->work->channels_last) {
         const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as in group_norm.cl */
-        const uint64_t least = cln_smaller(c->chunks > 1 && c->vec == 1 ? LEAST : WARP, cln_power_of_two_at_least(vectors));
-        return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), least),
+        const uint64_t few = c->chunks > 1 && c->vec == 1 ? LEAST : WARP;
+        const uint64_t at_least = cln_smaller(few, cln_power_of_two_at_least(vectors));
+        return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), at_least),
                            held_by_most ? most : cln_smaller(most, WIDE));
     }
-    uint64_t best = cln_smaller(LEAST, most);
+    const uint64_t least = cln_larger(LEAST, LEAST_BYTES / (c->vec * choice->work->x_size));
+    const uint64_t all = cln_larger(cln_power_of_two_at_least(vectors), 2);
+    uint64_t best = cln_smaller(cln_smaller(least, all), most);
     for (uint64_t lanes = best; lanes <= cln_smaller(MOST_BESIDE, most); lanes *= 2)
         if (cln_divide_up(vectors, lanes) * lanes <= cln_divide_up(vectors, best) * best)
             best = lanes;
@@ -190,20 +222,23 @@ static struct cln_config complete(const struct cln_choice *choice) {
 static clnorm_status check(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const uint64_t row = row_of(work, c, c->lanes > 1);
-    const char *const divided = work->channels_last ? "cols" : row == work->spatial ? "spatial" : "a group's elements";
+    const char *const name = work->channels_last ? "cols" : row == work->spatial ? "spatial" : "a group's elements";
     char expected[96];
-    if (c->lanes > 1 && row % c->vec) { /* PoCL 3.1 confuses the lanes' private arrays in tails */
-        (void)snprintf(expected, sizeof expected, "a divisor of %s where there are several lanes", divided);
+    const bool anywhere = begins_anywhere(work, c, c->lanes > 1);
+    if (c->lanes > 1 && row % c->vec && !anywhere) { /* PoCL 3.1 confuses the lanes' private arrays in tails */
+        (void)snprintf(expected, sizeof expected, "a divisor of %s where there are several lanes", name);
         return cln_config_refuse("vec", c->vec, expected);
     }
-    if (!cln_config_element_aligned(choice->device, c) && cln_lowest_bit(work->alignment | row) % c->vec) {
-        (void)snprintf(expected, sizeof expected, "a divisor of %s and every stride on this device", divided);
+    const uint64_t divided = divided_by_vec(choice, c, c->lanes > 1);
+    if (!cln_config_element_aligned(choice->device, c) && divided % c->vec) {
+        (void)snprintf(expected, sizeof expected, "a divisor of %s%severy stride on this device", anywhere ? "" : name,
+                       anywhere ? "" : " and ");
         return cln_config_refuse("vec", c->vec, expected);
     }
     struct cln_workload of_rules = *work; /* for the forward's rules of lanes, vectors and accesses */
     struct cln_config rules = *c;
     of_rules.group_size = row;
-    of_rules.alignment = cln_lowest_bit(work->alignment | row);
+    of_rules.alignment = divided;
     rules.keep = CLN_KEEP_REREAD;
     rules.chunks = 1;
     rules.prefetch = CLN_PREFETCH_NONE;

@@ -156,11 +156,14 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
  * that it reads. */
 static bool merges_moments(const struct cln_group_norm *norm, const struct cln_spec *spec) {
     enum { MOST = 4, MOST_OF_BLOCK = 8 }; /* of a lane */
+    enum { ELEMENTS = 8 };                /* of a chunk for each part that is merged, at least */
     const uint64_t channels = norm->cols / norm->groups, entries = cln_group_norm_entries(norm, spec);
     if (norm->layout == CLNORM_LAYOUT_FIRST)
         return spec->lanes > 1 && entries <= MOST * spec->lanes;
     const uint64_t groups = spec->block / channels + 2; /* of a block, at most */
-    return spec->block && cln_product(groups, entries) <= MOST_OF_BLOCK * spec->lanes * spec->segments;
+    const uint64_t elements = cln_product(spec->block, cln_divide_up(norm->spatial, spec->chunks));
+    const uint64_t most = cln_smaller(MOST_OF_BLOCK * spec->lanes * spec->segments, elements / ELEMENTS);
+    return spec->block && cln_product(groups, entries) <= most;
 }
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
