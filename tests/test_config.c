@@ -303,12 +303,15 @@ static void small_images_have_a_config(void **state) {
 }
 
 /* Group norm with channels first, of bf16: where no wide vector divides a large image's channels, chunks begin anywhere
- * within one. A small image's channels have too few vectors for that, and so has a sample whose stride none divides. */
+ * within one, if it divides the stride of the samples. A small image's channels have too few vectors for that. The forward
+ * keeps a segment in registers unless many of its vectors would have to tell channels apart. */
 static void odd_images_have_wide_vectors(void **state) {
     (void)state;
     static const struct {
         uint64_t spatial, alignment, forward, backward; /* vec */
-    } images[] = {{49, 8, 8, 1}, {225, 8, 8, 1}, {961, 8, 8, 4}, {2025, 8, 8, 8}, {2025, 2, 2, 2}, {1024, 64, 8, 8}};
+        bool forward_chunks;
+    } images[] = {{49, 8, 8, 1, false},  {225, 8, 8, 1, false},  {961, 8, 8, 4, false},
+                  {2025, 8, 8, 8, true}, {2025, 2, 2, 2, false}, {2048, 64, 8, 8, false}};
     const clnorm_device_info device = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};
     for (size_t i = 0; i < 2 * sizeof images / sizeof *images; i++) {
@@ -330,6 +333,30 @@ static void odd_images_have_wide_vectors(void **state) {
         assert_int_equal(cln_config_choose_group(&device, &work, &automatic, &config), CLNORM_SUCCESS);
         assert_int_equal(config.vec, i % 2 ? images[i / 2].backward : images[i / 2].forward);
         assert_true(config.lanes > 1);
+        assert_int_equal(config.chunks > 1, i % 2 || images[i / 2].forward_chunks);
+    }
+}
+
+/* A forced knob never makes the choice refuse one that it has chosen itself. */
+static void forced_knobs_of_odd_images_fit(void **state) {
+    (void)state;
+    const clnorm_device_info device = made_up_device(MADE_UP_H200);
+    static const struct cln_config forced[] = {{.chunks = 200}, {.chunks = 2, .lanes = 1}};
+    for (size_t i = 0; i < sizeof forced / sizeof *forced; i++) {
+        const struct cln_workload work = {.users = CLN_KNOBS_GROUP,
+                                          .rows = 2,
+                                          .groups = 64,
+                                          .group_size = 257,
+                                          .channels = 64,
+                                          .channels_of_group = 1,
+                                          .spatial = 257,
+                                          .alignment = 64,
+                                          .x_size = 4,
+                                          .held_size = 4,
+                                          .norm = CLNORM_LAYER_NORM,
+                                          .real_size = sizeof(float)};
+        struct cln_config config;
+        assert_int_equal(cln_config_choose_group(&device, &work, &forced[i], &config), CLNORM_SUCCESS);
     }
 }
 
@@ -369,6 +396,7 @@ int main(void) {
         cmocka_unit_test(phases_fit_into_local_memory),
         cmocka_unit_test(small_images_have_a_config),
         cmocka_unit_test(odd_images_have_wide_vectors),
+        cmocka_unit_test(forced_knobs_of_odd_images_fit),
         cmocka_unit_test(few_rows_have_short_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,6 +42,7 @@ static const struct group_case cases[] = {
     {3, 8, 500, 4, FIRST, F32, F32, F32, 0, SILU, WIDE, 3, 1, "vec=4,lanes=8,segments=4,chunks=4,iterations=2"},
     {40, 4, 256, 2, FIRST, BF16, BF16, F32, 0, GELU, NORMAL, 0, 0, "vec=8,lanes=4,segments=2,chunks=4"},
     {2, 16, 1001, 2, FIRST, F32, F32, F32, 0, SILU, WIDE, 0, 0, "vec=4,lanes=8,segments=2,chunks=24"},
+    {2, 16, 1001, 2, FIRST, F32, F32, F32, 0, SILU, FAR, 4, 0, "stores=streaming,vec=4,lanes=8,segments=2,chunks=24"},
     {2, 16, 1001, 2, FIRST, BF16, BF16, F32, 0, 0, FAR, 8, 0, "vec=8,lanes=32,segments=1,chunks=8,iterations=3"},
     {3, 16, 13, 2, FIRST, F16, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=8,lanes=4,segments=2,chunks=17"},
     {3, 16, 3, 2, FIRST, BF16, BF16, F32, 0, 0, NORMAL, 0, 1, "vec=8,lanes=8,segments=2,chunks=2"},

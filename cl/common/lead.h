@@ -8,8 +8,9 @@
 
 #include "common/dtype.h"
 
-/* What a kernel knows of a vector when it is compiled, added to its lead, so that no work-item tests it: NVIDIA's compiler
- * makes a branch of each such test, and instructions of one vector then no longer overlap with those of the next. */
+/* What a kernel knows of a vector, mostly when it is compiled, added to its lead, so that no work-item tests it: NVIDIA's
+ * compiler makes a branch of each such test, and instructions of one vector then no longer overlap with those of the next.
+ * Functions of one vector take such a lead, those of a segment or a slot a plain one. */
 #define NOT_FIRST 0x100u /* it is not vector 0 */
 #define NOT_LAST 0x200u  /* the segment goes on to the vector's end, at least */
 #define LEAD_ELEMENTS(lead) ((lead) % NOT_FIRST)

@@ -65,9 +65,9 @@ static uint64_t divided_by_vec(const struct cln_choice *choice, const struct cln
 static bool mixes_channels(const struct cln_choice *choice, const struct cln_config *c) {
     enum { SMALL = 2, LARGE_CHANNEL = 1536 }; /* bytes of an element; positions */
     const struct cln_workload *const work = choice->work;
-    const uint64_t widest = cln_power_of_two_at_most(cln_widest_vector(choice, c));
+    const uint64_t vec = cln_or_else(c->vec, cln_power_of_two_at_most(cln_widest_vector(choice, c)));
     return !choice->facts.alone && work->channels_of_group > 1 && work->x_size <= SMALL && work->spatial >= LARGE_CHANNEL &&
-           work->spatial % widest && work->alignment % widest == 0;
+           work->spatial % vec && work->alignment % vec == 0;
 }
 
 /* Whether a work-group can keep a segment between its two reads: in a CPU's cache, in a GPU's registers, or in the backward
@@ -107,7 +107,7 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
         return cln_smaller(widest, cln_power_of_two_at_most(row));
     const uint64_t even = cln_smaller(widest, cln_lowest_bit(work->alignment | row));
     const uint64_t few = cln_power_of_two_at_most(cln_larger(work->spatial / MANY, 1));
-    return begins_anywhere(work, c, !choice->facts.alone)
+    return begins_anywhere(work, c, c->lanes ? c->lanes > 1 : !choice->facts.alone)
                ? cln_larger(even, cln_smaller(cln_smaller(widest, work->alignment), few))
                : even;
 }
@@ -173,7 +173,8 @@ static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_confi
     if (!choice->work->channels_last) {
         const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as in group_norm.cl */
         const uint64_t few = c->chunks > 1 && c->vec == 1 ? LEAST : WARP;
-        const uint64_t at_least = cln_smaller(few, cln_power_of_two_at_least(vectors));
+        const uint64_t several = row_of(choice->work, c, true) % c->vec ? 2 : 1; /* a single lane has no head */
+        const uint64_t at_least = cln_larger(cln_smaller(few, cln_power_of_two_at_least(vectors)), several);
         return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), at_least),
                            held_by_most ? most : cln_smaller(most, WIDE));
     }
@@ -225,7 +226,8 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
     const char *const name = work->channels_last ? "cols" : row == work->spatial ? "spatial" : "a group's elements";
     char expected[96];
     const bool anywhere = begins_anywhere(work, c, c->lanes > 1);
-    if (c->lanes > 1 && row % c->vec && !anywhere) { /* PoCL 3.1 confuses the lanes' private arrays in tails */
+    if (c->lanes > 1 && row % c->vec &&
+        !anywhere) { /* PoCL 3.1 confuses the lanes' private arrays in tails of several elements */
         (void)snprintf(expected, sizeof expected, "a divisor of %s where there are several lanes", name);
         return cln_config_refuse("vec", c->vec, expected);
     }
