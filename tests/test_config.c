@@ -242,25 +242,31 @@ static void columns_fit_into_local_memory(void **state) {
         }
 }
 
+/* Group norm of channels first, with a shape and with elements of so many bytes. */
+static struct cln_workload group_workload_of(uint64_t groups, uint64_t channels_of_group, uint64_t spatial, uint64_t size) {
+    return (struct cln_workload){.users = CLN_KNOBS_GROUP,
+                                 .rows = 3,
+                                 .groups = groups,
+                                 .group_size = channels_of_group * spatial,
+                                 .channels = groups * channels_of_group,
+                                 .channels_of_group = channels_of_group,
+                                 .spatial = spatial,
+                                 .alignment = cln_lowest_bit(groups * channels_of_group * spatial),
+                                 .x_size = size,
+                                 .held_size = size,
+                                 .norm = CLNORM_LAYER_NORM,
+                                 .real_size = cln_larger(size, sizeof(float))};
+}
+
 /* Group norm in double, channels last, keeps the phases of a work-group in local memory. With little of it and wide
  * forced vectors, the choice has fewer phases; too many forced ones are refused. */
 static void phases_fit_into_local_memory(void **state) {
     (void)state;
     struct clnorm_device_info device = made_up_device(MADE_UP_H200);
     device.local_memory = 18 << 10;
-    const struct cln_workload work = {.users = CLN_KNOBS_GROUP,
-                                      .rows = 2,
-                                      .groups = 4,
-                                      .group_size = 64000,
-                                      .channels = 256,
-                                      .channels_of_group = 64,
-                                      .spatial = 1000,
-                                      .channels_last = true,
-                                      .alignment = 256,
-                                      .x_size = 8,
-                                      .held_size = 8,
-                                      .norm = CLNORM_LAYER_NORM,
-                                      .real_size = 8};
+    struct cln_workload work = group_workload_of(4, 64, 1000, sizeof(double));
+    work.channels_last = true;
+    work.alignment = 256;
     struct cln_config config = {0}, forced = {.vec = 16, .lanes = 16};
     assert_int_equal(cln_config_choose_group(&device, &work, &forced, &config), CLNORM_SUCCESS);
     assert_int_equal(config.segments, 2); /* 2 · 16 lanes · 2 segments · 17 doubles are 8.5 KiB */
@@ -281,20 +287,9 @@ static void small_images_have_a_config(void **state) {
     for (unsigned i = 0; i < MADE_UP_DEVICES * SPATIAL * CHANNELS * 8; i++) {
         const clnorm_device_info device = made_up_device(i / 8 / SPATIAL / CHANNELS);
         const uint64_t spatial = 1 + i / 8 / CHANNELS % SPATIAL, channels = 1 + i / 8 % CHANNELS, size = i & 1 ? 2 : 4;
-        const struct cln_workload work = {.users = CLN_KNOBS_GROUP,
-                                          .rows = 3,
-                                          .groups = 3,
-                                          .group_size = channels * spatial,
-                                          .channels = 3 * channels,
-                                          .channels_of_group = channels,
-                                          .spatial = spatial,
-                                          .channels_last = i & 2,
-                                          .channel_sums = i & 4,
-                                          .alignment = cln_lowest_bit(3 * channels * spatial),
-                                          .x_size = size,
-                                          .held_size = size,
-                                          .norm = CLNORM_LAYER_NORM,
-                                          .real_size = sizeof(float)};
+        struct cln_workload work = group_workload_of(3, channels, spatial, size);
+        work.channels_last = i & 2;
+        work.channel_sums = i & 4;
         struct cln_config config;
         if (cln_config_choose_group(&device, &work, &automatic, &config) != CLNORM_SUCCESS)
             fail_msg("%s, %" PRIu64 " channels of %" PRIu64 ", %u: %s", device.name, channels, spatial, i % 8,
@@ -315,20 +310,9 @@ static void odd_images_have_wide_vectors(void **state) {
     const clnorm_device_info device = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};
     for (size_t i = 0; i < 2 * sizeof images / sizeof *images; i++) {
-        const uint64_t spatial = images[i / 2].spatial, channels = 8;
-        const struct cln_workload work = {.users = CLN_KNOBS_GROUP,
-                                          .rows = 64,
-                                          .groups = 32,
-                                          .group_size = channels * spatial,
-                                          .channels = 32 * channels,
-                                          .channels_of_group = channels,
-                                          .spatial = spatial,
-                                          .channel_sums = i % 2,
-                                          .alignment = images[i / 2].alignment,
-                                          .x_size = 2,
-                                          .held_size = 2,
-                                          .norm = CLNORM_LAYER_NORM,
-                                          .real_size = sizeof(float)};
+        struct cln_workload work = group_workload_of(32, 8, images[i / 2].spatial, sizeof(cl_half));
+        work.channel_sums = i % 2;
+        work.alignment = images[i / 2].alignment;
         struct cln_config config;
         assert_int_equal(cln_config_choose_group(&device, &work, &automatic, &config), CLNORM_SUCCESS);
         assert_int_equal(config.vec, i % 2 ? images[i / 2].backward : images[i / 2].forward);
@@ -342,19 +326,8 @@ static void forced_knobs_of_odd_images_fit(void **state) {
     (void)state;
     const clnorm_device_info device = made_up_device(MADE_UP_H200);
     static const struct cln_config forced[] = {{.chunks = 200}, {.chunks = 2, .lanes = 1}};
+    const struct cln_workload work = group_workload_of(64, 1, 257, sizeof(float));
     for (size_t i = 0; i < sizeof forced / sizeof *forced; i++) {
-        const struct cln_workload work = {.users = CLN_KNOBS_GROUP,
-                                          .rows = 2,
-                                          .groups = 64,
-                                          .group_size = 257,
-                                          .channels = 64,
-                                          .channels_of_group = 1,
-                                          .spatial = 257,
-                                          .alignment = 64,
-                                          .x_size = 4,
-                                          .held_size = 4,
-                                          .norm = CLNORM_LAYER_NORM,
-                                          .real_size = sizeof(float)};
         struct cln_config config;
         assert_int_equal(cln_config_choose_group(&device, &work, &forced[i], &config), CLNORM_SUCCESS);
     }
