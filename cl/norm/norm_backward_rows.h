@@ -57,21 +57,21 @@ INLINED bool all_have(const uint i, const index_t before, const index_t vectors)
     return ISA == ISA_PTX && before + (i + 1) * LANES <= vectors;
 }
 
+#define LAST_TILE ((index_t)(TILES - 1) * TILE_VECTORS) /* its first vector; it may have fewer than the other tiles */
+
 #if LEADS
 /* What is known of each lane's i-th vector. */
 INLINED uint known_of(const uint i) {
-    const index_t before = (TILES - 1) * TILE_VECTORS;
     if (ISA != ISA_PTX)
         return 0;
-    return (i > 0 ? NOT_FIRST : 0) | (all_have(i, before, WHOLE_VECTORS) ? NOT_LAST : 0);
+    return (i > 0 ? NOT_FIRST : 0) | (all_have(i, LAST_TILE, WHOLE_VECTORS) ? NOT_LAST : 0);
 }
 #endif
 
 INLINED bool has_vector(const struct columns *columns, const uint i) {
-    const index_t before = (TILES - 1) * TILE_VECTORS; /* the last tile, which may have fewer vectors than the others */
     const bool in_tile =
         TILE_VECTORS % LANES == 0 || all_have(i, 0, TILE_VECTORS) || columns->lane + i * LANES < TILE_VECTORS;
-    const bool in_segment = GROUP_SIZE % TILE + LEADS == 0 || all_have(i, before, vectors_of(0)) ||
+    const bool in_segment = GROUP_SIZE % TILE + LEADS == 0 || all_have(i, LAST_TILE, vectors_of(0)) ||
                             is_vector(vector_of(columns, i), columns->lead);
     return in_tile && in_segment;
 }
