@@ -48,38 +48,46 @@ static void take_device(struct tally *tally, const clnorm_device_info *device) {
     fflush(stdout);
 }
 
-/* Reads the events of a process until it ends. *next: the case to continue with where the driver ended the process;
- * otherwise tally->count. */
+static void show_running(const struct tally *tally, int index) {
+    if (index >= tally->count)
+        return;
+    char text[CASE_TEXT];
+    const struct check_case check_case = check_case_of(index);
+    progress("%d of %d: %s", index + 1, tally->count, check_case_text(&check_case, text));
+}
+
+/* Reads the events of a process that begins with the case *next, until it ends. *next: the case to continue with where
+ * the driver ended the process; otherwise tally->count. A case runs from the end of the one before, so that a process
+ * that ends between two is blamed on the second. */
 static bool follow(struct tally *tally, struct check_worker *worker, int *next, struct fault *fault) {
     struct check_event event;
     char ending[ENDING_TEXT];
-    char text[CASE_TEXT];
-    int running = -1;
+    int running = *next;
+    bool opened = false;
     bool done = false;
     while (check_worker_next(worker, &event)) {
-        if (event.kind == CHECK_OPENED)
+        if (event.kind == CHECK_OPENED) {
+            opened = true;
             take_device(tally, &event.device);
-        else if (event.kind == CHECK_FAILED)
+        } else if (event.kind == CHECK_FAILED)
             *fault = event.fault;
-        else if (event.kind == CHECK_BEGINS) {
-            running = event.index;
-            const struct check_case check_case = check_case_of(running);
-            progress("%d of %d: %s", running + 1, tally->count, check_case_text(&check_case, text));
-        } else if (event.kind == CHECK_ENDS) {
-            running = -1;
+        else if (event.kind == CHECK_ENDS) {
             progress_end();
             record(tally, event.index, event.outcome, event.fault.text);
+            running = event.index + tally->every;
         }
         done = event.kind == CHECK_DONE;
+        if (opened)
+            show_running(tally, running);
     }
     progress_end();
     check_worker_end(worker, ending);
     *next = tally->count;
     if (*fault->text)
         return false;
-    if (running < 0)
-        return (done && !*ending) || fault_set(fault, EXIT_FAILED, "check: the driver ended the process %s: %s",
-                                               done ? "after the last case" : "between cases", ending);
+    if (!opened || running >= tally->count)
+        return (done && !*ending) || fault_set(fault, EXIT_FAILED, "check: the driver ended the process %s the %s case: %s",
+                                               opened ? "after" : "before", opened ? "last" : "first", ending);
     char reason[ENDING_TEXT + 64];
     (void)snprintf(reason, sizeof reason, "the driver ended the process: %s", *ending ? ending : "exit code 0");
     record(tally, running, OUTCOME_WRONG, reason);

@@ -29,10 +29,8 @@ static void run_cases(int events, const char *selector, int first, int every) {
     const int count = check_case_count();
     for (int i = first; i < count; i += every) {
         const struct check_case check_case = check_case_of(i);
-        event = (struct check_event){.kind = CHECK_BEGINS, .index = i};
-        send_event(events, &event);
+        event = (struct check_event){.kind = CHECK_ENDS, .index = i};
         event.outcome = check_case_try(&session, &check_case, (uint64_t)i, &event.fault);
-        event.kind = CHECK_ENDS;
         send_event(events, &event);
     }
     event = (struct check_event){.kind = CHECK_DONE};
