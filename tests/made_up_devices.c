@@ -118,6 +118,7 @@ static const struct clnorm_device_info devices[] = {
      .compute_units = 2,
      .max_work_group_size = 4096,
      .local_memory = 512 * KIB,
+     .cache_size = 32 * MIB,
      .native_vector_float = 16},
     {.name = "llvmpipe",
      .kind = CLNORM_DEVICE_GPU,

@@ -356,6 +356,60 @@ static void few_rows_have_short_runs(void **state) {
     assert_true(whole > 0);
 }
 
+static enum cln_stores stores_chosen(const clnorm_device_info *device, const struct cln_workload *work) {
+    const struct cln_config automatic = {0};
+    struct cln_config config;
+    const cln_choose_fn choose = work->users == CLN_KNOBS_GROUP ? cln_config_choose_group : cln_config_choose;
+    assert_int_equal(choose(device, work, &automatic, &config), CLNORM_SUCCESS);
+    return (enum cln_stores)config.stores;
+}
+
+/* A CPU streams outputs of tensors that its cache does not hold, in whole vectors and not in bytes. */
+static void large_outputs_are_streamed(void **state) {
+    (void)state;
+    clnorm_device_info cpu = made_up_device(MADE_UP_POCL);
+    const clnorm_device_info gpu = made_up_device(MADE_UP_H200);
+    struct cln_workload work = workload_of(4);
+    work.any_address = true;
+    work.rows = 4096; /* 4096 rows of 1024 floats, in and out, are 32 MiB */
+    set_columns(&work, 1024);
+    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+    work.work = CLN_WORK_ADD;
+    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_STREAMING);
+    work.work = CLN_WORK_NORM;
+    work.rows++;
+    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_STREAMING);
+    assert_int_equal(stores_chosen(&gpu, &work), CLN_STORES_CACHED);
+    work.y_scaled = true;
+    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+    work.y_scaled = false;
+    set_columns(&work, 1032);
+    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+    cpu.cache_size = 0; /* unknown */
+    set_columns(&work, 1024);
+    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+}
+
+/* Group norm streams with channels last, with the vectors of few samples. */
+static void large_images_are_streamed(void **state) {
+    (void)state;
+    const struct cln_config automatic = {0};
+    const clnorm_device_info cpu = made_up_device(MADE_UP_POCL);
+    struct cln_workload work = group_workload_of(32, 10, 4096, 4);
+    work.any_address = true;
+    work.rows = 64;
+    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+    work.channels_last = true;
+    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_STREAMING);
+    struct cln_config many, few;
+    assert_int_equal(cln_config_choose_group(&cpu, &work, &automatic, &many), CLNORM_SUCCESS);
+    work.rows = 1;
+    assert_int_equal(cln_config_choose_group(&cpu, &work, &automatic, &few), CLNORM_SUCCESS);
+    assert_int_equal(few.stores, CLN_STORES_CACHED);
+    few.stores = many.stores;
+    assert_memory_equal(&few, &many, sizeof few);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_choices_fit),
@@ -371,6 +425,8 @@ int main(void) {
         cmocka_unit_test(odd_images_have_wide_vectors),
         cmocka_unit_test(forced_knobs_of_odd_images_fit),
         cmocka_unit_test(few_rows_have_short_runs),
+        cmocka_unit_test(large_outputs_are_streamed),
+        cmocka_unit_test(large_images_are_streamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,4 +50,11 @@
 #define ACCUMULATOR_SPLIT 4
 #define ACCUMULATOR_COLUMNS 5
 
+/* Whether the device is known to be a CPU, also with streaming stores, for which accesses are aligned. */
+#if ELEMENT_ALIGNED || defined(POCL_DEVICE_ADDRESS_BITS)
+#define ON_CPU 1
+#else
+#define ON_CPU 0
+#endif
+
 #endif

@@ -47,7 +47,7 @@ static inline BYTES load_bytes(const global uchar *p, const bool aligned, const 
 #else
     (void)hint;
 #endif
-    if (ELEMENT_ALIGNED)
+    if (ON_CPU)
         return AS_BYTES(((const global struct bytes_anywhere *)p)->vector);
     return aligned ? *(const global BYTES *)p : AS_BYTES(VLOAD(p));
 }
@@ -55,7 +55,7 @@ static inline BYTES load_bytes(const global uchar *p, const bool aligned, const 
 static inline void store_bytes(global uchar *p, const BYTES v, const bool aligned) {
     if (aligned)
         STORE_ALIGNED(v, (global BYTES *)p);
-    else if (ELEMENT_ALIGNED)
+    else if (ON_CPU)
         ((global struct bytes_anywhere *)p)->vector = AS_UCHARV(v);
     else
         VSTORE(AS_UCHARV(v), p);

@@ -7,7 +7,7 @@
 /* Prefetch a line that a CPU reads, or writes, soon. A CPU's own prefetchers stop at the end of a page, and do not
  * foresee writes. */
 static inline void prefetch_to_read(const global void *p) {
-#if ELEMENT_ALIGNED && defined(__has_builtin)
+#if ON_CPU && defined(__has_builtin)
 #if __has_builtin(__builtin_prefetch)
     __builtin_prefetch((const void *)(size_t)p, 0, 2);
 #endif

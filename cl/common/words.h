@@ -19,8 +19,8 @@
 #define STORE_ALIGNED(value, pointer) (*(pointer) = (value))
 #endif
 
-/* A vector at the address of any element, in one access. On PoCL, vstoren makes an access for each 2-byte element, and
- * three for a vector of wider ones. */
+/* A vector at the address of any element, in one access of a CPU. On PoCL, vstoren makes an access for each 2-byte element,
+ * and three for a vector of wider ones. */
 struct __attribute__((packed)) anywhere {
     ushortv vector;
 };
@@ -82,7 +82,7 @@ static inline WORDS load_words(const global ushort *p, const bool aligned, const
 static inline void store_words(global ushort *p, const WORDS v, const bool aligned) {
     if (aligned)
         STORE_ALIGNED(v, (global WORDS *)p);
-    else if (ELEMENT_ALIGNED)
+    else if (ON_CPU)
         ((global struct anywhere *)p)->vector = AS_USHORTV(v);
     else
         VSTORE(AS_USHORTV(v), p);
@@ -132,7 +132,7 @@ static inline realv load_reals(const global real *p, const bool aligned, const e
 static inline void store_reals(global real *p, const realv v, const bool aligned) {
     if (aligned)
         STORE_ALIGNED(v, (global realv *)p);
-    else if (ELEMENT_ALIGNED)
+    else if (ON_CPU)
         ((global struct reals_anywhere *)p)->vector = v;
     else
         VSTORE(v, p);

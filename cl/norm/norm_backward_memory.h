@@ -41,6 +41,9 @@ INLINED struct columns columns_of(const struct call *call, const struct share *s
     return columns;
 }
 
+/* A slot stays in caches: only aligned stores are streamed. */
+#define CACHED(aligned) ((aligned) && STORES != STORES_STREAMING)
+
 INLINED void accumulate(global real *in_slot, local realv *sum, const index_t v, const index_t tile, const realv value,
                         const bool aligned) {
 #if ACCUMULATOR == ACCUMULATOR_LOCAL
@@ -48,7 +51,7 @@ INLINED void accumulate(global real *in_slot, local realv *sum, const index_t v,
     (void)in_slot, (void)aligned;
 #else
     const realv so_far = LOAD_VECTOR(REAL_DTYPE)(in_slot, v, 0, aligned, LOAD_PLAIN);
-    STORE_VECTOR(REAL_DTYPE)(in_slot, v, 0, so_far + value, aligned);
+    STORE_VECTOR(REAL_DTYPE)(in_slot, v, 0, so_far + value, CACHED(aligned));
     (void)sum, (void)tile;
 #endif
 }
@@ -58,7 +61,7 @@ INLINED void clear(global real *in_slot, local realv *sum, const index_t v, cons
     sum[v - tile] = 0;
     (void)in_slot, (void)aligned;
 #else
-    STORE_VECTOR(REAL_DTYPE)(in_slot, v, 0, 0, aligned);
+    STORE_VECTOR(REAL_DTYPE)(in_slot, v, 0, 0, CACHED(aligned));
     (void)sum, (void)tile;
 #endif
 }

@@ -6,14 +6,14 @@
 #include "norm/norm_statistics.h"
 
 /* Whether s is written when it is first computed, and later read instead of computed again: where residual_out stores it
- * without conversion. Not where lanes read another lane's first vector, which residual_out may overwrite. */
-#define READS_S (IS_REAL(RESIDUAL_OUT_DTYPE) && (!FROM_ORIGIN || LANES == 1))
+ * without conversion, in caches. Not where lanes read another lane's first vector, which residual_out may overwrite. */
+#define READS_S (IS_REAL(RESIDUAL_OUT_DTYPE) && STORES != STORES_STREAMING && (!FROM_ORIGIN || LANES == 1))
 
 /* Whether the elements that dropout keeps are drawn at the first read and remembered: where there is room, and the same
  * work-item reads the vectors again. */
 #define REMEMBERS (DROPOUT && !READS_S && CHUNKS == 1)
 #define REMEMBERS_BITS (REMEMBERS && LANES > 1 && HELD * VEC <= 64)
-#define REMEMBERS_BYTES (REMEMBERS && LANES == 1 && ELEMENT_ALIGNED && HELD * VEC <= 16384)
+#define REMEMBERS_BYTES (REMEMBERS && LANES == 1 && ON_CPU && HELD * VEC <= 16384)
 
 /* Whether 32 KiB, the least local memory of any device, has room for the scratch and a byte for each vector. */
 #define KEPT_BITS_FIT (SEGMENTS * VECTORS + 2 * 8 * SCRATCH <= 32768)

@@ -55,7 +55,7 @@ INLINED float largest_over_segments(local float *scratch, float v) {
 /* The largest of count magnitudes, for every lane of a work-group with one segment. Every work-item must call it. */
 INLINED float largest_of_all(const global float *magnitudes, const ulong count, struct lanes *lanes) {
     float v = 0;
-#if !ELEMENT_ALIGNED /* many loads in flight; PoCL's compiler warns that it does not unroll this */
+#if !ON_CPU /* many loads in flight; PoCL's compiler warns that it does not unroll this */
 #pragma unroll 8
 #endif
     for (ulong i = get_local_id(0); i < count; i += LANES)

@@ -18,7 +18,7 @@ static inline float round_bf16(const float v) {
 
 /* Quotients are correctly rounded, so that all devices yield the same codes. On CPUs / rounds correctly. Elsewhere its
  * error may be 2.5 units in the last place, and is on NVIDIA. */
-#if ELEMENT_ALIGNED || defined(POCL_DEVICE_ADDRESS_BITS)
+#if ON_CPU
 
 static inline float divide1(const float a, const float b) {
     return a / b;
@@ -100,7 +100,7 @@ static inline float scale_of(const float amax, const float largest) {
 }
 
 /* The codes of a / b. */
-#if ELEMENT_ALIGNED || defined(POCL_DEVICE_ADDRESS_BITS)
+#if ON_CPU
 #define DEFINE_DIVIDED(dtype)                                                  \
     static inline BYTES JOIN(divided_, dtype)(const floatv a, const float b) { \
         return NARROW(dtype)(divide(a, b));                                    \

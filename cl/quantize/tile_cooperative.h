@@ -87,7 +87,7 @@ INLINED void put_column(const struct call *call, const ROW_BYTES codes, const ul
     global uchar *to = call->q_t + column * call->q_t_stride + row;
     if (call->aligned)
         *(global ROW_BYTES *)to = codes;
-    else if (ELEMENT_ALIGNED)
+    else if (ON_CPU)
         ((global struct rows_anywhere *)to)->vector = codes;
     else
         for (uint i = 0; i < ROW_VEC; i++)

@@ -66,7 +66,7 @@ INLINED void put_column(const local tile_unit *line, const uint count, global uc
     const bool whole = count == LINE;
     if (whole && (size_t)to % LINE == 0)
         STORE_STREAMING(*line, (global tile_unit *)to);
-    else if (whole && ELEMENT_ALIGNED)
+    else if (whole && ON_CPU)
         ((global struct line_anywhere *)to)->line = *line;
     else
         for (uint i = 0; i < count; i++)

@@ -205,17 +205,24 @@ static uint64_t segments_of(const struct cln_choice *choice, const struct cln_co
     return segments;
 }
 
+/* Only with channels last do streaming stores gain. They are chosen after the vectors, which therefore do not depend on the
+ * number of samples. */
+static uint64_t stores_of(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t aligned = cln_lowest_bit(choice->work->alignment | choice->work->channels);
+    return choice->work->channels_last && aligned % c->vec == 0 ? cln_stores_values(choice, c).value[0] : CLN_STORES_CACHED;
+}
+
 /* Fills in every knob that is not forced. */
 static struct cln_config complete(const struct cln_choice *choice) {
     struct cln_config c = *choice->forced;
     c.isa = (uint32_t)cln_or_else(c.isa, cln_isa_values(choice, &c).value[0]);
-    c.stores = (uint32_t)cln_or_else(c.stores, cln_stores_values(choice, &c).value[0]);
     c.iterations = (uint32_t)cln_or_else(c.iterations, 1);
     c.chunks = (uint32_t)cln_or_else(c.chunks, chunks_of(choice, &c));
     c.vec = (uint32_t)cln_or_else(c.vec, vec_of(choice, &c));
     c.lanes = (uint32_t)cln_or_else(c.lanes, lanes_of(choice, &c));
     c.segments = (uint32_t)cln_or_else(c.segments, segments_of(choice, &c));
     c.reduce = (uint32_t)cln_or_else(c.reduce, cln_reduce_values(choice, &c).value[0]);
+    c.stores = (uint32_t)cln_or_else(c.stores, stores_of(choice, &c));
     return c;
 }
 

@@ -41,9 +41,8 @@ static double bandwidth(const struct count *n) {
 static double memory_ns(const struct count *n) {
     const bool twice = n->c->tile < n->work->group_size && n->c->row_split == CLN_ROW_SPLIT_TWO_PASSES;
     const double passes = twice ? 1.9 : n->c->accumulator == CLN_ACCUMULATOR_COLUMNS ? 1.9 : 1;
-    const double tensors = n->work->gated ? 5 : 3;
     const double elements = (double)(n->work->rows * n->work->groups) * (double)n->work->group_size;
-    return passes * tensors * elements * (double)n->work->x_size / bandwidth(n);
+    return passes * cln_moved_tensors(n->work) * elements * (double)n->work->x_size / bandwidth(n);
 }
 
 /* The latency of a row's loads. The pipeline and the prefetch hide a part of it. */

@@ -36,20 +36,6 @@ static struct count count(const struct cln_choice *choice, const struct cln_conf
     };
 }
 
-/* The number of tensors of x's size that are read or written. */
-static double tensors(const struct cln_workload *work) {
-    switch (work->work) {
-    case CLN_WORK_GATED:
-    case CLN_WORK_SOFTMAX_BACKWARD:
-        return 3;
-    case CLN_WORK_ADD:
-    case CLN_WORK_CHAIN:
-        return 4;
-    default:
-        return 2;
-    }
-}
-
 /* Bytes of x in the segments of work_groups work-groups. */
 static double bytes_of(const struct count *n, double work_groups) {
     return work_groups * n->c->segments * (double)n->work->group_size * (double)n->work->x_size;
@@ -57,7 +43,7 @@ static double bytes_of(const struct count *n, double work_groups) {
 
 /* The time of memory traffic, with the part of a second read that misses the caches. */
 static double memory_ns(const struct count *n) {
-    const double bytes = tensors(n->work) * bytes_of(n, n->groups) / (double)cln_larger(n->c->chunks, 1);
+    const double bytes = cln_moved_tensors(n->work) * bytes_of(n, n->groups) / (double)cln_larger(n->c->chunks, 1);
     const double l1 = 140e3;
     double times = 1;
     if (n->c->keep == CLN_KEEP_REREAD && bytes_of(n, n->resident) > l1)
@@ -102,7 +88,9 @@ static double accesses_ns(const struct count *n) {
     const double weights = n->work->work >= CLN_WORK_SOFTMAX || n->work->norm == CLNORM_LAYER_NORM ? 2 : 1;
     const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 1 : 0;
     const double vectors = n->vectors * n->c->lanes * n->c->segments / n->facts->simd;
-    return n->facts->resident_groups == 1 ? 0 : narrow * each * (tensors(n->work) + again + weights + ahead) * vectors;
+    return n->facts->resident_groups == 1
+               ? 0
+               : narrow * each * (cln_moved_tensors(n->work) + again + weights + ahead) * vectors;
 }
 
 /* Waves of work-groups; the last one leaves some compute units idle. */

@@ -15,6 +15,21 @@ uint64_t cln_tiles(const struct cln_workload *work, const struct cln_config *c) 
     return c->tile < work->group_size ? cln_divide_up(cln_reach(work, c), c->tile) : 1;
 }
 
+unsigned cln_moved_tensors(const struct cln_workload *work) {
+    if (work->users == CLN_KNOBS_BACKWARD)
+        return work->gated ? 5 : 3;
+    switch (work->work) {
+    case CLN_WORK_GATED:
+    case CLN_WORK_SOFTMAX_BACKWARD:
+        return 3;
+    case CLN_WORK_ADD:
+    case CLN_WORK_CHAIN:
+        return 4;
+    default:
+        return 2;
+    }
+}
+
 /* --------------------------------------------------------------------------------------------------------- forward */
 
 uint64_t cln_vectors_per_lane(const struct cln_workload *work, const struct cln_config *c) {

@@ -16,6 +16,9 @@ uint64_t cln_reach(const struct cln_workload *work, const struct cln_config *c);
 /* Backward: the tiles of a segment. */
 uint64_t cln_tiles(const struct cln_workload *work, const struct cln_config *c);
 
+/* The tensors of x's size that are read or written. */
+unsigned cln_moved_tensors(const struct cln_workload *work);
+
 /* Forward and softmax: maximum vectors of a segment that one lane has, and their bytes while they are held. */
 uint64_t cln_vectors_per_lane(const struct cln_workload *work, const struct cln_config *c);
 uint64_t cln_held_bytes(const struct cln_workload *work, const struct cln_config *c);
