@@ -29,6 +29,13 @@
 #define IS_REAL_bf16 0
 #define IS_REAL_none 0
 
+/* The dtype that stores the arithmetic's numbers. */
+#if IS_DOUBLE(X_DTYPE)
+#define REAL_DTYPE f64
+#else
+#define REAL_DTYPE f32
+#endif
+
 /* Vectors of 2-byte elements as words, so that one access moves 16 bytes. */
 #if VEC == 1
 #define WORDS ushort

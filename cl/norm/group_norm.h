@@ -22,12 +22,6 @@
 #define IS_FIRST (LAYOUT == LAYOUT_FIRST)
 #define CHANNELS_OF_GROUP (CHANNELS / GROUPS)
 
-#if IS_DOUBLE(X_DTYPE)
-#define REAL_DTYPE f64
-#else
-#define REAL_DTYPE f32
-#endif
-
 /* The vectors of a row. A row is the positions of a channel, or the channels of a position. */
 #if IS_FIRST
 #define ROW SPATIAL

@@ -1,8 +1,8 @@
 /* L2 norm and its gradients: see clnorm_l2_norm_desc for the formulas.
  *
  * A work-group owns segments, and takes SEGMENTS of them at a time with LANES work-items each. It reads each segment twice:
- * for the sums and for the results. dweight is first summed over shares of the rows, each into a slot, with a column for
- * each work-item, and then over the slots.
+ * for the sums and for the results. dweight is first summed over shares of the rows, each into a slot, with a span of
+ * columns for each work-item, and then over the slots.
  *
  * Macros (src/program/spec.h), of the norms' forward or, with DY_DTYPE, of their backward: GROUP_SIZE, GROUPS, X_DTYPE,
  * WEIGHT_DTYPE, Y_DTYPE, SAVE_RSTD (write norm), DY_DTYPE, DX_DTYPE, DWEIGHT_DTYPE, VEC, LANES, SEGMENTS, UNROLL, REDUCE,
@@ -198,9 +198,11 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void JOIN(KERNEL
 }
 #endif
 
-/* ----------------------------------------------------------------------------------------- dweight, built with VEC 1 */
+/* ----------------------------------------------------------------------------------------------------------- dweight */
 
-#if BACKWARD && PRESENT(DWEIGHT_DTYPE) && VEC == 1
+#if BACKWARD && PRESENT(DWEIGHT_DTYPE)
+
+#define SPANS ((VECTORS + UNROLL - 1) / UNROLL) /* of a segment's columns */
 
 struct slots_call {
     MEMBERS(L2_NORM_SLOTS_ARGS)
@@ -214,25 +216,42 @@ struct slots_call {
 #define ROW_OF_WEIGHT(number, weight_row) (number)
 #endif
 
-/* Sums the columns over a share of the rows that use one row of weights. */
+/* Sums the columns over a share of the rows that use one row of weights. Each work-item has a span of UNROLL vectors. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_slots(PARAMETERS(L2_NORM_SLOTS_ARGS)) {
     const struct slots_call own = {ARGUMENTS(L2_NORM_SLOTS_ARGS)}, *const call = &own;
     const ulong blocks = (work - 1) / GROUP_ITEMS + 1, slot = get_group_id(0) / blocks;
-    const ulong column = (get_group_id(0) - slot * blocks) * GROUP_ITEMS + get_local_id(0);
-    if (column >= work)
+    const ulong span = (get_group_id(0) - slot * blocks) * GROUP_ITEMS + get_local_id(0);
+    if (span >= work)
         return;
     const ulong weight_row = slot / count, first = (slot - weight_row * count) * share;
-    const ulong end = min(first + share, rows / WEIGHT_ROWS);
-    const global real *length = norm + norm_at + column / GROUP_SIZE * rows;
-    struct kept_sum sum = {0, 0};
+    const ulong end = min(first + share, rows / WEIGHT_ROWS), group = span / SPANS, column = group * GROUP_SIZE;
+    const index_t vector = (index_t)(span - group * SPANS) * UNROLL;
+    struct kept_sums sums[UNROLL];
+#pragma unroll
+    for (uint j = 0; j < UNROLL; j++)
+        sums[j].sum = sums[j].lost = 0;
     for (ulong number = first; number < end; number++) {
         const ulong row = ROW_OF_WEIGHT(number, weight_row);
-        const real own_x = WIDEN(X_DTYPE)(LOAD(X_DTYPE)(call->x + ROW_OFFSET(x, row) + column, false, LOAD_LAST));
-        const real own_dy = WIDEN(DY_DTYPE)(LOAD(DY_DTYPE)(call->dy + ROW_OFFSET(dy, row) + column, false, LOAD_LAST));
-        kept_sum_add(&sum, own_dy * (own_x / length[row]));
+        const global STORAGE(X_DTYPE) *const row_x = call->x + ROW_OFFSET(x, row) + column;
+        const global STORAGE(DY_DTYPE) *const row_dy = call->dy + ROW_OFFSET(dy, row) + column;
+        const real length = norm[norm_at + group * rows + row];
+#pragma unroll
+        for (uint j = 0; j < UNROLL; j++) {
+            if (UNROLL > 1 && vector + j >= VECTORS)
+                continue;
+            const realv x_hat = WIDEN(X_DTYPE)(LOAD_VECTOR(X_DTYPE)(row_x, vector + j, 0, false, LOAD_LAST)) / length;
+            const realv wide_dy = WIDEN(DY_DTYPE)(LOAD_VECTOR(DY_DTYPE)(row_dy, vector + j, 0, false, LOAD_LAST));
+            kept_sums_add(&sums[j], wide_dy * x_hat);
+        }
     }
-    slots[slots_at + slot * work + column] = sum.sum;
+    global real *const to = slots + slots_at + slot * GROUPS * GROUP_SIZE + column;
+#pragma unroll
+    for (uint j = 0; j < UNROLL; j++)
+        if (UNROLL == 1 || vector + j < VECTORS)
+            STORE_VECTOR(REAL_DTYPE)(to, vector + j, 0, sums[j].sum, false);
 }
+
+#if VEC == 1
 
 /* Sums over count slots. Each work-item has a column of a row of weights. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_dweight(PARAMETERS(L2_NORM_DWEIGHT_ARGS)) {
@@ -248,5 +267,7 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_dwe
 #endif
     STORE1(DWEIGHT_DTYPE)(dweight + dweight_at + column, sum.sum);
 }
+
+#endif
 
 #endif

@@ -1,5 +1,5 @@
 /* The arguments of the kernels of L2 norm: see cl/common/arguments.h. work: segments, [groups, rows]; for the sums over
- * rows: columns. floor: 1 if eps is the minimum length, 0 if it is added to the sum of squares. */
+ * rows: spans of columns, or columns. floor: 1 if eps is the minimum length, 0 if it is added to the sum of squares. */
 #ifndef L2_NORM_ARGS_H
 #define L2_NORM_ARGS_H
 
@@ -27,7 +27,7 @@
     USE(ROWS, 1, global STORAGE(DX_DTYPE) *, dx)                            \
     USE(VECTOR, DWEIGHT_DTYPE, global real *, norm)
 
-/* slots: [weight_rows, count, columns], a part of the workspace; share: rows of a slot. */
+/* slots: [weight_rows, count, columns], a part of the workspace; share: rows of a slot. work: spans. */
 #define L2_NORM_SLOTS_ARGS(USE)                                             \
     USE(NUMBER, 1, ulong, rows)                                             \
     USE(NUMBER, 1, ulong, share)                                            \

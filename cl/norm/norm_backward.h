@@ -13,12 +13,6 @@
 #include "norm/norm_x.h"
 #include "norm/weight_map.h"
 
-#if IS_DOUBLE(X_DTYPE)
-#define REAL_DTYPE f64
-#else
-#define REAL_DTYPE f32
-#endif
-
 /* A work-group takes TILE columns of each of SPAN groups: all columns of a segment, or one of the TILES into which it is
  * split. */
 #define SPLIT (TILE < GROUP_SIZE)

@@ -10,12 +10,6 @@
 #include "common/segment.h"
 #include "norm/norm_backward_args.h"
 
-#if IS_DOUBLE(X_DTYPE)
-#define REAL_DTYPE f64
-#else
-#define REAL_DTYPE f32
-#endif
-
 struct call {
     MEMBERS(NORM_BACKWARD_REDUCE_ARGS)
     bool aligned; /* wide accesses at their own size's alignment */

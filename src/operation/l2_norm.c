@@ -152,10 +152,11 @@ static clnorm_status add_forward(clnorm_plan *plan, const void *desc, const stru
 
 /* ---------------------------------------------------------------------------------------------------------- dweight */
 
-/* The rows that use one row of weights are summed in count shares of share rows. items: work-items of a work-group, which
- * have a column each. */
+/* The rows that use one row of weights are summed in count shares of share rows, with a work-item for each of the spans of
+ * unroll vectors of columns. items: work-items of a work-group. */
 struct slots {
     uint64_t share, count, items;
+    uint64_t vec, unroll, spans;
     struct cln_binding lengths, sums; /* parts of the workspace: [groups, rows], [weight_rows, count, cols] */
 };
 
@@ -164,7 +165,11 @@ static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, co
     const clnorm_device_info *const device = &plan->context->device;
     const uint64_t align = CLN_WORKSPACE_ALIGNMENT, lengths = d->rows * work->groups * work->real_size;
     const uint64_t items = cln_smaller(256, cln_power_of_two_at_most(device->max_work_group_size));
-    const uint64_t rows = d->rows / d->weight_rows, blocks = cln_divide_up(d->cols, items) * d->weight_rows;
+    const bool wide = plan->config.lanes == 1; /* work-items run one after the other: each reads whole lines */
+    slots->vec = wide ? plan->config.vec : 1;
+    slots->unroll = wide ? 16 : 1;
+    slots->spans = work->groups * cln_divide_up(work->group_size, slots->vec * slots->unroll);
+    const uint64_t rows = d->rows / d->weight_rows, blocks = cln_divide_up(slots->spans, items) * d->weight_rows;
     const uint64_t wanted = cln_divide_up(8 * (uint64_t)cln_larger(device->compute_units, 1), blocks);
     slots->items = items;
     slots->share = cln_larger(cln_divide_up(rows, wanted), 1);
@@ -179,26 +184,31 @@ static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, co
     return CLNORM_SUCCESS;
 }
 
-/* Adds a kernel with one work-item per column, times work-groups for each block of columns. */
-static clnorm_status add_columns(clnorm_plan *plan, const void *desc, const struct slots *slots, const char *kernel,
-                                 const struct cln_parameter *parameters, const struct cln_argument *arguments,
-                                 uint64_t times) {
-    const backward_desc *const d = desc;
+/* A kernel over columns, with work-items for work parts of them, times as many work-groups as those fill. */
+struct columns {
+    const char *kernel;
+    const struct cln_parameter *parameters;
+    const struct cln_argument *arguments;
+    uint64_t vec, unroll, work, items, times;
+};
+
+static clnorm_status add_columns(clnorm_plan *plan, const void *desc, const struct columns *columns) {
     struct cln_spec spec = spec_of(plan, desc);
-    spec.vec = 1;
-    spec.lanes = slots->items;
+    spec.vec = columns->vec;
+    spec.unroll = columns->unroll;
+    spec.lanes = columns->items;
     spec.segments = 1;
     spec.reduce = CLN_REDUCE_TREE;
     spec.opencl_c = 120;
     const struct cln_stage_recipe recipe = {
         .source = &cln_source_l2_norm,
-        .kernel = kernel,
+        .kernel = columns->kernel,
         .spec = &spec,
-        .parameters = parameters,
-        .arguments = arguments,
-        .work = d->cols,
-        .groups = (size_t)(cln_divide_up(d->cols, slots->items) * times),
-        .items = (size_t)slots->items,
+        .parameters = columns->parameters,
+        .arguments = columns->arguments,
+        .work = columns->work,
+        .groups = (size_t)(cln_divide_up(columns->work, columns->items) * columns->times),
+        .items = (size_t)columns->items,
     };
     return cln_plan_add_stage(plan, &recipe);
 }
@@ -223,10 +233,12 @@ static clnorm_status add_dweight(clnorm_plan *plan, const void *desc, const stru
                                           cln_integer("dbias_stride", 0),
                                           cln_bind("slots", slots->sums),
                                           {0}};
-    const uint64_t shares = slots->count * d->weight_rows;
-    const clnorm_status status =
-        shares ? add_columns(plan, desc, slots, "l2_norm_slots", slots_parameters, of_slots, shares) : CLNORM_SUCCESS;
-    return status ? status : add_columns(plan, desc, slots, "l2_norm_dweight", dweight_parameters, of_sum, d->weight_rows);
+    const struct columns sums = {"l2_norm_slots", slots_parameters, of_slots,     slots->vec,
+                                 slots->unroll,   slots->spans,     slots->items, slots->count * d->weight_rows};
+    const struct columns dweight = {"l2_norm_dweight", dweight_parameters, of_sum,        1, 1,
+                                    d->cols,           slots->items,       d->weight_rows};
+    const clnorm_status status = sums.times ? add_columns(plan, desc, &sums) : CLNORM_SUCCESS;
+    return status ? status : add_columns(plan, desc, &dweight);
 }
 
 static clnorm_status add_backward(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
