@@ -364,7 +364,7 @@ static enum cln_stores stores_chosen(const clnorm_device_info *device, const str
     return (enum cln_stores)config.stores;
 }
 
-/* A CPU streams outputs of tensors that its cache does not hold, in whole vectors and not in bytes. */
+/* A CPU streams outputs of tensors that its cache does not hold, in whole lines. */
 static void large_outputs_are_streamed(void **state) {
     (void)state;
     clnorm_device_info cpu = made_up_device(MADE_UP_POCL);
@@ -385,6 +385,10 @@ static void large_outputs_are_streamed(void **state) {
     work.y_scaled = false;
     set_columns(&work, 1032);
     assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+    work.x_size = 2;
+    set_columns(&work, 4096);
+    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+    work.x_size = 4;
     cpu.cache_size = 0; /* unknown */
     set_columns(&work, 1024);
     assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);

@@ -47,18 +47,19 @@ struct cln_values cln_isa_values(const struct cln_choice *choice, const struct c
     return cln_one_value(choice->facts.ptx ? CLN_ISA_PTX : CLN_ISA_PORTABLE);
 }
 
-/* A CPU reads each line that it writes, except by streaming stores, which leave no output in its cache. They need rows that
- * begin at whole vectors, and are slow with vectors of 16 bytes, as of 8-bit elements. On GPUs they were slower in every
+/* A CPU reads each line that it writes, except by streaming stores, which leave no output in its cache. They are slow with
+ * parts of lines: of rows that do not begin at lines, and of 2-byte and 8-bit elements. On GPUs they were slower in every
  * measurement, so that only tuning tries them. */
 struct cln_values cln_stores_values(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { LINE = 64 }; /* bytes */
     const struct cln_workload *const work = choice->work;
     const uint64_t elements = work->rows * work->groups * work->group_size;
     const bool fits = cln_moved_tensors(work) * elements * work->x_size <= choice->facts.cache || !choice->facts.cache;
     struct cln_config streaming = *c;
     streaming.stores = CLN_STORES_STREAMING;
-    const bool whole = work->alignment >= cln_widest_vector(choice, &streaming);
-    const bool bytes = work->y_scaled || work->users == CLN_KNOBS_QUANTIZE;
-    return cln_one_value(choice->facts.alone && whole && !bytes && !fits ? CLN_STORES_STREAMING : CLN_STORES_CACHED);
+    const uint64_t vec = cln_smaller(work->alignment, cln_widest_vector(choice, &streaming));
+    const bool lines = vec * work->x_size >= LINE && !work->y_scaled && work->users != CLN_KNOBS_QUANTIZE;
+    return cln_one_value(choice->facts.alone && lines && !fits ? CLN_STORES_STREAMING : CLN_STORES_CACHED);
 }
 
 struct cln_values cln_reduce_values(const struct cln_choice *choice, const struct cln_config *c) {
