@@ -356,11 +356,11 @@ static void few_rows_have_short_runs(void **state) {
     assert_true(whole > 0);
 }
 
-static enum cln_stores stores_chosen(const clnorm_device_info *device, const struct cln_workload *work) {
-    const struct cln_config automatic = {0};
+static enum cln_stores stores_chosen(const clnorm_device_info *device, const struct cln_workload *work,
+                                     struct cln_config forced) {
     struct cln_config config;
     const cln_choose_fn choose = work->users == CLN_KNOBS_GROUP ? cln_config_choose_group : cln_config_choose;
-    assert_int_equal(choose(device, work, &automatic, &config), CLNORM_SUCCESS);
+    assert_int_equal(choose(device, work, &forced, &config), CLNORM_SUCCESS);
     return (enum cln_stores)config.stores;
 }
 
@@ -369,29 +369,35 @@ static void large_outputs_are_streamed(void **state) {
     (void)state;
     clnorm_device_info cpu = made_up_device(MADE_UP_POCL);
     const clnorm_device_info gpu = made_up_device(MADE_UP_H200);
+    const struct cln_config automatic = {0};
     struct cln_workload work = workload_of(4);
     work.any_address = true;
     work.rows = 4096; /* 4096 rows of 1024 floats, in and out, are 32 MiB */
     set_columns(&work, 1024);
-    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
     work.work = CLN_WORK_ADD;
-    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_STREAMING);
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
     work.work = CLN_WORK_NORM;
     work.rows++;
-    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_STREAMING);
-    assert_int_equal(stores_chosen(&gpu, &work), CLN_STORES_CACHED);
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
+    assert_int_equal(stores_chosen(&gpu, &work, automatic), CLN_STORES_CACHED);
     work.y_scaled = true;
-    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
     work.y_scaled = false;
     set_columns(&work, 1032);
-    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
     work.x_size = 2;
     set_columns(&work, 4096);
-    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
     work.x_size = 4;
+    set_columns(&work, 1000); /* f64 of 125 lines, and vectors of two */
+    work.x_size = work.real_size = 8;
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
+    assert_int_equal(stores_chosen(&cpu, &work, (struct cln_config){.vec = 16}), CLN_STORES_CACHED);
+    work.x_size = work.real_size = 4;
     cpu.cache_size = 0; /* unknown */
     set_columns(&work, 1024);
-    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
 }
 
 /* Group norm streams with channels last, with the vectors of few samples. */
@@ -402,9 +408,9 @@ static void large_images_are_streamed(void **state) {
     struct cln_workload work = group_workload_of(32, 10, 4096, 4);
     work.any_address = true;
     work.rows = 64;
-    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_CACHED);
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
     work.channels_last = true;
-    assert_int_equal(stores_chosen(&cpu, &work), CLN_STORES_STREAMING);
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
     struct cln_config many, few;
     assert_int_equal(cln_config_choose_group(&cpu, &work, &automatic, &many), CLNORM_SUCCESS);
     work.rows = 1;

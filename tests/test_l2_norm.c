@@ -47,6 +47,8 @@ static const struct l2_case cases[] = {
     {300, 65, 0, 3, BF16, F32, BF16, FLOOR, 1e-5, false, "", 4, 1},
     {600, 24, 0, 0, F16, NONE, F32, ADD, 1e-6, false, "", 2, 300},
     {8, 64, 0, 0, F64, F64, F64, ADD, 1e-12, false, "", 8, 1},
+    {40, 600, 300, 0, F32, F32, F32, ADD, 1e-12, false, "", 0, 0}, /* two spans of a segment's columns on CPUs */
+    {40, 640, 320, 0, F32, F32, F32, ADD, 1e-12, false, "stores=streaming", 0, 0},
     {0, 8, 0, 0, F32, F32, F32, ADD, 1e-12, false, "", 5, 2},
 };
 

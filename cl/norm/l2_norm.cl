@@ -219,7 +219,8 @@ struct slots_call {
 /* Sums the columns over a share of the rows that use one row of weights. Each work-item has a span of UNROLL vectors. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void l2_norm_slots(PARAMETERS(L2_NORM_SLOTS_ARGS)) {
     const struct slots_call own = {ARGUMENTS(L2_NORM_SLOTS_ARGS)}, *const call = &own;
-    const ulong blocks = (work - 1) / GROUP_ITEMS + 1, slot = get_group_id(0) / blocks;
+    const ulong blocks = max((work + GROUP_ITEMS - 1) / GROUP_ITEMS, (ulong)1); /* a warm-up has no work */
+    const ulong slot = get_group_id(0) / blocks;
     const ulong span = (get_group_id(0) - slot * blocks) * GROUP_ITEMS + get_local_id(0);
     if (span >= work)
         return;

@@ -27,7 +27,7 @@
     USE(ROWS, 1, global STORAGE(DX_DTYPE) *, dx)                            \
     USE(VECTOR, DWEIGHT_DTYPE, global real *, norm)
 
-/* slots: [weight_rows, count, columns], a part of the workspace; share: rows of a slot. work: spans. */
+/* slots: [weight_rows, count, columns], a part of the workspace; share: rows of a slot. */
 #define L2_NORM_SLOTS_ARGS(USE)                                             \
     USE(NUMBER, 1, ulong, rows)                                             \
     USE(NUMBER, 1, ulong, share)                                            \

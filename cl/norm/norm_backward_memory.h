@@ -41,8 +41,8 @@ INLINED struct columns columns_of(const struct call *call, const struct share *s
     return columns;
 }
 
-/* A slot stays in caches: only aligned stores are streamed. */
-#define CACHED(aligned) ((aligned) && STORES != STORES_STREAMING)
+/* Whether an access to a slot is aligned. A slot stays in caches, and aligned stores may be streamed. */
+#define ALIGNED_SLOT(aligned) ((aligned) && STORES != STORES_STREAMING)
 
 INLINED void accumulate(global real *in_slot, local realv *sum, const index_t v, const index_t tile, const realv value,
                         const bool aligned) {
@@ -51,7 +51,7 @@ INLINED void accumulate(global real *in_slot, local realv *sum, const index_t v,
     (void)in_slot, (void)aligned;
 #else
     const realv so_far = LOAD_VECTOR(REAL_DTYPE)(in_slot, v, 0, aligned, LOAD_PLAIN);
-    STORE_VECTOR(REAL_DTYPE)(in_slot, v, 0, so_far + value, CACHED(aligned));
+    STORE_VECTOR(REAL_DTYPE)(in_slot, v, 0, so_far + value, ALIGNED_SLOT(aligned));
     (void)sum, (void)tile;
 #endif
 }
@@ -61,7 +61,7 @@ INLINED void clear(global real *in_slot, local realv *sum, const index_t v, cons
     sum[v - tile] = 0;
     (void)in_slot, (void)aligned;
 #else
-    STORE_VECTOR(REAL_DTYPE)(in_slot, v, 0, 0, CACHED(aligned));
+    STORE_VECTOR(REAL_DTYPE)(in_slot, v, 0, 0, ALIGNED_SLOT(aligned));
     (void)sum, (void)tile;
 #endif
 }

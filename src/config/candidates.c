@@ -57,9 +57,10 @@ struct cln_values cln_stores_values(const struct cln_choice *choice, const struc
     const bool fits = cln_moved_tensors(work) * elements * work->x_size <= choice->facts.cache || !choice->facts.cache;
     struct cln_config streaming = *c;
     streaming.stores = CLN_STORES_STREAMING;
-    const uint64_t vec = cln_smaller(work->alignment, cln_widest_vector(choice, &streaming));
-    const bool lines = vec * work->x_size >= LINE && !work->y_scaled && work->users != CLN_KNOBS_QUANTIZE;
-    return cln_one_value(choice->facts.alone && lines && !fits ? CLN_STORES_STREAMING : CLN_STORES_CACHED);
+    const uint64_t vec = cln_or_else(c->vec, cln_widest_vector(choice, &streaming));
+    const bool lines = vec <= work->alignment && vec * work->x_size >= LINE && !work->y_scaled;
+    return cln_one_value(choice->facts.alone && lines && !fits && work->users != CLN_KNOBS_QUANTIZE ? CLN_STORES_STREAMING
+                                                                                                    : CLN_STORES_CACHED);
 }
 
 struct cln_values cln_reduce_values(const struct cln_choice *choice, const struct cln_config *c) {

@@ -85,6 +85,7 @@ clnorm_status cln_config_share_out(cln_choose_fn choose, const clnorm_device_inf
     const clnorm_status status = cln_config_open(desc_config, &forced);
     ordered.iterations = forced.iterations;
     ordered.run_length = forced.run_length;
+    ordered.stores = forced.stores;
     return status ? status : choose(device, work, &ordered, config);
 }
 

@@ -1,4 +1,5 @@
-/* Configs of group norm. The order of a sum depends on the chunks, so they must not depend on the number of samples. */
+/* Configs of group norm. The order of a sum depends on the chunks, so they must not depend on the number of samples. Only
+ * the way in which outputs are stored does. */
 #include <stdio.h>
 
 #include "base/arithmetic.h"

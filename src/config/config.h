@@ -53,7 +53,7 @@ struct cln_workload {
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
                                 const struct cln_config *forced, struct cln_config *config);
 
-/* The same for group norm, by rules instead of estimates. No rule depends on the number of samples. */
+/* The same for group norm, by rules instead of estimates. No rule but that for stores depends on the number of samples. */
 clnorm_status cln_config_choose_group(const clnorm_device_info *device, const struct cln_workload *work,
                                       const struct cln_config *forced, struct cln_config *config);
 
@@ -75,8 +75,8 @@ typedef clnorm_status (*cln_choose_fn)(const clnorm_device_info *device, const s
  */
 struct cln_workload cln_config_many_rows(const struct cln_workload *work);
 
-/* In a config that was chosen for many rows, chooses the knobs that share out the rows again, for the actual rows. The
- * order of a row's sums does not depend on these knobs. */
+/* In a config that was chosen for many rows, chooses the stores and the knobs that share out the rows again, for the actual
+ * rows. The order of a row's sums does not depend on these knobs. */
 clnorm_status cln_config_share_out(cln_choose_fn choose, const clnorm_device_info *device, const struct cln_workload *work,
                                    const clnorm_config *desc_config, struct cln_config *config);
 

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "clnorm/l2_norm.h"
 #include "config/config.h"
+#include "config/facts.h"
 #include "norm/l2_norm_args.h"
 #include "operation/launch.h"
 #include "operation/operations.h"
@@ -153,25 +154,28 @@ static clnorm_status add_forward(clnorm_plan *plan, const void *desc, const stru
 /* ---------------------------------------------------------------------------------------------------------- dweight */
 
 /* The rows that use one row of weights are summed in count shares of share rows, with a work-item for each of the spans of
- * unroll vectors of columns. items: work-items of a work-group. */
+ * unroll vectors of columns. items: of those, work-items of a work-group. */
 struct slots {
-    uint64_t share, count, items;
-    uint64_t vec, unroll, spans;
+    uint64_t share, count;
+    uint64_t vec, unroll, spans, items;
     struct cln_binding lengths, sums; /* parts of the workspace: [groups, rows], [weight_rows, count, cols] */
 };
+
+static uint64_t most_items(const clnorm_device_info *device) {
+    return cln_smaller(256, cln_power_of_two_at_most(device->max_work_group_size));
+}
 
 static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, const struct cln_workload *work,
                              struct slots *slots) {
     const clnorm_device_info *const device = &plan->context->device;
     const uint64_t align = CLN_WORKSPACE_ALIGNMENT, lengths = d->rows * work->groups * work->real_size;
-    const uint64_t items = cln_smaller(256, cln_power_of_two_at_most(device->max_work_group_size));
-    const bool wide = plan->config.lanes == 1; /* work-items run one after the other: each reads whole lines */
-    slots->vec = wide ? plan->config.vec : 1;
-    slots->unroll = wide ? 16 : 1;
+    const bool alone = cln_facts_of(device).alone; /* each work-item reads whole lines */
+    slots->vec = alone ? plan->config.vec : 1;
+    slots->unroll = alone ? 16 : 1;
     slots->spans = work->groups * cln_divide_up(work->group_size, slots->vec * slots->unroll);
-    const uint64_t rows = d->rows / d->weight_rows, blocks = cln_divide_up(slots->spans, items) * d->weight_rows;
+    slots->items = alone ? 1 : most_items(device);
+    const uint64_t rows = d->rows / d->weight_rows, blocks = cln_divide_up(slots->spans, slots->items) * d->weight_rows;
     const uint64_t wanted = cln_divide_up(8 * (uint64_t)cln_larger(device->compute_units, 1), blocks);
-    slots->items = items;
     slots->share = cln_larger(cln_divide_up(rows, wanted), 1);
     slots->count = cln_divide_up(rows, slots->share);
     slots->lengths = (struct cln_binding){CLN_WORKSPACE, work->real_size, 0, lengths};
@@ -235,8 +239,8 @@ static clnorm_status add_dweight(clnorm_plan *plan, const void *desc, const stru
                                           {0}};
     const struct columns sums = {"l2_norm_slots", slots_parameters, of_slots,     slots->vec,
                                  slots->unroll,   slots->spans,     slots->items, slots->count * d->weight_rows};
-    const struct columns dweight = {"l2_norm_dweight", dweight_parameters, of_sum,        1, 1,
-                                    d->cols,           slots->items,       d->weight_rows};
+    const uint64_t items = most_items(&plan->context->device);
+    const struct columns dweight = {"l2_norm_dweight", dweight_parameters, of_sum, 1, 1, d->cols, items, d->weight_rows};
     const clnorm_status status = sums.times ? add_columns(plan, desc, &sums) : CLNORM_SUCCESS;
     return status ? status : add_columns(plan, desc, &dweight);
 }

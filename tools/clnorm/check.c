@@ -86,8 +86,8 @@ static bool follow(struct tally *tally, struct check_worker *worker, int *next, 
     if (*fault->text)
         return false;
     if (!opened || running >= tally->count)
-        return (done && !*ending) || fault_set(fault, EXIT_FAILED, "check: the driver ended the process %s the %s case: %s",
-                                               opened ? "after" : "before", opened ? "last" : "first", ending);
+        return (done && !*ending) || fault_set(fault, EXIT_FAILED, "check: the driver ended the process %s case: %s",
+                                               opened ? "after the last" : "before any", ending);
     char reason[ENDING_TEXT + 64];
     (void)snprintf(reason, sizeof reason, "the driver ended the process: %s", *ending ? ending : "exit code 0");
     record(tally, running, OUTCOME_WRONG, reason);

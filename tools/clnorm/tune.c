@@ -49,8 +49,8 @@ static const char *const gpu_moves[] = {
     NULL,
 };
 static const char *const cpu_moves[] = {
-    "vec=8",        "vec=16",       "unroll=1",      "unroll=2",      "unroll=4",         "unroll=8",
-    "iterations=1", "iterations=4", "iterations=16", "iterations=64", "stores=streaming", NULL,
+    "vec=8",        "vec=16",        "unroll=1",      "unroll=2",         "unroll=4",      "unroll=8", "iterations=1",
+    "iterations=4", "iterations=16", "iterations=64", "stores=streaming", "stores=cached", NULL,
 };
 static const char *const gpu_backward_moves[] = {
     "keep=registers,accumulator=registers,pipeline=1",
@@ -83,8 +83,20 @@ static const char *const gpu_backward_moves[] = {
     NULL,
 };
 static const char *const cpu_backward_moves[] = {
-    "vec=8",        "vec=16",          "unroll=1",        "unroll=2",         "unroll=4",          "run_length=4",
-    "run_length=0", "groups_per_cu=1", "groups_per_cu=2", "groups_per_cu=16", "accumulator=local", NULL,
+    "vec=8",
+    "vec=16",
+    "unroll=1",
+    "unroll=2",
+    "unroll=4",
+    "run_length=4",
+    "run_length=0",
+    "groups_per_cu=1",
+    "groups_per_cu=2",
+    "groups_per_cu=16",
+    "accumulator=local",
+    "stores=streaming",
+    "stores=cached",
+    NULL,
 };
 
 static const double least_gain = 0.02;               /* the share of the time that a config must save to be kept */
