@@ -377,6 +377,8 @@ static void large_outputs_are_streamed(void **state) {
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
     work.work = CLN_WORK_ADD;
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
+    work.work = CLN_WORK_CHAIN; /* reads residual_out again */
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
     work.work = CLN_WORK_NORM;
     work.rows++;
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
@@ -390,7 +392,7 @@ static void large_outputs_are_streamed(void **state) {
     set_columns(&work, 4096);
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
     work.x_size = 4;
-    set_columns(&work, 1000); /* f64 of 125 lines, and vectors of two */
+    set_columns(&work, 1000); /* in f64 a row is 125 lines, and no whole number of vectors of 16 */
     work.x_size = work.real_size = 8;
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
     assert_int_equal(stores_chosen(&cpu, &work, (struct cln_config){.vec = 16}), CLN_STORES_CACHED);

@@ -48,9 +48,9 @@ struct cln_values cln_isa_values(const struct cln_choice *choice, const struct c
 }
 
 /* A CPU reads each line that it writes, except by streaming stores, which leave no output in its cache. They are slow with
- * parts of lines: of rows that do not begin at lines, and of 2-byte and 8-bit elements. On GPUs they were slower in every
- * measurement, so that only tuning tries them. */
-struct cln_values cln_stores_values(const struct cln_choice *choice, const struct cln_config *c) {
+ * parts of lines: of rows that do not begin at lines, and of 2-byte and 8-bit elements. A norm after dropout and a sum
+ * reads its residual_out again, which should be in the cache. */
+static bool gains_by_streaming(const struct cln_choice *choice, const struct cln_config *c) {
     enum { LINE = 64 }; /* bytes */
     const struct cln_workload *const work = choice->work;
     const uint64_t elements = work->rows * work->groups * work->group_size;
@@ -58,9 +58,14 @@ struct cln_values cln_stores_values(const struct cln_choice *choice, const struc
     struct cln_config streaming = *c;
     streaming.stores = CLN_STORES_STREAMING;
     const uint64_t vec = cln_or_else(c->vec, cln_widest_vector(choice, &streaming));
-    const bool lines = vec <= work->alignment && vec * work->x_size >= LINE && !work->y_scaled;
-    return cln_one_value(choice->facts.alone && lines && !fits && work->users != CLN_KNOBS_QUANTIZE ? CLN_STORES_STREAMING
-                                                                                                    : CLN_STORES_CACHED);
+    const bool lines = vec <= work->alignment && vec * work->x_size >= LINE;
+    const bool bytes = work->y_scaled || work->users == CLN_KNOBS_QUANTIZE;
+    return choice->facts.alone && !fits && lines && !bytes && work->work != CLN_WORK_CHAIN;
+}
+
+/* On GPUs streaming stores were slower in every measurement, so that only tuning tries them. */
+struct cln_values cln_stores_values(const struct cln_choice *choice, const struct cln_config *c) {
+    return cln_one_value(gains_by_streaming(choice, c) ? CLN_STORES_STREAMING : CLN_STORES_CACHED);
 }
 
 struct cln_values cln_reduce_values(const struct cln_choice *choice, const struct cln_config *c) {
