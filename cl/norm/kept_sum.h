@@ -4,25 +4,17 @@
 
 #include "common/vector.h"
 
-struct kept_sum {
-    real sum, lost;
-};
+#define DEFINE_KEPT_SUM(name, type)                                            \
+    struct name {                                                              \
+        type sum, lost;                                                        \
+    };                                                                         \
+    static inline void JOIN(name, _add)(struct name * kept, const type term) { \
+        const type corrected = term - kept->lost, sum = kept->sum + corrected; \
+        kept->lost = (sum - kept->sum) - corrected;                            \
+        kept->sum = sum;                                                       \
+    }
 
-static inline void kept_sum_add(struct kept_sum *kept, const real term) {
-    const real corrected = term - kept->lost, sum = kept->sum + corrected;
-    kept->lost = (sum - kept->sum) - corrected;
-    kept->sum = sum;
-}
-
-/* A sum for each element of a vector. */
-struct kept_sums {
-    realv sum, lost;
-};
-
-static inline void kept_sums_add(struct kept_sums *kept, const realv term) {
-    const realv corrected = term - kept->lost, sum = kept->sum + corrected;
-    kept->lost = (sum - kept->sum) - corrected;
-    kept->sum = sum;
-}
+DEFINE_KEPT_SUM(kept_sum, real)
+DEFINE_KEPT_SUM(kept_sums, realv) /* of each element of a vector */
 
 #endif

@@ -64,7 +64,6 @@ static bool follow(struct tally *tally, struct check_worker *worker, int *next, 
     char ending[ENDING_TEXT];
     int running = *next;
     bool opened = false;
-    bool done = false;
     while (check_worker_next(worker, &event)) {
         if (event.kind == CHECK_OPENED) {
             opened = true;
@@ -76,7 +75,6 @@ static bool follow(struct tally *tally, struct check_worker *worker, int *next, 
             record(tally, event.index, event.outcome, event.fault.text);
             running = event.index + tally->every;
         }
-        done = event.kind == CHECK_DONE;
         if (opened)
             show_running(tally, running);
     }
@@ -86,8 +84,8 @@ static bool follow(struct tally *tally, struct check_worker *worker, int *next, 
     if (*fault->text)
         return false;
     if (!opened || running >= tally->count)
-        return (done && !*ending) || fault_set(fault, EXIT_FAILED, "check: the driver ended the process %s case: %s",
-                                               opened ? "after the last" : "before any", ending);
+        return (opened && !*ending) || fault_set(fault, EXIT_FAILED, "check: the driver ended the process %s case: %s",
+                                                 opened ? "after the last" : "before any", ending);
     char reason[ENDING_TEXT + 64];
     (void)snprintf(reason, sizeof reason, "the driver ended the process: %s", *ending ? ending : "exit code 0");
     record(tally, running, OUTCOME_WRONG, reason);

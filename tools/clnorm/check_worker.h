@@ -10,7 +10,6 @@
 enum check_event_kind {
     CHECK_OPENED, /* the device is ready, and the first case begins */
     CHECK_ENDS,   /* a case has an outcome, and with OUTCOME_WRONG a fault; the next one begins */
-    CHECK_DONE,   /* the last case ended */
     CHECK_FAILED  /* there is no device; fault has the reason */
 };
 
