@@ -49,6 +49,24 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
                 MEASURES=1 ELEMENT_ALIGNED=1 WEIGHT_DTYPE=none
             later group_norm_last $slice VEC=$vec REDUCE=REDUCE_SUBGROUP X_DTYPE=f8e5m2 X_SCALING=SCALING_ROW X_SCALE_DTYPE=f32
         done
+        if [ "$layout" = LAYOUT_FIRST ]; then
+            held_family=group_norm_backward_held
+            held="LAYOUT=$layout CHANNELS=20 SPATIAL=48 GROUPS=4 GROUP_SIZE=240 LANES=64 CHANNEL_LANES=16"
+        else
+            held_family=group_norm_last_backward
+            held="LAYOUT=$layout CHANNELS=64 SPATIAL=50 GROUPS=4 GROUP_SIZE=800 SPAN=2 SEGMENTS=1 LANES=64"
+        fi
+        for activation in 0 ACTIVATION_SILU; do
+            strict $held_family CL1.2 spir64 -all $held VEC=$vec X_DTYPE=bf16 DY_DTYPE=f16 DX_DTYPE=bf16 DWEIGHT_DTYPE=f32 \
+                ACTIVATION=$activation
+            strict $held_family CL1.2 spir64 -all,+cl_khr_fp64 $held VEC=$vec X_DTYPE=f64 DY_DTYPE=f64 DX_DTYPE=f64 \
+                WEIGHT_DTYPE=none BIAS_DTYPE=none HAS_SUMS=0 ACTIVATION=$activation
+            strict $held_family CL1.2 nvptx64 -all $held VEC=$vec X_DTYPE=bf16 DY_DTYPE=bf16 DX_DTYPE=bf16 ISA=ISA_PTX \
+                REDUCE=REDUCE_SHUFFLE DBIAS_DTYPE=f32 ACTIVATION=$activation
+            strict $held_family CL1.2 spir64 -all $held VEC=$vec X_DTYPE=f8e4m3 X_SCALING=SCALING_ROW X_SCALE_DTYPE=bf16 \
+                DY_DTYPE=f16 DX_DTYPE=bf16 DRESIDUAL_OUT_DTYPE=f32 DRESIDUAL_DTYPE=f16 ACTIVATION=$activation
+        done
+        later $held_family $held VEC=$vec REDUCE=REDUCE_SUBGROUP SEGMENTS=1 DY_DTYPE=f32 DX_DTYPE=f16
         for family in group_norm_parts group_norm_reduce group_norm_backward_parts; do
             strict $family CL1.2 spir64 -all LAYOUT=$layout CHANNELS=65536 SPATIAL=4294967296 GROUPS=4 \
                 GROUP_SIZE=70368744177664 CHUNKS=65536 VEC=$vec DY_DTYPE=f32 DX_DTYPE=f32 DWEIGHT_DTYPE=f32

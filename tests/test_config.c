@@ -298,15 +298,20 @@ static void small_images_have_a_config(void **state) {
 }
 
 /* Group norm with channels first, of bf16: where no wide vector divides a large image's channels, chunks begin anywhere
- * within one, if it divides the stride of the samples. A small image's channels have too few vectors for that. The forward
- * keeps a segment in registers unless many of its vectors would have to tell channels apart. */
+ * within one, if it divides the stride of the samples. A small image's channels have too few vectors for that. Registers
+ * hold a segment that fits, unless many vectors of a forward would have to tell channels apart. */
 static void odd_images_have_wide_vectors(void **state) {
     (void)state;
     static const struct {
-        uint64_t spatial, alignment, forward, backward; /* vec */
-        bool forward_chunks;
-    } images[] = {{49, 8, 8, 1, false},  {225, 8, 8, 1, false},  {961, 8, 8, 4, false},
-                  {2025, 8, 8, 8, true}, {2025, 2, 2, 2, false}, {2048, 64, 8, 8, false}};
+        uint64_t spatial, alignment;
+        struct {
+            uint64_t vec;
+            bool in_chunks;
+        } choice[2]; /* forward, backward */
+    } images[] = {{49, 8, {{8, false}, {1, false}}},    {225, 8, {{8, false}, {1, false}}},
+                  {961, 8, {{8, false}, {1, false}}},   {2025, 8, {{8, true}, {8, true}}},
+                  {2025, 2, {{2, false}, {1, false}}},  {2048, 64, {{8, false}, {8, false}}},
+                  {3136, 64, {{8, false}, {8, false}}}, {4096, 64, {{8, false}, {8, true}}}};
     const clnorm_device_info device = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};
     for (size_t i = 0; i < 2 * sizeof images / sizeof *images; i++) {
@@ -315,9 +320,10 @@ static void odd_images_have_wide_vectors(void **state) {
         work.alignment = images[i / 2].alignment;
         struct cln_config config;
         assert_int_equal(cln_config_choose_group(&device, &work, &automatic, &config), CLNORM_SUCCESS);
-        assert_int_equal(config.vec, i % 2 ? images[i / 2].backward : images[i / 2].forward);
+        assert_int_equal(config.vec, images[i / 2].choice[i % 2].vec);
         assert_true(config.lanes > 1);
-        assert_int_equal(config.chunks > 1, i % 2 || images[i / 2].forward_chunks);
+        assert_int_equal(config.chunks > 1, images[i / 2].choice[i % 2].in_chunks);
+        assert_int_equal(cln_config_channel_lanes(&work, &config) > 0, i % 2 && config.chunks == 1);
     }
 }
 

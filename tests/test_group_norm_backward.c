@@ -37,6 +37,10 @@ static const struct group_case cases[] = {
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=16,segments=2"},
     {3, 7, 64, 7, FIRST, F32, F32, F32, 0, SILU, FAR, 0, 0, "vec=4,lanes=8,segments=2,chunks=1"},
     {3, 16, 88, 16, FIRST, BF16, BF16, F32, 0, 0, NORMAL, 8, 1, "vec=8,lanes=4,segments=2,chunks=1,iterations=3"},
+    {3, 16, 88, 4, FIRST, BF16, BF16, F32, 0, SILU, NORMAL, 8, 1, "vec=8,lanes=16,segments=2,chunks=1,iterations=3"},
+    {3, 12, 56, 4, FIRST, F32, F32, F32, 0, GELU, FAR, 0, 0, "vec=4,lanes=16,segments=1,chunks=1"},
+    {5, 10, 9, 2, FIRST, BF16, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=1,lanes=32,segments=2,chunks=1"},
+    {2, 9, 16, 1, FIRST, F16, F16, F16, 0, 0, NORMAL, 0, 0, "vec=8,lanes=32,segments=1,chunks=1"},
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=12"},
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, SPIKES, 0, 0, "vec=8,lanes=64,segments=1,chunks=2,iterations=3"},
     {3, 8, 500, 4, FIRST, F32, F32, F32, 0, SILU, WIDE, 3, 1, "vec=4,lanes=8,segments=4,chunks=4,iterations=2"},
@@ -50,6 +54,10 @@ static const struct group_case cases[] = {
     {600, 2, 5, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=1,lanes=1,chunks=2"},
     {3, 48, 100, 4, LAST, F32, F32, F32, 0, SILU, WIDE, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
     {3, 50, 100, 5, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=16,lanes=1,chunks=33,iterations=2"},
+    {2, 64, 50, 4, LAST, BF16, BF16, F32, 0, SILU, NORMAL, 0, 1, "vec=4,lanes=256,segments=1,chunks=1"},
+    {3, 96, 9, 8, LAST, F16, F32, F16, 0, 0, FAR, 0, 0, "vec=8,lanes=64,segments=1,chunks=1,iterations=2"},
+    {2, 32, 33, 2, LAST, F32, F32, 0, 0, TANH, NORMAL, 0, 0, "vec=4,lanes=64,segments=1,chunks=1"},
+    {2, 32, 20, 2, LAST, F64, F64, F64, 0, GELU, NORMAL, 0, 0, "vec=2,lanes=64,segments=1,chunks=1"},
     {2, 48, 5, 4, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=4,segments=8,chunks=2"},
 };
 

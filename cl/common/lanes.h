@@ -78,115 +78,98 @@ static inline real folded(const real a, const real b, const enum fold fold) {
     return fold == FOLD_SUM ? a + b : fmax(a, b);
 }
 
-/* Combines count values (1 or 2) over the segment's lanes. Every lane gets the same bits. Every work-item of the
- * work-group must call it. */
+/* Combines count values (1 or 2) over blocks of neighbouring lanes. neighbours: of a block, a power of two up to LANES.
+ * Every lane of a block gets the same bits. Every work-item of the work-group must call it. */
 #if LANES == 1
 
-INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
+INLINED void fold_neighbours(struct lanes *lanes, real *v, const uint count, const uint neighbours, const enum fold fold) {
     (void)lanes;
     (void)v;
     (void)count;
+    (void)neighbours;
     (void)fold;
 }
 
 #elif REDUCE == REDUCE_SHUFFLE
 
-INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
+/* Likewise, of lanes that run in step. */
+INLINED void fold_steps(real *v, const uint count, const uint neighbours, const enum fold fold) {
 #pragma unroll
-    for (uint mask = STEP_LANES / 2; mask > 0; mask /= 2)
+    for (uint mask = neighbours / 2; mask > 0; mask /= 2)
         for (uint k = 0; k < count; k++)
             v[k] = folded(v[k], shuffle_xor(v[k], mask), fold);
-#if LANES > STEP_LANES
+}
+
+INLINED void fold_neighbours(struct lanes *lanes, real *v, const uint count, const uint neighbours, const enum fold fold) {
+    fold_steps(v, count, min(neighbours, (uint)STEP_LANES), fold);
+    if (neighbours <= STEP_LANES)
+        return;
     local real *scratch = next_scratch(lanes);
     const uint item = (uint)get_local_id(0);
-    const uint steps = LANES / STEP_LANES;
+    const uint steps = neighbours / STEP_LANES;
     for (uint k = 0; k < count; k++)
         if (item % STEP_LANES == 0)
             scratch[k * SCRATCH / 2 + item / STEP_LANES] = v[k];
     segment_barrier(lanes);
     for (uint k = 0; k < count; k++)
-        v[k] = scratch[k * SCRATCH / 2 + item / LANES * steps + item % steps];
-#pragma unroll
-    for (uint mask = steps / 2; mask > 0; mask /= 2)
-        for (uint k = 0; k < count; k++)
-            v[k] = folded(v[k], shuffle_xor(v[k], mask), fold);
-#else
-    (void)lanes;
-#endif
-}
-
-#elif REDUCE == REDUCE_SUBGROUP
-
-INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
-    local real *scratch = next_scratch(lanes);
-    for (uint k = 0; k < count; k++) {
-        v[k] = fold == FOLD_SUM ? sub_group_reduce_add(v[k]) : sub_group_reduce_max(v[k]);
-        if (get_sub_group_local_id() == 0)
-            scratch[k * SCRATCH / 2 + get_sub_group_id()] = v[k];
-    }
-    read_barrier();
-    for (uint k = 0; k < count; k++) {
-        v[k] = scratch[k * SCRATCH / 2];
-        for (uint i = 1; i < get_num_sub_groups(); i++)
-            v[k] = folded(v[k], scratch[k * SCRATCH / 2 + i], fold);
-    }
+        v[k] = scratch[k * SCRATCH / 2 + item / neighbours * steps + item % steps];
+    fold_steps(v, count, steps, fold);
 }
 
 #else
 
-INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
+INLINED void fold_neighbours(struct lanes *lanes, real *v, const uint count, const uint neighbours, const enum fold fold) {
     local real *scratch = next_scratch(lanes);
     const uint item = (uint)get_local_id(0);
+#if REDUCE == REDUCE_SUBGROUP
+    if (neighbours == LANES) {
+        for (uint k = 0; k < count; k++) {
+            v[k] = fold == FOLD_SUM ? sub_group_reduce_add(v[k]) : sub_group_reduce_max(v[k]);
+            if (get_sub_group_local_id() == 0)
+                scratch[k * SCRATCH / 2 + get_sub_group_id()] = v[k];
+        }
+        read_barrier();
+        for (uint k = 0; k < count; k++) {
+            v[k] = scratch[k * SCRATCH / 2];
+            for (uint i = 1; i < get_num_sub_groups(); i++)
+                v[k] = folded(v[k], scratch[k * SCRATCH / 2 + i], fold);
+        }
+        return;
+    }
+#endif
     for (uint k = 0; k < count; k++)
         scratch[k * SCRATCH / 2 + item] = v[k];
     read_barrier();
-    for (uint distance = LANES / 2; distance > 0; distance /= 2) {
+    for (uint distance = neighbours / 2; distance > 0; distance /= 2) {
         for (uint k = 0; k < count; k++)
-            if (item % LANES < distance) {
+            if (item % neighbours < distance) {
                 local real *own = scratch + k * SCRATCH / 2 + item;
                 *own = folded(*own, own[distance], fold);
             }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     for (uint k = 0; k < count; k++)
-        v[k] = scratch[k * SCRATCH / 2 + item / LANES * LANES];
+        v[k] = scratch[k * SCRATCH / 2 + item / neighbours * neighbours];
 }
 
 #endif
+
+/* Likewise over all lanes of the segment. */
+INLINED void fold_lanes(struct lanes *lanes, real *v, const uint count, const enum fold fold) {
+    fold_neighbours(lanes, v, count, LANES, fold);
+}
 
 INLINED void sum_lanes(struct lanes *lanes, real *v, const uint count) {
     fold_lanes(lanes, v, count, FOLD_SUM);
 }
 
-INLINED real largest_over_lanes(struct lanes *lanes, real v) {
-    fold_lanes(lanes, &v, 1, FOLD_LARGEST);
+INLINED real largest_over_neighbours(struct lanes *lanes, real v, const uint neighbours) {
+    fold_neighbours(lanes, &v, 1, neighbours, FOLD_LARGEST);
     return v;
 }
 
-/* The largest value in a block of neighbouring lanes. neighbours: their number, a power of two up to LANES. Every
- * work-item of the work-group must call it. */
-INLINED real largest_over_neighbours(struct lanes *lanes, real v, const uint neighbours) {
-    if (neighbours == LANES)
-        return largest_over_lanes(lanes, v);
-#if REDUCE == REDUCE_SHUFFLE
-    const uint step = STEP_LANES;
-#pragma unroll
-    for (uint mask = min(neighbours, step) / 2; mask > 0; mask /= 2)
-        v = fmax(v, shuffle_xor(v, mask));
-#else
-    const uint step = 1;
-#endif
-    if (neighbours <= step)
-        return v;
-    local real *scratch = next_scratch(lanes);
-    const uint item = (uint)get_local_id(0);
-    if (item % step == 0)
-        scratch[item / step] = v;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const local real *others = scratch + item / neighbours * (neighbours / step);
-    for (uint i = 0; i < neighbours / step; i++)
-        v = fmax(v, others[i]);
-    return v;
+INLINED real largest_over_lanes(struct lanes *lanes, real v) {
+    return largest_over_neighbours(lanes, v, LANES);
 }
 
 INLINED real sum_over_lanes(struct lanes *lanes, real v) {

@@ -20,11 +20,6 @@ struct call {
 #define KEPT_VECTORS 1
 #endif
 
-/* A segment of one channel that fits in its lanes' registers is read once. */
-#define HELD_OF_LANE ((ROW_VECTORS + LANES - 1) / LANES)
-#define MOST_HELD ((ISA == ISA_PTX ? 64 : 32) / (IS_DOUBLE(X_DTYPE) ? 4 : 1)) /* elements of a lane */
-#define IS_HELD (LANES > 1 && CHANNELS_OF_GROUP == 1 && HELD_OF_LANE * VEC <= MOST_HELD)
-
 /* The place of a segment. */
 struct place {
     ulong index, sample;
@@ -50,79 +45,6 @@ static inline void write_sums(const struct call *call, const struct place *place
     (void)call, (void)place, (void)channel, (void)sums;
 #endif
 }
-
-#if IS_HELD
-
-/* Called between the sums and dx. A lane holds x as loaded, and dn where an activation makes that costly. */
-static inline void forget_wide(struct packed_pair *packed) {
-    if (sizeof(packed->x) < sizeof(realv))
-        forget((uint *)&packed->x, sizeof(packed->x) / sizeof(uint));
-    if (!ACTIVATION && sizeof(packed->dy) < sizeof(realv))
-        forget((uint *)&packed->dy, sizeof(packed->dy) / sizeof(uint));
-}
-
-#define IS_THERE(k) (place->active && ((k) + 1 < HELD_OF_LANE || place->lane + (k)*LANES < ROW_VECTORS))
-#define PLACE(k) (place->channel * SPATIAL + (place->lane + (ulong)(k)*LANES) * VEC)
-
-/* Prefetch distance in segments: about as many bytes as the work-groups hold that run at the same time. */
-#define AHEAD ((12 << 20) / (GROUP_SIZE * (sizeof(STORAGE(X_DTYPE)) + sizeof(STORAGE(DY_DTYPE)))) + 1)
-
-/* Prefetches for a later work-group. All running work-groups load, add and write in step, so that memory would be idle
- * while they add. */
-static inline void prefetch_ahead(const struct call *call, const ulong index) {
-    const struct place later = place_of(index + AHEAD, index + AHEAD < call->work), *const place = &later;
-#pragma unroll
-    for (uint k = 0; k < HELD_OF_LANE; k++)
-        if (IS_THERE(k)) {
-            prefetch_later(call->x + place->sample * call->x_stride + PLACE(k));
-            prefetch_later(call->dy + place->sample * call->dy_stride + PLACE(k));
-        }
-}
-
-INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {
-    struct packed_pair held[HELD_OF_LANE];
-    realv dn[ACTIVATION ? HELD_OF_LANE : 1];
-#pragma unroll
-    for (uint k = 0; k < HELD_OF_LANE; k++)
-        if (IS_THERE(k))
-            LOAD_PAIR(&held[k], call, place->sample, PLACE(k), VEC);
-    begin_loads();
-    if (ISA == ISA_PTX)
-        prefetch_ahead(call, place->index);
-    const ulong index = place->active ? place->index : 0, channel = place->active ? place->channel : 0;
-    const struct channels channels = CHANNELS_AT(call, index, channel);
-    struct channel_sums own;
-    channel_sums_start(&own);
-#pragma unroll
-    for (uint k = 0; k < HELD_OF_LANE; k++)
-        if (IS_THERE(k)) {
-            const struct point point = point_of(&channels, &held[k]);
-            channel_sums_take(&own, point.centre, point.dn);
-            if (ACTIVATION)
-                dn[k] = point.dn;
-            forget_wide(&held[k]);
-            if ((k + 1) % RUN_VECTORS == 0)
-                channel_sums_end_run(&own);
-        }
-    channel_sums_end_run(&own);
-    real sums[2] = {own.of_dn, own.of_product * call->rstd[index]};
-    sum_lanes(lanes, sums, 2);
-    write_sums(call, place, channel, sums);
-    const real scale = call->rstd[index] * (WEIGHT_OF(call, channel) / (real)GROUP_SIZE);
-    const realv slopes[2] = {scale * sums[0], scale * sums[1]};
-#pragma unroll
-    for (uint k = 0; k < HELD_OF_LANE; k++)
-        if (IS_THERE(k)) {
-            const realv centre = X_OF(&channels, held[k].x) - channels.mean;
-            const realv own_dn = ACTIVATION ? dn[k] : WIDEN(DY_DTYPE)(held[k].dy);
-            PUT_DS(call, place->sample, PLACE(k), dx_of(&channels, slopes, centre, own_dn), VEC);
-        }
-}
-
-#undef IS_THERE
-#undef PLACE
-
-#else
 
 /* The sums of a channel over its lanes: of dn, and of dn · x̂. kept: dn of its vectors. */
 INLINED void sum_channel(const struct call *call, const struct place *place, const ulong channel, struct lanes *lanes,
@@ -191,8 +113,6 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
     for (ulong j = 0; j < (place->active ? CHANNELS_OF_GROUP : 0); j++)
         write_channel(call, place, place->channel + j, kept + (KEEPS_DN ? j * ROW_VECTORS : 0), slopes);
 }
-
-#endif
 
 /* This work-group's segments. */
 INLINED void take_share(const struct call *call, local real *scratch) {

@@ -1,8 +1,7 @@
-/* Group norm with channels last, where a work-group reads a slice once and holds it in registers: all positions of SPAN
- * groups of a sample. The lanes take a vector each of STEP neighbouring positions at a time. See clnorm_group_norm_desc for
- * the formulas, and cl/norm/group_norm.h. */
+/* Group norm with channels last, where a work-group reads a slice once and holds it in registers. See
+ * clnorm_group_norm_desc for the formulas, and cl/norm/group_norm.h. */
 
-#include "norm/group_norm.h"
+#include "norm/group_norm_slice.h"
 #include "norm/group_norm_y.h"
 
 /* The arguments of a launch. work: slices. */
@@ -11,20 +10,7 @@ struct call {
     bool aligned; /* wide accesses at their own size's alignment */
 };
 
-#define SLICES (GROUPS / SPAN) /* of a sample */
-#define SLICE_CHANNELS (SPAN * CHANNELS_OF_GROUP)
-#define SLICE_VECTORS (SLICE_CHANNELS / VEC)
-#define STEP (LANES / SLICE_VECTORS)
-#define HELD_OF_LANE (SPATIAL / STEP + (SPATIAL % STEP != 0))
 #define SHARES (LANES / SPAN < 32 ? LANES / SPAN : 32) /* shares of a group's sum */
-
-/* The place of a slice, and of this lane in it. */
-struct place {
-    ulong sample;
-    ulong channel; /* the slice's first one */
-    uint item, phase, vector;
-    bool active; /* the lane has vectors */
-};
 
 /* The local memory of a work-group. */
 struct board {
@@ -34,40 +20,31 @@ struct board {
     local real *means;  /* [SPAN] */
 };
 
-static inline struct place place_of(const ulong slice) {
-    const uint item = (uint)get_local_id(0);
-    const struct place place = {slice / SLICES,       slice % SLICES * SLICE_CHANNELS, item, item / SLICE_VECTORS,
-                                item % SLICE_VECTORS, item < STEP * SLICE_VECTORS};
-    return place;
-}
-
-/* Whether this lane has a k-th vector. */
-#define HOLDS(k) (place->active && ((k) + 1 < HELD_OF_LANE || place->phase + (k)*STEP < SPATIAL))
-
-/* The k-th vector's first element in the sample. */
-static inline ulong element_of(const struct place *place, const uint k) {
-    return (place->phase + (ulong)k * STEP) * CHANNELS + place->channel + place->vector * VEC;
-}
-
-/* For each of the lane's channels, the number of its group. */
-static inline realv of_lane(const local real *numbers, const struct place *place) {
-    real element[VEC];
-    for (uint i = 0; i < VEC; i++)
-        element[i] = numbers[(place->vector * VEC + i) / CHANNELS_OF_GROUP];
-    return VLOAD(element);
-}
-
 /* ------------------------------------------------------------------------------------------------------ statistics */
 
-/* totals: for each group, the sum over all lanes. Every work-item calls this function and the next ones. */
+/* Adds up numbers of [STEP, SLICE_CHANNELS]: their sums are those of the first PARTS steps. Every work-item calls it. */
+#define PARTS (LANES > SLICE_CHANNELS ? LANES / SLICE_CHANNELS : 1)
+
+INLINED void sum_steps(local real *numbers, const struct place *place) {
+    for (uint i = place->item; i < PARTS * SLICE_CHANNELS; i += LANES) {
+        real sum = numbers[i];
+        for (uint k = i + PARTS * SLICE_CHANNELS; k < STEP * SLICE_CHANNELS; k += PARTS * SLICE_CHANNELS)
+            sum += numbers[k];
+        numbers[i] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* totals: for each group, the sum over all lanes. Every work-item calls this function and the next ones, too. */
 INLINED void sum_groups(const struct place *place, const realv sum, const struct board *board) {
     const uint group = place->item % SPAN, share = place->item / SPAN;
     if (place->active)
         VSTORE(sum, (board->space + place->item * VEC));
     barrier(CLK_LOCAL_MEM_FENCE);
+    sum_steps(board->space, place);
     if (share < SHARES) {
         real part = 0;
-        for (uint i = share; i < STEP * CHANNELS_OF_GROUP; i += SHARES)
+        for (uint i = share; i < PARTS * CHANNELS_OF_GROUP; i += SHARES)
             part +=
                 board->space[i / CHANNELS_OF_GROUP * SLICE_CHANNELS + group * CHANNELS_OF_GROUP + i % CHANNELS_OF_GROUP];
         board->shares[place->item] = part;

@@ -6,36 +6,8 @@
 #include "config/candidates.h"
 #include "config/check.h"
 #include "config/config.h"
+#include "config/group_registers.h"
 #include "config/resources.h"
-
-/* The fewest groups whose channels are whole sectors of a GPU's memory and at least a line of its cache; 0: none are. */
-static uint64_t slice_span(const struct cln_workload *work) {
-    enum { SECTOR = 32, LINE = 128, MOST = 4096 }; /* bytes; groups */
-    for (uint64_t span = 1; span <= cln_smaller(work->groups, MOST); span++) {
-        const uint64_t bytes = cln_product(span * work->channels_of_group, work->x_size);
-        if (work->groups % span == 0 && bytes % SECTOR == 0 && bytes >= LINE)
-            return span;
-    }
-    return 0;
-}
-
-uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c) {
-    enum { HELD = 80, HELD_OF_MANY = 40, WIDE = 512 }; /* elements of a lane, and of one of more than WIDE lanes */
-    if (!work->channels_last || work->channel_sums || c->chunks != 1 || c->segments > 1 || c->lanes < 2)
-        return 0;
-    const uint64_t span = slice_span(work), channels = span * work->channels_of_group, vectors = channels / c->vec;
-    if (!span || channels % c->vec || vectors > c->lanes || span > c->lanes)
-        return 0;
-    const uint64_t held = cln_product(cln_divide_up(work->spatial, c->lanes / vectors), c->vec);
-    const uint64_t most = c->lanes > WIDE ? HELD_OF_MANY : HELD, inputs = work->held_size > work->x_size ? 2 : 1;
-    return held <= most / inputs ? span : 0;
-}
-
-/* Bytes of local memory of a work-group of group_norm_last.cl. */
-static uint64_t slice_bytes(const struct cln_workload *work, const struct cln_config *c) {
-    const uint64_t reals = (uint64_t)c->lanes * (c->vec + 1) + 2 * cln_config_slice_groups(work, c);
-    return reals * work->real_size + cln_scratch_bytes(work, c);
-}
 
 /* Contiguous elements that vectors divide: the channels of a position, the positions of a channel, or all positions of a
  * segment's channels where several lanes take the whole segment. */
@@ -71,20 +43,6 @@ static bool mixes_channels(const struct cln_choice *choice, const struct cln_con
            work->spatial % vec && work->alignment % vec == 0;
 }
 
-/* Whether a work-group can keep a segment between its two reads: in a CPU's cache, in a GPU's registers, or in the backward
- * in a GPU's registers or cache. The backward sums a segment's channels one after the other, which pays on a GPU for one
- * channel only. */
-static bool keeps_segment(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { CPU_SEGMENT = 1 << 20, LANE = 160, CACHED = 1 << 15 }; /* bytes */
-    const struct cln_workload *const work = choice->work;
-    if (mixes_channels(choice, c))
-        return false;
-    if (!choice->facts.alone && work->channel_sums && work->channels_of_group > 1)
-        return false;
-    const uint64_t room = choice->facts.alone ? CPU_SEGMENT : work->channel_sums ? CACHED : LANE * choice->facts.most_lanes;
-    return work->group_size <= room / work->held_size;
-}
-
 /* Positions of a chunk with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device. */
 static uint64_t gpu_positions(const struct cln_workload *work) {
     uint64_t positions = work->channel_sums ? 128 : 256;
@@ -117,19 +75,63 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
 static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln_config *c) {
     enum { HELD = 40, WARP = 32 }; /* elements of a lane */
     const struct cln_workload *const work = choice->work;
-    const uint64_t span = slice_span(work), vec = cln_or_else(c->vec, vec_of(choice, c));
+    const uint64_t span = cln_slice_span(work), vec = cln_or_else(c->vec, vec_of(choice, c));
     if (choice->facts.alone || !work->channels_last || !span)
         return 0;
     const uint64_t channels = span * work->channels_of_group;
     const uint64_t least = cln_larger(cln_larger(channels / vec, span), WARP);
-    const uint64_t lanes =
-        cln_power_of_two_at_least(cln_larger(cln_divide_up(cln_product(channels, work->spatial), HELD), least));
     struct cln_config own = *c;
     own.chunks = own.segments = 1;
     own.vec = (uint32_t)vec;
-    own.lanes = (uint32_t)lanes;
-    const bool fits = lanes <= choice->facts.most_lanes && slice_bytes(work, &own) <= choice->device->local_memory;
-    return fits && cln_config_slice_groups(work, &own) ? lanes : 0;
+    uint64_t lanes =
+        cln_power_of_two_at_least(cln_larger(cln_divide_up(cln_product(channels, work->spatial), HELD), least));
+    for (; lanes <= choice->facts.most_lanes; lanes *= 2) {
+        own.lanes = (uint32_t)lanes;
+        if (cln_config_slice_groups(work, &own))
+            return cln_slice_bytes(work, &own) <= choice->device->local_memory ? lanes : 0;
+    }
+    return 0;
+}
+
+/* Backward: lanes that together hold a segment with channels first in the registers of a GPU; 0: no work-group can. There
+ * are several for each channel, few are idle, and they have few registers each; more than MANY run only where fewer cannot
+ * hold the segment. */
+static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { WARP = 32, OF_CHANNEL = 8, MANY = 256, MOST = 512, FEW = 60 }; /* lanes; registers */
+    const struct cln_workload *const work = choice->work;
+    struct cln_config own = *c;
+    uint64_t best = 0, best_cost = UINT64_MAX;
+    if (choice->facts.alone || work->channels_last || !work->channel_sums)
+        return 0;
+    own.chunks = 1;
+    own.vec = (uint32_t)cln_or_else(c->vec, vec_of(choice, c));
+    const uint64_t all = cln_larger(cln_power_of_two_at_least(cln_divide_up(work->group_size, own.vec)), 2);
+    const uint64_t several = cln_product(cln_power_of_two_at_most(work->channels_of_group), OF_CHANNEL);
+    const uint64_t last = cln_or_else(c->lanes, cln_smaller(choice->facts.most_lanes, MOST));
+    const uint64_t least = cln_smaller(cln_smaller(all, last), cln_smaller(cln_larger(several, WARP), MANY));
+    for (uint64_t lanes = cln_or_else(c->lanes, least); lanes <= last && !(best && lanes > MANY); lanes *= 2) {
+        own.lanes = (uint32_t)lanes;
+        const uint64_t set = cln_config_channel_lanes(work, &own);
+        const uint64_t registers = set ? cln_held_registers(work, &own, set) : 0;
+        const uint64_t cost = lanes * registers * (registers > FEW ? 9 : 8); /* an eighth more where they are many */
+        if (set && cost < best_cost) {
+            best = lanes;
+            best_cost = cost;
+        }
+    }
+    return best;
+}
+
+/* Whether a work-group can keep a segment between its two uses: in a CPU's cache, or in a GPU's registers. */
+static bool keeps_segment(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { CPU_SEGMENT = 1 << 20, LANE = 160 }; /* bytes */
+    const struct cln_workload *const work = choice->work;
+    if (mixes_channels(choice, c))
+        return false;
+    if (!choice->facts.alone && work->channel_sums)
+        return lanes_of_held(choice, c);
+    const uint64_t room = choice->facts.alone ? CPU_SEGMENT : LANE * choice->facts.most_lanes;
+    return work->group_size <= room / work->held_size;
 }
 
 /* A chunk is large compared with its sums, and small enough that there are chunks for the whole device. */
@@ -161,22 +163,21 @@ static uint64_t shared_vectors(const struct cln_workload *work, const struct cln
 
 /* With channels last: the power of two that leaves the fewest lanes idle, of those that read whole sectors of memory. */
 static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { VECTORS_OF_LANE = 10, HELD_BACKWARD = 64, LEAST = 8, MOST_BESIDE = 64, WARP = 32, WIDE = 512, HELD_WIDE = 40 };
+    enum { VECTORS_OF_LANE = 10, LEAST = 8, MOST_BESIDE = 64, WARP = 32, WIDE = 512, HELD_WIDE = 40 };
     enum { LEAST_BYTES = 64 }; /* with channels last */
     const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
-    const bool held = choice->work->channel_sums && c->chunks == 1; /* x and dy in registers: group_norm_backward.cl */
-    const uint64_t of_lane = held ? cln_larger(HELD_BACKWARD / c->vec, 1) : VECTORS_OF_LANE;
     if (choice->facts.alone || (!begins_anywhere(choice->work, c, true) && row_of(choice->work, c, true) % c->vec))
         return 1;
     const uint64_t of_slice = c->chunks == 1 && c->segments < 2 ? lanes_of_slice(choice, c) : 0;
-    if (of_slice)
-        return of_slice;
+    const uint64_t kept = c->chunks == 1 && !of_slice ? lanes_of_held(choice, c) : of_slice;
+    if (kept)
+        return kept;
     if (!choice->work->channels_last) {
         const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as in group_norm.cl */
         const uint64_t few = c->chunks > 1 && c->vec == 1 ? LEAST : WARP;
         const uint64_t several = row_of(choice->work, c, true) % c->vec ? 2 : 1; /* a single lane has no head */
         const uint64_t at_least = cln_larger(cln_smaller(few, cln_power_of_two_at_least(vectors)), several);
-        return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), at_least),
+        return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, VECTORS_OF_LANE)), at_least),
                            held_by_most ? most : cln_smaller(most, WIDE));
     }
     const uint64_t least = cln_larger(LEAST, LEAST_BYTES / (c->vec * choice->work->x_size));
@@ -259,7 +260,7 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
     if (phase_bytes(work, c, c->segments) > choice->device->local_memory / 2)
         return cln_config_refuse("segments", c->segments,
                                  "fewer, or fewer lanes: they need more than half of the local memory");
-    if (cln_config_slice_groups(work, c) && slice_bytes(work, c) > choice->device->local_memory)
+    if (cln_config_slice_groups(work, c) && cln_slice_bytes(work, c) > choice->device->local_memory)
         return cln_config_refuse("lanes", c->lanes, "fewer: their sums need more than the local memory");
     return c->chunks > most
                ? cln_config_refuse("chunks", c->chunks,

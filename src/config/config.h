@@ -65,6 +65,10 @@ uint64_t cln_config_rope_lanes(const struct cln_workload *work, const struct cln
 /* Group norm with channels last: the groups of a slice that a work-group holds in registers; 0: it holds none. */
 uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c);
 
+/* The backward of group norm with channels first: the lanes of a set that takes a channel at a time, where a work-group
+ * holds a segment in registers; 0: it does not. */
+uint64_t cln_config_channel_lanes(const struct cln_workload *work, const struct cln_config *c);
+
 /* Group norm: the chunks of a channel's positions; 0 where a work-group has a whole segment or slice. */
 uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c);
 

@@ -90,13 +90,19 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d, bool
     spec.accumulate = d->accumulate;
     spec.has_sums = sums;
     spec.block = 0; /* the sums of channels are needed */
+    spec.channel_lanes = cln_config_channel_lanes(&plan->work, &plan->config);
     return spec;
 }
 
-/* Without the macros of the backward's tensors. */
+/* Without the macros of the backward's tensors. The lanes that hold a segment take its channels as segments of their own.
+ */
 static struct cln_spec statistics_spec_of(const clnorm_plan *plan, const desc_type *d) {
     const struct cln_group_norm norm = norm_of(d);
     struct cln_spec spec = cln_group_norm_spec(plan, &norm);
+    const uint64_t lanes = cln_or_else(cln_config_channel_lanes(&plan->work, &plan->config), spec.lanes);
+    spec.segments *= spec.lanes / lanes;
+    spec.lanes = lanes;
+    spec.reduce = spec.segments > 1 && spec.reduce == CLN_REDUCE_SUBGROUP ? CLN_REDUCE_TREE : spec.reduce;
     spec.y_dtype = d->x.scaling ? CLNORM_F32 : d->x.dtype; /* of another kernel of the same program */
     return spec;
 }
@@ -122,16 +128,21 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     return status;
 }
 
-/* Adds the kernel over whole segments. */
-static clnorm_status add_segments(clnorm_plan *plan, const struct problem *p) {
+/* Adds the kernel over whole segments or slices. */
+static clnorm_status add_whole(clnorm_plan *plan, const struct problem *p) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_BACKWARD_ARGS);
     const struct cln_argument arguments[] = {cln_bind("mean", p->workspace.mean),
                                              cln_bind("rstd", p->workspace.rstd),
                                              cln_bind("parts", p->workspace.parts),
                                              {0}};
-    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_backward, "group_norm_backward", parameters,
-                                                 arguments, p->norm.rows * p->norm.groups};
-    return cln_group_norm_add(plan, &p->spec, &kernel);
+    const uint64_t groups = p->norm.rows * p->norm.groups;
+    const struct cln_group_norm_kernel segments = {&cln_source_group_norm_backward, "group_norm_backward", parameters,
+                                                   arguments, groups};
+    const struct cln_group_norm_kernel held = {&cln_source_group_norm_backward_held, "group_norm_backward_held", parameters,
+                                               arguments, groups};
+    const struct cln_group_norm_kernel slices = {&cln_source_group_norm_last_backward, "group_norm_last_backward",
+                                                 parameters, arguments, groups / cln_larger(p->spec.span, 1)};
+    return cln_group_norm_add(plan, &p->spec, p->spec.span ? &slices : p->spec.channel_lanes ? &held : &segments);
 }
 
 static clnorm_status add_sums(clnorm_plan *plan, const struct problem *p) {
@@ -237,7 +248,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
         status = cln_group_norm_add_statistics(plan, &p.statistics, &p.norm, p.workspace.parts, p.workspace.mean,
                                                p.workspace.rstd);
     if (!status && work->rows)
-        status = p.by_chunks ? add_chunks(plan, &p) : add_segments(plan, &p);
+        status = p.by_chunks ? add_chunks(plan, &p) : add_whole(plan, &p);
     return status || !p.sums || p.joined ? status : add_dweight(plan, &p);
 }
 

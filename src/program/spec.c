@@ -116,6 +116,7 @@ static const struct field {
     {"SCALE_DTYPE", offsetof(struct cln_spec, scale_dtype), OPTION_DTYPE, GROUP},
     {"MEASURES", offsetof(struct cln_spec, measures), OPTION, GROUP},
     {"SPAN", offsetof(struct cln_spec, span), OPTION, GROUP},
+    {"CHANNEL_LANES", offsetof(struct cln_spec, channel_lanes), OPTION, GROUP},
     {"MERGES", offsetof(struct cln_spec, merges), OPTION, GROUP},
     {"BLOCK", offsetof(struct cln_spec, block), OPTION, GROUP},
     {"FP8_ISA", offsetof(struct cln_spec, fp8_isa), OPTION, GROUP},

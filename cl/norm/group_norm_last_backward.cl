@@ -1,0 +1,148 @@
+/* The gradients of group norm with channels last, where a work-group holds a slice in registers: it reads x and dy once.
+ * See clnorm_group_norm_backward_desc. */
+
+#include "norm/group_norm_backward.h"
+#include "norm/group_norm_slice.h"
+
+/* The arguments of a launch. work: slices. */
+struct call {
+    MEMBERS(GROUP_NORM_BACKWARD_ARGS)
+    bool aligned; /* wide accesses at their own size's alignment */
+};
+
+/* The local memory of a work-group. Each part has the sums of dn, and those of dn · x̂ behind them. */
+struct board {
+    local real *lanes;    /* [2, STEP, SLICE_CHANNELS], of each lane */
+    local real *channels; /* [2, SLICE_CHANNELS], times the channel's weight */
+    local real *slopes;   /* [2, SPAN] */
+};
+
+/* The vectors of a lane: as loaded, and dn where an activation makes it costly. */
+struct held {
+    struct packed_pair pair[HELD_OF_LANE];
+    realv dn[ACTIVATION ? HELD_OF_LANE : 1];
+};
+
+INLINED void load_slice(const struct call *call, const struct place *place, struct held *held) {
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (HOLDS(k))
+            LOAD_PAIR(&held->pair[k], call, place->sample, element_of(place, k), VEC);
+    begin_loads();
+}
+
+/* The numbers of this lane's channels. */
+static inline struct channels channels_of(const struct call *call, const struct place *place) {
+    const ulong channel = place->active ? place->channel + place->vector * VEC : 0, first = place->sample * GROUPS;
+    const realv rstd = of_groups(call->rstd + first, channel, VEC, 1);
+    const struct channels channels = {of_groups(call->mean + first, channel, VEC, 1), rstd,
+                                      rstd * WEIGHTS_OF(call, channel, VEC),
+                                      BIASES_OF(call, channel, VEC) X_SCALE_MEMBER(call, place->sample)};
+    return channels;
+}
+
+/* Computes the sums of this lane's channels over its positions. */
+INLINED void sum_lane(const struct place *place, const struct channels *channels, struct held *held,
+                      const struct board *board) {
+    struct channel_sums own;
+    channel_sums_start(&own);
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (HOLDS(k)) {
+            const struct point point = point_of(channels, &held->pair[k]);
+            channel_sums_take(&own, point.centre, point.dn);
+            if (ACTIVATION)
+                held->dn[k] = point.dn;
+            if ((k + 1) % RUN_VECTORS == 0)
+                channel_sums_end_run(&own);
+        }
+    channel_sums_end_run(&own);
+    if (place->active) {
+        VSTORE(own.of_dn, (board->lanes + place->item * VEC));
+        VSTORE((own.of_product * channels->rstd), (board->lanes + (STEP * SLICE_CHANNELS + place->item * VEC)));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* Computes the sums of the slice's channels, and writes them. */
+INLINED void sum_channels(const struct call *call, const struct place *place, const struct board *board) {
+    for (uint i = place->item; i < SLICE_CHANNELS; i += LANES) {
+        const real weight = WEIGHT_OF(call, place->channel + i);
+        real sums[2] = {0, 0};
+        for (uint step = 0; step < STEP; step++) {
+            sums[0] += board->lanes[step * SLICE_CHANNELS + i];
+            sums[1] += board->lanes[(STEP + step) * SLICE_CHANNELS + i];
+        }
+#if HAS_SUMS
+        put_part(call->parts, part_of(place->sample, place->channel + i, 0), sums[0], sums[1]);
+#endif
+        board->channels[i] = weight * sums[0];
+        board->channels[SLICE_CHANNELS + i] = weight * sums[1];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* Computes the slopes of the slice's groups. */
+INLINED void take_slopes(const struct call *call, const struct place *place, const struct board *board) {
+    for (uint i = place->item; i < 2 * SPAN; i += LANES) {
+        const ulong group = place->sample * GROUPS + place->channel / CHANNELS_OF_GROUP + i % SPAN;
+        const local real *channels = board->channels + i / SPAN * SLICE_CHANNELS + i % SPAN * CHANNELS_OF_GROUP;
+        real sum = 0;
+        for (uint channel = 0; channel < CHANNELS_OF_GROUP; channel++)
+            sum += channels[channel];
+        board->slopes[i] = call->rstd[group] / (real)GROUP_SIZE * sum;
+    }
+    read_barrier();
+}
+
+INLINED void write_slice(const struct call *call, const struct place *place, const struct channels *channels,
+                         const struct held *held, const struct board *board) {
+    const realv slopes[2] = {of_lane(board->slopes, place), of_lane(board->slopes + SPAN, place)};
+#pragma unroll
+    for (uint k = 0; k < HELD_OF_LANE; k++)
+        if (HOLDS(k)) {
+            const realv centre = X_OF(channels, held->pair[k].x) - channels->mean;
+            const realv dn = ACTIVATION ? held->dn[k] : WIDEN(DY_DTYPE)(held->pair[k].dy);
+            PUT_DS(call, place->sample, element_of(place, k), dx_of(channels, slopes, centre, dn), VEC);
+        }
+}
+
+/* This work-group's slices. */
+INLINED void take_share(const struct call *call, const struct board *board) {
+    const ulong first = get_group_id(0) * call->iterations;
+    for (ulong i = 0; i < call->iterations && first + i < call->work; i++) {
+        const struct place place = place_of(first + i);
+        struct held held;
+        load_slice(call, &place, &held);
+        const struct channels channels = channels_of(call, &place);
+        sum_lane(&place, &channels, &held, board);
+        sum_channels(call, &place, board);
+        take_slopes(call, &place, board);
+        write_slice(call, &place, &channels, &held, board);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+#define LOCAL_MEMORY                                \
+    local real of_lanes[2 * STEP * SLICE_CHANNELS]; \
+    local real of_channels[2 * SLICE_CHANNELS];     \
+    local real slopes[2 * SPAN];                    \
+    const struct board board = {of_lanes, of_channels, slopes};
+
+/* For offsets that are multiples of a vector's size. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+group_norm_last_backward(PARAMETERS(GROUP_NORM_BACKWARD_ARGS)) {
+    LOCAL_MEMORY
+    const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = !ELEMENT_ALIGNED};
+    take_share(&call, &board);
+}
+
+#if !ELEMENT_ALIGNED
+/* For any offsets: the same sums in the same order, element by element to and from memory. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+group_norm_last_backward_unaligned(PARAMETERS(GROUP_NORM_BACKWARD_ARGS)) {
+    LOCAL_MEMORY
+    const struct call call = {ARGUMENTS(GROUP_NORM_BACKWARD_ARGS), .aligned = false};
+    take_share(&call, &board);
+}
+#endif

@@ -1,0 +1,45 @@
+/* A slice of channels last: all positions of SPAN groups of a sample, which a work-group holds in registers. The lanes take
+ * a vector each of STEP neighbouring positions at a time, so that a lane has the same channels at all of its positions. */
+#ifndef GROUP_NORM_SLICE_H
+#define GROUP_NORM_SLICE_H
+
+#include "norm/group_norm.h"
+
+#define SLICES (GROUPS / SPAN) /* of a sample */
+#define SLICE_CHANNELS (SPAN * CHANNELS_OF_GROUP)
+#define SLICE_VECTORS (SLICE_CHANNELS / VEC)
+#define STEP (LANES / SLICE_VECTORS)
+#define HELD_OF_LANE (SPATIAL / STEP + (SPATIAL % STEP != 0))
+
+/* The place of a slice, and of this lane in it. */
+struct place {
+    ulong sample;
+    ulong channel; /* the slice's first one */
+    uint item, phase, vector;
+    bool active; /* the lane has vectors */
+};
+
+static inline struct place place_of(const ulong slice) {
+    const uint item = (uint)get_local_id(0);
+    const struct place place = {slice / SLICES,       slice % SLICES * SLICE_CHANNELS, item, item / SLICE_VECTORS,
+                                item % SLICE_VECTORS, item < STEP * SLICE_VECTORS};
+    return place;
+}
+
+/* Whether this lane has a k-th vector. */
+#define HOLDS(k) (place->active && ((k) + 1 < HELD_OF_LANE || place->phase + (k)*STEP < SPATIAL))
+
+/* The k-th vector's first element in the sample. */
+static inline ulong element_of(const struct place *place, const uint k) {
+    return (place->phase + (ulong)k * STEP) * CHANNELS + place->channel + place->vector * VEC;
+}
+
+/* For each of the lane's channels, the number of its group. */
+static inline realv of_lane(const local real *numbers, const struct place *place) {
+    real element[VEC];
+    for (uint i = 0; i < VEC; i++)
+        element[i] = numbers[(place->vector * VEC + i) / CHANNELS_OF_GROUP];
+    return VLOAD(element);
+}
+
+#endif

@@ -1,0 +1,71 @@
+#include "config/group_registers.h"
+
+#include "base/arithmetic.h"
+#include "config/resources.h"
+
+/* ------------------------------------------------------------------------------------------- slices of channels last */
+
+uint64_t cln_slice_span(const struct cln_workload *work) {
+    enum { SECTOR = 32, LINE = 128, MOST = 4096 }; /* bytes; groups */
+    for (uint64_t span = 1; span <= cln_smaller(work->groups, MOST); span++) {
+        const uint64_t bytes = cln_product(span * work->channels_of_group, work->x_size);
+        if (work->groups % span == 0 && bytes % SECTOR == 0 && bytes >= LINE)
+            return span;
+    }
+    return 0;
+}
+
+/* Whether a lane's registers hold so many elements of a slice: x and a residual, or in the backward x and dn. */
+static bool holds_slice(const struct cln_workload *work, const struct cln_config *c, uint64_t elements) {
+    enum { FORWARD = 80, BACKWARD = 320, WIDE = 512 }; /* elements; bytes; lanes that leave half as many registers each */
+    const bool few = c->lanes > WIDE || (work->channel_sums && c->isa != CLN_ISA_PTX);
+    const uint64_t share = few ? 2 : 1, inputs = work->held_size > work->x_size ? 2 : 1;
+    return work->channel_sums ? cln_product(elements, work->x_size + work->real_size) <= BACKWARD / share
+                              : elements <= FORWARD / share / inputs;
+}
+
+uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c) {
+    if (!work->channels_last || c->chunks != 1 || c->segments > 1 || c->lanes < 2)
+        return 0;
+    const uint64_t span = cln_slice_span(work), channels = span * work->channels_of_group, vectors = channels / c->vec;
+    if (!span || channels % c->vec || vectors > c->lanes || span > c->lanes)
+        return 0;
+    const uint64_t held = cln_product(cln_divide_up(work->spatial, c->lanes / vectors), c->vec);
+    return holds_slice(work, c, held) ? span : 0;
+}
+
+uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t span = cln_config_slice_groups(work, c), lanes = c->lanes;
+    const uint64_t reals =
+        work->channel_sums ? 2 * (lanes * c->vec + span * (work->channels_of_group + 1)) : lanes * (c->vec + 1) + 2 * span;
+    return reals * work->real_size + cln_scratch_bytes(work, c);
+}
+
+/* --------------------------------------------------------------------------------------- segments of channels first */
+
+uint64_t cln_held_registers(const struct cln_workload *work, const struct cln_config *c, uint64_t channel_lanes) {
+    enum { REGISTER = 4 }; /* bytes */
+    const uint64_t rounds = cln_divide_up(work->channels_of_group, c->lanes / channel_lanes);
+    const uint64_t of_channel = cln_divide_up(cln_divide_up(work->spatial, c->vec), channel_lanes);
+    const uint64_t of_vector = cln_divide_up(c->vec * work->x_size, REGISTER) + c->vec * work->real_size / REGISTER;
+    return cln_product(cln_product(rounds, of_channel), of_vector);
+}
+
+/* The set that needs the fewest registers, of those that read whole sectors of memory. */
+static uint64_t best_channel_lanes(const struct cln_workload *work, const struct cln_config *c) {
+    enum { SECTOR = 32 }; /* bytes */
+    uint64_t best = c->lanes;
+    for (uint64_t lanes = c->lanes / 2; lanes > 1 && lanes * c->vec * work->x_size >= SECTOR; lanes /= 2)
+        if (cln_held_registers(work, c, lanes) <= cln_held_registers(work, c, best))
+            best = lanes;
+    return best;
+}
+
+uint64_t cln_config_channel_lanes(const struct cln_workload *work, const struct cln_config *c) {
+    enum { MOST = 120, MOST_WIDE = 84, MOST_PORTABLE = 64, WIDE = 256 }; /* registers */
+    if (work->channels_last || !work->channel_sums || c->chunks != 1 || c->lanes < 2 || work->spatial % c->vec)
+        return 0;
+    const uint64_t best = best_channel_lanes(work, c);
+    const uint64_t most = c->isa != CLN_ISA_PTX ? MOST_PORTABLE : c->lanes > WIDE ? MOST_WIDE : MOST;
+    return cln_held_registers(work, c, best) <= most ? best : 0;
+}
