@@ -394,6 +394,19 @@ static void large_outputs_are_streamed(void **state) {
     work.y_scaled = false;
     set_columns(&work, 1032);
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
+    work.lead_vec = 16; /* rows begin anywhere within a vector */
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
+    work.users = CLN_KNOBS_SOFTMAX;
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
+    work.users = CLN_KNOBS_FORWARD;
+    work.rows *= 4;
+    set_columns(&work, 504); /* ends of rows are a large part of them */
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
+    work.rows /= 4;
+    set_columns(&work, 1032);
+    work.lead_vec = 8; /* a residual's rows begin elsewhere within one */
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
+    work.lead_vec = 0;
     work.x_size = 2;
     set_columns(&work, 4096);
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);

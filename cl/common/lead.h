@@ -29,11 +29,24 @@ struct part {
     uint from, to;
 };
 
+/* Where a CPU's work-item has a whole segment, a vector that would be partly filled consists of the segment's first or last
+ * VEC elements instead, of which some belong to its neighbour: a CPU loads these at once from any address. MOVES_EDGES: a
+ * kernel does not depend on the places of elements within a vector. */
+#ifndef MOVES_EDGES
+#define MOVES_EDGES 0
+#endif
+#define EDGES_OVERLAP (MOVES_EDGES && ON_CPU && LANES == 1 && GROUP_SIZE >= VEC)
+
 static inline struct part own_part(const index_t v, const uint lead) {
     const index_t end = GROUP_SIZE + LEAD_ELEMENTS(lead) - v * VEC;
     const bool whole_end = lead & NOT_LAST || v < WHOLE_VECTORS || end > VEC;
     const struct part part = {lead & NOT_FIRST || v > 0 ? 0 : LEAD_ELEMENTS(lead), whole_end ? VEC : (uint)end};
+#if EDGES_OVERLAP
+    const struct part moved = {VEC - part.to, VEC - part.from};
+    return moved;
+#else
     return part;
+#endif
 }
 
 /* Whether all elements of vector v belong to the segment. */
@@ -42,31 +55,66 @@ static inline bool is_whole(const index_t v, const uint lead) {
     return whole_start && (lead & NOT_LAST || v < WHOLE_VECTORS || (v + 1) * VEC <= GROUP_SIZE + LEAD_ELEMENTS(lead));
 }
 
+/* The place of vector v's first element, counted from the segment's first one. */
+static inline long place_of_vector(const index_t v, const uint lead) {
+    if (EDGES_OVERLAP && !is_whole(v, lead))
+        return v == 0 ? 0 : GROUP_SIZE - VEC;
+    return (long)(v * VEC) - LEAD_ELEMENTS(lead);
+}
+
 static inline realv only_part_or(const realv value, const struct part part, const real other) {
     return fill_before(fill_from(value, part.to, other), part.from, other);
 }
 
+/* A CPU's compiler keeps sums in registers only if the accesses to whole vectors call no function. */
+#if EDGES_OVERLAP
+#define OUT_OF_LINE static __attribute__((noinline, unused))
+#define ACCESS INLINED
+#else
+#define OUT_OF_LINE static inline
+#define ACCESS static inline
+#endif
+
 /* Loads vector v of a segment that begins at base. Elements outside the segment have any value. */
-#define DEFINE_LOAD_VECTOR(dtype)                                                                       \
-    static inline PACKED(dtype)                                                                         \
-        JOIN(load_vector_, dtype)(const global STORAGE(dtype) * base, const index_t v, const uint lead, \
-                                  const bool aligned, const enum load_hint hint) {                      \
-        const global STORAGE(dtype) *const p = base - LEAD_ELEMENTS(lead) + v * VEC;                    \
-        if ((LOADS_BEYOND && aligned) || is_whole(v, lead))                                             \
-            return LOAD(dtype)(p, aligned, hint);                                                       \
-        const struct part part = own_part(v, lead);                                                     \
-        ELEMENTS(dtype) loaded;                                                                         \
-        _Pragma("unroll") for (uint i = 0; i < VEC; i++) loaded.element[i] =                            \
-            i >= part.from && i < part.to ? p[i] : (STORAGE(dtype))0;                                   \
-        return loaded.packed;                                                                           \
+#define DEFINE_LOAD_VECTOR(dtype)                                                                                        \
+    ACCESS PACKED(dtype) JOIN(load_vector_, dtype)(const global STORAGE(dtype) * base, const index_t v, const uint lead, \
+                                                   const bool aligned, const enum load_hint hint) {                      \
+        const global STORAGE(dtype) *const p = base + place_of_vector(v, lead);                                          \
+        if (EDGES_OVERLAP)                                                                                               \
+            return LOAD(dtype)(p, false, hint);                                                                          \
+        if ((LOADS_BEYOND && aligned) || is_whole(v, lead))                                                              \
+            return LOAD(dtype)(p, aligned, hint);                                                                        \
+        const struct part part = own_part(v, lead);                                                                      \
+        ELEMENTS(dtype) loaded;                                                                                          \
+        _Pragma("unroll") for (uint i = 0; i < VEC; i++) loaded.element[i] =                                             \
+            i >= part.from && i < part.to ? p[i] : (STORAGE(dtype))0;                                                    \
+        return loaded.packed;                                                                                            \
+    }
+
+/* Stores a part of a vector, powers of two of its elements at a time. */
+#define DEFINE_STORE_SOME(dtype)                                                                     \
+    OUT_OF_LINE void JOIN(store_some_, dtype)(global STORAGE(dtype) * p, const PACKED(dtype) packed, \
+                                              const struct part part) {                              \
+        const ELEMENTS(dtype) from = {packed};                                                       \
+        const uint count = part.to - part.from;                                                      \
+        uint at = part.from;                                                                         \
+        _Pragma("unroll") for (uint some = VEC / 2; some > 0; some /= 2) if (count & some) {         \
+            _Pragma("unroll") for (uint i = 0; i < some; i++) p[at + i] = from.element[at + i];      \
+            at += some;                                                                              \
+        }                                                                                            \
     }
 
 #define DEFINE_STORE_VECTOR(dtype)                                                                                      \
-    static inline void JOIN(store_vector_, dtype)(global STORAGE(dtype) * base, const index_t v, const uint lead,       \
-                                                  const realv value, const bool aligned) {                              \
-        global STORAGE(dtype) *const p = base - LEAD_ELEMENTS(lead) + v * VEC;                                          \
+    DEFINE_STORE_SOME(dtype)                                                                                            \
+    ACCESS void JOIN(store_vector_, dtype)(global STORAGE(dtype) * base, const index_t v, const uint lead,              \
+                                           const realv value, const bool aligned) {                                     \
+        global STORAGE(dtype) *const p = base + place_of_vector(v, lead);                                               \
         if (is_whole(v, lead)) {                                                                                        \
             STORE(dtype)(p, value, aligned);                                                                            \
+            return;                                                                                                     \
+        }                                                                                                               \
+        if (EDGES_OVERLAP) {                                                                                            \
+            JOIN(store_some_, dtype)(p, NARROW(dtype)(value), own_part(v, lead));                                       \
             return;                                                                                                     \
         }                                                                                                               \
         const struct part part = own_part(v, lead);                                                                     \

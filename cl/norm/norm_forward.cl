@@ -10,6 +10,8 @@
  * ROWS_AHEAD, LOOP, CHUNKS (1), ELEMENT_ALIGNED; perhaps LEADS, WEIGHT_MAP, and those of
  * norm_rope.h. */
 
+#define MOVES_EDGES 1 /* see common/lead.h */
+
 #include "norm/norm_statistics.h"
 
 #if MEASURED || MEASURES

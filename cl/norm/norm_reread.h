@@ -83,12 +83,31 @@ static inline index_t vector_of(const struct segment *segment, const index_t i) 
     return begin_of(segment->chunk) + segment->lane + i * LANES;
 }
 
+/* On CPUs the loops over the vectors between the first and the last know that these are whole. */
+#define SPLITS_EDGES (LEADS && LANES == 1 && ON_CPU)
+
+#if SPLITS_EDGES
+
+static inline struct segment inner_of(const struct segment *segment) {
+    struct segment inner = *segment;
+    inner.lead |= NOT_FIRST | NOT_LAST;
+    return inner;
+}
+
+/* The number of elements in the vectors from one to end. */
+static inline uint elements_of_run(const struct segment *segment, const index_t from, const index_t end) {
+    return (uint)(elements_before(0, end, segment->lead) - elements_before(0, from, segment->lead));
+}
+
+#endif
+
 #define CHUNK_HELD ((CHUNK_VECTORS + LANES - 1) / LANES)
 #define MOST_IN_RUN (CHUNK_HELD < RUN ? CHUNK_HELD : RUN)
 
-/* Takes a run of count vectors. The number of iterations is a constant, so that all loads can be in flight at once. */
+/* Takes count vectors of a run. before: 0, or CHAINS if it has taken some. The number of iterations is a constant, so that
+ * all loads can be in flight at once. */
 INLINED void take_vectors(const struct call *call, const struct segment *segment, const index_t first, const uint count,
-                          struct memory *memory, struct run *run) {
+                          const uint before, struct memory *memory, struct run *run) {
 #if LANES > 1
 #pragma unroll
 #endif
@@ -106,11 +125,38 @@ INLINED void take_vectors(const struct call *call, const struct segment *segment
         for (uint j = 0; j < UNROLL; j++)
             if (i + j < count) {
                 const index_t v = vector_of(segment, first + i + j);
-                take(run, i + j, widen_s(segment, make_s(call, segment, v, &block[j], kept[j], memory)),
+                take(run, before + i + j, widen_s(segment, make_s(call, segment, v, &block[j], kept[j], memory)),
                      LEADS ? own_part(v, segment->lead) : whole);
             }
     }
 }
+
+#if SPLITS_EDGES
+
+/* moments: 0 at first. The first vector belongs to the first run, and the last one to the last. */
+INLINED void take_moments(const struct call *call, const struct segment *segment, struct memory *memory,
+                          struct moments *moments) {
+    if (!segment->active)
+        return;
+    const struct segment inner = inner_of(segment);
+    const index_t last = own_vectors(segment) - 1;
+    index_t i = min(last, (index_t)RUN), ended = 0; /* ended: vectors of the runs before this one */
+    struct run run;
+    start_run(&run);
+    take_vectors(call, segment, 0, 1, 0, memory, &run);
+    if (i > 1)
+        take_vectors(call, &inner, 1, (uint)(i - 1), CHAINS, memory, &run);
+    for (; i < last; i += min(last - i, (index_t)RUN)) {
+        end_run(&run, moments, elements_of_run(segment, ended, i));
+        ended = i;
+        take_vectors(call, &inner, i, (uint)min(last - i, (index_t)RUN), 0, memory, &run);
+    }
+    if (last > 0)
+        take_vectors(call, segment, last, 1, CHAINS, memory, &run);
+    end_run(&run, moments, elements_of_run(segment, ended, last + 1));
+}
+
+#else
 
 /* moments: 0 at first. */
 INLINED void take_moments(const struct call *call, const struct segment *segment, struct memory *memory,
@@ -122,11 +168,11 @@ INLINED void take_moments(const struct call *call, const struct segment *segment
     const index_t own = own_vectors(segment);
     index_t i = 0;
     for (; i + RUN < own; i += RUN) {
-        take_vectors(call, segment, i, RUN, memory, &run);
+        take_vectors(call, segment, i, RUN, 0, memory, &run);
         end_run(&run, moments, RUN * VEC - (i == 0 && segment->lane == 0 ? segment->lead : 0));
     }
     const uint rest = (uint)(own - i);
-    take_vectors(call, segment, i, rest, memory, &run);
+    take_vectors(call, segment, i, rest, 0, memory, &run);
     if (owns_tail(segment)) {
         struct parts parts;
         load_parts(segment, WHOLE_VECTORS, call->aligned, FIRST_HINT, &parts);
@@ -140,6 +186,8 @@ INLINED void take_moments(const struct call *call, const struct segment *segment
     if (elements > 0)
         end_run(&run, moments, (uint)elements);
 }
+
+#endif
 
 /* Elements from this segment to the next one of a CPU's work-item. */
 #define NEXT(stride) (GROUPS == 1 ? (stride) : GROUP_SIZE)
@@ -168,8 +216,8 @@ struct use {
 #endif
 };
 
-static inline void use_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
-                              const struct affine *affine, const bool measure, struct use *use) {
+INLINED void use_vector(const struct call *call, const struct segment *segment, const index_t v, const realv s,
+                        const struct affine *affine, const bool measure, struct use *use) {
 #if MEASURED || MEASURES
     if (measure) {
         use->magnitudes = with_magnitudes(use->magnitudes, y_of(call, s, affine, use->statistics), v);
@@ -230,12 +278,12 @@ INLINED void load_affines(const struct call *call, const struct segment *segment
             load_affine(segment, vector_of(segment, i + j), call->aligned, WEIGHTS_HINT, &affine[j]);
 }
 
-INLINED void use_vectors(const struct call *call, const struct segment *segment, const bool measure, struct use *use) {
+/* Uses a lane's vectors from the i-th to end; the first `whole` of all are used UNROLL at a time. */
+INLINED void use_range(const struct call *call, const struct segment *segment, index_t i, const index_t whole,
+                       const index_t end, const bool measure, struct use *use) {
     const enum load_hint hint = measure ? LOAD_FIRST : LOAD_LAST;
-    const index_t own = own_vectors(segment);
     struct affine affine[WEIGHTS_AT_ONCE];
-    index_t i = 0;
-    for (; i + UNROLL <= own; i += UNROLL) {
+    for (; i + UNROLL <= whole; i += UNROLL) {
         struct again block[UNROLL];
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
@@ -251,13 +299,28 @@ INLINED void use_vectors(const struct call *call, const struct segment *segment,
                 prefetch_next(call, segment, v);
         }
     }
-    for (; i < own + owns_tail(segment); i++) {
+    for (; i < end; i++) {
         const index_t v = vector_of(segment, i);
         struct again again;
         read_again(call, segment, v, hint, &again);
         load_affines(call, segment, i, 1, affine);
         use_vector(call, segment, v, s_again(call, segment, v, &again, use->memory), affine, measure, use);
     }
+}
+
+INLINED void use_vectors(const struct call *call, const struct segment *segment, const bool measure, struct use *use) {
+    const index_t own = own_vectors(segment);
+#if SPLITS_EDGES
+    if (!segment->active)
+        return;
+    const struct segment inner = inner_of(segment);
+    use_range(call, segment, 0, 0, 1, measure, use);
+    use_range(call, &inner, 1, own - 1, own - 1, measure, use);
+    if (own > 1)
+        use_range(call, segment, own - 1, 0, own, measure, use);
+#else
+    use_range(call, segment, 0, own, own + owns_tail(segment), measure, use);
+#endif
 }
 
 #endif

@@ -47,20 +47,26 @@ struct cln_values cln_isa_values(const struct cln_choice *choice, const struct c
     return cln_one_value(choice->facts.ptx ? CLN_ISA_PTX : CLN_ISA_PORTABLE);
 }
 
+/* Whether vectors are whole lines of a CPU's cache, or nearly all are: a norm's long rows may begin anywhere within one
+ * (cl/common/lead.h). */
+static bool stores_lines(const struct cln_workload *work, uint64_t vec) {
+    enum { LINE = 64, LONG = 32 }; /* bytes; vectors */
+    const bool leads = work->users == CLN_KNOBS_FORWARD && vec <= work->lead_vec && work->group_size >= LONG * vec;
+    return (vec <= work->alignment || leads) && vec * work->x_size >= LINE;
+}
+
 /* A CPU reads each line that it writes, except by streaming stores, which leave no output in its cache. They are slow with
- * parts of lines: of rows that do not begin at lines, and of 2-byte and 8-bit elements. A norm after dropout and a sum
- * reads its residual_out again, which should be in the cache. */
+ * parts of lines, so of 2-byte and 8-bit elements. A norm after dropout and a sum reads its residual_out again, which
+ * should be in the cache. */
 static bool gains_by_streaming(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { LINE = 64 }; /* bytes */
     const struct cln_workload *const work = choice->work;
     const uint64_t elements = work->rows * work->groups * work->group_size;
     const bool fits = cln_moved_tensors(work) * elements * work->x_size <= choice->facts.cache || !choice->facts.cache;
     struct cln_config streaming = *c;
     streaming.stores = CLN_STORES_STREAMING;
     const uint64_t vec = cln_or_else(c->vec, cln_widest_vector(choice, &streaming));
-    const bool lines = vec <= work->alignment && vec * work->x_size >= LINE;
     const bool bytes = work->y_scaled || work->users == CLN_KNOBS_QUANTIZE;
-    return choice->facts.alone && !fits && lines && !bytes && work->work != CLN_WORK_CHAIN;
+    return choice->facts.alone && !fits && stores_lines(work, vec) && !bytes && work->work != CLN_WORK_CHAIN;
 }
 
 /* On GPUs streaming stores were slower in every measurement, so that only tuning tries them. */
