@@ -17,6 +17,8 @@ for vec in 2 4 8 16; do
     for keep in KEEP_REGISTERS KEEP_REREAD; do
         leads="LEADS=1 GROUP_SIZE=1001 VEC=$vec KEEP=$keep"
         portable $leads X_DTYPE=bf16 Y_DTYPE=bf16
+        strict norm_forward CL1.2 spir64 -all $leads LANES=1 SEGMENTS=1 POCL_DEVICE_ADDRESS_BITS=64 RESIDUAL_DTYPE=f32 \
+            RESIDUAL_OUT_DTYPE=f32
         portable $leads NORM=RMS_NORM SAVE_MEAN=0 X_DTYPE=f16 RESIDUAL_DTYPE=f32 RESIDUAL_OUT_DTYPE=f32 GATE=GATE_SILU Z_DTYPE=f16
         strict norm_forward CL1.2 nvptx64 -all $leads X_DTYPE=bf16 Y_DTYPE=bf16 WEIGHT_DTYPE=bf16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
         strict norm_forward CL1.2 nvptx64 -all $leads REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX

@@ -404,6 +404,11 @@ static void large_outputs_are_streamed(void **state) {
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
     work.rows /= 4;
     set_columns(&work, 1032);
+    work.rows = 1; /* in chunks */
+    set_columns(&work, (1 << 24) + 8);
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
+    work.rows = 4097;
+    set_columns(&work, 1032);
     work.lead_vec = 8; /* a residual's rows begin elsewhere within one */
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
     work.lead_vec = 0;

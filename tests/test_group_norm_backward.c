@@ -106,6 +106,10 @@ static void residuals_and_sums_are_added(void **state) {
          {.dresidual_out = BF16, .dresidual = F32, .accumulate = true}},
         {{3, 48, 100, 4, LAST, F32, F32, F32, 0, SILU, WIDE, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
          {.dresidual_out = F32, .dresidual = BF16}},
+        {{3, 20, 56, 4, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=32,segments=2,chunks=1"},
+         {.dresidual_out = F32, .dresidual = BF16, .accumulate = true}},
+        {{2, 64, 20, 4, LAST, BF16, BF16, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=128,segments=1,chunks=1"},
+         {.dresidual_out = F32, .dresidual = F16, .accumulate = true}},
     };
     unsigned ran = 0;
     for (size_t i = 0; i < 2 * sizeof added / sizeof *added; i++) {
@@ -143,16 +147,16 @@ static void damage_is_seen(void **state) {
 /* dx over dy and dresidual over dresidual_out, with whole segments and chunks. */
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
-    static const char *const configs[] = {"", "chunks=8"};
-    for (int i = 0; i < 4; i++) {
-        const struct group_case c = {2, 16, 64, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, configs[i / 2]};
+    static const char *const configs[] = {"", "chunks=8", "vec=4,lanes=32,segments=1,chunks=1"};
+    for (int i = 0; i < 6; i++) {
+        const struct group_case c = {2, 64, 16, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, configs[i / 2]};
         const struct group_more more = {.dresidual_out = F32, .dresidual = F32};
         struct group_run run = group_run_make_more(&c, &more), apart = group_run_make_more(&c, &more);
         assert_true(group_backward_execute(fixture, &run, false, true) &&
                     group_backward_execute(fixture, &apart, false, false));
-        assert_memory_equal(tensor_elements(&run.dy), tensor_elements(&apart.dx), (size_t)2 * 16 * 64 * sizeof(float));
+        assert_memory_equal(tensor_elements(&run.dy), tensor_elements(&apart.dx), (size_t)2 * 64 * 16 * sizeof(float));
         assert_memory_equal(tensor_elements(&run.dresidual_out), tensor_elements(&apart.dresidual),
-                            (size_t)2 * 16 * 64 * sizeof(float));
+                            (size_t)2 * 64 * 16 * sizeof(float));
         group_run_free(&apart);
         group_run_free(&run);
     }

@@ -119,6 +119,8 @@ INLINED void fold_neighbours(struct lanes *lanes, real *v, const uint count, con
 #else
 
 INLINED void fold_neighbours(struct lanes *lanes, real *v, const uint count, const uint neighbours, const enum fold fold) {
+    if (neighbours == 1)
+        return;
     local real *scratch = next_scratch(lanes);
     const uint item = (uint)get_local_id(0);
 #if REDUCE == REDUCE_SUBGROUP

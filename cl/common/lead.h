@@ -1,5 +1,5 @@
 /* Segments that begin anywhere within an aligned vector (LEADS), since VEC does not divide the stride of the rows. Vector 0
- * begins `lead` elements before the segment, less than VEC, so that every access is aligned: vector v holds elements
+ * begins `lead` elements before the segment, less than VEC, so that its accesses are aligned: vector v holds elements
  * v·VEC − lead …, and the first and the last vector may be partly filled. All tensors with the segment's elements have the
  * same lead. Tensors with the segment's columns, like weights, are not aligned with it: their vectors are shifted into
  * place, or read element by element. */

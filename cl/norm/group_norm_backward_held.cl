@@ -58,7 +58,7 @@ struct held {
     realv dn[ACTIVATION ? ROUNDS : 1][ACTIVATION ? HELD_OF_CHANNEL : 1];
 };
 
-/* Called between the sums and dx. */
+/* Called where a vector has been added. */
 static inline void forget_wide(struct packed_pair *packed) {
     if (sizeof(packed->x) < sizeof(realv))
         forget((uint *)&packed->x, sizeof(packed->x) / sizeof(uint));

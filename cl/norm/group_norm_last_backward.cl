@@ -3,6 +3,7 @@
 
 #include "norm/group_norm_backward.h"
 #include "norm/group_norm_slice.h"
+#include "norm/kept_sum.h"
 
 /* The arguments of a launch. work: slices. */
 struct call {
@@ -87,10 +88,10 @@ INLINED void take_slopes(const struct call *call, const struct place *place, con
     for (uint i = place->item; i < 2 * SPAN; i += LANES) {
         const ulong group = place->sample * GROUPS + place->channel / CHANNELS_OF_GROUP + i % SPAN;
         const local real *channels = board->channels + i / SPAN * SLICE_CHANNELS + i % SPAN * CHANNELS_OF_GROUP;
-        real sum = 0;
+        struct kept_sum kept = {0, 0};
         for (uint channel = 0; channel < CHANNELS_OF_GROUP; channel++)
-            sum += channels[channel];
-        board->slopes[i] = call->rstd[group] / (real)GROUP_SIZE * sum;
+            kept_sum_add(&kept, channels[channel]);
+        board->slopes[i] = call->rstd[group] / (real)GROUP_SIZE * kept.sum;
     }
     read_barrier();
 }

@@ -104,8 +104,8 @@ static inline uint elements_of_run(const struct segment *segment, const index_t 
 #define CHUNK_HELD ((CHUNK_VECTORS + LANES - 1) / LANES)
 #define MOST_IN_RUN (CHUNK_HELD < RUN ? CHUNK_HELD : RUN)
 
-/* Takes count vectors of a run. before: 0, or CHAINS if it has taken some. The number of iterations is a constant, so that
- * all loads can be in flight at once. */
+/* Takes count vectors of a run. before: 0, or CHAINS if the run has taken some, so that it keeps its pivot. The number of
+ * iterations is a constant, so that all loads can be in flight at once. */
 INLINED void take_vectors(const struct call *call, const struct segment *segment, const index_t first, const uint count,
                           const uint before, struct memory *memory, struct run *run) {
 #if LANES > 1

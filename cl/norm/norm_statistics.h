@@ -78,7 +78,7 @@ static inline bool is_full(const struct part part) {
 }
 
 static inline real pivot_of(const realv s, const struct part part) {
-#if LEADS
+#if LEADS && !EDGES_OVERLAP /* else all elements are the segment's */
     if (is_full(part))
         return sum_elements(s) / (real)VEC;
     const struct part one = {part.from, part.from + 1};

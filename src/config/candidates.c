@@ -48,10 +48,13 @@ struct cln_values cln_isa_values(const struct cln_choice *choice, const struct c
 }
 
 /* Whether vectors are whole lines of a CPU's cache, or nearly all are: a norm's long rows may begin anywhere within one
- * (cl/common/lead.h). */
-static bool stores_lines(const struct cln_workload *work, uint64_t vec) {
+ * (cl/common/lead.h), if there are enough of them for no row to be split into chunks. */
+static bool stores_lines(const struct cln_choice *choice, uint64_t vec) {
     enum { LINE = 64, LONG = 32 }; /* bytes; vectors */
-    const bool leads = work->users == CLN_KNOBS_FORWARD && vec <= work->lead_vec && work->group_size >= LONG * vec;
+    const struct cln_workload *const work = choice->work;
+    const bool whole = choice->forced->chunks < 2 && 2 * work->rows * work->groups > choice->facts.compute_units;
+    const bool leads = work->users == CLN_KNOBS_FORWARD && choice->device->family == CLNORM_PLATFORM_POCL && whole &&
+                       vec <= work->lead_vec && work->group_size >= LONG * vec;
     return (vec <= work->alignment || leads) && vec * work->x_size >= LINE;
 }
 
@@ -66,7 +69,7 @@ static bool gains_by_streaming(const struct cln_choice *choice, const struct cln
     streaming.stores = CLN_STORES_STREAMING;
     const uint64_t vec = cln_or_else(c->vec, cln_widest_vector(choice, &streaming));
     const bool bytes = work->y_scaled || work->users == CLN_KNOBS_QUANTIZE;
-    return choice->facts.alone && !fits && stores_lines(work, vec) && !bytes && work->work != CLN_WORK_CHAIN;
+    return choice->facts.alone && !fits && stores_lines(choice, vec) && !bytes && work->work != CLN_WORK_CHAIN;
 }
 
 /* On GPUs streaming stores were slower in every measurement, so that only tuning tries them. */

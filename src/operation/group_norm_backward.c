@@ -94,15 +94,29 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d, bool
     return spec;
 }
 
-/* Without the macros of the backward's tensors. The lanes that hold a segment take its channels as segments of their own.
- */
+/* Divides a work-group's lanes into segments of so many. */
+static void divide_lanes(struct cln_spec *spec, uint64_t lanes) {
+    spec->segments *= spec->lanes / lanes;
+    spec->lanes = lanes;
+    spec->reduce = spec->segments > 1 && spec->reduce == CLN_REDUCE_SUBGROUP ? CLN_REDUCE_TREE : spec->reduce;
+}
+
+/* Without the macros of the backward's tensors. The lanes that hold a segment take its channels as segments of their own;
+ * those that hold a slice take chunks of few positions, of which there are some for the whole device. */
 static struct cln_spec statistics_spec_of(const clnorm_plan *plan, const desc_type *d) {
+    enum { LANES = 32, POSITIONS = 64, PHASES = 8 };
     const struct cln_group_norm norm = norm_of(d);
     struct cln_spec spec = cln_group_norm_spec(plan, &norm);
-    const uint64_t lanes = cln_or_else(cln_config_channel_lanes(&plan->work, &plan->config), spec.lanes);
-    spec.segments *= spec.lanes / lanes;
-    spec.lanes = lanes;
-    spec.reduce = spec.segments > 1 && spec.reduce == CLN_REDUCE_SUBGROUP ? CLN_REDUCE_TREE : spec.reduce;
+    const uint64_t channel_lanes = cln_config_channel_lanes(&plan->work, &plan->config);
+    if (channel_lanes)
+        divide_lanes(&spec, channel_lanes);
+    if (spec.span) {
+        divide_lanes(&spec, cln_smaller(spec.lanes, LANES));
+        spec.segments = cln_smaller(spec.segments, PHASES);
+        spec.chunks = cln_divide_up(norm.spatial, POSITIONS);
+        spec.block = spec.segments > 1 ? spec.lanes * spec.vec : 0;
+        spec.span = 0;
+    }
     spec.y_dtype = d->x.scaling ? CLNORM_F32 : d->x.dtype; /* of another kernel of the same program */
     return spec;
 }
@@ -115,8 +129,9 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     uint64_t size = 0;
     clnorm_status status = CLNORM_SUCCESS;
     *w = (struct workspace){.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}};
+    const uint64_t chunks = cln_larger(p->spec.chunks, given ? 0 : p->statistics.chunks);
     if (p->by_chunks || p->sums || !given)
-        status = cln_group_norm_parts(&size, p->norm.rows * rows, p->spec.chunks, element, &w->parts);
+        status = cln_group_norm_parts(&size, p->norm.rows * rows, chunks, element, &w->parts);
     if (!status && p->by_chunks && !p->with_dx)
         status = cln_group_norm_part(&size, 2 * count, element, &w->slopes);
     if (!status && !given)
