@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -162,6 +163,26 @@ static void in_place(void **state) {
     }
 }
 
+/* dx of a sample has the same bits in a batch of one and in a batch of nine. */
+static void samples_are_alike(void **state) {
+    const struct fixture *fixture = *state;
+    static const char *const configs[] = {"", "vec=4,lanes=32,segments=1,chunks=1"};
+    const size_t bytes = sizeof(float) * 64 * 16;
+    for (int i = 0; i < 4; i++) {
+        const struct group_case one = {1,    64,     16, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0,
+                                       SILU, NORMAL, 0,  0, configs[i / 2]};
+        struct group_case many = one;
+        many.rows = 9;
+        struct group_run a = group_run_make(&one), b = group_run_make(&many);
+        memcpy((char *)tensor_elements(&b.x) + 8 * bytes, tensor_elements(&a.x), bytes);
+        memcpy((char *)tensor_elements(&b.dy) + 8 * bytes, tensor_elements(&a.dy), bytes);
+        assert_true(group_backward_execute(fixture, &a, false, false) && group_backward_execute(fixture, &b, false, false));
+        assert_memory_equal(tensor_elements(&a.dx), (char *)tensor_elements(&b.dx) + 8 * bytes, bytes);
+        group_run_free(&a);
+        group_run_free(&b);
+    }
+}
+
 /* x of 1 and 3 in one group: x̂ = ∓1 with an eps of 0. With dy = (1, 2), the weights 2: Σ(w · dy) / 2 = 3 and
  * Σ(w · dy · x̂) / 2 = 1, so that dx = 2 − 3 + 1 and 4 − 3 − 1. */
 static void reference_is_right_by_hand(void **state) {
@@ -218,6 +239,7 @@ int main(void) {
         cmocka_unit_test(residuals_and_sums_are_added),
         cmocka_unit_test(damage_is_seen),
         cmocka_unit_test(in_place),
+        cmocka_unit_test(samples_are_alike),
         cmocka_unit_test(reference_is_right_by_hand),
         cmocka_unit_test(bad_descriptors_are_refused),
     };
