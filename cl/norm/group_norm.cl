@@ -240,20 +240,7 @@ static inline struct place place_of(const ulong index, const bool active) {
     return place;
 }
 
-/* This work-group's segments. */
-INLINED void take_share(const struct call *call, local real *scratch) {
-    struct lanes lanes = {.scratch = scratch};
-    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
-    for (ulong i = 0; i < call->iterations; i++) {
-        const ulong index = first + i * SEGMENTS;
-        if (index >= call->work)
-            break; /* the whole work-group */
-        const ulong own = index + get_local_id(0) / LANES;
-        const struct place place = place_of(own, SEGMENTS == 1 || own < call->work);
-        take_segment(call, &place, &lanes);
-    }
-    last_barrier();
-}
+#include "norm/group_norm_segments.h"
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm(PARAMETERS(GROUP_NORM_ARGS)) {

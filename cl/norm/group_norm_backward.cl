@@ -114,20 +114,7 @@ INLINED void take_segment(const struct call *call, const struct place *place, st
         write_channel(call, place, place->channel + j, kept + (KEEPS_DN ? j * ROW_VECTORS : 0), slopes);
 }
 
-/* This work-group's segments. */
-INLINED void take_share(const struct call *call, local real *scratch) {
-    struct lanes lanes = {.scratch = scratch};
-    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
-    for (ulong i = 0; i < call->iterations; i++) {
-        const ulong index = first + i * SEGMENTS;
-        if (index >= call->work)
-            break; /* the whole work-group */
-        const ulong own = index + get_local_id(0) / LANES;
-        const struct place place = place_of(own, SEGMENTS == 1 || own < call->work);
-        take_segment(call, &place, &lanes);
-    }
-    last_barrier();
-}
+#include "norm/group_norm_segments.h"
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
