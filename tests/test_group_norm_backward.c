@@ -149,8 +149,11 @@ static void damage_is_seen(void **state) {
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
     static const char *const configs[] = {"", "chunks=8", "vec=4,lanes=32,segments=1,chunks=1"};
+    unsigned ran = 0;
     for (int i = 0; i < 6; i++) {
-        const struct group_case c = {2, 64, 16, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, configs[i / 2]};
+        struct group_case c = {2, 64, 16, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, configs[i / 2]};
+        if (!group_case_takes(fixture, &c, c.layout, (size_t)i))
+            continue;
         const struct group_more more = {.dresidual_out = F32, .dresidual = F32};
         struct group_run run = group_run_make_more(&c, &more), apart = group_run_make_more(&c, &more);
         assert_true(group_backward_execute(fixture, &run, false, true) &&
@@ -160,7 +163,9 @@ static void in_place(void **state) {
                             (size_t)2 * 64 * 16 * sizeof(float));
         group_run_free(&apart);
         group_run_free(&run);
+        ran++;
     }
+    assert_true(ran >= 2);
 }
 
 /* dx of a sample has the same bits in a batch of one and in a batch of nine. */
@@ -168,9 +173,11 @@ static void samples_are_alike(void **state) {
     const struct fixture *fixture = *state;
     static const char *const configs[] = {"", "vec=4,lanes=32,segments=1,chunks=1"};
     const size_t bytes = sizeof(float) * 64 * 16;
+    unsigned ran = 0;
     for (int i = 0; i < 4; i++) {
-        const struct group_case one = {1,    64,     16, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0,
-                                       SILU, NORMAL, 0,  0, configs[i / 2]};
+        struct group_case one = {1, 64, 16, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, configs[i / 2]};
+        if (!group_case_takes(fixture, &one, one.layout, (size_t)i))
+            continue;
         struct group_case many = one;
         many.rows = 9;
         struct group_run a = group_run_make(&one), b = group_run_make(&many);
@@ -180,7 +187,9 @@ static void samples_are_alike(void **state) {
         assert_memory_equal(tensor_elements(&a.dx), (char *)tensor_elements(&b.dx) + 8 * bytes, bytes);
         group_run_free(&a);
         group_run_free(&b);
+        ran++;
     }
+    assert_true(ran >= 2);
 }
 
 /* x of 1 and 3 in one group: x̂ = ∓1 with an eps of 0. With dy = (1, 2), the weights 2: Σ(w · dy) / 2 = 3 and
