@@ -36,8 +36,8 @@ python3 -m venv "$folder/fresh"
 "$python" -m pip install --quiet --no-deps nvidia-cufile nvidia-cusparselt-cu13==0.8.1 nvidia-nvshmem-cu13==3.7.2 \
     nvidia-nccl-cu13==2.30.7
 "$python" -m pip install --quiet --no-warn-conflicts typing_extensions sympy networkx jinja2 fsspec filelock setuptools \
-    expecttest hypothesis ml_dtypes mypy pyopencl pytest
-"$python" -m pytest --quiet tests
+    expecttest hypothesis ml_dtypes mypy pyopencl pytest pytest-xdist
+"$python" -m pytest --quiet --numprocesses 2 --dist loadfile tests
 "$python" -m mypy --cache-dir "$folder/mypy" src/clnorm
 "$python" -m mypy --strict --cache-dir "$folder/mypy" tests/typed_user.py
 "$python" tests/typed_user.py >/dev/null

@@ -3,7 +3,10 @@
 import os
 import tempfile
 
-os.environ.setdefault("CLNORM_CACHE_DIR", os.path.join(tempfile.gettempdir(), "clnorm-python-tests"))
+folder = os.path.join(tempfile.gettempdir(), "clnorm-python-tests")
+os.environ.setdefault("CLNORM_CACHE_DIR", folder)
+if "PYTEST_XDIST_WORKER" in os.environ:  # PoCL before 6.0 loses files of a cache that two processes share
+    os.environ.setdefault("POCL_CACHE_DIR", os.path.join(folder, "pocl-" + os.environ["PYTEST_XDIST_WORKER"]))
 os.environ.setdefault("CLNORM_DEVICE", "cpu")
 
 import numpy  # noqa: E402
