@@ -399,10 +399,17 @@ static void large_outputs_are_streamed(void **state) {
     work.users = CLN_KNOBS_SOFTMAX;
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
     work.users = CLN_KNOBS_FORWARD;
-    work.rows *= 4;
+    work.rows *= 5;
+    set_columns(&work, 520);
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
+    work.rows /= 2; /* x fits the cache, which is enough for rows of less than 4 KiB without other inputs */
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
+    work.work = CLN_WORK_GATED;
+    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
+    work.work = CLN_WORK_NORM;
+    work.rows = 4097 * 5;
     set_columns(&work, 504); /* ends of rows are a large part of them */
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
-    work.rows /= 4;
     set_columns(&work, 1032);
     work.rows = 1; /* in chunks */
     set_columns(&work, (1 << 24) + 8);

@@ -58,18 +58,27 @@ static bool stores_lines(const struct cln_choice *choice, uint64_t vec) {
     return (vec <= work->alignment || leads) && vec * work->x_size >= LINE;
 }
 
+/* Whether the last cache serves what is read and written. Where short rows are written for as many bytes as are read, it
+ * serves them until the reads alone fill it. */
+static bool fits_cache(const struct cln_choice *choice) {
+    enum { SHORT = 4096 }; /* bytes of a row */
+    const struct cln_workload *const work = choice->work;
+    const uint64_t row = work->group_size * work->x_size, tensors = cln_moved_tensors(work);
+    const uint64_t served = tensors == 2 && row < SHORT ? 1 : tensors;
+    return served * work->rows * work->groups * row <= choice->facts.cache || !choice->facts.cache;
+}
+
 /* A CPU reads each line that it writes, except by streaming stores, which leave no output in its cache. They are slow with
  * parts of lines, so of 2-byte and 8-bit elements. A norm after dropout and a sum reads its residual_out again, which
  * should be in the cache. */
 static bool gains_by_streaming(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    const uint64_t elements = work->rows * work->groups * work->group_size;
-    const bool fits = cln_moved_tensors(work) * elements * work->x_size <= choice->facts.cache || !choice->facts.cache;
     struct cln_config streaming = *c;
     streaming.stores = CLN_STORES_STREAMING;
     const uint64_t vec = cln_or_else(c->vec, cln_widest_vector(choice, &streaming));
     const bool bytes = work->y_scaled || work->users == CLN_KNOBS_QUANTIZE;
-    return choice->facts.alone && !fits && stores_lines(choice, vec) && !bytes && work->work != CLN_WORK_CHAIN;
+    return choice->facts.alone && !fits_cache(choice) && stores_lines(choice, vec) && !bytes &&
+           work->work != CLN_WORK_CHAIN;
 }
 
 /* On GPUs streaming stores were slower in every measurement, so that only tuning tries them. */
