@@ -66,6 +66,7 @@ static const struct fp8_case {
     {{3, 48, 100, 4, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, "stores=streaming,vec=4,lanes=4"}, Y(E4M3, ROW, F32)},
     {{3, 64, 49, 4, LAST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=64,chunks=1"}, Y(E4M3, ROW, F32)},
     {{2, 256, 20, 4, LAST, E4M3, F32, F32, 0, 0, FAR, 0, 0, "vec=8,lanes=128,chunks=1"}, BOTH(ROW, E4M3, TENSOR)},
+    {{3, 16, 64, 4, FIRST, E4M3, F32, F32, 0, GELU, FAR, 0, 0, "vec=8,lanes=16,segments=1,chunks=1"}, X(ROW, F32)},
 };
 
 static void results_are_right(void **state) {
