@@ -1,34 +1,17 @@
-/* A segment, or one of its CHUNKS, is read twice, UNROLL vectors of a lane at a time: for its statistics, and to be
- * normalised. A measured scale of the row takes another read between the two. Load hints ask caches to keep the segment
- * from the first read to the last, and no longer: so few registers are used that more work-groups run at once, and the L2
- * cache can hold the output while the kernel runs. LOCAL_VECTORS vectors of each lane are kept in local memory and read
- * once. */
+/* A segment, or one of its CHUNKS, is read twice: for its statistics, and to be normalised. A measured scale of the row
+ * takes another read between the two. Load hints ask caches to keep the segment from the first read to the last, and no
+ * longer: so few registers are used that more work-groups run at once, and the L2 cache can hold the output while the
+ * kernel runs. */
 #ifndef NORM_REREAD_H
 #define NORM_REREAD_H
 
-#include "common/chunk.h"
-#include "norm/norm_remembered.h"
+#include "norm/norm_reread_moments.h"
 
 #if WEIGHTS == WEIGHTS_KEPT
 #define WEIGHTS_HINT LOAD_FIRST
 #else
 #define WEIGHTS_HINT LOAD_PLAIN
 #endif
-
-/* Computes a vector of s for the first time. */
-INLINED held_t make_s(const struct call *call, const struct segment *segment, const index_t v, const struct parts *parts,
-                      const intv kept, struct memory *memory) {
-    const held_t s = s_of(segment, parts, kept);
-    if (READS_S)
-        put_beside(call, segment, v, widen_s(segment, s));
-    else
-        remember(memory, v, kept);
-#if LOCAL_VECTORS
-    if (is_kept_local(v))
-        memory->in_local->s[v] = s;
-#endif
-    return s;
-}
 
 /* The inputs of a vector of s for the second time. */
 struct again {
@@ -38,8 +21,6 @@ struct again {
     struct parts parts;
 #endif
 };
-
-#define FIRST_HINT (READS_S ? LOAD_LAST : LOCAL_VECTORS ? LOAD_PLAIN : LOAD_FIRST)
 
 static inline void read_again(const struct call *call, const struct segment *segment, const index_t v,
                               const enum load_hint hint, struct again *again) {
@@ -66,128 +47,6 @@ INLINED realv s_again(const struct call *call, const struct segment *segment, co
     return widen_s(segment, s_of(segment, &again->parts, remembered(call, segment, v, memory)));
 #endif
 }
-
-/* The number of a lane's whole vectors; with LEADS of all its vectors. */
-static inline index_t own_vectors(const struct segment *segment) {
-    const index_t whole = LEADS ? vectors_of(segment->lead) : whole_vectors_of(segment->chunk);
-    return segment->active ? whole / LANES + (segment->lane < whole % LANES) : 0;
-}
-
-static inline bool owns_tail(const struct segment *segment) {
-    return !LEADS && has_tail(segment->chunk) && segment->active &&
-           segment->lane == whole_vectors_of(segment->chunk) % LANES;
-}
-
-/* The i-th vector of a lane. */
-static inline index_t vector_of(const struct segment *segment, const index_t i) {
-    return begin_of(segment->chunk) + segment->lane + i * LANES;
-}
-
-/* On CPUs the loops over the vectors between the first and the last know that these are whole. */
-#define SPLITS_EDGES (LEADS && LANES == 1 && ON_CPU)
-
-#if SPLITS_EDGES
-
-static inline struct segment inner_of(const struct segment *segment) {
-    struct segment inner = *segment;
-    inner.lead |= NOT_FIRST | NOT_LAST;
-    return inner;
-}
-
-/* The number of elements in the vectors from one to end. */
-static inline uint elements_of_run(const struct segment *segment, const index_t from, const index_t end) {
-    return (uint)(elements_before(0, end, segment->lead) - elements_before(0, from, segment->lead));
-}
-
-#endif
-
-#define CHUNK_HELD ((CHUNK_VECTORS + LANES - 1) / LANES)
-#define MOST_IN_RUN (CHUNK_HELD < RUN ? CHUNK_HELD : RUN)
-
-/* Takes count vectors of a run. before: 0, or CHAINS if the run has taken some, so that it keeps its pivot. The number of
- * iterations is a constant, so that all loads can be in flight at once. */
-INLINED void take_vectors(const struct call *call, const struct segment *segment, const index_t first, const uint count,
-                          const uint before, struct memory *memory, struct run *run) {
-#if LANES > 1
-#pragma unroll
-#endif
-    for (uint i = 0; i < MOST_IN_RUN; i += UNROLL) {
-        const struct part whole = {0, VEC};
-        struct parts block[UNROLL];
-        intv kept[UNROLL] = {0};
-#pragma unroll
-        for (uint j = 0; j < UNROLL; j++)
-            if (i + j < count)
-                load_parts(segment, vector_of(segment, first + i + j), call->aligned, FIRST_HINT, &block[j]);
-        if (DROPOUT)
-            kept_in_block(call, segment, vector_of(segment, first + i), UNROLL, kept);
-#pragma unroll
-        for (uint j = 0; j < UNROLL; j++)
-            if (i + j < count) {
-                const index_t v = vector_of(segment, first + i + j);
-                take(run, before + i + j, widen_s(segment, make_s(call, segment, v, &block[j], kept[j], memory)),
-                     LEADS ? own_part(v, segment->lead) : whole);
-            }
-    }
-}
-
-#if SPLITS_EDGES
-
-/* moments: 0 at first. The first vector belongs to the first run, and the last one to the last. */
-INLINED void take_moments(const struct call *call, const struct segment *segment, struct memory *memory,
-                          struct moments *moments) {
-    if (!segment->active)
-        return;
-    const struct segment inner = inner_of(segment);
-    const index_t last = own_vectors(segment) - 1;
-    index_t i = min(last, (index_t)RUN), ended = 0; /* ended: vectors of the runs before this one */
-    struct run run;
-    start_run(&run);
-    take_vectors(call, segment, 0, 1, 0, memory, &run);
-    if (i > 1)
-        take_vectors(call, &inner, 1, (uint)(i - 1), CHAINS, memory, &run);
-    for (; i < last; i += min(last - i, (index_t)RUN)) {
-        end_run(&run, moments, elements_of_run(segment, ended, i));
-        ended = i;
-        take_vectors(call, &inner, i, (uint)min(last - i, (index_t)RUN), 0, memory, &run);
-    }
-    if (last > 0)
-        take_vectors(call, segment, last, 1, CHAINS, memory, &run);
-    end_run(&run, moments, elements_of_run(segment, ended, last + 1));
-}
-
-#else
-
-/* moments: 0 at first. */
-INLINED void take_moments(const struct call *call, const struct segment *segment, struct memory *memory,
-                          struct moments *moments) {
-    if (!segment->active) /* without this return, LLVM 18, and so PoCL 6.0, aborts */
-        return;
-    struct run run;
-    start_run(&run);
-    const index_t own = own_vectors(segment);
-    index_t i = 0;
-    for (; i + RUN < own; i += RUN) {
-        take_vectors(call, segment, i, RUN, 0, memory, &run);
-        end_run(&run, moments, RUN * VEC - (i == 0 && segment->lane == 0 ? segment->lead : 0));
-    }
-    const uint rest = (uint)(own - i);
-    take_vectors(call, segment, i, rest, 0, memory, &run);
-    if (owns_tail(segment)) {
-        struct parts parts;
-        load_parts(segment, WHOLE_VECTORS, call->aligned, FIRST_HINT, &parts);
-        const intv kept = kept_in(call, segment, WHOLE_VECTORS);
-        const struct part tail = {0, TAIL};
-        take(&run, rest, widen_s(segment, make_s(call, segment, WHOLE_VECTORS, &parts, kept, memory)), tail);
-    }
-    const index_t elements =
-        LEADS ? own_elements(segment->lane, segment->lead) - elements_before(segment->lane, i, segment->lead)
-              : rest * VEC + (owns_tail(segment) ? TAIL : 0);
-    if (elements > 0)
-        end_run(&run, moments, (uint)elements);
-}
-
-#endif
 
 /* Elements from this segment to the next one of a CPU's work-item. */
 #define NEXT(stride) (GROUPS == 1 ? (stride) : GROUP_SIZE)
