@@ -14,6 +14,7 @@
 #include "fixture.h"
 #include "operation/operation.h"
 #include "plan/plan.h"
+#include "refusal.h"
 
 enum { MOST_ROWS = 300 };
 
@@ -142,10 +143,48 @@ static void rows_have_the_same_bits(void **state) {
     assert_true(operations > 0);
 }
 
+/* Statistics that a backward computes itself are summed as its config says, though streaming many rows would be faster. */
+static void statistics_are_summed_alike(void **state) {
+    const struct fixture *fixture = *state;
+    const uint64_t rows[] = {8, 9000}; /* of 1001 floats: 34 MiB */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+        clnorm_plan *plan = NULL;
+        char text[8192];
+        desc.rows = rows[i];
+        desc.cols = 1001;
+        desc.dx.dtype = CLNORM_F32;
+        desc.batch_invariant = 1;
+        assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+        assert_true(clnorm_plan_describe(plan, text, sizeof text) < sizeof text);
+        assert_null(strstr(text, "LEADS=1"));
+        clnorm_plan_destroy(plan);
+    }
+}
+
+/* One measured scale of y depends on every row; scales of rows, and a given one, do not. */
+static void a_scale_of_every_row_is_refused(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_norm_desc desc = CLNORM_NORM_DESC_INIT;
+    desc.rows = 4;
+    desc.cols = 64;
+    desc.batch_invariant = 1;
+    desc.y = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_TENSOR};
+    assert_int_equal(clnorm_norm_forward_validate(fixture->context, &desc, NULL), CLNORM_INVALID_VALUE);
+    assert_detail("desc.batch_invariant is 1: expected 0 with one measured scale of desc.y");
+    desc.y.scale = 0.5;
+    assert_int_equal(clnorm_norm_forward_validate(fixture->context, &desc, NULL), CLNORM_SUCCESS);
+    desc.y.scale = 0;
+    desc.y.scaling = CLNORM_SCALING_ROW;
+    assert_int_equal(clnorm_norm_forward_validate(fixture->context, &desc, NULL), CLNORM_SUCCESS);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knobs_do_not_depend_on_rows),
         cmocka_unit_test(rows_have_the_same_bits),
+        cmocka_unit_test(statistics_are_summed_alike),
+        cmocka_unit_test(a_scale_of_every_row_is_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -81,6 +82,47 @@ static void outputs_that_are_read_are_readable(void **state) {
         clReleaseMemObject(args.workspace.mem);
         clnorm_plan_destroy(plan);
     }
+}
+
+/* Whether a tensor of requirements is read and written. */
+static bool is_read_and_written(const clnorm_requirements *needs, const char *name) {
+    for (uint32_t i = 0; i < needs->tensor_count; i++)
+        if (strcmp(needs->tensors[i].name, name) == 0)
+            return needs->tensors[i].is_input && needs->tensors[i].is_output;
+    return false;
+}
+
+/* Whatever the config, kernels may read measured scales, and statistics of group norm and of norms in tiles. */
+static void scales_and_statistics_are_read(void **state) {
+    const struct fixture *fixture = *state;
+    const clnorm_tensor measured = {.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_TENSOR};
+    clnorm_requirements needs = CLNORM_REQUIREMENTS_INIT;
+    clnorm_quantize_desc quantize = CLNORM_QUANTIZE_DESC_INIT;
+    quantize.rows = ROWS;
+    quantize.cols = COLS;
+    quantize.q = measured;
+    assert_int_equal(clnorm_quantize_validate(fixture->context, &quantize, &needs), CLNORM_SUCCESS);
+    assert_true(is_read_and_written(&needs, "scale"));
+    clnorm_norm_desc norm = CLNORM_NORM_DESC_INIT;
+    norm.norm = CLNORM_RMS_NORM;
+    norm.rows = ROWS;
+    norm.cols = 64;
+    norm.y = measured;
+    norm.save_rstd = 1;
+    assert_int_equal(clnorm_norm_forward_validate(fixture->context, &norm, &needs), CLNORM_SUCCESS);
+    assert_true(is_read_and_written(&needs, "y_scale"));
+    assert_false(is_read_and_written(&needs, "rstd"));
+    norm.x = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_GROUP, .scale_group = 16};
+    assert_int_equal(clnorm_norm_forward_validate(fixture->context, &norm, &needs), CLNORM_SUCCESS);
+    assert_true(is_read_and_written(&needs, "rstd"));
+    clnorm_group_norm_desc group = CLNORM_GROUP_NORM_DESC_INIT;
+    group.rows = ROWS;
+    group.cols = COLS;
+    group.groups = 4;
+    group.spatial = 5;
+    group.save_mean = group.save_rstd = 1;
+    assert_int_equal(clnorm_group_norm_validate(fixture->context, &group, &needs), CLNORM_SUCCESS);
+    assert_true(is_read_and_written(&needs, "mean") && is_read_and_written(&needs, "rstd"));
 }
 
 /* --------------------------------------------------------------------------------------------------------- overlaps */
@@ -168,6 +210,39 @@ static void dx_over_what_dweight_reads_is_refused(void **state) {
         clReleaseMemObject(mem[i]);
 }
 
+/* A backward that computes y again writes y and dx, neither of which may replace the other or x's y. */
+static void y_of_a_backward_has_its_own_place(void **state) {
+    const struct fixture *fixture = *state;
+    const cl_mem mem[] = {buffer_of(fixture, CL_MEM_READ_WRITE), buffer_of(fixture, CL_MEM_READ_WRITE),
+                          buffer_of(fixture, CL_MEM_READ_WRITE), buffer_of(fixture, CL_MEM_READ_WRITE)};
+    clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+    clnorm_plan *plan = NULL;
+    desc.rows = ROWS;
+    desc.cols = COLS;
+    desc.dx.dtype = desc.y.dtype = CLNORM_F32;
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+    static const struct {
+        int dx, y; /* indices into mem; 0: x, 1: dy */
+        const char *says;
+    } cases[] = {{0, 2, NULL}, {1, 2, NULL}, {2, 2, "overlaps args."}, {2, 0, "overlaps args.x"}, {0, 0, "overlaps args."}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clnorm_args args = CLNORM_ARGS_INIT;
+        args.x.mem = mem[0];
+        args.dy.mem = mem[1];
+        args.dx.mem = mem[cases[i].dx];
+        args.y.mem = mem[cases[i].y];
+        args.workspace.mem = clnorm_plan_workspace_size(plan) ? mem[3] : NULL;
+        assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL),
+                         cases[i].says ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS);
+        if (cases[i].says)
+            assert_detail(cases[i].says);
+        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+    }
+    clnorm_plan_destroy(plan);
+    for (size_t i = 0; i < sizeof mem / sizeof *mem; i++)
+        clReleaseMemObject(mem[i]);
+}
+
 /* Sub-buffers of one buffer are compared by their place in it. */
 static void parts_of_a_buffer_overlap(void **state) {
     const struct fixture *fixture = *state;
@@ -201,6 +276,39 @@ static void parts_of_a_buffer_overlap(void **state) {
     }
     clnorm_plan_destroy(plan);
     clReleaseMemObject(mem);
+}
+
+/* A workspace in the caller's memory begins at a multiple of its alignment. */
+static void workspaces_are_aligned(void **state) {
+    const struct fixture *fixture = *state;
+    enum { ALIGNMENT = 64 };
+    char *const memory = aligned_alloc(4096, SIZE + 4096);
+    assert_non_null(memory);
+    clnorm_norm_backward_desc desc = CLNORM_NORM_BACKWARD_DESC_INIT;
+    clnorm_plan *plan = NULL;
+    desc.rows = ROWS;
+    desc.cols = COLS;
+    desc.dweight.dtype = CLNORM_F32;
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+    assert_in_range(clnorm_plan_workspace_size(plan), 1, SIZE);
+    clnorm_args args = CLNORM_ARGS_INIT;
+    args.x.mem = args.dy.mem = buffer_of(fixture, CL_MEM_READ_WRITE);
+    args.dweight.mem = buffer_of(fixture, CL_MEM_READ_WRITE);
+    for (size_t at = 0; at <= ALIGNMENT; at += 8) {
+        cl_int code;
+        args.workspace.mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, SIZE, memory + at, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        assert_int_equal(clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL),
+                         at % ALIGNMENT ? CLNORM_INVALID_BUFFER : CLNORM_SUCCESS);
+        if (at % ALIGNMENT)
+            assert_detail("args.workspace begins at the address");
+        assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
+        clReleaseMemObject(args.workspace.mem);
+    }
+    clReleaseMemObject(args.x.mem);
+    clReleaseMemObject(args.dweight.mem);
+    clnorm_plan_destroy(plan);
+    free(memory);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- events */
@@ -324,9 +432,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flags_must_allow_the_kernels_accesses),
         cmocka_unit_test(outputs_that_are_read_are_readable),
+        cmocka_unit_test(scales_and_statistics_are_read),
         cmocka_unit_test(offsets_that_overlap_are_refused),
+        cmocka_unit_test(y_of_a_backward_has_its_own_place),
         cmocka_unit_test(dx_over_what_dweight_reads_is_refused),
         cmocka_unit_test(parts_of_a_buffer_overlap),
+        cmocka_unit_test(workspaces_are_aligned),
         cmocka_unit_test(events_that_cannot_be_waited_for_are_refused),
         cmocka_unit_test(a_failed_event_fails_every_kernel),
     };

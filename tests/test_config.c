@@ -337,6 +337,11 @@ static void forced_knobs_of_odd_images_fit(void **state) {
         struct cln_config config;
         assert_int_equal(cln_config_choose_group(&device, &work, &forced[i], &config), CLNORM_SUCCESS);
     }
+    struct cln_workload single = group_workload_of(8, 1, 1, sizeof(float)); /* groups of one element */
+    single.channel_sums = true;
+    struct cln_config config;
+    assert_int_equal(cln_config_choose_group(&device, &single, &(struct cln_config){.lanes = 1}, &config), CLNORM_SUCCESS);
+    assert_int_equal(config.chunks, 1);
 }
 
 /* Long runs may be best for many rows. Few rows have runs of 1, which keep most work-groups busy. */
@@ -407,7 +412,7 @@ static void large_outputs_are_streamed(void **state) {
     work.work = CLN_WORK_GATED;
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
     work.work = CLN_WORK_NORM;
-    work.rows = 4097 * 5;
+    work.rows = 20485;
     set_columns(&work, 504); /* ends of rows are a large part of them */
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
     set_columns(&work, 1032);

@@ -361,6 +361,14 @@ static void bad_descriptors_are_refused(void **state) {
     desc = good;
     desc.rows = UINT64_MAX;
     refuse(fixture, &desc, CLNORM_OVERFLOW, "x has 18446744073709551615");
+    clnorm_l2_norm_backward_desc backward = CLNORM_L2_NORM_BACKWARD_DESC_INIT;
+    clnorm_plan *plan = NULL;
+    backward.rows = UINT64_C(1) << 61; /* x is smaller than 2^63 bytes, and the f32 lengths of its rows are not */
+    backward.cols = 1;
+    backward.x.dtype = CLNORM_F16;
+    backward.dweight.dtype = CLNORM_F32;
+    assert_int_equal(clnorm_l2_norm_backward_plan_create(fixture->context, &backward, &plan), CLNORM_OVERFLOW);
+    assert_detail("desc.rows is 2305843009213693952");
 }
 
 int main(void) {

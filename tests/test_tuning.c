@@ -322,7 +322,11 @@ static void test_other_files_are_not_used(void **state) {
     }
     scratch_write(scratch_path(made->dir, "device.tuning"), "", 0);
     const struct outcome outcome = plan_with(made, &desc);
-    assert_note(&outcome, "the head of the file ends here");
+    assert_note(&outcome, "line 1: the head of the file ends here");
+    static const char begun[] = "# a\n# b\n# c\nclnorm tuning 1\n";
+    scratch_write(scratch_path(made->dir, "device.tuning"), begun, strlen(begun));
+    const struct outcome second = plan_with(made, &desc);
+    assert_note(&second, "line 4: the head of the file ends here");
 }
 
 /* A pipe, where opening would wait for a writer, a folder and a link to itself leave notes. A missing file leaves none. */

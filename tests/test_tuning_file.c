@@ -71,6 +71,26 @@ static void test_rows(void **state) {
     assert_int_equal(scratch_count(folder), 1);
 }
 
+/* Two that have read the file add a row each, in turn: none removes the other's. */
+static void test_updates_in_turn(void **state) {
+    const clnorm_device_info device = device_of("1.0");
+    const clnorm_config config = {{4}};
+    const char *const path = scratch_path(*state, "file");
+    struct tuning_file one, other;
+    struct fault fault = {0};
+    read_file(&one, path, &device);
+    read_file(&other, path, &device);
+    assert_true(tuning_file_update(&one, &device, "gelu f32 96", &config, 0.5, &fault));
+    assert_true(tuning_file_update(&other, &device, "gelu f32 97", &config, 0.5, &fault));
+    assert_true(tuning_file_update(&one, &device, "gelu f32 98", &config, 0.5, &fault));
+    assert_int_equal(tuning_file_rows(&one), 3);
+    tuning_file_free(&one);
+    tuning_file_free(&other);
+    assert_file(path, "gelu f32 96: vec=4 # 0.500 of the time of the library's choice\n"
+                      "gelu f32 97: vec=4 # 0.500 of the time of the library's choice\n"
+                      "gelu f32 98: vec=4 # 0.500 of the time of the library's choice\n");
+}
+
 /* Comments and other rows keep their places. A new row replaces the first one of its key, and removes the others. */
 static void test_other_lines_stay(void **state) {
     static const char before[] = "# mine\n\nclnorm tuning 1\n# device?\ndevice A device\ndriver 1.0\n"
@@ -159,6 +179,7 @@ static void test_failures(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         scratch_test(test_rows),
+        scratch_test(test_updates_in_turn),
         scratch_test(test_other_lines_stay),
         scratch_test(test_other_files_are_refused),
         scratch_test(test_failures),

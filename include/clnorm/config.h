@@ -13,14 +13,15 @@ extern "C" {
  *
  * The config of a descriptor forces knobs; the library chooses those that are 0. A forced knob that the device, the
  * operation or the shape does not allow is an error. clnorm_plan_config returns the chosen config. With the same config, a
- * row's results have the same bits from run to run and for any number of rows. Where vec does not divide the strides of the
- * rows, they also depend on the row's number modulo vec: its first element decides how its elements form vectors.
+ * row's results have the same bits from run to run and for any number of rows, but for a measured scale of a whole tensor,
+ * which depends on every row. Where vec does not divide the strides of the rows, they also depend on the row's number
+ * modulo vec: its first element decides how its elements form vectors.
  *
  * The library's choice depends on the number of rows: it splits few wide rows among work-groups, which changes the order of
  * a row's sums. With batch_invariant in a descriptor, it chooses the knobs that this order depends on as for many rows, and
  * a vec that divides the strides. A row's results then have the same bits whatever other rows are in the call, on the same
- * device with the same tuning file. That is slower for few rows, of which one work-group reads a single row of 262144
- * columns, and for rows whose length no vector divides.
+ * device with the same tuning file. That is slower for few wide rows, as a single work-group reads a whole row, and for
+ * rows whose length no vector divides.
  *
  * A plan takes its config from the first of these that has one: the descriptor's knobs, the user's tuning file
  * (clnorm_tuning_path), the library's database of measured configs, a model of the device. */

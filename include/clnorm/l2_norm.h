@@ -19,8 +19,8 @@ typedef enum clnorm_eps_mode {
  *
  *   y = x / length · weight
  *
- * Arithmetic and sums are in f32, in f64 for F64 tensors; y is rounded to nearest even. NaN and infinities pass through:
- * an infinity makes its segment's other elements 0 and itself NaN. A segment of zeros with eps 0 is NaN. y may be x
+ * Arithmetic and sums are in f32, in f64 for F64 tensors; y is rounded to nearest even. A NaN makes its segment NaN. An
+ * infinity becomes NaN, and its segment's other elements 0. A segment of zeros with eps 0 is NaN. y may be x
  * itself. Thread safety and errors as in plan.h.
  *
  * The sum of squares is in f32 too. Past 3.4e38 (|x| of 1.8e19, or 4096 of 1e18) the length is infinite and y is 0. Squares

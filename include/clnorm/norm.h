@@ -60,7 +60,8 @@ typedef enum clnorm_fp8_accuracy {
  *   y = activation(n), then · act(z) with a gate that is not first; or with rope: n, rotated as clnorm_rope says
  *
  * Arithmetic and sums are in f32, in f64 for an x in F64, and statistics have the precision of the arithmetic. y is rounded
- * to nearest even; NaN and infinities pass through. A weight or bias in F64 beside another x is rounded to f32 as it is
+ * to nearest even. A NaN makes its segment NaN, as does an infinity in layer norm; in RMS norm an infinity becomes NaN,
+ * and x̂ of the segment's other elements 0. A weight or bias in F64 beside another x is rounded to f32 as it is
  * read. residual_out is s, rounded to its dtype; statistics and x̂ are those of s before that rounding.
  *
  * Quantised tensors. An x of 8 bits stands for code · x_scale, rounded to F32. A y of 8 bits is computed in F32 and
@@ -135,7 +136,8 @@ typedef struct clnorm_norm_desc {
     uint32_t row_scale;        /* every row of x has a factor (stochastic depth: 0 or 1 / keep rate); not with gate_first */
     uint32_t save_y_row_scale; /* write y_row_scale; needs one measured scale of y, and a group_size of cols */
     uint32_t position_given;   /* with rope: read the positions from position; 0: a row's position is row / rope_repeat */
-    uint32_t batch_invariant;  /* a row's results do not depend on the number of rows: see config.h */
+    uint32_t batch_invariant;  /* a row's results do not depend on the number of rows: see config.h; not with one measured
+                                  scale of y */
     uint32_t reserved;         /* 0 */
     clnorm_config config;      /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */
 } clnorm_norm_desc;

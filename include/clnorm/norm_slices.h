@@ -39,7 +39,8 @@ extern "C" {
  *   dx = rstd · (wdy − x̂ · Σ(x̂ · wdy) / N − Σwdy / N)
  *   dweight = Σ over rows of dy · x̂,   dbias = Σ over rows of dy
  *
- * Arithmetic, dtypes and the results of NaN and infinities are as in norm.h. The mean is taken first, and moments within a
+ * Tensors are F32, F16, BF16 or F64; F64 for all of a call or for none. Arithmetic and the results of NaN and infinities
+ * are as in norm.h. The mean is taken first, and moments within a
  * slice are merged by the formula of clnorm_moments_merge. Results differ from those of norm.h by rounding alone; their
  * bits depend on how the columns are divided. The merged moments of a segment must count 1 element or more, or the results
  * are undefined. y may be x itself, and dx may be x or dy itself. Thread safety and errors as in plan.h. */
@@ -70,7 +71,7 @@ typedef struct clnorm_norm_statistics_desc {
     uint64_t rows;       /* 0 and up; 0 is a success that does nothing */
     uint64_t cols;       /* of the slice, 1 and up */
     uint64_t group_size; /* elements of a segment that are in the slice, a divisor of cols; 0: cols */
-    clnorm_tensor x;     /* F32, F16, BF16 or F64, as every tensor of this header; F64 for all of them or for none */
+    clnorm_tensor x;
     clnorm_norm norm;
     uint32_t reserved;    /* 0 */
     clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule */

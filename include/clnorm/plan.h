@@ -117,7 +117,8 @@ typedef struct clnorm_seed {
  * another. An overlap is not always found where two tensors have many rows with different strides.
  *
  * The flags of the buffers must allow kernels to read inputs and to write outputs. Kernels also read these outputs:
- * residual_out, dweight and dbias with accumulate, and a y that has a y_t. */
+ * residual_out, measured scale and y_scale, a y that has a y_t, mean and rstd of group norm, rstd of an RMS norm of an x
+ * with scales of groups to a y with one measured scale, fault, and dweight and dbias with accumulate. */
 typedef struct clnorm_args {
     uint64_t size;               /* sizeof(clnorm_args) */
     clnorm_buffer x;             /* in  [rows, cols] */

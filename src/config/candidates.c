@@ -52,7 +52,8 @@ struct cln_values cln_isa_values(const struct cln_choice *choice, const struct c
 static bool stores_lines(const struct cln_choice *choice, uint64_t vec) {
     enum { LINE = 64, LONG = 32 }; /* bytes; vectors */
     const struct cln_workload *const work = choice->work;
-    const bool whole = choice->forced->chunks < 2 && 2 * work->rows * work->groups > choice->facts.compute_units;
+    const bool whole = choice->forced->chunks < 2 && choice->forced->lanes < 2 && choice->forced->segments < 2 &&
+                       2 * work->rows * work->groups > choice->facts.compute_units;
     const bool leads = work->users == CLN_KNOBS_FORWARD && choice->device->family == CLNORM_PLATFORM_POCL && whole &&
                        vec <= work->lead_vec && work->group_size >= LONG * vec;
     return (vec <= work->alignment || leads) && vec * work->x_size >= LINE;

@@ -151,7 +151,7 @@ static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_conf
     const bool large = cln_product(work->channels, work->spatial) >= LARGE;
     const uint64_t elements = alone ? CPU_ELEMENTS : large ? 2 * GPU_ELEMENTS : GPU_ELEMENTS;
     const uint64_t of_channel = cln_divide_up(work->spatial, elements);
-    return cln_larger(cln_smaller(of_channel * work->channels_of_group, UINT32_MAX), 2);
+    return cln_larger(cln_smaller(of_channel * work->channels_of_group, UINT32_MAX), cln_smaller(work->group_size, 2));
 }
 
 /* Vectors that the lanes share: those of a segment, a channel, a chunk of a channel, or a position. */

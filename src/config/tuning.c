@@ -138,8 +138,8 @@ static bool read_head(struct cln_tuning *tuning, const clnorm_device_info *devic
 static bool read_lines(struct cln_tuning *tuning, const clnorm_device_info *device, FILE *file) {
     enum { HEAD = 3 };
     char text[LINE_CAPACITY];
-    unsigned head = 0;
-    for (unsigned line = 1; fgets(text, sizeof text, file); line++) {
+    unsigned head = 0, line = 1;
+    for (; fgets(text, sizeof text, file); line++) {
         const size_t length = strcspn(text, "\r\n");
         if (!text[length] && !feof(file))
             return refuse(tuning, line, "the line is too long");
@@ -149,7 +149,9 @@ static bool read_lines(struct cln_tuning *tuning, const clnorm_device_info *devi
         if (head < HEAD ? !read_head(tuning, device, text, head++, line) : !read_row(tuning, text, line))
             return false;
     }
-    return head == HEAD || refuse(tuning, head, "the head of the file ends here");
+    if (ferror(file))
+        return refuse(tuning, line, "it cannot be read");
+    return head == HEAD || refuse(tuning, line > 1 ? line - 1 : 1, "the head of the file ends here");
 }
 
 struct cln_tuning *cln_tuning_read(const clnorm_device_info *device) {

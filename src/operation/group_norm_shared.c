@@ -35,8 +35,11 @@ clnorm_status cln_group_norm_describe_statistics(const struct cln_operation *ope
                                                  const struct cln_group_norm *norm, bool mean, bool rstd,
                                                  struct cln_tensor tensor[CLN_ROLES]) {
     const uint64_t size = cln_operation_real_size(operation, desc), count = norm->rows * norm->groups;
-    const clnorm_status status = mean ? cln_tensor_vector(&tensor[CLN_MEAN], "mean", count, size, 0) : CLNORM_SUCCESS;
-    return status || !rstd ? status : cln_tensor_vector(&tensor[CLN_RSTD], "rstd", count, size, 0);
+    clnorm_status status = mean ? cln_tensor_vector(&tensor[CLN_MEAN], "mean", count, size, 0) : CLNORM_SUCCESS;
+    if (!status && rstd)
+        status = cln_tensor_vector(&tensor[CLN_RSTD], "rstd", count, size, 0);
+    tensor[CLN_MEAN].read = tensor[CLN_RSTD].read = true; /* in the forward by chunks */
+    return status;
 }
 
 /* Bytes of one element of every input: those that a cache holds for each element of a segment. */

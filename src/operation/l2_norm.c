@@ -181,6 +181,8 @@ static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, co
     slots->lengths = (struct cln_binding){CLN_WORKSPACE, work->real_size, 0, lengths};
     const uint64_t offset = cln_divide_up(lengths, align) * align;
     uint64_t bytes;
+    if (lengths > INT64_MAX - align)
+        return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", d->rows);
     if (__builtin_mul_overflow(slots->count * d->weight_rows * work->real_size, d->cols, &bytes) ||
         bytes > INT64_MAX - offset)
         return cln_fail(CLNORM_OVERFLOW, "desc.cols is %" PRIu64 ": expected less than 2^63 bytes of workspace", d->cols);

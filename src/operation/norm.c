@@ -130,6 +130,10 @@ static clnorm_status check_codes(const problem *p, const char *name, const clnor
             "desc.save_y_row_scale is 1: expected 0, or desc.%s.scaling CLNORM_SCALING_TENSOR, desc.%s.scale 0 and "
             "desc.group_size cols",
             name, name);
+    if (p->batch_invariant && y->scaling == CLNORM_SCALING_TENSOR && y->scale == 0)
+        return cln_fail(
+            CLNORM_INVALID_VALUE,
+            "desc.batch_invariant is 1: expected 0 with one measured scale of desc.%s, which depends on every row", name);
     if (y->scaling == CLNORM_SCALING_ROW && p->group_size != p->cols)
         return cln_fail(CLNORM_UNSUPPORTED,
                         "desc.group_size is %" PRIu64 ": expected cols, %" PRIu64

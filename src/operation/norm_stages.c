@@ -270,6 +270,7 @@ static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const str
 
 clnorm_status cln_norm_add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     problem p = *(const problem *)desc;
+    plan->tensor[CLN_Y].read = p.y_t.dtype != CLNORM_DTYPE_NONE; /* most configs transpose y */
     if (cln_norm_in_tiles(&p))
         return cln_norm_add_tiles(plan, &p);
     const bool keeps_y = !p.y.dtype;
@@ -305,6 +306,8 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
     p.eps = backward->eps;
     struct cln_workload work = cln_norm_workload(&cln_norm_forward, &p);
     work.any_address = plan->work.any_address;
+    if (!cln_leads(&plan->work, &plan->config)) /* else a row's bits would depend on more than the plan's config */
+        work.lead_vec = 0;
     const struct cln_config forced = {
         .vec = plan->config.vec, .isa = plan->config.isa, .chunks = 1}; /* the plan's tensors allow this vec */
     struct cln_config config = {0};

@@ -119,6 +119,7 @@ clnorm_status cln_norm_add_tiles(clnorm_plan *plan, const clnorm_norm_desc *p) {
     const struct cln_fp8_tile tile =
         cln_fp8_tile_of(device, &plan->config, p->rows, p->cols, p->y_t.dtype != CLNORM_DTYPE_NONE, p->y_t.stride);
     plan->tensor[CLN_Y_T].vector = tile.row_vec * plan->tensor[CLN_Y_T].element;
+    plan->tensor[CLN_RSTD].read = true;
     if (!p->rows)
         return CLNORM_SUCCESS;
     const struct cln_launch launch =

@@ -89,5 +89,8 @@ clnorm_status cln_operation_describe_scales(const struct cln_tensor_rule *rule, 
                         head->rows, rule->name, tensor->scale_group);
     char name[48];
     (void)snprintf(name, sizeof name, "the scales of %s", rule->name);
-    return cln_tensor_vector(&described[rule->scale], name, scales, clnorm_dtype_size(tensor->scale_dtype), 0);
+    const clnorm_status status =
+        cln_tensor_vector(&described[rule->scale], name, scales, clnorm_dtype_size(tensor->scale_dtype), 0);
+    described[rule->scale].read = true; /* some configs divide by a scale after it is written */
+    return status;
 }

@@ -146,6 +146,10 @@ static clnorm_status check_tensor(const clnorm_plan *plan, enum cln_role role, c
     status = check_flags(name, tensor, memory.flags);
     if (status)
         return status;
+    if (role == CLN_WORKSPACE && (memory.host + buffer->offset) % CLN_WORKSPACE_ALIGNMENT)
+        return cln_fail(CLNORM_INVALID_BUFFER,
+                        "args.workspace begins at the address %#" PRIxPTR " of host memory: expected a multiple of %d",
+                        memory.host + (uintptr_t)buffer->offset, (int)CLN_WORKSPACE_ALIGNMENT);
     *place = (struct cln_place){memory.parent ? memory.parent : buffer->mem, memory.origin + buffer->offset};
     if (tensor->vector && (memory.host + buffer->offset) % tensor->vector)
         *aligned = false;

@@ -18,7 +18,10 @@ static const struct alias {
 
 enum { ALIASES = sizeof aliases / sizeof aliases[0] };
 
+/* Not where the plan writes both, nor where a backward computes y again. */
 static bool may_be(const clnorm_plan *plan, enum cln_role output, enum cln_role input) {
+    if (plan->tensor[input].written || (output == CLN_Y && plan->tensor[CLN_DY].element))
+        return false;
     if (output == CLN_DX && ((plan->late_x && input == CLN_X) || (plan->late_dy && input == CLN_DY)))
         return false;
     for (size_t i = 0; i < ALIASES; i++)

@@ -135,7 +135,7 @@ bool cln_cache_load(const char *dir, const struct cln_cache_key *key, unsigned c
         bool unsound = false;
         bytes = read_payload(file, key, length, &unsound);
         if (unsound)
-            cln_folder_remove(folder, name);
+            (void)cln_folder_remove(folder, name);
         if (bytes)
             (void)futimens(file, NULL); /* the least recently used files are removed first */
         (void)close(file);
@@ -169,7 +169,7 @@ void cln_cache_remove(const char *dir, const struct cln_cache_key *key) {
     if (!key->bytes || cln_folder_open(dir, &folder) != CLN_FOLDER_OPEN)
         return;
     name_entry(key, name);
-    cln_folder_remove(folder, name);
+    (void)cln_folder_remove(folder, name);
     (void)close(folder);
 }
 
@@ -192,7 +192,7 @@ static bool write_entry(int folder, const char *name, const struct header *heade
                          write_bytes(file, payload, length);
     const bool kept = close(file) == 0 && written;
     if (!kept)
-        cln_folder_remove(folder, name);
+        (void)cln_folder_remove(folder, name);
     return kept;
 }
 
@@ -208,7 +208,7 @@ void cln_cache_store(const char *dir, const struct cln_cache_key *key, const uns
     name_entry(key, name);
     name_temporary(name, temporary);
     if (write_entry(folder, temporary, &header, key, payload, length) && renameat(folder, temporary, folder, name) != 0)
-        cln_folder_remove(folder, temporary);
+        (void)cln_folder_remove(folder, temporary);
     cln_folder_trim(folder, folder_cap);
     (void)close(folder);
 }

@@ -174,10 +174,10 @@ bool cln_folder_scan(int folder, struct cln_file **files, size_t *count) {
     return true;
 }
 
-void cln_folder_remove(int folder, const char *name) {
+bool cln_folder_remove(int folder, const char *name) {
     struct stat facts;
-    if (fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(facts.st_mode))
-        (void)unlinkat(folder, name, 0);
+    return fstatat(folder, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(facts.st_mode) &&
+           unlinkat(folder, name, 0) == 0;
 }
 
 /* Whether a file was left unfinished by a store that ended long ago. A store takes milliseconds. A time far in the
@@ -203,7 +203,7 @@ struct room {
 static void keep_or_remove(int folder, const struct cln_file *file, struct room *room) {
     room->full = room->full || file->size > room->bytes;
     if (room->full)
-        cln_folder_remove(folder, file->name);
+        (void)cln_folder_remove(folder, file->name);
     else
         room->bytes -= file->size;
 }
@@ -216,7 +216,7 @@ void cln_folder_trim(int folder, uint64_t bytes) {
     struct room room = {bytes, false};
     for (size_t i = 0; i < count; i++)
         if (is_abandoned(&files[i]))
-            cln_folder_remove(folder, files[i].name);
+            (void)cln_folder_remove(folder, files[i].name);
         else if (!is_ahead(&files[i]))
             keep_or_remove(folder, &files[i], &room);
     for (size_t i = 0; i < count; i++)

@@ -43,8 +43,8 @@ struct cln_file {
  * memory. */
 bool cln_folder_scan(int folder, struct cln_file **files, size_t *count);
 
-/* Removes a file if it is a regular one. */
-void cln_folder_remove(int folder, const char *name);
+/* Removes a file if it is a regular one. Returns whether it did. */
+bool cln_folder_remove(int folder, const char *name);
 
 /* Removes unfinished files that are an hour old, and then the least recently used entries until the rest has at most so
  * many bytes. Files with times in the future go first: they would count as the most recently used until then. */

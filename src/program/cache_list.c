@@ -95,10 +95,11 @@ clnorm_status clnorm_cache_clear(const char *dir, size_t *removed) {
     const clnorm_status status = open_files(dir, &folder, &files, &count);
     if (status != CLNORM_SUCCESS)
         return status;
+    size_t gone = 0;
     for (size_t i = 0; i < count; i++)
-        cln_folder_remove(folder, files[i].name);
+        gone += cln_folder_remove(folder, files[i].name);
     close_files(folder, files);
     if (removed)
-        *removed = count;
+        *removed = gone;
     return CLNORM_SUCCESS;
 }

@@ -73,7 +73,7 @@ static int run(int argc, const char **argv, struct fault *fault) {
 int main(int argc, char **argv) {
     struct fault fault = {0};
     int code = run(argc, (const char **)argv, &fault);
-    if (fflush(stdout) && code == EXIT_DONE) {
+    if ((fflush(stdout) || ferror(stdout)) && code == EXIT_DONE) { /* an earlier flush that failed shows in ferror alone */
         fault_set(&fault, EXIT_FAILED, "standard output cannot be written");
         code = EXIT_FAILED;
     }

@@ -82,10 +82,17 @@ static char *name_temporary(const char *target) {
     return name;
 }
 
+/* Creates a temporary file. One of that name was left by a process that was killed, and had the same number. */
+static int create_temporary(const char *name, mode_t mode) {
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    const int descriptor = open(name, flags, mode);
+    return descriptor < 0 && errno == EEXIST && !unlink(name) ? open(name, flags, mode) : descriptor;
+}
+
 /* Creates a file to find out: access() allows the superuser every folder, but /proc takes no files. */
 static bool takes_files(const char *target) {
     char *const name = name_temporary(target);
-    const int descriptor = name ? open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR) : -1;
+    const int descriptor = name ? create_temporary(name, S_IRUSR | S_IWUSR) : -1;
     const int code = errno;
     if (descriptor >= 0) {
         (void)close(descriptor);
@@ -124,7 +131,7 @@ static bool keep_permissions(int descriptor, const struct stat *replaced) {
 
 static FILE *create(const char *name, const struct stat *replaced) {
     const mode_t mode = replaced->st_mode ? S_IRUSR | S_IWUSR : 0666;
-    const int descriptor = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    const int descriptor = create_temporary(name, mode);
     if (descriptor < 0)
         return NULL;
     FILE *const stream = keep_permissions(descriptor, replaced) ? fdopen(descriptor, "wb") : NULL;

@@ -255,8 +255,8 @@ static bool tune_one(const struct stopwatch *stopwatch, const struct bench_opera
     if (done) {
         const bool kept = *key && best_us < own_us * (1 - least_gain);
         report(&search, own_us, best_us, kept);
-        done = tuning_file_put(file, key, kept ? &search.best : NULL, best_us / own_us, fault) &&
-               tuning_file_write(file, fault);
+        done =
+            tuning_file_update(file, &stopwatch->session.device, key, kept ? &search.best : NULL, best_us / own_us, fault);
     }
     trial_free(&search.trial);
     return done;

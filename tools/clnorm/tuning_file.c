@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -186,7 +187,7 @@ static bool read_file(struct tuning_file *file, const clnorm_device_info *device
 
 bool tuning_file_read(struct tuning_file *file, const char *path, const clnorm_device_info *device, bool force,
                       struct fault *fault) {
-    *file = (struct tuning_file){0};
+    *file = (struct tuning_file){.force = force};
     bool done = make_path(file, path, device, fault) && read_file(file, device, force, fault);
     if (done) {
         make_folders(file->path);
@@ -249,4 +250,28 @@ bool tuning_file_write(const struct tuning_file *file, struct fault *fault) {
     for (size_t i = 0; good && i < file->count; i++)
         good = fprintf(output.stream, "%s\n", file->lines[i]) > 0;
     return output_file_close(&output, good, fault);
+}
+
+/* A lock that ends when the descriptor is closed. -1: the folder has none, as on some network file systems. */
+static int lock_folder(const char *path) {
+    const char *const slash = strrchr(path, '/');
+    char *const folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    const int descriptor = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    free(folder);
+    if (descriptor >= 0)
+        while (flock(descriptor, LOCK_EX) && errno == EINTR)
+            ;
+    return descriptor;
+}
+
+bool tuning_file_update(struct tuning_file *file, const clnorm_device_info *device, const char *key,
+                        const clnorm_config *config, double share, struct fault *fault) {
+    const int lock = lock_folder(file->path);
+    free_lines(file);
+    const bool done = read_file(file, device, file->force, fault) && tuning_file_put(file, key, config, share, fault) &&
+                      tuning_file_write(file, fault);
+    file->force = file->force && !done;
+    if (lock >= 0)
+        (void)close(lock);
+    return done;
 }

@@ -14,6 +14,7 @@ struct tuning_file {
     char **lines; /* without their ends */
     size_t count, capacity;
     size_t first_row; /* the lines before it are the head and comments */
+    bool force;       /* a file that the library would not use is replaced */
 };
 
 /* path: NULL for the file that the library reads. Fails where the file cannot be written, or where the library would not
@@ -32,5 +33,10 @@ bool tuning_file_put(struct tuning_file *file, const char *key, const clnorm_con
 
 /* Replaces the file at once: a reader sees the old one or the new one. */
 bool tuning_file_write(const struct tuning_file *file, struct fault *fault);
+
+/* Reads the file again, replaces the row of a key as tuning_file_put does, and writes the file. Other processes that update
+ * a file of the same folder wait meanwhile, so that none loses the row of another. */
+bool tuning_file_update(struct tuning_file *file, const clnorm_device_info *device, const char *key,
+                        const clnorm_config *config, double share, struct fault *fault);
 
 #endif
