@@ -36,11 +36,13 @@ CLNORM_API uint32_t clnorm_struct_size(const char *name);
 
 typedef enum clnorm_status {
     CLNORM_SUCCESS = 0,
-    CLNORM_INVALID_ARGUMENT, /* a NULL where a value is required, a wrong struct size */
+    CLNORM_INVALID_ARGUMENT, /* a NULL where a value is required, a wrong struct size; an event, seed, device or folder that
+                                cannot be used */
     CLNORM_INVALID_ENUM,     /* a value that its enumeration does not have */
     CLNORM_INVALID_VALUE,    /* a number outside its range: eps, a forced knob, … */
     CLNORM_INVALID_SHAPE,    /* shapes, strides and groups that do not fit each other */
-    CLNORM_INVALID_BUFFER,   /* missing, too small, misaligned, or of another cl_context */
+    CLNORM_INVALID_BUFFER,   /* missing, surplus, too small, misaligned, overlapping another one, of another cl_context, or
+                                with flags that forbid the access */
     CLNORM_INVALID_QUEUE,    /* a queue of another context or device */
     CLNORM_INVALID_SELECTOR, /* a device selector that cannot be read */
     CLNORM_OVERFLOW,         /* rows × cols × size does not fit 63 bits */

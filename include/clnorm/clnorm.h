@@ -67,6 +67,8 @@
  * row-major; each tensor has its own row stride. Offsets are in bytes, strides and shapes in elements. Functions never
  * abort, print or change global state; they are thread-safe unless they say otherwise. A function that fails does not
  * write its output parameters. A function named _init writes the value of the _INIT macro of that name, and ignores NULL.
+ * A struct with a size may be one of an older header, which is shorter: the rest has the initial values. One of a newer
+ * header is longer: the bytes that the library does not know must be 0.
  */
 #ifndef CLNORM_CLNORM_H
 #define CLNORM_CLNORM_H

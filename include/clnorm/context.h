@@ -51,7 +51,7 @@ CLNORM_API const char *clnorm_context_cache_dir(const clnorm_context *context);
 /* The path of a device's tuning file: measured configs as text, which `clnorm tune` writes and a new context reads. It is
  * $CLNORM_TUNING, else DEVICE.tuning in $XDG_CONFIG_HOME/clnorm or ~/.config/clnorm; with CLNORM_TUNING=0 there is none.
  *
- * A plan whose descriptor forces no knob takes the knobs of the file's row for its operation, dtypes and group_size
+ * A plan whose descriptor forces no knob takes the knobs of the file's row for its operation, dtypes and number of columns
  * (clnorm_plan_tuning_key). A row that names the dtype of x alone matches any wider dtype of other tensors. The library
  * chooses itself where the file has no such row, is for another driver or has an error. clnorm_plan_describe says which
  * row was used.

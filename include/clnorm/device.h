@@ -55,7 +55,7 @@ typedef struct clnorm_device_info {
     bool fp16;          /* cl_khr_fp16: arithmetic; f16 tensors work without it */
     bool fp64;          /* f64 tensors need it */
     bool subgroups;     /* cl_khr_subgroups or the OpenCL 3.0 feature */
-    bool device_fences; /* OpenCL C's memory fences at device scope */
+    bool device_fences; /* OpenCL C's memory fences at device scope; CLNORM_REDUCTION_LOCKED needs them */
 } clnorm_device_info;
 
 /* All zero except size: what clnorm_device_describe and clnorm_device_select fill in. */
@@ -68,8 +68,9 @@ CLNORM_API void clnorm_device_info_init(clnorm_device_info *info);
 
 /* Lists every device, best first: GPUs, then accelerators, CPUs and others, each by compute units × clock. devices: room
  * for capacity ids, may be NULL when capacity is 0. *count: the number of devices, which can be more than capacity. No
- * device at all is success with a count of 0. clnorm_device_describe gives the facts of each. Cost: queries every platform.
- * CLNORM_INVALID_ARGUMENT: count is NULL, or devices is though capacity is not 0. */
+ * device at all is success with a count of 0. A device whose facts cannot be read is left out. clnorm_device_describe gives
+ * the facts of each. Cost: queries every platform. CLNORM_INVALID_ARGUMENT: count is NULL, or devices is though capacity is
+ * not 0. CLNORM_OPENCL_ERROR: the facts of no device can be read. CLNORM_OUT_OF_HOST_MEMORY. */
 CLNORM_API clnorm_status clnorm_device_list(cl_device_id *devices, size_t capacity, size_t *count);
 
 /* Fills in the facts of one device. A sub-device has the indices of the device that it is a part of.

@@ -31,7 +31,7 @@ typedef struct clnorm_l2_norm_desc {
     uint64_t cols;          /* 1 and up */
     uint64_t group_size;    /* elements of a segment, a divisor of cols; 0: cols */
     uint64_t weight_rows;   /* row r takes row (r / weight_repeat) mod weight_rows of the weight: see norm.h; 0: one row */
-    uint64_t weight_repeat; /* neighbouring rows that take the same row of the weight; 0: 1 */
+    uint64_t weight_repeat; /* neighbouring rows that take the same row of the weight; 0: 1; 0 without weight_rows */
     clnorm_tensor x;
     clnorm_tensor y;      /* dtype CLNORM_DTYPE_NONE: as x */
     clnorm_tensor weight; /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight (ones) */

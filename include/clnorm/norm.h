@@ -94,8 +94,8 @@ typedef struct clnorm_norm_desc {
      * (r / weight_repeat) mod weight_rows. rows is a multiple of weight_rows · weight_repeat. 0 and 0: one row of weights
      * for all. With weight_rows, weight and bias may have a stride: 2 · cols where the scale and shift of each sample are
      * the halves of one tensor's rows. */
-    uint64_t weight_rows;
-    uint64_t weight_repeat; /* neighbouring rows of x that take the same row of weights; 0: 1 */
+    uint64_t weight_rows;   /* needs a weight or a bias; in the backward also a dweight or a dbias will do */
+    uint64_t weight_repeat; /* neighbouring rows of x that take the same row of weights; 0: 1; 0 without weight_rows */
     /* F8_E4M3 or F8_E5M2 too, with scales of any kind. A scale_group is 16, 32, 64 or 128 columns, and divides group_size
      * unless that is cols; a row's last group may be shorter. */
     clnorm_tensor x;
@@ -103,8 +103,8 @@ typedef struct clnorm_norm_desc {
      * CLNORM_SCALING_TENSOR y is divided by scale, a normal F32; with a scale of 0 it is measured. CLNORM_SCALING_ROW needs
      * a group_size of cols. scale_group is as in x. */
     clnorm_tensor y;
-    clnorm_tensor y_t;          /* the transposed copy [cols, rows] of an 8-bit y: its dtype is that of y, and its scaling
-                                   fields are 0. Where y is absent, y_t has the dtype and scaling fields of y */
+    clnorm_tensor y_t;          /* the transposed copy [cols, rows] of an 8-bit y with one row stride: its dtype is that of
+                                   y, and its scaling fields are 0. Where y is absent, y_t has y's dtype and scaling fields */
     clnorm_tensor z;            /* dtype CLNORM_DTYPE_NONE: as x, unless that has 8 bits; only read with a gate */
     clnorm_tensor weight;       /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no weight (ones) */
     clnorm_tensor bias;         /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no bias */
@@ -168,7 +168,8 @@ typedef enum clnorm_reduction {
     /* The work-groups share a few slots, with a spin lock each. The order of the sums, and so their bits, differ from run
      * to run. The slots have at most 2 · max(slots, weight_rows) · cols sums of 4 bytes (8 with F64), with cols rounded up
      * to a multiple of 4. As with CLNORM_REDUCTION_PARTIAL, the workspace also has up to 2 · groups · rows statistics where
-     * these are not given, and a few sums for each segment that is split into tiles (row_split in config.h). */
+     * these are not given, and a few sums for each segment that is split into tiles (row_split in config.h). Needs a device
+     * with clnorm_device_info.device_fences, or isa=ptx. */
     CLNORM_REDUCTION_LOCKED
 } clnorm_reduction;
 
@@ -248,8 +249,9 @@ typedef struct clnorm_norm_backward_desc {
     uint32_t rstd_given; /* read the forward's rstd, rather than compute it again */
     uint32_t accumulate; /* add dweight and dbias to the values in their buffers */
     uint32_t s_given;    /* x is s; not with gate_first */
-    uint32_t y_given;    /* read y in place of x; needs rstd_given and args.fault. Below 2^32 columns; not with mean_given,
-                            a gate, activation, residual, dresidual_out, dropout, row scale or rope */
+    uint32_t y_given;    /* read y in place of x; needs rstd_given and args.fault. desc.x is not used, args.x is absent, and
+                            dtypes that are CLNORM_DTYPE_NONE are those of y. Below 2^32 columns; not with mean_given,
+                            s_given, a gate, activation, residual, dresidual_out, dresidual, dropout, row scale or rope */
     uint32_t row_scale;  /* as in the forward */
     uint32_t position_given;  /* as in the forward */
     uint32_t batch_invariant; /* as in the forward, of all outputs but dweight and dbias */

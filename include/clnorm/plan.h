@@ -25,7 +25,7 @@ typedef struct clnorm_plan clnorm_plan;
  * Several threads may call these functions at once, also with one context. A descriptor is checked before anything is
  * compiled. The status of a wrong one is
  *
- *   CLNORM_INVALID_ARGUMENT   a pointer is NULL, or desc.size is not that of a descriptor
+ *   CLNORM_INVALID_ARGUMENT   a pointer is NULL, or desc.size is no size of any version of the descriptor
  *   CLNORM_INVALID_ENUM       a value that its enumeration does not have, or a required dtype that is missing
  *   CLNORM_INVALID_VALUE      a number or flag outside its range, or without another one that it needs; a forced knob
  *   CLNORM_INVALID_SHAPE      sizes, strides, groups or a weight map that do not fit each other
@@ -34,8 +34,9 @@ typedef struct clnorm_plan clnorm_plan;
  *
  * and clnorm_error_detail() names the field, its value and what is expected. Making a plan can also fail with
  * CLNORM_BUILD_FAILED, CLNORM_OUT_OF_HOST_MEMORY or CLNORM_OPENCL_ERROR. The arguments of an enqueue are checked before a
- * kernel is launched: a wrong one is CLNORM_INVALID_ARGUMENT, CLNORM_INVALID_BUFFER or CLNORM_INVALID_QUEUE. A workspace
- * that the device has no room for is CLNORM_OUT_OF_DEVICE_MEMORY. */
+ * kernel is launched: a wrong one is CLNORM_INVALID_ARGUMENT, CLNORM_INVALID_BUFFER or CLNORM_INVALID_QUEUE. An enqueue can
+ * also fail with CLNORM_OUT_OF_DEVICE_MEMORY, as where the device has no room for the workspace, with
+ * CLNORM_OUT_OF_HOST_MEMORY, or with CLNORM_OPENCL_ERROR. */
 
 /* A tensor of clnorm_args that an enqueue needs. */
 typedef struct clnorm_tensor_info {
@@ -78,14 +79,14 @@ CLNORM_API uint64_t clnorm_plan_workspace_size(const clnorm_plan *plan);
 CLNORM_API void clnorm_plan_config(const clnorm_plan *plan, clnorm_config *config);
 
 /* Writes the configs that the library's model of the device estimates to be the fastest for the plan's problem, best first,
- * at most capacity of them: candidates for a search by measurement. Returns the number of candidates; 0 for operations that
- * have no knobs to tune. */
+ * at most capacity of them: candidates for a search by measurement. Returns the number of candidates; 0 for
+ * group norm, which has rules and no model. */
 CLNORM_API size_t clnorm_plan_candidates(const clnorm_plan *plan, clnorm_config *configs, size_t capacity);
 
 /* Writes the key of the plan's row in a tuning file, as snprintf does, and returns its length: "rms_norm bf16 4096". " few"
  * follows where x is small for the device (at most 64 KiB for each compute unit). The dtype is that of x; where another
- * matrix has wider elements, the widest dtype follows it: "rms_norm_backward f8e4m3/bf16 4096". The key is "" for
- * operations that have no knobs to tune. */
+ * matrix has wider elements, the widest dtype follows it: "rms_norm_backward f8e4m3/bf16 4096". The number is
+ * group_size, and cols for operations without one, group norm among them. The key is "" only for a NULL plan. */
 CLNORM_API size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity);
 
 /* Writes a description for people: for each kernel a line with name, grid and build options, then the origin of the config

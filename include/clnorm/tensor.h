@@ -48,7 +48,8 @@ typedef struct clnorm_tensor {
     uint32_t scale_group;     /* elements that share a scale, with CLNORM_SCALING_GROUP; else 0 */
     clnorm_dtype scale_dtype; /* CLNORM_F32 or CLNORM_BF16; CLNORM_DTYPE_NONE: CLNORM_F32 */
     uint64_t stride; /* elements from one row to the next, at least the elements of a row; 0: rows are contiguous */
-    double scale;    /* of an output with CLNORM_SCALING_TENSOR: its scale; 0: the scale is measured and written */
+    double scale;    /* of an output with CLNORM_SCALING_TENSOR: its scale, a positive normal F32; 0: the scale is measured
+                        and written */
     /* The dimensions of the rows, the slowest first. All 0: the rows have one stride. */
     clnorm_dim outer[CLNORM_OUTER_DIMS];
 } clnorm_tensor;

@@ -7,11 +7,11 @@ static _Thread_local struct cln_failure last_failure;
 
 static const char *const status_texts[] = {
     [CLNORM_SUCCESS] = "success",
-    [CLNORM_INVALID_ARGUMENT] = "a required argument is missing or a struct has an unknown size",
+    [CLNORM_INVALID_ARGUMENT] = "an argument is missing or cannot be used, or a struct has an unknown size",
     [CLNORM_INVALID_ENUM] = "a value is not one that its enumeration has",
     [CLNORM_INVALID_VALUE] = "a number is outside its range",
     [CLNORM_INVALID_SHAPE] = "shapes, strides and groups do not fit each other",
-    [CLNORM_INVALID_BUFFER] = "a buffer is missing, too small, misaligned or of another context",
+    [CLNORM_INVALID_BUFFER] = "a buffer is missing, surplus, too small, misaligned, overlapping or not accessible",
     [CLNORM_INVALID_QUEUE] = "the queue belongs to another context or device",
     [CLNORM_INVALID_SELECTOR] = "the device selector cannot be read",
     [CLNORM_OVERFLOW] = "a size is too large to be computed with",
