@@ -7,7 +7,8 @@
  *     narrow_NAME(v)            realv v, rounded to nearest even; NaN stays NaN
  *     only_NAME(packed, kept)   with zeros where kept, the result of a comparison of vectors, is false
  *     store_NAME(p, v, aligned) realv v, narrowed and stored
- *     store1_NAME(p, v)         the same for one element
+ *     load1_NAME(p)             one element, widened
+ *     store1_NAME(p, v)         the same as store_NAME for one element
  *     put1_NAME(p, v, add)      the same, or with add the sum with the element there
  *
  * and a kernel names them by the macro of a tensor: LOAD(X_DTYPE)(x + i, aligned, LOAD_PLAIN). */
@@ -40,6 +41,10 @@ static inline void store_f64(global double *p, const realv v, const bool aligned
     store_reals(p, v, aligned);
 }
 
+static inline real load1_f64(const global double *p) {
+    return *p;
+}
+
 static inline void store1_f64(global double *p, const real v) {
     *p = v;
 }
@@ -68,6 +73,10 @@ static inline packed_f32 narrow_f32(const realv v) {
 
 static inline void store_f32(global float *p, const realv v, const bool aligned) {
     store_reals(p, v, aligned);
+}
+
+static inline real load1_f32(const global float *p) {
+    return *p;
 }
 
 static inline void store1_f32(global float *p, const real v) {
@@ -139,6 +148,10 @@ static inline void store_bf16(global ushort *p, const realv v, const bool aligne
     store_words(p, narrow_bf16(v), aligned);
 }
 
+static inline real load1_bf16(const global ushort *p) {
+    return as_float((uint)*p << 16);
+}
+
 static inline void store1_bf16(global ushort *p, const real v) {
     *p = narrow1_bf16(v);
 }
@@ -194,6 +207,10 @@ static inline packed_f16 narrow_f16(const realv v) {
 
 static inline void store_f16(global ushort *p, const realv v, const bool aligned) {
     store_words(p, narrow_f16(v), aligned);
+}
+
+static inline real load1_f16(const global ushort *p) {
+    return vload_half(0, (const global half *)p);
 }
 
 static inline void store1_f16(global ushort *p, const real v) {

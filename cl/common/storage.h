@@ -11,6 +11,7 @@
 #define NARROW(dtype) JOIN(narrow_, dtype)
 #define ONLY(dtype) JOIN(only_, dtype)
 #define STORE(dtype) JOIN(store_, dtype)
+#define LOAD1(dtype) JOIN(load1_, dtype)
 #define STORE1(dtype) JOIN(store1_, dtype)
 #define PUT1(dtype) JOIN(put1_, dtype)
 

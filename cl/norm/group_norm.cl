@@ -194,10 +194,14 @@ static inline void write_segment(const struct call *call, const struct place *pl
 #if LANES == 1
     for (ulong channel = 0; channel < CHANNELS_OF_GROUP; channel++) {
         const struct affine affine = affine_of(call, place, (index_t)(channel * ROW_VECTORS), mean, rstd);
-        for (ulong vector = 0; vector < ROW_VECTORS; vector++) {
-            const ulong at = place->first + channel * SPATIAL + vector * VEC, count = elements_of(vector);
+        const ulong first = place->first + channel * SPATIAL, end = first + place_in_row(SPATIAL / VEC);
+        const realv last = OVERLAPS ? LOAD_S(call, place->sample, end, VEC) : 0; /* before a y over x is written */
+        for (ulong vector = 0; vector < (OVERLAPS ? SPATIAL / VEC : ROW_VECTORS); vector++) {
+            const ulong at = first + vector * VEC, count = elements_in_row(vector);
             write_vector(call, place, &affine, at, count, LOAD_S(call, place->sample, at, count), output);
         }
+        if (OVERLAPS)
+            write_vector(call, place, &affine, end, VEC, last, output);
     }
 #else
     for (index_t first = place->lane; first < SEGMENT_VECTORS; first += COPIED * LANES) {

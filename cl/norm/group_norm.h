@@ -36,6 +36,19 @@ static inline ulong elements_of(const ulong vector) {
     return ROW % VEC == 0 || vector < ROW / VEC ? VEC : ROW % VEC;
 }
 
+/* Where a single lane takes a whole channel that no number of vectors fills, the last vector ends with the channel, and has
+ * elements of the one before it too. */
+#define OVERLAPS (IS_FIRST && LANES == 1 && SPATIAL % VEC != 0 && SPATIAL > VEC)
+
+/* The place of a vector in such a channel, or in a row, and its elements there. */
+static inline ulong place_in_row(const ulong vector) {
+    return OVERLAPS && vector == ROW / VEC ? ROW - VEC : vector * VEC;
+}
+
+static inline ulong elements_in_row(const ulong vector) {
+    return OVERLAPS ? VEC : elements_of(vector);
+}
+
 /* A channel's positions are divided into CHUNKS: by vectors with the first layout, by positions with the last. A chunk
  * has CHUNK of them; the last chunks may have fewer, or none. */
 #define CHUNKED (IS_FIRST ? ROW_VECTORS : SPATIAL)
@@ -91,9 +104,6 @@ static inline void put_part(global real *parts, const ulong index, const real fi
 
 #define LOAD_WIDE(dtype, pointer, count, aligned) WIDEN(dtype)(LOAD_PART(dtype)(pointer, count, aligned))
 
-/* One element. */
-#define LOAD_ONE(dtype, pointer) first_element(LOAD_WIDE(dtype, pointer, 1, false))
-
 /* Loads the vector of a tensor whose first element is at a place of the sample. */
 #define LOAD_OF(call, dtype, tensor, sample, place, count) \
     LOAD_PART(dtype)((call)->tensor + (sample) * (call)->tensor##_stride + (place), count, (call)->aligned)
@@ -142,14 +152,14 @@ struct packed_s {
 #endif
 
 #if PRESENT(WEIGHT_DTYPE)
-#define WEIGHT_OF(call, channel) LOAD_ONE(WEIGHT_DTYPE, (call)->weight + (channel))
+#define WEIGHT_OF(call, channel) LOAD1(WEIGHT_DTYPE)((call)->weight + (channel))
 #define WEIGHTS_OF(call, channel, count) LOAD_WIDE(WEIGHT_DTYPE, (call)->weight + (channel), count, false)
 #else
 #define WEIGHT_OF(call, channel) ((real)1)
 #define WEIGHTS_OF(call, channel, count) ((realv)1)
 #endif
 #if PRESENT(BIAS_DTYPE)
-#define BIAS_OF(call, channel) LOAD_ONE(BIAS_DTYPE, (call)->bias + (channel))
+#define BIAS_OF(call, channel) LOAD1(BIAS_DTYPE)((call)->bias + (channel))
 #define BIASES_OF(call, channel, count) LOAD_WIDE(BIAS_DTYPE, (call)->bias + (channel), count, false)
 #else
 #define BIAS_OF(call, channel) ((real)0)
@@ -190,11 +200,10 @@ static inline real rstd_of(const real squares, const real eps) {
 /* ---------------------------------------------------------------------------------------------------------- units */
 
 /* The vectors of channels that a lane has with the last layout, and the positions of one vector that it takes before
- * those of the next. A CPU's work-item so keeps one vector's scales in registers, and rereads lines while they are in the
- * nearest cache. */
+ * those of the next. A CPU's work-item takes all its vectors of a position, so that it reads long runs of memory. */
 #if LANES == 1
-#define HELD_VECTORS 16
-#define TILE_POSITIONS 16
+#define HELD_VECTORS 64 /* as in src/operation/group_norm_shared.c */
+#define TILE_POSITIONS 1
 #else
 #define HELD_VECTORS 1
 #define TILE_POSITIONS CHUNK

@@ -56,10 +56,11 @@ INLINED void sum_channel(const struct call *call, const struct place *place, con
         channel_sums_start(&own);
         for (ulong run = place->lane; run < ROW_VECTORS; run += RUN_VECTORS * LANES) {
             for (ulong vector = run; vector < min((ulong)ROW_VECTORS, run + RUN_VECTORS * LANES); vector += LANES) {
-                const ulong at = channel * SPATIAL + vector * VEC, count = elements_of(vector);
+                const ulong at = channel * SPATIAL + place_in_row(vector), count = elements_in_row(vector);
                 const realv centre = X_OF(&channels, LOAD_OF(call, X_DTYPE, x, place->sample, at, count)) - channels.mean;
                 const realv dn = dn_of(&channels, centre, LOAD_DY(call, place->sample, at, count));
-                channel_sums_take(&own, centre, dn);
+                const uint taken = OVERLAPS && vector == SPATIAL / VEC ? VEC - SPATIAL % VEC : 0; /* by the vector before */
+                channel_sums_take(&own, centre, OVERLAPS ? fill_before(dn, taken, 0) : dn);
 #if KEEPS_DN
                 kept[vector] = dn;
 #endif
@@ -91,20 +92,29 @@ INLINED void sum_segment(const struct call *call, const struct place *place, str
     slopes[1] = scale * (of_product.sum / (real)GROUP_SIZE);
 }
 
+/* The gradient of a vector of s. at: element of the sample. kept: dn, if it is kept. */
+static inline realv ds_at(const struct call *call, const struct place *place, const struct channels *channels,
+                          const ulong at, const ulong count, const realv *kept, const realv slopes[2]) {
+    const realv centre = X_OF(channels, LOAD_OF(call, X_DTYPE, x, place->sample, at, count)) - channels->mean;
+    const realv dn = KEEPS_DN ? *kept : dn_of(channels, centre, LOAD_DY(call, place->sample, at, count));
+    return ALL_OF_S(call, place->sample, at, dx_of(channels, slopes, centre, dn), count);
+}
+
 static inline void write_channel(const struct call *call, const struct place *place, const ulong channel, const realv *kept,
                                  const realv slopes[2]) {
     const struct channels channels = CHANNELS_AT(call, place->index, channel);
-    for (ulong vector = place->lane; vector < ROW_VECTORS; vector += LANES) {
-        const ulong at = channel * SPATIAL + vector * VEC, count = elements_of(vector);
-        const realv centre = X_OF(&channels, LOAD_OF(call, X_DTYPE, x, place->sample, at, count)) - channels.mean;
-#if KEEPS_DN
-        const realv dn = kept[vector];
-#else
-        const realv dn = dn_of(&channels, centre, LOAD_DY(call, place->sample, at, count));
-#endif
-        PUT_DS(call, place->sample, at, dx_of(&channels, slopes, centre, dn), count);
+    const ulong first = channel * SPATIAL, vectors = OVERLAPS ? SPATIAL / VEC : ROW_VECTORS;
+    const ulong end = first + place_in_row(SPATIAL / VEC);
+    realv last = 0; /* is computed before a dx over x or dy is written */
+    if (OVERLAPS)
+        last = ds_at(call, place, &channels, end, VEC, kept + (KEEPS_DN ? vectors : 0), slopes);
+    for (ulong vector = place->lane; vector < vectors; vector += LANES) {
+        const ulong at = first + vector * VEC, count = elements_in_row(vector);
+        const realv ds = ds_at(call, place, &channels, at, count, kept + (KEEPS_DN ? vector : 0), slopes);
+        PUT_ALL(call, place->sample, at, ds, count);
     }
-    (void)kept;
+    if (OVERLAPS)
+        PUT_ALL(call, place->sample, end, last, VEC);
 }
 
 INLINED void take_segment(const struct call *call, const struct place *place, struct lanes *lanes) {

@@ -112,15 +112,18 @@ static inline realv dx_of(const struct channels *channels, const realv slopes[2]
 #define PUT_OF(dtype, call, tensor, sample, place, value, count) \
     STORE_PART(dtype)((call)->tensor + (sample) * (call)->tensor##_stride + (place), value, count, (call)->aligned)
 #if PRESENT(DRESIDUAL_DTYPE)
-#define PUT_DS(call, sample, place, ds, count)                               \
+#define PUT_ALL(call, sample, place, all, count)                             \
     {                                                                        \
-        const realv all = ALL_OF_S(call, sample, place, ds, count);          \
         PUT_OF(DRESIDUAL_DTYPE, call, dresidual, sample, place, all, count); \
         PUT_OF(DX_DTYPE, call, dx, sample, place, all, count);               \
     }
 #else
-#define PUT_DS(call, sample, place, ds, count) \
-    PUT_OF(DX_DTYPE, call, dx, sample, place, ALL_OF_S(call, sample, place, ds, count), count)
+#define PUT_ALL(call, sample, place, all, count) PUT_OF(DX_DTYPE, call, dx, sample, place, all, count)
 #endif
+#define PUT_DS(call, sample, place, ds, count)                      \
+    {                                                               \
+        const realv all = ALL_OF_S(call, sample, place, ds, count); \
+        PUT_ALL(call, sample, place, all, count);                   \
+    }
 
 #endif

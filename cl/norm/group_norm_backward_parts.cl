@@ -27,6 +27,8 @@ struct dx_call {
 
 /* ------------------------------------------------------------------------------------------------------------ sums */
 
+#if IS_FIRST || LANES > 1
+
 /* Adds vectors that are step elements apart, each with count elements. */
 static inline void add_vectors(const struct sums_call *call, const ulong sample, const ulong first, const ulong step,
                                const index_t vectors, const ulong count, const struct channels *channels,
@@ -50,6 +52,8 @@ static inline void add_vectors(const struct sums_call *call, const ulong sample,
         channel_sums_end_run(sums);
     }
 }
+
+#endif
 
 #if IS_FIRST
 
@@ -127,7 +131,7 @@ INLINED void put_sums(const struct sums_call *call, const struct unit *unit, con
 
 /* The sums of this lane's vectors of channels, over the chunk's positions. */
 INLINED void take_sums(const struct sums_call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
-    const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = chunk_begin(unit->chunk + 1);
+    const ulong begin = chunk_begin(unit->chunk) + unit->phase;
     struct channels channels[HELD_VECTORS];
     struct channel_sums own[HELD_VECTORS];
     (void)lanes;
@@ -137,13 +141,27 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
         channels[j] = CHANNELS_BESIDE(call, unit, j);
         channel_sums_start(&own[j]);
     }
-    for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
+#if LANES == 1
+    const ulong end = chunk_begin(unit->chunk + 1);
+    for (ulong position = begin; position < end; position++) {
+        const bool ends_run = position + 1 == end || (position - begin) % RUN_VECTORS == RUN_VECTORS - 1;
         for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
-            struct channel_sums sums = own[j];
-            add_vectors(call, unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS,
-                        positions_of_tile(unit, tile, end), COUNT(j), &channels[j], &sums);
-            own[j] = sums;
+            struct packed_pair packed;
+            LOAD_PAIR(&packed, call, unit->sample, position * CHANNELS + CHANNEL(j), COUNT(j));
+            const struct point point = point_of(&channels[j], &packed);
+            channel_sums_take(&own[j], point.centre, point.dn);
+            if (ends_run)
+                channel_sums_end_run(&own[j]);
         }
+    }
+#else
+    if (IS_THERE(0)) {
+        struct channel_sums sums = own[0];
+        add_vectors(call, unit->sample, begin * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS,
+                    positions_of(unit->chunk, unit->phase), COUNT(0), &channels[0], &sums);
+        own[0] = sums;
+    }
+#endif
     for (uint j = 0; j < HELD_VECTORS; j++) {
         if (PHASES == 1 && !IS_THERE(j))
             break;

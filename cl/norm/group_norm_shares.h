@@ -58,7 +58,7 @@ static inline void take_group(struct shares *shares, const global real *parts, c
             const index_t index = first + k * LANES, own = min(index, MOST_ENTRIES - 1);
 #if PRESENT(WEIGHT_DTYPE)
             const ulong channel = group % GROUPS * CHANNELS_OF_GROUP + own / (index_t)CHUNKS;
-            const real factor = LOAD_ONE(WEIGHT_DTYPE, weight + channel);
+            const real factor = LOAD1(WEIGHT_DTYPE)(weight + channel);
 #else
             const real factor = 1;
 #endif
