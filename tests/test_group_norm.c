@@ -119,7 +119,7 @@ static void in_place(void **state) {
     } own[] = {{16, ""}, {16, "chunks=8"}, {16, "vec=4,lanes=64,chunks=1"}, {19, ""}, {19, "chunks=8"}};
     unsigned ran = 0;
     for (size_t i = 0; i < 2 * sizeof own / sizeof *own; i++) {
-        const size_t bytes = (size_t)(2 * 64 * own[i / 2].spatial) * sizeof(float);
+        const size_t bytes = sizeof(float) * 2 * 64 * (size_t)own[i / 2].spatial;
         struct group_case c = {2, 64, own[i / 2].spatial, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL,
                                0, 0,  own[i / 2].config};
         if (!group_case_takes(fixture, &c, c.layout, i))
