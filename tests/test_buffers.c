@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "device/driver_defects.h"
 #include "fixture.h"
 #include "refusal.h"
 
@@ -101,8 +102,10 @@ static void scales_and_statistics_are_read(void **state) {
     quantize.rows = ROWS;
     quantize.cols = COLS;
     quantize.q = measured;
-    assert_int_equal(clnorm_quantize_validate(fixture->context, &quantize, &needs), CLNORM_SUCCESS);
-    assert_true(is_read_and_written(&needs, "scale"));
+    if (!cln_driver_defect(&fixture->device, CLN_DEFECT_QUANTIZE)) {
+        assert_int_equal(clnorm_quantize_validate(fixture->context, &quantize, &needs), CLNORM_SUCCESS);
+        assert_true(is_read_and_written(&needs, "scale"));
+    }
     clnorm_norm_desc norm = CLNORM_NORM_DESC_INIT;
     norm.norm = CLNORM_RMS_NORM;
     norm.rows = ROWS;
