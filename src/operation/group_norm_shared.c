@@ -97,13 +97,10 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
 /* -------------------------------------------------------------------------------------------------------- workspace */
 
 clnorm_status cln_group_norm_part(uint64_t *size, uint64_t elements, uint64_t element, struct cln_binding *part) {
-    const uint64_t align = CLN_WORKSPACE_ALIGNMENT, offset = cln_divide_up(*size, align) * align;
-    uint64_t bytes, end;
-    if (__builtin_mul_overflow(elements, element, &bytes) || __builtin_add_overflow(offset, bytes, &end) || end > INT64_MAX)
-        return cln_fail(CLNORM_OVERFLOW, "the workspace has %" PRIu64 " numbers: expected less than 2^63 bytes", elements);
-    *part = (struct cln_binding){CLN_WORKSPACE, element, offset, bytes};
-    *size = end;
-    return CLNORM_SUCCESS;
+    return cln_workspace_place(size, elements, element, part)
+               ? CLNORM_SUCCESS
+               : cln_fail(CLNORM_OVERFLOW, "the workspace has %" PRIu64 " numbers: expected less than 2^63 bytes",
+                          elements);
 }
 
 uint64_t cln_group_norm_part_rows(const struct cln_group_norm *norm, const struct cln_spec *spec) {

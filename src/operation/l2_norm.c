@@ -168,7 +168,6 @@ static uint64_t most_items(const clnorm_device_info *device) {
 static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, const struct cln_workload *work,
                              struct slots *slots) {
     const clnorm_device_info *const device = &plan->context->device;
-    const uint64_t align = CLN_WORKSPACE_ALIGNMENT, lengths = d->rows * work->groups * work->real_size;
     const bool alone = cln_facts_of(device).alone; /* each work-item reads whole lines */
     slots->vec = alone ? plan->config.vec : 1;
     slots->unroll = alone ? 16 : 1;
@@ -178,15 +177,11 @@ static clnorm_status lay_out(const clnorm_plan *plan, const backward_desc *d, co
     const uint64_t wanted = cln_divide_up(8 * (uint64_t)cln_larger(device->compute_units, 1), blocks);
     slots->share = cln_larger(cln_divide_up(rows, wanted), 1);
     slots->count = cln_divide_up(rows, slots->share);
-    slots->lengths = (struct cln_binding){CLN_WORKSPACE, work->real_size, 0, lengths};
-    const uint64_t offset = cln_divide_up(lengths, align) * align;
-    uint64_t bytes;
-    if (lengths > INT64_MAX - align)
+    uint64_t size = 0;
+    if (!cln_workspace_place(&size, d->rows * work->groups, work->real_size, &slots->lengths))
         return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", d->rows);
-    if (__builtin_mul_overflow(slots->count * d->weight_rows * work->real_size, d->cols, &bytes) ||
-        bytes > INT64_MAX - offset)
+    if (!cln_workspace_place(&size, cln_product(slots->count * d->weight_rows, d->cols), work->real_size, &slots->sums))
         return cln_fail(CLNORM_OVERFLOW, "desc.cols is %" PRIu64 ": expected less than 2^63 bytes of workspace", d->cols);
-    slots->sums = (struct cln_binding){CLN_WORKSPACE, work->real_size, offset, bytes};
     return CLNORM_SUCCESS;
 }
 

@@ -44,18 +44,12 @@ struct cln_workload cln_backward_workload(const struct cln_operation *operation,
 /* Appends a part to the workspace. */
 static clnorm_status add_part(struct cln_backward_layout *layout, struct cln_binding *part, uint64_t elements,
                               uint64_t element) {
-    uint64_t bytes;
-    if (__builtin_mul_overflow(elements, element, &bytes) || bytes > INT64_MAX - CLN_WORKSPACE_ALIGNMENT ||
-        __builtin_add_overflow(layout->size,
-                               (bytes + CLN_WORKSPACE_ALIGNMENT - 1) / CLN_WORKSPACE_ALIGNMENT * CLN_WORKSPACE_ALIGNMENT,
-                               &bytes) ||
-        bytes > INT64_MAX)
+    if (!cln_workspace_place(&layout->size, elements, element, part) || layout->size > INT64_MAX - CLN_WORKSPACE_ALIGNMENT)
         return cln_fail(CLNORM_OVERFLOW,
                         "the workspace has a part of %" PRIu64 " elements of %" PRIu64
                         " bytes: expected less than 2^63 bytes in all",
                         elements, element);
-    *part = (struct cln_binding){CLN_WORKSPACE, element, layout->size, elements * element};
-    layout->size = bytes;
+    layout->size = cln_divide_up(layout->size, CLN_WORKSPACE_ALIGNMENT) * CLN_WORKSPACE_ALIGNMENT;
     return CLNORM_SUCCESS;
 }
 

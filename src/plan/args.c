@@ -146,13 +146,14 @@ static clnorm_status check_tensor(const clnorm_plan *plan, enum cln_role role, c
     status = check_flags(name, tensor, memory.flags);
     if (status)
         return status;
-    if (role == CLN_WORKSPACE && (memory.host + buffer->offset) % CLN_WORKSPACE_ALIGNMENT)
+    const uint64_t address = memory.host + buffer->offset;
+    const bool on_vector = !tensor->vector || address % tensor->vector == 0;
+    if (role == CLN_WORKSPACE && !on_vector) /* no kernel has a form for it */
         return cln_fail(CLNORM_INVALID_BUFFER,
-                        "args.workspace begins at the address %#" PRIxPTR " of host memory: expected a multiple of %d",
-                        memory.host + (uintptr_t)buffer->offset, (int)CLN_WORKSPACE_ALIGNMENT);
+                        "args.workspace begins at the address %#" PRIx64 " of host memory: expected a multiple of %" PRIu64,
+                        address, tensor->vector);
     *place = (struct cln_place){memory.parent ? memory.parent : buffer->mem, memory.origin + buffer->offset};
-    if (tensor->vector && (memory.host + buffer->offset) % tensor->vector)
-        *aligned = false;
+    *aligned = *aligned && on_vector;
     return CLNORM_SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
 
@@ -35,6 +36,16 @@ void clnorm_plan_destroy(clnorm_plan *plan) {
     if (plan->lock_made)
         pthread_mutex_destroy(&plan->lock);
     free(plan);
+}
+
+bool cln_workspace_place(uint64_t *size, uint64_t elements, uint64_t element, struct cln_binding *part) {
+    const uint64_t align = CLN_WORKSPACE_ALIGNMENT, offset = cln_divide_up(*size, align) * align;
+    uint64_t bytes, end;
+    if (__builtin_mul_overflow(elements, element, &bytes) || __builtin_add_overflow(offset, bytes, &end) || end > INT64_MAX)
+        return false;
+    *part = (struct cln_binding){CLN_WORKSPACE, element, offset, bytes};
+    *size = end;
+    return true;
 }
 
 void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size) {

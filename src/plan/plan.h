@@ -131,6 +131,10 @@ clnorm_status cln_plan_create(clnorm_context *context, const struct cln_operatio
 /* The tensors and the workspace that an enqueue of a plan needs. */
 clnorm_requirements cln_plan_requirements(const clnorm_plan *plan);
 
+/* Places a part behind the first *size bytes of a workspace, at a multiple of its alignment, and adds its bytes to *size.
+ * False, and nothing is written: 2^63 bytes or more. element: bytes of an element. */
+bool cln_workspace_place(uint64_t *size, uint64_t elements, uint64_t element, struct cln_binding *part);
+
 /* Sets the workspace's size: bytes below 2^63. */
 void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size);
 
