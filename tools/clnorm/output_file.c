@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ----------------------------------------------------------------------------------------------------------- signals */
@@ -73,26 +74,22 @@ static char *follow(const char *path, struct stat *status, struct fault *fault) 
     return NULL;
 }
 
-/* A name beside the target for a temporary file; the caller frees it. NULL: out of memory. */
+/* A name beside the target for a temporary file; the caller frees it. NULL: out of memory. A process that was killed may
+ * have left a file, and another may write one, under the same process number: the time tells them apart. */
 static char *name_temporary(const char *target) {
-    const size_t capacity = strlen(target) + 32;
+    const size_t capacity = strlen(target) + 64;
     char *const name = malloc(capacity);
+    struct timespec now = {0};
+    (void)clock_gettime(CLOCK_REALTIME, &now);
     if (name)
-        (void)snprintf(name, capacity, "%s.%ld.tmp", target, (long)getpid());
+        (void)snprintf(name, capacity, "%s.%lld.%09ld-%ld.tmp", target, (long long)now.tv_sec, now.tv_nsec, (long)getpid());
     return name;
-}
-
-/* Creates a temporary file. One of that name was left by a process that was killed, and had the same number. */
-static int create_temporary(const char *name, mode_t mode) {
-    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-    const int descriptor = open(name, flags, mode);
-    return descriptor < 0 && errno == EEXIST && !unlink(name) ? open(name, flags, mode) : descriptor;
 }
 
 /* Creates a file to find out: access() allows the superuser every folder, but /proc takes no files. */
 static bool takes_files(const char *target) {
     char *const name = name_temporary(target);
-    const int descriptor = name ? create_temporary(name, S_IRUSR | S_IWUSR) : -1;
+    const int descriptor = name ? open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR) : -1;
     const int code = errno;
     if (descriptor >= 0) {
         (void)close(descriptor);
@@ -131,7 +128,7 @@ static bool keep_permissions(int descriptor, const struct stat *replaced) {
 
 static FILE *create(const char *name, const struct stat *replaced) {
     const mode_t mode = replaced->st_mode ? S_IRUSR | S_IWUSR : 0666;
-    const int descriptor = create_temporary(name, mode);
+    const int descriptor = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (descriptor < 0)
         return NULL;
     FILE *const stream = keep_permissions(descriptor, replaced) ? fdopen(descriptor, "wb") : NULL;

@@ -10,7 +10,7 @@
 struct output_file {
     FILE *stream;    /* to write to */
     char *path;      /* symbolic links are followed */
-    char *temporary; /* path, the process's number, ".tmp" */
+    char *temporary; /* path, the time, the process's number, ".tmp" */
 };
 
 /* Whether a file can be written there: the folder takes new files, and holds nothing or a regular file of that name. */
