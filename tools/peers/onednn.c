@@ -13,29 +13,10 @@ struct shape {
 
 static const struct shape usual_shapes[] = {{16384, 256}, {8192, 768}, {4096, 1024}, {4096, 4096}, {1024, 8192}};
 
-static void add_argument(struct call *call, int role, const dnnl_memory_desc_t *desc) {
-    dnnl_memory_t memory;
-    check(dnnl_memory_create(&memory, desc, engine, allocate(dnnl_memory_desc_get_size(desc))), "dnnl_memory_create");
-    call->arguments[call->count++] = (dnnl_exec_arg_t){role, memory};
-}
-
-/* moved: tensors of x's size in the least traffic. */
-static void report(const char *op, struct shape shape, const char *dtype, size_t x_size, int moved,
-                   const struct call *call) {
-    const size_t bytes = x_size * (size_t)moved;
-    const double us = least_us(call), limit_us = copy_us(bytes);
-    const dnnl_version_t *const version = dnnl_version();
-    printf("{\"op\": \"%s\", \"provider\": \"onednn\", \"rows\": %ld, \"cols\": %ld, \"dtype\": \"%s\", \"us\": %.2f, "
-           "\"limit_us\": %.2f, \"gb_s\": %.1f, \"version\": \"oneDNN %d.%d.%d\"}\n",
-           op, shape.rows, shape.cols, dtype, us, limit_us, (double)bytes / us * 1e-3, version->major, version->minor,
-           version->patch);
-    fflush(stdout);
-}
-
-static void measure(struct shape shape, dnnl_data_type_t type, const char *dtype) {
+static void measure(struct shape shape, const char *dtype) {
     dnnl_memory_desc_t data, statistics, weights;
     const dnnl_dims_t data_dims = {shape.rows, shape.cols}, rows = {shape.rows}, cols = {shape.cols};
-    check(dnnl_memory_desc_init_by_tag(&data, 2, data_dims, type, dnnl_ab), "data");
+    check(dnnl_memory_desc_init_by_tag(&data, 2, data_dims, type_of(dtype), dnnl_ab), "data");
     check(dnnl_memory_desc_init_by_tag(&statistics, 1, rows, dnnl_f32, dnnl_a), "statistics");
     check(dnnl_memory_desc_init_by_tag(&weights, 1, cols, dnnl_f32, dnnl_a), "weights");
 
@@ -60,7 +41,7 @@ static void measure(struct shape shape, dnnl_data_type_t type, const char *dtype
     add_argument(&forward, DNNL_ARG_VARIANCE, &statistics);
     add_argument(&forward, DNNL_ARG_SCALE, &weights);
     add_argument(&forward, DNNL_ARG_SHIFT, &weights);
-    report("layer_norm", shape, dtype, x_size, 2, &forward);
+    report("layer_norm", shape.rows, shape.cols, dtype, x_size, 2, &forward, "");
 
     add_argument(&backward, DNNL_ARG_SRC, &data);
     add_argument(&backward, DNNL_ARG_DIFF_DST, &data);
@@ -71,7 +52,7 @@ static void measure(struct shape shape, dnnl_data_type_t type, const char *dtype
     add_argument(&backward, DNNL_ARG_SHIFT, &weights);
     add_argument(&backward, DNNL_ARG_DIFF_SCALE, &weights);
     add_argument(&backward, DNNL_ARG_DIFF_SHIFT, &weights);
-    report("layer_norm_backward", shape, dtype, x_size, 3, &backward);
+    report("layer_norm_backward", shape.rows, shape.cols, dtype, x_size, 3, &backward, "");
 
     free_call(&forward);
     free_call(&backward);
@@ -82,14 +63,10 @@ static void measure(struct shape shape, dnnl_data_type_t type, const char *dtype
 int main(int argc, char **argv) {
     open_engine();
     int next = 1;
-    const int bf16 = next < argc && !strcmp(argv[next], "bf16");
-    if (next < argc && (bf16 || !strcmp(argv[next], "f32")))
-        next++;
-    const dnnl_data_type_t type = bf16 ? dnnl_bf16 : dnnl_f32;
-    const char *const dtype = bf16 ? "bf16" : "f32";
+    const char *const dtype = dtype_argument(argc, argv, &next);
     if (next == argc)
         for (size_t i = 0; i < sizeof usual_shapes / sizeof *usual_shapes; i++)
-            measure(usual_shapes[i], type, dtype);
+            measure(usual_shapes[i], dtype);
     for (; next < argc; next++) {
         struct shape shape;
         int end = 0;
@@ -98,7 +75,7 @@ int main(int argc, char **argv) {
             fprintf(stderr, "'%s': expected ROWSxCOLS, both 1 or more\n", argv[next]);
             return 2;
         }
-        measure(shape, type, dtype);
+        measure(shape, dtype);
     }
     close_engine();
     return 0;

@@ -72,6 +72,13 @@ static void *allocate(size_t size) {
     return bytes;
 }
 
+/* desc: a memory descriptor, as oneDNN's version passes it. */
+static void add_argument(struct call *call, int role, const void *desc) {
+    dnnl_memory_t memory;
+    check(dnnl_memory_create(&memory, desc, engine, allocate(dnnl_memory_desc_get_size(desc))), "dnnl_memory_create");
+    call->arguments[call->count++] = (dnnl_exec_arg_t){role, memory};
+}
+
 static void free_call(struct call *call) {
     for (int i = 0; i < call->count; i++) {
         void *data = NULL;
@@ -91,6 +98,32 @@ static double copy_us(size_t bytes) {
     const double us = least_us(&copy);
     free_call(&copy);
     return us;
+}
+
+/* Prints a measurement: a JSON line with the keys of `clnorm bench`. moved: tensors of x's size, in bytes, in the least
+ * traffic. more: other members, each after a comma. */
+static void report(const char *op, long rows, long cols, const char *dtype, size_t x_size, int moved,
+                   const struct call *call, const char *more) {
+    const size_t bytes = x_size * (size_t)moved;
+    const double us = least_us(call), limit_us = copy_us(bytes);
+    const dnnl_version_t *const version = dnnl_version();
+    printf("{\"op\": \"%s\", \"provider\": \"onednn\", \"rows\": %ld, \"cols\": %ld, \"dtype\": \"%s\", \"us\": %.2f, "
+           "\"limit_us\": %.2f, \"gb_s\": %.1f, \"version\": \"oneDNN %d.%d.%d\"%s}\n",
+           op, rows, cols, dtype, us, limit_us, (double)bytes / us * 1e-3, version->major, version->minor, version->patch,
+           more);
+    fflush(stdout);
+}
+
+/* The dtype that the first argument may name; else f32. *next: the index of the next argument, 1 at first. */
+static const char *dtype_argument(int argc, char **argv, int *next) {
+    const char *const word = *next < argc ? argv[*next] : "";
+    const int bf16 = !strcmp(word, "bf16");
+    *next += bf16 || !strcmp(word, "f32");
+    return bf16 ? "bf16" : "f32";
+}
+
+static dnnl_data_type_t type_of(const char *dtype) {
+    return strcmp(dtype, "bf16") ? dnnl_f32 : dnnl_bf16;
 }
 
 static void open_engine(void) {

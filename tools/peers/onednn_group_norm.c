@@ -25,34 +25,16 @@ static dnnl_memory_desc_t described(int rank, const dnnl_dims_t dims, dnnl_data_
     return desc;
 }
 
-static void add_argument(struct call *call, int role, const_dnnl_memory_desc_t desc) {
-    dnnl_memory_t memory;
-    check(dnnl_memory_create(&memory, desc, engine, allocate(dnnl_memory_desc_get_size(desc))), "dnnl_memory_create");
-    call->arguments[call->count++] = (dnnl_exec_arg_t){role, memory};
-}
-
-/* moved: tensors of x's size in the least traffic. */
-static void report(const char *op, const struct shape *shape, const char *dtype, const char *layout, size_t x_size,
-                   int moved, const struct call *call) {
-    const size_t bytes = x_size * (size_t)moved;
-    const double us = least_us(call), limit_us = copy_us(bytes);
-    const dnnl_version_t *const version = dnnl_version();
-    const long *const d = shape->dims;
-    printf("{\"op\": \"%s\", \"provider\": \"onednn\", \"rows\": %ld, \"cols\": %ld, \"dtype\": \"%s\", \"us\": %.2f, "
-           "\"limit_us\": %.2f, \"gb_s\": %.1f, \"version\": \"oneDNN %d.%d.%d\", \"shape\": [%ld, %ld, %ld, %ld], "
-           "\"groups\": %ld, \"layout\": \"%s\"}\n",
-           op, d[0] * shape->groups, d[1] / shape->groups * d[2] * d[3], dtype, us, limit_us, (double)bytes / us * 1e-3,
-           version->major, version->minor, version->patch, d[0], d[1], d[2], d[3], shape->groups, layout);
-    fflush(stdout);
-}
-
-static void measure(const struct shape *shape, dnnl_data_type_t type, const char *dtype, int last) {
-    const char *const layout = last ? "last" : "first";
+static void measure(const struct shape *shape, const char *dtype, int last) {
     const long *const d = shape->dims;
     const dnnl_dims_t dims = {d[0], d[1], d[2], d[3]}, segments = {d[0], shape->groups}, channels = {d[1]};
-    const dnnl_memory_desc_t data = described(4, dims, type, last ? dnnl_nhwc : dnnl_nchw);
+    const dnnl_memory_desc_t data = described(4, dims, type_of(dtype), last ? dnnl_nhwc : dnnl_nchw);
     const dnnl_memory_desc_t statistics = described(2, segments, dnnl_f32, dnnl_ab);
     const dnnl_memory_desc_t weights = described(1, channels, dnnl_f32, dnnl_a);
+    const long rows = d[0] * shape->groups, cols = d[1] / shape->groups * d[2] * d[3];
+    char more[160];
+    snprintf(more, sizeof more, ", \"shape\": [%ld, %ld, %ld, %ld], \"groups\": %ld, \"layout\": \"%s\"", d[0], d[1], d[2],
+             d[3], shape->groups, last ? "last" : "first");
     const float eps = 1e-5f;
     const unsigned flags = dnnl_use_scale | dnnl_use_shift;
     dnnl_primitive_desc_t forward_desc, backward_desc;
@@ -73,7 +55,7 @@ static void measure(const struct shape *shape, dnnl_data_type_t type, const char
     add_argument(&forward, DNNL_ARG_VARIANCE, statistics);
     add_argument(&forward, DNNL_ARG_SCALE, weights);
     add_argument(&forward, DNNL_ARG_SHIFT, weights);
-    report("group_norm", shape, dtype, layout, x_size, 2, &forward);
+    report("group_norm", rows, cols, dtype, x_size, 2, &forward, more);
 
     add_argument(&backward, DNNL_ARG_SRC, data);
     add_argument(&backward, DNNL_ARG_DIFF_DST, data);
@@ -83,7 +65,7 @@ static void measure(const struct shape *shape, dnnl_data_type_t type, const char
     add_argument(&backward, DNNL_ARG_SCALE, weights);
     add_argument(&backward, DNNL_ARG_DIFF_SCALE, weights);
     add_argument(&backward, DNNL_ARG_DIFF_SHIFT, weights);
-    report("group_norm_backward", shape, dtype, layout, x_size, 3, &backward);
+    report("group_norm_backward", rows, cols, dtype, x_size, 3, &backward, more);
 
     free_call(&forward);
     free_call(&backward);
@@ -97,14 +79,10 @@ static void measure(const struct shape *shape, dnnl_data_type_t type, const char
 int main(int argc, char **argv) {
     open_engine();
     int next = 1;
-    const int bf16 = next < argc && !strcmp(argv[next], "bf16");
-    if (next < argc && (bf16 || !strcmp(argv[next], "f32")))
-        next++;
-    const dnnl_data_type_t type = bf16 ? dnnl_bf16 : dnnl_f32;
-    const char *const dtype = bf16 ? "bf16" : "f32";
+    const char *const dtype = dtype_argument(argc, argv, &next);
     if (next == argc)
         for (size_t i = 0; i < 2 * sizeof usual_shapes / sizeof *usual_shapes; i++)
-            measure(&usual_shapes[i / 2], type, dtype, i % 2);
+            measure(&usual_shapes[i / 2], dtype, i % 2);
     for (; next < argc; next++) {
         struct shape shape;
         long *const d = shape.dims;
@@ -115,7 +93,7 @@ int main(int argc, char **argv) {
             return 2;
         }
         for (int last = 0; last < 2; last++)
-            measure(&shape, type, dtype, last);
+            measure(&shape, dtype, last);
     }
     close_engine();
     return 0;
