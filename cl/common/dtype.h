@@ -50,7 +50,7 @@ static inline void store1_f64(global double *p, const real v) {
 }
 
 static inline void put1_f64(global double *p, const real v, const bool add) {
-    store1_f64(p, add ? *p + v : v);
+    store1_f64(p, add ? load1_f64(p) + v : v);
 }
 
 #else
@@ -84,7 +84,7 @@ static inline void store1_f32(global float *p, const real v) {
 }
 
 static inline void put1_f32(global float *p, const real v, const bool add) {
-    store1_f32(p, add ? *p + v : v);
+    store1_f32(p, add ? load1_f32(p) + v : v);
 }
 
 /* ------------------------------------------------------------------------------ bfloat16: the upper half of a float */
@@ -157,7 +157,7 @@ static inline void store1_bf16(global ushort *p, const real v) {
 }
 
 static inline void put1_bf16(global ushort *p, const real v, const bool add) {
-    store1_bf16(p, add ? as_float((uint)*p << 16) + v : v);
+    store1_bf16(p, add ? load1_bf16(p) + v : v);
 }
 
 /* binary16, by the conversions that OpenCL C has without half arithmetic. They read and write private memory, which
@@ -220,7 +220,7 @@ static inline void store1_f16(global ushort *p, const real v) {
 }
 
 static inline void put1_f16(global ushort *p, const real v, const bool add) {
-    store1_f16(p, add ? vload_half(0, (const global half *)p) + v : v);
+    store1_f16(p, add ? load1_f16(p) + v : v);
 }
 
 #endif

@@ -181,15 +181,4 @@ DEFINE_CONVERSIONS(f8e5m2)
 DEFINE_ACCESSES(f8e4m3)
 DEFINE_ACCESSES(f8e5m2)
 
-/* Scales are stored in f32 or bf16. */
-static inline float load_scale_f32(const global float *p) {
-    return *p;
-}
-
-static inline float load_scale_bf16(const global ushort *p) {
-    return as_float((uint)*p << 16);
-}
-
-#define LOAD_SCALE(dtype) JOIN(load_scale_, dtype)
-
 #endif

@@ -11,7 +11,7 @@ static inline BYTES load_codes(const struct call *call, const ulong row, const u
 }
 
 static inline float scale_of_x(const struct call *call, const ulong row, const ulong column) {
-    return LOAD_SCALE(X_SCALE_DTYPE)(call->x_scale + row * (call->cols / GROUP_SIZE) + column / GROUP_SIZE);
+    return LOAD1(X_SCALE_DTYPE)(call->x_scale + row * (call->cols / GROUP_SIZE) + column / GROUP_SIZE);
 }
 
 /* The weights of a vector's columns; 0 without a weight. */

@@ -194,9 +194,9 @@ static inline void write_segment(const struct call *call, const struct place *pl
 #if LANES == 1
     for (ulong channel = 0; channel < CHANNELS_OF_GROUP; channel++) {
         const struct affine affine = affine_of(call, place, (index_t)(channel * ROW_VECTORS), mean, rstd);
-        const ulong first = place->first + channel * SPATIAL, end = first + place_in_row(SPATIAL / VEC);
+        const ulong first = place->first + channel * SPATIAL, end = first + place_in_row(VECTORS_APART);
         const realv last = OVERLAPS ? LOAD_S(call, place->sample, end, VEC) : 0; /* before a y over x is written */
-        for (ulong vector = 0; vector < (OVERLAPS ? SPATIAL / VEC : ROW_VECTORS); vector++) {
+        for (ulong vector = 0; vector < VECTORS_APART; vector++) {
             const ulong at = first + vector * VEC, count = elements_in_row(vector);
             write_vector(call, place, &affine, at, count, LOAD_S(call, place->sample, at, count), output);
         }

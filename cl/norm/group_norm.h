@@ -40,9 +40,12 @@ static inline ulong elements_of(const ulong vector) {
  * elements of the one before it too. */
 #define OVERLAPS (IS_FIRST && LANES == 1 && SPATIAL % VEC != 0 && SPATIAL > VEC)
 
-/* The place of a vector in such a channel, or in a row, and its elements there. */
+/* The vectors of a row before such a last one. */
+#define VECTORS_APART (OVERLAPS ? ROW / VEC : ROW_VECTORS)
+
+/* The place of a vector in a row, and its elements there. */
 static inline ulong place_in_row(const ulong vector) {
-    return OVERLAPS && vector == ROW / VEC ? ROW - VEC : vector * VEC;
+    return OVERLAPS && vector == VECTORS_APART ? ROW - VEC : vector * VEC;
 }
 
 static inline ulong elements_in_row(const ulong vector) {
@@ -111,7 +114,7 @@ static inline void put_part(global real *parts, const ulong index, const real fi
 
 /* The scale of an 8-bit x. */
 #if IS_FP8(X_DTYPE)
-#define X_SCALE_OF(call, sample) LOAD_SCALE(X_SCALE_DTYPE)((call)->x_scale + (X_SCALING == SCALING_ROW ? (sample) : 0))
+#define X_SCALE_OF(call, sample) LOAD1(X_SCALE_DTYPE)((call)->x_scale + (X_SCALING == SCALING_ROW ? (sample) : 0))
 #endif
 
 /* The inputs of s, as loaded. The struct is never copied: rusticl 22.3 miscopies structs with padding. */
@@ -286,9 +289,9 @@ static inline ulong positions_of(const ulong chunk, const uint phase) {
     return positions_before(chunk_begin(chunk) + phase, chunk_begin(chunk + 1));
 }
 
-/* The number of a phase's positions in a tile. With several lanes, a tile is a chunk. */
-static inline ulong positions_of_tile(const struct unit *unit, const ulong tile, const ulong end) {
-    return LANES > 1 ? positions_of(unit->chunk, unit->phase) : positions_before(tile, min(end, tile + TILE_POSITIONS));
+/* The number of a phase's positions in a tile. */
+static inline ulong positions_of_tile(const struct unit *unit) {
+    return LANES > 1 ? positions_of(unit->chunk, unit->phase) : TILE_POSITIONS;
 }
 
 /* LAYOUT_FIRST: a lane's vectors of a unit, LANES apart, and the elements of the unit that fill no vector. Several lanes

@@ -59,7 +59,7 @@ INLINED void sum_channel(const struct call *call, const struct place *place, con
                 const ulong at = channel * SPATIAL + place_in_row(vector), count = elements_in_row(vector);
                 const realv centre = X_OF(&channels, LOAD_OF(call, X_DTYPE, x, place->sample, at, count)) - channels.mean;
                 const realv dn = dn_of(&channels, centre, LOAD_DY(call, place->sample, at, count));
-                const uint taken = OVERLAPS && vector == SPATIAL / VEC ? VEC - SPATIAL % VEC : 0; /* by the vector before */
+                const uint taken = OVERLAPS && vector == VECTORS_APART ? VEC - SPATIAL % VEC : 0; /* by the vector before */
                 channel_sums_take(&own, centre, OVERLAPS ? fill_before(dn, taken, 0) : dn);
 #if KEEPS_DN
                 kept[vector] = dn;
@@ -103,12 +103,11 @@ static inline realv ds_at(const struct call *call, const struct place *place, co
 static inline void write_channel(const struct call *call, const struct place *place, const ulong channel, const realv *kept,
                                  const realv slopes[2]) {
     const struct channels channels = CHANNELS_AT(call, place->index, channel);
-    const ulong first = channel * SPATIAL, vectors = OVERLAPS ? SPATIAL / VEC : ROW_VECTORS;
-    const ulong end = first + place_in_row(SPATIAL / VEC);
+    const ulong first = channel * SPATIAL, end = first + place_in_row(VECTORS_APART);
     realv last = 0; /* is computed before a dx over x or dy is written */
     if (OVERLAPS)
-        last = ds_at(call, place, &channels, end, VEC, kept + (KEEPS_DN ? vectors : 0), slopes);
-    for (ulong vector = place->lane; vector < vectors; vector += LANES) {
+        last = ds_at(call, place, &channels, end, VEC, kept + (KEEPS_DN ? VECTORS_APART : 0), slopes);
+    for (ulong vector = place->lane; vector < VECTORS_APART; vector += LANES) {
         const ulong at = first + vector * VEC, count = elements_in_row(vector);
         const realv ds = ds_at(call, place, &channels, at, count, kept + (KEEPS_DN ? vector : 0), slopes);
         PUT_ALL(call, place->sample, at, ds, count);

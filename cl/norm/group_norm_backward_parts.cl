@@ -157,8 +157,8 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
 #else
     if (IS_THERE(0)) {
         struct channel_sums sums = own[0];
-        add_vectors(call, unit->sample, begin * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS,
-                    positions_of(unit->chunk, unit->phase), COUNT(0), &channels[0], &sums);
+        add_vectors(call, unit->sample, begin * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS, positions_of_tile(unit),
+                    COUNT(0), &channels[0], &sums);
         own[0] = sums;
     }
 #endif
@@ -289,7 +289,7 @@ static inline void write_unit(const struct dx_call *call, const struct unit *uni
     for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
         for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
             const struct course course = {unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS, COUNT(j),
-                                          (index_t)positions_of_tile(unit, tile, end)};
+                                          (index_t)positions_of_tile(unit)};
             struct batch batch;
             load_batch(call, &course, 0, &batch);
             write_course(call, &course, &batch, &channels[j], slopes[j]);

@@ -285,7 +285,7 @@ INLINED void write_unit(const struct apply_call *call, const struct unit *unit, 
     for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
         for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
             const struct course course = {unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS, COUNT(j),
-                                          (index_t)positions_of_tile(unit, tile, end)};
+                                          (index_t)positions_of_tile(unit)};
             struct batch batch;
             load_batch(call, &course, 0, &batch);
             write_course(call, &course, &batch, &affine[j], output);

@@ -42,7 +42,7 @@ struct output {
 
 #if PRESENT(SCALE_DTYPE)
 #define OUTPUT_OF(call, sample) \
-    { LOAD_SCALE(SCALE_DTYPE)((call)->y_scale + (SCALING == SCALING_ROW ? (sample) : 0)) }
+    { LOAD1(SCALE_DTYPE)((call)->y_scale + (SCALING == SCALING_ROW ? (sample) : 0)) }
 #else
 #define OUTPUT_OF(call, sample) \
     { (call)->y_given }

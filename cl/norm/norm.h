@@ -292,7 +292,7 @@ static inline realv y_of(const struct call *call, const realv s, const struct af
 /* The scale of an 8-bit y that has one for the whole tensor. */
 static inline float tensor_scale(const struct call *call) {
 #if Y_SCALES && !MEASURED
-    return LOAD_SCALE(SCALE_DTYPE)(call->y_scale);
+    return LOAD1(SCALE_DTYPE)(call->y_scale);
 #else
     return call->y_given;
 #endif

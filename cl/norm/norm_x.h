@@ -39,7 +39,7 @@ static inline void load_x(const global STORAGE(X_DTYPE) * base, const global STO
                           const enum load_hint hint, struct x_vector *x) {
     x->packed = LOAD_VECTOR(X_DTYPE)(base, v, lead, aligned, hint);
 #if IS_FP8(X_DTYPE)
-    x->scale = LOAD_SCALE(X_SCALE_DTYPE)(scales + place_of_scale(X_SCALING, X_GROUP, row, column + v * VEC));
+    x->scale = LOAD1(X_SCALE_DTYPE)(scales + place_of_scale(X_SCALING, X_GROUP, row, column + v * VEC));
 #else
     (void)scales, (void)row, (void)column;
 #endif

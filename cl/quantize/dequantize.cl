@@ -19,7 +19,7 @@ static inline void dequantize_row(const struct call *call, const ulong row) {
                                                       : row * GROUPS + column / GROUP_SIZE;
         const floatv codes = WIDEN(Q_DTYPE)(load_bytes(call->q + row * call->q_stride + column, call->aligned, LOAD_LAST));
         STORE(X_DTYPE)
-        (call->x + row * call->x_stride + column, codes * LOAD_SCALE(SCALE_DTYPE)(call->scale + index), call->aligned);
+        (call->x + row * call->x_stride + column, codes * LOAD1(SCALE_DTYPE)(call->scale + index), call->aligned);
     }
 }
 

@@ -38,9 +38,9 @@ static inline struct columns columns_at(const struct call *call, const ulong col
 
 static inline float scale_at_place(const struct call *call, const ulong row, const ulong column) {
 #if SCALING == SCALING_ROW
-    return LOAD_SCALE(SCALE_DTYPE)(call->scale + row);
+    return LOAD1(SCALE_DTYPE)(call->scale + row);
 #elif SCALING == SCALING_GROUP
-    return LOAD_SCALE(SCALE_DTYPE)(call->scale + row * GROUPS + column / GROUP_SIZE);
+    return LOAD1(SCALE_DTYPE)(call->scale + row * GROUPS + column / GROUP_SIZE);
 #else
     return call->whole_scale;
 #endif

@@ -35,7 +35,7 @@ INLINED float whole_scale(const struct whole whole, local float *scratch) {
 #else
     (void)scratch;
 #endif
-    return LOAD_SCALE(SCALE_DTYPE)(whole.scale);
+    return LOAD1(SCALE_DTYPE)(whole.scale);
 }
 
 #endif
