@@ -103,6 +103,25 @@ bool group_case_takes(const struct fixture *fixture, struct group_case *c, int l
     return true;
 }
 
+bool group_case_in_place(const struct fixture *fixture, size_t i, const char *held, struct group_case *c) {
+    const struct {
+        uint64_t spatial;
+        const char *config;
+    } own[GROUP_CASES_IN_PLACE / 2] = {{16, ""}, {16, "chunks=8"}, {16, held}, {19, ""}, {19, "chunks=8"}};
+    const int layout = i % 2 ? CLNORM_LAYOUT_LAST : CLNORM_LAYOUT_FIRST;
+    *c = (struct group_case){.rows = 2,
+                             .cols = 64,
+                             .spatial = own[i / 2].spatial,
+                             .groups = 4,
+                             .layout = layout,
+                             .x = CLNORM_F32,
+                             .out = CLNORM_F32,
+                             .affine = CLNORM_F32,
+                             .input = INPUT_NORMAL,
+                             .config = own[i / 2].config};
+    return group_case_takes(fixture, c, layout, i);
+}
+
 void group_case_fail(const struct fixture *fixture, const struct group_case *c, size_t i) {
     fail_msg("case %zu, layout %d: %" PRIu64 " x %" PRIu64 " x %" PRIu64 " on %s", i, c->layout, c->rows, c->cols,
              c->spatial, fixture->device.name);

@@ -113,17 +113,12 @@ static void damage_is_seen(void **state) {
 /* y over x, with whole segments, chunks and slices, and with channels that no vectors fill. */
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
-    static const struct {
-        uint64_t spatial;
-        const char *config;
-    } own[] = {{16, ""}, {16, "chunks=8"}, {16, "vec=4,lanes=64,chunks=1"}, {19, ""}, {19, "chunks=8"}};
     unsigned ran = 0;
-    for (size_t i = 0; i < 2 * sizeof own / sizeof *own; i++) {
-        const size_t bytes = sizeof(float) * 2 * 64 * (size_t)own[i / 2].spatial;
-        struct group_case c = {2, 64, own[i / 2].spatial, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL,
-                               0, 0,  own[i / 2].config};
-        if (!group_case_takes(fixture, &c, c.layout, i))
+    for (size_t i = 0; i < GROUP_CASES_IN_PLACE; i++) {
+        struct group_case c;
+        if (!group_case_in_place(fixture, i, "vec=4,lanes=64,chunks=1", &c))
             continue;
+        const size_t bytes = sizeof(float) * (size_t)(c.rows * c.cols * c.spatial);
         struct group_run run = group_run_make(&c), apart = group_run_make(&c);
         assert_true(group_forward_execute(fixture, &run, true) && group_forward_execute(fixture, &apart, false));
         assert_memory_equal(tensor_elements(&run.x), tensor_elements(&apart.y), bytes);

@@ -148,17 +148,12 @@ static void damage_is_seen(void **state) {
 /* dx over dy and dresidual over dresidual_out, with whole segments and chunks, and with channels that no vectors fill. */
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
-    static const struct {
-        uint64_t spatial;
-        const char *config;
-    } own[] = {{16, ""}, {16, "chunks=8"}, {16, "vec=4,lanes=32,segments=1,chunks=1"}, {19, ""}, {19, "chunks=8"}};
     unsigned ran = 0;
-    for (size_t i = 0; i < 2 * sizeof own / sizeof *own; i++) {
-        const size_t bytes = sizeof(float) * 2 * 64 * (size_t)own[i / 2].spatial;
-        struct group_case c = {2, 64, own[i / 2].spatial, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, 0, NORMAL,
-                               0, 0,  own[i / 2].config};
-        if (!group_case_takes(fixture, &c, c.layout, i))
+    for (size_t i = 0; i < GROUP_CASES_IN_PLACE; i++) {
+        struct group_case c;
+        if (!group_case_in_place(fixture, i, "vec=4,lanes=32,segments=1,chunks=1", &c))
             continue;
+        const size_t bytes = sizeof(float) * (size_t)(c.rows * c.cols * c.spatial);
         const struct group_more more = {.dresidual_out = F32, .dresidual = F32};
         struct group_run run = group_run_make_more(&c, &more), apart = group_run_make_more(&c, &more);
         assert_true(group_backward_execute(fixture, &run, false, true) &&
