@@ -6,6 +6,7 @@
 
 import inspect
 import pathlib
+import re
 import sys
 
 import clnorm
@@ -33,26 +34,9 @@ The wheel contains the library. It opens the system's OpenCL loader, `libOpenCL.
 
 
 def signature(function):
-    """The signature as in the source: annotations that are strings lose their quotes, defaults keep theirs."""
-    whole = inspect.signature(function)
-    bare = [parameter.replace(annotation=bare_annotation(parameter.annotation))
-            for parameter in whole.parameters.values()]
-    text = str(whole.replace(parameters=bare, return_annotation=bare_annotation(whole.return_annotation)))
+    """The signature as in the source: defaults keep their quotes, annotations that are strings have none."""
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(function)))
     return text.replace("typing.", "")
-
-
-class Bare:
-    """An annotation that prints as its text."""
-
-    def __init__(self, text):
-        self.text = text
-
-    def __repr__(self):
-        return self.text
-
-
-def bare_annotation(annotation):
-    return Bare(annotation) if isinstance(annotation, str) else annotation
 
 
 def entry(name, thing):

@@ -20,8 +20,8 @@ typedef enum clnorm_eps_mode {
  *   y = x / length · weight
  *
  * Arithmetic and sums are in f32, in f64 for F64 tensors; y is rounded to nearest even. A NaN makes its segment NaN. An
- * infinity becomes NaN, and its segment's other elements 0. A segment of zeros with eps 0 is NaN. y may be x
- * itself. Thread safety and errors as in plan.h.
+ * infinity becomes NaN, and its segment's other elements 0. A segment of zeros with eps 0 is NaN. y may be x itself. Thread
+ * safety and errors as in plan.h.
  *
  * The sum of squares is in f32 too. Past 3.4e38 (|x| of 1.8e19, or 4096 of 1e18) the length is infinite and y is 0. Squares
  * below 1.2e-38 may count as 0: |x| of 1e-23 with an eps of 0 gives a length of 0, and an infinite y. */

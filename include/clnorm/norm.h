@@ -60,9 +60,9 @@ typedef enum clnorm_fp8_accuracy {
  *   y = activation(n), then · act(z) with a gate that is not first; or with rope: n, rotated as clnorm_rope says
  *
  * Arithmetic and sums are in f32, in f64 for an x in F64, and statistics have the precision of the arithmetic. y is rounded
- * to nearest even. A NaN makes its segment NaN, as does an infinity in layer norm; in RMS norm an infinity becomes NaN,
- * and x̂ of the segment's other elements 0. A weight or bias in F64 beside another x is rounded to f32 as it is
- * read. residual_out is s, rounded to its dtype; statistics and x̂ are those of s before that rounding.
+ * to nearest even. A NaN makes its segment NaN, as does an infinity in layer norm; in RMS norm an infinity becomes NaN, and
+ * x̂ of the segment's other elements 0. A weight or bias in F64 beside another x is rounded to f32 as it is read.
+ * residual_out is s, rounded to its dtype; statistics and x̂ are those of s before that rounding.
  *
  * Quantised tensors. An x of 8 bits stands for code · x_scale, rounded to F32. A y of 8 bits is computed in F32 and
  * quantised as by clnorm_quantize:
