@@ -299,7 +299,8 @@ static void small_images_have_a_config(void **state) {
 
 /* Group norm with channels first, of bf16: where no wide vector divides a large image's channels, chunks begin anywhere
  * within one, if it divides the stride of the samples. A small image's channels have too few vectors for that. Registers
- * hold a segment that fits, unless many vectors of a forward would have to tell channels apart. */
+ * hold a segment that fits, unless many vectors of a forward would have to tell channels apart, which vectors of four that
+ * divide a channel need not. */
 static void odd_images_have_wide_vectors(void **state) {
     (void)state;
     static const struct {
@@ -308,10 +309,11 @@ static void odd_images_have_wide_vectors(void **state) {
             uint64_t vec;
             bool in_chunks;
         } choice[2]; /* forward, backward */
-    } images[] = {{49, 8, {{8, false}, {1, false}}},    {225, 8, {{8, false}, {1, false}}},
-                  {961, 8, {{8, false}, {1, false}}},   {2025, 8, {{8, true}, {8, true}}},
-                  {2025, 2, {{2, false}, {1, false}}},  {2048, 64, {{8, false}, {8, false}}},
-                  {3136, 64, {{8, false}, {8, false}}}, {4096, 64, {{8, false}, {8, true}}}};
+    } images[] = {
+        {49, 8, {{8, false}, {1, false}}},    {225, 8, {{8, false}, {1, false}}},  {196, 8, {{4, false}, {4, false}}},
+        {1540, 8, {{4, false}, {4, false}}},  {2046, 8, {{8, true}, {2, false}}},  {961, 8, {{8, false}, {1, false}}},
+        {2025, 8, {{8, true}, {8, true}}},    {2025, 2, {{2, false}, {1, false}}}, {2048, 64, {{8, false}, {8, false}}},
+        {3136, 64, {{8, false}, {8, false}}}, {4096, 64, {{8, false}, {8, true}}}};
     const clnorm_device_info device = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};
     for (size_t i = 0; i < 2 * sizeof images / sizeof *images; i++) {

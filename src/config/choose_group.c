@@ -34,13 +34,19 @@ static uint64_t divided_by_vec(const struct cln_choice *choice, const struct cln
     return begins_anywhere(choice->work, c, lanes) ? alignment : cln_lowest_bit(alignment | row_of(choice->work, c, lanes));
 }
 
-/* Whether a GPU's lanes would spend more time to find the channel of each element of a vector than to read x twice. */
-static bool mixes_channels(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { SMALL = 2, LARGE_CHANNEL = 1536 }; /* bytes of an element; positions */
+/* Short vectors that divide a channel are better than wide ones that reach across channels, as each element's channel
+ * need not be found. */
+enum { SHORT = 4 };
+
+/* Whether a GPU's lanes spend more time to find the channel of each element of a vector, or in the backward to read single
+ * elements, than to read x twice by wide vectors. */
+static bool rather_reads_twice(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { SMALL = 2, LARGE_CHANNEL = 1536, SEVERAL = 2 }; /* bytes of an element; positions; elements */
     const struct cln_workload *const work = choice->work;
-    const uint64_t vec = cln_or_else(c->vec, cln_power_of_two_at_most(cln_widest_vector(choice, c)));
+    const uint64_t widest = cln_or_else(c->vec, cln_power_of_two_at_most(cln_widest_vector(choice, c)));
+    const uint64_t least = cln_or_else(c->vec, cln_smaller(widest, work->channel_sums ? SEVERAL : SHORT));
     return !choice->facts.alone && work->channels_of_group > 1 && work->x_size <= SMALL && work->spatial >= LARGE_CHANNEL &&
-           work->spatial % vec && work->alignment % vec == 0;
+           work->spatial % least && work->alignment % widest == 0;
 }
 
 /* Positions of a chunk with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device. */
@@ -52,18 +58,22 @@ static uint64_t gpu_positions(const struct cln_workload *work) {
 }
 
 /* Where vectors may reach across channels, a segment has at least two of them, so that several lanes take it. Where a chunk
- * begins anywhere within a vector, a channel has many of them, since its ends take as long as several. In the backward a
- * GPU's lane keeps two sums for each channel of its vector: few channels let more work-groups run at once. */
+ * begins anywhere within a vector, a channel has many of them, since its ends take as long as several. With channels last a
+ * GPU's lane keeps numbers for each channel of its vector, in the backward two sums, and in a slice x too: few channels let
+ * more work-groups run at once. */
 static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { CHANNELS_WITH_SUMS = 4, MANY = 128 };
+    enum { FEW_CHANNELS = 4, MANY = 128 };
     const struct cln_workload *const work = choice->work;
     const uint64_t row = row_of(work, c, !choice->facts.alone);
     const bool across = !work->channels_last && row > work->spatial;
-    const bool sums = work->channels_last && work->channel_sums && !choice->facts.alone;
-    const uint64_t most = across ? row / 2 : sums ? CHANNELS_WITH_SUMS : UINT64_MAX;
+    const bool keeps = work->channels_last && (work->channel_sums || c->chunks == 1) && !choice->facts.alone;
+    const uint64_t most = across ? row / 2 : keeps ? FEW_CHANNELS : UINT64_MAX;
     const uint64_t widest = cln_power_of_two_at_most(cln_smaller(cln_widest_vector(choice, c), most));
     if (cln_config_element_aligned(choice->device, c))
         return cln_smaller(widest, cln_power_of_two_at_most(row));
+    const uint64_t of_channel = cln_smaller(widest, cln_lowest_bit(work->alignment | work->spatial));
+    if (across && of_channel >= SHORT)
+        return of_channel;
     const uint64_t even = cln_smaller(widest, cln_lowest_bit(work->alignment | row));
     const uint64_t few = cln_power_of_two_at_most(cln_larger(work->spatial / MANY, 1));
     return begins_anywhere(work, c, c->lanes ? c->lanes > 1 : !choice->facts.alone)
@@ -73,18 +83,18 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
 
 /* Lanes that together hold a slice with channels last in the registers of a GPU; 0: no work-group can. */
 static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { HELD = 40, WARP = 32 }; /* elements of a lane */
+    enum { HELD = 60, HELD_BACKWARD = 40, WARP = 32 }; /* elements of a lane */
     const struct cln_workload *const work = choice->work;
-    const uint64_t span = cln_slice_span(work), vec = cln_or_else(c->vec, vec_of(choice, c));
+    const uint64_t span = cln_slice_span(work), held = work->channel_sums ? HELD_BACKWARD : HELD;
     if (choice->facts.alone || !work->channels_last || !span)
         return 0;
-    const uint64_t channels = span * work->channels_of_group;
-    const uint64_t least = cln_larger(cln_larger(channels / vec, span), WARP);
     struct cln_config own = *c;
     own.chunks = own.segments = 1;
-    own.vec = (uint32_t)vec;
+    own.vec = (uint32_t)cln_or_else(c->vec, vec_of(choice, &own));
+    const uint64_t channels = span * work->channels_of_group;
+    const uint64_t least = cln_larger(cln_larger(channels / own.vec, span), WARP);
     uint64_t lanes =
-        cln_power_of_two_at_least(cln_larger(cln_divide_up(cln_product(channels, work->spatial), HELD), least));
+        cln_power_of_two_at_least(cln_larger(cln_divide_up(cln_product(channels, work->spatial), held), least));
     for (; lanes <= choice->facts.most_lanes; lanes *= 2) {
         own.lanes = (uint32_t)lanes;
         if (cln_config_slice_groups(work, &own))
@@ -126,7 +136,7 @@ static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_
 static bool keeps_segment(const struct cln_choice *choice, const struct cln_config *c) {
     enum { CPU_SEGMENT = 1 << 20, LANE = 160 }; /* bytes */
     const struct cln_workload *const work = choice->work;
-    if (mixes_channels(choice, c))
+    if (rather_reads_twice(choice, c))
         return false;
     if (!choice->facts.alone && work->channel_sums)
         return lanes_of_held(choice, c);
@@ -161,32 +171,40 @@ static uint64_t shared_vectors(const struct cln_workload *work, const struct cln
     return in_chunks ? cln_divide_up(vectors, cln_config_channel_chunks(work, c)) : vectors;
 }
 
-/* With channels last: the power of two that leaves the fewest lanes idle, of those that read whole sectors of memory. */
-static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { VECTORS_OF_LANE = 10, LEAST = 8, MOST_BESIDE = 64, WARP = 32, WIDE = 512, HELD_WIDE = 40 };
-    enum { LEAST_BYTES = 64 }; /* with channels last */
+/* Channels first: lanes that hold a segment, or take a chunk. Few of them have enough loads under way each. */
+static uint64_t lanes_of_first(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { VECTORS = 10, ELEMENTS = 40, FEW = 8, WARP = 32, WIDE = 512, HELD_WIDE = 40 };
     const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
+    const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as in group_norm.cl */
+    const uint64_t few = c->chunks > 1 && c->vec == 1 ? FEW : WARP;
+    const uint64_t several = row_of(choice->work, c, true) % c->vec ? 2 : 1; /* a single lane has no head */
+    const uint64_t at_least = cln_larger(cln_smaller(few, cln_power_of_two_at_least(vectors)), several);
+    const uint64_t of_lane = c->chunks > 1 ? VECTORS : cln_larger(VECTORS, ELEMENTS / c->vec);
+    return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), at_least),
+                       held_by_most ? most : cln_smaller(most, WIDE));
+}
+
+/* Channels last: the power of two that leaves the fewest lanes idle, of those that read whole sectors of memory. */
+static uint64_t lanes_of_last(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { LEAST = 8, LEAST_BYTES = 64, MOST = 32 };
+    const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
+    const uint64_t least = cln_larger(LEAST, LEAST_BYTES / (c->vec * choice->work->x_size));
+    const uint64_t all = cln_larger(cln_power_of_two_at_least(vectors), 2);
+    uint64_t best = cln_smaller(cln_smaller(least, all), most);
+    for (uint64_t lanes = best; lanes <= cln_smaller(MOST, most); lanes *= 2)
+        if (cln_divide_up(vectors, lanes) * lanes <= cln_divide_up(vectors, best) * best)
+            best = lanes;
+    return best;
+}
+
+static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
     if (choice->facts.alone || (!begins_anywhere(choice->work, c, true) && row_of(choice->work, c, true) % c->vec))
         return 1;
     const uint64_t of_slice = c->chunks == 1 && c->segments < 2 ? lanes_of_slice(choice, c) : 0;
     const uint64_t kept = c->chunks == 1 && !of_slice ? lanes_of_held(choice, c) : of_slice;
     if (kept)
         return kept;
-    if (!choice->work->channels_last) {
-        const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as in group_norm.cl */
-        const uint64_t few = c->chunks > 1 && c->vec == 1 ? LEAST : WARP;
-        const uint64_t several = row_of(choice->work, c, true) % c->vec ? 2 : 1; /* a single lane has no head */
-        const uint64_t at_least = cln_larger(cln_smaller(few, cln_power_of_two_at_least(vectors)), several);
-        return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, VECTORS_OF_LANE)), at_least),
-                           held_by_most ? most : cln_smaller(most, WIDE));
-    }
-    const uint64_t least = cln_larger(LEAST, LEAST_BYTES / (c->vec * choice->work->x_size));
-    const uint64_t all = cln_larger(cln_power_of_two_at_least(vectors), 2);
-    uint64_t best = cln_smaller(cln_smaller(least, all), most);
-    for (uint64_t lanes = best; lanes <= cln_smaller(MOST_BESIDE, most); lanes *= 2)
-        if (cln_divide_up(vectors, lanes) * lanes <= cln_divide_up(vectors, best) * best)
-            best = lanes;
-    return best;
+    return choice->work->channels_last ? lanes_of_last(choice, c) : lanes_of_first(choice, c);
 }
 
 /* Channels last: bytes of local memory for the phases of a work-group with this many segments. */
