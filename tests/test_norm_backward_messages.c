@@ -134,7 +134,7 @@ static void later_rows_are_finished(void **state) {
 }
 
 /* Where dx lies over an input, an earlier kernel posts every sum, and so overwrites the wrong messages here. With a dx of
- * its own, the call reads them, and its results are wrong. */
+ * its own, the call reads them, and its results are wrong: on a CPU, where no other work-group posts a sum in time. */
 static void sums_are_posted_before_inputs_are_overwritten(void **state) {
     const struct fixture *fixture = *state;
     static const enum dx_place places[] = {DX_OVER_DY, DX_OVER_X, DX_APART};
@@ -144,7 +144,9 @@ static void sums_are_posted_before_inputs_are_overwritten(void **state) {
         memset((char *)messages_of(&kept, 0) - TICKET_WORDS * sizeof(cl_uint), 0, TICKET_WORDS * sizeof(cl_uint));
         memset(messages_of(&kept, 0), 0x11, ROWS * kept.posted * sizeof(cl_uint));
         execute(fixture, &kept);
-        assert_int_equal(norm_backward_run_check(&kept.run), places[i] != DX_APART);
+        const bool right = norm_backward_run_check(&kept.run);
+        if (places[i] != DX_APART || fixture->device.kind == CLNORM_DEVICE_CPU)
+            assert_int_equal(right, places[i] != DX_APART);
         kept_free(&kept);
     }
 }
