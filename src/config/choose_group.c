@@ -171,15 +171,16 @@ static uint64_t shared_vectors(const struct cln_workload *work, const struct cln
     return in_chunks ? cln_divide_up(vectors, cln_config_channel_chunks(work, c)) : vectors;
 }
 
-/* Channels first: lanes that hold a segment, or take a chunk. Few of them have enough loads under way each. */
+/* Channels first: lanes that hold a segment, or take a chunk. Few of them have enough loads under way each. A single lane
+ * would not take the elements before a chunk's first whole vector. */
 static uint64_t lanes_of_first(const struct cln_choice *choice, const struct cln_config *c) {
     enum { VECTORS = 10, ELEMENTS = 40, FEW = 8, WARP = 32, WIDE = 512, HELD_WIDE = 40 };
     const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
     const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as in group_norm.cl */
     const uint64_t few = c->chunks > 1 && c->vec == 1 ? FEW : WARP;
-    const uint64_t several = row_of(choice->work, c, true) % c->vec ? 2 : 1; /* a single lane has no head */
+    const uint64_t several = begins_anywhere(choice->work, c, true) ? 2 : 1;
     const uint64_t at_least = cln_larger(cln_smaller(few, cln_power_of_two_at_least(vectors)), several);
-    const uint64_t of_lane = c->chunks > 1 ? VECTORS : cln_larger(VECTORS, ELEMENTS / c->vec);
+    const uint64_t of_lane = c->chunks > 1 ? VECTORS : cln_larger(VECTORS, cln_divide_up(ELEMENTS, c->vec));
     return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), at_least),
                        held_by_most ? most : cln_smaller(most, WIDE));
 }
