@@ -110,7 +110,7 @@ static void damage_is_seen(void **state) {
     group_run_free(&run);
 }
 
-/* y over x, with whole segments, chunks and slices, and with channels that no vectors fill. */
+/* y over x, with whole segments, chunks and slices, and with rows that no vectors fill: channels, or positions. */
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
     unsigned ran = 0;

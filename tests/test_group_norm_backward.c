@@ -145,7 +145,7 @@ static void damage_is_seen(void **state) {
     group_run_free(&run);
 }
 
-/* dx over dy and dresidual over dresidual_out, with whole segments and chunks, and with channels that no vectors fill. */
+/* dx over dy and dresidual over dresidual_out, with whole segments and chunks, and with rows that no vectors fill. */
 static void in_place(void **state) {
     const struct fixture *fixture = *state;
     unsigned ran = 0;

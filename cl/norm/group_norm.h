@@ -31,14 +31,17 @@
 #endif
 #define ROW_VECTORS (ROW / VEC + (ROW % VEC != 0))
 
+/* Last layout: the most vectors of channels that a lane has. src/operation/group_norm_shared.c has this number too. */
+#define MOST_HELD_VECTORS 64
+
 /* The elements of a vector: fewer than VEC at the end of a row. */
 static inline ulong elements_of(const ulong vector) {
     return ROW % VEC == 0 || vector < ROW / VEC ? VEC : ROW % VEC;
 }
 
-/* Where a single lane takes a whole channel that no number of vectors fills, the last vector ends with the channel, and has
+/* Where a single lane takes a whole row that no number of vectors fills, the last vector ends with the row, and has
  * elements of the one before it too. */
-#define OVERLAPS (IS_FIRST && LANES == 1 && SPATIAL % VEC != 0 && SPATIAL > VEC)
+#define OVERLAPS (LANES == 1 && ROW % VEC != 0 && ROW > VEC && (IS_FIRST || ROW_VECTORS <= MOST_HELD_VECTORS))
 
 /* The vectors of a row before such a last one. */
 #define VECTORS_APART (OVERLAPS ? ROW / VEC : ROW_VECTORS)
@@ -202,15 +205,9 @@ static inline real rstd_of(const real squares, const real eps) {
 
 /* ---------------------------------------------------------------------------------------------------------- units */
 
-/* The vectors of channels that a lane has with the last layout, and the positions of one vector that it takes before
- * those of the next. A CPU's work-item takes all its vectors of a position, so that it reads long runs of memory. */
-#if LANES == 1
-#define HELD_VECTORS 64 /* as in src/operation/group_norm_shared.c */
-#define TILE_POSITIONS 1
-#else
-#define HELD_VECTORS 1
-#define TILE_POSITIONS CHUNK
-#endif
+/* The vectors of channels that a lane has with the last layout. A single lane takes all of them at a position before those
+ * at the next, so that it reads long runs of memory. */
+#define HELD_VECTORS (LANES == 1 ? MOST_HELD_VECTORS : 1)
 #define BLOCK_VECTORS (LANES * HELD_VECTORS)
 #define BLOCKS (ROW_VECTORS / BLOCK_VECTORS + (ROW_VECTORS % BLOCK_VECTORS != 0))
 
@@ -273,8 +270,9 @@ static inline struct unit unit_backwards(const ulong index, const ulong work) {
 /* LAYOUT_LAST: the vectors of a unit that this lane holds. */
 #if !IS_FIRST
 #define IS_THERE(j) (unit->vector + (j)*LANES < ROW_VECTORS)
-#define CHANNEL(j) ((unit->vector + (ulong)(j)*LANES) * VEC)
-#define COUNT(j) elements_of(unit->vector + (j)*LANES)
+#define IS_APART(j) (unit->vector + (j)*LANES < VECTORS_APART)
+#define CHANNEL(j) place_in_row(unit->vector + (ulong)(j)*LANES)
+#define COUNT(j) elements_in_row(unit->vector + (j)*LANES)
 #endif
 
 /* Last layout: the number of positions from one to end, every PHASES-th of them. */
@@ -287,11 +285,6 @@ static inline ulong positions_of(const ulong chunk, const uint phase) {
     if (EVEN_PHASES)
         return CHUNK / PHASES;
     return positions_before(chunk_begin(chunk) + phase, chunk_begin(chunk + 1));
-}
-
-/* The number of a phase's positions in a tile. */
-static inline ulong positions_of_tile(const struct unit *unit) {
-    return LANES > 1 ? positions_of(unit->chunk, unit->phase) : TILE_POSITIONS;
 }
 
 /* LAYOUT_FIRST: a lane's vectors of a unit, LANES apart, and the elements of the unit that fill no vector. Several lanes

@@ -157,8 +157,8 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
 #else
     if (IS_THERE(0)) {
         struct channel_sums sums = own[0];
-        add_vectors(call, unit->sample, begin * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS, positions_of_tile(unit),
-                    COUNT(0), &channels[0], &sums);
+        add_vectors(call, unit->sample, begin * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS,
+                    positions_of(unit->chunk, unit->phase), COUNT(0), &channels[0], &sums);
         own[0] = sums;
     }
 #endif
@@ -196,6 +196,8 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
 
 /* -------------------------------------------------------------------------------------------------------------- dx */
 
+#if IS_FIRST || LANES > 1
+
 #define COPIED COPIED_AT_ONCE(2 * sizeof(struct packed_pair)) /* x − mean and dn are held too */
 
 /* COPIED of them, as loaded. */
@@ -227,6 +229,8 @@ INLINED void write_course(const struct dx_call *call, const struct course *cours
             }
     }
 }
+
+#endif
 
 #if IS_FIRST
 
@@ -276,6 +280,35 @@ static inline void write_unit(const struct dx_call *call, const struct unit *uni
 
 #else
 
+#if LANES == 1
+
+/* The gradient of s of a vector. at: element of the sample. */
+static inline realv ds_at(const struct dx_call *call, const struct unit *unit, const ulong at, const ulong count,
+                          const struct channels *channels, const realv slopes[2]) {
+    struct packed_pair packed;
+    LOAD_PAIR(&packed, call, unit->sample, at, count);
+    const struct point point = point_of(channels, &packed);
+    return ALL_OF_S(call, unit->sample, at, dx_of(channels, slopes, point.centre, point.dn), count);
+}
+
+/* Writes dx of a position. A last vector that overlaps others is computed before they are written, as dx may lie over x or
+ * dy. */
+static inline void write_position(const struct dx_call *call, const struct unit *unit, const ulong position,
+                                  const struct channels *channels, realv slopes[][2]) {
+    const ulong row = position * CHANNELS;
+    realv last = 0;
+    if (OVERLAPS)
+        last = ds_at(call, unit, row + CHANNEL(VECTORS_APART), VEC, channels + VECTORS_APART, slopes[VECTORS_APART]);
+    for (uint j = 0; j < HELD_VECTORS && IS_APART(j); j++) {
+        const realv ds = ds_at(call, unit, row + CHANNEL(j), COUNT(j), &channels[j], slopes[j]);
+        PUT_ALL(call, unit->sample, row + CHANNEL(j), ds, COUNT(j));
+    }
+    if (OVERLAPS)
+        PUT_ALL(call, unit->sample, row + CHANNEL(VECTORS_APART), last, VEC);
+}
+
+#endif
+
 static inline void write_unit(const struct dx_call *call, const struct unit *unit) {
     const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = chunk_begin(unit->chunk + 1);
     const global real *numbers = call->slopes + 2 * unit->sample * GROUPS;
@@ -286,14 +319,18 @@ static inline void write_unit(const struct dx_call *call, const struct unit *uni
         slopes[j][0] = of_groups(numbers, CHANNEL(j), COUNT(j), 2);
         slopes[j][1] = of_groups(numbers + 1, CHANNEL(j), COUNT(j), 2);
     }
-    for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
-        for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
-            const struct course course = {unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS, COUNT(j),
-                                          (index_t)positions_of_tile(unit)};
-            struct batch batch;
-            load_batch(call, &course, 0, &batch);
-            write_course(call, &course, &batch, &channels[j], slopes[j]);
-        }
+#if LANES == 1
+    for (ulong position = begin; position < end; position++)
+        write_position(call, unit, position, channels, slopes);
+#else
+    if (begin < end && IS_THERE(0)) {
+        const struct course course = {unit->sample, begin * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS, COUNT(0),
+                                      (index_t)positions_of(unit->chunk, unit->phase)};
+        struct batch batch;
+        load_batch(call, &course, 0, &batch);
+        write_course(call, &course, &batch, &channels[0], slopes[0]);
+    }
+#endif
 }
 
 #endif

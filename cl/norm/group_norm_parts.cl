@@ -272,6 +272,22 @@ INLINED void write_unit(const struct apply_call *call, const struct unit *unit, 
 
 #else
 
+#if LANES == 1
+
+/* Writes y of a position. A last vector that overlaps others is loaded before they are written, as y may lie over x. */
+static inline void write_position(const struct apply_call *call, const struct unit *unit, const ulong position,
+                                  const struct affine *affine, struct output *output) {
+    const ulong row = position * CHANNELS;
+    const realv last = OVERLAPS ? LOAD_S(call, unit->sample, row + CHANNEL(VECTORS_APART), VEC) : 0;
+    for (uint j = 0; j < HELD_VECTORS && IS_APART(j); j++)
+        write_vector(call, unit->sample, row + CHANNEL(j), COUNT(j), &affine[j],
+                     LOAD_S(call, unit->sample, row + CHANNEL(j), COUNT(j)), output);
+    if (OVERLAPS)
+        write_vector(call, unit->sample, row + CHANNEL(VECTORS_APART), VEC, affine + VECTORS_APART, last, output);
+}
+
+#endif
+
 INLINED void write_unit(const struct apply_call *call, const struct unit *unit, struct place *place,
                         struct output *output) {
     const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = unit->active ? chunk_begin(unit->chunk + 1) : 0;
@@ -282,14 +298,18 @@ INLINED void write_unit(const struct apply_call *call, const struct unit *unit, 
             of_groups(call->rstd + unit->sample * GROUPS, CHANNEL(j), COUNT(j), 1) * WEIGHTS_OF(call, CHANNEL(j), COUNT(j));
         affine[j].bias = BIASES_OF(call, CHANNEL(j), COUNT(j));
     }
-    for (ulong tile = begin; tile < end; tile += TILE_POSITIONS)
-        for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
-            const struct course course = {unit->sample, tile * CHANNELS + CHANNEL(j), PHASES * (ulong)CHANNELS, COUNT(j),
-                                          (index_t)positions_of_tile(unit)};
-            struct batch batch;
-            load_batch(call, &course, 0, &batch);
-            write_course(call, &course, &batch, &affine[j], output);
-        }
+#if LANES == 1
+    for (ulong position = begin; position < end; position++)
+        write_position(call, unit, position, affine, output);
+#else
+    if (begin < end && IS_THERE(0)) {
+        const struct course course = {unit->sample, begin * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS, COUNT(0),
+                                      (index_t)positions_of(unit->chunk, unit->phase)};
+        struct batch batch;
+        load_batch(call, &course, 0, &batch);
+        write_course(call, &course, &batch, &affine[0], output);
+    }
+#endif
     (void)place;
 }
 
