@@ -119,6 +119,7 @@ static const struct {
      1, "duplicate"},
     {"{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "duplicate"},
     {"{\"__metadata__\":[]}", 0, "__metadata__ must be"},
+    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "a duplicate __metadata__"},
     {"{\"__metadata__\":{\"a\":1}}", 0, "__metadata__ 'a' must be a string"},
     {"{\"a\\u0000b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "header, byte"},
     {"{\"\xff\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "header, byte"},
@@ -151,6 +152,10 @@ static void test_safetensors_refuses_wrong_files(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++)
         assert_refused(FORMAT_SAFETENSORS, safetensors(wrongs[i].header, wrongs[i].size), wrongs[i].part);
+    static const char header[] = "{}?garbage";
+    const struct bytes bytes = safetensors(header, 0);
+    *(unsigned char *)memchr(bytes.at, '?', bytes.size) = '\0';
+    assert_refused(FORMAT_SAFETENSORS, bytes, "continues after its last");
 }
 
 static void test_safetensors_refuses_absurd_lengths(void **state) {

@@ -277,6 +277,21 @@ static void test_run_norms_quantise(void **state) {
     }
 }
 
+/* A whole tensor without rows has the scale of zeros. */
+static void test_run_quantises_no_rows(void **state) {
+    (void)state;
+    static const char *const words[] = {"quantize", "rms_norm --quantize tensor"};
+    put_tensor("x.npy", "x", "F32", 2, 0, 64);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        run("run %s --in x.npy --verify --repeat 1 --out y.safetensors", words[i]);
+        assert_done();
+        assert_says("F32 [1]: min 2.232e-13, mean 2.232e-13, max 2.232e-13");
+    }
+    run("%s", "run quantize --in x.npy --outputs amax --verify --repeat 1");
+    assert_done();
+    assert_says("amax     F32 [1]: min 0, mean 0, max 0");
+}
+
 /* An 8-bit x of rank 3 with scales of the tensor, of rows and of groups. */
 static void test_run_norms_read_scales(void **state) {
     (void)state;
@@ -330,6 +345,7 @@ int main(void) {
         cmocka_unit_test(test_run_is_batch_invariant),
         cmocka_unit_test(test_run_quantises),
         cmocka_unit_test(test_run_norms_quantise),
+        cmocka_unit_test(test_run_quantises_no_rows),
         cmocka_unit_test(test_run_norms_read_scales),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -236,6 +236,9 @@ static const struct {
     {"layer_norm --in x.npy --gate tanh z=x", "--gate 'tanh'"},
     {"layer_norm --in x.npy --gate-first", "--gate-first"},
     {"layer_norm --in int.npy x=int", "tensor 'int' (x): dtype I32"},
+    {"layer_norm --json --in x.npy --out y\xe9.npy", "--json: the name 'y\xe9.npy' is not valid UTF-8"},
+    {"layer_norm --json --in x\xe9.npy", "--json: the name 'x\xe9' is not valid UTF-8"},
+    {"quantize --in x.npy --mode group --group-size 4294967312", "--group-size 4294967312: expected at most 4294967295"},
     {"layer_norm --in fp8.safetensors", "x_scale: tensor 'x' (x) of dtype F8_E4M3 needs this tensor"},
     {"layer_norm --in scalar.npy x=scalar", "tensor 'scalar' (x): shape []"},
     {"layer_norm --in narrow.npy x=narrow", "tensor 'narrow' (x): shape [3, 0]"},
@@ -292,6 +295,7 @@ static void test_run_refuses(void **state) {
     (void)state;
     put_empty_file("empty.safetensors");
     put_tensor("x.npy", "x", "F32", 2, 6, 10);
+    put_tensor("x\xe9.npy", "x", "F32", 2, 6, 10);
     put_tensor("x.safetensors", "x", "F32", 2, 6, 10);
     put_tensor("weight.npy", "weight", "F32", 1, 9, 0);
     put_tensor("z.npy", "z", "F32", 2, 6, 11);

@@ -14,7 +14,7 @@ enum {
 
 struct fault {
     int code;
-    char text[1024]; /* one line: control characters, which file contents may have, stand as '?' */
+    char text[3072]; /* one line: control characters, which file contents may have, stand as '?' */
 };
 
 /* Records a failure; returns false, for `return fault_set(…)`. */

@@ -67,6 +67,9 @@ static bool read_scaling(struct job *job, const struct operation_options *option
             fault, EXIT_REQUEST,
             "--mode %s with --group-size %lld: expected 1 or more with --mode group, no --group-size without it", mode,
             options->group_size);
+    if (options->group_size > UINT32_MAX)
+        return fault_set(fault, EXIT_REQUEST, "--group-size %lld: expected at most %" PRIu32, options->group_size,
+                         UINT32_MAX);
     job->group_size = options->group_size ? (uint64_t)options->group_size : job->cols;
     job->groups = job->cols / job->group_size + (job->cols % job->group_size != 0);
     return true;

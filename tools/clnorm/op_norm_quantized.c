@@ -108,7 +108,7 @@ void largest_add(const struct largest *largest, const struct job *job, uint64_t 
 void largest_judge(const struct largest *largest, const struct job *job, clnorm_dtype dtype, struct verdict *verdicts) {
     const struct judged y_scale = judged_of(job, "y_scale", verdicts);
     const struct element *const codes = element_by_dtype(dtype);
-    for (uint64_t i = 0; largest->of_scale && i < y_scale.tensor->count; i++) {
+    for (uint64_t i = 0; job->rows && largest->of_scale && i < y_scale.tensor->count; i++) {
         struct ref_value scale = scale_estimate(codes, largest->of_scale[i].value, 4 * ref_arithmetic_of(CLNORM_F32).unit);
         scale.error += largest->of_scale[i].error / element_largest(codes);
         judged_add(&y_scale, i, scale);

@@ -99,6 +99,22 @@ struct ref_value scale_estimate(const struct element *codes, double amax, double
     return (struct ref_value){scale, slack * scale};
 }
 
+void put_scale_of_no_rows(struct job *job) {
+    const struct element *codes = NULL;
+    for (int i = 0; i < ROLES; i++)
+        if (job->output[i] && job->tensor[i].element->bits == 8)
+            codes = job->tensor[i].element;
+    for (int i = 0; codes && i < ROLES; i++) {
+        const struct role *const role = &job->operation->roles[i];
+        if (!job->output[i] || job->tensor[i].count != 1)
+            continue;
+        if (!strcmp(role->name, "scale") || !strcmp(role->name, "y_scale"))
+            element_store(job->tensor[i].element, job->output[i], 0, scale_estimate(codes, 0, 0).value);
+        if (!strcmp(role->name, "amax"))
+            element_store(job->tensor[i].element, job->output[i], 0, 0);
+    }
+}
+
 /* Stochastic rounding takes either neighbour, so that a code may be a step off. */
 static double step_at(const struct element *element, double value) {
     const double smallest = element->dtype == CLNORM_F8_E4M3 ? 0x1p-9 : 0x1p-16;

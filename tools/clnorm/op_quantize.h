@@ -18,4 +18,7 @@ struct ref_value code_estimate(const struct element *element, struct ref_value v
 /* The scale of numbers whose largest magnitude is amax. slack: its relative error. */
 struct ref_value scale_estimate(const struct element *codes, double amax, double slack);
 
+/* Puts the scale and the largest magnitude of a whole tensor without rows into the outputs. The library writes neither. */
+void put_scale_of_no_rows(struct job *job);
+
 #endif

@@ -50,6 +50,11 @@ void print_wrapped(const char *label, const char *text) {
     putchar('\n');
 }
 
+void print_name(const char *name) {
+    for (const char *c = name; *c; c++)
+        putchar((unsigned char)*c < ' ' || *c == '\x7f' ? '?' : *c);
+}
+
 void print_column(const char *name, int width) {
     if (strlen(name) > (size_t)width)
         printf("%s\n%*s ", name, width, "");

@@ -18,6 +18,9 @@ void progress_end(void);
  * are indented by the width of the label. */
 void print_wrapped(const char *label, const char *text);
 
+/* Prints a name, with '?' in place of control characters, which a file's names may have. */
+void print_name(const char *name);
+
 /* Prints a name in a column of this width, and a space. A longer name gets a line of its own. */
 void print_column(const char *name, int width);
 

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "job_describe.h"
+#include "op_quantize.h"
 #include "options.h"
 #include "outer.h"
 #include "output_file.h"
@@ -47,6 +48,20 @@ static bool check_output(const struct run *run, const struct request *request, s
     return true;
 }
 
+static bool check_utf8(const char *name, struct fault *fault) {
+    json_t *const text = json_string(name);
+    json_decref(text);
+    return text || fault_set(fault, EXIT_REQUEST, "--json: the name '%.200s' is not valid UTF-8", name);
+}
+
+/* JSON holds the names of the inputs and of the output, which come from paths. */
+static bool check_json(const struct run *run, const struct request *request, struct fault *fault) {
+    for (int i = 0; i < ROLES; i++)
+        if (run->job.tensor[i].element && !check_utf8(run->job.tensor[i].name, fault))
+            return false;
+    return !request->out || check_utf8(request->out, fault);
+}
+
 static bool read_request(struct run *run, struct command_line *line, const struct request *request, struct fault *fault) {
     const char *const name = command_line_next(line);
     if (!name)
@@ -70,7 +85,7 @@ static bool read_request(struct run *run, struct command_line *line, const struc
     if (!run_input_open(&run->input, request->in, fault) || !run_input_bind(&run->input, &run->job, fault) ||
         !job_describe(&run->job, &request->options, fault))
         return false;
-    return !request->out || check_output(run, request, fault);
+    return (!request->json || check_json(run, request, fault)) && (!request->out || check_output(run, request, fault));
 }
 
 /* --------------------------------------------------------------------------------------------------------------- run */
@@ -157,6 +172,8 @@ static bool run_job(struct run *run, const struct request *request, struct fault
         run_report_config(report);
     if (!measure(run, request->repeat, fault) || !launch_download(&run->launch, &run->session, &run->job, fault))
         return false;
+    if (run->job.rows == 0)
+        put_scale_of_no_rows(&run->job);
     if (text)
         run_report_time(report);
     if (request->verify && !verify(run, fault))
@@ -200,8 +217,8 @@ static void describe_operations(char *text, size_t capacity) {
     (void)snprintf(
         text + length, capacity - length,
         "residual is added to x before the norm, after --dropout and row_scale; the sum is residual_out. dweight "
-        "is written where weight is given, dbias with bias, dz with z, dresidual with residual, and y of a backward "
-        "with --recompute-output. --outputs chooses others, such as dweight without a weight, which is then f32. With "
+        "is written where weight is given, dbias with bias, dz with z, dresidual with residual, of group "
+        "norm with dresidual_out, and y of a backward with --recompute-output. --outputs chooses others, such as dweight without a weight, which is then f32. With "
         "y=TENSOR the backward of a norm is the one from y.\n"
         "A tensor's role is its name, unless ROLE=TENSOR names another; ROLE= leaves one out. The only tensor of "
         "the only file is the first input, whatever its name.\n"

@@ -69,8 +69,9 @@ void run_report_inputs(const struct run_report *report) {
         if (!tensor->element || job->operation->roles[i].output)
             continue;
         char shape[SHAPE_TEXT];
-        printf("%-8s %s %s, from %.100s\n", job->operation->roles[i].name, tensor->element->name,
-               tensor_shape_text(tensor, shape), tensor->name);
+        printf("%-8s %s %s, from ", job->operation->roles[i].name, tensor->element->name, tensor_shape_text(tensor, shape));
+        print_name(tensor->name);
+        putchar('\n');
     }
 }
 

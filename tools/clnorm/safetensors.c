@@ -207,6 +207,7 @@ static bool read_tensor(struct json_reader *reader, struct tensor_file *file, si
 static bool read_header(struct json_reader *reader, struct tensor_file *file, const struct region *region,
                         struct fault *fault) {
     size_t capacity = 0;
+    bool has_metadata = false;
     (void)json_take(reader, '{');
     for (bool first = true; json_next(reader, '}', first); first = false) {
         char *name = NULL;
@@ -216,11 +217,14 @@ static bool read_header(struct json_reader *reader, struct tensor_file *file, co
         const bool colon = json_take(reader, ':');
         if (metadata || !colon)
             free(name);
+        if (colon && metadata && has_metadata)
+            return fault_set(fault, EXIT_REQUEST, "%s: a duplicate __metadata__", region->path);
+        has_metadata = has_metadata || metadata;
         if (!colon || !(metadata ? read_metadata(reader, region->path, fault)
                                  : read_tensor(reader, file, &capacity, name, region, fault)))
             return false;
     }
-    if (json_peek(reader) && !reader->error)
+    if ((json_peek(reader) || reader->at < reader->end) && !reader->error) /* the next character may be a NUL */
         reader->error = "the header continues after its last '}'";
     return !reader->error;
 }

@@ -8,14 +8,6 @@
 
 enum { NAME_WIDTH = 44 };
 
-/* Prints '?' in place of control characters, which a file's names may have. */
-static void print_name(const char *name, int width) {
-    for (const char *c = name; *c; c++)
-        putchar((unsigned char)*c < ' ' || *c == '\x7f' ? '?' : *c);
-    for (int i = (int)strlen(name); i < width; i++)
-        putchar(' ');
-}
-
 static void print_text(const struct tensor_file *file) {
     size_t width = 0;
     uint64_t bytes = 0;
@@ -28,8 +20,10 @@ static void print_text(const struct tensor_file *file) {
     for (size_t i = 0; i < file->count; i++) {
         const struct tensor *const tensor = &file->tensors[i];
         char shape[SHAPE_TEXT];
-        print_name(tensor->name, (int)width);
-        printf("  %-7s  %9s  %s\n", tensor->element->name, size_text(tensor->size, size), tensor_shape_text(tensor, shape));
+        const size_t length = strlen(tensor->name);
+        print_name(tensor->name);
+        printf("%*s  %-7s  %9s  %s\n", length < width ? (int)(width - length) : 0, "", tensor->element->name,
+               size_text(tensor->size, size), tensor_shape_text(tensor, shape));
     }
     printf("%zu tensor%s, %s\n", file->count, plural(file->count), size_text(bytes, size));
 }
