@@ -246,7 +246,7 @@ static struct bytes header_of(const char *start, const char *part, unsigned coun
         at += sprintf(at, "%s", i ? "," : "");
         at += place ? sprintf(at, "%.*s%u%s", (int)(place - part), part, i, place + 1) : sprintf(at, "%s", part);
     }
-    at += sprintf(at, "%s", end);
+    (void)sprintf(at, "%s", end);
     const struct bytes file = safetensors(header, 0);
     free(header);
     return file;
