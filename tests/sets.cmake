@@ -1,18 +1,24 @@
 # Which tests belong together, and about how long they take.
 
-# Every test is in the full set, which tools/test.sh --all runs; a new one is in no other until it is named here.
-function(clnorm_set label)
-    foreach(test IN LISTS ARGN)
-        if(TEST ${test})
-            set_property(TEST ${test} APPEND PROPERTY LABELS ${label})
+# Gives a test its labels and its time.
+function(clnorm_put_in_sets test)
+    foreach(set IN ITEMS quick loader threads)
+        if("${test}" IN_LIST ${set}_tests)
+            set_property(TEST ${test} APPEND PROPERTY LABELS ${set})
+        endif()
+    endforeach()
+    foreach(seconds IN ITEMS 70 40 25 15)
+        if("${test}" IN_LIST tests_of_${seconds}_seconds)
+            set_tests_properties(${test} PROPERTIES COST ${seconds})
         endif()
     endforeach()
 endfunction()
 
+# Every test is in the full set, which tools/test.sh --all runs; a new one is in no other until it is named here.
 # What tools/test.sh runs: about 380 seconds of one core with an empty driver cache. Left out: the sweeps of forced configs,
 # of outer dimensions, of weights of several rows, of fused and quantised norms, of the backward from y, and of its teams; the
 # tool's operations besides norms, and its benchmarks; the example with MPI.
-clnorm_set(quick
+set(quick_tests
     consumer_cmake consumer_pkg_config example_cpp example_forward example_out_of_order example_select
     example_training_step example_two_devices install installed_tool readme_commands sample_is_its_generators
     sample_make symbols test_args test_buffers test_build_report test_cache test_cache_damage test_cache_folder
@@ -29,37 +35,34 @@ clnorm_set(quick
     test_safetensors test_select test_softmax test_stage test_status test_tensor_file test_tool test_tool_layout
     test_tool_rope test_tool_run test_tool_run_backward test_tuning test_tuning_file test_validate test_verify
     test_verify_backward tested_devices)
+# What runs with the loader of Khronos: programs that list devices, and those that make and release objects of OpenCL in many
+# ways. Kernels do not depend on the loader.
+set(loader_tests
+    example_cpp example_forward example_out_of_order example_select example_training_step example_two_devices
+    test_buffers test_cache test_cache_folder test_device test_device_facts test_drivers test_enqueue test_exports
+    test_fault test_one_call test_plan test_plan_store test_program test_program_disk test_select test_tool
+    test_tool_layout test_tool_run)
 # What runs under ThreadSanitizer, and the target that builds it.
 set(threads_tests test_cache test_enqueue test_one_call test_plan test_plan_store test_program)
-clnorm_set(threads ${threads_tests})
 add_custom_target(threads_tests)
 add_dependencies(threads_tests ${threads_tests})
 
 # About how many seconds of one core tests take with an empty driver cache: two jobs end together when the long ones begin
 # first.
-function(clnorm_takes seconds)
-    foreach(test IN LISTS ARGN)
-        if(TEST ${test})
-            set_tests_properties(${test} PROPERTIES COST ${seconds})
-        endif()
-    endforeach()
-endfunction()
-
-clnorm_takes(70
+set(tests_of_70_seconds
     intel_gelu test_group_norm_backward test_group_norm_fp8 test_norm_backward_knobs trixie_norm_fp8
-    test_norm_backward_weight_map test_norm_rope test_norm_rope_backward test_outer trixie_norm_rope
-    trixie_outer)
-clnorm_takes(40
+    test_norm_backward_weight_map test_norm_rope test_norm_rope_backward test_outer trixie_norm_rope)
+set(tests_of_40_seconds
     consumer_subproject lint_clang_tidy_src lint_clang_tidy_tools oclgrind_norm_backward_teams plain_build
     test_norm_backward_from_y test_norm_backward_fused test_norm_backward_numerics test_norm_backward_sweep
     test_norm_backward_teams test_norm_knobs test_norm_numerics test_norm_quantized test_norm_slices
     test_norm_slices_knobs test_norm_sweep test_tool test_tool_bench test_tool_operations test_tool_run)
-clnorm_takes(25
+set(tests_of_25_seconds
     example_mpi_norm intel_check intel_group_norm intel_group_norm_backward intel_norm_slices
     oclgrind_norm_fp8_tiles oclgrind_norm_knobs rusticl_norm_knobs rusticl_norm_numerics test_batch_invariant
     test_fault test_gelu test_leads test_norm_fused test_norm_heads test_norm_weight_map test_quantize test_softmax
     trixie_check trixie_gelu trixie_group_norm trixie_group_norm_backward trixie_norm_slices)
-clnorm_takes(15
+set(tests_of_15_seconds
     lint_clang_tidy_tests lint_cppcheck oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep
     oclgrind_norm_sweep oclgrind_quantize test_norm_backward_locked test_norm_chunks test_norm_fp8_tiles
     test_program tool_check)

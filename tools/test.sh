@@ -4,8 +4,8 @@
 #
 #   tools/test.sh          the quick tests, on PoCL, and the Python wheel's smoke test: about 5 minutes on 2 cores
 #   tools/test.sh --all    every test, the checks of the sources, Oclgrind, rusticl, Intel's runtime and PoCL 6; again under the
-#                          address and undefined-behaviour sanitizers; threads under the thread sanitizer; the quick tests
-#                          with the loader of Khronos; the Python package with PyTorch from PyPI: about 25 minutes on 2 cores
+#                          address and undefined-behaviour sanitizers; threads under the thread sanitizer; what depends on the
+#                          loader with that of Khronos; the Python package with PyTorch: about 40 minutes on 2 cores
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
@@ -74,7 +74,7 @@ if $all; then
     LD_LIBRARY_PATH=$PWD/build-dev/khronos
     export LD_LIBRARY_PATH
     ldd build-dev/tests/test_plan | grep -q "$LD_LIBRARY_PATH/libOpenCL" || die "the loader of Khronos is not used"
-    run_tests quick "quick tests with the loader of Khronos"
+    run_tests loader "what depends on the loader, with that of Khronos"
     unset LD_LIBRARY_PATH
     run_python all
 else
