@@ -91,6 +91,15 @@ def test_outputs_need_a_writable_export():
         clnorm.gelu(Foreign(array), out=Foreign(array))
 
 
+def test_an_output_of_another_package_is_refused():
+    """A tensor as `out` would be written through its capsule, which autograd does not notice."""
+    out = torch.zeros(4, 16)
+    for other in (out, numpy.zeros((4, 16), "f4")):
+        with pytest.raises(ValueError, match="out: expected an array with __dlpack__, as the input is, got <class"):
+            clnorm.gelu(Foreign(torch.ones(4, 16)), out=other)
+    assert not out.any()
+
+
 def test_a_package_without_from_dlpack_gets_an_array_of_numpy():
     y = clnorm.gelu(Plain(torch.ones(2, 8, dtype=torch.bfloat16)))
     assert isinstance(y, numpy.ndarray) and y.dtype == ml_dtypes.bfloat16

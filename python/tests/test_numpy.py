@@ -177,13 +177,21 @@ def test_softmax_over_any_dimension(rng):
     assert (clnorm.softmax(x)[0] == 0).all()
 
 
+@pytest.mark.parametrize("dim", [-1, 0])
+def test_softmax_of_an_array_without_dimensions(dim):
+    x, out = numpy.array(3, "f4"), numpy.array(0, "f4")
+    assert clnorm.softmax(x, dim, out=out) is out and out == 1
+    assert clnorm.softmax(x, dim).shape == () and clnorm.softmax_backward(x, out, dim) == 0
+    with pytest.raises(ValueError, match=r"dim: expected a dimension of an array of shape \(\), got 1"):
+        clnorm.softmax(x, 1)
+    with pytest.raises(ValueError, match="x: expected a NumPy array"):
+        clnorm.softmax(numpy.float32(3))
+
+
 @pytest.mark.parametrize("shape", [(), (7,), (0, 4), (3, 5), (4, 300)])
 def test_gelu(rng, shape):
     x = rng.standard_normal(shape).astype("f4")
-    if shape == ():
-        with pytest.raises(ValueError, match="dim: expected a dimension"):
-            clnorm.softmax(numpy.array(1.0, "f4"))
-        x = numpy.array(0.5, "f4")
+    x = numpy.asarray(x, "f4")  # of shape () it is a number
     reference.assert_close(clnorm.gelu(x), reference.gelu(x) if x.size else x)
 
 
@@ -218,6 +226,14 @@ def test_quantize_and_back(rng, dtype, largest, step, scaling, group):
     back = clnorm.dequantize(q, scale, scale_group=group)
     smallest = 2.0 ** (-9 if dtype == "float8_e4m3fn" else -16) * scale.max()
     assert (numpy.abs(back - x) <= step * numpy.abs(x) + smallest).all()
+
+
+@pytest.mark.parametrize("dtype,largest", [("float8_e4m3fn", 448), ("float8_e5m2", 57344)])
+def test_quantize_infinities_and_nans(dtype, largest):
+    x = numpy.array([[1, -numpy.inf, numpy.inf, numpy.nan]], "f4")
+    q, scale = clnorm.quantize(x, dtype)
+    assert scale[0] == numpy.float32((1 + 1e-10) / largest)
+    numpy.testing.assert_array_equal(q.astype("f4"), [[largest, -largest, largest, numpy.nan]])
 
 
 def test_a_given_scale_is_returned(rng):

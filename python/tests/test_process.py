@@ -1,8 +1,10 @@
 """Processes: threads, fork, exit, memory, a missing loader or driver, the tool."""
 
+import copy
 import multiprocessing
 import os
 import pathlib
+import pickle
 import resource
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import pytest
 import reference
 
 import clnorm
+from clnorm import _device
 
 
 def python(program, **environment):
@@ -34,6 +37,37 @@ def test_devices_and_selection():
     with pytest.raises(ValueError, match="selector"):
         clnorm.select("memory>>1")
     clnorm.select()
+
+
+def test_a_pickled_device_is_looked_up_again():
+    """Its cl_device_id means nothing in another process."""
+    device = clnorm.select()
+    clnorm.gelu(numpy.ones((2, 8), "f4"))  # gives the device a host, which cannot be copied
+    assert copy.copy(device) is device and copy.deepcopy({"device": device})["device"] is device
+    assert pickle.loads(pickle.dumps(device)) == device
+    program = (
+        f"import pickle, numpy, clnorm\nclnorm.select(pickle.loads({pickle.dumps(device)!r}))\n"
+        "print(clnorm.gelu(numpy.zeros((2, 8), 'f4')).sum())"
+    )
+    done = python(program)
+    assert done.stdout == "0.0\n", done.stderr
+
+
+@pytest.mark.parametrize("uuid,known_as", [("", "index 0:0"), ("a1b2", "uuid a1b2")])
+def test_a_pickled_device_that_is_not_here(uuid, known_as, monkeypatch):
+    device, = clnorm.devices()[:1]
+    device.uuid, device.index, device.name = uuid, "0:0", "of another machine"
+    written = pickle.dumps(device)
+    with pytest.raises(clnorm.ClnormError, match=f"'of another machine' of .*, {known_as}$") as raised:
+        pickle.loads(written)
+    assert raised.value.status == "DEVICE_NOT_FOUND"
+    device.index = "9:9"  # as another selection of drivers numbers it
+    monkeypatch.setattr(_device, "devices", lambda: [device])
+    if uuid:
+        assert pickle.loads(written) is device
+    else:
+        with pytest.raises(clnorm.ClnormError):
+            pickle.loads(written)
 
 
 def test_the_variable_selects():

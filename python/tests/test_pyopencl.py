@@ -79,6 +79,8 @@ def test_an_array_without_a_queue_and_one_of_another_kind_are_refused(rng, queue
     x = cl_array.to_device(queue, numpy.ones((2, 8), "f4"))
     with pytest.raises(ValueError, match="x: expected an array with a queue"):
         clnorm.gelu(x.with_queue(None), out=x)
+    with pytest.raises(ValueError, match="x: expected an array with a queue"):
+        clnorm.gelu(x.with_queue(None))
     with pytest.raises(ValueError, match="weight: expected a pyopencl array"):
         clnorm.layer_norm(x, numpy.ones(8, "f4"))
     other = cl_array.to_device(cl.CommandQueue(cl.Context(queue.context.devices)), numpy.ones(8, "f4"))

@@ -96,8 +96,9 @@ def test_what_is_refused(message, rope):
 
 
 def test_other_refusals_come_from_the_library():
-    with pytest.raises(clnorm.ClnormError, match="activation is set: expected none with rope"):
-        clnorm.rms_norm(X, rope=(TABLE, TABLE), activation="silu")
+    for name, options in (("activation", {"activation": "silu"}), ("z", {"z": X}), ("scaling", {"dtype": "float8_e5m2"})):
+        with pytest.raises(clnorm.ClnormError, match=f"^{name} is set: expected none with rope"):
+            clnorm.rms_norm(X, rope=(TABLE, TABLE), **options)
     with pytest.raises(ValueError, match="x: expected a dtype of"):
         clnorm.rms_norm(X.astype("i4"))
     dy = X.copy()

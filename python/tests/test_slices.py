@@ -57,7 +57,13 @@ def test_merged_moments_may_be_read_only():
     assert (into[:, 2] == 3).all()
 
 
-X = numpy.ones((4, 8), "f4")
+def test_neighbouring_moments_are_merged():
+    both = numpy.ones((4, 3))
+    clnorm.moments_merge(both[:2], both[2:])
+    assert both[:, 2].tolist() == [2, 2, 1, 1]
+
+
+X, MOMENTS = numpy.ones((4, 8), "f4"), numpy.ones((5, 3), "f4")
 
 
 @pytest.mark.parametrize("message,call", [
@@ -71,6 +77,8 @@ X = numpy.ones((4, 8), "f4")
     ("into: expected a NumPy array or torch tensor, got .*list",
      lambda: clnorm.moments_merge([[1.0, 2.0, 3.0]], X[:1, :3])),
     ("into: expected an array that can be written", lambda: clnorm.moments_merge(read_only(X[:, :3]), X[:, :3].copy())),
+    ("others: expected memory that does not overlap into", lambda: clnorm.moments_merge(MOMENTS[1:], MOMENTS[:-1])),
+    ("others: expected memory that does not overlap into", lambda: clnorm.moments_merge(MOMENTS, MOMENTS)),
     ("others: expected a contiguous array", lambda: clnorm.moments_merge(X[:, :3].copy(), X[:, :3])),
 ])
 def test_what_is_refused(message, call):

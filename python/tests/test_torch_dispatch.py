@@ -152,6 +152,24 @@ def test_transforms_see_operators(function):
     assert torch.equal(gradient, with_gradients(function, X)[1])
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5, 2), (2, 3, 4, 5, 2, 2)])
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_vmap_takes_channels_in_any_order(shape, dim):
+    x = torch.randn(shape)
+    for view in (x, x.transpose(-1, -2).contiguous().transpose(-1, -2), x.movedim(2, -1).contiguous().movedim(-1, 2)):
+        for ours, theirs in ((lambda t: ct.group_norm(t, 1), lambda t: torch.nn.functional.group_norm(t, 1)),
+                             (ct.instance_norm, torch.nn.functional.instance_norm)):
+            torch.testing.assert_close(torch.vmap(ours, dim)(view), torch.vmap(theirs, dim)(view), rtol=1e-5, atol=1e-5)
+
+
+def test_a_compiled_gradient_is_left_to_eager():
+    def gradient(x):
+        return torch.func.grad(lambda t: ct.rms_norm(t, 64, W.detach()).square().sum())(x)
+
+    torch.testing.assert_close(torch.compile(gradient, backend="aot_eager")(X), gradient(X), rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("make", [torch._neg_view, lambda x: torch.complex(x, x).conj().imag])
 def test_negative_views_are_resolved(function, make):
     view = make(X)

@@ -40,6 +40,52 @@ def test_replaced_modules_compile_copy_pickle_and_load():
     eager.load_state_dict(ours.state_dict())
 
 
+class Picture(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.group, self.instance = torch.nn.GroupNorm(2, 6), torch.nn.InstanceNorm2d(6, affine=True)
+        self.norm, self.fused = Block(), ct.FusedAddLayerNorm(32)
+
+    def forward(self, x):
+        y, residual = self.fused(self.norm(self.instance(self.group(x))), x)
+        return ct.l2_norm(ct.gelu(ct.instance_norm(y))) + ct.softmax(residual, 1)
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 3, 32), (6, 6, 32)])
+def test_replaced_modules_are_traced(shape):
+    """By torch.fx.symbolic_trace, which does not know the dimensions: InstanceNorm2d takes an x without samples too."""
+    model, x = Picture(), torch.randn(shape)
+    model.instance.bias.data.uniform_()
+    ct.replace(model)
+    if x.dim() == 3:
+        model = torch.nn.Sequential(model.instance, model.norm)
+    graph = torch.fx.symbolic_trace(model)
+    for traced in (graph, pickle.loads(pickle.dumps(graph)), torch.fx.symbolic_trace(graph)):
+        torch.testing.assert_close(traced(x), model(x), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("kind", [ct.FusedAddLayerNorm, ct.FusedAddRMSNorm])
+def test_the_dropout_of_modules_is_checked(kind):
+    for dropout in (-0.1, 1, float("nan")):
+        with pytest.raises(ValueError, match=f"dropout: expected 0 or more, and less than 1, got {dropout}"):
+            kind(8, dropout=dropout)
+    with pytest.raises(TypeError, match="dropout: expected a number, got 'high'"):
+        kind(8, dropout="high")
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_replaced_modules_differ_where_their_docs_say():
+    group_norm, x = torch.nn.GroupNorm(4, 4), torch.ones(1, 4)
+    with pytest.raises(ValueError, match="more than 1 value"):
+        group_norm(x)
+    ct.replace(group_norm)
+    assert torch.equal(group_norm(x), torch.zeros(1, 4))
+    with pytest.raises(ValueError, match="x: expected at least one column"):
+        ct.LayerNorm(0)(torch.ones(2, 0))
+    with pytest.raises(RuntimeError, match="vmap over dims of size 0"):
+        torch.vmap(ct.LayerNorm(8))(torch.ones(0, 8))
+
+
 @pytest.mark.parametrize("module", [ct.FusedAddLayerNorm(64, dropout=0.25), ct.FusedAddRMSNorm(64, dropout=0.25)])
 def test_dropout_of_modules_follows_the_generator(module):
     x, residual = torch.ones(32, 64), torch.zeros(32, 64)

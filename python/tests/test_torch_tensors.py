@@ -100,6 +100,16 @@ def test_sizes_and_dimensions_are_integers_of_any_type(requires_grad):
     assert torch.equal(ct.softmax(x, numpy.int64(0)), ct.softmax(x, 0))
 
 
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_a_wrong_normalized_shape_is_refused_by_name(requires_grad):
+    x = torch.randn(4, 8, requires_grad=requires_grad)
+    for wrong in (None, 8.0, torch.tensor(8), "8", range(8, 9)):
+        with pytest.raises(ValueError, match="normalized_shape: expected an integer, or a tuple or list of integers, got"):
+            ct.layer_norm(x, wrong)
+    with pytest.raises(TypeError, match="normalized_shape: expected an integer, 0 or more, got 8.0"):
+        ct.rms_norm(x, [8.0])
+
+
 @pytest.mark.parametrize("function", [
     clnorm.gelu,
     lambda x: ct.layer_norm(x, 16),

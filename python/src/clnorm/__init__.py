@@ -14,8 +14,8 @@ torch             CPU tensors, likewise, without gradients: clnorm.torch has ope
 pyopencl arrays   on their queue, without a copy and without waiting
 __dlpack__        arrays of any package in memory of the CPU, or of OpenCL where pyopencl is installed (the array's data is
                   a cl_mem), bfloat16 and float8 included. Results go through the from_dlpack of the first array's
-                  namespace or package; without one they are arrays of NumPy or pyopencl. out has to be exported for
-                  writing. OpenCL memory has to be ready, and a call returns when its results are
+                  namespace or package; without one they are arrays of NumPy or pyopencl. out has to be such an array too,
+                  exported for writing. OpenCL memory has to be ready, and a call returns when its results are
 
 The memory of results of 32 MiB and more is kept when they are freed, and reused: the first access to new memory takes
 longer than a norm. At most 256 MiB are kept for NumPy and torch; CLNORM_KEPT_MIB sets another limit. Such a result, and

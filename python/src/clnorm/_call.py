@@ -74,6 +74,8 @@ def run(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), s
     backend = _backend(operation, inputs)
     if backend is Dlpack:
         return _run_dlpack(operation, inputs, options, outs, seed)
+    if backend.on_queue and inputs[0].queue is None:
+        fail(operation.arguments[0], "an array with a queue: array.with_queue(queue)")
     given_options = options
     if operation.read_options is not None:
         options = operation.read_options(inputs, options)
@@ -126,6 +128,8 @@ def _keep_quick(operation, record, backend, inputs, options, outs) -> None:
 
 
 def _run_dlpack(operation, inputs, options, outs, seed) -> tuple:
+    for _, name, out in outs:  # a torch tensor has __dlpack__ too, but only its own backend tells autograd of the write
+        _check_kind(Dlpack, name, out)
     arrays = tuple(None if a is None else _dlpack.read(name, a) for name, a in zip(operation.arguments, inputs))
     written = [(place, name, _dlpack.read(name, out, written=True)) for place, name, out in outs]
     roles, results = run(operation, arrays, options, tuple(written), seed)
@@ -134,9 +138,14 @@ def _run_dlpack(operation, inputs, options, outs, seed) -> tuple:
     return roles, [brought[i] if i in brought else _dlpack.give(inputs[0], result) for i, result in enumerate(results)]
 
 
+def _check_kind(backend, name, out) -> None:
+    kind: type = type(out)
+    if backend_of_type(kind) is not backend:
+        fail(name, f"{backend.kind}, as the input is", kind)
+
+
 def _output_layout(backend, name, out):
-    if backend_of_type(type(out)) is not backend:
-        fail(name, f"{backend.kind}, as the input is", type(out))
+    _check_kind(backend, name, out)
     backend.check_output(name, out)
     return backend.layout(name, out)
 
@@ -168,7 +177,7 @@ _OUTPUTS = {"y": "out", "dx": "out", "q": "out"}  # the outputs that callers bri
 _WORDS = {
     "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "f8e4m3": "float8_e4m3fn",
     "f8e5m2": "float8_e5m2", "cols": "columns", "x.scale_group": "x_scale_group", "rope_cos": "rope.cos",
-    "rope_sin": "rope.sin", "rope_repeat": "rope.repeat", "position": "rope.position",
+    "rope_sin": "rope.sin", "s_given": "x_is_sum", "rope_repeat": "rope.repeat", "position": "rope.position",
     "CLNORM_SCALING_TENSOR": "'tensor'", "CLNORM_SCALING_ROW": "'row'", "CLNORM_SCALING_GROUP": "'group'",
     **{f"{output}.{word}": word for output in ("y", "q") for word in ("scaling", "scale_group", "scale")},
 }
@@ -177,6 +186,7 @@ _WORDS = {
 def _in_python(text: str) -> str:
     """An error of the C library with the names of Python's arguments and dtypes."""
     text = re.sub(r"^(\w+)\.mem\b", lambda word: f"the memory of {_OUTPUTS.get(word[1], word[1])}", text)
+    text = re.sub(r"^gate(?= is set)", "z", text)  # C's gate is set by the presence of z
     text = re.sub(r"[\w.]*\w", lambda word: _WORDS.get(word[0], word[0]), text)
     return re.sub(r"^\w+(?=, from byte)", lambda word: _OUTPUTS.get(word[0], word[0]), text)
 
@@ -205,8 +215,6 @@ def _run_on_queue(operation, record, arrays, seed):
     import pyopencl
 
     queue = arrays[0].queue
-    if queue is None:
-        fail(operation.arguments[0], "an array with a queue: array.with_queue(queue)")
     waited = list({event.int_ptr: event for array in arrays for event in array.events}.values())
     events = ffi.new("cl_event[]", [ffi.cast("cl_event", event.int_ptr) for event in waited]) if waited else ffi.NULL
     try:

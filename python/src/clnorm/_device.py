@@ -140,6 +140,15 @@ class Device:
     def __hash__(self) -> int:
         return hash(self.int_ptr)
 
+    def __reduce__(self):  # int_ptr has a meaning in this process alone
+        return _find_again, (self.uuid, self.index, self.platform, self.name)
+
+    def __copy__(self) -> Device:
+        return self
+
+    def __deepcopy__(self, memo) -> Device:
+        return self
+
     @functools.cached_property
     def host(self):
         """The context and queues of the C side. They are made once in a process and never destroyed: at exit the driver
@@ -160,6 +169,17 @@ def devices() -> list[Device]:
     ids = ffi.new("cl_device_id[]", count[0])
     check(lib.clnorm_device_list(ids, count[0], count))
     return [Device(_describe(ids[i])) for i in range(min(len(ids), count[0]))]
+
+
+def _find_again(uuid: str, index: str, platform: str, name: str) -> Device:
+    """The device of this process that a pickled one stands for: by its uuid, or its index where drivers have none."""
+    for device in devices():
+        known = device.uuid == uuid if uuid else device.index == index
+        if known and (device.platform, device.name) == (platform, name):
+            return device
+    known_as = f"uuid {uuid}" if uuid else f"index {index}"
+    raise ClnormError(f"no OpenCL device of this process is the pickled one, {name!r} of {platform!r}, {known_as}",
+                      "DEVICE_NOT_FOUND")
 
 
 def _describe(device):

@@ -72,10 +72,15 @@ def dimensions(normalized_shape, weight, weight_repeat=None) -> int | tuple:
     if normalized_shape is None:
         count = len(getattr(weight, "shape", (0,))) if weight is not None else 1
         return max(count - (weight is not None and weight_repeat is not None), 1)
-    if isinstance(normalized_shape, numbers.Integral):
-        return (integer("normalized_shape", normalized_shape),)
+    return sizes(normalized_shape)
+
+
+def sizes(normalized_shape) -> tuple:
+    """A normalized_shape that is not absent, as a tuple of int."""
     if isinstance(normalized_shape, (tuple, list)):
         return tuple([integer("normalized_shape", size) for size in normalized_shape])
+    if isinstance(normalized_shape, numbers.Integral):
+        return (integer("normalized_shape", normalized_shape),)
     fail("normalized_shape", "an integer, or a tuple or list of integers", repr(normalized_shape))
 
 
@@ -150,14 +155,15 @@ def real(dtype: str) -> str:
     return "float64" if dtype == "float64" else "float32"
 
 
-def scale_shape(shape: tuple, lead: int, scaling: str, group: int) -> tuple:
+def scale_shape(shape: tuple, lead: int, scaling: str, group: int, argument: str = "scale_group") -> tuple:
+    """The shape of scales. argument: the name of `group`."""
     if scaling == "tensor":
         return (1,)
     if scaling == "row":
         return tuple(shape[:lead])
     cols = math.prod(shape[lead:])
     if group < 1:
-        fail("scale_group", "the number of columns that share a scale", group)
+        fail(argument, "the number of columns that share a scale", group)
     return (*shape[:lead], -(-cols // group))
 
 
@@ -199,7 +205,8 @@ def input_scale(role: str, tensors: dict, scale_role: str, lead: int, group: int
         fail(scale_role, "dtype float32 or bfloat16", scales.dtype)
     fields = {f"{role}.scale_dtype": DTYPES[scales.dtype]}
     if group:
-        expected, fields[f"{role}.scaling"] = scale_shape(shape, lead, "group", group), SCALINGS["group"]
+        expected = scale_shape(shape, lead, "group", group, f"{scale_role}_group")
+        fields[f"{role}.scaling"] = SCALINGS["group"]
         fields[f"{role}.scale_group"] = group
     elif scales.shape in ((), (1,)) and scales.shape != tuple(shape[:lead]):
         expected, fields[f"{role}.scaling"] = scales.shape, SCALINGS["tensor"]

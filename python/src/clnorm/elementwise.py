@@ -84,10 +84,11 @@ def _rows(tensors: dict, main: str, outputs, fields, kinds=None, constants=()) -
 
 
 def _softmax(tensors, options, main, output):
-    """Softmax or its gradient. An array without elements may have no columns, and is passed as no rows of one column."""
+    """Softmax or its gradient. An array without elements may have no columns, and is passed as no rows of one column; one
+    without dimensions is passed as one such row."""
     shape, outputs = tensors[main].shape, (Output(output, tensors[main].shape, tensors[main].dtype),)
-    if 0 in shape:
-        return Description(0, 1, len(shape), {role: MATRIX for role in tensors}, outputs, {})
+    if 0 in shape or not shape:
+        return Description(int(not shape), 1, len(shape), {role: MATRIX for role in tensors}, outputs, {})
     return _rows(tensors, main, outputs, {"batch_invariant": options[0]})
 
 
@@ -199,7 +200,7 @@ def _last(x: Array, dim: int) -> bool:
             fail("dim", f"-1, the last dimension, as {type(x).__name__} has no shape", repr(dim))
         return True
     shape = tuple(shape)
-    count = len(shape)
+    count = max(len(shape), 1)  # an array without dimensions has one element, in dimension 0
     if not isinstance(dim, numbers.Integral) or isinstance(dim, bool) or not -count <= dim < count:
         fail("dim", f"a dimension of an array of shape {shape}", repr(dim))
     if dim % count == count - 1:
@@ -324,6 +325,8 @@ def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor",
              scale: float = 0.0, stochastic_seed: Optional[int] = None, transposed: bool = False,
              out: Optional[Array] = None) -> Any:
     """Quantises to 8 bits: scale = (max|x| + 1e-10) / largest of dtype, q = x / scale, rounded to nearest even.
+
+    Infinities become the largest of dtype with their sign and NaNs stay NaN; neither counts in max|x|.
 
     x:                (..., columns), float32, float16 or bfloat16.
     dtype:            "float8_e4m3fn" (up to 448) or "float8_e5m2" (up to 57344), or such a dtype.

@@ -28,21 +28,23 @@ group_size:        columns that share statistics, a divisor of all columns; 0: a
 residual:          x's shape: added before the norm. The result is then a `Norm`, whose residual_out is the sum.
 row_scale:         (*rows): a factor for each row of x (stochastic depth), float32; float64 where x has it.
 z, gate:           x's shape: the gate. "silu" multiplies by z * sigmoid(z), "sigmoid" by sigmoid(z).
-gate_first:        with a z: the gate is applied to x before the statistics.
+gate_first:        with a z: the gate is applied to x before the statistics. It excludes residual, dropout and row_scale.
 activation:        None, "gelu", "gelu_tanh" or "silu", applied to each element of the result.
 dropout, seed:     dropout: the probability p that an element of x becomes 0; the others are divided by 1 - p. seed: an
                    integer, or (seed, offset), of 64 bits, which determines the mask. It has no effect without dropout.
 weight_offset:     1 for zero-centred weights.
 weight_repeat:     weight and bias are (weight_rows, *columns), and row r of x has the weights of row
                    (r // weight_repeat) % weight_rows: 1 for weights by head, a sample's rows for weights by sample.
-rope:              a `Rope`, (cos, sin, position, style): the result is rotated by position, as queries and keys are.
+rope:              a `Rope`, (cos, sin, position, style): the result is rotated by position, as queries and keys are. It
+                   excludes activation, a z without gate_first, and measured scales of y.
 dtype, scaling:    of y: "float8_e4m3fn" or "float8_e5m2" quantises it, with a scale for the "tensor", a "row" or a "group"
                    of scale_group columns (16, 32, 64 or 128), measured unless scale gives the tensor's. None: x's. The
                    result is a `Norm` where either is given, or y has 8 bits.
 x_scale:           the scales of a float8 x: (1,), (*rows), or with x_scale_group (*rows, columns / x_scale_group).
 save_stats:        the result is a `Norm` with the statistics that the backward can take.
 y_transposed:      the result has a transposed copy of an 8-bit y too, (columns, rows).
-batch_invariant:   a row's results have the same bits for any number of rows, which may take longer.
+batch_invariant:   a row's results have the same bits for any number of rows, which may take longer. It excludes one
+                   measured scale of y, which depends on every row.
 out:               the array that y is written to, of x's shape; it may be x itself.
 
 Returns y as x is; or a `Norm`. A view whose normalised dimensions are innermost and dense is read without a copy: a part
@@ -68,7 +70,8 @@ dx_dtype:          the dtype of dx, of 16 bits or more. None: x's, or dy's where
 dweight, dbias:    arrays that these gradients are added to, both where both are computed, of any dtype that weight can
                    have: float32 sums for bfloat16 weights. The result has these arrays.
 batch_invariant:   as in {name}, for all gradients except dweight and dbias.
-out:               the array that the first gradient is written to. For dx it may be dy or x itself.
+out:               the array that the first gradient is written to. For dx it may be x itself, and without a rope dy
+                   itself.
 All others are as in {name}; the same seed makes the same mask.
 
 Returns a `NormGradients`: dx, dweight and dbias in their tensors' dtype, dz, dresidual; None for what was not computed.

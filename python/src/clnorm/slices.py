@@ -153,10 +153,13 @@ def _moments(name, array, written=False):
 
 
 def moments_merge(into: Array, others: Array) -> None:
-    """Adds the moments of another slice to those of one, on the host: NumPy arrays or torch tensors, (…, 3), contiguous."""
+    """Adds the moments of another slice to those of one, on the host: NumPy arrays or torch tensors, (…, 3), contiguous
+    and apart in memory."""
     arrays = [_moments("into", into, written=True), _moments("others", others)]
     if arrays[0].shape != arrays[1].shape or arrays[0].dtype != arrays[1].dtype:
         fail("others", f"shape {arrays[0].shape} and dtype {arrays[0].dtype}", f"{arrays[1].shape} and {arrays[1].dtype}")
+    if numpy.may_share_memory(*arrays):  # contiguous arrays overlap where their bounds do
+        fail("others", "memory that does not overlap into")
     dtype = lib.CLNORM_F64 if arrays[0].dtype.itemsize == 8 else lib.CLNORM_F32
     pointers = [ffi.cast("void *", array.ctypes.data) for array in arrays]
     check(lib.clnorm_moments_merge(dtype, *pointers, arrays[0].size // 3))

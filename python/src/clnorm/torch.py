@@ -6,8 +6,10 @@
     ['1: LayerNorm']
 
 The functions work under autograd, torch.compile(fullgraph=True), torch.export, autocast, and torch.func's grad, vjp, jacrev
-and vmap, which calls an operator once for each sample. Gradients are not differentiable themselves, and there are no
-forward-mode derivatives: double backward and jvp raise an error.
+and vmap, which calls an operator once for each sample. torch.compile leaves calls of torch.func's grad, vjp and jacrev to
+eager PyTorch, and refuses them with fullgraph=True. torch.fx.symbolic_trace records a call of clnorm.torch.NAME as one
+node. Gradients are not differentiable themselves, and there are no forward-mode derivatives: double backward and jvp raise
+an error.
 
 PyTorch's OpenMP threads spin for a moment after each of its operators; OMP_WAIT_POLICY=passive in the environment leaves
 the processor to OpenCL's threads.
@@ -19,14 +21,18 @@ import numbers
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import torch
+import torch.fx
 from torch import Tensor, nn
 
 from clnorm import _torch_dispatch as _dispatch
 from clnorm import _torch_operators as _operators
 from clnorm._norm import norm_forward as _norm_forward
+from clnorm._record import fail as _fail
 from clnorm._rope import Rope
 from clnorm._rope import parts as _rope_parts
+from clnorm._shapes import number as _number
 from clnorm._shapes import seed_pair
+from clnorm._shapes import sizes as _sizes
 from clnorm._torch_arrays import NotMemory as _NotMemory
 
 __all__ = [
@@ -70,9 +76,8 @@ def _positions(position: Tensor) -> Tensor:
 
 def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_first, activation, dropout, seed,
           group_size, weight_offset, weight_repeat, row_scale, rope, batch_invariant):
-    tensors = (x, weight, bias, residual, z, row_scale)
+    tensors, sizes = (x, weight, bias, residual, z, row_scale), _sizes(normalized_shape)
     if rope is None and not dropout and _dispatch.is_unobserved(tensors) and not _dispatch.needs_gradient(tensors):
-        sizes = tuple(normalized_shape) if isinstance(normalized_shape, list) else normalized_shape
         try:
             result = _norm_forward(
                 kind, x, weight, bias, sizes, eps, group_size, residual, row_scale, z, gate, gate_first, activation, 0.0,
@@ -86,10 +91,9 @@ def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_
     if rope is not None or row_scale is not None:
         _dispatch.check_constant(x, row_scale=row_scale, **{"rope.cos": cos, "rope.sin": sin, "rope.position": position})
     position = position if position is None else _positions(position)
-    sizes = [normalized_shape] if isinstance(normalized_shape, numbers.Integral) else list(normalized_shape)
     y, residual_out, _, _ = _operators.norm(
-        x, weight, bias, residual, z, row_scale, cos, sin, position, _drawn(seed, dropout), kind, sizes, eps, group_size,
-        weight_offset, weight_repeat, activation, gate, gate_first, dropout, style, repeat, batch_invariant,
+        x, weight, bias, residual, z, row_scale, cos, sin, position, _drawn(seed, dropout), kind, list(sizes), eps,
+        group_size, weight_offset, weight_repeat, activation, gate, gate_first, dropout, style, repeat, batch_invariant,
     )
     return y if residual is None else (y, residual_out)
 
@@ -163,8 +167,8 @@ def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias
     x: (samples, channels, *positions), contiguous or in PyTorch's channels_last memory format. y has x's format.
     """
     _dispatch.check_cpu(x=x, weight=weight, bias=bias)
-    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
-    last = x.dim() in formats and not x.is_contiguous() and x.is_contiguous(memory_format=formats[x.dim()])
+    # vmap does not tell whether a tensor is contiguous in another memory format.
+    last = x.dim() in (4, 5) and not x.is_contiguous() and x.movedim(1, -1).is_contiguous()
     y = _operators.group_norm(x.movedim(1, -1) if last else x, weight, bias, num_groups, eps, activation, last)[0]
     return y.movedim(-1, 1) if last else y
 
@@ -179,6 +183,11 @@ def instance_norm(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Ten
     if x.dim() < 3 or x.shape[2:].numel() == 1:
         raise ValueError(f"x: expected more than one position, after samples and channels, got shape {tuple(x.shape)}")
     return group_norm(x, x.shape[1], weight, bias, eps, activation=activation)
+
+
+# Calls of these functions are nodes of torch.fx.symbolic_trace, whose proxies of tensors they could not compute.
+for _function in ("gelu", "group_norm", "instance_norm", "l2_norm", "layer_norm", "rms_norm", "softmax"):
+    torch.fx.wrap(_function)
 
 
 class LayerNorm(nn.LayerNorm):
@@ -203,6 +212,11 @@ class GroupNorm(nn.GroupNorm):
 
 
 class _InstanceNorm(nn.modules.instancenorm._InstanceNorm):
+    def forward(self, x: Tensor) -> Tensor:
+        if isinstance(x, torch.fx.Proxy):  # PyTorch's forward asks for dimensions, which it does not have
+            return x.tracer.create_proxy("call_module", x.tracer.path_of_module(self), (x,), {})
+        return super().forward(x)
+
     def _apply_instance_norm(self, x: Tensor) -> Tensor:
         if self.track_running_stats:
             return super()._apply_instance_norm(x)
@@ -226,6 +240,11 @@ class _FusedAdd(nn.Module):
 
     dropout: float
 
+    def _set_dropout(self, dropout: float) -> None:
+        self.dropout = _number("dropout", dropout)
+        if not 0 <= self.dropout < 1:
+            _fail("dropout", "0 or more, and less than 1", dropout)
+
     def _probability(self) -> float:
         return self.dropout if self.training else 0.0
 
@@ -236,14 +255,14 @@ class _FusedAdd(nn.Module):
 class FusedAddLayerNorm(_FusedAdd, nn.LayerNorm):
     """LayerNorm of dropout(x) + residual, as in a transformer's block: `y, residual = norm(x, residual)`.
 
-    Arguments, parameters and state_dict are those of torch.nn.LayerNorm. The additional argument dropout is a probability
-    that applies in training only. x and residual are (*, *normalized_shape).
+    Arguments, parameters and state_dict are those of torch.nn.LayerNorm. The additional argument dropout is a probability,
+    0 or more and less than 1, that applies in training only. x and residual are (*, *normalized_shape).
     """
 
     def __init__(self, normalized_shape: Shape, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
                  device: Any = None, dtype: Optional[torch.dtype] = None, *, dropout: float = 0.0) -> None:
         super().__init__(normalized_shape, eps, elementwise_affine, bias, device, dtype)
-        self.dropout = dropout
+        self._set_dropout(dropout)
 
     def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:  # type: ignore[override] # two inputs
         return layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps, residual=residual,
@@ -257,7 +276,7 @@ class FusedAddRMSNorm(_FusedAdd, nn.RMSNorm):
     def __init__(self, normalized_shape: Shape, eps: Optional[float] = None, elementwise_affine: bool = True,
                  device: Any = None, dtype: Optional[torch.dtype] = None, *, dropout: float = 0.0) -> None:
         super().__init__(normalized_shape, eps, elementwise_affine, device, dtype)
-        self.dropout = dropout
+        self._set_dropout(dropout)
 
     def forward(self, x: Tensor, residual: Tensor) -> Tuple[Tensor, Tensor]:  # type: ignore[override] # two inputs
         return rms_norm(x, self.normalized_shape, self.weight, self.eps, residual=residual, dropout=self._probability())
@@ -275,6 +294,9 @@ def replace(model: nn.Module) -> List[str]:
 
     Modules stay the same objects: parameters, hooks and optimisers that hold them are as before. Subclasses of PyTorch's
     modules, which may have a forward of their own, are not replaced; nor are InstanceNorms with running statistics.
+
+    Replaced modules differ from PyTorch's in a few cases: they refuse an x without columns and vmap over no samples, and a
+    GroupNorm takes one sample with one value in each group. torch.jit.script does not take them.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
