@@ -177,11 +177,33 @@ static void test_signals_leave_the_old_file(void **state) {
     assert_holds(path, "half");
 }
 
+static void pass_on(int number) {
+    (void)signal(number, SIG_IGN);
+    (void)raise(number);
+}
+
+/* The driver's handler came after the program's start, where the caller ignored the signal. */
+static void test_ignored_signals_leave_the_new_file(void **state) {
+    const char *const path = scratch_path(*state, "file");
+    void (*const handlers[])(int) = {pass_on, end_as_driver};
+    for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++) {
+        assert_put(path, "before");
+        assert_ptr_not_equal(signal(SIGHUP, SIG_IGN), SIG_ERR);
+        output_file_start();
+        const int status = end_by_signal(path, SIGHUP, handlers[i]);
+        assert_ptr_not_equal(signal(SIGHUP, SIG_DFL), SIG_ERR);
+        output_file_start();
+        assert_int_equal(status, 0);
+        assert_holds(path, "half");
+        assert_int_equal(scratch_count(*state), 1);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         scratch_test(test_new_and_replaced_files),     scratch_test(test_links_are_followed),
         scratch_test(test_other_kinds_are_refused),    scratch_test(test_failed_writes_leave_the_old_file),
-        scratch_test(test_signals_leave_the_old_file),
+        scratch_test(test_signals_leave_the_old_file), scratch_test(test_ignored_signals_leave_the_new_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

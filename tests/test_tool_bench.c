@@ -127,6 +127,67 @@ static void test_bench_refuses(void **state) {
     assert_failed(EXIT_REQUEST, "too many");
 }
 
+static void assert_holds(const char *path, const char *text) {
+    static char held[MOST_TEXT];
+    read_text(path, held);
+    assert_string_equal(held, text);
+}
+
+/* A request that is refused leaves existing files as they are, and makes no new ones. */
+static void test_bench_refuses_before_it_writes(void **state) {
+    (void)state;
+    static const struct {
+        const char *words, *part;
+        int code;
+    } wrong[] = {{"--svg old.svg --device 'name=no such device'", "no such device", EXIT_FAILED},
+                 {"--svg old.svg --config nope=3", "--config 'nope=3'", EXIT_REQUEST},
+                 {"--svg no/folder/b.svg", "no/folder/b.svg: cannot be written", EXIT_REQUEST},
+                 {"--host --device 'name=no such device'", "no such device", EXIT_FAILED}};
+    static const char *const outputs[] = {"old.json", "new.json"};
+    assert_int_equal(system("printf lines >old.json; printf picture >old.svg; rm -f new.json"), 0);
+    for (size_t i = 0; i < 2 * (sizeof wrong / sizeof *wrong); i++) {
+        run("bench gelu --shapes 8x64 --runs 1 --json %s %s", outputs[i % 2], wrong[i / 2].words);
+        assert_failed(wrong[i / 2].code, wrong[i / 2].part);
+        assert_holds("old.json", "lines");
+        assert_holds("old.svg", "picture");
+        assert_int_equal(access("new.json", F_OK), -1);
+    }
+    run("%s", "bench gelu --shapes 8x64 --runs 1 --json old.json --svg ./old.json");
+    assert_failed(EXIT_REQUEST, "--json old.json, --svg ./old.json: expected two files");
+    assert_holds("old.json", "lines");
+    run("%s", "bench gelu --shapes 8x64 --runs 1 --json new.json --svg ./new.json");
+    assert_failed(EXIT_REQUEST, "--json new.json, --svg ./new.json: expected two files");
+    assert_int_equal(access("new.json", F_OK), -1);
+    run("%s", "bench gelu --shapes 8x64 --runs 1 --dtypes f32 --json old.json --svg old.svg");
+    assert_done();
+    assert_int_equal(
+        system("! grep -q lines old.json && [ $(wc -l <old.json) -eq 1 ] && head -c 4 old.svg | grep -q '<svg'"), 0);
+}
+
+/* Of a list of all operations or widths, those that an operation does not take are skipped; those that were named with it
+ * are refused. */
+static void test_bench_skips_widths(void **state) {
+    (void)state;
+    run("%s", "bench --shapes 4x3 --dtypes f32 --runs 1 --warm-up 0");
+    assert_int_equal(result.code, EXIT_DONE);
+    assert_non_null(strstr(result.err, "clnorm: rms_norm_rope needs an even number of columns; skipped at 3\n"));
+    assert_non_null(strstr(result.err, "clnorm: fp8_rms_norm needs a multiple of 16 columns; skipped at 3\n"));
+    assert_null(strstr(result.out, "rms_norm_rope"));
+    assert_says("norm_backward_apply_rms"); /* the last one */
+    run("%s", "bench rms_norm_rope gelu --sweep 257,64,33 --bytes 4K --dtypes f32 --runs 1");
+    assert_int_equal(result.code, EXIT_DONE);
+    assert_string_equal(result.err, "clnorm: rms_norm_rope needs an even number of columns; skipped at 257, 33\n");
+    assert_int_equal(count_of(result.out, "\nrms_norm_rope "), 1);
+    assert_int_equal(count_of(result.out, "\ngelu "), 3);
+    run("%s", "bench gelu rms_norm_rope --shapes 4x64,4x3 --json none.json");
+    assert_failed(EXIT_REQUEST, "--shapes 4x3: rms_norm_rope needs an even number of columns");
+    assert_string_equal(result.out, "");
+    run("%s", "bench fp8_rms_norm_backward --shapes 4x24");
+    assert_failed(EXIT_REQUEST, "--shapes 4x24: fp8_rms_norm_backward needs a multiple of 16 columns");
+    run("%s", "profile rms_norm_rope --shape 4x3");
+    assert_failed(EXIT_REQUEST, "rms_norm_rope needs an even number of columns, not 3");
+}
+
 /* A panel for each operation, a line for each dtype, a point for each shape. xmllint, where installed, checks the XML. */
 static void test_bench_svg(void **state) {
     (void)state;
@@ -310,6 +371,8 @@ int main(void) {
         cmocka_unit_test(test_bench_unfused),
         cmocka_unit_test(test_bench_layouts),
         cmocka_unit_test(test_bench_refuses),
+        cmocka_unit_test(test_bench_refuses_before_it_writes),
+        cmocka_unit_test(test_bench_skips_widths),
         cmocka_unit_test(test_bench_host),
         cmocka_unit_test(test_profile),
         cmocka_unit_test(test_profile_leaves_no_folder),

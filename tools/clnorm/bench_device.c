@@ -4,10 +4,12 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "bench_output.h"
 #include "chain.h"
 #include "chart.h"
 #include "config_text.h"
 #include "copies.h"
+#include "output_file.h"
 #include "report.h"
 #include "sweep_chart.h"
 
@@ -17,7 +19,7 @@ enum { MOST_RUNS = 2000 };                                /* unless --runs is la
 /* The device, and where results go. */
 struct bench {
     const struct bench_request *request;
-    FILE *json, *svg; /* NULL: not wanted */
+    struct bench_output json;
     struct chart chart;
     struct stopwatch stopwatch;
 };
@@ -36,20 +38,29 @@ struct measurement {
     struct samples event, wall, chain_event, chain_wall;
 };
 
+/* The JSON file exists by now, so that two names of it are found out. */
+static bool check_svg(const struct bench *bench, struct fault *fault) {
+    const struct bench_request *const request = bench->request;
+    const bool file = bench->json.stream && bench->json.stream != stdout;
+    if (file && request->svg && output_file_is(request->svg, request->json))
+        return fault_set(fault, EXIT_REQUEST, "--json %s, --svg %s: expected two files", request->json, request->svg);
+    return !request->svg || output_file_check(request->svg, fault);
+}
+
 static bool open_bench(struct bench *bench, const struct bench_request *request, struct fault *fault) {
     *bench = (struct bench){.request = request};
-    if (!bench_open_output(request->json, &bench->json, fault) || !bench_open_output(request->svg, &bench->svg, fault) ||
+    if (!bench_output_open(&bench->json, request->json, fault) || !check_svg(bench, fault) ||
         !stopwatch_open(&bench->stopwatch, request->device, NULL, fault))
         return false;
     bench->stopwatch.median |= request->median;
     return true;
 }
 
-static bool close_bench(struct bench *bench, struct fault *fault) {
+/* good: every result is there. */
+static bool close_bench(struct bench *bench, bool good, struct fault *fault) {
     stopwatch_close(&bench->stopwatch);
     chart_free(&bench->chart);
-    const bool done = bench_close_output(bench->request->json, bench->json, fault);
-    return bench_close_output(bench->request->svg, bench->svg, fault) && done;
+    return bench_output_close(&bench->json, good, fault) && good;
 }
 
 /* ---------------------------------------------------------------------------------------------------- one measurement */
@@ -160,7 +171,7 @@ static json_t *steps_json(const struct chain *chain) {
 }
 
 /* details: further keys of the line; the reference is stolen. */
-static bool print_json(const struct bench *bench, const struct measurement *m, const struct result *result, json_t *details,
+static bool print_json(struct bench *bench, const struct measurement *m, const struct result *result, json_t *details,
                        struct fault *fault) {
     const clnorm_device_info *const device = &bench->stopwatch.session.device;
     json_t *const line =
@@ -190,10 +201,7 @@ static bool print_json(const struct bench *bench, const struct measurement *m, c
     json_object_set_new(line, "platform", json_string(device->platform_name));
     json_object_update(line, details);
     json_decref(details);
-    const bool done = line && !json_dumpf(line, bench->json, JSON_REAL_PRECISION(12)) && fputc('\n', bench->json) != EOF &&
-                      !fflush(bench->json);
-    json_decref(line);
-    return done || fault_set(fault, EXIT_FAILED, "%s: cannot be written", bench->request->json);
+    return bench_output_line(&bench->json, line, JSON_REAL_PRECISION(12), fault);
 }
 
 static void print_row(const struct measurement *m, const char *name, const struct result *result) {
@@ -217,19 +225,20 @@ static bool add_to_chart(struct bench *bench, const struct measurement *m, doubl
                                       .shape = m->shape,
                                       .gb_s = (double)m->least_bytes / us * 1e-3,
                                       .limit_gb_s = (double)m->least_bytes / limit_us * 1e-3};
-    return !bench->svg || chart_add(&bench->chart, &point, fault);
+    return !bench->request->svg || chart_add(&bench->chart, &point, fault);
 }
 
 static bool report_unfused(struct bench *bench, struct measurement *m, const struct result *fused, struct fault *fault) {
     const struct result result = unfused_result_of(&bench->stopwatch, m, &fused->copy);
-    if (bench->json != stdout) {
+    if (bench->json.stream != stdout) {
         print_row(m, "  in separate calls", &result);
         for (int i = 0; i < m->chain.steps; i++)
             printf("%s%s", i ? ", " : "  = ", m->chain.step[i].name);
         printf(": %.2f times the time, %.2f times the bytes\n", result.us / fused->us,
                (double)result.bytes / (double)fused->bytes);
     }
-    return (!bench->json || print_json(bench, m, &result, json_pack("{s:o}", "steps", steps_json(&m->chain)), fault)) &&
+    return (!bench->json.stream ||
+            print_json(bench, m, &result, json_pack("{s:o}", "steps", steps_json(&m->chain)), fault)) &&
            add_to_chart(bench, m, result.us, fused->copy.limit_us, true, fault);
 }
 
@@ -238,17 +247,21 @@ static bool report(struct bench *bench, struct measurement *m, struct fault *fau
     result.copy = copies_times(&m->copies, &bench->stopwatch);
     clnorm_config config;
     clnorm_plan_config(m->launch.plan, &config);
-    if (bench->json != stdout)
+    if (bench->json.stream != stdout)
         print_row(m, m->operation->name, &result);
-    return (!bench->json || print_json(bench, m, &result, json_pack("{s:o}", "config", config_json(&config)), fault)) &&
+    return (!bench->json.stream ||
+            print_json(bench, m, &result, json_pack("{s:o}", "config", config_json(&config)), fault)) &&
            add_to_chart(bench, m, result.us, result.copy.limit_us, false, fault) &&
            (!m->chain.steps || report_unfused(bench, m, &result, fault));
 }
 
+/* Skips an operation that does not take the columns. */
 static bool measure(struct bench *bench, const struct bench_operation *operation, struct bench_shape shape,
                     clnorm_dtype dtype, struct fault *fault) {
     struct measurement m = {.operation = operation, .shape = shape, .dtype = dtype};
     char text[BENCH_SHAPE_TEXT];
+    if (bench_columns_needed(operation, shape.cols))
+        return true;
     progress("%s %s %s", operation->name, bench_shape_text(&shape, text), clnorm_dtype_name(dtype));
     bool done = bench_job(&m.job, operation, shape, dtype, bench->request->config, fault);
     m.least_bytes = bench_bytes(operation, &m.job);
@@ -277,38 +290,46 @@ static bool measure_sweep(struct bench *bench, const struct bench_request *reque
     return true;
 }
 
-static bool measure_all(struct bench *bench, struct fault *fault) {
-    struct bench_request request = *bench->request;
-    bench_complete(&request, bench->stopwatch.cpu);
-    if (request.sweep.count)
-        return measure_sweep(bench, &request, fault);
-    for (size_t d = 0; d < request.dtype_count; d++)
-        for (size_t s = 0; s < request.shape_count; s++)
-            for (size_t o = 0; o < request.operation_count; o++)
-                if (!measure(bench, request.operations[o], request.shapes[s], request.dtypes[d], fault))
+static bool measure_shapes(struct bench *bench, const struct bench_request *request, struct fault *fault) {
+    for (size_t d = 0; d < request->dtype_count; d++)
+        for (size_t s = 0; s < request->shape_count; s++)
+            for (size_t o = 0; o < request->operation_count; o++)
+                if (!measure(bench, request->operations[o], request->shapes[s], request->dtypes[d], fault))
                     return false;
     return true;
 }
 
-static void draw(const struct bench *bench) {
+static bool measure_all(struct bench *bench, struct fault *fault) {
+    struct bench_request request = *bench->request;
+    bench_complete(&request, bench->stopwatch.cpu);
+    const bool done = (request.sweep.count ? measure_sweep : measure_shapes)(bench, &request, fault);
+    if (done)
+        bench_note_skipped(&request);
+    return done;
+}
+
+static bool draw(const struct bench *bench, struct fault *fault) {
     const clnorm_device_info *const device = &bench->stopwatch.session.device;
     char title[700];
+    struct output_file file;
+    if (!bench->request->svg)
+        return true;
+    if (!output_file_open(&file, bench->request->svg, fault))
+        return false;
     (void)snprintf(title, sizeof title, "libclnorm on %s (%s, driver %.60s)", device->name, device->platform_name,
                    device->driver);
-    if (bench->svg)
-        (bench->request->sweep.count ? sweep_chart_write : chart_write)(&bench->chart, title, bench->svg);
+    (bench->request->sweep.count ? sweep_chart_write : chart_write)(&bench->chart, title, file.stream);
+    return output_file_close(&file, true, fault);
 }
 
 bool bench_device(const struct bench_request *request, struct fault *fault) {
     struct bench bench;
     bool done = open_bench(&bench, request, fault);
-    if (done && bench.json != stdout) {
+    if (done && bench.json.stream != stdout) {
         device_print_line("device ", &bench.stopwatch.session.device);
         printf("%-23s %-11s %-5s %7s %8s %8s %5s %6s\n", "operation", "shape", "dtype", "MB", "us", "limit_us", "ratio",
                "GB/s");
     }
-    done = done && measure_all(&bench, fault);
-    if (done)
-        draw(&bench);
-    return close_bench(&bench, fault) && done;
+    done = done && measure_all(&bench, fault) && draw(&bench, fault);
+    return close_bench(&bench, done, fault);
 }

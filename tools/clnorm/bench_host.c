@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench_host.h"
+#include "bench_output.h"
 #include "program/program_build.h"
 #include "report.h"
 #include "samples.h"
@@ -349,7 +350,7 @@ static void print_text(const struct subject *subject, const struct host_times *t
                ((double)times->memory.after - (double)times->memory.before) / 1024, times->memory.enqueues);
 }
 
-static bool print_json(FILE *json, const struct subject *subject, const struct host_times *times,
+static bool print_json(struct bench_output *json, const struct subject *subject, const struct host_times *times,
                        const clnorm_device_info *device, struct fault *fault) {
     json_t *const line =
         json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "op", subject->operation->name,
@@ -362,12 +363,11 @@ static bool print_json(FILE *json, const struct subject *subject, const struct h
         json_object_update_new(line, json_pack("{s:i, s:I, s:I}", "enqueues", times->memory.enqueues, "memory_before",
                                                (json_int_t)times->memory.before, "memory_after",
                                                (json_int_t)times->memory.after));
-    const bool done = line && !json_dumpf(line, json, JSON_REAL_PRECISION(6)) && fputc('\n', json) != EOF;
-    json_decref(line);
-    return done || fault_set(fault, EXIT_FAILED, "JSON cannot be written");
+    return bench_output_line(json, line, JSON_REAL_PRECISION(6), fault);
 }
 
-static bool measure(const struct bench_request *request, const struct subject *subject, FILE *json, struct fault *fault) {
+static bool measure(const struct bench_request *request, const struct subject *subject, struct bench_output *json,
+                    struct fault *fault) {
     char dir[TEMPORARY_PATH];
     if (!temporary_make(dir, fault))
         return false;
@@ -381,9 +381,9 @@ static bool measure(const struct bench_request *request, const struct subject *s
     temporary_remove(dir);
     if (!done)
         return false;
-    if (json != stdout)
+    if (json->stream != stdout)
         print_text(subject, &times, &device);
-    return !json || print_json(json, subject, &times, &device, fault);
+    return !json->stream || print_json(json, subject, &times, &device, fault);
 }
 
 bool bench_host(const struct bench_request *request, struct fault *fault) {
@@ -392,9 +392,7 @@ bool bench_host(const struct bench_request *request, struct fault *fault) {
                                     request->dtype_count ? request->dtypes[0] : CLNORM_F32};
     if (request->operation_count > 1 || request->shape_count > 1 || request->dtype_count > 1)
         return fault_set(fault, EXIT_REQUEST, "--host: expected at most one operation, shape and dtype");
-    FILE *json;
-    if (!bench_open_output(request->json, &json, fault))
-        return false;
-    const bool done = measure(request, &subject, json, fault);
-    return bench_close_output(request->json, json, fault) && done;
+    struct bench_output json;
+    const bool done = bench_output_open(&json, request->json, fault) && measure(request, &subject, &json, fault);
+    return bench_output_close(&json, done, fault) && done;
 }

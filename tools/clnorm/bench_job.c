@@ -57,17 +57,34 @@ uint64_t bench_groups(const struct bench_shape *shape) {
     return shape->groups ? shape->groups : cln_smaller(cln_lowest_bit(shape->cols), GROUPS);
 }
 
+enum { PAIR = 2, SCALED = 16 }; /* columns: that RoPE rotates together, that have one scale */
+
+/* Whether x has scales, each for SCALED columns. */
+static bool is_scaled(const struct operation *operation) {
+    const int role = operation_role(operation, "x_scale");
+    return role >= 0 && operation->roles[role].shape == SHAPE_X_GROUPS;
+}
+
+const char *bench_columns_needed(const struct bench_operation *operation, uint64_t cols) {
+    const struct operation *of;
+    struct fault fault = {0};
+    if (operation->rope && cols % PAIR)
+        return "an even number of columns";
+    const bool whole = cols % SCALED == 0 || !operation_find(operation->operation, &of, &fault) || !is_scaled(of);
+    return whole ? NULL : "a multiple of 16 columns";
+}
+
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
                const char *config, struct fault *fault) {
     const struct operation *of;
     if (!operation_find(operation->operation, &of, fault))
         return false;
-    enum { SCALED = 16 }; /* columns */
-    const int x_scale = operation_role(of, "x_scale");
-    const bool scaled = x_scale >= 0 && of->roles[x_scale].shape == SHAPE_X_GROUPS;
-    uint64_t groups = scaled ? (shape.cols + SCALED - 1) / SCALED : 1;
+    uint64_t groups = is_scaled(of) ? shape.cols / SCALED : 1;
     struct operation_options options = bench_options(operation, config);
     job_init(job, of);
+    const char *const needed = bench_columns_needed(operation, shape.cols);
+    if (needed)
+        return fault_set(fault, EXIT_REQUEST, "%s needs %s, not %" PRIu64, operation->name, needed, shape.cols);
     options.weight_rows = shape.weight_rows;
     options.weight_repeat = shape.weight_repeat;
     job->weight_rows = (uint64_t)shape.weight_rows;

@@ -25,6 +25,9 @@ struct operation_options bench_options(const struct bench_operation *operation, 
 uint64_t bench_positions(const struct bench_shape *shape);
 uint64_t bench_groups(const struct bench_shape *shape);
 
+/* What the operation needs where x cannot have this many columns, such as "an even number of columns"; otherwise NULL. */
+const char *bench_columns_needed(const struct bench_operation *operation, uint64_t cols);
+
 /* The job of an operation on tensors without bytes. */
 bool bench_job(struct job *job, const struct bench_operation *operation, struct bench_shape shape, clnorm_dtype dtype,
                const char *config, struct fault *fault);

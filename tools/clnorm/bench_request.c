@@ -69,13 +69,26 @@ static bool take_dtype(const char *word, void *user, struct fault *fault) {
     return parse_dtype(word, &request->dtypes[request->dtype_count++], fault);
 }
 
+/* Operations that are named with shapes must take all of them; in a list of all operations or widths, some are skipped. */
+static bool check_columns(const struct bench_request *request, struct fault *fault) {
+    for (size_t o = 0; o < request->operation_count; o++)
+        for (size_t i = 0; i < request->shape_count; i++) {
+            char text[BENCH_SHAPE_TEXT];
+            const char *const needed = bench_columns_needed(request->operations[o], request->shapes[i].cols);
+            if (needed)
+                return fault_set(fault, EXIT_REQUEST, "--shapes %s: %s needs %s",
+                                 bench_shape_text(&request->shapes[i], text), request->operations[o]->name, needed);
+        }
+    return true;
+}
+
 bool bench_read(struct bench_request *request, struct command_line *line, const char *shapes, const char *dtypes,
                 struct fault *fault) {
     for (const char *word = command_line_next(line); word; word = command_line_next(line))
         if (!take_operation(request, word, fault))
             return false;
     return (!shapes || each_word(shapes, "--shapes", take_shape, request, fault)) &&
-           (!dtypes || each_word(dtypes, "--dtypes", take_dtype, request, fault));
+           (!dtypes || each_word(dtypes, "--dtypes", take_dtype, request, fault)) && check_columns(request, fault);
 }
 
 void bench_complete(struct bench_request *request, bool cpu) {
@@ -98,17 +111,36 @@ void bench_complete(struct bench_request *request, bool cpu) {
     }
 }
 
-bool bench_open_output(const char *path, FILE **stream, struct fault *fault) {
-    *stream = NULL;
-    if (!path)
-        return true;
-    *stream = strcmp(path, "-") != 0 ? fopen(path, "w") : stdout;
-    return *stream || fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
+/* The widths that are measured: of the sweep, or of the shapes. */
+static size_t count_widths(const struct bench_request *request) {
+    return request->sweep.count ? request->sweep.count : request->shape_count;
 }
 
-bool bench_close_output(const char *path, FILE *stream, struct fault *fault) {
-    if (!stream || stream == stdout)
-        return true;
-    const bool good = !ferror(stream);
-    return (!fclose(stream) && good) || fault_set(fault, EXIT_FAILED, "%s: cannot be written", path);
+static uint64_t width_of(const struct bench_request *request, size_t i) {
+    return request->sweep.count ? request->sweep.width[i] : request->shapes[i].cols;
+}
+
+void bench_note_skipped(const struct bench_request *request) {
+    for (size_t o = 0; o < request->operation_count; o++) {
+        bool noted = false;
+        for (size_t i = 0; i < count_widths(request); i++) {
+            const char *const needed = bench_columns_needed(request->operations[o], width_of(request, i));
+            if (!needed)
+                continue;
+            if (!noted)
+                fprintf(stderr, "clnorm: %s needs %s; skipped at", request->operations[o]->name, needed);
+            fprintf(stderr, "%s %" PRIu64, noted ? "," : "", width_of(request, i));
+            noted = true;
+        }
+        if (noted)
+            fputc('\n', stderr);
+    }
+}
+
+size_t bench_count(const struct bench_request *request) {
+    size_t count = 0;
+    for (size_t o = 0; o < request->operation_count; o++)
+        for (size_t i = 0; i < count_widths(request); i++)
+            count += !bench_columns_needed(request->operations[o], width_of(request, i));
+    return count * request->dtype_count;
 }

@@ -2,8 +2,6 @@
 #ifndef BENCH_REQUEST_H
 #define BENCH_REQUEST_H
 
-#include <stdio.h>
-
 #include "bench_job.h"
 #include "options.h"
 #include "widths.h"
@@ -32,15 +30,19 @@ struct bench_request {
  * name for the error message. */
 bool bench_parse_shape(const char *word, const char *option, struct bench_shape *shape, struct fault *fault);
 
-/* Reads operations from the command line's words, and shapes and dtypes from lists, which may be NULL. */
+/* Reads operations from the command line's words, and shapes and dtypes from lists, which may be NULL. Refuses operations
+ * that do not take the columns of a shape. */
 bool bench_read(struct bench_request *request, struct command_line *line, const char *shapes, const char *dtypes,
                 struct fault *fault);
 
 /* Fills in the usual shapes and dtypes of a CPU, or of other devices, where none were given. */
 void bench_complete(struct bench_request *request, bool cpu);
 
-/* Opens a file for writing; *stream is NULL where path is NULL, and standard output where path is "-". */
-bool bench_open_output(const char *path, FILE **stream, struct fault *fault);
-bool bench_close_output(const char *path, FILE *stream, struct fault *fault);
+/* Prints a line on stderr for each operation of a complete request that does not take the columns of every shape or width:
+ * it was skipped there. */
+void bench_note_skipped(const struct bench_request *request);
+
+/* The number of measurements, without the skipped ones: of each operation and dtype, and each shape or width. */
+size_t bench_count(const struct bench_request *request);
 
 #endif

@@ -1,10 +1,14 @@
 /* clnorm: normalisation on OpenCL devices, from the command line. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "closest.h"
 #include "commands.h"
 #include "options.h"
+#include "output_file.h"
 
 static const struct command commands[] = {
     {"devices", "list every OpenCL device, best first", devices_command},
@@ -70,9 +74,20 @@ static int run(int argc, const char **argv, struct fault *fault) {
     return EXIT_REQUEST;
 }
 
+/* Opens each standard descriptor that the caller has closed, so that no file of the program gets its number, and the
+ * output. It is for reading alone: writing to it fails, as it did while it was closed. */
+static bool open_standard_descriptors(struct fault *fault) {
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+        if (fcntl(i, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDONLY) != i) /* NOLINT: programs inherit it */
+            return fault_set(fault, EXIT_FAILED, "/dev/null: cannot be opened in place of a closed descriptor: %s",
+                             strerror(errno));
+    return true;
+}
+
 int main(int argc, char **argv) {
     struct fault fault = {0};
-    int code = run(argc, (const char **)argv, &fault);
+    output_file_start();
+    int code = open_standard_descriptors(&fault) ? run(argc, (const char **)argv, &fault) : fault.code;
     if ((fflush(stdout) || ferror(stdout)) && code == EXIT_DONE) { /* an earlier flush that failed shows in ferror alone */
         fault_set(&fault, EXIT_FAILED, "standard output cannot be written");
         code = EXIT_FAILED;

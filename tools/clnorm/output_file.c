@@ -20,6 +20,16 @@ enum { CAUGHT = sizeof caught / sizeof *caught };
 
 static struct sigaction earlier[CAUGHT];
 
+/* Whether the program's caller ignores it, as nohup does with SIGHUP. */
+static bool ignored[CAUGHT];
+
+void output_file_start(void) {
+    for (size_t i = 0; i < CAUGHT; i++) {
+        struct sigaction now;
+        ignored[i] = !sigaction(caught[i], NULL, &now) && now.sa_handler == SIG_IGN;
+    }
+}
+
 /* The signal that this raises arrives when the function returns: at the handler that was there earlier, such as one of a
  * driver's LLVM, or with the default effect. An earlier handler may raise the signal again, so it is put back only once. */
 static void remove_unfinished(int number) {
@@ -34,13 +44,15 @@ static void remove_unfinished(int number) {
     (void)raise(number);
 }
 
-/* A signal that the program's caller ignores stays ignored. */
+/* A signal that the program's caller ignores stays ignored, though a driver may have given it a handler since. */
 static void catch_signals(void) {
     struct sigaction action = {.sa_flags = (int)SA_RESETHAND};
     action.sa_handler = remove_unfinished;
     (void)sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < CAUGHT; i++) {
         struct sigaction now;
+        if (ignored[i])
+            (void)signal(caught[i], SIG_IGN);
         if (sigaction(caught[i], NULL, &now) || now.sa_handler == SIG_IGN || now.sa_handler == remove_unfinished)
             continue;
         earlier[i] = now;

@@ -13,6 +13,10 @@ struct output_file {
     char *temporary; /* path, the time, the process's number, ".tmp" */
 };
 
+/* Notes which signals the program's caller ignores: they remove no file. Must come before any call of OpenCL, whose drivers
+ * replace handlers. */
+void output_file_start(void);
+
 /* Whether a file can be written there: the folder takes new files, and holds nothing or a regular file of that name. */
 bool output_file_check(const char *path, struct fault *fault);
 

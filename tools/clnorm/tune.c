@@ -101,6 +101,7 @@ static const char *const cpu_backward_moves[] = {
 
 static const double least_gain = 0.02;               /* the share of the time that a config must save to be kept */
 static const double trial_us = 20e3, final_us = 2e5; /* durations of a measurement: in the search, and at its end */
+static const double usual_seconds = 20;              /* of a search */
 enum { PASSES = 2 };
 
 /* One operation, dtype and shape on the device. */
@@ -264,17 +265,19 @@ static bool tune_one(const struct stopwatch *stopwatch, const struct bench_opera
 
 static bool tune_all(const struct stopwatch *stopwatch, const struct bench_request *request, double seconds,
                      struct tuning_file *file, struct fault *fault) {
-    struct searches searches = {.total = request->dtype_count * request->shape_count * request->operation_count,
-                                .seconds = seconds,
-                                .start = clock_us()};
+    struct searches searches = {.total = bench_count(request), .seconds = seconds, .start = clock_us()};
     printf("%-23s %-11s %-5s %8s %8s %5s %7s %5s\n", "operation", "shape", "dtype", "us", "tuned_us", "tried", "refused",
            "wrong");
     for (size_t d = 0; d < request->dtype_count; d++)
         for (size_t s = 0; s < request->shape_count; s++)
-            for (size_t o = 0; o < request->operation_count; o++, searches.done++)
+            for (size_t o = 0; o < request->operation_count; o++) {
+                if (bench_columns_needed(request->operations[o], request->shapes[s].cols))
+                    continue;
                 if (!tune_one(stopwatch, request->operations[o], request->shapes[s], request->dtypes[d], &searches, file,
                               fault))
                     return false;
+                searches.done++;
+            }
     return true;
 }
 
@@ -285,6 +288,8 @@ static bool tune_device(struct bench_request *request, double seconds, struct tu
         device_print_line("device ", &stopwatch.session.device);
         bench_complete(request, stopwatch.cpu);
         done = tune_all(&stopwatch, request, seconds, file, fault);
+        if (done)
+            bench_note_skipped(request);
     }
     stopwatch_close(&stopwatch);
     return done;
@@ -316,14 +321,28 @@ static const char epilogue[] =
     "A file of another device or driver, or one that the library does not understand, is refused without --force.\n"
     "--grid measures at each width the configs that the library's model ranks first, and writes rows for "
     "src/config/database as it finds them. It skips rows that the file already has, so that an interrupted grid can "
-    "continue.\n";
+    "continue; the file's match line must be that of the device.\n";
+
+/* Refuses options that belong to the other mode. */
+static bool check_mode(bool dense, const struct grid_request *grid, const char *shapes, double seconds,
+                       struct fault *fault) {
+    const char *const of_grid = grid->widths       ? "widths"
+                                : grid->bytes      ? "bytes"
+                                : grid->candidates ? "candidates"
+                                : grid->jobs != 1  ? "jobs"
+                                                   : NULL;
+    const char *const of_search = shapes ? "shapes" : seconds != usual_seconds ? "seconds" : NULL;
+    if (dense && of_search)
+        return fault_set(fault, EXIT_REQUEST, "--%s: expected no --grid", of_search);
+    return dense || !of_grid || fault_set(fault, EXIT_REQUEST, "--%s: expected --grid too", of_grid);
+}
 
 int tune_command(int argc, const char **argv, struct fault *fault) {
     struct bench_request request = {0};
     char *shapes = NULL;
     char *dtypes = NULL;
     char *out = NULL;
-    double seconds = 20;
+    double seconds = usual_seconds;
     struct grid_request grid = {.jobs = 1};
     int force = 0;
     int dense = 0;
@@ -345,9 +364,11 @@ int tune_command(int argc, const char **argv, struct fault *fault) {
     struct command_line line;
     if (!command_line_read(&line, argc, argv, "[OP...] [OPTION...]", epilogue, table, fault))
         return fault->code;
+    grid.force = force;
     const bool done =
-        line.help || (bench_read(&request, &line, shapes, dtypes, fault) &&
-                      (dense ? tune_grid(&request, &grid, out, fault) : run_tune(&request, seconds, out, force, fault)));
+        line.help ||
+        (check_mode(dense, &grid, shapes, seconds, fault) && bench_read(&request, &line, shapes, dtypes, fault) &&
+         (dense ? tune_grid(&request, &grid, out, fault) : run_tune(&request, seconds, out, force, fault)));
     command_line_close(&line);
     return done ? EXIT_DONE : fault->code;
 }

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 #include "config_text.h"
 #include "report.h"
@@ -28,7 +31,6 @@ struct point {
 };
 
 struct grid {
-    struct widths widths;
     uint64_t sizes[MOST_SIZES];
     size_t size_count;
     struct point *points;
@@ -41,16 +43,19 @@ struct grid {
 
 /* ---------------------------------------------------------------------------------------------------------- the points */
 
+/* Without the points that their operation skips. */
 static bool make_points(struct grid *grid, const struct bench_request *request, struct fault *fault) {
-    const size_t most = request->operation_count * request->dtype_count * grid->widths.count * grid->size_count;
+    const size_t most = bench_count(request) * grid->size_count;
     grid->points = calloc(most + 1, sizeof *grid->points); /* calloc of 0 bytes may return NULL */
     if (!grid->points)
         return fault_set(fault, EXIT_FAILED, "out of memory for the grid");
     for (size_t b = 0; b < grid->size_count; b++)
         for (size_t o = 0; o < request->operation_count; o++)
             for (size_t d = 0; d < request->dtype_count; d++)
-                for (size_t w = 0; w < grid->widths.count; w++) {
-                    const uint64_t width = grid->widths.width[w];
+                for (size_t w = 0; w < request->sweep.count; w++) {
+                    const uint64_t width = request->sweep.width[w];
+                    if (bench_columns_needed(request->operations[o], width))
+                        continue;
                     const uint64_t rows = rows_of_bytes(grid->sizes[b], width, request->dtypes[d]);
                     grid->points[grid->count++] =
                         (struct point){request->operations[o], request->dtypes[d], {.rows = rows, .cols = width}};
@@ -60,22 +65,26 @@ static bool make_points(struct grid *grid, const struct bench_request *request, 
 
 /* ------------------------------------------------------------------------------------------------------------ the file */
 
-/* Writes the head of a database file, with terms that match the device. */
-static void write_head(FILE *file, const clnorm_device_info *device) {
+/* The line of a database file whose terms match the device. */
+static const char *match_line(const clnorm_device_info *device, char text[LINE]) {
     const char *const platform = device->family == CLNORM_PLATFORM_NVIDIA ? "nvidia"
                                  : device->family == CLNORM_PLATFORM_POCL ? "pocl"
                                  : device->family == CLNORM_PLATFORM_MESA ? "mesa"
                                                                           : "other";
-    (void)fprintf(file, "# %s, driver %s, measured by clnorm tune --grid\nclnorm database 1\nmatch platform=%s",
-                  device->name, device->driver, platform);
-    if (device->compute_capability)
-        (void)fprintf(file, " capability=%u\n", device->compute_capability);
-    else
-        (void)fprintf(file, " vector=%u\n", device->native_vector_float);
+    const bool nvidia = device->compute_capability != 0;
+    (void)snprintf(text, LINE, "match platform=%s %s=%u", platform, nvidia ? "capability" : "vector",
+                   nvidia ? device->compute_capability : device->native_vector_float);
+    return text;
+}
+
+static void write_head(FILE *file, const clnorm_device_info *device) {
+    char match[LINE];
+    (void)fprintf(file, "# %s, driver %s, measured by clnorm tune --grid\nclnorm database 1\n%s\n", device->name,
+                  device->driver, match_line(device, match));
 }
 
 /* Reads the rows of the file, and opens it for appending. */
-static bool open_file(struct grid *grid, const char *path, const clnorm_device_info *device, struct fault *fault) {
+static bool read_rows(struct grid *grid, const char *path, struct fault *fault) {
     grid->file = fopen(path, "a+e");
     if (!grid->file)
         return fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
@@ -88,11 +97,47 @@ static bool open_file(struct grid *grid, const char *path, const clnorm_device_i
     grid->rows[0] = '\n';
     if (fread(grid->rows + 1, 1, (size_t)size, grid->file) != (size_t)size)
         return fault_set(fault, EXIT_FAILED, "%s: cannot be read", path);
-    if (!size)
-        write_head(grid->file, device);
-    else if (!strstr(grid->rows, "\nclnorm database 1\n"))
-        return fault_set(fault, EXIT_REQUEST, "%s: expected a file of clnorm tune --grid", path);
+    (void)fseek(grid->file, 0, SEEK_END); /* C wants it between reading and writing */
     return true;
+}
+
+/* Whether the rows of the file are of this device. */
+static bool check_head(const struct grid *grid, const char *path, const clnorm_device_info *device, struct fault *fault) {
+    static const char version[] = "\nclnorm database 1\n";
+    char own[LINE];
+    const char *const head = strstr(grid->rows, version);
+    const char *const match = head ? head + sizeof version - 1 : "";
+    const size_t length = strcspn(match, "\n");
+    if (strncmp(match, "match ", 6) != 0 || !match[length])
+        return fault_set(fault, EXIT_REQUEST, "%s: expected a file of clnorm tune --grid; --force replaces it", path);
+    match_line(device, own);
+    return (length == strlen(own) && !strncmp(match, own, length)) ||
+           fault_set(fault, EXIT_REQUEST, "%s: '%.*s'; expected '%s', of this device; --force replaces the file", path,
+                     (int)length, match, own);
+}
+
+/* Drops the contents after the first `size` bytes. */
+static bool cut_file(struct grid *grid, size_t size, const char *path, struct fault *fault) {
+    grid->rows[1 + size] = '\0';
+    return !ftruncate(fileno(grid->file), (off_t)size) ||
+           fault_set(fault, EXIT_FAILED, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+/* force: a file of another device is replaced. A grid that was killed may have left a row without its end; the point is
+ * measured again. */
+static bool open_file(struct grid *grid, const char *path, const clnorm_device_info *device, bool force,
+                      struct fault *fault) {
+    if (!read_rows(grid, path, fault) || !grid->rows) /* the second is for the analyser */
+        return false;
+    if (grid->rows[1] && !check_head(grid, path, device, fault)) {
+        if (!force || !cut_file(grid, 0, path, fault))
+            return false;
+        *fault = (struct fault){0};
+    }
+    if (!grid->rows[1])
+        write_head(grid->file, device);
+    const char *const end = strrchr(grid->rows, '\n');
+    return !end[1] || cut_file(grid, (size_t)(end - grid->rows), path, fault);
 }
 
 static bool remember_row(struct grid *grid, const char *key, struct fault *fault) {
@@ -268,12 +313,23 @@ static void compile_points(const struct grid *grid, const char *device, size_t j
     session_close(&session);
 }
 
+/* Ends this process too when its parent ends, and when that has ended already. */
+static void end_with(pid_t parent) {
+#ifdef __linux__
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+#endif
+    if (getppid() != parent)
+        _exit(EXIT_FAILED);
+}
+
 /* Must come before any call of OpenCL, which does not survive a fork. Returns the number of processes. */
 static size_t start_compilers(const struct grid *grid, const char *device, size_t jobs, pid_t processes[MOST_JOBS]) {
+    const pid_t parent = getpid();
     size_t count = 0;
     for (size_t i = 0; jobs > 1 && i < jobs; i++) {
         const pid_t process = fork();
         if (process == 0) {
+            end_with(parent);
             compile_points(grid, device, i, jobs);
             _exit(0);
         }
@@ -292,21 +348,25 @@ static void stop_compilers(const pid_t *processes, size_t count) {
 
 /* --------------------------------------------------------------------------------------------------------- the command */
 
-static bool read_options(struct grid *grid, const struct grid_request *options, const char *path, struct fault *fault) {
+/* Adds the usual operations and dtypes, and the widths, to the request. */
+static bool read_options(struct grid *grid, struct bench_request *request, const struct grid_request *options,
+                         const char *path, struct fault *fault) {
     if (!path)
         return fault_set(fault, EXIT_REQUEST, "--grid: expected --out FILE too");
     if (options->candidates < 0 || options->candidates > MOST_CANDIDATES || options->jobs < 1 || options->jobs > MOST_JOBS)
         return fault_set(fault, EXIT_REQUEST, "--candidates %d, --jobs %d: expected 0 to %d, and 1 to %d",
                          options->candidates, options->jobs, MOST_CANDIDATES, MOST_JOBS);
     grid->candidates = options->candidates ? (size_t)options->candidates : USUAL_CANDIDATES;
-    return widths_read(options->widths ? options->widths : "grid", "widths", &grid->widths, fault) &&
+    bench_complete(request, false); /* the dtypes of GPUs, on any device */
+    return widths_read(options->widths ? options->widths : "grid", "widths", &request->sweep, fault) &&
            numbers_read(options->bytes ? options->bytes : "64M,8M", "bytes", grid->sizes, MOST_SIZES, &grid->size_count,
                         fault);
 }
 
-static bool measure_all(struct grid *grid, const char *device, const char *path, struct fault *fault) {
+static bool measure_all(struct grid *grid, const char *device, const char *path, bool force, struct fault *fault) {
     struct stopwatch stopwatch;
-    bool done = stopwatch_open(&stopwatch, device, NULL, fault) && open_file(grid, path, &stopwatch.session.device, fault);
+    bool done =
+        stopwatch_open(&stopwatch, device, NULL, fault) && open_file(grid, path, &stopwatch.session.device, force, fault);
     grid->start = clock_us();
     for (size_t i = 0; done && i < grid->count; i++)
         done = measure_point(grid, &stopwatch, i, fault);
@@ -323,10 +383,11 @@ bool tune_grid(const struct bench_request *request, const struct grid_request *o
     struct bench_request whole = *request;
     struct grid grid = {0};
     pid_t processes[MOST_JOBS];
-    bench_complete(&whole, false); /* the dtypes of GPUs, on any device */
-    bool done = read_options(&grid, options, path, fault) && make_points(&grid, &whole, fault);
+    bool done = read_options(&grid, &whole, options, path, fault) && make_points(&grid, &whole, fault);
     const size_t jobs = done ? start_compilers(&grid, request->device, (size_t)options->jobs, processes) : 0;
-    done = done && measure_all(&grid, request->device, path, fault);
+    done = done && measure_all(&grid, request->device, path, options->force, fault);
+    if (done)
+        bench_note_skipped(&whole);
     stop_compilers(processes, jobs);
     if (grid.file && fclose(grid.file) && done)
         done = fault_set(fault, EXIT_FAILED, "%s: cannot be written: %s", path, strerror(errno));

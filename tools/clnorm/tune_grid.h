@@ -8,7 +8,8 @@ struct grid_request {
     char *widths; /* "64,128,…"; NULL or "grid": the usual ones */
     char *bytes;  /* sizes of x; every width is measured with each; NULL: "64M,8M" */
     int candidates;
-    int jobs; /* processes that compile ahead of the measurement */
+    int jobs;   /* processes that compile ahead of the measurement */
+    bool force; /* replace a file of another device */
 };
 
 /* Appends a row to the file for each operation, dtype, width and size without one. */
