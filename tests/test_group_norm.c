@@ -146,6 +146,20 @@ static void samples_are_alike(void **state) {
     }
 }
 
+/* A single channel lies alike in both layouts, and has the same bits. */
+static void one_channel_has_no_layout(void **state) {
+    const struct fixture *fixture = *state;
+    const struct group_case first = {3, 1, 5001, 1, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""};
+    struct group_case last = first;
+    last.layout = LAST;
+    struct group_run a = group_run_make(&first), b = group_run_make(&last);
+    assert_true(group_forward_execute(fixture, &a, false) && group_forward_execute(fixture, &b, false));
+    assert_true(group_forward_is_right(&b));
+    assert_memory_equal(tensor_elements(&a.y), tensor_elements(&b.y), sizeof(float) * 3 * 5001);
+    group_run_free(&a);
+    group_run_free(&b);
+}
+
 /* A NaN makes every result of its group NaN, and of no other group. */
 static void a_nan_takes_its_group(void **state) {
     const struct fixture *fixture = *state;
@@ -280,6 +294,7 @@ int main(void) {
         cmocka_unit_test(damage_is_seen),
         cmocka_unit_test(in_place),
         cmocka_unit_test(samples_are_alike),
+        cmocka_unit_test(one_channel_has_no_layout),
         cmocka_unit_test(a_nan_takes_its_group),
         cmocka_unit_test(reference_is_right_by_hand),
         cmocka_unit_test(large_samples_have_plans),

@@ -14,6 +14,10 @@ struct cln_group_norm {
     clnorm_layout layout;
 };
 
+/* The layout of the kernels for a descriptor's. A single channel lies alike in both, but only with channels first do
+ * vectors have several positions. */
+clnorm_layout cln_group_norm_layout(uint64_t cols, clnorm_layout layout);
+
 /* Refuses a shape. */
 clnorm_status cln_group_norm_prepare(const struct cln_group_norm *norm);
 

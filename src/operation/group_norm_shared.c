@@ -9,6 +9,10 @@
 #include "operation/launch.h"
 #include "plan/tensor.h"
 
+clnorm_layout cln_group_norm_layout(uint64_t cols, clnorm_layout layout) {
+    return cols == 1 ? CLNORM_LAYOUT_FIRST : layout;
+}
+
 clnorm_status cln_group_norm_prepare(const struct cln_group_norm *norm) {
     uint64_t sample;
     if (!norm->spatial)
