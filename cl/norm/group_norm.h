@@ -345,4 +345,24 @@ struct course {
     index_t vectors;
 };
 
+#if IS_FIRST
+
+/* The whole vectors of a unit. */
+static inline struct course course_of_share(const struct unit *unit, const struct share *share) {
+    const struct course course = {unit->sample, share->first, LANES * VEC, VEC, (index_t)share->vectors};
+    return course;
+}
+
+#else
+
+/* A vector of channels at each of the phase's positions; none, if the lane has no vector. */
+static inline struct course course_of_phase(const struct unit *unit) {
+    const ulong position = chunk_begin(unit->chunk) + unit->phase, positions = positions_of(unit->chunk, unit->phase);
+    const struct course course = {unit->sample, position * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS, COUNT(0),
+                                  unit->active && IS_THERE(0) ? (index_t)positions : 0};
+    return course;
+}
+
+#endif
+
 #endif

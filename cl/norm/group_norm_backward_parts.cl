@@ -238,11 +238,6 @@ static inline ulong group_of(const struct unit *unit) {
     return unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
 }
 
-static inline struct course course_of(const struct unit *unit, const struct share *share) {
-    const struct course course = {unit->sample, share->first, LANES * VEC, VEC, (index_t)share->vectors};
-    return course;
-}
-
 static inline void write_rest(const struct dx_call *call, const ulong sample, const struct rest *rest,
                               const struct channels *channels, const realv slopes[2]) {
     struct packed_pair packed;
@@ -254,7 +249,7 @@ static inline void write_rest(const struct dx_call *call, const ulong sample, co
 /* batch: the first vectors of the unit's course. */
 INLINED void write_chunk(const struct dx_call *call, const struct unit *unit, struct batch *batch, const realv slopes[2]) {
     const struct share share = share_of(unit);
-    const struct course course = course_of(unit, &share);
+    const struct course course = course_of_share(unit, &share);
     const struct channels channels = CHANNELS_AT(call, group_of(unit), unit->channel);
     write_course(call, &course, batch, &channels, slopes);
     for (uint i = 0; i < RESTS; i++) {
@@ -266,7 +261,7 @@ INLINED void write_chunk(const struct dx_call *call, const struct unit *unit, st
 
 static inline void load_chunk(const struct dx_call *call, const struct unit *unit, struct batch *batch) {
     const struct share share = share_of(unit);
-    const struct course course = course_of(unit, &share);
+    const struct course course = course_of_share(unit, &share);
     load_batch(call, &course, 0, batch);
 }
 
@@ -310,7 +305,6 @@ static inline void write_position(const struct dx_call *call, const struct unit 
 #endif
 
 static inline void write_unit(const struct dx_call *call, const struct unit *unit) {
-    const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = chunk_begin(unit->chunk + 1);
     const global real *numbers = call->slopes + 2 * unit->sample * GROUPS;
     struct channels channels[HELD_VECTORS];
     realv slopes[HELD_VECTORS][2];
@@ -320,16 +314,14 @@ static inline void write_unit(const struct dx_call *call, const struct unit *uni
         slopes[j][1] = of_groups(numbers + 1, CHANNEL(j), COUNT(j), 2);
     }
 #if LANES == 1
-    for (ulong position = begin; position < end; position++)
+    const ulong end = chunk_begin(unit->chunk + 1);
+    for (ulong position = chunk_begin(unit->chunk); position < end; position++)
         write_position(call, unit, position, channels, slopes);
 #else
-    if (begin < end && IS_THERE(0)) {
-        const struct course course = {unit->sample, begin * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS, COUNT(0),
-                                      (index_t)positions_of(unit->chunk, unit->phase)};
-        struct batch batch;
-        load_batch(call, &course, 0, &batch);
-        write_course(call, &course, &batch, &channels[0], slopes[0]);
-    }
+    const struct course course = course_of_phase(unit);
+    struct batch batch;
+    load_batch(call, &course, 0, &batch);
+    write_course(call, &course, &batch, &channels[0], slopes[0]);
 #endif
 }
 

@@ -206,7 +206,7 @@ INLINED struct statistics statistics_of(const struct apply_call *call, const str
 INLINED void write_unit(const struct apply_call *call, const struct unit *unit, struct place *place,
                         struct output *output) {
     const struct share share = share_of(unit);
-    const struct course course = {unit->sample, share.first, LANES * VEC, VEC, (index_t)share.vectors};
+    const struct course course = course_of_share(unit, &share);
     struct batch batch;
     load_batch(call, &course, 0, &batch);
     const real weight = WEIGHT_OF(call, unit->channel), bias = BIAS_OF(call, unit->channel);
@@ -248,9 +248,7 @@ static inline void put_statistics(const struct apply_call *call, const struct un
 
 INLINED void write_unit(const struct apply_call *call, const struct unit *unit, struct place *place,
                         struct output *output) {
-    const ulong position = chunk_begin(unit->chunk) + unit->phase, positions = positions_of(unit->chunk, unit->phase);
-    const struct course course = {unit->sample, position * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS, VEC,
-                                  IS_THERE(0) ? (index_t)positions : 0};
+    const struct course course = course_of_phase(unit);
     const struct block block = block_of(unit);
     const ulong of_block = CHANNEL(0) - block.first_group * CHANNELS_OF_GROUP;
     struct batch batch;
@@ -290,7 +288,6 @@ static inline void write_position(const struct apply_call *call, const struct un
 
 INLINED void write_unit(const struct apply_call *call, const struct unit *unit, struct place *place,
                         struct output *output) {
-    const ulong begin = chunk_begin(unit->chunk) + unit->phase, end = unit->active ? chunk_begin(unit->chunk + 1) : 0;
     struct affine affine[HELD_VECTORS];
     for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
         affine[j].mean = of_groups(call->mean + unit->sample * GROUPS, CHANNEL(j), COUNT(j), 1);
@@ -299,16 +296,14 @@ INLINED void write_unit(const struct apply_call *call, const struct unit *unit, 
         affine[j].bias = BIASES_OF(call, CHANNEL(j), COUNT(j));
     }
 #if LANES == 1
-    for (ulong position = begin; position < end; position++)
+    const ulong end = unit->active ? chunk_begin(unit->chunk + 1) : 0;
+    for (ulong position = chunk_begin(unit->chunk); position < end; position++)
         write_position(call, unit, position, affine, output);
 #else
-    if (begin < end && IS_THERE(0)) {
-        const struct course course = {unit->sample, begin * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS, COUNT(0),
-                                      (index_t)positions_of(unit->chunk, unit->phase)};
-        struct batch batch;
-        load_batch(call, &course, 0, &batch);
-        write_course(call, &course, &batch, &affine[0], output);
-    }
+    const struct course course = course_of_phase(unit);
+    struct batch batch;
+    load_batch(call, &course, 0, &batch);
+    write_course(call, &course, &batch, &affine[0], output);
 #endif
     (void)place;
 }
