@@ -38,9 +38,9 @@ static uint64_t divided_by_vec(const struct cln_choice *choice, const struct cln
  * need not be found. */
 enum { SHORT = 4 };
 
-/* Whether a GPU's lanes spend more time to find the channel of each element of a vector, or in the backward to read single
- * elements, than to read x twice by wide vectors. */
-static bool rather_reads_twice(const struct cln_choice *choice, const struct cln_config *c) {
+/* Whether a GPU takes less time in chunks, which read x twice by wide vectors, than to find the channel of each element of
+ * a vector in a held segment, or in the backward to read single elements of it. */
+static bool is_faster_in_chunks(const struct cln_choice *choice, const struct cln_config *c) {
     enum { SMALL = 2, LARGE_CHANNEL = 1536, SEVERAL = 2 }; /* bytes of an element; positions; elements */
     const struct cln_workload *const work = choice->work;
     const uint64_t widest = cln_or_else(c->vec, cln_power_of_two_at_most(cln_widest_vector(choice, c)));
@@ -136,7 +136,7 @@ static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_
 static bool keeps_segment(const struct cln_choice *choice, const struct cln_config *c) {
     enum { CPU_SEGMENT = 1 << 20, LANE = 160 }; /* bytes */
     const struct cln_workload *const work = choice->work;
-    if (rather_reads_twice(choice, c))
+    if (is_faster_in_chunks(choice, c))
         return false;
     if (!choice->facts.alone && work->channel_sums)
         return lanes_of_held(choice, c);
