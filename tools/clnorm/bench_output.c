@@ -28,8 +28,8 @@ bool bench_output_open(struct bench_output *output, const char *path, struct fau
 }
 
 static bool fail(const struct bench_output *output, struct fault *fault) {
-    return fault_set(fault, EXIT_FAILED, "%s cannot be written",
-                     output->stream == stdout ? "standard output" : output->path);
+    return !strcmp(output->path, "-") ? fault_set(fault, EXIT_FAILED, "standard output cannot be written")
+                                      : fault_set(fault, EXIT_FAILED, "%s: cannot be written", output->path);
 }
 
 /* Empties the file, the first time. Other kinds than regular files have no length. */
@@ -55,5 +55,5 @@ bool bench_output_close(struct bench_output *output, bool good, struct fault *fa
     done = !fclose(output->stream) && done;
     if (output->made && !output->begun)
         (void)unlink(output->path);
-    return done || fault_set(fault, EXIT_FAILED, "%s: cannot be written", output->path);
+    return done || fail(output, fault);
 }
