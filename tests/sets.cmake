@@ -15,6 +15,7 @@ function(clnorm_put_in_sets test)
 endfunction()
 
 # Every test is in the full set, which tools/test.sh --all runs; a new one is in no other until it is named here.
+
 # What tools/test.sh runs: about 380 seconds of one core with an empty driver cache. Left out: the sweeps of forced configs,
 # of outer dimensions, of weights of several rows, of fused and quantised norms, of the backward from y, and of its teams; the
 # tool's operations besides norms, and its benchmarks; the example with MPI.
@@ -35,6 +36,7 @@ set(quick_tests
     test_safetensors test_select test_softmax test_stage test_status test_tensor_file test_tool test_tool_layout
     test_tool_rope test_tool_run test_tool_run_backward test_tuning test_tuning_file test_validate test_verify
     test_verify_backward tested_devices)
+
 # What runs with the loader of Khronos: programs that list devices, and those that make and release objects of OpenCL in many
 # ways. Kernels do not depend on the loader.
 set(loader_tests
@@ -42,6 +44,7 @@ set(loader_tests
     test_buffers test_cache test_cache_folder test_device test_device_facts test_drivers test_enqueue test_exports
     test_fault test_one_call test_plan test_plan_store test_program test_program_disk test_select test_tool
     test_tool_layout test_tool_run)
+
 # What runs under ThreadSanitizer, and the target that builds it.
 set(threads_tests test_cache test_enqueue test_one_call test_plan test_plan_store test_program)
 add_custom_target(threads_tests)
