@@ -125,8 +125,14 @@ static inline realv dy_before_rotation(const struct call *call, const struct row
 
 #endif
 
+/* Whether dresidual_out, which is read for the outputs alone, is loaded with the other inputs and held. */
+#define HOLDS_DRESIDUAL_OUT (PRESENT(DRESIDUAL_OUT_DTYPE) && KEEP == KEEP_REGISTERS)
+
 /* The inputs of a vector, as loaded. The widest come first: rusticl 22.3 miscopies structs with padding between members. */
 struct inputs {
+#if HOLDS_DRESIDUAL_OUT && IS_REAL(DRESIDUAL_OUT_DTYPE)
+    PACKED(DRESIDUAL_OUT_DTYPE) dresidual_out;
+#endif
 #if GATE && IS_REAL(Z_DTYPE)
     PACKED(Z_DTYPE) z;
 #endif
@@ -145,6 +151,9 @@ struct inputs {
 #endif
 #if ADDS_RESIDUAL && !IS_REAL(RESIDUAL_DTYPE)
     PACKED(RESIDUAL_DTYPE) residual;
+#endif
+#if HOLDS_DRESIDUAL_OUT && !IS_REAL(DRESIDUAL_OUT_DTYPE)
+    PACKED(DRESIDUAL_OUT_DTYPE) dresidual_out;
 #endif
 #if DROPOUT
     uint kept; /* a bit for each element */
@@ -183,6 +192,9 @@ static inline struct inputs no_inputs(void) {
 #endif
 #if ADDS_RESIDUAL
     in.residual = (PACKED(RESIDUAL_DTYPE))0;
+#endif
+#if HOLDS_DRESIDUAL_OUT
+    in.dresidual_out = (PACKED(DRESIDUAL_OUT_DTYPE))0;
 #endif
 #if DROPOUT
     in.kept = 0;

@@ -48,7 +48,7 @@ static inline void sum_chunks(const struct call *call, const struct row *row, re
 
 /* Inputs that are read for the outputs alone, as loaded. */
 struct beside {
-#if PRESENT(DRESIDUAL_OUT_DTYPE)
+#if PRESENT(DRESIDUAL_OUT_DTYPE) && !HOLDS_DRESIDUAL_OUT
     PACKED(DRESIDUAL_OUT_DTYPE) dresidual_out;
 #endif
 #if NEEDS_BIAS
@@ -60,7 +60,7 @@ struct beside {
 /* bias: of the segment's first element. */
 static inline void load_beside(const struct call *call, const struct row *row, const global STORAGE(BIAS_DTYPE) * bias,
                                const index_t v, struct beside *beside) {
-#if PRESENT(DRESIDUAL_OUT_DTYPE)
+#if PRESENT(DRESIDUAL_OUT_DTYPE) && !HOLDS_DRESIDUAL_OUT
     beside->dresidual_out =
         LOAD_VECTOR(DRESIDUAL_OUT_DTYPE)(SEGMENT_OF(dresidual_out, row), v, row->lead, call->aligned, LOAD_PLAIN);
 #endif
@@ -76,7 +76,9 @@ static inline void put_outputs(const struct call *call, const struct row *row, c
 #if NEEDS_MEANS
     const realv wdn = scaled(point.dn, scale, call->weight_offset);
     realv ds = row->rstd * (wdn - (point.x_hat * means.of_product + means.of_gradient));
-#if PRESENT(DRESIDUAL_OUT_DTYPE)
+#if HOLDS_DRESIDUAL_OUT
+    ds += WIDEN(DRESIDUAL_OUT_DTYPE)(in->dresidual_out);
+#elif PRESENT(DRESIDUAL_OUT_DTYPE)
     ds += WIDEN(DRESIDUAL_OUT_DTYPE)(beside->dresidual_out);
 #endif
 #endif

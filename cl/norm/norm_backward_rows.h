@@ -88,8 +88,15 @@ INLINED struct row row_at_vector(const struct row *row, const uint i) {
 
 INLINED struct inputs fetch(const struct call *call, const struct row *row, const struct columns *columns, const uint i,
                             const enum load_hint hint) {
+    if (!(row->active && has_vector(columns, i)))
+        return no_inputs();
     const struct row at = row_at_vector(row, i);
-    return row->active && has_vector(columns, i) ? load_inputs(call, &at, vector_of(columns, i), hint) : no_inputs();
+    struct inputs in = load_inputs(call, &at, vector_of(columns, i), hint);
+#if HOLDS_DRESIDUAL_OUT
+    in.dresidual_out = LOAD_VECTOR(DRESIDUAL_OUT_DTYPE)(SEGMENT_OF(dresidual_out, &at), vector_of(columns, i), at.lead,
+                                                        call->aligned, hint);
+#endif
+    return in;
 }
 
 INLINED void fetch_row(const struct call *call, const struct row *row, const struct columns *columns, struct inputs *held,
@@ -111,10 +118,6 @@ union widest_element {
     STORAGE(DRESIDUAL_OUT_DTYPE) dresidual_out;
 };
 
-/* Whether dresidual_out is prefetched too. It is the last tensor to be read: if a work-group's rows have more bytes, the L2
- * cache evicts it before it is read. */
-#define PREFETCHES_LAST (SEGMENTS * TILE * sizeof(STORAGE(DRESIDUAL_OUT_DTYPE)) <= 16384)
-
 /* Prefetches the inputs of a later row, from a column on. */
 static inline void prefetch_inputs(const struct call *call, const struct row *row, const index_t column) {
     prefetch_later(SEGMENT_OF(x, row) + column);
@@ -129,8 +132,7 @@ static inline void prefetch_inputs(const struct call *call, const struct row *ro
     prefetch_later(SEGMENT_OF(residual, row) + column);
 #endif
 #if PRESENT(DRESIDUAL_OUT_DTYPE)
-    if (PREFETCHES_LAST)
-        prefetch_later(SEGMENT_OF(dresidual_out, row) + column);
+    prefetch_later(SEGMENT_OF(dresidual_out, row) + column);
 #endif
 }
 
