@@ -26,8 +26,8 @@ set(quick_tests
     test_cache_list test_check_cases test_config test_database test_database_choice test_device test_device_facts
     test_drivers test_element test_enqueue test_extremes test_fault test_fp8 test_gelu test_group_norm
     test_group_norm_backward test_l2_norm test_manual test_norm_backward_args test_norm_backward_columns
-    test_norm_backward_desc test_norm_backward_differences test_norm_backward_fp8 test_norm_backward_locked
-    test_norm_backward_messages test_norm_backward_numerics test_norm_backward_rows test_norm_backward_sweep
+    test_norm_backward_desc test_norm_backward_differences test_norm_backward_fp8 test_norm_backward_layout
+    test_norm_backward_locked test_norm_backward_messages test_norm_backward_numerics test_norm_backward_rows test_norm_backward_sweep
     test_norm_chunks test_norm_fp8_tiles test_norm_large test_norm_mixed test_norm_numerics test_norm_slices
     test_norm_sweep test_one_call test_operations test_outer_args test_output_file test_philox test_plan
     test_plan_store test_program test_program_disk test_quantize test_quantize_args test_range test_readme

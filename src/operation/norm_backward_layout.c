@@ -100,35 +100,40 @@ static uint64_t waves_of(const struct cln_workload *work, const struct cln_confi
     return cln_larger(cln_divide_up(cln_divide_up(work->rows, (uint64_t)MOST_ADDED * c->segments), at_once), 1);
 }
 
-/* Work-groups for each row of weights. They make several waves where a single wave leaves much of the device idle. */
-static uint64_t groups_of_weight(uint64_t at_once, uint64_t weight_rows) {
-    enum { MOST_WAVES = 4 };
-    uint64_t best = 1, best_waves = cln_divide_up(weight_rows, at_once);
+/* Work-groups for each class of rows, where no work-group has rows of two classes. Where one wave would leave much of the
+ * device idle there are several. rows: of a class; at_once: work-groups of a wave. */
+static uint64_t groups_of_class(uint64_t at_once, uint64_t classes, uint64_t rows, const struct cln_config *c) {
+    enum {
+        MOST_WAVES = 4,
+        START = 10 /* iterations that take as long as a work-group's slot and its first loads */
+    };
+    uint64_t best = 1, least = UINT64_MAX;
     for (uint64_t waves = 1; waves <= MOST_WAVES; waves++) {
-        const uint64_t groups = cln_larger(waves * at_once / weight_rows, 1);
-        const uint64_t taken = cln_divide_up(groups * weight_rows, at_once);
-        if (taken * best < best_waves * groups) {
+        const uint64_t groups = cln_larger(cln_smaller(waves * at_once / classes, rows), 1);
+        const uint64_t iterations = cln_divide_up(rows, groups * c->segments);
+        const uint64_t time = cln_divide_up(groups * classes, at_once) * (iterations + START);
+        if (time < least) {
+            least = time;
             best = groups;
-            best_waves = taken;
         }
     }
     return best;
 }
 
 /* work: of the rows that use one row of weights. With leads, a work-group takes every row_groups-th row, which all begin
- * alike. Else, where one run is enough for a work-group, its rows are consecutive, and
- * the run is shortened to an even share where that saves no iteration. */
+ * alike. Else, where one run is enough for a work-group, its rows are consecutive, and the run is shortened to an even
+ * share where that saves no iteration. */
 static void share_rows(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c,
                        struct cln_backward_layout *layout) {
-    const uint64_t at_once =
-        groups_of_weight(cln_config_row_groups(device, c, layout->blocks), cln_larger(work->weight_rows, 1));
+    const bool leads = cln_leads(work, c);
+    const uint64_t alike = leads ? c->vec / work->alignment : 1; /* every alike-th row begins alike */
+    const uint64_t classes = alike * cln_larger(work->weight_rows, 1);
+    const uint64_t in_wave = cln_config_row_groups(device, c, layout->blocks);
+    const uint64_t at_once = alike * groups_of_class(in_wave, classes, cln_divide_up(work->rows, alike), c);
     const uint64_t waves = waves_of(work, c, at_once);
-    if (cln_leads(work, c) && work->rows > 0) {
-        const uint64_t alike = c->vec / work->alignment; /* every alike-th row begins alike */
-        const uint64_t groups = cln_smaller(at_once * waves, cln_divide_up(work->rows, c->segments));
-        const uint64_t sets = waves > 1 ? cln_divide_up(groups, alike) : cln_larger(groups / alike, 1);
+    if (leads && work->rows > 0) {
         layout->run_length = 1;
-        layout->row_groups = cln_smaller(sets * alike, work->rows);
+        layout->row_groups = cln_smaller(at_once * waves, work->rows);
         layout->share = layout->row_groups * c->segments;
         return;
     }

@@ -1,0 +1,97 @@
+/* How the rows of a gradient are shared out where a work-group takes rows of one class alone: of one row of weights, or
+ * rows that begin alike within a vector. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/arithmetic.h"
+#include "config/config.h"
+#include "made_up_devices.h"
+#include "norm_backward_case.h"
+#include "operation/norm_backward_layout.h"
+
+struct shape {
+    uint64_t rows, cols, weight_rows;
+    uint32_t lanes, tile, groups_per_cu;
+};
+
+static struct cln_config config_for(const struct shape *shape) {
+    return (struct cln_config){.vec = 8,
+                               .lanes = shape->lanes,
+                               .segments = 1,
+                               .keep = CLN_KEEP_REGISTERS,
+                               .tile = shape->tile,
+                               .accumulator = CLN_ACCUMULATOR_REGISTERS,
+                               .pipeline = 3,
+                               .chunks = 1,
+                               .row_split = CLN_ROW_SPLIT_EXCHANGE,
+                               .groups_per_cu = shape->groups_per_cu,
+                               .run_length = 1};
+}
+
+static struct cln_backward_layout layout_of(const clnorm_device_info *device, const struct shape *shape) {
+    clnorm_norm_backward_desc desc = norm_backward_full_desc(CLNORM_RMS_NORM, shape->rows, shape->cols, CLNORM_BF16);
+    desc.group_size = shape->cols;
+    desc.weight_rows = shape->weight_rows;
+    const struct cln_workload work = {.users = CLN_KNOBS_BACKWARD,
+                                      .rows = shape->rows,
+                                      .groups = 1,
+                                      .group_size = shape->cols,
+                                      .alignment = cln_lowest_bit(shape->cols),
+                                      .lead_vec = shape->weight_rows > 1 ? 0 : 8,
+                                      .x_size = 2,
+                                      .real_size = 4,
+                                      .sums_rows = true,
+                                      .weight_rows = shape->weight_rows};
+    const struct cln_config config = config_for(shape);
+    struct cln_backward_layout layout;
+    assert_int_equal(cln_backward_lay_out(device, &desc, &work, &config, &layout), CLNORM_SUCCESS);
+    return layout;
+}
+
+/* The H200 runs 132 · groups_per_cu work-groups at once, so it has room for 14 teams of the first shape. Each of the 8 ways
+ * in which its rows begin needs as many teams as the others: one for each would leave 6 of 14 places empty. */
+static void few_places_stay_empty(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {
+        {1006, 33333, 1, 256, 3712, 1}, {745, 45003, 1, 256, 4096, 1},   {1342, 25001, 1, 256, 3576, 1},
+        {2236, 15001, 1, 128, 3752, 2}, {3048, 11006, 1, 64, 1840, 4},   {511, 65535, 1, 64, 1528, 4},
+        {2048, 16384, 8, 64, 2048, 4},  {1000, 32768, 10, 256, 4096, 1},
+    };
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const struct cln_backward_layout layout = layout_of(&h200, &shapes[i]);
+        const struct cln_config config = config_for(&shapes[i]);
+        const uint64_t places = cln_config_row_groups(&h200, &config, layout.blocks);
+        const uint64_t groups = layout.row_groups * shapes[i].weight_rows, waves = cln_divide_up(groups, places);
+        if (5 * groups < 4 * waves * places)
+            fail_msg("%" PRIu64 " x %" PRIu64 ": %" PRIu64 " of %" PRIu64 " x %" PRIu64 " places", shapes[i].rows,
+                     shapes[i].cols, groups, waves, places);
+    }
+}
+
+/* Rows that begin alike are as many rows apart as there are work-groups. */
+static void rows_of_a_work_group_begin_alike(void **state) {
+    (void)state;
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    for (uint64_t rows = 1; rows < 200; rows += 7) {
+        const struct shape odd = {rows, 33333, 1, 256, 3712, 1}, even = {rows, 33330, 1, 256, 3712, 1};
+        const struct cln_backward_layout of_odd = layout_of(&h200, &odd), of_even = layout_of(&h200, &even);
+        assert_true(of_odd.leads && of_even.leads);
+        assert_true(of_odd.row_groups == rows || of_odd.row_groups % 8 == 0);
+        assert_true(of_even.row_groups == rows || of_even.row_groups % 4 == 0);
+        assert_in_range(of_odd.row_groups, 1, rows);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(few_places_stay_empty),
+        cmocka_unit_test(rows_of_a_work_group_begin_alike),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
