@@ -14,6 +14,7 @@
 #include "base/context.h"
 #include "config/config.h"
 #include "config/database.h"
+#include "config/resources.h"
 #include "config/tuning.h"
 #include "made_up_devices.h"
 #include "plan/plan.h"
@@ -84,7 +85,9 @@ static void every_row_suits_its_width(void **state) {
 static struct cln_config choice_of(const char *row, const struct cln_workload *work) {
     struct clnorm_context context = {.device = made_up_device(MADE_UP_H200)};
     clnorm_plan plan = {.context = &context};
-    const struct cln_tuning_key key = {.norm = CLNORM_LAYER_NORM,
+    const struct cln_tuning_key key = {.norm = work->norm,
+                                       .gated = has(row, "_gated"),
+                                       .residual = has(row, "add_"),
                                        .backward = has(row, "backward"),
                                        .dtype = has(row, "bf16") ? CLNORM_BF16 : CLNORM_F32,
                                        .group_size = work->group_size};
@@ -115,6 +118,30 @@ static void unaligned_widths_have_rows_of_their_own(void **state) {
         aligned.lead_vec = 0;
         assert_int_equal(choice_of(rows[i], &aligned).vec, 1);
     }
+}
+
+/* Wherever a measured tile is taken to another width, and wherever the model chooses one, no tile is much narrower than the
+ * others, and no lane has more vectors than a measured one. */
+static void tiles_of_wide_gradients_are_even(void **state) {
+    (void)state;
+    static const char *const rows[] = {
+        "layer_norm_backward bf16:",     "layer_norm_backward f32:",     "rms_norm_backward bf16:",
+        "rms_norm_backward f32:",        "add_rms_norm_backward bf16:",  "add_rms_norm_backward f32:",
+        "rms_norm_gated_backward bf16:", "rms_norm_gated_backward f32:",
+    };
+    const uint64_t widths[] = {9999, 11006, 12416, 13568, 15001, 17408, 25001, 33280, 45003, 50258, 63488, 65535, 100001};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t j = 0; j < sizeof widths / sizeof *widths; j++) {
+            const struct cln_workload work = workload_of(rows[i], widths[j]);
+            const struct cln_config c = choice_of(rows[i], &work);
+            if (c.tile == widths[j])
+                continue; /* whole segments */
+            const uint64_t tiles = cln_tiles(&work, &c), spare = tiles * c.tile - cln_reach(&work, &c);
+            if (!cln_exchanges(&c) || c.vec * work.x_size != 16 || spare >= tiles * c.vec ||
+                cln_elements_per_lane(&work, &c) > 32)
+                fail_msg("%s %" PRIu64 ": %" PRIu64 " tiles of %" PRIu32 " columns, vec %" PRIu32 ", lanes %" PRIu32,
+                         rows[i], widths[j], tiles, c.tile, c.vec, c.lanes);
+        }
 }
 
 /* RMS norm with an 8-bit output has rows at 1024 and at 65536 columns, and none between. */
@@ -170,9 +197,8 @@ static void rows_tell_the_widest_dtype(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_suits_its_width),
-        cmocka_unit_test(rows_of_far_widths_are_not_used),
-        cmocka_unit_test(unaligned_widths_have_rows_of_their_own),
+        cmocka_unit_test(every_row_suits_its_width),        cmocka_unit_test(rows_of_far_widths_are_not_used),
+        cmocka_unit_test(tiles_of_wide_gradients_are_even), cmocka_unit_test(unaligned_widths_have_rows_of_their_own),
         cmocka_unit_test(rows_tell_the_widest_dtype),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

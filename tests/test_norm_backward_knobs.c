@@ -315,7 +315,7 @@ static void impossible_knobs_are_refused(void **state) {
         {{.pipeline = 2, .keep = CLN_KEEP_REREAD}, {"config.pipeline", "2"}},
         {{.chunks = 2, .tile = 65536}, {"config.chunks", "2"}},
         {{.row_split = 4}, {"config.row_split", "4"}},
-        {{.row_split = CLN_ROW_SPLIT_EXCHANGE, .tile = 1024}, {"config.row_split", "exchange"}},
+        {{.row_split = CLN_ROW_SPLIT_EXCHANGE, .tile = 512}, {"config.row_split", "exchange"}},
         {{.chunks = UINT32_MAX, .tile = 16}, {"config.chunks", "4294967295"}},
         {{.accumulator = CLN_ACCUMULATOR_MEMORY, .segments = 2}, {"config.", "2"}},
         {{.accumulator = CLN_ACCUMULATOR_REGISTERS, .lanes = 1, .tile = 65536}, {"config.accumulator", "64 columns"}},

@@ -11,9 +11,9 @@
 #include "knob.h"
 #include "norm_backward_case.h"
 
-enum { CASES = 6, QUEUES = 32 };
+enum { CASES = 7, QUEUES = 32 };
 
-/* Teams of up to 6 tiles. PoCL runs the work-groups of a team one after the other: the first one finds no message. */
+/* Teams of 2 to 33 tiles. PoCL runs the work-groups of a team one after the other: the first one finds no message. */
 static struct norm_backward_case case_of(const struct fixture *fixture, int i, enum cln_row_split row_split) {
     static const struct {
         clnorm_norm norm;
@@ -30,6 +30,7 @@ static struct norm_backward_case case_of(const struct fixture *fixture, int i, e
         {CLNORM_LAYER_NORM, 33, 64, 1, 16, CLN_ACCUMULATOR_REGISTERS, 1, CLN_KEEP_REREAD, 0, DX_APART},
         {CLNORM_LAYER_NORM, 3000, 64, 1, 16, CLN_ACCUMULATOR_REGISTERS, 3, CLN_KEEP_REGISTERS, 0, DX_APART},
         {CLNORM_RMS_NORM, 19, 328, 1, 64, CLN_ACCUMULATOR_REGISTERS, 2, CLN_KEEP_REGISTERS, 0, DX_OVER_X},
+        {CLNORM_LAYER_NORM, 9, 528, 1, 16, CLN_ACCUMULATOR_REGISTERS, 3, CLN_KEEP_REGISTERS, 0, DX_APART},
     };
     const bool locks = norm_backward_locks(fixture);
     const uint64_t rows = fixture_is_slow(fixture) ? 5 : cases[i].rows;

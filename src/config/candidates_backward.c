@@ -38,17 +38,11 @@ static uint64_t most_columns(const struct cln_choice *choice, const struct cln_c
     return cln_power_of_two_at_most(cln_larger(most, 16));
 }
 
-/* The columns of a tile, up to most: even tiles, as few as possible, of whole vectors of all lanes that run in step. */
-static uint64_t even_tile(const struct cln_choice *choice, const struct cln_config *c, uint64_t most) {
-    const uint64_t cols = choice->work->group_size, step = (uint64_t)c->vec * choice->facts.simd;
-    const uint64_t even = cln_divide_up(cols, cln_divide_up(cols, most));
-    return cln_smaller(cln_divide_up(even, step) * step, most);
-}
-
-/* A whole segment where a work-group can hold it, and tiles of a wide one. */
+/* A whole segment where a work-group can hold it, and tiles of a wide one: of powers of two, and of three quarters of
+ * these, which were not measured with accumulator=columns. */
 static struct cln_values tile_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MOST = 16384 };
-    const uint64_t least = choice->facts.ptx ? 2048 : 2 * choice->facts.most_lanes,
+    const uint64_t least = choice->facts.ptx ? 1536 : 2 * choice->facts.most_lanes,
                    wide = 4 * (uint64_t)choice->facts.most_lanes;
     const uint64_t cols = choice->work->group_size, most = most_columns(choice, c);
     struct cln_values values = {0, {0}};
@@ -56,8 +50,11 @@ static struct cln_values tile_values(const struct cln_choice *choice, const stru
         cln_add_value(&values, cols);
     if (values.count == 0 || (!choice->facts.alone && cols > wide))
         for (uint64_t tile = cln_smaller(cln_smaller(most, MOST), cln_power_of_two_at_most(cols - 1)); tile >= least;
-             tile /= 2)
-            cln_add_value(&values, even_tile(choice, c, tile));
+             tile /= 2) {
+            cln_add_value(&values, cln_even_tile(choice->work, c, tile));
+            if (c->accumulator != CLN_ACCUMULATOR_COLUMNS && tile / 4 * 3 >= least)
+                cln_add_value(&values, cln_even_tile(choice->work, c, tile / 4 * 3));
+        }
     if (values.count == 0) /* no tile has the minimum of columns */
         cln_add_value(&values, cln_larger(cln_smaller(most, cols), c->vec));
     return values;
@@ -92,7 +89,7 @@ static struct cln_values lanes_values(const struct cln_choice *choice, const str
     /* With few rows, each row costs a wait, so a lane has fewer columns. */
     const uint64_t elements = c->accumulator == CLN_ACCUMULATOR_COLUMNS ? CLN_MOST_ELEMENTS / 4 : CLN_MOST_ELEMENTS / 2;
     /* Neighbouring lanes read whole sectors of memory. */
-    const uint64_t least = cln_exchanges(c) ? 128 : cln_larger(8, 32 / (c->vec * choice->work->x_size));
+    const uint64_t least = cln_exchanges(c) ? 64 : cln_larger(8, 32 / (c->vec * choice->work->x_size));
     for (uint64_t lanes = most / 2; unrolled && lanes >= least; lanes /= 2)
         if (cln_divide_up(vectors, lanes) * c->vec <= elements)
             cln_add_value(&values, lanes);

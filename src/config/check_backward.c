@@ -70,7 +70,7 @@ static clnorm_status check_row_split(const struct cln_workload *work, const stru
     if (c->accumulator == CLN_ACCUMULATOR_COLUMNS)
         return cln_config_refuse("row_split", c->row_split, "two_passes with accumulator=columns");
     if (cln_tiles(work, c) > CLN_MOST_TEAM)
-        return cln_config_refuse("row_split", c->row_split, "two_passes with more than 16 tiles");
+        return cln_config_refuse("row_split", c->row_split, "two_passes with more than 64 tiles");
     return CLNORM_SUCCESS;
 }
 

@@ -33,7 +33,7 @@ struct cln_workload {
     uint64_t local_size;  /* forward: bytes of an element kept in local memory; 0: no element can be */
     bool y_scaled;        /* forward: y is 8-bit with scales */
     bool locked;          /* backward: CLNORM_REDUCTION_LOCKED */
-    bool gated;           /* backward: z or a residual is read too */
+    bool gated;           /* backward: z, a residual or its gradient is read too */
     bool both_sums;       /* backward: dweight and dbias */
     bool of_8_bits;       /* backward: x is 8-bit, and x_size is that of dy */
     bool sums_rows;       /* backward: dweight or dbias */
@@ -90,8 +90,8 @@ enum { CLN_MOST_RANKED = 32 };
 size_t cln_config_rank(const clnorm_device_info *device, const struct cln_workload *work, struct cln_config *configs,
                        size_t capacity);
 
-/* Maximum work-groups that exchange the sums of a segment's tiles: cl/norm/team.h has a bit for each. */
-enum { CLN_MOST_TEAM = 16 };
+/* Maximum work-groups that exchange the sums of a segment's tiles, each of which receives those of all others. */
+enum { CLN_MOST_TEAM = 64 };
 
 /* Whether work-groups post sums of tiles to each other. */
 static inline bool cln_exchanges(const struct cln_config *c) {

@@ -19,8 +19,8 @@ struct count {
 static struct count count(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const uint64_t local = cln_backward_local_bytes(work, c, cln_config_span(choice->device, work, c));
-    const uint64_t resident =
-        cln_resident_groups(&choice->facts, (uint64_t)c->lanes * c->segments, cln_backward_registers(work, c), local);
+    const uint64_t registers = cln_smaller(cln_backward_registers(work, c), choice->facts.item_registers);
+    const uint64_t resident = cln_resident_groups(&choice->facts, (uint64_t)c->lanes * c->segments, registers, local);
     return (struct count){
         .facts = &choice->facts,
         .work = work,
@@ -51,7 +51,8 @@ static double loads_ns(const struct count *n) {
     const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 0.5 : 1;
     const double again = n->c->keep == CLN_KEEP_REGISTERS ? 1 : 1.8;
     const double weights = n->c->weights == CLN_WEIGHTS_EARLY ? 0 : 0.18;
-    const double exchange = cln_exchanges(n->c) ? 0.8 : 0; /* the wait for the other tiles' sums */
+    /* The wait for the other tiles' sums, most of which a pipeline of three rows hides. */
+    const double exchange = !cln_exchanges(n->c) ? 0 : n->c->pipeline == 3 ? 0.3 : 0.8;
     return n->facts->latency_ns * (depth * ahead * again + weights + exchange);
 }
 
@@ -74,8 +75,9 @@ static double arithmetic_ns(const struct count *n) {
 static double rows_ns(const struct count *n) {
     const double segments = (double)(n->work->rows * n->work->groups) * n->tiles;
     const double steps = fmax(1, segments / (n->active * n->facts->compute_units * n->c->segments));
+    const double filling = cln_exchanges(n->c) ? n->c->pipeline - 1 : 0; /* steps before the pipeline is full */
     const double work = arithmetic_ns(n);
-    return steps * fmax(loads_ns(n) + reduction_ns(n) + work, n->active * work);
+    return (steps + filling) * fmax(loads_ns(n) + reduction_ns(n) + work, n->active * work);
 }
 
 /* The time to write slots of partial sums, and to add them up in a second kernel. */

@@ -15,6 +15,12 @@ uint64_t cln_tiles(const struct cln_workload *work, const struct cln_config *c) 
     return c->tile < work->group_size ? cln_divide_up(cln_reach(work, c), c->tile) : 1;
 }
 
+uint64_t cln_even_tile(const struct cln_workload *work, const struct cln_config *c, uint64_t most) {
+    const uint64_t columns = cln_reach(work, c), vec = cln_larger(c->vec, 1);
+    const uint64_t even = cln_divide_up(columns, cln_divide_up(columns, most));
+    return cln_smaller(cln_divide_up(even, vec) * vec, most);
+}
+
 unsigned cln_moved_tensors(const struct cln_workload *work) {
     if (work->users == CLN_KNOBS_BACKWARD)
         return work->gated ? 5 : 3;
@@ -99,8 +105,8 @@ bool cln_unrolls_columns(const struct cln_config *c) {
 }
 
 uint64_t cln_backward_local_bytes(const struct cln_workload *work, const struct cln_config *c, uint64_t span) {
-    enum { RECEIVED = 2 * 2 * CLN_MOST_TEAM }; /* words of cl/norm/team.h */
-    const uint64_t messages = cln_exchanges(c) ? RECEIVED * sizeof(cl_float) : 2 * work->real_size;
+    const uint64_t received = 4 * cln_tiles(work, c); /* words of cl/norm/team.h */
+    const uint64_t messages = cln_exchanges(c) ? received * sizeof(cl_float) : 2 * work->real_size;
     const uint64_t scratch = 4 * (uint64_t)c->lanes * c->segments * work->real_size + messages + sizeof(cl_uint);
     const uint64_t columns =
         cln_unrolls_columns(c) ? cln_elements_per_lane(work, c) * c->lanes : cln_divide_up(c->tile, c->vec) * c->vec;
@@ -149,12 +155,14 @@ uint64_t cln_backward_least_registers(const struct cln_workload *work, const str
     const uint64_t sums = sums_in_registers(work, c) * words(elements * work->real_size);
     const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? vectors * vector : 0;
     const uint64_t addresses = vectors * (c->pipeline == 1 ? cln_larger(c->vec / 2, 1) : 4);
-    const uint64_t gate = work->gated ? elements * 7 / 2 : 0; /* factors, slopes and their products */
+    const uint64_t gate = work->gated ? elements * 2 : 0; /* factors and slopes */
     return arithmetic(work, c) + held + sums + early + addresses + gate;
 }
 
-/* The constants, also that of a gate, are fitted to the registers that ptxas uses for 570 kernels of every kind. */
+/* The constants, also that of a gate, are fitted to the registers that ptxas uses for 570 kernels of every kind. It keeps a
+ * gate's products too where it has the registers. */
 uint64_t cln_backward_registers(const struct cln_workload *work, const struct cln_config *c) {
     enum { SPARE = 40, GATED_SPARE = 12 };
-    return cln_backward_least_registers(work, c) + (work->gated ? GATED_SPARE : SPARE);
+    const uint64_t spare = work->gated ? GATED_SPARE + cln_elements_per_lane(work, c) * 3 / 2 : SPARE;
+    return cln_backward_least_registers(work, c) + spare;
 }

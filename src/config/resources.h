@@ -16,6 +16,10 @@ uint64_t cln_reach(const struct cln_workload *work, const struct cln_config *c);
 /* Backward: the tiles of a segment. */
 uint64_t cln_tiles(const struct cln_workload *work, const struct cln_config *c);
 
+/* Backward: the columns of a tile where the tiles are even, as few as possible, and of at most so many columns each: a
+ * multiple of vec, which divides most. */
+uint64_t cln_even_tile(const struct cln_workload *work, const struct cln_config *c, uint64_t most);
+
 /* The tensors of x's size that are read or written. */
 unsigned cln_moved_tensors(const struct cln_workload *work);
 

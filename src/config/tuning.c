@@ -295,14 +295,24 @@ static bool registers_fit(const clnorm_plan *plan, const struct cln_database_row
     return each <= registers_of(&measured, &there) || cln_registers_fit(&facts, (uint64_t)c->lanes * c->segments, each);
 }
 
-/* Chooses the config by a row of the database, and returns whether it suits the work. Without a tile a row is for whole
- * segments. */
+/* Fits a measured tile to a segment of another width: even tiles, with no more vectors of a lane. Returns whether there are
+ * several, as at the width that was measured. Without a tile a row is for whole segments. */
+static bool fit_tile(const struct cln_workload *work, uint64_t measured, struct cln_config *c) {
+    if (!c->tile)
+        c->tile = (uint32_t)work->group_size;
+    else if (measured != work->group_size) {
+        const uint64_t step = (uint64_t)cln_larger(c->vec, 1) * cln_larger(c->lanes, 1);
+        c->tile = (uint32_t)cln_even_tile(work, c, cln_divide_up(c->tile, step) * step);
+        return c->tile < work->group_size;
+    }
+    return true;
+}
+
+/* Chooses the config by a row of the database, and returns whether it suits the work. */
 static bool suits(clnorm_plan *plan, const struct cln_database_row *row, cln_choose_fn choose) {
     struct cln_config knobs = row->knobs;
-    if (is_far(&plan->work, row))
+    if (is_far(&plan->work, row) || (plan->work.users == CLN_KNOBS_BACKWARD && !fit_tile(&plan->work, row->cols, &knobs)))
         return false;
-    if (plan->work.users == CLN_KNOBS_BACKWARD && !knobs.tile)
-        knobs.tile = (uint32_t)plan->work.group_size;
     struct cln_failure before;
     cln_failure_keep(&before);
     const bool chosen = row->cols && !choose(&plan->context->device, &plan->work, &knobs, &plan->config);
