@@ -37,12 +37,20 @@ static double bandwidth(const struct count *n) {
     return n->facts->bytes_per_ns * n->facts->compute_units;
 }
 
-/* The time of memory traffic. Two passes read x and dy twice, and so does accumulator=columns. */
-static double memory_ns(const struct count *n) {
+/* How often x and dy are read. With accumulator=columns a few neighbouring lanes read a piece of each row again, which is
+ * less than a sector of memory where vectors are narrow. */
+static double passes(const struct count *n) {
     const bool twice = n->c->tile < n->work->group_size && n->c->row_split == CLN_ROW_SPLIT_TWO_PASSES;
-    const double passes = twice ? 1.9 : n->c->accumulator == CLN_ACCUMULATOR_COLUMNS ? 1.9 : 1;
+    const double whole = 16, narrower = fmax(whole / ((double)n->c->vec * (double)n->work->x_size), 1) - 1;
+    if (n->c->accumulator == CLN_ACCUMULATOR_COLUMNS)
+        return 1.9 + 0.36 * narrower;
+    return twice ? 1.9 : 1;
+}
+
+/* The time of memory traffic. */
+static double memory_ns(const struct count *n) {
     const double elements = (double)(n->work->rows * n->work->groups) * (double)n->work->group_size;
-    return passes * cln_moved_tensors(n->work) * elements * (double)n->work->x_size / bandwidth(n);
+    return passes(n) * cln_moved_tensors(n->work) * elements * (double)n->work->x_size / bandwidth(n);
 }
 
 /* The latency of a row's loads. The pipeline and the prefetch hide a part of it. */
