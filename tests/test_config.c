@@ -106,7 +106,9 @@ static void backward_choices_fit(void **state) {
             work.lead_vec = options & 8 ? 16 : 0;
             work.norm = options & 4 ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM;
             work.locked = options & 1;
+            work.slots = 128;
             work.gated = options & 2;
+            work.more_inputs = work.gated;
             work.both_sums = work.sums_rows = options & 4;
             choose_everywhere(work);
         }

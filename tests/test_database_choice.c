@@ -52,7 +52,8 @@ static struct cln_workload workload_of(const char *row, uint64_t cols) {
                                  .real_size = 4,
                                  .work = work_of(row),
                                  .y_scaled = has(row, "quantized"),
-                                 .gated = has(row, "_gated") || has(row, "add_"),
+                                 .gated = has(row, "_gated"),
+                                 .more_inputs = has(row, "_gated") || has(row, "add_"),
                                  .both_sums = layer,
                                  .of_8_bits = has(row, "f8e4m3"),
                                  .sums_rows = backward};
@@ -130,18 +131,21 @@ static void tiles_of_wide_gradients_are_even(void **state) {
         "rms_norm_gated_backward bf16:", "rms_norm_gated_backward f32:",
     };
     const uint64_t widths[] = {9999, 11006, 12416, 13568, 15001, 17408, 25001, 33280, 45003, 50258, 63488, 65535, 100001};
+    unsigned tiled = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t j = 0; j < sizeof widths / sizeof *widths; j++) {
             const struct cln_workload work = workload_of(rows[i], widths[j]);
             const struct cln_config c = choice_of(rows[i], &work);
             if (c.tile == widths[j])
                 continue; /* whole segments */
+            tiled++;
             const uint64_t tiles = cln_tiles(&work, &c), spare = tiles * c.tile - cln_reach(&work, &c);
             if (!cln_exchanges(&c) || c.vec * work.x_size != 16 || spare >= tiles * c.vec ||
                 cln_elements_per_lane(&work, &c) > 32)
                 fail_msg("%s %" PRIu64 ": %" PRIu64 " tiles of %" PRIu32 " columns, vec %" PRIu32 ", lanes %" PRIu32,
                          rows[i], widths[j], tiles, c.tile, c.vec, c.lanes);
         }
+    assert_true(tiled > 90);
 }
 
 /* RMS norm with an 8-bit output has rows at 1024 and at 65536 columns, and none between. */

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -33,24 +34,38 @@ static struct cln_config config_for(const struct shape *shape) {
                                .run_length = 1};
 }
 
-static struct cln_backward_layout layout_of(const clnorm_device_info *device, const struct shape *shape) {
+static struct cln_workload workload_of(const struct shape *shape) {
+    return (struct cln_workload){.users = CLN_KNOBS_BACKWARD,
+                                 .rows = shape->rows,
+                                 .groups = 1,
+                                 .group_size = shape->cols,
+                                 .alignment = cln_lowest_bit(shape->cols),
+                                 .lead_vec = shape->weight_rows > 1 ? 0 : 8,
+                                 .x_size = 2,
+                                 .held_size = 2,
+                                 .real_size = 4,
+                                 .sums_rows = true,
+                                 .weight_rows = shape->weight_rows};
+}
+
+/* slots: of locks; 0: none. */
+static struct cln_backward_layout laid_out(const clnorm_device_info *device, const struct shape *shape,
+                                           const struct cln_config *config, uint32_t slots) {
     clnorm_norm_backward_desc desc = norm_backward_full_desc(CLNORM_RMS_NORM, shape->rows, shape->cols, CLNORM_BF16);
     desc.group_size = shape->cols;
     desc.weight_rows = shape->weight_rows;
-    const struct cln_workload work = {.users = CLN_KNOBS_BACKWARD,
-                                      .rows = shape->rows,
-                                      .groups = 1,
-                                      .group_size = shape->cols,
-                                      .alignment = cln_lowest_bit(shape->cols),
-                                      .lead_vec = shape->weight_rows > 1 ? 0 : 8,
-                                      .x_size = 2,
-                                      .real_size = 4,
-                                      .sums_rows = true,
-                                      .weight_rows = shape->weight_rows};
-    const struct cln_config config = config_for(shape);
+    desc.slots = slots;
+    struct cln_workload work = workload_of(shape);
+    work.locked = slots > 0;
+    work.slots = slots;
     struct cln_backward_layout layout;
-    assert_int_equal(cln_backward_lay_out(device, &desc, &work, &config, &layout), CLNORM_SUCCESS);
+    assert_int_equal(cln_backward_lay_out(device, &desc, &work, config, &layout), CLNORM_SUCCESS);
     return layout;
+}
+
+static struct cln_backward_layout layout_of(const clnorm_device_info *device, const struct shape *shape) {
+    const struct cln_config config = config_for(shape);
+    return laid_out(device, shape, &config, 0);
 }
 
 /* The H200 runs 132 · groups_per_cu work-groups at once, so it has room for 14 teams of the first shape. Each of the 8 ways
@@ -74,6 +89,47 @@ static void few_places_stay_empty(void **state) {
     }
 }
 
+/* Two waves of 28 of 29 teams take longer than one of 24: each team fills its pipeline, and writes a slot. Lanes of further
+ * segments take no part where rows are few, so that there are no more slots than they need. */
+static void work_groups_are_as_many_as_pay(void **state) {
+    (void)state;
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    static const struct shape wide = {1006, 33333, 1, 128, 3712, 2}, few = {3, 33333, 1, 128, 3712, 2};
+    assert_int_equal(layout_of(&h200, &wide).row_groups, 24);
+    assert_int_equal(layout_of(&h200, &few).row_groups, 3);
+    const struct shape narrow = {800, 129, 1, 16, 129, 1};
+    struct cln_config config = config_for(&narrow);
+    config.segments = 32;
+    config.row_split = CLN_ROW_SPLIT_TWO_PASSES;
+    assert_int_equal(laid_out(&h200, &narrow, &config, 0).row_groups, 32);
+}
+
+/* Slots of work-groups whose rows begin differently are apart. */
+static void shared_slots_are_of_rows_that_begin_alike(void **state) {
+    (void)state;
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    const struct shape odd = {1006, 33333, 1, 128, 3712, 2};
+    const struct cln_config config = config_for(&odd);
+    for (uint32_t slots = 8; slots < 60; slots++) {
+        const struct cln_backward_layout layout = laid_out(&h200, &odd, &config, slots);
+        assert_in_range(layout.slots, 8, slots);
+        assert_true(layout.slots % 8 == 0 || layout.slots == layout.row_groups);
+    }
+}
+
+/* Up to 64 work-groups share a row. */
+static void teams_have_a_limit(void **state) {
+    (void)state;
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    const struct shape most = {1024, 65536, 1, 64, 1024, 4}, too_many = {1024, 65536, 1, 64, 1016, 4};
+    const struct cln_config config[] = {config_for(&most), config_for(&too_many)};
+    const struct cln_workload work = workload_of(&most);
+    struct cln_config chosen;
+    assert_int_equal(cln_config_choose(&h200, &work, &config[0], &chosen), CLNORM_SUCCESS);
+    assert_int_equal(cln_config_choose(&h200, &work, &config[1], &chosen), CLNORM_INVALID_VALUE);
+    assert_non_null(strstr(clnorm_error_detail(), "64 tiles"));
+}
+
 /* Rows that begin alike are as many rows apart as there are work-groups. */
 static void rows_of_a_work_group_begin_alike(void **state) {
     (void)state;
@@ -91,6 +147,9 @@ static void rows_of_a_work_group_begin_alike(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_places_stay_empty),
+        cmocka_unit_test(work_groups_are_as_many_as_pay),
+        cmocka_unit_test(shared_slots_are_of_rows_that_begin_alike),
+        cmocka_unit_test(teams_have_a_limit),
         cmocka_unit_test(rows_of_a_work_group_begin_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

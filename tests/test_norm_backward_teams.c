@@ -36,6 +36,11 @@ static struct norm_backward_case case_of(const struct fixture *fixture, int i, e
     const uint64_t rows = fixture_is_slow(fixture) ? 5 : cases[i].rows;
     struct norm_backward_case c = {.desc = norm_backward_full_desc(cases[i].norm, rows, cases[i].cols, CLNORM_F32),
                                    .dx_place = cases[i].dx_place};
+    if (i % 3 != 1) { /* with a residual's gradient, in its own place or not */
+        c.desc.s_given = true;
+        c.desc.dresidual.dtype = c.desc.dresidual_out.dtype = CLNORM_F32;
+        c.dresidual_in_place = i % 2;
+    }
     c.desc.group_size = cases[i].cols / cases[i].groups;
     c.desc.reduction = cases[i].slots && locks ? CLNORM_REDUCTION_LOCKED : CLNORM_REDUCTION_PARTIAL;
     c.desc.slots = cases[i].slots ? cases[i].slots : c.desc.slots;
@@ -99,7 +104,7 @@ static void many_queues_end(void **state) {
         norm_backward_run_upload(fixture, &run[i]);
         queue[i] = fixture_queue(fixture, 0);
     }
-    for (int turn = 0; turn < 3; turn++)
+    for (int turn = 0; turn < 2; turn++)
         for (int i = 0; i < QUEUES; i++) {
             const clnorm_args args = norm_backward_run_args(&run[i]);
             assert_int_equal(clnorm_plan_enqueue(plan, queue[i], &args, 0, NULL, NULL), CLNORM_SUCCESS);
@@ -117,21 +122,28 @@ static void many_queues_end(void **state) {
 
 /* Rows of which no vector divides the stride (cl/common/lead.h). One tile begins before each row. CPUs take such vectors
  * with streaming stores only. */
+static struct norm_backward_case odd_case(const struct fixture *fixture, clnorm_norm norm, uint64_t rows) {
+    const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU;
+    struct norm_backward_case own = {.desc = norm_backward_full_desc(norm, rows, 63, CLNORM_BF16)};
+    own.desc.dweight.dtype = own.desc.dbias.dtype = CLNORM_F32;
+    own.desc.y.dtype = CLNORM_DTYPE_NONE;
+    own.desc.config = forced((struct cln_config){.stores = cpu ? CLN_STORES_STREAMING : CLN_STORES_CACHED,
+                                                 .vec = 8,
+                                                 .lanes = cpu ? 1 : 8,
+                                                 .tile = 16, /* 4 tiles of 63 columns, and a fifth for the lead */
+                                                 .accumulator = CLN_ACCUMULATOR_REGISTERS,
+                                                 .row_split = CLN_ROW_SPLIT_EXCHANGE});
+    return own;
+}
+
 static void rows_begin_anywhere_within_vectors(void **state) {
     const struct fixture *fixture = *state;
     for (uint32_t split = CLN_ROW_SPLIT_EXCHANGE; split <= CLN_ROW_SPLIT_NO_WAIT; split++)
         for (unsigned layer = 0; layer < 2; layer++) {
-            struct norm_backward_case own = {
-                .desc = norm_backward_full_desc(layer ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM, 29, 63, CLNORM_BF16)};
-            own.desc.dweight.dtype = own.desc.dbias.dtype = CLNORM_F32;
-            own.desc.y.dtype = own.desc.z.dtype = own.desc.dz.dtype = CLNORM_DTYPE_NONE;
-            own.desc.gate = CLNORM_GATE_NONE;
-            KNOB(own.desc.config, stores) =
-                fixture->device.kind == CLNORM_DEVICE_CPU ? CLN_STORES_STREAMING : CLN_STORES_CACHED;
-            KNOB(own.desc.config, vec) = 8;
-            KNOB(own.desc.config, lanes) = fixture->device.kind == CLNORM_DEVICE_CPU ? 1 : 8;
-            KNOB(own.desc.config, tile) = 16; /* 4 tiles of 63 columns, and a fifth for the lead */
-            KNOB(own.desc.config, accumulator) = CLN_ACCUMULATOR_REGISTERS;
+            struct norm_backward_case own = odd_case(fixture, layer ? CLNORM_LAYER_NORM : CLNORM_RMS_NORM, 29);
+            own.desc.s_given = true;
+            own.desc.dresidual.dtype = own.desc.dresidual_out.dtype = layer ? CLNORM_BF16 : CLNORM_F32;
+            own.dresidual_in_place = layer;
             KNOB(own.desc.config, row_split) = split;
             assert_true(norm_backward_case_passes(fixture, &own));
             own.desc.rows = 3; /* fewer than begin differently within a vector */
@@ -141,9 +153,31 @@ static void rows_begin_anywhere_within_vectors(void **state) {
         }
 }
 
+/* A tile of rows that begin differently has other columns, and each tile of a slot has a lock of its own. So work-groups
+ * share a slot only if their rows begin alike, which needs as many slots as there are ways to begin. */
+static void rows_that_begin_alike_share_slots(void **state) {
+    static const uint32_t slots[] = {8, 11, 19};
+    const struct fixture *fixture = *state;
+    if (!norm_backward_locks(fixture))
+        return;
+    struct norm_backward_case own = odd_case(fixture, CLNORM_RMS_NORM, fixture_is_slow(fixture) ? 33 : 3000);
+    own.desc.reduction = CLNORM_REDUCTION_LOCKED;
+    KNOB(own.desc.config, groups_per_cu) = 200; /* more work-groups than slots on any device */
+    for (unsigned turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+            own.desc.slots = slots[i];
+            assert_true(norm_backward_case_passes(fixture, &own));
+        }
+    own.desc.slots = 7;
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_norm_backward_plan_create(fixture->context, &own.desc, &plan), CLNORM_INVALID_VALUE);
+    assert_non_null(strstr(clnorm_error_detail(), "config.vec is 8"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_begin_anywhere_within_vectors),
+        cmocka_unit_test(rows_that_begin_alike_share_slots),
         cmocka_unit_test(teams_agree),
         cmocka_unit_test(a_bound_of_zero_changes_no_bit),
         cmocka_unit_test(many_queues_end),

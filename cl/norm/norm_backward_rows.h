@@ -131,7 +131,7 @@ static inline void prefetch_inputs(const struct call *call, const struct row *ro
 #if ADDS_RESIDUAL
     prefetch_later(SEGMENT_OF(residual, row) + column);
 #endif
-#if PRESENT(DRESIDUAL_OUT_DTYPE)
+#if HOLDS_DRESIDUAL_OUT
     prefetch_later(SEGMENT_OF(dresidual_out, row) + column);
 #endif
 }

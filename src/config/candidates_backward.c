@@ -38,8 +38,8 @@ static uint64_t most_columns(const struct cln_choice *choice, const struct cln_c
     return cln_power_of_two_at_most(cln_larger(most, 16));
 }
 
-/* A whole segment where a work-group can hold it, and tiles of a wide one: of powers of two, and of three quarters of
- * these, which were not measured with accumulator=columns. */
+/* A whole segment where a work-group can hold it, and tiles of a wide one, of up to a power of two or three quarters of it.
+ * The latter are not for accumulator=columns, with which they were not measured. */
 static struct cln_values tile_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MOST = 16384 };
     const uint64_t least = choice->facts.ptx ? 1536 : 2 * choice->facts.most_lanes,

@@ -58,6 +58,10 @@ static clnorm_status check_leads(const struct cln_workload *work, const struct c
                                  "a divisor of group_size and every row stride with accumulator=memory or columns, with "
                                  "run_length above 1, with tiles in two passes, or where neither a row nor sums are in "
                                  "registers");
+    if (work->locked && c->tile < work->group_size && c->vec / work->alignment > work->slots)
+        return cln_config_refuse("vec", c->vec,
+                                 "with tiles and CLNORM_REDUCTION_LOCKED, a divisor of group_size and every row stride, or "
+                                 "desc.slots for each way in which rows begin within a vector");
     return CLNORM_SUCCESS;
 }
 

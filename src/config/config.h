@@ -33,7 +33,9 @@ struct cln_workload {
     uint64_t local_size;  /* forward: bytes of an element kept in local memory; 0: no element can be */
     bool y_scaled;        /* forward: y is 8-bit with scales */
     bool locked;          /* backward: CLNORM_REDUCTION_LOCKED */
-    bool gated;           /* backward: z, a residual or its gradient is read too */
+    uint64_t slots;       /* backward: of locks */
+    bool gated;           /* backward: there is a gate */
+    uint64_t more_inputs; /* backward: tensors of x's shape that are read besides x and dy: z, a residual, its gradient */
     bool both_sums;       /* backward: dweight and dbias */
     bool of_8_bits;       /* backward: x is 8-bit, and x_size is that of dy */
     bool sums_rows;       /* backward: dweight or dbias */

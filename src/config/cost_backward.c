@@ -37,13 +37,13 @@ static double bandwidth(const struct count *n) {
     return n->facts->bytes_per_ns * n->facts->compute_units;
 }
 
-/* How often x and dy are read. With accumulator=columns a few neighbouring lanes read a piece of each row again, which is
- * less than a sector of memory where vectors are narrow. */
+/* How often x and dy are read. With accumulator=columns a few neighbouring lanes read a piece of each row again: the
+ * narrower their vectors, the less of what memory delivers for it they use. */
 static double passes(const struct count *n) {
     const bool twice = n->c->tile < n->work->group_size && n->c->row_split == CLN_ROW_SPLIT_TWO_PASSES;
-    const double whole = 16, narrower = fmax(whole / ((double)n->c->vec * (double)n->work->x_size), 1) - 1;
+    const double pieces = fmax(16 / ((double)n->c->vec * (double)n->work->x_size), 1); /* of 16 bytes */
     if (n->c->accumulator == CLN_ACCUMULATOR_COLUMNS)
-        return 1.9 + 0.36 * narrower;
+        return 1.9 + 0.36 * (pieces - 1);
     return twice ? 1.9 : 1;
 }
 

@@ -23,7 +23,7 @@ uint64_t cln_even_tile(const struct cln_workload *work, const struct cln_config 
 
 unsigned cln_moved_tensors(const struct cln_workload *work) {
     if (work->users == CLN_KNOBS_BACKWARD)
-        return work->gated ? 5 : 3;
+        return 3 + (unsigned)work->more_inputs + work->gated; /* x, dy and dx; a gate has dz */
     switch (work->work) {
     case CLN_WORK_GATED:
     case CLN_WORK_SOFTMAX_BACKWARD:
@@ -149,7 +149,7 @@ static uint64_t sums_in_registers(const struct cln_workload *work, const struct 
 uint64_t cln_backward_least_registers(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t elements = cln_elements_per_lane(work, c), vectors = elements / c->vec;
     const uint64_t vector = words(c->vec * work->x_size);
-    const uint64_t inputs = work->gated ? 3 : 2; /* x, dy, and z or a residual's gradient */
+    const uint64_t inputs = 2 + work->more_inputs; /* x and dy */
     const uint64_t rows = c->keep == CLN_KEEP_REGISTERS ? c->pipeline : 0;
     const uint64_t held = rows * inputs * vectors * vector;
     const uint64_t sums = sums_in_registers(work, c) * words(elements * work->real_size);

@@ -16,8 +16,8 @@ uint64_t cln_reach(const struct cln_workload *work, const struct cln_config *c);
 /* Backward: the tiles of a segment. */
 uint64_t cln_tiles(const struct cln_workload *work, const struct cln_config *c);
 
-/* Backward: the columns of a tile where the tiles are even, as few as possible, and of at most so many columns each: a
- * multiple of vec, which divides most. */
+/* Backward: the columns of a tile if a segment is split evenly into the fewest tiles of at most so many columns. It is a
+ * multiple of vec if most is one. */
 uint64_t cln_even_tile(const struct cln_workload *work, const struct cln_config *c, uint64_t most);
 
 /* The tensors of x's size that are read or written. */

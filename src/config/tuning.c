@@ -295,8 +295,8 @@ static bool registers_fit(const clnorm_plan *plan, const struct cln_database_row
     return each <= registers_of(&measured, &there) || cln_registers_fit(&facts, (uint64_t)c->lanes * c->segments, each);
 }
 
-/* Fits a measured tile to a segment of another width: even tiles, with no more vectors of a lane. Returns whether there are
- * several, as at the width that was measured. Without a tile a row is for whole segments. */
+/* Fits a measured tile to a segment of another width: even tiles, with no more vectors of a lane. Returns false if one tile
+ * would hold the whole segment. Without a tile a row is for whole segments. */
 static bool fit_tile(const struct cln_workload *work, uint64_t measured, struct cln_config *c) {
     if (!c->tile)
         c->tile = (uint32_t)work->group_size;

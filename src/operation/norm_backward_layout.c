@@ -30,10 +30,13 @@ struct cln_workload cln_backward_workload(const struct cln_operation *operation,
         .held_size = x_size_of(p),
         .norm = p->norm,
         .real_size = cln_backward_real_size(p),
-        .gated = p->gate != CLNORM_GATE_NONE || p->residual.dtype || p->dresidual_out.dtype,
+        .gated = p->gate != CLNORM_GATE_NONE,
+        .more_inputs = (p->gate != CLNORM_GATE_NONE ? 1U : 0) + (p->residual.dtype && !p->s_given ? 1U : 0) +
+                       (p->dresidual_out.dtype ? 1U : 0),
         .both_sums = p->dweight.dtype && p->dbias.dtype,
         .of_8_bits = p->x.scaling != CLNORM_SCALING_NONE,
         .locked = p->reduction == CLNORM_REDUCTION_LOCKED && (p->dweight.dtype || p->dbias.dtype),
+        .slots = p->slots,
         .sums_rows = p->dweight.dtype || p->dbias.dtype,
         .weight_rows = p->weight_rows,
         .rope = p->rope,
@@ -132,8 +135,9 @@ static void share_rows(const clnorm_device_info *device, const struct cln_worklo
     const uint64_t at_once = alike * groups_of_class(in_wave, classes, cln_divide_up(work->rows, alike), c);
     const uint64_t waves = waves_of(work, c, at_once);
     if (leads && work->rows > 0) {
+        const uint64_t needed = alike * cln_divide_up(cln_divide_up(work->rows, alike), c->segments);
         layout->run_length = 1;
-        layout->row_groups = cln_smaller(at_once * waves, work->rows);
+        layout->row_groups = cln_smaller(cln_smaller(at_once * waves, needed), work->rows);
         layout->share = layout->row_groups * c->segments;
         return;
     }
@@ -150,6 +154,16 @@ static void share_rows(const clnorm_device_info *device, const struct cln_worklo
         layout->share = even > run - c->segments ? even : run;
         layout->row_groups = cln_divide_up(work->rows, layout->share);
     }
+}
+
+/* Slots of each row of weights. A tile of rows that begin differently has other columns, but the same lock in each slot, so
+ * that work-groups which share a slot have rows that begin alike. */
+static uint64_t slots_of(const problem *p, const struct cln_workload *work, const struct cln_config *c,
+                         const struct cln_backward_layout *layout) {
+    if (!layout->locked || p->slots / p->weight_rows >= layout->row_groups)
+        return layout->row_groups;
+    const uint64_t alike = layout->leads && c->tile < work->group_size ? c->vec / work->alignment : 1;
+    return cln_larger(p->slots / p->weight_rows / alike * alike, 1);
 }
 
 /* Sets the numbers of work-groups, slots and locks. */
@@ -169,9 +183,7 @@ static clnorm_status lay_out_groups(const clnorm_device_info *device, const prob
     layout->columns = sums_rows && p->rows && c->accumulator == CLN_ACCUMULATOR_COLUMNS
                           ? cln_divide_up(row_vectors(p, c), layout->column_lanes)
                           : 0;
-    layout->slots = !sums_rows || layout->columns ? 0
-                    : layout->locked              ? cln_smaller(cln_larger(p->slots / weight_rows, 1), layout->row_groups)
-                                                  : layout->row_groups;
+    layout->slots = !sums_rows || layout->columns ? 0 : slots_of(p, work, c, layout);
     layout->work_groups = layout->blocks * layout->row_groups * weight_rows;
     if (layout->columns + layout->work_groups > CLN_MOST_GROUPS)
         return cln_config_refuse("groups_per_cu", c->groups_per_cu, "fewer, or larger tiles, for at most 2^30 work-groups");
