@@ -31,9 +31,6 @@
 #endif
 #define ROW_VECTORS (ROW / VEC + (ROW % VEC != 0))
 
-/* Last layout: the most vectors of channels that a lane has. src/operation/group_norm_shared.c has this number too. */
-#define MOST_HELD_VECTORS 64
-
 /* The elements of a vector: fewer than VEC at the end of a row. */
 static inline ulong elements_of(const ulong vector) {
     return ROW % VEC == 0 || vector < ROW / VEC ? VEC : ROW % VEC;

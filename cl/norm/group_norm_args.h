@@ -7,6 +7,9 @@
 #ifndef GROUP_NORM_ARGS_H
 #define GROUP_NORM_ARGS_H
 
+/* Last layout: the most vectors of channels that a single lane has. */
+#define MOST_HELD_VECTORS 64
+
 /* clang-format off */
 #if defined(X_SCALE_DTYPE) || !defined(ARGUMENTS_H)
 #define GROUP_NORM_X_SCALE(USE)                                                     \

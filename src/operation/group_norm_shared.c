@@ -180,7 +180,6 @@ clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_s
 }
 
 uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cln_spec *spec) {
-    enum { MOST_HELD_VECTORS = 64 }; /* of one lane, as in cl/norm/group_norm.h */
     const uint64_t held = spec->lanes == 1 ? MOST_HELD_VECTORS : spec->lanes;
     const uint64_t blocks = cln_divide_up(cln_divide_up(norm->cols, spec->vec), held);
     return norm->rows * spec->chunks * (norm->layout == CLNORM_LAYOUT_LAST ? blocks : norm->cols);
