@@ -144,6 +144,29 @@ static void rows_of_a_work_group_begin_alike(void **state) {
     }
 }
 
+/* Work-groups that sum columns have no more lines of lanes than the rows fill, unless compute units would be without one.
+ */
+static void lines_of_columns_have_rows(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {{64, 65536, 1, 1024, 65536, 1}, {146, 28672, 1, 512, 28672, 1},
+                                          {256, 16384, 1, 256, 16384, 2}, {2048, 2048, 1, 256, 2048, 2},
+                                          {1, 65536, 1, 1024, 65536, 1},  {5, 512, 1, 64, 512, 1}};
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct cln_config config = config_for(&shapes[i]);
+        config.accumulator = CLN_ACCUMULATOR_COLUMNS;
+        config.row_split = CLN_ROW_SPLIT_TWO_PASSES;
+        config.unroll = 4;
+        const struct cln_backward_layout layout = laid_out(&h200, &shapes[i], &config, 0);
+        const uint64_t lines = config.lanes / layout.column_lanes, vectors = shapes[i].cols / config.vec;
+        assert_int_equal(lines * layout.column_lanes, config.lanes);
+        assert_int_equal(layout.columns, vectors / layout.column_lanes);
+        if (lines * config.unroll >= 2 * cln_larger(shapes[i].rows, config.unroll) &&
+            layout.columns / 2 >= h200.compute_units)
+            fail_msg("%" PRIu64 " x %" PRIu64 ": %" PRIu64 " lines", shapes[i].rows, shapes[i].cols, lines);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_places_stay_empty),
@@ -151,6 +174,7 @@ int main(void) {
         cmocka_unit_test(shared_slots_are_of_rows_that_begin_alike),
         cmocka_unit_test(teams_have_a_limit),
         cmocka_unit_test(rows_of_a_work_group_begin_alike),
+        cmocka_unit_test(lines_of_columns_have_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

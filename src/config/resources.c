@@ -95,6 +95,20 @@ uint64_t cln_elements_per_lane(const struct cln_workload *work, const struct cln
     return cln_divide_up(cln_divide_up(columns, c->vec), c->lanes) * c->vec;
 }
 
+uint64_t cln_row_vectors(const struct cln_workload *work, const struct cln_config *c) {
+    return work->groups * cln_divide_up(work->group_size, c->vec);
+}
+
+/* Few where a row has few vectors, for more work-groups; more where rows are few, as some lines would have none, as long as
+ * each compute unit has a work-group. */
+uint64_t cln_column_lanes(const struct cln_workload *work, const struct cln_config *c, uint64_t compute_units) {
+    const uint64_t vectors = cln_row_vectors(work, c), items = (uint64_t)c->lanes * c->segments;
+    const uint64_t least = vectors < 256 ? 2 : vectors < 512 ? 4 : 8;
+    const uint64_t lines = cln_power_of_two_at_least(cln_divide_up(work->rows, c->unroll));
+    const uint64_t most = cln_power_of_two_at_most(cln_larger(vectors / cln_larger(compute_units, 1), 1));
+    return cln_smaller(items, cln_larger(least, cln_smaller(cln_divide_up(items, lines), most)));
+}
+
 /* Backward: whether the sums over rows stay in registers until the last row. */
 static bool accumulates_in_registers(const struct cln_config *c) {
     return c->accumulator == CLN_ACCUMULATOR_REGISTERS || c->accumulator == CLN_ACCUMULATOR_COLUMNS;
@@ -139,6 +153,24 @@ uint64_t cln_config_row_groups(const clnorm_device_info *device, const struct cl
     return cln_larger((uint64_t)c->groups_per_cu * device->compute_units / blocks, 1);
 }
 
+uint64_t cln_groups_of_class(uint64_t at_once, uint64_t classes, uint64_t rows, const struct cln_config *c) {
+    enum {
+        MOST_WAVES = 4,
+        START = 10 /* iterations that take as long as a work-group's slot and its first loads */
+    };
+    uint64_t best = 1, least = UINT64_MAX;
+    for (uint64_t waves = 1; waves <= MOST_WAVES; waves++) {
+        const uint64_t groups = cln_larger(cln_smaller(waves * at_once / classes, rows), 1);
+        const uint64_t iterations = cln_divide_up(rows, groups * c->segments);
+        const uint64_t time = cln_divide_up(groups * classes, at_once) * (iterations + START);
+        if (time < least) {
+            least = time;
+            best = groups;
+        }
+    }
+    return best;
+}
+
 /* The sums that a lane holds for each of its columns. */
 static uint64_t sums_in_registers(const struct cln_workload *work, const struct cln_config *c) {
     if (c->accumulator == CLN_ACCUMULATOR_REGISTERS)
@@ -146,7 +178,15 @@ static uint64_t sums_in_registers(const struct cln_workload *work, const struct 
     return c->accumulator == CLN_ACCUMULATOR_SPLIT && work->sums_rows;
 }
 
-uint64_t cln_backward_least_registers(const struct cln_workload *work, const struct cln_config *c) {
+/* Those of a work-item that sums columns: a vector of each input for each row that it takes at once, and the sums. */
+static uint64_t registers_of_columns(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t inputs = 2 + work->more_inputs; /* x and dy */
+    const uint64_t held = c->unroll * inputs * words(c->vec * work->x_size);
+    return c->accumulator == CLN_ACCUMULATOR_COLUMNS ? held + 2 * words(c->vec * work->real_size) : 0;
+}
+
+/* Those of a work-item that goes through rows. */
+static uint64_t registers_of_rows(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t elements = cln_elements_per_lane(work, c), vectors = elements / c->vec;
     const uint64_t vector = words(c->vec * work->x_size);
     const uint64_t inputs = 2 + work->more_inputs; /* x and dy */
@@ -156,7 +196,11 @@ uint64_t cln_backward_least_registers(const struct cln_workload *work, const str
     const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? vectors * vector : 0;
     const uint64_t addresses = vectors * (c->pipeline == 1 ? cln_larger(c->vec / 2, 1) : 4);
     const uint64_t gate = work->gated ? elements * 2 : 0; /* factors and slopes */
-    return arithmetic(work, c) + held + sums + early + addresses + gate;
+    return held + sums + early + addresses + gate;
+}
+
+uint64_t cln_backward_least_registers(const struct cln_workload *work, const struct cln_config *c) {
+    return arithmetic(work, c) + cln_larger(registers_of_rows(work, c), registers_of_columns(work, c));
 }
 
 /* The constants, also that of a gate, are fitted to the registers that ptxas uses for 570 kernels of every kind. It keeps a
@@ -164,5 +208,5 @@ uint64_t cln_backward_least_registers(const struct cln_workload *work, const str
 uint64_t cln_backward_registers(const struct cln_workload *work, const struct cln_config *c) {
     enum { SPARE = 40, GATED_SPARE = 12 };
     const uint64_t spare = work->gated ? GATED_SPARE + cln_elements_per_lane(work, c) * 3 / 2 : SPARE;
-    return cln_backward_least_registers(work, c) + spare;
+    return arithmetic(work, c) + cln_larger(registers_of_rows(work, c) + spare, registers_of_columns(work, c));
 }

@@ -36,8 +36,19 @@ uint64_t cln_elements_per_lane(const struct cln_workload *work, const struct cln
 /* Backward: whether each lane has the same columns of every row, known when the kernel is built. */
 bool cln_unrolls_columns(const struct cln_config *c);
 
+/* Backward: the vectors of a row. */
+uint64_t cln_row_vectors(const struct cln_workload *work, const struct cln_config *c);
+
+/* Backward: neighbouring lanes of a work-group that sums columns (cl/norm/norm_backward_columns.h). The other lanes form
+ * further lines of so many, which take other rows. */
+uint64_t cln_column_lanes(const struct cln_workload *work, const struct cln_config *c, uint64_t compute_units);
+
 /* Backward: bytes of local memory. span: groups that a work-group takes one after the other. */
 uint64_t cln_backward_local_bytes(const struct cln_workload *work, const struct cln_config *c, uint64_t span);
+
+/* Backward: work-groups for each class of rows, where no work-group has rows of two classes. Where one wave would leave
+ * much of the device idle there are several. rows: of a class; at_once: work-groups of a wave. */
+uint64_t cln_groups_of_class(uint64_t at_once, uint64_t classes, uint64_t rows, const struct cln_config *c);
 
 /* Registers of 4 bytes that a work-item needs without spills, estimated from the values that the kernel holds at once. */
 uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln_config *c);

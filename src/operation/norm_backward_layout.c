@@ -80,18 +80,6 @@ static clnorm_status mailbox_words(uint64_t segments, uint64_t tiles, clnorm_nor
     return CLNORM_SUCCESS;
 }
 
-/* The number of vectors of a row. */
-static uint64_t row_vectors(const problem *p, const struct cln_config *c) {
-    return p->cols / p->group_size * cln_divide_up(p->group_size, c->vec);
-}
-
-/* Neighbouring lanes of a work-group that sums columns: few where a row has few vectors, for more work-groups. */
-static uint64_t column_lanes(const problem *p, const struct cln_config *c) {
-    const uint64_t vectors = row_vectors(p, c);
-    const uint64_t most = vectors < 256 ? 2 : vectors < 512 ? 4 : 8;
-    return cln_smaller((uint64_t)c->lanes * c->segments, most);
-}
-
 /* Maximum rows whose terms of dweight and dbias one lane adds up, except in a last run. A chain of f32 additions stops
  * growing at 2^24 equal terms; a chain of 2^12 loses at most 2^-12 of its sum. */
 enum { MOST_ADDED = 4096 };
@@ -103,26 +91,6 @@ static uint64_t waves_of(const struct cln_workload *work, const struct cln_confi
     return cln_larger(cln_divide_up(cln_divide_up(work->rows, (uint64_t)MOST_ADDED * c->segments), at_once), 1);
 }
 
-/* Work-groups for each class of rows, where no work-group has rows of two classes. Where one wave would leave much of the
- * device idle there are several. rows: of a class; at_once: work-groups of a wave. */
-static uint64_t groups_of_class(uint64_t at_once, uint64_t classes, uint64_t rows, const struct cln_config *c) {
-    enum {
-        MOST_WAVES = 4,
-        START = 10 /* iterations that take as long as a work-group's slot and its first loads */
-    };
-    uint64_t best = 1, least = UINT64_MAX;
-    for (uint64_t waves = 1; waves <= MOST_WAVES; waves++) {
-        const uint64_t groups = cln_larger(cln_smaller(waves * at_once / classes, rows), 1);
-        const uint64_t iterations = cln_divide_up(rows, groups * c->segments);
-        const uint64_t time = cln_divide_up(groups * classes, at_once) * (iterations + START);
-        if (time < least) {
-            least = time;
-            best = groups;
-        }
-    }
-    return best;
-}
-
 /* work: of the rows that use one row of weights. With leads, a work-group takes every row_groups-th row, which all begin
  * alike. Else, where one run is enough for a work-group, its rows are consecutive, and the run is shortened to an even
  * share where that saves no iteration. */
@@ -132,7 +100,7 @@ static void share_rows(const clnorm_device_info *device, const struct cln_worklo
     const uint64_t alike = leads ? c->vec / work->alignment : 1; /* every alike-th row begins alike */
     const uint64_t classes = alike * cln_larger(work->weight_rows, 1);
     const uint64_t in_wave = cln_config_row_groups(device, c, layout->blocks);
-    const uint64_t at_once = alike * groups_of_class(in_wave, classes, cln_divide_up(work->rows, alike), c);
+    const uint64_t at_once = alike * cln_groups_of_class(in_wave, classes, cln_divide_up(work->rows, alike), c);
     const uint64_t waves = waves_of(work, c, at_once);
     if (leads && work->rows > 0) {
         const uint64_t needed = alike * cln_divide_up(cln_divide_up(work->rows, alike), c->segments);
@@ -179,9 +147,9 @@ static clnorm_status lay_out_groups(const clnorm_device_info *device, const prob
                         ", a launch has up to 2^30 work-groups",
                         weight_rows, CLN_MOST_GROUPS / layout->blocks);
     share_rows(device, &of_weight, c, layout);
-    layout->column_lanes = column_lanes(p, c);
+    layout->column_lanes = cln_column_lanes(work, c, device->compute_units);
     layout->columns = sums_rows && p->rows && c->accumulator == CLN_ACCUMULATOR_COLUMNS
-                          ? cln_divide_up(row_vectors(p, c), layout->column_lanes)
+                          ? cln_divide_up(cln_row_vectors(work, c), layout->column_lanes)
                           : 0;
     layout->slots = !sums_rows || layout->columns ? 0 : slots_of(p, work, c, layout);
     layout->work_groups = layout->blocks * layout->row_groups * weight_rows;
