@@ -226,6 +226,45 @@ static void foreign_knobs_are_refused(void **state) {
     }
 }
 
+/* The model's choice for the gradient of so many bytes of x. */
+static struct cln_config gradient_choice(uint64_t columns, uint64_t x_size, uint64_t bytes) {
+    const clnorm_device_info device = made_up_device(MADE_UP_H200);
+    const struct cln_config automatic = {0};
+    struct cln_workload work = workload_of(x_size);
+    struct cln_config config;
+    work.users = CLN_KNOBS_BACKWARD;
+    set_columns(&work, columns);
+    work.rows = bytes / x_size / columns;
+    work.lead_vec = 16 / x_size;
+    work.sums_rows = true;
+    assert_int_equal(cln_config_choose(&device, &work, &automatic, &config), CLNORM_SUCCESS);
+    return config;
+}
+
+/* Few wide rows are whole as far as 512 lanes can take them, with a work-group each. */
+static void few_wide_rows_are_whole(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (uint64_t columns = 8192; columns <= 28672; columns += 4096) {
+            const struct cln_config c = gradient_choice(columns, x_size, 8 << 20);
+            if (c.tile != columns || c.accumulator != CLN_ACCUMULATOR_COLUMNS || c.lanes > 512)
+                fail_msg("%" PRIu64 " columns, %" PRIu64 " bytes: tile %" PRIu32 ", lanes %" PRIu32, columns, x_size,
+                         c.tile, c.lanes);
+        }
+}
+
+/* Rows that begin anywhere within vectors are not shared out to lanes that run in step with those of other rows. */
+static void partly_filled_vectors_have_whole_warps(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (uint64_t columns = 65; columns <= 511; columns += 2) {
+            const struct cln_config c = gradient_choice(columns, x_size, 64 << 20);
+            if (c.vec > 1 && c.lanes < 32)
+                fail_msg("%" PRIu64 " columns, %" PRIu64 " bytes: vec %" PRIu32 ", lanes %" PRIu32, columns, x_size, c.vec,
+                         c.lanes);
+        }
+}
+
 /* Where local memory is small, a forced accumulator of columns takes as many lanes as fit. */
 static void columns_fit_into_local_memory(void **state) {
     (void)state;
@@ -471,6 +510,8 @@ int main(void) {
         cmocka_unit_test(ranking_begins_with_the_choice),
         cmocka_unit_test(prefetch_is_of_whole_rows),
         cmocka_unit_test(foreign_knobs_are_refused),
+        cmocka_unit_test(few_wide_rows_are_whole),
+        cmocka_unit_test(partly_filled_vectors_have_whole_warps),
         cmocka_unit_test(columns_fit_into_local_memory),
         cmocka_unit_test(phases_fit_into_local_memory),
         cmocka_unit_test(small_images_have_a_config),

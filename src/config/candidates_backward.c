@@ -42,7 +42,7 @@ static uint64_t most_columns(const struct cln_choice *choice, const struct cln_c
  * The latter are not for accumulator=columns, with which they were not measured. */
 static struct cln_values tile_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MOST = 16384 };
-    const uint64_t least = choice->facts.ptx ? 1536 : 2 * choice->facts.most_lanes,
+    const uint64_t least = choice->facts.ptx ? 1024 : 2 * choice->facts.most_lanes,
                    wide = 4 * (uint64_t)choice->facts.most_lanes;
     const uint64_t cols = choice->work->group_size, most = most_columns(choice, c);
     struct cln_values values = {0, {0}};
@@ -60,12 +60,14 @@ static struct cln_values tile_values(const struct cln_choice *choice, const stru
     return values;
 }
 
+/* Teams whose vectors are narrower than they could be are slower. */
 static struct cln_values row_split_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    const uint64_t tiles = cln_tiles(work, c);
+    const uint64_t tiles = cln_tiles(work, c), widest = choice->facts.vector_bytes / work->x_size;
     struct cln_values values = cln_one_value(CLN_ROW_SPLIT_TWO_PASSES);
+    const bool wide = c->vec >= cln_smaller(work->lead_vec, widest);
     const bool teams =
-        tiles > 1 && cln_config_gains_by_exchange(choice->device, tiles) && work->real_size == sizeof(cl_float);
+        tiles > 1 && wide && cln_config_gains_by_exchange(choice->device, tiles) && work->real_size == sizeof(cl_float);
     if (teams && c->accumulator != CLN_ACCUMULATOR_COLUMNS && c->accumulator != CLN_ACCUMULATOR_MEMORY)
         cln_add_value(&values, CLN_ROW_SPLIT_EXCHANGE);
     return values;
@@ -81,13 +83,15 @@ static uint64_t most_items(const struct cln_choice *choice, const struct cln_con
 }
 
 static struct cln_values lanes_values(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { MOST_OF_TEAM = 256 }; /* larger work-groups waited longer for each other */
     const uint64_t vectors = cln_divide_up(c->tile, c->vec);
     const uint64_t items = cln_power_of_two_at_most(cln_larger(most_items(choice, c) / cln_larger(c->segments, 1), 1));
-    const uint64_t most = cln_smaller(cln_smaller(items, choice->facts.most_lanes), cln_power_of_two_at_least(vectors));
+    const uint64_t of_team = cln_exchanges(c) ? MOST_OF_TEAM : choice->facts.most_lanes;
+    const uint64_t most =
+        cln_smaller(cln_smaller(items, cln_smaller(choice->facts.most_lanes, of_team)), cln_power_of_two_at_least(vectors));
     struct cln_values values = cln_one_value(most);
     const bool unrolled = c->accumulator != CLN_ACCUMULATOR_MEMORY && c->accumulator != CLN_ACCUMULATOR_LOCAL;
-    /* With few rows, each row costs a wait, so a lane has fewer columns. */
-    const uint64_t elements = c->accumulator == CLN_ACCUMULATOR_COLUMNS ? CLN_MOST_ELEMENTS / 4 : CLN_MOST_ELEMENTS / 2;
+    const uint64_t elements = c->accumulator == CLN_ACCUMULATOR_COLUMNS ? CLN_MOST_ELEMENTS : CLN_MOST_ELEMENTS / 2;
     /* Neighbouring lanes read whole sectors of memory. */
     const uint64_t least = cln_exchanges(c) ? 64 : cln_larger(8, 32 / (c->vec * choice->work->x_size));
     for (uint64_t lanes = most / 2; unrolled && lanes >= least; lanes /= 2)
@@ -212,6 +216,7 @@ const struct cln_axis cln_backward_axes[] = {
     {offsetof(struct cln_config, row_split), row_split_values},
     {offsetof(struct cln_config, lanes), lanes_values},
     {offsetof(struct cln_config, keep), keep_values},
+    {offsetof(struct cln_config, unroll), unroll_values},
     {offsetof(struct cln_config, segments), segments_values},
     {offsetof(struct cln_config, pipeline), pipeline_values},
     {offsetof(struct cln_config, weights), weights_values},
@@ -219,7 +224,6 @@ const struct cln_axis cln_backward_axes[] = {
     {offsetof(struct cln_config, run_length), run_length_values},
     {offsetof(struct cln_config, prefetch), prefetch_values},
     {offsetof(struct cln_config, chunks), chunks_values},
-    {offsetof(struct cln_config, unroll), unroll_values},
     {offsetof(struct cln_config, reduce), cln_reduce_values},
     {0, NULL},
 };

@@ -1,5 +1,6 @@
 /* The estimated time of a config, in nanoseconds, limited by the bandwidth of the device's memory and by latencies. The
- * constants of cost_*.c were fitted to 4,000 configs measured on an H200; facts.c scales them to other devices. */
+ * constants of cost_*.c were fitted to 4,000 configs measured on an H200 and 1,300 on an H100; facts.c scales them to other
+ * devices. */
 #ifndef CLN_COST_H
 #define CLN_COST_H
 

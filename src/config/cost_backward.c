@@ -11,6 +11,7 @@ struct count {
     const struct cln_config *c;
     double tiles;
     double elements; /* of a tile that a lane has */
+    double vectors;  /* of those elements */
     double resident; /* work-groups that fit on a compute unit */
     double active;   /* work-groups that run on a compute unit at once */
     double sums;     /* over rows: dweight, dbias */
@@ -27,6 +28,7 @@ static struct count count(const struct cln_choice *choice, const struct cln_conf
         .c = c,
         .tiles = (double)cln_tiles(work, c),
         .elements = (double)cln_elements_per_lane(work, c),
+        .vectors = (double)cln_elements_per_lane(work, c) / c->vec,
         .resident = (double)resident,
         .active = (double)cln_smaller(resident, c->groups_per_cu),
         .sums = work->sums_rows ? 1 + (double)work->both_sums : 0,
@@ -37,14 +39,17 @@ static double bandwidth(const struct count *n) {
     return n->facts->bytes_per_ns * n->facts->compute_units;
 }
 
-/* How often x and dy are read. With accumulator=columns a few neighbouring lanes read a piece of each row again: the
- * narrower their vectors, the less of what memory delivers for it they use. */
+static bool in_two_passes(const struct count *n) {
+    return n->tiles > 1 && n->c->row_split == CLN_ROW_SPLIT_TWO_PASSES;
+}
+
+/* How often x and dy are read: again for the sums over a row that is split, and with accumulator=columns for those over
+ * rows. There a few neighbouring lanes read a piece of each row: the narrower their vectors, the less of what memory
+ * delivers for it they use. */
 static double passes(const struct count *n) {
-    const bool twice = n->c->tile < n->work->group_size && n->c->row_split == CLN_ROW_SPLIT_TWO_PASSES;
     const double pieces = fmax(16 / ((double)n->c->vec * (double)n->work->x_size), 1); /* of 16 bytes */
-    if (n->c->accumulator == CLN_ACCUMULATOR_COLUMNS)
-        return 1.9 + 0.36 * (pieces - 1);
-    return twice ? 1.9 : 1;
+    const double columns = n->c->accumulator == CLN_ACCUMULATOR_COLUMNS ? 0.9 + 0.36 * (pieces - 1) : 0;
+    return (in_two_passes(n) ? 1.9 : 1) + columns;
 }
 
 /* The time of memory traffic. */
@@ -57,7 +62,8 @@ static double memory_ns(const struct count *n) {
 static double loads_ns(const struct count *n) {
     const double depth = n->c->pipeline == 1 ? 1 : 0.5;
     const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 0.5 : 1;
-    const double again = n->c->keep == CLN_KEEP_REGISTERS ? 1 : 1.8;
+    /* Where a tile is not held, each vector is written before the next one is loaded. Caches have it if it was summed. */
+    const double again = n->c->keep == CLN_KEEP_REGISTERS ? 1 : in_two_passes(n) ? n->vectors : 1.8;
     const double weights = n->c->weights == CLN_WEIGHTS_EARLY ? 0 : 0.18;
     /* The wait for the other tiles' sums, most of which a pipeline of three rows hides. */
     const double exchange = !cln_exchanges(n->c) ? 0 : n->c->pipeline == 3 ? 0.3 : 0.8;
@@ -68,24 +74,73 @@ static double reduction_ns(const struct count *n) {
     return (n->work->norm == CLNORM_LAYER_NORM ? 1.8 : 1) * cln_reduction_ns(n->facts, n->c->lanes);
 }
 
-/* The arithmetic of a work-group on its rows, including its idle lanes. Sums in memory or local memory add a cost that
- * grows with the columns of a lane. */
-static double arithmetic_ns(const struct count *n) {
-    const double in_local = n->c->accumulator == CLN_ACCUMULATOR_LOCAL    ? 0.7
-                            : n->c->accumulator == CLN_ACCUMULATOR_SPLIT  ? 0.35
-                            : n->c->accumulator == CLN_ACCUMULATOR_MEMORY ? 1
-                                                                          : 0;
-    return (1.5 + in_local * n->elements) * (0.8 + 1.6 / n->c->vec) * n->elements * n->c->lanes * n->c->segments /
-           n->facts->elements_per_ns;
+/* Cache lines that an access of the work-items which run in step touches: pieces of rows that begin within a line touch one
+ * more each. */
+static double lines(const struct count *n) {
+    const double line = 128, sector = 32; /* bytes */
+    const double in_step = fmin(n->c->lanes, n->facts->simd), rows = fmax(1, (double)n->facts->simd / n->c->lanes);
+    const double size = (double)n->work->x_size;
+    const bool within = (double)n->work->alignment * size < sector;
+    return rows * (in_step * n->c->vec * size / line + (within ? 1 : 0));
 }
 
-/* The time of all iterations, in each of which a work-group takes a row, or several at once. */
+/* A compute unit's time for the rows that a work-group takes at once, including its idle lanes. Where work-items that run
+ * in step have several rows, elements of vectors that may be partly filled take many more instructions. Sums in local
+ * memory or memory add a cost that grows with the columns of a lane. */
+static double arithmetic_ns(const struct count *n) {
+    const double sums = n->c->accumulator == CLN_ACCUMULATOR_LOCAL    ? 0.7
+                        : n->c->accumulator == CLN_ACCUMULATOR_SPLIT  ? 1.2
+                        : n->c->accumulator == CLN_ACCUMULATOR_MEMORY ? 1
+                                                                      : 0;
+    const double elements = (1.5 + sums * n->elements) * (0.8 + 1.6 / n->c->vec) * n->elements;
+    const double others = fmax(0, (double)n->facts->simd / n->c->lanes - 1); /* rows of work-items that run in step */
+    const double edges = cln_leads(n->work, n->c) ? n->c->vec * fmin(n->vectors, 2) * others : 0;
+    const double accesses = lines(n) * n->vectors * cln_moved_tensors(n->work);
+    return (elements + 40 * edges + 5 * accesses) * n->c->lanes * n->c->segments / n->facts->elements_per_ns;
+}
+
+/* The iterations of a work-group, in each of which it takes a row, or several at once. The last of few is not full. */
+static double steps(const struct count *n) {
+    const double at_once = fmax(1, n->active * n->facts->compute_units / (n->tiles * (double)n->work->groups));
+    const uint64_t alike = cln_leads(n->work, n->c) ? n->c->vec / n->work->alignment : 1;
+    const uint64_t classes = alike * cln_larger(n->work->weight_rows, 1);
+    if (classes > 1) {
+        const uint64_t rows = cln_divide_up(n->work->rows, classes);
+        const uint64_t groups = cln_groups_of_class((uint64_t)at_once, classes, rows, n->c);
+        return ceil((double)(groups * classes) / at_once) * (double)cln_divide_up(rows, groups * n->c->segments);
+    }
+    const double even = (double)n->work->rows / (at_once * n->c->segments);
+    return even > 4 ? even : fmax(1, 0.25 * even + 0.75 * ceil(even));
+}
+
 static double rows_ns(const struct count *n) {
-    const double segments = (double)(n->work->rows * n->work->groups) * n->tiles;
-    const double steps = fmax(1, segments / (n->active * n->facts->compute_units * n->c->segments));
     const double filling = cln_exchanges(n->c) ? n->c->pipeline - 1 : 0; /* steps before the pipeline is full */
     const double work = arithmetic_ns(n);
-    return (steps + filling) * fmax(loads_ns(n) + reduction_ns(n) + work, n->active * work);
+    return (steps(n) + filling) * cln_both_limits(loads_ns(n) + reduction_ns(n), n->active * work, 4);
+}
+
+/* The time of all work-groups. With accumulator=columns those that sum columns take the places of others first. */
+static double groups_ns(const struct count *n) {
+    const double line = 15; /* to add up the sums of a line of lanes, one after the other */
+    if (n->c->accumulator != CLN_ACCUMULATOR_COLUMNS)
+        return rows_ns(n);
+    const uint64_t lanes = cln_column_lanes(n->work, n->c, n->facts->compute_units);
+    const uint64_t lines = (uint64_t)n->c->lanes * n->c->segments / lanes;
+    const double groups = (double)cln_divide_up(cln_row_vectors(n->work, n->c), lanes);
+    const double iterations = (double)cln_divide_up(n->work->rows, lines * n->c->unroll);
+    const double each = iterations * n->facts->latency_ns + line * (double)lines;
+    return fmax(each, groups / (n->resident * n->facts->compute_units) * each + rows_ns(n));
+}
+
+/* The time of the kernel that sums up the chunks of a row first, where it is split in two passes. */
+static double first_pass_ns(const struct count *n) {
+    if (!in_two_passes(n))
+        return 0;
+    const double chunks = (double)(n->work->rows * n->work->groups) * n->c->chunks;
+    const double waves = fmax(1, chunks / (n->resident * n->facts->compute_units * n->c->segments));
+    const uint64_t at_once = (uint64_t)n->c->lanes * n->c->vec * n->c->unroll; /* columns */
+    const uint64_t iterations = cln_divide_up(cln_divide_up(n->work->group_size, n->c->chunks), at_once);
+    return waves * (double)iterations * n->facts->latency_ns;
 }
 
 /* The time to write slots of partial sums, and to add them up in a second kernel. */
@@ -106,6 +161,6 @@ double cln_backward_cost(const struct cln_choice *choice, const struct cln_confi
     const uint64_t items = (uint64_t)c->lanes * c->segments;
     const bool fits = cln_registers_fit(n.facts, items, cln_backward_least_registers(n.work, c));
     const double launches = c->tile < n.work->group_size ? 2 : 1;
-    return waves * cln_both_limits(memory_ns(&n), rows_ns(&n), 1.9) + slots_ns(&n) + launches * n.facts->launch_ns +
-           (fits ? 0 : spilled);
+    return waves * cln_both_limits(memory_ns(&n), groups_ns(&n) + first_pass_ns(&n), 1.9) + slots_ns(&n) +
+           launches * n.facts->launch_ns + (fits ? 0 : spilled);
 }
