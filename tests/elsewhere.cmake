@@ -22,6 +22,19 @@ if(clnorm_has_tool)
     clnorm_add_test(rusticl_check "${rusticl}" $<TARGET_FILE:clnorm_program> check --every 7)
     list(APPEND elsewhere rusticl_check)
 endif()
+set(avx2 "${CMAKE_CURRENT_SOURCE_DIR}/test_avx2.sh")
+foreach(test IN ITEMS
+    fp8 gelu group_norm group_norm_backward l2_norm norm_backward_fp8 norm_backward_numerics norm_backward_sweep
+    norm_chunks norm_fp8_tiles norm_numerics norm_slices norm_sweep quantize softmax)
+    clnorm_add_test(avx2_${test} "${avx2}" $<TARGET_FILE:test_${test}>)
+    set_property(TEST avx2_${test} APPEND PROPERTY ENVIRONMENT CLNORM_TEST_QUICK=1)
+    list(APPEND elsewhere avx2_${test})
+endforeach()
+if(clnorm_has_tool)
+    clnorm_add_test(avx2_check "${avx2}" $<TARGET_FILE:clnorm_program> check --every 7)
+    set_tests_properties(avx2_check PROPERTIES FAIL_REGULAR_EXPRESSION "warnings? generated") # PoCL's compiler prints it
+    list(APPEND elsewhere avx2_check)
+endif()
 
 # Intel's runtime, and PoCL 6 in Debian 13: tools/test.sh --all fetches them. Long sweeps run a part of their cases there.
 set(other_drivers intel)

@@ -13,6 +13,12 @@
 #define INLINED static inline __attribute__((always_inline))
 #endif
 
+/* A CPU with AVX-512 passes vectors of 64 bytes to functions in another way than one without it, of which PoCL's compiler
+ * warns at each function. All of a kernel's functions are compiled for the same CPU. */
+#ifdef POCL_DEVICE_ADDRESS_BITS
+#pragma clang diagnostic ignored "-Wpsabi"
+#endif
+
 /* Intel's runtime for CPUs makes vectors of neighbouring work-items, even where a work-group has a single one. On some
  * kernels its compiler (2026.2) then crashes. */
 #if defined(cl_intel_vec_len_hint) && LANES == 1 && (!defined(SEGMENTS) || SEGMENTS == 1)
