@@ -31,9 +31,11 @@ foreach(test IN ITEMS
     list(APPEND elsewhere avx2_${test})
 endforeach()
 if(clnorm_has_tool)
-    clnorm_add_test(avx2_check "${avx2}" $<TARGET_FILE:clnorm_program> check --every 7)
+    clnorm_add_test(avx2_devices "${avx2}" $<TARGET_FILE:clnorm_program> devices)
+    set_tests_properties(avx2_devices PROPERTIES PASS_REGULAR_EXPRESSION "pthread-haswell")
+    clnorm_add_test(avx2_check "${avx2}" --cold $<TARGET_FILE:clnorm_program> check --every 7)
     set_tests_properties(avx2_check PROPERTIES FAIL_REGULAR_EXPRESSION "warnings? generated") # PoCL's compiler prints it
-    list(APPEND elsewhere avx2_check)
+    list(APPEND elsewhere avx2_devices avx2_check)
 endif()
 
 # Intel's runtime, and PoCL 6 in Debian 13: tools/test.sh --all fetches them. Long sweeps run a part of their cases there.

@@ -2,7 +2,7 @@
 # Runs a test program on this machine's PoCL 3.1 as on a CPU with AVX2 and without AVX-512. Exits with 77, skipped, where
 # PoCL has no library of functions for such a CPU, or the machine cannot run it.
 #
-#   test_avx2.sh PROGRAM [ARGUMENT …]
+#   test_avx2.sh [--cold] PROGRAM [ARGUMENT …]      --cold: compiles every kernel, and keeps none
 set -u
 
 library=/usr/share/pocl/kernel-x86_64-pc-linux-gnu-avx2.bc
@@ -15,4 +15,11 @@ if ! grep -qw avx2 /proc/cpuinfo; then
     exit 77
 fi
 
-POCL_KERNELLIB_NAME=avx2 POCL_LLVM_CPU_NAME=haswell exec "$@"
+export POCL_KERNELLIB_NAME=avx2 POCL_LLVM_CPU_NAME=haswell
+if [ "$1" = --cold ]; then
+    shift
+    kernels=$(mktemp -d)
+    trap 'rm -rf "$kernels"' EXIT
+    export POCL_CACHE_DIR="$kernels" CLNORM_CACHE=0
+fi
+"$@"

@@ -43,6 +43,11 @@ static const struct cln_config in_small_tiles = {.vec = 4,
                                                  .weights = CLN_WEIGHTS_LATE,
                                                  .accumulator = CLN_ACCUMULATOR_COLUMNS};
 
+/* With few compute units, a single row has one line of all lanes, and six rows four lines, some lanes of which are beyond
+ * the last of 257 vectors. */
+static const struct cln_config wide_lines = {
+    .vec = 4, .lanes = 64, .segments = 1, .unroll = 2, .keep = CLN_KEEP_REGISTERS, .accumulator = CLN_ACCUMULATOR_COLUMNS};
+
 static struct norm_backward_case case_of(clnorm_norm norm, uint64_t rows, uint64_t cols, clnorm_dtype dtype,
                                          const struct cln_config *config) {
     struct norm_backward_case c = {.desc = norm_backward_full_desc(norm, rows, cols, dtype), .seed = rows};
@@ -64,6 +69,8 @@ static void every_output_is_right(void **state) {
         case_of(CLNORM_LAYER_NORM, 3, 8, CLNORM_F32, &many),
         case_of(CLNORM_RMS_NORM, 0, 512, CLNORM_F16, &many),
         case_of(CLNORM_LAYER_NORM, 33, 200, CLNORM_F16, &in_small_tiles),
+        case_of(CLNORM_LAYER_NORM, 1, 1028, CLNORM_F32, &wide_lines),
+        case_of(CLNORM_RMS_NORM, 6, 1028, CLNORM_BF16, &wide_lines),
     };
     for (int i = 0; i < 2; i++) {
         cases[i].desc.group_size = 32;

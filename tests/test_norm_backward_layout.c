@@ -1,5 +1,5 @@
 /* How the rows of a gradient are shared out where a work-group takes rows of one class alone: of one row of weights, or
- * rows that begin alike within a vector. */
+ * rows that begin alike within a vector; and to the lanes that sum columns. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -83,10 +83,11 @@ static uint64_t most_items(const struct cln_choice *choice, const struct cln_con
 }
 
 static struct cln_values lanes_values(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { MOST_OF_TEAM = 256 }; /* larger work-groups waited longer for each other */
+    enum { OF_TEAM = 256 }; /* larger work-groups waited longer for each other */
     const uint64_t vectors = cln_divide_up(c->tile, c->vec);
     const uint64_t items = cln_power_of_two_at_most(cln_larger(most_items(choice, c) / cln_larger(c->segments, 1), 1));
-    const uint64_t of_team = cln_exchanges(c) ? MOST_OF_TEAM : choice->facts.most_lanes;
+    const uint64_t needed = cln_power_of_two_at_least(cln_divide_up(c->tile, CLN_MOST_ELEMENTS));
+    const uint64_t of_team = cln_exchanges(c) ? cln_larger(OF_TEAM, needed) : choice->facts.most_lanes;
     const uint64_t most =
         cln_smaller(cln_smaller(items, cln_smaller(choice->facts.most_lanes, of_team)), cln_power_of_two_at_least(vectors));
     struct cln_values values = cln_one_value(most);

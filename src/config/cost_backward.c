@@ -62,7 +62,8 @@ static double memory_ns(const struct count *n) {
 static double loads_ns(const struct count *n) {
     const double depth = n->c->pipeline == 1 ? 1 : 0.5;
     const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 0.5 : 1;
-    /* Where a tile is not held, each vector is written before the next one is loaded. Caches have it if it was summed. */
+    /* A work-group that does not hold its tile writes each vector before it loads the next one. In two passes that is a
+     * wait for memory each time; else it has just summed the tile, which is in caches. */
     const double again = n->c->keep == CLN_KEEP_REGISTERS ? 1 : in_two_passes(n) ? n->vectors : 1.8;
     const double weights = n->c->weights == CLN_WEIGHTS_EARLY ? 0 : 0.18;
     /* The wait for the other tiles' sums, most of which a pipeline of three rows hides. */
@@ -74,14 +75,14 @@ static double reduction_ns(const struct count *n) {
     return (n->work->norm == CLNORM_LAYER_NORM ? 1.8 : 1) * cln_reduction_ns(n->facts, n->c->lanes);
 }
 
-/* Cache lines that an access of the work-items which run in step touches: pieces of rows that begin within a line touch one
- * more each. */
-static double lines(const struct count *n) {
+/* Cache lines that an access of the work-items which run in step touches. A row's piece that need not begin at a sector of
+ * a line may reach into one more. */
+static double cache_lines(const struct count *n) {
     const double line = 128, sector = 32; /* bytes */
     const double in_step = fmin(n->c->lanes, n->facts->simd), rows = fmax(1, (double)n->facts->simd / n->c->lanes);
     const double size = (double)n->work->x_size;
-    const bool within = (double)n->work->alignment * size < sector;
-    return rows * (in_step * n->c->vec * size / line + (within ? 1 : 0));
+    const bool anywhere = (double)n->work->alignment * size < sector;
+    return rows * (in_step * n->c->vec * size / line + (anywhere ? 1 : 0));
 }
 
 /* A compute unit's time for the rows that a work-group takes at once, including its idle lanes. Where work-items that run
@@ -95,22 +96,25 @@ static double arithmetic_ns(const struct count *n) {
     const double elements = (1.5 + sums * n->elements) * (0.8 + 1.6 / n->c->vec) * n->elements;
     const double others = fmax(0, (double)n->facts->simd / n->c->lanes - 1); /* rows of work-items that run in step */
     const double edges = cln_leads(n->work, n->c) ? n->c->vec * fmin(n->vectors, 2) * others : 0;
-    const double accesses = lines(n) * n->vectors * cln_moved_tensors(n->work);
+    const double accesses = n->facts->resident_groups == 1 ? 0 : cache_lines(n) * n->vectors * cln_moved_tensors(n->work);
     return (elements + 40 * edges + 5 * accesses) * n->c->lanes * n->c->segments / n->facts->elements_per_ns;
 }
 
-/* The iterations of a work-group, in each of which it takes a row, or several at once. The last of few is not full. */
+/* The iterations of a work-group, in each of which it takes a row, or several at once. The last of few is not full. Where a
+ * row has more work-groups than run at once, the rest follow. */
 static double steps(const struct count *n) {
-    const double at_once = fmax(1, n->active * n->facts->compute_units / (n->tiles * (double)n->work->groups));
+    const double blocks = n->tiles * (double)n->work->groups, places = n->active * n->facts->compute_units;
+    const double waves = fmax(1, blocks / places), at_once = fmax(1, places / blocks);
     const uint64_t alike = cln_leads(n->work, n->c) ? n->c->vec / n->work->alignment : 1;
     const uint64_t classes = alike * cln_larger(n->work->weight_rows, 1);
     if (classes > 1) {
         const uint64_t rows = cln_divide_up(n->work->rows, classes);
         const uint64_t groups = cln_groups_of_class((uint64_t)at_once, classes, rows, n->c);
-        return ceil((double)(groups * classes) / at_once) * (double)cln_divide_up(rows, groups * n->c->segments);
+        const double of_group = (double)cln_divide_up(rows, groups * n->c->segments);
+        return waves * ceil((double)(groups * classes) / at_once) * of_group;
     }
     const double even = (double)n->work->rows / (at_once * n->c->segments);
-    return even > 4 ? even : fmax(1, 0.25 * even + 0.75 * ceil(even));
+    return waves * (even > 4 ? even : fmax(1, 0.25 * even + 0.75 * ceil(even)));
 }
 
 static double rows_ns(const struct count *n) {

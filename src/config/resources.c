@@ -99,8 +99,8 @@ uint64_t cln_row_vectors(const struct cln_workload *work, const struct cln_confi
     return work->groups * cln_divide_up(work->group_size, c->vec);
 }
 
-/* Few where a row has few vectors, for more work-groups; more where rows are few, as some lines would have none, as long as
- * each compute unit has a work-group. */
+/* A row of few vectors gets narrow lines, so that there are more work-groups. Where rows are few, lines are wider, as long
+ * as each compute unit has a work-group: narrow ones would be more than the rows. */
 uint64_t cln_column_lanes(const struct cln_workload *work, const struct cln_config *c, uint64_t compute_units) {
     const uint64_t vectors = cln_row_vectors(work, c), items = (uint64_t)c->lanes * c->segments;
     const uint64_t least = vectors < 256 ? 2 : vectors < 512 ? 4 : 8;

@@ -147,10 +147,9 @@ static clnorm_status lay_out_groups(const clnorm_device_info *device, const prob
                         ", a launch has up to 2^30 work-groups",
                         weight_rows, CLN_MOST_GROUPS / layout->blocks);
     share_rows(device, &of_weight, c, layout);
-    layout->column_lanes = cln_column_lanes(work, c, device->compute_units);
-    layout->columns = sums_rows && p->rows && c->accumulator == CLN_ACCUMULATOR_COLUMNS
-                          ? cln_divide_up(cln_row_vectors(work, c), layout->column_lanes)
-                          : 0;
+    const bool columns = sums_rows && p->rows && c->accumulator == CLN_ACCUMULATOR_COLUMNS;
+    layout->column_lanes = columns ? cln_column_lanes(work, c, device->compute_units) : 1;
+    layout->columns = columns ? cln_divide_up(cln_row_vectors(work, c), layout->column_lanes) : 0;
     layout->slots = !sums_rows || layout->columns ? 0 : slots_of(p, work, c, layout);
     layout->work_groups = layout->blocks * layout->row_groups * weight_rows;
     if (layout->columns + layout->work_groups > CLN_MOST_GROUPS)
