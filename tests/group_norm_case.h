@@ -51,7 +51,7 @@ bool group_case_takes(const struct fixture *fixture, struct group_case *c, int l
 
 /* The i-th case in place, with whole segments, chunks, a forced config that keeps segments in registers, and rows that
  * no vectors fill; each with both layouts. Returns whether it runs on this device. */
-enum { GROUP_CASES_IN_PLACE = 10 };
+enum { GROUP_CASES_IN_PLACE = 12 };
 bool group_case_in_place(const struct fixture *fixture, size_t i, const char *held, struct group_case *c);
 
 /* Ends the test with a message that names the case. */

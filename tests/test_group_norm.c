@@ -42,6 +42,12 @@ static const struct group_case cases[] = {
     {1, 2048, 3, 1, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
     {1, 6, 300001, 1, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
     {0, 8, 4, 2, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {37, 96, 1, 6, 0, F32, F32, F32, F32, SILU, FAR, 0, 1, ""},
+    {5, 45, 1, 5, 0, BF16, BF16, F32, BF16, GELU, NORMAL, 0, 0, ""},
+    {6, 64, 1, 1, 0, F16, F32, F16, 0, 0, SPIKES, 0, 3, ""},
+    {6, 48, 1, 3, 0, F64, F64, F64, F64, TANH, NORMAL, 0, 0, ""},
+    {6, 48, 1, 3, 0, F32, F32, F32, 0, 0, NORMAL, 5, 0, ""},
+    {0, 48, 1, 3, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=16,segments=2"},
     {3, 16, 64, 4, FIRST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=12"},
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, FAR, 0, 0, "vec=8,lanes=64,segments=1,chunks=2,iterations=3"},
@@ -132,15 +138,21 @@ static void in_place(void **state) {
 /* A sample's bits do not depend on the number of samples. */
 static void samples_are_alike(void **state) {
     const struct fixture *fixture = *state;
-    const size_t bytes = sizeof(float) * 8 * 5000;
-    for (int layout = FIRST; layout <= LAST; layout++) {
-        const struct group_case one = {1, 8, 5000, 2, layout, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""};
+    static const struct {
+        uint64_t cols, spatial, groups, rows;
+    } samples[] = {{8, 5000, 2, 9}, {320, 1, 32, 300}, {45, 1, 5, 40}};
+    for (size_t i = 0; i < 2 * sizeof samples / sizeof *samples; i++) {
+        const uint64_t cols = samples[i / 2].cols, spatial = samples[i / 2].spatial, rows = samples[i / 2].rows;
+        const int layout = i % 2 ? LAST : FIRST;
+        const struct group_case one = {1, cols, spatial, samples[i / 2].groups, layout, F32, F32, F32, 0, SILU, NORMAL,
+                                       0, 0,    ""};
+        const size_t bytes = sizeof(float) * cols * spatial;
         struct group_case many = one;
-        many.rows = 9;
+        many.rows = rows;
         struct group_run a = group_run_make(&one), b = group_run_make(&many);
-        memcpy((char *)tensor_elements(&b.x) + 8 * bytes, tensor_elements(&a.x), bytes);
+        memcpy((char *)tensor_elements(&b.x) + (rows - 1) * bytes, tensor_elements(&a.x), bytes);
         assert_true(group_forward_execute(fixture, &a, false) && group_forward_execute(fixture, &b, false));
-        assert_memory_equal(tensor_elements(&a.y), (char *)tensor_elements(&b.y) + 8 * bytes, bytes);
+        assert_memory_equal(tensor_elements(&a.y), (char *)tensor_elements(&b.y) + (rows - 1) * bytes, bytes);
         group_run_free(&a);
         group_run_free(&b);
     }

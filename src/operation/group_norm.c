@@ -5,6 +5,8 @@
 #include "base/status.h"
 #include "norm/group_norm_args.h"
 #include "operation/fp8.h"
+#include "operation/group_norm_rows.h"
+#include "operation/norm_stages.h"
 
 typedef clnorm_group_norm_desc desc_type;
 
@@ -48,13 +50,29 @@ static clnorm_status check(const clnorm_device_info *device, void *desc) {
 static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROLES]) {
     const desc_type *const d = desc;
     const struct cln_group_norm norm = norm_of(desc);
-    tensor[CLN_WEIGHT].vector = tensor[CLN_BIAS].vector = 0;
-    return cln_group_norm_describe_statistics(&cln_group_norm, desc, &norm, d->save_mean, d->save_rstd, tensor);
+    clnorm_norm_desc rows;
+    clnorm_status status = CLNORM_SUCCESS;
+    if (cln_group_norm_as_rows(d, &rows))
+        status = cln_operation_describe_tensors(&cln_norm_forward, &rows, tensor);
+    else
+        tensor[CLN_WEIGHT].vector = tensor[CLN_BIAS].vector = 0;
+    return status ? status
+                  : cln_group_norm_describe_statistics(&cln_group_norm, desc, &norm, d->save_mean, d->save_rstd, tensor);
 }
 
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
     const struct cln_group_norm norm = norm_of(desc);
-    return cln_group_norm_workload(operation, desc, &norm);
+    clnorm_norm_desc rows;
+    if (!cln_group_norm_as_rows(desc, &rows))
+        return cln_group_norm_workload(operation, desc, &norm);
+    struct cln_workload work = cln_norm_workload(&cln_norm_forward, &rows);
+    work.lead_vec = 0; /* a sample's bits must not depend on its place */
+    return work;
+}
+
+static clnorm_status choose(const clnorm_device_info *device, const struct cln_workload *work,
+                            const struct cln_config *forced, struct cln_config *config) {
+    return cln_group_norm_choose(cln_norm_choose, device, work, forced, config);
 }
 
 static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d) {
@@ -169,6 +187,9 @@ static bool merges_moments(const struct cln_group_norm *norm, const struct cln_s
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     const desc_type *const d = desc;
+    clnorm_norm_desc rows;
+    if (cln_group_norm_as_rows(d, &rows))
+        return cln_norm_add_stages(plan, &rows, work);
     struct problem p = {.d = d, .norm = norm_of(d), .spec = spec_of(plan, d), .measured = d->y.scaling && d->y.scale == 0};
     const bool by_chunks = cln_config_channel_chunks(work, &plan->config);
     if (!work->rows)
@@ -204,6 +225,6 @@ const struct cln_operation cln_group_norm = {
     .check = check,
     .describe = describe,
     .workload = workload_of,
-    .choose = cln_config_choose_group,
+    .choose = choose,
     .add_stages = add_stages,
 };

@@ -3,6 +3,9 @@
 #include "base/status.h"
 #include "norm/group_norm_args.h"
 #include "operation/group_norm.h"
+#include "operation/group_norm_rows.h"
+#include "operation/norm_backward_layout.h"
+#include "operation/norm_backward_stages.h"
 
 typedef clnorm_group_norm_backward_desc desc_type;
 
@@ -48,16 +51,33 @@ static clnorm_status check(const clnorm_device_info *device, void *desc) {
 static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROLES]) {
     const desc_type *const d = desc;
     const struct cln_group_norm norm = norm_of(desc);
-    tensor[CLN_WEIGHT].vector = tensor[CLN_BIAS].vector = tensor[CLN_DWEIGHT].vector = tensor[CLN_DBIAS].vector = 0;
-    return cln_group_norm_describe_statistics(&cln_group_norm_backward, desc, &norm, d->statistics_given,
-                                              d->statistics_given, tensor);
+    clnorm_norm_backward_desc rows;
+    clnorm_status status = CLNORM_SUCCESS;
+    if (cln_group_norm_backward_as_rows(d, &rows))
+        status = cln_operation_describe_tensors(&cln_norm_backward, &rows, tensor);
+    else
+        tensor[CLN_WEIGHT].vector = tensor[CLN_BIAS].vector = tensor[CLN_DWEIGHT].vector = tensor[CLN_DBIAS].vector = 0;
+    return status ? status
+                  : cln_group_norm_describe_statistics(&cln_group_norm_backward, desc, &norm, d->statistics_given,
+                                                       d->statistics_given, tensor);
 }
 
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
     const struct cln_group_norm norm = norm_of(desc);
+    clnorm_norm_backward_desc rows;
+    if (cln_group_norm_backward_as_rows(desc, &rows)) {
+        struct cln_workload work = cln_backward_workload(&cln_norm_backward, &rows);
+        work.lead_vec = 0; /* a sample's bits must not depend on its place */
+        return work;
+    }
     struct cln_workload work = cln_group_norm_workload(operation, desc, &norm);
     work.channel_sums = true;
     return work;
+}
+
+static clnorm_status choose(const clnorm_device_info *device, const struct cln_workload *work,
+                            const struct cln_config *forced, struct cln_config *config) {
+    return cln_group_norm_choose(cln_config_choose, device, work, forced, config);
 }
 
 /* The parts of the workspace. mean and rstd may be arguments instead. */
@@ -252,6 +272,9 @@ static bool joins_sums(const struct problem *p) {
 }
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    clnorm_norm_backward_desc rows;
+    if (cln_group_norm_backward_as_rows(desc, &rows))
+        return cln_backward_add_stages(plan, &rows, work);
     struct problem p = {.d = desc, .norm = norm_of(desc), .by_chunks = cln_config_channel_chunks(work, &plan->config)};
     p.sums = p.d->dweight.dtype || p.d->dbias.dtype;
     p.spec = spec_of(plan, p.d, p.sums);
@@ -286,6 +309,6 @@ const struct cln_operation cln_group_norm_backward = {
     .check = check,
     .describe = describe,
     .workload = workload_of,
-    .choose = cln_config_choose_group,
+    .choose = choose,
     .add_stages = add_stages,
 };
