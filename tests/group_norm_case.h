@@ -49,8 +49,8 @@ bool group_forward_execute(const struct fixture *fixture, struct group_run *run,
  * index of the case. */
 bool group_case_takes(const struct fixture *fixture, struct group_case *c, int layout, size_t i);
 
-/* The i-th case in place, with whole segments, chunks, a forced config that keeps segments in registers, and rows that
- * no vectors fill; each with both layouts. Returns whether it runs on this device. */
+/* The i-th case in place, with whole segments, chunks, a forced config that keeps segments in registers, rows that no
+ * vectors fill, and a single position; each with both layouts. Returns whether it runs on this device. */
 enum { GROUP_CASES_IN_PLACE = 12 };
 bool group_case_in_place(const struct fixture *fixture, size_t i, const char *held, struct group_case *c);
 

@@ -48,6 +48,7 @@ static const struct group_case cases[] = {
     {6, 48, 1, 3, 0, F64, F64, F64, F64, TANH, NORMAL, 0, 0, ""},
     {6, 48, 1, 3, 0, F32, F32, F32, 0, 0, NORMAL, 5, 0, ""},
     {0, 48, 1, 3, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {6, 48, 1, 3, 0, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=1,keep=reread,unroll=2"},
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=16,segments=2"},
     {3, 16, 64, 4, FIRST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=12"},
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, SILU, FAR, 0, 0, "vec=8,lanes=64,segments=1,chunks=2,iterations=3"},

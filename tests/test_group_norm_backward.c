@@ -41,6 +41,7 @@ static const struct group_case cases[] = {
     {6, 48, 1, 3, 0, F64, F64, F64, 0, TANH, NORMAL, 0, 0, ""},
     {6, 48, 1, 3, 0, F32, F32, 0, 0, 0, NORMAL, 5, 0, ""},
     {0, 48, 1, 3, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {6, 48, 1, 3, 0, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=1,keep=reread,unroll=4"},
     {3, 16, 64, 4, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=16,segments=2"},
     {3, 7, 64, 7, FIRST, F32, F32, F32, 0, SILU, FAR, 0, 0, "vec=4,lanes=8,segments=2,chunks=1"},
     {3, 16, 88, 16, FIRST, BF16, BF16, F32, 0, 0, NORMAL, 8, 1, "vec=8,lanes=4,segments=2,chunks=1,iterations=3"},

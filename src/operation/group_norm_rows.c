@@ -1,7 +1,5 @@
 #include "operation/group_norm_rows.h"
 
-#include <string.h>
-
 /* Each group takes work-groups of its own in the backward. */
 enum { MOST_GROUPS = 1 << 16 };
 
@@ -20,11 +18,6 @@ static clnorm_tensor rows_of_weights(const clnorm_tensor *weights, uint64_t chan
     return rows;
 }
 
-static bool is_forced(const clnorm_config *config) {
-    const clnorm_config automatic = CLNORM_CONFIG_AUTOMATIC;
-    return memcmp(config, &automatic, sizeof automatic) != 0;
-}
-
 bool cln_group_norm_as_rows(const clnorm_group_norm_desc *d, clnorm_norm_desc *rows) {
     const uint64_t channels = d->cols / d->groups;
     *rows = (clnorm_norm_desc)CLNORM_NORM_DESC_INIT;
@@ -40,9 +33,8 @@ bool cln_group_norm_as_rows(const clnorm_group_norm_desc *d, clnorm_norm_desc *r
     rows->save_mean = d->save_mean;
     rows->save_rstd = d->save_rstd;
     rows->batch_invariant = 1;
-    return d->spatial == 1 && d->groups <= MOST_GROUPS && !is_forced(&d->config) &&
-           take_rows(&d->x, d->cols, channels, &rows->x) && take_rows(&d->y, d->cols, channels, &rows->y) &&
-           take_rows(&d->residual, d->cols, channels, &rows->residual) &&
+    return d->spatial == 1 && d->groups <= MOST_GROUPS && take_rows(&d->x, d->cols, channels, &rows->x) &&
+           take_rows(&d->y, d->cols, channels, &rows->y) && take_rows(&d->residual, d->cols, channels, &rows->residual) &&
            take_rows(&d->residual_out, d->cols, channels, &rows->residual_out);
 }
 
@@ -65,20 +57,18 @@ bool cln_group_norm_backward_as_rows(const clnorm_group_norm_backward_desc *d, c
     rows->accumulate = d->accumulate;
     rows->batch_invariant = 1;
     rows->s_given = d->dresidual.dtype || d->dresidual_out.dtype; /* x is the sum that was normalised */
-    return d->spatial == 1 && d->groups <= MOST_GROUPS && !is_forced(&d->config) &&
-           take_rows(&d->x, d->cols, channels, &rows->x) && take_rows(&d->dy, d->cols, channels, &rows->dy) &&
-           take_rows(&d->dx, d->cols, channels, &rows->dx) &&
+    return d->spatial == 1 && d->groups <= MOST_GROUPS && take_rows(&d->x, d->cols, channels, &rows->x) &&
+           take_rows(&d->dy, d->cols, channels, &rows->dy) && take_rows(&d->dx, d->cols, channels, &rows->dx) &&
            take_rows(&d->dresidual_out, d->cols, channels, &rows->dresidual_out) &&
            take_rows(&d->dresidual, d->cols, channels, &rows->dresidual);
 }
 
 clnorm_status cln_group_norm_choose(cln_choose_fn choose, const clnorm_device_info *device, const struct cln_workload *work,
                                     const struct cln_config *forced, struct cln_config *config) {
-    const clnorm_config automatic = CLNORM_CONFIG_AUTOMATIC;
     if (work->users == CLN_KNOBS_GROUP)
         return cln_config_choose_group(device, work, forced, config);
-    struct cln_workload many = cln_config_many_rows(work);
-    many.lead_vec = 0;
+    const struct cln_workload many = cln_config_many_rows(work);
+    const clnorm_config wish = cln_config_close(forced);
     const clnorm_status status = choose(device, &many, forced, config);
-    return status ? status : cln_config_share_out(choose, device, work, &automatic, config);
+    return status ? status : cln_config_share_out(choose, device, work, &wish, config);
 }

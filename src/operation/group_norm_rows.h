@@ -10,8 +10,8 @@
 #include "config/config.h"
 #include "config/tuning.h"
 
-/* Make the descriptor of that layer norm. They return false, and the descriptor has no meaning, where there are several
- * positions, 8-bit tensors, forced knobs, or samples that are apart. */
+/* Make the descriptor of that layer norm, whose knobs the config has. They return false, and the descriptor has no meaning,
+ * where there are several positions, 8-bit tensors, or samples that are apart. */
 bool cln_group_norm_as_rows(const clnorm_group_norm_desc *d, clnorm_norm_desc *rows);
 bool cln_group_norm_backward_as_rows(const clnorm_group_norm_backward_desc *d, clnorm_norm_backward_desc *rows);
 
