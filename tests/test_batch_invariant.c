@@ -1,5 +1,6 @@
-/* With batch_invariant a row's bits do not depend on the number of rows in the call. The knobs that fix the order of sums
- * must be the same for 1 to 300 rows, and results for a few numbers of rows are compared bit by bit. */
+/* With batch_invariant a row's bits depend neither on the number of rows in the call, nor on where its tensors lie. The
+ * knobs that fix the order of sums must be the same for 1 to 300 rows, and results for a few numbers of rows are compared
+ * bit by bit. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +29,8 @@ static enum cln_role output_of(const struct cln_operation *operation) {
     return CLN_Y;
 }
 
-/* A descriptor of bf16 inputs, with one output of f32, in which the order of sums shows. */
+/* A descriptor of bf16 inputs, with a weight if the operation has one, and one output of f32, in which the order of sums
+ * shows. */
 static void describe(const struct cln_operation *operation, uint64_t rows, uint64_t cols, unsigned char *desc) {
     const uint32_t invariant = 1;
     cln_operation_init(operation, desc);
@@ -40,7 +42,7 @@ static void describe(const struct cln_operation *operation, uint64_t rows, uint6
         clnorm_tensor *const tensor = (clnorm_tensor *)(void *)(desc + rule->offset);
         if (i == 0)
             tensor->dtype = CLNORM_BF16;
-        else if (rule->role == output_of(operation))
+        else if (rule->role == CLN_WEIGHT || rule->role == output_of(operation))
             tensor->dtype = CLNORM_F32;
     }
 }
@@ -81,18 +83,43 @@ static void knobs_do_not_depend_on_rows(void **state) {
 
 /* ---------------------------------------------------------------------------------------------------------- results */
 
+struct tensors {
+    struct tensor input, weight, output;
+};
+
+/* shift: elements by which the tensors lie behind an aligned address. */
+static struct tensors tensors_make(const struct fixture *fixture, uint64_t rows, uint64_t cols, uint64_t shift) {
+    struct tensors tensors = {tensor_make(CLNORM_BF16, rows, cols, cols, shift, TENSOR_NAN),
+                              tensor_make(CLNORM_F32, 1, cols, cols, shift, TENSOR_NAN),
+                              tensor_make(CLNORM_F32, rows, cols, cols, shift, TENSOR_NAN)};
+    tensor_fill(&tensors.input, INPUT_NORMAL, cols, 5);
+    tensor_fill(&tensors.weight, INPUT_NORMAL, cols, 6);
+    tensor_upload(fixture, &tensors.input);
+    tensor_upload(fixture, &tensors.weight);
+    return tensors;
+}
+
+static void tensors_free(struct tensors *tensors) {
+    tensor_free(&tensors->input);
+    tensor_free(&tensors->weight);
+    tensor_free(&tensors->output);
+}
+
 /* Runs an operation over the first rows, and copies its output to bytes. */
-static void run(const struct fixture *fixture, const struct cln_operation *operation, uint64_t rows, uint64_t cols,
-                const struct tensor *input, struct tensor *output, unsigned char *bytes) {
-    clnorm_plan *plan = plan_of(fixture, operation, rows, cols);
+static void run(const struct fixture *fixture, const struct cln_operation *operation, uint64_t rows,
+                struct tensors *tensors, unsigned char *bytes) {
+    struct tensor *const output = &tensors->output;
+    clnorm_plan *plan = plan_of(fixture, operation, rows, output->cols);
     clnorm_args args = CLNORM_ARGS_INIT;
     tensor_upload(fixture, output); /* NaNs in place of an earlier run's results */
     if (plan->tensor[CLN_X].element)
-        args.x = tensor_buffer(input);
+        args.x = tensor_buffer(&tensors->input);
     if (plan->tensor[CLN_DY].element)
-        args.dy = tensor_buffer(input);
+        args.dy = tensor_buffer(&tensors->input);
+    if (plan->tensor[CLN_WEIGHT].element)
+        args.weight = tensor_buffer(&tensors->weight);
     if (plan->tensor[CLN_Y].element)
-        args.y = tensor_buffer(plan->tensor[CLN_Y].written ? output : input);
+        args.y = tensor_buffer(plan->tensor[CLN_Y].written ? output : &tensors->input);
     if (plan->tensor[CLN_DX].element)
         args.dx = tensor_buffer(output);
     cl_int code = CL_SUCCESS;
@@ -102,8 +129,8 @@ static void run(const struct fixture *fixture, const struct cln_operation *opera
     assert_int_equal(code, CL_SUCCESS);
     if (clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL))
         fail_msg("%s: %s", operation->name, clnorm_error_detail());
-    assert_int_equal(clEnqueueReadBuffer(fixture->queue, output->mem, CL_TRUE, output->first, (size_t)(4 * rows * cols),
-                                         bytes, 0, NULL, NULL),
+    assert_int_equal(clEnqueueReadBuffer(fixture->queue, output->mem, CL_TRUE, output->first,
+                                         (size_t)(4 * rows * output->cols), bytes, 0, NULL, NULL),
                      CL_SUCCESS);
     if (args.workspace.mem)
         clReleaseMemObject(args.workspace.mem);
@@ -112,24 +139,21 @@ static void run(const struct fixture *fixture, const struct cln_operation *opera
 
 static void check_bits(const struct fixture *fixture, const struct cln_operation *operation, uint64_t cols) {
     const uint64_t most = cols > 4096 ? 33 : MOST_ROWS;
-    const uint64_t rows[] = {1, 2, 17, most - 1};
-    struct tensor input = tensor_make(CLNORM_BF16, most, cols, cols, 0, TENSOR_NAN);
-    struct tensor output = tensor_make(CLNORM_F32, most, cols, cols, 0, TENSOR_NAN);
+    const uint64_t rows[] = {1, 2, 17, most - 1, most};
+    struct tensors aligned = tensors_make(fixture, most, cols, 0), shifted = tensors_make(fixture, most, cols, 3);
     unsigned char *const all = malloc((size_t)(4 * most * cols)), *const few = malloc((size_t)(4 * most * cols));
     assert_true(all && few);
-    tensor_fill(&input, INPUT_NORMAL, cols, 5);
-    tensor_upload(fixture, &input);
-    run(fixture, operation, most, cols, &input, &output, all);
+    run(fixture, operation, most, &aligned, all);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        run(fixture, operation, rows[i], cols, &input, &output, few);
+        run(fixture, operation, rows[i], rows[i] < most ? &aligned : &shifted, few);
         if (memcmp(few, all, (size_t)(4 * rows[i] * cols)) != 0)
-            fail_msg("%s, %" PRIu64 " columns: %" PRIu64 " rows have other bits than %" PRIu64, operation->name, cols,
-                     rows[i], most);
+            fail_msg("%s, %" PRIu64 " columns: %" PRIu64 "%s rows have other bits than %" PRIu64, operation->name, cols,
+                     rows[i], rows[i] < most ? "" : " shifted", most);
     }
     free(all);
     free(few);
-    tensor_free(&input);
-    tensor_free(&output);
+    tensors_free(&aligned);
+    tensors_free(&shifted);
 }
 
 static void rows_have_the_same_bits(void **state) {

@@ -1,4 +1,5 @@
 /* Backward normalisation of numerically difficult inputs, and properties that hold for all inputs. */
+#include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -209,9 +210,11 @@ static void dx_is_orthogonal_to_ignored_changes(void **state) {
     }
 }
 
-static void assert_same_bits(const struct tensor *a, const struct tensor *b, const char *name) {
+/* shift: elements by which b and others lie further from an aligned address than a. */
+static void assert_same_bits(const struct tensor *a, const struct tensor *b, const char *name, uint64_t shift) {
     if (memcmp(tensor_elements(a), tensor_elements(b), a->rows * a->cols * clnorm_dtype_size(a->dtype)) != 0)
-        fail_msg("%s has other bits", name);
+        fail_msg("%s of %s, %" PRIu64 " columns, has other bits with tensors shifted by %" PRIu64, name,
+                 clnorm_dtype_name(a->dtype), a->cols, shift);
 }
 
 /* Partial sums are added up in the same order in every run, wherever the tensors lie. */
@@ -233,10 +236,10 @@ static void partial_bits_repeat(void **state) {
             backward_case.shift.x = backward_case.shift.dy = backward_case.shift.dx = backward_case.shift.dweight = shift;
             struct norm_backward_run again = norm_backward_run_make(&backward_case);
             go(fixture, &again);
-            assert_same_bits(&first.dx, &again.dx, "dx");
-            assert_same_bits(&first.y, &again.y, "y");
-            assert_same_bits(&first.dweight, &again.dweight, "dweight");
-            assert_same_bits(&first.dbias, &again.dbias, "dbias");
+            assert_same_bits(&first.dx, &again.dx, "dx", shift);
+            assert_same_bits(&first.y, &again.y, "y", shift);
+            assert_same_bits(&first.dweight, &again.dweight, "dweight", shift);
+            assert_same_bits(&first.dbias, &again.dbias, "dbias", shift);
             norm_backward_run_free(&again);
         }
         norm_backward_run_free(&first);
@@ -265,7 +268,7 @@ static void dx_bits_depend_on_the_row_alone(void **state) {
             backward_case.shift.x = backward_case.shift.dy = backward_case.shift.dx = j == 0 ? 3 : 0;
             struct norm_backward_run many = norm_backward_run_make(&backward_case);
             go(fixture, &many);
-            assert_same_bits(&one.dx, &many.dx, "the first row of dx");
+            assert_same_bits(&one.dx, &many.dx, "the first row of dx", backward_case.shift.x);
             norm_backward_run_free(&many);
         }
         norm_backward_run_free(&one);

@@ -247,13 +247,32 @@ static inline struct scale no_scale(void) {
     return scale;
 }
 
-static inline realv scaled(const realv v, const struct scale scale, const real offset) {
+/* What a vector is multiplied by. */
+static inline realv factor_of(const struct scale scale, const real offset) {
+    (void)scale, (void)offset;
 #if PRESENT(WEIGHT_DTYPE) && WEIGHT_OFFSET
-    return v * (offset + WIDEN(WEIGHT_DTYPE)(scale.weight));
+    return offset + WIDEN(WEIGHT_DTYPE)(scale.weight);
 #elif PRESENT(WEIGHT_DTYPE)
-    return v * WIDEN(WEIGHT_DTYPE)(scale.weight);
+    return WIDEN(WEIGHT_DTYPE)(scale.weight);
 #else
-    return v;
+    return 1;
+#endif
+}
+
+/* The functions without contraction make products that are added to other numbers in several places. A compiler would fuse
+ * such a product and a sum in some of them, and in others for tensors that are not aligned, so that results would depend on
+ * where tensors lie. */
+static inline realv scaled(const realv v, const struct scale scale, const real offset) {
+#pragma OPENCL FP_CONTRACT OFF
+    return v * factor_of(scale, offset);
+}
+
+/* scaled(v, scale, offset) + more. */
+static inline realv scaled_plus(const realv v, const struct scale scale, const real offset, const realv more) {
+#if ISA == ISA_PTX && PRESENT(WEIGHT_DTYPE)
+    return fma(v, factor_of(scale, offset), more);
+#else
+    return scaled(v, scale, offset) + more;
 #endif
 }
 
@@ -309,6 +328,7 @@ static inline realv x_hat_of(const realv y, const struct scale scale, const real
 
 static inline struct point point_at(const struct call *call, const struct row *row, const struct inputs *in,
                                     const struct scale scale) {
+#pragma OPENCL FP_CONTRACT OFF
     const realv s = s_of(call, row, in);
 #if Y_GIVEN
     struct point point = {x_hat_of(s, scale, call->weight_offset), WIDE_DY(in->dy) + call->poison};

@@ -74,8 +74,8 @@ static inline void put_outputs(const struct call *call, const struct row *row, c
                                const struct point point, const struct scale scale, const struct beside *beside,
                                const struct means means) {
 #if NEEDS_MEANS
-    const realv wdn = scaled(point.dn, scale, call->weight_offset);
-    realv ds = row->rstd * (wdn - (point.x_hat * means.of_product + means.of_gradient));
+    const realv ignored = point.x_hat * means.of_product + means.of_gradient; /* c1 · x̂ + c2 */
+    realv ds = row->rstd * scaled_plus(point.dn, scale, call->weight_offset, -ignored);
 #if HOLDS_DRESIDUAL_OUT
     ds += WIDEN(DRESIDUAL_OUT_DTYPE)(in->dresidual_out);
 #elif PRESENT(DRESIDUAL_OUT_DTYPE)

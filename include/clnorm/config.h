@@ -13,9 +13,9 @@ extern "C" {
  *
  * The config of a descriptor forces knobs; the library chooses those that are 0. A forced knob that the device, the
  * operation or the shape does not allow is an error. clnorm_plan_config returns the chosen config. With the same config, a
- * row's results have the same bits from run to run and for any number of rows, but for a measured scale of a whole tensor,
- * which depends on every row. Where vec does not divide the strides of the rows, they also depend on the row's number
- * modulo vec: its first element decides how its elements form vectors.
+ * row's results have the same bits from run to run, for any number of rows and wherever its tensors lie, but for a measured
+ * scale of a whole tensor, which depends on every row. Where vec does not divide the strides of the rows, they also depend
+ * on the row's number modulo vec: its first element decides how its elements form vectors.
  *
  * The library's choice depends on the number of rows: it splits few wide rows among work-groups, which changes the order of
  * a row's sums. With batch_invariant in a descriptor, it chooses the knobs that this order depends on as for many rows, and
