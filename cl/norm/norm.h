@@ -21,6 +21,10 @@
  * with MEASURES writes the largest |y| of each work-group instead of y, and the other reads the scale made from them. */
 #define MEASURED (IS_FP8(Y_DTYPE) && SCALING != SCALING_TENSOR)
 
+/* The number of vectors whose weights are loaded before any of their outputs is stored. Where weights are not aligned with
+ * x (LEADS), they take several loads each, and more vectors share the latency of these. */
+#define AFFINES_AT_ONCE (LEADS && !ON_CPU ? (PRESENT(BIAS_DTYPE) ? 2 : 4) : WEIGHTS_AT_ONCE)
+
 /* The arguments of a launch. */
 struct call {
     MEMBERS(NORM_FORWARD_ARGS)

@@ -52,7 +52,7 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
 #define AFFINES HELD
 #else
 #define X_HINT LOAD_PLAIN
-#define AFFINES WEIGHTS_AT_ONCE
+#define AFFINES AFFINES_AT_ONCE
 #endif
 
 #if PAIRS_OF_VECTORS

@@ -128,11 +128,11 @@ INLINED void use_vectors(const struct call *call, const struct segment *segment,
 
 #else
 
-/* Loads weights and biases of a lane's vectors from the i-th on: at most `most` of them, and WEIGHTS_AT_ONCE. */
+/* Loads weights and biases of a lane's vectors from the i-th on: at most `most` of them, and AFFINES_AT_ONCE. */
 INLINED void load_affines(const struct call *call, const struct segment *segment, const index_t i, const uint most,
                           struct affine *affine) {
 #pragma unroll
-    for (uint j = 0; j < WEIGHTS_AT_ONCE; j++)
+    for (uint j = 0; j < AFFINES_AT_ONCE; j++)
         if (j < most)
             load_affine(segment, vector_of(segment, i + j), call->aligned, WEIGHTS_HINT, &affine[j]);
 }
@@ -141,7 +141,7 @@ INLINED void load_affines(const struct call *call, const struct segment *segment
 INLINED void use_range(const struct call *call, const struct segment *segment, index_t i, const index_t whole,
                        const index_t end, const bool measure, struct use *use) {
     const enum load_hint hint = measure ? LOAD_FIRST : LOAD_LAST;
-    struct affine affine[WEIGHTS_AT_ONCE];
+    struct affine affine[AFFINES_AT_ONCE];
     for (; i + UNROLL <= whole; i += UNROLL) {
         struct again block[UNROLL];
 #pragma unroll
@@ -150,9 +150,9 @@ INLINED void use_range(const struct call *call, const struct segment *segment, i
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++) {
             const index_t v = vector_of(segment, i + j);
-            if (j % WEIGHTS_AT_ONCE == 0)
+            if (j % AFFINES_AT_ONCE == 0)
                 load_affines(call, segment, i + j, UNROLL - j, affine);
-            use_vector(call, segment, v, s_again(call, segment, v, &block[j], use->memory), &affine[j % WEIGHTS_AT_ONCE],
+            use_vector(call, segment, v, s_again(call, segment, v, &block[j], use->memory), &affine[j % AFFINES_AT_ONCE],
                        measure, use);
             if (!measure)
                 prefetch_next(call, segment, v);

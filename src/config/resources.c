@@ -78,14 +78,30 @@ static uint64_t arithmetic(const struct cln_workload *work, const struct cln_con
     return 16 + 3 * words(c->vec * work->real_size) + shifted;
 }
 
+uint64_t cln_affine_tensors(const struct cln_workload *work) {
+    return work->work >= CLN_WORK_SOFTMAX ? 0 : work->norm == CLNORM_LAYER_NORM ? 2 : 1;
+}
+
+/* Further registers where rows begin anywhere within a vector, of which a lane takes so many at once: for weights of
+ * several vectors (AFFINES_AT_ONCE in cl/norm/norm.h) and addresses in a loop. The gradient of softmax keeps parts of its
+ * products. Fitted to what ptxas uses for 100 kernels. */
+static uint64_t leading_registers(const struct cln_workload *work, const struct cln_config *c, uint64_t vectors) {
+    if (!cln_leads(work, c))
+        return 0;
+    if (work->work == CLN_WORK_SOFTMAX_BACKWARD)
+        return c->keep == CLN_KEEP_REGISTERS && work->x_size < work->real_size ? vectors * 11 / 2 : 0;
+    const uint64_t at_once = c->weights == CLN_WEIGHTS_EARLY ? 1 : work->norm == CLNORM_LAYER_NORM ? 2 : 4;
+    const uint64_t addresses = c->keep == CLN_KEEP_REGISTERS ? 0 : 2 * (uint64_t)cln_moved_tensors(work);
+    return (cln_smaller(at_once, vectors) - 1) * cln_affine_tensors(work) * words(c->vec * work->x_size) + addresses;
+}
+
 uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t vectors = c->keep == CLN_KEEP_REGISTERS ? cln_vectors_per_lane(work, c)
                                                            : cln_smaller(c->unroll, cln_vectors_per_lane(work, c));
     const uint64_t held = vectors * words(c->vec * work->held_size);
-    const uint64_t affine = work->work >= CLN_WORK_SOFTMAX ? 0 : work->norm == CLNORM_LAYER_NORM ? 2 : 1;
-    const uint64_t weights = affine + (work->work == CLN_WORK_GATED); /* z comes with them */
+    const uint64_t weights = cln_affine_tensors(work) + (work->work == CLN_WORK_GATED); /* z comes with them */
     const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? weights * vectors * words(c->vec * work->x_size) : 0;
-    return arithmetic(work, c) + held + early;
+    return arithmetic(work, c) + held + early + leading_registers(work, c, vectors);
 }
 
 /* -------------------------------------------------------------------------------------------------------- backward */

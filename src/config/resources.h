@@ -23,6 +23,9 @@ uint64_t cln_even_tile(const struct cln_workload *work, const struct cln_config 
 /* The tensors of x's size that are read or written. */
 unsigned cln_moved_tensors(const struct cln_workload *work);
 
+/* Forward: the weights and biases of a column. */
+uint64_t cln_affine_tensors(const struct cln_workload *work);
+
 /* Forward and softmax: maximum vectors of a segment that one lane has, and their bytes while they are held. */
 uint64_t cln_vectors_per_lane(const struct cln_workload *work, const struct cln_config *c);
 uint64_t cln_held_bytes(const struct cln_workload *work, const struct cln_config *c);
