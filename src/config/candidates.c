@@ -92,6 +92,12 @@ struct cln_values cln_reduce_values(const struct cln_choice *choice, const struc
     return cln_one_value(choice->facts.shuffles && whole_warps ? CLN_REDUCE_SHUFFLE : CLN_REDUCE_TREE);
 }
 
+uint64_t cln_least_lanes(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { SECTOR = 32, NARROW = 64 }; /* bytes */
+    const bool narrow = choice->work->group_size * choice->work->x_size <= NARROW;
+    return narrow ? 1 : cln_larger(8, SECTOR / (c->vec * choice->work->x_size));
+}
+
 uint64_t cln_widest_vector(const struct cln_choice *choice, const struct cln_config *c) {
     const bool any_address = cln_config_element_aligned(choice->device, c);
     const uint64_t size = any_address ? choice->work->real_size : choice->work->x_size; /* of an element in a register */
@@ -103,10 +109,10 @@ uint64_t cln_vec_of_rope(const struct cln_choice *choice, uint64_t most) {
 }
 
 struct cln_values cln_vec_values(const struct cln_choice *choice, const struct cln_config *c, uint64_t most) {
-    enum { FEW_REGISTERS = 128 };
+    enum { FEW_REGISTERS = 128, MANY = 8 }; /* MANY vectors: in fewer, most are partly filled */
     struct cln_values values = {0, {0}};
     const uint64_t lead_vec = cln_smaller(cln_widest_vector(choice, c), choice->work->lead_vec);
-    if (!cln_config_element_aligned(choice->device, c) && lead_vec > most && choice->work->group_size >= lead_vec)
+    if (!cln_config_element_aligned(choice->device, c) && lead_vec > most && choice->work->group_size >= MANY * lead_vec)
         cln_add_value(&values, lead_vec);
     cln_add_value(&values, most);
     for (uint64_t vec = most / 2; choice->facts.item_registers < FEW_REGISTERS && vec >= 1; vec /= 2)

@@ -82,6 +82,11 @@ static uint64_t most_items(const struct cln_choice *choice, const struct cln_con
                : choice->facts.most_items;
 }
 
+/* Of a work-group that exchanges sums, a whole sub-group at least. */
+static uint64_t least_lanes(const struct cln_choice *choice, const struct cln_config *c) {
+    return cln_exchanges(c) ? 64 : cln_least_lanes(choice, c);
+}
+
 static struct cln_values lanes_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { OF_TEAM = 256 }; /* larger work-groups waited longer for each other */
     const uint64_t vectors = cln_divide_up(c->tile, c->vec);
@@ -93,9 +98,7 @@ static struct cln_values lanes_values(const struct cln_choice *choice, const str
     struct cln_values values = cln_one_value(most);
     const bool unrolled = c->accumulator != CLN_ACCUMULATOR_MEMORY && c->accumulator != CLN_ACCUMULATOR_LOCAL;
     const uint64_t elements = c->accumulator == CLN_ACCUMULATOR_COLUMNS ? CLN_MOST_ELEMENTS : CLN_MOST_ELEMENTS / 2;
-    /* Neighbouring lanes read whole sectors of memory. */
-    const uint64_t least = cln_exchanges(c) ? 64 : cln_larger(8, 32 / (c->vec * choice->work->x_size));
-    for (uint64_t lanes = most / 2; unrolled && lanes >= least; lanes /= 2)
+    for (uint64_t lanes = most / 2; unrolled && lanes >= least_lanes(choice, c); lanes /= 2)
         if (cln_divide_up(vectors, lanes) * c->vec <= elements)
             cln_add_value(&values, lanes);
     return values;

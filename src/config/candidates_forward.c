@@ -40,7 +40,7 @@ static uint64_t most_lanes(const struct cln_choice *choice, const struct cln_con
 
 static struct cln_values lanes_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MOST_VECTORS = 64 };
-    const uint64_t least = cln_larger(8, 32 / (c->vec * choice->work->x_size)); /* neighbouring lanes read whole sectors */
+    const uint64_t least = cln_least_lanes(choice, c);
     const uint64_t vectors = vectors_of(choice, c);
     const uint64_t most = cln_smaller(most_lanes(choice, c), cln_power_of_two_at_least(vectors));
     struct cln_values values = cln_one_value(most);

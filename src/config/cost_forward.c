@@ -93,6 +93,26 @@ static double accesses_ns(const struct count *n) {
                : narrow * each * (cln_moved_tensors(n->work) + again + weights + ahead) * vectors;
 }
 
+/* The accesses of a work-group to lines of the cache that its work-items in step do not fill: each of few lanes has another
+ * row's elements beside it. */
+static double scattered_ns(const struct count *n) {
+    const double each = 1.3, line = 128, lanes = n->c->lanes, rows = fmax(1, n->facts->simd / lanes);
+    const double piece = lanes * n->c->vec * (double)n->work->x_size;
+    const double row = (double)n->work->group_size * (double)n->work->x_size;
+    const double lines = fmin(rows * fmax(1, piece / line), rows * row / line + 1);
+    const double accesses = n->vectors * cln_moved_tensors(n->work) * lanes * n->c->segments / n->facts->simd;
+    return n->facts->resident_groups == 1 ? 0 : each * fmax(0, lines - rows * piece / line) * accesses;
+}
+
+/* The latency of partly filled vectors where segments are so narrow that work-items in step have few others: their elements
+ * are stored one by one, and their weights read within bounds. */
+static double edges_ns(const struct count *n) {
+    const double tensor_bytes = 1000;
+    return cln_leads(n->work, n->c) && n->c->lanes <= n->facts->simd && n->vectors <= 2
+               ? tensor_bytes * (double)cln_affine_tensors(n->work) / (double)n->work->x_size
+               : 0;
+}
+
 /* Waves of work-groups; the last one leaves some compute units idle. */
 static double waves(const struct count *n) {
     const double even = n->groups / n->at_once;
@@ -100,11 +120,12 @@ static double waves(const struct count *n) {
 }
 
 double cln_forward_cost(const struct cln_choice *choice, const struct cln_config *c) {
-    const double spilled = 1e15, start = 350; /* ns; start: of a work-group */
+    const double spilled = 1e15, start = 350, dispatch = 75; /* ns of a work-group: until it runs, until the next starts */
     const struct count n = count(choice, c);
-    const double alone =
-        loads_ns(&n) + sums(n.work, c) * cln_reduction_ns(n.facts, c->lanes) + start + arithmetic_ns(&n) + accesses_ns(&n);
-    const double each = fmax(alone, n.resident * (arithmetic_ns(&n) + accesses_ns(&n)));
+    const double work = arithmetic_ns(&n) + accesses_ns(&n) + scattered_ns(&n);
+    const double alone = loads_ns(&n) + sums(n.work, c) * cln_reduction_ns(n.facts, c->lanes) + edges_ns(&n) + start + work;
+    const double begun = dispatch * fmin(n.resident, n.groups / n.facts->compute_units);
+    const double each = fmax(alone, fmax(n.resident * work, begun));
     const double launches = c->chunks > 1 ? 2 : 1;
     const bool fits = cln_registers_fit(n.facts, (uint64_t)c->lanes * c->segments, cln_forward_registers(n.work, c));
     return cln_both_limits(memory_ns(&n), waves(&n) * each, 3.5) + launches * n.facts->launch_ns + (fits ? 0 : spilled);

@@ -1,0 +1,82 @@
+/* The configs that the model chooses for the forward of narrow rows, on a GPU with sub-groups of 32 work-items. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/arithmetic.h"
+#include "clnorm/clnorm.h"
+#include "config/config.h"
+#include "made_up_devices.h"
+
+/* The choice for 64 MiB of x. */
+static struct cln_config choice(uint64_t columns, uint64_t x_size, clnorm_norm norm) {
+    const clnorm_device_info device = made_up_device(MADE_UP_H200);
+    const struct cln_config automatic = {0};
+    const struct cln_workload work = {
+        .rows = ((uint64_t)64 << 20) / (columns * x_size),
+        .groups = 1,
+        .group_size = columns,
+        .alignment = cln_lowest_bit(columns),
+        .lead_vec = 16 / x_size,
+        .x_size = x_size,
+        .held_size = x_size,
+        .norm = norm,
+        .users = CLN_KNOBS_FORWARD,
+        .real_size = 4,
+        .local_size = x_size,
+    };
+    struct cln_config config;
+    if (cln_config_choose(&device, &work, &automatic, &config) != CLNORM_SUCCESS)
+        fail_msg("%" PRIu64 " columns: %s", columns, clnorm_error_detail());
+    return config;
+}
+
+/* Rows of up to 64 bytes lie in the lines of their neighbours, so that few lanes read them as fast as many would, of which
+ * some would have no vector. */
+static void lanes_are_as_few_as_columns(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (uint64_t columns = 1; columns * x_size <= 64; columns++)
+            for (int norm = CLNORM_LAYER_NORM; norm <= CLNORM_RMS_NORM; norm++) {
+                const struct cln_config c = choice(columns, x_size, (clnorm_norm)norm);
+                if ((uint64_t)c.lanes * c.vec > columns && c.lanes > 1)
+                    fail_msg("%" PRIu64 " columns of %" PRIu64 " bytes: vec %" PRIu32 ", lanes %" PRIu32, columns, x_size,
+                             c.vec, c.lanes);
+            }
+}
+
+/* A compute unit starts one work-group after the other, and reads more than 500 bytes of x between two starts. */
+static void work_groups_are_worth_their_start(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (uint64_t columns = 1; columns <= 64; columns++) {
+            const struct cln_config c = choice(columns, x_size, CLNORM_LAYER_NORM);
+            if (c.segments * columns * x_size < 500 && c.lanes * c.segments < 256)
+                fail_msg("%" PRIu64 " columns of %" PRIu64 " bytes: lanes %" PRIu32 ", segments %" PRIu32, columns, x_size,
+                         c.lanes, c.segments);
+        }
+}
+
+/* Rows of a few vectors that begin anywhere would mostly have partly filled ones. */
+static void few_vectors_begin_at_their_size(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (uint64_t columns = 1; columns * x_size < 128; columns++) {
+            const struct cln_config c = choice(columns, x_size, CLNORM_LAYER_NORM);
+            if (columns % c.vec)
+                fail_msg("%" PRIu64 " columns of %" PRIu64 " bytes: vec %" PRIu32, columns, x_size, c.vec);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lanes_are_as_few_as_columns),
+        cmocka_unit_test(work_groups_are_worth_their_start),
+        cmocka_unit_test(few_vectors_begin_at_their_size),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
