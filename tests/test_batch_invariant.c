@@ -1,6 +1,6 @@
 /* With batch_invariant a row's bits depend neither on the number of rows in the call, nor on where its tensors lie. The
  * knobs that fix the order of sums must be the same for 1 to 300 rows, and results for a few numbers of rows are compared
- * bit by bit. */
+ * bit by bit. Only GPUs have other kernels for tensors that are not aligned. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* The configs that the model chooses for the forward of narrow rows, on a GPU with sub-groups of 32 work-items. */
+/* The configs that the model chooses for narrow rows, on a GPU with sub-groups of 32 work-items. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "made_up_devices.h"
 
 /* The choice for 64 MiB of x. */
-static struct cln_config choice(uint64_t columns, uint64_t x_size, clnorm_norm norm) {
+static struct cln_config choice(enum cln_knob_users users, uint64_t columns, uint64_t x_size, clnorm_norm norm) {
     const clnorm_device_info device = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};
     const struct cln_workload work = {
@@ -25,9 +25,11 @@ static struct cln_config choice(uint64_t columns, uint64_t x_size, clnorm_norm n
         .x_size = x_size,
         .held_size = x_size,
         .norm = norm,
-        .users = CLN_KNOBS_FORWARD,
+        .users = users,
         .real_size = 4,
         .local_size = x_size,
+        .sums_rows = users == CLN_KNOBS_BACKWARD,
+        .both_sums = users == CLN_KNOBS_BACKWARD && norm == CLNORM_LAYER_NORM,
     };
     struct cln_config config;
     if (cln_config_choose(&device, &work, &automatic, &config) != CLNORM_SUCCESS)
@@ -38,14 +40,16 @@ static struct cln_config choice(uint64_t columns, uint64_t x_size, clnorm_norm n
 /* Rows of up to 64 bytes lie in the lines of their neighbours, so that few lanes read them as fast as many would, of which
  * some would have no vector. */
 static void lanes_are_as_few_as_columns(void **state) {
+    static const enum cln_knob_users users[] = {CLN_KNOBS_FORWARD, CLN_KNOBS_BACKWARD};
     (void)state;
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
         for (uint64_t columns = 1; columns * x_size <= 64; columns++)
-            for (int norm = CLNORM_LAYER_NORM; norm <= CLNORM_RMS_NORM; norm++) {
-                const struct cln_config c = choice(columns, x_size, (clnorm_norm)norm);
+            for (unsigned i = 0; i < 4; i++) {
+                const struct cln_config c =
+                    choice(users[i / 2], columns, x_size, i % 2 ? CLNORM_RMS_NORM : CLNORM_LAYER_NORM);
                 if ((uint64_t)c.lanes * c.vec > columns && c.lanes > 1)
-                    fail_msg("%" PRIu64 " columns of %" PRIu64 " bytes: vec %" PRIu32 ", lanes %" PRIu32, columns, x_size,
-                             c.vec, c.lanes);
+                    fail_msg("%s of %" PRIu64 " columns of %" PRIu64 " bytes: vec %" PRIu32 ", lanes %" PRIu32,
+                             i / 2 ? "gradient" : "norm", columns, x_size, c.vec, c.lanes);
             }
 }
 
@@ -54,7 +58,7 @@ static void work_groups_are_worth_their_start(void **state) {
     (void)state;
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
         for (uint64_t columns = 1; columns <= 64; columns++) {
-            const struct cln_config c = choice(columns, x_size, CLNORM_LAYER_NORM);
+            const struct cln_config c = choice(CLN_KNOBS_FORWARD, columns, x_size, CLNORM_LAYER_NORM);
             if (c.segments * columns * x_size < 500 && c.lanes * c.segments < 256)
                 fail_msg("%" PRIu64 " columns of %" PRIu64 " bytes: lanes %" PRIu32 ", segments %" PRIu32, columns, x_size,
                          c.lanes, c.segments);
@@ -66,7 +70,7 @@ static void few_vectors_begin_at_their_size(void **state) {
     (void)state;
     for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
         for (uint64_t columns = 1; columns * x_size < 128; columns++) {
-            const struct cln_config c = choice(columns, x_size, CLNORM_LAYER_NORM);
+            const struct cln_config c = choice(CLN_KNOBS_FORWARD, columns, x_size, CLNORM_LAYER_NORM);
             if (columns % c.vec)
                 fail_msg("%" PRIu64 " columns of %" PRIu64 " bytes: vec %" PRIu32, columns, x_size, c.vec);
         }

@@ -22,7 +22,8 @@
 #define MEASURED (IS_FP8(Y_DTYPE) && SCALING != SCALING_TENSOR)
 
 /* The number of vectors whose weights are loaded before any of their outputs is stored. Where weights are not aligned with
- * x (LEADS), they take several loads each, and more vectors share the latency of these. */
+ * x (LEADS), they take several loads each, and more vectors share the latency of these. With a bias, four vectors would
+ * take so many registers that fewer work-groups run at once. */
 #define AFFINES_AT_ONCE (LEADS && !ON_CPU ? (PRESENT(BIAS_DTYPE) ? 2 : 4) : WEIGHTS_AT_ONCE)
 
 /* The arguments of a launch. */

@@ -259,9 +259,9 @@ static inline realv factor_of(const struct scale scale, const real offset) {
 #endif
 }
 
-/* The functions without contraction make products that are added to other numbers in several places. A compiler would fuse
- * such a product and a sum in some of them, and in others for tensors that are not aligned, so that results would depend on
- * where tensors lie. */
+/* Functions without contraction make products that are added to other numbers in several places. A compiler would fuse a
+ * product with the sum in some places. These would be others in the kernel for unaligned tensors, so that results would
+ * depend on where tensors lie. */
 static inline realv scaled(const realv v, const struct scale scale, const real offset) {
 #pragma OPENCL FP_CONTRACT OFF
     return v * factor_of(scale, offset);

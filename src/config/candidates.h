@@ -45,8 +45,8 @@ struct cln_values cln_reduce_values(const struct cln_choice *choice, const struc
  * narrower ones where a work-item has few registers. */
 struct cln_values cln_vec_values(const struct cln_choice *choice, const struct cln_config *c, uint64_t most);
 
-/* The fewest lanes that share a segment, given vec: neighbouring lanes read whole sectors of memory, unless segments are so
- * narrow that neighbouring segments lie in the same ones. */
+/* The fewest lanes that share a segment, given vec: neighbouring lanes read whole sectors of memory, unless contiguous
+ * segments are so narrow that a sector or two have several. */
 uint64_t cln_least_lanes(const struct cln_choice *choice, const struct cln_config *c);
 
 /* Elements of a memory access that fills the device's vectors. */

@@ -116,14 +116,14 @@ static struct cln_values keep_values(const struct cln_choice *choice, const stru
     return values;
 }
 
-/* Several rows fill up a work-group, whose sums are added up in local memory at the end. */
+/* Several rows fill up a work-group, whose sums are added up in local memory at the end, one row after the other. */
 static struct cln_values segments_values(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { ITEMS = 512 };
+    enum { ITEMS = 512, MOST = 128 };
     const struct cln_workload *const work = choice->work;
     const bool one = choice->facts.alone || choice->facts.resident_groups == 1;
     if (one || !cln_unrolls_columns(c) || c->reduce == CLN_REDUCE_SUBGROUP || cln_exchanges(c))
         return cln_one_value(1);
-    const uint64_t room = cln_smaller(most_items(choice, c), ITEMS) / c->lanes;
+    const uint64_t room = cln_smaller(cln_smaller(most_items(choice, c), ITEMS) / c->lanes, MOST);
     const uint64_t rows = cln_power_of_two_at_least(cln_larger(cln_divide_up(work->rows, choice->facts.compute_units), 1));
     const uint64_t of_weight = cln_larger(work->rows / cln_larger(work->weight_rows, 1), 1);
     uint64_t most =

@@ -76,14 +76,14 @@ static double reduction_ns(const struct count *n) {
 }
 
 /* Cache lines that an access of the work-items which run in step touches. A row's piece that need not begin at a sector of
- * a line may reach into one more. Smaller pieces of rows are as many lines as the rows are. */
+ * a line may reach into one more. A piece of less than a line touches one, but all pieces no more than their rows have. */
 static double cache_lines(const struct count *n) {
     const double line = 128, sector = 32; /* bytes */
     const double in_step = fmin(n->c->lanes, n->facts->simd), rows = fmax(1, (double)n->facts->simd / n->c->lanes);
     const double size = (double)n->work->x_size, piece = in_step * n->c->vec * size,
                  row = (double)n->work->group_size * size;
     if ((double)n->work->alignment * size < sector)
-        return rows * (piece / line + 1);
+        return fmin(rows * (piece / line + 1), rows * row / line + 1);
     return rows * fmin(fmax(1, piece / line), fmax(piece, row) / line);
 }
 

@@ -93,8 +93,8 @@ static double accesses_ns(const struct count *n) {
                : narrow * each * (cln_moved_tensors(n->work) + again + weights + ahead) * vectors;
 }
 
-/* The accesses of a work-group to lines of the cache that its work-items in step do not fill: each of few lanes has another
- * row's elements beside it. */
+/* The accesses of a work-group to lines of the cache that its work-items in step do not fill: where a row has few lanes,
+ * neighbouring lanes read different rows. */
 static double scattered_ns(const struct count *n) {
     const double each = 1.3, line = 128, lanes = n->c->lanes, rows = fmax(1, n->facts->simd / lanes);
     const double piece = lanes * n->c->vec * (double)n->work->x_size;
@@ -107,9 +107,9 @@ static double scattered_ns(const struct count *n) {
 /* The latency of partly filled vectors where segments are so narrow that work-items in step have few others: their elements
  * are stored one by one, and their weights read within bounds. */
 static double edges_ns(const struct count *n) {
-    const double tensor_bytes = 1000;
+    const double each = 1000; /* ns of a tensor of 1-byte elements */
     return cln_leads(n->work, n->c) && n->c->lanes <= n->facts->simd && n->vectors <= 2
-               ? tensor_bytes * (double)cln_affine_tensors(n->work) / (double)n->work->x_size
+               ? each * (double)cln_affine_tensors(n->work) / (double)n->work->x_size
                : 0;
 }
 

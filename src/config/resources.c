@@ -92,7 +92,8 @@ static uint64_t leading_registers(const struct cln_workload *work, const struct 
         return c->keep == CLN_KEEP_REGISTERS && work->x_size < work->real_size ? vectors * 11 / 2 : 0;
     const uint64_t at_once = c->weights == CLN_WEIGHTS_EARLY ? 1 : work->norm == CLNORM_LAYER_NORM ? 2 : 4;
     const uint64_t addresses = c->keep == CLN_KEEP_REGISTERS ? 0 : 2 * (uint64_t)cln_moved_tensors(work);
-    return (cln_smaller(at_once, vectors) - 1) * cln_affine_tensors(work) * words(c->vec * work->x_size) + addresses;
+    return (cln_smaller(at_once, cln_larger(vectors, 1)) - 1) * cln_affine_tensors(work) * words(c->vec * work->x_size) +
+           addresses;
 }
 
 uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln_config *c) {

@@ -79,7 +79,8 @@ struct cln_spec cln_fp8_spec(const clnorm_device_info *device, const struct cln_
 
 struct cln_launch cln_fp8_launch_of_largest(const clnorm_device_info *device, const struct cln_config *config,
                                             uint64_t segments) {
-    const bool alone = config->lanes == 1; /* config.iterations already makes long shares */
+    /* A single work-item has long shares already, by config.iterations. */
+    const bool alone = config->lanes * config->segments == 1;
     const uint64_t most_groups = alone ? CLN_MOST_GROUPS : 8 * (uint64_t)cln_larger(device->compute_units, 1);
     return cln_launch_within(config, segments, most_groups);
 }
