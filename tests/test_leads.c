@@ -27,7 +27,10 @@ enum { SHAPES = sizeof shapes / sizeof *shapes, SLOW_SHAPES = 3, VECS = 4, SLOW_
 
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_BF16, CLNORM_F16};
 static const uint32_t vecs[] = {4, 8, 2, 16}, lanes[] = {1, 8, 32}, segments[] = {1, 4};
-static const uint32_t keeps[] = {CLN_KEEP_REGISTERS, CLN_KEEP_REREAD};
+/* Where a segment lies, and in how many chunks. */
+static const struct {
+    uint32_t keep, chunks;
+} keeps[] = {{CLN_KEEP_REGISTERS, 1}, {CLN_KEEP_REREAD, 1}, {CLN_KEEP_REREAD, 3}};
 static const uint32_t accumulators[] = {CLN_ACCUMULATOR_REGISTERS, CLN_ACCUMULATOR_SPLIT, CLN_ACCUMULATOR_LOCAL};
 
 static bool is_cpu(const struct fixture *fixture) {
@@ -79,8 +82,9 @@ static struct norm_case forward_case(const struct fixture *fixture, const unsign
     KNOB(desc->config, stores) = stores_of(fixture);
     KNOB(desc->config, vec) = vecs[level[VEC]];
     KNOB(desc->config, lanes) = lanes[level[LANES]];
-    KNOB(desc->config, segments) = segments[level[SEGMENTS]];
-    KNOB(desc->config, keep) = keeps[level[KEEP]];
+    KNOB(desc->config, keep) = keeps[level[KEEP]].keep;
+    KNOB(desc->config, chunks) = keeps[level[KEEP]].chunks;
+    KNOB(desc->config, segments) = keeps[level[KEEP]].chunks > 1 ? 1 : segments[level[SEGMENTS]];
     return norm_case;
 }
 
@@ -92,7 +96,7 @@ static void norms_agree_with_the_reference(void **state) {
                                               [VEC] = fixture_is_slow(fixture) ? SLOW_VECS : VECS,
                                               [LANES] = 3,
                                               [SEGMENTS] = 2,
-                                              [KEEP] = 2,
+                                              [KEEP] = 3,
                                               [NORM] = 2,
                                               [INPUTS_OF] = 3,
                                               [SHIFT] = 2};
@@ -168,7 +172,7 @@ static struct norm_backward_case backward_case(const struct fixture *fixture, co
     KNOB(desc->config, vec) = vecs[level[B_VEC]];
     KNOB(desc->config, lanes) = is_cpu(fixture) ? 1 : lanes[level[B_LANES]];
     KNOB(desc->config, segments) = segments[level[B_SEGMENTS]];
-    KNOB(desc->config, keep) = keeps[level[B_KEEP]];
+    KNOB(desc->config, keep) = keeps[level[B_KEEP]].keep;
     KNOB(desc->config, accumulator) = accumulators[level[B_ACCUMULATOR]];
     KNOB(desc->config, tile) = (uint32_t)(shape.group_size ? shape.group_size : shape.cols);
     KNOB(desc->config, pipeline) = level[B_PIPELINE] && level[B_KEEP] == 0 ? 2 : 1;
@@ -229,7 +233,7 @@ static void softmax_agrees_with_the_reference(void **state) {
     const struct fixture *fixture = *state;
     static const enum rows_operation operations[] = {ROWS_SOFTMAX, ROWS_SOFTMAX_BACKWARD};
     const bool slow = fixture_is_slow(fixture);
-    const unsigned levels[] = {2, slow ? SLOW_SHAPES : SHAPES, 3, slow ? SLOW_VECS : VECS, 3, 2, 2, 2};
+    const unsigned levels[] = {2, slow ? SLOW_SHAPES : SHAPES, 3, slow ? SLOW_VECS : VECS, 3, 2, 3, 2};
     struct pairwise *pairwise = pairwise_make(levels, sizeof levels / sizeof *levels, 2);
     unsigned level[PAIRWISE_FACTORS], failed = 0, cases = 0, refused = 0;
     while (failed < 5 && pairwise_next(pairwise, level)) {
@@ -238,13 +242,14 @@ static void softmax_agrees_with_the_reference(void **state) {
         own.dtype[ROWS_FIRST] = dtypes[level[2]];
         own.gap[ROWS_FIRST] = own.gap[ROWS_DY] = own.gap[ROWS_OUT] = shape.gap;
         own.shift[ROWS_FIRST] = own.shift[ROWS_OUT] = level[7];
-        own.masked = level[0] == 0 && level[6] == 0;
+        own.masked = level[0] == 0 && level[6] != 1;
         own.seed = cases;
         own.config = (struct cln_config){.stores = stores_of(fixture),
                                          .vec = vecs[level[3]],
                                          .lanes = lanes[level[4]],
-                                         .segments = segments[level[5]],
-                                         .keep = keeps[level[6]]};
+                                         .segments = keeps[level[6]].chunks > 1 ? 1 : segments[level[5]],
+                                         .keep = keeps[level[6]].keep,
+                                         .chunks = keeps[level[6]].chunks};
         clnorm_plan *plan = NULL;
         clnorm_status status = rows_case_plan(fixture->context, &own, &plan);
         if (status && lanes_are_refused()) {

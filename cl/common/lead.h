@@ -222,13 +222,13 @@ static inline float8 load_columns_f32(const global float *base, const index_t v,
 #define DEFINE_LOAD_FLOATS DEFINE_LOAD_EACH
 #endif
 
-/* The number of a lane's elements in its vectors before the count-th. */
-static inline index_t elements_before(const uint lane, const index_t count, const uint lead) {
+/* The number of elements in so many of a lane's vectors, from `first` on. */
+static inline index_t elements_from(const index_t first, const index_t count, const uint lead) {
     const index_t last = vectors_of(lead) - 1;
     const index_t beyond = (last + 1) * VEC - lead - GROUP_SIZE; /* elements that vector `last` has not */
     if (count == 0)
         return 0;
-    return count * VEC - (lane == 0 ? lead : 0) - (lane + (count - 1) * LANES == last ? beyond : 0);
+    return count * VEC - (first == 0 ? lead : 0) - (first + (count - 1) * LANES == last ? beyond : 0);
 }
 
 #endif

@@ -97,9 +97,9 @@ static inline realv only_part_or(const realv value, const struct part part, cons
 #define load_columns_f16 load_vector_f16
 #define load_columns_bf16 load_vector_bf16
 
-/* The number of a lane's elements in its vectors before the count-th. */
-static inline index_t elements_before(const uint lane, const index_t count, const uint lead) {
-    const bool has_tail = TAIL != 0 && count > 0 && lane + (count - 1) * LANES == WHOLE_VECTORS;
+/* The number of elements in so many of a lane's vectors, from `first` on. */
+static inline index_t elements_from(const index_t first, const index_t count, const uint lead) {
+    const bool has_tail = TAIL != 0 && count > 0 && first + (count - 1) * LANES == WHOLE_VECTORS;
     (void)lead;
     return count * VEC - (has_tail ? VEC - TAIL : 0);
 }
@@ -153,7 +153,7 @@ static inline index_t own_vectors_of(const uint lane, const uint lead) {
 }
 
 static inline index_t own_elements(const uint lane, const uint lead) {
-    return elements_before(lane, own_vectors_of(lane, lead), lead);
+    return elements_from(lane, own_vectors_of(lane, lead), lead);
 }
 
 #endif

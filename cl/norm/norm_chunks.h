@@ -4,17 +4,13 @@
 
 #include "norm/norm_reread.h"
 
-static inline real elements_of(const index_t chunk) {
-    return (real)(whole_vectors_of(chunk) * VEC + (has_tail(chunk) ? TAIL : 0));
-}
-
 /* The moments of a chunk, over all lanes. */
 INLINED struct spread spread_of_chunk(const struct call *call, const struct segment *segment, struct lanes *lanes) {
     const real origin = origin_of(call, segment);
     struct memory memory = {0};
     struct moments own = {0, 0, 0, 0};
     take_moments(call, segment, &memory, &own);
-    return merge_lanes(&own, origin, fmax(elements_of(segment->chunk), (real)1), lanes);
+    return merge_lanes(&own, origin, fmax((real)elements_of(segment->chunk, segment->lead), (real)1), lanes);
 }
 
 #endif

@@ -24,21 +24,23 @@ INLINED void take_share(const struct call *call, global real *moments, local rea
 
 /* Merges the moments of chunks, relative to the first chunk's mean, like lanes relative to their origin. moments: [CHUNKS],
  * of the segment. */
-INLINED struct statistics statistics_of_chunks(const struct call *call, const global real *moments, struct lanes *lanes) {
+INLINED struct statistics statistics_of_chunks(const struct call *call, const struct segment *segment,
+                                               const global real *moments, struct lanes *lanes) {
     const uint lane = (uint)get_local_id(0);
     real squares = 0;
 #if NORM == LAYER_NORM
     const real origin = moments[0];
     real sum = 0;
     for (index_t i = lane; i < CHUNKS; i += LANES)
-        sum += (moments[2 * i] - origin) * elements_of(i);
+        sum += (moments[2 * i] - origin) * (real)elements_of(i, segment->lead);
     const real mean = sum_over_lanes(lanes, sum) / (real)GROUP_SIZE;
     for (index_t i = lane; i < CHUNKS; i += LANES) {
         const real delta = moments[2 * i] - origin - mean;
-        squares += moments[2 * i + 1] + delta * delta * elements_of(i);
+        squares += moments[2 * i + 1] + delta * delta * (real)elements_of(i, segment->lead);
     }
     const struct statistics statistics = {origin + mean, rstd_of(sum_over_lanes(lanes, squares), call->eps)};
 #else
+    (void)segment;
     for (index_t i = lane; i < CHUNKS; i += LANES)
         squares += moments[2 * i + 1];
     const struct statistics statistics = {0, rstd_of(sum_over_lanes(lanes, squares), call->eps)};
@@ -54,7 +56,8 @@ INLINED void put_share(const struct call *call, const global real *moments, loca
             return; /* the whole work-group */
         const struct segment segment = segment_at(call, index / CHUNKS, (index_t)(index % CHUNKS));
         const struct memory memory = {0};
-        const struct statistics statistics = statistics_of_chunks(call, moments + index / CHUNKS * (2 * CHUNKS), &lanes);
+        const struct statistics statistics =
+            statistics_of_chunks(call, &segment, moments + index / CHUNKS * (2 * CHUNKS), &lanes);
         put_segment(call, &segment, statistics, &memory, &lanes);
         if (segment.chunk == 0)
             save_statistics(call, &segment, statistics);

@@ -33,8 +33,8 @@ INLINED struct statistics statistics_of(const struct call *call, const struct se
         if (!has_vector(segment, i))
             continue;
         if (i > 0 && i % RUN == 0) {
-            end_run(&run, &moments, elements_before(segment->lane, i, segment->lead) - taken);
-            taken = elements_before(segment->lane, i, segment->lead);
+            end_run(&run, &moments, elements_from(segment->lane, i, segment->lead) - taken);
+            taken = elements_from(segment->lane, i, segment->lead);
         }
         take(&run, i % RUN, widen_s(segment, held->s[i]), own_part(segment->lane + i * LANES, segment->lead));
     }

@@ -170,7 +170,7 @@ INLINED void use_range(const struct call *call, const struct segment *segment, i
 INLINED void use_vectors(const struct call *call, const struct segment *segment, const bool measure, struct use *use) {
     const index_t own = own_vectors(segment);
 #if SPLITS_EDGES
-    if (!segment->active)
+    if (own == 0)
         return;
     const struct segment inner = inner_of(segment);
     use_range(call, segment, 0, 0, 1, measure, use);

@@ -25,13 +25,12 @@ INLINED held_t make_s(const struct call *call, const struct segment *segment, co
 
 /* The number of a lane's whole vectors; with LEADS of all its vectors. */
 static inline index_t own_vectors(const struct segment *segment) {
-    const index_t whole = LEADS ? vectors_of(segment->lead) : whole_vectors_of(segment->chunk);
-    return segment->active ? whole / LANES + (segment->lane < whole % LANES) : 0;
+    return segment->active ? share_of_lane(segment->lane, vectors_of_chunk(segment->chunk, segment->lead)) : 0;
 }
 
 static inline bool owns_tail(const struct segment *segment) {
-    return !LEADS && has_tail(segment->chunk) && segment->active &&
-           segment->lane == whole_vectors_of(segment->chunk) % LANES;
+    return has_tail(segment->chunk) && segment->active &&
+           segment->lane == vectors_of_chunk(segment->chunk, segment->lead) % LANES;
 }
 
 /* The i-th vector of a lane. */
@@ -50,9 +49,9 @@ static inline struct segment inner_of(const struct segment *segment) {
     return inner;
 }
 
-/* The number of elements in the vectors from one to end. */
+/* The number of elements in the work-item's vectors from one to end. */
 static inline uint elements_of_run(const struct segment *segment, const index_t from, const index_t end) {
-    return (uint)(elements_before(0, end, segment->lead) - elements_before(0, from, segment->lead));
+    return (uint)elements_from(vector_of(segment, from), end - from, segment->lead);
 }
 
 #endif
@@ -92,10 +91,11 @@ INLINED void take_vectors(const struct call *call, const struct segment *segment
 /* moments: 0 at first. The first vector belongs to the first run, and the last one to the last. */
 INLINED void take_moments(const struct call *call, const struct segment *segment, struct memory *memory,
                           struct moments *moments) {
-    if (!segment->active)
+    const index_t own = own_vectors(segment);
+    if (own == 0)
         return;
     const struct segment inner = inner_of(segment);
-    const index_t last = own_vectors(segment) - 1;
+    const index_t last = own - 1;
     index_t i = min(last, (index_t)RUN), ended = 0; /* ended: vectors of the runs before this one */
     struct run run;
     start_run(&run);
@@ -125,7 +125,7 @@ INLINED void take_moments(const struct call *call, const struct segment *segment
     index_t i = 0;
     for (; i + RUN < own; i += RUN) {
         take_vectors(call, segment, i, RUN, 0, memory, &run);
-        end_run(&run, moments, RUN * VEC - (i == 0 && segment->lane == 0 ? segment->lead : 0));
+        end_run(&run, moments, RUN * VEC - (vector_of(segment, i) == 0 ? segment->lead : 0));
     }
     const uint rest = (uint)(own - i);
     take_vectors(call, segment, i, rest, 0, memory, &run);
@@ -136,9 +136,7 @@ INLINED void take_moments(const struct call *call, const struct segment *segment
         const struct part tail = {0, TAIL};
         take(&run, rest, widen_s(segment, make_s(call, segment, WHOLE_VECTORS, &parts, kept, memory)), tail);
     }
-    const index_t elements =
-        LEADS ? own_elements(segment->lane, segment->lead) - elements_before(segment->lane, i, segment->lead)
-              : rest * VEC + (owns_tail(segment) ? TAIL : 0);
+    const index_t elements = elements_from(vector_of(segment, i), rest + owns_tail(segment), segment->lead);
     if (elements > 0)
         end_run(&run, moments, (uint)elements);
 }

@@ -28,7 +28,7 @@ INLINED void take_share(const struct call *call, global real *moments, local rea
             global real *own = moments + NUMBERS * (CHUNKS == 1 ? segment.statistic : index);
             own[0] = spread.mean;
             own[1] = spread.squares;
-            own[2] = elements_of(segment.chunk);
+            own[2] = (real)elements_of(segment.chunk, segment.lead);
         }
     }
     last_barrier();

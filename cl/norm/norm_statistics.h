@@ -154,7 +154,7 @@ static inline void end_run(struct run *run, struct moments *moments, const uint 
 static inline real origin_of(const struct call *call, const struct segment *segment) {
 #if FROM_ORIGIN
     const index_t begin = begin_of(segment->chunk);
-    if (segment->active && begin < VECTORS) {
+    if (segment->active && is_vector(begin, segment->lead)) {
         struct parts parts;
         load_parts(segment, begin, call->aligned, LOAD_PLAIN, &parts);
         return pivot_of(widen_s(segment, s_of(segment, &parts, 0)), own_part(begin, segment->lead));

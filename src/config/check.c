@@ -142,8 +142,6 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
         return status;
     if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
         return cln_config_refuse("isa", c->isa, "portable: ptx needs NVIDIA with compute capability 8.0 or later");
-    if (c->chunks > 1 && cln_leads(work, c))
-        return cln_config_refuse("chunks", c->chunks, "1 with a vec that does not divide group_size and every row stride");
     if (c->chunks > 1 && work->y_scaled)
         return cln_config_refuse("chunks", c->chunks, "1 with a y of 8 bits");
     if (c->chunks > 1 && (c->keep != CLN_KEEP_REREAD || c->segments > 1))
