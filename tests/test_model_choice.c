@@ -1,4 +1,5 @@
-/* The configs that the model chooses for narrow rows, on a GPU with sub-groups of 32 work-items. */
+/* The configs that the model chooses for narrow rows, and for a few wide ones, on a GPU with sub-groups of 32 work-items.
+ */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +13,12 @@
 #include "config/config.h"
 #include "made_up_devices.h"
 
-/* The choice for 64 MiB of x. */
-static struct cln_config choice(enum cln_knob_users users, uint64_t columns, uint64_t x_size, clnorm_norm norm) {
+static struct cln_config choice_of_rows(enum cln_knob_users users, uint64_t rows, uint64_t columns, uint64_t x_size,
+                                        clnorm_norm norm) {
     const clnorm_device_info device = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};
     const struct cln_workload work = {
-        .rows = ((uint64_t)64 << 20) / (columns * x_size),
+        .rows = rows,
         .groups = 1,
         .group_size = columns,
         .alignment = cln_lowest_bit(columns),
@@ -35,6 +36,11 @@ static struct cln_config choice(enum cln_knob_users users, uint64_t columns, uin
     if (cln_config_choose(&device, &work, &automatic, &config) != CLNORM_SUCCESS)
         fail_msg("%" PRIu64 " columns: %s", columns, clnorm_error_detail());
     return config;
+}
+
+/* The choice for 64 MiB of x. */
+static struct cln_config choice(enum cln_knob_users users, uint64_t columns, uint64_t x_size, clnorm_norm norm) {
+    return choice_of_rows(users, ((uint64_t)64 << 20) / (columns * x_size), columns, x_size, norm);
 }
 
 /* Rows of up to 64 bytes lie in the lines of their neighbours, so that few lanes read them as fast as many would, of which
@@ -76,11 +82,35 @@ static void few_vectors_begin_at_their_size(void **state) {
         }
 }
 
+/* A work-item's own instructions take as long as those of many elements, so that it has several. */
+static void work_items_have_several_elements(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (uint64_t columns = 1; columns <= 96; columns++) {
+            const struct cln_config c = choice(CLN_KNOBS_FORWARD, columns, x_size, CLNORM_LAYER_NORM);
+            if (c.vec == 1 && c.lanes > 1 && 2 * columns <= 5 * (uint64_t)c.lanes)
+                fail_msg("%" PRIu64 " columns of %" PRIu64 " bytes: lanes %" PRIu32, columns, x_size, c.lanes);
+        }
+}
+
+/* A work-group of its own takes longer for a row of 256 KiB than a second launch, wherever the row begins. */
+static void few_wide_rows_are_shared(void **state) {
+    (void)state;
+    for (uint64_t columns = 65535; columns <= 65537; columns++)
+        for (uint64_t rows = 1; rows <= 32; rows *= 2) {
+            const struct cln_config c = choice_of_rows(CLN_KNOBS_FORWARD, rows, columns, 4, CLNORM_LAYER_NORM);
+            if (c.chunks < 4)
+                fail_msg("%" PRIu64 " rows of %" PRIu64 " columns: chunks %" PRIu32, rows, columns, c.chunks);
+        }
+    assert_int_equal(choice_of_rows(CLN_KNOBS_FORWARD, 8, 28672, 4, CLNORM_LAYER_NORM).chunks, 1);
+    assert_int_equal(choice_of_rows(CLN_KNOBS_FORWARD, 128, 65535, 4, CLNORM_LAYER_NORM).chunks, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_are_as_few_as_columns),
-        cmocka_unit_test(work_groups_are_worth_their_start),
-        cmocka_unit_test(few_vectors_begin_at_their_size),
+        cmocka_unit_test(lanes_are_as_few_as_columns),     cmocka_unit_test(work_groups_are_worth_their_start),
+        cmocka_unit_test(few_vectors_begin_at_their_size), cmocka_unit_test(work_items_have_several_elements),
+        cmocka_unit_test(few_wide_rows_are_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,7 @@ struct cln_values cln_reduce_values(const struct cln_choice *choice, const struc
 }
 
 uint64_t cln_least_lanes(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { SECTOR = 32, NARROW = 64 };                       /* bytes */
+    enum { SECTOR = 32, NARROW = 128 };                      /* bytes */
     const bool together = choice->facts.resident_groups > 1; /* llvmpipe makes vectors of the lanes of a segment */
     const bool narrow = together && choice->work->group_size * choice->work->x_size <= NARROW;
     return narrow ? 1 : cln_larger(8, SECTOR / (c->vec * choice->work->x_size));

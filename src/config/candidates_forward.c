@@ -10,20 +10,27 @@ static struct cln_values vec_values(const struct cln_choice *choice, const struc
     return cln_vec_values(choice, c, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
 }
 
-/* Few wide segments leave most of the device idle, so two kernels take them in chunks, with a work-group each. wide:
- * minimum elements of such a segment. chunk: minimum elements of a chunk. */
+/* Few wide segments leave most of the device idle, so two kernels can take them in chunks, with a work-group each. CPUs
+ * gain by it wherever they have idle units; on GPUs the model weighs the second launch. */
 static struct cln_values chunks_values(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { CPU_WIDE = 131072, CPU_CHUNK = 32768, GPU_CHUNK = 4096, CPU_SHARERS = 2, GPU_SHARERS = 8 };
     const struct cln_workload *const work = choice->work;
     const struct cln_config *const f = choice->forced;
     const uint64_t segments = work->rows * work->groups, units = choice->facts.compute_units;
-    const uint64_t wide = choice->facts.vector_bytes > 16 ? 131072 : 65536, chunk = choice->facts.alone ? 32768 : 4096;
     const bool otherwise = f->lanes || f->segments || f->iterations || f->keep || f->unroll || f->weights ||
                            f->local_vectors || f->prefetch == CLN_PREFETCH_NEXT;
-    if (otherwise || cln_leads(work, c) || work->y_scaled || work->rope || !segments || work->group_size < wide ||
-        2 * segments > units)
-        return cln_one_value(1);
-    const uint64_t sharers = choice->facts.alone ? 2 : 4; /* work-groups for each compute unit */
-    return cln_one_value(cln_smaller(sharers * units / segments, work->group_size / chunk));
+    struct cln_values values = cln_one_value(1);
+    (void)c;
+    if (otherwise || work->y_scaled || work->rope || !segments)
+        return values;
+    if (choice->facts.alone)
+        return work->group_size < CPU_WIDE || 2 * segments > units
+                   ? values
+                   : cln_one_value(cln_smaller(CPU_SHARERS * units / segments, work->group_size / CPU_CHUNK));
+    const uint64_t most = cln_smaller(GPU_SHARERS * units / segments, work->group_size / GPU_CHUNK);
+    for (uint64_t chunks = cln_power_of_two_at_most(cln_larger(most, 1)), i = 0; chunks > 1 && i < 4; chunks /= 2, i++)
+        cln_add_value(&values, chunks);
+    return values;
 }
 
 /* The vectors that the lanes of a work-group share. */
@@ -49,7 +56,8 @@ static struct cln_values lanes_values(const struct cln_choice *choice, const str
     return values;
 }
 
-/* Several segments fill up a small work-group. */
+/* Several segments fill up a small work-group. Two times as many work-items as run in step are enough for rows that these
+ * do not share; work-groups of narrower rows, which are soon done, take half as long again with less than four times. */
 static struct cln_values segments_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { ITEMS = 256 };
     const bool alone = c->lanes >= ITEMS || choice->facts.most_lanes == 1 || choice->facts.resident_groups == 1;
@@ -57,9 +65,9 @@ static struct cln_values segments_values(const struct cln_choice *choice, const 
         c->prefetch == CLN_PREFETCH_NEXT)
         return cln_one_value(1);
     const uint64_t most = cln_power_of_two_at_most(cln_smaller(ITEMS, choice->facts.most_items) / c->lanes);
+    const uint64_t simd = choice->facts.simd, least = c->lanes < simd ? 4 * simd : 2 * simd;
     struct cln_values values = {0, {0}};
-    for (uint64_t segments = most;
-         segments >= 1 && (segments == most || segments * c->lanes >= 2 * (uint64_t)choice->facts.simd); segments /= 2)
+    for (uint64_t segments = most; segments >= 1 && (segments == most || segments * c->lanes >= least); segments /= 2)
         cln_add_value(&values, segments);
     return values;
 }

@@ -4,6 +4,8 @@
 #include "config/cost.h"
 #include "config/resources.h"
 
+enum { LINE = 128 }; /* bytes of a GPU's cache line */
+
 /* A candidate and its counts. */
 struct count {
     const struct cln_facts *facts;
@@ -41,16 +43,18 @@ static double bytes_of(const struct count *n, double work_groups) {
     return work_groups * n->c->segments * (double)n->work->group_size * (double)n->work->x_size;
 }
 
-/* The time of memory traffic, with the part of a second read that misses the caches. */
+/* The time of memory traffic, with the part of a second read that misses the caches. Where others have no work-group,
+ * a compute unit gets little more than its share of the bandwidth. */
 static double memory_ns(const struct count *n) {
     const double bytes = cln_moved_tensors(n->work) * bytes_of(n, n->groups) / (double)cln_larger(n->c->chunks, 1);
-    const double l1 = 140e3;
+    const double l1 = 140e3, share = 1.6;
+    const double busy = fmin(share * n->groups, n->facts->compute_units);
     double times = 1;
     if (n->c->keep == CLN_KEEP_REREAD && bytes_of(n, n->resident) > l1)
         times += 0.1;
     if (n->c->keep == CLN_KEEP_REREAD && bytes_of(n, fmin(n->at_once, n->groups)) > 0.75 * (double)n->facts->cache)
         times += 0.25;
-    return times * bytes / (n->facts->bytes_per_ns * n->facts->compute_units);
+    return times * bytes / (n->facts->bytes_per_ns * busy);
 }
 
 /* Consecutive sums over lanes: the mean and then the variance, or both at once where the segment is read again. */
@@ -73,17 +77,19 @@ static double loads_ns(const struct count *n) {
     return n->facts->latency_ns * (ahead * first + again + weights);
 }
 
-/* The arithmetic of a work-group, including its idle lanes. */
+/* The arithmetic of a work-group, including its idle lanes. A work-item's addresses and its part of the sums over lanes
+ * take as long as the arithmetic on so many elements. */
 static double arithmetic_ns(const struct count *n) {
+    const double of_item = 100, items = n->c->lanes * n->c->segments;
     const double exponentials = n->work->work == CLN_WORK_SOFTMAX ? 2 : 1;
-    const double elements = n->vectors * n->c->vec * n->c->lanes * n->c->segments;
-    return exponentials * (0.8 + 1.6 / n->c->vec) * elements / n->facts->elements_per_ns;
+    const double elements = exponentials * (0.8 + 1.6 / n->c->vec) * n->vectors * n->c->vec;
+    return (elements + of_item) * items / n->facts->elements_per_ns;
 }
 
 /* A work-group's accesses to memory and local memory by vectors of less than 16 bytes. One access serves the work-items
  * that run in step. The time of wider ones is hidden by that of memory. */
 static double accesses_ns(const struct count *n) {
-    const double each = 0.8, narrow = 1 - fmin(1, (double)(n->c->vec * n->work->x_size) / 16);
+    const double each = 0.5, narrow = 1 - fmin(1, (double)(n->c->vec * n->work->x_size) / 16);
     const double again = n->c->keep == CLN_KEEP_LOCAL ? 2 : n->c->keep == CLN_KEEP_REREAD ? 1 : 0;
     const double weights = n->work->work >= CLN_WORK_SOFTMAX || n->work->norm == CLNORM_LAYER_NORM ? 2 : 1;
     const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 1 : 0;
@@ -93,24 +99,34 @@ static double accesses_ns(const struct count *n) {
                : narrow * each * (cln_moved_tensors(n->work) + again + weights + ahead) * vectors;
 }
 
-/* The accesses of a work-group to lines of the cache that its work-items in step do not fill: where a row has few lanes,
- * neighbouring lanes read different rows. */
-static double scattered_ns(const struct count *n) {
-    const double each = 1.3, line = 128, lanes = n->c->lanes, rows = fmax(1, n->facts->simd / lanes);
-    const double piece = lanes * n->c->vec * (double)n->work->x_size;
-    const double row = (double)n->work->group_size * (double)n->work->x_size;
-    const double lines = fmin(rows * fmax(1, piece / line), rows * row / line + 1);
-    const double accesses = n->vectors * cln_moved_tensors(n->work) * lanes * n->c->segments / n->facts->simd;
-    return n->facts->resident_groups == 1 ? 0 : each * fmax(0, lines - rows * piece / line) * accesses;
+/* Rows whose lanes run in step. */
+static double rows_in_step(const struct count *n) {
+    return fmax(1, (double)n->facts->simd / n->c->lanes);
 }
 
-/* The latency of partly filled vectors where segments are so narrow that work-items in step have few others: their elements
- * are stored one by one, and their weights read within bounds. */
+/* Lines of the cache that so many neighbouring rows have at most. */
+static double lines_of_rows(const struct count *n, double rows) {
+    return rows * (double)n->work->group_size * (double)n->work->x_size / LINE + 1;
+}
+
+/* The accesses of a work-group to lines of the cache that its work-items in step do not fill: where a row has few lanes,
+ * neighbouring lanes read different rows. An access is made in parts of 4 bytes of each work-item. */
+static double scattered_ns(const struct count *n) {
+    const double lanes = n->c->lanes, rows = rows_in_step(n);
+    const double each = 0.65 * fmax(1, (double)(n->c->vec * n->work->x_size) / 4);
+    const double filled = lanes * n->c->vec * (double)n->work->x_size / LINE;
+    const double lines = fmin(rows * fmax(1, filled), lines_of_rows(n, rows));
+    const double accesses = n->vectors * cln_moved_tensors(n->work) * lanes * n->c->segments / n->facts->simd;
+    return n->facts->resident_groups == 1 ? 0 : each * fmax(0, lines - rows * filled) * accesses;
+}
+
+/* A work-group's stores of partly filled vectors, the first and the last of each row, element by element. A store touches a
+ * line for each row in step. */
 static double edges_ns(const struct count *n) {
-    const double each = 1000; /* ns of a tensor of 1-byte elements */
-    return cln_leads(n->work, n->c) && n->c->lanes <= n->facts->simd && n->vectors <= 2
-               ? each * (double)cln_affine_tensors(n->work) / (double)n->work->x_size
-               : 0;
+    const double each = 1, rows = rows_in_step(n), outputs = n->work->work == CLN_WORK_ADD ? 2 : 1;
+    const double partly_filled = rows > 1 ? fmin(2, n->vectors) : 2; /* vectors of the rows in step */
+    const double stores = outputs * partly_filled * n->c->vec * n->c->segments / rows;
+    return cln_leads(n->work, n->c) ? each * stores * fmin(rows, lines_of_rows(n, rows)) : 0;
 }
 
 /* Waves of work-groups; the last one leaves some compute units idle. */
@@ -122,11 +138,12 @@ static double waves(const struct count *n) {
 double cln_forward_cost(const struct cln_choice *choice, const struct cln_config *c) {
     const double spilled = 1e15, start = 350, dispatch = 75; /* ns of a work-group: until it runs, until the next starts */
     const struct count n = count(choice, c);
-    const double work = arithmetic_ns(&n) + accesses_ns(&n) + scattered_ns(&n);
-    const double alone = loads_ns(&n) + sums(n.work, c) * cln_reduction_ns(n.facts, c->lanes) + edges_ns(&n) + start + work;
+    const double work = arithmetic_ns(&n) + accesses_ns(&n) + scattered_ns(&n) + edges_ns(&n);
+    const double alone = loads_ns(&n) + sums(n.work, c) * cln_reduction_ns(n.facts, c->lanes) + start + work;
     const double begun = dispatch * fmin(n.resident, n.groups / n.facts->compute_units);
-    const double each = fmax(alone, fmax(n.resident * work, begun));
-    const double launches = c->chunks > 1 ? 2 : 1;
+    const double each = cln_both_limits(alone, fmax(n.resident * work, begun), 6);
+    const double launches = c->chunks > 1 ? 2 : 1, passes = c->chunks > 1 ? 1.5 : 1; /* the first of two writes nothing */
     const bool fits = cln_registers_fit(n.facts, (uint64_t)c->lanes * c->segments, cln_forward_registers(n.work, c));
-    return cln_both_limits(memory_ns(&n), waves(&n) * each, 3.5) + launches * n.facts->launch_ns + (fits ? 0 : spilled);
+    return cln_both_limits(memory_ns(&n), passes * waves(&n) * each, 3.5) + launches * n.facts->launch_ns +
+           (fits ? 0 : spilled);
 }
