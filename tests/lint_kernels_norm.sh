@@ -64,6 +64,8 @@ for norm in LAYER_NORM RMS_NORM; do
     strict norm_forward_chunks CL1.2 spir64 -all $chunks VEC=16 LANES=1 ELEMENT_ALIGNED=1 GATE=GATE_SILU Z_DTYPE=f16
     strict norm_forward_chunks CL1.2 spir64 -all,+cl_khr_fp64 $chunks X_DTYPE=f64 Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64
     strict norm_forward_chunks CL1.2 nvptx64 -all $chunks X_DTYPE=bf16 VEC=8 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+    strict norm_forward_chunks CL1.2 spir64 -all $chunks LEADS=1 GROUP_SIZE=1001 VEC=4 LANES=1
+    strict norm_forward_chunks CL1.2 nvptx64 -all $chunks LEADS=1 GROUP_SIZE=1001 VEC=8 X_DTYPE=bf16 ISA=ISA_PTX
 done
 for keep in KEEP_REGISTERS KEEP_REREAD; do
     ahead="ROWS_AHEAD=132 SEGMENTS=1 GROUPS=1 KEEP=$keep"

@@ -67,6 +67,7 @@ for family in softmax_chunks softmax_backward_chunks; do
     strict $family CL1.2 spir64 -all,+cl_khr_fp64 $chunks X_DTYPE=f64 Y_DTYPE=f64 DY_DTYPE=f64 DX_DTYPE=f64
     strict $family CL1.2 nvptx64 -all $chunks VEC=8 X_DTYPE=bf16 Y_DTYPE=bf16 DY_DTYPE=bf16 DX_DTYPE=bf16 \
         REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+    strict $family CL1.2 nvptx64 -all $chunks LEADS=1 GROUP_SIZE=1001 VEC=8 DY_DTYPE=bf16 DX_DTYPE=bf16 ISA=ISA_PTX
 done
 
 defaults="X_DTYPE=f32 Q_DTYPE=f8e4m3 SCALE_DTYPE=f32 SCALING=3 GROUP_SIZE=32 GROUPS=4 AMAX=1 WRITE_Q=1 TRANSPOSED=1

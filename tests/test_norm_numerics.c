@@ -63,7 +63,7 @@ static void far_mean_costs_its_resolution(void **state) {
  * elements between rows, so that rows of each number modulo 8 begin elsewhere within a vector where vectors do not divide a
  * stride. */
 static void check_constant_rows(const struct fixture *fixture, uint64_t cols, uint64_t gap, struct cln_config config) {
-    static const double elements[] = {0.1, -3, 1234.567, 1e6 / 3, 3.3e7, 1.8401877e12, -1e15};
+    static const double elements[] = {0.1, -3, 1234.567, 1e6 / 3, 3.3e7, 1.8401877e12, -1e15, 1e25};
     enum { ELEMENTS = sizeof elements / sizeof *elements, ROWS = 8 * ELEMENTS };
     const uint64_t stride = cols + gap;
     struct norm_case norm_case = {.desc = norm_desc_of(CLNORM_LAYER_NORM, ROWS, cols), .seed = 3};
@@ -94,6 +94,8 @@ static void equal_elements_give_the_bias(void **state) {
     check_constant_rows(*state, 200, 0, held);
     check_constant_rows(*state, 1000, 0, reread);
     check_constant_rows(*state, 5003, 0, reread);
+    /* five vectors, two a chunk: the last chunk has none */
+    check_constant_rows(*state, 20, 0, (struct cln_config){.keep = CLN_KEEP_REREAD, .vec = 4, .lanes = 2, .chunks = 4});
 }
 
 /* CPUs have vectors that divide no stride with streaming stores only. */

@@ -28,7 +28,7 @@ static inline index_t vectors_of_chunk(const index_t chunk, const uint lead) {
 static inline bool has_tail(const index_t chunk) {
 #if CHUNKS == 1 || LEADS
     (void)chunk;
-    return !LEADS && TAIL != 0;
+    return LEADS ? false : TAIL != 0;
 #else
     const index_t begin = begin_of(chunk);
     return TAIL != 0 && begin <= WHOLE_VECTORS && WHOLE_VECTORS < begin + CHUNK_VECTORS;

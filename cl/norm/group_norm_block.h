@@ -56,8 +56,9 @@ static inline void merge_phases(const struct unit *unit, local real *means, loca
         sum += (real)positions_of(unit->chunk, phase) * (means[phase * BLOCK] - origin);
     const real mean = origin + sum / (real)max(chunk_count(unit->chunk), (ulong)1);
     for (uint phase = 0; phase < PHASES; phase++) {
-        const real delta = means[phase * BLOCK] - mean;
-        total += squares[phase * BLOCK] + (real)positions_of(unit->chunk, phase) * (delta * delta);
+        const real positions = (real)positions_of(unit->chunk, phase);
+        const real delta = positions > 0 ? means[phase * BLOCK] - mean : 0;
+        total += squares[phase * BLOCK] + positions * (delta * delta);
     }
     means[0] = mean;
     squares[0] = total;

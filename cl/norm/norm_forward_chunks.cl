@@ -35,8 +35,9 @@ INLINED struct statistics statistics_of_chunks(const struct call *call, const st
         sum += (moments[2 * i] - origin) * (real)elements_of(i, segment->lead);
     const real mean = sum_over_lanes(lanes, sum) / (real)GROUP_SIZE;
     for (index_t i = lane; i < CHUNKS; i += LANES) {
-        const real delta = moments[2 * i] - origin - mean;
-        squares += moments[2 * i + 1] + delta * delta * (real)elements_of(i, segment->lead);
+        const real count = (real)elements_of(i, segment->lead);
+        const real delta = count > 0 ? moments[2 * i] - origin - mean : 0;
+        squares += moments[2 * i + 1] + delta * delta * count;
     }
     const struct statistics statistics = {origin + mean, rstd_of(sum_over_lanes(lanes, squares), call->eps)};
 #else

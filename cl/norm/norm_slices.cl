@@ -100,8 +100,9 @@ INLINED void merge_chunks(const global real *chunk, global real *moments, struct
         sum += (chunk[NUMBERS * i] - origin) * chunk[NUMBERS * i + 2];
     const real mean = sum_over_lanes(lanes, sum) / (real)GROUP_SIZE;
     for (index_t i = lane; i < CHUNKS; i += LANES) {
-        const real delta = chunk[NUMBERS * i] - origin - mean;
-        squares += chunk[NUMBERS * i + 1] + delta * delta * chunk[NUMBERS * i + 2];
+        const real count = chunk[NUMBERS * i + 2];
+        const real delta = count > 0 ? chunk[NUMBERS * i] - origin - mean : 0;
+        squares += chunk[NUMBERS * i + 1] + delta * delta * count;
     }
     squares = sum_over_lanes(lanes, squares);
     if (lane == 0) {

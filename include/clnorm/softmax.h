@@ -17,7 +17,7 @@ extern "C" {
  * Arithmetic is in f32, in f64 for F64 tensors; y is rounded to nearest even. y may be x itself. Thread safety and errors
  * as in plan.h.
  *
- * Few very wide rows are split among several work-groups, forward and backward. The plan then has two kernels, and a
+ * Few wide rows are split among several work-groups, forward and backward. The plan then has two kernels, and a
  * workspace for the sums of each row's pieces (chunks in config.h). */
 typedef struct clnorm_softmax_desc {
     uint64_t size; /* sizeof(clnorm_softmax_desc) */

@@ -11,7 +11,8 @@ static struct cln_values vec_values(const struct cln_choice *choice, const struc
 }
 
 /* Few wide segments leave most of the device idle, so two kernels can take them in chunks, with a work-group each. CPUs
- * gain by it wherever they have idle units; on GPUs the model weighs the second launch. */
+ * gain by it wherever they have idle units; on GPUs the model weighs the second launch. Rows that begin anywhere within a
+ * vector have a vector more than a power of two. */
 static struct cln_values chunks_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { CPU_WIDE = 131072, CPU_CHUNK = 32768, GPU_CHUNK = 4096, CPU_SHARERS = 2, GPU_SHARERS = 8 };
     const struct cln_workload *const work = choice->work;
@@ -20,8 +21,7 @@ static struct cln_values chunks_values(const struct cln_choice *choice, const st
     const bool otherwise = f->lanes || f->segments || f->iterations || f->keep || f->unroll || f->weights ||
                            f->local_vectors || f->prefetch == CLN_PREFETCH_NEXT;
     struct cln_values values = cln_one_value(1);
-    (void)c;
-    if (otherwise || work->y_scaled || work->rope || !segments)
+    if (otherwise || work->y_scaled || work->rope || !segments || segments >= units)
         return values;
     if (choice->facts.alone)
         return work->group_size < CPU_WIDE || 2 * segments > units
@@ -29,7 +29,7 @@ static struct cln_values chunks_values(const struct cln_choice *choice, const st
                    : cln_one_value(cln_smaller(CPU_SHARERS * units / segments, work->group_size / CPU_CHUNK));
     const uint64_t most = cln_smaller(GPU_SHARERS * units / segments, work->group_size / GPU_CHUNK);
     for (uint64_t chunks = cln_power_of_two_at_most(cln_larger(most, 1)), i = 0; chunks > 1 && i < 4; chunks /= 2, i++)
-        cln_add_value(&values, chunks);
+        cln_add_value(&values, chunks + cln_leads(work, c));
     return values;
 }
 
@@ -57,15 +57,15 @@ static struct cln_values lanes_values(const struct cln_choice *choice, const str
 }
 
 /* Several segments fill up a small work-group. Two times as many work-items as run in step are enough for rows that these
- * do not share; work-groups of narrower rows, which are soon done, take half as long again with less than four times. */
+ * do not share. Work-groups of narrower rows, which are soon done, take half as long again with less than NARROW. */
 static struct cln_values segments_values(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { ITEMS = 256 };
+    enum { ITEMS = 256, NARROW = 128 };
     const bool alone = c->lanes >= ITEMS || choice->facts.most_lanes == 1 || choice->facts.resident_groups == 1;
     if (alone || c->chunks > 1 || c->keep == CLN_KEEP_LOCAL || c->reduce == CLN_REDUCE_SUBGROUP ||
         c->prefetch == CLN_PREFETCH_NEXT)
         return cln_one_value(1);
     const uint64_t most = cln_power_of_two_at_most(cln_smaller(ITEMS, choice->facts.most_items) / c->lanes);
-    const uint64_t simd = choice->facts.simd, least = c->lanes < simd ? 4 * simd : 2 * simd;
+    const uint64_t simd = choice->facts.simd, least = c->lanes < simd ? cln_larger(NARROW, 2 * simd) : 2 * simd;
     struct cln_values values = {0, {0}};
     for (uint64_t segments = most; segments >= 1 && (segments == most || segments * c->lanes >= least); segments /= 2)
         cln_add_value(&values, segments);

@@ -105,7 +105,7 @@ struct ranking {
 /* Whether two configs divide the work in the same way. */
 static bool alike(const struct cln_config *a, const struct cln_config *b) {
     return a->lanes == b->lanes && a->segments == b->segments && a->keep == b->keep && a->tile == b->tile &&
-           a->accumulator == b->accumulator && a->row_split == b->row_split;
+           a->chunks == b->chunks && a->accumulator == b->accumulator && a->row_split == b->row_split;
 }
 
 static void remove_at(struct ranking *ranking, size_t i) {

@@ -77,7 +77,7 @@ static double reduction_ns(const struct count *n) {
 
 /* Cache lines that an access of the work-items which run in step touches. A row's piece that need not begin at a sector of
  * a line may reach into one more. A piece of less than a line touches one, but those of neighbouring rows no more than
- * these have. Rows with one row of weights or group of several are apart. */
+ * these have. Where a work-group takes the rows of one row of weights alone, or of one group, they are apart. */
 static double cache_lines(const struct count *n) {
     const double line = 128, sector = 32; /* bytes */
     const double in_step = fmin(n->c->lanes, n->facts->simd), rows = fmax(1, (double)n->facts->simd / n->c->lanes);
@@ -85,7 +85,7 @@ static double cache_lines(const struct count *n) {
                  row = (double)n->work->group_size * size;
     const bool neighbours = n->work->groups == 1 && n->work->weight_rows <= 1;
     const bool anywhere = (double)n->work->alignment * size < sector;
-    const double apart = rows * (anywhere ? piece / line + 1 : fmax(1, piece / line));
+    const double apart = rows * (anywhere ? fmin(piece, row) / line + 1 : fmax(1, piece / line));
     return neighbours ? fmin(apart, rows * (anywhere ? row : fmax(piece, row)) / line + anywhere) : apart;
 }
 

@@ -38,15 +38,16 @@ static struct count count(const struct cln_choice *choice, const struct cln_conf
     };
 }
 
-/* Bytes of x in the segments of work_groups work-groups. */
+/* Bytes of x in the segments, or their chunks, of work_groups work-groups. */
 static double bytes_of(const struct count *n, double work_groups) {
-    return work_groups * n->c->segments * (double)n->work->group_size * (double)n->work->x_size;
+    const double columns = (double)n->work->group_size / (double)cln_larger(n->c->chunks, 1);
+    return work_groups * n->c->segments * columns * (double)n->work->x_size;
 }
 
 /* The time of memory traffic, with the part of a second read that misses the caches. Where others have no work-group,
  * a compute unit gets little more than its share of the bandwidth. */
 static double memory_ns(const struct count *n) {
-    const double bytes = cln_moved_tensors(n->work) * bytes_of(n, n->groups) / (double)cln_larger(n->c->chunks, 1);
+    const double bytes = cln_moved_tensors(n->work) * bytes_of(n, n->groups);
     const double l1 = 140e3, share = 1.6;
     const double busy = fmin(share * n->groups, n->facts->compute_units);
     double times = 1;
@@ -80,7 +81,7 @@ static double loads_ns(const struct count *n) {
 /* The arithmetic of a work-group, including its idle lanes. A work-item's addresses and its part of the sums over lanes
  * take as long as the arithmetic on so many elements. */
 static double arithmetic_ns(const struct count *n) {
-    const double of_item = 100, items = n->c->lanes * n->c->segments;
+    const double of_item = n->facts->resident_groups == 1 ? 0 : 100, items = n->c->lanes * n->c->segments;
     const double exponentials = n->work->work == CLN_WORK_SOFTMAX ? 2 : 1;
     const double elements = exponentials * (0.8 + 1.6 / n->c->vec) * n->vectors * n->c->vec;
     return (elements + of_item) * items / n->facts->elements_per_ns;
@@ -109,11 +110,20 @@ static double lines_of_rows(const struct count *n, double rows) {
     return rows * (double)n->work->group_size * (double)n->work->x_size / LINE + 1;
 }
 
+/* Whether a compute unit's first cache keeps the lines of all rows under way until their lanes are through with them. Few
+ * accesses to a line need it for a short time. */
+static bool keeps_lines(const struct count *n) {
+    const double room = 26.5e3; /* accesses of work-items, on an H100 */
+    const double rows = (double)n->facts->resident_items / n->c->lanes;
+    const double accesses = cln_moved_tensors(n->work) * (double)n->work->group_size / n->c->vec;
+    return n->vectors == 1 || rows * accesses <= room;
+}
+
 /* The accesses of a work-group to lines of the cache that its work-items in step do not fill: where a row has few lanes,
- * neighbouring lanes read different rows. An access is made in parts of 4 bytes of each work-item. */
+ * neighbouring lanes read different rows. A wide access is made in parts, and takes longer still. */
 static double scattered_ns(const struct count *n) {
-    const double lanes = n->c->lanes, rows = rows_in_step(n);
-    const double each = 0.65 * fmax(1, (double)(n->c->vec * n->work->x_size) / 4);
+    const double lanes = n->c->lanes, rows = rows_in_step(n), parts = fmax(1, (double)(n->c->vec * n->work->x_size) / 4);
+    const double each = pow(parts, 1.5) * (keeps_lines(n) ? 0.45 : 0.8);
     const double filled = lanes * n->c->vec * (double)n->work->x_size / LINE;
     const double lines = fmin(rows * fmax(1, filled), lines_of_rows(n, rows));
     const double accesses = n->vectors * cln_moved_tensors(n->work) * lanes * n->c->segments / n->facts->simd;
@@ -123,7 +133,7 @@ static double scattered_ns(const struct count *n) {
 /* A work-group's stores of partly filled vectors, the first and the last of each row, element by element. A store touches a
  * line for each row in step. */
 static double edges_ns(const struct count *n) {
-    const double each = 1, rows = rows_in_step(n), outputs = n->work->work == CLN_WORK_ADD ? 2 : 1;
+    const double each = 1.3, rows = rows_in_step(n), outputs = n->work->work == CLN_WORK_ADD ? 2 : 1;
     const double partly_filled = rows > 1 ? fmin(2, n->vectors) : 2; /* vectors of the rows in step */
     const double stores = outputs * partly_filled * n->c->vec * n->c->segments / rows;
     return cln_leads(n->work, n->c) ? each * stores * fmin(rows, lines_of_rows(n, rows)) : 0;
