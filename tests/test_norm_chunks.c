@@ -142,7 +142,7 @@ static void few_wide_rows_are_shared(void **state) {
     assert_int_equal(chosen(fixture, &desc, &kernels, &workspace).chunks, 1);
     assert_int_equal(workspace, 0);
     const bool cpu = fixture->device.kind == CLNORM_DEVICE_CPU && fixture->device.family != CLNORM_PLATFORM_MESA;
-    desc = norm_desc_of(CLNORM_RMS_NORM, 1, cpu ? 131071 : 8191);
+    desc = norm_desc_of(CLNORM_RMS_NORM, 1, cpu ? 131071 : 4096);
     assert_int_equal(chosen(fixture, &desc, &kernels, &workspace).chunks, 1);
     desc = norm_desc_of(CLNORM_RMS_NORM, 1, 262144);
     desc.y.dtype = CLNORM_F8_E4M3;

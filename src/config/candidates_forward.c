@@ -11,8 +11,7 @@ static struct cln_values vec_values(const struct cln_choice *choice, const struc
 }
 
 /* Few wide segments leave most of the device idle, so two kernels can take them in chunks, with a work-group each. CPUs
- * gain by it wherever they have idle units; on GPUs the model weighs the second launch. Rows that begin anywhere within a
- * vector have a vector more than a power of two. */
+ * gain by it wherever they have idle units; on GPUs the model weighs the second launch, for the widest vectors. */
 static struct cln_values chunks_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { CPU_WIDE = 131072, CPU_CHUNK = 32768, GPU_CHUNK = 4096, CPU_SHARERS = 2, GPU_SHARERS = 8 };
     const struct cln_workload *const work = choice->work;
@@ -27,9 +26,11 @@ static struct cln_values chunks_values(const struct cln_choice *choice, const st
         return work->group_size < CPU_WIDE || 2 * segments > units
                    ? values
                    : cln_one_value(cln_smaller(CPU_SHARERS * units / segments, work->group_size / CPU_CHUNK));
-    const uint64_t most = cln_smaller(GPU_SHARERS * units / segments, work->group_size / GPU_CHUNK);
+    if (c->vec < cln_smaller(cln_widest_vector(choice, c), work->lead_vec))
+        return values;
+    const uint64_t most = cln_smaller(GPU_SHARERS * units / segments, cln_divide_up(work->group_size, GPU_CHUNK));
     for (uint64_t chunks = cln_power_of_two_at_most(cln_larger(most, 1)), i = 0; chunks > 1 && i < 4; chunks /= 2, i++)
-        cln_add_value(&values, chunks + cln_leads(work, c));
+        cln_add_value(&values, chunks);
     return values;
 }
 

@@ -12,11 +12,18 @@ struct count {
     const struct cln_workload *work;
     const struct cln_config *c;
     double vectors;  /* of a lane */
-    double batches;  /* of vectors that a lane loads at once */
+    double batches;  /* of vectors that a lane loads at once, the last of which is masked */
+    double waits;    /* where it loads those of the last batch one by one */
     double resident; /* work-groups of a compute unit at once */
     double groups;   /* work-groups of the launch */
     double at_once;  /* work-groups of the device at once */
 };
+
+/* Whole batches of unroll vectors, and the rest one by one. */
+static uint64_t waits(uint64_t vectors, uint32_t unroll) {
+    const uint64_t whole = cln_larger(unroll, 1);
+    return vectors / whole + vectors % whole;
+}
 
 static struct count count(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
@@ -24,14 +31,17 @@ static struct count count(const struct cln_choice *choice, const struct cln_conf
     const uint64_t local = cln_scratch_bytes(work, c) +
                            cln_config_local_vectors(choice->device, work, c) * c->lanes * c->vec * work->local_size;
     const uint64_t chunks = cln_larger(c->chunks, 1);
-    const uint64_t vectors = cln_divide_up(cln_divide_up(cln_divide_up(cln_reach(work, c), c->vec), chunks), c->lanes);
+    const uint64_t shared = cln_divide_up(cln_divide_up(cln_reach(work, c), c->vec), chunks);
+    const uint64_t vectors = cln_divide_up(shared, c->lanes), least = shared / c->lanes; /* of one lane or another */
+    const bool held = c->keep == CLN_KEEP_REGISTERS;
     const uint64_t resident = cln_resident_groups(&choice->facts, items, cln_forward_registers(work, c), local);
     return (struct count){
         .facts = &choice->facts,
         .work = work,
         .c = c,
         .vectors = (double)vectors,
-        .batches = c->keep == CLN_KEEP_REGISTERS ? 1 : (double)cln_divide_up(vectors, c->unroll),
+        .batches = held ? 1 : (double)cln_divide_up(vectors, c->unroll),
+        .waits = held ? 1 : (double)cln_larger(waits(vectors, c->unroll), waits(least, c->unroll)),
         .resident = (double)resident,
         .groups = (double)cln_divide_up(work->rows * work->groups, c->segments) * (double)chunks,
         .at_once = (double)resident * choice->facts.compute_units,
@@ -67,11 +77,12 @@ static double sums(const struct cln_workload *work, const struct cln_config *c) 
     return c->keep == CLN_KEEP_REGISTERS ? 2 : 0.6;
 }
 
-/* The latency of a work-group's loads: batch after batch, a second read, and weights. */
+/* The latency of a work-group's loads: batch after batch, a second read, and weights. Norms mask their first read. */
 static double loads_ns(const struct count *n) {
-    const double first = 1 + 0.8 * (n->batches - 1) + 0.1 * (n->vectors - 1);
+    const double batches = n->work->work >= CLN_WORK_SOFTMAX ? n->waits : n->batches;
+    const double first = 1 + 0.8 * (batches - 1) + 0.1 * (n->vectors - 1);
     const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 0.75 : 1;
-    const double again = n->c->keep == CLN_KEEP_REREAD  ? 0.2 * (1 + 0.9 * (n->batches - 1))
+    const double again = n->c->keep == CLN_KEEP_REREAD  ? 0.2 * (1 + 0.9 * (n->waits - 1))
                          : n->c->keep == CLN_KEEP_LOCAL ? 0.1
                                                         : 0;
     const double weights = n->c->weights == CLN_WEIGHTS_LATE ? 0.15 : n->c->weights == CLN_WEIGHTS_KEPT ? 0.3 : 0;
