@@ -226,45 +226,6 @@ static void foreign_knobs_are_refused(void **state) {
     }
 }
 
-/* The model's choice for the gradient of so many bytes of x. */
-static struct cln_config gradient_choice(uint64_t columns, uint64_t x_size, uint64_t bytes) {
-    const clnorm_device_info device = made_up_device(MADE_UP_H200);
-    const struct cln_config automatic = {0};
-    struct cln_workload work = workload_of(x_size);
-    struct cln_config config;
-    work.users = CLN_KNOBS_BACKWARD;
-    set_columns(&work, columns);
-    work.rows = bytes / x_size / columns;
-    work.lead_vec = 16 / x_size;
-    work.sums_rows = true;
-    assert_int_equal(cln_config_choose(&device, &work, &automatic, &config), CLNORM_SUCCESS);
-    return config;
-}
-
-/* Few wide rows are whole as far as 512 lanes can take them, with a work-group each. */
-static void few_wide_rows_are_whole(void **state) {
-    (void)state;
-    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
-        for (uint64_t columns = 8192; columns <= 28672; columns += 4096) {
-            const struct cln_config c = gradient_choice(columns, x_size, 8 << 20);
-            if (c.tile != columns || c.accumulator != CLN_ACCUMULATOR_COLUMNS || c.lanes > 512)
-                fail_msg("%" PRIu64 " columns, %" PRIu64 " bytes: tile %" PRIu32 ", lanes %" PRIu32, columns, x_size,
-                         c.tile, c.lanes);
-        }
-}
-
-/* Rows that begin anywhere within vectors are not shared out to lanes that run in step with those of other rows. */
-static void partly_filled_vectors_have_whole_warps(void **state) {
-    (void)state;
-    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
-        for (uint64_t columns = 65; columns <= 511; columns += 2) {
-            const struct cln_config c = gradient_choice(columns, x_size, 64 << 20);
-            if (c.vec > 1 && c.lanes < 32)
-                fail_msg("%" PRIu64 " columns, %" PRIu64 " bytes: vec %" PRIu32 ", lanes %" PRIu32, columns, x_size, c.vec,
-                         c.lanes);
-        }
-}
-
 /* Where local memory is small, a forced accumulator of columns takes as many lanes as fit. */
 static void columns_fit_into_local_memory(void **state) {
     (void)state;
@@ -281,110 +242,6 @@ static void columns_fit_into_local_memory(void **state) {
             if (cln_config_choose(&device, &work, &forced, &config) != CLNORM_SUCCESS)
                 fail_msg("%" PRIu64 " columns, %" PRIu64 " bytes: %s", cols[i], x_size, clnorm_error_detail());
         }
-}
-
-/* Group norm of channels first, with a shape and with elements of so many bytes. */
-static struct cln_workload group_workload_of(uint64_t groups, uint64_t channels_of_group, uint64_t spatial, uint64_t size) {
-    return (struct cln_workload){.users = CLN_KNOBS_GROUP,
-                                 .rows = 3,
-                                 .groups = groups,
-                                 .group_size = channels_of_group * spatial,
-                                 .channels = groups * channels_of_group,
-                                 .channels_of_group = channels_of_group,
-                                 .spatial = spatial,
-                                 .alignment = cln_lowest_bit(groups * channels_of_group * spatial),
-                                 .x_size = size,
-                                 .held_size = size,
-                                 .norm = CLNORM_LAYER_NORM,
-                                 .real_size = cln_larger(size, sizeof(float))};
-}
-
-/* Group norm in double, channels last, keeps the phases of a work-group in local memory. With little of it and wide
- * forced vectors, the choice has fewer phases; too many forced ones are refused. */
-static void phases_fit_into_local_memory(void **state) {
-    (void)state;
-    struct clnorm_device_info device = made_up_device(MADE_UP_H200);
-    device.local_memory = 18 << 10;
-    struct cln_workload work = group_workload_of(4, 64, 1000, sizeof(double));
-    work.channels_last = true;
-    work.alignment = 256;
-    struct cln_config config = {0}, forced = {.vec = 16, .lanes = 16};
-    assert_int_equal(cln_config_choose_group(&device, &work, &forced, &config), CLNORM_SUCCESS);
-    assert_int_equal(config.segments, 2); /* 2 · 16 lanes · 2 segments · 17 doubles are 8.5 KiB */
-    forced.segments = 4;
-    assert_int_equal(cln_config_choose_group(&device, &work, &forced, &config), CLNORM_INVALID_VALUE);
-    assert_detail("desc.config.segments is 4: expected fewer");
-    forced = (struct cln_config){0};
-    device = made_up_device(MADE_UP_H200);
-    assert_int_equal(cln_config_choose_group(&device, &work, &forced, &config), CLNORM_SUCCESS);
-    assert_int_equal(config.lanes * config.segments, 128);
-}
-
-/* Group norm of few positions and of groups of few channels, on every device. */
-static void small_images_have_a_config(void **state) {
-    (void)state;
-    enum { SPATIAL = 17, CHANNELS = 12 };
-    const struct cln_config automatic = {0};
-    for (unsigned i = 0; i < MADE_UP_DEVICES * SPATIAL * CHANNELS * 8; i++) {
-        const clnorm_device_info device = made_up_device(i / 8 / SPATIAL / CHANNELS);
-        const uint64_t spatial = 1 + i / 8 / CHANNELS % SPATIAL, channels = 1 + i / 8 % CHANNELS, size = i & 1 ? 2 : 4;
-        struct cln_workload work = group_workload_of(3, channels, spatial, size);
-        work.channels_last = i & 2;
-        work.channel_sums = i & 4;
-        struct cln_config config;
-        if (cln_config_choose_group(&device, &work, &automatic, &config) != CLNORM_SUCCESS)
-            fail_msg("%s, %" PRIu64 " channels of %" PRIu64 ", %u: %s", device.name, channels, spatial, i % 8,
-                     clnorm_error_detail());
-    }
-}
-
-/* Group norm with channels first, of bf16: where no wide vector divides a large image's channels, chunks begin anywhere
- * within one, if it divides the stride of the samples. A small image's channels have too few vectors for that. Registers
- * hold a segment that fits, unless many vectors of a forward would have to tell channels apart, which vectors of four that
- * divide a channel need not. */
-static void odd_images_have_wide_vectors(void **state) {
-    (void)state;
-    static const struct {
-        uint64_t spatial, alignment;
-        struct {
-            uint64_t vec;
-            bool in_chunks;
-        } choice[2]; /* forward, backward */
-    } images[] = {
-        {49, 8, {{8, false}, {1, false}}},    {225, 8, {{8, false}, {1, false}}},  {196, 8, {{4, false}, {4, false}}},
-        {1540, 8, {{4, false}, {4, false}}},  {2046, 8, {{8, true}, {2, false}}},  {961, 8, {{8, false}, {1, false}}},
-        {2025, 8, {{8, true}, {8, true}}},    {2025, 2, {{2, false}, {1, false}}}, {2048, 64, {{8, false}, {8, false}}},
-        {3136, 64, {{8, false}, {8, false}}}, {4096, 64, {{8, false}, {8, true}}}};
-    const clnorm_device_info device = made_up_device(MADE_UP_H200);
-    const struct cln_config automatic = {0};
-    for (size_t i = 0; i < 2 * sizeof images / sizeof *images; i++) {
-        struct cln_workload work = group_workload_of(32, 8, images[i / 2].spatial, sizeof(cl_half));
-        work.channel_sums = i % 2;
-        work.alignment = images[i / 2].alignment;
-        struct cln_config config;
-        assert_int_equal(cln_config_choose_group(&device, &work, &automatic, &config), CLNORM_SUCCESS);
-        assert_int_equal(config.vec, images[i / 2].choice[i % 2].vec);
-        assert_true(config.lanes > 1);
-        assert_int_equal(config.chunks > 1, images[i / 2].choice[i % 2].in_chunks);
-        assert_int_equal(cln_config_channel_lanes(&work, &config) > 0, i % 2 && config.chunks == 1);
-    }
-}
-
-/* A forced knob never makes the choice refuse one that it has chosen itself. */
-static void forced_knobs_of_odd_images_fit(void **state) {
-    (void)state;
-    const clnorm_device_info device = made_up_device(MADE_UP_H200);
-    static const struct cln_config forced[] = {{.chunks = 200}, {.chunks = 2, .lanes = 1}};
-    const struct cln_workload work = group_workload_of(64, 1, 257, sizeof(float));
-    for (size_t i = 0; i < sizeof forced / sizeof *forced; i++) {
-        struct cln_config config;
-        assert_int_equal(cln_config_choose_group(&device, &work, &forced[i], &config), CLNORM_SUCCESS);
-    }
-    struct cln_workload single = group_workload_of(8, 1, 1, sizeof(float)); /* groups of one element */
-    single.channel_sums = true;
-    struct cln_config config;
-    assert_int_equal(cln_config_choose_group(&device, &single, &(struct cln_config){.lanes = 1}, &config), CLNORM_SUCCESS);
-    assert_int_equal(config.chunks, 1);
 }
 
 /* Long runs may be best for many rows. Few rows have runs of 1, which keep most work-groups busy. */
@@ -413,8 +270,7 @@ static void few_rows_have_short_runs(void **state) {
 static enum cln_stores stores_chosen(const clnorm_device_info *device, const struct cln_workload *work,
                                      struct cln_config forced) {
     struct cln_config config;
-    const cln_choose_fn choose = work->users == CLN_KNOBS_GROUP ? cln_config_choose_group : cln_config_choose;
-    assert_int_equal(choose(device, work, &forced, &config), CLNORM_SUCCESS);
+    assert_int_equal(cln_config_choose(device, work, &forced, &config), CLNORM_SUCCESS);
     return (enum cln_stores)config.stores;
 }
 
@@ -481,26 +337,6 @@ static void large_outputs_are_streamed(void **state) {
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
 }
 
-/* Group norm streams with channels last, with the vectors of few samples. */
-static void large_images_are_streamed(void **state) {
-    (void)state;
-    const struct cln_config automatic = {0};
-    const clnorm_device_info cpu = made_up_device(MADE_UP_POCL);
-    struct cln_workload work = group_workload_of(32, 10, 4096, 4);
-    work.any_address = true;
-    work.rows = 64;
-    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
-    work.channels_last = true;
-    assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_STREAMING);
-    struct cln_config many, few;
-    assert_int_equal(cln_config_choose_group(&cpu, &work, &automatic, &many), CLNORM_SUCCESS);
-    work.rows = 1;
-    assert_int_equal(cln_config_choose_group(&cpu, &work, &automatic, &few), CLNORM_SUCCESS);
-    assert_int_equal(few.stores, CLN_STORES_CACHED);
-    few.stores = many.stores;
-    assert_memory_equal(&few, &many, sizeof few);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_choices_fit),
@@ -510,16 +346,9 @@ int main(void) {
         cmocka_unit_test(ranking_begins_with_the_choice),
         cmocka_unit_test(prefetch_is_of_whole_rows),
         cmocka_unit_test(foreign_knobs_are_refused),
-        cmocka_unit_test(few_wide_rows_are_whole),
-        cmocka_unit_test(partly_filled_vectors_have_whole_warps),
         cmocka_unit_test(columns_fit_into_local_memory),
-        cmocka_unit_test(phases_fit_into_local_memory),
-        cmocka_unit_test(small_images_have_a_config),
-        cmocka_unit_test(odd_images_have_wide_vectors),
-        cmocka_unit_test(forced_knobs_of_odd_images_fit),
         cmocka_unit_test(few_rows_have_short_runs),
         cmocka_unit_test(large_outputs_are_streamed),
-        cmocka_unit_test(large_images_are_streamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

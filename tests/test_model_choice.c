@@ -106,11 +106,41 @@ static void few_wide_rows_are_shared(void **state) {
     assert_int_equal(choice_of_rows(CLN_KNOBS_FORWARD, 128, 65535, 4, CLNORM_LAYER_NORM).chunks, 1);
 }
 
+/* Gradients of few wide rows are whole as far as 512 lanes can take them, with a work-group each. */
+static void gradients_of_few_wide_rows_are_whole(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (uint64_t columns = 8192; columns <= 28672; columns += 4096) {
+            const struct cln_config c =
+                choice_of_rows(CLN_KNOBS_BACKWARD, (8 << 20) / x_size / columns, columns, x_size, CLNORM_LAYER_NORM);
+            if (c.tile != columns || c.accumulator != CLN_ACCUMULATOR_COLUMNS || c.lanes > 512)
+                fail_msg("%" PRIu64 " columns, %" PRIu64 " bytes: tile %" PRIu32 ", lanes %" PRIu32, columns, x_size,
+                         c.tile, c.lanes);
+        }
+}
+
+/* Gradients of rows that begin anywhere within vectors are not shared out to lanes that run in step with those of other
+ * rows. */
+static void partly_filled_vectors_have_whole_warps(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (uint64_t columns = 65; columns <= 511; columns += 2) {
+            const struct cln_config c = choice(CLN_KNOBS_BACKWARD, columns, x_size, CLNORM_LAYER_NORM);
+            if (c.vec > 1 && c.lanes < 32)
+                fail_msg("%" PRIu64 " columns, %" PRIu64 " bytes: vec %" PRIu32 ", lanes %" PRIu32, columns, x_size, c.vec,
+                         c.lanes);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lanes_are_as_few_as_columns),     cmocka_unit_test(work_groups_are_worth_their_start),
-        cmocka_unit_test(few_vectors_begin_at_their_size), cmocka_unit_test(work_items_have_several_elements),
+        cmocka_unit_test(lanes_are_as_few_as_columns),
+        cmocka_unit_test(work_groups_are_worth_their_start),
+        cmocka_unit_test(few_vectors_begin_at_their_size),
+        cmocka_unit_test(work_items_have_several_elements),
         cmocka_unit_test(few_wide_rows_are_shared),
+        cmocka_unit_test(gradients_of_few_wide_rows_are_whole),
+        cmocka_unit_test(partly_filled_vectors_have_whole_warps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
