@@ -188,6 +188,20 @@ static void a_nan_takes_its_group(void **state) {
     }
 }
 
+/* The squared distance of a part without elements from a mean beyond 1.8e19 is infinite, and 0 times that is NaN: chunks of
+ * 5 and 4 positions have 8 rows of lanes. */
+static void huge_equal_elements_have_no_variance(void **state) {
+    const struct fixture *fixture = *state;
+    const struct group_case c = {2, 48, 9, 4, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=4,segments=8,chunks=2"};
+    struct group_run run = group_run_make(&c);
+    for (uint64_t place = 0; place < c.rows * c.cols * c.spatial; place++)
+        ref_store(run.x.dtype, tensor_elements(&run.x), place, 1e25);
+    assert_true(group_forward_execute(fixture, &run, false));
+    for (uint64_t place = 0; place < c.rows * c.cols * c.spatial; place++)
+        assert_true(!isnan(ref_load(run.y.dtype, tensor_elements(&run.y), place)));
+    group_run_free(&run);
+}
+
 /* Channels 0 and 1 of two positions each are 1, 3 and 5, 7: together mean 4 and variance 5. */
 static void reference_is_right_by_hand(void **state) {
     (void)state;
@@ -309,6 +323,7 @@ int main(void) {
         cmocka_unit_test(samples_are_alike),
         cmocka_unit_test(one_channel_has_no_layout),
         cmocka_unit_test(a_nan_takes_its_group),
+        cmocka_unit_test(huge_equal_elements_have_no_variance),
         cmocka_unit_test(reference_is_right_by_hand),
         cmocka_unit_test(large_samples_have_plans),
         cmocka_unit_test(bad_descriptors_are_refused),

@@ -136,6 +136,20 @@ static void a_nan_stays_in_its_segment(void **state) {
     }
 }
 
+/* The squared distance of a chunk without elements from a mean beyond 1.8e19 is infinite, and 0 times that is NaN: of five
+ * vectors, the last of four chunks has none. */
+static void huge_equal_elements_have_no_variance(void **state) {
+    const struct fixture *fixture = *state;
+    const struct slices_case c = {
+        1, 1, {20}, 0, LAYER, F32, F32, F32, NORMAL, 0, 0, 0, false, "vec=4,lanes=2,segments=1,chunks=4", ""};
+    struct slices_run run = slices_run_make(&c);
+    for (uint64_t column = 0; column < 20; column++)
+        ref_store(CLNORM_F32, tensor_elements(&run.slice[0].x), column, 1e25);
+    assert_true(slices_run_execute(fixture, &run));
+    assert_true(ref_load(CLNORM_F32, tensor_elements(&run.slice[0].moments), 1) == 0);
+    slices_run_free(&run);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- refused */
 
 static void expect(clnorm_status status, clnorm_status expected, const char *said) {
@@ -256,11 +270,17 @@ static void bad_arguments_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_are_right),         cmocka_unit_test(damage_is_seen),
-        cmocka_unit_test(merging_changes_moments),   cmocka_unit_test(moments_are_merged),
-        cmocka_unit_test(rms_moments_add_up),        cmocka_unit_test(a_nan_stays_in_its_segment),
-        cmocka_unit_test(bad_forwards_are_refused),  cmocka_unit_test(bad_statistics_are_refused),
-        cmocka_unit_test(bad_backwards_are_refused), cmocka_unit_test(bad_arguments_are_refused),
+        cmocka_unit_test(results_are_right),
+        cmocka_unit_test(damage_is_seen),
+        cmocka_unit_test(merging_changes_moments),
+        cmocka_unit_test(moments_are_merged),
+        cmocka_unit_test(rms_moments_add_up),
+        cmocka_unit_test(a_nan_stays_in_its_segment),
+        cmocka_unit_test(huge_equal_elements_have_no_variance),
+        cmocka_unit_test(bad_forwards_are_refused),
+        cmocka_unit_test(bad_statistics_are_refused),
+        cmocka_unit_test(bad_backwards_are_refused),
+        cmocka_unit_test(bad_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }
