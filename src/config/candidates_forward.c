@@ -58,7 +58,7 @@ static struct cln_values lanes_values(const struct cln_choice *choice, const str
 }
 
 /* Several segments fill up a small work-group. Two times as many work-items as run in step are enough for rows that these
- * do not share. Work-groups of narrower rows, which are soon done, take half as long again with less than NARROW. */
+ * do not share. Work-groups of narrower rows, which are soon done, take a fifth longer with less than NARROW. */
 static struct cln_values segments_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { ITEMS = 256, NARROW = 128 };
     const bool alone = c->lanes >= ITEMS || choice->facts.most_lanes == 1 || choice->facts.resident_groups == 1;
