@@ -27,10 +27,9 @@ enum { SHAPES = sizeof shapes / sizeof *shapes, SLOW_SHAPES = 3, VECS = 4, SLOW_
 
 static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_BF16, CLNORM_F16};
 static const uint32_t vecs[] = {4, 8, 2, 16}, lanes[] = {1, 8, 32}, segments[] = {1, 4};
-/* Where a segment lies, and in how many chunks. */
 static const struct {
     uint32_t keep, chunks;
-} keeps[] = {{CLN_KEEP_REGISTERS, 1}, {CLN_KEEP_REREAD, 1}, {CLN_KEEP_REREAD, 3}};
+} keeps_and_chunks[] = {{CLN_KEEP_REGISTERS, 1}, {CLN_KEEP_REREAD, 1}, {CLN_KEEP_REREAD, 3}};
 static const uint32_t accumulators[] = {CLN_ACCUMULATOR_REGISTERS, CLN_ACCUMULATOR_SPLIT, CLN_ACCUMULATOR_LOCAL};
 
 static bool is_cpu(const struct fixture *fixture) {
@@ -82,9 +81,9 @@ static struct norm_case forward_case(const struct fixture *fixture, const unsign
     KNOB(desc->config, stores) = stores_of(fixture);
     KNOB(desc->config, vec) = vecs[level[VEC]];
     KNOB(desc->config, lanes) = lanes[level[LANES]];
-    KNOB(desc->config, keep) = keeps[level[KEEP]].keep;
-    KNOB(desc->config, chunks) = keeps[level[KEEP]].chunks;
-    KNOB(desc->config, segments) = keeps[level[KEEP]].chunks > 1 ? 1 : segments[level[SEGMENTS]];
+    KNOB(desc->config, keep) = keeps_and_chunks[level[KEEP]].keep;
+    KNOB(desc->config, chunks) = keeps_and_chunks[level[KEEP]].chunks;
+    KNOB(desc->config, segments) = keeps_and_chunks[level[KEEP]].chunks > 1 ? 1 : segments[level[SEGMENTS]];
     return norm_case;
 }
 
@@ -172,7 +171,7 @@ static struct norm_backward_case backward_case(const struct fixture *fixture, co
     KNOB(desc->config, vec) = vecs[level[B_VEC]];
     KNOB(desc->config, lanes) = is_cpu(fixture) ? 1 : lanes[level[B_LANES]];
     KNOB(desc->config, segments) = segments[level[B_SEGMENTS]];
-    KNOB(desc->config, keep) = keeps[level[B_KEEP]].keep;
+    KNOB(desc->config, keep) = keeps_and_chunks[level[B_KEEP]].keep;
     KNOB(desc->config, accumulator) = accumulators[level[B_ACCUMULATOR]];
     KNOB(desc->config, tile) = (uint32_t)(shape.group_size ? shape.group_size : shape.cols);
     KNOB(desc->config, pipeline) = level[B_PIPELINE] && level[B_KEEP] == 0 ? 2 : 1;
@@ -247,9 +246,9 @@ static void softmax_agrees_with_the_reference(void **state) {
         own.config = (struct cln_config){.stores = stores_of(fixture),
                                          .vec = vecs[level[3]],
                                          .lanes = lanes[level[4]],
-                                         .segments = keeps[level[6]].chunks > 1 ? 1 : segments[level[5]],
-                                         .keep = keeps[level[6]].keep,
-                                         .chunks = keeps[level[6]].chunks};
+                                         .segments = keeps_and_chunks[level[6]].chunks > 1 ? 1 : segments[level[5]],
+                                         .keep = keeps_and_chunks[level[6]].keep,
+                                         .chunks = keeps_and_chunks[level[6]].chunks};
         clnorm_plan *plan = NULL;
         clnorm_status status = rows_case_plan(fixture->context, &own, &plan);
         if (status && lanes_are_refused()) {

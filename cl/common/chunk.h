@@ -11,7 +11,7 @@ static inline index_t begin_of(const index_t chunk) {
     return CHUNKS == 1 ? 0 : chunk * CHUNK_VECTORS;
 }
 
-static inline index_t elements_of(const index_t chunk, const uint lead) {
+static inline index_t elements_of_chunk(const index_t chunk, const uint lead) {
     const index_t begin = max(begin_of(chunk) * VEC, (index_t)lead);
     const index_t end = min((begin_of(chunk) + CHUNK_VECTORS) * VEC, (index_t)GROUP_SIZE + lead);
     return sub_sat(end, begin);

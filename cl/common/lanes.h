@@ -179,4 +179,10 @@ INLINED real sum_over_lanes(struct lanes *lanes, real v) {
     return v;
 }
 
+/* The distance of a part's mean from that of the whole. A part without elements has none: the square of its distance from a
+ * huge mean would be infinite, and 0 times that is NaN. */
+static inline real distance_of(const real distance, const real count) {
+    return count > 0 ? distance : 0;
+}
+
 #endif

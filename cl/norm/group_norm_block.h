@@ -57,7 +57,7 @@ static inline void merge_phases(const struct unit *unit, local real *means, loca
     const real mean = origin + sum / (real)max(chunk_count(unit->chunk), (ulong)1);
     for (uint phase = 0; phase < PHASES; phase++) {
         const real positions = (real)positions_of(unit->chunk, phase);
-        const real delta = positions > 0 ? means[phase * BLOCK] - mean : 0;
+        const real delta = distance_of(means[phase * BLOCK] - mean, positions);
         total += squares[phase * BLOCK] + positions * (delta * delta);
     }
     means[0] = mean;

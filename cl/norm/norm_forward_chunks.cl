@@ -32,11 +32,11 @@ INLINED struct statistics statistics_of_chunks(const struct call *call, const st
     const real origin = moments[0];
     real sum = 0;
     for (index_t i = lane; i < CHUNKS; i += LANES)
-        sum += (moments[2 * i] - origin) * (real)elements_of(i, segment->lead);
+        sum += (moments[2 * i] - origin) * (real)elements_of_chunk(i, segment->lead);
     const real mean = sum_over_lanes(lanes, sum) / (real)GROUP_SIZE;
     for (index_t i = lane; i < CHUNKS; i += LANES) {
-        const real count = (real)elements_of(i, segment->lead);
-        const real delta = count > 0 ? moments[2 * i] - origin - mean : 0;
+        const real count = (real)elements_of_chunk(i, segment->lead);
+        const real delta = distance_of(moments[2 * i] - origin - mean, count);
         squares += moments[2 * i + 1] + delta * delta * count;
     }
     const struct statistics statistics = {origin + mean, rstd_of(sum_over_lanes(lanes, squares), call->eps)};

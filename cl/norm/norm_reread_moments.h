@@ -35,7 +35,7 @@ static inline bool owns_tail(const struct segment *segment) {
 
 /* The i-th vector of a lane. */
 static inline index_t vector_of(const struct segment *segment, const index_t i) {
-    return begin_of(segment->chunk) + segment->lane + i * LANES;
+    return vector_of_lane(segment->chunk, segment->lane, i);
 }
 
 /* On CPUs the loops over the vectors between the first and the last know that these are whole. */

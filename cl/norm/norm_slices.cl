@@ -28,7 +28,7 @@ INLINED void take_share(const struct call *call, global real *moments, local rea
             global real *own = moments + NUMBERS * (CHUNKS == 1 ? segment.statistic : index);
             own[0] = spread.mean;
             own[1] = spread.squares;
-            own[2] = (real)elements_of(segment.chunk, segment.lead);
+            own[2] = (real)elements_of_chunk(segment.chunk, segment.lead);
         }
     }
     last_barrier();
@@ -101,7 +101,7 @@ INLINED void merge_chunks(const global real *chunk, global real *moments, struct
     const real mean = sum_over_lanes(lanes, sum) / (real)GROUP_SIZE;
     for (index_t i = lane; i < CHUNKS; i += LANES) {
         const real count = chunk[NUMBERS * i + 2];
-        const real delta = count > 0 ? chunk[NUMBERS * i] - origin - mean : 0;
+        const real delta = distance_of(chunk[NUMBERS * i] - origin - mean, count);
         squares += chunk[NUMBERS * i + 1] + delta * delta * count;
     }
     squares = sum_over_lanes(lanes, squares);

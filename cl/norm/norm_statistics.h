@@ -176,7 +176,7 @@ INLINED struct spread merge_lanes(const struct moments *moments, const real orig
 #if NORM == LAYER_NORM
     const real own = moments->origin - origin + moments->mean;
     const real mean = sum_over_lanes(lanes, own * moments->count) / count;
-    const real delta = moments->count > 0 ? own - mean : 0;
+    const real delta = distance_of(own - mean, moments->count);
     const real squares = sum_over_lanes(lanes, moments->squares + delta * delta * moments->count);
     const struct spread spread = {origin + mean, squares};
 #else

@@ -34,11 +34,6 @@ static struct cln_values chunks_values(const struct cln_choice *choice, const st
     return values;
 }
 
-/* The vectors that the lanes of a work-group share. */
-static uint64_t vectors_of(const struct cln_choice *choice, const struct cln_config *c) {
-    return cln_divide_up(cln_divide_up(cln_reach(choice->work, c), c->vec), cln_larger(c->chunks, 1));
-}
-
 /* Maximum work-items that share a segment, given forced segments. */
 static uint64_t most_lanes(const struct cln_choice *choice, const struct cln_config *c) {
     const uint64_t most = choice->facts.most_items / cln_larger(c->segments, 1);
@@ -49,7 +44,7 @@ static uint64_t most_lanes(const struct cln_choice *choice, const struct cln_con
 static struct cln_values lanes_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { MOST_VECTORS = 64 };
     const uint64_t least = cln_least_lanes(choice, c);
-    const uint64_t vectors = vectors_of(choice, c);
+    const uint64_t vectors = cln_shared_vectors(choice->work, c);
     const uint64_t most = cln_smaller(most_lanes(choice, c), cln_power_of_two_at_least(vectors));
     struct cln_values values = cln_one_value(most);
     for (uint64_t lanes = most / 2; lanes >= least && vectors <= MOST_VECTORS * lanes; lanes /= 2)
@@ -96,7 +91,7 @@ static struct cln_values unroll_values(const struct cln_choice *choice, const st
         return cln_one_value(work->work == CLN_WORK_SOFTMAX_BACKWARD && work->x_size == 2 ? 2 : 4);
     if (c->keep == CLN_KEEP_REGISTERS)
         return cln_one_value(1);
-    const uint64_t vectors = cln_divide_up(vectors_of(choice, c), c->lanes);
+    const uint64_t vectors = cln_divide_up(cln_shared_vectors(choice->work, c), c->lanes);
     struct cln_values values = {0, {0}};
     for (uint64_t unroll = 1; unroll <= 8 && (unroll == 1 || unroll <= vectors); unroll *= 2)
         cln_add_value(&values, unroll);

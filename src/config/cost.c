@@ -24,6 +24,10 @@ double cln_reduction_ns(const struct cln_facts *facts, uint64_t lanes) {
     return facts->barrier_ns + 0.4 * facts->barrier_ns * log2((double)lanes / facts->simd);
 }
 
+double cln_rows_in_step(const struct cln_facts *facts, const struct cln_config *c) {
+    return fmax(1, (double)facts->simd / c->lanes);
+}
+
 double cln_both_limits(double a, double b, double sharpness) {
     return pow(pow(a, sharpness) + pow(b, sharpness), 1 / sharpness);
 }

@@ -1,5 +1,5 @@
 /* The estimated time of a config, in nanoseconds, limited by the bandwidth of the device's memory and by latencies. The
- * constants of cost_*.c were fitted to 4,000 configs measured on an H200 and 1,300 on an H100; facts.c scales them to other
+ * constants of cost_*.c were fitted to 4,000 configs measured on an H200 and 3,600 on an H100; facts.c scales them to other
  * devices. */
 #ifndef CLN_COST_H
 #define CLN_COST_H
@@ -19,6 +19,9 @@ uint64_t cln_resident_groups(const struct cln_facts *facts, uint64_t items, uint
 
 /* Nanoseconds of a sum over lanes. */
 double cln_reduction_ns(const struct cln_facts *facts, uint64_t lanes);
+
+/* Rows whose lanes run in step, at least 1. */
+double cln_rows_in_step(const struct cln_facts *facts, const struct cln_config *c);
 
 /* The time under two limits: somewhat more than the larger one. With more sharpness the smaller one counts less. */
 double cln_both_limits(double a, double b, double sharpness);

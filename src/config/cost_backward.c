@@ -80,7 +80,7 @@ static double reduction_ns(const struct count *n) {
  * these have. Where a work-group takes the rows of one row of weights alone, or of one group, they are apart. */
 static double cache_lines(const struct count *n) {
     const double line = 128, sector = 32; /* bytes */
-    const double in_step = fmin(n->c->lanes, n->facts->simd), rows = fmax(1, (double)n->facts->simd / n->c->lanes);
+    const double in_step = fmin(n->c->lanes, n->facts->simd), rows = cln_rows_in_step(n->facts, n->c);
     const double size = (double)n->work->x_size, piece = in_step * n->c->vec * size,
                  row = (double)n->work->group_size * size;
     const bool neighbours = n->work->groups == 1 && n->work->weight_rows <= 1;
@@ -98,7 +98,7 @@ static double arithmetic_ns(const struct count *n) {
                         : n->c->accumulator == CLN_ACCUMULATOR_MEMORY ? 1
                                                                       : 0;
     const double elements = (1.5 + sums * n->elements) * (0.8 + 1.6 / n->c->vec) * n->elements;
-    const double others = fmax(0, (double)n->facts->simd / n->c->lanes - 1); /* rows of work-items that run in step */
+    const double others = cln_rows_in_step(n->facts, n->c) - 1; /* rows of work-items that run in step */
     const double edges = cln_leads(n->work, n->c) ? n->c->vec * fmin(n->vectors, 2) * others : 0;
     const double accesses = n->facts->resident_groups == 1 ? 0 : cache_lines(n) * n->vectors * cln_moved_tensors(n->work);
     return (elements + 40 * edges + 5 * accesses) * n->c->lanes * n->c->segments / n->facts->elements_per_ns;

@@ -30,8 +30,7 @@ static struct count count(const struct cln_choice *choice, const struct cln_conf
     const uint64_t items = (uint64_t)c->lanes * c->segments;
     const uint64_t local = cln_scratch_bytes(work, c) +
                            cln_config_local_vectors(choice->device, work, c) * c->lanes * c->vec * work->local_size;
-    const uint64_t chunks = cln_larger(c->chunks, 1);
-    const uint64_t shared = cln_divide_up(cln_divide_up(cln_reach(work, c), c->vec), chunks);
+    const uint64_t shared = cln_shared_vectors(work, c);
     const uint64_t vectors = cln_divide_up(shared, c->lanes), least = shared / c->lanes; /* of one lane or another */
     const bool held = c->keep == CLN_KEEP_REGISTERS;
     const uint64_t resident = cln_resident_groups(&choice->facts, items, cln_forward_registers(work, c), local);
@@ -43,7 +42,7 @@ static struct count count(const struct cln_choice *choice, const struct cln_conf
         .batches = held ? 1 : (double)cln_divide_up(vectors, c->unroll),
         .waits = held ? 1 : (double)cln_larger(waits(vectors, c->unroll), waits(least, c->unroll)),
         .resident = (double)resident,
-        .groups = (double)cln_divide_up(work->rows * work->groups, c->segments) * (double)chunks,
+        .groups = (double)cln_divide_up(work->rows * work->groups, c->segments) * (double)cln_larger(c->chunks, 1),
         .at_once = (double)resident * choice->facts.compute_units,
     };
 }
@@ -111,11 +110,6 @@ static double accesses_ns(const struct count *n) {
                : narrow * each * (cln_moved_tensors(n->work) + again + weights + ahead) * vectors;
 }
 
-/* Rows whose lanes run in step. */
-static double rows_in_step(const struct count *n) {
-    return fmax(1, (double)n->facts->simd / n->c->lanes);
-}
-
 /* Lines of the cache that so many neighbouring rows have at most. */
 static double lines_of_rows(const struct count *n, double rows) {
     return rows * (double)n->work->group_size * (double)n->work->x_size / LINE + 1;
@@ -133,7 +127,8 @@ static bool keeps_lines(const struct count *n) {
 /* The accesses of a work-group to lines of the cache that its work-items in step do not fill: where a row has few lanes,
  * neighbouring lanes read different rows. A wide access is made in parts, and takes longer still. */
 static double scattered_ns(const struct count *n) {
-    const double lanes = n->c->lanes, rows = rows_in_step(n), parts = fmax(1, (double)(n->c->vec * n->work->x_size) / 4);
+    const double lanes = n->c->lanes, rows = cln_rows_in_step(n->facts, n->c),
+                 parts = fmax(1, (double)(n->c->vec * n->work->x_size) / 4);
     const double each = pow(parts, 1.5) * (keeps_lines(n) ? 0.45 : 0.8);
     const double filled = lanes * n->c->vec * (double)n->work->x_size / LINE;
     const double lines = fmin(rows * fmax(1, filled), lines_of_rows(n, rows));
@@ -144,7 +139,7 @@ static double scattered_ns(const struct count *n) {
 /* A work-group's stores of partly filled vectors, the first and the last of each row, element by element. A store touches a
  * line for each row in step. */
 static double edges_ns(const struct count *n) {
-    const double each = 1.3, rows = rows_in_step(n), outputs = n->work->work == CLN_WORK_ADD ? 2 : 1;
+    const double each = 1.3, rows = cln_rows_in_step(n->facts, n->c), outputs = n->work->work == CLN_WORK_ADD ? 2 : 1;
     const double partly_filled = rows > 1 ? fmin(2, n->vectors) : 2; /* vectors of the rows in step */
     const double stores = outputs * partly_filled * n->c->vec * n->c->segments / rows;
     return cln_leads(n->work, n->c) ? each * stores * fmin(rows, lines_of_rows(n, rows)) : 0;

@@ -38,6 +38,10 @@ unsigned cln_moved_tensors(const struct cln_workload *work) {
 
 /* --------------------------------------------------------------------------------------------------------- forward */
 
+uint64_t cln_shared_vectors(const struct cln_workload *work, const struct cln_config *c) {
+    return cln_divide_up(cln_divide_up(cln_reach(work, c), c->vec), cln_larger(c->chunks, 1));
+}
+
 uint64_t cln_vectors_per_lane(const struct cln_workload *work, const struct cln_config *c) {
     return cln_divide_up(cln_divide_up(cln_reach(work, c), c->vec), c->lanes);
 }

@@ -26,6 +26,9 @@ unsigned cln_moved_tensors(const struct cln_workload *work);
 /* Forward: the weights and biases of a column. */
 uint64_t cln_affine_tensors(const struct cln_workload *work);
 
+/* Forward and softmax: the vectors of a segment, or of one of its chunks, that the lanes of a work-group share. */
+uint64_t cln_shared_vectors(const struct cln_workload *work, const struct cln_config *c);
+
 /* Forward and softmax: maximum vectors of a segment that one lane has, and their bytes while they are held. */
 uint64_t cln_vectors_per_lane(const struct cln_workload *work, const struct cln_config *c);
 uint64_t cln_held_bytes(const struct cln_workload *work, const struct cln_config *c);
