@@ -42,8 +42,8 @@ static struct cln_config choice(enum cln_knob_users users, uint64_t columns, uin
     return choice_of_rows(users, ((uint64_t)64 << 20) / (columns * x_size), columns, x_size, norm);
 }
 
-/* Rows of up to 64 bytes lie in the lines of their neighbours, so that few lanes read them as fast as many would. A gradient
- * has no lane without a vector, and less than half of a norm's lanes have none. */
+/* Rows of up to 64 bytes lie in the lines of their neighbours, so that few lanes read them as fast as many would. A
+ * gradient has no lane without a vector, and less than half of a norm's lanes have none. */
 static void lanes_are_as_few_as_columns(void **state) {
     static const enum cln_knob_users users[] = {CLN_KNOBS_FORWARD, CLN_KNOBS_BACKWARD};
     (void)state;
