@@ -337,6 +337,31 @@ static void large_outputs_are_streamed(void **state) {
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
 }
 
+/* A CPU takes a narrow row as one vector, and holds the sums of up to four vectors of columns in registers. */
+static void narrow_rows_are_one_vector(void **state) {
+    (void)state;
+    const clnorm_device_info cpu = made_up_device(MADE_UP_POCL);
+    const struct cln_config automatic = {0};
+    struct cln_workload work = workload_of(2);
+    struct cln_config norm, gradient;
+    work.any_address = true;
+    work.rows = 100000;
+    for (uint64_t columns = 1; columns <= 100; columns++) {
+        set_columns(&work, columns);
+        work.users = CLN_KNOBS_FORWARD;
+        assert_int_equal(cln_config_choose(&cpu, &work, &automatic, &norm), CLNORM_SUCCESS);
+        work.users = CLN_KNOBS_BACKWARD;
+        assert_int_equal(cln_config_choose(&cpu, &work, &automatic, &gradient), CLNORM_SUCCESS);
+        assert_true(norm.vec == gradient.vec && norm.lanes == 1 && gradient.lanes == 1);
+        assert_true(columns <= 16 ? norm.vec >= columns && norm.vec < 2 * columns : norm.vec == 16);
+        assert_int_equal(gradient.accumulator, columns <= 64 ? CLN_ACCUMULATOR_REGISTERS : CLN_ACCUMULATOR_MEMORY);
+    }
+    work.groups = 2; /* memory holds the sums of whole rows */
+    set_columns(&work, 32);
+    assert_int_equal(cln_config_choose(&cpu, &work, &automatic, &gradient), CLNORM_SUCCESS);
+    assert_int_equal(gradient.accumulator, CLN_ACCUMULATOR_MEMORY);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_choices_fit),
@@ -349,6 +374,7 @@ int main(void) {
         cmocka_unit_test(columns_fit_into_local_memory),
         cmocka_unit_test(few_rows_have_short_runs),
         cmocka_unit_test(large_outputs_are_streamed),
+        cmocka_unit_test(narrow_rows_are_one_vector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,13 @@ uint64_t cln_widest_vector(const struct cln_choice *choice, const struct cln_con
     return cln_larger(cln_smaller(choice->facts.vector_bytes / size, 16), 1);
 }
 
+uint64_t cln_vec_of_row(const struct cln_choice *choice) {
+    enum { NARROW = 16 }; /* elements */
+    const uint64_t columns = choice->work->group_size;
+    return choice->facts.alone && columns <= NARROW ? cln_power_of_two_at_least(columns)
+                                                    : cln_power_of_two_at_most(columns);
+}
+
 uint64_t cln_vec_of_rope(const struct cln_choice *choice, uint64_t most) {
     return cln_smaller(most, cln_or_else(cln_config_rope_vec(choice->work), most));
 }

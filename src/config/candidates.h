@@ -52,6 +52,10 @@ uint64_t cln_least_lanes(const struct cln_choice *choice, const struct cln_confi
 /* Elements of a memory access that fills the device's vectors. */
 uint64_t cln_widest_vector(const struct cln_choice *choice, const struct cln_config *c);
 
+/* Elements of a vector of a row at any address: no more than the row has, but a CPU is faster with a narrow row in one
+ * vector that the row does not fill. */
+uint64_t cln_vec_of_row(const struct cln_choice *choice);
+
 /* The most elements of a vector, up to most, that a rotation allows. */
 uint64_t cln_vec_of_rope(const struct cln_choice *choice, uint64_t most);
 

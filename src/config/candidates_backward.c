@@ -3,20 +3,27 @@
 #include "config/candidates.h"
 #include "config/resources.h"
 
+/* Whether a CPU's registers hold a work-item's sums of all columns. Not where a row has several groups: sums in memory are
+ * those of whole rows. */
+static bool holds_columns(const struct cln_choice *choice) {
+    enum { NARROW = 256 }; /* bytes of four vectors in registers */
+    const struct cln_workload *const work = choice->work;
+    return choice->facts.alone && work->groups == 1 && work->group_size * work->real_size <= NARROW;
+}
+
 static struct cln_values vec_values(const struct cln_choice *choice, const struct cln_config *c) {
-    const uint64_t cols = choice->work->group_size;
-    const uint64_t any = c->lanes > 1 ? cln_lowest_bit(cols) : cln_power_of_two_at_most(cols);
+    const uint64_t any = c->lanes > 1 ? cln_lowest_bit(choice->work->group_size) : cln_vec_of_row(choice);
     const uint64_t most = cln_config_element_aligned(choice->device, c) ? any : choice->work->alignment;
     return cln_vec_values(choice, c, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
 }
 
-/* Where dweight and dbias are added up. CPUs add them up in caches, as their registers are few. */
+/* Where dweight and dbias are added up: on CPUs, whose registers are few, in caches, but for narrow rows. */
 static struct cln_values accumulator_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const uint64_t most_blocks = (uint64_t)1 << 20, few_rows = 2048;
     const uint64_t few_bytes = (uint64_t)choice->facts.compute_units << 16; /* of x: a second read costs less than slots */
     (void)c;
-    if (choice->facts.alone || work->groups > most_blocks)
+    if ((choice->facts.alone && !holds_columns(choice)) || work->groups > most_blocks)
         return cln_one_value(work->locked ? CLN_ACCUMULATOR_LOCAL : CLN_ACCUMULATOR_MEMORY);
     struct cln_values values = cln_one_value(CLN_ACCUMULATOR_REGISTERS);
     if (work->both_sums && choice->facts.resident_groups > 1)

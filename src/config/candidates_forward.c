@@ -5,8 +5,7 @@
 
 static struct cln_values vec_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    const uint64_t most =
-        cln_config_element_aligned(choice->device, c) ? cln_power_of_two_at_most(work->group_size) : work->alignment;
+    const uint64_t most = cln_config_element_aligned(choice->device, c) ? cln_vec_of_row(choice) : work->alignment;
     return cln_vec_values(choice, c, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
 }
 
