@@ -337,7 +337,8 @@ static void large_outputs_are_streamed(void **state) {
     assert_int_equal(stores_chosen(&cpu, &work, automatic), CLN_STORES_CACHED);
 }
 
-/* A CPU takes a narrow row as one vector, and holds the sums of up to four vectors of columns in registers. */
+/* A CPU takes a narrow row as one vector, which it reads once, and holds the sums of up to four vectors of columns in
+ * registers. */
 static void narrow_rows_are_one_vector(void **state) {
     (void)state;
     const clnorm_device_info cpu = made_up_device(MADE_UP_POCL);
@@ -354,6 +355,7 @@ static void narrow_rows_are_one_vector(void **state) {
         assert_int_equal(cln_config_choose(&cpu, &work, &automatic, &gradient), CLNORM_SUCCESS);
         assert_true(norm.vec == gradient.vec && norm.lanes == 1 && gradient.lanes == 1);
         assert_true(columns <= 16 ? norm.vec >= columns && norm.vec < 2 * columns : norm.vec == 16);
+        assert_int_equal(norm.keep, columns <= 16 ? CLN_KEEP_REGISTERS : CLN_KEEP_REREAD);
         assert_int_equal(gradient.accumulator, columns <= 64 ? CLN_ACCUMULATOR_REGISTERS : CLN_ACCUMULATOR_MEMORY);
     }
     work.groups = 2; /* memory holds the sums of whole rows */

@@ -71,8 +71,10 @@ static struct cln_values keep_values(const struct cln_choice *choice, const stru
     enum { MOST_BYTES = 256 }; /* of a segment in a lane's registers */
     struct cln_values values = {0, {0}};
     const enum cln_knob_users users = choice->work->users;
-    if (users == CLN_KNOBS_QUANTIZE || users == CLN_KNOBS_SLICES || c->chunks > 1 || choice->facts.alone)
+    if (users == CLN_KNOBS_QUANTIZE || users == CLN_KNOBS_SLICES || c->chunks > 1)
         return cln_one_value(CLN_KEEP_REREAD);
+    if (choice->facts.alone) /* a CPU's registers hold one vector */
+        return cln_one_value(choice->work->group_size <= c->vec ? CLN_KEEP_REGISTERS : CLN_KEEP_REREAD);
     if (cln_held_bytes(choice->work, c) <= MOST_BYTES)
         cln_add_value(&values, CLN_KEEP_REGISTERS);
     cln_add_value(&values, CLN_KEEP_REREAD);
