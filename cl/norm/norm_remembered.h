@@ -7,7 +7,7 @@
 
 /* Whether s is written when it is first computed, and later read instead of computed again: where residual_out stores it
  * without conversion, in caches. Not where lanes read another lane's first vector, which residual_out may overwrite. */
-#define READS_S (IS_REAL(RESIDUAL_OUT_DTYPE) && STORES != STORES_STREAMING && (!FROM_ORIGIN || LANES == 1))
+#define READS_S (IS_REAL(RESIDUAL_OUT_DTYPE) && STORES != STORES_STREAMING && !FROM_ORIGIN)
 
 /* Whether the elements that dropout keeps are drawn at the first read and remembered: where there is room, and the same
  * work-item reads the vectors again. */

@@ -148,7 +148,7 @@ static inline void end_run(struct run *run, struct moments *moments, const uint 
 
 /* Whether the lanes' means are added up relative to an origin, so that the mean of equal elements is exactly theirs. Chunks
  * have any number of elements. With dropout the elements of a row are not equal. */
-#define FROM_ORIGIN (NORM == LAYER_NORM && (CHUNKS > 1 || !EXACT_SUMS) && !DROPOUT)
+#define FROM_ORIGIN (NORM == LAYER_NORM && LANES > 1 && (CHUNKS > 1 || !EXACT_SUMS) && !DROPOUT)
 
 /* That origin: near the first elements of the work-group's chunk; 0 where there is none. */
 static inline real origin_of(const struct call *call, const struct segment *segment) {
@@ -171,9 +171,12 @@ struct spread {
 };
 
 /* Merges the lanes' moments by the same formula: it adds up the squared deviations from the lanes' means, and those of the
- * means. count: elements of all lanes, at least 1. */
+ * means. A lane of its own has those of all. count: elements of all lanes, at least 1. */
 INLINED struct spread merge_lanes(const struct moments *moments, const real origin, const real count, struct lanes *lanes) {
-#if NORM == LAYER_NORM
+#if NORM == LAYER_NORM && LANES == 1
+    const struct spread spread = {moments->origin + moments->mean, moments->squares};
+    (void)origin, (void)count, (void)lanes;
+#elif NORM == LAYER_NORM
     const real own = moments->origin - origin + moments->mean;
     const real mean = sum_over_lanes(lanes, own * moments->count) / count;
     const real delta = distance_of(own - mean, moments->count);
