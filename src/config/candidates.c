@@ -106,10 +106,8 @@ uint64_t cln_widest_vector(const struct cln_choice *choice, const struct cln_con
 }
 
 uint64_t cln_vec_of_row(const struct cln_choice *choice) {
-    enum { NARROW = 16 }; /* elements */
     const uint64_t columns = choice->work->group_size;
-    return choice->facts.alone && columns <= NARROW ? cln_power_of_two_at_least(columns)
-                                                    : cln_power_of_two_at_most(columns);
+    return choice->facts.alone ? cln_power_of_two_at_least(columns) : cln_power_of_two_at_most(columns);
 }
 
 uint64_t cln_vec_of_rope(const struct cln_choice *choice, uint64_t most) {
