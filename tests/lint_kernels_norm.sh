@@ -68,9 +68,10 @@ for norm in LAYER_NORM RMS_NORM; do
     strict norm_forward_chunks CL1.2 nvptx64 -all $chunks LEADS=1 GROUP_SIZE=1001 VEC=8 X_DTYPE=bf16 ISA=ISA_PTX
 done
 for keep in KEEP_REGISTERS KEEP_REREAD; do
-    ahead="ROWS_AHEAD=132 SEGMENTS=1 GROUPS=1 KEEP=$keep"
-    portable $ahead GATE=GATE_SILU Z_DTYPE=f32
-    strict norm_forward CL1.2 nvptx64 -all $ahead RESIDUAL_DTYPE=bf16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+    whole="SEGMENTS=1 GROUPS=1 KEEP=$keep"
+    portable $whole GATE=GATE_SILU Z_DTYPE=f32
+    strict norm_forward CL1.2 nvptx64 -all $whole GATE=GATE_SILU Z_DTYPE=f32 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+    strict norm_forward CL1.2 nvptx64 -all $whole RESIDUAL_DTYPE=bf16 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
 done
 for keep in KEEP_REGISTERS KEEP_REREAD; do
     portable WEIGHT_MAP=1 KEEP=$keep X_DTYPE=bf16 VEC=8
@@ -94,7 +95,7 @@ for row in uint ulong; do # rows with outer dimensions
     outer="ROW_T=$row OUTER_x=1 OUTER_y=2 RESIDUAL_DTYPE=bf16 OUTER_residual=2"
     portable $outer
     portable $outer RESIDUAL_OUT_DTYPE=f32 OUTER_residual_out=1 KEEP=KEEP_REREAD GATE=GATE_SILU Z_DTYPE=f32 OUTER_z=1
-    strict norm_forward CL1.2 nvptx64 -all $outer ROWS_AHEAD=132 SEGMENTS=1 GROUPS=1 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
+    strict norm_forward CL1.2 nvptx64 -all $outer SEGMENTS=1 GROUPS=1 REDUCE=REDUCE_SHUFFLE ISA=ISA_PTX
 done
 for size in 2147483647 4294967296; do
     portable GROUP_SIZE=$size KEEP=KEEP_REREAD VEC=8

@@ -167,31 +167,6 @@ static void ranking_begins_with_the_choice(void **state) {
             }
 }
 
-/* The other knobs follow a forced prefetch. It is refused where the workload cannot prefetch. */
-static void prefetch_is_of_whole_rows(void **state) {
-    (void)state;
-    const clnorm_device_info device = made_up_device(MADE_UP_H200);
-    const struct cln_config next = {.prefetch = CLN_PREFETCH_NEXT};
-    struct cln_workload wide = workload_of(4), narrow = workload_of(4);
-    struct cln_config config;
-    wide.rows = narrow.rows = 16;
-    set_columns(&wide, 65536);
-    set_columns(&narrow, 64);
-    assert_int_equal(cln_config_choose(&device, &wide, &next, &config), CLNORM_SUCCESS);
-    assert_int_equal(config.chunks, 1);
-    assert_int_equal(cln_config_choose(&device, &narrow, &next, &config), CLNORM_SUCCESS);
-    assert_int_equal(config.segments, 1);
-    struct cln_workload without[] = {wide, wide, wide};
-    without[0].groups = 2;
-    without[1].y_scaled = true;
-    without[2].work = CLN_WORK_SOFTMAX;
-    without[2].local_size = 0;
-    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
-        assert_int_equal(cln_config_choose(&device, &without[i], &next, &config), CLNORM_INVALID_VALUE);
-        assert_detail("desc.config.prefetch is next");
-    }
-}
-
 /* A forced knob that the operation lacks is refused by name, with any value. */
 static void foreign_knobs_are_refused(void **state) {
     (void)state;
@@ -200,7 +175,8 @@ static void foreign_knobs_are_refused(void **state) {
         const char *knobs[16];
     } operations[] = {
         {CLN_KNOBS_FORWARD,
-         {"tile=64", "accumulator=local", "pipeline=1", "row_split=two_passes", "groups_per_cu=1", "run_length=1"}},
+         {"tile=64", "accumulator=local", "pipeline=1", "row_split=two_passes", "groups_per_cu=1", "run_length=1",
+          "prefetch=none"}},
         {CLN_KNOBS_SOFTMAX, {"weights=early", "prefetch=next", "local_vectors=1"}},
         {CLN_KNOBS_QUANTIZE, {"weights=early", "chunks=2", "prefetch=next", "tile=64"}},
         {CLN_KNOBS_BACKWARD, {"local_vectors=1", "iterations=2"}},
@@ -371,7 +347,6 @@ int main(void) {
         cmocka_unit_test(rotated_choices_fit),
         cmocka_unit_test(element_choices_are_accepted),
         cmocka_unit_test(ranking_begins_with_the_choice),
-        cmocka_unit_test(prefetch_is_of_whole_rows),
         cmocka_unit_test(foreign_knobs_are_refused),
         cmocka_unit_test(columns_fit_into_local_memory),
         cmocka_unit_test(few_rows_have_short_runs),

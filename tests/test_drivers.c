@@ -172,8 +172,7 @@ static void lanes_without_vectors_are_refused(void **state) {
                                           .segments = 1,
                                           .chunks = 1,
                                           .keep = CLN_KEEP_REREAD,
-                                          .reduce = CLN_REDUCE_TREE,
-                                          .prefetch = CLN_PREFETCH_NONE};
+                                          .reduce = CLN_REDUCE_TREE};
         const clnorm_status status = cln_check_forward(&device, &work, &config);
         if (status != (cases[i].refused ? CLNORM_INVALID_VALUE : CLNORM_SUCCESS))
             fail_msg("%s, %u lanes: %s", cases[i].driver, (unsigned)cases[i].lanes, clnorm_error_detail());
@@ -220,8 +219,7 @@ static void segments_of_codes_are_refused(void **state) {
                                           .segments = cases[i].segments,
                                           .chunks = 1,
                                           .keep = CLN_KEEP_REREAD,
-                                          .reduce = CLN_REDUCE_TREE,
-                                          .prefetch = CLN_PREFETCH_NONE};
+                                          .reduce = CLN_REDUCE_TREE};
         assert_int_equal(cln_check_forward(&device, &work, &config),
                          cases[i].refused ? CLNORM_INVALID_VALUE : CLNORM_SUCCESS);
         if (cases[i].refused)

@@ -32,14 +32,13 @@ static const struct knob {
     {"weights", offsetof(struct cln_config, weights), {CLN_WEIGHTS_LATE, CLN_WEIGHTS_EARLY, CLN_WEIGHTS_KEPT}},
     {"isa", offsetof(struct cln_config, isa), {CLN_ISA_PORTABLE, CLN_ISA_PTX}},
     {"chunks", offsetof(struct cln_config, chunks), {1, 3}},
-    {"prefetch", offsetof(struct cln_config, prefetch), {CLN_PREFETCH_NONE, CLN_PREFETCH_NEXT}},
     {"local_vectors", offsetof(struct cln_config, local_vectors), {1, 3}},
 };
 
 /* The factors are the knobs, then these. */
 enum { KNOBS = sizeof knobs / sizeof *knobs, SHAPE = KNOBS, DTYPE, SHIFT, NORM, FACTORS };
 
-_Static_assert(KNOBS == offsetof(struct cln_config, tile) / sizeof(uint32_t) + 3, "every knob of the forward is a factor");
+_Static_assert(KNOBS == offsetof(struct cln_config, tile) / sizeof(uint32_t) + 2, "every knob of the forward is a factor");
 
 static const struct {
     uint64_t rows, cols, group_size, gap;
@@ -134,8 +133,6 @@ static bool give_way(clnorm_config *given) {
         config->chunks = 1;
     else if (strstr(detail, "desc.config.local_vectors") != NULL)
         config->local_vectors = 0;
-    else if (strstr(detail, "desc.config.prefetch") != NULL)
-        config->prefetch = CLN_PREFETCH_NONE;
     else if (strstr(detail, "desc.config.reduce") != NULL && config->reduce != CLN_REDUCE_TREE)
         config->reduce = CLN_REDUCE_TREE;
     else if (strstr(detail, "desc.config.lanes") != NULL && config->segments > 1)
@@ -242,9 +239,7 @@ static void impossible_knobs_are_refused(void **state) {
         {{.weights = 4}, {"config.weights", "4"}},
         {{.isa = 3}, {"config.isa", "3"}},
         {{.lanes = 1, .keep = CLN_KEEP_REGISTERS}, {"config.keep", "registers"}},
-        {{.prefetch = 3}, {"config.prefetch", "3"}},
-        {{.prefetch = CLN_PREFETCH_NEXT, .segments = 2}, {"config.prefetch", "next"}},
-        {{.prefetch = CLN_PREFETCH_NEXT, .chunks = 2}, {"config.prefetch", "next"}},
+        {{.prefetch = CLN_PREFETCH_NEXT}, {"config.prefetch", "next"}},
     };
     for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
         clnorm_norm_desc desc = norm_desc_of(CLNORM_LAYER_NORM, 4, 65536);

@@ -130,22 +130,6 @@ static void forward_in_chunks(void **state) {
     assert_true(outer_case_passes(fixture, &cln_norm_forward, &desc, layouts, NULL, NULL));
 }
 
-/* Prefetched rows. Devices without prefetch refuse the config. */
-static void forward_with_prefetch(void **state) {
-    const struct fixture *fixture = *state;
-    const uint64_t d = 256;
-    const struct cln_config config = {.segments = 1, .iterations = 3, .prefetch = CLN_PREFETCH_NEXT};
-    struct outer_desc desc = outer_desc_of(&cln_norm_forward, ROWS, d);
-    ((clnorm_norm_desc *)(void *)desc.bytes)->config = forced(config);
-    clnorm_plan *plan = NULL;
-    const clnorm_status status = cln_operation_plan_create(&cln_norm_forward, fixture->context, desc.bytes, &plan);
-    clnorm_plan_destroy(plan);
-    if (status)
-        skip();
-    const struct outer_layout layouts[] = {turned("x", d, 0), packed("y", d, 0), end};
-    assert_true(outer_case_passes(fixture, &cln_norm_forward, &desc, layouts, NULL, NULL));
-}
-
 /* Scales follow the row's number, wherever its codes lie. */
 static void forward_in_8_bits(void **state) {
     const struct fixture *fixture = *state;
@@ -370,13 +354,19 @@ static void outputs_lie_over_inputs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forward_as_chosen),     cmocka_unit_test(forward_in_registers),
-        cmocka_unit_test(forward_reread),        cmocka_unit_test(forward_in_chunks),
-        cmocka_unit_test(forward_with_prefetch), cmocka_unit_test(forward_in_8_bits),
-        cmocka_unit_test(backward_as_chosen),    cmocka_unit_test(backward_on_every_kernel),
-        cmocka_unit_test(backward_in_teams),     cmocka_unit_test(backward_from_y_and_codes),
-        cmocka_unit_test(heads_have_weights),    cmocka_unit_test(l2_norm),
-        cmocka_unit_test(softmax_and_gelu),      cmocka_unit_test(outputs_lie_over_inputs),
+        cmocka_unit_test(forward_as_chosen),
+        cmocka_unit_test(forward_in_registers),
+        cmocka_unit_test(forward_reread),
+        cmocka_unit_test(forward_in_chunks),
+        cmocka_unit_test(forward_in_8_bits),
+        cmocka_unit_test(backward_as_chosen),
+        cmocka_unit_test(backward_on_every_kernel),
+        cmocka_unit_test(backward_in_teams),
+        cmocka_unit_test(backward_from_y_and_codes),
+        cmocka_unit_test(heads_have_weights),
+        cmocka_unit_test(l2_norm),
+        cmocka_unit_test(softmax_and_gelu),
+        cmocka_unit_test(outputs_lie_over_inputs),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

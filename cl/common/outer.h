@@ -60,12 +60,6 @@ static inline ulong jumped(const ulong row, const ulong period, const ulong jump
 #define ROW_OFFSET_1(tensor, row) ((row)*call->tensor##_stride + jumped(row, call->tensor##_period, call->tensor##_jump))
 #define ROW_OFFSET_2(tensor, row) (ROW_OFFSET_1(tensor, row) + jumped(row, call->tensor##_period2, call->tensor##_jump2))
 
-/* Elements from a row to the row that is distance rows later. */
-#define ROWS_ON(tensor, row, distance) BY_OUTER(ROWS_ON_, tensor)(tensor, row, distance)
-#define ROWS_ON_0(tensor, row, distance) distance * call->tensor##_stride
-#define ROWS_ON_1(tensor, row, distance) (ROW_OFFSET(tensor, (row + distance)) - ROW_OFFSET(tensor, row))
-#define ROWS_ON_2(tensor, row, distance) ROWS_ON_1(tensor, row, distance)
-
 /* A struct of one row stores offsets that need a division. START_MEMBER declares its members, START initialises them,
  * and START_OF is the offset: from the struct, or from the row where nothing is stored. */
 #define START_MEMBER(tensor) BY_OUTER(START_MEMBER_, tensor)(tensor)

@@ -143,26 +143,6 @@ static inline void load_parts(const struct segment *segment, const index_t v, co
 #endif
 }
 
-#if ROWS_AHEAD
-
-/* Prefetches vector v of the row that is ROWS_AHEAD rows later. Called when this row's vector v is written. */
-static inline void prefetch_row_ahead(const struct call *call, const struct segment *segment, const index_t v) {
-    if (segment->row + ROWS_AHEAD >= call->rows)
-        return;
-    prefetch_later(segment->x + ROWS_ON(x, segment->row, ROWS_AHEAD) + v * VEC);
-#if GATE
-    prefetch_later(segment->z + ROWS_ON(z, segment->row, ROWS_AHEAD) + v * VEC);
-#endif
-#if PRESENT(RESIDUAL_DTYPE)
-    prefetch_later(segment->residual + ROWS_ON(residual, segment->row, ROWS_AHEAD) + v * VEC);
-#endif
-}
-#else
-static inline void prefetch_row_ahead(const struct call *call, const struct segment *segment, const index_t v) {
-    (void)call, (void)segment, (void)v;
-}
-#endif
-
 /* The parts of a vector past the end. */
 static inline void no_parts(struct parts *parts) {
     no_x(&parts->x);

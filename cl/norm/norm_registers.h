@@ -65,7 +65,6 @@ INLINED realv take_unrotated(const struct call *call, const struct segment *segm
     if (WEIGHTS != WEIGHTS_EARLY)
         load_affine(segment, v, call->aligned, LOAD_PLAIN, &affine[i % AFFINES]);
     put_beside(call, segment, v, s);
-    prefetch_row_ahead(call, segment, v);
     return y_of(call, s, &affine[i % AFFINES], statistics);
 }
 
@@ -92,7 +91,7 @@ INLINED float put_segment(const struct call *call, const struct segment *segment
 
 #else
 
-/* Loads weights and biases of a lane's vectors from the i-th on. */
+/* Loads weights, biases and z of a lane's vectors from the i-th on. */
 INLINED void load_affines(const struct call *call, const struct segment *segment, const uint i, struct affine *affine) {
 #pragma unroll
     for (uint j = 0; j < AFFINES; j++)
@@ -118,7 +117,6 @@ INLINED float put_segment(const struct call *call, const struct segment *segment
         const index_t v = segment->lane + i * LANES;
         const realv s = widen_s(segment, held->s[i]);
         put_beside(call, segment, v, s);
-        prefetch_row_ahead(call, segment, v);
 #if MEASURED || MEASURES
         y[i] = y_of(call, s, &affine[i % AFFINES], statistics);
 #else

@@ -85,7 +85,6 @@ INLINED void use_vector(const struct call *call, const struct segment *segment, 
 #endif
     if (!READS_S)
         put_beside(call, segment, v, s);
-    prefetch_row_ahead(call, segment, v);
     put_vector(call, segment, v, s, affine, use->statistics, use->scale);
 }
 
@@ -99,7 +98,6 @@ static inline realv take_unrotated(const struct call *call, const struct segment
     load_affine(segment, v, call->aligned, WEIGHTS_HINT, &affine);
     if (!READS_S)
         put_beside(call, segment, v, s);
-    prefetch_row_ahead(call, segment, v);
     return y_of(call, s, &affine, use->statistics);
 }
 
@@ -128,7 +126,7 @@ INLINED void use_vectors(const struct call *call, const struct segment *segment,
 
 #else
 
-/* Loads weights and biases of a lane's vectors from the i-th on: at most `most` of them, and AFFINES_AT_ONCE. */
+/* Loads weights, biases and z of a lane's vectors from the i-th on: at most `most` of them, and AFFINES_AT_ONCE. */
 INLINED void load_affines(const struct call *call, const struct segment *segment, const index_t i, const uint most,
                           struct affine *affine) {
 #pragma unroll

@@ -51,7 +51,6 @@ typedef struct clnorm_config {
  *   isa=                portable (OpenCL C 1.2), ptx (NVIDIA from compute capability 8.0)
  *   chunks=N            pieces of a segment, one per work-group; in group norm with channels last, pieces of a sample's
  *                       positions
- *   prefetch=           layer and RMS norm: rows prefetched into the L2 cache: none, next
  *   local_vectors=N     keep=local: maximum vectors per lane kept in local memory
  *
  * In the backward of layer and RMS norm alone:
@@ -60,6 +59,7 @@ typedef struct clnorm_config {
  *                       workspace), split (dweight in registers, dbias in local memory); or columns: separate work-groups
  *                       add up some columns of all rows, without a workspace for the sums
  *   pipeline=N          rows in registers at once, 1 to 3
+ *   prefetch=           the row prefetched into the L2 cache: none, next (after those in registers)
  *   row_split=          how work-groups that share a row get its sums: two_passes (a kernel before takes them), exchange
  *                       (they exchange the sums of their tiles), no_wait (exchange that never waits, for tests)
  *   groups_per_cu=N     work-groups per compute unit, approximate maximum

@@ -16,8 +16,8 @@ static struct cln_values chunks_values(const struct cln_choice *choice, const st
     const struct cln_workload *const work = choice->work;
     const struct cln_config *const f = choice->forced;
     const uint64_t segments = work->rows * work->groups, units = choice->facts.compute_units;
-    const bool otherwise = f->lanes || f->segments || f->iterations || f->keep || f->unroll || f->weights ||
-                           f->local_vectors || f->prefetch == CLN_PREFETCH_NEXT;
+    const bool otherwise =
+        f->lanes || f->segments || f->iterations || f->keep || f->unroll || f->weights || f->local_vectors;
     struct cln_values values = cln_one_value(1);
     if (otherwise || work->y_scaled || work->rope || !segments || segments >= units)
         return values;
@@ -56,8 +56,7 @@ static struct cln_values lanes_values(const struct cln_choice *choice, const str
 static struct cln_values segments_values(const struct cln_choice *choice, const struct cln_config *c) {
     enum { ITEMS = 256, NARROW = 128 };
     const bool alone = c->lanes >= ITEMS || choice->facts.most_lanes == 1 || choice->facts.resident_groups == 1;
-    if (alone || c->chunks > 1 || c->keep == CLN_KEEP_LOCAL || c->reduce == CLN_REDUCE_SUBGROUP ||
-        c->prefetch == CLN_PREFETCH_NEXT)
+    if (alone || c->chunks > 1 || c->keep == CLN_KEEP_LOCAL || c->reduce == CLN_REDUCE_SUBGROUP)
         return cln_one_value(1);
     const uint64_t most = cln_power_of_two_at_most(cln_smaller(ITEMS, choice->facts.most_items) / c->lanes);
     const uint64_t simd = choice->facts.simd, least = c->lanes < simd ? cln_larger(NARROW, 2 * simd) : 2 * simd;
@@ -108,15 +107,6 @@ static struct cln_values weights_values(const struct cln_choice *choice, const s
     return values;
 }
 
-/* With one large work-group on a compute unit, its next row can be prefetched meanwhile. */
-static struct cln_values prefetch_values(const struct cln_choice *choice, const struct cln_config *c) {
-    struct cln_values values = cln_one_value(CLN_PREFETCH_NONE);
-    const bool large = c->lanes == choice->facts.most_items && choice->facts.local_memory >= (uint64_t)160 << 10;
-    if (choice->facts.ptx && large && cln_config_can_prefetch(choice->work, c))
-        cln_add_value(&values, CLN_PREFETCH_NEXT);
-    return values;
-}
-
 /* A CPU's work-group goes through 32 KiB of x, to be worth its start, unless that leaves fewer than four work-groups per
  * compute unit. */
 static struct cln_values iterations_values(const struct cln_choice *choice, const struct cln_config *c) {
@@ -128,19 +118,12 @@ static struct cln_values iterations_values(const struct cln_choice *choice, cons
 }
 
 const struct cln_axis cln_forward_axes[] = {
-    {offsetof(struct cln_config, isa), cln_isa_values},
-    {offsetof(struct cln_config, stores), cln_stores_values},
-    {offsetof(struct cln_config, vec), vec_values},
-    {offsetof(struct cln_config, chunks), chunks_values},
-    {offsetof(struct cln_config, lanes), lanes_values},
-    {offsetof(struct cln_config, segments), segments_values},
-    {offsetof(struct cln_config, keep), keep_values},
-    {offsetof(struct cln_config, unroll), unroll_values},
-    {offsetof(struct cln_config, weights), weights_values},
-    {offsetof(struct cln_config, prefetch), prefetch_values},
-    {offsetof(struct cln_config, iterations), iterations_values},
-    {offsetof(struct cln_config, reduce), cln_reduce_values},
-    {0, NULL},
+    {offsetof(struct cln_config, isa), cln_isa_values},       {offsetof(struct cln_config, stores), cln_stores_values},
+    {offsetof(struct cln_config, vec), vec_values},           {offsetof(struct cln_config, chunks), chunks_values},
+    {offsetof(struct cln_config, lanes), lanes_values},       {offsetof(struct cln_config, segments), segments_values},
+    {offsetof(struct cln_config, keep), keep_values},         {offsetof(struct cln_config, unroll), unroll_values},
+    {offsetof(struct cln_config, weights), weights_values},   {offsetof(struct cln_config, iterations), iterations_values},
+    {offsetof(struct cln_config, reduce), cln_reduce_values}, {0, NULL},
 };
 
 /* ---------------------------------------------------------------------------------------------- elementwise operations */

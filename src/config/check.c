@@ -43,18 +43,6 @@ static clnorm_status check_rope(const struct cln_workload *work, const struct cl
     return c->chunks > 1 ? cln_config_refuse("chunks", c->chunks, "1 with a rope") : CLNORM_SUCCESS;
 }
 
-bool cln_config_can_prefetch(const struct cln_workload *work, const struct cln_config *c) {
-    return work->local_size && work->groups == 1 && !work->y_scaled && c->chunks <= 1 && c->segments <= 1;
-}
-
-static clnorm_status check_prefetch(const struct cln_workload *work, const struct cln_config *c) {
-    if (c->prefetch == CLN_PREFETCH_NEXT && !cln_config_can_prefetch(work, c))
-        return cln_config_refuse("prefetch", c->prefetch,
-                                 "none: next needs a norm's forward with group_size cols, segments=1, chunks=1 and no "
-                                 "y of 8 bits");
-    return CLNORM_SUCCESS;
-}
-
 /* Defects of CPU drivers' compilers: some need one lane in a norm, and some a vector of the segment for every lane.
  * Quantisation is not affected. */
 static const char *lanes_defect(const clnorm_device_info *device, const struct cln_workload *work,
@@ -148,8 +136,7 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
         return cln_config_refuse("chunks", c->chunks, "1: more need segments=1 and keep=reread");
     if (c->chunks > cln_divide_up(work->group_size, c->vec))
         return cln_config_refuse("chunks", c->chunks, "at most the number of vectors of a segment");
-    status = check_prefetch(work, c);
-    return status ? status : check_defects(device, work, c);
+    return check_defects(device, work, c);
 }
 
 clnorm_status cln_check_elements(const clnorm_device_info *device, const struct cln_workload *work,

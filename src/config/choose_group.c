@@ -271,7 +271,6 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
     of_rules.alignment = divided;
     rules.keep = CLN_KEEP_REREAD;
     rules.chunks = 1;
-    rules.prefetch = CLN_PREFETCH_NONE;
     clnorm_status status = cln_check_forward(choice->device, &of_rules, &rules);
     if (status)
         return status;

@@ -103,10 +103,6 @@ static inline bool cln_exchanges(const struct cln_config *c) {
 /* Whether an exchange of the sums of this many tiles can gain time: all work-groups of a team should run at once. */
 bool cln_config_gains_by_exchange(const clnorm_device_info *device, uint64_t tiles);
 
-/* Whether a work-group of the norms' forward has one row, and the next row on its compute unit is known. An 8-bit y with
- * scales excludes prefetch, as it was not measured there. */
-bool cln_config_can_prefetch(const struct cln_workload *work, const struct cln_config *c);
-
 /* Groups that a work-group of the backward takes one after the other. */
 uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_workload *work,
                          const struct cln_config *config);

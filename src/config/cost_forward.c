@@ -80,12 +80,11 @@ static double sums(const struct cln_workload *work, const struct cln_config *c) 
 static double loads_ns(const struct count *n) {
     const double batches = n->work->work >= CLN_WORK_SOFTMAX ? n->waits : n->batches;
     const double first = 1 + 0.8 * (batches - 1) + 0.1 * (n->vectors - 1);
-    const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 0.75 : 1;
     const double again = n->c->keep == CLN_KEEP_REREAD  ? 0.2 * (1 + 0.9 * (n->waits - 1))
                          : n->c->keep == CLN_KEEP_LOCAL ? 0.1
                                                         : 0;
     const double weights = n->c->weights == CLN_WEIGHTS_LATE ? 0.15 : n->c->weights == CLN_WEIGHTS_KEPT ? 0.3 : 0;
-    return n->facts->latency_ns * (ahead * first + again + weights);
+    return n->facts->latency_ns * (first + again + weights);
 }
 
 /* The arithmetic of a work-group, including its idle lanes. A work-item's addresses and its part of the sums over lanes
@@ -103,11 +102,8 @@ static double accesses_ns(const struct count *n) {
     const double each = 0.5, narrow = 1 - fmin(1, (double)(n->c->vec * n->work->x_size) / 16);
     const double again = n->c->keep == CLN_KEEP_LOCAL ? 2 : n->c->keep == CLN_KEEP_REREAD ? 1 : 0;
     const double weights = n->work->work >= CLN_WORK_SOFTMAX || n->work->norm == CLNORM_LAYER_NORM ? 2 : 1;
-    const double ahead = n->c->prefetch == CLN_PREFETCH_NEXT ? 1 : 0;
     const double vectors = n->vectors * n->c->lanes * n->c->segments / n->facts->simd;
-    return n->facts->resident_groups == 1
-               ? 0
-               : narrow * each * (cln_moved_tensors(n->work) + again + weights + ahead) * vectors;
+    return n->facts->resident_groups == 1 ? 0 : narrow * each * (cln_moved_tensors(n->work) + again + weights) * vectors;
 }
 
 /* Lines of the cache that so many neighbouring rows have at most. */

@@ -36,7 +36,7 @@ const struct cln_knob cln_knobs[CLN_KNOBS] = {
     {"row_split", {"two_passes", "exchange", "no_wait"}, 0, 0, false, BACKWARD, "a second read, or a wait for others"},
     {"groups_per_cu", {NULL}, 1, UINT32_MAX, false, BACKWARD, "slots of partial sums"},
     {"run_length", {NULL}, 1, UINT32_MAX, false, BACKWARD, "work-groups that share the rows"},
-    {"prefetch", {"none", "next"}, 0, 0, false, NORMS, "L2 cache"},
+    {"prefetch", {"none", "next"}, 0, 0, false, BACKWARD, "L2 cache"},
     {"local_vectors", {NULL}, 1, UINT32_MAX, false, FORWARD, "local memory"},
 };
 _Static_assert(sizeof(struct cln_config) <= sizeof(clnorm_config), "clnorm_config is too small for the knobs");

@@ -78,13 +78,11 @@ enum cln_row_split {
     CLN_ROW_SPLIT_NO_WAIT         /* the same with a wait of zero: sums that have not arrived are computed again */
 };
 
-/* The rows that the norms prefetch into the L2 cache: with CLN_ISA_PTX, and on CPUs whose compilers have a prefetch. On
+/* What the norms' backward prefetches into the L2 cache: with CLN_ISA_PTX, and on CPUs whose compilers have a prefetch. On
  * other devices it has no effect. A prefetched row must fit in the cache until it is read. */
 enum cln_prefetch {
     CLN_PREFETCH_NONE = 1, /* nothing, except the next row on CPUs that read a row again */
-    /* Backward: the row after those in registers. Forward: the next row of a compute unit that has one work-group. With one
-     * iteration that is as many rows away as there are units, else it is the next row. */
-    CLN_PREFETCH_NEXT
+    CLN_PREFETCH_NEXT      /* the row after those in registers */
 };
 
 /* Kinds of operations with the same knobs. */

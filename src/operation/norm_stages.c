@@ -78,14 +78,6 @@ clnorm_status cln_norm_choose(const clnorm_device_info *device, const struct cln
 
 /* ---------------------------------------------------------------------------------------------------------- stages */
 
-/* Distance of the row to prefetch: with several iterations the work-group's next row, else the next row of its compute
- * unit, as many rows away as there are units. 0: none. */
-static uint64_t rows_ahead(const clnorm_device_info *device, const struct cln_config *c, uint64_t iterations) {
-    if (c->prefetch != CLN_PREFETCH_NEXT)
-        return 0;
-    return iterations > 1 ? 1 : device->compute_units;
-}
-
 /* A y with one measured scale takes two launches: one measures the largest |y|, the next writes y by the scale. */
 enum pass { PASS_ONLY, PASS_MEASURE, PASS_CODES };
 
@@ -126,7 +118,6 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .compatible = p->accuracy == CLNORM_FP8_COMPATIBLE,
         .fp8_isa = cln_fp8_isa(device, c),
         .local_vectors = cln_config_local_vectors(device, work, c),
-        .rows_ahead = rows_ahead(device, c, iterations),
         .loop = iterations > 1,
     };
     cln_launch_spec(device, c, &spec);
@@ -319,7 +310,6 @@ clnorm_status cln_norm_add_statistics(clnorm_plan *plan, const clnorm_norm_backw
         status = cln_config_share_out(cln_config_choose, &plan->context->device, &work, &none, &config);
     if (config.keep == CLN_KEEP_LOCAL) /* no row is read again for y */
         config.keep = CLN_KEEP_REREAD;
-    config.prefetch = CLN_PREFETCH_NONE; /* no stores delay the next row's loads */
     return status ? status
                   : add_kernel(plan, &p, &work, &config, &whole_segments, (struct parts){.mean = mean, .rstd = rstd});
 }

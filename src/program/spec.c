@@ -75,7 +75,6 @@ static const struct field {
     {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, NORMS | SOFTMAX | GROUP},
     {"ROW_SPLIT", offsetof(struct cln_spec, row_split), NUMBER, BACKWARD},
     {"LOCAL_VECTORS", offsetof(struct cln_spec, local_vectors), NUMBER, FORWARD},
-    {"ROWS_AHEAD", offsetof(struct cln_spec, rows_ahead), NUMBER, FORWARD},
     {"LOOP", offsetof(struct cln_spec, loop), NUMBER, FORWARD},
     {"GELU", offsetof(struct cln_spec, gelu), NUMBER, GELU},
     {"Q_DTYPE", offsetof(struct cln_spec, q_dtype), DTYPE, QUANTIZE},

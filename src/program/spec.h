@@ -47,7 +47,6 @@ struct cln_spec {
         pipeline;                  /* of a clnorm_config */
     uint64_t run_length;           /* neighbouring rows that a work-group takes before it skips others' rows; 0: all */
     uint64_t prefetch;             /* an enum cln_prefetch */
-    uint64_t rows_ahead;           /* distance of the row to prefetch; 0: none is prefetched */
     uint64_t column_lanes;         /* neighbouring lanes of a work-group of accumulator=columns, a vector each */
     uint64_t span;                 /* groups that a work-group takes in turn */
     uint64_t chunks;               /* pieces of a split segment */

@@ -28,8 +28,6 @@ static const char *const gpu_moves[] = {
     "local_vectors=4",
     "local_vectors=6",
     "local_vectors=8",
-    "prefetch=next,segments=1",
-    "prefetch=none",
     "lanes=16,segments=16",
     "lanes=32,segments=4",
     "lanes=32,segments=8",

@@ -167,10 +167,9 @@ static bool is_derived(const clnorm_config *config, const char *knob, uint64_t c
         return config_number(config, "tile") == cols;
     if (!strcmp(knob, "unroll"))
         return backward || config_has(config, "keep", "registers");
-    if (!strcmp(knob, "run_length")) /* a long run is all rows of a work-group */
-        return config_number(config, knob) > 64 || config_has(config, "accumulator", "columns") ||
-               config_has(config, "accumulator", "memory");
-    return !strcmp(knob, "prefetch") && !backward && config_has(config, knob, "none");
+    return !strcmp(knob, "run_length") && /* a long run is all rows of a work-group */
+           (config_number(config, knob) > 64 || config_has(config, "accumulator", "columns") ||
+            config_has(config, "accumulator", "memory"));
 }
 
 static bool write_row(struct grid *grid, const char *key, const clnorm_config *config, uint64_t cols, double us,
