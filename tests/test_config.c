@@ -167,6 +167,35 @@ static void ranking_begins_with_the_choice(void **state) {
             }
 }
 
+/* Whether a config that holds a row of f32 in the registers of 256 lanes is among the best. */
+static bool few_lanes_hold(enum cln_work kind, uint64_t columns, bool y_scaled) {
+    const clnorm_device_info device = made_up_device(MADE_UP_H200);
+    struct cln_workload work = workload_of(4);
+    struct cln_config ranked[CLN_MOST_RANKED];
+    work.norm = CLNORM_RMS_NORM;
+    work.work = kind;
+    work.rows = 419;
+    work.y_scaled = y_scaled;
+    set_columns(&work, columns);
+    const size_t count = cln_config_rank(&device, &work, ranked, CLN_MOST_RANKED);
+    for (size_t i = 0; i < count; i++)
+        if (ranked[i].keep == CLN_KEEP_REGISTERS && ranked[i].lanes == 256)
+            return true;
+    return false;
+}
+
+/* 192 of a lane's 255 registers may hold a row of a norm. What needs further registers may not have that many. */
+static void wide_rows_fill_registers(void **state) {
+    (void)state;
+    assert_true(few_lanes_hold(CLN_WORK_NORM, 49152, false));
+    assert_true(few_lanes_hold(CLN_WORK_GATED, 49152, false));
+    assert_true(few_lanes_hold(CLN_WORK_ADD, 49152, false));
+    assert_false(few_lanes_hold(CLN_WORK_NORM, 50176, false));
+    assert_false(few_lanes_hold(CLN_WORK_ADD, 40960, true));
+    assert_false(few_lanes_hold(CLN_WORK_SOFTMAX, 40960, false));
+    assert_true(few_lanes_hold(CLN_WORK_SOFTMAX, 16384, false));
+}
+
 /* A forced knob that the operation lacks is refused by name, with any value. */
 static void foreign_knobs_are_refused(void **state) {
     (void)state;
@@ -347,6 +376,7 @@ int main(void) {
         cmocka_unit_test(rotated_choices_fit),
         cmocka_unit_test(element_choices_are_accepted),
         cmocka_unit_test(ranking_begins_with_the_choice),
+        cmocka_unit_test(wide_rows_fill_registers),
         cmocka_unit_test(foreign_knobs_are_refused),
         cmocka_unit_test(columns_fit_into_local_memory),
         cmocka_unit_test(few_rows_have_short_runs),

@@ -21,10 +21,16 @@
  * with MEASURES writes the largest |y| of each work-group instead of y, and the other reads the scale made from them. */
 #define MEASURED (IS_FP8(Y_DTYPE) && SCALING != SCALING_TENSOR)
 
-/* The number of vectors whose weights are loaded before any of their outputs is stored. Where weights are not aligned with
- * x (LEADS), they take several loads each, and more vectors share the latency of these. With a bias, four vectors would
- * take so many registers that fewer work-groups run at once. */
-#define AFFINES_AT_ONCE (LEADS && !ON_CPU ? (PRESENT(BIAS_DTYPE) ? 2 : 4) : WEIGHTS_AT_ONCE)
+/* Whether a gate's z is read where y is made. */
+#define GATES_Y (GATE && !GATE_FIRST)
+
+/* Whether the loads beside x take long: weights that are not aligned with x (LEADS) take several loads each, and no cache
+ * has z. */
+#define WAITS_FOR_AFFINES (!ON_CPU && (LEADS || (GATES_Y && WEIGHTS_AT_ONCE < 4)))
+
+/* The number of vectors whose weights, and z, are loaded before any of their outputs is stored. With a bias, four vectors
+ * would take so many registers that fewer work-groups run at once. */
+#define AFFINES_AT_ONCE (WAITS_FOR_AFFINES ? (PRESENT(BIAS_DTYPE) ? 2 : 4) : WEIGHTS_AT_ONCE)
 
 /* The arguments of a launch. */
 struct call {
@@ -214,7 +220,7 @@ struct affine {
 #if PRESENT(BIAS_DTYPE)
     PACKED(BIAS_DTYPE) bias;
 #endif
-#if GATE && !GATE_FIRST
+#if GATES_Y
     PACKED(Z_DTYPE) z;
 #endif
     char unused; /* a struct has a member */
@@ -229,7 +235,7 @@ static inline void load_affine(const struct segment *segment, const index_t v, c
 #if PRESENT(BIAS_DTYPE)
     affine->bias = LOAD_COLUMNS(BIAS_DTYPE)(segment->bias, v, segment->lead, aligned, hint);
 #endif
-#if GATE && !GATE_FIRST
+#if GATES_Y
     /* z belongs to one row, unlike weights: caches need not keep it */
     affine->z = LOAD_VECTOR(Z_DTYPE)(segment->z, v, segment->lead, aligned, hint == LOAD_IN_TURN ? hint : LOAD_PLAIN);
 #endif
@@ -268,7 +274,7 @@ static inline realv y_of(const struct call *call, const realv s, const struct af
     y += WIDEN(BIAS_DTYPE)(affine->bias);
 #endif
     y = activated(y);
-#if GATE && !GATE_FIRST
+#if GATES_Y
     y *= gate_factor(WIDEN(Z_DTYPE)(affine->z));
 #endif
     return y;

@@ -66,15 +66,21 @@ static struct cln_values segments_values(const struct cln_choice *choice, const 
     return values;
 }
 
+/* The bytes of a segment that a lane's registers may hold: 192 of 255, as the others serve addresses and arithmetic.
+ * Softmax, dropout, rotations and an 8-bit y take more of those. */
+static uint64_t most_held(const struct cln_workload *work) {
+    const bool plain = work->work == CLN_WORK_NORM || work->work == CLN_WORK_GATED || work->work == CLN_WORK_ADD;
+    return plain && work->users == CLN_KNOBS_FORWARD && !work->y_scaled && !work->rope ? 768 : 256;
+}
+
 static struct cln_values keep_values(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { MOST_BYTES = 256 }; /* of a segment in a lane's registers */
     struct cln_values values = {0, {0}};
     const enum cln_knob_users users = choice->work->users;
     if (users == CLN_KNOBS_QUANTIZE || users == CLN_KNOBS_SLICES || c->chunks > 1)
         return cln_one_value(CLN_KEEP_REREAD);
     if (choice->facts.alone) /* a CPU's registers hold one vector */
         return cln_one_value(choice->work->group_size <= c->vec ? CLN_KEEP_REGISTERS : CLN_KEEP_REREAD);
-    if (cln_held_bytes(choice->work, c) <= MOST_BYTES)
+    if (cln_held_bytes(choice->work, c) <= most_held(choice->work))
         cln_add_value(&values, CLN_KEEP_REGISTERS);
     cln_add_value(&values, CLN_KEEP_REREAD);
     const bool much_local = choice->facts.local_memory >= (uint64_t)160 << 10 && c->lanes >= 128;

@@ -88,7 +88,7 @@ uint64_t cln_affine_tensors(const struct cln_workload *work) {
 
 /* Further registers where rows begin anywhere within a vector, of which a lane takes so many at once: for weights of
  * several vectors (AFFINES_AT_ONCE in cl/norm/norm.h) and addresses in a loop. The gradient of softmax keeps parts of its
- * products. Fitted to what ptxas uses for 100 kernels. */
+ * products. Fitted to what ptxas uses for 100 kernels, which does not keep the z of several vectors apart. */
 static uint64_t leading_registers(const struct cln_workload *work, const struct cln_config *c, uint64_t vectors) {
     if (!cln_leads(work, c))
         return 0;
