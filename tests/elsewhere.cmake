@@ -13,7 +13,7 @@ clnorm_add_test(oclgrind_args "${oclgrind}" $<TARGET_FILE:test_args> --uninitial
 clnorm_add_test(oclgrind_norm_backward_teams "${oclgrind}" $<TARGET_FILE:test_norm_backward_teams> races)
 clnorm_add_test(oclgrind_norm_sweep "${oclgrind}" $<TARGET_FILE:test_norm_sweep> --uninitialized)
 foreach(test IN ITEMS
-    buffers drivers enqueue gelu group_norm_fp8 l2_norm leads norm_backward_columns norm_backward_knobs
+    buffers drivers enqueue events gelu group_norm_fp8 l2_norm leads norm_backward_columns norm_backward_knobs
     norm_backward_sweep norm_fp8_tiles norm_knobs norm_numerics norm_sweep softmax)
     clnorm_add_test(rusticl_${test} "${rusticl}" $<TARGET_FILE:test_${test}>)
     list(APPEND elsewhere rusticl_${test})
@@ -50,7 +50,7 @@ else()
     message(STATUS "No name spaces for mounts, no tests on PoCL 6")
 endif()
 foreach(driver IN LISTS other_drivers)
-    set(programs args buffers cache drivers enqueue extremes fp8 gelu group_norm group_norm_backward group_norm_fp8 l2_norm
+    set(programs args buffers cache drivers enqueue events extremes fp8 gelu group_norm group_norm_backward group_norm_fp8 l2_norm
         norm_backward_args norm_backward_columns norm_backward_fp8 norm_backward_locked norm_backward_messages
         norm_backward_numerics norm_backward_rows norm_backward_sweep norm_chunks norm_fp8_tiles norm_large norm_mixed
         norm_numerics norm_slices norm_sweep one_call outer_args plan plan_store program quantize range rows_args softmax)

@@ -106,6 +106,13 @@ cl_command_queue fixture_queue(const struct fixture *fixture, cl_command_queue_p
     return queue;
 }
 
+cl_mem fixture_buffer(const struct fixture *fixture, cl_mem_flags flags, size_t bytes) {
+    cl_int code;
+    const cl_mem mem = clCreateBuffer(fixture->cl, flags, bytes, NULL, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return mem;
+}
+
 clnorm_config config_of(const char *text) {
     clnorm_config config;
     if (clnorm_config_parse(text ? text : "", &config) != CLNORM_SUCCESS)
@@ -199,15 +206,14 @@ struct ref_tensor tensor_operand(const struct tensor *tensor) {
 void tensor_upload(const struct fixture *fixture, struct tensor *tensor) {
     if (tensor->dtype == CLNORM_DTYPE_NONE)
         return;
-    cl_int code = CL_SUCCESS;
     if (tensor->mem == NULL) {
         if (fixture->device.family == CLNORM_PLATFORM_OCLGRIND)
             tensor->size -= TENSOR_GUARD; /* it reports accesses past the end of a buffer, reads too */
-        tensor->mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, tensor->size, NULL, &code);
-        assert_int_equal(code, CL_SUCCESS);
+        tensor->mem = fixture_buffer(fixture, CL_MEM_READ_WRITE, tensor->size);
     }
-    code = clEnqueueWriteBuffer(fixture->queue, tensor->mem, CL_TRUE, 0, tensor->size, tensor->host, 0, NULL, NULL);
-    assert_int_equal(code, CL_SUCCESS);
+    assert_int_equal(
+        clEnqueueWriteBuffer(fixture->queue, tensor->mem, CL_TRUE, 0, tensor->size, tensor->host, 0, NULL, NULL),
+        CL_SUCCESS);
 }
 
 void tensor_share(const struct fixture *fixture, struct tensor *input, struct tensor *output) {

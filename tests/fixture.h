@@ -35,6 +35,9 @@ cl_command_queue_properties fixture_out_of_order(const struct fixture *fixture);
 /* Makes a queue on the fixture's device; ends the test on failure. */
 cl_command_queue fixture_queue(const struct fixture *fixture, cl_command_queue_properties properties);
 
+/* A buffer that a kernel may access as flags say. */
+cl_mem fixture_buffer(const struct fixture *fixture, cl_mem_flags flags, size_t bytes);
+
 /* The config that a text describes, the automatic one for NULL; ends the test where the text is wrong. */
 clnorm_config config_of(const char *text);
 

@@ -122,11 +122,8 @@ static void run(const struct fixture *fixture, const struct cln_operation *opera
         args.y = tensor_buffer(plan->tensor[CLN_Y].written ? output : &tensors->input);
     if (plan->tensor[CLN_DX].element)
         args.dx = tensor_buffer(output);
-    cl_int code = CL_SUCCESS;
     if (clnorm_plan_workspace_size(plan))
-        args.workspace.mem =
-            clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, (size_t)clnorm_plan_workspace_size(plan), NULL, &code);
-    assert_int_equal(code, CL_SUCCESS);
+        args.workspace.mem = fixture_buffer(fixture, CL_MEM_READ_WRITE, (size_t)clnorm_plan_workspace_size(plan));
     if (clnorm_plan_enqueue(plan, fixture->queue, &args, 0, NULL, NULL))
         fail_msg("%s: %s", operation->name, clnorm_error_detail());
     assert_int_equal(clEnqueueReadBuffer(fixture->queue, output->mem, CL_TRUE, output->first,

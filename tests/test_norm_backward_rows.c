@@ -31,9 +31,7 @@ static clnorm_norm_backward_desc ones_desc(uint64_t rows) {
 
 /* A buffer of count equal numbers of size bytes each. */
 static cl_mem filled(const struct fixture *fixture, uint64_t count, const void *number, size_t size) {
-    cl_int code;
-    const cl_mem mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, count * size, NULL, &code);
-    assert_int_equal(code, CL_SUCCESS);
+    const cl_mem mem = fixture_buffer(fixture, CL_MEM_READ_WRITE, count * size);
     assert_int_equal(clEnqueueFillBuffer(fixture->queue, mem, number, size, 0, count * size, 0, NULL, NULL), CL_SUCCESS);
     return mem;
 }

@@ -40,10 +40,7 @@ static struct scene scene_open(const struct fixture *fixture, uint64_t rows, uin
         .seed = 1,
     };
     struct scene scene = {.fixture = fixture, .probes = norm_run_make(&norm_case), .rows = rows, .stride = stride};
-    cl_int code;
-    const size_t bytes = ((rows - 1) * stride + COLS) * sizeof(uint16_t);
-    scene.x = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, bytes, NULL, &code);
-    assert_int_equal(code, CL_SUCCESS);
+    scene.x = fixture_buffer(fixture, CL_MEM_READ_WRITE, ((rows - 1) * stride + COLS) * sizeof(uint16_t));
     return scene;
 }
 

@@ -195,10 +195,7 @@ static clnorm_buffer *buffer_of(clnorm_args *args, enum cln_role role) {
 }
 
 static cl_mem make_buffer(const struct fixture *fixture, uint64_t size) {
-    cl_int code;
-    const cl_mem mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, size ? (size_t)size : 1, NULL, &code);
-    assert_int_equal(code, CL_SUCCESS);
-    return mem;
+    return fixture_buffer(fixture, CL_MEM_READ_WRITE, size ? (size_t)size : 1);
 }
 
 static void assert_argument_refused(const struct fixture *fixture, clnorm_plan *plan, const clnorm_args *args,

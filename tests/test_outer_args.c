@@ -334,9 +334,7 @@ static void overlaps_are_found(void **state) {
         {{{ROWS, 0}}, {{ROWS, D2}}, D7 - 1, 0, "overlaps args.x"},
         {{{ROWS, 10}}, {{ROWS, 17}}, 8, 24, "overlaps args.x"}, /* other strides, gaps in both */
     };
-    cl_int code;
-    const cl_mem mem = clCreateBuffer(fixture->cl, CL_MEM_READ_WRITE, 1 << 16, NULL, &code);
-    assert_int_equal(code, CL_SUCCESS);
+    const cl_mem mem = fixture_buffer(fixture, CL_MEM_READ_WRITE, 1 << 16);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clnorm_norm_desc desc = forward_of(ROWS, D);
         set_outer(&desc.x, cases[i].x);

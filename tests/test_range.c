@@ -45,10 +45,8 @@ static void check(const struct fixture *fixture, run_fn run, float value, float 
     clnorm_args args = CLNORM_ARGS_INIT;
     args.x.mem = clCreateBuffer(fixture->cl, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, sizeof x, x, &code);
     assert_int_equal(code, CL_SUCCESS);
-    args.y.mem = clCreateBuffer(fixture->cl, CL_MEM_WRITE_ONLY, sizeof x, NULL, &code);
-    assert_int_equal(code, CL_SUCCESS);
-    args.norm.mem = clCreateBuffer(fixture->cl, CL_MEM_WRITE_ONLY, sizeof of_row, NULL, &code);
-    assert_int_equal(code, CL_SUCCESS);
+    args.y.mem = fixture_buffer(fixture, CL_MEM_WRITE_ONLY, sizeof x);
+    args.norm.mem = fixture_buffer(fixture, CL_MEM_WRITE_ONLY, sizeof of_row);
     if (run(fixture, &args))
         fail_msg("%s", clnorm_error_detail());
     assert_int_equal(clEnqueueReadBuffer(fixture->queue, args.y.mem, CL_TRUE, 0, sizeof got, got, 0, NULL, NULL),
