@@ -76,6 +76,12 @@ static double sums(const struct cln_workload *work, const struct cln_config *c) 
     return c->keep == CLN_KEEP_REGISTERS ? 2 : 0.6;
 }
 
+/* Latencies of z beyond the first: a gate is read late, four vectors at a time, and waited for before each store. */
+static double late_gate(const struct count *n) {
+    const bool late = n->work->work == CLN_WORK_GATED && n->c->weights != CLN_WEIGHTS_EARLY;
+    return late && n->facts->resident_groups > 1 ? 1.5 * (ceil(n->vectors / 4) - 1) : 0;
+}
+
 /* The latency of a work-group's loads: batch after batch, a second read, and weights. Norms mask their first read. */
 static double loads_ns(const struct count *n) {
     const double batches = n->work->work >= CLN_WORK_SOFTMAX ? n->waits : n->batches;
@@ -84,7 +90,7 @@ static double loads_ns(const struct count *n) {
                          : n->c->keep == CLN_KEEP_LOCAL ? 0.1
                                                         : 0;
     const double weights = n->c->weights == CLN_WEIGHTS_LATE ? 0.15 : n->c->weights == CLN_WEIGHTS_KEPT ? 0.3 : 0;
-    return n->facts->latency_ns * (first + again + weights);
+    return n->facts->latency_ns * (first + again + weights + late_gate(n));
 }
 
 /* The arithmetic of a work-group, including its idle lanes. A work-item's addresses and its part of the sums over lanes
