@@ -12,11 +12,9 @@
 #include "config/config.h"
 #include "made_up_devices.h"
 
-static struct cln_config choice_of_rows(enum cln_knob_users users, uint64_t rows, uint64_t columns, uint64_t x_size,
-                                        clnorm_norm norm) {
-    const clnorm_device_info device = made_up_device(MADE_UP_H200);
-    const struct cln_config automatic = {0};
-    const struct cln_workload work = {
+static struct cln_workload workload_of(enum cln_knob_users users, uint64_t rows, uint64_t columns, uint64_t x_size,
+                                       clnorm_norm norm) {
+    return (struct cln_workload){
         .rows = rows,
         .groups = 1,
         .group_size = columns,
@@ -31,10 +29,21 @@ static struct cln_config choice_of_rows(enum cln_knob_users users, uint64_t rows
         .sums_rows = users == CLN_KNOBS_BACKWARD,
         .both_sums = users == CLN_KNOBS_BACKWARD && norm == CLNORM_LAYER_NORM,
     };
+}
+
+static struct cln_config choice_of(const struct cln_workload *work) {
+    const clnorm_device_info device = made_up_device(MADE_UP_H200);
+    const struct cln_config automatic = {0};
     struct cln_config config;
-    if (cln_config_choose(&device, &work, &automatic, &config) != CLNORM_SUCCESS)
-        fail_msg("%" PRIu64 " columns: %s", columns, clnorm_error_detail());
+    if (cln_config_choose(&device, work, &automatic, &config) != CLNORM_SUCCESS)
+        fail_msg("%" PRIu64 " columns: %s", work->group_size, clnorm_error_detail());
     return config;
+}
+
+static struct cln_config choice_of_rows(enum cln_knob_users users, uint64_t rows, uint64_t columns, uint64_t x_size,
+                                        clnorm_norm norm) {
+    const struct cln_workload work = workload_of(users, rows, columns, x_size, norm);
+    return choice_of(&work);
 }
 
 /* The choice for 64 MiB of x. */
@@ -132,6 +141,21 @@ static void partly_filled_vectors_have_whole_warps(void **state) {
         }
 }
 
+/* A lane waits for a gate's z once for every four vectors, unless it loads it together with x: three times at most. */
+static void a_late_gate_is_waited_for_seldom(void **state) {
+    (void)state;
+    for (uint64_t x_size = 2; x_size <= 4; x_size += 2)
+        for (uint64_t columns = 1024; columns <= 16384; columns += 512) {
+            struct cln_workload work =
+                workload_of(CLN_KNOBS_FORWARD, ((uint64_t)64 << 20) / (columns * x_size), columns, x_size, CLNORM_RMS_NORM);
+            work.work = CLN_WORK_GATED;
+            const struct cln_config c = choice_of(&work);
+            const uint64_t vectors = cln_divide_up(columns, (uint64_t)c.vec * c.lanes);
+            if (c.weights != CLN_WEIGHTS_EARLY && vectors > 12)
+                fail_msg("%" PRIu64 " columns of %" PRIu64 " bytes: %" PRIu64 " vectors a lane", columns, x_size, vectors);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_are_as_few_as_columns),
@@ -141,6 +165,7 @@ int main(void) {
         cmocka_unit_test(few_wide_rows_are_shared),
         cmocka_unit_test(gradients_of_few_wide_rows_are_whole),
         cmocka_unit_test(partly_filled_vectors_have_whole_warps),
+        cmocka_unit_test(a_late_gate_is_waited_for_seldom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
