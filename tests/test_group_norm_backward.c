@@ -69,19 +69,18 @@ static const struct group_case cases[] = {
     {2, 48, 5, 4, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=4,segments=8,chunks=2"},
 };
 
-/* A case has its statistics given with one layout, and computes them with the other. */
 static void results_are_right(void **state) {
     const struct fixture *fixture = *state;
     unsigned ran = 0;
-    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
-        struct group_case c = cases[i / 2];
-        const bool given = (i / 4 + i) % 2;
-        if (!group_case_takes(fixture, &c, i % 2 ? LAST : FIRST, i / 2))
+    for (size_t i = 0; i < 4 * sizeof cases / sizeof *cases; i++) {
+        struct group_case c = cases[i / 4];
+        const bool given = i / 2 % 2;
+        if (!group_case_takes_gradient(fixture, &c, i % 2 ? LAST : FIRST, i / 4, given))
             continue;
         struct group_run run = group_run_make(&c);
         if ((given && !group_forward_execute(fixture, &run, false)) ||
             !group_backward_execute(fixture, &run, given, false) || !group_backward_is_right(&run, given))
-            group_case_fail(fixture, &c, i / 2);
+            group_case_fail(fixture, &c, i / 4);
         group_run_free(&run);
         ran++;
     }

@@ -85,21 +85,21 @@ static void results_are_right(void **state) {
     assert_true(ran >= (fixture_is_slow(fixture) || fixture_is_quick() ? 8 : 20));
 }
 
-/* The gradients of an 8-bit x, with given statistics in one layout and without in the other. */
+/* The gradients of an 8-bit x, with given statistics and without. */
 static void gradients_are_right(void **state) {
     const struct fixture *fixture = *state;
     unsigned ran = 0;
-    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
-        struct group_case c = cases[i / 2].c;
-        const struct group_more more = {.x_scaling = cases[i / 2].more.x_scaling, .x_scale = cases[i / 2].more.x_scale};
-        const bool given = (i / 4 + i) % 2;
-        if (!more.x_scaling || !group_case_takes(fixture, &c, i % 2 ? LAST : FIRST, i / 2))
+    for (size_t i = 0; i < 4 * sizeof cases / sizeof *cases; i++) {
+        struct group_case c = cases[i / 4].c;
+        const struct group_more more = {.x_scaling = cases[i / 4].more.x_scaling, .x_scale = cases[i / 4].more.x_scale};
+        const bool given = i / 2 % 2;
+        if (!more.x_scaling || !group_case_takes_gradient(fixture, &c, i % 2 ? LAST : FIRST, i / 4, given))
             continue;
         c.residual = 0;
         struct group_run run = group_run_make_more(&c, &more);
         if ((given && !group_forward_execute(fixture, &run, false)) ||
             !group_backward_execute(fixture, &run, given, false) || !group_backward_is_right(&run, given))
-            group_case_fail(fixture, &c, i / 2);
+            group_case_fail(fixture, &c, i / 4);
         group_run_free(&run);
         ran++;
     }
