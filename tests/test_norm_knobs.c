@@ -125,6 +125,8 @@ static bool give_way(clnorm_config *given) {
     else if (strstr(detail, "desc.config.keep") != NULL && config->keep != CLN_KEEP_REREAD &&
              (config->keep != CLN_KEEP_LOCAL || config->segments == 1))
         config->keep = CLN_KEEP_REREAD;
+    else if (strstr(detail, "desc.config.chunks") != NULL && config->chunks > 1 && config->segments > config->chunks)
+        config->chunks = 1; /* the larger of the two stays, so that every number of segments runs */
     else if (config->segments > 1 && (config->keep == CLN_KEEP_LOCAL ? strstr(detail, "desc.config.keep") != NULL
                                                                      : strstr(detail, "desc.config.chunks") != NULL ||
                                                                            strstr(detail, "desc.config.reduce") != NULL))
