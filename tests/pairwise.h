@@ -1,4 +1,5 @@
-/* Pairwise coverage with few cases: every level of a factor meets every level of every other factor at least once. */
+/* Pairwise coverage with few cases: every level of a factor meets every level of every other factor at least once. Quick
+ * tests (fixture_is_quick()) have fewer: every level is in at least one case. */
 #ifndef TEST_PAIRWISE_H
 #define TEST_PAIRWISE_H
 
@@ -16,7 +17,7 @@ struct pairwise *pairwise_make(const unsigned *levels, unsigned factors, uint64_
 /* NULL is allowed. */
 void pairwise_free(struct pairwise *pairwise);
 
-/* The next case: a level for each factor. false: every pair has been seen, and level is left as it was. */
+/* The next case: a level for each factor. false: no case is left, and level is as it was. */
 bool pairwise_next(struct pairwise *pairwise, unsigned *level);
 
 /* The same without an end: after the last case, a new sequence is made from seed. *pairwise is NULL at first. */
