@@ -37,6 +37,19 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
                     Y_DTYPE=bf16 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0 CHUNKS=4
             done
         done
+        [ "$layout" = LAYOUT_FIRST ] || for positions in 5 16; do # a row of few channels
+            few="LAYOUT=$layout CHANNELS=3 SPATIAL=400 GROUPS=3 GROUP_SIZE=400 ROW_POSITIONS=$positions VEC=$vec"
+            sums="X_DTYPE=f16 DY_DTYPE=f16 DX_DTYPE=f16 DWEIGHT_DTYPE=f32 DBIAS_DTYPE=f32"
+            for family in group_norm_parts group_norm_reduce; do
+                strict $family CL1.2 spir64 -all $few LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 CHUNKS=7 X_DTYPE=bf16
+                strict $family CL1.2 nvptx64 -all $few LANES=8 SEGMENTS=16 BLOCK=$((8 * vec)) ISA=ISA_PTX \
+                    REDUCE=REDUCE_SHUFFLE X_DTYPE=bf16 Y_DTYPE=bf16 CHUNKS=4 WEIGHT_DTYPE=bf16
+            done
+            for family in group_norm_backward_parts group_norm_reduce; do
+                strict $family CL1.2 spir64 -all $few $sums LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 CHUNKS=7
+                strict $family CL1.2 nvptx64 -all $few $sums LANES=8 SEGMENTS=16 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE CHUNKS=4
+            done
+        done
         [ "$layout" = LAYOUT_FIRST ] || for span in 2 4; do
             slice="LAYOUT=$layout CHANNELS=64 SPATIAL=50 GROUPS=4 GROUP_SIZE=800 SPAN=$span SEGMENTS=1 LANES=64"
             strict group_norm_last CL1.2 spir64 -all $slice VEC=$vec X_DTYPE=bf16 Y_DTYPE=f16 RESIDUAL_DTYPE=f32 \

@@ -118,6 +118,36 @@ static void forced_knobs_of_odd_images_fit(void **state) {
     assert_int_equal(config.chunks, 1);
 }
 
+/* Channels last: a few channels of several positions fill vectors, where a number of positions divides the image. */
+static void few_channels_fill_vectors(void **state) {
+    (void)state;
+    enum { ANY = 1 };
+    static const struct {
+        uint64_t channels, spatial;
+        uint64_t positions[2]; /* with aligned vectors, with any */
+        uint64_t vec;          /* of bf16 on an H200 */
+    } images[] = {
+        {3, 224 * 224, {16, 16}, 8}, {3, 35 * 35, {7, 7}, 1},       {3, 37 * 37, {37, 37}, 1}, {3, 36, {4, 4}, 4},
+        {3, 257, {1, 1}, 1},         {3, 227 * 227, {227, 227}, 1}, {2, 1024, {8, 8}, 8},      {4, 1024, {1, 4}, 4},
+        {6, 100, {4, 4}, 8},         {8, 1024, {1, 2}, 8},          {12, 64, {1, 4}, 4},       {15, 64, {8, 8}, 4},
+        {16, 64, {1, 1}, 8},         {17, 64, {1, 1}, 1},
+    };
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    const struct cln_config automatic = {0};
+    for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
+        struct cln_workload work = group_workload_of(images[i].channels, 1, images[i].spatial, sizeof(cl_half));
+        assert_int_equal(cln_config_row_positions(&work), 1); /* channels first */
+        work.channels_last = true;
+        struct cln_config config;
+        assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
+        assert_int_equal(config.vec, images[i].vec);
+        for (int any = 0; any <= ANY; any++) {
+            work.any_address = any;
+            assert_int_equal(cln_config_row_positions(&work), images[i].positions[any]);
+        }
+    }
+}
+
 static enum cln_stores stores_chosen(const clnorm_device_info *device, const struct cln_workload *work) {
     const struct cln_config automatic = {0};
     struct cln_config config;
@@ -149,7 +179,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(phases_fit_into_local_memory), cmocka_unit_test(small_images_have_a_config),
         cmocka_unit_test(odd_images_have_wide_vectors), cmocka_unit_test(forced_knobs_of_odd_images_fit),
-        cmocka_unit_test(large_images_are_streamed),
+        cmocka_unit_test(few_channels_fill_vectors),    cmocka_unit_test(large_images_are_streamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,6 +62,12 @@ static const struct group_case cases[] = {
     {600, 2, 5, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=1,lanes=1,chunks=2"},
     {3, 48, 100, 4, LAST, F32, F32, F32, 0, SILU, WIDE, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
     {3, 50, 100, 5, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=16,lanes=1,chunks=33,iterations=2"},
+    {2, 3, 4800, 3, LAST, F32, F32, F32, 0, 0, FAR, 0, 0, ""}, /* few channels: a row has several positions */
+    {3, 3, 480, 1, LAST, BF16, F16, F16, 0, SILU, NORMAL, 0, 1, ""},
+    {2, 5, 1369, 5, LAST, F16, F16, F32, 0, GELU, NORMAL, 3, 0, ""},
+    {2, 12, 300, 4, LAST, F64, F64, F64, 0, 0, FAR, 0, 0, ""},
+    {2, 6, 640, 2, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
+    {2, 15, 320, 5, LAST, BF16, BF16, F32, 0, 0, FAR, 0, 0, "vec=8,lanes=4,segments=2,chunks=3,iterations=3"},
     {2, 64, 50, 4, LAST, BF16, BF16, F32, 0, SILU, NORMAL, 0, 1, "vec=4,lanes=256,segments=1,chunks=1"},
     {3, 96, 9, 8, LAST, F16, F32, F16, 0, 0, FAR, 0, 0, "vec=8,lanes=64,segments=1,chunks=1,iterations=2"},
     {2, 32, 33, 2, LAST, F32, F32, 0, 0, TANH, NORMAL, 0, 0, "vec=4,lanes=64,segments=1,chunks=1"},

@@ -7,9 +7,10 @@
  * BIAS_DTYPE, Y_DTYPE, RESIDUAL_OUT_DTYPE, DY_DTYPE, DX_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, ACTIVATION, SAVE_MEAN,
  * SAVE_RSTD, CHUNKS, VEC, LANES, SEGMENTS, UNROLL (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. With an 8-bit x: X_SCALING and
  * X_SCALE_DTYPE. With an 8-bit y: SCALING, SCALE_DTYPE where its scale is measured, and MEASURES in the pass that measures.
- * With either: FP8_ISA. Where requested: DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, ACCUMULATE. Where the moments of the last
- * layout are merged by group: BLOCK. Where y's kernel makes statistics of moments: MERGES. Where registers hold a slice or
- * a segment: SPAN, CHANNEL_LANES. In the backward: HAS_SUMS. */
+ * With either: FP8_ISA. Where requested: DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, ACCUMULATE. Where a row of the last
+ * layout has several positions: ROW_POSITIONS. Where the moments of phases are merged: BLOCK. Where y's
+ * kernel makes statistics of moments: MERGES. Where registers hold a slice or a segment: SPAN, CHANNEL_LANES. In the
+ * backward: HAS_SUMS. */
 #ifndef GROUP_NORM_H
 #define GROUP_NORM_H
 
@@ -23,11 +24,12 @@
 #define IS_FIRST (LAYOUT == LAYOUT_FIRST)
 #define CHANNELS_OF_GROUP (CHANNELS / GROUPS)
 
-/* The vectors of a row. A row is the positions of a channel, or the channels of a position. */
+/* The elements of a row: the positions of a channel, or the channels of a position. Few channels would fill no vector:
+ * there a row of the last layout is ROW_POSITIONS positions, a divisor of SPATIAL. */
 #if IS_FIRST
 #define ROW SPATIAL
 #else
-#define ROW CHANNELS
+#define ROW (CHANNELS * ROW_POSITIONS)
 #endif
 #define ROW_VECTORS (ROW / VEC + (ROW % VEC != 0))
 
@@ -52,9 +54,9 @@ static inline ulong elements_in_row(const ulong vector) {
     return OVERLAPS ? VEC : elements_of(vector);
 }
 
-/* A channel's positions are divided into CHUNKS: by vectors with the first layout, by positions with the last. A chunk
- * has CHUNK of them; the last chunks may have fewer, or none. */
-#define CHUNKED (IS_FIRST ? ROW_VECTORS : SPATIAL)
+/* A channel's positions are divided into CHUNKS: by vectors with the first layout, by rows with the last. A chunk has CHUNK
+ * of them; the last chunks may have fewer, or none. */
+#define CHUNKED (IS_FIRST ? ROW_VECTORS : SPATIAL / ROW_POSITIONS)
 #define CHUNK (CHUNKED / CHUNKS + (CHUNKED % CHUNKS != 0))
 
 /* Whether all chunks have CHUNK of them, and whether all lanes and phases then have equally many vectors: compilers then
@@ -67,32 +69,45 @@ static inline ulong chunk_begin(const ulong chunk) {
     return EVEN_CHUNKS ? chunk * CHUNK : min((ulong)CHUNKED, chunk * CHUNK);
 }
 
-/* The number of positions of a chunk. */
+/* The number of positions of a chunk, or of its rows. */
 static inline ulong chunk_count(const ulong chunk) {
-    const ulong step = IS_FIRST ? VEC : 1;
+    const ulong step = IS_FIRST ? VEC : 1, all = IS_FIRST ? SPATIAL : CHUNKED;
     if (EVEN_CHUNKS)
         return CHUNK * step;
-    return min((ulong)SPATIAL, chunk_begin(chunk + 1) * step) - min((ulong)SPATIAL, chunk_begin(chunk) * step);
+    return min(all, chunk_begin(chunk + 1) * step) - min(all, chunk_begin(chunk) * step);
 }
 
-/* A part: two numbers of a chunk of a channel. With BLOCK, the moments of the last layout are those of a chunk of a group's
- * channels in a block of BLOCK channels, which is a row of parts: each group and each block begins a new row, so that the
- * row of a group in a block is the sum of their indices. Without BLOCK a row of parts is a channel. The parts of a group
- * are contiguous. */
+/* A part: two numbers of a chunk of a channel. With MERGES_GROUPS, the moments of the last layout are those of a chunk of a
+ * group's channels in a block of BLOCK channels, which is a row of parts: each group and each block begins a new row, so
+ * that the row of a group in a block is the sum of their indices. Else a row of parts is a channel, which has a part for
+ * each of a row's positions in each chunk. The parts of a group are contiguous. */
 #if IS_DOUBLE(X_DTYPE)
 typedef double2 part_t;
 #else
 typedef float2 part_t;
 #endif
 
-#if BLOCK
+#define MERGES_GROUPS (BLOCK && ROW_POSITIONS == 1)
+#if MERGES_GROUPS
 #define PART_ROWS (GROUPS + (CHANNELS - 1) / BLOCK + 1)
 #else
 #define PART_ROWS CHANNELS
 #endif
 
+#define ROW_PARTS (CHUNKS * ROW_POSITIONS) /* of a row of parts */
+
 static inline ulong part_of(const ulong sample, const ulong row, const ulong chunk) {
-    return (sample * PART_ROWS + row) * CHUNKS + chunk;
+    return (sample * PART_ROWS + row) * ROW_PARTS + chunk;
+}
+
+/* With the last layout, the channel of an element of a row, and the element's part. */
+static inline ulong channel_of_element(const ulong element) {
+    return ROW_POSITIONS > 1 ? element % CHANNELS : element;
+}
+
+static inline ulong part_of_element(const ulong sample, const ulong element, const ulong chunk) {
+    const ulong position = ROW_POSITIONS > 1 ? element / CHANNELS : 0;
+    return part_of(sample, channel_of_element(element), position * CHUNKS + chunk);
 }
 
 static inline part_t part_at(const global real *parts, const ulong index) {
@@ -154,39 +169,52 @@ struct packed_s {
 #define COPIED_AT_ONCE(bytes) ((bytes) > 16 ? 4 : 8)
 #endif
 
+/* Defines a function for a tensor with a number for each channel: the numbers of count neighbouring elements of a row. */
+#define DEFINE_OF_CHANNELS(name, dtype)                                                                       \
+    static inline realv name(const global STORAGE(dtype) * numbers, const ulong element, const ulong count) { \
+        real own[VEC];                                                                                        \
+        if (ROW_POSITIONS == 1)                                                                               \
+            return LOAD_WIDE(dtype, numbers + element, count, false);                                         \
+        for (uint i = 0; i < VEC; i++)                                                                        \
+            own[i] = LOAD1(dtype)(numbers + channel_of_element(element + min((ulong)i, count - 1)));          \
+        return VLOAD(own);                                                                                    \
+    }
+
 #if PRESENT(WEIGHT_DTYPE)
+DEFINE_OF_CHANNELS(weights_of, WEIGHT_DTYPE)
 #define WEIGHT_OF(call, channel) LOAD1(WEIGHT_DTYPE)((call)->weight + (channel))
-#define WEIGHTS_OF(call, channel, count) LOAD_WIDE(WEIGHT_DTYPE, (call)->weight + (channel), count, false)
+#define WEIGHTS_OF(call, element, count) weights_of((call)->weight, element, count)
 #else
 #define WEIGHT_OF(call, channel) ((real)1)
-#define WEIGHTS_OF(call, channel, count) ((realv)1)
+#define WEIGHTS_OF(call, element, count) ((realv)1)
 #endif
 #if PRESENT(BIAS_DTYPE)
+DEFINE_OF_CHANNELS(biases_of, BIAS_DTYPE)
 #define BIAS_OF(call, channel) LOAD1(BIAS_DTYPE)((call)->bias + (channel))
-#define BIASES_OF(call, channel, count) LOAD_WIDE(BIAS_DTYPE, (call)->bias + (channel), count, false)
+#define BIASES_OF(call, element, count) biases_of((call)->bias, element, count)
 #else
 #define BIAS_OF(call, channel) ((real)0)
-#define BIASES_OF(call, channel, count) ((realv)0)
+#define BIASES_OF(call, element, count) ((realv)0)
 #endif
 
-/* Defines a function for numbers in an address space: for count neighbouring channels, the number of each one's group.
- * numbers: of group 0; stride: from one group's number to the next. */
-#define DEFINE_OF_GROUPS(name, space)                                                                                 \
-    static inline realv name(const space real *numbers, const ulong channel, const ulong count, const ulong stride) { \
-        const ulong own = channel / CHANNELS_OF_GROUP;                                                                \
-        real element[VEC];                                                                                            \
-        if (CHANNELS_OF_GROUP % VEC == 0)                                                                             \
-            return (realv)numbers[own * stride];                                                                      \
-        if (CHANNELS_OF_GROUP > VEC) { /* two groups at most */                                                       \
-            const real number = numbers[own * stride];                                                                \
-            const real other = numbers[(channel + count - 1) / CHANNELS_OF_GROUP * stride];                           \
-            const uint own_channels = (uint)(min((own + 1) * CHANNELS_OF_GROUP, channel + VEC) - channel);            \
-            for (uint i = 0; i < VEC; i++)                                                                            \
-                element[i] = i < own_channels ? number : other;                                                       \
-        } else                                                                                                        \
-            for (uint i = 0; i < VEC; i++)                                                                            \
-                element[i] = numbers[(channel + min((ulong)i, count - 1)) / CHANNELS_OF_GROUP * stride];              \
-        return VLOAD(element);                                                                                        \
+/* Defines a function for numbers in an address space: for count neighbouring elements of a row, the number of the group of
+ * each one's channel. numbers: of group 0; stride: from one group's number to the next. */
+#define DEFINE_OF_GROUPS(name, space)                                                                                      \
+    static inline realv name(const space real *numbers, const ulong first, const ulong count, const ulong stride) {        \
+        const ulong channel = channel_of_element(first), own = channel / CHANNELS_OF_GROUP;                                \
+        real element[VEC];                                                                                                 \
+        if (CHANNELS_OF_GROUP % VEC == 0)                                                                                  \
+            return (realv)numbers[own * stride];                                                                           \
+        if (CHANNELS_OF_GROUP > VEC) { /* two groups at most */                                                            \
+            const real number = numbers[own * stride];                                                                     \
+            const real other = numbers[channel_of_element(channel + count - 1) / CHANNELS_OF_GROUP * stride];              \
+            const uint own_channels = (uint)(min((own + 1) * CHANNELS_OF_GROUP, channel + VEC) - channel);                 \
+            for (uint i = 0; i < VEC; i++)                                                                                 \
+                element[i] = i < own_channels ? number : other;                                                            \
+        } else                                                                                                             \
+            for (uint i = 0; i < VEC; i++)                                                                                 \
+                element[i] = numbers[channel_of_element(channel + min((ulong)i, count - 1)) / CHANNELS_OF_GROUP * stride]; \
+        return VLOAD(element);                                                                                             \
     }
 
 DEFINE_OF_GROUPS(of_groups, global)
@@ -202,13 +230,13 @@ static inline real rstd_of(const real squares, const real eps) {
 
 /* ---------------------------------------------------------------------------------------------------------- units */
 
-/* The vectors of channels that a lane has with the last layout. A single lane takes all of them at a position before those
- * at the next, so that it reads long runs of memory. */
+/* The vectors of a row that a lane has with the last layout. A single lane takes all of them before those of the next row,
+ * so that it reads long runs of memory. */
 #define HELD_VECTORS (LANES == 1 ? MOST_HELD_VECTORS : 1)
 #define BLOCK_VECTORS (LANES * HELD_VECTORS)
 #define BLOCKS (ROW_VECTORS / BLOCK_VECTORS + (ROW_VECTORS % BLOCK_VECTORS != 0))
 
-/* With LAYOUT_LAST the SEGMENTS of a work-group share a unit: each has a phase, and takes every PHASES-th position. */
+/* With LAYOUT_LAST the SEGMENTS of a work-group share a unit: each has a phase, and takes every PHASES-th row. */
 #if !IS_FIRST && LANES > 1
 #define PHASES SEGMENTS
 #else
@@ -222,7 +250,7 @@ static inline uint own_unit(void) {
     return UNITS > 1 ? (uint)get_local_id(0) / LANES : 0;
 }
 
-/* A unit is a chunk of a channel, or of a block of channels. LANES work-items take one at a time. */
+/* A unit is a chunk of a channel, or of a block of vectors. LANES work-items take one at a time. */
 struct unit {
     ulong sample, chunk;
     ulong channel; /* LAYOUT_FIRST */
@@ -268,20 +296,16 @@ static inline struct unit unit_backwards(const ulong index, const ulong work) {
 #if !IS_FIRST
 #define IS_THERE(j) (unit->vector + (j)*LANES < ROW_VECTORS)
 #define IS_APART(j) (unit->vector + (j)*LANES < VECTORS_APART)
-#define CHANNEL(j) place_in_row(unit->vector + (ulong)(j)*LANES)
+#define ELEMENT(j) place_in_row(unit->vector + (ulong)(j)*LANES)
 #define COUNT(j) elements_in_row(unit->vector + (j)*LANES)
 #endif
 
-/* Last layout: the number of positions from one to end, every PHASES-th of them. */
-static inline ulong positions_before(const ulong position, const ulong end) {
-    return position < end ? (end - position + PHASES - 1) / PHASES : 0;
-}
-
-/* The number of a phase's positions in a chunk. */
-static inline ulong positions_of(const ulong chunk, const uint phase) {
+/* Last layout: the number of a phase's rows in a chunk. */
+static inline ulong rows_of_phase(const ulong chunk, const uint phase) {
+    const ulong first = chunk_begin(chunk) + phase, end = chunk_begin(chunk + 1);
     if (EVEN_PHASES)
         return CHUNK / PHASES;
-    return positions_before(chunk_begin(chunk) + phase, chunk_begin(chunk + 1));
+    return first < end ? (end - first + PHASES - 1) / PHASES : 0;
 }
 
 /* LAYOUT_FIRST: a lane's vectors of a unit, LANES apart, and the elements of the unit that fill no vector. Several lanes
@@ -352,11 +376,11 @@ static inline struct course course_of_share(const struct unit *unit, const struc
 
 #else
 
-/* A vector of channels at each of the phase's positions; none, if the lane has no vector. */
+/* A vector of each of the phase's rows; none, if the lane has no vector. */
 static inline struct course course_of_phase(const struct unit *unit) {
-    const ulong position = chunk_begin(unit->chunk) + unit->phase, positions = positions_of(unit->chunk, unit->phase);
-    const struct course course = {unit->sample, position * CHANNELS + CHANNEL(0), PHASES * (ulong)CHANNELS, COUNT(0),
-                                  unit->active && IS_THERE(0) ? (index_t)positions : 0};
+    const ulong row = chunk_begin(unit->chunk) + unit->phase, rows = rows_of_phase(unit->chunk, unit->phase);
+    const struct course course = {unit->sample, row * ROW + ELEMENT(0), PHASES * (ulong)ROW, COUNT(0),
+                                  unit->active && IS_THERE(0) ? (index_t)rows : 0};
     return course;
 }
 

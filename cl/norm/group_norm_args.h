@@ -169,6 +169,9 @@
 #ifndef BLOCK
 #define BLOCK 0
 #endif
+#ifndef ROW_POSITIONS
+#define ROW_POSITIONS 1
+#endif
 #ifndef DRESIDUAL_OUT_DTYPE
 #define DRESIDUAL_OUT_DTYPE none
 #endif

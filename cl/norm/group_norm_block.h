@@ -1,9 +1,27 @@
-/* The groups of a unit's block of channels, with the last layout: their moments from those of the unit's phases, and their
- * statistics from parts. A team of neighbouring work-items takes a group at a time. */
+/* A unit's block of vectors, with the last layout: its moments from those of the unit's phases; those of its groups, and
+ * their statistics from parts. A team of neighbouring work-items takes a group at a time. */
 #ifndef GROUP_NORM_BLOCK_H
 #define GROUP_NORM_BLOCK_H
 
 #include "norm/group_norm_entries.h"
+
+/* Replaces the moments of an element in the first phase by those of all phases. The next phases are BLOCK further on. */
+static inline void merge_phases(const struct unit *unit, local real *means, local real *squares) {
+    const real origin = means[0];
+    real sum = 0, total = 0;
+    for (uint phase = 1; phase < PHASES; phase++)
+        sum += (real)rows_of_phase(unit->chunk, phase) * (means[phase * BLOCK] - origin);
+    const real mean = origin + sum / (real)max(chunk_count(unit->chunk), (ulong)1);
+    for (uint phase = 0; phase < PHASES; phase++) {
+        const real positions = (real)rows_of_phase(unit->chunk, phase);
+        const real delta = distance_of(means[phase * BLOCK] - mean, positions);
+        total += squares[phase * BLOCK] + positions * (delta * delta);
+    }
+    means[0] = mean;
+    squares[0] = total;
+}
+
+#if MERGES_GROUPS
 
 /* Groups in a block, at most. */
 #if BLOCK % CHANNELS_OF_GROUP == 0
@@ -48,22 +66,6 @@ INLINED real sum_team(const real v, local real *space) {
     return total;
 }
 
-/* Replaces the moments of a channel in the first phase by those of all phases. The next phases are BLOCK further on. */
-static inline void merge_phases(const struct unit *unit, local real *means, local real *squares) {
-    const real origin = means[0];
-    real sum = 0, total = 0;
-    for (uint phase = 1; phase < PHASES; phase++)
-        sum += (real)positions_of(unit->chunk, phase) * (means[phase * BLOCK] - origin);
-    const real mean = origin + sum / (real)max(chunk_count(unit->chunk), (ulong)1);
-    for (uint phase = 0; phase < PHASES; phase++) {
-        const real positions = (real)positions_of(unit->chunk, phase);
-        const real delta = distance_of(means[phase * BLOCK] - mean, positions);
-        total += squares[phase * BLOCK] + positions * (delta * delta);
-    }
-    means[0] = mean;
-    squares[0] = total;
-}
-
 /* Writes the parts of a unit's groups, from the moments of its channels. means, squares: [BLOCK]; space: [2, GROUP_ITEMS]
  */
 INLINED void put_groups(global real *parts, const struct unit *unit, const local real *means, const local real *squares,
@@ -90,6 +92,8 @@ INLINED void put_groups(global real *parts, const struct unit *unit, const local
     }
 }
 
+#endif
+
 /* Writes the parts of a unit. moments: this lane's. space: [2, PHASES, LANES] vectors, then [2, GROUP_ITEMS] */
 INLINED void put_moments(global real *parts, const struct unit *unit, const struct moments *moments, local realv *space) {
     const uint item = (uint)get_local_id(0);
@@ -97,12 +101,20 @@ INLINED void put_moments(global real *parts, const struct unit *unit, const stru
     space[item] = moments->origin + moments->mean;
     space[GROUP_ITEMS + item] = moments->squares;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint channel = item; channel < BLOCK; channel += GROUP_ITEMS)
-        merge_phases(unit, means + channel, squares + channel);
+    for (uint i = item; i < BLOCK; i += GROUP_ITEMS)
+        merge_phases(unit, means + i, squares + i);
     barrier(CLK_LOCAL_MEM_FENCE);
+#if MERGES_GROUPS
     put_groups(parts, unit, means, squares, (local real *)(space + 2 * GROUP_ITEMS));
+#else
+    const ulong first = (unit->vector - unit->lane) * VEC;
+    for (uint i = item; i < BLOCK && first + i < ROW && chunk_count(unit->chunk) > 0; i += GROUP_ITEMS)
+        put_part(parts, part_of_element(unit->sample, first + i, unit->chunk), means[i], squares[i]);
+#endif
     barrier(CLK_LOCAL_MEM_FENCE);
 }
+
+#if MERGES_GROUPS
 
 /* The statistics of the groups of a unit's block. statistics: [BLOCK_GROUPS]; space: [2, GROUP_ITEMS] */
 INLINED void merge_groups(const global real *parts, const struct unit *unit, const real eps,
@@ -123,5 +135,7 @@ INLINED void merge_groups(const global real *parts, const struct unit *unit, con
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
+
+#endif
 
 #endif

@@ -5,18 +5,18 @@
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
 
-/* The parts of a group are its entries: of each of its rows, its chunks. */
-#if BLOCK
+/* The parts of a group are its entries: of each of its rows, ROW_PARTS. */
+#if MERGES_GROUPS
 #define MOST_ROWS (BLOCK % CHANNELS_OF_GROUP == 0 ? 1 : (CHANNELS_OF_GROUP + BLOCK - 2) / BLOCK + 1)
 #else
 #define MOST_ROWS CHANNELS_OF_GROUP
 #endif
-#define MOST_ENTRIES ((index_t)MOST_ROWS * (index_t)CHUNKS) /* of a group: exactly as many without BLOCK */
+#define MOST_ENTRIES ((index_t)MOST_ROWS * (index_t)ROW_PARTS) /* of a group: exactly as many without MERGES_GROUPS */
 
 /* The first row of a group of a sample, and the number of its rows. */
 static inline ulong first_row_of(const ulong group) {
     const ulong first = group * CHANNELS_OF_GROUP;
-#if BLOCK
+#if MERGES_GROUPS
     return group + first / BLOCK;
 #else
     return first;
@@ -24,7 +24,7 @@ static inline ulong first_row_of(const ulong group) {
 }
 
 static inline index_t rows_of(const ulong group) {
-#if BLOCK
+#if MERGES_GROUPS
     if (MOST_ROWS > 1)
         return (index_t)(((group + 1) * CHANNELS_OF_GROUP - 1) / BLOCK - group * CHANNELS_OF_GROUP / BLOCK + 1);
 #endif
@@ -34,7 +34,7 @@ static inline index_t rows_of(const ulong group) {
 
 /* The channels of a group's row. */
 static inline ulong channels_of_row(const ulong group, const index_t row) {
-#if BLOCK
+#if MERGES_GROUPS
     const ulong first = group * CHANNELS_OF_GROUP, block = first / BLOCK + row;
     return min((block + 1) * BLOCK, first + CHANNELS_OF_GROUP) - max(block * BLOCK, first);
 #else
@@ -55,14 +55,15 @@ static inline real term_of(const global real *parts, const ulong group, const in
                            const bool squared) {
     const part_t part = part_at(parts, first_part_of(group) + index);
     const ulong positions = chunk_count(index % (index_t)CHUNKS);
-    const real count = (real)(positions * channels_of_row(group % GROUPS, index / (index_t)CHUNKS)), delta = part.x - pivot;
+    const real count = (real)(positions * channels_of_row(group % GROUPS, index / (index_t)ROW_PARTS)),
+               delta = part.x - pivot;
     return positions == 0 ? 0 : squared ? part.y + delta * delta * count : delta * count;
 }
 
 /* A share of the sum of a group's terms: from the first one, every step-th. */
 static inline real sum_terms(const global real *parts, const ulong group, const uint first, const uint step,
                              const real pivot, const bool squared) {
-    const index_t entries = rows_of(group % GROUPS) * (index_t)CHUNKS;
+    const index_t entries = rows_of(group % GROUPS) * (index_t)ROW_PARTS;
     const uint at_once = min((index_t)AT_ONCE, (MOST_ENTRIES - 1) / step + 1);
     real all = 0;
     for (index_t begin = first; begin < entries; begin += ADDED * step) {

@@ -65,13 +65,13 @@ INLINED void take_moments(const struct call *call, const struct unit *unit, stru
 
 #if !BLOCK
 
-/* Writes the moments of this lane's j-th vector of channels. */
-static inline void put_channels(const struct call *call, const struct unit *unit, const uint j,
-                                const struct moments *moments) {
+/* Writes the moments of this lane's j-th vector. */
+static inline void put_vector(const struct call *call, const struct unit *unit, const uint j,
+                              const struct moments *moments) {
     const realv mean = moments->origin + moments->mean;
     const real *means = (const real *)&mean, *squares = (const real *)&moments->squares;
     for (uint i = 0; i < COUNT(j); i++)
-        put_part(call->parts, part_of(unit->sample, CHANNEL(j) + i, unit->chunk), means[i], squares[i]);
+        put_part(call->parts, part_of_element(unit->sample, ELEMENT(j) + i, unit->chunk), means[i], squares[i]);
 }
 
 #endif
@@ -79,16 +79,16 @@ static inline void put_channels(const struct call *call, const struct unit *unit
 #if LANES > 1
 
 INLINED void take_moments(const struct call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
-    const ulong first = (chunk_begin(unit->chunk) + unit->phase) * CHANNELS + CHANNEL(0);
+    const ulong first = (chunk_begin(unit->chunk) + unit->phase) * ROW + ELEMENT(0);
     struct moments moments = {0, 0, 0, 0};
     if (IS_THERE(0))
-        add_vectors(call, unit->sample, first, PHASES * (ulong)CHANNELS, (index_t)positions_of(unit->chunk, unit->phase),
+        add_vectors(call, unit->sample, first, PHASES * (ulong)ROW, (index_t)rows_of_phase(unit->chunk, unit->phase),
                     &moments);
 #if BLOCK
     put_moments(call->parts, unit, &moments, space);
 #else
     if (unit->active && IS_THERE(0) && chunk_count(unit->chunk) > 0)
-        put_channels(call, unit, 0, &moments);
+        put_vector(call, unit, 0, &moments);
 #endif
     (void)lanes, (void)space;
 }
@@ -98,17 +98,17 @@ INLINED void take_moments(const struct call *call, const struct unit *unit, stru
 /* Vectors for whose sums a lane has registers. */
 #define SUMMED_VECTORS (HELD_VECTORS < 4 ? HELD_VECTORS : 4)
 
-/* The moments of some of this lane's vectors of channels, over the chunk's positions. */
+/* The moments of some of this lane's vectors, over the chunk's rows. */
 static inline void take_vectors(const struct call *call, const struct unit *unit, const uint first) {
     const ulong begin = chunk_begin(unit->chunk), end = chunk_begin(unit->chunk + 1);
-#define VECTOR_AT(position, j) LOAD_S(call, unit->sample, (position)*CHANNELS + CHANNEL(first + (j)), COUNT(first + (j)))
+#define VECTOR_AT(row, j) LOAD_S(call, unit->sample, (row)*ROW + ELEMENT(first + (j)), COUNT(first + (j)))
     struct moments moments[SUMMED_VECTORS];
 #pragma unroll
     for (uint j = 0; j < SUMMED_VECTORS; j++)
         if (IS_THERE(first + j))
             moments_start(&moments[j], VECTOR_AT(begin, j));
-    for (ulong position = begin; position < end;) {
-        const index_t length = run_length(&moments[0], (index_t)(end - position));
+    for (ulong row = begin; row < end;) {
+        const index_t length = run_length(&moments[0], (index_t)(end - row));
         struct run run[SUMMED_VECTORS];
 #pragma unroll
         for (uint j = 0; j < SUMMED_VECTORS; j++)
@@ -118,17 +118,17 @@ static inline void take_vectors(const struct call *call, const struct unit *unit
 #pragma unroll
             for (uint j = 0; j < SUMMED_VECTORS; j++)
                 if (IS_THERE(first + j))
-                    run_take(&run[j], 0, VECTOR_AT(position + i, j));
+                    run_take(&run[j], 0, VECTOR_AT(row + i, j));
 #pragma unroll
         for (uint j = 0; j < SUMMED_VECTORS; j++)
             if (IS_THERE(first + j))
                 run_end(&run[j], &moments[j], length);
-        position += length;
+        row += length;
     }
 #pragma unroll
     for (uint j = 0; j < SUMMED_VECTORS; j++)
         if (IS_THERE(first + j))
-            put_channels(call, unit, first + j, &moments[j]);
+            put_vector(call, unit, first + j, &moments[j]);
 #undef VECTOR_AT
 }
 
@@ -250,13 +250,13 @@ INLINED void write_unit(const struct apply_call *call, const struct unit *unit, 
                         struct output *output) {
     const struct course course = course_of_phase(unit);
     const struct block block = block_of(unit);
-    const ulong of_block = CHANNEL(0) - block.first_group * CHANNELS_OF_GROUP;
+    const ulong of_block = ELEMENT(0) - block.first_group * CHANNELS_OF_GROUP;
     struct batch batch;
     struct affine affine;
     load_batch(call, &course, 0, &batch);
     if (IS_THERE(0)) {
-        affine.scale = WEIGHTS_OF(call, CHANNEL(0), VEC);
-        affine.bias = BIASES_OF(call, CHANNEL(0), VEC);
+        affine.scale = WEIGHTS_OF(call, ELEMENT(0), VEC);
+        affine.bias = BIASES_OF(call, ELEMENT(0), VEC);
     }
     merge_groups(call->parts, unit, call->eps, place->statistics, place->space);
     put_statistics(call, unit, &block, place->statistics);
@@ -272,16 +272,16 @@ INLINED void write_unit(const struct apply_call *call, const struct unit *unit, 
 
 #if LANES == 1
 
-/* Writes y of a position. A last vector that overlaps others is loaded before they are written, as y may lie over x. */
-static inline void write_position(const struct apply_call *call, const struct unit *unit, const ulong position,
-                                  const struct affine *affine, struct output *output) {
-    const ulong row = position * CHANNELS;
-    const realv last = OVERLAPS ? LOAD_S(call, unit->sample, row + CHANNEL(VECTORS_APART), VEC) : 0;
+/* Writes y of a row. A last vector that overlaps others is loaded before they are written, as y may lie over x. */
+static inline void write_row(const struct apply_call *call, const struct unit *unit, const ulong index,
+                             const struct affine *affine, struct output *output) {
+    const ulong row = index * ROW;
+    const realv last = OVERLAPS ? LOAD_S(call, unit->sample, row + ELEMENT(VECTORS_APART), VEC) : 0;
     for (uint j = 0; j < HELD_VECTORS && IS_APART(j); j++)
-        write_vector(call, unit->sample, row + CHANNEL(j), COUNT(j), &affine[j],
-                     LOAD_S(call, unit->sample, row + CHANNEL(j), COUNT(j)), output);
+        write_vector(call, unit->sample, row + ELEMENT(j), COUNT(j), &affine[j],
+                     LOAD_S(call, unit->sample, row + ELEMENT(j), COUNT(j)), output);
     if (OVERLAPS)
-        write_vector(call, unit->sample, row + CHANNEL(VECTORS_APART), VEC, affine + VECTORS_APART, last, output);
+        write_vector(call, unit->sample, row + ELEMENT(VECTORS_APART), VEC, affine + VECTORS_APART, last, output);
 }
 
 #endif
@@ -290,15 +290,15 @@ INLINED void write_unit(const struct apply_call *call, const struct unit *unit, 
                         struct output *output) {
     struct affine affine[HELD_VECTORS];
     for (uint j = 0; j < HELD_VECTORS && IS_THERE(j); j++) {
-        affine[j].mean = of_groups(call->mean + unit->sample * GROUPS, CHANNEL(j), COUNT(j), 1);
+        affine[j].mean = of_groups(call->mean + unit->sample * GROUPS, ELEMENT(j), COUNT(j), 1);
         affine[j].scale =
-            of_groups(call->rstd + unit->sample * GROUPS, CHANNEL(j), COUNT(j), 1) * WEIGHTS_OF(call, CHANNEL(j), COUNT(j));
-        affine[j].bias = BIASES_OF(call, CHANNEL(j), COUNT(j));
+            of_groups(call->rstd + unit->sample * GROUPS, ELEMENT(j), COUNT(j), 1) * WEIGHTS_OF(call, ELEMENT(j), COUNT(j));
+        affine[j].bias = BIASES_OF(call, ELEMENT(j), COUNT(j));
     }
 #if LANES == 1
     const ulong end = unit->active ? chunk_begin(unit->chunk + 1) : 0;
-    for (ulong position = chunk_begin(unit->chunk); position < end; position++)
-        write_position(call, unit, position, affine, output);
+    for (ulong row = chunk_begin(unit->chunk); row < end; row++)
+        write_row(call, unit, row, affine, output);
 #else
     const struct course course = course_of_phase(unit);
     struct batch batch;

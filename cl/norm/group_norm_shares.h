@@ -35,13 +35,13 @@ static inline void take_pairs(struct shares *shares, const struct pair pair[PAIR
 /* Adds this lane's share of a channel's sums over samples. */
 static inline void take_channel(struct shares *shares, const global real *parts, const ulong rows, const ulong channel,
                                 const uint lane) {
-    const ulong entries = rows * CHUNKS;
+    const ulong entries = rows * ROW_PARTS;
     for (ulong first = lane; first < entries; first += PAIRS * LANES) {
         struct pair pair[PAIRS];
 #pragma unroll
         for (uint k = 0; k < PAIRS; k++) {
             const ulong index = first + k * LANES, own = min(index, entries - 1);
-            pair[k] = pair_of(part_at(parts, part_of(own / CHUNKS, channel, own % CHUNKS)),
+            pair[k] = pair_of(part_at(parts, part_of(own / ROW_PARTS, channel, own % ROW_PARTS)),
                               index < entries && chunk_count(own % CHUNKS) > 0, 1);
         }
         take_pairs(shares, pair, PAIRS);
@@ -57,7 +57,7 @@ static inline void take_group(struct shares *shares, const global real *parts, c
         for (uint k = 0; k < PAIRS_OF_GROUP; k++) {
             const index_t index = first + k * LANES, own = min(index, MOST_ENTRIES - 1);
 #if PRESENT(WEIGHT_DTYPE)
-            const ulong channel = group % GROUPS * CHANNELS_OF_GROUP + own / (index_t)CHUNKS;
+            const ulong channel = group % GROUPS * CHANNELS_OF_GROUP + own / (index_t)ROW_PARTS;
             const real factor = LOAD1(WEIGHT_DTYPE)(weight + channel);
 #else
             const real factor = 1;

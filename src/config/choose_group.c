@@ -9,11 +9,42 @@
 #include "config/group_registers.h"
 #include "config/resources.h"
 
-/* Contiguous elements that vectors divide: the channels of a position, the positions of a channel, or all positions of a
+/* Short vectors that divide a channel are better than wide ones that reach across channels, as each element's channel
+ * need not be found. */
+enum { SHORT = 4 };
+
+/* The fewest positions with which a row is whole vectors of any width; else a few, of those with the widest ones. A sample
+ * has several rows, as each element of a row has sums of its own. Devices that need aligned vectors are content with SHORT
+ * ones. */
+uint64_t cln_config_row_positions(const struct cln_workload *work) {
+    enum { WIDEST = 16, FEW = 16, ROWS = 8, MOST = 1024 }; /* elements of a vector; positions; rows; elements of a row */
+    uint64_t best = 1, best_vec = cln_lowest_bit(work->channels);
+    if (!work->channels_last || work->channels >= WIDEST || (best_vec >= SHORT && !work->any_address))
+        return 1;
+    const uint64_t most = cln_smaller(work->spatial / ROWS, MOST / cln_larger(work->channels, 1));
+    for (uint64_t positions = 2; positions <= most && best_vec < WIDEST; positions++) {
+        const uint64_t vec = cln_smaller(cln_lowest_bit(work->channels * positions), WIDEST);
+        const bool better = vec > best_vec || (vec == best_vec && (positions <= FEW || best == 1));
+        if (work->spatial % positions == 0 && better) {
+            best = positions;
+            best_vec = vec;
+        }
+    }
+    return best;
+}
+
+/* Contiguous elements that vectors divide: a row of channels last, the positions of a channel, or all positions of a
  * segment's channels where several lanes take the whole segment. */
 static uint64_t row_of(const struct cln_workload *work, const struct cln_config *c, bool lanes) {
     const bool whole = lanes && c->chunks == 1 && !work->channel_sums;
-    return work->channels_last ? work->channels : whole ? work->group_size : work->spatial;
+    if (work->channels_last)
+        return work->channels * cln_config_row_positions(work);
+    return whole ? work->group_size : work->spatial;
+}
+
+/* Channels last: the rows of a sample. */
+static uint64_t rows_of_last(const struct cln_workload *work) {
+    return work->spatial / cln_config_row_positions(work);
 }
 
 uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c) {
@@ -34,10 +65,6 @@ static uint64_t divided_by_vec(const struct cln_choice *choice, const struct cln
     return begins_anywhere(choice->work, c, lanes) ? alignment : cln_lowest_bit(alignment | row_of(choice->work, c, lanes));
 }
 
-/* Short vectors that divide a channel are better than wide ones that reach across channels, as each element's channel
- * need not be found. */
-enum { SHORT = 4 };
-
 /* Whether a GPU takes less time in chunks, which read x twice by wide vectors, than to find the channel of each element of
  * a vector in a held segment, or in the backward to read single elements of it. */
 static bool is_faster_in_chunks(const struct cln_choice *choice, const struct cln_config *c) {
@@ -49,12 +76,12 @@ static bool is_faster_in_chunks(const struct cln_choice *choice, const struct cl
            work->spatial % least && work->alignment % widest == 0;
 }
 
-/* Positions of a chunk with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device. */
-static uint64_t gpu_positions(const struct cln_workload *work) {
-    uint64_t positions = work->channel_sums ? 128 : 256;
-    while (positions > 16 && positions * positions > 4 * work->spatial)
-        positions /= 2;
-    return positions;
+/* Rows of a chunk with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device. */
+static uint64_t gpu_rows(const struct cln_workload *work) {
+    uint64_t rows = work->channel_sums ? 128 : 256;
+    while (rows > 16 && rows * rows > 4 * rows_of_last(work))
+        rows /= 2;
+    return rows;
 }
 
 /* Where vectors may reach across channels, a segment has at least two of them, so that several lanes take it. Where a chunk
@@ -146,7 +173,7 @@ static bool keeps_segment(const struct cln_choice *choice, const struct cln_conf
 
 /* A chunk is large compared with its sums, and small enough that there are chunks for the whole device. */
 static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { CPU_ELEMENTS = 1 << 16, CPU_POSITIONS = 256 };
+    enum { CPU_ELEMENTS = 1 << 16, CPU_ROWS = 256 };
     enum { GPU_ELEMENTS = 1 << 12, GPU_MOST = 512 };
     enum { LARGE = 1 << 24 }; /* elements of a sample that has chunks for the whole device if they are twice as large */
     const struct cln_workload *const work = choice->work;
@@ -154,7 +181,7 @@ static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_conf
     if (!c->lanes && c->segments < 2 && lanes_of_slice(choice, c))
         return 1;
     if (work->channels_last)
-        return cln_smaller(cln_divide_up(work->spatial, alone ? CPU_POSITIONS : gpu_positions(work)),
+        return cln_smaller(cln_divide_up(rows_of_last(work), alone ? CPU_ROWS : gpu_rows(work)),
                            alone ? UINT32_MAX : GPU_MOST);
     if (keeps_segment(choice, c))
         return 1;
@@ -164,7 +191,7 @@ static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_conf
     return cln_larger(cln_smaller(of_channel * work->channels_of_group, UINT32_MAX), cln_smaller(work->group_size, 2));
 }
 
-/* Vectors that the lanes share: those of a segment, a channel, a chunk of a channel, or a position. */
+/* Vectors that the lanes share: those of a segment, a channel, a chunk of a channel, or a row of channels last. */
 static uint64_t shared_vectors(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t vectors = cln_divide_up(row_of(work, c, true), c->vec);
     const bool in_chunks = !work->channels_last && c->chunks > 1;
@@ -229,7 +256,7 @@ static uint64_t segments_of(const struct cln_choice *choice, const struct cln_co
 /* Only with channels last do streaming stores gain. They are chosen after the vectors, which therefore do not depend on the
  * number of samples. */
 static uint64_t stores_of(const struct cln_choice *choice, const struct cln_config *c) {
-    const uint64_t aligned = cln_lowest_bit(choice->work->alignment | choice->work->channels);
+    const uint64_t aligned = cln_lowest_bit(choice->work->alignment | row_of(choice->work, c, c->lanes > 1));
     return choice->work->channels_last && aligned % c->vec == 0 ? cln_stores_values(choice, c).value[0] : CLN_STORES_CACHED;
 }
 
@@ -251,7 +278,10 @@ static struct cln_config complete(const struct cln_choice *choice) {
 static clnorm_status check(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const uint64_t row = row_of(work, c, c->lanes > 1);
-    const char *const name = work->channels_last ? "cols" : row == work->spatial ? "spatial" : "a group's elements";
+    const char *const name = row == work->channels && work->channels_last ? "cols"
+                             : work->channels_last                        ? "the elements of several positions"
+                             : row == work->spatial                       ? "spatial"
+                                                                          : "a group's elements";
     char expected[96];
     const bool anywhere = begins_anywhere(work, c, c->lanes > 1);
     if (c->lanes > 1 && row % c->vec &&
@@ -274,16 +304,18 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
     clnorm_status status = cln_check_forward(choice->device, &of_rules, &rules);
     if (status)
         return status;
-    const uint64_t most = work->channels_last ? work->spatial : work->group_size;
+    const bool one_position = cln_config_row_positions(work) == 1;
+    const uint64_t most = work->channels_last ? rows_of_last(work) : work->group_size;
     if (phase_bytes(work, c, c->segments) > choice->device->local_memory / 2)
         return cln_config_refuse("segments", c->segments,
                                  "fewer, or fewer lanes: they need more than half of the local memory");
     if (cln_config_slice_groups(work, c) && cln_slice_bytes(work, c) > choice->device->local_memory)
         return cln_config_refuse("lanes", c->lanes, "fewer: their sums need more than the local memory");
-    return c->chunks > most
-               ? cln_config_refuse("chunks", c->chunks,
-                                   work->channels_last ? "at most one per position" : "at most one per element of a group")
-               : CLNORM_SUCCESS;
+    return c->chunks > most ? cln_config_refuse("chunks", c->chunks,
+                                                !work->channels_last ? "at most one per element of a group"
+                                                : one_position       ? "at most one per position"
+                                                                     : "at most one per row of several positions")
+                            : CLNORM_SUCCESS;
 }
 
 clnorm_status cln_config_choose_group(const clnorm_device_info *device, const struct cln_workload *work,

@@ -157,8 +157,8 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
     uint64_t size = 0;
     clnorm_status status = CLNORM_SUCCESS;
     if (by_chunks)
-        status = cln_group_norm_parts(&size, p->norm.rows * cln_group_norm_part_rows(&p->norm, &p->spec), p->spec.chunks,
-                                      plan->work.real_size, &p->parts);
+        status = cln_group_norm_parts(&size, p->norm.rows * cln_group_norm_part_rows(&p->norm, &p->spec),
+                                      cln_group_norm_row_parts(&p->spec), plan->work.real_size, &p->parts);
     if (!status && by_chunks && !p->spec.merges)
         status = place_statistic(&size, plan, CLN_MEAN, segments, &p->mean);
     if (!status && by_chunks && !p->spec.merges)
@@ -182,7 +182,7 @@ static bool merges_moments(const struct cln_group_norm *norm, const struct cln_s
     const uint64_t groups = spec->block / channels + 2; /* of a block, at most */
     const uint64_t elements = cln_product(spec->block, cln_divide_up(norm->spatial, spec->chunks));
     const uint64_t most = cln_smaller(MOST_OF_BLOCK * spec->lanes * spec->segments, elements / ELEMENTS);
-    return spec->block && cln_product(groups, entries) <= most;
+    return cln_group_norm_merges_groups(spec) && cln_product(groups, entries) <= most;
 }
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {

@@ -150,9 +150,10 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     uint64_t size = 0;
     clnorm_status status = CLNORM_SUCCESS;
     *w = (struct workspace){.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}};
-    const uint64_t chunks = cln_larger(p->spec.chunks, given ? 0 : p->statistics.chunks);
+    const uint64_t row_parts =
+        cln_larger(cln_group_norm_row_parts(&p->spec), given ? 0 : cln_group_norm_row_parts(&p->statistics));
     if (p->by_chunks || p->sums || !given)
-        status = cln_group_norm_parts(&size, p->norm.rows * rows, chunks, element, &w->parts);
+        status = cln_group_norm_parts(&size, p->norm.rows * rows, row_parts, element, &w->parts);
     if (!status && p->by_chunks && !p->with_dx)
         status = cln_group_norm_part(&size, 2 * count, element, &w->slopes);
     if (!status && !given)
@@ -195,7 +196,7 @@ static clnorm_status add_sums(clnorm_plan *plan, const struct problem *p) {
 /* Terms of the sums of a group's slopes. Their order, and so the lanes, must not depend on the number of samples. */
 static uint64_t terms_of_group(const struct problem *p) {
     enum { LEAST = 32 };
-    return cln_larger(p->norm.cols / p->norm.groups * p->spec.chunks, LEAST);
+    return cln_larger(p->norm.cols / p->norm.groups * cln_group_norm_row_parts(&p->spec), LEAST);
 }
 
 /* Adds up the sums of chunks: to the slopes of groups, which dx needs, and to the sums over samples if they are joined. */
@@ -250,7 +251,7 @@ static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
     const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows), cln_bind("parts", p->workspace.parts), {0}};
     const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_dweight", parameters, arguments,
                                                  p->norm.cols};
-    return cln_group_norm_add_reduction(plan, &p->spec, &kernel, p->norm.rows * p->spec.chunks);
+    return cln_group_norm_add_reduction(plan, &p->spec, &kernel, p->norm.rows * cln_group_norm_row_parts(&p->spec));
 }
 
 /* Whether the work-group of a chunk's dx adds up the sums of its group's chunks itself: they are few beside the chunk's
@@ -266,7 +267,7 @@ static bool makes_slopes_with_dx(const struct problem *p) {
 /* Whether the kernel of the slopes computes the sums over samples too: not where these take its lanes much longer. */
 static bool joins_sums(const struct problem *p) {
     enum { MOST_TERMS = 16 }; /* terms of a lane */
-    const uint64_t terms = p->norm.rows * p->spec.chunks;
+    const uint64_t terms = p->norm.rows * cln_group_norm_row_parts(&p->spec);
     return p->sums && p->by_chunks && p->norm.rows &&
            terms <= MOST_TERMS * (p->with_dx ? p->spec.lanes : terms_of_group(p));
 }

@@ -94,6 +94,8 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
     cln_launch_spec(device, c, &spec);
     spec.unroll = 1;
     spec.chunks = cln_larger(cln_config_channel_chunks(&plan->work, c), 1);
+    const uint64_t positions = cln_config_row_positions(&plan->work);
+    spec.row_positions = positions > 1 ? positions : 0;
     spec.block = plan->work.channels_last && c->lanes > 1 && c->segments > 1 ? (uint64_t)c->lanes * c->vec : 0;
     return spec;
 }
@@ -107,24 +109,32 @@ clnorm_status cln_group_norm_part(uint64_t *size, uint64_t elements, uint64_t el
                           elements);
 }
 
+bool cln_group_norm_merges_groups(const struct cln_spec *spec) {
+    return spec->block && !spec->row_positions;
+}
+
 uint64_t cln_group_norm_part_rows(const struct cln_group_norm *norm, const struct cln_spec *spec) {
-    return spec->block ? norm->groups + cln_divide_up(norm->cols, spec->block) : norm->cols;
+    return cln_group_norm_merges_groups(spec) ? norm->groups + cln_divide_up(norm->cols, spec->block) : norm->cols;
 }
 
 uint64_t cln_group_norm_entries(const struct cln_group_norm *norm, const struct cln_spec *spec) {
-    const uint64_t channels = norm->cols / norm->groups, block = spec->block;
+    const uint64_t channels = norm->cols / norm->groups, block = cln_group_norm_merges_groups(spec) ? spec->block : 0;
     const uint64_t rows = !block ? channels : block % channels == 0 ? 1 : (channels + block - 2) / block + 1;
-    return rows * spec->chunks;
+    return rows * cln_group_norm_row_parts(spec);
 }
 
-clnorm_status cln_group_norm_parts(uint64_t *size, uint64_t rows, uint64_t chunks, uint64_t element,
+uint64_t cln_group_norm_row_parts(const struct cln_spec *spec) {
+    return spec->chunks * cln_larger(spec->row_positions, 1);
+}
+
+clnorm_status cln_group_norm_parts(uint64_t *size, uint64_t rows, uint64_t row_parts, uint64_t element,
                                    struct cln_binding *part) {
     uint64_t elements;
-    if (__builtin_mul_overflow(rows, 2 * chunks, &elements))
+    if (__builtin_mul_overflow(rows, 2 * row_parts, &elements))
         return cln_fail(CLNORM_OVERFLOW,
-                        "the workspace has two numbers for each of %" PRIu64 " chunks of %" PRIu64
+                        "the workspace has two numbers for each of %" PRIu64 " parts of %" PRIu64
                         " channels: expected less than 2^63 bytes",
-                        chunks, rows);
+                        row_parts, rows);
     return cln_group_norm_part(size, elements, element, part);
 }
 
@@ -181,15 +191,17 @@ clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_s
 
 uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cln_spec *spec) {
     const uint64_t held = spec->lanes == 1 ? MOST_HELD_VECTORS : spec->lanes;
-    const uint64_t blocks = cln_divide_up(cln_divide_up(norm->cols, spec->vec), held);
+    const uint64_t row = norm->cols * cln_larger(spec->row_positions, 1); /* of channels last */
+    const uint64_t blocks = cln_divide_up(cln_divide_up(row, spec->vec), held);
     return norm->rows * spec->chunks * (norm->layout == CLNORM_LAYOUT_LAST ? blocks : norm->cols);
 }
 
 struct cln_spec cln_group_norm_without_parts(const struct cln_group_norm *norm, const struct cln_spec *spec) {
     enum { VECTORS = 32 }; /* of a lane, at most */
     struct cln_spec own = *spec;
+    const uint64_t rows = norm->spatial / cln_larger(spec->row_positions, 1);
     if (shares_units(spec))
-        own.chunks = cln_larger(spec->chunks, cln_divide_up(norm->spatial, VECTORS * spec->segments));
+        own.chunks = cln_larger(spec->chunks, cln_divide_up(rows, VECTORS * spec->segments));
     return own;
 }
 
