@@ -274,14 +274,28 @@ static struct cln_config complete(const struct cln_choice *choice) {
     return c;
 }
 
+/* What row_of counts. */
+static const char *name_of_row(const struct cln_workload *work, const struct cln_config *c) {
+    if (work->channels_last)
+        return cln_config_row_positions(work) > 1 ? "the elements of a row of positions" : "cols";
+    return row_of(work, c, c->lanes > 1) == work->spatial ? "spatial" : "a group's elements";
+}
+
+static clnorm_status check_chunks(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t most = work->channels_last ? rows_of_last(work) : work->group_size;
+    if (c->chunks <= most)
+        return CLNORM_SUCCESS;
+    return cln_config_refuse("chunks", c->chunks,
+                             !work->channels_last    ? "at most one per element of a group"
+                             : most == work->spatial ? "at most one per position"
+                                                     : "at most one per row of positions");
+}
+
 /* Rules that only a forced knob can break. */
 static clnorm_status check(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const uint64_t row = row_of(work, c, c->lanes > 1);
-    const char *const name = row == work->channels && work->channels_last ? "cols"
-                             : work->channels_last                        ? "the elements of several positions"
-                             : row == work->spatial                       ? "spatial"
-                                                                          : "a group's elements";
+    const char *const name = name_of_row(work, c);
     char expected[96];
     const bool anywhere = begins_anywhere(work, c, c->lanes > 1);
     if (c->lanes > 1 && row % c->vec &&
@@ -304,18 +318,12 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
     clnorm_status status = cln_check_forward(choice->device, &of_rules, &rules);
     if (status)
         return status;
-    const bool one_position = cln_config_row_positions(work) == 1;
-    const uint64_t most = work->channels_last ? rows_of_last(work) : work->group_size;
     if (phase_bytes(work, c, c->segments) > choice->device->local_memory / 2)
         return cln_config_refuse("segments", c->segments,
                                  "fewer, or fewer lanes: they need more than half of the local memory");
     if (cln_config_slice_groups(work, c) && cln_slice_bytes(work, c) > choice->device->local_memory)
         return cln_config_refuse("lanes", c->lanes, "fewer: their sums need more than the local memory");
-    return c->chunks > most ? cln_config_refuse("chunks", c->chunks,
-                                                !work->channels_last ? "at most one per element of a group"
-                                                : one_position       ? "at most one per position"
-                                                                     : "at most one per row of several positions")
-                            : CLNORM_SUCCESS;
+    return check_chunks(work, c);
 }
 
 clnorm_status cln_config_choose_group(const clnorm_device_info *device, const struct cln_workload *work,
