@@ -104,9 +104,8 @@ bool group_case_takes(const struct fixture *fixture, struct group_case *c, int l
 }
 
 bool group_case_takes_gradient(const struct fixture *fixture, struct group_case *c, int layout, size_t i, bool given) {
-    const bool both = c->layout && !fixture_is_quick(),
-               in_turn = given == (i / 2 + (layout == (int)CLNORM_LAYOUT_LAST)) % 2;
-    return (both || in_turn) && group_case_takes(fixture, c, layout, i);
+    const bool in_turn = given == (i / 2 + (layout == (int)CLNORM_LAYOUT_LAST)) % 2;
+    return in_turn && group_case_takes(fixture, c, layout, i);
 }
 
 bool group_case_in_place(const struct fixture *fixture, size_t i, const char *held, struct group_case *c) {

@@ -49,8 +49,8 @@ bool group_forward_execute(const struct fixture *fixture, struct group_run *run,
  * index of the case. */
 bool group_case_takes(const struct fixture *fixture, struct group_case *c, int layout, size_t i);
 
-/* The same for a gradient, with given statistics or without. A case that names a layout runs with and without, or in a
- * quick set one of the two; others run with them in one layout and without in the other. */
+/* The same for a gradient, with given statistics or without. Cases take turns; one that runs with both layouts has them
+ * given in one and not in the other. */
 bool group_case_takes_gradient(const struct fixture *fixture, struct group_case *c, int layout, size_t i, bool given);
 
 /* The i-th case in place, with whole segments, chunks, a forced config that keeps segments in registers, rows that no

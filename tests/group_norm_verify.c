@@ -50,6 +50,18 @@ static struct ref_group_norm reference_of(const struct group_run *run) {
     };
 }
 
+void group_statistics_fill(struct group_run *run) {
+    const struct ref_group_norm norm = reference_of(run);
+    struct ref_gathered gathered = ref_gathered_make(&norm);
+    assert_non_null(gathered.memory);
+    for (uint64_t i = 0; i < norm.rows * norm.groups; i++) {
+        ref_group_norm_segment(&norm, i / norm.groups, i % norm.groups, &gathered);
+        ref_store(run->mean.dtype, tensor_elements(&run->mean), i, gathered.gradients.forward.mean);
+        ref_store(run->rstd.dtype, tensor_elements(&run->rstd), i, gathered.gradients.forward.rstd);
+    }
+    ref_gathered_free(&gathered);
+}
+
 /* The given or measured scale of a sample's y. */
 static double y_scale_of(const struct group_run *run, uint64_t row) {
     if (run->more.y_given != 0)

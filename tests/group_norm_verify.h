@@ -4,10 +4,13 @@
 
 #include "group_norm_case.h"
 
+/* Gives a run the mean and rstd of the reference. */
+void group_statistics_fill(struct group_run *run);
+
 /* Whether every result lies within its tolerance; prints the first one that does not. */
 bool group_forward_is_right(const struct group_run *run);
 
-/* statistics_given: the backward read mean and rstd of the run, which a forward wrote before. */
+/* statistics_given: the backward read mean and rstd of the run. */
 bool group_backward_is_right(const struct group_run *run, bool statistics_given);
 
 #endif
