@@ -112,8 +112,8 @@ bool group_case_in_place(const struct fixture *fixture, size_t i, const char *he
     const struct {
         uint64_t channels, spatial;
         const char *config;
-    } own[GROUP_CASES_IN_PLACE / 2] = {{64, 16, ""}, {64, 16, "chunks=8"}, {64, 16, held},
-                                       {52, 19, ""}, {52, 19, "chunks=8"}, {64, 1, ""}};
+    } own[GROUP_CASES_IN_PLACE / 2] = {{64, 16, ""},         {64, 16, "chunks=8"}, {64, 16, held}, {52, 19, ""},
+                                       {52, 19, "chunks=8"}, {64, 1, ""},          {12, 1369, ""}};
     const int layout = i % 2 ? CLNORM_LAYOUT_LAST : CLNORM_LAYOUT_FIRST;
     *c = (struct group_case){.rows = 2,
                              .cols = own[i / 2].channels,

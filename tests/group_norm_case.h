@@ -54,8 +54,8 @@ bool group_case_takes(const struct fixture *fixture, struct group_case *c, int l
 bool group_case_takes_gradient(const struct fixture *fixture, struct group_case *c, int layout, size_t i, bool given);
 
 /* The i-th case in place, with whole segments, chunks, a forced config that keeps segments in registers, rows that no
- * vectors fill, and a single position; each with both layouts. Returns whether it runs on this device. */
-enum { GROUP_CASES_IN_PLACE = 12 };
+ * vectors fill, a single position, and few channels; each with both layouts. Returns whether it runs on this device. */
+enum { GROUP_CASES_IN_PLACE = 14 };
 bool group_case_in_place(const struct fixture *fixture, size_t i, const char *held, struct group_case *c);
 
 /* Ends the test with a message that names the case. */

@@ -38,12 +38,17 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
             done
         done
         [ "$layout" = LAYOUT_FIRST ] || for positions in 5 16; do # a row of few channels
-            few="LAYOUT=$layout CHANNELS=3 SPATIAL=400 GROUPS=3 GROUP_SIZE=400 ROW_POSITIONS=$positions VEC=$vec"
+            rows="LAYOUT=$layout SPATIAL=400 GROUPS=3 ROW_POSITIONS=$positions VEC=$vec"
+            few="$rows CHANNELS=3 GROUP_SIZE=400"
             sums="X_DTYPE=f16 DY_DTYPE=f16 DX_DTYPE=f16 DWEIGHT_DTYPE=f32 DBIAS_DTYPE=f32"
             for family in group_norm_parts group_norm_reduce; do
                 strict $family CL1.2 spir64 -all $few LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 CHUNKS=7 X_DTYPE=bf16
                 strict $family CL1.2 nvptx64 -all $few LANES=8 SEGMENTS=16 BLOCK=$((8 * vec)) ISA=ISA_PTX \
                     REDUCE=REDUCE_SHUFFLE X_DTYPE=bf16 Y_DTYPE=bf16 CHUNKS=4 WEIGHT_DTYPE=bf16
+                strict $family CL1.2 spir64 -all,+cl_khr_fp64 $rows CHANNELS=6 GROUP_SIZE=800 LANES=1 SEGMENTS=1 X_DTYPE=f64 \
+                    Y_DTYPE=f64 WEIGHT_DTYPE=f64 BIAS_DTYPE=f64 CHUNKS=3
+                strict $family CL1.2 spir64 -all $few MEASURES=1 LANES=8 SEGMENTS=4 BLOCK=$((8 * vec)) CHUNKS=3 \
+                    Y_DTYPE=f8e4m3 SCALING=SCALING_ROW SCALE_DTYPE=bf16
             done
             for family in group_norm_backward_parts group_norm_reduce; do
                 strict $family CL1.2 spir64 -all $few $sums LANES=1 SEGMENTS=1 ELEMENT_ALIGNED=1 CHUNKS=7

@@ -84,6 +84,9 @@ static const struct group_case cases[] = {
     {2, 6, 640, 2, LAST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
     {2, 15, 320, 5, LAST, BF16, BF16, F32, 0, 0, FAR, 0, 0, "vec=8,lanes=4,segments=2,chunks=3,iterations=3"},
     {2, 3, 350, 1, LAST, F32, F32, F32, 0, SILU, FAR, 0, 0, "vec=2,lanes=16,segments=1,chunks=4"},
+    {2, 15, 320, 3, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=1,chunks=3"},
+    {2, 5, 1369, 5, LAST, F32, F32, F32, 0, 0, FAR, 0, 0, "vec=2,lanes=1,chunks=33"},
+    {2, 3, 480, 3, LAST, F32, F32, F32, F32, 0, NORMAL, 0, 0, "stores=streaming,vec=8,lanes=1"},
     {3, 64, 49, 4, LAST, F32, F32, F32, F32, SILU, FAR, 0, 0, "vec=4,lanes=64,chunks=1"},
     {2, 160, 40, 16, LAST, BF16, BF16, F32, BF16, GELU, SPIKES, 0, 0, "vec=8,lanes=128,chunks=1,iterations=2"},
     {2, 160, 40, 16, LAST, BF16, F16, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=64,chunks=1"},
@@ -150,7 +153,7 @@ static void samples_are_alike(void **state) {
     const struct fixture *fixture = *state;
     static const struct {
         uint64_t cols, spatial, groups, rows;
-    } samples[] = {{8, 5000, 2, 9}, {320, 1, 32, 300}, {45, 1, 5, 40}};
+    } samples[] = {{8, 5000, 2, 9}, {3, 640, 3, 9}, {320, 1, 32, 300}, {45, 1, 5, 40}};
     for (size_t i = 0; i < 2 * sizeof samples / sizeof *samples; i++) {
         const uint64_t cols = samples[i / 2].cols, spatial = samples[i / 2].spatial, rows = samples[i / 2].rows;
         const int layout = i % 2 ? LAST : FIRST;
@@ -195,6 +198,18 @@ static void a_nan_takes_its_group(void **state) {
         assert_true(!isnan(ref_load(run.y.dtype, tensor_elements(&run.y), 159)));
         group_run_free(&run);
     }
+}
+
+/* So it does where several positions of few channels share vectors. */
+static void a_nan_takes_its_channel(void **state) {
+    const struct fixture *fixture = *state;
+    const struct group_case c = {2, 3, 64, 3, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""};
+    struct group_run run = group_run_make(&c);
+    ref_store(run.x.dtype, tensor_elements(&run.x), 31, NAN); /* sample 0, channel 1 */
+    assert_true(group_forward_execute(fixture, &run, false) && group_forward_is_right(&run));
+    for (uint64_t place = 0; place < c.rows * c.cols * c.spatial; place++)
+        assert_int_equal(isnan(ref_load(run.y.dtype, tensor_elements(&run.y), place)) != 0, place < 192 && place % 3 == 1);
+    group_run_free(&run);
 }
 
 /* The squared distance of a part without elements from a mean beyond 1.8e19 is infinite, and 0 times that is NaN: chunks of
@@ -322,6 +337,13 @@ static void bad_descriptors_are_refused(void **state) {
     refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 8: expected a divisor of cols");
     assert_int_equal(clnorm_config_parse("chunks=50", &desc.config), CLNORM_SUCCESS);
     refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.chunks is 50: expected at most one per position");
+    desc.cols = desc.groups = 3;
+    desc.spatial = 1225;
+    assert_int_equal(clnorm_config_parse("chunks=176", &desc.config), CLNORM_SUCCESS);
+    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.chunks is 176: expected at most one per 7 positions");
+    assert_int_equal(clnorm_config_parse("lanes=2,vec=2", &desc.config), CLNORM_SUCCESS);
+    refuse(fixture, &desc, CLNORM_INVALID_VALUE,
+           "desc.config.vec is 2: expected a divisor of the elements of 7 positions where there are several lanes");
 }
 
 int main(void) {
@@ -332,6 +354,7 @@ int main(void) {
         cmocka_unit_test(samples_are_alike),
         cmocka_unit_test(one_channel_has_no_layout),
         cmocka_unit_test(a_nan_takes_its_group),
+        cmocka_unit_test(a_nan_takes_its_channel),
         cmocka_unit_test(huge_equal_elements_have_no_variance),
         cmocka_unit_test(reference_is_right_by_hand),
         cmocka_unit_test(large_samples_have_plans),

@@ -68,6 +68,9 @@ static const struct group_case cases[] = {
     {2, 12, 300, 4, LAST, F64, F64, F64, 0, 0, FAR, 0, 0, ""},
     {2, 6, 640, 2, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
     {2, 15, 320, 5, LAST, BF16, BF16, F32, 0, 0, FAR, 0, 0, "vec=8,lanes=4,segments=2,chunks=3,iterations=3"},
+    {2, 15, 320, 3, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=1,chunks=3"},
+    {2, 5, 1369, 5, LAST, F32, F32, F32, 0, 0, FAR, 0, 0, "vec=2,lanes=1,chunks=33"},
+    {40, 3, 256, 3, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
     {2, 64, 50, 4, LAST, BF16, BF16, F32, 0, SILU, NORMAL, 0, 1, "vec=4,lanes=256,segments=1,chunks=1"},
     {3, 96, 9, 8, LAST, F16, F32, F16, 0, 0, FAR, 0, 0, "vec=8,lanes=64,segments=1,chunks=1,iterations=2"},
     {2, 32, 33, 2, LAST, F32, F32, 0, 0, TANH, NORMAL, 0, 0, "vec=4,lanes=64,segments=1,chunks=1"},
@@ -113,6 +116,8 @@ static void residuals_and_sums_are_added(void **state) {
         {{2, 8, 100, 4, 0, F16, F32, F32, 0, 0, NORMAL, 0, 0, ""}, {.dresidual = BF16}},
         {{2, 32, 81, 4, 0, F64, F64, F64, 0, GELU, NORMAL, 0, 0, ""},
          {.dresidual_out = F64, .dresidual = F64, .accumulate = true}},
+        {{2, 3, 480, 3, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, ""},
+         {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
         {{0, 8, 4, 2, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
          {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
         {{3, 16, 64, 4, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=16,segments=2"},
@@ -188,12 +193,17 @@ static void in_place(void **state) {
 /* dx of a sample has the same bits in a batch of one and in a batch of nine. */
 static void samples_are_alike(void **state) {
     const struct fixture *fixture = *state;
-    static const char *const configs[] = {"", "vec=4,lanes=32,segments=1,chunks=1"};
-    const size_t bytes = sizeof(float) * 64 * 16;
+    static const struct {
+        uint64_t cols, spatial, groups;
+        const char *config;
+    } samples[] = {{64, 16, 4, ""}, {64, 16, 4, "vec=4,lanes=32,segments=1,chunks=1"}, {3, 640, 3, ""}};
     unsigned ran = 0;
-    for (int i = 0; i < 4; i++) {
-        struct group_case one = {1, 64, 16, 4, i % 2 ? LAST : FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, configs[i / 2]};
-        if (!group_case_takes(fixture, &one, one.layout, (size_t)i))
+    for (size_t i = 0; i < 2 * sizeof samples / sizeof *samples; i++) {
+        const uint64_t cols = samples[i / 2].cols, spatial = samples[i / 2].spatial;
+        const size_t bytes = sizeof(float) * cols * spatial;
+        struct group_case one = {1,      cols, spatial, samples[i / 2].groups, i % 2 ? LAST : FIRST, F32, F32, F32, 0, SILU,
+                                 NORMAL, 0,    0,       samples[i / 2].config};
+        if (!group_case_takes(fixture, &one, one.layout, i))
             continue;
         struct group_case many = one;
         many.rows = 9;

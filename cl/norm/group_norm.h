@@ -69,7 +69,7 @@ static inline ulong chunk_begin(const ulong chunk) {
     return EVEN_CHUNKS ? chunk * CHUNK : min((ulong)CHUNKED, chunk * CHUNK);
 }
 
-/* The number of positions of a chunk, or of its rows. */
+/* First layout: the number of positions of a chunk. Last layout: of its rows. */
 static inline ulong chunk_count(const ulong chunk) {
     const ulong step = IS_FIRST ? VEC : 1, all = IS_FIRST ? SPATIAL : CHUNKED;
     if (EVEN_CHUNKS)
@@ -94,10 +94,10 @@ typedef float2 part_t;
 #define PART_ROWS CHANNELS
 #endif
 
-#define ROW_PARTS (CHUNKS * ROW_POSITIONS) /* of a row of parts */
+#define ROW_PARTS ((ulong)CHUNKS * ROW_POSITIONS) /* of a row of parts */
 
-static inline ulong part_of(const ulong sample, const ulong row, const ulong chunk) {
-    return (sample * PART_ROWS + row) * ROW_PARTS + chunk;
+static inline ulong part_of(const ulong sample, const ulong row, const ulong part) {
+    return (sample * PART_ROWS + row) * ROW_PARTS + part;
 }
 
 /* With the last layout, the channel of an element of a row, and the element's part. */
@@ -242,7 +242,7 @@ static inline real rstd_of(const real squares, const real eps) {
 #else
 #define PHASES 1
 #endif
-#define BLOCK_CHANNELS (LANES * VEC) /* of a unit with phases */
+#define BLOCK_ELEMENTS (LANES * VEC) /* of a unit with phases */
 #define UNITS (SEGMENTS / PHASES)    /* of a work-group at a time */
 
 /* The index of this work-item's unit among them. */

@@ -1,13 +1,13 @@
 /* The arguments of the kernels of group norm: see cl/common/arguments.h. x, residual, dy, y, residual_out, dx: [rows,
  * elements of a sample]. weight, bias, dweight, dbias: [CHANNELS]. mean, rstd: [rows, GROUPS]. parts: two numbers for
- * each sample, channel and chunk, which cl/norm/group_norm.h indexes. slopes: [rows, GROUPS, 2]. x_scale, y_scale: of an
- * 8-bit x or y, [1], or [rows] with SCALING_ROW. y_given: the scale of an 8-bit y where the descriptor gives it.
- * magnitudes: the largest |y| of pieces of the work; those of a sample are contiguous. The host, which has no arguments.h,
- * sees every list; the device sees those for which the build has a macro. */
+ * each sample, channel, chunk and position of a row, which cl/norm/group_norm.h indexes. slopes: [rows, GROUPS, 2].
+ * x_scale, y_scale: of an 8-bit x or y, [1], or [rows] with SCALING_ROW. y_given: the scale of an 8-bit y where the
+ * descriptor gives it. magnitudes: the largest |y| of pieces of the work; those of a sample are contiguous. The host, which
+ * has no arguments.h, sees every list; the device sees those for which the build has a macro. */
 #ifndef GROUP_NORM_ARGS_H
 #define GROUP_NORM_ARGS_H
 
-/* Last layout: the most vectors of channels that a single lane has. */
+/* Last layout: the most vectors of a row that a single lane has. */
 #define MOST_HELD_VECTORS 64
 
 /* clang-format off */

@@ -13,9 +13,9 @@ static inline void merge_phases(const struct unit *unit, local real *means, loca
         sum += (real)rows_of_phase(unit->chunk, phase) * (means[phase * BLOCK] - origin);
     const real mean = origin + sum / (real)max(chunk_count(unit->chunk), (ulong)1);
     for (uint phase = 0; phase < PHASES; phase++) {
-        const real positions = (real)rows_of_phase(unit->chunk, phase);
-        const real delta = distance_of(means[phase * BLOCK] - mean, positions);
-        total += squares[phase * BLOCK] + positions * (delta * delta);
+        const real rows = (real)rows_of_phase(unit->chunk, phase);
+        const real delta = distance_of(means[phase * BLOCK] - mean, rows);
+        total += squares[phase * BLOCK] + rows * (delta * delta);
     }
     means[0] = mean;
     squares[0] = total;

@@ -1,4 +1,4 @@
-/* The sums of each channel over a chunk: of dn, and of dn · (x − mean) · rstd. */
+/* The sums over a chunk of each channel, or of each element of a row: of dn, and of dn · (x − mean) · rstd. */
 #ifndef GROUP_NORM_SUMS_H
 #define GROUP_NORM_SUMS_H
 
@@ -12,7 +12,7 @@ struct sums_call {
 };
 
 #if !IS_FIRST
-/* The rstd of each channel of a held vector, and all of its numbers. */
+/* The rstd of each element of a held vector, and all of its numbers. */
 #define RSTDS_BESIDE(call, unit, j) of_groups((call)->rstd + (unit)->sample * GROUPS, ELEMENT(j), COUNT(j), 1)
 #define CHANNELS_BESIDE(call, unit, j)                                                                                    \
     ((struct channels){of_groups((call)->mean + (unit)->sample * GROUPS, ELEMENT(j), COUNT(j), 1),                        \
@@ -87,7 +87,7 @@ INLINED void take_sums(const struct sums_call *call, const struct unit *unit, st
 
 #if PHASES > 1
 
-/* Writes the sums of a unit's channels over its phases. sums: this lane's. space: [2, PHASES, LANES] */
+/* Writes the sums of a unit's elements over its phases. sums: this lane's. space: [2, PHASES, LANES] */
 INLINED void put_sums(const struct sums_call *call, const struct unit *unit, const uint j, const realv sums[2],
                       local realv *space) {
     const uint item = (uint)get_local_id(0);
@@ -96,11 +96,11 @@ INLINED void put_sums(const struct sums_call *call, const struct unit *unit, con
     space[item] = sums[0];
     space[GROUP_ITEMS + item] = sums[1];
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = item; i < BLOCK_CHANNELS && chunk_count(unit->chunk) > 0; i += GROUP_ITEMS) {
+    for (uint i = item; i < BLOCK_ELEMENTS && chunk_count(unit->chunk) > 0; i += GROUP_ITEMS) {
         real total[2] = {0, 0};
         for (uint phase = 0; phase < PHASES; phase++) {
-            total[0] += phases[phase * BLOCK_CHANNELS + i];
-            total[1] += phases[(PHASES + phase) * BLOCK_CHANNELS + i];
+            total[0] += phases[phase * BLOCK_ELEMENTS + i];
+            total[1] += phases[(PHASES + phase) * BLOCK_ELEMENTS + i];
         }
         if (first + i < ROW)
             put_part(call->parts, part_of_element(unit->sample, first + i, unit->chunk), total[0], total[1]);

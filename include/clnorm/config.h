@@ -50,7 +50,7 @@ typedef struct clnorm_config {
  *   weights=            when weight and bias are read: late, early (with x), kept (late, with a hint that caches keep them)
  *   isa=                portable (OpenCL C 1.2), ptx (NVIDIA from compute capability 8.0)
  *   chunks=N            pieces of a segment, one per work-group; in group norm with channels last, pieces of a sample's
- *                       positions
+ *                       positions, of which neighbouring ones stay together where there are few channels
  *   local_vectors=N     keep=local: maximum vectors per lane kept in local memory
  *
  * In the backward of layer and RMS norm alone:

@@ -1,5 +1,6 @@
 /* Configs of group norm. The order of a sum depends on the chunks, so they must not depend on the number of samples. Only
  * the way in which outputs are stored does. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/arithmetic.h"
@@ -9,23 +10,22 @@
 #include "config/group_registers.h"
 #include "config/resources.h"
 
-/* Short vectors that divide a channel are better than wide ones that reach across channels, as each element's channel
- * need not be found. */
-enum { SHORT = 4 };
-
-/* The fewest positions with which a row is whole vectors of any width; else a few, of those with the widest ones. A sample
- * has several rows, as each element of a row has sums of its own. Devices that need aligned vectors are content with SHORT
- * ones. */
+/* The fewest positions with which a row is whole vectors of any width. Where there is no such number, a few positions, of
+ * those with the widest vectors. Each element of a row has sums of its own, so a sample has several rows, and more of them
+ * where positions only make a row longer. Devices that need aligned vectors are content with those of 4 elements. */
 uint64_t cln_config_row_positions(const struct cln_workload *work) {
-    enum { WIDEST = 16, FEW = 16, ROWS = 8, MOST = 1024 }; /* elements of a vector; positions; rows; elements of a row */
+    enum { VECTOR = 64, ALIGNED = 4, FEW = 16 };        /* bytes; elements; positions */
+    enum { ROWS = 8, LONG_ROWS = 32, ELEMENTS = 1024 }; /* least rows; most elements of a row: a lane has its vectors */
+    const uint64_t widest = VECTOR / work->real_size;
     uint64_t best = 1, best_vec = cln_lowest_bit(work->channels);
-    if (!work->channels_last || work->channels >= WIDEST || (best_vec >= SHORT && !work->any_address))
+    if (!work->channels_last || work->channels >= widest || (best_vec >= ALIGNED && !work->any_address))
         return 1;
-    const uint64_t most = cln_smaller(work->spatial / ROWS, MOST / cln_larger(work->channels, 1));
-    for (uint64_t positions = 2; positions <= most && best_vec < WIDEST; positions++) {
-        const uint64_t vec = cln_smaller(cln_lowest_bit(work->channels * positions), WIDEST);
-        const bool better = vec > best_vec || (vec == best_vec && (positions <= FEW || best == 1));
-        if (work->spatial % positions == 0 && better) {
+    const uint64_t most = cln_smaller(work->spatial / ROWS, ELEMENTS / cln_larger(work->channels, 1));
+    for (uint64_t positions = 2; positions <= most && best_vec < widest; positions++) {
+        const uint64_t vec = cln_smaller(cln_lowest_bit(work->channels * positions), widest);
+        const bool few = positions <= FEW || (best == 1 && work->any_address);
+        const bool longer = vec == best_vec && few && work->spatial / positions >= LONG_ROWS;
+        if (work->spatial % positions == 0 && (vec > best_vec || longer)) {
             best = positions;
             best_vec = vec;
         }
@@ -65,6 +65,10 @@ static uint64_t divided_by_vec(const struct cln_choice *choice, const struct cln
     return begins_anywhere(choice->work, c, lanes) ? alignment : cln_lowest_bit(alignment | row_of(choice->work, c, lanes));
 }
 
+/* Short vectors that divide a channel are better than wide ones that reach across channels, as each element's channel
+ * need not be found. */
+enum { SHORT = 4 };
+
 /* Whether a GPU takes less time in chunks, which read x twice by wide vectors, than to find the channel of each element of
  * a vector in a held segment, or in the backward to read single elements of it. */
 static bool is_faster_in_chunks(const struct cln_choice *choice, const struct cln_config *c) {
@@ -84,9 +88,17 @@ static uint64_t gpu_rows(const struct cln_workload *work) {
     return rows;
 }
 
+/* The same on a CPU. Rows of several positions are long, and images of few channels small. */
+static uint64_t cpu_rows(const struct cln_workload *work) {
+    enum { ROWS = 256, LEAST = 16, ELEMENTS = 1 << 14 };
+    const uint64_t positions = cln_config_row_positions(work);
+    const uint64_t rows = positions > 1 ? ELEMENTS / (positions * work->channels) : ROWS;
+    return cln_smaller(cln_larger(rows, LEAST), ROWS);
+}
+
 /* Where vectors may reach across channels, a segment has at least two of them, so that several lanes take it. Where a chunk
  * begins anywhere within a vector, a channel has many of them, since its ends take as long as several. With channels last a
- * GPU's lane keeps numbers for each channel of its vector, in the backward two sums, and in a slice x too: few channels let
+ * GPU's lane keeps numbers for each element of its vector, in the backward two sums, and in a slice x too: few channels let
  * more work-groups run at once. */
 static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
     enum { FEW_CHANNELS = 4, MANY = 128 };
@@ -173,7 +185,7 @@ static bool keeps_segment(const struct cln_choice *choice, const struct cln_conf
 
 /* A chunk is large compared with its sums, and small enough that there are chunks for the whole device. */
 static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { CPU_ELEMENTS = 1 << 16, CPU_ROWS = 256 };
+    enum { CPU_ELEMENTS = 1 << 16 };
     enum { GPU_ELEMENTS = 1 << 12, GPU_MOST = 512 };
     enum { LARGE = 1 << 24 }; /* elements of a sample that has chunks for the whole device if they are twice as large */
     const struct cln_workload *const work = choice->work;
@@ -181,7 +193,7 @@ static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_conf
     if (!c->lanes && c->segments < 2 && lanes_of_slice(choice, c))
         return 1;
     if (work->channels_last)
-        return cln_smaller(cln_divide_up(rows_of_last(work), alone ? CPU_ROWS : gpu_rows(work)),
+        return cln_smaller(cln_divide_up(rows_of_last(work), alone ? cpu_rows(work) : gpu_rows(work)),
                            alone ? UINT32_MAX : GPU_MOST);
     if (keeps_segment(choice, c))
         return 1;
@@ -274,29 +286,35 @@ static struct cln_config complete(const struct cln_choice *choice) {
     return c;
 }
 
-/* What row_of counts. */
-static const char *name_of_row(const struct cln_workload *work, const struct cln_config *c) {
-    if (work->channels_last)
-        return cln_config_row_positions(work) > 1 ? "the elements of a row of positions" : "cols";
-    return row_of(work, c, c->lanes > 1) == work->spatial ? "spatial" : "a group's elements";
+/* Writes what row_of counts. */
+static void name_row(const struct cln_workload *work, const struct cln_config *c, char *name, size_t size) {
+    const uint64_t positions = cln_config_row_positions(work);
+    const bool whole = row_of(work, c, c->lanes > 1) != work->spatial;
+    if (positions > 1)
+        (void)snprintf(name, size, "the elements of %" PRIu64 " positions", positions);
+    else
+        (void)snprintf(name, size, "%s", work->channels_last ? "cols" : whole ? "a group's elements" : "spatial");
 }
 
 static clnorm_status check_chunks(const struct cln_workload *work, const struct cln_config *c) {
     const uint64_t most = work->channels_last ? rows_of_last(work) : work->group_size;
+    const uint64_t positions = cln_config_row_positions(work);
+    char expected[64] = "at most one per element of a group";
     if (c->chunks <= most)
         return CLNORM_SUCCESS;
-    return cln_config_refuse("chunks", c->chunks,
-                             !work->channels_last    ? "at most one per element of a group"
-                             : most == work->spatial ? "at most one per position"
-                                                     : "at most one per row of positions");
+    if (positions > 1)
+        (void)snprintf(expected, sizeof expected, "at most one per %" PRIu64 " positions", positions);
+    else if (work->channels_last)
+        (void)snprintf(expected, sizeof expected, "at most one per position");
+    return cln_config_refuse("chunks", c->chunks, expected);
 }
 
 /* Rules that only a forced knob can break. */
 static clnorm_status check(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
     const uint64_t row = row_of(work, c, c->lanes > 1);
-    const char *const name = name_of_row(work, c);
-    char expected[96];
+    char name[64], expected[128];
+    name_row(work, c, name, sizeof name);
     const bool anywhere = begins_anywhere(work, c, c->lanes > 1);
     if (c->lanes > 1 && row % c->vec &&
         !anywhere) { /* PoCL 3.1 confuses the lanes' private arrays in tails of several elements */

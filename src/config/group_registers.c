@@ -25,7 +25,7 @@ static bool holds_slice(const struct cln_workload *work, const struct cln_config
 }
 
 uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c) {
-    if (!work->channels_last || c->chunks != 1 || c->segments > 1 || c->lanes < 2)
+    if (!work->channels_last || cln_config_row_positions(work) > 1 || c->chunks != 1 || c->segments > 1 || c->lanes < 2)
         return 0;
     const uint64_t span = cln_slice_span(work), channels = span * work->channels_of_group, vectors = channels / c->vec;
     if (!span || channels % c->vec || vectors > c->lanes || span > c->lanes)
