@@ -106,13 +106,15 @@ static void equal_elements_give_the_bias_wherever_rows_begin(void **state) {
         uint64_t cols, gap;
         uint32_t lanes;
     } shapes[] = {{7, 0, 1}, {37, 0, 1}, {16, 1, 8}, {64, 1, 8}, {203, 0, 8}};
+    const bool slow = fixture_is_slow(fixture);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (uint32_t keep = CLN_KEEP_REGISTERS; keep <= CLN_KEEP_REREAD; keep++)
-            check_constant_rows(fixture, shapes[i].cols, shapes[i].gap,
-                                (struct cln_config){.vec = fixture_is_slow(fixture) ? 4 : 8,
-                                                    .lanes = shapes[i].lanes,
-                                                    .keep = keep,
-                                                    .stores = cpu ? CLN_STORES_STREAMING : CLN_STORES_CACHED});
+            if (!slow || keep % 2 == i % 2) /* where a kernel compiles for seconds, each shape has one */
+                check_constant_rows(fixture, shapes[i].cols, shapes[i].gap,
+                                    (struct cln_config){.vec = slow ? 4 : 8,
+                                                        .lanes = shapes[i].lanes,
+                                                        .keep = keep,
+                                                        .stores = cpu ? CLN_STORES_STREAMING : CLN_STORES_CACHED});
 }
 
 /* -------------------------------------------------------------------------------------------- beyond finite numbers */
