@@ -80,6 +80,8 @@ static bool is_faster_in_chunks(const struct cln_choice *choice, const struct cl
            work->spatial % least && work->alignment % widest == 0;
 }
 
+enum { CPU_ELEMENTS = 1 << 16 }; /* of a chunk on a CPU */
+
 /* Rows of a chunk with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device. */
 static uint64_t gpu_rows(const struct cln_workload *work) {
     uint64_t rows = work->channel_sums ? 128 : 256;
@@ -88,12 +90,11 @@ static uint64_t gpu_rows(const struct cln_workload *work) {
     return rows;
 }
 
-/* The same on a CPU. Rows of several positions are long, and images of few channels small. */
+/* The same on a CPU. Rows of several positions are long, so that few of them make a chunk. */
 static uint64_t cpu_rows(const struct cln_workload *work) {
-    enum { ROWS = 256, LEAST = 16, ELEMENTS = 1 << 14 };
+    enum { ROWS = 256 };
     const uint64_t positions = cln_config_row_positions(work);
-    const uint64_t rows = positions > 1 ? ELEMENTS / (positions * work->channels) : ROWS;
-    return cln_smaller(cln_larger(rows, LEAST), ROWS);
+    return positions > 1 ? cln_smaller(CPU_ELEMENTS / (positions * work->channels), ROWS) : ROWS;
 }
 
 /* Where vectors may reach across channels, a segment has at least two of them, so that several lanes take it. Where a chunk
@@ -185,7 +186,6 @@ static bool keeps_segment(const struct cln_choice *choice, const struct cln_conf
 
 /* A chunk is large compared with its sums, and small enough that there are chunks for the whole device. */
 static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { CPU_ELEMENTS = 1 << 16 };
     enum { GPU_ELEMENTS = 1 << 12, GPU_MOST = 512 };
     enum { LARGE = 1 << 24 }; /* elements of a sample that has chunks for the whole device if they are twice as large */
     const struct cln_workload *const work = choice->work;
