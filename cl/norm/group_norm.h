@@ -7,10 +7,9 @@
  * BIAS_DTYPE, Y_DTYPE, RESIDUAL_OUT_DTYPE, DY_DTYPE, DX_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, ACTIVATION, SAVE_MEAN,
  * SAVE_RSTD, CHUNKS, VEC, LANES, SEGMENTS, UNROLL (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. With an 8-bit x: X_SCALING and
  * X_SCALE_DTYPE. With an 8-bit y: SCALING, SCALE_DTYPE where its scale is measured, and MEASURES in the pass that measures.
- * With either: FP8_ISA. Where requested: DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, ACCUMULATE. Where a row of the last
- * layout has several positions: ROW_POSITIONS. Where the moments of phases are merged: BLOCK. Where y's
- * kernel makes statistics of moments: MERGES. Where registers hold a slice or a segment: SPAN, CHANNEL_LANES. In the
- * backward: HAS_SUMS. */
+ * With either: FP8_ISA. Where requested: DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, ACCUMULATE. With few channels in the last
+ * layout: ROW_POSITIONS. Where the moments of phases are merged: BLOCK. Where y's kernel makes statistics of moments:
+ * MERGES. Where registers hold a slice or a segment: SPAN, CHANNEL_LANES. In the backward: HAS_SUMS. */
 #ifndef GROUP_NORM_H
 #define GROUP_NORM_H
 

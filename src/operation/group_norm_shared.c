@@ -94,8 +94,7 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
     cln_launch_spec(device, c, &spec);
     spec.unroll = 1;
     spec.chunks = cln_larger(cln_config_channel_chunks(&plan->work, c), 1);
-    const uint64_t positions = cln_config_row_positions(&plan->work);
-    spec.row_positions = positions > 1 ? positions : 0;
+    spec.row_positions = cln_config_row_positions(&plan->work);
     spec.block = plan->work.channels_last && c->lanes > 1 && c->segments > 1 ? (uint64_t)c->lanes * c->vec : 0;
     return spec;
 }
@@ -110,7 +109,7 @@ clnorm_status cln_group_norm_part(uint64_t *size, uint64_t elements, uint64_t el
 }
 
 bool cln_group_norm_merges_groups(const struct cln_spec *spec) {
-    return spec->block && !spec->row_positions;
+    return spec->block && spec->row_positions == 1;
 }
 
 uint64_t cln_group_norm_part_rows(const struct cln_group_norm *norm, const struct cln_spec *spec) {
@@ -124,7 +123,7 @@ uint64_t cln_group_norm_entries(const struct cln_group_norm *norm, const struct 
 }
 
 uint64_t cln_group_norm_row_parts(const struct cln_spec *spec) {
-    return spec->chunks * cln_larger(spec->row_positions, 1);
+    return spec->chunks * spec->row_positions;
 }
 
 clnorm_status cln_group_norm_parts(uint64_t *size, uint64_t rows, uint64_t row_parts, uint64_t element,
@@ -191,7 +190,7 @@ clnorm_status cln_group_norm_add_reduction(clnorm_plan *plan, const struct cln_s
 
 uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cln_spec *spec) {
     const uint64_t held = spec->lanes == 1 ? MOST_HELD_VECTORS : spec->lanes;
-    const uint64_t row = norm->cols * cln_larger(spec->row_positions, 1); /* of channels last */
+    const uint64_t row = norm->cols * spec->row_positions; /* of channels last */
     const uint64_t blocks = cln_divide_up(cln_divide_up(row, spec->vec), held);
     return norm->rows * spec->chunks * (norm->layout == CLNORM_LAYOUT_LAST ? blocks : norm->cols);
 }
@@ -199,7 +198,7 @@ uint64_t cln_group_norm_units(const struct cln_group_norm *norm, const struct cl
 struct cln_spec cln_group_norm_without_parts(const struct cln_group_norm *norm, const struct cln_spec *spec) {
     enum { VECTORS = 32 }; /* of a lane, at most */
     struct cln_spec own = *spec;
-    const uint64_t rows = norm->spatial / cln_larger(spec->row_positions, 1);
+    const uint64_t rows = norm->spatial / spec->row_positions;
     if (shares_units(spec))
         own.chunks = cln_larger(spec->chunks, cln_divide_up(rows, VECTORS * spec->segments));
     return own;

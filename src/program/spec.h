@@ -66,7 +66,7 @@ struct cln_spec {
     uint64_t channel_lanes;             /* group norm: lanes that take a channel, where registers hold a segment; or 0 */
     uint64_t merges;                    /* group norm: 1: y is computed from moments of chunks, not from statistics */
     uint64_t block;                     /* group norm: elements of a block, whose phases are merged; 0: no block */
-    uint64_t row_positions;             /* group norm, channels last: positions of a row; 0: one */
+    uint64_t row_positions;             /* group norm: positions of a row of channels last, 1 or more */
     uint64_t measures;                  /* forward: 1: the largest |y| of each work-group is written */
     uint64_t save_y_row_scale;          /* 1: args.y_row_scale is written */
     uint64_t amax, write_q, transposed; /* 1: amax, q, the transposed copy is written */
