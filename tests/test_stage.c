@@ -11,6 +11,7 @@
 #include "gelu/gelu_args.h"
 #include "operation/operations.h"
 #include "plan/stage.h"
+#include "refusal.h"
 
 static const struct cln_parameter gelu_parameters[] = CLN_PARAMETERS(GELU_ARGS);
 
@@ -62,6 +63,19 @@ static void arguments_come_in_any_order(void **state) {
     assert_int_equal(stage->tensor[0].index, 1);
     assert_int_equal(stage->tensor[1].binding.role, CLN_Y);
     assert_int_equal(stage->tensor[1].index, 4); /* after the offset and the stride of x */
+    clnorm_plan_destroy(plan);
+}
+
+/* A plan has room for CLN_STAGES kernels. */
+static void too_many_stages_are_refused(void **state) {
+    const struct cln_argument arguments[] = {
+        cln_integer("cols", 8), out(), cln_integer("blocks", 8), cln_integer("iterations", 1), {0}};
+    clnorm_plan *plan = make_plan(*state);
+    for (unsigned i = 0; i < CLN_STAGES; i++)
+        assert_int_equal(add(plan, gelu_parameters, arguments), CLNORM_SUCCESS);
+    assert_int_equal(add(plan, gelu_parameters, arguments), CLNORM_INVALID_ARGUMENT);
+    assert_detail("kernel gelu_rows is one too many: expected at most 8 of a plan");
+    assert_int_equal(plan->stages, CLN_STAGES);
     clnorm_plan_destroy(plan);
 }
 
@@ -125,9 +139,8 @@ static void wrong_parameters_are_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arguments_come_in_any_order),
-        cmocka_unit_test(missing_arguments_are_named),
-        cmocka_unit_test(wrong_arguments_are_named),
+        cmocka_unit_test(arguments_come_in_any_order), cmocka_unit_test(too_many_stages_are_refused),
+        cmocka_unit_test(missing_arguments_are_named), cmocka_unit_test(wrong_arguments_are_named),
         cmocka_unit_test(wrong_parameters_are_named),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

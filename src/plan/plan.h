@@ -65,7 +65,7 @@ struct cln_tensor {
 enum { CLN_NOTE = 512, CLN_TUNING_KEY = 96 };
 
 /* Limits: stages of a plan, tensors and arguments of a stage's kernels. */
-enum { CLN_STAGES = 6, CLN_STAGE_TENSORS = 24, CLN_STAGE_ARGUMENTS = 128 };
+enum { CLN_STAGES = 8, CLN_STAGE_TENSORS = 24, CLN_STAGE_ARGUMENTS = 128 };
 
 /* Maximum work-groups of a launch. With more work each takes more iterations, or the problem is refused. */
 enum { CLN_MOST_GROUPS = 1 << 30 };

@@ -188,6 +188,9 @@ static clnorm_status make_kernel(cl_program program, const char *name, const str
 }
 
 clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recipe *recipe) {
+    if (plan->stages == CLN_STAGES)
+        return cln_fail(CLNORM_INVALID_ARGUMENT, "kernel %s is one too many: expected at most %d of a plan", recipe->kernel,
+                        CLN_STAGES);
     if (recipe->groups > CLN_MOST_GROUPS)
         return cln_fail(
             CLNORM_UNSUPPORTED,
