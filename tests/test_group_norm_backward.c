@@ -71,6 +71,9 @@ static const struct group_case cases[] = {
     {2, 15, 320, 3, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=1,chunks=3"},
     {2, 5, 1369, 5, LAST, F32, F32, F32, 0, 0, FAR, 0, 0, "vec=2,lanes=1,chunks=33"},
     {40, 3, 256, 3, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {17000, 3, 4, 1, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""}, /* sums over batches of samples */
+    {4097, 2, 8, 2, LAST, BF16, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=2,lanes=1,chunks=4"},
+    {10000, 2, 6, 2, FIRST, F16, F16, F32, 0, 0, NORMAL, 1, 0, "vec=1,lanes=2,segments=2,chunks=2"},
     {2, 64, 50, 4, LAST, BF16, BF16, F32, 0, SILU, NORMAL, 0, 1, "vec=4,lanes=256,segments=1,chunks=1"},
     {3, 96, 9, 8, LAST, F16, F32, F16, 0, 0, FAR, 0, 0, "vec=8,lanes=64,segments=1,chunks=1,iterations=2"},
     {2, 32, 33, 2, LAST, F32, F32, 0, 0, TANH, NORMAL, 0, 0, "vec=4,lanes=64,segments=1,chunks=1"},

@@ -146,6 +146,14 @@
     USE(VECTOR, 1, const global float *, magnitudes)                                \
     USE(VECTOR, 1, global STORAGE(SCALE_DTYPE) *, y_scale)
 
+/* The sums over each batch of samples, as parts of channels that have one part each. work: batches of channels. */
+#define GROUP_NORM_BATCHES_ARGS(USE)                                                \
+    USE(NUMBER, 1, ulong, iterations)                                               \
+    USE(NUMBER, 1, ulong, rows)                                                     \
+    USE(NUMBER, 1, ulong, samples)                                                  \
+    USE(VECTOR, 1, const global real *, parts)                                      \
+    USE(VECTOR, 1, global real *, sums)
+
 /* The sums over samples. work: channels. */
 #define GROUP_NORM_DWEIGHT_ARGS(USE)                                                \
     USE(NUMBER, 1, ulong, iterations)                                               \

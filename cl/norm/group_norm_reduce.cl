@@ -1,6 +1,6 @@
 /* Reductions over the chunks of group norm: the statistics of a group from moments, the slopes of its dx from sums, the
- * sums over samples, dweight and dbias, and the scales of y. LANES work-items compute one result. VEC is that of the
- * chunks' kernels. */
+ * sums over samples, of batches or of all, which are dweight and dbias, and the scales of y. LANES work-items compute one
+ * result. VEC is that of the chunks' kernels. */
 
 #include "norm/group_moments.h"
 #include "norm/group_norm.h"
@@ -94,6 +94,27 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
             PUT_DBIAS(dbias + dbias_at, index - groups, sums);
             PUT_DWEIGHT(dweight + dweight_at, index - groups, sums);
         }
+    }
+    last_barrier();
+}
+
+/* The sums over batches of samples. work: the channels of each batch; a sum has its index. */
+kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+group_norm_batches(PARAMETERS(GROUP_NORM_BATCHES_ARGS)) {
+    local real scratch[2 * SCRATCH];
+    struct lanes lanes = {.scratch = scratch};
+    const uint lane = (uint)get_local_id(0) % LANES;
+    const ulong first = first_of(iterations);
+    for (ulong i = 0; i < iterations; i++) {
+        const ulong index = first + i * SEGMENTS, sample = index / CHANNELS * samples;
+        struct shares shares = {{0, 0}, {0, 0}};
+        if (index < work)
+            take_channel(&shares, parts + parts_at + 2 * part_of(sample, 0, 0), min(samples, rows - sample),
+                         index % CHANNELS, lane);
+        real total[2] = {shares.of_dn.sum, shares.of_product.sum};
+        sum_lanes(&lanes, total, 2);
+        if (index < work && lane == 0)
+            put_part(sums + sums_at, index, total[0], total[1]);
     }
     last_barrier();
 }

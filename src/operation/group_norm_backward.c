@@ -80,9 +80,9 @@ static clnorm_status choose(const clnorm_device_info *device, const struct cln_w
     return cln_group_norm_choose(cln_config_choose, device, work, forced, config);
 }
 
-/* The parts of the workspace. mean and rstd may be arguments instead. */
+/* The parts of the workspace. mean and rstd may be arguments instead. batches: the sums over batches of samples. */
 struct workspace {
-    struct cln_binding parts, slopes, mean, rstd;
+    struct cln_binding parts, batches, slopes, mean, rstd;
 };
 
 /* What every stage is made from. */
@@ -94,6 +94,7 @@ struct problem {
     bool by_chunks, sums; /* sums: of channels, dweight and dbias */
     bool with_dx;         /* the kernel of dx computes the slopes of groups */
     bool joined;          /* the kernel of the slopes computes these sums too */
+    uint64_t batch;       /* samples whose sums are added up first; 0: the sums have few terms */
 };
 
 static struct cln_spec spec_of(const clnorm_plan *plan, const desc_type *d, bool sums) {
@@ -154,6 +155,8 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
         cln_larger(cln_group_norm_row_parts(&p->spec), given ? 0 : cln_group_norm_row_parts(&p->statistics));
     if (p->by_chunks || p->sums || !given)
         status = cln_group_norm_parts(&size, p->norm.rows * rows, row_parts, element, &w->parts);
+    if (!status && p->batch)
+        status = cln_group_norm_parts(&size, cln_divide_up(p->norm.rows, p->batch) * p->norm.cols, 1, element, &w->batches);
     if (!status && p->by_chunks && !p->with_dx)
         status = cln_group_norm_part(&size, 2 * count, element, &w->slopes);
     if (!status && !given)
@@ -245,13 +248,33 @@ static clnorm_status add_chunks(clnorm_plan *plan, const struct problem *p) {
     return status ? status : add_dx(plan, p);
 }
 
-/* Adds the kernel of the sums over samples alone. With 0 rows they have no terms. */
-static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
+/* Adds the kernel of the sums over samples alone, from parts. With 0 rows they have no terms. */
+static clnorm_status add_sums_of(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm *norm,
+                                 struct cln_binding parts, uint64_t rows) {
     static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_DWEIGHT_ARGS);
-    const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows), cln_bind("parts", p->workspace.parts), {0}};
+    const struct cln_argument arguments[] = {cln_integer("rows", rows), cln_bind("parts", parts), {0}};
     const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_dweight", parameters, arguments,
-                                                 p->norm.cols};
-    return cln_group_norm_add_reduction(plan, &p->spec, &kernel, p->norm.rows * cln_group_norm_row_parts(&p->spec));
+                                                 norm->cols};
+    return cln_group_norm_add_reduction(plan, spec, &kernel, rows * cln_group_norm_row_parts(spec));
+}
+
+static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_BATCHES_ARGS);
+    if (!p->batch)
+        return add_sums_of(plan, &p->spec, &p->norm, p->workspace.parts, p->norm.rows);
+    const uint64_t batches = cln_divide_up(p->norm.rows, p->batch);
+    const struct cln_argument arguments[] = {cln_integer("rows", p->norm.rows),
+                                             cln_integer("samples", p->batch),
+                                             cln_bind("parts", p->workspace.parts),
+                                             cln_bind("sums", p->workspace.batches),
+                                             {0}};
+    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_reduce, "group_norm_batches", parameters, arguments,
+                                                 batches * p->norm.cols};
+    struct cln_spec one_part = p->spec;
+    one_part.chunks = one_part.row_positions = 1;
+    const clnorm_status status =
+        cln_group_norm_add_reduction(plan, &p->spec, &kernel, p->batch * cln_group_norm_row_parts(&p->spec));
+    return status ? status : add_sums_of(plan, &one_part, &p->norm, p->workspace.batches, batches);
 }
 
 /* Whether the work-group of a chunk's dx adds up the sums of its group's chunks itself: they are few beside the chunk's
@@ -272,6 +295,15 @@ static bool joins_sums(const struct problem *p) {
            terms <= MOST_TERMS * (p->with_dx ? p->spec.lanes : terms_of_group(p));
 }
 
+/* Samples of a batch: a work-group adds up its terms in a few steps. Few channels would occupy few compute units for long
+ * if each had a single work-group for all samples. */
+static uint64_t batch_of(const struct problem *p) {
+    enum { TERMS = 4096, MANY = 4 * TERMS }; /* of a batch; of all samples, from which on a second kernel is worth it */
+    const uint64_t row_parts = cln_group_norm_row_parts(&p->spec);
+    const bool many = cln_product(p->norm.rows, row_parts) >= MANY && p->norm.rows > 1;
+    return p->sums && !p->joined && many ? cln_larger(TERMS / row_parts, 1) : 0;
+}
+
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     clnorm_norm_backward_desc rows;
     if (cln_group_norm_backward_as_rows(desc, &rows))
@@ -283,6 +315,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p.d->accumulate;
     p.with_dx = makes_slopes_with_dx(&p);
     p.joined = joins_sums(&p);
+    p.batch = batch_of(&p);
     clnorm_status status = lay_out(plan, &p);
     if (!status && work->rows && !p.d->statistics_given)
         status = cln_group_norm_add_statistics(plan, &p.statistics, &p.norm, p.workspace.parts, p.workspace.mean,
