@@ -128,21 +128,74 @@ static void few_channels_fill_vectors(void **state) {
     } images[] = {
         {3, 50176, {16, 16}, 8}, {3, 1225, {7, 7}, 1}, {3, 1369, {1, 37}, 1}, {3, 36, {4, 4}, 4},  {3, 257, {1, 1}, 1},
         {3, 51529, {1, 227}, 1}, {2, 1024, {8, 8}, 8}, {4, 1024, {1, 4}, 4},  {6, 100, {4, 4}, 8}, {8, 1024, {1, 2}, 8},
-        {8, 225, {1, 5}, 8},     {12, 64, {1, 4}, 4},  {15, 64, {8, 8}, 4},   {16, 64, {1, 1}, 8}, {17, 64, {1, 1}, 1},
+        {8, 225, {1, 5}, 8},     {12, 64, {1, 4}, 4},  {15, 64, {8, 8}, 8},   {16, 64, {1, 1}, 8}, {17, 64, {1, 1}, 1},
     };
     const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
-    const struct cln_config automatic = {0};
+    const struct cln_config chunked = {.chunks = 2};
     for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
         struct cln_workload work = group_workload_of(images[i].channels, 1, images[i].spatial, sizeof(cl_half));
-        assert_int_equal(cln_config_row_positions(&work), 1); /* channels first */
+        assert_int_equal(cln_config_row_positions(&work, &chunked), 1); /* channels first */
         work.channels_last = true;
         struct cln_config config;
-        assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
+        assert_int_equal(cln_config_choose_group(&h200, &work, &chunked, &config), CLNORM_SUCCESS);
         assert_int_equal(config.vec, images[i].vec);
         for (int any = 0; any < 2; any++) {
             work.any_address = any;
-            assert_int_equal(cln_config_row_positions(&work), images[i].positions[any]);
+            assert_int_equal(cln_config_row_positions(&work, &chunked), images[i].positions[any]);
         }
+    }
+}
+
+/* A GPU's work-group holds all channels of a sample with channels last, if they are few and its registers have room.
+ * Vectors then have channels of one position alone. */
+static void small_samples_are_held(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t channels, spatial, size, vec;
+        bool held[2]; /* forward, backward */
+    } samples[] = {
+        {3, 36, 4, 1, {true, true}},   {3, 10000, 4, 1, {true, false}},  {3, 50176, 4, 1, {false, false}},
+        {2, 1024, 2, 2, {true, true}}, {16, 1024, 4, 4, {true, true}},   {20, 900, 2, 4, {true, true}},
+        {9, 729, 2, 1, {true, true}},  {18, 3136, 4, 2, {false, false}},
+    };
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    const struct cln_config automatic = {0};
+    for (size_t i = 0; i < 2 * sizeof samples / sizeof *samples; i++) {
+        struct cln_workload work =
+            group_workload_of(samples[i / 2].channels, 1, samples[i / 2].spatial, samples[i / 2].size);
+        work.channels_last = true;
+        work.channel_sums = i % 2;
+        struct cln_config config;
+        assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
+        const bool held = samples[i / 2].held[i % 2];
+        assert_int_equal(cln_config_slice_groups(&work, &config), held ? samples[i / 2].channels : 0);
+        assert_int_equal(config.chunks == 1, held);
+        if (held) {
+            assert_int_equal(config.vec, samples[i / 2].vec);
+            assert_int_equal(cln_config_row_positions(&work, &config), 1);
+        }
+    }
+}
+
+/* Channels first: fewer lanes with more registers each hold a segment for which many have too few. */
+static void large_segments_are_held(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t spatial, size, inputs, lanes; /* lanes 0: in chunks */
+    } segments[] = {
+        {40960, 4, 1, 1024}, {50176, 4, 1, 256}, {51204, 4, 1, 0}, {50176, 2, 1, 256}, {65536, 2, 1, 512},
+        {81928, 2, 1, 0},    {25600, 4, 2, 256}, {25604, 4, 2, 0}, {25600, 8, 1, 256}, {25602, 8, 1, 0},
+    };
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    const struct cln_config automatic = {0};
+    for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
+        struct cln_workload work = group_workload_of(4, 1, segments[i].spatial, segments[i].size);
+        work.held_size *= segments[i].inputs;
+        struct cln_config config;
+        assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
+        assert_int_equal(config.chunks > 1, !segments[i].lanes);
+        if (segments[i].lanes)
+            assert_int_equal(config.lanes, segments[i].lanes);
     }
 }
 
@@ -177,7 +230,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(phases_fit_into_local_memory), cmocka_unit_test(small_images_have_a_config),
         cmocka_unit_test(odd_images_have_wide_vectors), cmocka_unit_test(forced_knobs_of_odd_images_fit),
-        cmocka_unit_test(few_channels_fill_vectors),    cmocka_unit_test(large_images_are_streamed),
+        cmocka_unit_test(few_channels_fill_vectors),    cmocka_unit_test(small_samples_are_held),
+        cmocka_unit_test(large_segments_are_held),      cmocka_unit_test(large_images_are_streamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

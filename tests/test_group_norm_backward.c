@@ -79,6 +79,9 @@ static const struct group_case cases[] = {
     {2, 32, 33, 2, LAST, F32, F32, 0, 0, TANH, NORMAL, 0, 0, "vec=4,lanes=64,segments=1,chunks=1"},
     {2, 32, 20, 2, LAST, F64, F64, F64, 0, GELU, NORMAL, 0, 0, "vec=2,lanes=64,segments=1,chunks=1"},
     {2, 48, 5, 4, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=4,segments=8,chunks=2"},
+    {40, 3, 64, 3, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=1,lanes=32,segments=1,chunks=1"},
+    {5, 6, 99, 2, LAST, BF16, BF16, F32, 0, 0, FAR, 1, 1, "vec=2,lanes=64,segments=1,chunks=1,iterations=2"},
+    {3, 2, 4, 1, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=2,lanes=16,segments=1,chunks=1"},
 };
 
 static void results_are_right(void **state) {

@@ -16,11 +16,12 @@ struct call {
 #define SEGMENT_VECTORS (1ul * GROUP_SIZE / VEC)
 #define HELD_OF_LANE (SEGMENT_VECTORS / LANES + (SEGMENT_VECTORS % LANES != 0))
 #if ISA == ISA_PTX
-#define REGISTER_ELEMENTS (LANES > 512 ? 40 : 80)
+#define REGISTER_ELEMENTS (LANES > 512 ? 40 : LANES > 256 ? 80 : 200)
 #else
 #define REGISTER_ELEMENTS 32
 #endif
-#define MOST_HELD (REGISTER_ELEMENTS / (PRESENT(RESIDUAL_DTYPE) ? 2 : 1)) /* elements of a lane that fit in registers */
+/* Elements of a lane that fit in registers. */
+#define MOST_HELD (REGISTER_ELEMENTS / (PRESENT(RESIDUAL_DTYPE) ? 2 : 1) / (IS_DOUBLE(X_DTYPE) ? 2 : 1))
 #define IS_HELD (LANES > 1 && HELD_OF_LANE * VEC <= MOST_HELD)
 
 /* The place of a segment. */

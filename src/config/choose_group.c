@@ -12,13 +12,15 @@
 
 /* The fewest positions with which a row is whole vectors of any width. Where there is no such number, a few positions, of
  * those with the widest vectors. Each element of a row has sums of its own, so a sample has several rows, and more of them
- * where positions only make a row longer. Devices that need aligned vectors are content with those of 4 elements. */
-uint64_t cln_config_row_positions(const struct cln_workload *work) {
+ * where positions only make a row longer. Devices that need aligned vectors are content with those of 4 elements. The lanes
+ * of a slice have one position each at a time. */
+uint64_t cln_config_row_positions(const struct cln_workload *work, const struct cln_config *c) {
     enum { VECTOR = 64, ALIGNED = 4, FEW = 16 };        /* bytes; elements; positions */
     enum { ROWS = 8, LONG_ROWS = 32, ELEMENTS = 1024 }; /* least rows; most elements of a row: a lane has its vectors */
     const uint64_t widest = VECTOR / work->real_size;
     uint64_t best = 1, best_vec = cln_lowest_bit(work->channels);
-    if (!work->channels_last || work->channels >= widest || (best_vec >= ALIGNED && !work->any_address))
+    if (!work->channels_last || work->channels >= widest || (best_vec >= ALIGNED && !work->any_address) ||
+        cln_config_slice_groups(work, c))
         return 1;
     const uint64_t most = cln_smaller(work->spatial / ROWS, ELEMENTS / cln_larger(work->channels, 1));
     for (uint64_t positions = 2; positions <= most && best_vec < widest; positions++) {
@@ -38,13 +40,13 @@ uint64_t cln_config_row_positions(const struct cln_workload *work) {
 static uint64_t row_of(const struct cln_workload *work, const struct cln_config *c, bool lanes) {
     const bool whole = lanes && c->chunks == 1 && !work->channel_sums;
     if (work->channels_last)
-        return work->channels * cln_config_row_positions(work);
+        return work->channels * cln_config_row_positions(work, c);
     return whole ? work->group_size : work->spatial;
 }
 
 /* Channels last: the rows of a sample. */
-static uint64_t rows_of_last(const struct cln_workload *work) {
-    return work->spatial / cln_config_row_positions(work);
+static uint64_t rows_of_last(const struct cln_workload *work, const struct cln_config *c) {
+    return work->spatial / cln_config_row_positions(work, c);
 }
 
 uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c) {
@@ -83,30 +85,67 @@ static bool is_faster_in_chunks(const struct cln_choice *choice, const struct cl
 enum { CPU_ELEMENTS = 1 << 16 }; /* of a chunk on a CPU */
 
 /* Rows of a chunk with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device. */
-static uint64_t gpu_rows(const struct cln_workload *work) {
+static uint64_t gpu_rows(const struct cln_workload *work, const struct cln_config *c) {
     uint64_t rows = work->channel_sums ? 128 : 256;
-    while (rows > 16 && rows * rows > 4 * rows_of_last(work))
+    while (rows > 16 && rows * rows > 4 * rows_of_last(work, c))
         rows /= 2;
     return rows;
 }
 
 /* The same on a CPU. Rows of several positions are long, so that few of them make a chunk. */
-static uint64_t cpu_rows(const struct cln_workload *work) {
+static uint64_t cpu_rows(const struct cln_workload *work, const struct cln_config *c) {
     enum { ROWS = 256 };
-    const uint64_t positions = cln_config_row_positions(work);
+    const uint64_t positions = cln_config_row_positions(work, c);
     return positions > 1 ? cln_smaller(CPU_ELEMENTS / (positions * work->channels), ROWS) : ROWS;
 }
 
-/* Where vectors may reach across channels, a segment has at least two of them, so that several lanes take it. Where a chunk
- * begins anywhere within a vector, a channel has many of them, since its ends take as long as several. With channels last a
- * GPU's lane keeps numbers for each element of its vector, in the backward two sums, and in a slice x too: few channels let
- * more work-groups run at once. */
-static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { FEW_CHANNELS = 4, MANY = 128 };
+enum { FEW_CHANNELS = 4 }; /* of a GPU's lane that keeps numbers for each */
+
+/* The vectors of a slice's lanes. A lane keeps x, and numbers for each element of its vector, in the backward two sums: few
+ * channels let more work-groups run at once. */
+static uint64_t vec_of_slice(const struct cln_choice *choice, const struct cln_config *c) {
+    const uint64_t channels = choice->work->channels;
+    const uint64_t even = cln_config_element_aligned(choice->device, c) ? channels : channels | choice->work->alignment;
+    return cln_smaller(cln_power_of_two_at_most(cln_smaller(cln_widest_vector(choice, c), FEW_CHANNELS)),
+                       cln_lowest_bit(even));
+}
+
+/* Lanes that together hold a slice with channels last in the registers of a GPU, or those that are forced; 0: no work-group
+ * can. */
+static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { HELD = 60, HELD_BACKWARD = 40, WARP = 32 }; /* elements of a lane */
     const struct cln_workload *const work = choice->work;
+    const uint64_t span = cln_slice_span(work), held = work->channel_sums ? HELD_BACKWARD : HELD;
+    if (choice->facts.alone || !work->channels_last || !span || c->chunks > 1 || c->segments > 1)
+        return 0;
+    struct cln_config own = *c;
+    own.chunks = own.segments = 1;
+    own.vec = (uint32_t)cln_or_else(c->vec, vec_of_slice(choice, &own));
+    if (c->lanes)
+        return cln_config_slice_groups(work, &own) ? c->lanes : 0;
+    const uint64_t channels = span * work->channels_of_group;
+    const uint64_t least = cln_larger(cln_larger(channels / own.vec, span), WARP);
+    uint64_t lanes =
+        cln_power_of_two_at_least(cln_larger(cln_divide_up(cln_product(channels, work->spatial), held), least));
+    for (; lanes <= choice->facts.most_lanes; lanes *= 2) {
+        own.lanes = (uint32_t)lanes;
+        if (cln_config_slice_groups(work, &own))
+            return cln_slice_bytes(work, &own) <= choice->device->local_memory ? lanes : 0;
+    }
+    return 0;
+}
+
+/* Where vectors may reach across channels, a segment has at least two of them, so that several lanes take it. Where a chunk
+ * begins anywhere within a vector, a channel has many of them, since its ends take as long as several. In the backward
+ * with channels last, a GPU's lane keeps two sums for each element of its vector. */
+static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { MANY = 128 };
+    const struct cln_workload *const work = choice->work;
+    if (lanes_of_slice(choice, c))
+        return vec_of_slice(choice, c);
     const uint64_t row = row_of(work, c, !choice->facts.alone);
     const bool across = !work->channels_last && row > work->spatial;
-    const bool keeps = work->channels_last && (work->channel_sums || c->chunks == 1) && !choice->facts.alone;
+    const bool keeps = work->channels_last && work->channel_sums && !choice->facts.alone;
     const uint64_t most = across ? row / 2 : keeps ? FEW_CHANNELS : UINT64_MAX;
     const uint64_t widest = cln_power_of_two_at_most(cln_smaller(cln_widest_vector(choice, c), most));
     if (cln_config_element_aligned(choice->device, c))
@@ -119,28 +158,6 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
     return begins_anywhere(work, c, c->lanes ? c->lanes > 1 : !choice->facts.alone)
                ? cln_larger(even, cln_smaller(cln_smaller(widest, work->alignment), few))
                : even;
-}
-
-/* Lanes that together hold a slice with channels last in the registers of a GPU; 0: no work-group can. */
-static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { HELD = 60, HELD_BACKWARD = 40, WARP = 32 }; /* elements of a lane */
-    const struct cln_workload *const work = choice->work;
-    const uint64_t span = cln_slice_span(work), held = work->channel_sums ? HELD_BACKWARD : HELD;
-    if (choice->facts.alone || !work->channels_last || !span)
-        return 0;
-    struct cln_config own = *c;
-    own.chunks = own.segments = 1;
-    own.vec = (uint32_t)cln_or_else(c->vec, vec_of(choice, &own));
-    const uint64_t channels = span * work->channels_of_group;
-    const uint64_t least = cln_larger(cln_larger(channels / own.vec, span), WARP);
-    uint64_t lanes =
-        cln_power_of_two_at_least(cln_larger(cln_divide_up(cln_product(channels, work->spatial), held), least));
-    for (; lanes <= choice->facts.most_lanes; lanes *= 2) {
-        own.lanes = (uint32_t)lanes;
-        if (cln_config_slice_groups(work, &own))
-            return cln_slice_bytes(work, &own) <= choice->device->local_memory ? lanes : 0;
-    }
-    return 0;
 }
 
 /* Backward: lanes that together hold a segment with channels first in the registers of a GPU; 0: no work-group can. There
@@ -172,7 +189,7 @@ static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_
     return best;
 }
 
-/* Whether a work-group can keep a segment between its two uses: in a CPU's cache, or in a GPU's registers. */
+/* Whether a work-group can keep a segment between its two uses: in a cache, or in a GPU's registers. */
 static bool keeps_segment(const struct cln_choice *choice, const struct cln_config *c) {
     enum { CPU_SEGMENT = 1 << 20, LANE = 160 }; /* bytes */
     const struct cln_workload *const work = choice->work;
@@ -181,7 +198,8 @@ static bool keeps_segment(const struct cln_choice *choice, const struct cln_conf
     if (!choice->facts.alone && work->channel_sums)
         return lanes_of_held(choice, c);
     const uint64_t room = choice->facts.alone ? CPU_SEGMENT : LANE * choice->facts.most_lanes;
-    return work->group_size <= room / work->held_size;
+    return work->group_size <= room / work->held_size ||
+           (!choice->facts.alone && work->group_size <= cln_held_elements(work, c, CLN_HOLDERS));
 }
 
 /* A chunk is large compared with its sums, and small enough that there are chunks for the whole device. */
@@ -193,7 +211,7 @@ static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_conf
     if (!c->lanes && c->segments < 2 && lanes_of_slice(choice, c))
         return 1;
     if (work->channels_last)
-        return cln_smaller(cln_divide_up(rows_of_last(work), alone ? cpu_rows(work) : gpu_rows(work)),
+        return cln_smaller(cln_divide_up(rows_of_last(work, c), alone ? cpu_rows(work, c) : gpu_rows(work, c)),
                            alone ? UINT32_MAX : GPU_MOST);
     if (keeps_segment(choice, c))
         return 1;
@@ -210,18 +228,24 @@ static uint64_t shared_vectors(const struct cln_workload *work, const struct cln
     return in_chunks ? cln_divide_up(vectors, cln_config_channel_chunks(work, c)) : vectors;
 }
 
-/* Channels first: lanes that hold a segment, or take a chunk. Few of them have enough loads under way each. A single lane
- * would not take the elements before a chunk's first whole vector. */
+/* Channels first: lanes that hold a segment, or take a chunk. Few of them have enough loads under way each. Where a segment
+ * is too large for the registers of so many lanes, fewer with more registers may hold it. A single lane would not take the
+ * elements before a chunk's first whole vector. */
 static uint64_t lanes_of_first(const struct cln_choice *choice, const struct cln_config *c) {
     enum { VECTORS = 10, ELEMENTS = 40, FEW = 8, WARP = 32, WIDE = 512, HELD_WIDE = 40 };
-    const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
+    const struct cln_workload *const work = choice->work;
+    const uint64_t vectors = shared_vectors(work, c), most = choice->facts.most_lanes;
     const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as in group_norm.cl */
     const uint64_t few = c->chunks > 1 && c->vec == 1 ? FEW : WARP;
-    const uint64_t several = begins_anywhere(choice->work, c, true) ? 2 : 1;
+    const uint64_t several = begins_anywhere(work, c, true) ? 2 : 1;
     const uint64_t at_least = cln_larger(cln_smaller(few, cln_power_of_two_at_least(vectors)), several);
     const uint64_t of_lane = c->chunks > 1 ? VECTORS : cln_larger(VECTORS, cln_divide_up(ELEMENTS, c->vec));
-    return cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), at_least),
-                       held_by_most ? most : cln_smaller(most, WIDE));
+    const uint64_t lanes = cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), at_least),
+                                       held_by_most ? most : cln_smaller(most, WIDE));
+    const bool fewer = c->chunks == 1 && !work->channel_sums && lanes > CLN_HOLDERS &&
+                       work->group_size > cln_held_elements(work, c, lanes) &&
+                       work->group_size <= cln_held_elements(work, c, CLN_HOLDERS);
+    return fewer ? CLN_HOLDERS : lanes;
 }
 
 /* Channels last: the power of two that leaves the fewest lanes idle, of those that read whole sectors of memory. */
@@ -288,7 +312,7 @@ static struct cln_config complete(const struct cln_choice *choice) {
 
 /* Writes what row_of counts. */
 static void name_row(const struct cln_workload *work, const struct cln_config *c, char *name, size_t size) {
-    const uint64_t positions = cln_config_row_positions(work);
+    const uint64_t positions = cln_config_row_positions(work, c);
     const bool whole = row_of(work, c, c->lanes > 1) != work->spatial;
     if (positions > 1)
         (void)snprintf(name, size, "the elements of %" PRIu64 " positions", positions);
@@ -297,8 +321,8 @@ static void name_row(const struct cln_workload *work, const struct cln_config *c
 }
 
 static clnorm_status check_chunks(const struct cln_workload *work, const struct cln_config *c) {
-    const uint64_t most = work->channels_last ? rows_of_last(work) : work->group_size;
-    const uint64_t positions = cln_config_row_positions(work);
+    const uint64_t most = work->channels_last ? rows_of_last(work, c) : work->group_size;
+    const uint64_t positions = cln_config_row_positions(work, c);
     char expected[64] = "at most one per element of a group";
     if (c->chunks <= most)
         return CLNORM_SUCCESS;

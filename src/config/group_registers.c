@@ -9,7 +9,8 @@ uint64_t cln_slice_span(const struct cln_workload *work) {
     enum { SECTOR = 32, LINE = 128, MOST = 4096 }; /* bytes; groups */
     for (uint64_t span = 1; span <= cln_smaller(work->groups, MOST); span++) {
         const uint64_t bytes = cln_product(span * work->channels_of_group, work->x_size);
-        if (work->groups % span == 0 && bytes % SECTOR == 0 && bytes >= LINE)
+        const bool whole = bytes % SECTOR == 0 && bytes >= LINE;
+        if (work->groups % span == 0 && (whole || span == work->groups)) /* a sample's rows lie side by side */
             return span;
     }
     return 0;
@@ -25,7 +26,7 @@ static bool holds_slice(const struct cln_workload *work, const struct cln_config
 }
 
 uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c) {
-    if (!work->channels_last || cln_config_row_positions(work) > 1 || c->chunks != 1 || c->segments > 1 || c->lanes < 2)
+    if (!work->channels_last || c->chunks != 1 || c->segments > 1 || c->lanes < 2 || !c->vec)
         return 0;
     const uint64_t span = cln_slice_span(work), channels = span * work->channels_of_group, vectors = channels / c->vec;
     if (!span || channels % c->vec || vectors > c->lanes || span > c->lanes)
@@ -42,6 +43,13 @@ uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_confi
 }
 
 /* --------------------------------------------------------------------------------------- segments of channels first */
+
+uint64_t cln_held_elements(const struct cln_workload *work, const struct cln_config *c, uint64_t lanes) {
+    enum { PORTABLE = 32, WIDE = 40, MIDDLE = 80, NARROW = 200, SINGLE = 4 }; /* elements of a lane; bytes */
+    const uint64_t inputs = work->held_size > work->x_size ? 2 : 1, words = work->real_size / SINGLE;
+    const uint64_t of_ptx = lanes > 2 * (uint64_t)CLN_HOLDERS ? WIDE : lanes > CLN_HOLDERS ? MIDDLE : NARROW;
+    return lanes * ((c->isa == CLN_ISA_PTX ? of_ptx : PORTABLE) / inputs / words);
+}
 
 uint64_t cln_held_registers(const struct cln_workload *work, const struct cln_config *c, uint64_t channel_lanes) {
     enum { REGISTER = 4 }; /* bytes */

@@ -123,22 +123,30 @@ static void divide_lanes(struct cln_spec *spec, uint64_t lanes) {
     spec->reduce = spec->segments > 1 && spec->reduce == CLN_REDUCE_SUBGROUP ? CLN_REDUCE_TREE : spec->reduce;
 }
 
-/* Without the macros of the backward's tensors. The lanes that hold a segment take its channels as segments of their own;
- * those that hold a slice take chunks of few positions, of which there are some for the whole device. */
+/* Those that hold a slice take chunks of few rows, of which there are some for the whole device. Few of them are idle. */
+static void divide_slice(const clnorm_plan *plan, const struct cln_group_norm *norm, struct cln_spec *spec) {
+    enum { LANES = 32, ITEMS = 256, ROWS = 8 }; /* rows: of a phase */
+    struct cln_config chunked = plan->config;
+    chunked.chunks = 2;
+    spec->row_positions = cln_config_row_positions(&plan->work, &chunked);
+    const uint64_t vectors = norm->cols * spec->row_positions / spec->vec;
+    divide_lanes(spec, cln_larger(cln_smaller(cln_smaller(spec->lanes, LANES), cln_power_of_two_at_least(vectors)), 1));
+    spec->segments = cln_smaller(spec->segments, ITEMS / spec->lanes);
+    spec->chunks = cln_divide_up(norm->spatial / spec->row_positions, ROWS * spec->segments);
+    spec->block = spec->lanes > 1 && spec->segments > 1 ? spec->lanes * spec->vec : 0;
+    spec->span = 0;
+}
+
+/* Without the macros of the backward's tensors. The lanes that hold a segment take its channels as segments of their own.
+ */
 static struct cln_spec statistics_spec_of(const clnorm_plan *plan, const desc_type *d) {
-    enum { LANES = 32, POSITIONS = 64, PHASES = 8 };
     const struct cln_group_norm norm = norm_of(d);
     struct cln_spec spec = cln_group_norm_spec(plan, &norm);
     const uint64_t channel_lanes = cln_config_channel_lanes(&plan->work, &plan->config);
     if (channel_lanes)
         divide_lanes(&spec, channel_lanes);
-    if (spec.span) {
-        divide_lanes(&spec, cln_smaller(spec.lanes, LANES));
-        spec.segments = cln_smaller(spec.segments, PHASES);
-        spec.chunks = cln_divide_up(norm.spatial, POSITIONS);
-        spec.block = spec.segments > 1 ? spec.lanes * spec.vec : 0;
-        spec.span = 0;
-    }
+    if (spec.span)
+        divide_slice(plan, &norm, &spec);
     spec.y_dtype = d->x.scaling ? CLNORM_F32 : d->x.dtype; /* of another kernel of the same program */
     return spec;
 }

@@ -94,7 +94,7 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
     cln_launch_spec(device, c, &spec);
     spec.unroll = 1;
     spec.chunks = cln_larger(cln_config_channel_chunks(&plan->work, c), 1);
-    spec.row_positions = cln_config_row_positions(&plan->work);
+    spec.row_positions = cln_config_row_positions(&plan->work, c);
     spec.block = plan->work.channels_last && c->lanes > 1 && c->segments > 1 ? (uint64_t)c->lanes * c->vec : 0;
     return spec;
 }
