@@ -19,9 +19,7 @@ foreach(test IN ITEMS
     buffers drivers enqueue events gelu group_norm_fp8 l2_norm leads norm_backward_columns norm_backward_knobs
     norm_backward_sweep norm_fp8_tiles norm_knobs norm_numerics norm_sweep softmax)
     clnorm_add_test(rusticl_${test} "${rusticl}" $<TARGET_FILE:test_${test}>)
-    if(NOT "${test}" STREQUAL "norm_backward_knobs") # which needs every layout with every reduction
-        set_property(TEST rusticl_${test} APPEND PROPERTY ENVIRONMENT CLNORM_TEST_QUICK=1)
-    endif()
+    set_property(TEST rusticl_${test} APPEND PROPERTY ENVIRONMENT CLNORM_TEST_QUICK=1)
     list(APPEND elsewhere rusticl_${test})
 endforeach()
 if(clnorm_has_tool)

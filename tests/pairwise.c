@@ -119,23 +119,22 @@ static unsigned propose(struct pairwise *pairwise, unsigned *level) {
     return gain;
 }
 
-/* Counts the pairs of a case as seen; in quick tests every pair of two levels that some case has had. */
-static void count_pairs(struct pairwise *pairwise, const unsigned *level) {
+/* Counts the pairs of a case as seen. Returns the number of levels that no case had before. */
+static unsigned count_pairs(struct pairwise *pairwise, const unsigned *level) {
+    unsigned new_levels = 0;
     for (unsigned a = 0; a < pairwise->factors; a++) {
-        pairwise->met[pairwise->first[a] + level[a]] = true;
+        bool *const met = &pairwise->met[pairwise->first[a] + level[a]];
+        new_levels += !*met;
+        *met = true;
         for (unsigned b = a + 1; b < pairwise->factors; b++)
             *pair_of(pairwise, level, a, b) = true;
     }
-    if (fixture_is_quick())
-        for (unsigned i = 0; i < pairwise->total; i++)
-            for (unsigned j = i + 1; j < pairwise->total; j++)
-                pairwise->seen[i * pairwise->total + j] |= pairwise->met[i] && pairwise->met[j];
+    return new_levels;
 }
 
-bool pairwise_next(struct pairwise *pairwise, unsigned *level) {
+/* The next case of all. Returns the number of levels that no case had before. */
+static unsigned next_of_all(struct pairwise *pairwise, unsigned *level) {
     enum { PROPOSALS = 50 };
-    if (!find_unseen(pairwise))
-        return false;
     unsigned most = 0;
     for (int i = 0; i < PROPOSALS; i++) {
         unsigned proposal[PAIRWISE_FACTORS];
@@ -145,8 +144,17 @@ bool pairwise_next(struct pairwise *pairwise, unsigned *level) {
             memcpy(level, proposal, pairwise->factors * sizeof *level);
         }
     }
-    count_pairs(pairwise, level);
-    return true;
+    return count_pairs(pairwise, level);
+}
+
+bool pairwise_next(struct pairwise *pairwise, unsigned *level) {
+    unsigned next[PAIRWISE_FACTORS];
+    while (find_unseen(pairwise))
+        if (next_of_all(pairwise, next) || !fixture_is_quick()) {
+            memcpy(level, next, pairwise->factors * sizeof *level);
+            return true;
+        }
+    return false;
 }
 
 void pairwise_cycle(struct pairwise **pairwise, const unsigned *levels, unsigned factors, unsigned *level, uint64_t seed) {

@@ -1,5 +1,6 @@
 /* Pairwise coverage with few cases: every level of a factor meets every level of every other factor at least once. Quick
- * tests (fixture_is_quick()) have fewer: every level is in at least one case. */
+ * tests (fixture_is_quick()) have those of them with a level that no case before had: the driver's cache has their kernels
+ * if all cases ran. */
 #ifndef TEST_PAIRWISE_H
 #define TEST_PAIRWISE_H
 
