@@ -154,9 +154,10 @@ static void small_samples_are_held(void **state) {
         uint64_t channels, spatial, size, vec;
         bool held[2]; /* forward, backward */
     } samples[] = {
-        {3, 36, 4, 1, {true, true}},   {3, 10000, 4, 1, {true, false}},  {3, 50176, 4, 1, {false, false}},
-        {2, 1024, 2, 2, {true, true}}, {16, 1024, 4, 4, {true, true}},   {20, 900, 2, 4, {true, true}},
-        {9, 729, 2, 1, {true, true}},  {18, 3136, 4, 2, {false, false}},
+        {3, 36, 4, 1, {true, true}},      {3, 10000, 4, 1, {true, false}},  {3, 50176, 4, 1, {false, false}},
+        {2, 1024, 2, 2, {true, true}},    {16, 1024, 4, 4, {true, true}},   {20, 900, 2, 4, {true, true}},
+        {9, 729, 2, 1, {true, true}},     {4, 4096, 4, 4, {true, true}},    {3, 6000, 8, 1, {true, false}},
+        {3, 10000, 8, 1, {false, false}}, {18, 3136, 4, 2, {false, false}},
     };
     const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};
@@ -184,7 +185,7 @@ static void large_segments_are_held(void **state) {
         uint64_t spatial, size, inputs, lanes; /* lanes 0: in chunks */
     } segments[] = {
         {40960, 4, 1, 1024}, {50176, 4, 1, 256}, {51204, 4, 1, 0}, {50176, 2, 1, 256}, {65536, 2, 1, 512},
-        {81928, 2, 1, 0},    {25600, 4, 2, 256}, {25604, 4, 2, 0}, {25600, 8, 1, 256}, {25602, 8, 1, 0},
+        {81928, 2, 1, 0},    {24576, 4, 2, 256}, {24580, 4, 2, 0}, {24576, 8, 1, 256}, {24578, 8, 1, 0},
     };
     const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};

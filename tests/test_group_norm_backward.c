@@ -72,6 +72,8 @@ static const struct group_case cases[] = {
     {2, 5, 1369, 5, LAST, F32, F32, F32, 0, 0, FAR, 0, 0, "vec=2,lanes=1,chunks=33"},
     {40, 3, 256, 3, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
     {17000, 3, 4, 1, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""}, /* sums over batches of samples */
+    {1100, 3, 256, 3, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
+    {2, 2, 8192, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=2,lanes=1,chunks=8192"},
     {4097, 2, 8, 2, LAST, BF16, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=2,lanes=1,chunks=4"},
     {10000, 2, 6, 2, FIRST, F16, F16, F32, 0, 0, NORMAL, 1, 0, "vec=1,lanes=2,segments=2,chunks=2"},
     {2, 64, 50, 4, LAST, BF16, BF16, F32, 0, SILU, NORMAL, 0, 1, "vec=4,lanes=256,segments=1,chunks=1"},
@@ -126,6 +128,7 @@ static void residuals_and_sums_are_added(void **state) {
          {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
         {{0, 8, 4, 2, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
          {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
+        {{17000, 2, 2, 1, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""}, {.accumulate = true}},
         {{3, 16, 64, 4, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=16,segments=2"},
          {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
         {{3, 7, 56, 7, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=1"},
@@ -202,7 +205,10 @@ static void samples_are_alike(void **state) {
     static const struct {
         uint64_t cols, spatial, groups;
         const char *config;
-    } samples[] = {{64, 16, 4, ""}, {64, 16, 4, "vec=4,lanes=32,segments=1,chunks=1"}, {3, 640, 3, ""}};
+    } samples[] = {{64, 16, 4, ""},
+                   {64, 16, 4, "vec=4,lanes=32,segments=1,chunks=1"},
+                   {3, 640, 3, ""},
+                   {3, 64, 3, "vec=1,lanes=128,segments=1,chunks=1"}};
     unsigned ran = 0;
     for (size_t i = 0; i < 2 * sizeof samples / sizeof *samples; i++) {
         const uint64_t cols = samples[i / 2].cols, spatial = samples[i / 2].spatial;

@@ -65,12 +65,29 @@ INLINED void sum_lane(const struct place *place, const struct channels *channels
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
+/* The steps to which the sums of later ones are added. */
+#define FIRST_STEPS (STEP > 32 ? 32 : STEP)
+
+/* A slice of few channels has many steps, for few lanes to add up. */
+INLINED void add_later_steps(const struct place *place, const struct board *board) {
+    if (STEP == FIRST_STEPS)
+        return;
+    for (uint i = place->item; i < 2 * FIRST_STEPS * SLICE_CHANNELS; i += LANES) {
+        const uint of_sum = i % (FIRST_STEPS * SLICE_CHANNELS);
+        local real *const own = board->lanes + i / (FIRST_STEPS * SLICE_CHANNELS) * STEP * SLICE_CHANNELS + of_sum;
+        for (uint step = FIRST_STEPS; step < STEP - of_sum / SLICE_CHANNELS; step += FIRST_STEPS)
+            *own += own[step * SLICE_CHANNELS];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
 /* Computes the sums of the slice's channels, and writes them. */
 INLINED void sum_channels(const struct call *call, const struct place *place, const struct board *board) {
+    add_later_steps(place, board);
     for (uint i = place->item; i < SLICE_CHANNELS; i += LANES) {
         const real weight = WEIGHT_OF(call, place->channel + i);
         real sums[2] = {0, 0};
-        for (uint step = 0; step < STEP; step++) {
+        for (uint step = 0; step < FIRST_STEPS; step++) {
             sums[0] += board->lanes[step * SLICE_CHANNELS + i];
             sums[1] += board->lanes[(STEP + step) * SLICE_CHANNELS + i];
         }

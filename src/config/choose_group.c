@@ -110,12 +110,13 @@ static uint64_t vec_of_slice(const struct cln_choice *choice, const struct cln_c
                        cln_lowest_bit(even));
 }
 
-/* Lanes that together hold a slice with channels last in the registers of a GPU, or those that are forced; 0: no work-group
- * can. */
+/* Lanes that together hold a slice with channels last in the registers of a GPU; 0: no work-group can. Forced lanes are
+ * those; whether the local memory suffices for them, check tells. */
 static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln_config *c) {
     enum { HELD = 60, HELD_BACKWARD = 40, WARP = 32 }; /* elements of a lane */
     const struct cln_workload *const work = choice->work;
-    const uint64_t span = cln_slice_span(work), held = work->channel_sums ? HELD_BACKWARD : HELD;
+    const uint64_t span = cln_slice_span(work);
+    const uint64_t held = work->channel_sums ? HELD_BACKWARD : HELD / (work->real_size / sizeof(float));
     if (choice->facts.alone || !work->channels_last || !span || c->chunks > 1 || c->segments > 1)
         return 0;
     struct cln_config own = *c;
@@ -198,8 +199,9 @@ static bool keeps_segment(const struct cln_choice *choice, const struct cln_conf
     if (!choice->facts.alone && work->channel_sums)
         return lanes_of_held(choice, c);
     const uint64_t room = choice->facts.alone ? CPU_SEGMENT : LANE * choice->facts.most_lanes;
+    const uint64_t holders = cln_or_else(c->lanes, cln_smaller(CLN_HOLDERS, choice->facts.most_lanes));
     return work->group_size <= room / work->held_size ||
-           (!choice->facts.alone && work->group_size <= cln_held_elements(work, c, CLN_HOLDERS));
+           (!choice->facts.alone && work->group_size <= cln_held_elements(work, c, holders));
 }
 
 /* A chunk is large compared with its sums, and small enough that there are chunks for the whole device. */
@@ -208,7 +210,7 @@ static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_conf
     enum { LARGE = 1 << 24 }; /* elements of a sample that has chunks for the whole device if they are twice as large */
     const struct cln_workload *const work = choice->work;
     const bool alone = choice->facts.alone;
-    if (!c->lanes && c->segments < 2 && lanes_of_slice(choice, c))
+    if (!c->lanes && lanes_of_slice(choice, c))
         return 1;
     if (work->channels_last)
         return cln_smaller(cln_divide_up(rows_of_last(work, c), alone ? cpu_rows(work, c) : gpu_rows(work, c)),
@@ -264,7 +266,7 @@ static uint64_t lanes_of_last(const struct cln_choice *choice, const struct cln_
 static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
     if (choice->facts.alone || (!begins_anywhere(choice->work, c, true) && row_of(choice->work, c, true) % c->vec))
         return 1;
-    const uint64_t of_slice = c->chunks == 1 && c->segments < 2 ? lanes_of_slice(choice, c) : 0;
+    const uint64_t of_slice = lanes_of_slice(choice, c);
     const uint64_t kept = c->chunks == 1 && !of_slice ? lanes_of_held(choice, c) : of_slice;
     if (kept)
         return kept;

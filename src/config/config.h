@@ -71,7 +71,8 @@ uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct c
  * holds a segment in registers; 0: it does not. */
 uint64_t cln_config_channel_lanes(const struct cln_workload *work, const struct cln_config *c);
 
-/* Group norm with channels last: the neighbouring positions that make a row, so that few channels fill vectors. */
+/* Group norm with channels last: the neighbouring positions that make a row, so that few channels fill vectors; 1 in a
+ * slice. */
 uint64_t cln_config_row_positions(const struct cln_workload *work, const struct cln_config *c);
 
 /* Group norm: the chunks of a channel's positions; 0 where a work-group has a whole segment or slice. */

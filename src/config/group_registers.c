@@ -21,8 +21,9 @@ static bool holds_slice(const struct cln_workload *work, const struct cln_config
     enum { FORWARD = 80, BACKWARD = 320, WIDE = 512 }; /* elements; bytes; lanes that leave half as many registers each */
     const bool few = c->lanes > WIDE || (work->channel_sums && c->isa != CLN_ISA_PTX);
     const uint64_t share = few ? 2 : 1, inputs = work->held_size > work->x_size ? 2 : 1;
+    const uint64_t words = work->real_size / sizeof(float);
     return work->channel_sums ? cln_product(elements, work->x_size + work->real_size) <= BACKWARD / share
-                              : elements <= FORWARD / share / inputs;
+                              : elements <= FORWARD / share / inputs / words;
 }
 
 uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c) {
@@ -45,10 +46,11 @@ uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_confi
 /* --------------------------------------------------------------------------------------- segments of channels first */
 
 uint64_t cln_held_elements(const struct cln_workload *work, const struct cln_config *c, uint64_t lanes) {
-    enum { PORTABLE = 32, WIDE = 40, MIDDLE = 80, NARROW = 200, SINGLE = 4 }; /* elements of a lane; bytes */
-    const uint64_t inputs = work->held_size > work->x_size ? 2 : 1, words = work->real_size / SINGLE;
+    enum { PORTABLE = 32, WIDE = 40, MIDDLE = 80, NARROW = 200, VEC = 8 }; /* elements of a lane; of a vector, if any */
+    const uint64_t inputs = work->held_size > work->x_size ? 2 : 1, words = work->real_size / sizeof(float);
     const uint64_t of_ptx = lanes > 2 * (uint64_t)CLN_HOLDERS ? WIDE : lanes > CLN_HOLDERS ? MIDDLE : NARROW;
-    return lanes * ((c->isa == CLN_ISA_PTX ? of_ptx : PORTABLE) / inputs / words);
+    const uint64_t of_lane = (c->isa == CLN_ISA_PTX ? of_ptx : PORTABLE) / inputs / words;
+    return lanes * (of_lane - of_lane % cln_or_else(c->vec, VEC));
 }
 
 uint64_t cln_held_registers(const struct cln_workload *work, const struct cln_config *c, uint64_t channel_lanes) {

@@ -123,17 +123,19 @@ static void divide_lanes(struct cln_spec *spec, uint64_t lanes) {
     spec->reduce = spec->segments > 1 && spec->reduce == CLN_REDUCE_SUBGROUP ? CLN_REDUCE_TREE : spec->reduce;
 }
 
-/* Those that hold a slice take chunks of few rows, of which there are some for the whole device. Few of them are idle. */
+/* The lanes that hold a slice take chunks of few rows, of which there are some for the whole device. Few of them are idle.
+ * A single lane would share its rows with no other phase. */
 static void divide_slice(const clnorm_plan *plan, const struct cln_group_norm *norm, struct cln_spec *spec) {
-    enum { LANES = 32, ITEMS = 256, ROWS = 8 }; /* rows: of a phase */
+    enum { FEWEST = 2, LANES = 32, ITEMS = 256, ROWS = 8 }; /* rows: of a phase */
     struct cln_config chunked = plan->config;
     chunked.chunks = 2;
     spec->row_positions = cln_config_row_positions(&plan->work, &chunked);
     const uint64_t vectors = norm->cols * spec->row_positions / spec->vec;
-    divide_lanes(spec, cln_larger(cln_smaller(cln_smaller(spec->lanes, LANES), cln_power_of_two_at_least(vectors)), 1));
+    divide_lanes(spec,
+                 cln_larger(cln_smaller(cln_smaller(spec->lanes, LANES), cln_power_of_two_at_least(vectors)), FEWEST));
     spec->segments = cln_smaller(spec->segments, ITEMS / spec->lanes);
     spec->chunks = cln_divide_up(norm->spatial / spec->row_positions, ROWS * spec->segments);
-    spec->block = spec->lanes > 1 && spec->segments > 1 ? spec->lanes * spec->vec : 0;
+    spec->block = spec->segments > 1 ? spec->lanes * spec->vec : 0;
     spec->span = 0;
 }
 
