@@ -97,7 +97,7 @@ static bool runs_here(const struct fixture *fixture, const struct group_case *c)
 
 bool group_case_takes(const struct fixture *fixture, struct group_case *c, int layout, size_t i) {
     const bool in_turn = !fixture_is_quick() || (i % 2 == 0) == (layout == (int)CLNORM_LAYOUT_FIRST);
-    if ((c->layout ? c->layout != layout : !in_turn) || !runs_here(fixture, c))
+    if (!in_turn || (c->layout && c->layout != layout) || !runs_here(fixture, c))
         return false;
     c->layout = layout;
     return true;
