@@ -17,15 +17,15 @@ endfunction()
 # Every test is in the full set, which tools/test.sh --all runs; a new one is in no other until it is named here.
 
 # What tools/test.sh runs: about 380 seconds of one core with an empty driver cache. Left out: the sweeps of forced configs,
-# of outer dimensions, of weights of several rows, of fused and quantised norms, of the backward from y, and of its teams; the
-# tool's operations besides norms, and its benchmarks; the example with MPI.
+# of outer dimensions, of weights of several rows, of fused and quantised norms, of the backward from y, and of its teams; group
+# norm's gradients; the tool's operations besides norms, and its benchmarks; the example with MPI.
 set(quick_tests
     consumer_cmake consumer_pkg_config example_cpp example_forward example_out_of_order example_select
     example_training_step example_two_devices install installed_tool readme_commands sample_is_its_generators
     sample_make symbols test_args test_buffers test_build_report test_cache test_cache_damage test_cache_folder
     test_cache_list test_check_cases test_config test_config_group test_database test_database_choice
     test_device test_device_facts test_drivers test_element test_enqueue test_events test_extremes test_fault
-    test_fp8 test_gelu test_group_norm test_group_norm_backward test_l2_norm test_manual test_model_choice test_norm_backward_args
+    test_fp8 test_gelu test_group_norm test_l2_norm test_manual test_model_choice test_norm_backward_args
     test_norm_backward_columns test_norm_backward_desc test_norm_backward_differences test_norm_backward_fp8
     test_norm_backward_layout test_norm_backward_locked test_norm_backward_messages test_norm_backward_numerics
     test_norm_backward_rows test_norm_backward_sweep test_norm_chunks test_norm_fp8_tiles test_norm_large
