@@ -98,6 +98,17 @@ kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_
     last_barrier();
 }
 
+/* The sums of a channel over samples, if it is there. Every work-item of the work-group calls it. */
+INLINED void sum_channel(const global real *parts, const ulong rows, const ulong channel, const bool is_there,
+                         const uint lane, struct lanes *lanes, real sums[2]) {
+    struct shares shares = {{0, 0}, {0, 0}};
+    if (is_there)
+        take_channel(&shares, parts, rows, channel, lane);
+    sums[0] = shares.of_dn.sum;
+    sums[1] = shares.of_product.sum;
+    sum_lanes(lanes, sums, 2);
+}
+
 /* The sums over batches of samples. work: the channels of each batch; a sum has its index. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 group_norm_batches(PARAMETERS(GROUP_NORM_BATCHES_ARGS)) {
@@ -107,12 +118,9 @@ group_norm_batches(PARAMETERS(GROUP_NORM_BATCHES_ARGS)) {
     const ulong first = first_of(iterations);
     for (ulong i = 0; i < iterations; i++) {
         const ulong index = first + i * SEGMENTS, sample = index / CHANNELS * samples;
-        struct shares shares = {{0, 0}, {0, 0}};
-        if (index < work)
-            take_channel(&shares, parts + parts_at + 2 * part_of(sample, 0, 0), min(samples, rows - sample),
-                         index % CHANNELS, lane);
-        real total[2] = {shares.of_dn.sum, shares.of_product.sum};
-        sum_lanes(&lanes, total, 2);
+        real total[2];
+        sum_channel(parts + parts_at + 2 * part_of(sample, 0, 0), min(samples, rows - sample), index % CHANNELS,
+                    index < work, lane, &lanes, total);
         if (index < work && lane == 0)
             put_part(sums + sums_at, index, total[0], total[1]);
     }
@@ -128,11 +136,8 @@ group_norm_dweight(PARAMETERS(GROUP_NORM_DWEIGHT_ARGS)) {
     const ulong first = first_of(iterations);
     for (ulong i = 0; i < iterations; i++) {
         const ulong channel = first + i * SEGMENTS;
-        struct shares shares = {{0, 0}, {0, 0}};
-        if (channel < work)
-            take_channel(&shares, parts + parts_at, rows, channel, lane);
-        real sums[2] = {shares.of_dn.sum, shares.of_product.sum};
-        sum_lanes(&lanes, sums, 2);
+        real sums[2];
+        sum_channel(parts + parts_at, rows, channel, channel < work, lane, &lanes, sums);
         if (channel < work && lane == 0) {
             PUT_DBIAS(dbias + dbias_at, channel, sums);
             PUT_DWEIGHT(dweight + dweight_at, channel, sums);

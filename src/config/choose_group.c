@@ -86,8 +86,9 @@ enum { CPU_ELEMENTS = 1 << 16 }; /* of a chunk on a CPU */
 
 /* Rows of a chunk with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device. */
 static uint64_t gpu_rows(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t all = rows_of_last(work, c);
     uint64_t rows = work->channel_sums ? 128 : 256;
-    while (rows > 16 && rows * rows > 4 * rows_of_last(work, c))
+    while (rows > 16 && rows * rows > 4 * all)
         rows /= 2;
     return rows;
 }

@@ -139,8 +139,7 @@ static void divide_slice(const clnorm_plan *plan, const struct cln_group_norm *n
     spec->span = 0;
 }
 
-/* Without the macros of the backward's tensors. The lanes that hold a segment take its channels as segments of their own.
- */
+/* Without the macros of the backward's tensors. Lanes that hold a segment take its channels as segments of their own. */
 static struct cln_spec statistics_spec_of(const clnorm_plan *plan, const desc_type *d) {
     const struct cln_group_norm norm = norm_of(d);
     struct cln_spec spec = cln_group_norm_spec(plan, &norm);
