@@ -27,6 +27,23 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
             strict group_norm_parts CL1.2 nvptx64 -all $group VEC=$vec MERGES=1 X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
                 REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=$measures
         done
+        [ "$layout" = LAYOUT_LAST ] || for row_split in ROW_SPLIT_EXCHANGE ROW_SPLIT_NO_WAIT; do
+            exchange="$group VEC=$vec MERGES=1 ROW_SPLIT=$row_split CHUNKS=7"
+            strict group_norm_exchange CL1.2 spir64 -all $exchange Y_DTYPE=f8e4m3 SCALING=SCALING_ROW SCALE_DTYPE=bf16 \
+                RESIDUAL_DTYPE=bf16 RESIDUAL_OUT_DTYPE=f16
+            strict group_norm_exchange CL1.2 spir64 -all $exchange ELEMENT_ALIGNED=1 WEIGHT_DTYPE=none X_DTYPE=f16
+            strict group_norm_exchange CL1.2 nvptx64 -all $exchange X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
+                REDUCE=REDUCE_SHUFFLE SAVE_MEAN=0 SAVE_RSTD=0 ACTIVATION=ACTIVATION_SILU
+            later group_norm_exchange $exchange REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=f16
+            family=group_norm_backward_exchange
+            strict $family CL1.2 spir64 -all $exchange X_DTYPE=f8e4m3 X_SCALING=SCALING_ROW X_SCALE_DTYPE=bf16 DY_DTYPE=f16 \
+                DX_DTYPE=bf16 DRESIDUAL_OUT_DTYPE=f32 DRESIDUAL_DTYPE=f16 DWEIGHT_DTYPE=f32 ACTIVATION=ACTIVATION_GELU
+            strict $family CL1.2 spir64 -all $exchange ELEMENT_ALIGNED=1 WEIGHT_DTYPE=none DY_DTYPE=f32 DX_DTYPE=f32
+            strict $family CL1.2 nvptx64 -all $exchange X_DTYPE=bf16 DY_DTYPE=bf16 DX_DTYPE=bf16 ISA=ISA_PTX \
+                REDUCE=REDUCE_SHUFFLE
+            later $family $exchange REDUCE=REDUCE_SUBGROUP SEGMENTS=1 DY_DTYPE=f32 DX_DTYPE=f16
+            strict group_norm_reduce CL1.2 spir64 -all $exchange DY_DTYPE=f32 DX_DTYPE=f32 DWEIGHT_DTYPE=f32
+        done
         [ "$layout" = LAYOUT_FIRST ] || for merges in 0 1; do
             for family in group_norm_parts group_norm_reduce; do
                 strict $family CL1.2 spir64 -all $group VEC=$vec MERGES=$merges CHUNKS=7 LANES=2 BLOCK=$((2 * vec)) \

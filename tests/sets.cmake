@@ -58,7 +58,7 @@ set(tests_of_70_seconds
     test_norm_backward_weight_map test_norm_rope test_norm_rope_backward test_outer trixie_norm_rope)
 set(tests_of_40_seconds
     avx2_group_norm_backward consumer_subproject lint_clang_tidy_src lint_clang_tidy_tools oclgrind_norm_backward_teams
-    plain_build test_norm_backward_from_y test_norm_backward_fused test_norm_backward_numerics
+    plain_build test_group_norm_exchange test_norm_backward_from_y test_norm_backward_fused test_norm_backward_numerics
     test_norm_backward_sweep test_norm_backward_teams test_norm_knobs test_norm_numerics test_norm_quantized
     test_norm_slices test_norm_slices_knobs test_norm_sweep test_tool test_tool_bench test_tool_operations
     test_tool_run)
@@ -66,7 +66,8 @@ set(tests_of_25_seconds
     avx2_group_norm example_mpi_norm intel_check intel_group_norm intel_group_norm_backward intel_norm_slices
     oclgrind_norm_fp8_tiles oclgrind_norm_knobs rusticl_norm_knobs rusticl_norm_numerics test_batch_invariant
     test_fault test_gelu test_leads test_norm_fused test_norm_heads test_norm_weight_map test_quantize test_softmax
-    trixie_check trixie_gelu trixie_group_norm trixie_group_norm_backward trixie_norm_slices)
+    trixie_check trixie_gelu trixie_group_norm trixie_group_norm_backward trixie_group_norm_exchange trixie_norm_slices
+    oclgrind_group_norm_exchange rusticl_group_norm_exchange)
 set(tests_of_15_seconds
     avx2_check avx2_gelu avx2_norm_backward_fp8 avx2_norm_numerics avx2_norm_slices lint_clang_tidy_tests lint_cppcheck
     oclgrind_norm_backward_knobs oclgrind_norm_backward_sweep oclgrind_norm_sweep oclgrind_quantize

@@ -101,6 +101,43 @@ static void odd_images_have_wide_vectors(void **state) {
     }
 }
 
+/* An H200's work-groups exchange sums in one launch where its L2 cache has inputs of several groups, but not of all: with
+ * channels first, where a group is too large for registers. Neither chunks nor lanes depend on it, nor on the samples. */
+static void large_images_are_read_once(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t rows, channels_of_group, spatial, size;
+        bool exchange[2]; /* forward, backward */
+    } images[] = {
+        {16, 10, 16384, 2, {true, true}},   {16, 10, 16384, 4, {true, true}}, {1, 10, 16384, 2, {false, false}},
+        {32, 10, 4096, 2, {false, true}},   {4, 4, 262144, 2, {true, true}},  {1, 16, 262144, 4, {false, false}},
+        {16, 10, 16384, 8, {false, false}}, {64, 3, 5467, 2, {false, false}}, {16, 4, 90000, 2, {true, false}},
+        {2, 10, 16384, 2, {false, false}},
+    };
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200), t4 = made_up_device(MADE_UP_T4);
+    const struct cln_config automatic = {0};
+    for (size_t i = 0; i < 2 * sizeof images / sizeof *images; i++) {
+        struct cln_workload work =
+            group_workload_of(32, images[i / 2].channels_of_group, images[i / 2].spatial, images[i / 2].size);
+        work.channel_sums = i % 2;
+        work.held_size *= i % 2 ? 2 : 1;
+        struct cln_config config, of_one, of_t4;
+        assert_int_equal(cln_config_choose_group(&t4, &work, &automatic, &of_t4), CLNORM_SUCCESS);
+        assert_int_equal(of_t4.row_split, CLN_ROW_SPLIT_TWO_PASSES);
+        work.rows = 1;
+        assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &of_one), CLNORM_SUCCESS);
+        work.rows = images[i / 2].rows;
+        assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
+        assert_int_equal(cln_exchanges(&config), images[i / 2].exchange[i % 2]);
+        struct cln_config iterated;
+        assert_int_equal(cln_config_choose_group(&h200, &work, &(struct cln_config){.iterations = 2}, &iterated),
+                         CLNORM_SUCCESS);
+        assert_int_equal(iterated.row_split, CLN_ROW_SPLIT_TWO_PASSES);
+        config.row_split = of_one.row_split;
+        assert_memory_equal(&config, &of_one, sizeof config);
+    }
+}
+
 /* A forced knob never makes the choice refuse one that it has chosen itself. */
 static void forced_knobs_of_odd_images_fit(void **state) {
     (void)state;
@@ -229,10 +266,11 @@ static void large_images_are_streamed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(phases_fit_into_local_memory), cmocka_unit_test(small_images_have_a_config),
-        cmocka_unit_test(odd_images_have_wide_vectors), cmocka_unit_test(forced_knobs_of_odd_images_fit),
-        cmocka_unit_test(few_channels_fill_vectors),    cmocka_unit_test(small_samples_are_held),
-        cmocka_unit_test(large_segments_are_held),      cmocka_unit_test(large_images_are_streamed),
+        cmocka_unit_test(phases_fit_into_local_memory),   cmocka_unit_test(small_images_have_a_config),
+        cmocka_unit_test(odd_images_have_wide_vectors),   cmocka_unit_test(large_images_are_read_once),
+        cmocka_unit_test(forced_knobs_of_odd_images_fit), cmocka_unit_test(few_channels_fill_vectors),
+        cmocka_unit_test(small_samples_are_held),         cmocka_unit_test(large_segments_are_held),
+        cmocka_unit_test(large_images_are_streamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

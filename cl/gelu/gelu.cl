@@ -44,9 +44,9 @@ struct point {
 /* Loads the vector that begins at a column and has count elements. */
 static inline void load_point(const struct row *row, const ulong column, const ulong count, const bool aligned,
                               struct point *point) {
-    point->x = LOAD_PART(X_DTYPE)(row->x + column, count, aligned);
+    point->x = LOAD_PART(X_DTYPE)(row->x + column, count, aligned, LOAD_PLAIN);
 #if BACKWARD
-    point->dy = LOAD_PART(DY_DTYPE)(row->dy + column, count, aligned);
+    point->dy = LOAD_PART(DY_DTYPE)(row->dy + column, count, aligned, LOAD_PLAIN);
 #endif
 }
 

@@ -9,7 +9,8 @@
  * X_SCALE_DTYPE. With an 8-bit y: SCALING, SCALE_DTYPE where its scale is measured, and MEASURES in the pass that measures.
  * With either: FP8_ISA. Where requested: DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, ACCUMULATE. With few channels in the last
  * layout: ROW_POSITIONS. Where the moments of phases are merged: BLOCK. Where y's kernel makes statistics of moments:
- * MERGES. Where registers hold a slice or a segment: SPAN, CHANNEL_LANES. In the backward: HAS_SUMS. */
+ * MERGES. Where the work-groups of one launch exchange sums: ROW_SPLIT. Where registers hold a slice or a segment: SPAN,
+ * CHANNEL_LANES. In the backward: HAS_SUMS. */
 #ifndef GROUP_NORM_H
 #define GROUP_NORM_H
 
@@ -76,54 +77,15 @@ static inline ulong chunk_count(const ulong chunk) {
     return min(all, chunk_begin(chunk + 1) * step) - min(all, chunk_begin(chunk) * step);
 }
 
-/* A part: two numbers of a chunk of a channel. With MERGES_GROUPS, the moments of the last layout are those of a chunk of a
- * group's channels in a block of BLOCK channels, which is a row of parts: each group and each block begins a new row, so
- * that the row of a group in a block is the sum of their indices. Else a row of parts is a channel, which has a part for
- * each of a row's positions in each chunk. The parts of a group are contiguous. */
-#if IS_DOUBLE(X_DTYPE)
-typedef double2 part_t;
-#else
-typedef float2 part_t;
-#endif
-
-#define MERGES_GROUPS (BLOCK && ROW_POSITIONS == 1)
-#if MERGES_GROUPS
-#define PART_ROWS (GROUPS + (CHANNELS - 1) / BLOCK + 1)
-#else
-#define PART_ROWS CHANNELS
-#endif
-
-#define ROW_PARTS ((ulong)CHUNKS * ROW_POSITIONS) /* of a row of parts */
-
-static inline ulong part_of(const ulong sample, const ulong row, const ulong part) {
-    return (sample * PART_ROWS + row) * ROW_PARTS + part;
-}
-
-/* With the last layout, the channel of an element of a row, and the element's part. */
-static inline ulong channel_of_element(const ulong element) {
-    return ROW_POSITIONS > 1 ? element % CHANNELS : element;
-}
-
-static inline ulong part_of_element(const ulong sample, const ulong element, const ulong chunk) {
-    const ulong position = ROW_POSITIONS > 1 ? element / CHANNELS : 0;
-    return part_of(sample, channel_of_element(element), position * CHUNKS + chunk);
-}
-
-static inline part_t part_at(const global real *parts, const ulong index) {
-    return ((const global part_t *)parts)[index];
-}
-
-static inline void put_part(global real *parts, const ulong index, const real first, const real second) {
-    ((global part_t *)parts)[index] = (part_t)(first, second);
-}
+#include "norm/group_norm_part.h"
 
 /* -------------------------------------------------------------------------------------------------------- elements */
 
-#define LOAD_WIDE(dtype, pointer, count, aligned) WIDEN(dtype)(LOAD_PART(dtype)(pointer, count, aligned))
+#define LOAD_WIDE(dtype, pointer, count, aligned) WIDEN(dtype)(LOAD_PART(dtype)(pointer, count, aligned, LOAD_PLAIN))
 
 /* Loads the vector of a tensor whose first element is at a place of the sample. */
 #define LOAD_OF(call, dtype, tensor, sample, place, count) \
-    LOAD_PART(dtype)((call)->tensor + (sample) * (call)->tensor##_stride + (place), count, (call)->aligned)
+    LOAD_PART(dtype)((call)->tensor + (sample) * (call)->tensor##_stride + (place), count, (call)->aligned, (call)->hint)
 #define LOAD_DY(call, sample, place, count) WIDEN(DY_DTYPE)(LOAD_OF(call, DY_DTYPE, dy, sample, place, count))
 
 /* The scale of an 8-bit x. */
@@ -272,6 +234,11 @@ static inline struct unit unit_of(const ulong index, const bool active) {
         unit.sample = slice / CHUNKS;
     }
     return unit;
+}
+
+/* LAYOUT_FIRST: the group of a unit, counted over all samples. */
+static inline ulong group_of(const struct unit *unit) {
+    return unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
 }
 
 /* A work-group's first unit. In each of its iterations it takes UNITS of them. */

@@ -92,6 +92,23 @@
     USE(VECTOR, SAVE_MEAN, global real *, mean)                                     \
     USE(VECTOR, SAVE_RSTD, global real *, rstd)
 
+/* The same in one launch, which computes the moments too. ahead: pieces by which they run ahead; tickets: see
+ * group_norm_tickets.h. */
+#define GROUP_NORM_EXCHANGE_ARGS(USE)                                               \
+    GROUP_NORM_READ(USE)                                                            \
+    GROUP_NORM_AFFINE(USE)                                                          \
+    GROUP_NORM_WRITE(USE)                                                           \
+    USE(NUMBER, 1, real, eps)                                                       \
+    USE(NUMBER, 1, ulong, ahead)                                                    \
+    USE(VECTOR, 1, volatile global uint *, tickets)                                 \
+    USE(VECTOR, 1, global real *, parts)                                            \
+    USE(VECTOR, SAVE_MEAN, global real *, mean)                                     \
+    USE(VECTOR, SAVE_RSTD, global real *, rstd)
+
+/* work: the words of tickets and parts. */
+#define GROUP_NORM_CLEAR_ARGS(USE)                                                  \
+    USE(VECTOR, 1, volatile global uint *, tickets)
+
 /* The backward: groups of samples; or sums of chunks, slopes from sums, and dx from slopes. */
 #define GROUP_NORM_BACKWARD_READ(USE)                                               \
     USE(NUMBER, 1, ulong, iterations)                                               \
@@ -139,6 +156,14 @@
     USE(VECTOR, DWEIGHT_DTYPE, global STORAGE(DWEIGHT_DTYPE) *, dweight)            \
     USE(VECTOR, DBIAS_DTYPE, global STORAGE(DBIAS_DTYPE) *, dbias)
 
+/* dx in one launch, which computes the sums too. */
+#define GROUP_NORM_BACKWARD_EXCHANGE_ARGS(USE)                                      \
+    GROUP_NORM_BACKWARD_READ(USE)                                                   \
+    USE(NUMBER, 1, ulong, ahead)                                                    \
+    USE(VECTOR, 1, volatile global uint *, tickets)                                 \
+    USE(VECTOR, 1, global real *, parts)                                            \
+    GROUP_NORM_BACKWARD_WRITE(USE)
+
 /* The scales of y, each from terms magnitudes. */
 #define GROUP_NORM_SCALES_ARGS(USE)                                                 \
     USE(NUMBER, 1, ulong, iterations)                                               \
@@ -176,6 +201,9 @@
 #endif
 #ifndef BLOCK
 #define BLOCK 0
+#endif
+#ifndef ROW_SPLIT
+#define ROW_SPLIT ROW_SPLIT_TWO_PASSES
 #endif
 #ifndef ROW_POSITIONS
 #define ROW_POSITIONS 1

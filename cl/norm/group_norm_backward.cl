@@ -7,7 +7,8 @@
 /* The arguments of a launch. work: groups of samples. */
 struct call {
     MEMBERS(GROUP_NORM_BACKWARD_ARGS)
-    bool aligned; /* wide accesses at their own size's alignment */
+    bool aligned;        /* wide accesses at their own size's alignment */
+    enum load_hint hint; /* of inputs */
 };
 
 /* dn is kept between the sums and dx where an activation makes it costly, and a single lane has a small segment, as on

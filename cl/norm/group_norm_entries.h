@@ -48,6 +48,25 @@ static inline ulong first_part_of(const ulong group) {
     return part_of(group / GROUPS, first_row_of(group % GROUPS), 0);
 }
 
+#if EXCHANGES
+#define LOOKS (ROW_SPLIT == ROW_SPLIT_EXCHANGE ? MOST_LOOKS : 0)
+
+/* Whether a share of a group's parts has arrived, as soon as it has, or else after LOOKS looks: from the first one, every
+ * step-th. */
+static inline bool has_arrived(const global real *parts, const ulong group, const uint first, const uint step) {
+    const index_t entries = rows_of(group % GROUPS) * (index_t)ROW_PARTS;
+    bool all = true;
+    for (index_t i = first; i < entries && all; i += step) {
+        all = chunk_count(i % (index_t)CHUNKS) == 0;
+        for (uint looks = 0; looks < LOOKS && !all; looks++) {
+            const uint2 message = message_at(parts, first_part_of(group) + i);
+            all = message.x != 0 && message.y != 0;
+        }
+    }
+    return all;
+}
+#endif
+
 #define ADDED 32 /* entries that are added up in one chain, which keeps rounding errors small */
 
 /* Of an entry: count · (mean − pivot) or, if squared, squares + count · (mean − pivot)². */

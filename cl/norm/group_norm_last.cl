@@ -7,7 +7,8 @@
 /* The arguments of a launch. work: slices. */
 struct call {
     MEMBERS(GROUP_NORM_ARGS)
-    bool aligned; /* wide accesses at their own size's alignment */
+    bool aligned;        /* wide accesses at their own size's alignment */
+    enum load_hint hint; /* of inputs */
 };
 
 #define SHARES (LANES / SPAN < 32 ? LANES / SPAN : 32) /* shares of a group's sum */

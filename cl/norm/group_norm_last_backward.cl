@@ -8,7 +8,8 @@
 /* The arguments of a launch. work: slices. */
 struct call {
     MEMBERS(GROUP_NORM_BACKWARD_ARGS)
-    bool aligned; /* wide accesses at their own size's alignment */
+    bool aligned;        /* wide accesses at their own size's alignment */
+    enum load_hint hint; /* of inputs */
 };
 
 /* The local memory of a work-group. Each part has the sums of dn, and those of dn · x̂ behind them. */

@@ -8,7 +8,8 @@
 /* The arguments of the launch. work: units. */
 struct sums_call {
     MEMBERS(GROUP_NORM_SUMS_ARGS)
-    bool aligned; /* wide accesses at their own size's alignment */
+    bool aligned;        /* wide accesses at their own size's alignment */
+    enum load_hint hint; /* of inputs */
 };
 
 #if !IS_FIRST
@@ -62,7 +63,7 @@ static inline void add_rest(const struct sums_call *call, const ulong sample, co
 INLINED void take_sums(const struct sums_call *call, const struct unit *unit, struct lanes *lanes, local realv *space) {
     real sums[2] = {0, 0};
     if (unit->active) {
-        const ulong group = unit->sample * GROUPS + unit->channel / CHANNELS_OF_GROUP;
+        const ulong group = group_of(unit);
         const struct channels channels = CHANNELS_AT(call, group, unit->channel);
         const struct share share = share_of(unit);
         struct channel_sums own;

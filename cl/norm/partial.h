@@ -12,14 +12,15 @@
 #define STORE_PART(dtype) JOIN(store_part_, dtype)
 
 /* The other elements are 0. */
-#define DEFINE_LOAD_PART(dtype)                                                                                            \
-    static inline PACKED(dtype) LOAD_PART(dtype)(const global STORAGE(dtype) * p, const ulong count, const bool aligned) { \
-        if (count == VEC)                                                                                                  \
-            return LOAD(dtype)(p, aligned, LOAD_PLAIN);                                                                    \
-        ELEMENTS(dtype) vector;                                                                                            \
-        for (uint i = 0; i < VEC; i++)                                                                                     \
-            vector.element[i] = i < count ? p[i] : (STORAGE(dtype))0;                                                      \
-        return vector.packed;                                                                                              \
+#define DEFINE_LOAD_PART(dtype)                                                                                          \
+    static inline PACKED(dtype) LOAD_PART(dtype)(const global STORAGE(dtype) * p, const ulong count, const bool aligned, \
+                                                 const enum load_hint hint) {                                            \
+        if (count == VEC)                                                                                                \
+            return LOAD(dtype)(p, aligned, hint);                                                                        \
+        ELEMENTS(dtype) vector;                                                                                          \
+        for (uint i = 0; i < VEC; i++)                                                                                   \
+            vector.element[i] = i < count ? p[i] : (STORAGE(dtype))0;                                                    \
+        return vector.packed;                                                                                            \
     }
 
 #define DEFINE_STORE_PART(dtype)                                                                          \

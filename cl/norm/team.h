@@ -10,21 +10,17 @@
 #ifndef TEAM_H
 #define TEAM_H
 
+#include "norm/message.h"
 #include "norm/norm_backward.h"
 
 #define EXCHANGES (NEEDS_MEANS && ROW_SPLIT != ROW_SPLIT_TWO_PASSES)
-#define MOST_LOOKS (ROW_SPLIT == ROW_SPLIT_EXCHANGE ? 4096 : 1)
+#define LOOKS (ROW_SPLIT == ROW_SPLIT_EXCHANGE ? MOST_LOOKS : 1)
 #define POSTED (NORM == LAYER_NORM ? 2 : 1) /* sums of a segment */
 #define MESSAGES (POSTED * TILES)           /* of a segment */
 #define TICKET_WORDS 16                     /* before the mailboxes, a cache line */
 
 /* Whether this is the first of two launches, which posts and writes nothing else. */
 #define ONLY_POSTS (EXCHANGES && get_global_offset(0) > 0)
-
-/* A message is a sum with some of its bits inverted, so that 0, for no message, stands for a NaN that arithmetic does not
- * yield. If an input has that NaN, the sum counts as missing, and is computed again. */
-#define AS_MESSAGE(sum) (as_uint(sum) ^ 0x7fb5a5a5u)
-#define AS_SUM(message) as_float((message) ^ 0x7fb5a5a5u)
 
 /* Room for the messages of two rows: while some work-items read those of one row, others write those of the next. */
 #define RECEIVED (EXCHANGES ? 2 * MESSAGES : 1)
@@ -84,7 +80,7 @@ INLINED bool collect(struct team *team, const struct row *row, real *sums) {
     local uint *received = team->received + (team->collected++ & 1) * MESSAGES;
     join_lanes(); /* post() wrote in one work-item alone */
     for (uint i = (uint)get_local_id(0); i < MESSAGES; i += GROUP_ITEMS) {
-        for (uint n = 0; n < MOST_LOOKS && team->message == 0; n++)
+        for (uint n = 0; n < LOOKS && team->message == 0; n++)
             team->message = mailboxes_of(team, row)[i];
         received[i] = team->message;
         team->message = 0;

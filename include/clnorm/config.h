@@ -41,7 +41,8 @@ typedef struct clnorm_config {
  *   vec=N               elements per memory access: 1, 2, 4, 8, 16
  *   lanes=N             work-items that share one segment: a power of two
  *   segments=N          segments that a work-group holds at once: a power of two
- *   iterations=N        minimum iterations per work-group, each over its segments; not in the norms' backward
+ *   iterations=N        minimum iterations per work-group, each over its segments; not in the norms' backward, nor in
+ *                       group norm with row_split=exchange
  *   keep=               where a segment is kept between its statistics and its result: registers, local (memory),
  *                       reread (nowhere: it is read again)
  *   unroll=N            vectors that a lane loads at once, 1 to 16; of GELU, and with keep=reread
@@ -52,6 +53,9 @@ typedef struct clnorm_config {
  *   chunks=N            pieces of a segment, one per work-group; in group norm with channels last, pieces of a sample's
  *                       positions, of which neighbouring ones stay together where there are few channels
  *   local_vectors=N     keep=local: maximum vectors per lane kept in local memory
+ *   row_split=          how work-groups that share a row of the norms' backward, or a group of group norm with channels
+ *                       first, get its sums: two_passes (a kernel before takes them), exchange (they exchange the sums of
+ *                       their parts), no_wait (exchange that never waits, for tests)
  *
  * In the backward of layer and RMS norm alone:
  *   tile=N              columns of a segment per work-group
@@ -60,8 +64,6 @@ typedef struct clnorm_config {
  *                       add up some columns of all rows, without a workspace for the sums
  *   pipeline=N          rows in registers at once, 1 to 3
  *   prefetch=           the row prefetched into the L2 cache: none, next (after those in registers)
- *   row_split=          how work-groups that share a row get its sums: two_passes (a kernel before takes them), exchange
- *                       (they exchange the sums of their tiles), no_wait (exchange that never waits, for tests)
  *   groups_per_cu=N     work-groups per compute unit, approximate maximum
  *   run_length=N        neighbouring rows that a work-group takes before it skips the other work-groups' rows */
 CLNORM_API clnorm_status clnorm_config_parse(const char *text, clnorm_config *config);

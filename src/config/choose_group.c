@@ -1,5 +1,5 @@
 /* Configs of group norm. The order of a sum depends on the chunks, so they must not depend on the number of samples. Only
- * the way in which outputs are stored does. */
+ * the way in which outputs are stored, and whether work-groups exchange sums, do. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -7,6 +7,7 @@
 #include "config/candidates.h"
 #include "config/check.h"
 #include "config/config.h"
+#include "config/group_parts.h"
 #include "config/group_registers.h"
 #include "config/resources.h"
 
@@ -299,6 +300,11 @@ static uint64_t stores_of(const struct cln_choice *choice, const struct cln_conf
     return choice->work->channels_last && aligned % c->vec == 0 ? cln_stores_values(choice, c).value[0] : CLN_STORES_CACHED;
 }
 
+static uint64_t row_split_of(const struct cln_choice *choice, const struct cln_config *c) {
+    const bool exchange = c->iterations == 1 && cln_group_gains_by_exchange(choice->device, choice->work, c);
+    return exchange ? CLN_ROW_SPLIT_EXCHANGE : CLN_ROW_SPLIT_TWO_PASSES;
+}
+
 /* Fills in every knob that is not forced. */
 static struct cln_config complete(const struct cln_choice *choice) {
     struct cln_config c = *choice->forced;
@@ -310,6 +316,7 @@ static struct cln_config complete(const struct cln_choice *choice) {
     c.segments = (uint32_t)cln_or_else(c.segments, segments_of(choice, &c));
     c.reduce = (uint32_t)cln_or_else(c.reduce, cln_reduce_values(choice, &c).value[0]);
     c.stores = (uint32_t)cln_or_else(c.stores, stores_of(choice, &c));
+    c.row_split = (uint32_t)cln_or_else(c.row_split, row_split_of(choice, &c));
     return c;
 }
 
@@ -368,7 +375,8 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
                                  "fewer, or fewer lanes: they need more than half of the local memory");
     if (cln_config_slice_groups(work, c) && cln_slice_bytes(work, c) > choice->device->local_memory)
         return cln_config_refuse("lanes", c->lanes, "fewer: their sums need more than the local memory");
-    return check_chunks(work, c);
+    status = cln_group_check_row_split(work, c);
+    return status ? status : check_chunks(work, c);
 }
 
 clnorm_status cln_config_choose_group(const clnorm_device_info *device, const struct cln_workload *work,

@@ -47,6 +47,7 @@ struct cln_workload {
     uint64_t channels, channels_of_group, spatial;
     bool channels_last;
     bool channel_sums; /* backward: each channel has sums */
+    bool y_measured;   /* the scales of an 8-bit y are measured */
 };
 
 /* Fills in every knob that the operation has: a forced one is checked against device and shape, the others are chosen by a

@@ -20,7 +20,8 @@ struct cln_facts {
     uint32_t resident_groups;
     uint64_t local_memory;   /* bytes of a work-group */
     uint64_t resident_local; /* bytes of a compute unit */
-    uint64_t cache;          /* bytes: the last level */
+    uint64_t cache;          /* bytes: the last level that the device reports */
+    uint64_t l2;             /* bytes of the cache that all compute units share; 0: unknown */
     double bytes_per_ns;     /* of the device's memory, for each compute unit */
     double latency_ns;       /* of a load from memory, when many are in flight */
     double shuffle_ns;       /* of a sum over work-items that run in step */

@@ -71,10 +71,10 @@ enum cln_accumulator {
     CLN_ACCUMULATOR_COLUMNS
 };
 
-/* How work-groups that each have a tile of a segment get the sums of the whole segment. */
+/* How work-groups that each have a tile of a segment, or in group norm chunks of a group, get the sums of the whole. */
 enum cln_row_split {
     CLN_ROW_SPLIT_TWO_PASSES = 1, /* a first kernel computes them, in chunks: x and dy are read twice */
-    CLN_ROW_SPLIT_EXCHANGE,       /* they go through the same rows at the same time and exchange their tiles' sums */
+    CLN_ROW_SPLIT_EXCHANGE,       /* they exchange the sums of tiles or chunks, while they go through them together */
     CLN_ROW_SPLIT_NO_WAIT         /* the same with a wait of zero: sums that have not arrived are computed again */
 };
 

@@ -3,8 +3,10 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
+#include "config/group_parts.h"
 #include "norm/group_norm_args.h"
 #include "operation/fp8.h"
+#include "operation/group_norm_exchange.h"
 #include "operation/group_norm_rows.h"
 #include "operation/norm_stages.h"
 
@@ -60,13 +62,22 @@ static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROL
                   : cln_group_norm_describe_statistics(&cln_group_norm, desc, &norm, d->save_mean, d->save_rstd, tensor);
 }
 
+/* Whether y's scales are measured. */
+static bool measures(const desc_type *d) {
+    return d->y.scaling && d->y.scale == 0;
+}
+
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
     const struct cln_group_norm norm = norm_of(desc);
     clnorm_norm_desc rows;
-    if (!cln_group_norm_as_rows(desc, &rows))
-        return cln_group_norm_workload(operation, desc, &norm);
-    struct cln_workload work = cln_norm_workload(&cln_norm_forward, &rows);
-    work.lead_vec = 0; /* a sample's bits must not depend on its place */
+    struct cln_workload work;
+    if (cln_group_norm_as_rows(desc, &rows)) {
+        work = cln_norm_workload(&cln_norm_forward, &rows);
+        work.lead_vec = 0; /* a sample's bits must not depend on its place */
+    } else {
+        work = cln_group_norm_workload(operation, desc, &norm);
+        work.y_measured = measures(desc);
+    }
     return work;
 }
 
@@ -100,7 +111,7 @@ struct problem {
     const desc_type *d;
     struct cln_group_norm norm;
     struct cln_spec spec, apply; /* apply: of the kernel that writes y */
-    struct cln_binding mean, rstd, parts, magnitudes;
+    struct cln_binding mean, rstd, tickets, parts, magnitudes;
     uint64_t pieces; /* of work that is not in chunks: segments or slices */
     bool measured;
 };
@@ -123,6 +134,15 @@ static clnorm_status add_kernel(clnorm_plan *plan, const struct problem *p, cons
                                                  cln_group_norm_units(&p->norm, spec)};
     const bool by_chunks = cln_config_channel_chunks(&plan->work, &plan->config);
     return cln_group_norm_add(plan, spec, by_chunks ? &chunks : spec->span ? &slices : &segments);
+}
+
+/* Adds the launch that writes y while its work-groups exchange moments. */
+static clnorm_status add_exchange(clnorm_plan *plan, const struct problem *p) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_EXCHANGE_ARGS);
+    const struct cln_argument arguments[] = {cln_real("eps", p->d->eps), cln_real("y_given", p->d->y.scale), {0}};
+    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_exchange, "group_norm_exchange", parameters,
+                                                 arguments, cln_group_norm_units(&p->norm, &p->spec)};
+    return cln_group_norm_add_exchange(plan, &p->spec, &kernel, p->tickets, p->parts);
 }
 
 /* Adds a first pass that writes only the largest magnitudes of y, and the kernel that makes scales of them. */
@@ -156,7 +176,9 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
     const uint64_t segments = p->norm.rows * p->norm.groups;
     uint64_t size = 0;
     clnorm_status status = CLNORM_SUCCESS;
-    if (by_chunks)
+    if (p->spec.row_split)
+        status = cln_group_norm_tickets(&size, &p->tickets);
+    if (!status && by_chunks)
         status = cln_group_norm_parts(&size, p->norm.rows * cln_group_norm_part_rows(&p->norm, &p->spec),
                                       cln_group_norm_row_parts(&p->spec), plan->work.real_size, &p->parts);
     if (!status && by_chunks && !p->spec.merges)
@@ -171,33 +193,22 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
     return status;
 }
 
-/* Whether each work-group merges the moments of its groups itself, which saves a launch: they are few beside the elements
- * that it reads. */
-static bool merges_moments(const struct cln_group_norm *norm, const struct cln_spec *spec) {
-    enum { MOST = 4, MOST_OF_BLOCK = 8 }; /* of a lane */
-    enum { ELEMENTS = 8 };                /* of a chunk for each part that is merged, at least */
-    const uint64_t channels = norm->cols / norm->groups, entries = cln_group_norm_entries(norm, spec);
-    if (norm->layout == CLNORM_LAYOUT_FIRST)
-        return spec->lanes > 1 && entries <= MOST * spec->lanes;
-    const uint64_t groups = spec->block / channels + 2; /* of a block, at most */
-    const uint64_t elements = cln_product(spec->block, cln_divide_up(norm->spatial, spec->chunks));
-    const uint64_t most = cln_smaller(MOST_OF_BLOCK * spec->lanes * spec->segments, elements / ELEMENTS);
-    return cln_group_norm_merges_groups(spec) && cln_product(groups, entries) <= most;
-}
-
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     const desc_type *const d = desc;
     clnorm_norm_desc rows;
     if (cln_group_norm_as_rows(d, &rows))
         return cln_norm_add_stages(plan, &rows, work);
-    struct problem p = {.d = d, .norm = norm_of(d), .spec = spec_of(plan, d), .measured = d->y.scaling && d->y.scale == 0};
+    struct problem p = {.d = d, .norm = norm_of(d), .spec = spec_of(plan, d), .measured = measures(d)};
     const bool by_chunks = cln_config_channel_chunks(work, &plan->config);
     if (!work->rows)
         return CLNORM_SUCCESS;
-    p.spec.merges = by_chunks && merges_moments(&p.norm, &p.spec);
+    p.spec.merges = cln_group_merges(work, &plan->config);
+    p.spec.row_split = cln_exchanges(&plan->config) ? plan->config.row_split : 0;
     p.apply = by_chunks && !p.spec.merges ? cln_group_norm_without_parts(&p.norm, &p.spec) : p.spec;
     p.pieces = d->rows * (d->groups / cln_larger(p.spec.span, 1));
     clnorm_status status = lay_out(plan, &p, by_chunks);
+    if (!status && p.spec.row_split)
+        return add_exchange(plan, &p);
     if (!status && p.spec.merges)
         status = cln_group_norm_add_moments(plan, &p.spec, &p.norm, p.parts);
     else if (!status && by_chunks)

@@ -1,8 +1,10 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
+#include "config/group_parts.h"
 #include "norm/group_norm_args.h"
 #include "operation/group_norm.h"
+#include "operation/group_norm_exchange.h"
 #include "operation/group_norm_rows.h"
 #include "operation/norm_backward_layout.h"
 #include "operation/norm_backward_stages.h"
@@ -82,7 +84,7 @@ static clnorm_status choose(const clnorm_device_info *device, const struct cln_w
 
 /* The parts of the workspace. mean and rstd may be arguments instead. batches: the sums over batches of samples. */
 struct workspace {
-    struct cln_binding parts, batches, slopes, mean, rstd;
+    struct cln_binding tickets, parts, batches, slopes, mean, rstd;
 };
 
 /* What every stage is made from. */
@@ -162,7 +164,9 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p) {
     *w = (struct workspace){.mean = {.role = CLN_MEAN}, .rstd = {.role = CLN_RSTD}};
     const uint64_t row_parts =
         cln_larger(cln_group_norm_row_parts(&p->spec), given ? 0 : cln_group_norm_row_parts(&p->statistics));
-    if (p->by_chunks || p->sums || !given)
+    if (p->spec.row_split)
+        status = cln_group_norm_tickets(&size, &w->tickets);
+    if (!status && (p->by_chunks || p->sums || !given))
         status = cln_group_norm_parts(&size, p->norm.rows * rows, row_parts, element, &w->parts);
     if (!status && p->batch)
         status = cln_group_norm_parts(&size, cln_divide_up(p->norm.rows, p->batch) * p->norm.cols, 1, element, &w->batches);
@@ -248,7 +252,18 @@ static clnorm_status add_dx_of_sums(clnorm_plan *plan, const struct problem *p) 
     return cln_group_norm_add(plan, &p->spec, &kernel);
 }
 
+/* Adds the launch that writes dx while its work-groups exchange sums. */
+static clnorm_status add_exchange(clnorm_plan *plan, const struct problem *p) {
+    static const struct cln_parameter parameters[] = CLN_PARAMETERS(GROUP_NORM_BACKWARD_EXCHANGE_ARGS);
+    const struct cln_argument arguments[] = {cln_bind("mean", p->workspace.mean), cln_bind("rstd", p->workspace.rstd), {0}};
+    const struct cln_group_norm_kernel kernel = {&cln_source_group_norm_backward_exchange, "group_norm_backward_exchange",
+                                                 parameters, arguments, cln_group_norm_units(&p->norm, &p->spec)};
+    return cln_group_norm_add_exchange(plan, &p->spec, &kernel, p->workspace.tickets, p->workspace.parts);
+}
+
 static clnorm_status add_chunks(clnorm_plan *plan, const struct problem *p) {
+    if (p->spec.row_split)
+        return add_exchange(plan, p);
     clnorm_status status = add_sums(plan, p);
     if (!status && p->with_dx)
         return add_dx_of_sums(plan, p);
@@ -286,21 +301,11 @@ static clnorm_status add_dweight(clnorm_plan *plan, const struct problem *p) {
     return status ? status : add_sums_of(plan, &one_part, &p->norm, p->workspace.batches, batches);
 }
 
-/* Whether the work-group of a chunk's dx adds up the sums of its group's chunks itself: they are few beside the chunk's
- * elements, and a few per lane. */
-static bool makes_slopes_with_dx(const struct problem *p) {
-    enum { ELEMENTS = 8, MOST = 4 }; /* of a chunk for each sum that is added up, at least; sums of a lane */
-    const struct cln_spec *const s = &p->spec;
-    const uint64_t elements = cln_divide_up(cln_divide_up(p->norm.spatial, s->vec), s->chunks) * s->vec;
-    const uint64_t most = cln_smaller(MOST * s->lanes, elements / ELEMENTS) / s->chunks; /* channels */
-    return p->by_chunks && p->norm.layout == CLNORM_LAYOUT_FIRST && s->lanes > 1 && p->norm.cols / p->norm.groups <= most;
-}
-
 /* Whether the kernel of the slopes computes the sums over samples too: not where these take its lanes much longer. */
 static bool joins_sums(const struct problem *p) {
     enum { MOST_TERMS = 16 }; /* terms of a lane */
     const uint64_t terms = p->norm.rows * cln_group_norm_row_parts(&p->spec);
-    return p->sums && p->by_chunks && p->norm.rows &&
+    return p->sums && p->by_chunks && !p->spec.row_split && p->norm.rows &&
            terms <= MOST_TERMS * (p->with_dx ? p->spec.lanes : terms_of_group(p));
 }
 
@@ -322,7 +327,8 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     p.spec = spec_of(plan, p.d, p.sums);
     p.statistics = statistics_spec_of(plan, p.d);
     plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p.d->accumulate;
-    p.with_dx = makes_slopes_with_dx(&p);
+    p.with_dx = cln_group_merges(work, &plan->config);
+    p.spec.row_split = cln_exchanges(&plan->config) ? plan->config.row_split : 0;
     p.joined = joins_sums(&p);
     p.batch = batch_of(&p);
     clnorm_status status = lay_out(plan, &p);

@@ -3,6 +3,7 @@
 #include "base/arithmetic.h"
 #include "base/context.h"
 #include "base/status.h"
+#include "config/group_parts.h"
 #include "norm/group_norm_args.h"
 #include "operation/fp8.h"
 #include "operation/group_norm.h"
@@ -95,7 +96,7 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
     spec.unroll = 1;
     spec.chunks = cln_larger(cln_config_channel_chunks(&plan->work, c), 1);
     spec.row_positions = cln_config_row_positions(&plan->work, c);
-    spec.block = plan->work.channels_last && c->lanes > 1 && c->segments > 1 ? (uint64_t)c->lanes * c->vec : 0;
+    spec.block = cln_group_block(&plan->work, c);
     return spec;
 }
 
@@ -117,9 +118,8 @@ uint64_t cln_group_norm_part_rows(const struct cln_group_norm *norm, const struc
 }
 
 uint64_t cln_group_norm_entries(const struct cln_group_norm *norm, const struct cln_spec *spec) {
-    const uint64_t channels = norm->cols / norm->groups, block = cln_group_norm_merges_groups(spec) ? spec->block : 0;
-    const uint64_t rows = !block ? channels : block % channels == 0 ? 1 : (channels + block - 2) / block + 1;
-    return rows * cln_group_norm_row_parts(spec);
+    const uint64_t block = cln_group_norm_merges_groups(spec) ? spec->block : 0;
+    return cln_group_part_rows(norm->cols / norm->groups, block) * cln_group_norm_row_parts(spec);
 }
 
 uint64_t cln_group_norm_row_parts(const struct cln_spec *spec) {

@@ -51,7 +51,7 @@ static uint64_t count_teams(const struct trial *trial, const clnorm_config *plan
 /* A few rows, except in two cases. Where teams exchange sums, there are enough rows to reuse every mailbox. Where
  * work-groups take short runs of rows in turn, there are enough rows for a second run. */
 static uint64_t rows_to_check(const struct trial *trial, const clnorm_config *plan) {
-    if (config_has(plan, "row_split", "exchange"))
+    if (config_has(plan, "row_split", "exchange") && config_number(plan, "tile"))
         return TEAM_ROWS * count_teams(trial, plan);
     const uint64_t run = config_number(plan, "run_length");
     return run && run < TEAM_ROWS ? (run + 1) * config_number(plan, "segments") * count_teams(trial, plan) : CHECK_ROWS;

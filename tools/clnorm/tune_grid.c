@@ -163,8 +163,9 @@ static bool is_derived(const clnorm_config *config, const char *knob, uint64_t c
         if (!strcmp(knob, always[i]))
             return true;
     const bool backward = config_number(config, "groups_per_cu") != 0;
+    const uint64_t tile = config_number(config, "tile"); /* group norm has none */
     if (!strcmp(knob, "tile") || !strcmp(knob, "row_split"))
-        return config_number(config, "tile") == cols;
+        return !tile || tile == cols;
     if (!strcmp(knob, "unroll"))
         return backward || config_has(config, "keep", "registers");
     return !strcmp(knob, "run_length") && /* a long run is all rows of a work-group */
