@@ -27,34 +27,25 @@ struct exchange_case {
     struct group_more more;
 };
 
-static const struct group_more fp8_given = {
-    .x_scaling = CLNORM_SCALING_ROW, .x_scale = F32, .y = E4M3, .y_scaling = CLNORM_SCALING_TENSOR, .y_given = 0.125};
-
 /* The fourth has chunks without positions. */
-#define FORWARDS 6
-static struct exchange_case forward_of(size_t i) {
-    static const struct group_case cases[FORWARDS] = {
-        {3, 16, 64, 4, FIRST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=4,segments=2,chunks=12"},
-        {9, 12, 300, 3, FIRST, BF16, BF16, F32, 0, 0, FAR, 0, 0, "vec=4,lanes=16,segments=4,chunks=8"},
-        {5, 16, 1001, 2, FIRST, F32, F32, F32, F32, SILU, FAR, 4, 0, "vec=4,lanes=32,segments=1,chunks=24"},
-        {2, 4, 40, 2, FIRST, F32, F32, 0, 0, 0, NORMAL, 0, 0, "vec=1,lanes=8,segments=2,chunks=26"},
-        {4, 6, 77, 2, FIRST, F16, F32, F32, 0, GELU, SPIKES, 1, 3, "vec=1,lanes=8,segments=4,chunks=6"},
-        {3, 8, 256, 2, FIRST, E4M3, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=2,chunks=8"}};
-    const struct exchange_case none = {cases[i], {0}}, fp8 = {cases[i], fp8_given};
-    return cases[i].x == E4M3 ? fp8 : none;
-}
+static const struct exchange_case forwards[] = {
+    {{3, 16, 64, 4, FIRST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=4,segments=2,chunks=12"}, {0}},
+    {{9, 12, 300, 3, FIRST, BF16, BF16, F32, 0, 0, FAR, 0, 0, "vec=4,lanes=16,segments=4,chunks=8"}, {0}},
+    {{5, 16, 1001, 2, FIRST, F32, F32, F32, F32, SILU, FAR, 4, 0, "vec=4,lanes=32,segments=1,chunks=24"}, {0}},
+    {{2, 4, 40, 2, FIRST, F32, F32, 0, 0, 0, NORMAL, 0, 0, "vec=1,lanes=8,segments=2,chunks=26"}, {0}},
+    {{4, 6, 77, 2, FIRST, F16, F32, F32, 0, GELU, SPIKES, 1, 3, "vec=1,lanes=8,segments=4,chunks=6"}, {0}},
+    {{3, 8, 256, 2, FIRST, E4M3, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=16,segments=2,chunks=8"},
+     {.x_scaling = CLNORM_SCALING_ROW, .x_scale = F32, .y = E4M3, .y_scaling = CLNORM_SCALING_TENSOR, .y_given = 0.125}},
+};
 
 /* The third adds up the sums of its samples in batches. */
-#define GRADIENTS 4
-static struct exchange_case gradient_of(size_t i) {
-    static const struct exchange_case cases[GRADIENTS] = {
-        {{9, 8, 300, 4, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=4"}, {0}},
-        {{3, 6, 1001, 2, FIRST, BF16, BF16, F32, 0, GELU, FAR, 2, 8, "vec=8,lanes=32,segments=1,chunks=9"},
-         {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
-        {{8200, 2, 64, 1, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=4"}, {0}},
-        {{4, 6, 205, 3, FIRST, F16, F32, F32, 0, 0, SPIKES, 1, 0, "vec=1,lanes=8,segments=4,chunks=4"}, {0}}};
-    return cases[i];
-}
+static const struct exchange_case gradients[] = {
+    {{9, 8, 300, 4, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=4"}, {0}},
+    {{3, 6, 1001, 2, FIRST, BF16, BF16, F32, 0, GELU, FAR, 2, 8, "vec=8,lanes=32,segments=1,chunks=9"},
+     {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
+    {{8200, 2, 64, 1, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=4"}, {0}},
+    {{4, 6, 205, 3, FIRST, F16, F32, F32, 0, 0, SPIKES, 1, 0, "vec=1,lanes=8,segments=4,chunks=4"}, {0}},
+};
 
 /* A case whose config names a row split. */
 static struct group_case with_row_split(const struct group_case *c, const char *row_split, char *config, size_t size) {
@@ -97,7 +88,7 @@ static void assert_has_kernel(clnorm_plan *plan, const char *name) {
 /* A forward with a row split has the bits of the one in two passes. in_place: its y lies over x. */
 static void compare_forward(const struct fixture *fixture, size_t i, const char *row_split, bool in_place) {
     char config[2][128];
-    const struct exchange_case own = forward_of(i);
+    const struct exchange_case own = forwards[i];
     const struct group_case two = with_row_split(&own.c, "two_passes", config[0], sizeof config[0]);
     const struct group_case one = with_row_split(&own.c, row_split, config[1], sizeof config[1]);
     struct group_run expected = group_run_make_more(&two, &own.more), run = group_run_make_more(&one, &own.more);
@@ -118,7 +109,7 @@ static void compare_forward(const struct fixture *fixture, size_t i, const char 
 static void compare_backward(const struct fixture *fixture, size_t i, const char *row_split, bool in_place) {
     char config[2][128];
     const bool given = i % 2;
-    const struct exchange_case own = gradient_of(i);
+    const struct exchange_case own = gradients[i];
     const struct group_case two = with_row_split(&own.c, "two_passes", config[0], sizeof config[0]);
     const struct group_case one = with_row_split(&own.c, row_split, config[1], sizeof config[1]);
     struct group_run expected = group_run_make_more(&two, &own.more), run = group_run_make_more(&one, &own.more);
@@ -148,8 +139,8 @@ static bool takes(size_t i, const char *row_split) {
 
 static void y_has_the_same_bits(void **state) {
     static const char *const row_splits[] = {"exchange", "no_wait"};
-    for (size_t i = 0; i < 2 * count_of(*state, FORWARDS); i++) {
-        const struct exchange_case own = forward_of(i / 2);
+    for (size_t i = 0; i < 2 * count_of(*state, sizeof forwards / sizeof *forwards); i++) {
+        const struct exchange_case own = forwards[i / 2];
         if (!takes(i / 2, row_splits[i % 2]))
             continue;
         compare_forward(*state, i / 2, row_splits[i % 2], false);
@@ -160,7 +151,7 @@ static void y_has_the_same_bits(void **state) {
 
 static void dx_has_the_same_bits(void **state) {
     static const char *const row_splits[] = {"exchange", "no_wait"};
-    for (size_t i = 0; i < 2 * count_of(*state, GRADIENTS); i++)
+    for (size_t i = 0; i < 2 * count_of(*state, sizeof gradients / sizeof *gradients); i++)
         if (takes(i / 2, row_splits[i % 2])) {
             compare_backward(*state, i / 2, row_splits[i % 2], false);
             compare_backward(*state, i / 2, row_splits[i % 2], true);

@@ -106,7 +106,6 @@ static inline struct order order_of(const ulong units, const ulong ahead, volati
 }
 
 /* Outputs alone go from the last piece to the first, as the cache may still have those that were read last. */
-
 static inline struct task task_of(const struct order *order, const uint ticket, const ulong units) {
     const bool both = order->posts && order->writes;
     const bool writes = both ? writes_outputs(ticket, order->pieces, order->ahead) : order->writes;
