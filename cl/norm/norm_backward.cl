@@ -9,7 +9,7 @@
  * DZ_DTYPE, Y_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, RESIDUAL_DTYPE, DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, S_GIVEN, Y_GIVEN,
  * ROW_SCALE, DROPOUT, ACTIVATION, ACCUMULATE, GATE, GATE_FIRST, WEIGHT_OFFSET, LOCKED, VEC, LANES, SEGMENTS, KEEP, UNROLL,
  * WEIGHTS, REDUCE, STORES, ISA, READS_MEAN, HAS_SUMS, HAS_SLOTS, HAS_LOCKS, TILE, ACCUMULATOR, COLUMN_LANES, PIPELINE,
- * PREFETCH, RUN_LENGTH, SPAN, CHUNKS, ROW_SPLIT, ELEMENT_ALIGNED; perhaps LEADS, WEIGHT_MAP, and those of
+ * PREFETCH, RUN_LENGTH, SPAN, ABREAST, CHUNKS, ROW_SPLIT, ELEMENT_ALIGNED; perhaps LEADS, WEIGHT_MAP, and those of
  * norm_rope.h. */
 
 #include "norm/norm_backward.h"
@@ -25,7 +25,7 @@
 #include "norm/norm_backward_memory.h"
 #endif
 
-#define BLOCKS (GROUPS / SPAN * TILES) /* work-groups that share a row */
+#define BLOCKS ((GROUPS / SPAN + GROUPS_ABREAST - 1) / GROUPS_ABREAST * TILES) /* work-groups that share a row */
 
 #if Y_GIVEN /* with work 0 there is no buffer to read */
 #define POISON (work > 0 && fault[fault_at] ? (real)NAN : (real)0)
@@ -51,6 +51,7 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
     const bool has_rows = work_group >= COLUMN_GROUPS;
     take_columns(call, work_group, space);
     const ulong weight_rows = weight_rows_of(call);
+    const ulong weight_blocks = (weight_rows + WEIGHT_ROWS_ABREAST - 1) / WEIGHT_ROWS_ABREAST;
     volatile global uint *mailbox = call->locks + LOCK_WORDS(weight_rows * call->slots);
 #if EXCHANGES
     const ulong place = take_place(mailbox, broadcast);
@@ -61,16 +62,24 @@ INLINED void walk_share(const struct call *call, local real *scratch, local real
     (void)mailbox, (void)received;
 #endif
     const ulong block = place % BLOCKS;
-    const ulong weight_row = place / BLOCKS % weight_rows;
-    const ulong row_group = place / BLOCKS / weight_rows;
-    const ulong neighbours = RUN_LENGTH ? (ulong)RUN_LENGTH * SEGMENTS : call->share_rows;
+    const ulong weight_row = place / BLOCKS % weight_blocks * WEIGHT_ROWS_ABREAST;
+    const ulong row_group = place / BLOCKS / weight_blocks;
+    const ulong neighbours = RUN_LENGTH ? (ulong)RUN_LENGTH * ROWS_AT_ONCE : call->share_rows;
     const ulong first = has_rows ? row_group * (LEADS ? 1 : neighbours) : call->rows / weight_rows;
     const ulong end = RUN_LENGTH ? call->rows / weight_rows : min(first + call->share_rows, call->rows / weight_rows);
-    const ulong group = block / TILES * SPAN;
-    const struct share share = {first, end, call->share_rows - neighbours, group, (uint)(block % TILES), weight_row};
+    const ulong group = block / TILES * SPAN * GROUPS_ABREAST;
+    struct share share = {first, end, call->share_rows - neighbours, (uint)(block % TILES), group, weight_row, 0, true};
+    take_segment(call, &share);
     const ulong slot_index = HAS_SLOTS ? weight_row * call->slots + row_group % call->slots : 0;
-    const ulong column = slot_index * SLOT_COLUMNS(GROUPS * (ulong)GROUP_SIZE) + group * GROUP_SIZE;
-    struct slot slot = {(global real *)call->dweight + column, (global real *)call->dbias + column, false, call->aligned};
+    const ulong slot_columns = SLOT_COLUMNS(GROUPS * (ulong)GROUP_SIZE);
+    const ulong column = slot_index * slot_columns + group * GROUP_SIZE;
+    struct slot slot = {
+        .dweight = (global real *)call->dweight + column,
+        .dbias = (global real *)call->dbias + column,
+        .abreast = (uint)min((ulong)ABREAST, GROUPS > 1 ? GROUPS - group : weight_rows - weight_row),
+        .step = GROUPS > 1 ? GROUP_SIZE : call->slots * slot_columns,
+        .aligned = call->aligned,
+    };
     walk(call, &share, &slot, call->locks + block * weight_rows * call->slots + slot_index, scratch, space, broadcast,
          &team);
     last_barrier();

@@ -80,9 +80,8 @@ static inline uint lead_of_row(const struct call *call, const ulong index, const
     return lead_of(ROW_OFFSET(x, index) + group * GROUP_SIZE);
 }
 
-/* end: of the work-group's rows, past which the last iteration may go. */
-static inline struct row row_at(const struct call *call, const ulong index, const ulong end, const ulong group) {
-    struct row row = {index, group ROW_STARTS(index), 0, 0, lead_of_row(call, index, group), SEGMENTS == 1 || index < end};
+static inline struct row row_at(const struct call *call, const ulong index, const bool active, const ulong group) {
+    struct row row = {index, group ROW_STARTS(index), 0, 0, lead_of_row(call, index, group), SEGMENTS == 1 || active};
     if (READS_MEAN && row.active)
         row.mean = call->mean[statistic_of(call, &row)];
     if (row.active)

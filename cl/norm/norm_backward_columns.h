@@ -23,7 +23,7 @@ struct column_sums {
 /* The row of a line. From end on it is not active. */
 static inline struct row row_of_line(const struct call *call, const ulong index, const ulong end, const ulong group) {
     const struct row none = {index, group ROW_STARTS(0), 0, 0, 0, false};
-    return index < end ? row_at(call, index, end, group) : none;
+    return index < end ? row_at(call, index, true, group) : none;
 }
 
 /* Maximum rows of a line that are added up in one chain. */

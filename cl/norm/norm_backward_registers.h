@@ -49,7 +49,7 @@ INLINED void put_registers(global real *slot_row, const struct columns *columns,
     for (uint i = 0; i < TILE_HELD; i++)
         space[get_local_id(0) / LANES * LINE + i * LANES + columns->lane] = value[i];
     barrier(CLK_LOCAL_MEM_FENCE);
-    put_lines(slot_row, columns->first, columns->lead, (const local real *)space, SEGMENTS, LINE * VEC, slot);
+    put_lines(slot_row, columns->first, columns->lead, (const local real *)space, ROWS_AT_ONCE, LINE * VEC, slot);
 #endif
 }
 
@@ -58,12 +58,12 @@ INLINED void put_accumulator(const struct columns *columns, const struct accumul
     barrier(CLK_LOCAL_MEM_FENCE);
 #if !DBIAS_IN_REGISTERS
     if (DBIAS)
-        put_lines(slot->dbias, columns->first, columns->lead, (const local real *)(space + DBIAS_LINES), SEGMENTS,
+        put_lines(slot->dbias, columns->first, columns->lead, (const local real *)(space + DBIAS_LINES), ROWS_AT_ONCE,
                   LINE * VEC, slot);
 #endif
 #if !DWEIGHT_IN_REGISTERS
     if (DWEIGHT)
-        put_lines(slot->dweight, columns->first, columns->lead, (const local real *)space, SEGMENTS, LINE * VEC, slot);
+        put_lines(slot->dweight, columns->first, columns->lead, (const local real *)space, ROWS_AT_ONCE, LINE * VEC, slot);
 #else
     if (DWEIGHT)
         put_registers(slot->dweight, columns, accumulator->dweight, space, slot);
@@ -82,9 +82,8 @@ INLINED void put_accumulator(const struct columns *columns, const struct accumul
 INLINED ulong take_rows(const struct call *call, const struct share *share, const struct columns *columns,
                         const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
                         struct team *team) {
-    const ulong segment = get_local_id(0) / LANES * segment_step(call);
     for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
-        const struct row row = row_in_share(call, share, first + segment, share->group);
+        const struct row row = own_row(call, share, first);
         struct inputs held[HELD_INPUTS];
         fetch_row(call, &row, columns, held, LOAD_PLAIN);
         prefetch_rows(call, share, rows_after(share, first), columns);
@@ -100,8 +99,7 @@ INLINED ulong take_rows(const struct call *call, const struct share *share, cons
 INLINED ulong take_rows(const struct call *call, const struct share *share, const struct columns *columns,
                         const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
                         struct team *team) {
-    const ulong segment = get_local_id(0) / LANES * segment_step(call);
-    struct row row = row_in_share(call, share, share->first + segment, share->group);
+    struct row row = own_row(call, share, share->first);
     struct inputs held[TILE_HELD];
     fetch_row(call, &row, columns, held, LOAD_PLAIN);
     post_row(call, &row, columns, scales, held, lanes, team);
@@ -110,7 +108,7 @@ INLINED ulong take_rows(const struct call *call, const struct share *share, cons
         struct row next = row;
         struct inputs next_held[TILE_HELD];
         if (more) {
-            next = row_in_share(call, share, rows_after(share, first) + segment, share->group);
+            next = own_row(call, share, rows_after(share, first));
             prefetch_row_mailboxes(team, &next);
             fetch_row(call, &next, columns, next_held, LOAD_IN_TURN);
             prefetch_rows(call, share, rows_after(share, rows_after(share, first)), columns);
@@ -132,15 +130,14 @@ INLINED ulong take_rows(const struct call *call, const struct share *share, cons
 INLINED ulong take_rows(const struct call *call, const struct share *share, const struct columns *columns,
                         const struct scale *scales, struct accumulator *accumulator, struct lanes *lanes,
                         struct team *team) {
-    const ulong segment = get_local_id(0) / LANES * segment_step(call);
-    struct row row = row_in_share(call, share, share->first + segment, share->group);
+    struct row row = own_row(call, share, share->first);
     struct inputs held[TILE_HELD];
     fetch_row(call, &row, columns, held, LOAD_PLAIN);
     post_row(call, &row, columns, scales, held, lanes, team);
     struct row next = row;
     struct inputs next_held[TILE_HELD];
     if (rows_after(share, share->first) < share->end) {
-        next = row_in_share(call, share, rows_after(share, share->first) + segment, share->group);
+        next = own_row(call, share, rows_after(share, share->first));
         fetch_row(call, &next, columns, next_held, LOAD_PLAIN);
     }
     for (ulong first = share->first; first < share->end; first = rows_after(share, first)) {
@@ -148,7 +145,7 @@ INLINED ulong take_rows(const struct call *call, const struct share *share, cons
         struct row after = next;
         struct inputs after_held[TILE_HELD];
         if (rows_after(share, rows_after(share, first)) < share->end) {
-            after = row_in_share(call, share, rows_after(share, rows_after(share, first)) + segment, share->group);
+            after = own_row(call, share, rows_after(share, rows_after(share, first)));
             prefetch_row_mailboxes(team, &after);
             fetch_row(call, &after, columns, after_held, LOAD_IN_TURN);
             prefetch_rows(call, share, rows_after(share, rows_after(share, rows_after(share, first))), columns);

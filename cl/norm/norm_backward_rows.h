@@ -136,12 +136,12 @@ static inline void prefetch_inputs(const struct call *call, const struct row *ro
 #endif
 }
 
-/* Prefetches SEGMENTS rows, if the share has them. first: the first of them. */
+/* Prefetches ROWS_AT_ONCE rows, if the share has them. first: the first of them. */
 INLINED void prefetch_rows(const struct call *call, const struct share *share, const ulong first,
                            const struct columns *columns) {
 #if PREFETCH == PREFETCH_NEXT
-    const ulong place = first + get_local_id(0) / LANES * segment_step(call);
-    if (place >= share->end)
+    const ulong place = first + share->behind;
+    if (!share->has_segment || place >= share->end)
         return;
     const ulong index = row_of_place(call, share, place);
     const struct row row = {index, share->group ROW_STARTS(index), 0, 0, columns->lead, true};

@@ -51,7 +51,7 @@ INLINED void sum_share(const struct call *call, global real *sums, const ulong i
         const ulong chunk = index % CHUNKS;
         const ulong segment = index / CHUNKS;
         const ulong group = segment % GROUPS;
-        const struct row row = row_at(call, segment / GROUPS, call->rows, group);
+        const struct row row = row_at(call, segment / GROUPS, index < call->work, group);
         const struct lane_sums lane_sums =
             sums_of_chunk(call, &row, (index_t)chunk, WEIGHTS_OF(weight, row.index) + group * GROUP_SIZE,
                           WEIGHTS_OF(bias, row.index) + group * GROUP_SIZE);

@@ -4,12 +4,14 @@
 #ifndef SLOTS_H
 #define SLOTS_H
 
-#include "norm/norm_backward.h"
+#include "norm/norm_backward_share.h"
 
 /* This work-group's part of a slot. */
 struct slot {
     global real *dweight; /* at the group's first column; unused without DWEIGHT */
     global real *dbias;
+    uint abreast; /* segments that the work-group has side by side, at most ABREAST */
+    ulong step;   /* reals from the sums of one of them to those of the next */
     bool add;     /* another work-group has written the slot before */
     bool aligned; /* wide accesses at their own size's alignment */
 };
@@ -97,20 +99,22 @@ static inline void put_slot(global real *base, const index_t v, const uint lead,
 
 #endif
 
-/* Writes a tile's columns to the slot. Each column is the sum over count lines of local memory, in a fixed order. slot_row:
- * at the segment's first column; tile: its first vector, at the lead of its rows; step: reals from line to line. Every
- * work-item of the work-group calls it, after a barrier. */
+/* Writes a tile's columns to the slot. Each column is the sum over count lines of local memory for each segment abreast, in
+ * a fixed order; those of the segments come in turn. slot_row: at the first segment's first column; tile: its first vector,
+ * at the lead of its rows; step: reals from line to line. Every work-item of the work-group calls it, after a barrier. */
 INLINED void put_lines(global real *slot_row, const index_t tile, const uint lead, const local real *lines,
                        const uint count, const uint step, const struct slot *slot) {
     const index_t first = tile * VEC, reach = GROUP_SIZE + lead;
     const index_t end = first < reach ? min(reach - first, (index_t)(SPLIT ? TILE : REACH)) : 0;
-    for (index_t i = (uint)get_local_id(0); i < end; i += GROUP_ITEMS) {
-        if (LEADS && first + i < lead)
+    const index_t columns = ABREAST == 1 ? end : end * slot->abreast;
+    for (index_t i = (uint)get_local_id(0); i < columns; i += GROUP_ITEMS) {
+        const index_t segment = ABREAST == 1 ? 0 : i / end, column = ABREAST == 1 ? i : i % end;
+        if (LEADS && first + column < lead)
             continue;
-        real sum = lines[i];
+        real sum = lines[segment * step + column];
         for (uint line = 1; line < count; line++)
-            sum += lines[line * step + i];
-        put_slot1(slot_row - lead + first + i, sum, slot);
+            sum += lines[(line * ABREAST + segment) * step + column];
+        put_slot1(slot_row + segment * slot->step - lead + first + column, sum, slot);
     }
 }
 

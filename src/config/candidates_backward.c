@@ -132,7 +132,10 @@ static struct cln_values segments_values(const struct cln_choice *choice, const 
         return cln_one_value(1);
     const uint64_t room = cln_smaller(cln_smaller(most_items(choice, c), ITEMS) / c->lanes, MOST);
     const uint64_t rows = cln_power_of_two_at_least(cln_larger(cln_divide_up(work->rows, choice->facts.compute_units), 1));
-    const uint64_t of_weight = cln_larger(work->rows / cln_larger(work->weight_rows, 1), 1);
+    struct cln_config widest = *c;
+    widest.segments = (cl_uint)cln_larger(room, 1);
+    const uint64_t abreast = cln_config_abreast(work, &widest);
+    const uint64_t of_weight = cln_larger(work->rows / cln_larger(work->weight_rows, 1), 1) * abreast;
     uint64_t most =
         cln_smaller(cln_power_of_two_at_most(cln_larger(room, 1)), cln_smaller(rows, cln_power_of_two_at_least(of_weight)));
     while (most > 1 &&
@@ -178,9 +181,9 @@ static struct cln_values groups_per_cu_values(const struct cln_choice *choice, c
 /* No longer than a work-group's share of the rows: with few rows, longer runs would leave other work-groups without any. */
 static uint64_t longest_run(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    const uint64_t blocks = work->groups / cln_config_span(choice->device, work, c) * cln_tiles(work, c);
+    const uint64_t blocks = cln_blocks(work, c, cln_config_span(choice->device, work, c));
     const uint64_t share = cln_divide_up(work->rows, cln_config_row_groups(choice->device, c, blocks));
-    return cln_smaller(cln_larger(cln_divide_up(share, c->segments), 1), UINT32_MAX);
+    return cln_smaller(cln_larger(cln_divide_up(share, cln_rows_at_once(work, c)), 1), UINT32_MAX);
 }
 
 /* On GPUs short runs keep the rows that are read at the same time contiguous in memory. */

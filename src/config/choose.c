@@ -1,6 +1,7 @@
 /* The model's choice: the candidate with the least estimated time. */
 #include <string.h>
 
+#include "base/arithmetic.h"
 #include "base/status.h"
 #include "config/candidates.h"
 #include "config/check.h"
@@ -73,9 +74,9 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
 /* ------------------------------------------------------------------------------------------------- any number of rows */
 
 struct cln_workload cln_config_many_rows(const struct cln_workload *work) {
-    enum { MANY = 1 << 16 };
+    enum { ROWS = 1 << 16, ELEMENTS = 1 << 25 };
     struct cln_workload many = *work;
-    many.rows = MANY;
+    many.rows = cln_larger(ROWS, ELEMENTS / cln_larger(work->groups * work->group_size, 1));
     return many;
 }
 

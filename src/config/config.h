@@ -28,21 +28,22 @@ struct cln_workload {
     uint64_t held_size; /* bytes of an element of all that a lane holds while statistics or sums are computed */
     clnorm_norm norm;
     enum cln_knob_users users;
-    uint64_t real_size;   /* bytes of the arithmetic type: 4, or 8 for f64 */
-    enum cln_work work;   /* forward */
-    uint64_t local_size;  /* forward: bytes of an element kept in local memory; 0: no element can be */
-    bool y_scaled;        /* forward: y is 8-bit with scales */
-    bool locked;          /* backward: CLNORM_REDUCTION_LOCKED */
-    uint64_t slots;       /* backward: of locks */
-    bool gated;           /* backward: there is a gate */
-    uint64_t more_inputs; /* backward: tensors of x's shape that are read besides x and dy: z, a residual, its gradient */
-    bool both_sums;       /* backward: dweight and dbias */
-    bool of_8_bits;       /* backward: x is 8-bit, and x_size is that of dy */
-    bool sums_rows;       /* backward: dweight or dbias */
-    bool sums_given;      /* backward: the sums over a row are arguments */
-    uint64_t weight_rows; /* backward: of weight, dweight and so on; 0: one. All rows of a work-group use the same one */
-    clnorm_rope rope;     /* norms */
-    uint64_t rope_dims;   /* columns of a segment that are rotated */
+    uint64_t real_size;     /* bytes of the arithmetic type: 4, or 8 for f64 */
+    enum cln_work work;     /* forward */
+    uint64_t local_size;    /* forward: bytes of an element kept in local memory; 0: no element can be */
+    bool y_scaled;          /* forward: y is 8-bit with scales */
+    bool locked;            /* backward: CLNORM_REDUCTION_LOCKED */
+    uint64_t slots;         /* backward: of locks */
+    bool gated;             /* backward: there is a gate */
+    uint64_t more_inputs;   /* backward: tensors of x's shape that are read besides x and dy: z, a residual, its gradient */
+    bool both_sums;         /* backward: dweight and dbias */
+    bool of_8_bits;         /* backward: x is 8-bit, and x_size is that of dy */
+    bool sums_rows;         /* backward: dweight or dbias */
+    bool sums_given;        /* backward: the sums over a row are arguments */
+    uint64_t weight_rows;   /* backward: of weight, dweight and so on; 0: one */
+    uint64_t weight_repeat; /* backward: neighbouring rows that use the same one; 0: 1 */
+    clnorm_rope rope;       /* norms */
+    uint64_t rope_dims;     /* columns of a segment that are rotated */
     /* Group norm, whose segments are group_size elements of channels_of_group channels: */
     uint64_t channels, channels_of_group, spatial;
     bool channels_last;
@@ -111,6 +112,11 @@ bool cln_config_gains_by_exchange(const clnorm_device_info *device, uint64_t til
 /* Groups that a work-group of the backward takes one after the other. */
 uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_workload *work,
                          const struct cln_config *config);
+
+/* Segments that a work-group of the backward takes side by side, each with weights of its own: see ABREAST in
+ * cl/norm/norm_backward_share.h. Narrow ones would else be apart in memory, as a work-group sums the same columns of every
+ * row. */
+uint64_t cln_config_abreast(const struct cln_workload *work, const struct cln_config *config);
 
 /* Work-groups that share the rows of the backward. blocks: work-groups that share a row. */
 uint64_t cln_config_row_groups(const clnorm_device_info *device, const struct cln_config *config, uint64_t blocks);

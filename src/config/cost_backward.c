@@ -10,6 +10,8 @@ struct count {
     const struct cln_workload *work;
     const struct cln_config *c;
     double tiles;
+    double blocks;   /* work-groups that share a row */
+    double taken;    /* rows that a work-group takes at a time */
     double elements; /* of a tile that a lane has */
     double vectors;  /* of those elements */
     double resident; /* work-groups that fit on a compute unit */
@@ -19,7 +21,7 @@ struct count {
 
 static struct count count(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    const uint64_t local = cln_backward_local_bytes(work, c, cln_config_span(choice->device, work, c));
+    const uint64_t span = cln_config_span(choice->device, work, c), local = cln_backward_local_bytes(work, c, span);
     const uint64_t registers = cln_smaller(cln_backward_registers(work, c), choice->facts.item_registers);
     const uint64_t resident = cln_resident_groups(&choice->facts, (uint64_t)c->lanes * c->segments, registers, local);
     return (struct count){
@@ -27,6 +29,8 @@ static struct count count(const struct cln_choice *choice, const struct cln_conf
         .work = work,
         .c = c,
         .tiles = (double)cln_tiles(work, c),
+        .blocks = (double)cln_blocks(work, c, 1),
+        .taken = (double)cln_rows_at_once(work, c),
         .elements = (double)cln_elements_per_lane(work, c),
         .vectors = (double)cln_elements_per_lane(work, c) / c->vec,
         .resident = (double)resident,
@@ -76,17 +80,19 @@ static double reduction_ns(const struct count *n) {
 }
 
 /* Cache lines that an access of the work-items which run in step touches. A row's piece that need not begin at a sector of
- * a line may reach into one more. A piece of less than a line touches one, but those of neighbouring rows no more than
- * these have. Where a work-group takes the rows of one row of weights alone, or of one group, they are apart. */
+ * a line may reach into one more. A piece of less than a line touches one, but those of segments side by side no more than
+ * these have. All rows are side by side where they use the same weights and have one group. */
 static double cache_lines(const struct count *n) {
     const double line = 128, sector = 32; /* bytes */
     const double in_step = fmin(n->c->lanes, n->facts->simd), rows = cln_rows_in_step(n->facts, n->c);
     const double size = (double)n->work->x_size, piece = in_step * n->c->vec * size,
                  row = (double)n->work->group_size * size;
-    const bool neighbours = n->work->groups == 1 && n->work->weight_rows <= 1;
+    const bool all = n->work->groups == 1 && n->work->weight_rows <= 1;
+    const double abreast = all ? rows : fmin(rows, (double)cln_config_abreast(n->work, n->c));
     const bool anywhere = (double)n->work->alignment * size < sector;
-    const double apart = rows * (anywhere ? fmin(piece, row) / line + 1 : fmax(1, piece / line));
-    return neighbours ? fmin(apart, rows * (anywhere ? row : fmax(piece, row)) / line + anywhere) : apart;
+    const double apart = abreast * (anywhere ? fmin(piece, row) / line + 1 : fmax(1, piece / line));
+    const double together = abreast * (anywhere ? row : fmax(piece, row)) / line + anywhere;
+    return rows / abreast * (abreast > 1 ? fmin(apart, together) : apart);
 }
 
 /* A compute unit's time for the rows that a work-group takes at once, including its idle lanes. Where work-items that run
@@ -107,17 +113,17 @@ static double arithmetic_ns(const struct count *n) {
 /* The iterations of a work-group, in each of which it takes a row, or several at once. The last of few is not full. Where a
  * row has more work-groups than run at once, the rest follow. */
 static double steps(const struct count *n) {
-    const double blocks = n->tiles * (double)n->work->groups, places = n->active * n->facts->compute_units;
-    const double waves = fmax(1, blocks / places), at_once = fmax(1, places / blocks);
+    const double places = n->active * n->facts->compute_units;
+    const double waves = fmax(1, n->blocks / places), at_once = fmax(1, places / n->blocks);
     const uint64_t alike = cln_leads(n->work, n->c) ? n->c->vec / n->work->alignment : 1;
-    const uint64_t classes = alike * cln_larger(n->work->weight_rows, 1);
-    if (classes > 1) {
-        const uint64_t rows = cln_divide_up(n->work->rows, classes);
-        const uint64_t groups = cln_groups_of_class((uint64_t)at_once, classes, rows, n->c);
-        const double of_group = (double)cln_divide_up(rows, groups * n->c->segments);
+    const uint64_t classes = alike * cln_weight_blocks(n->work, n->c);
+    if (classes > 1 || n->work->weight_rows > 1) {
+        const uint64_t rows = cln_divide_up(n->work->rows, alike * cln_larger(n->work->weight_rows, 1));
+        const uint64_t groups = cln_groups_of_class((uint64_t)at_once, classes, rows, (uint64_t)n->taken);
+        const double of_group = ceil((double)rows / ((double)groups * n->taken));
         return waves * ceil((double)(groups * classes) / at_once) * of_group;
     }
-    const double even = (double)n->work->rows / (at_once * n->c->segments);
+    const double even = (double)n->work->rows / (at_once * n->taken);
     return waves * (even > 4 ? even : fmax(1, 0.25 * even + 0.75 * ceil(even)));
 }
 
@@ -155,9 +161,10 @@ static double first_pass_ns(const struct count *n) {
 static double slots_ns(const struct count *n) {
     if (n->sums == 0 || n->c->accumulator == CLN_ACCUMULATOR_COLUMNS)
         return 0;
-    const double row_groups = fmax(1, n->active * n->facts->compute_units / (n->tiles * (double)n->work->groups));
-    const double slots = fmin(row_groups, (double)cln_divide_up(n->work->rows, n->c->segments));
-    const double columns = (double)(n->work->groups * n->work->group_size);
+    const double row_groups = fmax(1, n->active * n->facts->compute_units / n->blocks);
+    const double weight_rows = n->work->groups > 1 ? 1 : (double)cln_config_abreast(n->work, n->c); /* of a work-group */
+    const double slots = fmin(row_groups, ceil((double)n->work->rows / (weight_rows * n->taken)));
+    const double columns = weight_rows * (double)(n->work->groups * n->work->group_size);
     return 8 * slots * columns * n->sums * (double)n->work->real_size / bandwidth(n) + 2 * n->facts->launch_ns;
 }
 

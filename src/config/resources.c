@@ -170,11 +170,39 @@ uint64_t cln_config_span(const clnorm_device_info *device, const struct cln_work
     return work->groups <= most / work->group_size ? work->groups : 1;
 }
 
+uint64_t cln_config_abreast(const struct cln_workload *work, const struct cln_config *c) {
+    enum { LARGE = 8 << 20, LINE = 128, LINES = 4 }; /* bytes of x; of an access of memory; the fewest in a large x */
+    const uint64_t weight_rows = work->weight_repeat <= 1 ? cln_larger(work->weight_rows, 1) : 1;
+    const uint64_t neighbours = work->groups > 1 ? work->groups : weight_rows;
+    if (!cln_unrolls_columns(c) || c->accumulator == CLN_ACCUMULATOR_COLUMNS || cln_leads(work, c) ||
+        c->tile < work->group_size)
+        return 1;
+    const uint64_t segment = cln_product(work->group_size, work->x_size);
+    const bool large = cln_product(cln_product(work->rows, work->groups), segment) >= LARGE;
+    const uint64_t least = cln_divide_up(large ? LINES * LINE : LINE, segment);
+    const uint64_t most = cln_smaller(cln_smaller(neighbours, least), c->segments);
+    return cln_divide_up(neighbours, cln_divide_up(neighbours, most));
+}
+
+uint64_t cln_rows_at_once(const struct cln_workload *work, const struct cln_config *c) {
+    return c->segments / cln_config_abreast(work, c);
+}
+
+uint64_t cln_blocks(const struct cln_workload *work, const struct cln_config *c, uint64_t span) {
+    const uint64_t abreast = work->groups > 1 ? cln_config_abreast(work, c) : 1;
+    return cln_divide_up(work->groups / span, abreast) * cln_tiles(work, c);
+}
+
+uint64_t cln_weight_blocks(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t abreast = work->groups > 1 ? 1 : cln_config_abreast(work, c);
+    return cln_divide_up(cln_larger(work->weight_rows, 1), abreast);
+}
+
 uint64_t cln_config_row_groups(const clnorm_device_info *device, const struct cln_config *c, uint64_t blocks) {
     return cln_larger((uint64_t)c->groups_per_cu * device->compute_units / blocks, 1);
 }
 
-uint64_t cln_groups_of_class(uint64_t at_once, uint64_t classes, uint64_t rows, const struct cln_config *c) {
+uint64_t cln_groups_of_class(uint64_t at_once, uint64_t classes, uint64_t rows, uint64_t taken) {
     enum {
         MOST_WAVES = 4,
         START = 10 /* iterations that take as long as a work-group's slot and its first loads */
@@ -182,7 +210,7 @@ uint64_t cln_groups_of_class(uint64_t at_once, uint64_t classes, uint64_t rows, 
     uint64_t best = 1, least = UINT64_MAX;
     for (uint64_t waves = 1; waves <= MOST_WAVES; waves++) {
         const uint64_t groups = cln_larger(cln_smaller(waves * at_once / classes, rows), 1);
-        const uint64_t iterations = cln_divide_up(rows, groups * c->segments);
+        const uint64_t iterations = cln_divide_up(rows, groups * taken);
         const uint64_t time = cln_divide_up(groups * classes, at_once) * (iterations + START);
         if (time < least) {
             least = time;

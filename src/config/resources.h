@@ -52,9 +52,19 @@ uint64_t cln_column_lanes(const struct cln_workload *work, const struct cln_conf
 /* Backward: bytes of local memory. span: groups that a work-group takes one after the other. */
 uint64_t cln_backward_local_bytes(const struct cln_workload *work, const struct cln_config *c, uint64_t span);
 
+/* Backward: rows that a work-group takes at a time, with the segments of each that it has side by side. */
+uint64_t cln_rows_at_once(const struct cln_workload *work, const struct cln_config *c);
+
+/* Backward: work-groups that share a row. span: of cln_config_span. */
+uint64_t cln_blocks(const struct cln_workload *work, const struct cln_config *c, uint64_t span);
+
+/* Backward: parts of the rows of weights, where no work-group has rows of two parts. */
+uint64_t cln_weight_blocks(const struct cln_workload *work, const struct cln_config *c);
+
 /* Backward: work-groups for each class of rows, where no work-group has rows of two classes. Where one wave would leave
- * much of the device idle there are several. rows: of a class; at_once: work-groups of a wave. */
-uint64_t cln_groups_of_class(uint64_t at_once, uint64_t classes, uint64_t rows, const struct cln_config *c);
+ * much of the device idle there are several. rows: of a class; at_once: work-groups of a wave; taken: rows that a
+ * work-group takes at a time. */
+uint64_t cln_groups_of_class(uint64_t at_once, uint64_t classes, uint64_t rows, uint64_t taken);
 
 /* Registers of 4 bytes that a work-item needs without spills, estimated from the values that the kernel holds at once. */
 uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln_config *c);

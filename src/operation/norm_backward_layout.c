@@ -39,6 +39,7 @@ struct cln_workload cln_backward_workload(const struct cln_operation *operation,
         .slots = p->slots,
         .sums_rows = p->dweight.dtype || p->dbias.dtype,
         .weight_rows = p->weight_rows,
+        .weight_repeat = p->weight_repeat,
         .rope = p->rope,
         .rope_dims = p->rope_dims,
     };
@@ -84,43 +85,46 @@ static clnorm_status mailbox_words(uint64_t segments, uint64_t tiles, clnorm_nor
  * growing at 2^24 equal terms; a chain of 2^12 loses at most 2^-12 of its sum. */
 enum { MOST_ADDED = 4096 };
 
-/* Waves of work-groups, enough that no lane adds up more. at_once: work-groups of a wave. */
-static uint64_t waves_of(const struct cln_workload *work, const struct cln_config *c, uint64_t at_once) {
+/* Waves of work-groups, enough that no lane adds up more. rows: that use one row of weights; at_once: work-groups of a
+ * wave. */
+static uint64_t waves_of(const struct cln_workload *work, const struct cln_config *c, uint64_t rows, uint64_t at_once) {
     if (!work->sums_rows || c->accumulator == CLN_ACCUMULATOR_COLUMNS)
         return 1;
-    return cln_larger(cln_divide_up(cln_divide_up(work->rows, (uint64_t)MOST_ADDED * c->segments), at_once), 1);
+    const uint64_t of_group = MOST_ADDED * cln_rows_at_once(work, c);
+    return cln_larger(cln_divide_up(cln_divide_up(rows, of_group), at_once), 1);
 }
 
-/* work: of the rows that use one row of weights. With leads, a work-group takes every row_groups-th row, which all begin
+/* Shares out the rows that use one row of weights. With leads, a work-group takes every row_groups-th row, which all begin
  * alike. Else, where one run is enough for a work-group, its rows are consecutive, and the run is shortened to an even
  * share where that saves no iteration. */
 static void share_rows(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c,
                        struct cln_backward_layout *layout) {
     const bool leads = cln_leads(work, c);
+    const uint64_t rows = work->rows / cln_larger(work->weight_rows, 1);
     const uint64_t alike = leads ? c->vec / work->alignment : 1; /* every alike-th row begins alike */
-    const uint64_t classes = alike * cln_larger(work->weight_rows, 1);
+    const uint64_t classes = alike * cln_weight_blocks(work, c), taken = cln_rows_at_once(work, c);
     const uint64_t in_wave = cln_config_row_groups(device, c, layout->blocks);
-    const uint64_t at_once = alike * cln_groups_of_class(in_wave, classes, cln_divide_up(work->rows, alike), c);
-    const uint64_t waves = waves_of(work, c, at_once);
-    if (leads && work->rows > 0) {
-        const uint64_t needed = alike * cln_divide_up(cln_divide_up(work->rows, alike), c->segments);
+    const uint64_t at_once = alike * cln_groups_of_class(in_wave, classes, cln_divide_up(rows, alike), taken);
+    const uint64_t waves = waves_of(work, c, rows, at_once);
+    if (leads && rows > 0) {
+        const uint64_t needed = alike * cln_divide_up(cln_divide_up(rows, alike), taken);
         layout->run_length = 1;
-        layout->row_groups = cln_smaller(cln_smaller(at_once * waves, needed), work->rows);
-        layout->share = layout->row_groups * c->segments;
+        layout->row_groups = cln_smaller(cln_smaller(at_once * waves, needed), rows);
+        layout->share = layout->row_groups * taken;
         return;
     }
     const uint64_t most = at_once * waves;
-    const uint64_t even = cln_divide_up(work->rows, most);
-    const uint64_t length = cln_smaller(c->run_length, waves > 1 ? cln_divide_up(even, c->segments) : MOST_ADDED);
-    const uint64_t run = length * c->segments;
+    const uint64_t even = cln_divide_up(rows, most);
+    const uint64_t length = cln_smaller(c->run_length, waves > 1 ? cln_divide_up(even, taken) : MOST_ADDED);
+    const uint64_t run = length * taken;
     if (even > run) {
         layout->run_length = length;
         layout->share = most * run;
         layout->row_groups = most;
     } else {
         layout->run_length = 0;
-        layout->share = even > run - c->segments ? even : run;
-        layout->row_groups = cln_divide_up(work->rows, layout->share);
+        layout->share = even > run - taken ? even : run;
+        layout->row_groups = cln_divide_up(rows, layout->share);
     }
 }
 
@@ -139,19 +143,17 @@ static clnorm_status lay_out_groups(const clnorm_device_info *device, const prob
                                     const struct cln_config *c, struct cln_backward_layout *layout) {
     const bool sums_rows = p->dweight.dtype || p->dbias.dtype;
     const uint64_t weight_rows = p->weight_rows;
-    struct cln_workload of_weight = *work;
-    of_weight.rows /= weight_rows;
     if (p->rows && weight_rows > 1 && weight_rows > CLN_MOST_GROUPS / layout->blocks)
         return cln_fail(CLNORM_UNSUPPORTED,
                         "desc.weight_rows is %" PRIu64 ": expected at most %" PRIu64
                         ", a launch has up to 2^30 work-groups",
                         weight_rows, CLN_MOST_GROUPS / layout->blocks);
-    share_rows(device, &of_weight, c, layout);
+    share_rows(device, work, c, layout);
     const bool columns = sums_rows && p->rows && c->accumulator == CLN_ACCUMULATOR_COLUMNS;
     layout->column_lanes = columns ? cln_column_lanes(work, c, device->compute_units) : 1;
     layout->columns = columns ? cln_divide_up(cln_row_vectors(work, c), layout->column_lanes) : 0;
     layout->slots = !sums_rows || layout->columns ? 0 : slots_of(p, work, c, layout);
-    layout->work_groups = layout->blocks * layout->row_groups * weight_rows;
+    layout->work_groups = layout->blocks * layout->row_groups * cln_weight_blocks(work, c);
     if (layout->columns + layout->work_groups > CLN_MOST_GROUPS)
         return cln_config_refuse("groups_per_cu", c->groups_per_cu, "fewer, or larger tiles, for at most 2^30 work-groups");
     return CLNORM_SUCCESS;
@@ -184,7 +186,8 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
                                            .dbias = absent,
                                            .locks = absent};
     layout->span = cln_config_span(device, work, c);
-    layout->blocks = groups / layout->span * cln_tiles(work, c);
+    layout->blocks = cln_blocks(work, c, layout->span);
+    layout->abreast = cln_config_abreast(work, c);
     const uint64_t sum_strides = p->weight_rows > 1 ? p->dweight.stride | p->dbias.stride : 0;
     layout->reduce_vec = cln_config_element_aligned(device, c)
                              ? 16
@@ -211,7 +214,7 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
 clnorm_status cln_backward_lay_out_sums(const problem *p, const struct cln_workload *work, const struct cln_config *c,
                                         struct cln_backward_layout *layout) {
     const uint64_t segments = p->rows * work->groups;
-    *layout = (struct cln_backward_layout){.leads = cln_leads(work, c), .split = true, .span = 1};
+    *layout = (struct cln_backward_layout){.leads = cln_leads(work, c), .split = true, .span = 1, .abreast = 1};
     clnorm_status status = add_part(layout, &layout->mean, segments, work->real_size);
     if (!status)
         status = add_part(layout, &layout->rstd, segments, work->real_size);

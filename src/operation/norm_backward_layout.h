@@ -27,8 +27,9 @@ static inline enum cln_role cln_backward_role_of_x(const cln_backward_problem *p
  *   mailbox        [rows, groups, 1 or 2, tiles] uint with exchanged sums, in one part with the locks */
 struct cln_backward_layout {
     uint64_t span;         /* groups that a work-group takes one after the other */
+    uint64_t abreast;      /* segments with weights of their own that a work-group takes side by side */
     uint64_t blocks;       /* work-groups that share a row */
-    uint64_t work_groups;  /* that go through rows: row_groups for each block and each row of weights */
+    uint64_t work_groups;  /* that go through rows: row_groups for each block and each part of the rows of weights */
     uint64_t row_groups;   /* that share the rows which use one row of weights */
     uint64_t run_length;   /* iterations over consecutive rows before a work-group skips those of the others; 0: no skip */
     uint64_t share;        /* run_length 0: rows of a work-group; else rows of one run of all work-groups */

@@ -62,6 +62,7 @@ static struct cln_spec spec_of_problem(const problem *p, const struct cln_backwa
         .run_length = layout->run_length,
         .column_lanes = layout->column_lanes,
         .span = layout->span,
+        .abreast = layout->abreast,
     };
 }
 

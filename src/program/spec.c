@@ -72,6 +72,7 @@ static const struct field {
     {"PREFETCH", offsetof(struct cln_spec, prefetch), NUMBER, BACKWARD},
     {"RUN_LENGTH", offsetof(struct cln_spec, run_length), NUMBER, BACKWARD},
     {"SPAN", offsetof(struct cln_spec, span), NUMBER, BACKWARD},
+    {"ABREAST", offsetof(struct cln_spec, abreast), NUMBER, BACKWARD},
     {"CHUNKS", offsetof(struct cln_spec, chunks), NUMBER, NORMS | SOFTMAX | GROUP},
     {"ROW_SPLIT", offsetof(struct cln_spec, row_split), NUMBER, BACKWARD},
     {"LOCAL_VECTORS", offsetof(struct cln_spec, local_vectors), NUMBER, FORWARD},

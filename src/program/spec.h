@@ -50,6 +50,7 @@ struct cln_spec {
     uint64_t column_lanes;         /* neighbouring lanes of a work-group of accumulator=columns, a vector each */
     uint64_t span;                 /* groups that a work-group takes in turn */
     uint64_t chunks;               /* pieces of a split segment */
+    uint64_t abreast;              /* segments that a work-group takes side by side */
     uint64_t row_split;            /* an enum cln_row_split */
     uint64_t local_vectors;        /* vectors of a lane in local memory */
     uint64_t loop;                 /* 1: a work-group has more than one iteration */
