@@ -152,14 +152,16 @@ static void in_place(void **state) {
     assert_true(ran >= 2);
 }
 
-/* A sample's bits do not depend on the number of samples. */
+/* A sample's bits do not depend on the number of samples. Slow devices have two small ones. */
 static void samples_are_alike(void **state) {
     const struct fixture *fixture = *state;
+    const bool slow = fixture_is_slow(fixture);
     static const struct {
         uint64_t cols, spatial, groups, rows;
     } samples[] = {{8, 5000, 2, 9}, {3, 640, 3, 9}, {320, 1, 32, 300}, {45, 1, 5, 40}};
     for (size_t i = 0; i < 2 * sizeof samples / sizeof *samples; i++) {
-        const uint64_t cols = samples[i / 2].cols, spatial = samples[i / 2].spatial, rows = samples[i / 2].rows;
+        const uint64_t cols = samples[i / 2].cols, rows = slow ? 2 : samples[i / 2].rows;
+        const uint64_t spatial = slow && samples[i / 2].spatial > 640 ? 500 : samples[i / 2].spatial;
         const int layout = i % 2 ? LAST : FIRST;
         const struct group_case one = {1, cols, spatial, samples[i / 2].groups, layout, F32, F32, F32, 0, SILU, NORMAL,
                                        0, 0,    ""};
