@@ -59,7 +59,7 @@ static bool device_has(const struct fixture *fixture, const struct knob *knob, u
     const bool slow = fixture_is_slow(fixture); /* runs fewer values */
     switch (knob->offset) {
     case offsetof(struct cln_config, vec):
-        return !slow || value == 1 || value == 4 || value == 16;
+        return !slow || value == 1 || value == 4 || (value == 16 && device->family != CLNORM_PLATFORM_MESA);
     case offsetof(struct cln_config, unroll):
         return !slow || value <= 3;
     case offsetof(struct cln_config, local_vectors):

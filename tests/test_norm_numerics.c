@@ -87,13 +87,16 @@ static void check_constant_rows(const struct fixture *fixture, uint64_t cols, ui
     norm_run_free(&run);
 }
 
+/* Where a kernel compiles for seconds, each kind runs once, and the next test has rows of 7 columns. */
 static void equal_elements_give_the_bias(void **state) {
     const struct cln_config held = {.keep = CLN_KEEP_REGISTERS}, reread = {.keep = CLN_KEEP_REREAD};
-    check_constant_rows(*state, 7, 0, held);
-    check_constant_rows(*state, 7, 0, reread);
+    if (!fixture_is_slow(*state)) {
+        check_constant_rows(*state, 7, 0, held);
+        check_constant_rows(*state, 7, 0, reread);
+        check_constant_rows(*state, 5003, 0, reread);
+    }
     check_constant_rows(*state, 200, 0, held);
     check_constant_rows(*state, 1000, 0, reread);
-    check_constant_rows(*state, 5003, 0, reread);
     /* five vectors, two a chunk: the last chunk has none */
     check_constant_rows(*state, 20, 0, (struct cln_config){.keep = CLN_KEEP_REREAD, .vec = 4, .lanes = 2, .chunks = 4});
 }
