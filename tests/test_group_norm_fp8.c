@@ -136,12 +136,13 @@ static void damage_is_seen(void **state) {
     }
 }
 
-/* NaNs do not count for the scale, and become codes 0x7f. */
+/* NaNs do not count for the scale, and become codes 0x7f. Every two of layout, scaling and chunks are together. */
 static void nans_do_not_count(void **state) {
     const struct fixture *fixture = *state;
-    for (int i = 0; i < 8; i++) {
-        const struct group_case c = {2, 16,     40, 4, i % 2 ? LAST : FIRST,   F32, F32, F32, 0,
-                                     0, NORMAL, 0,  0, i & 4 ? "chunks=4" : ""};
+    for (int i = 0; i < 4; i++) {
+        const bool in_chunks = i == 1 || i == 2;
+        const struct group_case c = {2, 16,     40, 4, i % 2 ? LAST : FIRST,       F32, F32, F32, 0,
+                                     0, NORMAL, 0,  0, in_chunks ? "chunks=4" : ""};
         const struct group_more more = Y(E4M3, i & 2 ? ROW : TENSOR, F32);
         struct group_run run = group_run_make_more(&c, &more);
         ref_store(run.x.dtype, tensor_elements(&run.x), 0, NAN);
