@@ -18,6 +18,14 @@ for vec in 2 4 8; do
     strict norm_backward CL1.2 nvptx64 -all $leads TILE=1001 ACCUMULATOR=ACCUMULATOR_REGISTERS WEIGHTS=WEIGHTS_EARLY \
         WEIGHT_DTYPE=bf16 SEGMENTS=2 LOCKED=1 ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE
 done
+for vec in 1 2 8 16; do
+    shared="COLUMNS_OF_WEIGHT=9 GROUP_SIZE=35 TILE=35 VEC=$vec LANES=1 X_SCALING=0"
+    strict norm_backward CL1.2 spir64 -all $shared X_DTYPE=bf16 BIAS_DTYPE=f16 DBIAS_DTYPE=f32 ACTIVATION=ACTIVATION_SILU
+    strict norm_backward CL1.2 nvptx64 -all $shared X_DTYPE=f16 WEIGHT_DTYPE=bf16 KEEP=KEEP_REGISTERS WEIGHT_MAP=1 \
+        ACCUMULATOR=ACCUMULATOR_REGISTERS ISA=ISA_PTX REDUCE=REDUCE_SHUFFLE WEIGHTS=WEIGHTS_EARLY
+    strict norm_backward CL1.2 spir64 -all,+cl_khr_fp64 $shared X_DTYPE=f64 DY_DTYPE=f64 DX_DTYPE=f64 WEIGHT_DTYPE=f64 \
+        BIAS_DTYPE=f64 DWEIGHT_DTYPE=f64 DBIAS_DTYPE=f64
+done
 for accumulator in ACCUMULATOR_REGISTERS ACCUMULATOR_SPLIT ACCUMULATOR_LOCAL; do
     abreast="ABREAST=5 GROUP_SIZE=4 TILE=4 LANES=1 VEC=4 SEGMENTS=32 X_DTYPE=bf16 X_SCALING=0 DBIAS_DTYPE=f32 ACCUMULATOR=$accumulator"
     strict norm_backward CL1.2 spir64 -all $abreast KEEP=KEEP_REGISTERS GROUPS=12 RUN_LENGTH=3 PREFETCH=PREFETCH_NEXT
@@ -115,6 +123,8 @@ for sums in 0 1; do
     strict norm_slices_backward CL1.2 spir64 -all X_DTYPE=bf16 VEC=1 HAS_SUMS=$sums READS_MEAN=$sums CHUNKS=3
     strict norm_slices_backward CL1.2 spir64 -all,+cl_khr_fp64 NORM=LAYER_NORM X_DTYPE=f64 VEC=1 HAS_SUMS=$sums READS_MEAN=1
 done
+strict norm_backward_reduce CL1.2 spir64 -all COLUMNS_OF_WEIGHT=9 VEC=1 X_DTYPE=f32 DWEIGHT_DTYPE=bf16 DBIAS_DTYPE=f32 \
+    WEIGHT_MAP=1 LANES=8 SEGMENTS=8
 for vec in 1 4 16; do
     sums="VEC=$vec DWEIGHT_DTYPE=bf16 DBIAS_DTYPE=f16 ACCUMULATE=1"
     strict norm_backward_reduce CL1.2 spir64 -all $sums X_DTYPE=f32 LANES=8 SEGMENTS=32

@@ -97,6 +97,11 @@ static const struct group_case cases[] = {
     {2, 64, 30, 64, LAST, F32, F32, F32, 0, 0, FAR, 3, 1, "vec=1,lanes=128,chunks=1"},
     {2, 64, 1, 2, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=8,lanes=32,chunks=1"},
     {3, 32, 20, 4, LAST, F64, F64, F64, F64, SILU, NORMAL, 0, 0, "vec=2,lanes=32,chunks=1"},
+    {7, 24, 9, 4, FIRST, BF16, BF16, BF16, BF16, SILU, FAR, 0, 0, ""}, /* small images, which are rows */
+    {6, 32, 4, 8, FIRST, F32, F32, F32, F32, GELU, NORMAL, 0, 1, "keep=registers,vec=8,lanes=2,segments=2"},
+    {5, 12, 31, 12, FIRST, F16, F32, F16, 0, 0, NORMAL, 0, 0, ""},
+    {4, 10, 2, 1, FIRST, F64, F64, F64, F64, TANH, NORMAL, 0, 3, ""},
+    {3, 48, 12, 3, FIRST, F32, BF16, F16, 0, SILU, SPIKES, 0, 0, "keep=reread,vec=16,lanes=1,unroll=2"},
 };
 
 static void results_are_right(void **state) {
@@ -113,6 +118,36 @@ static void results_are_right(void **state) {
         ran++;
     }
     assert_true(ran >= (fixture_is_slow(fixture) ? 8 : 20));
+}
+
+static void assert_kernel(const struct fixture *fixture, const clnorm_group_norm_desc *desc, const char *name,
+                          clnorm_config *chosen) {
+    clnorm_plan *plan = NULL;
+    if (clnorm_group_norm_plan_create(fixture->context, desc, &plan))
+        fail_msg("%s", clnorm_error_detail());
+    assert_string_equal(plan->stage[0].name, name);
+    clnorm_plan_config(plan, chosen);
+    clnorm_plan_destroy(plan);
+}
+
+/* Small images have the kernel of rows, also in the config that was chosen for them, but not in one of images. */
+static void small_images_are_rows(void **state) {
+    clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
+    clnorm_config chosen;
+    desc.rows = 40;
+    desc.cols = 32;
+    desc.spatial = 4;
+    desc.groups = 8;
+    assert_kernel(*state, &desc, "norm_forward", &chosen);
+    desc.config = chosen;
+    assert_kernel(*state, &desc, "norm_forward", &chosen);
+    assert_int_equal(clnorm_config_parse("lanes=1", &desc.config), CLNORM_SUCCESS);
+    assert_kernel(*state, &desc, "group_norm", &chosen);
+    desc.config = chosen;
+    assert_kernel(*state, &desc, "group_norm", &chosen);
+    desc.config = (clnorm_config){{0}};
+    desc.spatial = 40;
+    assert_kernel(*state, &desc, "group_norm", &chosen);
 }
 
 /* An error of little more than the tolerance is detected in each output. */
@@ -355,6 +390,7 @@ static void bad_descriptors_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_right),
+        cmocka_unit_test(small_images_are_rows),
         cmocka_unit_test(damage_is_seen),
         cmocka_unit_test(in_place),
         cmocka_unit_test(samples_are_alike),

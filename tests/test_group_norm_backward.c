@@ -71,7 +71,7 @@ static const struct group_case cases[] = {
     {2, 15, 320, 3, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=1,chunks=3"},
     {2, 5, 1369, 5, LAST, F32, F32, F32, 0, 0, FAR, 0, 0, "vec=2,lanes=1,chunks=33"},
     {40, 3, 256, 3, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
-    {17000, 3, 4, 1, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""}, /* sums over batches of samples */
+    {17000, 3, 17, 1, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""}, /* sums over batches of samples */
     {1100, 3, 256, 3, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
     {2, 2, 8192, 2, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=2,lanes=1,chunks=8192"},
     {4097, 2, 8, 2, LAST, BF16, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=2,lanes=1,chunks=4"},
@@ -84,6 +84,12 @@ static const struct group_case cases[] = {
     {40, 3, 64, 3, LAST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=1,lanes=32,segments=1,chunks=1"},
     {5, 6, 99, 2, LAST, BF16, BF16, F32, 0, 0, FAR, 1, 1, "vec=2,lanes=64,segments=1,chunks=1,iterations=2"},
     {3, 2, 4, 1, LAST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=2,lanes=16,segments=1,chunks=1"},
+    {40, 24, 9, 4, FIRST, BF16, BF16, BF16, 0, SILU, NORMAL, 0, 0, ""}, /* small images, which are rows */
+    {50, 32, 4, 8, FIRST, F32, F32, F32, 0, GELU, FAR, 0, 0,
+     "keep=registers,vec=8,lanes=2,segments=4,accumulator=registers"},
+    {9, 12, 15, 12, FIRST, F16, F32, F16, 0, 0, NORMAL, 0, 0, ""},
+    {8, 10, 2, 1, FIRST, F64, F64, F64, 0, TANH, NORMAL, 0, 3, ""},
+    {7, 48, 12, 3, FIRST, F32, BF16, F16, 0, SILU, NORMAL, 0, 0, "keep=reread,vec=16,lanes=1,accumulator=memory"},
 };
 
 static void results_are_right(void **state) {
@@ -278,6 +284,12 @@ static void bad_descriptors_are_refused(void **state) {
     desc.dx.stride = 1;
     assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_SHAPE);
     assert_detail("desc.dx.stride is 1: expected at least cols x spatial, 3136");
+    desc.dx.stride = 0;
+    desc.spatial = 4; /* rows, whose sums by columns would be those of positions */
+    desc.groups = 1;
+    assert_int_equal(clnorm_config_parse("keep=reread,accumulator=columns", &desc.config), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan), CLNORM_INVALID_VALUE);
+    assert_detail("desc.config.accumulator is columns: expected another value where channels have several positions");
     assert_null(plan);
 }
 

@@ -27,8 +27,8 @@ static const struct {
     /* 33 in 3 work-groups of 11, with several runs of rows */
     {CLNORM_RMS_NORM, CLNORM_F32, 1650, 2, 2, 33,
      "accumulator=registers,vec=2,lanes=1,segments=16,keep=registers,pipeline=2,run_length=3,groups_per_cu=1", 11},
-    /* one row for each row of weights; the last work-group has 7 of 8 */
-    {CLNORM_LAYER_NORM, CLNORM_F32, 39, 4, 4, 39, "accumulator=split,vec=4,lanes=1,segments=8,keep=reread,weights=early",
+    /* one row for each row of weights; the last work-group has 4 of 8 */
+    {CLNORM_LAYER_NORM, CLNORM_F32, 44, 4, 4, 44, "accumulator=split,vec=4,lanes=1,segments=8,keep=reread,weights=early",
      8},
     /* 7 groups of a row, 2 rows at a time, 2 segments left over */
     {CLNORM_LAYER_NORM, CLNORM_BF16, 41, 63, 9, 0, "accumulator=split,vec=1,lanes=2,segments=16,run_length=1,prefetch=next",

@@ -10,6 +10,11 @@
 #define LEADS 0
 #endif
 
+/* Neighbouring columns that use one weight. With LEADS it is 1. */
+#ifndef COLUMNS_OF_WEIGHT
+#define COLUMNS_OF_WEIGHT 1
+#endif
+
 #define WHOLE_VECTORS (GROUP_SIZE / VEC)
 #define TAIL (GROUP_SIZE % VEC)                         /* elements of the partly filled vector, without LEADS */
 #define REACH (0u + GROUP_SIZE + (LEADS ? VEC - 1 : 0)) /* most elements from vector 0's start to the segment's end */
@@ -131,7 +136,12 @@ DEFINE_STORE_VECTOR(OTHER)
 #define STORE_VECTOR(dtype) JOIN(store_vector_, dtype)
 
 /* Loads the columns of vector v from a tensor of columns, like weight, that begins at the segment's first column. */
+#if COLUMNS_OF_WEIGHT == 1
 #define LOAD_COLUMNS(dtype) JOIN(load_columns_, dtype)
+#else
+#include "common/shared_columns.h"
+#define LOAD_COLUMNS(dtype) JOIN(load_shared_, dtype)
+#endif
 
 /* value, with zeros, or other, where vector v has no elements. */
 static inline realv only_elements_or(const realv value, const index_t v, const uint lead, const real other) {

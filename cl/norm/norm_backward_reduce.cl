@@ -1,9 +1,10 @@
-/* The sums over slots, for dweight and dbias. A work-group owns a tile of LANES · VEC columns of one of the two. Each of
- * its SEGMENTS lines of lanes takes every SEGMENTS-th slot. The lines' sums are added up in a fixed order, to the same bits
+/* The sums over slots, for dweight and dbias. With COLUMNS_OF_WEIGHT a slot has so many neighbouring columns for each of
+ * these columns, which are added up too. A work-group owns a tile of LANES · VEC columns of one of the two. Each of
+ * its SEGMENTS lines of lanes takes every SEGMENTS-th term. The lines' sums are added up in a fixed order, to the same bits
  * in every run.
  *
  * Macros (src/program/spec.h): X_DTYPE (of the sums), GROUP_SIZE (columns), DWEIGHT_DTYPE, DBIAS_DTYPE, ACCUMULATE, VEC,
- * LANES, SEGMENTS, UNROLL, ISA, STORES, ELEMENT_ALIGNED; perhaps WEIGHT_MAP. */
+ * LANES, SEGMENTS, UNROLL, ISA, STORES, ELEMENT_ALIGNED; perhaps WEIGHT_MAP, COLUMNS_OF_WEIGHT (with a VEC of 1). */
 
 #include "common/arguments.h"
 #include "common/dtype.h"
@@ -38,25 +39,29 @@ static inline realv total_of(const struct exact_sum *sum) {
 #endif
 }
 
-#define STRIDE SLOT_COLUMNS((ulong)GROUP_SIZE) /* from slot to slot */
+#define STRIDE SLOT_COLUMNS((ulong)GROUP_SIZE *COLUMNS_OF_WEIGHT) /* from slot to slot */
 
-/* Vector v of a slot. On GPUs it has at most four elements and is loaded as a whole, also past the last column. */
-static inline realv load_slot(const global real *slot, const index_t v) {
-#if ELEMENT_ALIGNED
+/* Term number i of vector v. On GPUs it has at most four elements and is loaded as a whole, also past the last column. */
+static inline realv load_term(const global real *slots, const ulong i, const index_t v) {
+    const global real *const slot = slots + i / COLUMNS_OF_WEIGHT * STRIDE;
+#if COLUMNS_OF_WEIGHT > 1
+    return slot[v * COLUMNS_OF_WEIGHT + i % COLUMNS_OF_WEIGHT];
+#elif ELEMENT_ALIGNED
     return LOAD_VECTOR(REAL_DTYPE)(slot, v, 0, false, LOAD_PLAIN);
 #else
     return LOAD(REAL_DTYPE)(slot + v * VEC, true, LOAD_PLAIN);
 #endif
 }
 
-/* The sum of vector v over this line's slots. slots: [count, STRIDE]. */
+/* The sum of vector v over this line's terms. slots: [count, STRIDE]. */
 static inline realv sum_line(const global real *slots, const ulong count, const index_t v, const uint line) {
+    const ulong terms = count * COLUMNS_OF_WEIGHT;
     struct exact_sum sum = {0, 0};
-    for (ulong slot = line; slot < count; slot += UNROLL * SEGMENTS) {
+    for (ulong i = line; i < terms; i += UNROLL * SEGMENTS) {
         realv value[UNROLL];
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
-            value[j] = slot + j * SEGMENTS < count ? load_slot(slots + (slot + j * SEGMENTS) * STRIDE, v) : (realv)0;
+            value[j] = i + j * SEGMENTS < terms ? load_term(slots, i + j * SEGMENTS, v) : (realv)0;
 #pragma unroll
         for (uint j = 0; j < UNROLL; j++)
             add_exactly(&sum, value[j]);

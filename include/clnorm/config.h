@@ -65,7 +65,10 @@ typedef struct clnorm_config {
  *   pipeline=N          rows in registers at once, 1 to 3
  *   prefetch=           the row prefetched into the L2 cache: none, next (after those in registers)
  *   groups_per_cu=N     work-groups per compute unit, approximate maximum
- *   run_length=N        neighbouring rows that a work-group takes before it skips the other work-groups' rows */
+ *   run_length=N        neighbouring rows that a work-group takes before it skips the other work-groups' rows
+ *
+ * Group norm of one position has the knobs of layer norm. So have small images with channels first, if their config is
+ * automatic or sets keep, as a chosen one does; any other config is for the kernels of images. */
 CLNORM_API clnorm_status clnorm_config_parse(const char *text, clnorm_config *config);
 
 /* Writes the knobs that are not 0 as text, at most capacity bytes with the terminating NUL, and returns the length of the

@@ -28,7 +28,7 @@ static struct cln_values accumulator_values(const struct cln_choice *choice, con
     struct cln_values values = cln_one_value(CLN_ACCUMULATOR_REGISTERS);
     if (work->both_sums && choice->facts.resident_groups > 1)
         cln_add_value(&values, CLN_ACCUMULATOR_SPLIT);
-    if (work->sums_rows && !work->locked && work->rows <= few_rows && work->weight_rows <= 1 &&
+    if (work->sums_rows && !work->locked && work->rows <= few_rows && work->weight_rows <= 1 && !work->columns_of_weight &&
         work->rows * work->groups * work->group_size * work->x_size <= few_bytes && choice->facts.ptx)
         cln_add_value(&values, CLN_ACCUMULATOR_COLUMNS);
     return values;
@@ -214,9 +214,17 @@ static struct cln_values weights_values(const struct cln_choice *choice, const s
     return values;
 }
 
+/* A CPU prefetches rows that are apart, as work-groups of other weights take those between, unless they are lines of its
+ * cache: those it prefetches itself. */
+static bool needs_prefetch(const struct cln_workload *work) {
+    enum { LINE = 64, FEW = 8 }; /* bytes; columns */
+    return work->weight_rows > 1 && work->weight_repeat <= 1 && work->group_size >= FEW &&
+           work->group_size * work->x_size % LINE;
+}
+
 static struct cln_values prefetch_values(const struct cln_choice *choice, const struct cln_config *c) {
     struct cln_values values = cln_one_value(CLN_PREFETCH_NONE);
-    if (choice->facts.ptx && cln_unrolls_columns(c))
+    if (cln_unrolls_columns(c) && (choice->facts.ptx || (choice->facts.alone && needs_prefetch(choice->work))))
         cln_add_value(&values, CLN_PREFETCH_NEXT);
     return values;
 }

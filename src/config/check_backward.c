@@ -11,6 +11,15 @@ bool cln_config_gains_by_exchange(const clnorm_device_info *device, uint64_t til
     return device->kind == CLNORM_DEVICE_GPU && tiles <= CLN_MOST_TEAM && tiles <= device->compute_units;
 }
 
+/* Separate work-groups for columns add up those of one row of weights, each of which has a weight of its own. */
+static clnorm_status check_columns(const struct cln_workload *work, const struct cln_config *c) {
+    if (c->accumulator == CLN_ACCUMULATOR_COLUMNS && work->weight_rows > 1)
+        return cln_config_refuse("accumulator", c->accumulator, "another value with weight_rows above 1");
+    if (c->accumulator == CLN_ACCUMULATOR_COLUMNS && work->columns_of_weight)
+        return cln_config_refuse("accumulator", c->accumulator, "another value where channels have several positions");
+    return CLNORM_SUCCESS;
+}
+
 static clnorm_status check_accumulator(const clnorm_device_info *device, const struct cln_workload *work,
                                        const struct cln_config *c) {
     if (cln_unrolls_columns(c) && cln_elements_per_lane(work, c) > CLN_MOST_ELEMENTS) {
@@ -33,8 +42,6 @@ static clnorm_status check_accumulator(const clnorm_device_info *device, const s
     if ((c->accumulator == CLN_ACCUMULATOR_MEMORY || c->accumulator == CLN_ACCUMULATOR_COLUMNS) && work->locked)
         return cln_config_refuse("accumulator", c->accumulator,
                                  "registers, local or split with CLNORM_REDUCTION_LOCKED, whose slots are shared");
-    if (c->accumulator == CLN_ACCUMULATOR_COLUMNS && work->weight_rows > 1)
-        return cln_config_refuse("accumulator", c->accumulator, "another value with weight_rows above 1");
     const uint64_t local = cln_backward_local_bytes(work, c, cln_config_span(device, work, c));
     if (local > device->local_memory)
         return cln_fail(CLNORM_INVALID_VALUE,
@@ -117,5 +124,7 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
     status = check_weights(device, c);
     if (!status)
         status = check_row_split(work, c);
+    if (!status)
+        status = check_columns(work, c);
     return status ? status : check_accumulator(device, work, c);
 }

@@ -42,8 +42,9 @@ struct cln_workload {
     bool sums_given;        /* backward: the sums over a row are arguments */
     uint64_t weight_rows;   /* backward: of weight, dweight and so on; 0: one */
     uint64_t weight_repeat; /* backward: neighbouring rows that use the same one; 0: 1 */
-    clnorm_rope rope;       /* norms */
-    uint64_t rope_dims;     /* columns of a segment that are rotated */
+    uint64_t columns_of_weight; /* norms: neighbouring columns that use one weight; 0: 1 */
+    clnorm_rope rope;           /* norms */
+    uint64_t rope_dims;         /* columns of a segment that are rotated */
     /* Group norm, whose segments are group_size elements of channels_of_group channels: */
     uint64_t channels, channels_of_group, spatial;
     bool channels_last;

@@ -54,8 +54,9 @@ static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROL
     const struct cln_group_norm norm = norm_of(desc);
     clnorm_norm_desc rows;
     clnorm_status status = CLNORM_SUCCESS;
-    if (cln_group_norm_as_rows(d, &rows))
-        status = cln_operation_describe_tensors(&cln_norm_forward, &rows, tensor);
+    if (cln_group_norm_as_rows(d, &norm, &rows))
+        status = d->spatial > 1 ? cln_group_norm_describe_rows(&cln_norm_forward, &rows, tensor)
+                                : cln_operation_describe_tensors(&cln_norm_forward, &rows, tensor);
     else
         tensor[CLN_WEIGHT].vector = tensor[CLN_BIAS].vector = 0;
     return status ? status
@@ -71,9 +72,12 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
     const struct cln_group_norm norm = norm_of(desc);
     clnorm_norm_desc rows;
     struct cln_workload work;
-    if (cln_group_norm_as_rows(desc, &rows)) {
+    if (cln_group_norm_as_rows(desc, &norm, &rows)) {
+        if (norm.spatial > 1) /* weights are not read by vectors */
+            rows.weight.stride = rows.bias.stride = rows.cols;
         work = cln_norm_workload(&cln_norm_forward, &rows);
         work.lead_vec = 0; /* a sample's bits must not depend on its place */
+        work.columns_of_weight = cln_group_norm_columns_of_weight(&norm);
     } else {
         work = cln_group_norm_workload(operation, desc, &norm);
         work.y_measured = measures(desc);
@@ -195,8 +199,9 @@ static clnorm_status lay_out(clnorm_plan *plan, struct problem *p, bool by_chunk
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
     const desc_type *const d = desc;
+    const struct cln_group_norm norm = norm_of(desc);
     clnorm_norm_desc rows;
-    if (cln_group_norm_as_rows(d, &rows))
+    if (cln_group_norm_as_rows(d, &norm, &rows))
         return cln_norm_add_stages(plan, &rows, work);
     struct problem p = {.d = d, .norm = norm_of(d), .spec = spec_of(plan, d), .measured = measures(d)};
     const bool by_chunks = cln_config_channel_chunks(work, &plan->config);

@@ -55,8 +55,9 @@ static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROL
     const struct cln_group_norm norm = norm_of(desc);
     clnorm_norm_backward_desc rows;
     clnorm_status status = CLNORM_SUCCESS;
-    if (cln_group_norm_backward_as_rows(d, &rows))
-        status = cln_operation_describe_tensors(&cln_norm_backward, &rows, tensor);
+    if (cln_group_norm_backward_as_rows(d, &norm, &rows))
+        status = d->spatial > 1 ? cln_group_norm_describe_rows(&cln_norm_backward, &rows, tensor)
+                                : cln_operation_describe_tensors(&cln_norm_backward, &rows, tensor);
     else
         tensor[CLN_WEIGHT].vector = tensor[CLN_BIAS].vector = tensor[CLN_DWEIGHT].vector = tensor[CLN_DBIAS].vector = 0;
     return status ? status
@@ -67,9 +68,12 @@ static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROL
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
     const struct cln_group_norm norm = norm_of(desc);
     clnorm_norm_backward_desc rows;
-    if (cln_group_norm_backward_as_rows(desc, &rows)) {
+    if (cln_group_norm_backward_as_rows(desc, &norm, &rows)) {
+        if (norm.spatial > 1) /* weights are not read by vectors */
+            rows.weight.stride = rows.bias.stride = rows.cols;
         struct cln_workload work = cln_backward_workload(&cln_norm_backward, &rows);
         work.lead_vec = 0; /* a sample's bits must not depend on its place */
+        work.columns_of_weight = cln_group_norm_columns_of_weight(&norm);
         return work;
     }
     struct cln_workload work = cln_group_norm_workload(operation, desc, &norm);
@@ -319,8 +323,9 @@ static uint64_t batch_of(const struct problem *p) {
 }
 
 static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struct cln_workload *work) {
+    const struct cln_group_norm norm = norm_of(desc);
     clnorm_norm_backward_desc rows;
-    if (cln_group_norm_backward_as_rows(desc, &rows))
+    if (cln_group_norm_backward_as_rows(desc, &norm, &rows))
         return cln_backward_add_stages(plan, &rows, work);
     struct problem p = {.d = desc, .norm = norm_of(desc), .by_chunks = cln_config_channel_chunks(work, &plan->config)};
     p.sums = p.d->dweight.dtype || p.d->dbias.dtype;

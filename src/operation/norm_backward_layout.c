@@ -169,6 +169,16 @@ static uint64_t sum_elements(const struct cln_config *c, uint64_t segments) {
     return cln_product(2 * (uint64_t)c->chunks, segments);
 }
 
+/* Elements of dweight that norm_backward_reduce.cl adds up at once. */
+static uint64_t reduce_vec_of(const clnorm_device_info *device, const problem *p, const struct cln_workload *work,
+                              const struct cln_config *c) {
+    const uint64_t strides = p->weight_rows > 1 ? p->dweight.stride | p->dbias.stride : 0;
+    if (work->columns_of_weight)
+        return 1;
+    return cln_config_element_aligned(device, c) ? 16
+                                                 : cln_smaller(strides ? cln_lowest_bit(strides) : 4, 16 / work->real_size);
+}
+
 clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const problem *p, const struct cln_workload *work,
                                    const struct cln_config *c, struct cln_backward_layout *layout) {
     const bool mean = p->norm == CLNORM_LAYER_NORM;
@@ -188,10 +198,8 @@ clnorm_status cln_backward_lay_out(const clnorm_device_info *device, const probl
     layout->span = cln_config_span(device, work, c);
     layout->blocks = cln_blocks(work, c, layout->span);
     layout->abreast = cln_config_abreast(work, c);
-    const uint64_t sum_strides = p->weight_rows > 1 ? p->dweight.stride | p->dbias.stride : 0;
-    layout->reduce_vec = cln_config_element_aligned(device, c)
-                             ? 16
-                             : cln_smaller(sum_strides ? cln_lowest_bit(sum_strides) : 4, 16 / work->real_size);
+    layout->columns_of_weight = work->columns_of_weight;
+    layout->reduce_vec = reduce_vec_of(device, p, work, c);
     clnorm_status status = lay_out_groups(device, p, work, c, layout);
     if (!status && exchanged)
         status = mailbox_words(segments, cln_tiles(work, c), p->norm, &layout->lock_words);

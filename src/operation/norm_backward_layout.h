@@ -37,7 +37,8 @@ struct cln_backward_layout {
     uint64_t columns;      /* work-groups that sum columns, of CLN_ACCUMULATOR_COLUMNS; 0: there are slots */
     uint64_t column_lanes; /* neighbouring lanes of those work-groups */
     uint64_t reduce_vec;   /* elements of an access of norm_backward_reduce.cl */
-    uint64_t lock_words;   /* locks and mailbox */
+    uint64_t columns_of_weight;                                 /* neighbouring columns that use one weight; 0: 1 */
+    uint64_t lock_words;                                        /* locks and mailbox */
     bool split, exchanged, locked;                              /* split: a kernel of its own takes the sums over a row */
     bool leads;                                                 /* segments begin anywhere within a vector */
     struct cln_binding mean, rstd, sums, dweight, dbias, locks; /* an absent part has an element of 0 bytes */

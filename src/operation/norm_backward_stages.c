@@ -43,6 +43,7 @@ static struct cln_spec spec_of_problem(const problem *p, const struct cln_backwa
         .gate_first = p->gate_first,
         .weight_offset = p->weight_offset != 0,
         .weight_map = p->weight_rows > 1,
+        .columns_of_weight = layout->columns_of_weight,
         .dweight_dtype = sums_dtype(p, p->dweight.dtype, layout),
         .dbias_dtype = sums_dtype(p, p->dbias.dtype, layout),
         .accumulate = layout->columns && p->accumulate,
@@ -194,11 +195,12 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
 static void share_out_slots(const clnorm_device_info *device, const problem *p, const struct cln_backward_layout *layout,
                             struct cln_spec *spec) {
     const uint64_t most_items = cln_power_of_two_at_most(device->max_work_group_size);
-    const uint64_t vectors = cln_power_of_two_at_least(cln_divide_up(p->cols, spec->vec));
-    const uint64_t lines = cln_power_of_two_at_most(cln_smaller(cln_larger(layout->slots, 1), 64));
+    const uint64_t vectors = cln_power_of_two_at_least(cln_divide_up(spec->group_size, spec->vec));
+    const uint64_t terms = layout->slots * cln_larger(layout->columns_of_weight, 1);
+    const uint64_t lines = cln_power_of_two_at_most(cln_smaller(cln_larger(terms, 1), 64));
     const uint64_t lanes = cln_larger(8, cln_smaller(64 / cln_smaller(lines, 8), vectors));
     /* PoCL 3.1 confuses the lanes' private arrays in tails. */
-    const uint64_t of_cpu = p->weight_rows > 1 && p->cols % spec->vec == 0 ? cln_smaller(16, vectors) : 1;
+    const uint64_t of_cpu = p->weight_rows > 1 && spec->group_size % spec->vec == 0 ? cln_smaller(16, vectors) : 1;
     spec->lanes = cln_smaller(spec->element_aligned ? of_cpu : lanes, most_items);
     spec->segments = spec->element_aligned ? 1 : cln_smaller(lines, most_items / spec->lanes);
 }
@@ -207,14 +209,16 @@ static void share_out_slots(const clnorm_device_info *device, const problem *p, 
 static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struct cln_backward_layout *layout) {
     const clnorm_device_info *device = &plan->context->device;
     const bool cpu = cln_config_element_aligned(device, &plan->config);
+    const uint64_t columns = p->cols / cln_larger(layout->columns_of_weight, 1); /* of dweight and dbias */
     struct cln_spec spec = {
         .family = CLN_NORM_BACKWARD_REDUCE,
-        .group_size = p->cols,
+        .group_size = columns,
         .x_dtype = p->x.dtype == CLNORM_F64 ? CLNORM_F64 : CLNORM_F32,
         .dweight_dtype = p->dweight.dtype,
         .dbias_dtype = p->dbias.dtype,
         .accumulate = p->accumulate,
         .weight_map = p->weight_rows > 1,
+        .columns_of_weight = layout->columns_of_weight,
         .vec = layout->reduce_vec,
         .unroll = 4,
         .stores = plan->config.stores,
@@ -223,7 +227,7 @@ static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struc
         .opencl_c = 120,
     };
     share_out_slots(device, p, layout, &spec);
-    const uint64_t tiles = cln_divide_up(p->cols, spec.vec * spec.lanes) * p->weight_rows;
+    const uint64_t tiles = cln_divide_up(columns, spec.vec * spec.lanes) * p->weight_rows;
     const struct cln_argument arguments[] = {
         cln_bind("dweight_slots", layout->dweight),
         cln_bind("dbias_slots", layout->dbias),
@@ -240,7 +244,7 @@ static clnorm_status add_reduce(clnorm_plan *plan, const problem *p, const struc
         .spec = &spec,
         .parameters = reduce_parameters,
         .arguments = arguments,
-        .work = p->cols,
+        .work = columns,
         .groups = (size_t)(tiles * (p->dweight.dtype && p->dbias.dtype ? 2 : 1)),
         .items = (size_t)(spec.lanes * spec.segments),
     };

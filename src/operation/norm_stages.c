@@ -100,6 +100,7 @@ static struct cln_spec spec_of(const problem *p, const clnorm_device_info *devic
         .gate_first = p->gate_first,
         .weight_offset = p->weight_offset != 0,
         .weight_map = p->weight_rows > 1,
+        .columns_of_weight = work->columns_of_weight,
         .save_mean = p->save_mean,
         .save_rstd = p->save_rstd,
         .y_scales = takes_scales(&p->y) || pass == PASS_CODES,

@@ -107,6 +107,7 @@ static const struct field {
     {"ELEMENT_ALIGNED", offsetof(struct cln_spec, element_aligned), NUMBER, ALL},
     {"LEADS", offsetof(struct cln_spec, leads), OPTION, NORMS | SOFTMAX},
     {"WEIGHT_MAP", offsetof(struct cln_spec, weight_map), OPTION, NORMS | REDUCTION},
+    {"COLUMNS_OF_WEIGHT", offsetof(struct cln_spec, columns_of_weight), OPTION, NORMS | REDUCTION},
     {"DRESIDUAL_OUT_DTYPE", offsetof(struct cln_spec, dresidual_out_dtype), OPTION_DTYPE, GROUP},
     {"DRESIDUAL_DTYPE", offsetof(struct cln_spec, dresidual_dtype), OPTION_DTYPE, GROUP},
     {"ACCUMULATE", offsetof(struct cln_spec, accumulate), OPTION, GROUP},

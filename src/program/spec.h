@@ -31,8 +31,9 @@ struct cln_spec {
     uint64_t dy_dtype, dx_dtype, dz_dtype, dweight_dtype, dbias_dtype;
     uint64_t gate; /* a clnorm_gate */
     uint64_t gate_first;
-    uint64_t weight_offset; /* 1: it is added to the weight */
-    uint64_t weight_map;    /* 1: weight and bias have several rows */
+    uint64_t weight_offset;     /* 1: it is added to the weight */
+    uint64_t weight_map;        /* 1: weight and bias have several rows */
+    uint64_t columns_of_weight; /* neighbouring columns that use one weight; 0: 1 */
     uint64_t save_mean, save_rstd;
     uint64_t y_scales; /* forward: 1: y has scales; they are written, or one scale for the tensor is read */
     uint64_t reads_mean, has_sums, has_slots, has_locks; /* backward: 1: the kernel has it */
@@ -49,8 +50,8 @@ struct cln_spec {
     uint64_t prefetch;             /* an enum cln_prefetch */
     uint64_t column_lanes;         /* neighbouring lanes of a work-group of accumulator=columns, a vector each */
     uint64_t span;                 /* groups that a work-group takes in turn */
-    uint64_t chunks;               /* pieces of a split segment */
     uint64_t abreast;              /* segments that a work-group takes side by side */
+    uint64_t chunks;               /* pieces of a split segment */
     uint64_t row_split;            /* an enum cln_row_split */
     uint64_t local_vectors;        /* vectors of a lane in local memory */
     uint64_t loop;                 /* 1: a work-group has more than one iteration */
