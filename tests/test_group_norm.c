@@ -146,8 +146,15 @@ static void small_images_are_rows(void **state) {
     desc.config = chosen;
     assert_kernel(*state, &desc, "group_norm", &chosen);
     desc.config = (clnorm_config){{0}};
-    desc.spatial = 40;
-    assert_kernel(*state, &desc, "group_norm", &chosen);
+    static const struct {
+        uint64_t spatial, groups;
+        const char *kernel;
+    } limits[] = {{32, 8, "norm_forward"}, {33, 8, "group_norm"}, {33, 16, "norm_forward"}, {40, 16, "group_norm"}};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        desc.spatial = limits[i].spatial;
+        desc.groups = limits[i].groups;
+        assert_kernel(*state, &desc, limits[i].kernel, &chosen);
+    }
 }
 
 /* An error of little more than the tolerance is detected in each output. */

@@ -12,6 +12,7 @@
 
 #include "group_norm_case.h"
 #include "group_norm_verify.h"
+#include "plan/plan.h"
 #include "reference/group_norm.h"
 #include "refusal.h"
 
@@ -134,7 +135,7 @@ static void residuals_and_sums_are_added(void **state) {
          {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
         {{0, 8, 4, 2, 0, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""},
          {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
-        {{17000, 2, 2, 1, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""}, {.accumulate = true}},
+        {{17000, 2, 17, 1, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, ""}, {.accumulate = true}},
         {{3, 16, 64, 4, FIRST, F32, F32, F32, 0, 0, NORMAL, 0, 0, "vec=4,lanes=16,segments=2"},
          {.dresidual_out = F32, .dresidual = F32, .accumulate = true}},
         {{3, 7, 56, 7, FIRST, F32, F32, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=2,chunks=1"},
@@ -149,6 +150,8 @@ static void residuals_and_sums_are_added(void **state) {
          {.dresidual_out = F32, .dresidual = BF16, .accumulate = true}},
         {{2, 64, 20, 4, LAST, BF16, BF16, F32, 0, SILU, NORMAL, 0, 0, "vec=4,lanes=128,segments=1,chunks=1"},
          {.dresidual_out = F32, .dresidual = F16, .accumulate = true}},
+        {{9, 40, 9, 5, FIRST, BF16, BF16, F32, 0, SILU, NORMAL, 0, 0, ""},
+         {.dresidual_out = F32, .dresidual = BF16, .accumulate = true}},
     };
     unsigned ran = 0;
     for (size_t i = 0; i < 2 * sizeof added / sizeof *added; i++) {
@@ -162,6 +165,27 @@ static void residuals_and_sums_are_added(void **state) {
         ran++;
     }
     assert_true(ran >= 4);
+}
+
+/* Small images have the kernel of rows, also in the config that was chosen for them. */
+static void small_images_are_rows(void **state) {
+    const struct fixture *fixture = *state;
+    clnorm_group_norm_backward_desc desc = CLNORM_GROUP_NORM_BACKWARD_DESC_INIT;
+    desc.rows = 40;
+    desc.cols = 32;
+    desc.groups = 8;
+    desc.statistics_given = 1;
+    for (int i = 0; i < 3; i++) { /* automatic, the config that was chosen, and one position more */
+        clnorm_plan *plan = NULL;
+        desc.spatial = i < 2 ? 16 : 17;
+        if (clnorm_group_norm_backward_plan_create(fixture->context, &desc, &plan))
+            fail_msg("%s", clnorm_error_detail());
+        assert_true((strcmp(plan->stage[0].name, "norm_backward") == 0) == (i < 2));
+        clnorm_plan_config(plan, &desc.config);
+        clnorm_plan_destroy(plan);
+        if (i > 0)
+            desc.config = (clnorm_config){{0}};
+    }
 }
 
 /* An error of little more than the tolerance is detected in each output. */
@@ -297,6 +321,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_right),
         cmocka_unit_test(residuals_and_sums_are_added),
+        cmocka_unit_test(small_images_are_rows),
         cmocka_unit_test(damage_is_seen),
         cmocka_unit_test(in_place),
         cmocka_unit_test(samples_are_alike),

@@ -35,6 +35,8 @@ static const struct {
      7},
     /* 10 groups in 2 work-groups of 5, 3 segments left over */
     {CLNORM_RMS_NORM, CLNORM_F32, 29, 40, 4, 0, "accumulator=local,vec=4,lanes=1,segments=8,keep=registers", 5},
+    /* 11 groups of 4 in work-groups of 6 and 5, 2 segments left over */
+    {CLNORM_LAYER_NORM, CLNORM_F32, 23, 44, 4, 0, "accumulator=registers,vec=4,lanes=1,segments=8,keep=registers", 6},
     /* groups, each with several rows of weights */
     {CLNORM_LAYER_NORM, CLNORM_F32, 60, 24, 6, 12, "accumulator=registers,vec=2,lanes=2,segments=8", 4},
 };

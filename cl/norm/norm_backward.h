@@ -66,7 +66,7 @@ struct row {
     real mean; /* 0 where it is not read */
     real rstd;
     uint lead;
-    bool active; /* false past the last row of the share: nothing is read or written, but barriers are kept */
+    bool active; /* false past the share's last row, and without a segment: barriers alone are kept */
 };
 
 /* The address of a tensor's first element in a row's segment. */

@@ -1,5 +1,5 @@
-/* The sums over slots, for dweight and dbias. With COLUMNS_OF_WEIGHT a slot has so many neighbouring columns for each of
- * these columns, which are added up too. A work-group owns a tile of LANES · VEC columns of one of the two. Each of
+/* The sums over slots, for dweight and dbias. A slot has COLUMNS_OF_WEIGHT neighbouring columns for each column of these,
+ * all of which are terms of its sum. A work-group owns a tile of LANES · VEC columns of one of the two. Each of
  * its SEGMENTS lines of lanes takes every SEGMENTS-th term. The lines' sums are added up in a fixed order, to the same bits
  * in every run.
  *

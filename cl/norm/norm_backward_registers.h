@@ -1,12 +1,12 @@
-/* A work-group takes SEGMENTS rows at a time, and its lanes keep the sums of their columns over all rows: in registers or,
- * with ACCUMULATOR_LOCAL and in part with ACCUMULATOR_SPLIT, in local memory. */
+/* A work-group takes SEGMENTS segments at a time, and its lanes keep the sums of their columns over all rows: in registers
+ * or, with ACCUMULATOR_LOCAL and in part with ACCUMULATOR_SPLIT, in local memory. */
 #ifndef NORM_BACKWARD_REGISTERS_H
 #define NORM_BACKWARD_REGISTERS_H
 
 #include "norm/norm_backward_fallback.h"
 #include "norm/slots.h"
 
-/* Local memory, in vectors: LINE for each of the SEGMENTS rows that a work-group takes at a time. It holds dweight's sums
+/* Local memory, in vectors: LINE for each of the SEGMENTS segments. It holds dweight's sums
  * followed by dbias's, or the two one after the other in the same place. */
 #define LINE (TILE_HELD * LANES)
 #define DBIAS_LINES (DWEIGHT_IN_REGISTERS ? 0 : SEGMENTS * LINE)

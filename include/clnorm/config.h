@@ -67,8 +67,9 @@ typedef struct clnorm_config {
  *   groups_per_cu=N     work-groups per compute unit, approximate maximum
  *   run_length=N        neighbouring rows that a work-group takes before it skips the other work-groups' rows
  *
- * Group norm of one position has the knobs of layer norm. So have small images with channels first, if their config is
- * automatic or sets keep, as a chosen one does; any other config is for the kernels of images. */
+ * Group norm of one position has the knobs of layer norm. So have images with channels first of at most 32 positions (16 in
+ * the backward) or, in the forward, groups of at most 128 elements, if their config is automatic or sets keep, as a chosen
+ * one does; any other config is for the kernels of images. Those take 8-bit tensors and samples that are apart, too. */
 CLNORM_API clnorm_status clnorm_config_parse(const char *text, clnorm_config *config);
 
 /* Writes the knobs that are not 0 as text, at most capacity bytes with the terminating NUL, and returns the length of the

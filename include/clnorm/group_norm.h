@@ -36,8 +36,8 @@ typedef enum clnorm_layout {
  *
  * Arithmetic and sums are in f32, in f64 for F64 tensors; y is rounded to nearest even. residual_out is s, rounded to its
  * dtype; statistics are those of s before that rounding. NaN and infinities make the results of their group NaN. The order
- * of every sum depends on the shape of a sample and the config alone, never on rows. y may be x itself, and residual_out
- * may be residual itself. Thread safety and errors as in plan.h. */
+ * of every sum depends on the shape of a sample, the strides and the config alone, never on rows. y may be x itself, and
+ * residual_out may be residual itself. Thread safety and errors as in plan.h. */
 typedef struct clnorm_group_norm_desc {
     uint64_t size;              /* sizeof(clnorm_group_norm_desc) */
     uint64_t rows;              /* samples, 0 and up; 0 is a success that does nothing */
@@ -86,10 +86,10 @@ CLNORM_API clnorm_status clnorm_group_norm(clnorm_context *context, cl_command_q
  *
  * After a forward with a residual, x is its s, such as residual_out, and dx is the gradient of both x and residual.
  * dresidual_out is the gradient of residual_out. dresidual is dx again, in a dtype of its own. Sums over samples are
- * compensated (Kahan 1965); with channels first and spatial of at most 16 they may be those of clnorm_norm_backward. Every
- * sum has the same bits from run to run; dx does not depend on rows. With 0 rows dweight and dbias are 0, or stay as they
- * are with accumulate. dx may be x or dy itself, and dresidual may be dresidual_out itself. Thread safety and errors as in
- * plan.h. */
+ * compensated (Kahan 1965); with spatial 1, or of at most 16 with channels first, they may be those of
+ * clnorm_norm_backward. Every sum has the same bits from run to run; dx does not depend on rows. With 0 rows dweight and
+ * dbias are 0, or stay as they are with accumulate. dx may be x or dy itself, and dresidual may be dresidual_out itself.
+ * Thread safety and errors as in plan.h. */
 typedef struct clnorm_group_norm_backward_desc {
     uint64_t size; /* sizeof(clnorm_group_norm_backward_desc) */
     uint64_t rows; /* 0 and up */

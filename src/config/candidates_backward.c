@@ -214,8 +214,7 @@ static struct cln_values weights_values(const struct cln_choice *choice, const s
     return values;
 }
 
-/* A CPU prefetches rows that are apart, as work-groups of other weights take those between, unless they are lines of its
- * cache: those it prefetches itself. */
+/* Rows that use one row of weights are apart. A CPU prefetches them by itself only where they are whole cache lines. */
 static bool needs_prefetch(const struct cln_workload *work) {
     enum { LINE = 64, FEW = 8 }; /* bytes; columns */
     return work->weight_rows > 1 && work->weight_repeat <= 1 && work->group_size >= FEW &&

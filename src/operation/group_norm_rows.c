@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Each group takes work-groups of its own in the backward. */
+/* Most groups: in the backward wide ones take work-groups of their own. */
 enum { MOST_GROUPS = 1 << 16 };
 
 /* Whether a forced config is one of rows. The kernels of images have no knob keep, and a chosen config has every knob. */

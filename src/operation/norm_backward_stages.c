@@ -190,8 +190,8 @@ static clnorm_status add_walk(clnorm_plan *plan, const problem *p, const struct 
     return cln_plan_add_stage(plan, &recipe);
 }
 
-/* Neighbouring lanes in a work-group of norm_backward_reduce.cl, and lines of such lanes, which share the slots. Every line
- * has a slot. */
+/* Neighbouring lanes in a work-group of norm_backward_reduce.cl, and lines of such lanes, which share the terms. Every line
+ * has a term: a slot, or a position of one. */
 static void share_out_slots(const clnorm_device_info *device, const problem *p, const struct cln_backward_layout *layout,
                             struct cln_spec *spec) {
     const uint64_t most_items = cln_power_of_two_at_most(device->max_work_group_size);
