@@ -3,8 +3,8 @@ set(oclgrind "${CMAKE_CURRENT_SOURCE_DIR}/test_oclgrind.sh")
 set(rusticl "${CMAKE_CURRENT_SOURCE_DIR}/test_rusticl.sh")
 set(elsewhere oclgrind_args oclgrind_group_norm_exchange oclgrind_norm_backward_teams oclgrind_norm_sweep)
 foreach(test IN ITEMS
-    gelu group_norm group_norm_backward group_norm_fp8 leads norm_backward_abreast norm_backward_args norm_backward_columns
-    norm_backward_knobs norm_backward_sweep norm_fp8_tiles norm_knobs norm_slices norm_slices_knobs norm_weight_map
+    gelu group_norm group_norm_backward group_norm_fp8 leads norm_backward_abreast norm_backward_args
+    norm_backward_columns norm_backward_knobs norm_backward_sweep norm_fp8_tiles norm_knobs norm_slices norm_slices_knobs norm_weight_map
     quantize softmax)
     clnorm_add_test(oclgrind_${test} "${oclgrind}" $<TARGET_FILE:test_${test}>)
     list(APPEND elsewhere oclgrind_${test})
@@ -17,8 +17,9 @@ foreach(test IN ITEMS group_norm group_norm_backward norm_backward_teams norm_we
     set_property(TEST oclgrind_${test} APPEND PROPERTY ENVIRONMENT CLNORM_TEST_QUICK=1) # minutes otherwise
 endforeach()
 foreach(test IN ITEMS
-    buffers drivers enqueue events gelu group_norm_exchange group_norm_fp8 l2_norm leads norm_backward_abreast norm_backward_columns
-    norm_backward_knobs norm_backward_sweep norm_fp8_tiles norm_knobs norm_numerics norm_sweep softmax)
+    buffers drivers enqueue events gelu group_norm_exchange group_norm_fp8 l2_norm leads norm_backward_abreast
+    norm_backward_columns norm_backward_knobs norm_backward_sweep norm_fp8_tiles norm_knobs norm_numerics norm_sweep
+    softmax)
     clnorm_add_test(rusticl_${test} "${rusticl}" $<TARGET_FILE:test_${test}>)
     set_property(TEST rusticl_${test} APPEND PROPERTY ENVIRONMENT CLNORM_TEST_QUICK=1)
     list(APPEND elsewhere rusticl_${test})
@@ -56,9 +57,9 @@ else()
 endif()
 foreach(driver IN LISTS other_drivers)
     set(programs args buffers cache drivers enqueue events extremes fp8 gelu group_norm group_norm_backward
-        group_norm_exchange group_norm_fp8 l2_norm norm_backward_abreast norm_backward_args norm_backward_columns norm_backward_fp8
-        norm_backward_locked norm_backward_messages
-        norm_backward_numerics norm_backward_rows norm_backward_sweep norm_chunks norm_fp8_tiles norm_large norm_mixed
+        group_norm_exchange group_norm_fp8 l2_norm norm_backward_abreast norm_backward_args norm_backward_columns
+        norm_backward_fp8 norm_backward_locked norm_backward_messages norm_backward_numerics
+        norm_backward_rows norm_backward_sweep norm_chunks norm_fp8_tiles norm_large norm_mixed
         norm_numerics norm_slices norm_sweep one_call outer_args plan plan_store program quantize range rows_args softmax)
     if("${driver}" STREQUAL "trixie") # quoted: there is a variable of that name
         list(APPEND programs norm_backward_teams norm_fp8 norm_fused norm_knobs norm_rope norm_weight_map)

@@ -1,7 +1,7 @@
 /* The sums over slots, for dweight and dbias. A slot has COLUMNS_OF_WEIGHT neighbouring columns for each column of these,
- * all of which are terms of its sum. A work-group owns a tile of LANES · VEC columns of one of the two. Each of
- * its SEGMENTS lines of lanes takes every SEGMENTS-th term. The lines' sums are added up in a fixed order, to the same bits
- * in every run.
+ * all of which are terms of its sum. A work-group owns a tile of LANES · VEC columns of one of the two. Each of its
+ * SEGMENTS lines of lanes takes every SEGMENTS-th term. The lines' sums are added up in a fixed order, to the same bits in
+ * every run.
  *
  * Macros (src/program/spec.h): X_DTYPE (of the sums), GROUP_SIZE (columns), DWEIGHT_DTYPE, DBIAS_DTYPE, ACCUMULATE, VEC,
  * LANES, SEGMENTS, UNROLL, ISA, STORES, ELEMENT_ALIGNED; perhaps WEIGHT_MAP, COLUMNS_OF_WEIGHT (with a VEC of 1). */
@@ -39,7 +39,7 @@ static inline realv total_of(const struct exact_sum *sum) {
 #endif
 }
 
-#define STRIDE SLOT_COLUMNS((ulong)GROUP_SIZE *COLUMNS_OF_WEIGHT) /* from slot to slot */
+#define STRIDE SLOT_COLUMNS(COLUMNS_OF_WEIGHT *(ulong)GROUP_SIZE) /* from slot to slot */
 
 /* Term number i of vector v. On GPUs it has at most four elements and is loaded as a whole, also past the last column. */
 static inline realv load_term(const global real *slots, const ulong i, const index_t v) {

@@ -6,8 +6,8 @@
 #include "norm/norm_backward_fallback.h"
 #include "norm/slots.h"
 
-/* Local memory, in vectors: LINE for each of the SEGMENTS segments. It holds dweight's sums
- * followed by dbias's, or the two one after the other in the same place. */
+/* Local memory, in vectors: LINE for each of the SEGMENTS segments. It holds dweight's sums followed by dbias's, or the two
+ * one after the other in the same place. */
 #define LINE (TILE_HELD * LANES)
 #define DBIAS_LINES (DWEIGHT_IN_REGISTERS ? 0 : SEGMENTS * LINE)
 #if ACCUMULATOR == ACCUMULATOR_COLUMNS

@@ -68,8 +68,9 @@ typedef struct clnorm_config {
  *   run_length=N        neighbouring rows that a work-group takes before it skips the other work-groups' rows
  *
  * Group norm of one position has the knobs of layer norm. So have images with channels first of at most 32 positions (16 in
- * the backward) or, in the forward, groups of at most 128 elements, if their config is automatic or sets keep, as a chosen
- * one does; any other config is for the kernels of images. Those take 8-bit tensors and samples that are apart, too. */
+ * the backward) or, in the forward, groups of at most 128 elements where 8 does not divide the positions, if their config
+ * is automatic or sets keep, as a chosen one does. Any other config is for the kernels of images, which also take 8-bit
+ * tensors, samples that are apart, and groups of more than 32768 elements. */
 CLNORM_API clnorm_status clnorm_config_parse(const char *text, clnorm_config *config);
 
 /* Writes the knobs that are not 0 as text, at most capacity bytes with the terminating NUL, and returns the length of the

@@ -55,8 +55,7 @@ static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROL
     clnorm_norm_desc rows;
     clnorm_status status = CLNORM_SUCCESS;
     if (cln_group_norm_as_rows(d, &norm, &rows))
-        status = d->spatial > 1 ? cln_group_norm_describe_rows(&cln_norm_forward, &rows, tensor)
-                                : cln_operation_describe_tensors(&cln_norm_forward, &rows, tensor);
+        status = cln_group_norm_describe_rows(&cln_norm_forward, &rows, &norm, tensor);
     else
         tensor[CLN_WEIGHT].vector = tensor[CLN_BIAS].vector = 0;
     return status ? status
@@ -203,7 +202,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     clnorm_norm_desc rows;
     if (cln_group_norm_as_rows(d, &norm, &rows))
         return cln_norm_add_stages(plan, &rows, work);
-    struct problem p = {.d = d, .norm = norm_of(d), .spec = spec_of(plan, d), .measured = measures(d)};
+    struct problem p = {.d = d, .norm = norm, .spec = spec_of(plan, d), .measured = measures(d)};
     const bool by_chunks = cln_config_channel_chunks(work, &plan->config);
     if (!work->rows)
         return CLNORM_SUCCESS;

@@ -56,8 +56,7 @@ static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROL
     clnorm_norm_backward_desc rows;
     clnorm_status status = CLNORM_SUCCESS;
     if (cln_group_norm_backward_as_rows(d, &norm, &rows))
-        status = d->spatial > 1 ? cln_group_norm_describe_rows(&cln_norm_backward, &rows, tensor)
-                                : cln_operation_describe_tensors(&cln_norm_backward, &rows, tensor);
+        status = cln_group_norm_describe_rows(&cln_norm_backward, &rows, &norm, tensor);
     else
         tensor[CLN_WEIGHT].vector = tensor[CLN_BIAS].vector = tensor[CLN_DWEIGHT].vector = tensor[CLN_DBIAS].vector = 0;
     return status ? status
@@ -327,7 +326,7 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     clnorm_norm_backward_desc rows;
     if (cln_group_norm_backward_as_rows(desc, &norm, &rows))
         return cln_backward_add_stages(plan, &rows, work);
-    struct problem p = {.d = desc, .norm = norm_of(desc), .by_chunks = cln_config_channel_chunks(work, &plan->config)};
+    struct problem p = {.d = desc, .norm = norm, .by_chunks = cln_config_channel_chunks(work, &plan->config)};
     p.sums = p.d->dweight.dtype || p.d->dbias.dtype;
     p.spec = spec_of(plan, p.d, p.sums);
     p.statistics = statistics_spec_of(plan, p.d);

@@ -93,12 +93,12 @@ bool cln_group_norm_backward_as_rows(const clnorm_group_norm_backward_desc *d, c
 }
 
 clnorm_status cln_group_norm_describe_rows(const struct cln_operation *operation, const void *rows,
-                                           struct cln_tensor tensor[CLN_ROLES]) {
+                                           const struct cln_group_norm *norm, struct cln_tensor tensor[CLN_ROLES]) {
     static const enum cln_role of_channels[] = {CLN_WEIGHT, CLN_BIAS, CLN_DWEIGHT, CLN_DBIAS};
     struct cln_tensor channels[CLN_ROLES];
     memcpy(channels, tensor, sizeof channels);
     const clnorm_status status = cln_operation_describe_tensors(operation, rows, tensor);
-    for (size_t i = 0; i < sizeof of_channels / sizeof *of_channels; i++) {
+    for (size_t i = 0; norm->spatial > 1 && i < sizeof of_channels / sizeof *of_channels; i++) {
         tensor[of_channels[i]] = channels[of_channels[i]];
         tensor[of_channels[i]].vector = 0;
     }

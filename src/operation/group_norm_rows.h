@@ -22,9 +22,10 @@ bool cln_group_norm_backward_as_rows(const clnorm_group_norm_backward_desc *d, c
 /* Neighbouring columns of such a row that use one weight; 0: 1. */
 uint64_t cln_group_norm_columns_of_weight(const struct cln_group_norm *norm);
 
-/* Describes tensors by the layer norm's rules, but those of channels, whose elements are not read by vectors. */
+/* Describes tensors by the layer norm's rules. With several positions those of channels stay as they are: their elements
+ * are not read by vectors. */
 clnorm_status cln_group_norm_describe_rows(const struct cln_operation *operation, const void *rows,
-                                           struct cln_tensor tensor[CLN_ROLES]);
+                                           const struct cln_group_norm *norm, struct cln_tensor tensor[CLN_ROLES]);
 
 /* Chooses a config of group norm, or of such a layer norm: as for many rows, since a sample's bits must not depend on the
  * others. choose: of the layer norm. */
