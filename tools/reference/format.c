@@ -11,20 +11,23 @@ struct format {
 };
 
 static struct format format_of(clnorm_dtype dtype) {
-    switch (dtype) {
-    case CLNORM_F16:
-        return (struct format){5, 10, false, false};
-    case CLNORM_BF16:
-        return (struct format){8, 7, false, false};
-    case CLNORM_F8_E4M3:
-        return (struct format){4, 3, true, true};
-    case CLNORM_F8_E5M2:
-        return (struct format){5, 2, false, true};
-    case CLNORM_F64:
-        return (struct format){11, 52, false, false};
-    default:
-        return (struct format){8, 23, false, false};
-    }
+    static const struct format formats[] = {
+        [CLNORM_DTYPE_NONE] = {8, 23, false, false}, /* no tensor has it */
+        [CLNORM_F32] = {8, 23, false, false},        [CLNORM_F16] = {5, 10, false, false},
+        [CLNORM_BF16] = {8, 7, false, false},        [CLNORM_F64] = {11, 52, false, false},
+        [CLNORM_F8_E4M3] = {4, 3, true, true},       [CLNORM_F8_E5M2] = {5, 2, false, true},
+    };
+    return formats[dtype];
+}
+
+/* 2^exponent. Loads and stores are most of the reference's time, and ldexp was most of theirs. */
+static double power_of_two(int exponent) {
+    if (exponent < -1022 || exponent > 1023)
+        return ldexp(1, exponent);
+    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
 }
 
 static int bias_of(struct format format) {
@@ -52,9 +55,9 @@ static double value_of(struct format format, uint64_t bits) {
     if (format.finite ? (bits & ones) == ones : exponent == (1 << format.exponent_bits) - 1)
         magnitude = format.finite || mantissa ? NAN : INFINITY;
     else if (exponent == 0)
-        magnitude = ldexp((double)mantissa, denormal);
+        magnitude = (double)mantissa * power_of_two(denormal);
     else
-        magnitude = ldexp((double)(mantissa + leading_bit(format)), exponent - 1 + denormal);
+        magnitude = (double)(mantissa + leading_bit(format)) * power_of_two(exponent - 1 + denormal);
     return bits & sign_bit(format) ? -magnitude : magnitude;
 }
 
@@ -76,7 +79,7 @@ static uint64_t bits_of(struct format format, double value) {
         return sign | (ones ^ (leading_bit(format) - 1));
     const int step = step_of(format, value);
     const int denormal = 1 - bias_of(format) - format.mantissa_bits;
-    const uint64_t significand = (uint64_t)ldexp(fabs(value), -step); /* with the leading 1 of a normal number */
+    const uint64_t significand = (uint64_t)(fabs(value) * power_of_two(-step)); /* with the leading 1 of a normal number */
     return sign | (((uint64_t)(step - denormal) << format.mantissa_bits) + significand);
 }
 
@@ -104,7 +107,7 @@ double ref_round(clnorm_dtype dtype, double value) {
     if (isinf(value))
         return bounded(dtype, value);
     const int step = step_of(format_of(dtype), value);
-    return bounded(dtype, ldexp(nearbyint(ldexp(value, -step)), step));
+    return bounded(dtype, nearbyint(value * power_of_two(-step)) * power_of_two(step));
 }
 
 double ref_round_stochastic(clnorm_dtype dtype, double value, uint32_t random) {
@@ -119,6 +122,11 @@ double ref_round_stochastic(clnorm_dtype dtype, double value, uint32_t random) {
 }
 
 double ref_load(clnorm_dtype dtype, const void *elements, uint64_t index) {
+    if (dtype == CLNORM_F32) {
+        float value;
+        memcpy(&value, (const unsigned char *)elements + index * sizeof value, sizeof value);
+        return (double)value;
+    }
     const size_t size = size_of(format_of(dtype));
     uint64_t bits = 0;
     memcpy(&bits, (const unsigned char *)elements + index * size, size);
@@ -126,6 +134,11 @@ double ref_load(clnorm_dtype dtype, const void *elements, uint64_t index) {
 }
 
 void ref_store(clnorm_dtype dtype, void *elements, uint64_t index, double value) {
+    if (dtype == CLNORM_F32) {
+        const float rounded = (float)value;
+        memcpy((unsigned char *)elements + index * sizeof rounded, &rounded, sizeof rounded);
+        return;
+    }
     const size_t size = size_of(format_of(dtype));
     const uint64_t bits = bits_of(format_of(dtype), ref_round(dtype, value));
     memcpy((unsigned char *)elements + index * size, &bits, size);
