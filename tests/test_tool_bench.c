@@ -241,6 +241,10 @@ static void test_bench_sweep(void **state) {
     assert_int_equal(count_of(text, ">softmax</text>"), 1);
     assert_null(strstr(text, "nan"));
     assert_null(strstr(text, "inf"));
+    run("%s", "bench group_norm gelu --sweep 12 --bytes 100K --dtypes bf16 --runs 1");
+    assert_done();
+    assert_says("group_norm              4x12x1024   bf16"); /* images of 1024 positions, as many as fit */
+    assert_says("gelu                    4266x12     bf16");
     static const struct {
         const char *words, *part;
     } wrong[] = {{"--sweep 64,", "--sweep 64,"},

@@ -281,9 +281,8 @@ static bool measure_sweep(struct bench *bench, const struct bench_request *reque
     for (size_t o = 0; o < request->operation_count; o++)
         for (size_t d = 0; d < request->dtype_count; d++)
             for (size_t w = 0; w < request->sweep.count; w++) {
-                const uint64_t width = request->sweep.width[w];
-                const struct bench_shape shape = {.rows = rows_of_bytes(request->sweep_bytes, width, request->dtypes[d]),
-                                                  .cols = width};
+                const struct bench_shape shape = bench_shape_of_bytes(request->operations[o], request->sweep_bytes,
+                                                                      request->sweep.width[w], request->dtypes[d]);
                 if (!measure(bench, request->operations[o], shape, request->dtypes[d], fault))
                     return false;
             }

@@ -47,8 +47,21 @@ const char *bench_shape_text(const struct bench_shape *shape, char *text) {
     return text;
 }
 
+enum { POSITIONS = 1024 }; /* of a sample of images, where there are so many */
+
+struct bench_shape bench_shape_of_bytes(const struct bench_operation *operation, uint64_t bytes, uint64_t cols,
+                                        clnorm_dtype dtype) {
+    const struct operation *of;
+    struct fault fault = {0};
+    struct bench_shape shape = {.rows = cln_larger(bytes / clnorm_dtype_size(dtype) / cols, 1), .cols = cols};
+    if (operation_find(operation->operation, &of, &fault) && operation_has_channels(of)) {
+        shape.positions = cln_smaller(shape.rows, POSITIONS);
+        shape.rows -= shape.rows % shape.positions;
+    }
+    return shape;
+}
+
 uint64_t bench_positions(const struct bench_shape *shape) {
-    enum { POSITIONS = 1024 };
     return shape->positions ? shape->positions : cln_smaller(cln_lowest_bit(shape->rows), POSITIONS);
 }
 

@@ -17,6 +17,11 @@ enum { BENCH_SHAPE_TEXT = 96 };
  * bytes, which are returned. */
 const char *bench_shape_text(const struct bench_shape *shape, char *text);
 
+/* The shape of an x of about `bytes` with this many columns, at least one row. Images have the usual positions, or fewer
+ * where a sample of them takes more. */
+struct bench_shape bench_shape_of_bytes(const struct bench_operation *operation, uint64_t bytes, uint64_t cols,
+                                        clnorm_dtype dtype);
+
 /* The options that an operation is measured with. config: forced knobs, borrowed; may be NULL. */
 struct operation_options bench_options(const struct bench_operation *operation, const char *config);
 

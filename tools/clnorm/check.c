@@ -175,9 +175,9 @@ static bool run(struct command_line *line, struct bench_request *request, struct
 
 static const char about_spills[] =
     "Every case is compared with a double reference.\n"
-    "--spills builds kernels instead, for a grid of widths with 64 MiB of x, and lists those whose registers spill to "
-    "memory. It needs a driver that reports spills, as NVIDIA's does. A build that fails is an error. OP is an operation "
-    "of `clnorm bench`; the default is all of them.\n";
+    "--spills builds kernels instead, for a grid of widths with 64 MiB of x, images with 1024 positions, and lists those "
+    "whose registers spill to memory. It needs a driver that reports spills, as NVIDIA's does. A build that fails is an "
+    "error. OP is an operation of `clnorm bench`; the default is all of them.\n";
 
 int check_command(int argc, const char **argv, struct fault *fault) {
     struct bench_request request = {.device = NULL};

@@ -54,12 +54,12 @@ static void send_finding(int findings, const struct finding *finding) {
  * else POINT_FAILED. */
 static clnorm_plan *plan_point(const struct session *session, const struct bench_request *request,
                                struct finding *finding) {
-    const struct bench_shape shape = {.rows = rows_of_bytes(request->sweep_bytes, finding->cols, finding->dtype),
-                                      .cols = finding->cols};
+    const struct bench_operation *const operation = request->operations[finding->operation];
+    const struct bench_shape shape = bench_shape_of_bytes(operation, request->sweep_bytes, finding->cols, finding->dtype);
     struct job job = {0};
     clnorm_plan *plan = NULL;
     clnorm_status status = CLNORM_UNSUPPORTED;
-    if (bench_job(&job, request->operations[finding->operation], shape, finding->dtype, request->config, &finding->fault)) {
+    if (bench_job(&job, operation, shape, finding->dtype, request->config, &finding->fault)) {
         status = job.operation->plan(session->context, &job, &plan);
         if (status)
             fault_library(&finding->fault, status, job.operation->name);

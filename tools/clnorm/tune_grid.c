@@ -56,9 +56,9 @@ static bool make_points(struct grid *grid, const struct bench_request *request, 
                     const uint64_t width = request->sweep.width[w];
                     if (bench_columns_needed(request->operations[o], width))
                         continue;
-                    const uint64_t rows = rows_of_bytes(grid->sizes[b], width, request->dtypes[d]);
-                    grid->points[grid->count++] =
-                        (struct point){request->operations[o], request->dtypes[d], {.rows = rows, .cols = width}};
+                    grid->points[grid->count++] = (struct point){
+                        request->operations[o], request->dtypes[d],
+                        bench_shape_of_bytes(request->operations[o], grid->sizes[b], width, request->dtypes[d])};
                 }
     return true;
 }

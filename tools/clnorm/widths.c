@@ -40,8 +40,3 @@ bool widths_read(const char *text, const char *option, struct widths *widths, st
     *widths = widths_usual();
     return !strcmp(text, "grid") || numbers_read(text, option, widths->width, MOST_WIDTHS, &widths->count, fault);
 }
-
-uint64_t rows_of_bytes(uint64_t bytes, uint64_t width, clnorm_dtype dtype) {
-    const uint64_t row = width * clnorm_dtype_size(dtype);
-    return bytes > row ? bytes / row : 1;
-}

@@ -24,7 +24,4 @@ bool numbers_read(const char *text, const char *option, uint64_t *numbers, size_
 /* Reads "grid", which is the usual ones, or a list. */
 bool widths_read(const char *text, const char *option, struct widths *widths, struct fault *fault);
 
-/* The number of rows of a width that `bytes` hold; at least 1. */
-uint64_t rows_of_bytes(uint64_t bytes, uint64_t width, clnorm_dtype dtype);
-
 #endif
