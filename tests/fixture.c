@@ -80,6 +80,11 @@ bool fixture_is_quick(void) {
     return quick && *quick;
 }
 
+unsigned fixture_turn(void) {
+    const char *const quick = getenv("CLNORM_TEST_QUICK");
+    return quick ? (unsigned)strtoul(quick, NULL, 10) : 0;
+}
+
 uint64_t fixture_element_limit(const struct fixture *fixture) {
     switch (fixture->device.family) {
     case CLNORM_PLATFORM_OCLGRIND:

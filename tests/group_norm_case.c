@@ -96,7 +96,7 @@ static bool runs_here(const struct fixture *fixture, const struct group_case *c)
 }
 
 bool group_case_takes(const struct fixture *fixture, struct group_case *c, int layout, size_t i) {
-    const bool in_turn = !fixture_is_quick() || (i % 2 == 0) == (layout == (int)CLNORM_LAYOUT_FIRST);
+    const bool in_turn = !fixture_is_quick() || (i + fixture_turn() + (layout == (int)CLNORM_LAYOUT_LAST)) % 3 == 0;
     if (!in_turn || (c->layout && c->layout != layout) || !runs_here(fixture, c))
         return false;
     c->layout = layout;
@@ -104,7 +104,7 @@ bool group_case_takes(const struct fixture *fixture, struct group_case *c, int l
 }
 
 bool group_case_takes_gradient(const struct fixture *fixture, struct group_case *c, int layout, size_t i, bool given) {
-    const bool in_turn = given == (i / 2 + (layout == (int)CLNORM_LAYOUT_LAST)) % 2;
+    const bool in_turn = given == ((i / 2 + (layout == (int)CLNORM_LAYOUT_LAST)) % 4 != 0);
     return in_turn && group_case_takes(fixture, c, layout, i);
 }
 

@@ -45,12 +45,12 @@ clnorm_group_norm_desc group_forward_desc(const struct group_run *run);
 bool group_forward_execute(const struct fixture *fixture, struct group_run *run, bool in_place);
 
 /* Whether the case runs with a layout on this device; sets its layout if so. A case that names a layout runs with that
- * one, others with both. A quick set has one layout in turn, so that about half of the cases that name one run. Devices
- * that are slow or need aligned vectors run fewer cases. i: index of the case. */
+ * one, others with both. In a quick set two thirds of the cases run, with one of the layouts, and a third of those that
+ * name one: see fixture_turn(). Devices that are slow or need aligned vectors run fewer cases. i: index of the case. */
 bool group_case_takes(const struct fixture *fixture, struct group_case *c, int layout, size_t i);
 
-/* The same for a gradient, with given statistics or without. Cases take turns; one that runs with both layouts has them
- * given in one and not in the other. */
+/* The same for a gradient, with given statistics or without: one case in four is without them, and its plan begins with
+ * kernels of the forward. */
 bool group_case_takes_gradient(const struct fixture *fixture, struct group_case *c, int layout, size_t i, bool given);
 
 /* The i-th case in place, with whole segments, chunks, a forced config that keeps segments in registers, rows that no

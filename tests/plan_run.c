@@ -11,7 +11,10 @@ struct tensor plan_workspace(const clnorm_plan *plan) {
 }
 
 clnorm_status plan_run(const struct fixture *fixture, clnorm_plan *plan, const clnorm_args *args) {
-    assert_int_equal(clnorm_plan_warm_up(plan, fixture->queue), CLNORM_SUCCESS); /* it accesses no tensor */
+    enum { WARMED = 8 }; /* one plan in eight */
+    static unsigned plans = 0;
+    if (plans++ % WARMED == 0)
+        assert_int_equal(clnorm_plan_warm_up(plan, fixture->queue), CLNORM_SUCCESS); /* it accesses no tensor */
     const clnorm_status status = clnorm_plan_enqueue(plan, fixture->queue, args, 0, NULL, NULL);
     assert_int_equal(clFinish(fixture->queue), CL_SUCCESS);
     clnorm_plan_destroy(plan);

@@ -8,7 +8,8 @@
  * written writes NaNs, and they are no valid lock words. */
 struct tensor plan_workspace(const clnorm_plan *plan);
 
-/* Warms a plan up, enqueues it, waits, and destroys it. */
+/* Enqueues a plan, waits, and destroys it. Some plans are warmed up before. A warm-up compiles the aligned and the
+ * unaligned form of each kernel, of which most tests run one: for each plan it would take half of some tests' time. */
 clnorm_status plan_run(const struct fixture *fixture, clnorm_plan *plan, const clnorm_args *args);
 
 #endif

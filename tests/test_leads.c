@@ -274,8 +274,10 @@ static void softmax_agrees_with_the_reference(void **state) {
 /* Fewer rows than begin differently within a vector. */
 static void few_rows_are_enough(void **state) {
     const struct fixture *fixture = *state;
-    for (uint64_t rows = 0; rows <= 9; rows += 3) {
-        struct norm_backward_case own = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, rows, 37, CLNORM_F32)};
+    static const uint64_t rows[] = {3, 0, 6, 9};
+    const size_t count = fixture_is_slow(fixture) ? 1 : sizeof rows / sizeof *rows;
+    for (size_t i = 0; i < count; i++) {
+        struct norm_backward_case own = {.desc = norm_backward_full_desc(CLNORM_LAYER_NORM, rows[i], 37, CLNORM_F32)};
         KNOB(own.desc.config, stores) = stores_of(fixture);
         KNOB(own.desc.config, vec) = 8;
         KNOB(own.desc.config, lanes) = is_cpu(fixture) ? 1 : 8;

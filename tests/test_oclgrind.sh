@@ -8,7 +8,7 @@
 #
 # -cl-opt-disable: Oclgrind 21.10 lacks an instruction that its compiler's optimiser emits (freeze).
 # -DINLINED=static: it also lacks noalias.scope.decl, which an inlined function that returns a struct leaves behind.
-# --local-mem-size: it adds up the local memory of all kernels of a program, which exceeds its default of 32 KiB.
+# --local-mem-size: it adds up the local memory of all kernels of a program, which may exceed that of a device.
 # --uninitialized is an option for programs without vectors of 16 elements: it takes their halves for uninitialised.
 set -u
 
@@ -26,7 +26,7 @@ if [ "${1-}" = races ]; then
 fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-oclgrind --build-options "-cl-opt-disable -DINLINED=static" --local-mem-size 65536 --check-api $races --log "$log" "$@" "$program"
+oclgrind --build-options "-cl-opt-disable -DINLINED=static" --local-mem-size 131072 --check-api $races --log "$log" "$@" "$program"
 status=$?
 if [ -s "$log" ]; then
     head -n 100 "$log" >&2
