@@ -1,4 +1,4 @@
-/* Configs as text, and tuning files: rows that a plan takes, rows and files that are not used, and the file's path. */
+/* Tuning files: rows that a plan takes, rows and files that are not used, and the file's path. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,71 +38,6 @@ static int tear_down(void **state) {
     scratch_remove(made->dir);
     return fixture_teardown(&fixture);
 }
-
-/* ------------------------------------------------------------------------------------------------------------ text */
-
-static void test_text_is_read_back(void **state) {
-    (void)state;
-    const clnorm_config every = {{16, 1024, 2, 3, 2, 8, 2, 2, 3, 2, 65536, 4, 2, 64, 2, 1, 9, 2, 7}};
-    clnorm_config read;
-    char text[320];
-    const size_t length = clnorm_config_text(&every, text, sizeof text);
-    assert_string_equal(text,
-                        "vec=16,lanes=1024,segments=2,iterations=3,keep=reread,unroll=8,reduce=shuffle,stores=streaming,"
-                        "weights=kept,isa=ptx,tile=65536,accumulator=split,pipeline=2,chunks=64,row_split=exchange,"
-                        "groups_per_cu=1,run_length=9,prefetch=next,local_vectors=7");
-    assert_int_equal(length, strlen(text));
-    assert_int_equal(clnorm_config_parse(text, &read), CLNORM_SUCCESS);
-    assert_memory_equal(&read, &every, sizeof every);
-
-    char part[8];
-    memset(part, 'x', sizeof part);
-    assert_int_equal(clnorm_config_text(&every, part, sizeof part), length);
-    assert_string_equal(part, "vec=16,");
-    assert_int_equal(clnorm_config_text(&every, NULL, 0), length);
-
-    const clnorm_config automatic = {{0}};
-    assert_int_equal(clnorm_config_text(&automatic, text, sizeof text), 0);
-    assert_string_equal(text, "");
-    assert_int_equal(clnorm_config_parse("", &read), CLNORM_SUCCESS);
-    assert_memory_equal(&read, &automatic, sizeof automatic);
-    assert_int_equal(clnorm_config_parse("vec=2,keep=registers,vec=4", &read), CLNORM_SUCCESS);
-    assert_int_equal(KNOB(read, vec), 4);
-    assert_int_equal(KNOB(read, keep), CLN_KEEP_REGISTERS);
-}
-
-static void test_other_text_is_refused(void **state) {
-    (void)state;
-    static const struct {
-        const char *text, *says;
-    } cases[] = {
-        {"vec", "'vec'"},
-        {"ve=4", "'ve=4'"},
-        {"=4", "'=4'"},
-        {"vec=4,", "last comma"},
-        {"vec=4,,lanes=1", "''"},
-        {"vec=", "vec="},
-        {"vec=-1", "vec=-1"},
-        {"vec=4x", "vec=4x"},
-        {"vec=4294967296", "vec=4294967296"},
-        {"vec=00000000000000000000000000000004", "2^32"},
-        {"keep=1", "registers, reread"},
-        {"keep=", "registers, reread"},
-    };
-    const clnorm_config before = {{1, 2, 3}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        clnorm_config config = before;
-        if (clnorm_config_parse(cases[i].text, &config) != CLNORM_INVALID_VALUE ||
-            !strstr(clnorm_error_detail(), cases[i].says))
-            fail_msg("\"%s\": %s", cases[i].text, clnorm_error_detail());
-        assert_memory_equal(&config, &before, sizeof before);
-    }
-    clnorm_config config;
-    assert_int_equal(clnorm_config_parse(NULL, &config), CLNORM_INVALID_ARGUMENT);
-    assert_int_equal(clnorm_config_parse("", NULL), CLNORM_INVALID_ARGUMENT);
-}
-
-/* -------------------------------------------------------------------------------------------------------- the file */
 
 static void write_file(const struct state *state, const char *device, const char *driver, const char *rows) {
     char text[4096];
@@ -219,6 +154,42 @@ static void test_rows_of_other_operations_are_taken(void **state) {
     assert_string_equal(key, "");
     clnorm_plan_destroy(plans[0]);
     clnorm_plan_destroy(plans[1]);
+    clnorm_context_destroy(context);
+}
+
+static uint32_t iterations_of_image(clnorm_context *context, uint64_t spatial, uint64_t groups, clnorm_layout layout,
+                                    const char *key) {
+    clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
+    clnorm_plan *plan = NULL;
+    char text[64];
+    desc.rows = 2;
+    desc.cols = 32;
+    desc.spatial = spatial;
+    desc.groups = groups;
+    desc.layout = layout;
+    assert_int_equal(clnorm_group_norm_plan_create(context, &desc, &plan), CLNORM_SUCCESS);
+    (void)clnorm_plan_tuning_key(plan, text, sizeof text);
+    assert_string_equal(text, key);
+    const uint32_t iterations = chosen_knobs(plan).iterations;
+    clnorm_plan_destroy(plan);
+    return iterations;
+}
+
+/* A row of group norm is for images of one size, number of groups and layout. */
+static void test_images_have_rows_of_their_own(void **state) {
+    const struct state *const made = *state;
+    const clnorm_device_info *const device = &made->fixture->device;
+    write_file(made, device->name, device->driver,
+               "group_norm f32 32x100/4: iterations=5\ngroup_norm f32 32x100/4 last few: iterations=7\n"
+               "group_norm f32 32x200/4: iterations=9\n");
+    clnorm_context *context = NULL;
+    assert_int_equal(clnorm_context_create(made->fixture->cl, device->device, NULL, &context), 0);
+    const clnorm_layout first = CLNORM_LAYOUT_FIRST, last = CLNORM_LAYOUT_LAST;
+    assert_int_equal(iterations_of_image(context, 100, 4, first, "group_norm f32 32x100/4 few"), 5);
+    assert_int_equal(iterations_of_image(context, 100, 4, last, "group_norm f32 32x100/4 last few"), 7);
+    assert_int_equal(iterations_of_image(context, 200, 4, first, "group_norm f32 32x200/4 few"), 9);
+    assert_int_not_equal(iterations_of_image(context, 100, 8, first, "group_norm f32 32x100/8 few"), 5);
+    assert_int_not_equal(iterations_of_image(context, 200, 4, last, "group_norm f32 32x200/4 last few"), 9);
     clnorm_context_destroy(context);
 }
 
@@ -382,11 +353,10 @@ static void test_path(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text_is_read_back),
-        cmocka_unit_test(test_other_text_is_refused),
         cmocka_unit_test(test_rows_are_taken),
         cmocka_unit_test(test_backward_rows_are_taken),
         cmocka_unit_test(test_rows_of_other_operations_are_taken),
+        cmocka_unit_test(test_images_have_rows_of_their_own),
         cmocka_unit_test(test_rows_of_two_dtypes),
         cmocka_unit_test(test_unsupported_rows_are_not_used),
         cmocka_unit_test(test_other_files_are_not_used),

@@ -201,11 +201,14 @@ static void write_name(const struct cln_tuning_key *key, char text[CLN_TUNING_KE
                    key->widest ? "/" : "", key->widest ? clnorm_dtype_name(key->widest) : "");
 }
 
-/* "rms_norm bf16 4096 few" */
+/* "rms_norm bf16 4096 few", or of images "group_norm bf16 320x1024/32 last few" */
 static void write_key(const struct cln_tuning_key *key, bool few, char text[CLN_TUNING_KEY]) {
-    char name[CLN_TUNING_KEY];
+    char name[CLN_TUNING_KEY], image[CLN_TUNING_KEY] = "";
     write_name(key, name);
-    (void)snprintf(text, CLN_TUNING_KEY, "%.70s %" PRIu64 "%s", name, key->group_size, few ? " few" : "");
+    if (key->spatial)
+        (void)snprintf(image, sizeof image, "x%" PRIu64 "/%" PRIu64 "%s", key->spatial, key->groups,
+                       key->channels_last ? " last" : "");
+    (void)snprintf(text, CLN_TUNING_KEY, "%.70s %" PRIu64 "%s%s", name, key->group_size, image, few ? " few" : "");
 }
 
 /* The key of the same problem without its widest dtype. */

@@ -10,8 +10,9 @@
  * that of the first input. f8e4m3/bf16 adds the widest dtype of the matrices, where its elements have more bytes. A row
  * with both dtypes goes before one without the second, which applies to any. Operations have the names of their records,
  * such as softmax_backward. The fused norms are layer_norm or rms_norm with the parts that they have, all of which are in
- * add_dropout_rms_norm_gated_activated_rope_quantized_backward; only a forward has _quantized. The file's device and driver
- * must be the ones in use. A file with an error in any line is not used at all.
+ * add_dropout_rms_norm_gated_activated_rope_quantized_backward; only a forward has _quantized. Group norm's columns are
+ * CHANNELSxPOSITIONS/GROUPS, and " last" where channels come last. The file's device and driver must be the ones in use.
+ * A file with an error in any line is not used at all.
  */
 #ifndef CLN_TUNING_H
 #define CLN_TUNING_H
@@ -35,6 +36,9 @@ struct cln_tuning_key {
     clnorm_dtype dtype;  /* of the first input */
     clnorm_dtype widest; /* of the matrices, where it has more bytes than dtype; else none */
     uint64_t group_size;
+    /* Group norm, whose group_size is cols: positions, groups, and whether channels come last. Others have 0 positions. */
+    uint64_t spatial, groups;
+    bool channels_last;
 };
 
 /* Chooses the plan's config: by the row of the key where no knob is forced and the row suits the work, else by the model.

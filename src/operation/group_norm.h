@@ -32,6 +32,9 @@ clnorm_status cln_group_norm_describe_statistics(const struct cln_operation *ope
 struct cln_workload cln_group_norm_workload(const struct cln_operation *operation, const void *desc,
                                             const struct cln_group_norm *norm);
 
+/* Adds the image to the key of group norm. */
+void cln_group_norm_tuning_key(const struct cln_group_norm *norm, struct cln_tuning_key *key);
+
 /* The macros that both directions have. */
 struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_group_norm *norm);
 

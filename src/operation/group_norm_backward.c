@@ -80,6 +80,11 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
     return work;
 }
 
+static void tuning_key(const void *desc, struct cln_tuning_key *key) {
+    const struct cln_group_norm norm = norm_of(desc);
+    cln_group_norm_tuning_key(&norm, key);
+}
+
 static clnorm_status choose(const clnorm_device_info *device, const struct cln_workload *work,
                             const struct cln_config *forced, struct cln_config *config) {
     return cln_group_norm_choose(cln_config_choose, device, work, forced, config);
@@ -362,6 +367,7 @@ const struct cln_operation cln_group_norm_backward = {
     .check = check,
     .describe = describe,
     .workload = workload_of,
+    .tuning_key = tuning_key,
     .choose = choose,
     .add_stages = add_stages,
 };

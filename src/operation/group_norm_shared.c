@@ -76,6 +76,12 @@ struct cln_workload cln_group_norm_workload(const struct cln_operation *operatio
     };
 }
 
+void cln_group_norm_tuning_key(const struct cln_group_norm *norm, struct cln_tuning_key *key) {
+    key->spatial = norm->spatial;
+    key->groups = norm->groups;
+    key->channels_last = norm->layout == CLNORM_LAYOUT_LAST;
+}
+
 struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_group_norm *norm) {
     const struct cln_config *const c = &plan->config;
     const clnorm_device_info *const device = &plan->context->device;
