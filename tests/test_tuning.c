@@ -134,26 +134,34 @@ static void test_backward_rows_are_taken(void **state) {
 static void test_rows_of_other_operations_are_taken(void **state) {
     const struct state *const made = *state;
     const clnorm_device_info *const device = &made->fixture->device;
-    write_file(made, device->name, device->driver, "softmax f32 96: iterations=3\ngelu_backward bf16 96: iterations=5\n");
+    write_file(made, device->name, device->driver,
+               "softmax f32 96: iterations=3\ngelu_backward bf16 96: iterations=5\n"
+               "l2_norm f32 96: iterations=7\nl2_norm f32 32: iterations=9\n");
     clnorm_softmax_desc softmax = CLNORM_SOFTMAX_DESC_INIT;
     clnorm_gelu_backward_desc gelu = CLNORM_GELU_BACKWARD_DESC_INIT;
     softmax.rows = gelu.rows = 8;
     softmax.cols = gelu.cols = 96;
     gelu.x.dtype = CLNORM_BF16;
+    clnorm_l2_norm_desc l2 = CLNORM_L2_NORM_DESC_INIT;
+    l2.rows = 8;
+    l2.cols = 96;
+    l2.group_size = 32;
     clnorm_context *context = NULL;
-    clnorm_plan *plans[2] = {NULL, NULL};
+    clnorm_plan *plans[3] = {NULL, NULL, NULL};
     char key[64];
     assert_int_equal(clnorm_context_create(made->fixture->cl, device->device, NULL, &context), 0);
     assert_int_equal(clnorm_softmax_forward_plan_create(context, &softmax, &plans[0]), CLNORM_SUCCESS);
     assert_int_equal(clnorm_gelu_backward_plan_create(context, &gelu, &plans[1]), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_l2_norm_plan_create(context, &l2, &plans[2]), CLNORM_SUCCESS);
     assert_int_equal(chosen_knobs(plans[0]).iterations, 3);
     assert_int_equal(chosen_knobs(plans[1]).iterations, 5);
+    assert_int_equal(chosen_knobs(plans[2]).iterations, 9); /* of its segments */
     assert_int_equal(clnorm_plan_tuning_key(plans[1], key, sizeof key), strlen("gelu_backward bf16 96 few"));
     assert_string_equal(key, "gelu_backward bf16 96 few");
     assert_int_equal(clnorm_plan_tuning_key(NULL, key, sizeof key), 0);
     assert_string_equal(key, "");
-    clnorm_plan_destroy(plans[0]);
-    clnorm_plan_destroy(plans[1]);
+    for (int i = 0; i < 3; i++)
+        clnorm_plan_destroy(plans[i]);
     clnorm_context_destroy(context);
 }
 

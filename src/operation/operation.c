@@ -98,7 +98,7 @@ static clnorm_status choose(clnorm_plan *plan, const void *desc, const struct cl
     const struct cln_operation *const operation = plan->operation;
     struct cln_tuning_key key = {.name = operation->name,
                                  .dtype = cln_operation_tensor(&operation->tensors[0], desc)->dtype,
-                                 .group_size = ((const struct cln_desc_head *)desc)->cols};
+                                 .group_size = cln_operation_group_size(operation, desc)};
     if (operation->tuning_key)
         operation->tuning_key(desc, &key);
     key.widest = widest_of(operation, desc);

@@ -108,7 +108,7 @@ struct cln_operation {
     /* Describes the arguments that have no clnorm_tensor in the descriptor; may be NULL. */
     clnorm_status (*describe)(const void *desc, struct cln_tensor tensor[CLN_ROLES]);
     struct cln_workload (*workload)(const struct cln_operation *operation, const void *desc);
-    /* Fills in the tuning key, where name, dtype and cols do not suffice; may be NULL. */
+    /* Fills in the tuning key, where name, dtype and group_size do not suffice; may be NULL. */
     void (*tuning_key)(const void *desc, struct cln_tuning_key *key);
     cln_choose_fn choose;
     clnorm_status (*add_stages)(clnorm_plan *plan, const void *desc, const struct cln_workload *work);
