@@ -67,10 +67,11 @@ typedef struct clnorm_config {
  *   groups_per_cu=N     work-groups per compute unit, approximate maximum
  *   run_length=N        neighbouring rows that a work-group takes before it skips the other work-groups' rows
  *
- * Group norm of one position has the knobs of layer norm. So have images with channels first of at most 32 positions (16 in
- * the backward) or, in the forward, groups of at most 128 elements where 8 does not divide the positions, if their config
- * is automatic or sets keep, as a chosen one does. Any other config is for the kernels of images, which also take 8-bit
- * tensors, samples that are apart, and groups of more than 32768 elements. */
+ * Group norm has two sets of kernels. Those of layer norm, with its knobs, need contiguous samples, no 8-bit tensor, and at
+ * most 65536 groups. They run group norm of one position. They also run images with channels first that have at most 32
+ * positions (16 in the backward) or, in the forward, at most 128 elements in a group where 8 does not divide the positions;
+ * a group then has at most 32768 elements, and the config is automatic or sets keep, as a chosen one does. All else runs
+ * with the kernels of images. */
 CLNORM_API clnorm_status clnorm_config_parse(const char *text, clnorm_config *config);
 
 /* Writes the knobs that are not 0 as text, at most capacity bytes with the terminating NUL, and returns the length of the

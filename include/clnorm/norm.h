@@ -32,9 +32,10 @@ typedef enum clnorm_activation {
  *
  *   a′ = a · cos − b · sin,   b′ = b · cos + a · sin,   with cos = rope_cos[p, i] and sin = rope_sin[p, i]
  *
- * p is the position of the row: p = position[⌊r / rope_repeat⌋] for row r, or ⌊r / rope_repeat⌋ without position_given.
- * Where each head is a row, rope_repeat is the number of heads. A position below 0, or from rope_positions on, makes the
- * rotated columns of its rows NaN, and the gradients that depend on them; nothing outside the tables is read. */
+ * p is the position of row r: position[⌊r / rope_repeat⌋] with position_given, else ⌊r / rope_repeat⌋. Rows are numbered
+ * through the whole call: with several sequences it needs position_given. With rows [batch, tokens, heads] rope_repeat is
+ * the number of heads; where a row has all heads, as segments, it is 1. A position below 0, or from rope_positions on,
+ * makes the rotated columns of its rows NaN, and the gradients that depend on them; nothing outside the tables is read. */
 typedef enum clnorm_rope {
     CLNORM_ROPE_NONE = 0,
     CLNORM_ROPE_NEOX, /* pair i: columns i and i + rope_dims / 2, as in GPT-NeoX and Hugging Face's rotate_half. The cos and
@@ -92,8 +93,9 @@ typedef struct clnorm_norm_desc {
     uint64_t group_size; /* elements of a segment, a divisor of cols; 0: cols */
     /* The weight map: weight and bias have the shape [weight_rows, cols], and row r of x takes their row
      * (r / weight_repeat) mod weight_rows. rows is a multiple of weight_rows · weight_repeat. 0 and 0: one row of weights
-     * for all. With weight_rows, weight and bias may have a stride: 2 · cols where the scale and shift of each sample are
-     * the halves of one tensor's rows. */
+     * for all. Examples: rows [B, S, H] with weights by head have H and 1; rows [B, S] with weights by sample B and S. With
+     * weight_rows, weight and bias may have a stride: 2 · cols where the scale and shift of each sample are the halves of
+     * one tensor's rows. */
     uint64_t weight_rows;   /* needs a weight or a bias; in the backward also a dweight or a dbias will do */
     uint64_t weight_repeat; /* neighbouring rows of x that take the same row of weights; 0: 1; 0 without weight_rows */
     /* F8_E4M3 or F8_E5M2 too, with scales of any kind. A scale_group is 16, 32, 64 or 128 columns, and divides group_size
@@ -110,13 +112,13 @@ typedef struct clnorm_norm_desc {
     clnorm_tensor bias;         /* [weight_rows, cols]; CLNORM_DTYPE_NONE: no bias */
     clnorm_tensor residual;     /* CLNORM_DTYPE_NONE: no residual; not with gate_first */
     clnorm_tensor residual_out; /* CLNORM_DTYPE_NONE: s is not written; needs a residual */
-    clnorm_tensor rope_cos;     /* [rope_positions, rope_dims / 2], with rope: F32, F16 or BF16; F64 with F64 tensors */
+    clnorm_tensor rope_cos;     /* [rope_positions, rope_dims / 2], with rope: F32, F16 or BF16; F64 with an x in F64 */
     clnorm_tensor rope_sin;     /* as rope_cos. Where both are halves of one table [rope_positions, rope_dims], the stride
                                    of each is rope_dims */
     uint64_t rope_dims;         /* columns of a segment that are rotated: even, up to group_size; 0: group_size */
-    uint64_t rope_positions;    /* with rope: 1 and up; without position_given at least rows / rope_repeat */
+    uint64_t rope_positions;    /* with rope: 1 and up; without position_given at least rows / rope_repeat, rounded up */
     uint64_t rope_repeat;       /* neighbouring rows that have one position; 0: 1 */
-    /* Added to the variance: 0 to the largest number of f32 (of f64 with F64 tensors). The variance has the same range. In
+    /* Added to the variance: 0 to the largest number of f32 (of f64 with an x in F64). The variance has the same range. In
      * f32, a sum of squares past 3.4e38 (|s| of 1e30, or 4096 of 1e18) makes rstd and x̂ 0, or NaN where the sum of s is
      * past 3.4e38 too. Squares below 1.2e-38 may count as 0: with |s| of 1e-23 and an eps of 0, rstd is infinite. */
     double eps;
@@ -166,10 +168,10 @@ typedef enum clnorm_reduction {
      * same bits from run to run. For few rows there may be no slots: see accumulator=columns in config.h. */
     CLNORM_REDUCTION_PARTIAL = 1,
     /* The work-groups share a few slots, with a spin lock each. The order of the sums, and so their bits, differ from run
-     * to run. The slots have at most 2 · max(slots, weight_rows) · cols sums of 4 bytes (8 with F64), with cols rounded up
-     * to a multiple of 4. As with CLNORM_REDUCTION_PARTIAL, the workspace also has up to 2 · groups · rows statistics where
-     * these are not given, and a few sums for each segment that is split into tiles (row_split in config.h). Needs a device
-     * with clnorm_device_info.device_fences, or isa=ptx. */
+     * to run. The slots have at most 2 · max(slots, weight_rows) · cols sums of 4 bytes (8 with an x in F64), with cols
+     * rounded up to a multiple of 4. As with CLNORM_REDUCTION_PARTIAL, the workspace also has up to 2 · groups · rows
+     * statistics where these are not given, and a few sums for each segment that is split into tiles (row_split in
+     * config.h). Needs a device with clnorm_device_info.device_fences, or isa=ptx. */
     CLNORM_REDUCTION_LOCKED
 } clnorm_reduction;
 
@@ -250,7 +252,7 @@ typedef struct clnorm_norm_backward_desc {
     uint32_t accumulate; /* add dweight and dbias to the values in their buffers */
     uint32_t s_given;    /* x is s; not with gate_first */
     uint32_t y_given;    /* read y in place of x; needs rstd_given and args.fault. desc.x is not used, args.x is absent, and
-                            dtypes that are CLNORM_DTYPE_NONE are those of y. Below 2^32 columns; not with mean_given,
+                            a dy of CLNORM_DTYPE_NONE has the dtype of y. Below 2^32 columns; not with mean_given,
                             s_given, a gate, activation, residual, dresidual_out, dresidual, dropout, row scale or rope */
     uint32_t row_scale;  /* as in the forward */
     uint32_t position_given;  /* as in the forward */

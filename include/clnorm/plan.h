@@ -25,7 +25,7 @@ typedef struct clnorm_plan clnorm_plan;
  * Several threads may call these functions at once, also with one context. A descriptor is checked before anything is
  * compiled. The status of a wrong one is
  *
- *   CLNORM_INVALID_ARGUMENT   a pointer is NULL, or desc.size is no size of any version of the descriptor
+ *   CLNORM_INVALID_ARGUMENT   a pointer is NULL, desc.size is no size of a descriptor, or a newer one has an unknown member
  *   CLNORM_INVALID_ENUM       a value that its enumeration does not have, or a required dtype that is missing
  *   CLNORM_INVALID_VALUE      a number or flag outside its range, or without another one that it needs; a forced knob
  *   CLNORM_INVALID_SHAPE      sizes, strides, groups or a weight map that do not fit each other
@@ -33,10 +33,11 @@ typedef struct clnorm_plan clnorm_plan;
  *   CLNORM_UNSUPPORTED        a dtype, or a combination of options, that the operation or the device does not have
  *
  * and clnorm_error_detail() names the field, its value and what is expected. Making a plan can also fail with
- * CLNORM_BUILD_FAILED, CLNORM_OUT_OF_HOST_MEMORY or CLNORM_OPENCL_ERROR. The arguments of an enqueue are checked before a
- * kernel is launched: a wrong one is CLNORM_INVALID_ARGUMENT, CLNORM_INVALID_BUFFER or CLNORM_INVALID_QUEUE. An enqueue can
- * also fail with CLNORM_OUT_OF_DEVICE_MEMORY, as where the device has no room for the workspace, with
- * CLNORM_OUT_OF_HOST_MEMORY, or with CLNORM_OPENCL_ERROR. */
+ * CLNORM_BUILD_FAILED, CLNORM_UNSUPPORTED (the driver has no compiler), CLNORM_OUT_OF_HOST_MEMORY,
+ * CLNORM_OUT_OF_DEVICE_MEMORY or CLNORM_OPENCL_ERROR. The arguments of an enqueue are checked before a kernel is launched:
+ * a wrong one is CLNORM_INVALID_ARGUMENT, CLNORM_INVALID_BUFFER or CLNORM_INVALID_QUEUE. An enqueue can also fail with
+ * CLNORM_OUT_OF_DEVICE_MEMORY, as where the device has no room for the workspace, with CLNORM_OUT_OF_HOST_MEMORY, or with
+ * CLNORM_OPENCL_ERROR. */
 
 /* A tensor of clnorm_args that an enqueue needs. */
 typedef struct clnorm_tensor_info {
@@ -79,15 +80,16 @@ CLNORM_API uint64_t clnorm_plan_workspace_size(const clnorm_plan *plan);
 CLNORM_API void clnorm_plan_config(const clnorm_plan *plan, clnorm_config *config);
 
 /* Writes the configs that the library's model of the device estimates to be the fastest for the plan's problem, best first,
- * at most capacity of them: candidates for a search by measurement. Returns the number of candidates; 0 for
- * group norm, which has rules and no model. */
+ * at most capacity of them: candidates for a search by measurement. Returns the number of candidates. It is 0 for a group
+ * norm with the kernels of images (config.h), which have rules and no model. */
 CLNORM_API size_t clnorm_plan_candidates(const clnorm_plan *plan, clnorm_config *configs, size_t capacity);
 
 /* Writes the key of the plan's row in a tuning file, as snprintf does, and returns its length: "rms_norm bf16 4096". " few"
- * follows where x is small for the device (at most 64 KiB for each compute unit). The dtype is that of x; where another
- * matrix has wider elements, the widest dtype follows it: "rms_norm_backward f8e4m3/bf16 4096". The number is
- * group_size, and cols for operations without one. Group norm has cols x spatial / groups, and " last" with channels last:
- * "group_norm bf16 320x1024/32 last". The key is "" only for a NULL plan. */
+ * follows where x is small for the device (at most 64 KiB for each compute unit). The dtype is that of x (of y in softmax's
+ * backward and with y_given, of q in dequantize); where another matrix has wider elements, the widest dtype follows it:
+ * "rms_norm_backward f8e4m3/bf16 4096". The number is group_size, and cols for operations without one. Group norm has cols
+ * x spatial / groups, and " last" with channels last: "group_norm bf16 320x1024/32 last". The key is "" only for a NULL
+ * plan. */
 CLNORM_API size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity);
 
 /* Writes a description for people: for each kernel a line with name, grid and build options, then the origin of the config
@@ -99,7 +101,8 @@ CLNORM_API size_t clnorm_plan_describe(const clnorm_plan *plan, char *text, size
  * a grid, and this call takes that time instead of the first enqueue. Several threads may call it at once. */
 CLNORM_API clnorm_status clnorm_plan_warm_up(clnorm_plan *plan, cl_command_queue queue);
 
-/* The place of a tensor: a buffer, and an offset into it in bytes, a multiple of the element's size. mem NULL: absent. */
+/* The place of a tensor: a buffer, and an offset into it in bytes, a multiple of the element's size. mem NULL: absent.
+ * Every offset gives the same results; kernels may be slower where one is no multiple of 128. */
 typedef struct clnorm_buffer {
     cl_mem mem;
     uint64_t offset;
@@ -112,11 +115,13 @@ typedef struct clnorm_seed {
 } clnorm_seed;
 
 /* The buffers of every tensor that any operation reads or writes. Their strides are those of the descriptor. An operation
- * needs exactly the tensors that its descriptor has; a missing or surplus one is an error that names it.
+ * needs exactly the tensors that its descriptor has; a missing or surplus one is an error that names it. A tensor of 0
+ * bytes, as with 0 rows, may be missing. An enqueue of 0 rows still waits for wait_list and returns an event.
  *
- * An output that overlaps another tensor is an error, CLNORM_INVALID_BUFFER. Where the list below says that an output may
- * be an input itself, both have the same place, element size and strides. Rows of one tensor may lie between the rows of
- * another. An overlap is not always found where two tensors have many rows with different strides.
+ * Inputs may overlap each other. An output that overlaps another tensor is an error, CLNORM_INVALID_BUFFER. Where the list
+ * below says that an output may be an input itself, both have the same place, element size and strides. Rows of one tensor
+ * may lie between the rows of another. An overlap is not always found where two tensors have many rows with different
+ * strides.
  *
  * The flags of the buffers must allow kernels to read inputs and to write outputs. Kernels also read these outputs:
  * residual_out, measured scale and y_scale, a y that has a y_t, mean and rstd of group norm, rstd of an RMS norm of an x
@@ -130,7 +135,7 @@ typedef struct clnorm_args {
     clnorm_buffer dy;            /* in  [rows, cols] */
     clnorm_buffer y;             /* out [rows, cols]; may be x itself in a forward. In softmax's backward, and in a norm's
                                     backward with y_given: in */
-    clnorm_buffer mean;          /* out of the forward, in of the backward: [groups, rows] f32 (f64 with F64 tensors); of
+    clnorm_buffer mean;          /* out of the forward, in of the backward: [groups, rows] f32 (f64 with an x in F64); of
                                     group norm [rows, groups] */
     clnorm_buffer rstd;          /* likewise */
     clnorm_buffer dx;            /* out [rows, cols]; may be x itself, y itself where y is read or, without rope, dy
@@ -139,7 +144,7 @@ typedef struct clnorm_args {
     clnorm_buffer dweight;       /* out, with accumulate in too: the shape of weight, the stride of dweight */
     clnorm_buffer dbias;         /* likewise */
     clnorm_buffer residual;      /* in  [rows, cols] */
-    clnorm_buffer row_scale;     /* in  [rows] f32 (f64 with F64 tensors) */
+    clnorm_buffer row_scale;     /* in  [rows] f32 (f64 with an x in F64) */
     clnorm_buffer residual_out;  /* out [rows, cols]; may be residual itself */
     clnorm_buffer dropout_mask;  /* out [rows, cols] bytes, contiguous: 1 where x was kept, 0 where it was dropped */
     clnorm_buffer dresidual_out; /* in  [rows, cols] */

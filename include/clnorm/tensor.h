@@ -16,8 +16,10 @@ extern "C" {
  * (r / (n1 · n2)) · stride0 + (r / n2 mod n1) · stride1 + (r mod n2) · stride2. A dimension of size 0 is absent; the
  * product of the other sizes is the descriptor's rows, and the tensor's stride is 0. The stride of a dimension has no
  * default: with 0, the rows of an input repeat along the dimension (an expanded tensor). Rows of an input may overlap (with
- * a stride of 1: a sliding window). Rows of an output may not: sorted by stride, each stride is at least the extent of the
- * dimensions before it. With 0 rows the dimensions are not checked. Examples, with D = cols:
+ * a stride of 1: a sliding window). Rows of an output may not: with its dimensions sorted by stride, the smallest stride is
+ * at least cols, and each next one reaches past the last element of the dimensions before it. Weights, biases, their
+ * gradients, tables of RoPE and transposed copies have one stride. With 0 rows the dimensions are not checked. Examples,
+ * with D = cols:
  *
  *   k of a packed [B, S, 3, H, D], from element H · D on    rows B · S · H, outer {{B · S, 3 · H · D}, {H, D}}
  *   [B, H, S, D] as a view of a [B, S, H, D]                rows B · H · S, outer {{B, S · H · D}, {H, D}, {S, H · D}}
@@ -39,14 +41,15 @@ typedef struct clnorm_dim {
     uint64_t stride; /* elements */
 } clnorm_dim;
 
-/* A tensor of a descriptor. Its shape follows from the descriptor's rows and cols, its memory is in clnorm_args. All 0: the
- * tensor is absent, or has the default that the descriptor names. scaling, scale_group, scale_dtype and scale are for 8-bit
- * dtypes, and 0 with any other. */
+/* A tensor of a descriptor. Its shape follows from the descriptor's rows and cols, its memory is in clnorm_args. F32, F16
+ * and BF16 may be mixed; base.h has the rule for F64. All 0: the tensor is absent, or has the default that the descriptor
+ * names. scaling, scale_group, scale_dtype and scale are for 8-bit dtypes, and 0 with any other. */
 typedef struct clnorm_tensor {
     clnorm_dtype dtype;
     clnorm_scaling scaling;
     uint32_t scale_group;     /* elements that share a scale, with CLNORM_SCALING_GROUP; else 0 */
-    clnorm_dtype scale_dtype; /* CLNORM_F32 or CLNORM_BF16; CLNORM_DTYPE_NONE: CLNORM_F32 */
+    clnorm_dtype scale_dtype; /* CLNORM_F32 or CLNORM_BF16; CLNORM_DTYPE_NONE: CLNORM_F32, but CLNORM_BF16 of a y with
+                                 CLNORM_FP8_COMPATIBLE */
     uint64_t stride; /* elements from one row to the next, at least the elements of a row; 0: rows are contiguous */
     double scale;    /* of an output with CLNORM_SCALING_TENSOR: its scale, a positive normal F32; 0: the scale is measured
                         and written */
