@@ -55,7 +55,6 @@ static struct cln_workload workload_of(const char *row, uint64_t cols) {
                                  .gated = has(row, "_gated"),
                                  .more_inputs = has(row, "_gated") || has(row, "add_"),
                                  .both_sums = layer,
-                                 .of_8_bits = has(row, "f8e4m3"),
                                  .sums_rows = backward};
 }
 

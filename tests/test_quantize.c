@@ -297,6 +297,7 @@ static void knobs_change_no_code(void **state) {
     static const struct cln_config configs[] = {
         {.vec = 4, .lanes = 64, .segments = 1, .reduce = CLN_REDUCE_TREE, .stores = CLN_STORES_STREAMING},
         {.vec = 2, .lanes = 8, .segments = 4, .iterations = 2, .reduce = CLN_REDUCE_TREE, .isa = CLN_ISA_PORTABLE},
+        {.iterations = UINT32_MAX}, /* more than there are rows */
     };
     unsigned failed = 0;
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {

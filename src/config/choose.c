@@ -71,6 +71,13 @@ clnorm_status cln_config_choose(const clnorm_device_info *device, const struct c
     return CLNORM_SUCCESS;
 }
 
+clnorm_status cln_config_choose_reread(const clnorm_device_info *device, const struct cln_workload *work,
+                                       const struct cln_config *forced, struct cln_config *config) {
+    if (forced->keep && forced->keep != CLN_KEEP_REREAD)
+        return cln_config_refuse("keep", forced->keep, "reread or 0 in this operation");
+    return cln_config_choose(device, work, forced, config);
+}
+
 /* ------------------------------------------------------------------------------------------------- any number of rows */
 
 struct cln_workload cln_config_many_rows(const struct cln_workload *work) {

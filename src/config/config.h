@@ -37,7 +37,6 @@ struct cln_workload {
     bool gated;             /* backward: there is a gate */
     uint64_t more_inputs;   /* backward: tensors of x's shape that are read besides x and dy: z, a residual, its gradient */
     bool both_sums;         /* backward: dweight and dbias */
-    bool of_8_bits;         /* backward: x is 8-bit, and x_size is that of dy */
     bool sums_rows;         /* backward: dweight or dbias */
     bool sums_given;        /* backward: the sums over a row are arguments */
     uint64_t weight_rows;   /* backward: of weight, dweight and so on; 0: one */
@@ -58,7 +57,12 @@ struct cln_workload {
 clnorm_status cln_config_choose(const clnorm_device_info *device, const struct cln_workload *work,
                                 const struct cln_config *forced, struct cln_config *config);
 
-/* The same for group norm, by rules instead of estimates. No rule but that for stores depends on the number of samples. */
+/* The same for kernels that read a segment once, or again from memory. */
+clnorm_status cln_config_choose_reread(const clnorm_device_info *device, const struct cln_workload *work,
+                                       const struct cln_config *forced, struct cln_config *config);
+
+/* The same for group norm, by rules instead of estimates. Only the rules for stores and row_split depend on the number of
+ * samples. */
 clnorm_status cln_config_choose_group(const clnorm_device_info *device, const struct cln_workload *work,
                                       const struct cln_config *forced, struct cln_config *config);
 

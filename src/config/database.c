@@ -33,7 +33,10 @@ static const char *platform_word(clnorm_platform_family family) {
 
 /* term: KEY=VALUE. */
 static bool term_holds(const char *term, const clnorm_device_info *device) {
-    const char *const value = strchr(term, '=') ? strchr(term, '=') + 1 : "";
+    const char *const equals = strchr(term, '=');
+    if (!equals)
+        return false;
+    const char *const value = equals + 1;
     const size_t key = (size_t)(value - term);
     if (!strncmp(term, "platform=", key))
         return !strcmp(value, platform_word(device->family));

@@ -23,7 +23,8 @@ void cln_launch_spec(const clnorm_device_info *device, const struct cln_config *
 
 struct cln_launch cln_launch_within(const struct cln_config *config, uint64_t segments, uint64_t most_groups) {
     const uint64_t blocks = cln_divide_up(segments, config->segments);
-    const uint64_t iterations = cln_larger(config->iterations, cln_divide_up(blocks, most_groups));
+    const uint64_t wish = cln_larger(config->iterations, cln_divide_up(blocks, most_groups));
+    const uint64_t iterations = cln_smaller(wish, cln_larger(blocks, 1));
     return (struct cln_launch){iterations, (size_t)cln_divide_up(blocks, iterations),
                                (size_t)config->lanes * config->segments};
 }

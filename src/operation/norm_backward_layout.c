@@ -34,7 +34,6 @@ struct cln_workload cln_backward_workload(const struct cln_operation *operation,
         .more_inputs = (p->gate != CLNORM_GATE_NONE ? 1U : 0) + (p->residual.dtype && !p->s_given ? 1U : 0) +
                        (p->dresidual_out.dtype ? 1U : 0),
         .both_sums = p->dweight.dtype && p->dbias.dtype,
-        .of_8_bits = p->x.scaling != CLNORM_SCALING_NONE,
         .locked = p->reduction == CLNORM_REDUCTION_LOCKED && (p->dweight.dtype || p->dbias.dtype),
         .slots = p->slots,
         .sums_rows = p->dweight.dtype || p->dbias.dtype,
@@ -153,8 +152,8 @@ static clnorm_status lay_out_groups(const clnorm_device_info *device, const prob
     layout->column_lanes = columns ? cln_column_lanes(work, c, device->compute_units) : 1;
     layout->columns = columns ? cln_divide_up(cln_row_vectors(work, c), layout->column_lanes) : 0;
     layout->slots = !sums_rows || layout->columns ? 0 : slots_of(p, work, c, layout);
-    layout->work_groups = layout->blocks * layout->row_groups * cln_weight_blocks(work, c);
-    if (layout->columns + layout->work_groups > CLN_MOST_GROUPS)
+    layout->work_groups = cln_product(cln_product(layout->blocks, layout->row_groups), cln_weight_blocks(work, c));
+    if (layout->work_groups > CLN_MOST_GROUPS || layout->columns > CLN_MOST_GROUPS - layout->work_groups)
         return cln_config_refuse("groups_per_cu", c->groups_per_cu, "fewer, or larger tiles, for at most 2^30 work-groups");
     return CLNORM_SUCCESS;
 }
