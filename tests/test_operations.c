@@ -1,5 +1,7 @@
 /* Every operation refuses wrong dtypes, strides, scales, fields and numbers of its descriptor, and wrong arguments of its
- * plan, by the rules of its record. Each error message names the member or the tensor. */
+ * plan, by the rules of its record. Each error message names the member or the tensor. Its candidates are
+ * configs that it accepts. */
+#include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +12,9 @@
 
 #include <cmocka.h>
 
+#include "config/config.h"
 #include "fixture.h"
+#include "made_up_devices.h"
 #include "operation/operations.h"
 
 enum { ROWS = 4, COLS = 256 };
@@ -255,12 +259,46 @@ static void arguments_are_refused(void **state) {
     }
 }
 
+/* ---------------------------------------------------------------------------------------------------------- candidates */
+
+/* An operation accepts the configs that are its candidates, on any device. */
+static void assert_candidates_suit(const clnorm_plan *plan) {
+    const struct cln_config automatic = {0};
+    for (size_t d = 0; d < MADE_UP_DEVICES; d++) {
+        const clnorm_device_info device = made_up_device(d);
+        struct cln_workload work = plan->work;
+        struct cln_config ranked[CLN_MOST_RANKED], config;
+        work.any_address = cln_config_element_aligned(&device, &automatic);
+        const size_t count = cln_config_rank(&device, &work, ranked, CLN_MOST_RANKED);
+        for (size_t i = 0; i < count; i++)
+            if (plan->operation->choose(&device, &work, &ranked[i], &config))
+                fail_msg("%s of %" PRIu64 " columns on %s: %s", plan->operation->name, work.group_size, device.name,
+                         clnorm_error_detail());
+    }
+}
+
+/* The operations that refuse more than the common rules do. */
+static void candidates_suit(void **state) {
+    const struct fixture *fixture = *state;
+    static const uint64_t shapes[][2] = {{16, 100}, {16, 32768}};
+    for (const struct cln_operation *const *operation = cln_operations; *operation; operation++)
+        for (size_t i = 0; (*operation)->choose != cln_config_choose && i < sizeof shapes / sizeof *shapes; i++) {
+            struct any desc = sound_of(*operation);
+            clnorm_plan *plan = NULL;
+            put(&desc, offsetof(struct cln_desc_head, rows), shapes[i], sizeof *shapes);
+            if (cln_operation_plan_create(*operation, fixture->context, desc.bytes, &plan))
+                fail_msg("%s: %s", (*operation)->name, clnorm_error_detail());
+            assert_candidates_suit(plan);
+            clnorm_plan_destroy(plan);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dtypes_are_refused),    cmocka_unit_test(a_double_among_others_is_refused),
         cmocka_unit_test(strides_are_refused),   cmocka_unit_test(scales_are_refused),
         cmocka_unit_test(fields_are_refused),    cmocka_unit_test(numbers_are_refused),
-        cmocka_unit_test(arguments_are_refused),
+        cmocka_unit_test(arguments_are_refused), cmocka_unit_test(candidates_suit),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

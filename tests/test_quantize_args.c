@@ -79,6 +79,8 @@ static void bad_descriptors_are_refused(void **state) {
     desc = good;
     KNOB(desc.config, keep) = CLN_KEEP_REGISTERS;
     check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.keep is registers");
+    KNOB(desc.config, keep) = CLN_KEEP_LOCAL;
+    check_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.keep is local");
     desc = good;
     desc.rows = UINT64_MAX / 2;
     check_refused(fixture, &desc, CLNORM_OVERFLOW, "x has");

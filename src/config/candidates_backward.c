@@ -75,7 +75,7 @@ static struct cln_values row_split_values(const struct cln_choice *choice, const
     const bool wide = c->vec >= cln_smaller(work->lead_vec, widest);
     const bool teams =
         tiles > 1 && wide && cln_config_gains_by_exchange(choice->device, tiles) && work->real_size == sizeof(cl_float);
-    if (teams && c->accumulator != CLN_ACCUMULATOR_COLUMNS && c->accumulator != CLN_ACCUMULATOR_MEMORY)
+    if (teams && !work->sums_given && c->accumulator != CLN_ACCUMULATOR_COLUMNS && c->accumulator != CLN_ACCUMULATOR_MEMORY)
         cln_add_value(&values, CLN_ROW_SPLIT_EXCHANGE);
     return values;
 }
@@ -195,7 +195,7 @@ static struct cln_values run_length_values(const struct cln_choice *choice, cons
 /* Chunks of the sums over a tiled row: enough to occupy the device with few rows, each large enough for a work-group. */
 static struct cln_values chunks_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    if (c->tile == work->group_size || cln_exchanges(c))
+    if (c->tile == work->group_size || cln_exchanges(c) || work->sums_given)
         return cln_one_value(1);
     const uint64_t wish = cln_divide_up(4 * (uint64_t)choice->facts.compute_units, work->rows * work->groups);
     const uint64_t most = cln_larger(work->group_size / cln_larger(4 * (uint64_t)c->lanes * c->vec, 1), 1);

@@ -5,7 +5,8 @@
 
 static struct cln_values vec_values(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    const uint64_t most = cln_config_element_aligned(choice->device, c) ? cln_vec_of_row(choice) : work->alignment;
+    const bool any_address = cln_config_element_aligned(choice->device, c);
+    const uint64_t most = any_address ? cln_or_else(work->whole, cln_vec_of_row(choice)) : work->alignment;
     return cln_vec_values(choice, c, cln_smaller(cln_widest_vector(choice, c), cln_vec_of_rope(choice, most)));
 }
 
@@ -76,7 +77,8 @@ static uint64_t most_held(const struct cln_workload *work) {
 static struct cln_values keep_values(const struct cln_choice *choice, const struct cln_config *c) {
     struct cln_values values = {0, {0}};
     const enum cln_knob_users users = choice->work->users;
-    if (users == CLN_KNOBS_QUANTIZE || users == CLN_KNOBS_SLICES || c->chunks > 1)
+    const bool again = users == CLN_KNOBS_QUANTIZE || users == CLN_KNOBS_L2 || users == CLN_KNOBS_SLICES;
+    if (again || c->chunks > 1)
         return cln_one_value(CLN_KEEP_REREAD);
     if (choice->facts.alone) /* a CPU's registers hold one vector */
         return cln_one_value(choice->work->group_size <= c->vec ? CLN_KEEP_REGISTERS : CLN_KEEP_REREAD);

@@ -45,20 +45,17 @@ clnorm_status cln_fp8_config(const clnorm_device_info *device, const struct cln_
     enum { GROUP_ITEMS = 128 }; /* of an 8-bit x */
     const uint64_t whole = work->whole;
     struct cln_config wish = *forced;
-    if (forced->keep == CLN_KEEP_REGISTERS)
-        return cln_config_refuse("keep", forced->keep, "reread or 0 in this operation");
     if (forced->vec && whole % forced->vec)
         return cln_config_refuse("vec", forced->vec, "a divisor of cols and group_size in this operation");
-    wish.keep = CLN_KEEP_REREAD;
     if (!wish.vec && cln_config_element_aligned(device, &wish))
         wish.vec = (uint32_t)cln_smaller(whole, 16);
-    clnorm_status status = cln_config_choose(device, work, &wish, config);
+    clnorm_status status = cln_config_choose_reread(device, work, &wish, config);
     if (status || device->family != CLNORM_PLATFORM_NVIDIA || forced->lanes || forced->segments)
         return status;
     wish.lanes = lanes_of(device, work, config->vec);
     if (work->x_size == 1 && wish.lanes)
         wish.segments = (uint32_t)cln_larger(GROUP_ITEMS / wish.lanes, 1);
-    return wish.lanes ? cln_config_choose(device, work, &wish, config) : CLNORM_SUCCESS;
+    return wish.lanes ? cln_config_choose_reread(device, work, &wish, config) : CLNORM_SUCCESS;
 }
 
 uint32_t cln_fp8_isa(const clnorm_device_info *device, const struct cln_config *config) {

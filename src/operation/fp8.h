@@ -21,7 +21,8 @@ uint32_t cln_fp8_isa(const clnorm_device_info *device, const struct cln_config *
 /* A spec with the config's macros. */
 struct cln_spec cln_fp8_spec(const clnorm_device_info *device, const struct cln_config *config);
 
-/* The launch of work-groups that each write a largest magnitude, which later kernels search: no more than run at once. */
+/* The launch of work-groups that each write a largest magnitude. Later kernels search these: there are at most 8 of them
+ * for each compute unit, except of single work-items. */
 struct cln_launch cln_fp8_launch_of_largest(const clnorm_device_info *device, const struct cln_config *config,
                                             uint64_t segments);
 

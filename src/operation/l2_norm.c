@@ -82,16 +82,6 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
     };
 }
 
-/* Segments are read twice, a vector at a time. */
-static clnorm_status choose(const clnorm_device_info *device, const struct cln_workload *work,
-                            const struct cln_config *forced, struct cln_config *config) {
-    if (forced->keep && forced->keep != CLN_KEEP_REREAD)
-        return cln_config_refuse("keep", forced->keep, "reread or 0 in this operation");
-    struct cln_config wish = *forced;
-    wish.keep = CLN_KEEP_REREAD;
-    return cln_config_choose(device, work, &wish, config);
-}
-
 static struct cln_spec spec_of(const clnorm_plan *plan, const void *desc) {
     const struct problem p = problem_of(plan->operation, desc);
     const forward_desc *const f = desc;
@@ -281,7 +271,7 @@ const struct cln_operation cln_l2_norm = {
     .statistics = statistics,
     .statistic_count = sizeof statistics / sizeof *statistics,
     .workload = workload_of,
-    .choose = choose,
+    .choose = cln_config_choose_reread, /* segments are read twice, a vector at a time */
     .add_stages = add_forward,
 };
 
@@ -303,6 +293,6 @@ const struct cln_operation cln_l2_norm_backward = {
     .batch_invariant = offsetof(backward_desc, batch_invariant),
     .eps = offsetof(backward_desc, eps),
     .workload = workload_of,
-    .choose = choose,
+    .choose = cln_config_choose_reread, /* segments are read twice, a vector at a time */
     .add_stages = add_backward,
 };

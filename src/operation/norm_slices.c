@@ -65,13 +65,6 @@ static struct cln_workload workload_of(const struct cln_operation *operation, co
     return work;
 }
 
-clnorm_status cln_norm_choose_slice(const clnorm_device_info *device, const struct cln_workload *work,
-                                    const struct cln_config *forced, struct cln_config *config) {
-    if (forced->keep && forced->keep != CLN_KEEP_REREAD)
-        return cln_config_refuse("keep", forced->keep, "reread or 0 in this operation");
-    return cln_config_choose(device, work, forced, config);
-}
-
 /* Adds a kernel of norm_slices.cl over all segments, or their chunks. The number of chunks cannot overflow: each has
  * moments in the workspace or elements of y, of less than 2^63 bytes. */
 static clnorm_status add_segments(clnorm_plan *plan, const clnorm_norm_desc *p, const struct cln_workload *work,
@@ -162,7 +155,7 @@ const struct cln_operation cln_norm_statistics = {
     .statistics = &moments_out,
     .statistic_count = 1,
     .workload = workload_of,
-    .choose = cln_norm_choose_slice,
+    .choose = cln_config_choose_reread,
     .add_stages = add_statistics,
 };
 
@@ -184,6 +177,6 @@ const struct cln_operation cln_norm_apply = {
     .statistics = &moments_in,
     .statistic_count = 1,
     .workload = workload_of,
-    .choose = cln_norm_choose_slice,
+    .choose = cln_config_choose_reread,
     .add_stages = add_apply,
 };

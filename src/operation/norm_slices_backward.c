@@ -152,14 +152,11 @@ static struct cln_workload workload_of_apply(const struct cln_operation *operati
 /* No work-group needs another one's sums. */
 static clnorm_status choose_apply(const clnorm_device_info *device, const struct cln_workload *work,
                                   const struct cln_config *forced, struct cln_config *config) {
-    struct cln_config wish = *forced;
     if (cln_exchanges(forced))
         return cln_config_refuse("row_split", forced->row_split, "two_passes or 0, the sums of rows are given");
     if (forced->chunks > 1)
         return cln_config_refuse("chunks", forced->chunks, "1 or 0, the sums of rows are given");
-    wish.row_split = CLN_ROW_SPLIT_TWO_PASSES;
-    wish.chunks = 1;
-    return cln_config_choose(device, work, &wish, config);
+    return cln_config_choose(device, work, forced, config);
 }
 
 static const statistics_desc initial_statistics = CLNORM_NORM_BACKWARD_STATISTICS_DESC_INIT;
@@ -183,7 +180,7 @@ const struct cln_operation cln_norm_backward_statistics = {
     .statistics = of_statistics,
     .statistic_count = sizeof of_statistics / sizeof *of_statistics,
     .workload = workload_of_statistics,
-    .choose = cln_norm_choose_slice,
+    .choose = cln_config_choose_reread,
     .add_stages = add_statistics,
 };
 
