@@ -18,7 +18,6 @@
 struct state {
     struct fixture *fixture;
     char *dir;
-    const char *path; /* of the tuning file, which CLNORM_TUNING names */
 };
 
 static int set_up(void **state) {
@@ -136,7 +135,8 @@ static void test_rows_of_other_operations_are_taken(void **state) {
     const clnorm_device_info *const device = &made->fixture->device;
     write_file(made, device->name, device->driver,
                "softmax f32 96: iterations=3\ngelu_backward bf16 96: iterations=5\n"
-               "l2_norm f32 96: iterations=7\nl2_norm f32 32: iterations=9\n");
+               "l2_norm f32 96: iterations=7\nl2_norm f32 32: iterations=9\n"
+               "quantize f32 96: iterations=11\nquantize f32 16: iterations=13\n");
     clnorm_softmax_desc softmax = CLNORM_SOFTMAX_DESC_INIT;
     clnorm_gelu_backward_desc gelu = CLNORM_GELU_BACKWARD_DESC_INIT;
     softmax.rows = gelu.rows = 8;
@@ -146,21 +146,28 @@ static void test_rows_of_other_operations_are_taken(void **state) {
     l2.rows = 8;
     l2.cols = 96;
     l2.group_size = 32;
+    clnorm_quantize_desc quantize = CLNORM_QUANTIZE_DESC_INIT;
+    quantize.rows = 8;
+    quantize.cols = 96;
+    quantize.q.scaling = CLNORM_SCALING_GROUP;
+    quantize.q.scale_group = 16;
     clnorm_context *context = NULL;
-    clnorm_plan *plans[3] = {NULL, NULL, NULL};
+    clnorm_plan *plans[4] = {NULL, NULL, NULL, NULL};
     char key[64];
     assert_int_equal(clnorm_context_create(made->fixture->cl, device->device, NULL, &context), 0);
     assert_int_equal(clnorm_softmax_forward_plan_create(context, &softmax, &plans[0]), CLNORM_SUCCESS);
     assert_int_equal(clnorm_gelu_backward_plan_create(context, &gelu, &plans[1]), CLNORM_SUCCESS);
     assert_int_equal(clnorm_l2_norm_plan_create(context, &l2, &plans[2]), CLNORM_SUCCESS);
+    assert_int_equal(clnorm_quantize_plan_create(context, &quantize, &plans[3]), CLNORM_SUCCESS);
     assert_int_equal(chosen_knobs(plans[0]).iterations, 3);
     assert_int_equal(chosen_knobs(plans[1]).iterations, 5);
-    assert_int_equal(chosen_knobs(plans[2]).iterations, 9); /* of its segments */
+    assert_int_equal(chosen_knobs(plans[2]).iterations, 9);  /* of its segments */
+    assert_int_equal(chosen_knobs(plans[3]).iterations, 13); /* of its scales */
     assert_int_equal(clnorm_plan_tuning_key(plans[1], key, sizeof key), strlen("gelu_backward bf16 96 few"));
     assert_string_equal(key, "gelu_backward bf16 96 few");
     assert_int_equal(clnorm_plan_tuning_key(NULL, key, sizeof key), 0);
     assert_string_equal(key, "");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         clnorm_plan_destroy(plans[i]);
     clnorm_context_destroy(context);
 }
@@ -312,6 +319,21 @@ static void test_other_files_are_not_used(void **state) {
 }
 
 /* A pipe, where opening would wait for a writer, a folder and a link to itself leave notes. A missing file leaves none. */
+/* A file of 100,000 rows is used. */
+static void test_many_rows_are_read(void **state) {
+    const struct state *const made = *state;
+    const clnorm_device_info *const device = &made->fixture->device;
+    enum { MANY = 100000 };
+    write_file(made, device->name, device->driver, "");
+    FILE *const file = fopen(scratch_path(made->dir, "device.tuning"), "a");
+    assert_non_null(file);
+    for (int i = 1; i <= MANY; i++)
+        assert_true(fprintf(file, "rms_norm f32 %d: unroll=%d\n", i, i == 96 ? 3 : 5) > 0);
+    assert_int_equal(fclose(file), 0);
+    const clnorm_norm_desc desc = usual_desc();
+    assert_int_equal(plan_with(made, &desc).config.unroll, 3);
+}
+
 static void test_other_kinds_of_files_are_not_used(void **state) {
     const struct state *const made = *state;
     const clnorm_norm_desc desc = usual_desc();
@@ -368,6 +390,7 @@ int main(void) {
         cmocka_unit_test(test_rows_of_two_dtypes),
         cmocka_unit_test(test_unsupported_rows_are_not_used),
         cmocka_unit_test(test_other_files_are_not_used),
+        cmocka_unit_test(test_many_rows_are_read),
         cmocka_unit_test(test_other_kinds_of_files_are_not_used),
         cmocka_unit_test(test_path),
     };

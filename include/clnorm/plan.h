@@ -87,9 +87,9 @@ CLNORM_API size_t clnorm_plan_candidates(const clnorm_plan *plan, clnorm_config 
 /* Writes the key of the plan's row in a tuning file, as snprintf does, and returns its length: "rms_norm bf16 4096". " few"
  * follows where x is small for the device (at most 64 KiB for each compute unit). The dtype is that of x (of y in softmax's
  * backward and with y_given, of q in dequantize); where another matrix has wider elements, the widest dtype follows it:
- * "rms_norm_backward f8e4m3/bf16 4096". The number is group_size, and cols for operations without one. Group norm has cols
- * x spatial / groups, and " last" with channels last: "group_norm bf16 320x1024/32 last". The key is "" only for a NULL
- * plan. */
+ * "rms_norm_backward f8e4m3/bf16 4096". The number is group_size, in quantize the scale_group, and cols for operations
+ * without one. Group norm has cols x spatial / groups, and " last" with channels last: "group_norm bf16 320x1024/32 last".
+ * The key is "" only for a NULL plan. */
 CLNORM_API size_t clnorm_plan_tuning_key(const clnorm_plan *plan, char *text, size_t capacity);
 
 /* Writes a description for people: for each kernel a line with name, grid and build options, then the origin of the config

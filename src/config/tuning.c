@@ -17,7 +17,7 @@
 #include "config/database.h"
 #include "config/resources.h"
 
-enum { LINE_CAPACITY = 1024, MOST_ROWS = 100000 };
+enum { LINE_CAPACITY = 1024, MOST_ROWS = 1 << 17 };
 
 struct row {
     char key[CLN_TUNING_KEY];
@@ -318,7 +318,7 @@ static bool suits(clnorm_plan *plan, const struct cln_database_row *row, cln_cho
         return false;
     struct cln_failure before;
     cln_failure_keep(&before);
-    const bool chosen = row->cols && !choose(&plan->context->device, &plan->work, &knobs, &plan->config);
+    const bool chosen = !choose(&plan->context->device, &plan->work, &knobs, &plan->config);
     cln_failure_restore(&before);
     return chosen && registers_fit(plan, row);
 }

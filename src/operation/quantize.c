@@ -49,6 +49,10 @@ static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROL
     return p->save_amax ? cln_tensor_vector(&tensor[CLN_AMAX], "amax", scales, sizeof(cl_float), 0) : CLNORM_SUCCESS;
 }
 
+static void tuning_key(const void *desc, struct cln_tuning_key *key) {
+    key->group_size = group_of(desc);
+}
+
 static struct cln_workload workload_of(const struct cln_operation *operation, const void *desc) {
     const problem *const p = desc;
     struct cln_workload work = cln_fp8_workload(operation, desc, p->x.dtype, group_of(p));
@@ -206,6 +210,7 @@ const struct cln_operation cln_quantize = {
     .check = check,
     .describe = describe,
     .workload = workload_of,
+    .tuning_key = tuning_key,
     .choose = choose,
     .add_stages = add_stages,
 };
