@@ -12,8 +12,8 @@ uint64_t cln_slice_span(const struct cln_workload *work);
 /* Bytes of local memory of a work-group of group_norm_last.cl or group_norm_last_backward.cl. */
 uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_config *c);
 
-/* Forward, channels first: elements of a segment that so many lanes hold, as in cl/norm/group_norm.cl. CLN_HOLDERS lanes
- * hold most. */
+/* Forward, channels first: elements of a segment that so many lanes hold, as in cl/norm/group_norm.cl. With ptx,
+ * CLN_HOLDERS lanes hold the most. */
 enum { CLN_HOLDERS = 256 };
 uint64_t cln_held_elements(const struct cln_workload *work, const struct cln_config *c, uint64_t lanes);
 

@@ -82,7 +82,8 @@ static uint64_t arithmetic(const struct cln_workload *work, const struct cln_con
     return 16 + 3 * words(c->vec * work->real_size) + shifted;
 }
 
-uint64_t cln_affine_tensors(const struct cln_workload *work) {
+/* The weights and biases of a column. */
+static uint64_t affine_tensors(const struct cln_workload *work) {
     return work->work >= CLN_WORK_SOFTMAX ? 0 : work->norm == CLNORM_LAYER_NORM ? 2 : 1;
 }
 
@@ -96,7 +97,7 @@ static uint64_t leading_registers(const struct cln_workload *work, const struct 
         return c->keep == CLN_KEEP_REGISTERS && work->x_size < work->real_size ? vectors * 11 / 2 : 0;
     const uint64_t at_once = c->weights == CLN_WEIGHTS_EARLY ? 1 : work->norm == CLNORM_LAYER_NORM ? 2 : 4;
     const uint64_t addresses = c->keep == CLN_KEEP_REGISTERS ? 0 : 2 * (uint64_t)cln_moved_tensors(work);
-    return (cln_smaller(at_once, cln_larger(vectors, 1)) - 1) * cln_affine_tensors(work) * words(c->vec * work->x_size) +
+    return (cln_smaller(at_once, cln_larger(vectors, 1)) - 1) * affine_tensors(work) * words(c->vec * work->x_size) +
            addresses;
 }
 
@@ -104,7 +105,7 @@ uint64_t cln_forward_registers(const struct cln_workload *work, const struct cln
     const uint64_t vectors = c->keep == CLN_KEEP_REGISTERS ? cln_vectors_per_lane(work, c)
                                                            : cln_smaller(c->unroll, cln_vectors_per_lane(work, c));
     const uint64_t held = vectors * words(c->vec * work->held_size);
-    const uint64_t weights = cln_affine_tensors(work) + (work->work == CLN_WORK_GATED); /* z comes with them */
+    const uint64_t weights = affine_tensors(work) + (work->work == CLN_WORK_GATED); /* z comes with them */
     const uint64_t early = c->weights == CLN_WEIGHTS_EARLY ? weights * vectors * words(c->vec * work->x_size) : 0;
     return arithmetic(work, c) + held + early + leading_registers(work, c, vectors);
 }

@@ -23,9 +23,6 @@ uint64_t cln_even_tile(const struct cln_workload *work, const struct cln_config 
 /* The tensors of x's size that are read or written. */
 unsigned cln_moved_tensors(const struct cln_workload *work);
 
-/* Forward: the weights and biases of a column. */
-uint64_t cln_affine_tensors(const struct cln_workload *work);
-
 /* Forward and softmax: the vectors of a segment, or of one of its chunks, that the lanes of a work-group share. */
 uint64_t cln_shared_vectors(const struct cln_workload *work, const struct cln_config *c);
 

@@ -31,7 +31,7 @@ static const struct cln_field_rule fields[] = {
 static struct cln_group_norm norm_of(const void *desc) {
     const desc_type *const d = desc;
     const clnorm_layout layout = cln_group_norm_layout(d->cols, d->layout);
-    return (struct cln_group_norm){d->rows, d->cols, d->spatial, d->groups, d->x, d->residual, d->eps, layout};
+    return (struct cln_group_norm){d->rows, d->cols, d->spatial, d->groups, d->x, d->eps, layout};
 }
 
 static clnorm_status prepare(void *desc) {

@@ -9,7 +9,7 @@
 /* The members that both descriptors have. */
 struct cln_group_norm {
     uint64_t rows, cols, spatial, groups;
-    clnorm_tensor x, residual;
+    clnorm_tensor x;
     double eps;
     clnorm_layout layout;
 };
@@ -41,13 +41,9 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
 /* Appends a part to the workspace. size: bytes of all parts so far. */
 clnorm_status cln_group_norm_part(uint64_t *size, uint64_t elements, uint64_t element, struct cln_binding *part);
 
-/* Whether the moments of a block are merged by group: a part is of a group, not of a channel. */
-bool cln_group_norm_merges_groups(const struct cln_spec *spec);
-
-/* Rows of parts of a sample, parts of a row, and parts of a group at most: see cl/norm/group_norm.h. */
+/* Rows of parts of a sample, and parts of a row: see cl/norm/group_norm.h. */
 uint64_t cln_group_norm_part_rows(const struct cln_group_norm *norm, const struct cln_spec *spec);
 uint64_t cln_group_norm_row_parts(const struct cln_spec *spec);
-uint64_t cln_group_norm_entries(const struct cln_group_norm *norm, const struct cln_spec *spec);
 
 /* Appends a part with two numbers for each part of each row. rows: of all samples. */
 clnorm_status cln_group_norm_parts(uint64_t *size, uint64_t rows, uint64_t row_parts, uint64_t element,

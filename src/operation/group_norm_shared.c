@@ -115,21 +115,23 @@ clnorm_status cln_group_norm_part(uint64_t *size, uint64_t elements, uint64_t el
                           elements);
 }
 
-bool cln_group_norm_merges_groups(const struct cln_spec *spec) {
+/* Whether the moments of a block are merged by group: a part is of a group, not of a channel. */
+static bool merges_groups(const struct cln_spec *spec) {
     return spec->block && spec->row_positions == 1;
 }
 
 uint64_t cln_group_norm_part_rows(const struct cln_group_norm *norm, const struct cln_spec *spec) {
-    return cln_group_norm_merges_groups(spec) ? norm->groups + cln_divide_up(norm->cols, spec->block) : norm->cols;
-}
-
-uint64_t cln_group_norm_entries(const struct cln_group_norm *norm, const struct cln_spec *spec) {
-    const uint64_t block = cln_group_norm_merges_groups(spec) ? spec->block : 0;
-    return cln_group_part_rows(norm->cols / norm->groups, block) * cln_group_norm_row_parts(spec);
+    return merges_groups(spec) ? norm->groups + cln_divide_up(norm->cols, spec->block) : norm->cols;
 }
 
 uint64_t cln_group_norm_row_parts(const struct cln_spec *spec) {
     return spec->chunks * spec->row_positions;
+}
+
+/* Parts of a group, at most. */
+static uint64_t entries_of(const struct cln_group_norm *norm, const struct cln_spec *spec) {
+    const uint64_t block = merges_groups(spec) ? spec->block : 0;
+    return cln_group_part_rows(norm->cols / norm->groups, block) * cln_group_norm_row_parts(spec);
 }
 
 clnorm_status cln_group_norm_parts(uint64_t *size, uint64_t rows, uint64_t row_parts, uint64_t element,
@@ -232,5 +234,5 @@ clnorm_status cln_group_norm_add_statistics(clnorm_plan *plan, const struct cln_
     const struct cln_group_norm_kernel merge = {&cln_source_group_norm_reduce, "group_norm_merge", parameters, from,
                                                 norm->rows * norm->groups};
     const clnorm_status status = cln_group_norm_add_moments(plan, spec, norm, parts);
-    return status ? status : cln_group_norm_add_reduction(plan, spec, &merge, cln_group_norm_entries(norm, spec));
+    return status ? status : cln_group_norm_add_reduction(plan, spec, &merge, entries_of(norm, spec));
 }

@@ -129,9 +129,6 @@ uint64_t cln_operation_real_size(const struct cln_operation *operation, const vo
 /* Columns of a segment. */
 uint64_t cln_operation_group_size(const struct cln_operation *operation, const void *desc);
 
-/* Rows of a tensor of CLN_COLUMNS: 1 without a weight map. */
-uint64_t cln_operation_weight_rows(const struct cln_operation *operation, const void *desc);
-
 /* The bitwise or of the row strides of all matrices, and of inputs with a weight map: a power of two that divides it
  * divides every one of them. */
 uint64_t cln_operation_strides(const struct cln_operation *operation, const void *desc);

@@ -252,12 +252,13 @@ uint64_t cln_operation_group_size(const struct cln_operation *operation, const v
     return cln_or_else(group_size, head_of(desc)->cols);
 }
 
-uint64_t cln_operation_weight_rows(const struct cln_operation *operation, const void *desc) {
+/* Rows of a tensor of CLN_COLUMNS: 1 without a weight map. */
+static uint64_t weight_rows_of(const struct cln_operation *operation, const void *desc) {
     return cln_or_else(weight_map_of(operation, desc).rows, 1);
 }
 
 uint64_t cln_operation_strides(const struct cln_operation *operation, const void *desc) {
-    const bool maps = cln_operation_weight_rows(operation, desc) > 1;
+    const bool maps = weight_rows_of(operation, desc) > 1;
     uint64_t strides = 0;
     for (unsigned i = 0; i < operation->tensor_count; i++) {
         const struct cln_tensor_rule *const rule = &operation->tensors[i];
@@ -342,7 +343,7 @@ clnorm_status cln_operation_describe_tensors(const struct cln_operation *operati
         const clnorm_tensor *const tensor = cln_operation_tensor(rule, desc);
         if (tensor->dtype)
             status = describe_tensor(rule, tensor, head_of(desc), width_of(operation, desc),
-                                     cln_operation_weight_rows(operation, desc), described);
+                                     weight_rows_of(operation, desc), described);
         if (tensor->dtype && !status)
             status = cln_operation_describe_scales(rule, tensor, head_of(desc), described);
     }
