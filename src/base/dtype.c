@@ -43,6 +43,10 @@ clnorm_status cln_dtype_refuse(const char *field, clnorm_dtype dtype, const char
     return cln_fail(CLNORM_INVALID_ENUM, "desc.%s is %d: expected %s", field, (int)dtype, expected);
 }
 
+uint64_t cln_dtype_real_size(clnorm_dtype x) {
+    return x == CLNORM_F64 ? sizeof(cl_double) : sizeof(cl_float);
+}
+
 double cln_dtype_largest(clnorm_dtype x) {
     return x == CLNORM_F64 ? DBL_MAX : (double)FLT_MAX;
 }

@@ -10,6 +10,9 @@ bool cln_dtype_real(clnorm_dtype dtype);
 /* Whether it is a dtype of 8 bits, which needs scales. */
 bool cln_dtype_fp8(clnorm_dtype dtype);
 
+/* Bytes of the arithmetic type on an x of this dtype: f64's for F64, else f32's. */
+uint64_t cln_dtype_real_size(clnorm_dtype x);
+
 /* The largest finite number in the arithmetic on an x of this dtype: f64's for F64, else f32's. */
 double cln_dtype_largest(clnorm_dtype x);
 

@@ -90,6 +90,21 @@ clnorm_status cln_check_reduce(const clnorm_device_info *device, const struct cl
     return defect ? cln_fail(CLNORM_INVALID_VALUE, "desc.config.reduce is subgroup: %s", defect) : CLNORM_SUCCESS;
 }
 
+clnorm_status cln_check_items(const clnorm_device_info *device, const struct cln_config *c) {
+    if ((uint64_t)c->lanes * c->segments > device->max_work_group_size)
+        return cln_fail(CLNORM_INVALID_VALUE,
+                        "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ": the device allows %" PRIu64
+                        " work-items",
+                        c->lanes, c->segments, device->max_work_group_size);
+    return CLNORM_SUCCESS;
+}
+
+clnorm_status cln_check_isa(const clnorm_device_info *device, const struct cln_config *c) {
+    if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
+        return cln_config_refuse("isa", c->isa, "portable: ptx needs NVIDIA with compute capability 8.0 or later");
+    return CLNORM_SUCCESS;
+}
+
 clnorm_status cln_check_vec(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c) {
     if (cln_config_element_aligned(device, c) || work->alignment % c->vec == 0 || cln_leads(work, c))
         return CLNORM_SUCCESS;
@@ -100,21 +115,17 @@ clnorm_status cln_check_vec(const clnorm_device_info *device, const struct cln_w
 
 clnorm_status cln_check_forward(const clnorm_device_info *device, const struct cln_workload *work,
                                 const struct cln_config *c) {
-    const uint64_t items = (uint64_t)c->lanes * c->segments;
-    if (items > device->max_work_group_size)
-        return cln_fail(CLNORM_INVALID_VALUE,
-                        "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ": the device allows %" PRIu64
-                        " work-items",
-                        c->lanes, c->segments, device->max_work_group_size);
+    clnorm_status status = cln_check_items(device, c);
+    if (status)
+        return status;
     if (cln_scratch_bytes(work, c) > device->local_memory)
         return cln_fail(CLNORM_INVALID_VALUE,
                         "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ": needs %" PRIu64
                         " bytes of local memory, the device has %" PRIu64,
                         c->lanes, c->segments, cln_scratch_bytes(work, c), device->local_memory);
-    clnorm_status status = check_rope(work, c);
-    if (status)
-        return status;
-    status = cln_check_vec(device, work, c);
+    status = check_rope(work, c);
+    if (!status)
+        status = cln_check_vec(device, work, c);
     if (status)
         return status;
     if (c->keep == CLN_KEEP_REGISTERS && cln_held_bytes(work, c) > CLN_MOST_HELD_BYTES)
@@ -126,10 +137,10 @@ clnorm_status cln_check_forward(const clnorm_device_info *device, const struct c
     if (c->keep != CLN_KEEP_LOCAL && c->local_vectors)
         return cln_config_refuse("local_vectors", c->local_vectors, "0 without keep=local");
     status = cln_check_reduce(device, c);
+    if (!status)
+        status = cln_check_isa(device, c);
     if (status)
         return status;
-    if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
-        return cln_config_refuse("isa", c->isa, "portable: ptx needs NVIDIA with compute capability 8.0 or later");
     if (c->chunks > 1 && work->y_scaled)
         return cln_config_refuse("chunks", c->chunks, "1 with a y of 8 bits");
     if (c->chunks > 1 && (c->keep != CLN_KEEP_REREAD || c->segments > 1))
@@ -146,7 +157,5 @@ clnorm_status cln_check_elements(const clnorm_device_info *device, const struct 
                         c->lanes, device->max_work_group_size);
     if (!cln_config_element_aligned(device, c) && work->alignment % c->vec)
         return cln_config_refuse("vec", c->vec, "a divisor of every row stride on this device");
-    if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
-        return cln_config_refuse("isa", c->isa, "portable: ptx needs NVIDIA with compute capability 8.0 or later");
-    return CLNORM_SUCCESS;
+    return cln_check_isa(device, c);
 }

@@ -12,7 +12,10 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
 clnorm_status cln_check_elements(const clnorm_device_info *device, const struct cln_workload *work,
                                  const struct cln_config *c);
 
-/* Rules of both directions: whether the rows suit vectors of c->vec, and how lanes add up. */
+/* Rules of both directions: the size of a work-group, the instructions, whether the rows suit vectors of c->vec, and how
+ * lanes add up. */
+clnorm_status cln_check_items(const clnorm_device_info *device, const struct cln_config *c);
+clnorm_status cln_check_isa(const clnorm_device_info *device, const struct cln_config *c);
 clnorm_status cln_check_vec(const clnorm_device_info *device, const struct cln_workload *work, const struct cln_config *c);
 clnorm_status cln_check_reduce(const clnorm_device_info *device, const struct cln_config *c);
 

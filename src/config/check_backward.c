@@ -93,16 +93,11 @@ static clnorm_status check_weights(const clnorm_device_info *device, const struc
 
 clnorm_status cln_check_backward(const clnorm_device_info *device, const struct cln_workload *work,
                                  const struct cln_config *c) {
-    const uint64_t items = (uint64_t)c->lanes * c->segments;
-    if (items > device->max_work_group_size)
-        return cln_fail(CLNORM_INVALID_VALUE,
-                        "desc.config.lanes x segments is %" PRIu32 " x %" PRIu32 ": the device allows %" PRIu64
-                        " work-items",
-                        c->lanes, c->segments, device->max_work_group_size);
-    clnorm_status status = cln_check_rope_vec(work, c);
-    if (status)
-        return status;
-    status = cln_check_vec(device, work, c);
+    clnorm_status status = cln_check_items(device, c);
+    if (!status)
+        status = cln_check_rope_vec(work, c);
+    if (!status)
+        status = cln_check_vec(device, work, c);
     if (!status)
         status = check_leads(work, c);
     if (status)
@@ -117,11 +112,10 @@ clnorm_status cln_check_backward(const clnorm_device_info *device, const struct 
         return cln_config_refuse("chunks", c->chunks,
                                  "1 where a work-group has whole segments, else at most the vectors of a segment");
     status = cln_check_reduce(device, c);
-    if (status)
-        return status;
-    if (c->isa == CLN_ISA_PTX && !cln_config_runs_ptx(device))
-        return cln_config_refuse("isa", c->isa, "portable: ptx needs NVIDIA with compute capability 8.0 or later");
-    status = check_weights(device, c);
+    if (!status)
+        status = cln_check_isa(device, c);
+    if (!status)
+        status = check_weights(device, c);
     if (!status)
         status = check_row_split(work, c);
     if (!status)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arithmetic.h"
+#include "config/config.h"
 
 /* The published limits of a family of devices. The first matching row is used. */
 struct family {
@@ -62,7 +63,7 @@ struct cln_facts cln_facts_of(const clnorm_device_info *device) {
     const uint32_t lanes = alone ? 1 : mesa ? 64 : nvidia ? 1024 : 256;
     return (struct cln_facts){
         .alone = alone,
-        .ptx = nvidia && device->compute_capability >= 80,
+        .ptx = cln_config_runs_ptx(device),
         .shuffles = nvidia,
         .compute_units = (uint32_t)cln_larger(device->compute_units / (strstr(device->vendor, "Intel") && gpu ? 8 : 1), 1),
         .vector_bytes = alone ? 64 : 16,

@@ -174,7 +174,7 @@ static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROL
     const problem *const p = desc;
     clnorm_status status = CLNORM_SUCCESS;
     if (p->row_scale)
-        status = cln_tensor_vector(&tensor[CLN_ROW_SCALE], "row_scale", p->rows, cln_norm_real_size(p), 0);
+        status = cln_tensor_vector(&tensor[CLN_ROW_SCALE], "row_scale", p->rows, cln_dtype_real_size(p->x.dtype), 0);
     if (!status && p->save_y_row_scale)
         status = cln_tensor_vector(&tensor[CLN_Y_ROW_SCALE], "y_row_scale", p->rows,
                                    clnorm_dtype_size(cln_norm_codes(p)->scale_dtype), 0);

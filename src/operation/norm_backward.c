@@ -173,7 +173,7 @@ static clnorm_status describe(const void *desc, struct cln_tensor tensor[CLN_ROL
     const problem *const p = desc;
     clnorm_status status = p->y_given ? describe_y(p, tensor) : CLNORM_SUCCESS;
     if (!status && p->row_scale)
-        status = cln_tensor_vector(&tensor[CLN_ROW_SCALE], "row_scale", p->rows, cln_backward_real_size(p), 0);
+        status = cln_tensor_vector(&tensor[CLN_ROW_SCALE], "row_scale", p->rows, cln_dtype_real_size(p->x.dtype), 0);
     const struct cln_rope rope = CLN_ROPE_OF(p);
     return status ? status : cln_rope_describe(&rope, tensor);
 }

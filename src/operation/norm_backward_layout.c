@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/arithmetic.h"
+#include "base/dtype.h"
 #include "base/status.h"
 #include "config/resources.h"
 #include "norm/norm_backward_args.h"
@@ -29,7 +30,7 @@ struct cln_workload cln_backward_workload(const struct cln_operation *operation,
         .x_size = x_size_of(p),
         .held_size = x_size_of(p),
         .norm = p->norm,
-        .real_size = cln_backward_real_size(p),
+        .real_size = cln_dtype_real_size(p->x.dtype),
         .gated = p->gate != CLNORM_GATE_NONE,
         .more_inputs = (p->gate != CLNORM_GATE_NONE ? 1U : 0) + (p->residual.dtype && !p->s_given ? 1U : 0) +
                        (p->dresidual_out.dtype ? 1U : 0),

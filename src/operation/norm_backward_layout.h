@@ -7,11 +7,6 @@
 /* A validated descriptor with all defaults filled in. With y_given, x is y. */
 typedef clnorm_norm_backward_desc cln_backward_problem;
 
-/* Bytes of the arithmetic type. */
-static inline uint64_t cln_backward_real_size(const cln_backward_problem *p) {
-    return p->x.dtype == CLNORM_F64 ? sizeof(cl_double) : sizeof(cl_float);
-}
-
 /* The argument that kernels read as x. */
 static inline enum cln_role cln_backward_role_of_x(const cln_backward_problem *p) {
     return p->y_given ? CLN_Y : CLN_X;

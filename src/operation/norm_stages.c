@@ -4,6 +4,7 @@
 
 #include "base/arithmetic.h"
 #include "base/context.h"
+#include "base/dtype.h"
 #include "base/status.h"
 #include "config/resources.h"
 #include "device/driver_defects.h"
@@ -57,10 +58,10 @@ struct cln_workload cln_norm_workload(const struct cln_operation *operation, con
         .alignment = cln_lowest_bit(p->group_size | cln_operation_strides(operation, desc) | cln_rope_strides(&rope)),
         .lead_vec = p->rope || p->dropout > 0 || p->weight_rows > 1 ? 0 : cln_operation_lead_vec(operation, desc),
         .x_size = clnorm_dtype_size(p->x.dtype),
-        .held_size = is_made(p) || p->dropout > 0 ? cln_norm_real_size(p) : clnorm_dtype_size(p->x.dtype),
-        .local_size = is_made(p) ? cln_norm_real_size(p) : clnorm_dtype_size(p->x.dtype),
+        .held_size = is_made(p) || p->dropout > 0 ? cln_dtype_real_size(p->x.dtype) : clnorm_dtype_size(p->x.dtype),
+        .local_size = is_made(p) ? cln_dtype_real_size(p->x.dtype) : clnorm_dtype_size(p->x.dtype),
         .norm = p->norm,
-        .real_size = cln_norm_real_size(p),
+        .real_size = cln_dtype_real_size(p->x.dtype),
         .work = work_of(p),
         .y_scaled = cln_norm_codes(p)->scaling != CLNORM_SCALING_NONE,
         .rope = p->rope,

@@ -4,11 +4,6 @@
 
 #include "operation/operation.h"
 
-/* Bytes of the arithmetic type. */
-static inline uint64_t cln_norm_real_size(const clnorm_norm_desc *p) {
-    return p->x.dtype == CLNORM_F64 ? sizeof(cl_double) : sizeof(cl_float);
-}
-
 /* Members of the operation's record. */
 struct cln_workload cln_norm_workload(const struct cln_operation *operation, const void *desc);
 clnorm_status cln_norm_choose(const clnorm_device_info *device, const struct cln_workload *work,

@@ -241,8 +241,7 @@ clnorm_status cln_operation_complete_tensors(const struct cln_operation *operati
 }
 
 uint64_t cln_operation_real_size(const struct cln_operation *operation, const void *desc) {
-    const bool is_double = cln_operation_tensor(&operation->tensors[0], desc)->dtype == CLNORM_F64;
-    return is_double ? sizeof(cl_double) : sizeof(cl_float);
+    return cln_dtype_real_size(cln_operation_tensor(&operation->tensors[0], desc)->dtype);
 }
 
 uint64_t cln_operation_group_size(const struct cln_operation *operation, const void *desc) {
