@@ -1,12 +1,15 @@
 /* The folder of compiled programs: its path, its list of entries, and clearing it. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -214,12 +217,35 @@ static void without_a_folder_the_environment_decides(void **state) {
     assert_int_equal(scratch_count(dir), 1);
 }
 
+/* With room for one more file descriptor the folder is opened, and not read. */
+static void an_unreadable_folder_is_an_error(void **state) {
+    const char *const dir = *state;
+    struct seen seen = {.count = 0};
+    size_t removed = 0;
+    struct rlimit usual, one_more;
+    store(dir, "norm.cl", "", 10);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    const int next = open("/dev/null", O_RDONLY);
+    assert_true(next >= 0 && close(next) == 0);
+    one_more = usual;
+    one_more.rlim_cur = (rlim_t)next + 1;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &one_more), 0);
+    const clnorm_status listed = clnorm_cache_list(dir, see, &seen);
+    const clnorm_status cleared = clnorm_cache_clear(dir, &removed);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_int_equal(listed, CLNORM_INVALID_ARGUMENT);
+    assert_int_equal(cleared, CLNORM_INVALID_ARGUMENT);
+    assert_detail("the cache folder cannot be read: Too many open files");
+    assert_int_equal(scratch_count(dir), 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         scratch_test(the_environment_names_the_folder),         scratch_test(a_path_that_does_not_fit_is_cut),
         scratch_test(entries_are_listed_with_their_texts),      scratch_test(the_latest_used_is_listed_first),
         scratch_test(damaged_entries_are_listed_without_texts), scratch_test(an_absent_folder_has_no_entries),
-        scratch_test(an_unusable_folder_is_an_error),           scratch_test(without_a_folder_the_environment_decides),
+        scratch_test(an_unusable_folder_is_an_error),           scratch_test(an_unreadable_folder_is_an_error),
+        scratch_test(without_a_folder_the_environment_decides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

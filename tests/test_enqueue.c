@@ -122,8 +122,8 @@ static void check_moved_bytes(const clnorm_plan *plan) {
     assert_int_equal(clnorm_plan_kernel(plan, clnorm_plan_kernel_count(plan) - 1, &last), CLNORM_SUCCESS);
     assert_int_equal(first.bytes, (uint64_t)40 * 64 * sizeof(float) + rstd);
     assert_int_equal(last.bytes, clnorm_plan_workspace_size(plan) - aligned + 64 * sizeof(float));
-    assert_int_equal(first.arguments, 4);
-    assert_int_equal(last.arguments, 4);
+    assert_int_equal(first.arguments, 5);
+    assert_int_equal(last.arguments, 5);
 }
 
 /* The sums over rows are a kernel of their own, which waits for the first. */

@@ -5,7 +5,7 @@
  *
  * Macros (src/program/spec.h): GROUP_SIZE, GROUPS, CHANNELS, SPATIAL, LAYOUT, X_DTYPE, RESIDUAL_DTYPE, WEIGHT_DTYPE,
  * BIAS_DTYPE, Y_DTYPE, RESIDUAL_OUT_DTYPE, DY_DTYPE, DX_DTYPE, DWEIGHT_DTYPE, DBIAS_DTYPE, ACTIVATION, SAVE_MEAN,
- * SAVE_RSTD, CHUNKS, VEC, LANES, SEGMENTS, UNROLL (1), REDUCE, STORES, ISA, ELEMENT_ALIGNED. With an 8-bit x: X_SCALING and
+ * SAVE_RSTD, CHUNKS, VEC, LANES, SEGMENTS, REDUCE, STORES, ISA, ELEMENT_ALIGNED. With an 8-bit x: X_SCALING and
  * X_SCALE_DTYPE. With an 8-bit y: SCALING, SCALE_DTYPE where its scale is measured, and MEASURES in the pass that measures.
  * With either: FP8_ISA. Where requested: DRESIDUAL_OUT_DTYPE, DRESIDUAL_DTYPE, ACCUMULATE. With few channels in the last
  * layout: ROW_POSITIONS. Where the moments of phases are merged: BLOCK. Where y's kernel makes statistics of moments:

@@ -1,7 +1,7 @@
 /* Counts the columns in which x̂ cannot be recovered from y, by one work-group, before a backward that reads y in x's place:
  * see clnorm_norm_backward_desc.
  *
- * Macros (src/program/spec.h): X_DTYPE (of y), WEIGHT_DTYPE, BIAS_DTYPE, VEC (1), LANES, UNROLL, STORES, ISA,
+ * Macros (src/program/spec.h): X_DTYPE (of y), WEIGHT_DTYPE, BIAS_DTYPE, VEC (1), LANES, STORES, ISA,
  * ELEMENT_ALIGNED. */
 
 #include "common/arguments.h"

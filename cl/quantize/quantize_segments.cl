@@ -3,7 +3,7 @@
  * of them, and the last one may be shorter. With SCALING_TENSOR only amax is written, one for each work-group.
  *
  * Macros (src/program/spec.h): X_DTYPE, Q_DTYPE, SCALE_DTYPE (none: no scale is written), AMAX, WRITE_Q, SCALING,
- * GROUP_SIZE, GROUPS, STOCHASTIC, VEC, LANES, SEGMENTS, UNROLL, REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
+ * GROUP_SIZE, GROUPS, STOCHASTIC, VEC, LANES, SEGMENTS, REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
 
 #include "common/arguments.h"
 #include "quantize/magnitude.h"

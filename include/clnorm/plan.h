@@ -204,7 +204,7 @@ typedef struct clnorm_kernel_info {
     cl_kernel kernel;     /* for queries such as clGetKernelWorkGroupInfo alone: the plan sets its arguments */
     size_t groups, items; /* work-groups, and work-items in each */
     uint64_t bytes;       /* of the tensors that it reads or writes, each once, and of its parts of the workspace */
-    cl_uint arguments;    /* set by each enqueue: two for a tensor or a part of the workspace, and two for a seed */
+    cl_uint arguments;    /* set by each enqueue: one, two for a tensor or a part of the workspace, and two for a seed */
 } clnorm_kernel_info;
 
 #define CLNORM_KERNEL_INFO_INIT \

@@ -39,7 +39,7 @@ static inline uint64_t cln_power_of_two_at_most(uint64_t n) {
 /* 2^63 for more than that. */
 static inline uint64_t cln_power_of_two_at_least(uint64_t n) {
     const uint64_t p = cln_power_of_two_at_most(n);
-    return p < n && p <= UINT64_MAX / 4 ? p * 2 : p;
+    return p < n && p <= UINT64_MAX / 2 ? p * 2 : p;
 }
 
 /* The largest power of two that divides n; 0 for 0. */

@@ -1,5 +1,3 @@
-#include <inttypes.h>
-
 #include "base/dtype.h"
 #include "base/status.h"
 #include "clnorm/norm_slices.h"
@@ -37,7 +35,7 @@ static void merge_doubles(double *into, const double *from) {
 
 clnorm_status clnorm_moments_merge(clnorm_dtype dtype, void *into, const void *from, uint64_t segments) {
     if (dtype != CLNORM_F32 && dtype != CLNORM_F64)
-        return cln_fail(CLNORM_INVALID_ENUM, "dtype is %s: expected f32 or f64", clnorm_dtype_name(dtype));
+        return cln_fail(CLNORM_INVALID_ENUM, "dtype is %d, %s: expected f32 or f64", (int)dtype, clnorm_dtype_name(dtype));
     if (segments && (!into || !from))
         return cln_fail(CLNORM_INVALID_ARGUMENT, "%s is NULL", into ? "from" : "into");
     for (uint64_t i = 0; i < segments; i++)

@@ -174,7 +174,7 @@ clnorm_status cln_fp8_add_largest(clnorm_plan *plan, const struct cln_fp8_larges
     spec.q_dtype = largest->q_dtype;
     spec.scale_dtype = largest->scale_dtype;
     spec.amax = largest->amax;
-    spec.vec = spec.unroll = 1;
+    spec.vec = 1;
     set_lanes(&spec, cpu ? 1 : cln_smaller(cln_power_of_two_at_most(device->max_work_group_size), 1024));
     const struct cln_argument arguments[] = {
         cln_bind("magnitudes", largest->magnitudes),

@@ -119,7 +119,6 @@ clnorm_status cln_backward_add_check(clnorm_plan *plan, const problem *p) {
         .bias_dtype = p->bias.dtype,
         .vec = 1,
         .lanes = cpu ? 1 : cln_smaller(512, cln_power_of_two_at_most(device->max_work_group_size)),
-        .unroll = 1,
         .stores = CLN_STORES_CACHED,
         .isa = CLN_ISA_PORTABLE,
         .element_aligned = cpu,

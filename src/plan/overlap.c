@@ -120,8 +120,8 @@ static clnorm_status check_pair(const clnorm_plan *plan, const struct cln_place 
     if (places[output].buffer != places[other].buffer)
         return CLNORM_SUCCESS;
     const bool allowed = may_be(plan, output, other);
-    if ((allowed || may_be(plan, other, output)) && places[output].at == places[other].at)
-        return allowed ? check_alike(plan, output, other) : CLNORM_SUCCESS;
+    if (allowed && places[output].at == places[other].at)
+        return check_alike(plan, output, other);
     const struct extent a = extent_of(&plan->tensor[output], &places[output]);
     const struct extent b = extent_of(&plan->tensor[other], &places[other]);
     if (!collide(&a, &b))
@@ -147,27 +147,11 @@ clnorm_status cln_overlap_check(const clnorm_plan *plan, const struct cln_place 
     return CLNORM_SUCCESS;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- in place */
-
-/* The buffer that a sub-buffer is a part of, or mem itself. */
-static cl_mem whole_buffer(cl_mem mem) {
-    cl_mem parent = NULL;
-    const cl_int code = clGetMemObjectInfo(mem, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL);
-    return code || !parent ? mem : parent;
-}
-
-/* Sub-buffers of one buffer may overlap although their cl_mems differ. */
-static bool may_overlap(const clnorm_buffer *a, const clnorm_buffer *b) {
-    if (!a->mem || !b->mem)
-        return false;
-    return a->mem == b->mem ? a->offset == b->offset : whole_buffer(a->mem) == whole_buffer(b->mem);
-}
-
-bool cln_args_in_place(const clnorm_plan *plan, const clnorm_args *args) {
-    for (size_t i = 0; i < ALIASES; i++)
-        if (plan->tensor[aliases[i].output].span && plan->tensor[aliases[i].input].span &&
-            aliases[i].input != CLN_DRESIDUAL_OUT &&
-            may_overlap(cln_args_buffer(args, aliases[i].output), cln_args_buffer(args, aliases[i].input)))
+bool cln_in_place(const struct cln_place places[CLN_ROLES]) {
+    for (size_t i = 0; i < ALIASES; i++) {
+        const struct cln_place *const to = &places[aliases[i].output], *const from = &places[aliases[i].input];
+        if (aliases[i].input != CLN_DRESIDUAL_OUT && to->buffer && to->buffer == from->buffer && to->at == from->at)
             return true;
+    }
     return false;
 }

@@ -10,16 +10,13 @@
 #include "base/status.h"
 
 clnorm_status cln_plan_create(clnorm_context *context, const struct cln_operation *operation, clnorm_plan **plan) {
-    clnorm_plan *made = calloc(1, sizeof *made);
-    if (!made)
-        return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "no memory for a plan of %zu bytes", sizeof *made);
+    clnorm_plan *const made = calloc(1, sizeof *made);
+    if (!made || pthread_mutex_init(&made->lock, NULL) != 0) {
+        free(made);
+        return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "out of host memory, making a plan of %zu bytes", sizeof *made);
+    }
     made->context = context;
     made->operation = operation;
-    made->lock_made = pthread_mutex_init(&made->lock, NULL) == 0;
-    if (!made->lock_made) {
-        free(made);
-        return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "no mutex for a plan");
-    }
     *plan = made;
     return CLNORM_SUCCESS;
 }
@@ -33,8 +30,7 @@ void clnorm_plan_destroy(clnorm_plan *plan) {
         if (plan->stage[i].unaligned)
             clReleaseKernel(plan->stage[i].unaligned);
     }
-    if (plan->lock_made)
-        pthread_mutex_destroy(&plan->lock);
+    pthread_mutex_destroy(&plan->lock);
     free(plan);
 }
 
@@ -56,13 +52,11 @@ void cln_plan_set_workspace(clnorm_plan *plan, uint64_t size) {
 
 clnorm_status cln_plan_set_chunks(clnorm_plan *plan, uint64_t rows, uint64_t groups, uint64_t numbers, uint64_t element,
                                   struct cln_binding *part) {
-    uint64_t segments, chunks, bytes;
-    if (__builtin_mul_overflow(rows, groups, &segments) ||
-        __builtin_mul_overflow(segments, (uint64_t)plan->config.chunks, &chunks) ||
-        __builtin_mul_overflow(chunks, numbers * element, &bytes) || bytes > INT64_MAX)
+    const uint64_t chunks = cln_product(cln_product(rows, groups), plan->config.chunks);
+    uint64_t size = 0;
+    if (!cln_workspace_place(&size, cln_product(chunks, numbers), element, part))
         return cln_fail(CLNORM_OVERFLOW, "desc.rows is %" PRIu64 ": expected less than 2^63 bytes of workspace", rows);
-    cln_plan_set_workspace(plan, bytes);
-    *part = (struct cln_binding){CLN_WORKSPACE, element, 0, bytes};
+    cln_plan_set_workspace(plan, size);
     return CLNORM_SUCCESS;
 }
 

@@ -122,7 +122,6 @@ struct clnorm_plan {
     char tuning_key[CLN_TUNING_KEY];
     char note[CLN_NOTE];  /* how a tuning file affected the config; "" where it did not */
     pthread_mutex_t lock; /* held while arguments are set and kernels launched: all threads share a cl_kernel */
-    bool lock_made;
 };
 
 /* Makes an empty plan. */
@@ -164,8 +163,8 @@ clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, b
 clnorm_status cln_overlap_check(const clnorm_plan *plan, const struct cln_place places[CLN_ROLES]);
 
 /* overlap.c: whether an output lies over an input other than dresidual_out, each element of which is read only by the
- * work-item that overwrites it. args: checked before. */
-bool cln_args_in_place(const clnorm_plan *plan, const clnorm_args *args);
+ * work-item that overwrites it. places: checked before. */
+bool cln_in_place(const struct cln_place places[CLN_ROLES]);
 
 /* The role with a name; CLN_ROLES where there is none. */
 enum cln_role cln_role_named(const char *name);

@@ -67,11 +67,18 @@ static bool is_bound(const clnorm_plan *plan, const struct cln_binding *binding)
     return plan->tensor[binding->role].element && (binding->role != CLN_WORKSPACE || binding->element);
 }
 
+enum { WORK = 0 }; /* index of the argument work of every kernel */
+
+/* What an enqueue's tensors allow: wide accesses, and a launch that reads no input after it was overwritten. */
+struct places_facts {
+    bool aligned, in_place;
+};
+
 /* Sets the tensors of a stage and launches it. */
 static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *stage, cl_command_queue queue,
-                               const clnorm_args *args, bool aligned, cl_uint num_wait, const cl_event *wait_list,
-                               cl_event *event) {
-    cl_kernel kernel = aligned || !stage->unaligned ? stage->aligned : stage->unaligned;
+                               const clnorm_args *args, struct places_facts facts, cl_uint num_wait,
+                               const cl_event *wait_list, cl_event *event) {
+    cl_kernel kernel = facts.aligned || !stage->unaligned ? stage->aligned : stage->unaligned;
     for (cl_uint i = 0; i < stage->tensors; i++) {
         const struct cln_binding *binding = &stage->tensor[i].binding;
         if (!is_bound(plan, binding))
@@ -86,10 +93,13 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
         if (code)
             return cln_fail_opencl(code, "clSetKernelArg");
     }
+    const cl_int code = clSetKernelArg(kernel, WORK, sizeof stage->work, &stage->work); /* a warm-up has set it to 0 */
+    if (code)
+        return cln_fail_opencl(code, "clSetKernelArg");
     const clnorm_status status = stage->seed ? set_seed(stage, kernel, args->seed) : CLNORM_SUCCESS;
     if (status)
         return status;
-    const bool apart = (stage->readers || stage->posters) && cln_args_in_place(plan, args);
+    const bool apart = (stage->readers || stage->posters) && facts.in_place;
     return (apart ? launch_in_place : launch_whole)(stage, kernel, queue, num_wait, wait_list, event);
 }
 
@@ -105,7 +115,7 @@ struct order {
  * queue without events every stage has the wait list, so that an event that fails makes all stages fail, not the first one
  * alone. */
 static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue, bool in_order, const clnorm_args *args,
-                                bool aligned, const struct order *order) {
+                                struct places_facts facts, const struct order *order) {
     cl_event before = NULL;
     clnorm_status status = CLNORM_SUCCESS;
     for (unsigned i = 0; i < plan->stages && !status; i++) {
@@ -113,7 +123,7 @@ static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue,
         const cl_uint waits = before ? 1 : order->num_wait;
         cl_event done = NULL;
         const bool wanted = order->events || (last ? order->event != NULL : !in_order);
-        status = run_stage(plan, &plan->stage[i], queue, args, aligned, waits, before ? &before : order->wait_list,
+        status = run_stage(plan, &plan->stage[i], queue, args, facts, waits, before ? &before : order->wait_list,
                            wanted ? &done : NULL);
         if (before && !order->events)
             clReleaseEvent(before);
@@ -159,7 +169,8 @@ static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const cl
                              const struct order *order) {
     if (!plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
-    bool in_order = false, aligned = false;
+    bool in_order = false;
+    struct places_facts facts = {false, false};
     clnorm_args taken;
     struct cln_place places[CLN_ROLES] = {{NULL, 0}};
     clnorm_status status = check_queue(plan, queue, &in_order);
@@ -168,7 +179,7 @@ static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const cl
     if (!status)
         status = cln_args_take(args, &taken);
     if (!status)
-        status = cln_args_check(plan, &taken, &aligned, places);
+        status = cln_args_check(plan, &taken, &facts.aligned, places);
     if (!status)
         status = cln_overlap_check(plan, places);
     if (status)
@@ -178,8 +189,9 @@ static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const cl
             clEnqueueMarkerWithWaitList(queue, order->num_wait, order->num_wait ? order->wait_list : NULL, order->event);
         return code ? cln_fail_opencl(code, "clEnqueueMarkerWithWaitList") : CLNORM_SUCCESS;
     }
+    facts.in_place = cln_in_place(places);
     pthread_mutex_lock(&plan->lock);
-    status = run_stages(plan, queue, in_order, &taken, aligned, order);
+    status = run_stages(plan, queue, in_order, &taken, facts, order);
     pthread_mutex_unlock(&plan->lock);
     return status;
 }
@@ -193,7 +205,7 @@ cl_uint clnorm_plan_kernel_count(const clnorm_plan *plan) {
     return plan ? plan->stages : 0;
 }
 
-/* Counts each tensor and each part of the workspace once, however many arguments it has. */
+/* Counts each tensor once, however many arguments it has. A part of the workspace has one argument of a kernel. */
 static uint64_t stage_bytes(const clnorm_plan *plan, const struct cln_stage *stage) {
     bool counted[CLN_ROLES] = {false};
     uint64_t bytes = 0;
@@ -212,7 +224,7 @@ static uint64_t stage_bytes(const clnorm_plan *plan, const struct cln_stage *sta
 
 /* The number of arguments that run_stage sets. */
 static cl_uint stage_arguments(const clnorm_plan *plan, const struct cln_stage *stage) {
-    cl_uint arguments = stage->seed ? 2 : 0;
+    cl_uint arguments = stage->seed ? 3 : 1;
     for (cl_uint i = 0; i < stage->tensors; i++)
         arguments += is_bound(plan, &stage->tensor[i].binding) ? 2 : 0;
     return arguments;
@@ -261,8 +273,6 @@ clnorm_status clnorm_plan_enqueue_kernels(clnorm_plan *plan, cl_command_queue qu
     return status;
 }
 
-enum { WORK = 0 }; /* index of the argument work of every kernel */
-
 /* Launches a kernel's grid over no segments, so that it accesses no tensor. Arguments of an earlier enqueue are
  * replaced, as their owner may have released them. nothing: a buffer in place of each tensor, as Intel's runtime for CPUs
  * (2026.2) may read a scale before it checks the number of rows. */
@@ -281,9 +291,7 @@ static clnorm_status run_empty(const clnorm_plan *plan, const struct cln_stage *
         code = clSetKernelArg(kernel, WORK, sizeof none, &none);
     if (code)
         return cln_fail_opencl(code, "clSetKernelArg");
-    const clnorm_status status = launch_whole(stage, kernel, queue, 0, NULL, NULL);
-    code = clSetKernelArg(kernel, WORK, sizeof stage->work, &stage->work);
-    return status || !code ? status : cln_fail_opencl(code, "clSetKernelArg");
+    return launch_whole(stage, kernel, queue, 0, NULL, NULL);
 }
 
 /* Runs each kernel of the plan over no segments. */

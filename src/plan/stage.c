@@ -191,7 +191,9 @@ clnorm_status cln_plan_add_stage(clnorm_plan *plan, const struct cln_stage_recip
     if (plan->stages == CLN_STAGES)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "kernel %s is one too many: expected at most %d of a plan", recipe->kernel,
                         CLN_STAGES);
-    if (recipe->groups > CLN_MOST_GROUPS)
+    size_t items; /* of 32 bits on some hosts */
+    if (recipe->groups > CLN_MOST_GROUPS || recipe->posters > CLN_MOST_GROUPS ||
+        __builtin_mul_overflow(recipe->groups + recipe->posters, recipe->items, &items))
         return cln_fail(
             CLNORM_UNSUPPORTED,
             "kernel %s takes %zu work-groups: expected at most %d; desc.rows, desc.cols or desc.weight_rows is too large",

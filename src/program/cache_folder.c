@@ -62,8 +62,8 @@ void cln_folder_make(const char *dir) {
     free(path);
 }
 
-/* Whether each symbolic link that the path goes through is the user's own or the system's. A path that cannot be
- * examined is not trusted. */
+/* Whether each part of the path, as it is written, that is a symbolic link is the user's own or the system's. The user
+ * chose the target of such a link, whose own links are not examined. A path that cannot be examined is not trusted. */
 static bool links_are_trusted(const char *dir) {
     char *const path = strdup(dir);
     bool trusted = path != NULL;
@@ -88,7 +88,7 @@ enum cln_folder_state cln_folder_open(const char *dir, int *folder) {
         return errno == ENOENT ? CLN_FOLDER_ABSENT : CLN_FOLDER_UNREADABLE;
     struct stat facts;
     enum cln_folder_state state = CLN_FOLDER_OPEN;
-    if (fstat(opened, &facts) != 0)
+    if (fstat(opened, &facts) != 0 || faccessat(opened, ".", R_OK | X_OK, AT_EACCESS) != 0)
         state = CLN_FOLDER_UNREADABLE;
     else if (facts.st_uid != geteuid())
         state = CLN_FOLDER_FOREIGN;
@@ -163,7 +163,7 @@ bool cln_folder_scan(int folder, struct cln_file **files, size_t *count) {
     }
     if (directory)
         (void)closedir(directory);
-    if (item) {
+    if (item || !directory) {
         free(list);
         return false;
     }

@@ -39,8 +39,8 @@ struct cln_file {
     struct timespec used; /* modification time, which a hit renews */
 };
 
-/* The entries' files, the most recently used first, in a new allocation; NULL and 0 when there are none. false: out of
- * memory. */
+/* The entries' files, the most recently used first, in a new allocation; NULL and 0 when there are none. false: it
+ * cannot be read, as errno says, or memory is out. */
 bool cln_folder_scan(int folder, struct cln_file **files, size_t *count);
 
 /* Removes a file if it is a regular one. Returns whether it did. */

@@ -46,8 +46,12 @@ static clnorm_status open_files(const char *dir, int *folder, struct cln_file **
     const clnorm_status status = open_folder(dir, folder);
     if (status != CLNORM_SUCCESS || *folder < 0 || cln_folder_scan(*folder, files, count))
         return status;
+    char reason[128] = "";
+    (void)strerror_r(errno, reason, sizeof reason);
+    const bool memory = errno == ENOMEM;
     (void)close(*folder);
-    return cln_fail(CLNORM_OUT_OF_HOST_MEMORY, "out of host memory, listing the cache folder");
+    return cln_fail(memory ? CLNORM_OUT_OF_HOST_MEMORY : CLNORM_INVALID_ARGUMENT, "the cache folder cannot be read: %s",
+                    reason);
 }
 
 static void close_files(int folder, struct cln_file *files) {
@@ -96,10 +100,16 @@ clnorm_status clnorm_cache_clear(const char *dir, size_t *removed) {
     if (status != CLNORM_SUCCESS)
         return status;
     size_t gone = 0;
-    for (size_t i = 0; i < count; i++)
-        gone += cln_folder_remove(folder, files[i].name);
+    bool refused = false;
+    for (size_t i = 0; i < count; i++) {
+        const bool is_gone = cln_folder_remove(folder, files[i].name);
+        gone += is_gone;
+        refused = refused || (!is_gone && (errno == EACCES || errno == EPERM || errno == EROFS));
+    }
     close_files(folder, files);
     if (removed)
         *removed = gone;
-    return CLNORM_SUCCESS;
+    return refused ? cln_fail(CLNORM_INVALID_ARGUMENT, "%zu of %zu files of the cache folder cannot be removed",
+                              count - gone, count)
+                   : CLNORM_SUCCESS;
 }

@@ -60,7 +60,7 @@ static const struct field {
     {"LANES", offsetof(struct cln_spec, lanes), NUMBER, ALL},
     {"SEGMENTS", offsetof(struct cln_spec, segments), NUMBER, SEGMENTED | GROUP},
     {"KEEP", offsetof(struct cln_spec, keep), NUMBER, NORMS | SOFTMAX},
-    {"UNROLL", offsetof(struct cln_spec, unroll), NUMBER, ALL},
+    {"UNROLL", offsetof(struct cln_spec, unroll), NUMBER, NORMS | REDUCTION | SOFTMAX | GELU},
     {"REDUCE", offsetof(struct cln_spec, reduce), NUMBER, NORMS | SOFTMAX | QUANTIZE | GROUP},
     {"STORES", offsetof(struct cln_spec, stores), NUMBER, ALL},
     {"WEIGHTS", offsetof(struct cln_spec, weights), NUMBER, NORMS},
@@ -127,7 +127,7 @@ static const struct field {
 
 enum { FIELDS = sizeof fields / sizeof fields[0], LONGEST_FIELD = 48 };
 
-/* " -D ELEMENT_ALIGNED=18446744073709551615" is the longest: no list of fields can exceed the capacity. */
+/* " -D COLUMNS_OF_WEIGHT=18446744073709551615" is the longest: no list of fields can exceed the capacity. */
 _Static_assert((FIELDS + 1) * LONGEST_FIELD <= CLN_OPTIONS_CAPACITY - CLN_OUTER_OPTIONS, "options must fit");
 
 /* The newest OpenCL C that the kernels are written for. A compiler for a later version accepts it too. */
