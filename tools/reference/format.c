@@ -122,26 +122,40 @@ double ref_round_stochastic(clnorm_dtype dtype, double value, uint32_t random) {
 }
 
 double ref_load(clnorm_dtype dtype, const void *elements, uint64_t index) {
-    if (dtype == CLNORM_F32) {
-        float value;
-        memcpy(&value, (const unsigned char *)elements + index * sizeof value, sizeof value);
-        return (double)value;
-    }
     const size_t size = size_of(format_of(dtype));
+    const unsigned char *const at = (const unsigned char *)elements + index * size;
+    float single;
+    double value;
     uint64_t bits = 0;
-    memcpy(&bits, (const unsigned char *)elements + index * size, size);
-    return value_of(format_of(dtype), bits);
+    switch (dtype) {
+    case CLNORM_F32:
+        memcpy(&single, at, size);
+        return (double)single;
+    case CLNORM_F64:
+        memcpy(&value, at, size);
+        return value;
+    default:
+        memcpy(&bits, at, size);
+        return value_of(format_of(dtype), bits);
+    }
 }
 
 void ref_store(clnorm_dtype dtype, void *elements, uint64_t index, double value) {
-    if (dtype == CLNORM_F32) {
-        const float rounded = (float)value;
-        memcpy((unsigned char *)elements + index * sizeof rounded, &rounded, sizeof rounded);
-        return;
-    }
     const size_t size = size_of(format_of(dtype));
-    const uint64_t bits = bits_of(format_of(dtype), ref_round(dtype, value));
-    memcpy((unsigned char *)elements + index * size, &bits, size);
+    unsigned char *const at = (unsigned char *)elements + index * size;
+    const float single = (float)value;
+    uint64_t bits;
+    switch (dtype) {
+    case CLNORM_F32:
+        memcpy(at, &single, size);
+        break;
+    case CLNORM_F64:
+        memcpy(at, &value, size);
+        break;
+    default:
+        bits = bits_of(format_of(dtype), ref_round(dtype, value));
+        memcpy(at, &bits, size);
+    }
 }
 
 double ref_code_value(clnorm_dtype dtype, unsigned code) {
