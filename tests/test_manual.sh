@@ -41,6 +41,7 @@ completes "check" clnorm ch
 completes "rms_norm rms_norm_backward rms_norm_backward_from_y" clnorm run rms_
 completes "--gate --gate-first" clnorm run rms_norm --gat
 completes sigmoid clnorm run rms_norm --gate sig
+completes "path list clear --verbose --help" clnorm cache ""
 completes sigmoid clnorm run rms_norm --gate = sig
 completes "silu sigmoid" clnorm run rms_norm --gate =
 completes "$folder/clnorm.1" clnorm tensors "$folder/clnorm."

@@ -310,6 +310,8 @@ static void test_cache(void **state) {
     assert_int_equal(count_of(result.out, "norm_forward.cl, "), 2);
     assert_says("VEC=4 ");
     assert_narrow();
+    run_in(own_cache, "%s", "cache clear --verbose");
+    assert_failed(EXIT_REQUEST, "--verbose: expected no clear");
     run_in(own_cache, "%s", "cache clear");
     assert_done();
     assert_says("2 files removed");

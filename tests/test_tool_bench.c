@@ -100,6 +100,10 @@ static void test_bench_layouts(void **state) {
     assert_failed(EXIT_REQUEST, "--packed 3: expected a divisor of the 8 rows");
     run("%s", "bench quantize --packed 4 --shapes 8x64 --runs 1");
     assert_failed(EXIT_REQUEST, "--packed: tensors of quantize have no outer dimensions");
+    run("%s", "bench dropout_rms_norm --packed 4 --unfused");
+    assert_failed(EXIT_REQUEST, "--packed: expected no --unfused");
+    run("%s", "bench rms_norm --unfused --host");
+    assert_failed(EXIT_REQUEST, "--unfused: expected no --host");
     run("%s", "bench rms_norm --packed 4 --host");
     assert_failed(EXIT_REQUEST, "--packed: expected no --host");
 }
@@ -252,6 +256,7 @@ static void test_bench_sweep(void **state) {
                  {"--sweep grid --shapes 4x4", "expected no --shapes"},
                  {"--sweep grid --host", "expected no --host"},
                  {"--sweep 64 --bytes 1,2", "--bytes 1,2"},
+                 {"--sweep 64 --unfused --svg s.svg", "--unfused: expected no --sweep with --svg"},
                  {"--bytes 64M", "expected --sweep"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         run("bench gelu %s", wrong[i].words);

@@ -261,6 +261,7 @@ static const struct {
     {"layer_norm --in x.npy --quantize row --quantize-group ''", "--quantize-group '': expected a number"},
     {"layer_norm --in x.npy --dropout 0.5", "--dropout 0.5: expected a --seed too"},
     {"layer_norm --in x.npy --dropout 0.5 --seed ''", "--seed '': expected a whole number from 0 to 1844674407370955161"},
+    {"layer_norm --in x.npy --seed 5", "--seed 5: expected a --dropout too"},
     {"layer_norm --in x.npy --seed -1", "--seed '-1': expected"},
     {"layer_norm --in x.npy --seed +1", "--seed '+1': expected"},
     {"layer_norm --in x.npy --seed 1e3", "--seed '1e3': expected"},

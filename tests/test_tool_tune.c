@@ -27,6 +27,27 @@ static void test_tune(void **state) {
     assert_failed(EXIT_REQUEST, "--out");
 }
 
+/* Of the line of an operation: the configs that were tried and those that were wrong. */
+static void count_tries(const char *operation, unsigned *tried, unsigned *wrong) {
+    const char *const line = strstr(result.out, operation);
+    assert_non_null(line);
+    assert_int_equal(sscanf(line, "%*s %*s %*s %*f %*f %u %*u %u", tried, wrong), 2);
+}
+
+/* A faster config is compared on tensors such as those that are timed: 8-bit ones with scales, heads with RoPE. */
+static void test_tune_compares_what_it_times(void **state) {
+    (void)state;
+    static const char *const operations[] = {"fp8_rms_norm", "rms_norm_rope"};
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        unsigned tried, wrong;
+        run("tune %s --shapes 64x1024 --dtypes f32 --seconds 5 --out fits", operations[i]);
+        assert_done();
+        count_tries(operations[i], &tried, &wrong);
+        assert_true(tried > 0);
+        assert_int_equal(wrong, 0);
+    }
+}
+
 /* The grid has a row for each point. A second run measures only missing points. */
 static void test_tune_grid(void **state) {
     (void)state;
@@ -167,6 +188,7 @@ static void test_tune_shows_progress(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tune),
+        cmocka_unit_test(test_tune_compares_what_it_times),
         cmocka_unit_test(test_tune_grid),
         cmocka_unit_test(test_tune_grid_refuses_other_files),
         cmocka_unit_test(test_tune_grid_drops_a_cut_row),

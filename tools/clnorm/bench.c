@@ -7,7 +7,7 @@
 
 static const char moved_and_timed[] =
     "MB and GB/s count the least traffic. Forward reads x and writes y; backward reads x (softmax: y) and dy, and writes "
-    "dx. A gate adds z, and backward dz. A residual adds itself and the sum; backward, their gradients. 8-bit operations "
+    "dx. A gate adds z, and backward dz. A residual adds itself and the sum; backward, the sum's gradient. 8-bit operations "
     "count every tensor once.\n"
     "us is the time of the kernels: on GPUs the median of many runs, with the caches flushed before each; on CPUs the "
     "least time from an enqueue to its end. limit_us is the time of a copy of the same bytes in the same process: the "
@@ -45,12 +45,21 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
         return fault_set(fault, EXIT_REQUEST,
                          "--weight-rows %lld, --weight-repeat %lld: expected 0 or more; the second needs the first",
                          request->weight_rows, request->weight_repeat);
-    if (request->packed && (host || request->sweep.count))
-        return fault_set(fault, EXIT_REQUEST, "--packed: expected no --%s", host ? "host" : "sweep");
+    if (request->packed && (host || request->sweep.count || request->unfused))
+        return fault_set(fault, EXIT_REQUEST, "--packed: expected no --%s",
+                         host                   ? "host"
+                         : request->sweep.count ? "sweep"
+                                                : "unfused");
     if (request->weight_rows && (host || request->sweep.count))
         return fault_set(fault, EXIT_REQUEST, "--weight-rows: expected no --%s", host ? "host" : "sweep");
-    if (host && request->svg)
-        return fault_set(fault, EXIT_REQUEST, "--svg: expected no --host");
+    if (host && (request->svg || request->median || request->unfused))
+        return fault_set(fault, EXIT_REQUEST, "--%s: expected no --host",
+                         request->svg      ? "svg"
+                         : request->median ? "median"
+                                           : "unfused");
+    if (request->svg && request->sweep.count && request->unfused)
+        return fault_set(fault, EXIT_REQUEST,
+                         "--unfused: expected no --sweep with --svg, which draws one line for each operation");
     if (request->svg && !strcmp(request->svg, "-"))
         return fault_set(fault, EXIT_REQUEST, "--svg -: expected a file; standard output has the table or the JSON lines");
     return host ? bench_host(request, fault) : bench_device(request, fault);

@@ -149,6 +149,8 @@ static bool run_cache(struct command_line *line, bool verbose, struct fault *fau
     const bool wants_clear = !strcmp(word, "clear");
     if (!wants_list && !wants_clear && strcmp(word, "path") != 0)
         return fault_set(fault, EXIT_REQUEST, "'%s': expected path, list or clear", word);
+    if (verbose && !wants_list)
+        return fault_set(fault, EXIT_REQUEST, "--verbose: expected no %s", word);
     char *const path = cache_path(fault);
     if (!path)
         return false;

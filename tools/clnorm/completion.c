@@ -11,11 +11,12 @@
 static const char device_words[] = "gpu cpu accelerator";
 static const char dtype_words[] = "f32 f16 bf16 f64 f8e4m3 f8e5m2";
 
-/* Prints the words of "[path | list | clear]" or "silu|sigmoid", with spaces between them. */
+/* Prints the words of "[path | list | clear] [OPTION...]" before the bracket, or of "silu|sigmoid", with spaces between
+ * them. */
 static void put_choices(const char *text) {
     bool inside = false, first = true;
-    for (const char *at = text; *at; at++) {
-        const bool of_word = !strchr(" |[]", *at);
+    for (const char *at = text; *at && *at != ']'; at++) {
+        const bool of_word = !strchr(" |[", *at);
         if (of_word && !inside && !first)
             putchar(' ');
         if (of_word)

@@ -18,7 +18,10 @@ static bool read_scaled_groups(struct job *job, const struct tensor *x_scale, st
                          x_scale->name, groups, job->cols);
     job->groups = groups;
     job->group_size = job->cols / groups;
-    return true;
+    return job->group_size <= UINT32_MAX ||
+           fault_set(fault, EXIT_REQUEST,
+                     "tensor '%s' (x_scale): a scale for %" PRIu64 " columns; expected at most %" PRIu32, x_scale->name,
+                     job->group_size, UINT32_MAX);
 }
 
 /* Whether there is a scale for each row: the shape is x's leading dimensions, or [rows]. */
@@ -62,7 +65,7 @@ static bool read_scaling(struct job *job, const struct operation_options *option
         job->scaling = CLNORM_SCALING_GROUP;
     else
         return fault_set(fault, EXIT_REQUEST, "--mode '%s': expected tensor, row or group", mode);
-    if ((job->scaling == CLNORM_SCALING_GROUP) != (options->group_size > 0))
+    if ((job->scaling == CLNORM_SCALING_GROUP) != (options->group_size != 0) || options->group_size < 0)
         return fault_set(
             fault, EXIT_REQUEST,
             "--mode %s with --group-size %lld: expected 1 or more with --mode group, no --group-size without it", mode,
@@ -101,16 +104,19 @@ static bool read_channels(struct job *job, const struct operation_options *optio
         return false;
     const unsigned channel = job->channels_last ? x->rank - 1 : 1;
     job->spatial = 1;
-    bool empty = x->rank < 2;
+    bool empty = x->rank < 2, many = false;
     for (unsigned i = 1; i < x->rank; i++) {
         empty = empty || !x->shape[i];
-        job->spatial *= i == channel ? 1 : x->shape[i];
+        many = many || (i != channel && __builtin_mul_overflow(job->spatial, x->shape[i], &job->spatial));
     }
     char shape[SHAPE_TEXT];
     if (empty)
         return fault_set(fault, EXIT_REQUEST,
                          "tensor '%s' (x): shape %s; expected rank 2 or more and sizes of 1 or more but for the first",
                          x->name, tensor_shape_text(x, shape));
+    if (many)
+        return fault_set(fault, EXIT_REQUEST, "tensor '%s' (x): shape %s; expected fewer than 2^64 positions", x->name,
+                         tensor_shape_text(x, shape));
     job->rows = x->shape[0];
     job->cols = x->shape[channel];
     if (job->operation->kind != OPERATION_INSTANCE_NORM && !options->groups)

@@ -73,7 +73,10 @@ bool norm_read_dropout(struct job *job, const struct operation_options *options,
     job->seeded = options->dropout > 0;
     job->seed = (clnorm_seed){0, 0};
     *dropout = options->dropout;
-    return !options->seed || parse_seed("--seed", options->seed, &job->seed.seed, fault);
+    if (options->seed && !parse_seed("--seed", options->seed, &job->seed.seed, fault))
+        return false;
+    return !options->seed || job->seeded ||
+           fault_set(fault, EXIT_REQUEST, "--seed %s: expected a --dropout too", options->seed);
 }
 
 const void *norm_bytes(const struct job *job, const char *role) {

@@ -217,9 +217,10 @@ static void describe_operations(char *text, size_t capacity) {
     (void)snprintf(
         text + length, capacity - length,
         "residual is added to x before the norm, after --dropout and row_scale; the sum is residual_out. dweight "
-        "is written where weight is given, dbias with bias, dz with z, dresidual with residual, of group "
-        "norm with dresidual_out, and y of a backward with --recompute-output. --outputs chooses others, such as dweight without a weight, which is then f32. With "
-        "y=TENSOR the backward of a norm is the one from y.\n"
+        "is written where weight is given, dbias with bias, dz with z, and dresidual with residual, in "
+        "group_norm_backward with dresidual_out. --recompute-output adds y to a backward. --outputs chooses others, "
+        "such as dweight without a weight, which is then f32. With y=TENSOR the backward of a norm is the one from "
+        "y.\n"
         "A tensor's role is its name, unless ROLE=TENSOR names another; ROLE= leaves one out. The only tensor of "
         "the only file is the first input, whatever its name.\n"
         "Files end in .safetensors or .npy; an .npy file's tensor has the file's name.\n"

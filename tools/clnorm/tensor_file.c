@@ -52,6 +52,8 @@ static bool map_file(const char *path, void **map, size_t *size, struct fault *f
         fault_set(fault, EXIT_REQUEST, "%s: not a regular file", path);
     else if (status.st_size <= 0)
         fault_set(fault, EXIT_REQUEST, "%s: the file is empty", path);
+    else if ((off_t)(size_t)status.st_size != status.st_size)
+        fault_set(fault, EXIT_REQUEST, "%s: the file is too large for this host", path);
     else {
         *size = (size_t)status.st_size;
         *map = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, descriptor, 0);

@@ -1,5 +1,6 @@
 #include "trial.h"
 
+#include "base/arithmetic.h"
 #include "check_try.h"
 #include "config_text.h"
 
@@ -68,14 +69,17 @@ bool trial_is_right(const struct trial *trial, const clnorm_config *config) {
                                     .rows = rows_to_check(trial, &plan),
                                     .cols = trial->shape.cols,
                                     .options = bench_options(trial->operation, text)};
-    const struct operation *operation = NULL;
+    const struct job *const job = &trial->job;
     struct fault fault = {0};
-    if (operation_find(trial->operation->operation, &operation, &fault) && operation_has_channels(operation)) {
+    if (operation_has_channels(job->operation)) {
         check_case.rows = 2; /* samples */
         check_case.spatial = bench_positions(&trial->shape);
         check_case.options.groups = (long long)bench_groups(&trial->shape);
+    } else if (!check_case.options.group_size && job->groups > 1)
+        check_case.options.group_size = (long long)cln_divide_up(trial->shape.cols, job->groups);
+    for (int i = 0; trial->operation->inputs[i]; i++) {
+        const char *const input = trial->operation->inputs[i];
+        check_case_add_input(&check_case, input, job->tensor[operation_role(job->operation, input)].element->dtype);
     }
-    for (int i = 0; trial->operation->inputs[i]; i++)
-        check_case_add_input(&check_case, trial->operation->inputs[i], trial->dtype);
     return check_case_try(&trial->stopwatch->session, &check_case, 1, &fault) == OUTCOME_RIGHT;
 }

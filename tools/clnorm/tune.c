@@ -312,10 +312,10 @@ static bool run_tune(struct bench_request *request, double seconds, const char *
 }
 
 static const char epilogue[] =
-    "Operations, shapes and dtypes are those of `clnorm bench`. A result is for the columns of its shape; the rows only "
-    "serve the measurement. A faster config is compared with a double reference before it counts. It is written at once to "
-    "a text file of the device, which programs read when they create a context; CLNORM_TUNING=0 keeps them from reading "
-    "it.\n"
+    "Operations, shapes and dtypes are those of `clnorm bench`. A result is for the columns of its shape, and for "
+    "few rows alone where x has at most 64 KiB for each compute unit. A faster config is compared with a double "
+    "reference before it counts. It is written at once to a text file of the device, which programs read when they "
+    "create a context; CLNORM_TUNING=0 keeps them from reading it.\n"
     "A file of another device or driver, or one that the library does not understand, is refused without --force.\n"
     "--grid measures at each width the configs that the library's model ranks first, and writes rows for "
     "src/config/database as it finds them. It skips rows that the file already has, so that an interrupted grid can "
@@ -346,7 +346,7 @@ int tune_command(int argc, const char **argv, struct fault *fault) {
     int dense = 0;
     const struct poptOption table[] = {
         {"shapes", '\0', POPT_ARG_STRING, &shapes, 0, "Rows and columns (usual ones for the device)", "MxN,..."},
-        {"dtypes", '\0', POPT_ARG_STRING, &dtypes, 0, "Element types (bf16,f32; on CPUs f32)", "DT,..."},
+        {"dtypes", '\0', POPT_ARG_STRING, &dtypes, 0, "Element types (bf16,f32; on CPUs f32, but for --grid)", "DT,..."},
         {"device", 'd', POPT_ARG_STRING, &request.device, 0, "Tune this device; see clnorm select --help", "SELECTOR"},
         {"seconds", '\0', POPT_ARG_DOUBLE, &seconds, 0, "Limit of each search (20)", "S"},
         {"out", '\0', POPT_ARG_STRING, &out, 0, "Write this file, not the one that programs read", "FILE"},
