@@ -2,7 +2,8 @@
  * work-items share ROWS rows, and a work-group takes SEGMENTS times ROWS rows at a time.
  *
  * Macros (src/program/spec.h): X_DTYPE, X_SCALE_DTYPE, WEIGHT_DTYPE, Q_DTYPE (of y), SCALE_DTYPE (none: no scale is
- * written), GROUP_SIZE, COMPATIBLE, ROWS (1 or 2), VEC, LANES, SEGMENTS, REDUCE, STORES, ISA, FP8_ISA, ELEMENT_ALIGNED. */
+ * written), GROUP_SIZE, COMPATIBLE, ROWS (1 or 2; 1 with LANES 1), VEC, LANES, SEGMENTS, REDUCE, STORES, ISA, FP8_ISA,
+ * ELEMENT_ALIGNED. */
 
 #include "common/arguments.h"
 #include "norm/fp8_rms_norm_args.h"

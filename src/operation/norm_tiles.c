@@ -43,9 +43,9 @@ static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
 }
 
 /* Two rows share the weights, which are loaded and widened once; more rows take registers, so that fewer work-groups run at
- * once. A single work-item spends its time on sums, not on weights. */
+ * once. A single lane spends its time on sums, not on weights. */
 static uint64_t rows_at_once(const struct cln_config *config) {
-    return config->lanes * config->segments > 1 ? 2 : 1;
+    return config->lanes > 1 ? 2 : 1;
 }
 
 static const struct cln_parameter rows_parameters[] = CLN_PARAMETERS(FP8_RMS_NORM_ROWS_ARGS);
