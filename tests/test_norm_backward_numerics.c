@@ -275,6 +275,23 @@ static void dx_bits_depend_on_the_row_alone(void **state) {
     }
 }
 
+/* At n = ±∞ the slope of SiLU is 1 or 0, so that one row's dweight and dbias are finite. The work-group has room for a
+ * second row, which is not there. */
+static void an_infinite_weight_counts_in_real_rows_alone(void **state) {
+    const struct fixture *fixture = *state;
+    struct norm_backward_case c = {.desc = norm_backward_full_desc(CLNORM_RMS_NORM, 1, 64, CLNORM_F32), .seed = 13};
+    c.desc.activation = CLNORM_ACTIVATION_SILU;
+    c.desc.y.dtype = CLNORM_DTYPE_NONE;
+    assert_int_equal(clnorm_config_parse("keep=registers,accumulator=registers,vec=4,lanes=1,segments=2", &c.desc.config),
+                     0);
+    struct norm_backward_run run = norm_backward_run_make(&c);
+    store(&run.weight, 5, INFINITY);
+    go(fixture, &run);
+    for (uint64_t i = 0; i < 64; i++)
+        assert_true(isfinite(load(&run.dweight, i)) && isfinite(load(&run.dbias, i)));
+    norm_backward_run_free(&run);
+}
+
 /* Without rows, sums are 0, or with accumulate unchanged. */
 static void no_rows_give_zeros(void **state) {
     const struct fixture *fixture = *state;
@@ -298,6 +315,7 @@ int main(void) {
         cmocka_unit_test(dx_is_orthogonal_to_ignored_changes),
         cmocka_unit_test(partial_bits_repeat),
         cmocka_unit_test(dx_bits_depend_on_the_row_alone),
+        cmocka_unit_test(an_infinite_weight_counts_in_real_rows_alone),
         cmocka_unit_test(no_rows_give_zeros),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -263,9 +263,9 @@ INLINED void put_row(const struct call *call, const struct row *row, const struc
         const struct row at = row_at_vector(row, i);
         if (row->active && has_vector(columns, i))
             put_outputs(call, &at, vector_of(columns, i), in, point, scale, &beside[i % WEIGHTS_AT_ONCE], means);
-        if (DWEIGHT)
+        if (DWEIGHT && row->active) /* elsewhere an infinite weight makes the point NaN */
             accumulator->dweight[i * DWEIGHT_STEP] += point.dn * point.x_hat;
-        if (DBIAS)
+        if (DBIAS && row->active)
             accumulator->dbias[i * DBIAS_STEP] += point.dn;
     }
 }
