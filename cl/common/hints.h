@@ -15,6 +15,7 @@ static inline void prefetch_to_read(const global void *p) {
     (void)p;
 }
 
+/* Not with streaming stores, which bypass the caches: there ELEMENT_ALIGNED is 0. */
 static inline void prefetch_to_write(const global void *p) {
 #if ELEMENT_ALIGNED && defined(__has_builtin)
 #if __has_builtin(__builtin_prefetch)

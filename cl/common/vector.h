@@ -95,7 +95,6 @@ typedef VECTOR(ushort) ushortv;
 #define AS_FLOATV as_float
 #define AS_UINTV as_uint
 #define TO_UINTV convert_uint
-#define TO_FLOATV convert_float
 #define TO_USHORTV convert_ushort
 #define TO_CHARV convert_char
 #define TO_INTV convert_int
@@ -103,7 +102,6 @@ typedef VECTOR(ushort) ushortv;
 #define AS_FLOATV JOIN(as_float, VEC)
 #define AS_UINTV JOIN(as_uint, VEC)
 #define TO_UINTV JOIN(convert_uint, VEC)
-#define TO_FLOATV JOIN(convert_float, VEC)
 #define TO_USHORTV JOIN(convert_ushort, VEC)
 #define TO_CHARV JOIN(convert_char, VEC)
 #define TO_INTV JOIN(convert_int, VEC)

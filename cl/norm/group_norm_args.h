@@ -1,6 +1,6 @@
 /* The arguments of the kernels of group norm: see cl/common/arguments.h. x, residual, dy, y, residual_out, dx: [rows,
  * elements of a sample]. weight, bias, dweight, dbias: [CHANNELS]. mean, rstd: [rows, GROUPS]. parts: two numbers for
- * each sample, channel, chunk and position of a row, which cl/norm/group_norm.h indexes. slopes: [rows, GROUPS, 2].
+ * each part of each row of parts, see cl/norm/group_norm_part.h. slopes: [rows, GROUPS, 2].
  * x_scale, y_scale: of an 8-bit x or y, [1], or [rows] with SCALING_ROW. y_given: the scale of an 8-bit y where the
  * descriptor gives it. magnitudes: the largest |y| of pieces of the work; those of a sample are contiguous. The host, which
  * has no arguments.h, sees every list; the device sees those for which the build has a macro. */

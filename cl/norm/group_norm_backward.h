@@ -67,7 +67,7 @@ static inline void channel_sums_end_run(struct channel_sums *sums) {
     sums->dn = sums->product = 0;
 }
 
-/* x and dy of a vector, as loaded; never copied either. */
+/* x and dy of a vector, as loaded. Like struct packed_s it is never copied. */
 struct packed_pair {
     PACKED(X_DTYPE) x;
     PACKED(DY_DTYPE) dy;

@@ -74,7 +74,7 @@ static inline realv load_x(const struct call *call, const struct place *place, c
 static inline realv weighted(const struct call *call, const struct place *place, const index_t v, const realv value) {
 #if PRESENT(WEIGHT_DTYPE)
     const global STORAGE(WEIGHT_DTYPE) *weight = call->weight + place->weights + place->column;
-    return value * WIDEN(WEIGHT_DTYPE)(LOAD_VECTOR(WEIGHT_DTYPE)(weight, v, 0, call->aligned, LOAD_LAST));
+    return value * WIDEN(WEIGHT_DTYPE)(LOAD_VECTOR(WEIGHT_DTYPE)(weight, v, 0, call->aligned, LOAD_PLAIN));
 #else
     return value;
 #endif

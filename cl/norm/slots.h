@@ -42,9 +42,10 @@ INLINED void open_slot(struct slot *slot, volatile global uint *lock, local uint
             if (before == SLOT_EMPTY)
                 before = atomic_cmpxchg(lock, SLOT_EMPTY, SLOT_ENTERED) == SLOT_EMPTY ? SLOT_EMPTY : SLOT_ENTERED;
         }
+        device_fence(); /* after the lock, for the whole work-group by the barrier */
         *broadcast = before == SLOT_FILLED;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     device_fence();
     slot->add = *broadcast;
 }
@@ -53,8 +54,10 @@ INLINED void open_slot(struct slot *slot, volatile global uint *lock, local uint
 static inline void close_slot(volatile global uint *lock) {
     device_fence();
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (get_local_id(0) == 0)
+    if (get_local_id(0) == 0) {
+        device_fence(); /* of the stores of the others, which the barrier has ordered before it */
         atomic_xchg(lock, SLOT_FILLED);
+    }
 }
 
 /* volatile, so that the load is not answered by this compute unit's cache, which may hold an old value. */

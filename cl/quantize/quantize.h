@@ -30,7 +30,7 @@ static inline floatv divide(const floatv a, const float b) {
 
 #else
 
-/* Whether neither 1 / b nor the remainder of a division by b can overflow or underflow in quotient(). */
+/* Whether 1 / b does not overflow or underflow in quotient(), nor the remainder where the code is not 0. */
 static inline bool divides_well(const float b) {
     return fabs(b) > 0x1p-60f && fabs(b) < 0x1p60f;
 }

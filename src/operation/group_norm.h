@@ -41,7 +41,7 @@ struct cln_spec cln_group_norm_spec(const clnorm_plan *plan, const struct cln_gr
 /* Appends a part to the workspace. size: bytes of all parts so far. */
 clnorm_status cln_group_norm_part(uint64_t *size, uint64_t elements, uint64_t element, struct cln_binding *part);
 
-/* Rows of parts of a sample, and parts of a row: see cl/norm/group_norm.h. */
+/* Rows of parts of a sample, and parts of a row: see cl/norm/group_norm_part.h. */
 uint64_t cln_group_norm_part_rows(const struct cln_group_norm *norm, const struct cln_spec *spec);
 uint64_t cln_group_norm_row_parts(const struct cln_spec *spec);
 
