@@ -31,6 +31,29 @@ static bool read_sweep(struct bench_request *request, const struct sweep_words *
            numbers_read(words->bytes ? words->bytes : "64M", "bytes", &request->sweep_bytes, 1, &count, fault);
 }
 
+/* Refuses an option beside one with which it has no effect. */
+static bool check_pairs(const struct bench_request *request, bool host, struct fault *fault) {
+    const bool sweep = request->sweep.count > 0;
+    const struct {
+        const char *option, *other;
+        bool given, beside;
+    } pairs[] = {
+        {"packed", "host", request->packed, host},
+        {"packed", "sweep", request->packed, sweep},
+        {"packed", "unfused", request->packed, request->unfused},
+        {"weight-rows", "host", request->weight_rows, host},
+        {"weight-rows", "sweep", request->weight_rows, sweep},
+        {"svg", "host", request->svg, host},
+        {"median", "host", request->median, host},
+        {"unfused", "host", request->unfused, host},
+        {"unfused", "sweep with --svg, which draws one line for each operation", request->unfused, sweep && request->svg},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i].given && pairs[i].beside)
+            return fault_set(fault, EXIT_REQUEST, "--%s: expected no --%s", pairs[i].option, pairs[i].other);
+    return true;
+}
+
 static bool run_bench(struct command_line *line, struct bench_request *request, const char *shapes, const char *dtypes,
                       bool host, struct fault *fault) {
     if (!bench_read(request, line, shapes, dtypes, fault))
@@ -45,21 +68,8 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
         return fault_set(fault, EXIT_REQUEST,
                          "--weight-rows %lld, --weight-repeat %lld: expected 0 or more; the second needs the first",
                          request->weight_rows, request->weight_repeat);
-    if (request->packed && (host || request->sweep.count || request->unfused))
-        return fault_set(fault, EXIT_REQUEST, "--packed: expected no --%s",
-                         host                   ? "host"
-                         : request->sweep.count ? "sweep"
-                                                : "unfused");
-    if (request->weight_rows && (host || request->sweep.count))
-        return fault_set(fault, EXIT_REQUEST, "--weight-rows: expected no --%s", host ? "host" : "sweep");
-    if (host && (request->svg || request->median || request->unfused))
-        return fault_set(fault, EXIT_REQUEST, "--%s: expected no --host",
-                         request->svg      ? "svg"
-                         : request->median ? "median"
-                                           : "unfused");
-    if (request->svg && request->sweep.count && request->unfused)
-        return fault_set(fault, EXIT_REQUEST,
-                         "--unfused: expected no --sweep with --svg, which draws one line for each operation");
+    if (!check_pairs(request, host, fault))
+        return false;
     if (request->svg && !strcmp(request->svg, "-"))
         return fault_set(fault, EXIT_REQUEST, "--svg -: expected a file; standard output has the table or the JSON lines");
     return host ? bench_host(request, fault) : bench_device(request, fault);
