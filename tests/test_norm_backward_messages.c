@@ -35,13 +35,12 @@ static void execute(const struct fixture *fixture, struct kept *kept) {
 
 /* Gives the kernel that clears the mailboxes no work from now on. */
 static void keep_messages(struct kept *kept) {
-    const cl_ulong work = 0;
     unsigned i = 0;
     while (i < kept->plan->stages && strcmp(kept->plan->stage[i].name, "norm_backward_clear") != 0)
         i++;
     assert_true(i < kept->plan->stages);
-    const struct cln_stage *const stage = &kept->plan->stage[i];
-    assert_int_equal(clSetKernelArg(stage->aligned, 0, sizeof work, &work), CL_SUCCESS);
+    struct cln_stage *const stage = &kept->plan->stage[i];
+    stage->work = 0;
     kept->mailboxes = (size_t)stage->tensor[0].binding.offset + TICKET_WORDS * sizeof(cl_uint);
 }
 
