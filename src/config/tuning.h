@@ -6,13 +6,13 @@
  *     driver 580.95.05
  *     rms_norm bf16 4096: vec=8,lanes=256,keep=reread # a comment too
  *
- * A row is an operation, a dtype, and group_size or cols; then the knobs, as clnorm_config_parse reads them. The dtype is
- * that of the first input. f8e4m3/bf16 adds the widest dtype of the matrices, where its elements have more bytes. A row
- * with both dtypes goes before one without the second, which applies to any. Operations have the names of their records,
- * such as softmax_backward. The fused norms are layer_norm or rms_norm with the parts that they have, all of which are in
- * add_dropout_rms_norm_gated_activated_rope_quantized_backward; only a forward has _quantized. Group norm's columns are
- * CHANNELSxPOSITIONS/GROUPS, and " last" where channels come last. The file's device and driver must be the ones in use.
- * A file with an error in any line is not used at all.
+ * A row is an operation, a dtype, and group_size, quantize's scale_group, or cols; then the knobs, as clnorm_config_parse
+ * reads them. The dtype is that of the first input. f8e4m3/bf16 adds the widest dtype of the matrices, where its elements
+ * have more bytes. A row with both dtypes goes before one without the second, which applies to any. Operations have the
+ * names of their records, such as softmax_backward. The fused norms are layer_norm or rms_norm with the parts that they
+ * have, all of which are in add_dropout_rms_norm_gated_activated_rope_quantized_backward; only a forward has _quantized.
+ * Group norm's columns are CHANNELSxPOSITIONS/GROUPS, and " last" where channels come last. The file's device and driver
+ * must be the ones in use. A file with an error in any line is not used at all.
  */
 #ifndef CLN_TUNING_H
 #define CLN_TUNING_H

@@ -96,7 +96,7 @@ static clnorm_status add_stage(clnorm_plan *plan, const void *desc, const struct
     const struct cln_binding out = {.role = plan->operation->tensors[plan->operation->tensor_count - 1].role};
     const cl_ulong blocks = cln_divide_up(p.cols, (uint64_t)c->vec * c->lanes * c->unroll);
     const cl_ulong work = p.rows * blocks;
-    const cl_ulong iterations = cln_larger(c->iterations, cln_divide_up(work, CLN_MOST_GROUPS));
+    const cl_ulong iterations = cln_launch_iterations(c->iterations, work, CLN_MOST_GROUPS);
     const struct cln_argument arguments[] = {
         cln_bind("out", out),
         cln_integer("iterations", iterations),

@@ -21,10 +21,13 @@ void cln_launch_spec(const clnorm_device_info *device, const struct cln_config *
     spec->opencl_c = config->reduce == CLN_REDUCE_SUBGROUP ? device->opencl_c_version : 120;
 }
 
+uint64_t cln_launch_iterations(uint64_t wish, uint64_t blocks, uint64_t most_groups) {
+    return cln_smaller(cln_larger(wish, cln_divide_up(blocks, most_groups)), cln_larger(blocks, 1));
+}
+
 struct cln_launch cln_launch_within(const struct cln_config *config, uint64_t segments, uint64_t most_groups) {
     const uint64_t blocks = cln_divide_up(segments, config->segments);
-    const uint64_t wish = cln_larger(config->iterations, cln_divide_up(blocks, most_groups));
-    const uint64_t iterations = cln_smaller(wish, cln_larger(blocks, 1));
+    const uint64_t iterations = cln_launch_iterations(config->iterations, blocks, most_groups);
     return (struct cln_launch){iterations, (size_t)cln_divide_up(blocks, iterations),
                                (size_t)config->lanes * config->segments};
 }

@@ -9,6 +9,10 @@
  * depend on the tensors. */
 void cln_launch_spec(const clnorm_device_info *device, const struct cln_config *config, struct cln_spec *spec);
 
+/* The blocks of work that a work-group takes one after the other: as many as wished, or so many that there are at most
+ * most_groups work-groups, but no more than there are blocks. */
+uint64_t cln_launch_iterations(uint64_t wish, uint64_t blocks, uint64_t most_groups);
+
 /* Work-groups that loop over segments, config.segments at a time. */
 struct cln_launch {
     cl_ulong iterations;

@@ -69,21 +69,22 @@ static bool is_bound(const clnorm_plan *plan, const struct cln_binding *binding)
 
 enum { WORK = 0 }; /* index of the argument work of every kernel */
 
-/* What an enqueue's tensors allow: wide accesses, and a launch that reads no input after it was overwritten. */
-struct places_facts {
-    bool aligned, in_place;
+/* A caller's arguments, copied and checked. */
+struct given {
+    clnorm_args args;
+    struct cln_place places[CLN_ROLES];
+    bool aligned; /* all wide accesses are */
 };
 
 /* Sets the tensors of a stage and launches it. */
 static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *stage, cl_command_queue queue,
-                               const clnorm_args *args, struct places_facts facts, cl_uint num_wait,
-                               const cl_event *wait_list, cl_event *event) {
-    cl_kernel kernel = facts.aligned || !stage->unaligned ? stage->aligned : stage->unaligned;
+                               const struct given *given, cl_uint num_wait, const cl_event *wait_list, cl_event *event) {
+    cl_kernel kernel = given->aligned || !stage->unaligned ? stage->aligned : stage->unaligned;
     for (cl_uint i = 0; i < stage->tensors; i++) {
         const struct cln_binding *binding = &stage->tensor[i].binding;
         if (!is_bound(plan, binding))
             continue;
-        const clnorm_buffer *buffer = cln_args_buffer(args, binding->role);
+        const clnorm_buffer *buffer = cln_args_buffer(&given->args, binding->role);
         const uint64_t element = binding->element ? binding->element : plan->tensor[binding->role].element;
         const cl_ulong offset = (buffer->offset + binding->offset) / element;
         const cl_uint index = stage->tensor[i].index;
@@ -96,10 +97,10 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
     const cl_int code = clSetKernelArg(kernel, WORK, sizeof stage->work, &stage->work); /* a warm-up has set it to 0 */
     if (code)
         return cln_fail_opencl(code, "clSetKernelArg");
-    const clnorm_status status = stage->seed ? set_seed(stage, kernel, args->seed) : CLNORM_SUCCESS;
+    const clnorm_status status = stage->seed ? set_seed(stage, kernel, given->args.seed) : CLNORM_SUCCESS;
     if (status)
         return status;
-    const bool apart = (stage->readers || stage->posters) && facts.in_place;
+    const bool apart = (stage->readers || stage->posters) && cln_in_place(given->places);
     return (apart ? launch_in_place : launch_whole)(stage, kernel, queue, num_wait, wait_list, event);
 }
 
@@ -114,8 +115,8 @@ struct order {
 /* Runs one stage after the other. Where stages have events, each waits for the event of the one before. In an in-order
  * queue without events every stage has the wait list, so that an event that fails makes all stages fail, not the first one
  * alone. */
-static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue, bool in_order, const clnorm_args *args,
-                                struct places_facts facts, const struct order *order) {
+static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue, bool in_order, const struct given *given,
+                                const struct order *order) {
     cl_event before = NULL;
     clnorm_status status = CLNORM_SUCCESS;
     for (unsigned i = 0; i < plan->stages && !status; i++) {
@@ -123,7 +124,7 @@ static clnorm_status run_stages(const clnorm_plan *plan, cl_command_queue queue,
         const cl_uint waits = before ? 1 : order->num_wait;
         cl_event done = NULL;
         const bool wanted = order->events || (last ? order->event != NULL : !in_order);
-        status = run_stage(plan, &plan->stage[i], queue, args, facts, waits, before ? &before : order->wait_list,
+        status = run_stage(plan, &plan->stage[i], queue, given, waits, before ? &before : order->wait_list,
                            wanted ? &done : NULL);
         if (before && !order->events)
             clReleaseEvent(before);
@@ -170,18 +171,16 @@ static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const cl
     if (!plan)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "plan is NULL");
     bool in_order = false;
-    struct places_facts facts = {false, false};
-    clnorm_args taken;
-    struct cln_place places[CLN_ROLES] = {{NULL, 0}};
+    struct given given = {.aligned = false};
     clnorm_status status = check_queue(plan, queue, &in_order);
     if (!status)
         status = cln_wait_list_check(plan->context->cl, order->num_wait, order->wait_list);
     if (!status)
-        status = cln_args_take(args, &taken);
+        status = cln_args_take(args, &given.args);
     if (!status)
-        status = cln_args_check(plan, &taken, &facts.aligned, places);
+        status = cln_args_check(plan, &given.args, &given.aligned, given.places);
     if (!status)
-        status = cln_overlap_check(plan, places);
+        status = cln_overlap_check(plan, given.places);
     if (status)
         return status;
     if (!plan->stages) {
@@ -189,9 +188,8 @@ static clnorm_status enqueue(clnorm_plan *plan, cl_command_queue queue, const cl
             clEnqueueMarkerWithWaitList(queue, order->num_wait, order->num_wait ? order->wait_list : NULL, order->event);
         return code ? cln_fail_opencl(code, "clEnqueueMarkerWithWaitList") : CLNORM_SUCCESS;
     }
-    facts.in_place = cln_in_place(places);
     pthread_mutex_lock(&plan->lock);
-    status = run_stages(plan, queue, in_order, &taken, facts, order);
+    status = run_stages(plan, queue, in_order, &given, order);
     pthread_mutex_unlock(&plan->lock);
     return status;
 }
