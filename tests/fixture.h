@@ -26,9 +26,9 @@ bool fixture_is_slow(const struct fixture *fixture);
 /* Whether this is the quick set of tools/test.sh, in which long sweeps run a part of their cases. */
 bool fixture_is_quick(void);
 
-/* A quick set's number, the value of CLNORM_TEST_QUICK. Each implementation has its own, so that they run different parts
- * of a list of cases. */
-unsigned fixture_turn(void);
+/* Whether the i-th of a list of cases runs: in a quick set one in three. The value of CLNORM_TEST_QUICK says which: other
+ * implementations run other thirds. */
+bool fixture_takes(size_t i);
 
 /* Largest number of elements of a case of several rows on this device. */
 uint64_t fixture_element_limit(const struct fixture *fixture);

@@ -96,7 +96,7 @@ static bool runs_here(const struct fixture *fixture, const struct group_case *c)
 }
 
 bool group_case_takes(const struct fixture *fixture, struct group_case *c, int layout, size_t i) {
-    const bool in_turn = !fixture_is_quick() || (i + fixture_turn() + (layout == (int)CLNORM_LAYOUT_LAST)) % 3 == 0;
+    const bool in_turn = fixture_takes(i + (layout == (int)CLNORM_LAYOUT_LAST));
     if (!in_turn || (c->layout && c->layout != layout) || !runs_here(fixture, c))
         return false;
     c->layout = layout;

@@ -46,7 +46,7 @@ bool group_forward_execute(const struct fixture *fixture, struct group_run *run,
 
 /* Whether the case runs with a layout on this device; sets its layout if so. A case that names a layout runs with that
  * one, others with both. In a quick set two thirds of the cases run, with one of the layouts, and a third of those that
- * name one: see fixture_turn(). Devices that are slow or need aligned vectors run fewer cases. i: index of the case. */
+ * name one: see fixture_takes(). Devices that are slow or need aligned vectors run fewer cases. i: index of the case. */
 bool group_case_takes(const struct fixture *fixture, struct group_case *c, int layout, size_t i);
 
 /* The same for a gradient, with given statistics or without: one case in four is without them, and its plan begins with

@@ -172,22 +172,27 @@ static void test_rows_of_other_operations_are_taken(void **state) {
     clnorm_context_destroy(context);
 }
 
+/* The knobs of a plan, whose tuning key must be this one. Destroys the plan. */
+static struct cln_config take_knobs(clnorm_plan *plan, const char *key) {
+    char text[64];
+    (void)clnorm_plan_tuning_key(plan, text, sizeof text);
+    assert_string_equal(text, key);
+    const struct cln_config knobs = chosen_knobs(plan);
+    clnorm_plan_destroy(plan);
+    return knobs;
+}
+
 static uint32_t iterations_of_image(clnorm_context *context, uint64_t spatial, uint64_t groups, clnorm_layout layout,
                                     const char *key) {
     clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
     clnorm_plan *plan = NULL;
-    char text[64];
     desc.rows = 2;
     desc.cols = 32;
     desc.spatial = spatial;
     desc.groups = groups;
     desc.layout = layout;
     assert_int_equal(clnorm_group_norm_plan_create(context, &desc, &plan), CLNORM_SUCCESS);
-    (void)clnorm_plan_tuning_key(plan, text, sizeof text);
-    assert_string_equal(text, key);
-    const uint32_t iterations = chosen_knobs(plan).iterations;
-    clnorm_plan_destroy(plan);
-    return iterations;
+    return take_knobs(plan, key).iterations;
 }
 
 /* A row of group norm is for images of one size, number of groups and layout. */
@@ -218,7 +223,6 @@ struct mixed_case {
 static uint32_t unroll_of(clnorm_context *context, const struct mixed_case *made) {
     clnorm_norm_desc desc = usual_desc();
     clnorm_plan *plan = NULL;
-    char key[64];
     desc.x.dtype = made->x;
     desc.y.dtype = made->y;
     if (made->x >= CLNORM_F8_E4M3)
@@ -226,11 +230,7 @@ static uint32_t unroll_of(clnorm_context *context, const struct mixed_case *made
     if (made->y >= CLNORM_F8_E4M3)
         desc.y.scaling = CLNORM_SCALING_ROW;
     assert_int_equal(clnorm_norm_forward_plan_create(context, &desc, &plan), CLNORM_SUCCESS);
-    (void)clnorm_plan_tuning_key(plan, key, sizeof key);
-    assert_string_equal(key, made->key);
-    const uint32_t unroll = chosen_knobs(plan).unroll;
-    clnorm_plan_destroy(plan);
-    return unroll;
+    return take_knobs(plan, made->key).unroll;
 }
 
 /* A key's second dtype is that of a matrix with wider elements than x. A row without one matches any. A row that names the
