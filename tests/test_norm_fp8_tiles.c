@@ -91,6 +91,8 @@ static void free_run(struct norm_run *run) {
 
 static clnorm_status go(const struct fixture *fixture, struct norm_run *run) {
     clnorm_plan *plan = NULL;
+    if (KNOB(run->desc.config, segments) > 1 && cln_driver_defect(&fixture->device, CLN_DEFECT_CODES_SEGMENTS))
+        KNOB(run->desc.config, segments) = 1;
     const clnorm_status status = clnorm_norm_forward_plan_create(fixture->context, &run->desc, &plan);
     if (status)
         return status;

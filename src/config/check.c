@@ -60,8 +60,7 @@ static const char *lanes_defect(const clnorm_device_info *device, const struct c
 
 static const char *segments_defect(const clnorm_device_info *device, const struct cln_workload *work,
                                    const struct cln_config *c) {
-    const bool norm_to_codes = work->users == CLN_KNOBS_FORWARD && work->y_scaled;
-    return c->segments > 1 && norm_to_codes ? cln_driver_defect(device, CLN_DEFECT_CODES_SEGMENTS) : NULL;
+    return c->segments > 1 && work->y_scaled ? cln_driver_defect(device, CLN_DEFECT_CODES_SEGMENTS) : NULL;
 }
 
 static clnorm_status check_defects(const clnorm_device_info *device, const struct cln_workload *work,

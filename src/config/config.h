@@ -31,7 +31,7 @@ struct cln_workload {
     uint64_t real_size;     /* bytes of the arithmetic type: 4, or 8 for f64 */
     enum cln_work work;     /* forward */
     uint64_t local_size;    /* forward: bytes of an element kept in local memory; 0: no element can be */
-    bool y_scaled;          /* forward: y is 8-bit with scales */
+    bool y_scaled;          /* norms' forward: y is 8-bit with scales */
     bool locked;            /* backward: CLNORM_REDUCTION_LOCKED */
     uint64_t slots;         /* backward: of locks */
     bool gated;             /* backward: there is a gate */

@@ -28,7 +28,9 @@ bool cln_norm_in_tiles(const clnorm_norm_desc *p) {
 }
 
 struct cln_workload cln_norm_tiles_workload(const struct cln_operation *operation, const clnorm_norm_desc *p) {
-    return cln_fp8_workload(operation, p, p->x.dtype, p->x.scale_group);
+    struct cln_workload work = cln_fp8_workload(operation, p, p->x.dtype, p->x.scale_group);
+    work.y_scaled = true;
+    return work;
 }
 
 static struct cln_spec spec_of(const clnorm_plan *plan, const problem *p) {
