@@ -271,7 +271,7 @@ static void run_slice(const struct device *device, clnorm_norm norm, struct part
     all.sums = make_buffer(device, (size_t)2 * ROWS, NULL);
     forward_of_slice(device, norm, part, &all);
     backward_of_slice(device, norm, part, &all);
-    clFinish(device->queue);
+    check_cl(clFinish(device->queue), "clFinish");
     clReleaseMemObject(all.moments.mem);
     clReleaseMemObject(all.sums.mem);
     take_outputs(device, &all, part);

@@ -55,7 +55,7 @@ inside 'gcc /packages/rms_norm.c -o /shared $(pkg-config --cflags --libs clnorm)
 inside 'gcc /packages/rms_norm.c -o /static $(pkg-config --static --cflags --libs clnorm) && /static'
 
 # A purge must leave no file.
-inside 'apt-get purge -qq -y clnorm libclnorm-dev libclnorm0 >/dev/null'
+inside 'apt-get purge -qq -y clnorm libclnorm-dev "libclnorm[0-9]*" >/dev/null'
 left=$(find "$root/usr" -name '*clnorm*')
 [ -z "$left" ] || die "left after a purge: $left"
 echo "The packages install, work, and leave nothing."

@@ -22,15 +22,18 @@ TICKS = (1, 1.25, 1.5, 2, 3, 4, 6)
 
 def read(paths):
     """{operation: {provider: {columns: time over the copy's}}}, and the device."""
-    times, device = {}, ""
+    times, dtypes, device = {}, set(), ""
     for path in paths:
         with open(path, encoding="utf-8") as file:
             for line in file:
                 row = json.loads(line)
                 ours = row["provider"] == "clnorm"
                 device = row["device"] if ours else device
+                dtypes.add(row["dtype"])
                 if row["us"] > 0:
                     times.setdefault(row["op"], {}).setdefault(row["provider"], {})[row["cols"]] = row["us"] / row["limit_us"]
+    if len(dtypes) > 1:
+        sys.exit(f"expected lines of one dtype, not of {', '.join(sorted(dtypes))}")
     return times, device
 
 

@@ -4,10 +4,10 @@
   python3 tools/peers/group_norm.py > group_norm.json
   python3 tools/peers/group_norm.py --shapes 2x320x128x128,8x640x64x64 --groups 32 --layouts first,last --activations none,silu
 
-Shapes are N x C x H x W; --layouts first is [N, C, H, W] in memory, last [N, H, W, C]. A line has op (group_norm,
-group_norm_backward; group_norm_silu, group_norm_silu_backward with SiLU after it), rows = N · groups, cols = C / groups · H · W,
-shape, groups, layout, and the other keys of `python3 tools/peers`. In the least traffic, forward reads x and writes y; backward
-reads x and dy, and writes dx.
+Shapes are N x C x H x W, and /G after one, as in clnorm bench, stands for --groups G. --layouts first is [N, C, H, W] in
+memory, last [N, H, W, C]. A line has op (group_norm, group_norm_backward; group_norm_silu, group_norm_silu_backward with SiLU
+after it), rows = N · groups, cols = C / groups · H · W, shape, groups, layout, and the other keys of `python3 tools/peers`. In
+the least traffic, forward reads x and writes y; backward reads x and dy, and writes dx.
 """
 import argparse
 import sys
@@ -26,6 +26,14 @@ FORMATS = {"first": torch.contiguous_format, "last": torch.channels_last}
 ACTIVATIONS = {"none": lambda y: y, "silu": F.silu}
 
 
+def image_of(word, groups):
+    """(N, C, H, W) and the number of groups of a word of --shapes. Any other word is a ValueError."""
+    shape, _, own = word.partition("/")
+    if own:
+        (groups,) = numbers(own, "/", 1)
+    return tuple(numbers(shape, "x", 4)), groups
+
+
 class Image:
     """x and dy [N, C, H, W] in a layout, weight and bias [C]."""
 
@@ -34,7 +42,7 @@ class Image:
             return torch.randn(shape, device=device).to(DTYPES[dtype]).to(memory_format=FORMATS[layout])
 
         if shape[1] % groups:
-            sys.exit(f"--groups: expected a divisor of {shape[1]} channels, not {groups}")
+            sys.exit(f"--shapes, --groups: expected a divisor of {shape[1]} channels, not {groups}")
         self.groups, self.channels, self.layout = groups, shape[1], layout
         self.x, self.dy = image(), image()
         self.weight, self.bias = (torch.randn(shape[1], device=device).to(DTYPES[dtype]) for _ in range(2))
@@ -67,7 +75,7 @@ def calls_of(name, module, image, activation):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--shapes", default=SHAPES, metavar="NxCxHxW,…")
+    parser.add_argument("--shapes", default=SHAPES, metavar="NxCxHxW[/G],…")
     parser.add_argument("--groups", type=int, default=32)
     parser.add_argument("--layouts", default="first,last")
     parser.add_argument("--activations", default="none,silu")
@@ -75,20 +83,20 @@ def main():
     parser.add_argument("--peers", default=",".join(PEERS))
     args = parser.parse_args()
     try:
-        shapes = [tuple(numbers(word, "x", 4)) for word in args.shapes.split(",")]
+        images = [image_of(word, args.groups) for word in args.shapes.split(",")]
     except ValueError as error:
-        sys.exit(f"--shapes: expected NxCxHxW,…: {error}")
+        sys.exit(f"--shapes: expected NxCxHxW[/G],…: {error}")
     dtypes = chosen((args.dtypes or USUAL_DTYPES[args.device]).split(","), DTYPES, "dtypes")
     layouts = chosen(args.layouts.split(","), FORMATS, "layouts")
     activations = chosen(args.activations.split(","), ACTIVATIONS, "activations")
     report = Report(timer_of(args.device), sys.stdout)
     peers = load(chosen(args.peers.split(","), PEERS, "peers"))
     for dtype in dtypes:
-        for shape in shapes:
+        for shape, groups in images:
             for layout in layouts:
-                image = Image(shape, args.groups, layout, dtype, args.device)
+                image = Image(shape, groups, layout, dtype, args.device)
                 size = image.x.numel() * image.x.element_size()
-                segments = shape[0] * args.groups
+                segments = shape[0] * groups
                 for activation in activations:
                     op = "group_norm" if activation == "none" else f"group_norm_{activation}"
                     for name, module in peers.items():
@@ -96,7 +104,7 @@ def main():
                             report.measure(name, version_of(module), op + direction,
                                            size * (3 if direction else 2), make, rows=segments,
                                            cols=image.x.numel() // segments, dtype=dtype, shape=list(shape),
-                                           groups=args.groups, layout=layout)
+                                           groups=groups, layout=layout)
 
 
 if __name__ == "__main__":
