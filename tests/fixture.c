@@ -67,7 +67,8 @@ int fixture_setup(void **state) {
 }
 
 int fixture_teardown(void **state) {
-    fixture_close(*state);
+    if (*state) /* else the setup has failed */
+        fixture_close(*state);
     return 0;
 }
 

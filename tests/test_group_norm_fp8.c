@@ -205,6 +205,7 @@ static void bad_scales_are_refused(void **state) {
     backward.x = good.y;
     backward.dy.dtype = backward.dx.dtype = CLNORM_F32;
     assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &backward, &plan), CLNORM_UNSUPPORTED);
+    assert_detail("desc.x.scaling is ");
     backward.x = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_TENSOR};
     backward.dx.dtype = CLNORM_DTYPE_NONE;
     assert_int_equal(clnorm_group_norm_backward_plan_create(fixture->context, &backward, &plan), CLNORM_UNSUPPORTED);

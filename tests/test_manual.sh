@@ -23,7 +23,7 @@ commands=$("$tool" --help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
 for command in $commands; do
     grep -q "^   clnorm $command " <<<"$page" || complain "clnorm.1 lacks the command $command"
     for option in $("$tool" "$command" --help | grep -o -e '--[a-z][a-z-]*' | sort -u); do
-        grep -q -e "$option" <<<"$page" || complain "clnorm.1 lacks $option of $command"
+        grep -qE -e "$option([^a-z-]|\$)" <<<"$page" || complain "clnorm.1 lacks $option of $command"
     done
 done
 

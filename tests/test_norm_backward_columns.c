@@ -134,7 +134,7 @@ static void outputs_may_lie_over_inputs(void **state) {
         c.dz_over_z = i > 0;
         struct norm_backward_run run = norm_backward_run_make(&c);
         assert_int_equal(norm_backward_run_go(fixture, &run), CLNORM_SUCCESS);
-        assert_true(norm_backward_run_receive(fixture, &run));
+        assert_true(norm_backward_run_receive(fixture, &run) && norm_backward_run_check(&run));
         assert_same_bits(&run.dweight, &apart.dweight);
         assert_same_bits(&run.dbias, &apart.dbias);
         norm_backward_run_free(&run);

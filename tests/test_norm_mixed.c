@@ -206,6 +206,7 @@ static void lossy_dtypes_are_refused(void **state) {
     l2.cols = 64;
     l2.weight.dtype = CLNORM_F64;
     assert_int_equal(clnorm_l2_norm_validate(fixture->context, &l2, NULL), CLNORM_UNSUPPORTED);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.weight.dtype is f64"));
 }
 
 int main(void) {

@@ -116,6 +116,7 @@ static void bad_descriptors_are_refused(void **state) {
     assert_non_null(strstr(clnorm_error_detail(), "requirements.size is 1"));
     desc.y.dtype = CLNORM_F8_E4M3;
     assert_int_equal(clnorm_softmax_forward_validate(fixture->context, &desc, NULL), CLNORM_UNSUPPORTED);
+    assert_non_null(strstr(clnorm_error_detail(), "desc.y.dtype is f8e4m3"));
 }
 
 /* A caller with an older header has a shorter struct: nothing is written past it. */
