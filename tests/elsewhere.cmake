@@ -57,10 +57,10 @@ else()
 endif()
 foreach(driver IN LISTS other_drivers)
     set(programs args buffers cache drivers enqueue events extremes fp8 gelu group_norm group_norm_backward
-        group_norm_exchange group_norm_fp8 l2_norm norm_backward_abreast norm_backward_args norm_backward_columns
-        norm_backward_fp8 norm_backward_locked norm_backward_messages norm_backward_numerics
-        norm_backward_rows norm_backward_sweep norm_chunks norm_fp8_tiles norm_large norm_mixed
-        norm_numerics norm_slices norm_sweep one_call outer_args plan plan_store program quantize range rows_args softmax)
+        group_norm_exchange group_norm_fp8 group_norm_outputs l2_norm norm_backward_abreast norm_backward_args
+        norm_backward_columns norm_backward_fp8 norm_backward_locked norm_backward_messages norm_backward_numerics
+        norm_backward_rows norm_backward_sweep norm_chunks norm_fp8_tiles norm_large norm_mixed norm_numerics
+        norm_slices norm_sweep one_call outer_args plan plan_store program quantize range rows_args softmax)
     set(turn 1)
     if("${driver}" STREQUAL "trixie") # quoted: there is a variable of that name
         set(turn 2)

@@ -164,9 +164,16 @@ clnorm_group_norm_desc group_forward_desc(const struct group_run *run) {
         desc.residual = tensor_of(&run->residual);
         desc.residual_out = tensor_of(&run->residual_out);
     }
-    desc.save_mean = desc.save_rstd = 1;
+    desc.save_mean = run->mean.dtype != CLNORM_DTYPE_NONE;
+    desc.save_rstd = run->rstd.dtype != CLNORM_DTYPE_NONE;
     desc.config = config_of(c->config);
     return desc;
+}
+
+static bool receive_residual(const struct fixture *fixture, struct group_run *run) {
+    return run->more.residual_in_place ? tensor_receive(fixture, &run->residual, "residual_out")
+                                       : tensor_unchanged(fixture, &run->residual, "residual") &&
+                                             tensor_receive(fixture, &run->residual_out, "residual_out");
 }
 
 bool group_forward_execute(const struct fixture *fixture, struct group_run *run, bool in_place) {
@@ -186,7 +193,7 @@ bool group_forward_execute(const struct fixture *fixture, struct group_run *run,
     args.y_scale = tensor_buffer(&run->y_scale);
     args.y = in_place ? args.x : tensor_buffer(&run->y);
     args.residual = tensor_buffer(&run->residual);
-    args.residual_out = tensor_buffer(&run->residual_out);
+    args.residual_out = run->more.residual_in_place ? args.residual : tensor_buffer(&run->residual_out);
     args.weight = tensor_buffer(&run->weight);
     args.bias = tensor_buffer(&run->bias);
     args.mean = tensor_buffer(&run->mean);
@@ -198,9 +205,8 @@ bool group_forward_execute(const struct fixture *fixture, struct group_run *run,
     tensor_free(&run->workspace);
     return workspace_fits && (in_place || tensor_unchanged(fixture, &run->x, "x")) &&
            tensor_unchanged(fixture, &run->weight, "weight") && tensor_unchanged(fixture, &run->bias, "bias") &&
-           tensor_unchanged(fixture, &run->residual, "residual") &&
            tensor_receive(fixture, in_place ? &run->x : &run->y, "y") && tensor_receive(fixture, &run->mean, "mean") &&
-           tensor_receive(fixture, &run->rstd, "rstd") && tensor_receive(fixture, &run->residual_out, "residual_out") &&
+           tensor_receive(fixture, &run->rstd, "rstd") && receive_residual(fixture, run) &&
            tensor_unchanged(fixture, &run->x_scale, "x_scale") && tensor_receive(fixture, &run->y_scale, "y_scale");
 }
 
@@ -230,6 +236,14 @@ clnorm_group_norm_backward_desc group_backward_desc(const struct group_run *run,
     return desc;
 }
 
+/* dx lies over dy, over x, or apart. */
+static bool receive_dx(const struct fixture *fixture, struct group_run *run, bool over_dy) {
+    const bool over_x = run->more.dx_over_x;
+    struct tensor *const dx = over_dy ? &run->dy : over_x ? &run->x : &run->dx;
+    return (over_x || tensor_unchanged(fixture, &run->x, "x")) && (over_dy || tensor_unchanged(fixture, &run->dy, "dy")) &&
+           tensor_receive(fixture, dx, "dx");
+}
+
 static bool receive_dresidual(const struct fixture *fixture, struct group_run *run, bool in_place) {
     return in_place ? tensor_receive(fixture, &run->dresidual_out, "dresidual")
                     : tensor_unchanged(fixture, &run->dresidual_out, "dresidual_out") &&
@@ -253,7 +267,7 @@ bool group_backward_execute(const struct fixture *fixture, struct group_run *run
     args.dresidual_out = tensor_buffer(&run->dresidual_out);
     args.dresidual = in_place && run->dresidual_out.dtype ? args.dresidual_out : tensor_buffer(&run->dresidual);
     args.dy = tensor_buffer(&run->dy);
-    args.dx = in_place ? args.dy : tensor_buffer(&run->dx);
+    args.dx = in_place ? args.dy : run->more.dx_over_x ? args.x : tensor_buffer(&run->dx);
     args.weight = tensor_buffer(&run->weight);
     args.bias = tensor_buffer(&run->bias);
     args.dweight = tensor_buffer(&run->dweight);
@@ -267,10 +281,9 @@ bool group_backward_execute(const struct fixture *fixture, struct group_run *run
         fail_msg("%s", clnorm_error_detail());
     const bool workspace_fits = tensor_receive(fixture, &run->workspace, "workspace");
     tensor_free(&run->workspace);
-    return workspace_fits && tensor_unchanged(fixture, &run->x, "x") &&
-           (in_place || tensor_unchanged(fixture, &run->dy, "dy")) && tensor_unchanged(fixture, &run->weight, "weight") &&
+    return workspace_fits && receive_dx(fixture, run, in_place) && tensor_unchanged(fixture, &run->weight, "weight") &&
            tensor_unchanged(fixture, &run->bias, "bias") && tensor_unchanged(fixture, &run->mean, "mean") &&
-           tensor_unchanged(fixture, &run->rstd, "rstd") && tensor_receive(fixture, in_place ? &run->dy : &run->dx, "dx") &&
-           tensor_receive(fixture, &run->dweight, "dweight") && tensor_receive(fixture, &run->dbias, "dbias") &&
-           tensor_unchanged(fixture, &run->x_scale, "x_scale") && receive_dresidual(fixture, run, in_place);
+           tensor_unchanged(fixture, &run->rstd, "rstd") && tensor_receive(fixture, &run->dweight, "dweight") &&
+           tensor_receive(fixture, &run->dbias, "dbias") && tensor_unchanged(fixture, &run->x_scale, "x_scale") &&
+           receive_dresidual(fixture, run, in_place);
 }

@@ -25,6 +25,8 @@ struct group_more {
     double y_given;               /* y's scale; 0: it is measured */
     int dresidual_out, dresidual; /* dtypes; 0: there is none */
     bool accumulate;
+    bool residual_in_place; /* residual_out lies over residual */
+    bool dx_over_x;
 };
 
 struct group_run {
@@ -41,7 +43,8 @@ void group_run_free(struct group_run *run);
 
 clnorm_group_norm_desc group_forward_desc(const struct group_run *run);
 
-/* Uploads, runs and reads the results. Returns whether nothing else was written. in_place: y lies over x. */
+/* Uploads, runs and reads the results; without a tensor mean or rstd these are not saved. Returns whether nothing else was
+ * written. in_place: y lies over x. */
 bool group_forward_execute(const struct fixture *fixture, struct group_run *run, bool in_place);
 
 /* Whether the case runs with a layout on this device; sets its layout if so. A case that names a layout runs with that
