@@ -102,9 +102,11 @@ bool norm_backward_case_passes(const struct fixture *fixture, const struct norm_
 void norm_backward_settle(const struct fixture *fixture, clnorm_norm_backward_desc *desc) {
     clnorm_plan *plan = NULL;
     while (clnorm_norm_backward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE) {
-        if (strstr(clnorm_error_detail(), "desc.config.vec") != NULL && KNOB(desc->config, vec) > 1)
+        const char *const detail = clnorm_error_detail();
+        const bool tiled = strstr(detail, "desc.config.tile") || strstr(detail, "desc.config.chunks");
+        if (strstr(detail, "desc.config.vec") && KNOB(desc->config, vec) > 1)
             KNOB(desc->config, vec) /= 2;
-        else if (KNOB(desc->config, tile))
+        else if (tiled && KNOB(desc->config, tile))
             KNOB(desc->config, tile) = KNOB(desc->config, chunks) = 0;
         else
             break;

@@ -23,10 +23,10 @@ find "$root/source" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
 git ls-files -z --cached --others --exclude-standard | tar -cf - --null --files-from=- | tar -xf - -C "$root/source"
 
 # PoCL reads the number of cores and the memory size from the first two. A test runs the tool on a terminal.
+trap 'umount "$root/proc" "$root/sys" "$root/dev/pts" 2>/dev/null || :' EXIT # also where a mount fails
 for folder in proc sys dev/pts; do
     mount --bind "/$folder" "$root/$folder"
 done
-trap 'umount "$root/proc" "$root/sys" "$root/dev/pts"' EXIT
 inside() {
     echo "+ $*"
     chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root LANG=C.UTF-8 \

@@ -35,9 +35,9 @@ cp /etc/resolv.conf /etc/hosts "$root/etc/"
 mkdir "$root/packages"
 cp "$packages"/*.deb tests/data/sample.safetensors tests/consumer/rms_norm.c "$root/packages/"
 # PoCL reads the number of cores and the memory size from these.
+trap 'umount "$root/proc" "$root/sys" 2>/dev/null || :' EXIT # also where the second mount fails
 mount --bind /proc "$root/proc"
 mount --bind /sys "$root/sys"
-trap 'umount "$root/proc" "$root/sys"' EXIT
 
 inside() {
     echo "+ $*"

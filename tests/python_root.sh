@@ -23,9 +23,9 @@ python3 -m venv "$folder/pip"
 cp -r python/tests examples/python/numpy_norm.py "$root/work/"
 
 # Intel's runtime reads the number of cores there.
+trap 'umount "$root/proc" "$root/sys" 2>/dev/null || :' EXIT # also where the second mount fails
 mount --bind /proc "$root/proc"
 mount --bind /sys "$root/sys"
-trap 'umount "$root/proc" "$root/sys"' EXIT
 inside() {
     echo "+ $*"
     chroot "$root" /usr/bin/env -i PATH=/work/venv/bin:/usr/bin:/bin:/sbin HOME=/root LANG=C.UTF-8 \

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "device/driver_defects.h"
 #include "fixture.h"
 #include "knob.h"
 #include "norm_backward_case.h"
@@ -22,7 +23,8 @@ static const struct {
 } shapes[] = {{5, 67, 0, 0}, {24, 192, 48, 3}, {3, 1040, 208, 0}, {7, 1, 0, 0}, {4, 33, 11, 2}};
 
 /* One for each kind of kernel. */
-static const struct cln_config forward_configs[] = {
+enum { CONFIGS = 5 };
+static const struct cln_config forward_configs[CONFIGS] = {
     {0},
     {.vec = 4, .lanes = 16, .segments = 1, .keep = CLN_KEEP_REGISTERS, .weights = CLN_WEIGHTS_EARLY},
     {.vec = 2, .lanes = 4, .segments = 2, .keep = CLN_KEEP_REREAD, .iterations = 2},
@@ -30,7 +32,7 @@ static const struct cln_config forward_configs[] = {
     {.vec = 8, .lanes = 4, .segments = 1, .keep = CLN_KEEP_LOCAL, .local_vectors = 1},
 };
 
-static const struct cln_config backward_configs[] = {
+static const struct cln_config backward_configs[CONFIGS] = {
     {0},
     {.vec = 2, .lanes = 8, .segments = 1, .accumulator = CLN_ACCUMULATOR_REGISTERS},
     {.vec = 1, .accumulator = CLN_ACCUMULATOR_COLUMNS},
@@ -66,13 +68,24 @@ static clnorm_config settled(const struct fixture *fixture, clnorm_norm_desc des
     return status == CLNORM_INVALID_VALUE ? chosen : desc.config;
 }
 
+static bool is_forced(const clnorm_config *config) {
+    return KNOB(*config, vec) > 0;
+}
+
+/* A shape may refuse a config, but not all of them, except where lanes may not share a segment. */
+static void assert_each_was_obeyed(const struct fixture *fixture, const unsigned obeyed[CONFIGS]) {
+    for (size_t i = 1; i < CONFIGS; i++)
+        if (!obeyed[i] && !cln_driver_defect(&fixture->device, CLN_DEFECT_SHARED_SEGMENTS))
+            fail_msg("config %zu is refused for every shape", i);
+}
+
 static void forward(void **state) {
     const struct fixture *fixture = *state;
     if (!fixture->device.fp64)
         skip();
-    unsigned failed = 0, seed = 0;
+    unsigned failed = 0, seed = 0, obeyed[CONFIGS] = {0};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (size_t j = 0; j < sizeof forward_configs / sizeof *forward_configs; j++) {
+        for (size_t j = 0; j < CONFIGS; j++) {
             seed++;
             if (!takes(i, j))
                 continue;
@@ -91,18 +104,20 @@ static void forward(void **state) {
             c.shift.bias = seed % 2;
             c.seed = seed;
             desc->config = settled(fixture, *desc, forward_configs[j]);
+            obeyed[j] += is_forced(&desc->config);
             failed += !norm_case_passes(fixture, &c);
         }
     assert_int_equal(failed, 0);
+    assert_each_was_obeyed(fixture, obeyed);
 }
 
 static void backward(void **state) {
     const struct fixture *fixture = *state;
     if (!fixture->device.fp64)
         skip();
-    unsigned failed = 0, seed = 0;
+    unsigned failed = 0, seed = 0, obeyed[CONFIGS] = {0};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (size_t j = 0; j < sizeof backward_configs / sizeof *backward_configs; j++) {
+        for (size_t j = 0; j < CONFIGS; j++) {
             seed++;
             if (!takes(i, j))
                 continue;
@@ -126,9 +141,11 @@ static void backward(void **state) {
             if (clnorm_norm_backward_plan_create(fixture->context, desc, &plan) == CLNORM_INVALID_VALUE)
                 desc->config = (clnorm_config){{0}};
             clnorm_plan_destroy(plan);
+            obeyed[j] += is_forced(&desc->config);
             failed += !norm_backward_case_passes(fixture, &c);
         }
     assert_int_equal(failed, 0);
+    assert_each_was_obeyed(fixture, obeyed);
 }
 
 /* Adding a sum of 0 keeps every bit of an f64 dweight, also those that f32 lacks. */
@@ -138,7 +155,7 @@ static void accumulation_keeps_double(void **state) {
         skip();
     enum { ROWS = 6, COLS = 40 };
     const double there = 1 + 0x1p-40;
-    for (size_t j = 0; j < sizeof backward_configs / sizeof *backward_configs; j++) {
+    for (size_t j = 0; j < CONFIGS; j++) {
         struct norm_backward_case c = {.desc = norm_backward_full_desc(CLNORM_RMS_NORM, ROWS, COLS, CLNORM_F32)};
         c.desc.dweight.dtype = CLNORM_F64;
         c.desc.accumulate = true;

@@ -271,7 +271,7 @@ static const struct {
     {"layer_norm --in x.npy --group-size 3", "--group-size 3"},
     {"layer_norm --in x.npy --group-size -5", "--group-size -5"},
     {"layer_norm --in x.npy --weight-offset 1", "weight_offset"},
-    {"layer_norm --in x.npy --dtype f8", "'f8' is not a dtype"},
+    {"layer_norm --in x.npy --dtype f8", "--dtype f8: expected f32, f16, bf16 or f64"},
     {"layer_norm --in x.npy --dtype bf16 --out y.npy", "npy has no BF16"},
     {"layer_norm --in x.npy --out y.txt", "y.txt: expected a file name that ends in"},
     {"layer_norm --in x.npy --repeat 0", "--repeat 0"},

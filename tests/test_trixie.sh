@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs a program of this machine with the libraries and the PoCL 6 of Debian 13, which fetch_trixie.sh has put into ROOT.
-# Exits with 77, skipped, where ROOT lacks them. The program's root is ROOT, with this repository, /proc, /sys and /dev
-# mounted in a name space that ends with the program.
+# Exits with 77, skipped, where ROOT lacks them, or the system lacks name spaces for mounts. The program's root is ROOT, with
+# this repository, /proc, /sys and /dev mounted in a name space that ends with the program.
 #
 #   test_trixie.sh ROOT PROGRAM [ARGUMENT …]
 set -u
@@ -14,6 +14,11 @@ fi
 
 name_space=--mount
 [ "$(id -u)" -eq 0 ] || name_space="--map-root-user --mount"
+# shellcheck disable=SC2086 # a list of words
+if ! unshare $name_space true; then
+    echo "there are no name spaces for mounts" >&2
+    exit 77
+fi
 source=$(cd "$(dirname "$0")/.." && pwd)
 # shellcheck disable=SC2016,SC2086 # the inner shell expands variables; name_space is a list of words
 exec unshare $name_space sh -euc '

@@ -155,7 +155,7 @@ bool parse_dtype(const char *word, clnorm_dtype *dtype, struct fault *fault) {
             *dtype = dtypes[i];
             return true;
         }
-    return fault_set(fault, EXIT_REQUEST, "'%s' is not a dtype; expected f32, f16, bf16 or f64", word);
+    return fault_set(fault, EXIT_REQUEST, "--dtype %s: expected f32, f16, bf16 or f64", word);
 }
 
 bool each_word(const char *list, const char *what, word_fn call, void *user, struct fault *fault) {
