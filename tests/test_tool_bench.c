@@ -122,7 +122,7 @@ static void test_bench_refuses(void **state) {
         assert_failed(EXIT_REQUEST, "--shapes");
     }
     run("%s", "bench --dtypes i8 --shapes 8x8");
-    assert_failed(EXIT_REQUEST, "'i8'");
+    assert_failed(EXIT_REQUEST, "--dtypes i8: expected f32");
     run("%s", "bench --shapes 8x8 --json no/folder/b.json");
     assert_failed(EXIT_REQUEST, "no/folder/b.json");
     run("%s", "bench --shapes 8x8 $(yes gelu | head -n 65)");
@@ -290,6 +290,13 @@ static void test_profile(void **state) {
     assert_true(us > 0);
     json_decref(object);
 
+    run("%s", "profile group_norm --shape 2x8x5x5/4 --dtype f32 --runs 1 --warm-up 0 --json");
+    assert_done();
+    json_t *const image = json_of(result.out);
+    assert_int_equal(json_integer_value(json_object_get(image, "positions")), 25);
+    assert_int_equal(json_integer_value(json_object_get(image, "groups")), 4);
+    json_decref(image);
+
     run("%s", "profile gelu --shape 8x64 --runs 1 --config unroll=2");
     assert_done();
     assert_says("unroll=2");
@@ -305,7 +312,7 @@ static void test_profile(void **state) {
     run("%s", "profile gelu --shape 8x");
     assert_failed(EXIT_REQUEST, "--shape '8x'");
     run("%s", "profile gelu --dtype i8");
-    assert_failed(EXIT_REQUEST, "'i8'");
+    assert_failed(EXIT_REQUEST, "--dtype i8: expected f32");
     run("%s", "profile gelu --runs 0");
     assert_failed(EXIT_REQUEST, "--runs 0");
     run("%s", "profile gelu --warm-up -1");

@@ -191,10 +191,7 @@ static bool print_json(struct bench *bench, const struct measurement *m, const s
     set_us(line, "copy_us", result->copy.kernel_us);
     set_us(line, "copy_buffer_us", result->copy.buffer_us);
     set_us(line, "memcpy_us", result->copy.host_us);
-    if (m->shape.positions) {
-        json_object_set_new(line, "positions", json_integer((json_int_t)m->shape.positions));
-        json_object_set_new(line, "groups", json_integer((json_int_t)bench_groups(&m->shape)));
-    }
+    bench_shape_json(&m->shape, line);
     json_object_set_new(line, "runs", json_integer((json_int_t)m->event.count));
     json_object_set_new(line, "device", json_string(device->name));
     json_object_set_new(line, "driver", json_string(device->driver));

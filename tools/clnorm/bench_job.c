@@ -47,6 +47,13 @@ const char *bench_shape_text(const struct bench_shape *shape, char *text) {
     return text;
 }
 
+void bench_shape_json(const struct bench_shape *shape, json_t *object) {
+    if (!shape->positions)
+        return;
+    json_object_set_new(object, "positions", json_integer((json_int_t)shape->positions));
+    json_object_set_new(object, "groups", json_integer((json_int_t)bench_groups(shape)));
+}
+
 enum { POSITIONS = 1024 }; /* of a sample of images, where there are so many */
 
 struct bench_shape bench_shape_of_bytes(const struct bench_operation *operation, uint64_t bytes, uint64_t cols,

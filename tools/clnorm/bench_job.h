@@ -2,6 +2,8 @@
 #ifndef BENCH_JOB_H
 #define BENCH_JOB_H
 
+#include <jansson.h>
+
 #include "bench_operation.h"
 
 struct bench_shape {
@@ -16,6 +18,9 @@ enum { BENCH_SHAPE_TEXT = 96 };
 /* "ROWSxCOLS", or "SAMPLESxCHANNELSxPOSITIONS" of images, and "/GROUPS" where groups are given. text: BENCH_SHAPE_TEXT
  * bytes, which are returned. */
 const char *bench_shape_text(const struct bench_shape *shape, char *text);
+
+/* Sets the keys positions and groups of a shape that is an image. */
+void bench_shape_json(const struct bench_shape *shape, json_t *object);
 
 /* The shape of an x of about `bytes` with this many columns, at least one row. Images have the usual positions, or fewer
  * where a sample of them takes more. */

@@ -66,7 +66,7 @@ static bool take_dtype(const char *word, void *user, struct fault *fault) {
     struct bench_request *const request = user;
     if (request->dtype_count == BENCH_MOST)
         return fault_set(fault, EXIT_REQUEST, "--dtypes: expected at most %d", BENCH_MOST);
-    return parse_dtype(word, &request->dtypes[request->dtype_count++], fault);
+    return parse_dtype("--dtypes", word, &request->dtypes[request->dtype_count++], fault);
 }
 
 /* Operations that are named with shapes must take all of them; in a list of all operations or widths, some are skipped. */

@@ -114,7 +114,7 @@ static bool print_json(struct tally *tally, struct fault *fault) {
                   device->name, "driver", device->driver, "platform", device->platform_name, "platform_version",
                   device->platform_version, "right", tally->outcomes[OUTCOME_RIGHT], "wrong",
                   tally->outcomes[OUTCOME_WRONG], "absent", tally->outcomes[OUTCOME_ABSENT], "cases", tally->cases);
-    return json_print(object) || fault_set(fault, EXIT_FAILED, "out of memory for JSON");
+    return json_print(object, fault);
 }
 
 static bool report(struct tally *tally, struct fault *fault) {

@@ -39,7 +39,7 @@ static bool print_json(const clnorm_device_info *devices, size_t count, struct f
     json_t *const list = json_array();
     for (size_t i = 0; i < count; i++)
         json_array_append_new(list, device_json(&devices[i]));
-    return json_print(list) || fault_set(fault, EXIT_FAILED, "out of memory for JSON");
+    return json_print(list, fault);
 }
 
 static void print_text(const clnorm_device_info *devices, size_t count) {

@@ -154,7 +154,8 @@ bool fp8_rms_norm_backward_describe(struct job *job, const struct operation_opti
     desc.dy.dtype = job_dtype(job, "dy");
     desc.rstd_given = true;
     clnorm_dtype main_dtype = desc.dy.dtype;
-    if (!check_groups(job, options, fault) || (options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
+    if (!check_groups(job, options, fault) ||
+        (options->dtype && !parse_dtype("--dtype", options->dtype, &main_dtype, fault)) ||
         !norm_read_reduction(options, &desc, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;

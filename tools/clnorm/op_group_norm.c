@@ -53,7 +53,7 @@ static bool read_options(const struct job *job, const struct operation_options *
     if (!quantized)
         *main_dtype = job->x.scaling ? CLNORM_F32 : job_dtype(job, "x");
     return norm_read_activation(options, activation, fault) &&
-           (!options->dtype || quantized || parse_dtype(options->dtype, main_dtype, fault)) &&
+           (!options->dtype || quantized || parse_dtype("--dtype", options->dtype, main_dtype, fault)) &&
            job_check_doubles(job, *main_dtype, false, fault) &&
            (!options->config || config_parse(options->config, config, fault));
 }

@@ -121,7 +121,7 @@ bool norm_describe(struct job *job, const struct operation_options *options, str
     if (!norm_read_activation(options, &desc.activation, fault) || !norm_read_dropout(job, options, &desc.dropout, fault) ||
         !norm_read_gate(job, options, &desc.gate, fault) || !norm_read_quantize(job, options, &desc.y, fault) ||
         !norm_check_quantize(job, &desc, fault) ||
-        (options->dtype && !desc.y.scaling && !parse_dtype(options->dtype, &desc.y.dtype, fault)) ||
+        (options->dtype && !desc.y.scaling && !parse_dtype("--dtype", options->dtype, &desc.y.dtype, fault)) ||
         !job_check_doubles(job, desc.y.dtype, true, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;

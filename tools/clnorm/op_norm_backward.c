@@ -104,7 +104,7 @@ bool norm_backward_describe(struct job *job, const struct operation_options *opt
     clnorm_dtype main_dtype = desc.x.scaling ? desc.dy.dtype : desc.x.dtype;
     if (!norm_check_statistics(job, fault) || !norm_read_activation(options, &desc.activation, fault) ||
         !norm_read_dropout(job, options, &desc.dropout, fault) || !norm_read_gate(job, options, &desc.gate, fault) ||
-        (options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
+        (options->dtype && !parse_dtype("--dtype", options->dtype, &main_dtype, fault)) ||
         !job_check_doubles(job, main_dtype, true, fault) || !norm_read_reduction(options, &desc, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;

@@ -33,7 +33,7 @@ bool norm_backward_from_y_describe(struct job *job, const struct operation_optio
     desc.bias.dtype = job_dtype(job, "bias");
     desc.weight_offset = options->weight_offset;
     clnorm_dtype main_dtype = desc.y.dtype;
-    if ((options->dtype && !parse_dtype(options->dtype, &main_dtype, fault)) ||
+    if ((options->dtype && !parse_dtype("--dtype", options->dtype, &main_dtype, fault)) ||
         !job_check_doubles(job, main_dtype, false, fault) || !norm_read_reduction(options, &desc, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;

@@ -37,7 +37,7 @@ bool parse_fp8(const char *word, clnorm_dtype *dtype, struct fault *fault) {
 bool parse_scale_dtype(const char *word, clnorm_dtype *dtype, struct fault *fault) {
     if (strcmp(word, "f32") != 0 && strcmp(word, "bf16") != 0)
         return fault_set(fault, EXIT_REQUEST, "--scale-dtype %s: expected f32 or bf16", word);
-    return parse_dtype(word, dtype, fault);
+    return parse_dtype("--scale-dtype", word, dtype, fault);
 }
 
 static bool refuse_double(const char *what, clnorm_dtype dtype, struct fault *fault) {
@@ -162,7 +162,7 @@ bool dequantize_describe(struct job *job, const struct operation_options *option
     desc.q.scale_group = job->scaling == CLNORM_SCALING_GROUP ? (uint32_t)job->group_size : 0;
     desc.q.dtype = job_dtype(job, "q");
     desc.q.scale_dtype = job_dtype(job, "scale");
-    if ((options->dtype && !parse_dtype(options->dtype, &desc.x.dtype, fault)) ||
+    if ((options->dtype && !parse_dtype("--dtype", options->dtype, &desc.x.dtype, fault)) ||
         !refuse_double("--dtype", desc.x.dtype, fault) ||
         (options->config && !config_parse(options->config, &desc.config, fault)))
         return false;

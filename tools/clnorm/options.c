@@ -148,14 +148,14 @@ bool parse_seed(const char *option, const char *word, uint64_t *seed, struct fau
     return true;
 }
 
-bool parse_dtype(const char *word, clnorm_dtype *dtype, struct fault *fault) {
+bool parse_dtype(const char *option, const char *word, clnorm_dtype *dtype, struct fault *fault) {
     static const clnorm_dtype dtypes[] = {CLNORM_F32, CLNORM_F16, CLNORM_BF16, CLNORM_F64};
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
         if (!strcmp(word, clnorm_dtype_name(dtypes[i]))) {
             *dtype = dtypes[i];
             return true;
         }
-    return fault_set(fault, EXIT_REQUEST, "--dtype %s: expected f32, f16, bf16 or f64", word);
+    return fault_set(fault, EXIT_REQUEST, "%s %s: expected f32, f16, bf16 or f64", option, word);
 }
 
 bool each_word(const char *list, const char *what, word_fn call, void *user, struct fault *fault) {

@@ -38,8 +38,8 @@ void command_line_close(struct command_line *line);
 /* Reads 0 to 2^64 - 1 in decimal digits. option: the name for the error. */
 bool parse_seed(const char *option, const char *word, uint64_t *seed, struct fault *fault);
 
-/* Reads f32, f16, bf16 or f64. */
-bool parse_dtype(const char *word, clnorm_dtype *dtype, struct fault *fault);
+/* Reads f32, f16, bf16 or f64. option: the name for the error message. */
+bool parse_dtype(const char *option, const char *word, clnorm_dtype *dtype, struct fault *fault);
 
 /* Called for each word of "a,b,c". */
 typedef bool (*word_fn)(const char *word, void *user, struct fault *fault);

@@ -268,7 +268,8 @@ static bool print_json(struct profile *profile, struct fault *fault) {
                   profile->launch.plan_us, "first_launch_us", profile->launch.warm_up_us, "us", us, "least_us",
                   samples_least(&profile->us), "limit_us", copy.limit_us, "bytes", (json_int_t)profile->least_bytes, "gb_s",
                   speed(profile->least_bytes, us), "config", config_json(&config), "kernels", kernels);
-    return json_print(object) || fault_set(fault, EXIT_FAILED, "JSON cannot be written");
+    bench_shape_json(&request->shape, object);
+    return json_print(object, fault);
 }
 
 /* --------------------------------------------------------------------------------------------------------- the command */
@@ -326,7 +327,7 @@ static bool run_profile(struct command_line *line, struct request *request, stru
         return fault_set(fault, EXIT_REQUEST, "expected an operation, such as rms_norm_backward");
     if (!bench_find_operation(word, &request->operation, fault) || !command_line_end(line, fault) ||
         (request->shape_text && !bench_parse_shape(request->shape_text, "--shape", &request->shape, fault)) ||
-        (request->dtype_text && !parse_dtype(request->dtype_text, &request->dtype, fault)))
+        (request->dtype_text && !parse_dtype("--dtype", request->dtype_text, &request->dtype, fault)))
         return false;
     if (request->runs < 1 || request->warm_up < 0)
         return fault_set(fault, EXIT_REQUEST, "--runs %d, --warm-up %d: expected 1 or more, and 0 or more", request->runs,

@@ -191,9 +191,10 @@ json_t *device_json(const clnorm_device_info *device) {
         device->fp16, "fp64", device->fp64, "subgroups", device->subgroups, "little_endian", device->little_endian);
 }
 
-bool json_print(json_t *json) {
-    const bool done = json && !json_dumpf(json, stdout, JSON_INDENT(2));
+bool json_print(json_t *json, struct fault *fault) {
+    if (!json)
+        return fault_set(fault, EXIT_FAILED, "out of memory for JSON");
+    const bool done = !json_dumpf(json, stdout, JSON_INDENT(2)) && putchar('\n') != EOF;
     json_decref(json);
-    putchar('\n');
-    return done;
+    return done || fault_set(fault, EXIT_FAILED, "standard output cannot be written");
 }

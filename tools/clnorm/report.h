@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "clnorm/clnorm.h"
+#include "fault.h"
 
 /* Shows a line on a terminal's stderr, cut at 80 columns, in place of the one before. Prints nothing where stderr is not a
  * terminal. */
@@ -51,7 +52,7 @@ void device_print(const clnorm_device_info *device);
 /* NULL: out of memory. */
 json_t *device_json(const clnorm_device_info *device);
 
-/* Prints a value, indented, and releases it. false: it is NULL, for lack of memory, or cannot be written. */
-bool json_print(json_t *json);
+/* Prints a value, indented, and releases it. NULL, for lack of memory, is a failure. */
+bool json_print(json_t *json, struct fault *fault);
 
 #endif

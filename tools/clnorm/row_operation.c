@@ -125,7 +125,8 @@ static bool describe(struct job *job, const struct operation_options *options, s
     clnorm_config config = CLNORM_CONFIG_AUTOMATIC;
     cln_operation_init(record, job->desc.of_record);
     if (!choices_read(record, &options->choices, job->desc.of_record, fault) ||
-        (options->dtype && !parse_dtype(options->dtype, &output, fault)) || !job_check_doubles(job, output, false, fault) ||
+        (options->dtype && !parse_dtype("--dtype", options->dtype, &output, fault)) ||
+        !job_check_doubles(job, output, false, fault) ||
         (options->config && !config_parse(options->config, &config, fault)))
         return false;
     put(job, record->config, &config, sizeof config);

@@ -210,5 +210,5 @@ static json_t *report_json(const struct run_report *report) {
 }
 
 bool run_report_json(const struct run_report *report, struct fault *fault) {
-    return json_print(report_json(report)) || fault_set(fault, EXIT_FAILED, "out of memory for JSON");
+    return json_print(report_json(report), fault);
 }

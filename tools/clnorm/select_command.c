@@ -59,7 +59,7 @@ static bool reason_of(const char *selector, const clnorm_device_info *chosen, ch
 static bool print_json(const clnorm_device_info *device, const char *reason, struct fault *fault) {
     json_t *const object = device_json(device);
     json_object_set_new(object, "reason", json_string(reason));
-    return json_print(object) || fault_set(fault, EXIT_FAILED, "out of memory for JSON");
+    return json_print(object, fault);
 }
 
 static void print_env(const clnorm_device_info *device) {

@@ -43,7 +43,7 @@ static bool print_json(const struct tensor_file *file, struct fault *fault) {
         done = !json_array_append_new(list, tensor_json(&file->tensors[i]));
     if (!done)
         return fault_set(fault, EXIT_FAILED, "%s: a name is not valid UTF-8, or out of memory for JSON", file->path);
-    return json_print(list) || fault_set(fault, EXIT_FAILED, "out of memory for JSON");
+    return json_print(list, fault);
 }
 
 static bool run_tensors(struct command_line *line, bool json, struct fault *fault) {
