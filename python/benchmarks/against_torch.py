@@ -61,7 +61,7 @@ def backward_of(norm, x, w, b):
     inputs = [t.detach().clone().requires_grad_() for t in (x, w, b)]
     y = norm(*inputs)
     dy = torch.randn_like(y)
-    wanted = inputs if norm in NORMS["layer_norm"] else inputs[:2]  # RMS norm has no bias
+    wanted = inputs[:2] if norm in NORMS["rms_norm"] else inputs  # RMS norm has no bias
     return lambda: torch.autograd.grad(y, wanted, dy, retain_graph=True)
 
 

@@ -108,7 +108,8 @@ static int find_overlap(const cln_call *call, const void *pointers) {
         for (uint32_t k = 0; call->tensors[i].written && k < call->count; k++) {
             const cln_call_tensor *const a = &call->tensors[i], *const b = &call->tensors[k];
             const char *const at = pointer_of(pointers, i), *const other = pointer_of(pointers, k);
-            if (i == k || (at == other && !b->written) || at + a->bytes <= other || other + b->bytes <= at)
+            if (i == k || !a->bytes || !b->bytes || (at == other && !b->written) || at + a->bytes <= other ||
+                other + b->bytes <= at)
                 continue;
             if (at < other ? !are_beside(a, b, (size_t)(other - at)) : !are_beside(b, a, (size_t)(at - other)))
                 return (int)(CLN_OVERLAP + 32 * i + k);

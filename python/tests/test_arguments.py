@@ -5,7 +5,7 @@ import pytest
 
 import clnorm
 
-X = numpy.ones((4, 8), "f4")
+X, NUMBER = numpy.ones((4, 8), "f4"), numpy.array(1, "f4")
 
 
 @pytest.mark.parametrize("message,call", [
@@ -21,6 +21,15 @@ X = numpy.ones((4, 8), "f4")
     (r"seed: expected an integer, or \(seed, offset\), as dropout is 0.1, got None",
      lambda: clnorm.layer_norm(X, dropout=0.1)),
     (r"seed: expected an integer, or \(seed, offset\), got 'a'", lambda: clnorm.layer_norm(X, seed="a")),
+    ("dropout: expected 0 or more and less than 1, got -0.1", lambda: clnorm.layer_norm(X, dropout=-0.1)),
+    ("dropout: expected 0 or more and less than 1, got nan", lambda: clnorm.rms_norm(X, dropout=float("nan"), seed=1)),
+    ("dropout: expected 0 or more and less than 1, got 2", lambda: clnorm.layer_norm_backward(X, X, dropout=2)),
+    ("scaling: expected none where y is not of .*, got ''", lambda: clnorm.rms_norm(X, scaling="")),
+    ("scaling: expected none where y is not of .*, got 0", lambda: clnorm.rms_norm(X, scaling=0)),
+    ("x: expected 1 or more dimensions, got", lambda: clnorm.l2_norm(NUMBER, save_norm=True)),
+    ("x: expected 1 or more dimensions, got", lambda: clnorm.norm_statistics(NUMBER)),
+    ("x: expected 1 or more dimensions, got", lambda: clnorm.norm_backward_statistics(NUMBER, NUMBER, X[0, :3])),
+    (r"x: expected shape \(samples, channels", lambda: clnorm.group_norm(NUMBER, 1, save_stats=True)),
     ("eps: expected a number that float64 can hold", lambda: clnorm.layer_norm(X, eps=10**400)),
     ("group_size: expected a smaller integer, got", lambda: clnorm.layer_norm(X, group_size=2**70)),
     ("scale_group: expected a smaller integer, got", lambda: clnorm.quantize(X, scaling="group", scale_group=2**33)),

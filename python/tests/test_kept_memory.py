@@ -4,7 +4,7 @@ import gc
 import os
 import subprocess
 import sys
-import threading
+from concurrent import futures
 
 import numpy
 import pytest
@@ -74,21 +74,14 @@ def test_kept_memory_is_limited(x, monkeypatch):
 
 
 def test_threads_do_not_share_memory(x):
-    wrong = []
+    def is_right(factor):
+        y = clnorm.l2_norm(x * factor, eps=1.0)
+        length = numpy.sqrt((numpy.asarray(x[::200], "f8") ** 2).sum(-1, keepdims=True) * factor**2 + 1)
+        return numpy.abs(y[::200] - x[::200] * factor / length).max() <= 1e-5
 
-    def work(factor):
-        for _ in range(6):
-            y = clnorm.l2_norm(x * factor, eps=1.0)
-            length = numpy.sqrt((numpy.asarray(x[::200], "f8") ** 2).sum(-1, keepdims=True) * factor**2 + 1)
-            if numpy.abs(y[::200] - x[::200] * factor / length).max() > 1e-5:
-                wrong.append(factor)
-
-    threads = [threading.Thread(target=work, args=(numpy.float32(factor),)) for factor in (0.001, 0.01, 0.1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    factors = [numpy.float32(factor) for factor in (0.001, 0.01, 0.1)]
+    with futures.ThreadPoolExecutor(len(factors)) as pool:
+        assert list(pool.map(lambda factor: all(is_right(factor) for _ in range(6)), factors)) == [True] * len(factors)
 
 
 def test_the_collector_may_run_at_any_time(x):

@@ -165,3 +165,10 @@ def test_a_row_has_the_same_bits_for_any_number_of_rows(rng):
     for rows in (2, 8):
         numpy.testing.assert_array_equal(clnorm.layer_norm(x[:rows], batch_invariant=True)[:1], alone)
     reference.assert_close(alone, reference.norm(x[:1]), x.shape[-1])
+
+
+def test_a_tensor_without_elements_overlaps_nothing():
+    buffer = numpy.ones(12, "f4")
+    x, dweight = buffer[4:4].reshape(0, 4), buffer[2:6]
+    clnorm.rms_norm_backward(x, x, numpy.ones(4, "f4"), dweight=dweight)
+    assert (dweight == 1).all()  # to which nothing was added

@@ -8,8 +8,8 @@ import pickle
 import resource
 import subprocess
 import sys
-import threading
 import time
+from concurrent import futures
 
 import numpy
 import pytest
@@ -77,38 +77,30 @@ def test_the_variable_selects():
 
 def test_threads(rng):
     arrays = rng.standard_normal((6, 200, 96)).astype("f4")
-    wrong = []
 
     def work(x):
         expected = reference.norm(x)
-        for _ in range(50):
-            if numpy.abs(clnorm.layer_norm(x) - expected).max() > 1e-4:
-                wrong.append(x)
+        return all(numpy.abs(clnorm.layer_norm(x) - expected).max() <= 1e-4 for _ in range(50))
 
-    threads = [threading.Thread(target=work, args=(x,)) for x in arrays]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with futures.ThreadPoolExecutor(len(arrays)) as pool:
+        assert list(pool.map(work, arrays)) == [True] * len(arrays)
 
 
 def test_other_threads_run_while_the_device_works():
     x = numpy.ones((20000, 4096), "f4")
     y = clnorm.layer_norm(x)
-    ticks, done = 0, threading.Event()
+    ticks = 0
 
     def work():
         for _ in range(3):
             clnorm.layer_norm(x, out=y)
-        done.set()
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    while not done.is_set():
-        ticks += 1
-        time.sleep(0.001)
-    thread.join()
+    with futures.ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work)
+        while not done.done():
+            ticks += 1
+            time.sleep(0.001)
+        done.result()
     assert ticks > 10
 
 

@@ -263,3 +263,16 @@ def test_statistics_of_operators_have_no_gradient(name):
     assert y.requires_grad and not mean.requires_grad and not rstd.requires_grad
     with pytest.raises(RuntimeError, match="does not require grad"):
         rstd.sum().backward()
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: ct.softmax(x, 0), ct.gelu, ct.l2_norm, lambda x: ct.group_norm(x, 2), ct.instance_norm,
+])
+def test_none_for_x_is_refused_by_name(call):
+    with pytest.raises(TypeError, match="x: expected a torch.Tensor, got NoneType"):
+        call(None)
+
+
+def test_group_norm_of_a_number_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"x: expected shape \(samples, channels"):
+        ct.group_norm(torch.tensor(1.0), 1)

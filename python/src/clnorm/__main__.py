@@ -12,8 +12,8 @@ def main() -> None:
     import clnorm  # noqa: F401 - chooses the OpenCL loader in the environment, which the tool inherits
 
     environment = dict(os.environ)
-    if "CLNORM_OPENCL" in environment:  # libraries that the loader needs lie beside it
-        beside = str(pathlib.Path(environment["CLNORM_OPENCL"]).parent)
+    beside = os.path.dirname(environment.get("CLNORM_OPENCL", ""))
+    if beside:  # libraries that the loader needs lie there
         environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [beside, environment.get("LD_LIBRARY_PATH")]))
     os.execve(program, ["clnorm", *sys.argv[1:]], environment)
 

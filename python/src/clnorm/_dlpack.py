@@ -144,7 +144,10 @@ def _capsule(array, device, max_version):
     """NumPy makes the capsule, of integers at the address. The dtype and device, which NumPy cannot express, are written
     into it."""
     name, size = array.dtype.name, array.dtype.itemsize
-    address, offset = (array.ctypes.data, 0) if device[0] == CPU else (array.base_data.int_ptr, array.offset)
+    if device[0] == CPU:
+        address, offset = array.ctypes.data, 0
+    else:  # an array without elements has no cl_mem
+        address, offset = (array.base_data.int_ptr if array.size else 0), array.offset
     strides = [stride // size for stride in array.strides]
     memory = _Memory(array, address, array.shape, strides, size, True)
     memory.__array_interface__["typestr"] = f"|u{size}" if size == 1 else f"<u{size}"

@@ -74,7 +74,7 @@ def _describe_forward(tensors, options) -> Description:
     if "residual" in tensors:
         outputs.append(Output("residual_out", x.shape, tensors["residual"].dtype))
     if save_stats:
-        outputs += [Output(name, (x.shape[0], options[0]), real(x.dtype), PLAIN) for name in ("mean", "rstd")]
+        outputs += [Output(name, (*x.shape[:1], options[0]), real(x.dtype), PLAIN) for name in ("mean", "rstd")]
     outputs += [Output("y_scale", shape, "float32", PLAIN) for shape in scales]
     return _describe(tensors, options, outputs, fields | {"save_mean": save_stats, "save_rstd": save_stats}, constants)
 

@@ -264,7 +264,7 @@ def norm_forward(name, x, weight, bias, normalized_shape, eps, group_size, resid
     dropout = number("dropout", dropout)
     options = (name, dtype, scaling, scale_group, scale, save_stats, y_transposed, normalized_shape, eps, group_size,
                weight_offset, activation, gate, gate_first, dropout, weight_repeat, rope, x_scale_group, batch_invariant)
-    pair = (0, 0) if seed is None and not dropout else seed_pair(dropout, seed)
+    pair = seed_pair(dropout, seed)
     inputs = (x, weight, bias, residual, row_scale, z, x_scale, *tables)
     _, results = run(_FORWARD[name], inputs, options, () if out is None else first(out), pair)
     if len(results) == 1 and scaling is None and dtype is None:

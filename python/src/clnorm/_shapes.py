@@ -171,7 +171,7 @@ def output_scale(role: str, shape: tuple, lead: int, dtype: str, scaling, group:
     """(the fields of an 8-bit output, the shapes of the scales that are written, the scales that are given)."""
     if dtype not in FLOATS_OF_8_BITS:
         for argument, value in (("scaling", scaling), ("scale_group", group), ("scale", scale)):
-            if value:
+            if value is not None and (argument == "scaling" or value):
                 fail(argument, f"none where {role} is not of {' or '.join(FLOATS_OF_8_BITS)}", repr(value))
         return {}, (), ()
     scaling = "tensor" if scaling is None else scaling
@@ -219,6 +219,8 @@ def input_scale(role: str, tensors: dict, scale_role: str, lead: int, group: int
 
 def seed_pair(dropout: float, seed) -> tuple:
     """(seed, offset) of a call, each in 64 bits; a negative int64 counts as its bits."""
+    if not 0 <= dropout < 1:
+        fail("dropout", "0 or more and less than 1", dropout)
     if seed is None and not dropout:
         return (0, 0)
     try:

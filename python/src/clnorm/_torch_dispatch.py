@@ -79,11 +79,12 @@ def _is_in_grad_transform() -> bool:
 
 
 def check_cpu(**tensors) -> None:
-    """Refuses a tensor that is not in the host's memory, or not on the device of the first tensor."""
+    """Refuses a tensor that is not in the host's memory, or not on the device of the first tensor. None stands for a tensor
+    that is not given; the first one has to be."""
     in_forward_mode = forward_ad._current_level >= 0
     device = None
     for name, tensor in tensors.items():
-        if tensor is None:
+        if tensor is None and device is not None:
             continue
         if not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")

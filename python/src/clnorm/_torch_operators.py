@@ -223,7 +223,7 @@ def _run_group_norm(x, weight, bias, num_groups, eps, activation, channels_last)
 
 
 def _fake_group_norm(x, weight, bias, num_groups, *options):
-    mean, rstd = (x.new_empty((x.shape[0], num_groups), dtype=_real(x.dtype)) for _ in range(2))
+    mean, rstd = (x.new_empty((*x.shape[:1], num_groups), dtype=_real(x.dtype)) for _ in range(2))
     return x.new_empty(x.shape), mean, rstd
 
 

@@ -132,6 +132,7 @@ def _describe_l2_norm(tensors, options):
     x, group_size, save_norm = tensors["x"], options[2], options[5]
     outputs = [Output("y", x.shape, x.dtype)]
     if save_norm:
+        split("x", x.shape, 1)
         shape = groups_shape(x.shape[:-1], x.shape[-1], group_size)
         outputs.append(Output("norm", shape, real(x.dtype), PLAIN))
     fields = _l2_norm_fields(tensors, options) | {"save_norm": save_norm}

@@ -36,6 +36,7 @@ def _describe(tensors, norm, group_size, outputs, **fields) -> Description:
 
 
 def _numbers_shape(x, group_size, numbers) -> tuple:
+    split("x", x.shape, 1)
     return (*groups_shape(x.shape[:-1], x.shape[-1], group_size), numbers)
 
 
