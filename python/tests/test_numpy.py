@@ -155,6 +155,21 @@ def test_group_norm_to_and_from_8_bits(rng, channels_last, scaling, scales):
         clnorm.group_norm(out.y, 2)
 
 
+@pytest.mark.parametrize("needs", [["dx"], ("dbias", "dx"), ["dx", "dweight"], None])
+def test_gradients_that_are_needed(rng, needs):
+    x, dy = rng.standard_normal((2, 3, 8, 30)).astype("f4")
+    weight = rng.standard_normal(8).astype("f4")
+    for backward in (lambda **options: clnorm.group_norm_backward(dy, x, 2, weight, weight, **options),
+                     lambda **options: clnorm.l2_norm_backward(dy, x, x[0, 0], **options)):
+        every = backward()
+        got = backward(needs=[name for name in needs if name in every._fields] if needs else None)
+        for name, gradient in got._asdict().items():
+            if needs and name not in needs:
+                assert gradient is None
+            else:
+                reference.assert_close(gradient, getattr(every, name), 100)
+
+
 def test_gradients_of_group_norm_with_a_residual(rng):
     x, residual, dy, from_above = rng.standard_normal((4, 2, 6, 10)).astype("f4")
     s = clnorm.group_norm(x, 3, residual=residual).residual_out

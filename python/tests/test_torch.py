@@ -256,6 +256,16 @@ def test_batch_invariance_reaches_forward_and_backward():
         assert [record.kept[0].batch_invariant for record in _call._records.values()] == [1, 1]
 
 
+def test_gradients_of_frozen_weights_are_not_computed():
+    x, frozen, weight = torch.randn(2, 24, requires_grad=True), torch.ones(24), torch.ones(24, requires_grad=True)
+    for y, sums in ((ct.group_norm(x, 4, frozen, weight), (False, True)), (ct.l2_norm(x, weight), (True,)),
+                    (ct.group_norm(x, 4, frozen, frozen), (False, False)), (ct.l2_norm(x, frozen), (False,))):
+        _call._records.clear()
+        y.sum().backward()
+        (desc,) = [record.kept[0] for record in _call._records.values()]
+        assert [getattr(desc, name).dtype != 0 for name in ("dweight", "dbias")[: len(sums)]] == list(sums)
+
+
 @pytest.mark.parametrize("name", ["norm", "gated norm", "group_norm"])
 def test_statistics_of_operators_have_no_gradient(name):
     operator, arguments = CHECKED[name]

@@ -42,7 +42,7 @@ def first(out) -> tuple:
     return () if out is None else ((0, "out", out),)
 
 
-def first_and_sums(out, wanted: list, sums: dict) -> tuple:
+def first_and_sums(out, wanted: list | tuple, sums: dict) -> tuple:
     """The outs of a backward. wanted: the names of its outputs. sums: the arrays that dweight and dbias are added to, where
     there are any."""
     for name in sums:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Sequence
 
 from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
 from clnorm._call import call, first, first_and_sums
@@ -23,6 +23,7 @@ from clnorm._shapes import (
     result_dtype,
     same_shape,
     statistics,
+    with_dx,
 )
 
 Array = Any
@@ -32,7 +33,7 @@ _LAYOUTS = {False: lib.CLNORM_LAYOUT_FIRST, True: lib.CLNORM_LAYOUT_LAST}
 
 
 class GroupNormGradients(NamedTuple):
-    """Gradients of group_norm; dweight and dbias are None without a weight and a bias."""
+    """Gradients of group_norm; those that were not computed are None."""
 
     dx: Any
     dweight: Any = None
@@ -82,9 +83,9 @@ def _describe_forward(tensors, options) -> Description:
 def _describe_backward(tensors, options) -> Description:
     x = tensors["x"]
     outputs = [Output("dx", x.shape, tensors["dy"].dtype if x.dtype in FLOATS_OF_8_BITS else x.dtype)]
-    accumulate = options[4]
+    accumulate, wanted = options[4:]
     outputs += [Output(f"d{role}", tensors[role].shape, tensors[role].dtype, COLUMNS, accumulate)
-                for role in ("weight", "bias") if role in tensors]
+                for role in ("weight", "bias") if f"d{role}" in wanted]
     return _describe(tensors, options, outputs, {"statistics_given": "mean" in tensors, "accumulate": accumulate})
 
 
@@ -137,13 +138,14 @@ def group_norm_backward(dy: Array, x: Array, num_groups: int, weight: Optional[A
                         bias: Optional[Array] = None, eps: float = 1e-5, *, mean: Optional[Array] = None,
                         rstd: Optional[Array] = None, dresidual_out: Optional[Array] = None,
                         activation: Optional[str] = None, channels_last: bool = False, x_scale: Optional[Array] = None,
-                        dweight: Optional[Array] = None, dbias: Optional[Array] = None,
-                        out: Optional[Array] = None) -> GroupNormGradients:
+                        needs: Optional[Sequence[str]] = None, dweight: Optional[Array] = None,
+                        dbias: Optional[Array] = None, out: Optional[Array] = None) -> GroupNormGradients:
     """The gradients of group_norm.
 
     dy, x:          of one shape: the gradient of y, and the forward's x, or its residual_out where it had a residual.
     mean, rstd:     as the forward saved them, both or neither.
     dresidual_out:  the gradient of residual_out, which is added to dx.
+    needs:          the gradients to compute, "dx" and names of "dweight", "dbias"; None: all possible ones.
     dweight, dbias: arrays that these gradients are added to, both where both are computed, of any dtype that weight can
                     have. The result has these arrays.
     All others are as in group_norm; dx is written to out.
@@ -152,9 +154,9 @@ def group_norm_backward(dy: Array, x: Array, num_groups: int, weight: Optional[A
     """
     if (mean is None) != (rstd is None):
         fail("rstd" if rstd is None else "mean", "mean and rstd, or neither")
-    wanted = ["dx"] + [f"d{name}" for name, array in (("weight", weight), ("bias", bias)) if array is not None]
+    wanted = with_dx(needs, *[f"d{name}" for name, array in (("weight", weight), ("bias", bias)) if array is not None])
     sums = {name: array for name, array in (("dweight", dweight), ("dbias", dbias)) if array is not None}
-    options = (*_options(num_groups, eps, activation, channels_last), bool(sums))
+    options = (*_options(num_groups, eps, activation, channels_last), bool(sums), wanted)
     results = call(_BACKWARD, (dy, x, weight, bias, mean, rstd, dresidual_out, x_scale), options,
                    first_and_sums(out, wanted, sums))
     return GroupNormGradients(**dict(zip(wanted, results)))

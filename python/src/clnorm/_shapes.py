@@ -233,6 +233,23 @@ def seed_pair(dropout: float, seed) -> tuple:
     return (bits("seed", pair[0]), bits("seed", pair[1]) if len(pair) > 1 else 0)
 
 
+def with_dx(needs, *sums: str) -> tuple:
+    """The names of the gradients to compute, of dx and sums. needs: those of the caller, among them dx, which is always
+    computed; None: all."""
+    there = ("dx", *sums)
+    if needs is None:
+        return there
+    if isinstance(needs, str) or not hasattr(needs, "__iter__"):
+        fail("needs", "names of gradients in a tuple or list", repr(needs))
+    needs = tuple(needs)
+    for name in needs:
+        if name not in there:
+            fail("needs", f"names of {', '.join(there)}", repr(name))
+    if "dx" not in needs:
+        fail("needs", "'dx', which is always computed, among others", needs)
+    return tuple(name for name in there if name in needs)
+
+
 def bits(argument: str, number: int) -> int:
     """The 64 bits of an int64 or uint64."""
     if not -(1 << 63) <= number < 1 << 64:

@@ -185,12 +185,15 @@ def _run_l2_norm(x, weight, eps, eps_mode, weight_repeat):
     return elementwise.l2_norm(x, weight, eps=eps, eps_mode=eps_mode, weight_repeat=weight_repeat)
 
 
-def _run_l2_norm_backward(dy, x, weight, eps, eps_mode, weight_repeat):
-    return tuple(elementwise.l2_norm_backward(dy, x, weight, eps=eps, eps_mode=eps_mode, weight_repeat=weight_repeat))
+def _run_l2_norm_backward(dy, x, weight, needs_dweight, eps, eps_mode, weight_repeat):
+    needs = ["dx", "dweight"] if needs_dweight else ["dx"]
+    return tuple(elementwise.l2_norm_backward(
+        dy, x, weight, eps=eps, eps_mode=eps_mode, weight_repeat=weight_repeat, needs=needs
+    ))
 
 
-def _fake_l2_norm_backward(dy, x, weight, *options):
-    return x.new_empty(x.shape), absent(x) if weight is None else weight.new_empty(weight.shape)
+def _fake_l2_norm_backward(dy, x, weight, needs_dweight, *options):
+    return x.new_empty(x.shape), weight.new_empty(weight.shape) if needs_dweight else absent(x)
 
 
 def _save_l2_norm(ctx, inputs, output):
@@ -200,13 +203,14 @@ def _save_l2_norm(ctx, inputs, output):
 
 def _l2_norm_gradients(ctx, dy):
     x, weight = ctx.saved_tensors
-    dx, dweight = _l2_norm_backward(dy, x, weight, *ctx.options)
-    return dx, None if weight is None else dweight, *[None] * len(ctx.options)
+    needs_dweight = ctx.needs_input_grad[1]
+    dx, dweight = _l2_norm_backward(dy, x, weight, needs_dweight, *ctx.options)
+    return dx, dweight if needs_dweight else None, *[None] * len(ctx.options)
 
 
 define("l2_norm", f"(Tensor x, Tensor? weight, {_LENGTHS}) -> Tensor", _run_l2_norm, _like_first)
 _l2_norm_backward = define_gradient(
-    "l2_norm", f"(Tensor dy, Tensor x, Tensor? weight, {_LENGTHS}) -> (Tensor dx, Tensor dweight)",
+    "l2_norm", f"(Tensor dy, Tensor x, Tensor? weight, bool needs_dweight, {_LENGTHS}) -> (Tensor dx, Tensor dweight)",
     _run_l2_norm_backward, _fake_l2_norm_backward,
 )
 l2_norm = differentiate("l2_norm", _run_l2_norm, _l2_norm_gradients, _save_l2_norm)
@@ -227,15 +231,17 @@ def _fake_group_norm(x, weight, bias, num_groups, *options):
     return x.new_empty(x.shape), mean, rstd
 
 
-def _run_group_norm_backward(dy, x, weight, bias, mean, rstd, num_groups, eps, activation, channels_last):
+def _run_group_norm_backward(dy, x, weight, bias, mean, rstd, needs_sums, num_groups, eps, activation, channels_last):
+    needs = ["dx"] + [name for name, needed in zip(("dweight", "dbias"), needs_sums) if needed]
     gradients = _group_norm.group_norm_backward(
         dy, x, num_groups, weight, bias, eps, mean=mean, rstd=rstd, activation=activation, channels_last=channels_last,
+        needs=needs,
     )
     return tuple(gradients)
 
 
-def _fake_group_norm_backward(dy, x, weight, bias, *others):
-    return tuple(absent(x) if t is None else t.new_empty(t.shape) for t in (x, weight, bias))
+def _fake_group_norm_backward(dy, x, weight, bias, mean, rstd, needs_sums, *options):
+    return tuple(t.new_empty(t.shape) if needed else absent(x) for t, needed in zip((x, weight, bias), (True, *needs_sums)))
 
 
 def _save_group_norm(ctx, inputs, output):
@@ -246,7 +252,7 @@ def _save_group_norm(ctx, inputs, output):
 
 def _group_norm_gradients(ctx, dy, dmean, drstd):
     x, weight, bias, mean, rstd = ctx.saved_tensors
-    gradients = _group_norm_backward(dy, x, weight, bias, mean, rstd, *ctx.options)
+    gradients = _group_norm_backward(dy, x, weight, bias, mean, rstd, list(ctx.needs_input_grad[1:3]), *ctx.options)
     wanted = [g if need else None for g, need in zip(gradients, ctx.needs_input_grad)]
     return (*wanted, *[None] * len(ctx.options))
 
@@ -257,7 +263,7 @@ define(
 )
 _group_norm_backward = define_gradient(
     "group_norm",
-    f"(Tensor dy, Tensor x, Tensor? weight, Tensor? bias, Tensor mean, Tensor rstd, {_GROUPS}) -> "
+    f"(Tensor dy, Tensor x, Tensor? weight, Tensor? bias, Tensor mean, Tensor rstd, bool[] needs_sums, {_GROUPS}) -> "
     "(Tensor dx, Tensor dweight, Tensor dbias)",
     _run_group_norm_backward, _fake_group_norm_backward,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Sequence
 
 from clnorm._arrays import FLOATS_OF_8_BITS, Dlpack, dtype_name
 from clnorm._backends import backend_of_type
@@ -25,6 +25,7 @@ from clnorm._shapes import (
     same_shape,
     split,
     weight_map,
+    with_dx,
 )
 
 Array = Any
@@ -41,7 +42,7 @@ class L2Norm(NamedTuple):
 
 
 class L2NormGradients(NamedTuple):
-    """Gradients of l2_norm; dweight is None without a weight."""
+    """Gradients of l2_norm; dweight is None where it was not computed."""
 
     dx: Any
     dweight: Any = None
@@ -143,7 +144,7 @@ def _describe_l2_norm_backward(tensors, options):
     same_shape(tensors, "x", "dy")
     x = tensors["x"]
     outputs = [Output("dx", x.shape, x.dtype)]
-    if "weight" in tensors:
+    if "dweight" in options[5]:
         outputs.append(Output("dweight", tensors["weight"].shape, tensors["weight"].dtype, _l2_norm_weights(options)))
     return _rows(tensors, "x", outputs, _l2_norm_fields(tensors, options), _l2_norm_kinds(tensors, options))
 
@@ -310,15 +311,17 @@ def l2_norm(x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps
 
 def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps: float = 1e-12, eps_mode: str = "add",
                      group_size: int = 0, weight_repeat: Optional[int] = None, batch_invariant: bool = False,
-                     out: Optional[Array] = None) -> L2NormGradients:
+                     needs: Optional[Sequence[str]] = None, out: Optional[Array] = None) -> L2NormGradients:
     """The gradients of l2_norm.
 
     dy, x:  of one shape: the gradient of y, and the forward's x. All others are as in l2_norm.
-    out:    the array that dx is written to; with a weight neither dy nor x.
-    Returns an `L2NormGradients`: dx, and dweight where there is a weight.
+    needs:  the gradients to compute, "dx" or "dx" and "dweight"; None: both where there is a weight.
+    out:    the array that dx is written to; with dweight neither dy nor x.
+    Returns an `L2NormGradients`: dx, and dweight where it was computed.
     """
+    wanted = with_dx(needs, *(() if weight is None else ("dweight",)))
     options = (number("eps", eps), eps_mode, integer("group_size", group_size), _repeat(weight_repeat),
-               flag("batch_invariant", batch_invariant))
+               flag("batch_invariant", batch_invariant), wanted)
     return L2NormGradients(*call(_L2_NORM_BACKWARD, (dy, x, weight), options, first(out)))
 
 
