@@ -348,6 +348,30 @@ static void programs_are_kept_and_logged(void **state) {
     clnorm_context_destroy(context);
 }
 
+/* Each can be forced. A smaller capacity cuts the last one off, and does not change their number. */
+static void candidates_can_be_forced(void **state) {
+    enum { MOST = 64 };
+    const struct fixture *fixture = *state;
+    clnorm_norm_desc desc = norm_desc_of(CLNORM_RMS_NORM, 512, 1024);
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_norm_forward_plan_create(fixture->context, &desc, &plan), CLNORM_SUCCESS);
+    clnorm_config all[MOST], fewer[MOST], untouched;
+    memset(fewer, 0xa5, sizeof fewer);
+    memset(&untouched, 0xa5, sizeof untouched);
+    const size_t count = clnorm_plan_candidates(plan, all, MOST);
+    assert_in_range(count, 1, MOST);
+    assert_int_equal(clnorm_plan_candidates(plan, fewer, count - 1), count);
+    assert_memory_equal(fewer, all, (count - 1) * sizeof *all);
+    assert_memory_equal(&fewer[count - 1], &untouched, sizeof untouched);
+    assert_int_equal(clnorm_plan_candidates(NULL, all, MOST), 0);
+    for (size_t i = 0; i < count; i++) {
+        desc.config = all[i];
+        if (clnorm_norm_forward_validate(fixture->context, &desc, NULL))
+            fail_msg("candidate %zu: %s", i, clnorm_error_detail());
+    }
+    clnorm_plan_destroy(plan);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_descriptors_are_refused),
@@ -359,6 +383,7 @@ int main(void) {
         cmocka_unit_test(description_is_cut_like_snprintf_does),
         cmocka_unit_test(plan_reports_its_config_and_workspace),
         cmocka_unit_test(plan_reports_its_kernels),
+        cmocka_unit_test(candidates_can_be_forced),
         cmocka_unit_test(programs_are_kept_and_logged),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
