@@ -117,16 +117,16 @@ bool cln_add_array(struct arrays *arrays, PyObject *object) {
 }
 
 bool cln_add_output(struct arrays *arrays, PyObject *object) {
-    if ((PyObject *)Py_TYPE(object) == numpy_type)
-        return PyArray_ISWRITEABLE((const PyArrayObject *)object) && cln_add_array(arrays, object);
-    const struct tensor_type *const type = find_type((PyObject *)Py_TYPE(object));
-    if (!type || !cln_add_array(arrays, object))
+    if ((PyObject *)Py_TYPE(object) == numpy_type && !PyArray_ISWRITEABLE((const PyArrayObject *)object))
         return false;
-    PyObject *const noted = PyObject_CallFunctionObjArgs(type->note_write, object, NULL);
-    if (!noted)
-        PyErr_Clear();
+    return cln_add_array(arrays, object);
+}
+
+bool cln_note_write(PyObject *object) {
+    const struct tensor_type *const type = find_type((PyObject *)Py_TYPE(object));
+    PyObject *const noted = type ? PyObject_CallFunctionObjArgs(type->note_write, object, NULL) : NULL;
     Py_XDECREF(noted);
-    return noted;
+    return !type || noted;
 }
 
 static void set_error(void *context, const char *kind, const char *message) {

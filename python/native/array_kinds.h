@@ -23,7 +23,7 @@ struct arrays {
 bool cln_start_kinds(void);
 
 /* Adds a type of PyTorch's tensors. capsule: its __dlpack_c_exchange_api__. is_grad_enabled: PyTorch's function.
- * note_write: called with a tensor before it is written. False: the API cannot be used, or a Python error is set. */
+ * note_write: called with a tensor that was written. False: the API cannot be used, or a Python error is set. */
 bool cln_add_tensor_type(PyObject *type, PyObject *capsule, PyObject *is_grad_enabled, PyObject *note_write);
 
 /* Appends an array. Returns false, without an error, where Python has to process the call: the array is of another type or
@@ -32,6 +32,9 @@ bool cln_add_array(struct arrays *arrays, PyObject *object);
 
 /* As cln_add_array, for an array that the call writes. */
 bool cln_add_output(struct arrays *arrays, PyObject *object);
+
+/* Tells the package of an array that the array was written. False: a Python error is set. */
+bool cln_note_write(PyObject *object);
 
 /* A new array of a type that cln_add_tensor_type has added, allocated by its package. shape: a tuple. dtype: DLPack's code
  * and bits. Returns a new reference, or NULL with a Python error. */

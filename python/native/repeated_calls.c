@@ -111,6 +111,13 @@ static PyObject *make_results(PyObject *made, PyObject *outs, struct arrays *arr
     return results;
 }
 
+static bool note_writes(PyObject *outs) {
+    for (Py_ssize_t i = 0; i < PyTuple_Size(outs); i++)
+        if (!cln_note_write(PyTuple_GetItem(PyTuple_GetItem(outs, i), 2)))
+            return false;
+    return true;
+}
+
 /* The arguments that both functions have. */
 struct named {
     PyObject *calls, *function, *options, *inputs, *outs;
@@ -135,8 +142,10 @@ static PyObject *run(PyObject *module, PyObject *arguments) {
         const cln_call *const native = PyLong_AsVoidPtr(PyTuple_GetItem(call, NATIVE));
         int status;
         Py_BEGIN_ALLOW_THREADS status = run_on_host(on, native, arrays.address, seed, offset);
-        Py_END_ALLOW_THREADS result = status ? PyObject_CallFunction(PyTuple_GetItem(call, FAILED), "i", status)
-                                             : PyTuple_Pack(2, PyTuple_GetItem(call, ROLES), results);
+        Py_END_ALLOW_THREADS const bool refused = status >= CLN_OVERLAP; /* before any write */
+        if (refused || note_writes(named.outs))
+            result = status ? PyObject_CallFunction(PyTuple_GetItem(call, FAILED), "i", status)
+                            : PyTuple_Pack(2, PyTuple_GetItem(call, ROLES), results);
         Py_DECREF(results);
     }
     Py_DECREF(call);
@@ -192,7 +201,7 @@ static PyMethodDef functions[] = {
     {"use_host", use_host, METH_O,
      "use_host(the address of a cln_host): the host of repeated calls; 0: none run until the next use_host."},
     {"add_tensor_type", add_tensor_type, METH_VARARGS,
-     "add_tensor_type(type, type.__dlpack_c_exchange_api__, torch.is_grad_enabled, a function called before a write):\n"
+     "add_tensor_type(type, type.__dlpack_c_exchange_api__, torch.is_grad_enabled, a function called after a write):\n"
      "allows repeated calls on tensors of the type. Returns whether its API can be used."},
     {"run", run, METH_VARARGS,
      "run(calls, function, options, inputs, outs, seed): runs the call that was kept for these layouts and options.\n"

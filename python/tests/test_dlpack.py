@@ -213,6 +213,13 @@ def test_results_in_memory_of_opencl_go_back_to_their_owner(rng, queue):
     numpy.testing.assert_array_equal(y, clnorm.gelu(x))
 
 
+def test_a_result_without_elements_is_exported_without_memory(queue):
+    array = cl_array.empty(queue, (0, 64), "f4")
+    tensor, _ = _dlpack._tensor_of(_dlpack._Exported(array, (4, 0)).__dlpack__(max_version=(1, 1)))
+    assert tensor.data is None and tensor.shape[:2] == [0, 64]
+    assert (tensor.device_type, tensor.code, tensor.bits) == (4, 2, 32)
+
+
 def test_memory_is_released_after_a_call(rng):
     x = numpy.zeros((4, 16), "f4")
     made = Made(x.ctypes.data, (4, 16), device=(1, 0))

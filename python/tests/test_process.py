@@ -16,7 +16,7 @@ import pytest
 import reference
 
 import clnorm
-from clnorm import _device
+from clnorm import __main__, _device
 
 
 def python(program, **environment):
@@ -209,6 +209,18 @@ def test_without_ml_dtypes_the_error_says_what_to_install():
 def test_the_tool_runs(command):
     done = subprocess.run([sys.executable, *command, "devices"], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and clnorm.select().name in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("loader,path", [
+    ("", "/lib/a"), ("libOpenCL.so.1", "/lib/a"), ("/lib/b/libOpenCL.so.1", "/lib/b:/lib/a"),
+])
+def test_the_tool_finds_libraries_beside_a_loader_that_has_a_folder(loader, path, monkeypatch):
+    called = []
+    monkeypatch.setenv("CLNORM_OPENCL", loader)
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/lib/a")
+    monkeypatch.setattr(os, "execve", lambda program, arguments, environment: called.append(environment))
+    __main__.main()
+    assert [environment["LD_LIBRARY_PATH"] for environment in called] == [path]
 
 
 README = pathlib.Path(__file__).parents[2] / "README.md"

@@ -7,6 +7,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import clnorm
 import clnorm.torch as ct
+from clnorm import _call
 
 X = torch.randn(5, 24, dtype=torch.float64, requires_grad=True)
 
@@ -140,6 +141,44 @@ def test_a_write_to_a_tensor_that_autograd_has_saved_is_noticed():
         x = torch.ones(4, 16)
         assert clnorm.gelu(x, out=x) is x
     assert clnorm.gelu(x, out=x) is x
+
+
+@pytest.mark.parametrize("message,call", [
+    ("out: expected shape", lambda saved: clnorm.gelu(saved[:2], out=saved)),
+    ("^eps is -1", lambda saved: clnorm.layer_norm(saved, eps=-1, out=saved)),
+    ("out: expected memory that does not overlap x", lambda saved: clnorm.gelu(saved[1:], out=saved[:-1])),
+    ("others: expected memory that does not overlap", lambda saved: clnorm.moments_merge(saved, saved)),
+])
+def test_a_refused_output_does_not_count_as_written(message, call):
+    apart = torch.zeros(2, 4, 3)
+    clnorm.gelu(apart[0, 1:], out=apart[1, :-1])  # a call that is kept has the layouts of the one that overlaps
+    x = torch.randn(4, 3, requires_grad=True)
+    saved = x.sigmoid()
+    y = saved * saved
+    before = saved._version
+    with torch.no_grad(), pytest.raises(ValueError, match=message):
+        call(saved)
+    assert saved._version == before
+    y.sum().backward()
+
+
+def test_a_device_that_fails_may_have_written(monkeypatch):
+    def fail(*_):
+        raise clnorm.ClnormError("OpenCL error -5", "OPENCL_ERROR")
+
+    out = torch.zeros(4, 16)
+    monkeypatch.setattr(_call, "_run_on_host", fail)
+    monkeypatch.setattr(_call, "_quick", {})
+    with pytest.raises(clnorm.ClnormError):
+        clnorm.gelu(torch.ones(4, 16), out=out)
+    assert out._version == 1
+
+
+def test_merged_moments_count_as_written():
+    into, others = torch.ones(2, 4, 3)
+    before = into._version
+    clnorm.moments_merge(into, others)
+    assert into._version == before + 1
 
 
 @pytest.mark.parametrize("function", [

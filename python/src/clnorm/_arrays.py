@@ -11,6 +11,8 @@ A backend has
   full(like, number)         one float32 there, of shape (1,)
   addresses_of(tensors)      a function from a list of such arrays to their addresses, as uintptr_t; a tensor is None
                              where it has gaps
+  check_output(name, array)  an error for an array that cannot be written
+  note_write(array)          tells the framework that the array was written
 """
 
 from __future__ import annotations
@@ -149,11 +151,15 @@ class Numpy:
         if not array.flags.writeable or not array.dtype.isnative:
             raise ValueError(f"{name}: expected an array that can be written, in the byte order of this machine")
 
+    @staticmethod
+    def note_write(array):
+        pass
+
 
 class PyOpenCL:
     kind = "a pyopencl array"
     on_queue, copies = True, False
-    layout, tensor = Numpy.layout, Numpy.tensor
+    layout, tensor, note_write = Numpy.layout, Numpy.tensor, Numpy.note_write
 
     @staticmethod
     def empty(like, shape, dtype):

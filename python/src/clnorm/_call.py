@@ -100,7 +100,12 @@ def run(operation: Operation, inputs: tuple, options: tuple, outs: tuple = (), s
         brought[place] if place in brought else record.made[place](inputs[0], output.shape, output.dtype)
         for place, output in enumerate(record.outputs)
     ]
-    (_run_on_queue if backend.on_queue else _run_on_host)(operation, record, arrays + results, seed)
+    try:
+        (_run_on_queue if backend.on_queue else _run_on_host)(operation, record, arrays + results, seed)
+    except _device.ClnormError:  # a device that failed may have written a part; a ValueError comes before any write
+        _note_writes(backend, outs)
+        raise
+    _note_writes(backend, outs)
     if type(inputs[0]) in QUICK_TYPES:
         _keep_quick(operation, record, backend, inputs, given_options, outs)
     if record.constants:
@@ -148,6 +153,11 @@ def _output_layout(backend, name, out):
     _check_kind(backend, name, out)
     backend.check_output(name, out)
     return backend.layout(name, out)
+
+
+def _note_writes(backend, outs) -> None:
+    for *_, out in outs:
+        backend.note_write(out)
 
 
 def _run_on_host(operation, record, arrays, seed):

@@ -155,6 +155,7 @@ def _capsule(array, device, max_version):
     options = {"max_version": max_version} if has_versions and max_version is not None else {}
     capsule = numpy.asarray(memory).__dlpack__(**options)
     tensor, _ = _tensor_of(capsule)
+    tensor.data = address  # NumPy has put memory of its own in the place of NULL
     tensor.code, tensor.bits = DLPACK_DTYPES[name]
     tensor.device_type, tensor.device_id = device
     tensor.byte_offset = offset

@@ -92,16 +92,16 @@ class Torch:
 
     @staticmethod
     def check_output(name, tensor):
+        pass
+
+    @staticmethod
+    def note_write(tensor):
         """Tells autograd of the write, so that the backward of an operator that has saved the tensor raises an error."""
         if not tensor.is_inference():  # an inference tensor has no version
             torch.autograd.graph.increment_version(tensor)
 
 
-def _note_write(tensor) -> None:
-    Torch.check_output("out", tensor)
-
-
 for _type in (torch.Tensor, torch.nn.Parameter):
     _exchange = getattr(_type, "__dlpack_c_exchange_api__", None)  # PyTorch 2.10 and later
-    if _exchange is not None and _repeated_calls.add_tensor_type(_type, _exchange, torch.is_grad_enabled, _note_write):
+    if _exchange is not None and _repeated_calls.add_tensor_type(_type, _exchange, torch.is_grad_enabled, Torch.note_write):
         QUICK_TYPES.add(_type)

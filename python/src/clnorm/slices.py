@@ -164,3 +164,5 @@ def moments_merge(into: Array, others: Array) -> None:
     dtype = lib.CLNORM_F64 if arrays[0].dtype.itemsize == 8 else lib.CLNORM_F32
     pointers = [ffi.cast("void *", array.ctypes.data) for array in arrays]
     check(lib.clnorm_moments_merge(dtype, *pointers, arrays[0].size // 3))
+    kind: type = type(into)
+    backend_of_type(kind).note_write(into)
