@@ -5,7 +5,7 @@
 #   tools/test.sh          the quick tests, on PoCL, and the Python wheel's smoke test: about 5 minutes on 2 cores
 #   tools/test.sh --all    every test, the checks of the sources, Oclgrind, rusticl, Intel's runtime and PoCL 6; again under the
 #                          address and undefined-behaviour sanitizers; threads under the thread sanitizer; what depends on the
-#                          loader with that of Khronos; the Python package with PyTorch: over an hour on 2 cores
+#                          loader with that of Khronos; the Python package with PyTorch: about 40 minutes on 2 cores
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
