@@ -272,6 +272,10 @@ bool tensor_unchanged(const struct fixture *fixture, const struct tensor *tensor
     return same;
 }
 
+bool tensor_equals(const struct tensor *tensor, const struct tensor *other) {
+    return tensor->size == other->size && (tensor->size == 0 || memcmp(tensor->host, other->host, tensor->size) == 0);
+}
+
 bool tensor_receive(const struct fixture *fixture, struct tensor *tensor, const char *name) {
     if (tensor->dtype == CLNORM_DTYPE_NONE)
         return true;

@@ -110,6 +110,9 @@ bool tensor_holds(const struct tensor *tensor, const char *name, uint64_t row, u
 /* Whether the buffer still equals host; prints the first difference. */
 bool tensor_unchanged(const struct fixture *fixture, const struct tensor *tensor, const char *name);
 
+/* Whether two buffers have the same bytes in host memory, with those outside of the elements. Two absent ones do. */
+bool tensor_equals(const struct tensor *tensor, const struct tensor *other);
+
 /* Reads the buffer into host. Returns whether guards and gaps are unchanged; prints the first difference. */
 bool tensor_receive(const struct fixture *fixture, struct tensor *tensor, const char *name);
 

@@ -26,21 +26,27 @@ static const struct group_case cases[] = {
     {2, 48, 100, 4, LAST, F32, F32, F32, F32, 0, INPUT_NORMAL, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"},
     {2, 3, 480, 1, LAST, F32, F32, F32, F32, SILU, INPUT_NORMAL, 0, 0, ""},
 };
-static const size_t count = sizeof cases / sizeof *cases;
 
-/* The case, if it runs on the device. */
-static bool take(const struct fixture *fixture, size_t i, struct group_case *c) {
-    *c = cases[i];
-    return group_case_takes(fixture, c, c->layout, i);
+/* Whether the case passes; i tells ways to run it apart. */
+typedef bool (*way_fn)(const struct fixture *fixture, const struct group_case *c, size_t i);
+
+/* Runs the cases of this device, each in so many ways. */
+static void each_case(const struct fixture *fixture, size_t ways, way_fn passes) {
+    size_t ran = 0;
+    for (size_t i = 0; i < ways * (sizeof cases / sizeof *cases); i++) {
+        struct group_case c = cases[i / ways];
+        if (!group_case_takes(fixture, &c, c.layout, i / ways))
+            continue;
+        if (!passes(fixture, &c, i))
+            group_case_fail(fixture, &c, i);
+        ran++;
+    }
+    assert_true(ran >= ways);
 }
 
 static void leave_out(struct tensor *output) {
     tensor_free(output);
     *output = (struct tensor){.dtype = CLNORM_DTYPE_NONE};
-}
-
-static bool same_bits(const struct tensor *a, const struct tensor *b) {
-    return a->size == b->size && memcmp(a->host, b->host, a->size) == 0;
 }
 
 /* The elements of an output over an input, whose surroundings differ. */
@@ -50,99 +56,81 @@ static bool same_elements(const struct group_case *c, const struct tensor *a, co
 }
 
 /* y, and the statistics that are saved, have the bits that they have with both. */
-static void statistics_may_be_left_out(void **state) {
-    const struct fixture *fixture = *state;
-    unsigned ran = 0;
-    for (size_t i = 0; i < 3 * count; i++) {
-        struct group_case c;
-        if (!take(fixture, i / 3, &c))
-            continue;
-        struct group_run all = group_run_make(&c), run = group_run_make(&c);
-        if (i % 3 != 1)
-            leave_out(&run.mean);
-        if (i % 3 != 2)
-            leave_out(&run.rstd);
-        if (!group_forward_execute(fixture, &all, false) || !group_forward_is_right(&all) ||
-            !group_forward_execute(fixture, &run, false) || !same_bits(&run.y, &all.y) ||
-            !same_bits(&run.residual_out, &all.residual_out) || (run.mean.host && !same_bits(&run.mean, &all.mean)) ||
-            (run.rstd.host && !same_bits(&run.rstd, &all.rstd)))
-            group_case_fail(fixture, &c, i);
-        group_run_free(&run);
-        group_run_free(&all);
-        ran++;
-    }
-    assert_true(ran >= 3);
+static bool forward_without_statistics(const struct fixture *fixture, const struct group_case *c, size_t i) {
+    struct group_run all = group_run_make(c), run = group_run_make(c);
+    if (i % 3 != 1)
+        leave_out(&run.mean);
+    if (i % 3 != 2)
+        leave_out(&run.rstd);
+    const bool passes = group_forward_execute(fixture, &all, false) && group_forward_is_right(&all) &&
+                        group_forward_execute(fixture, &run, false) && tensor_equals(&run.y, &all.y) &&
+                        tensor_equals(&run.residual_out, &all.residual_out) &&
+                        (!run.mean.host || tensor_equals(&run.mean, &all.mean)) &&
+                        (!run.rstd.host || tensor_equals(&run.rstd, &all.rstd));
+    group_run_free(&run);
+    group_run_free(&all);
+    return passes;
 }
 
-static void residual_out_may_lie_over_residual(void **state) {
-    const struct fixture *fixture = *state;
+static bool residual_out_over_residual(const struct fixture *fixture, const struct group_case *c, size_t i) {
     const struct group_more more = {.residual_in_place = true};
-    unsigned ran = 0;
-    for (size_t i = 0; i < 2 * count; i++) {
-        struct group_case c;
-        if (!take(fixture, i / 2, &c))
-            continue;
-        const bool over_x = i % 2; /* y over x too */
-        struct group_run apart = group_run_make(&c), run = group_run_make_more(&c, &more);
-        if (!group_forward_execute(fixture, &apart, false) || !group_forward_is_right(&apart) ||
-            !group_forward_execute(fixture, &run, over_x) || !same_elements(&c, over_x ? &run.x : &run.y, &apart.y) ||
-            !same_elements(&c, &run.residual, &apart.residual_out) || !same_bits(&run.mean, &apart.mean) ||
-            !same_bits(&run.rstd, &apart.rstd))
-            group_case_fail(fixture, &c, i);
-        group_run_free(&run);
-        group_run_free(&apart);
-        ran++;
-    }
-    assert_true(ran >= 2);
+    const bool over_x = i % 2; /* y over x too */
+    struct group_run apart = group_run_make(c), run = group_run_make_more(c, &more);
+    const bool passes = group_forward_execute(fixture, &apart, false) && group_forward_is_right(&apart) &&
+                        group_forward_execute(fixture, &run, over_x) &&
+                        same_elements(c, over_x ? &run.x : &run.y, &apart.y) &&
+                        same_elements(c, &run.residual, &apart.residual_out) && tensor_equals(&run.mean, &apart.mean) &&
+                        tensor_equals(&run.rstd, &apart.rstd);
+    group_run_free(&run);
+    group_run_free(&apart);
+    return passes;
 }
 
 /* One of dweight and dbias, or neither. The reference tells, as other sums may be added up by other kernels. */
-static void sums_may_be_left_out(void **state) {
-    const struct fixture *fixture = *state;
-    unsigned ran = 0;
-    for (size_t i = 0; i < 3 * count; i++) {
-        struct group_case c;
-        if (!take(fixture, i / 3, &c))
-            continue;
-        const bool given = i % 2;
-        struct group_run run = group_run_make(&c);
-        if (i % 3 != 1)
-            leave_out(&run.dweight);
-        if (i % 3 != 2)
-            leave_out(&run.dbias);
-        if (given)
-            group_statistics_fill(&run);
-        if (!group_backward_execute(fixture, &run, given, false) || !group_backward_is_right(&run, given))
-            group_case_fail(fixture, &c, i);
-        group_run_free(&run);
-        ran++;
+static bool backward_without_sums(const struct fixture *fixture, const struct group_case *c, size_t i) {
+    const bool given = i % 2;
+    struct group_run run = group_run_make(c);
+    if (i % 3 != 1)
+        leave_out(&run.dweight);
+    if (i % 3 != 2)
+        leave_out(&run.dbias);
+    if (given)
+        group_statistics_fill(&run);
+    const bool passes = group_backward_execute(fixture, &run, given, false) && group_backward_is_right(&run, given);
+    group_run_free(&run);
+    return passes;
+}
+
+static bool dx_over_x(const struct fixture *fixture, const struct group_case *c, size_t i) {
+    const struct group_more more = {.dx_over_x = true};
+    const bool given = i % 2;
+    struct group_run apart = group_run_make(c), run = group_run_make_more(c, &more);
+    if (given) {
+        group_statistics_fill(&apart);
+        group_statistics_fill(&run);
     }
-    assert_true(ran >= 3);
+    const bool passes = group_backward_execute(fixture, &apart, given, false) && group_backward_is_right(&apart, given) &&
+                        group_backward_execute(fixture, &run, given, false) && same_elements(c, &run.x, &apart.dx) &&
+                        tensor_equals(&run.dweight, &apart.dweight) && tensor_equals(&run.dbias, &apart.dbias);
+    group_run_free(&run);
+    group_run_free(&apart);
+    return passes;
+}
+
+static void statistics_may_be_left_out(void **state) {
+    each_case(*state, 3, forward_without_statistics);
+}
+
+static void residual_out_may_lie_over_residual(void **state) {
+    each_case(*state, 2, residual_out_over_residual);
+}
+
+static void sums_may_be_left_out(void **state) {
+    each_case(*state, 3, backward_without_sums);
 }
 
 static void dx_may_lie_over_x(void **state) {
-    const struct fixture *fixture = *state;
-    const struct group_more more = {.dx_over_x = true};
-    unsigned ran = 0;
-    for (size_t i = 0; i < 2 * count; i++) {
-        struct group_case c;
-        if (!take(fixture, i / 2, &c))
-            continue;
-        const bool given = i % 2;
-        struct group_run apart = group_run_make(&c), run = group_run_make_more(&c, &more);
-        if (given) {
-            group_statistics_fill(&apart);
-            group_statistics_fill(&run);
-        }
-        if (!group_backward_execute(fixture, &apart, given, false) || !group_backward_is_right(&apart, given) ||
-            !group_backward_execute(fixture, &run, given, false) || !same_elements(&c, &run.x, &apart.dx) ||
-            !same_bits(&run.dweight, &apart.dweight) || !same_bits(&run.dbias, &apart.dbias))
-            group_case_fail(fixture, &c, i);
-        group_run_free(&run);
-        group_run_free(&apart);
-        ran++;
-    }
-    assert_true(ran >= 2);
+    each_case(*state, 2, dx_over_x);
 }
 
 int main(void) {

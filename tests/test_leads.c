@@ -45,8 +45,7 @@ static bool lanes_are_refused(void) {
     return strstr(clnorm_error_detail(), "config.lanes") != NULL;
 }
 
-/* Whether a lane has more of a segment than registers or local memory hold, or a chunk no vector. Leads allow every vector.
- */
+/* Whether a lane has more of a segment than registers or local memory hold, or a chunk no vector. */
 static bool is_too_much(clnorm_status status) {
     const char *const detail = clnorm_error_detail();
     const bool refused =
