@@ -19,6 +19,8 @@ from clnorm._shapes import (
     groups_shape,
     input_scale,
     integer,
+    names_of_gradients,
+    needed,
     number,
     output_scale,
     real,
@@ -190,15 +192,7 @@ def _wanted(tensors, options_needs, x_is_sum):
         "dx": True, "dweight": "weight" in tensors, "dbias": "bias" in tensors, "dz": "z" in tensors,
         "dresidual": "residual" in tensors or x_is_sum,
     }
-    if options_needs is not None and not options_needs:
-        fail("needs", "a gradient at least")
-    if options_needs is None:
-        return [name for name, there in possible.items() if there]
-    for name in options_needs:
-        if not (isinstance(name, str) and possible.get(name)):
-            there = [word for word, is_there in possible.items() if is_there]
-            fail("needs", f"names of {', '.join(there)}", repr(name))
-    return [name for name in possible if name in options_needs]
+    return needed(options_needs, [name for name, there in possible.items() if there])
 
 
 def _describe_backward(norm):
@@ -286,9 +280,7 @@ def norm_backward(name, dy, x, weight, bias, mean, rstd, normalized_shape, eps, 
     """layer_norm_backward and rms_norm_backward."""
     tables, rope = _rope.parts(rope)
     dropout = number("dropout", dropout)
-    if needs is not None and (isinstance(needs, str) or not hasattr(needs, "__iter__")):
-        fail("needs", "names of gradients in a tuple or list", repr(needs))
-    needs = None if needs is None else tuple(needs)
+    needs = names_of_gradients(needs)
     sums = {name: array for name, array in (("dweight", dweight), ("dbias", dbias)) if array is not None}
     options = (name, x_is_sum, needs, dx_dtype, bool(sums), normalized_shape, eps, group_size, weight_offset, activation,
                gate, gate_first, dropout, weight_repeat, rope, x_scale_group, batch_invariant)

@@ -233,21 +233,34 @@ def seed_pair(dropout: float, seed) -> tuple:
     return (bits("seed", pair[0]), bits("seed", pair[1]) if len(pair) > 1 else 0)
 
 
-def with_dx(needs, *sums: str) -> tuple:
-    """The names of the gradients to compute, of dx and sums. needs: those of the caller, among them dx, which is always
-    computed; None: all."""
-    there = ("dx", *sums)
+def names_of_gradients(needs) -> tuple | None:
+    """A caller's names of gradients; None: all."""
     if needs is None:
-        return there
+        return None
     if isinstance(needs, str) or not hasattr(needs, "__iter__"):
         fail("needs", "names of gradients in a tuple or list", repr(needs))
-    needs = tuple(needs)
+    return tuple(needs)
+
+
+def needed(needs: tuple | None, there: list) -> list:
+    """The gradients to compute, of those that there are, in their order."""
+    if needs is None:
+        return there
+    if not needs:
+        fail("needs", "a gradient at least")
     for name in needs:
-        if name not in there:
+        if not (isinstance(name, str) and name in there):
             fail("needs", f"names of {', '.join(there)}", repr(name))
-    if "dx" not in needs:
-        fail("needs", "'dx', which is always computed, among others", needs)
-    return tuple(name for name in there if name in needs)
+    return [name for name in there if name in needs]
+
+
+def with_dx(needs, *sums: str) -> tuple:
+    """The gradients to compute, of dx and sums. needs: a caller's names, among them dx, which is always computed."""
+    names = names_of_gradients(needs)
+    wanted = tuple(needed(names, ["dx", *sums]))
+    if "dx" not in wanted:
+        fail("needs", "'dx', which is always computed, among others", names)
+    return wanted
 
 
 def bits(argument: str, number: int) -> int:
