@@ -73,7 +73,7 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
             done
         done
         [ "$layout" = LAYOUT_FIRST ] || for span in 2 4; do
-            slice="LAYOUT=$layout CHANNELS=64 SPATIAL=50 GROUPS=4 GROUP_SIZE=800 SPAN=$span SEGMENTS=1 LANES=64"
+            slice="LAYOUT=$layout CHANNELS=64 SPATIAL=50 GROUPS=4 GROUP_SIZE=800 SPAN=$span LANES=64"
             strict group_norm_last CL1.2 spir64 -all $slice VEC=$vec X_DTYPE=bf16 Y_DTYPE=f16 RESIDUAL_DTYPE=f32 \
                 RESIDUAL_OUT_DTYPE=f16 ACTIVATION=ACTIVATION_SILU
             strict group_norm_last CL1.2 nvptx64 -all $slice VEC=$vec X_DTYPE=bf16 Y_DTYPE=bf16 ISA=ISA_PTX \
@@ -82,14 +82,14 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
                 BIAS_DTYPE=f64 SAVE_MEAN=0
             strict group_norm_last CL1.2 spir64 -all $slice VEC=$vec Y_DTYPE=f8e4m3 SCALING=SCALING_ROW SCALE_DTYPE=bf16 \
                 MEASURES=1 ELEMENT_ALIGNED=1 WEIGHT_DTYPE=none
-            later group_norm_last $slice VEC=$vec REDUCE=REDUCE_SUBGROUP X_DTYPE=f8e5m2 X_SCALING=SCALING_ROW X_SCALE_DTYPE=f32
+            later group_norm_last $slice VEC=$vec REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=f8e5m2 X_SCALING=SCALING_ROW X_SCALE_DTYPE=f32
         done
         if [ "$layout" = LAYOUT_FIRST ]; then
             held_family=group_norm_backward_held
             held="LAYOUT=$layout CHANNELS=20 SPATIAL=48 GROUPS=4 GROUP_SIZE=240 LANES=64 CHANNEL_LANES=16"
         else
             held_family=group_norm_last_backward
-            held="LAYOUT=$layout CHANNELS=64 SPATIAL=50 GROUPS=4 GROUP_SIZE=800 SPAN=2 SEGMENTS=1 LANES=64"
+            held="LAYOUT=$layout CHANNELS=64 SPATIAL=50 GROUPS=4 GROUP_SIZE=800 SPAN=2 LANES=64"
         fi
         for activation in 0 ACTIVATION_SILU; do
             strict $held_family CL1.2 spir64 -all $held VEC=$vec X_DTYPE=bf16 DY_DTYPE=f16 DX_DTYPE=bf16 DWEIGHT_DTYPE=f32 \

@@ -10,6 +10,7 @@
 #include "base/arithmetic.h"
 #include "clnorm/clnorm.h"
 #include "config/config.h"
+#include "config/group_registers.h"
 #include "knob.h"
 #include "made_up_devices.h"
 #include "refusal.h"
@@ -215,6 +216,35 @@ static void small_samples_are_held(void **state) {
     }
 }
 
+/* Small slices share a work-group, whose lanes are mostly busy, as far as local memory suffices. */
+static void small_slices_share_work_groups(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t groups, channels_of_group, spatial, lanes;
+    } samples[] = {{2, 2, 3, 2}, {13, 1, 3, 16}, {3, 2, 4, 4}, {32, 16, 3, 16}, {16, 10, 16, 32}, {32, 16, 49, 64}};
+    const struct cln_config automatic = {0};
+    for (size_t i = 0; i < MADE_UP_DEVICES * sizeof samples / sizeof *samples * 2; i++) {
+        const clnorm_device_info device = made_up_device((unsigned)(i / 2 % MADE_UP_DEVICES));
+        const size_t sample = i / 2 / MADE_UP_DEVICES;
+        struct cln_workload work = group_workload_of(samples[sample].groups, samples[sample].channels_of_group,
+                                                     samples[sample].spatial, sizeof(cl_half));
+        work.channels_last = true;
+        work.channel_sums = i % 2;
+        struct cln_config config;
+        assert_int_equal(cln_config_choose_group(&device, &work, &automatic, &config), CLNORM_SUCCESS);
+        if (!cln_config_slice_groups(&work, &config)) {
+            assert_int_not_equal(i / 2 % MADE_UP_DEVICES, MADE_UP_H200);
+            continue;
+        }
+        assert_in_range(config.segments * config.lanes, 1, device.max_work_group_size);
+        assert_in_range(cln_slice_bytes(&work, &config), 1, device.local_memory);
+        if (i / 2 % MADE_UP_DEVICES == MADE_UP_H200 && !work.channel_sums)
+            assert_int_equal(config.lanes, samples[sample].lanes);
+        if (i / 2 % MADE_UP_DEVICES == MADE_UP_H200)
+            assert_int_equal(config.lanes * config.segments, 128);
+    }
+}
+
 /* Channels first: fewer lanes with more registers each hold a segment for which many have too few. */
 static void large_segments_are_held(void **state) {
     (void)state;
@@ -269,8 +299,8 @@ int main(void) {
         cmocka_unit_test(phases_fit_into_local_memory),   cmocka_unit_test(small_images_have_a_config),
         cmocka_unit_test(odd_images_have_wide_vectors),   cmocka_unit_test(large_images_are_read_once),
         cmocka_unit_test(forced_knobs_of_odd_images_fit), cmocka_unit_test(few_channels_fill_vectors),
-        cmocka_unit_test(small_samples_are_held),         cmocka_unit_test(large_segments_are_held),
-        cmocka_unit_test(large_images_are_streamed),
+        cmocka_unit_test(small_samples_are_held),         cmocka_unit_test(small_slices_share_work_groups),
+        cmocka_unit_test(large_segments_are_held),        cmocka_unit_test(large_images_are_streamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,6 +71,8 @@ static const struct fp8_case {
      BOTH(ROW, E4M3, ROW)},
     {{2, 6, 640, 2, LAST, F32, F32, F32, 0, 0, FAR, 0, 0, "vec=4,lanes=8,segments=4,chunks=7"}, Y(E5M2, TENSOR, F32)},
     {{2, 256, 20, 4, LAST, E4M3, F32, F32, 0, 0, FAR, 0, 0, "vec=8,lanes=128,chunks=1"}, BOTH(ROW, E4M3, TENSOR)},
+    {{9, 8, 3, 2, LAST, F32, F32, F32, F32, SILU, NORMAL, 0, 0, "vec=4,lanes=8,segments=4,chunks=1"}, Y(E4M3, ROW, F32)},
+    {{5, 256, 2, 16, LAST, E4M3, F32, F32, 0, 0, FAR, 0, 0, "vec=4,lanes=32,segments=2,chunks=1"}, BOTH(ROW, E4M3, TENSOR)},
     {{3, 16, 64, 4, FIRST, E4M3, F32, F32, 0, GELU, FAR, 0, 0, "vec=8,lanes=16,segments=1,chunks=1"}, X(ROW, F32)},
 };
 

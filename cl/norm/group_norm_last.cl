@@ -1,4 +1,4 @@
-/* Group norm with channels last, where a work-group reads a slice once and holds it in registers. See
+/* Group norm with channels last, where a work-group reads its slices once and holds them in registers. See
  * clnorm_group_norm_desc for the formulas, and cl/norm/group_norm.h. */
 
 #include "norm/group_norm_slice.h"
@@ -13,7 +13,7 @@ struct call {
 
 #define SHARES (LANES / SPAN < 32 ? LANES / SPAN : 32) /* shares of a group's sum */
 
-/* The local memory of a work-group. */
+/* The local memory of a segment. */
 struct board {
     local real *space;  /* [LANES, VEC] */
     local real *shares; /* [SHARES, SPAN] */
@@ -21,13 +21,24 @@ struct board {
     local real *means;  /* [SPAN] */
 };
 
+/* This segment's part of the arrays of a work-group. */
+static inline struct board board_of(local real *space, local real *shares, local real *totals, local real *means) {
+    const uint segment = own_segment();
+    const struct board board = {space + segment * LANES * VEC, shares + segment * SHARES * SPAN, totals + segment * SPAN,
+                                means + segment * SPAN};
+    return board;
+}
+
 /* ------------------------------------------------------------------------------------------------------ statistics */
 
 /* Adds up numbers of [STEP, SLICE_CHANNELS]: their sums are those of the first PARTS steps. Every work-item calls it. */
 #define PARTS (LANES > SLICE_CHANNELS ? LANES / SLICE_CHANNELS : 1)
 
 INLINED void sum_steps(local real *numbers, const struct place *place) {
-    for (uint i = place->item; i < PARTS * SLICE_CHANNELS; i += LANES) {
+    for (uint first = 0; first < PARTS * SLICE_CHANNELS; first += LANES) {
+        const uint i = first + place->lane;
+        if (i >= PARTS * SLICE_CHANNELS)
+            continue;
         real sum = numbers[i];
         for (uint k = i + PARTS * SLICE_CHANNELS; k < STEP * SLICE_CHANNELS; k += PARTS * SLICE_CHANNELS)
             sum += numbers[k];
@@ -38,9 +49,9 @@ INLINED void sum_steps(local real *numbers, const struct place *place) {
 
 /* totals: for each group, the sum over all lanes. Every work-item calls this function and the next ones, too. */
 INLINED void sum_groups(const struct place *place, const realv sum, const struct board *board) {
-    const uint group = place->item % SPAN, share = place->item / SPAN;
+    const uint group = place->lane % SPAN, share = place->lane / SPAN;
     if (place->active)
-        VSTORE(sum, (board->space + place->item * VEC));
+        VSTORE(sum, (board->space + place->lane * VEC));
     barrier(CLK_LOCAL_MEM_FENCE);
     sum_steps(board->space, place);
     if (share < SHARES) {
@@ -48,22 +59,22 @@ INLINED void sum_groups(const struct place *place, const realv sum, const struct
         for (uint i = share; i < PARTS * CHANNELS_OF_GROUP; i += SHARES)
             part +=
                 board->space[i / CHANNELS_OF_GROUP * SLICE_CHANNELS + group * CHANNELS_OF_GROUP + i % CHANNELS_OF_GROUP];
-        board->shares[place->item] = part;
+        board->shares[place->lane] = part;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (place->item < SPAN) {
+    if (place->lane < SPAN) {
         real total = 0;
         for (uint i = 0; i < SHARES; i++)
-            total += board->shares[i * SPAN + place->item];
-        board->totals[place->item] = total;
+            total += board->shares[i * SPAN + place->lane];
+        board->totals[place->lane] = total;
     }
 }
 
 /* means: the first element of each group. Deviations from it have a finite sum where large numbers have none. */
 INLINED void start_means(const struct call *call, const struct place *place, const struct board *board) {
-    if (place->item < SPAN) {
-        const ulong first = place->channel + (ulong)place->item * CHANNELS_OF_GROUP;
-        board->means[place->item] = first_element(LOAD_S(call, place->sample, first, 1));
+    if (place->lane < SPAN) {
+        const ulong first = place->channel + (ulong)place->lane * CHANNELS_OF_GROUP;
+        board->means[place->lane] = first_element(LOAD_S(call, place->sample, first, 1));
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -79,8 +90,8 @@ INLINED void take_statistics(const struct call *call, const struct place *place,
         if (HOLDS(k))
             sum += S_OF(call, place->sample, &held[k]) - origin;
     sum_groups(place, sum, board);
-    if (place->item < SPAN)
-        board->means[place->item] += board->totals[place->item] / (real)GROUP_SIZE;
+    if (place->lane < SPAN)
+        board->means[place->lane] += board->totals[place->lane] / (real)GROUP_SIZE;
     barrier(CLK_LOCAL_MEM_FENCE);
     const realv mean = of_lane(board->means, place);
     realv squares = 0;
@@ -95,19 +106,21 @@ INLINED void take_statistics(const struct call *call, const struct place *place,
 
 /* Turns totals into rstd, and writes the requested statistics. */
 INLINED void put_statistics(const struct call *call, const struct place *place, const struct board *board) {
-    if (place->item < SPAN) {
-        const real rstd = rstd_of(board->totals[place->item], call->eps);
-        board->totals[place->item] = rstd;
+    if (place->lane < SPAN) {
+        const real rstd = rstd_of(board->totals[place->lane], call->eps);
+        board->totals[place->lane] = rstd;
+    }
 #if SAVE_MEAN || SAVE_RSTD
-        const ulong at = place->sample * GROUPS + place->channel / CHANNELS_OF_GROUP + place->item;
-#endif
+    if (place->writes && place->lane < SPAN) {
+        const ulong at = place->sample * GROUPS + place->channel / CHANNELS_OF_GROUP + place->lane;
 #if SAVE_MEAN
-        call->mean[at] = board->means[place->item];
+        call->mean[at] = board->means[place->lane];
 #endif
 #if SAVE_RSTD
-        call->rstd[at] = rstd;
+        call->rstd[at] = board->totals[place->lane];
 #endif
     }
+#endif
     read_barrier();
 }
 
@@ -137,7 +150,7 @@ static inline void write_vector(const struct call *call, const ulong sample, con
 
 INLINED void write_slice(const struct call *call, const struct place *place, const struct packed_s *held,
                          const struct board *board, struct output *output) {
-    if (!place->active)
+    if (!place->active || !place->writes)
         return;
     const struct affine affine = affine_of(call, place, board);
 #pragma unroll
@@ -146,8 +159,8 @@ INLINED void write_slice(const struct call *call, const struct place *place, con
             write_vector(call, place->sample, element_of(place, k), &affine, S_OF(call, place->sample, &held[k]), output);
 }
 
-INLINED void take_slice(const struct call *call, const ulong slice, const struct board *board, struct lanes *lanes) {
-    const struct place own = place_of(slice), *const place = &own;
+INLINED void take_slice(const struct call *call, const ulong index, const struct board *board, struct lanes *lanes) {
+    const struct place own = place_of(index, call->work), *const place = &own;
     struct packed_s held[HELD_OF_LANE] = {0};
 #pragma unroll
     for (uint k = 0; k < HELD_OF_LANE; k++)
@@ -159,7 +172,7 @@ INLINED void take_slice(const struct call *call, const ulong slice, const struct
     struct output output = OUTPUT_OF(call, place->sample);
     write_slice(call, place, held, board, &output);
 #if MEASURES
-    put_magnitude(call->magnitudes + slice, &output, place->item == 0, lanes);
+    put_magnitude(call->magnitudes + place->slice, &output, place->writes && place->lane == 0, lanes);
 #else
     (void)lanes;
 #endif
@@ -168,20 +181,20 @@ INLINED void take_slice(const struct call *call, const ulong slice, const struct
 /* This work-group's slices. */
 INLINED void take_share(const struct call *call, const struct board *board, local real *scratch) {
     struct lanes lanes = {.scratch = scratch};
-    const ulong first = get_group_id(0) * call->iterations;
-    for (ulong i = 0; i < call->iterations && first + i < call->work; i++) {
-        take_slice(call, first + i, board, &lanes);
+    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
+    for (ulong i = 0; i < call->iterations && first + i * SEGMENTS < call->work; i++) {
+        take_slice(call, first + i * SEGMENTS, board, &lanes);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
-#define LOCAL_MEMORY                  \
-    local real scratch[2 * SCRATCH];  \
-    local real space[LANES * VEC];    \
-    local real shares[SHARES * SPAN]; \
-    local real totals[SPAN];          \
-    local real means[SPAN];           \
-    const struct board board = {space, shares, totals, means};
+#define LOCAL_MEMORY                             \
+    local real scratch[2 * SCRATCH];             \
+    local real space[SEGMENTS * LANES * VEC];    \
+    local real shares[SEGMENTS * SHARES * SPAN]; \
+    local real totals[SEGMENTS * SPAN];          \
+    local real means[SEGMENTS * SPAN];           \
+    const struct board board = board_of(space, shares, totals, means);
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void group_norm_last(PARAMETERS(GROUP_NORM_ARGS)) {

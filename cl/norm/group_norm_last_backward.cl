@@ -1,5 +1,5 @@
-/* The gradients of group norm with channels last, where a work-group holds a slice in registers: it reads x and dy once.
- * See clnorm_group_norm_backward_desc. */
+/* The gradients of group norm with channels last, where a work-group holds its slices in registers: it reads x and dy
+ * once. See clnorm_group_norm_backward_desc. */
 
 #include "norm/group_norm_backward.h"
 #include "norm/group_norm_slice.h"
@@ -12,12 +12,22 @@ struct call {
     enum load_hint hint; /* of inputs */
 };
 
-/* The local memory of a work-group. Each part has the sums of dn, and those of dn · x̂ behind them. */
+/* The lanes take the numbers in local memory in equally many rounds, as PoCL 3.1 confuses loops whose lengths differ.
+ *
+ * The local memory of a segment. Each part has the sums of dn, and those of dn · x̂ behind them. */
 struct board {
     local real *lanes;    /* [2, STEP, SLICE_CHANNELS], of each lane */
     local real *channels; /* [2, SLICE_CHANNELS], times the channel's weight */
     local real *slopes;   /* [2, SPAN] */
 };
+
+/* This segment's part of the arrays of a work-group. */
+static inline struct board board_of(local real *lanes, local real *channels, local real *slopes) {
+    const uint segment = own_segment();
+    const struct board board = {lanes + segment * 2 * STEP * SLICE_CHANNELS, channels + segment * 2 * SLICE_CHANNELS,
+                                slopes + segment * 2 * SPAN};
+    return board;
+}
 
 /* The vectors of a lane: as loaded, and dn where an activation makes it costly. */
 struct held {
@@ -60,8 +70,8 @@ INLINED void sum_lane(const struct place *place, const struct channels *channels
         }
     channel_sums_end_run(&own);
     if (place->active) {
-        VSTORE(own.of_dn, (board->lanes + place->item * VEC));
-        VSTORE((own.of_product * channels->rstd), (board->lanes + (STEP * SLICE_CHANNELS + place->item * VEC)));
+        VSTORE(own.of_dn, (board->lanes + place->lane * VEC));
+        VSTORE((own.of_product * channels->rstd), (board->lanes + (STEP * SLICE_CHANNELS + place->lane * VEC)));
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -73,7 +83,10 @@ INLINED void sum_lane(const struct place *place, const struct channels *channels
 INLINED void add_later_steps(const struct place *place, const struct board *board) {
     if (STEP == FIRST_STEPS)
         return;
-    for (uint i = place->item; i < 2 * FIRST_STEPS * SLICE_CHANNELS; i += LANES) {
+    for (uint first = 0; first < 2 * FIRST_STEPS * SLICE_CHANNELS; first += LANES) {
+        const uint i = first + place->lane;
+        if (i >= 2 * FIRST_STEPS * SLICE_CHANNELS)
+            continue;
         const uint of_sum = i % (FIRST_STEPS * SLICE_CHANNELS);
         local real *const own = board->lanes + i / (FIRST_STEPS * SLICE_CHANNELS) * STEP * SLICE_CHANNELS + of_sum;
         for (uint step = FIRST_STEPS; step < STEP - of_sum / SLICE_CHANNELS; step += FIRST_STEPS)
@@ -85,7 +98,10 @@ INLINED void add_later_steps(const struct place *place, const struct board *boar
 /* Computes the sums of the slice's channels, and writes them. */
 INLINED void sum_channels(const struct call *call, const struct place *place, const struct board *board) {
     add_later_steps(place, board);
-    for (uint i = place->item; i < SLICE_CHANNELS; i += LANES) {
+    for (uint first = 0; first < SLICE_CHANNELS; first += LANES) {
+        const uint i = first + place->lane;
+        if (i >= SLICE_CHANNELS)
+            continue;
         const real weight = WEIGHT_OF(call, place->channel + i);
         real sums[2] = {0, 0};
         for (uint step = 0; step < FIRST_STEPS; step++) {
@@ -93,7 +109,8 @@ INLINED void sum_channels(const struct call *call, const struct place *place, co
             sums[1] += board->lanes[(STEP + step) * SLICE_CHANNELS + i];
         }
 #if HAS_SUMS
-        put_part(call->parts, part_of(place->sample, place->channel + i, 0), sums[0], sums[1]);
+        if (place->writes)
+            put_part(call->parts, part_of(place->sample, place->channel + i, 0), sums[0], sums[1]);
 #endif
         board->channels[i] = weight * sums[0];
         board->channels[SLICE_CHANNELS + i] = weight * sums[1];
@@ -103,7 +120,10 @@ INLINED void sum_channels(const struct call *call, const struct place *place, co
 
 /* Computes the slopes of the slice's groups. */
 INLINED void take_slopes(const struct call *call, const struct place *place, const struct board *board) {
-    for (uint i = place->item; i < 2 * SPAN; i += LANES) {
+    for (uint first = 0; first < 2 * SPAN; first += LANES) {
+        const uint i = first + place->lane;
+        if (i >= 2 * SPAN)
+            continue;
         const ulong group = place->sample * GROUPS + place->channel / CHANNELS_OF_GROUP + i % SPAN;
         const local real *channels = board->channels + i / SPAN * SLICE_CHANNELS + i % SPAN * CHANNELS_OF_GROUP;
         struct kept_sum kept = {0, 0};
@@ -116,6 +136,8 @@ INLINED void take_slopes(const struct call *call, const struct place *place, con
 
 INLINED void write_slice(const struct call *call, const struct place *place, const struct channels *channels,
                          const struct held *held, const struct board *board) {
+    if (!place->writes)
+        return;
     const realv slopes[2] = {of_lane(board->slopes, place), of_lane(board->slopes + SPAN, place)};
 #pragma unroll
     for (uint k = 0; k < HELD_OF_LANE; k++)
@@ -128,9 +150,9 @@ INLINED void write_slice(const struct call *call, const struct place *place, con
 
 /* This work-group's slices. */
 INLINED void take_share(const struct call *call, const struct board *board) {
-    const ulong first = get_group_id(0) * call->iterations;
-    for (ulong i = 0; i < call->iterations && first + i < call->work; i++) {
-        const struct place place = place_of(first + i);
+    const ulong first = get_group_id(0) * call->iterations * SEGMENTS;
+    for (ulong i = 0; i < call->iterations && first + i * SEGMENTS < call->work; i++) {
+        const struct place place = place_of(first + i * SEGMENTS, call->work);
         struct held held;
         load_slice(call, &place, &held);
         const struct channels channels = channels_of(call, &place);
@@ -142,11 +164,11 @@ INLINED void take_share(const struct call *call, const struct board *board) {
     }
 }
 
-#define LOCAL_MEMORY                                \
-    local real of_lanes[2 * STEP * SLICE_CHANNELS]; \
-    local real of_channels[2 * SLICE_CHANNELS];     \
-    local real slopes[2 * SPAN];                    \
-    const struct board board = {of_lanes, of_channels, slopes};
+#define LOCAL_MEMORY                                           \
+    local real of_lanes[SEGMENTS * 2 * STEP * SLICE_CHANNELS]; \
+    local real of_channels[SEGMENTS * 2 * SLICE_CHANNELS];     \
+    local real slopes[SEGMENTS * 2 * SPAN];                    \
+    const struct board board = board_of(of_lanes, of_channels, slopes);
 
 /* For offsets that are multiples of a vector's size. */
 kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void

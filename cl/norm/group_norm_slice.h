@@ -1,5 +1,5 @@
-/* A slice of channels last: all positions of SPAN groups of a sample, which a work-group holds in registers. The lanes take
- * a vector each of STEP neighbouring positions at a time, so that a lane has the same channels at all of its positions. */
+/* A slice of channels last: all positions of SPAN groups of a sample, which LANES work-items hold in registers. They take a
+ * vector each of STEP neighbouring positions at a time, so that a lane has the same channels at all of its positions. */
 #ifndef GROUP_NORM_SLICE_H
 #define GROUP_NORM_SLICE_H
 
@@ -11,18 +11,33 @@
 #define STEP (LANES / SLICE_VECTORS)
 #define HELD_OF_LANE (SPATIAL / STEP + (SPATIAL % STEP != 0))
 
-/* The place of a slice, and of this lane in it. */
+/* The place of a slice, and of this lane in it. Past the last slice it is that one, read once more, and written by no
+ * lane. */
 struct place {
-    ulong sample;
+    ulong slice, sample;
     ulong channel; /* the slice's first one */
-    uint item, phase, vector;
+    uint lane, phase, vector;
     bool active; /* the lane has vectors */
+    bool writes; /* false past the last slice */
 };
 
-static inline struct place place_of(const ulong slice) {
-    const uint item = (uint)get_local_id(0);
-    const struct place place = {slice / SLICES,       slice % SLICES * SLICE_CHANNELS, item, item / SLICE_VECTORS,
-                                item % SLICE_VECTORS, item < STEP * SLICE_VECTORS};
+/* The segment of this work-item among those of its work-group: each has a slice. */
+static inline uint own_segment(void) {
+    return SEGMENTS > 1 ? (uint)get_local_id(0) / LANES : 0;
+}
+
+/* The place of this work-item, where a work-group has the SEGMENTS slices that begin at an index. work: all slices. */
+static inline struct place place_of(const ulong index, const ulong work) {
+    const ulong own = index + own_segment(), slice = SEGMENTS == 1 ? own : min(own, work - 1);
+    const uint item = (uint)get_local_id(0), lane = SEGMENTS > 1 ? item % LANES : item;
+    const struct place place = {slice,
+                                slice / SLICES,
+                                slice % SLICES * SLICE_CHANNELS,
+                                lane,
+                                lane / SLICE_VECTORS,
+                                lane % SLICE_VECTORS,
+                                lane < STEP * SLICE_VECTORS,
+                                SEGMENTS == 1 || own < work};
     return place;
 }
 

@@ -112,24 +112,26 @@ static uint64_t vec_of_slice(const struct cln_choice *choice, const struct cln_c
                        cln_lowest_bit(even));
 }
 
-/* Lanes that together hold a slice with channels last in the registers of a GPU; 0: no work-group can. Forced lanes are
- * those; whether the local memory suffices for them, check tells. */
+/* Lanes that together hold a slice with channels last in the registers of a GPU; 0: no work-group can. A small slice has
+ * few, so that a work-group has several slices. Forced lanes are those; whether the local memory suffices for them, check
+ * tells. */
 static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { HELD = 60, HELD_BACKWARD = 40, WARP = 32 }; /* elements of a lane */
+    enum { HELD = 60, HELD_BACKWARD = 40, FEW = 16 }; /* elements of a lane: at most, and of a small slice */
+    enum { WARP = 32 };
     const struct cln_workload *const work = choice->work;
     const uint64_t span = cln_slice_span(work);
     const uint64_t held = work->channel_sums ? HELD_BACKWARD : HELD / (work->real_size / sizeof(float));
-    if (choice->facts.alone || !work->channels_last || !span || c->chunks > 1 || c->segments > 1)
+    if (choice->facts.alone || !work->channels_last || !span || c->chunks > 1)
         return 0;
     struct cln_config own = *c;
     own.chunks = own.segments = 1;
     own.vec = (uint32_t)cln_or_else(c->vec, vec_of_slice(choice, &own));
     if (c->lanes)
         return cln_config_slice_groups(work, &own) ? c->lanes : 0;
-    const uint64_t channels = span * work->channels_of_group;
-    const uint64_t least = cln_larger(cln_larger(channels / own.vec, span), WARP);
-    uint64_t lanes =
-        cln_power_of_two_at_least(cln_larger(cln_divide_up(cln_product(channels, work->spatial), held), least));
+    const uint64_t channels = span * work->channels_of_group, elements = cln_product(channels, work->spatial);
+    const uint64_t few = cln_larger(cln_smaller(cln_divide_up(elements, FEW), WARP), 2);
+    const uint64_t least = cln_larger(cln_larger(channels / own.vec, span), few);
+    uint64_t lanes = cln_power_of_two_at_least(cln_larger(cln_divide_up(elements, held), least));
     for (; lanes <= choice->facts.most_lanes; lanes *= 2) {
         own.lanes = (uint32_t)lanes;
         if (cln_config_slice_groups(work, &own))
@@ -275,22 +277,25 @@ static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_confi
     return choice->work->channels_last ? lanes_of_last(choice, c) : lanes_of_first(choice, c);
 }
 
-/* Channels last: bytes of local memory for the phases of a work-group with this many segments. */
-static uint64_t phase_bytes(const struct cln_workload *work, const struct cln_config *c, uint64_t segments) {
-    return work->channels_last && c->lanes > 1 && segments > 1
-               ? 2 * (uint64_t)c->lanes * segments * (c->vec + 1) * work->real_size
+/* Channels last: bytes of local memory for the slices or phases of a work-group. */
+static uint64_t local_bytes(const struct cln_workload *work, const struct cln_config *c) {
+    if (cln_config_slice_groups(work, c))
+        return cln_slice_bytes(work, c);
+    return work->channels_last && c->lanes > 1 && c->segments > 1
+               ? 2 * (uint64_t)c->lanes * c->segments * (c->vec + 1) * work->real_size
                : 0;
 }
 
 /* Enough segments for a work-group, within half of the local memory. */
 static uint64_t segments_of(const struct cln_choice *choice, const struct cln_config *c) {
     enum { ITEMS = 128 };
-    if (choice->facts.alone || c->reduce == CLN_REDUCE_SUBGROUP || cln_config_slice_groups(choice->work, c))
+    struct cln_config own = *c;
+    if (choice->facts.alone || c->reduce == CLN_REDUCE_SUBGROUP)
         return 1;
-    uint64_t segments = cln_larger(cln_smaller(ITEMS, choice->facts.most_lanes) / c->lanes, 1);
-    while (phase_bytes(choice->work, c, segments) > choice->device->local_memory / 2)
-        segments /= 2;
-    return segments;
+    own.segments = (uint32_t)cln_larger(cln_smaller(ITEMS, choice->facts.most_lanes) / c->lanes, 1);
+    while (own.segments > 1 && local_bytes(choice->work, &own) > choice->device->local_memory / 2)
+        own.segments /= 2;
+    return own.segments;
 }
 
 /* Only with channels last do streaming stores gain. They are chosen after the vectors, which therefore do not depend on the
@@ -370,10 +375,10 @@ static clnorm_status check(const struct cln_choice *choice, const struct cln_con
     clnorm_status status = cln_check_forward(choice->device, &of_rules, &rules);
     if (status)
         return status;
-    if (phase_bytes(work, c, c->segments) > choice->device->local_memory / 2)
+    if (c->segments > 1 && local_bytes(work, c) > choice->device->local_memory / 2)
         return cln_config_refuse("segments", c->segments,
                                  "fewer, or fewer lanes: they need more than half of the local memory");
-    if (cln_config_slice_groups(work, c) && cln_slice_bytes(work, c) > choice->device->local_memory)
+    if (local_bytes(work, c) > choice->device->local_memory)
         return cln_config_refuse("lanes", c->lanes, "fewer: their sums need more than the local memory");
     status = cln_group_check_row_split(work, c);
     return status ? status : check_chunks(work, c);

@@ -4,7 +4,8 @@
 #include "config/facts.h"
 
 uint64_t cln_group_block(const struct cln_workload *work, const struct cln_config *c) {
-    return work->channels_last && c->lanes > 1 && c->segments > 1 ? (uint64_t)c->lanes * c->vec : 0;
+    const bool shared = work->channels_last && c->lanes > 1 && c->segments > 1 && !cln_config_slice_groups(work, c);
+    return shared ? (uint64_t)c->lanes * c->vec : 0;
 }
 
 uint64_t cln_group_part_rows(uint64_t channels_of_group, uint64_t block) {

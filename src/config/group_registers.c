@@ -27,7 +27,7 @@ static bool holds_slice(const struct cln_workload *work, const struct cln_config
 }
 
 uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c) {
-    if (!work->channels_last || c->chunks != 1 || c->segments > 1 || c->lanes < 2 || !c->vec)
+    if (!work->channels_last || c->chunks != 1 || c->lanes < 2 || !c->vec)
         return 0;
     const uint64_t span = cln_slice_span(work), channels = span * work->channels_of_group, vectors = channels / c->vec;
     if (!span || channels % c->vec || vectors > c->lanes || span > c->lanes)
@@ -40,7 +40,7 @@ uint64_t cln_slice_bytes(const struct cln_workload *work, const struct cln_confi
     const uint64_t span = cln_config_slice_groups(work, c), lanes = c->lanes;
     const uint64_t reals =
         work->channel_sums ? 2 * (lanes * c->vec + span * (work->channels_of_group + 1)) : lanes * (c->vec + 1) + 2 * span;
-    return reals * work->real_size + cln_scratch_bytes(work, c);
+    return cln_product(c->segments, reals * work->real_size) + cln_scratch_bytes(work, c);
 }
 
 /* --------------------------------------------------------------------------------------- segments of channels first */

@@ -146,9 +146,10 @@ clnorm_status cln_group_norm_parts(uint64_t *size, uint64_t rows, uint64_t row_p
 
 /* ---------------------------------------------------------------------------------------------------------- kernels */
 
-/* Whether all lanes of a work-group share its unit, as with channels last: see PHASES in cl/norm/group_norm.h. */
+/* Whether all segments of a work-group share its unit, as with channels last where it holds no slices: see PHASES in
+ * cl/norm/group_norm.h. */
 static bool shares_units(const struct cln_spec *spec) {
-    return spec->layout == CLNORM_LAYOUT_LAST && spec->lanes > 1;
+    return spec->layout == CLNORM_LAYOUT_LAST && spec->lanes > 1 && !spec->span;
 }
 
 static clnorm_status add(clnorm_plan *plan, const struct cln_spec *spec, const struct cln_group_norm_kernel *kernel,
