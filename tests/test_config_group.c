@@ -245,6 +245,42 @@ static void small_slices_share_work_groups(void **state) {
     }
 }
 
+/* Channels last: where vectors are narrow, or channels few, a chunk has more rows. */
+static void narrow_rows_make_large_chunks(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t channels, spatial, chunks[2]; /* forward, backward */
+    } images[] = {{3, 51529, {51, 51}},  {18, 3136, {13, 25}},   {130, 961, {8, 16}},
+                  {257, 1155, {10, 10}}, {1280, 1024, {16, 16}}, {512, 16384, {64, 128}}};
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    const struct cln_config automatic = {0};
+    for (size_t i = 0; i < 2 * sizeof images / sizeof *images; i++) {
+        struct cln_workload work = group_workload_of(images[i / 2].channels, 1, images[i / 2].spatial, sizeof(cl_half));
+        work.channels_last = true;
+        work.channel_sums = i % 2;
+        struct cln_config config;
+        assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
+        assert_int_equal(config.chunks, images[i / 2].chunks[i % 2]);
+    }
+}
+
+/* Channels first: registers hold single elements of a segment for which CLN_HOLDERS lanes suffice. */
+static void few_single_elements_are_held(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t channels, spatial;
+        bool held;
+    } segments[] = {{99, 81, true}, {257, 81, false}, {21, 1023, false}, {22, 1023, true}, {5, 961, true}};
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    const struct cln_config automatic = {0};
+    for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
+        const struct cln_workload work = group_workload_of(1, segments[i].channels, segments[i].spatial, sizeof(float));
+        struct cln_config config;
+        assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
+        assert_int_equal(config.chunks == 1, segments[i].held);
+    }
+}
+
 /* Channels first: fewer lanes with more registers each hold a segment for which many have too few. */
 static void large_segments_are_held(void **state) {
     (void)state;
@@ -300,6 +336,7 @@ int main(void) {
         cmocka_unit_test(odd_images_have_wide_vectors),   cmocka_unit_test(large_images_are_read_once),
         cmocka_unit_test(forced_knobs_of_odd_images_fit), cmocka_unit_test(few_channels_fill_vectors),
         cmocka_unit_test(small_samples_are_held),         cmocka_unit_test(small_slices_share_work_groups),
+        cmocka_unit_test(narrow_rows_make_large_chunks),  cmocka_unit_test(few_single_elements_are_held),
         cmocka_unit_test(large_segments_are_held),        cmocka_unit_test(large_images_are_streamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,66 +7,10 @@
 #include "config/candidates.h"
 #include "config/check.h"
 #include "config/config.h"
+#include "config/group_layout.h"
 #include "config/group_parts.h"
 #include "config/group_registers.h"
 #include "config/resources.h"
-
-/* The fewest positions with which a row is whole vectors of any width. Where there is no such number, a few positions, of
- * those with the widest vectors. Each element of a row has sums of its own, so a sample has several rows, and more of them
- * where positions only make a row longer. Devices that need aligned vectors are content with those of 4 elements. The lanes
- * of a slice have one position each at a time. */
-uint64_t cln_config_row_positions(const struct cln_workload *work, const struct cln_config *c) {
-    enum { VECTOR = 64, ALIGNED = 4, FEW = 16 };        /* bytes; elements; positions */
-    enum { ROWS = 8, LONG_ROWS = 32, ELEMENTS = 1024 }; /* least rows; most elements of a row: a lane has its vectors */
-    const uint64_t widest = VECTOR / work->real_size;
-    uint64_t best = 1, best_vec = cln_lowest_bit(work->channels);
-    if (!work->channels_last || work->channels >= widest || (best_vec >= ALIGNED && !work->any_address) ||
-        cln_config_slice_groups(work, c))
-        return 1;
-    const uint64_t most = cln_smaller(work->spatial / ROWS, ELEMENTS / cln_larger(work->channels, 1));
-    for (uint64_t positions = 2; positions <= most && best_vec < widest; positions++) {
-        const uint64_t vec = cln_smaller(cln_lowest_bit(work->channels * positions), widest);
-        const bool few = positions <= FEW || (best == 1 && work->any_address);
-        const bool longer = vec == best_vec && few && work->spatial / positions >= LONG_ROWS;
-        if (work->spatial % positions == 0 && (vec > best_vec || longer)) {
-            best = positions;
-            best_vec = vec;
-        }
-    }
-    return best;
-}
-
-/* Contiguous elements that vectors divide: a row of channels last, the positions of a channel, or all positions of a
- * segment's channels where several lanes take the whole segment. */
-static uint64_t row_of(const struct cln_workload *work, const struct cln_config *c, bool lanes) {
-    const bool whole = lanes && c->chunks == 1 && !work->channel_sums;
-    if (work->channels_last)
-        return work->channels * cln_config_row_positions(work, c);
-    return whole ? work->group_size : work->spatial;
-}
-
-/* Channels last: the rows of a sample. */
-static uint64_t rows_of_last(const struct cln_workload *work, const struct cln_config *c) {
-    return work->spatial / cln_config_row_positions(work, c);
-}
-
-uint64_t cln_config_channel_chunks(const struct cln_workload *work, const struct cln_config *c) {
-    if (work->channels_last)
-        return cln_config_slice_groups(work, c) ? 0 : c->chunks;
-    return c->chunks > 1 ? cln_divide_up(c->chunks, work->channels_of_group) : 0;
-}
-
-/* Whether a chunk may begin anywhere within a vector: with channels first, where several lanes take it. See share_of in
- * cl/norm/group_norm.h. */
-static bool begins_anywhere(const struct cln_workload *work, const struct cln_config *c, bool lanes) {
-    return lanes && !work->channels_last && cln_config_channel_chunks(work, c);
-}
-
-/* The elements of which vec is a divisor where vectors are not loaded at any address. */
-static uint64_t divided_by_vec(const struct cln_choice *choice, const struct cln_config *c, bool lanes) {
-    const uint64_t alignment = choice->work->alignment;
-    return begins_anywhere(choice->work, c, lanes) ? alignment : cln_lowest_bit(alignment | row_of(choice->work, c, lanes));
-}
 
 /* Short vectors that divide a channel are better than wide ones that reach across channels, as each element's channel
  * need not be found. */
@@ -81,24 +25,6 @@ static bool is_faster_in_chunks(const struct cln_choice *choice, const struct cl
     const uint64_t least = cln_or_else(c->vec, cln_smaller(widest, work->channel_sums ? SEVERAL : SHORT));
     return !choice->facts.alone && work->channels_of_group > 1 && work->x_size <= SMALL && work->spatial >= LARGE_CHANNEL &&
            work->spatial % least && work->alignment % widest == 0;
-}
-
-enum { CPU_ELEMENTS = 1 << 16 }; /* of a chunk on a CPU */
-
-/* Rows of a chunk with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device. */
-static uint64_t gpu_rows(const struct cln_workload *work, const struct cln_config *c) {
-    const uint64_t all = rows_of_last(work, c);
-    uint64_t rows = work->channel_sums ? 128 : 256;
-    while (rows > 16 && rows * rows > 4 * all)
-        rows /= 2;
-    return rows;
-}
-
-/* The same on a CPU. Rows of several positions are long, so that few of them make a chunk. */
-static uint64_t cpu_rows(const struct cln_workload *work, const struct cln_config *c) {
-    enum { ROWS = 256 };
-    const uint64_t positions = cln_config_row_positions(work, c);
-    return positions > 1 ? cln_smaller(CPU_ELEMENTS / (positions * work->channels), ROWS) : ROWS;
 }
 
 enum { FEW_CHANNELS = 4 }; /* of a GPU's lane that keeps numbers for each */
@@ -148,7 +74,7 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
     const struct cln_workload *const work = choice->work;
     if (lanes_of_slice(choice, c))
         return vec_of_slice(choice, c);
-    const uint64_t row = row_of(work, c, !choice->facts.alone);
+    const uint64_t row = cln_group_row(work, c, !choice->facts.alone);
     const bool across = !work->channels_last && row > work->spatial;
     const bool keeps = work->channels_last && work->channel_sums && !choice->facts.alone;
     const uint64_t most = across ? row / 2 : keeps ? FEW_CHANNELS : UINT64_MAX;
@@ -160,7 +86,7 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
         return of_channel;
     const uint64_t even = cln_smaller(widest, cln_lowest_bit(work->alignment | row));
     const uint64_t few = cln_power_of_two_at_most(cln_larger(work->spatial / MANY, 1));
-    return begins_anywhere(work, c, c->lanes ? c->lanes > 1 : !choice->facts.alone)
+    return cln_group_begins_anywhere(work, c, c->lanes ? c->lanes > 1 : !choice->facts.alone)
                ? cln_larger(even, cln_smaller(cln_smaller(widest, work->alignment), few))
                : even;
 }
@@ -169,7 +95,7 @@ static uint64_t vec_of(const struct cln_choice *choice, const struct cln_config 
  * are several for each channel, few are idle, and they have few registers each; more than MANY run only where fewer cannot
  * hold the segment. */
 static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { WARP = 32, OF_CHANNEL = 8, MANY = 256, MOST = 512, FEW = 60 }; /* lanes; registers */
+    enum { WARP = 32, OF_CHANNEL = 4, MANY = 256, MOST = 512, FEW = 60 }; /* lanes; registers */
     const struct cln_workload *const work = choice->work;
     struct cln_config own = *c;
     uint64_t best = 0, best_cost = UINT64_MAX;
@@ -194,11 +120,19 @@ static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_
     return best;
 }
 
+/* Whether a segment needs more than CLN_HOLDERS lanes of single elements: with more of them compilers spill registers. */
+static bool has_many_singles(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { ELEMENTS = 40 }; /* of a lane */
+    struct cln_config whole = *c;
+    whole.chunks = 1;
+    return choice->work->group_size > (uint64_t)CLN_HOLDERS * ELEMENTS && cln_or_else(c->vec, vec_of(choice, &whole)) == 1;
+}
+
 /* Whether a work-group can keep a segment between its two uses: in a cache, or in a GPU's registers. */
 static bool keeps_segment(const struct cln_choice *choice, const struct cln_config *c) {
     enum { CPU_SEGMENT = 1 << 20, LANE = 160 }; /* bytes */
     const struct cln_workload *const work = choice->work;
-    if (is_faster_in_chunks(choice, c))
+    if (is_faster_in_chunks(choice, c) || (!choice->facts.alone && !work->channel_sums && has_many_singles(choice, c)))
         return false;
     if (!choice->facts.alone && work->channel_sums)
         return lanes_of_held(choice, c);
@@ -206,6 +140,36 @@ static bool keeps_segment(const struct cln_choice *choice, const struct cln_conf
     const uint64_t holders = cln_or_else(c->lanes, cln_smaller(CLN_HOLDERS, choice->facts.most_lanes));
     return work->group_size <= room / work->held_size ||
            (!choice->facts.alone && work->group_size <= cln_held_elements(work, c, holders));
+}
+
+enum { CPU_ELEMENTS = 1 << 16 }; /* of a chunk on a CPU */
+
+/* Halves a number of rows until the square root of all rows is at least 1 / times of it. */
+static uint64_t halved(uint64_t rows, uint64_t times, uint64_t all) {
+    while (rows > 1 && rows * rows / (times * times) > all)
+        rows /= 2;
+    return rows;
+}
+
+/* Rows of a chunk with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device. Where
+ * vectors are narrow, or channels few, there are more rows, as a work-group of few elements takes as long as a larger
+ * one. */
+static uint64_t gpu_rows(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { ROWS = 256, ROWS_BACKWARD = 128, LEAST = 16, LANES = 32 };
+    enum { ELEMENTS = 8192, ELEMENTS_BACKWARD = 4096 }; /* of the lanes that take a chunk */
+    const struct cln_workload *const work = choice->work;
+    const uint64_t all = cln_group_rows(work, c), vec = vec_of(choice, c);
+    const uint64_t width = cln_smaller(cln_power_of_two_at_least(cln_group_row(work, c, true)), LANES * vec);
+    const uint64_t wide = work->channel_sums ? ROWS_BACKWARD : ROWS;
+    const uint64_t narrow = (work->channel_sums ? ELEMENTS_BACKWARD : ELEMENTS) / width;
+    return cln_larger(cln_larger(halved(wide, 2, all), LEAST), halved(narrow, 6, all));
+}
+
+/* The same on a CPU. Rows of several positions are long, so that few of them make a chunk. */
+static uint64_t cpu_rows(const struct cln_workload *work, const struct cln_config *c) {
+    enum { ROWS = 256 };
+    const uint64_t positions = cln_config_row_positions(work, c);
+    return positions > 1 ? cln_smaller(CPU_ELEMENTS / (positions * work->channels), ROWS) : ROWS;
 }
 
 /* A chunk is large compared with its sums, and small enough that there are chunks for the whole device. */
@@ -217,7 +181,7 @@ static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_conf
     if (!c->lanes && lanes_of_slice(choice, c))
         return 1;
     if (work->channels_last)
-        return cln_smaller(cln_divide_up(rows_of_last(work, c), alone ? cpu_rows(work, c) : gpu_rows(work, c)),
+        return cln_smaller(cln_divide_up(cln_group_rows(work, c), alone ? cpu_rows(work, c) : gpu_rows(choice, c)),
                            alone ? UINT32_MAX : GPU_MOST);
     if (keeps_segment(choice, c))
         return 1;
@@ -229,7 +193,7 @@ static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_conf
 
 /* Vectors that the lanes share: those of a segment, a channel, a chunk of a channel, or a row of channels last. */
 static uint64_t shared_vectors(const struct cln_workload *work, const struct cln_config *c) {
-    const uint64_t vectors = cln_divide_up(row_of(work, c, true), c->vec);
+    const uint64_t vectors = cln_divide_up(cln_group_row(work, c, true), c->vec);
     const bool in_chunks = !work->channels_last && c->chunks > 1;
     return in_chunks ? cln_divide_up(vectors, cln_config_channel_chunks(work, c)) : vectors;
 }
@@ -243,7 +207,7 @@ static uint64_t lanes_of_first(const struct cln_choice *choice, const struct cln
     const uint64_t vectors = shared_vectors(work, c), most = choice->facts.most_lanes;
     const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as in group_norm.cl */
     const uint64_t few = c->chunks > 1 && c->vec == 1 ? FEW : WARP;
-    const uint64_t several = begins_anywhere(work, c, true) ? 2 : 1;
+    const uint64_t several = cln_group_begins_anywhere(work, c, true) ? 2 : 1;
     const uint64_t at_least = cln_larger(cln_smaller(few, cln_power_of_two_at_least(vectors)), several);
     const uint64_t of_lane = c->chunks > 1 ? VECTORS : cln_larger(VECTORS, cln_divide_up(ELEMENTS, c->vec));
     const uint64_t lanes = cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), at_least),
@@ -268,7 +232,8 @@ static uint64_t lanes_of_last(const struct cln_choice *choice, const struct cln_
 }
 
 static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
-    if (choice->facts.alone || (!begins_anywhere(choice->work, c, true) && row_of(choice->work, c, true) % c->vec))
+    if (choice->facts.alone ||
+        (!cln_group_begins_anywhere(choice->work, c, true) && cln_group_row(choice->work, c, true) % c->vec))
         return 1;
     const uint64_t of_slice = lanes_of_slice(choice, c);
     const uint64_t kept = c->chunks == 1 && !of_slice ? lanes_of_held(choice, c) : of_slice;
@@ -301,7 +266,7 @@ static uint64_t segments_of(const struct cln_choice *choice, const struct cln_co
 /* Only with channels last do streaming stores gain. They are chosen after the vectors, which therefore do not depend on the
  * number of samples. */
 static uint64_t stores_of(const struct cln_choice *choice, const struct cln_config *c) {
-    const uint64_t aligned = cln_lowest_bit(choice->work->alignment | row_of(choice->work, c, c->lanes > 1));
+    const uint64_t aligned = cln_lowest_bit(choice->work->alignment | cln_group_row(choice->work, c, c->lanes > 1));
     return choice->work->channels_last && aligned % c->vec == 0 ? cln_stores_values(choice, c).value[0] : CLN_STORES_CACHED;
 }
 
@@ -325,10 +290,10 @@ static struct cln_config complete(const struct cln_choice *choice) {
     return c;
 }
 
-/* Writes what row_of counts. */
+/* Writes what cln_group_row counts. */
 static void name_row(const struct cln_workload *work, const struct cln_config *c, char *name, size_t size) {
     const uint64_t positions = cln_config_row_positions(work, c);
-    const bool whole = row_of(work, c, c->lanes > 1) != work->spatial;
+    const bool whole = cln_group_row(work, c, c->lanes > 1) != work->spatial;
     if (positions > 1)
         (void)snprintf(name, size, "the elements of %" PRIu64 " positions", positions);
     else
@@ -336,7 +301,7 @@ static void name_row(const struct cln_workload *work, const struct cln_config *c
 }
 
 static clnorm_status check_chunks(const struct cln_workload *work, const struct cln_config *c) {
-    const uint64_t most = work->channels_last ? rows_of_last(work, c) : work->group_size;
+    const uint64_t most = work->channels_last ? cln_group_rows(work, c) : work->group_size;
     const uint64_t positions = cln_config_row_positions(work, c);
     char expected[64] = "at most one per element of a group";
     if (c->chunks <= most)
@@ -351,16 +316,16 @@ static clnorm_status check_chunks(const struct cln_workload *work, const struct 
 /* Rules that only a forced knob can break. */
 static clnorm_status check(const struct cln_choice *choice, const struct cln_config *c) {
     const struct cln_workload *const work = choice->work;
-    const uint64_t row = row_of(work, c, c->lanes > 1);
+    const uint64_t row = cln_group_row(work, c, c->lanes > 1);
     char name[64], expected[128];
     name_row(work, c, name, sizeof name);
-    const bool anywhere = begins_anywhere(work, c, c->lanes > 1);
+    const bool anywhere = cln_group_begins_anywhere(work, c, c->lanes > 1);
     if (c->lanes > 1 && row % c->vec &&
         !anywhere) { /* PoCL 3.1 confuses the lanes' private arrays in tails of several elements */
         (void)snprintf(expected, sizeof expected, "a divisor of %s where there are several lanes", name);
         return cln_config_refuse("vec", c->vec, expected);
     }
-    const uint64_t divided = divided_by_vec(choice, c, c->lanes > 1);
+    const uint64_t divided = cln_group_divided_by_vec(work, c, c->lanes > 1);
     if (!cln_config_element_aligned(choice->device, c) && divided % c->vec) {
         (void)snprintf(expected, sizeof expected, "a divisor of %s%severy stride on this device", anywhere ? "" : name,
                        anywhere ? "" : " and ");

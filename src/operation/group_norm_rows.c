@@ -15,7 +15,7 @@ static bool is_of_rows(const clnorm_config *config) {
 /* Whether images are so small that their kernels would leave most lanes without work: those of few positions, or in the
  * forward groups of few elements, where vectors do not divide a channel. A work-group takes a whole row. */
 static bool are_small(const struct cln_group_norm *norm, bool backward) {
-    enum { FORWARD = 32, BACKWARD = 16 };             /* positions */
+    enum { FORWARD = 32, BACKWARD = 15 };             /* positions */
     enum { VECTOR = 8, NARROW = 128, ROW = 1 << 15 }; /* elements of an access, and of a group */
     const uint64_t elements = norm->cols / norm->groups * norm->spatial;
     const bool narrow = !backward && norm->spatial % VECTOR && elements <= NARROW;
