@@ -105,7 +105,7 @@ static void make_job(struct soak *soak, struct job *job, uint64_t *random) {
     for (;;) {
         describe(job, random);
         const clnorm_status status = cln_operation_plan_create(job->operation, soak->context, job->desc, &job->plan);
-        if (!status && !job->plan->seeded)
+        if (!status && job->plan->seeding != CLN_SEED_ARGS)
             break;
         if (status && (status >= CLNORM_DEVICE_NOT_FOUND || !*clnorm_error_detail()))
             soak_fail("%s: %s", job->operation->name, clnorm_error_detail());

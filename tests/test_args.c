@@ -276,7 +276,7 @@ static void seed_belongs_to_dropout(void **state) {
     args.x = args.y = tensor_buffer(&scene.run.y);
     args.seed = &seed;
     assert_refused(&scene, scene.fixture->queue, &args, CLNORM_INVALID_ARGUMENT,
-                   (const char *[]){"args.seed is given", "no dropout", NULL});
+                   (const char *[]){"args.seed is given", "neither dropout nor stochastic rounding", NULL});
     scene_close(&scene);
 }
 

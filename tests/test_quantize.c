@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -13,6 +14,7 @@
 #include "knob.h"
 #include "plan_run.h"
 #include "reference/reference.h"
+#include "refusal.h"
 
 /* ------------------------------------------------------------------------------------------------------ one case */
 
@@ -30,6 +32,7 @@ struct quantize_case {
 
 struct quantize_run {
     clnorm_quantize_desc desc; /* strides filled in */
+    clnorm_seed seed;          /* of the call, where it is not the descriptor's */
     struct tensor x, q, q_t, scale, amax, back, workspace;
 };
 
@@ -54,6 +57,11 @@ static clnorm_quantize_desc desc_of(const struct quantize_case *c) {
     return desc;
 }
 
+/* Whether a call brings its own seed. */
+static bool own_seed(const struct quantize_run *run) {
+    return run->seed.seed || run->seed.offset;
+}
+
 static struct ref_quantize reference_of(const struct quantize_run *run) {
     const clnorm_quantize_desc *desc = &run->desc;
     return (struct ref_quantize){
@@ -66,7 +74,7 @@ static struct ref_quantize reference_of(const struct quantize_run *run) {
         .scale_dtype = desc->q.scale_dtype,
         .scale = desc->q.scale,
         .stochastic = desc->stochastic,
-        .seed = desc->seed,
+        .seed = own_seed(run) ? run->seed : (clnorm_seed){desc->seed, 0},
     };
 }
 
@@ -124,6 +132,7 @@ static clnorm_status quantize(const struct fixture *fixture, struct quantize_run
     args.scale = tensor_buffer(&run->scale);
     args.amax = tensor_buffer(&run->amax);
     args.workspace = tensor_buffer(&run->workspace);
+    args.seed = own_seed(run) ? &run->seed : NULL;
     return plan_run(fixture, plan, &args);
 }
 
@@ -331,11 +340,41 @@ static void stochastic_rounding_is_unbiased(void **state) {
     free_run(&run);
 }
 
+/* The seed of a call takes the place of the descriptor's, and a descriptor without randomness refuses one. */
+static void calls_have_seeds(void **state) {
+    const struct fixture *fixture = *state;
+    static const clnorm_seed seeds[] = {{0, 0}, {0x123456789abcdefU, 1}, {0x123456789abcdefU, 0x500000000U}, {3, 0}};
+    enum { SEEDS = sizeof seeds / sizeof *seeds, COLS = 96 };
+    unsigned char codes[SEEDS][2 * COLS];
+    for (unsigned transposed = 0; transposed < 2; transposed++)
+        for (size_t i = 0; i < SEEDS; i++) {
+            struct quantize_case c = {ROW, 2, COLS, 0, F32, E4M3, F32, transposed, false, true, 0, 0, 0, {0}, false};
+            struct quantize_run run = make(&c);
+            run.seed = seeds[i];
+            assert_int_equal(quantize(fixture, &run), CLNORM_SUCCESS);
+            assert_true(tensor_receive(fixture, &run.q, "q"));
+            struct expected expected = expect(&run);
+            assert_memory_equal(tensor_elements(&run.q), expected.codes, sizeof *codes);
+            memcpy(codes[i], tensor_elements(&run.q), sizeof *codes);
+            for (size_t j = 0; j < i; j++)
+                assert_memory_not_equal(codes[i], codes[j], sizeof *codes);
+            free_expected(&expected);
+            free_run(&run);
+        }
+    struct quantize_case nearest = {ROW, 2, COLS, 0, F32, E4M3, F32, false, false, false, 0, 0, 0, {0}, false};
+    struct quantize_run run = make(&nearest);
+    run.seed = seeds[1];
+    assert_int_equal(quantize(fixture, &run), CLNORM_INVALID_ARGUMENT);
+    assert_detail("args.seed is given: the descriptor has neither dropout nor stochastic rounding");
+    free_run(&run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_are_those_of_the_reference),
         cmocka_unit_test(knobs_change_no_code),
         cmocka_unit_test(stochastic_rounding_is_unbiased),
+        cmocka_unit_test(calls_have_seeds),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

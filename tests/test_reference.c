@@ -107,15 +107,15 @@ static void dropout_by_hand(void **state) {
     assert_false(ref_kept(seed, 0x6627e8d6 / 0x1p32, 0, 0));
 }
 
-/* Element 4 c + w draws word w of the counter c. */
+/* Element 4 c + w draws word w of the counter c; the offset is the upper half of the counter. */
 static void stochastic_draws_by_hand(void **state) {
     (void)state;
-    const uint32_t counter[4] = {7, 1, 0, 0}, key[2] = {5, 2};
+    const uint32_t counter[4] = {7, 1, 9, 3}, key[2] = {5, 2};
     uint32_t words[4];
     ref_philox(counter, key, words);
-    assert_int_equal(ref_draw(0, 0), 0x6627e8d5);
-    assert_int_equal(ref_draw(0, 3), 0x9b00dbd8);
-    assert_int_equal(ref_draw(0x200000005, 4 * 0x100000007 + 2), words[2]);
+    assert_int_equal(ref_draw((clnorm_seed){0, 0}, 0), 0x6627e8d5);
+    assert_int_equal(ref_draw((clnorm_seed){0, 0}, 3), 0x9b00dbd8);
+    assert_int_equal(ref_draw((clnorm_seed){0x200000005, 0x300000009}, 4 * 0x100000007 + 2), words[2]);
 }
 
 /* row_scale · dropout(x) is 2 · {1, 0, 3, 6} / (1 − 0.5), and s is 2 · {1, 2, 3, 6}, with mean 6 and variance 14. */

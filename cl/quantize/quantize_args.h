@@ -8,7 +8,7 @@
     USE(MATRIX, 1, const global STORAGE(X_DTYPE) *, x)                        \
     USE(MATRIX, WRITE_Q, global uchar *, q)                                   \
     USE(NUMBER, 1, ulong, cols)                                               \
-    USE(NUMBER, STOCHASTIC, ulong, seed)
+    USE(SEED, STOCHASTIC, ulong, seed)
 
 /* work: segments. With SCALING_TENSOR amax is [work-groups]. */
 #define QUANTIZE_SEGMENTS_ARGS(USE)                                           \

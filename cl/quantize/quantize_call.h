@@ -11,10 +11,12 @@ static inline PACKED(X_DTYPE)
 }
 
 #if STOCHASTIC
-/* Random words depend on an element's place in x alone: a draw has words for four neighbouring elements. */
+/* Random words depend on the call's seed and an element's place in x alone: a draw has words for four neighbouring
+ * elements. */
 static inline uint4 draw(const struct call *call, const ulong element) {
-    const ulong four = element / 4;
-    return philox4x32((uint4)((uint)four, (uint)(four >> 32), 0, 0), (uint2)((uint)call->seed, (uint)(call->seed >> 32)));
+    const ulong four = element / 4, offset = call->seed_offset;
+    return philox4x32((uint4)((uint)four, (uint)(four >> 32), (uint)offset, (uint)(offset >> 32)),
+                      (uint2)((uint)call->seed, (uint)(call->seed >> 32)));
 }
 
 static inline uintv random_at(const struct call *call, const ulong row, const ulong column) {

@@ -108,7 +108,8 @@ typedef struct clnorm_buffer {
     uint64_t offset;
 } clnorm_buffer;
 
-/* The seed of a call's random numbers. Calls with another seed or another offset have another dropout mask. */
+/* The seed of a call's random numbers. Calls with another seed or another offset drop other elements, and round others up.
+ */
 typedef struct clnorm_seed {
     uint64_t seed;
     uint64_t offset; /* distinguishes calls with the same seed */
@@ -166,7 +167,8 @@ typedef struct clnorm_args {
     clnorm_buffer position;    /* in  [rows / rope_repeat, rounded up] int32: rows of rope_cos and rope_sin */
     clnorm_buffer workspace;   /* scratch of clnorm_plan_workspace_size bytes; the offset is a multiple of 64. Enqueues
                                   that may run at the same time need a workspace each */
-    const clnorm_seed *seed;   /* with dropout; only read during the call. NULL: absent */
+    const clnorm_seed *seed;   /* with dropout; with stochastic rounding it takes the place of desc.seed. Only read during
+                                  the call. NULL: absent */
 } clnorm_args;
 
 /* Every tensor absent. */

@@ -27,10 +27,11 @@ typedef struct clnorm_quantize_desc {
      * rounded to BF16, to nearest even, before x is divided by it. scale: x is divided by it, and args.scale is absent. */
     clnorm_tensor q;
     clnorm_tensor q_t; /* the transposed copy [cols, rows], with q's dtype and scales; CLNORM_DTYPE_NONE: no copy */
-    uint64_t seed;     /* of stochastic rounding, else 0 */
-    /* 1: stochastic rounding, up with a probability of (quotient − code below) / step. The random number depends on seed
-     * and element alone: 20 bits or more of word (element mod 4) of Philox 4x32-10 with the counter element / 4 and the key
-     * seed, where element is row · cols + column. 0: rounding to nearest even. */
+    uint64_t seed;     /* of stochastic rounding in calls without args.seed, with an offset of 0; else 0 */
+    /* 1: stochastic rounding, up with a probability of (quotient − code below) / step. The random number depends on the
+     * call's seed, its offset and the element alone: 20 bits or more of word (element mod 4) of Philox 4x32-10 with the
+     * counter (⌊element / 4⌋, offset), each in a low and a high word, and the key seed, where element is row · cols +
+     * column. 0: rounding to nearest even. */
     uint32_t stochastic;
     uint32_t save_amax;   /* 1: write amax, of scale's shape, in F32 */
     clnorm_config config; /* forced knobs; CLNORM_CONFIG_AUTOMATIC as a rule. vec must divide cols and scale_group */

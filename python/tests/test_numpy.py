@@ -243,6 +243,16 @@ def test_quantize_and_back(rng, dtype, largest, step, scaling, group):
     assert (numpy.abs(back - x) <= step * numpy.abs(x) + smallest).all()
 
 
+def test_stochastic_rounding_has_a_seed_for_each_call(rng):
+    x = rng.standard_normal((8, 80)).astype("f4")
+    seeds = (5, (5, 1), [5, 2**63], 6, (-1, -1))
+    codes = [clnorm.quantize(x, stochastic_seed=seed).q.view("u1") for seed in seeds]
+    for i, code in enumerate(codes):
+        numpy.testing.assert_array_equal(clnorm.quantize(x, stochastic_seed=seeds[i]).q.view("u1"), code)
+        assert not any((code == other).all() for other in codes[:i])
+    numpy.testing.assert_array_equal(clnorm.quantize(x, stochastic_seed=(5, 0)).q.view("u1"), codes[0])
+
+
 @pytest.mark.parametrize("dtype,largest", [("float8_e4m3fn", 448), ("float8_e5m2", 57344)])
 def test_quantize_infinities_and_nans(dtype, largest):
     x = numpy.array([[1, -numpy.inf, numpy.inf, numpy.nan]], "f4")

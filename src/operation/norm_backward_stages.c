@@ -273,7 +273,7 @@ clnorm_status cln_backward_prepare(clnorm_plan *plan, const problem *p, const st
     plan->tensor[CLN_DWEIGHT].vector = sum_vec * plan->tensor[CLN_DWEIGHT].element;
     plan->tensor[CLN_DBIAS].vector = sum_vec * plan->tensor[CLN_DBIAS].element;
     plan->tensor[CLN_DWEIGHT].read = plan->tensor[CLN_DBIAS].read = p->accumulate;
-    plan->seeded = p->dropout > 0;
+    plan->seeding = p->dropout > 0 ? CLN_SEED_ARGS : CLN_SEED_NONE;
     plan->late_dy = p->rope != CLNORM_ROPE_NONE; /* a pair is read by the work-items of both of its columns */
     if (layout->size)
         cln_plan_set_workspace(plan, layout->size);

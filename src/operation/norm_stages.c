@@ -272,7 +272,7 @@ clnorm_status cln_norm_add_stages(clnorm_plan *plan, const void *desc, const str
         p.y.stride = p.cols;
     }
     plan->tensor[CLN_RESIDUAL_OUT].read = true; /* some configs read s again from it */
-    plan->seeded = p.dropout > 0;
+    plan->seeding = p.dropout > 0 ? CLN_SEED_ARGS : CLN_SEED_NONE;
     if (!p.rows)
         return CLNORM_SUCCESS;
     return plan->config.chunks > 1 ? add_chunks(plan, &p, work) : add_segments(plan, &p, work, keeps_y);

@@ -117,7 +117,6 @@ static clnorm_status add_segments(clnorm_plan *plan, const problem *p, const str
         cln_bind("amax", whole ? magnitudes : amax),
         cln_integer("iterations", launch->iterations),
         cln_integer("cols", p->cols),
-        cln_integer("seed", p->seed),
         {0},
     };
     const struct cln_stage_recipe recipe = {
@@ -143,13 +142,8 @@ static clnorm_status add_tiles(clnorm_plan *plan, const problem *p, const struct
     spec.amax = count > 0 && p->save_amax;
     cln_fp8_spec_tile(&spec, tile);
     const struct cln_argument arguments[] = {
-        cln_bind("magnitudes", magnitudes),
-        cln_integer("rows", p->rows),
-        cln_integer("cols", p->cols),
-        cln_integer("seed", p->seed),
-        cln_real("given", p->q.scale),
-        cln_integer("count", count),
-        {0},
+        cln_bind("magnitudes", magnitudes), cln_integer("rows", p->rows), cln_integer("cols", p->cols),
+        cln_real("given", p->q.scale),      cln_integer("count", count),  {0},
     };
     const struct cln_stage_recipe recipe = {
         .source = &cln_source_quantize_tile,
@@ -170,6 +164,8 @@ static clnorm_status add_stages(clnorm_plan *plan, const void *desc, const struc
     (void)work;
     const struct cln_fp8_tile tile =
         cln_fp8_tile_of(&plan->context->device, &plan->config, p->rows, p->cols, transposes(p), p->q_t.stride);
+    plan->seeding = p->stochastic ? CLN_SEED_OWN : CLN_SEED_NONE;
+    plan->seed.seed = p->seed;
     plan->tensor[CLN_Q_T].vector = tile.row_vec * plan->tensor[CLN_Q_T].element;
     if (!p->rows)
         return CLNORM_SUCCESS;

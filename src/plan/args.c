@@ -159,10 +159,11 @@ static clnorm_status check_tensor(const clnorm_plan *plan, enum cln_role role, c
 
 clnorm_status cln_args_check(const clnorm_plan *plan, const clnorm_args *args, bool *aligned,
                              struct cln_place places[CLN_ROLES]) {
-    if (plan->seeded && !args->seed)
+    if (plan->seeding == CLN_SEED_ARGS && !args->seed)
         return cln_fail(CLNORM_INVALID_ARGUMENT, "args.seed is NULL: the descriptor has dropout, which needs one");
-    if (!plan->seeded && args->seed)
-        return cln_fail(CLNORM_INVALID_ARGUMENT, "args.seed is given: the descriptor has no dropout");
+    if (plan->seeding == CLN_SEED_NONE && args->seed)
+        return cln_fail(CLNORM_INVALID_ARGUMENT,
+                        "args.seed is given: the descriptor has neither dropout nor stochastic rounding");
     *aligned = true;
     for (enum cln_role role = 0; role < CLN_ROLES; role++) {
         const clnorm_status status = check_tensor(plan, role, cln_args_buffer(args, role), aligned, &places[role]);

@@ -106,6 +106,13 @@ struct cln_stage {
 
 struct cln_operation;
 
+/* Where the random numbers of a plan's calls come from. */
+enum cln_seeding {
+    CLN_SEED_NONE, /* they draw none, and args.seed is refused */
+    CLN_SEED_ARGS, /* args.seed */
+    CLN_SEED_OWN   /* args.seed, or without it the plan's seed */
+};
+
 struct clnorm_plan {
     clnorm_context *context;
     const struct cln_operation *operation; /* the operation that the plan is for */
@@ -114,10 +121,11 @@ struct clnorm_plan {
     struct cln_tensor tensor[CLN_ROLES];
     struct cln_stage stage[CLN_STAGES];
     unsigned stages; /* 0: there is nothing to do, and an enqueue only orders events */
-    bool seeded;     /* args.seed is required */
-    bool late_x;     /* x may be read after dx is written: dx may not lie over x */
-    bool late_dy;    /* dy may be read after dx is written: dx may not lie over dy */
-    bool draft;      /* stages have no kernels: for cln_plan_requirements alone */
+    enum cln_seeding seeding;
+    clnorm_seed seed; /* with CLN_SEED_OWN: of calls without args.seed */
+    bool late_x;      /* x may be read after dx is written: dx may not lie over x */
+    bool late_dy;     /* dy may be read after dx is written: dx may not lie over dy */
+    bool draft;       /* stages have no kernels: for cln_plan_requirements alone */
     uint64_t workspace_size;
     char tuning_key[CLN_TUNING_KEY];
     char note[CLN_NOTE];  /* how a tuning file affected the config; "" where it did not */

@@ -97,7 +97,8 @@ static clnorm_status run_stage(const clnorm_plan *plan, const struct cln_stage *
     const cl_int code = clSetKernelArg(kernel, WORK, sizeof stage->work, &stage->work); /* a warm-up has set it to 0 */
     if (code)
         return cln_fail_opencl(code, "clSetKernelArg");
-    const clnorm_status status = stage->seed ? set_seed(stage, kernel, given->args.seed) : CLNORM_SUCCESS;
+    const clnorm_seed *const seed = given->args.seed ? given->args.seed : &plan->seed;
+    const clnorm_status status = stage->seed ? set_seed(stage, kernel, seed) : CLNORM_SUCCESS;
     if (status)
         return status;
     const bool apart = (stage->readers || stage->posters) && cln_in_place(given->places);

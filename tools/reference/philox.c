@@ -35,10 +35,11 @@ bool ref_kept(clnorm_seed seed, double probability, uint64_t row, uint64_t colum
     return own >= floor(probability * 0x1p32);
 }
 
-uint32_t ref_draw(uint64_t seed, uint64_t element) {
+uint32_t ref_draw(clnorm_seed seed, uint64_t element) {
     const uint64_t draw = element / 4;
-    const uint32_t counter[4] = {(uint32_t)draw, (uint32_t)(draw >> 32), 0, 0};
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    const uint32_t counter[4] = {(uint32_t)draw, (uint32_t)(draw >> 32), (uint32_t)seed.offset,
+                                 (uint32_t)(seed.offset >> 32)};
+    const uint32_t key[2] = {(uint32_t)seed.seed, (uint32_t)(seed.seed >> 32)};
     uint32_t words[4];
     ref_philox(counter, key, words);
     return words[element % 4];

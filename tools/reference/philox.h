@@ -11,7 +11,7 @@ void ref_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t words
 /* Whether dropout keeps an element: see clnorm_norm_desc. */
 bool ref_kept(clnorm_seed seed, double probability, uint64_t row, uint64_t column);
 
-/* The random word of stochastic rounding for an element of a call: word (element mod 4) of the counter element / 4. */
-uint32_t ref_draw(uint64_t seed, uint64_t element);
+/* The random word of stochastic rounding for an element of a call: see clnorm_quantize_desc. */
+uint32_t ref_draw(clnorm_seed seed, uint64_t element);
 
 #endif

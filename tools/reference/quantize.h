@@ -8,6 +8,7 @@
 #ifndef REFERENCE_QUANTIZE_H
 #define REFERENCE_QUANTIZE_H
 
+#include "clnorm/clnorm.h"
 #include "reference/tensor.h"
 
 /* (amax + 1e-10) / largest, rounded to the scale's dtype. */
@@ -26,7 +27,7 @@ struct ref_quantize {
     double scale;      /* 0: measured */
     bool through_bf16; /* x is rounded to bfloat16 before it is divided */
     bool stochastic;
-    uint64_t seed;
+    clnorm_seed seed;
 };
 
 /* The number of rows of scales, and of scales in a row. */

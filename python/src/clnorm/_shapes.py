@@ -223,14 +223,16 @@ def seed_pair(dropout: float, seed) -> tuple:
         fail("dropout", "0 or more and less than 1", dropout)
     if seed is None and not dropout:
         return (0, 0)
-    try:
-        pair = [operator.index(part) for part in (seed if isinstance(seed, (tuple, list)) else (seed,))]
-    except TypeError:
-        pair = []
-    if len(pair) not in (1, 2):
-        reason = f", as dropout is {dropout}" if seed is None else ""
-        fail("seed", f"an integer, or (seed, offset){reason}", repr(seed))
-    return (bits("seed", pair[0]), bits("seed", pair[1]) if len(pair) > 1 else 0)
+    return numbers_of_seed("seed", seed, f", as dropout is {dropout}" if seed is None else "")
+
+
+def numbers_of_seed(argument: str, seed, reason: str = "") -> tuple:
+    """(seed, offset) of an argument that is an integer or both."""
+    pair = seed if isinstance(seed, (tuple, list)) else (seed,)
+    if seed is None or len(pair) not in (1, 2):
+        fail(argument, f"an integer, or (seed, offset){reason}", repr(seed))
+    own, offset = (bits(argument, integer(argument, part, None)) for part in (*pair, 0)[:2])
+    return (own, offset)
 
 
 def names_of_gradients(needs) -> tuple | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any, NamedTuple, Optional, Sequence
+from typing import Any, NamedTuple, Optional, Sequence, Union
 
 from clnorm._arrays import FLOATS_OF_8_BITS, Dlpack, dtype_name
 from clnorm._backends import backend_of_type
@@ -13,13 +13,13 @@ from clnorm._native import lib
 from clnorm._record import COLUMNS, MATRIX, PLAIN, TRANSPOSED, WEIGHTS, Description, Operation, Output, fail
 from clnorm._shapes import (
     SCALINGS,
-    bits,
     chosen,
     flag,
     groups_shape,
     input_scale,
     integer,
     number,
+    numbers_of_seed,
     output_scale,
     real,
     same_shape,
@@ -75,13 +75,13 @@ def _elements(tensors: dict, main: str, outputs, fields) -> Description:
     return Description(min(count, 1), max(count, 1), 0, {role: MATRIX for role in tensors}, tuple(outputs), fields)
 
 
-def _rows(tensors: dict, main: str, outputs, fields, kinds=None, constants=()) -> Description:
+def _rows(tensors: dict, main: str, outputs, fields, kinds=None, constants=(), seeded=False) -> Description:
     """An operation on rows of the last dimension."""
     shape = tensors[main].shape
     lead = split(main, shape, 1)
     kinds = kinds or {role: MATRIX for role in tensors}
     rows = math.prod(shape[:lead])
-    return Description(rows, shape[-1], lead, kinds, tuple(outputs), fields, constants=constants)
+    return Description(rows, shape[-1], lead, kinds, tuple(outputs), fields, seeded, constants)
 
 
 def _softmax(tensors, options, main, output):
@@ -150,7 +150,7 @@ def _describe_l2_norm_backward(tensors, options):
 
 
 def _describe_quantize(tensors, options):
-    dtype, scaling, group, scale, seed, transposed = options
+    dtype, scaling, group, scale, stochastic, transposed = options
     if dtype not in FLOATS_OF_8_BITS:
         fail("dtype", " or ".join(FLOATS_OF_8_BITS), dtype)
     chosen("scaling", scaling, SCALINGS)
@@ -162,9 +162,7 @@ def _describe_quantize(tensors, options):
     if transposed:
         outputs.append(Output("q_t", (shape[-1], math.prod(shape[:-1])), dtype, TRANSPOSED))
     outputs += [Output("scale", scale_shape, "float32", PLAIN) for scale_shape in scales]
-    if seed is not None:
-        fields |= {"stochastic": 1, "seed": seed}
-    return _rows(tensors, "x", outputs, fields, constants=constants)
+    return _rows(tensors, "x", outputs, fields | {"stochastic": stochastic}, constants=constants, seeded=stochastic)
 
 
 def _describe_dequantize(tensors, options):
@@ -326,7 +324,7 @@ def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps
 
 
 def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor", scale_group: int = 0,
-             scale: float = 0.0, stochastic_seed: Optional[int] = None, transposed: bool = False,
+             scale: float = 0.0, stochastic_seed: Union[int, Sequence[int], None] = None, transposed: bool = False,
              out: Optional[Array] = None) -> Any:
     """Quantises to 8 bits: scale = (max|x| + 1e-10) / largest of dtype, q = x / scale, rounded to nearest even.
 
@@ -336,18 +334,18 @@ def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor",
     dtype:            "float8_e4m3fn" (up to 448) or "float8_e5m2" (up to 57344), or such a dtype.
     scaling:          the elements that share a scale: the whole "tensor", a "row" or a "group" of scale_group columns.
     scale:            the scale of the tensor, and of the result. 0: it is measured.
-    stochastic_seed:  rounds up or down at random, with probabilities by distance, from this seed of 64 bits.
+    stochastic_seed:  rounds up or down at random, with probabilities by distance; an integer, or (seed, offset), of 64
+                      bits each.
     transposed:       the result is a `QuantizedTransposed`, which has a transposed copy of q, (columns, rows).
     out:              the array that q is written to.
 
     Returns a `Quantized`: q of x's shape, scale of (1,), (...,) or (..., columns / scale_group rounded up).
     """
-    seed = stochastic_seed
-    if seed is not None:
-        seed = bits("stochastic_seed", integer("stochastic_seed", seed, None))
-    options = (dtype_name("dtype", dtype), scaling, integer("scale_group", scale_group), number("scale", scale), seed,
+    stochastic = stochastic_seed is not None
+    options = (dtype_name("dtype", dtype), scaling, integer("scale_group", scale_group), number("scale", scale), stochastic,
                flag("transposed", transposed))
-    results = call(_QUANTIZE, (x,), options, first(out))
+    seed = numbers_of_seed("stochastic_seed", stochastic_seed) if stochastic else (0, 0)
+    results = call(_QUANTIZE, (x,), options, first(out), seed)
     return QuantizedTransposed(results[0], results[2], results[1]) if transposed else Quantized(*results)
 
 
