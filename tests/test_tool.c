@@ -60,6 +60,39 @@ static void test_usage(void **state) {
     assert_failed(EXIT_FAILED, "standard output");
 }
 
+/* Whole numbers are decimal: 010 is not 8. */
+static void test_whole_numbers(void **state) {
+    (void)state;
+    run("%s", "profile gelu --shape 8x64 --runs 010 --warm-up 08 --json");
+    assert_done();
+    json_t *const profile = json_of(result.out);
+    assert_int_equal(json_integer_value(json_object_get(profile, "runs")), 10);
+    assert_int_equal(json_integer_value(json_object_get(profile, "warm_up")), 8);
+    json_decref(profile);
+    run("%s", "bench rms_norm --packed 010 --shapes 20x64 --dtypes f32 --runs 1 --json -");
+    assert_done();
+    json_t *const bench = json_of(result.out);
+    assert_int_equal(json_integer_value(json_object_get(bench, "packed")), 10);
+    json_decref(bench);
+    static const struct {
+        const char *words, *part;
+    } wrong[] = {
+        {"bench --runs 0x10", "--runs '0x10': expected a whole number"},
+        {"bench --packed=0x10", "--packed '0x10': expected a whole number"},
+        {"run gelu --repeat 1e3", "--repeat '1e3': expected a whole number"},
+        {"tune --jobs ' 5'", "--jobs ' 5': expected a whole number"},
+        {"check --every -", "--every '-': expected a whole number"},
+        {"bench --runs 2147483648", "--runs 2147483648: expected at most 2147483647"},
+        {"bench --runs -2147483649", "--runs -2147483649: expected at least -2147483648"},
+        {"bench --packed 9223372036854775808", "--packed 9223372036854775808: expected at most 9223372036854775807"},
+        {"bench --runs", "--runs: missing argument"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        run("%s", wrong[i].words);
+        assert_failed(EXIT_REQUEST, wrong[i].part);
+    }
+}
+
 static void test_tensors(void **state) {
     (void)state;
     run("%s", "tensors \"$CLNORM_SAMPLE\"");
@@ -326,6 +359,7 @@ static void test_cache(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_whole_numbers),
         cmocka_unit_test(test_tensors),
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_select),

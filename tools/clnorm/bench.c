@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@ static const char moved_and_timed[] =
     "us is the time of the kernels: on GPUs the median of many runs, with the caches flushed before each; on CPUs the "
     "least time from an enqueue to its end. limit_us is the time of a copy of the same bytes in the same process: the "
     "faster of clEnqueueCopyBuffer and a copy kernel; on CPUs memcpy on one thread.\n";
+
+static const int not_given = INT_MIN; /* --runs and --warm-up */
 
 /* The arguments of --sweep and --bytes; NULL: not given. */
 struct sweep_words {
@@ -45,6 +48,8 @@ static bool check_pairs(const struct bench_request *request, bool host, struct f
         {"weight-rows", "sweep", request->weight_rows, sweep},
         {"svg", "host", request->svg, host},
         {"median", "host", request->median, host},
+        {"runs", "host", request->runs != not_given, host},
+        {"warm-up", "host", request->warm_up != not_given, host},
         {"unfused", "host", request->unfused, host},
         {"unfused", "sweep with --svg, which draws one line for each operation", request->unfused, sweep && request->svg},
     };
@@ -56,8 +61,10 @@ static bool check_pairs(const struct bench_request *request, bool host, struct f
 
 static bool run_bench(struct command_line *line, struct bench_request *request, const char *shapes, const char *dtypes,
                       bool host, struct fault *fault) {
-    if (!bench_read(request, line, shapes, dtypes, fault))
+    if (!bench_read(request, line, shapes, dtypes, fault) || !check_pairs(request, host, fault))
         return false;
+    request->runs = request->runs == not_given ? 30 : request->runs;
+    request->warm_up = request->warm_up == not_given ? 3 : request->warm_up;
     if (request->runs < 1)
         return fault_set(fault, EXIT_REQUEST, "--runs %d: expected 1 or more", request->runs);
     if (request->warm_up < 0)
@@ -68,8 +75,6 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
         return fault_set(fault, EXIT_REQUEST,
                          "--weight-rows %lld, --weight-repeat %lld: expected 0 or more; the second needs the first",
                          request->weight_rows, request->weight_repeat);
-    if (!check_pairs(request, host, fault))
-        return false;
     if (request->svg && !strcmp(request->svg, "-"))
         return fault_set(fault, EXIT_REQUEST, "--svg -: expected a file; standard output has the table or the JSON lines");
     return host ? bench_host(request, fault) : bench_device(request, fault);
@@ -85,7 +90,7 @@ static void describe(char *text, size_t capacity) {
 }
 
 int bench_command(int argc, const char **argv, struct fault *fault) {
-    struct bench_request request = {.runs = 30, .warm_up = 3};
+    struct bench_request request = {.runs = not_given, .warm_up = not_given};
     char *shapes = NULL;
     char *dtypes = NULL;
     struct sweep_words sweep = {NULL, NULL};

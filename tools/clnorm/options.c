@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,14 +47,6 @@ static void print_help(poptContext context, const struct command_help *help) {
     }
 }
 
-/* Where popt reports a value that it cannot read, this is the value's option; "" where `bad` is an option. */
-static const char *option_before(int argc, const char **argv, const char *bad) {
-    for (int i = 2; i < argc && *bad != '-'; i++)
-        if (!strcmp(argv[i], bad) && *argv[i - 1] == '-')
-            return argv[i - 1];
-    return "";
-}
-
 static bool refuse_option(const char *bad, const struct poptOption *table, struct fault *fault) {
     struct closest closest = closest_to(bad + strspn(bad, "-"));
     for (const struct poptOption *option = table; option->longName; option++)
@@ -66,50 +59,95 @@ static bool is_number(const struct poptOption *option) {
     return option->argInfo == POPT_ARG_INT || option->argInfo == POPT_ARG_LONGLONG || option->argInfo == POPT_ARG_DOUBLE;
 }
 
-/* popt reads an empty word as the number 0. */
-static bool check_numbers(int argc, const char **argv, const struct poptOption *table, struct fault *fault) {
-    for (int i = 1; i < argc; i++)
-        for (const struct poptOption *option = table; option->longName; option++) {
-            const size_t length = strlen(option->longName);
-            if (!is_number(option) || strncmp(argv[i], "--", 2) != 0 || strncmp(argv[i] + 2, option->longName, length) != 0)
-                continue;
-            const char *const rest = argv[i] + 2 + length;
-            if (!strcmp(rest, "=") || (!*rest && i + 1 < argc && !*argv[i + 1]))
-                return fault_set(fault, EXIT_REQUEST, "--%s '': expected a number", option->longName);
+/* A copy of the table in which numbers are words that read_options gets: popt itself reads 010 as 8, and '' as 0. */
+static struct poptOption *with_words(const struct poptOption *table) {
+    size_t count = 0;
+    while (table[count].longName)
+        count++;
+    struct poptOption *const copy = malloc((count + 1) * sizeof *copy);
+    for (size_t i = 0; copy && i <= count; i++) {
+        copy[i] = table[i];
+        if (is_number(&table[i])) {
+            copy[i].argInfo = POPT_ARG_STRING;
+            copy[i].arg = NULL;
+            copy[i].val = (int)i + 1;
         }
+    }
+    return copy;
+}
+
+static bool read_whole(const struct poptOption *option, const char *word, struct fault *fault) {
+    const bool wide = option->argInfo == POPT_ARG_LONGLONG;
+    const bool negative = *word == '-';
+    const char *const digits = word + negative;
+    const long long least = wide ? LLONG_MIN : INT_MIN;
+    const long long most = wide ? LLONG_MAX : INT_MAX;
+    if (!*digits || digits[strspn(digits, "0123456789")])
+        return fault_set(fault, EXIT_REQUEST, "--%s '%s': expected a whole number", option->longName, word);
+    errno = 0;
+    const long long number = strtoll(word, NULL, 10);
+    if (errno || number < least || number > most)
+        return fault_set(fault, EXIT_REQUEST, "--%s %s: expected at %s %lld", option->longName, word,
+                         negative ? "least" : "most", negative ? least : most);
+    if (wide)
+        *(long long *)option->arg = number;
+    else
+        *(int *)option->arg = (int)number;
     return true;
+}
+
+static bool read_real(const struct poptOption *option, const char *word, struct fault *fault) {
+    char *end;
+    errno = 0;
+    const double number = strtod(word, &end);
+    if (end == word || *end)
+        return fault_set(fault, EXIT_REQUEST, "--%s '%s': expected a number", option->longName, word);
+    if (errno)
+        return fault_set(fault, EXIT_REQUEST, "--%s %s: expected a number in the range of double", option->longName, word);
+    *(double *)option->arg = number;
+    return true;
+}
+
+static bool read_options(const struct command_line *line, struct fault *fault) {
+    int code;
+    while ((code = poptGetNextOpt(line->context)) > 0) {
+        const struct poptOption *const option = &line->table[code - 1];
+        char *const word = poptGetOptArg(line->context);
+        const bool done =
+            option->argInfo == POPT_ARG_DOUBLE ? read_real(option, word, fault) : read_whole(option, word, fault);
+        free(word);
+        if (!done)
+            return false;
+    }
+    if (code == -1)
+        return true;
+    const char *const bad = poptBadOption(line->context, POPT_BADOPTION_NOALIAS);
+    return code == POPT_ERROR_BADOPT ? refuse_option(bad, line->table, fault)
+                                     : fault_set(fault, EXIT_REQUEST, "%s: %s", bad, poptStrerror(code));
 }
 
 bool command_line_read(struct command_line *line, int argc, const char **argv, const char *usage, const char *epilogue,
                        const struct poptOption *table, struct fault *fault) {
     int help = 0;
+    struct poptOption *const words = with_words(table);
     const struct poptOption all[] = {
-        {NULL, '\0', POPT_ARG_INCLUDE_TABLE, (void *)table, 0, "Options:", NULL},
+        {NULL, '\0', POPT_ARG_INCLUDE_TABLE, words, 0, "Options:", NULL},
         {"help", 'h', POPT_ARG_NONE, &help, 0, "Print this help", NULL},
         POPT_TABLEEND,
     };
     *line = (struct command_line){.table = table};
-    if (!check_numbers(argc, argv, table, fault))
-        return false;
-    line->context = poptGetContext(NULL, argc, argv, all, 0);
-    if (!line->context)
-        return fault_set(fault, EXIT_FAILED, "out of memory for the command line");
-    poptSetOtherOptionHelp(line->context, usage);
-    const int code = poptGetNextOpt(line->context);
-    if (code < -1) {
-        const char *const bad = poptBadOption(line->context, POPT_BADOPTION_NOALIAS);
-        const char *const before = option_before(argc, argv, bad);
-        if (code == POPT_ERROR_BADOPT)
-            refuse_option(bad, table, fault);
-        else
-            fault_set(fault, EXIT_REQUEST, "%s%s%s: %s", before, *before ? " " : "", bad, poptStrerror(code));
-        command_line_close(line);
-        return false;
-    }
+    line->context = words ? poptGetContext(NULL, argc, argv, all, 0) : NULL;
+    if (line->context)
+        poptSetOtherOptionHelp(line->context, usage);
+    const bool done =
+        line->context ? read_options(line, fault) : fault_set(fault, EXIT_FAILED, "out of memory for the command line");
     line->help = help;
-    if (help)
+    if (done && help)
         print_help(line->context, &(struct command_help){usage, epilogue, table});
-    return true;
+    free(words);
+    if (!done)
+        command_line_close(line);
+    return done;
 }
 
 const char *command_line_next(struct command_line *line) {
