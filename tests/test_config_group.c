@@ -245,13 +245,14 @@ static void small_slices_share_work_groups(void **state) {
     }
 }
 
-/* Channels last: where vectors are narrow, or channels few, a chunk has more rows. */
+/* Channels last: where vectors are narrow, or channels few, a chunk has more rows, of which each phase has equally many if
+ * the image allows it. */
 static void narrow_rows_make_large_chunks(void **state) {
     (void)state;
     static const struct {
         uint64_t channels, spatial, chunks[2]; /* forward, backward */
-    } images[] = {{3, 51529, {51, 51}},  {18, 3136, {13, 25}},   {130, 961, {8, 16}},
-                  {257, 1155, {10, 10}}, {1280, 1024, {16, 16}}, {512, 16384, {64, 128}}};
+    } images[] = {{3, 51529, {51, 51}}, {18, 3136, {8, 14}},    {130, 961, {8, 16}},    {257, 1155, {10, 10}},
+                  {36, 1600, {10, 25}}, {1280, 1024, {16, 16}}, {512, 16384, {64, 128}}};
     const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};
     for (size_t i = 0; i < 2 * sizeof images / sizeof *images; i++) {
@@ -264,20 +265,22 @@ static void narrow_rows_make_large_chunks(void **state) {
     }
 }
 
-/* Channels first: registers hold single elements of a segment for which CLN_HOLDERS lanes suffice. */
+/* Channels first: registers hold single elements of a segment for which CLN_HOLDERS lanes suffice, and so many lanes at
+ * most hold narrow vectors. */
 static void few_single_elements_are_held(void **state) {
     (void)state;
     static const struct {
-        uint64_t channels, spatial;
-        bool held;
-    } segments[] = {{99, 81, true}, {257, 81, false}, {21, 1023, false}, {22, 1023, true}, {5, 961, true}};
+        uint64_t channels, spatial, lanes; /* lanes 0: in chunks */
+    } segments[] = {{99, 81, 256}, {257, 81, 0}, {21, 1023, 0}, {22, 1023, 256}, {44, 441, 512}, {5, 961, 128}};
     const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};
     for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
         const struct cln_workload work = group_workload_of(1, segments[i].channels, segments[i].spatial, sizeof(float));
         struct cln_config config;
         assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
-        assert_int_equal(config.chunks == 1, segments[i].held);
+        assert_int_equal(config.chunks == 1, segments[i].lanes > 0);
+        if (segments[i].lanes)
+            assert_int_equal(config.lanes, segments[i].lanes);
     }
 }
 

@@ -69,7 +69,7 @@ typedef struct clnorm_config {
  *
  * Group norm has two sets of kernels. Those of layer norm, with its knobs, need contiguous samples, no 8-bit tensor, and at
  * most 65536 groups. They run group norm of one position. They also run images with channels first that have at most 32
- * positions (16 in the backward) or, in the forward, at most 128 elements in a group where 8 does not divide the positions;
+ * positions (15 in the backward) or, in the forward, at most 512 elements in a group where 8 does not divide the positions;
  * a group then has at most 32768 elements, and the config is automatic or sets keep, as a chosen one does. All else runs
  * with the kernels of images. */
 CLNORM_API clnorm_status clnorm_config_parse(const char *text, clnorm_config *config);

@@ -104,7 +104,8 @@ static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_
     own.chunks = 1;
     own.vec = (uint32_t)cln_or_else(c->vec, vec_of(choice, c));
     const uint64_t all = cln_larger(cln_power_of_two_at_least(cln_divide_up(work->group_size, own.vec)), 2);
-    const uint64_t several = cln_product(cln_power_of_two_at_most(work->channels_of_group), OF_CHANNEL);
+    const uint64_t several = cln_product(cln_power_of_two_at_most(work->channels_of_group),
+                                         cln_smaller(cln_divide_up(work->spatial, own.vec), OF_CHANNEL));
     const uint64_t last = cln_or_else(c->lanes, cln_smaller(choice->facts.most_lanes, MOST));
     const uint64_t least = cln_smaller(cln_smaller(all, last), cln_smaller(cln_larger(several, WARP), MANY));
     for (uint64_t lanes = cln_or_else(c->lanes, least); lanes <= last && !(best && lanes > MANY); lanes *= 2) {
@@ -142,6 +143,7 @@ static bool keeps_segment(const struct cln_choice *choice, const struct cln_conf
            (!choice->facts.alone && work->group_size <= cln_held_elements(work, c, holders));
 }
 
+enum { ITEMS = 128 };            /* of a GPU's work-group with several segments */
 enum { CPU_ELEMENTS = 1 << 16 }; /* of a chunk on a CPU */
 
 /* Halves a number of rows until the square root of all rows is at least 1 / times of it. */
@@ -151,18 +153,28 @@ static uint64_t halved(uint64_t rows, uint64_t times, uint64_t all) {
     return rows;
 }
 
-/* Rows of a chunk with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device. Where
- * vectors are narrow, or channels few, there are more rows, as a work-group of few elements takes as long as a larger
- * one. */
-static uint64_t gpu_rows(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { ROWS = 256, ROWS_BACKWARD = 128, LEAST = 16, LANES = 32 };
+/* The largest number of chunks, from half of a number up to it, with equally many rows for each phase, or else that number:
+ * compilers know the lengths of such loops. */
+static uint64_t even_chunks(uint64_t chunks, uint64_t phases, uint64_t rows) {
+    for (uint64_t even = chunks; even >= cln_divide_up(chunks, 2); even--)
+        if (rows % cln_product(even, phases) == 0)
+            return even;
+    return chunks;
+}
+
+/* Chunks of a sample's rows with channels last, on a GPU. A small image has smaller chunks, so that they occupy the device.
+ * Where vectors are narrow, or channels few, a chunk has more rows, as a work-group of few elements takes as long as a
+ * larger one. */
+static uint64_t gpu_chunks(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { ROWS = 256, ROWS_BACKWARD = 128, LEAST = 16, LANES = 32, MOST = 512 };
     enum { ELEMENTS = 8192, ELEMENTS_BACKWARD = 4096 }; /* of the lanes that take a chunk */
     const struct cln_workload *const work = choice->work;
     const uint64_t all = cln_group_rows(work, c), vec = vec_of(choice, c);
     const uint64_t width = cln_smaller(cln_power_of_two_at_least(cln_group_row(work, c, true)), LANES * vec);
-    const uint64_t wide = work->channel_sums ? ROWS_BACKWARD : ROWS;
-    const uint64_t narrow = (work->channel_sums ? ELEMENTS_BACKWARD : ELEMENTS) / width;
-    return cln_larger(cln_larger(halved(wide, 2, all), LEAST), halved(narrow, 6, all));
+    const uint64_t wide = cln_larger(halved(work->channel_sums ? ROWS_BACKWARD : ROWS, 2, all), LEAST);
+    const uint64_t narrow = halved((work->channel_sums ? ELEMENTS_BACKWARD : ELEMENTS) / width, 6, all);
+    const uint64_t chunks = cln_smaller(cln_divide_up(all, cln_larger(wide, narrow)), MOST);
+    return narrow > wide ? even_chunks(chunks, cln_larger(ITEMS * vec / width, 1), all) : chunks;
 }
 
 /* The same on a CPU. Rows of several positions are long, so that few of them make a chunk. */
@@ -174,15 +186,15 @@ static uint64_t cpu_rows(const struct cln_workload *work, const struct cln_confi
 
 /* A chunk is large compared with its sums, and small enough that there are chunks for the whole device. */
 static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { GPU_ELEMENTS = 1 << 12, GPU_MOST = 512 };
+    enum { GPU_ELEMENTS = 1 << 12 };
     enum { LARGE = 1 << 24 }; /* elements of a sample that has chunks for the whole device if they are twice as large */
     const struct cln_workload *const work = choice->work;
     const bool alone = choice->facts.alone;
     if (!c->lanes && lanes_of_slice(choice, c))
         return 1;
     if (work->channels_last)
-        return cln_smaller(cln_divide_up(cln_group_rows(work, c), alone ? cpu_rows(work, c) : gpu_rows(choice, c)),
-                           alone ? UINT32_MAX : GPU_MOST);
+        return alone ? cln_smaller(cln_divide_up(cln_group_rows(work, c), cpu_rows(work, c)), UINT32_MAX)
+                     : gpu_chunks(choice, c);
     if (keeps_segment(choice, c))
         return 1;
     const bool large = cln_product(work->channels, work->spatial) >= LARGE;
@@ -199,8 +211,8 @@ static uint64_t shared_vectors(const struct cln_workload *work, const struct cln
 }
 
 /* Channels first: lanes that hold a segment, or take a chunk. Few of them have enough loads under way each. Where a segment
- * is too large for the registers of so many lanes, fewer with more registers may hold it. A single lane would not take the
- * elements before a chunk's first whole vector. */
+ * is too large for the registers of so many lanes, fewer with more registers may hold it; where vectors are narrow, only
+ * they do without spills. A single lane would not take the elements before a chunk's first whole vector. */
 static uint64_t lanes_of_first(const struct cln_choice *choice, const struct cln_config *c) {
     enum { VECTORS = 10, ELEMENTS = 40, FEW = 8, WARP = 32, WIDE = 512, HELD_WIDE = 40 };
     const struct cln_workload *const work = choice->work;
@@ -213,7 +225,7 @@ static uint64_t lanes_of_first(const struct cln_choice *choice, const struct cln
     const uint64_t lanes = cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), at_least),
                                        held_by_most ? most : cln_smaller(most, WIDE));
     const bool fewer = c->chunks == 1 && !work->channel_sums && lanes > CLN_HOLDERS &&
-                       work->group_size > cln_held_elements(work, c, lanes) &&
+                       (work->group_size > cln_held_elements(work, c, lanes) || c->vec < SHORT) &&
                        work->group_size <= cln_held_elements(work, c, CLN_HOLDERS);
     return fewer ? CLN_HOLDERS : lanes;
 }
@@ -253,7 +265,6 @@ static uint64_t local_bytes(const struct cln_workload *work, const struct cln_co
 
 /* Enough segments for a work-group, within half of the local memory. */
 static uint64_t segments_of(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { ITEMS = 128 };
     struct cln_config own = *c;
     if (choice->facts.alone || c->reduce == CLN_REDUCE_SUBGROUP)
         return 1;

@@ -16,7 +16,7 @@ static bool is_of_rows(const clnorm_config *config) {
  * forward groups of few elements, where vectors do not divide a channel. A work-group takes a whole row. */
 static bool are_small(const struct cln_group_norm *norm, bool backward) {
     enum { FORWARD = 32, BACKWARD = 15 };             /* positions */
-    enum { VECTOR = 8, NARROW = 128, ROW = 1 << 15 }; /* elements of an access, and of a group */
+    enum { VECTOR = 8, NARROW = 512, ROW = 1 << 15 }; /* elements of an access, and of a group */
     const uint64_t elements = norm->cols / norm->groups * norm->spatial;
     const bool narrow = !backward && norm->spatial % VECTOR && elements <= NARROW;
     return norm->layout == CLNORM_LAYOUT_FIRST && elements <= ROW &&
