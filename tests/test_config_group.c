@@ -245,14 +245,34 @@ static void small_slices_share_work_groups(void **state) {
     }
 }
 
+/* A forced number of segments that leaves slices too few lanes has chunks. */
+static void forced_segments_fit(void **state) {
+    (void)state;
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    for (uint32_t segments = 1; segments <= 32; segments *= 2)
+        for (int backward = 0; backward < 2; backward++) {
+            struct cln_workload work = group_workload_of(32, 10, 256, sizeof(cl_half));
+            work.channels_last = true;
+            work.channel_sums = backward;
+            const struct cln_config forced = {.segments = segments};
+            struct cln_config config;
+            assert_int_equal(cln_config_choose_group(&h200, &work, &forced, &config), CLNORM_SUCCESS);
+            assert_int_equal(config.segments, segments);
+            assert_int_equal(cln_config_slice_groups(&work, &config) > 0, segments == 1);
+        }
+}
+
 /* Channels last: where vectors are narrow, or channels few, a chunk has more rows, of which each phase has equally many if
  * the image allows it. */
 static void narrow_rows_make_large_chunks(void **state) {
     (void)state;
     static const struct {
-        uint64_t channels, spatial, chunks[2]; /* forward, backward */
-    } images[] = {{3, 51529, {51, 51}}, {18, 3136, {8, 14}},    {130, 961, {8, 16}},    {257, 1155, {10, 10}},
-                  {36, 1600, {10, 25}}, {1280, 1024, {16, 16}}, {512, 16384, {64, 128}}};
+        uint64_t channels, spatial, chunks[2]; /* forward, backward, as below */
+        bool even[2];                          /* each phase has equally many rows */
+    } images[] = {{3, 51529, {51, 51}, {false, false}}, {18, 3136, {8, 14}, {true, true}},
+                  {130, 961, {8, 8}, {false, false}},   {257, 1155, {10, 10}, {false, false}},
+                  {36, 1600, {10, 25}, {true, true}},   {66, 624, {3, 3}, {true, true}},
+                  {1280, 1024, {16, 16}, {true, true}}, {512, 16384, {64, 128}, {true, true}}};
     const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
     const struct cln_config automatic = {0};
     for (size_t i = 0; i < 2 * sizeof images / sizeof *images; i++) {
@@ -262,6 +282,8 @@ static void narrow_rows_make_large_chunks(void **state) {
         struct cln_config config;
         assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
         assert_int_equal(config.chunks, images[i / 2].chunks[i % 2]);
+        const uint64_t rows = images[i / 2].spatial / cln_config_row_positions(&work, &config);
+        assert_int_equal(rows % ((uint64_t)config.chunks * config.segments) == 0, images[i / 2].even[i % 2]);
     }
 }
 
@@ -335,12 +357,19 @@ static void large_images_are_streamed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(phases_fit_into_local_memory),   cmocka_unit_test(small_images_have_a_config),
-        cmocka_unit_test(odd_images_have_wide_vectors),   cmocka_unit_test(large_images_are_read_once),
-        cmocka_unit_test(forced_knobs_of_odd_images_fit), cmocka_unit_test(few_channels_fill_vectors),
-        cmocka_unit_test(small_samples_are_held),         cmocka_unit_test(small_slices_share_work_groups),
-        cmocka_unit_test(narrow_rows_make_large_chunks),  cmocka_unit_test(few_single_elements_are_held),
-        cmocka_unit_test(large_segments_are_held),        cmocka_unit_test(large_images_are_streamed),
+        cmocka_unit_test(phases_fit_into_local_memory),
+        cmocka_unit_test(small_images_have_a_config),
+        cmocka_unit_test(odd_images_have_wide_vectors),
+        cmocka_unit_test(large_images_are_read_once),
+        cmocka_unit_test(forced_knobs_of_odd_images_fit),
+        cmocka_unit_test(few_channels_fill_vectors),
+        cmocka_unit_test(small_samples_are_held),
+        cmocka_unit_test(small_slices_share_work_groups),
+        cmocka_unit_test(forced_segments_fit),
+        cmocka_unit_test(narrow_rows_make_large_chunks),
+        cmocka_unit_test(few_single_elements_are_held),
+        cmocka_unit_test(large_segments_are_held),
+        cmocka_unit_test(large_images_are_streamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,7 +153,8 @@ static void small_images_are_rows(void **state) {
     static const struct {
         uint64_t spatial, groups;
         const char *kernel;
-    } limits[] = {{32, 8, "norm_forward"}, {127, 8, "norm_forward"}, {129, 8, "group_norm"}, {40, 16, "group_norm"}};
+    } limits[] = {{32, 8, "norm_forward"},   {127, 8, "norm_forward"}, {129, 8, "group_norm"},
+                  {511, 32, "norm_forward"}, {513, 32, "group_norm"},  {40, 16, "group_norm"}};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         desc.spatial = limits[i].spatial;
         desc.groups = limits[i].groups;
@@ -185,7 +186,7 @@ static void in_place(void **state) {
     unsigned ran = 0;
     for (size_t i = 0; i < GROUP_CASES_IN_PLACE; i++) {
         struct group_case c;
-        if (!group_case_in_place(fixture, i, "vec=4,lanes=64,chunks=1", &c))
+        if (!group_case_in_place(fixture, i, "vec=4,lanes=32,segments=8,chunks=1", &c))
             continue;
         const size_t bytes = sizeof(float) * (size_t)(c.rows * c.cols * c.spatial);
         struct group_run run = group_run_make(&c), apart = group_run_make(&c);
@@ -204,13 +205,19 @@ static void samples_are_alike(void **state) {
     const bool slow = fixture_is_slow(fixture);
     static const struct {
         uint64_t cols, spatial, groups, rows;
-    } samples[] = {{8, 5000, 2, 9}, {3, 640, 3, 9}, {320, 1, 32, 300}, {45, 1, 5, 40}};
+        const char *last; /* config of channels last */
+    } samples[] = {{8, 5000, 2, 9, ""},
+                   {3, 640, 3, 9, ""},
+                   {320, 1, 32, 300, ""},
+                   {45, 1, 5, 40, ""},
+                   {8, 30, 2, 9, "vec=4,lanes=8,segments=4,chunks=1"}};
     for (size_t i = 0; i < 2 * sizeof samples / sizeof *samples; i++) {
         const uint64_t cols = samples[i / 2].cols, rows = slow ? 2 : samples[i / 2].rows;
         const uint64_t spatial = slow && samples[i / 2].spatial > 640 ? 500 : samples[i / 2].spatial;
         const int layout = i % 2 ? LAST : FIRST;
-        const struct group_case one = {1, cols, spatial, samples[i / 2].groups, layout, F32, F32, F32, 0, SILU, NORMAL,
-                                       0, 0,    ""};
+        const struct group_case one = {
+            1,      cols, spatial, samples[i / 2].groups,           layout, F32, F32, F32, 0, SILU,
+            NORMAL, 0,    0,       i % 2 ? samples[i / 2].last : ""};
         const size_t bytes = sizeof(float) * cols * spatial;
         struct group_case many = one;
         many.rows = rows;

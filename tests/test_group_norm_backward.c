@@ -227,7 +227,7 @@ static void in_place(void **state) {
     unsigned ran = 0;
     for (size_t i = 0; i < GROUP_CASES_IN_PLACE; i++) {
         struct group_case c;
-        if (!group_case_in_place(fixture, i, "vec=4,lanes=32,segments=1,chunks=1", &c))
+        if (!group_case_in_place(fixture, i, "vec=4,lanes=32,segments=8,chunks=1", &c))
             continue;
         const size_t bytes = sizeof(float) * (size_t)(c.rows * c.cols * c.spatial);
         const struct group_more more = {.dresidual_out = F32, .dresidual = F32};

@@ -31,7 +31,8 @@ static inline struct board board_of(local real *space, local real *shares, local
 
 /* ------------------------------------------------------------------------------------------------------ statistics */
 
-/* Adds up numbers of [STEP, SLICE_CHANNELS]: their sums are those of the first PARTS steps. Every work-item calls it. */
+/* Adds up numbers of [STEP, SLICE_CHANNELS]: their sums are those of the first PARTS steps. Every work-item calls it,
+ * with equally many rounds: PoCL 3.1 computes wrong sums where the lengths of loops differ. */
 #define PARTS (LANES > SLICE_CHANNELS ? LANES / SLICE_CHANNELS : 1)
 
 INLINED void sum_steps(local real *numbers, const struct place *place) {

@@ -12,9 +12,7 @@ struct call {
     enum load_hint hint; /* of inputs */
 };
 
-/* The lanes take the numbers in local memory in equally many rounds, as PoCL 3.1 confuses loops whose lengths differ.
- *
- * The local memory of a segment. Each part has the sums of dn, and those of dn · x̂ behind them. */
+/* The local memory of a segment. Each part has the sums of dn, and those of dn · x̂ behind them. */
 struct board {
     local real *lanes;    /* [2, STEP, SLICE_CHANNELS], of each lane */
     local real *channels; /* [2, SLICE_CHANNELS], times the channel's weight */
@@ -79,7 +77,8 @@ INLINED void sum_lane(const struct place *place, const struct channels *channels
 /* The steps to which the sums of later ones are added. */
 #define FIRST_STEPS (STEP > 32 ? 32 : STEP)
 
-/* A slice of few channels has many steps, for few lanes to add up. */
+/* A slice of few channels has many steps, for few lanes to add up. Here and below every lane has equally many rounds, some
+ * of them idle: PoCL 3.1 computes wrong sums where the lengths of loops differ. */
 INLINED void add_later_steps(const struct place *place, const struct board *board) {
     if (STEP == FIRST_STEPS)
         return;

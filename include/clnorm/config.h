@@ -40,7 +40,9 @@ typedef struct clnorm_config {
  *
  *   vec=N               elements per memory access: 1, 2, 4, 8, 16
  *   lanes=N             work-items that share one segment: a power of two
- *   segments=N          segments that a work-group holds at once: a power of two
+ *   segments=N          segments that a work-group holds at once: a power of two. In group norm with channels last a
+ *                       segment is all positions of neighbouring groups, where registers hold them; elsewhere a
+ *                       work-group takes so many rows of a chunk side by side
  *   iterations=N        minimum iterations per work-group, each over its segments; not in the norms' backward, nor in
  *                       group norm with row_split=exchange
  *   keep=               where a segment is kept between its statistics and its result: registers, local (memory),

@@ -86,7 +86,7 @@ CLNORM_API clnorm_status clnorm_group_norm(clnorm_context *context, cl_command_q
  *
  * After a forward with a residual, x is its s, such as residual_out, and dx is the gradient of both x and residual.
  * dresidual_out is the gradient of residual_out. dresidual is dx again, in a dtype of its own. Sums over samples are
- * compensated (Kahan 1965); with spatial 1, or of at most 16 with channels first, they may be those of
+ * compensated (Kahan 1965); for images that run with the kernels of layer norm (config.h) they may be those of
  * clnorm_norm_backward. Every sum has the same bits from run to run; dx does not depend on rows. With 0 rows dweight and
  * dbias are 0, or stay as they are with accumulate. dx may be x or dy itself, and dresidual may be dresidual_out itself.
  * Thread safety and errors as in plan.h. */

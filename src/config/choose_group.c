@@ -16,6 +16,8 @@
  * need not be found. */
 enum { SHORT = 4 };
 
+enum { HELD_OF_LANE = 40 }; /* elements of a segment of channels first that a GPU's lane holds, as a rule */
+
 /* Whether a GPU takes less time in chunks, which read x twice by wide vectors, than to find the channel of each element of
  * a vector in a held segment, or in the backward to read single elements of it. */
 static bool is_faster_in_chunks(const struct cln_choice *choice, const struct cln_config *c) {
@@ -50,7 +52,8 @@ static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln
     if (choice->facts.alone || !work->channels_last || !span || c->chunks > 1)
         return 0;
     struct cln_config own = *c;
-    own.chunks = own.segments = 1;
+    own.chunks = 1;
+    own.segments = c->segments ? c->segments : 1;
     own.vec = (uint32_t)cln_or_else(c->vec, vec_of_slice(choice, &own));
     if (c->lanes)
         return cln_config_slice_groups(work, &own) ? c->lanes : 0;
@@ -58,10 +61,12 @@ static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln
     const uint64_t few = cln_larger(cln_smaller(cln_divide_up(elements, FEW), WARP), 2);
     const uint64_t least = cln_larger(cln_larger(channels / own.vec, span), few);
     uint64_t lanes = cln_power_of_two_at_least(cln_larger(cln_divide_up(elements, held), least));
-    for (; lanes <= choice->facts.most_lanes; lanes *= 2) {
+    const uint64_t most = cln_smaller(choice->facts.most_lanes, choice->device->max_work_group_size / own.segments);
+    const uint64_t room = choice->device->local_memory / (own.segments > 1 ? 2 : 1);
+    for (; lanes <= most; lanes *= 2) {
         own.lanes = (uint32_t)lanes;
         if (cln_config_slice_groups(work, &own))
-            return cln_slice_bytes(work, &own) <= choice->device->local_memory ? lanes : 0;
+            return cln_slice_bytes(work, &own) <= room ? lanes : 0;
     }
     return 0;
 }
@@ -121,12 +126,13 @@ static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_
     return best;
 }
 
-/* Whether a segment needs more than CLN_HOLDERS lanes of single elements: with more of them compilers spill registers. */
+/* Whether a segment would have more than CLN_HOLDERS lanes, each with as many single elements as lanes_of_first gives it:
+ * compilers then spill registers. */
 static bool has_many_singles(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { ELEMENTS = 40 }; /* of a lane */
     struct cln_config whole = *c;
     whole.chunks = 1;
-    return choice->work->group_size > (uint64_t)CLN_HOLDERS * ELEMENTS && cln_or_else(c->vec, vec_of(choice, &whole)) == 1;
+    return choice->work->group_size > (uint64_t)CLN_HOLDERS * HELD_OF_LANE &&
+           cln_or_else(c->vec, vec_of(choice, &whole)) == 1;
 }
 
 /* Whether a work-group can keep a segment between its two uses: in a cache, or in a GPU's registers. */
@@ -143,10 +149,50 @@ static bool keeps_segment(const struct cln_choice *choice, const struct cln_conf
            (!choice->facts.alone && work->group_size <= cln_held_elements(work, c, holders));
 }
 
-enum { ITEMS = 128 };            /* of a GPU's work-group with several segments */
+/* Vectors that the lanes share: those of a segment, a channel, a chunk of a channel, or a row of channels last. */
+static uint64_t shared_vectors(const struct cln_workload *work, const struct cln_config *c) {
+    const uint64_t vectors = cln_divide_up(cln_group_row(work, c, true), c->vec);
+    const bool in_chunks = !work->channels_last && c->chunks > 1;
+    return in_chunks ? cln_divide_up(vectors, cln_config_channel_chunks(work, c)) : vectors;
+}
+
+/* Channels last: the power of two that leaves the fewest lanes idle, of those that read whole sectors of memory. */
+static uint64_t lanes_of_last(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { LEAST = 8, LEAST_BYTES = 64, MOST = 32 };
+    const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
+    const uint64_t least = cln_larger(LEAST, LEAST_BYTES / (c->vec * choice->work->x_size));
+    const uint64_t all = cln_larger(cln_power_of_two_at_least(vectors), 2);
+    uint64_t best = cln_smaller(cln_smaller(least, all), most);
+    for (uint64_t lanes = best; lanes <= cln_smaller(MOST, most); lanes *= 2)
+        if (cln_divide_up(vectors, lanes) * lanes <= cln_divide_up(vectors, best) * best)
+            best = lanes;
+    return best;
+}
+
+/* Channels last: bytes of local memory for the slices or phases of a work-group. */
+static uint64_t local_bytes(const struct cln_workload *work, const struct cln_config *c) {
+    if (cln_config_slice_groups(work, c))
+        return cln_slice_bytes(work, c);
+    return work->channels_last && c->lanes > 1 && c->segments > 1
+               ? 2 * (uint64_t)c->lanes * c->segments * (c->vec + 1) * work->real_size
+               : 0;
+}
+
+/* Enough segments for a work-group, within half of the local memory. */
+static uint64_t segments_of(const struct cln_choice *choice, const struct cln_config *c) {
+    enum { ITEMS = 128 };
+    struct cln_config own = *c;
+    if (choice->facts.alone || c->reduce == CLN_REDUCE_SUBGROUP)
+        return 1;
+    own.segments = (uint32_t)cln_larger(cln_smaller(ITEMS, choice->facts.most_lanes) / c->lanes, 1);
+    while (own.segments > 1 && local_bytes(choice->work, &own) > choice->device->local_memory / 2)
+        own.segments /= 2;
+    return own.segments;
+}
+
 enum { CPU_ELEMENTS = 1 << 16 }; /* of a chunk on a CPU */
 
-/* Halves a number of rows until the square root of all rows is at least 1 / times of it. */
+/* Halves a number of rows until it is at most so many times the square root of all rows. */
 static uint64_t halved(uint64_t rows, uint64_t times, uint64_t all) {
     while (rows > 1 && rows * rows / (times * times) > all)
         rows /= 2;
@@ -166,15 +212,20 @@ static uint64_t even_chunks(uint64_t chunks, uint64_t phases, uint64_t rows) {
  * Where vectors are narrow, or channels few, a chunk has more rows, as a work-group of few elements takes as long as a
  * larger one. */
 static uint64_t gpu_chunks(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { ROWS = 256, ROWS_BACKWARD = 128, LEAST = 16, LANES = 32, MOST = 512 };
+    enum { ROWS = 256, ROWS_BACKWARD = 128, LEAST = 16, MOST = 512 };
     enum { ELEMENTS = 8192, ELEMENTS_BACKWARD = 4096 }; /* of the lanes that take a chunk */
     const struct cln_workload *const work = choice->work;
-    const uint64_t all = cln_group_rows(work, c), vec = vec_of(choice, c);
-    const uint64_t width = cln_smaller(cln_power_of_two_at_least(cln_group_row(work, c, true)), LANES * vec);
+    const uint64_t all = cln_group_rows(work, c);
+    struct cln_config own = *c;
+    own.chunks = 2; /* any number of several */
+    own.vec = (uint32_t)vec_of(choice, c);
+    own.lanes = (uint32_t)cln_or_else(c->lanes, lanes_of_last(choice, &own));
+    own.segments = (uint32_t)cln_or_else(c->segments, segments_of(choice, &own));
+    const uint64_t elements = work->channel_sums ? ELEMENTS_BACKWARD : ELEMENTS;
     const uint64_t wide = cln_larger(halved(work->channel_sums ? ROWS_BACKWARD : ROWS, 2, all), LEAST);
-    const uint64_t narrow = halved((work->channel_sums ? ELEMENTS_BACKWARD : ELEMENTS) / width, 6, all);
+    const uint64_t narrow = halved(elements / own.lanes / own.vec, 6, all);
     const uint64_t chunks = cln_smaller(cln_divide_up(all, cln_larger(wide, narrow)), MOST);
-    return narrow > wide ? even_chunks(chunks, cln_larger(ITEMS * vec / width, 1), all) : chunks;
+    return narrow > wide ? even_chunks(chunks, own.segments, all) : chunks;
 }
 
 /* The same on a CPU. Rows of several positions are long, so that few of them make a chunk. */
@@ -203,44 +254,24 @@ static uint64_t chunks_of(const struct cln_choice *choice, const struct cln_conf
     return cln_larger(cln_smaller(of_channel * work->channels_of_group, UINT32_MAX), cln_smaller(work->group_size, 2));
 }
 
-/* Vectors that the lanes share: those of a segment, a channel, a chunk of a channel, or a row of channels last. */
-static uint64_t shared_vectors(const struct cln_workload *work, const struct cln_config *c) {
-    const uint64_t vectors = cln_divide_up(cln_group_row(work, c, true), c->vec);
-    const bool in_chunks = !work->channels_last && c->chunks > 1;
-    return in_chunks ? cln_divide_up(vectors, cln_config_channel_chunks(work, c)) : vectors;
-}
-
 /* Channels first: lanes that hold a segment, or take a chunk. Few of them have enough loads under way each. Where a segment
  * is too large for the registers of so many lanes, fewer with more registers may hold it; where vectors are narrow, only
  * they do without spills. A single lane would not take the elements before a chunk's first whole vector. */
 static uint64_t lanes_of_first(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { VECTORS = 10, ELEMENTS = 40, FEW = 8, WARP = 32, WIDE = 512, HELD_WIDE = 40 };
+    enum { VECTORS = 10, FEW = 8, WARP = 32, WIDE = 512, HELD_WIDE = 40 };
     const struct cln_workload *const work = choice->work;
     const uint64_t vectors = shared_vectors(work, c), most = choice->facts.most_lanes;
     const bool held_by_most = vectors * c->vec <= (uint64_t)2 * WIDE * HELD_WIDE; /* as in group_norm.cl */
     const uint64_t few = c->chunks > 1 && c->vec == 1 ? FEW : WARP;
     const uint64_t several = cln_group_begins_anywhere(work, c, true) ? 2 : 1;
     const uint64_t at_least = cln_larger(cln_smaller(few, cln_power_of_two_at_least(vectors)), several);
-    const uint64_t of_lane = c->chunks > 1 ? VECTORS : cln_larger(VECTORS, cln_divide_up(ELEMENTS, c->vec));
+    const uint64_t of_lane = c->chunks > 1 ? VECTORS : cln_larger(VECTORS, cln_divide_up(HELD_OF_LANE, c->vec));
     const uint64_t lanes = cln_smaller(cln_larger(cln_power_of_two_at_least(cln_divide_up(vectors, of_lane)), at_least),
                                        held_by_most ? most : cln_smaller(most, WIDE));
     const bool fewer = c->chunks == 1 && !work->channel_sums && lanes > CLN_HOLDERS &&
                        (work->group_size > cln_held_elements(work, c, lanes) || c->vec < SHORT) &&
                        work->group_size <= cln_held_elements(work, c, CLN_HOLDERS);
     return fewer ? CLN_HOLDERS : lanes;
-}
-
-/* Channels last: the power of two that leaves the fewest lanes idle, of those that read whole sectors of memory. */
-static uint64_t lanes_of_last(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { LEAST = 8, LEAST_BYTES = 64, MOST = 32 };
-    const uint64_t vectors = shared_vectors(choice->work, c), most = choice->facts.most_lanes;
-    const uint64_t least = cln_larger(LEAST, LEAST_BYTES / (c->vec * choice->work->x_size));
-    const uint64_t all = cln_larger(cln_power_of_two_at_least(vectors), 2);
-    uint64_t best = cln_smaller(cln_smaller(least, all), most);
-    for (uint64_t lanes = best; lanes <= cln_smaller(MOST, most); lanes *= 2)
-        if (cln_divide_up(vectors, lanes) * lanes <= cln_divide_up(vectors, best) * best)
-            best = lanes;
-    return best;
 }
 
 static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_config *c) {
@@ -252,26 +283,6 @@ static uint64_t lanes_of(const struct cln_choice *choice, const struct cln_confi
     if (kept)
         return kept;
     return choice->work->channels_last ? lanes_of_last(choice, c) : lanes_of_first(choice, c);
-}
-
-/* Channels last: bytes of local memory for the slices or phases of a work-group. */
-static uint64_t local_bytes(const struct cln_workload *work, const struct cln_config *c) {
-    if (cln_config_slice_groups(work, c))
-        return cln_slice_bytes(work, c);
-    return work->channels_last && c->lanes > 1 && c->segments > 1
-               ? 2 * (uint64_t)c->lanes * c->segments * (c->vec + 1) * work->real_size
-               : 0;
-}
-
-/* Enough segments for a work-group, within half of the local memory. */
-static uint64_t segments_of(const struct cln_choice *choice, const struct cln_config *c) {
-    struct cln_config own = *c;
-    if (choice->facts.alone || c->reduce == CLN_REDUCE_SUBGROUP)
-        return 1;
-    own.segments = (uint32_t)cln_larger(cln_smaller(ITEMS, choice->facts.most_lanes) / c->lanes, 1);
-    while (own.segments > 1 && local_bytes(choice->work, &own) > choice->device->local_memory / 2)
-        own.segments /= 2;
-    return own.segments;
 }
 
 /* Only with channels last do streaming stores gain. They are chosen after the vectors, which therefore do not depend on the

@@ -71,7 +71,8 @@ clnorm_status cln_config_choose_group(const clnorm_device_info *device, const st
 uint64_t cln_config_rope_vec(const struct cln_workload *work);
 uint64_t cln_config_rope_lanes(const struct cln_workload *work, const struct cln_config *c);
 
-/* Group norm with channels last: the groups of a slice that a work-group holds in registers; 0: it holds none. */
+/* Group norm with channels last: the groups of a slice, which a segment of a work-group holds in registers; 0: it holds
+ * none. */
 uint64_t cln_config_slice_groups(const struct cln_workload *work, const struct cln_config *c);
 
 /* The backward of group norm with channels first: the lanes of a set that takes a channel at a time, where a work-group

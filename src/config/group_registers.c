@@ -18,8 +18,9 @@ uint64_t cln_slice_span(const struct cln_workload *work) {
 
 /* Whether a lane's registers hold so many elements of a slice: x and a residual, or in the backward x and dn. */
 static bool holds_slice(const struct cln_workload *work, const struct cln_config *c, uint64_t elements) {
-    enum { FORWARD = 80, BACKWARD = 320, WIDE = 512 }; /* elements; bytes; lanes that leave half as many registers each */
-    const bool few = c->lanes > WIDE || (work->channel_sums && c->isa != CLN_ISA_PTX);
+    enum { FORWARD = 80, BACKWARD = 320, WIDE = 512 }; /* elements; bytes; items that leave half as many registers each */
+    const uint64_t items = cln_product(c->lanes, cln_larger(c->segments, 1));
+    const bool few = items > WIDE || (work->channel_sums && c->isa != CLN_ISA_PTX);
     const uint64_t share = few ? 2 : 1, inputs = work->held_size > work->x_size ? 2 : 1;
     const uint64_t words = work->real_size / sizeof(float);
     return work->channel_sums ? cln_product(elements, work->x_size + work->real_size) <= BACKWARD / share

@@ -1,4 +1,4 @@
-/* What a work-group of group norm holds in a GPU's registers, to read it once: a slice of channels last, or a segment of
+/* What work-items of group norm hold in a GPU's registers, to read it once: a slice of channels last, or a segment of
  * channels first. cln_config_slice_groups, and in the backward cln_config_channel_lanes, tell whether it does. */
 #ifndef CLN_GROUP_REGISTERS_H
 #define CLN_GROUP_REGISTERS_H

@@ -142,8 +142,9 @@ static void divide_slice(const clnorm_plan *plan, const struct cln_group_norm *n
     const uint64_t vectors = norm->cols * spec->row_positions / spec->vec;
     divide_lanes(spec,
                  cln_larger(cln_smaller(cln_smaller(spec->lanes, LANES), cln_power_of_two_at_least(vectors)), FEWEST));
-    spec->segments = cln_smaller(spec->segments, ITEMS / spec->lanes);
-    spec->chunks = cln_divide_up(norm->spatial / spec->row_positions, ROWS * spec->segments);
+    const uint64_t rows = norm->spatial / spec->row_positions;
+    spec->segments = cln_smaller(cln_smaller(spec->segments, ITEMS / spec->lanes), cln_power_of_two_at_most(rows));
+    spec->chunks = cln_divide_up(rows, ROWS * spec->segments);
     spec->block = spec->segments > 1 ? spec->lanes * spec->vec : 0;
     spec->span = 0;
 }

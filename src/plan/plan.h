@@ -93,7 +93,7 @@ struct cln_stage {
     cl_kernel unaligned; /* for any offsets; NULL when aligned serves both */
     struct cln_bound tensor[CLN_STAGE_TENSORS];
     cl_uint tensors;
-    cl_uint seed;         /* index of the first of the two arguments for args.seed; 0: the kernel draws no random numbers */
+    cl_uint seed;         /* index of the first of the two arguments for a seed; 0: the kernel draws no random numbers */
     cl_ulong work;        /* segments, rows or columns: the kernel's comment says which */
     size_t groups, items; /* work-groups, work-items in each */
     /* In a call in place, these work-groups are launched before the others, because they read inputs that the others

@@ -6,8 +6,8 @@
 #include "program/source.h"
 
 /* A matrix is a cl_mem, its offset and its row stride in elements; a vector has no stride. Rows are a matrix whose outer
- * dimensions are arguments and macros, where the plan's tensor has them. A seed is the two numbers of args.seed, set at
- * each enqueue, as tensors are. */
+ * dimensions are arguments and macros, where the plan's tensor has them. A seed is two numbers, set at each enqueue, as
+ * tensors are. */
 enum cln_parameter_kind {
     CLN_PARAMETER_MATRIX,
     CLN_PARAMETER_ROWS,

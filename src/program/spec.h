@@ -49,7 +49,7 @@ struct cln_spec {
     uint64_t run_length;           /* neighbouring rows that a work-group takes before it skips others' rows; 0: all */
     uint64_t prefetch;             /* an enum cln_prefetch */
     uint64_t column_lanes;         /* neighbouring lanes of a work-group of accumulator=columns, a vector each */
-    uint64_t span;                 /* groups that a work-group takes in turn */
+    uint64_t span;                 /* groups that a work-group takes in turn; group norm: those of a slice */
     uint64_t abreast;              /* segments that a work-group takes side by side */
     uint64_t chunks;               /* pieces of a split segment */
     uint64_t row_split;            /* an enum cln_row_split */
