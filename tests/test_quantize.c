@@ -32,7 +32,7 @@ struct quantize_case {
 
 struct quantize_run {
     clnorm_quantize_desc desc; /* strides filled in */
-    clnorm_seed seed;          /* of the call, where it is not the descriptor's */
+    const clnorm_seed *seed;   /* of the call; NULL: the descriptor's */
     struct tensor x, q, q_t, scale, amax, back, workspace;
 };
 
@@ -57,11 +57,6 @@ static clnorm_quantize_desc desc_of(const struct quantize_case *c) {
     return desc;
 }
 
-/* Whether a call brings its own seed. */
-static bool own_seed(const struct quantize_run *run) {
-    return run->seed.seed || run->seed.offset;
-}
-
 static struct ref_quantize reference_of(const struct quantize_run *run) {
     const clnorm_quantize_desc *desc = &run->desc;
     return (struct ref_quantize){
@@ -74,7 +69,7 @@ static struct ref_quantize reference_of(const struct quantize_run *run) {
         .scale_dtype = desc->q.scale_dtype,
         .scale = desc->q.scale,
         .stochastic = desc->stochastic,
-        .seed = own_seed(run) ? run->seed : (clnorm_seed){desc->seed, 0},
+        .seed = run->seed ? *run->seed : (clnorm_seed){desc->seed, 0},
     };
 }
 
@@ -132,7 +127,7 @@ static clnorm_status quantize(const struct fixture *fixture, struct quantize_run
     args.scale = tensor_buffer(&run->scale);
     args.amax = tensor_buffer(&run->amax);
     args.workspace = tensor_buffer(&run->workspace);
-    args.seed = own_seed(run) ? &run->seed : NULL;
+    args.seed = run->seed;
     return plan_run(fixture, plan, &args);
 }
 
@@ -343,27 +338,31 @@ static void stochastic_rounding_is_unbiased(void **state) {
 /* The seed of a call takes the place of the descriptor's, and a descriptor without randomness refuses one. */
 static void calls_have_seeds(void **state) {
     const struct fixture *fixture = *state;
-    static const clnorm_seed seeds[] = {{0, 0}, {0x123456789abcdefU, 1}, {0x123456789abcdefU, 0x500000000U}, {3, 0}};
+    static const clnorm_seed zero = {0, 0}, near = {0x123456789abcdefU, 1}, far = {0x123456789abcdefU, 0x500000000U};
+    const clnorm_seed *const seeds[] = {NULL, &zero, &near, &far};
     enum { SEEDS = sizeof seeds / sizeof *seeds, COLS = 96 };
     unsigned char codes[SEEDS][2 * COLS];
-    for (unsigned transposed = 0; transposed < 2; transposed++)
-        for (size_t i = 0; i < SEEDS; i++) {
-            struct quantize_case c = {ROW, 2, COLS, 0, F32, E4M3, F32, transposed, false, true, 0, 0, 0, {0}, false};
-            struct quantize_run run = make(&c);
-            run.seed = seeds[i];
-            assert_int_equal(quantize(fixture, &run), CLNORM_SUCCESS);
-            assert_true(tensor_receive(fixture, &run.q, "q"));
-            struct expected expected = expect(&run);
-            assert_memory_equal(tensor_elements(&run.q), expected.codes, sizeof *codes);
-            memcpy(codes[i], tensor_elements(&run.q), sizeof *codes);
-            for (size_t j = 0; j < i; j++)
-                assert_memory_not_equal(codes[i], codes[j], sizeof *codes);
-            free_expected(&expected);
-            free_run(&run);
-        }
-    struct quantize_case nearest = {ROW, 2, COLS, 0, F32, E4M3, F32, false, false, false, 0, 0, 0, {0}, false};
-    struct quantize_run run = make(&nearest);
-    run.seed = seeds[1];
+    for (size_t i = 0; i < (size_t)2 * SEEDS; i++) { /* the second half with a transposed copy */
+        struct quantize_case c = {ROW, 2, COLS, 0, F32, E4M3, F32, i >= SEEDS, false, true, 0, 0, 0, {0}, false};
+        struct quantize_run run = make(&c);
+        run.seed = seeds[i % SEEDS];
+        assert_int_equal(quantize(fixture, &run), CLNORM_SUCCESS);
+        assert_true(tensor_receive(fixture, &run.q, "q"));
+        assert_true(!run.q_t.mem || tensor_receive(fixture, &run.q_t, "q_t"));
+        struct expected expected = expect(&run);
+        assert_true(check_codes(&run, &expected));
+        for (size_t j = 0; j < i && i < SEEDS; j++)
+            assert_memory_not_equal(expected.codes, codes[j], sizeof *codes);
+        memcpy(codes[i % SEEDS], expected.codes, sizeof *codes);
+        free_expected(&expected);
+        free_run(&run);
+    }
+    struct quantize_case none = {ROW, 0, COLS, 0, F32, E4M3, F32, false, false, true, 0, 0, 0, {0}, false};
+    struct quantize_run run = make(&none);
+    run.seed = &near;
+    assert_int_equal(quantize(fixture, &run), CLNORM_SUCCESS);
+    run.desc.stochastic = 0;
+    run.desc.seed = 0;
     assert_int_equal(quantize(fixture, &run), CLNORM_INVALID_ARGUMENT);
     assert_detail("args.seed is given: the descriptor has neither dropout nor stochastic rounding");
     free_run(&run);

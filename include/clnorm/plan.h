@@ -108,8 +108,7 @@ typedef struct clnorm_buffer {
     uint64_t offset;
 } clnorm_buffer;
 
-/* The seed of a call's random numbers. Calls with another seed or another offset drop other elements, and round others up.
- */
+/* The seed of a call's random numbers. Calls with another seed or another offset draw other numbers. */
 typedef struct clnorm_seed {
     uint64_t seed;
     uint64_t offset; /* distinguishes calls with the same seed */

@@ -14,7 +14,8 @@ static const char moved_and_timed[] =
     "least time from an enqueue to its end. limit_us is the time of a copy of the same bytes in the same process: the "
     "faster of clEnqueueCopyBuffer and a copy kernel; on CPUs memcpy on one thread.\n";
 
-static const int not_given = INT_MIN; /* --runs and --warm-up */
+enum { RUNS = 30, WARM_UP = 3 };
+static const int not_given = INT_MIN; /* --runs and --warm-up: no option can have this value */
 
 /* The arguments of --sweep and --bytes; NULL: not given. */
 struct sweep_words {
@@ -63,8 +64,8 @@ static bool run_bench(struct command_line *line, struct bench_request *request, 
                       bool host, struct fault *fault) {
     if (!bench_read(request, line, shapes, dtypes, fault) || !check_pairs(request, host, fault))
         return false;
-    request->runs = request->runs == not_given ? 30 : request->runs;
-    request->warm_up = request->warm_up == not_given ? 3 : request->warm_up;
+    request->runs = request->runs == not_given ? RUNS : request->runs;
+    request->warm_up = request->warm_up == not_given ? WARM_UP : request->warm_up;
     if (request->runs < 1)
         return fault_set(fault, EXIT_REQUEST, "--runs %d: expected 1 or more", request->runs);
     if (request->warm_up < 0)

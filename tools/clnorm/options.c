@@ -80,8 +80,8 @@ static bool read_whole(const struct poptOption *option, const char *word, struct
     const bool wide = option->argInfo == POPT_ARG_LONGLONG;
     const bool negative = *word == '-';
     const char *const digits = word + negative;
-    const long long least = wide ? LLONG_MIN : INT_MIN;
     const long long most = wide ? LLONG_MAX : INT_MAX;
+    const long long least = -most; /* a lower number stands for an option that is not given */
     if (!*digits || digits[strspn(digits, "0123456789")])
         return fault_set(fault, EXIT_REQUEST, "--%s '%s': expected a whole number", option->longName, word);
     errno = 0;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+from typing import Sequence, Union
 
 import numpy
 
@@ -12,6 +13,7 @@ from clnorm._arrays import DTYPES, FLOATS_OF_8_BITS
 from clnorm._native import lib
 from clnorm._record import fail
 
+Seed = Union[int, Sequence[int], None]
 SCALINGS = {"tensor": lib.CLNORM_SCALING_TENSOR, "row": lib.CLNORM_SCALING_ROW, "group": lib.CLNORM_SCALING_GROUP}
 GATES = {"silu": lib.CLNORM_GATE_SILU, "sigmoid": lib.CLNORM_GATE_SIGMOID}
 ACTIVATIONS = {
@@ -229,10 +231,14 @@ def seed_pair(dropout: float, seed) -> tuple:
 def numbers_of_seed(argument: str, seed, reason: str = "") -> tuple:
     """(seed, offset) of an argument that is an integer or both."""
     pair = seed if isinstance(seed, (tuple, list)) else (seed,)
+    expected = f"an integer, or (seed, offset){reason}"
     if seed is None or len(pair) not in (1, 2):
-        fail(argument, f"an integer, or (seed, offset){reason}", repr(seed))
-    own, offset = (bits(argument, integer(argument, part, None)) for part in (*pair, 0)[:2])
-    return (own, offset)
+        fail(argument, expected, repr(seed))
+    try:
+        own, offset = (integer(argument, part, None) for part in (*pair, 0)[:2])
+    except TypeError:
+        raise TypeError(f"{argument}: expected {expected}, got {seed!r}") from None
+    return (bits(argument, own), bits(argument, offset))
 
 
 def names_of_gradients(needs) -> tuple | None:

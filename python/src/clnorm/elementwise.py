@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any, NamedTuple, Optional, Sequence, Union
+from typing import Any, NamedTuple, Optional, Sequence
 
 from clnorm._arrays import FLOATS_OF_8_BITS, Dlpack, dtype_name
 from clnorm._backends import backend_of_type
@@ -13,6 +13,7 @@ from clnorm._native import lib
 from clnorm._record import COLUMNS, MATRIX, PLAIN, TRANSPOSED, WEIGHTS, Description, Operation, Output, fail
 from clnorm._shapes import (
     SCALINGS,
+    Seed,
     chosen,
     flag,
     groups_shape,
@@ -324,7 +325,7 @@ def l2_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, *, eps
 
 
 def quantize(x: Array, dtype: Any = "float8_e4m3fn", *, scaling: str = "tensor", scale_group: int = 0,
-             scale: float = 0.0, stochastic_seed: Union[int, Sequence[int], None] = None, transposed: bool = False,
+             scale: float = 0.0, stochastic_seed: Seed = None, transposed: bool = False,
              out: Optional[Array] = None) -> Any:
     """Quantises to 8 bits: scale = (max|x| + 1e-10) / largest of dtype, q = x / scale, rounded to nearest even.
 

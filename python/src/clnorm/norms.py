@@ -6,11 +6,11 @@ from typing import Any, Optional, Sequence, Union
 
 from clnorm._norm import NormGradients, norm_backward, norm_forward
 from clnorm._rope import Rope
+from clnorm._shapes import Seed
 
 Array = Any
 Result = Any  # an array, or a Norm: an annotation of both would make type checkers refuse the use of either
 Shape = Union[int, Sequence[int], None]
-Seed = Union[int, Sequence[int], None]
 
 _FORWARD = """{title}
 
