@@ -1,5 +1,5 @@
 /* Group and instance norm, forward, against the reference in double: shapes, layouts, dtypes, activations, knobs, chunks;
- * refused descriptors; and the detection of wrong results. */
+ * and the detection of wrong results. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,14 +9,11 @@
 
 #include <cmocka.h>
 
-#include "base/arithmetic.h"
 #include "group_norm_case.h"
 #include "group_norm_verify.h"
-#include "knob.h"
 #include "plan/plan.h"
 #include "reference/format.h"
 #include "reference/group_norm.h"
-#include "refusal.h"
 
 enum { F32 = CLNORM_F32, F16 = CLNORM_F16, BF16 = CLNORM_BF16, F64 = CLNORM_F64 };
 enum { FIRST = CLNORM_LAYOUT_FIRST, LAST = CLNORM_LAYOUT_LAST };
@@ -313,98 +310,6 @@ static void reference_is_right_by_hand(void **state) {
     }
 }
 
-/* Bytes of the parts, rounded up to the alignment of a workspace. */
-static uint64_t workspace_of(const clnorm_group_norm_desc *desc, const clnorm_plan *plan) {
-    clnorm_config config;
-    clnorm_plan_config(plan, &config);
-    const bool first = desc->layout == CLNORM_LAYOUT_FIRST, blocks = KNOB(config, lanes) > 1 && KNOB(config, segments) > 1;
-    const uint64_t block = (uint64_t)KNOB(config, lanes) * KNOB(config, vec);
-    const uint64_t rows = first || !blocks ? desc->cols : desc->groups + cln_divide_up(desc->cols, block);
-    const uint64_t chunks = first ? cln_divide_up(KNOB(config, chunks), desc->cols / desc->groups) : KNOB(config, chunks);
-    return cln_divide_up(desc->rows * rows * chunks * 2 * sizeof(float), CLN_WORKSPACE_ALIGNMENT) * CLN_WORKSPACE_ALIGNMENT;
-}
-
-/* Sizes of 64 bits: 2^48 elements of a sample. The workspace has two numbers for each chunk of each channel, or of each
- * group in a block of channels. */
-static void large_samples_have_plans(void **state) {
-    const struct fixture *fixture = *state;
-    for (int layout = FIRST; layout <= LAST; layout++) {
-        clnorm_group_norm_desc desc = CLNORM_GROUP_NORM_DESC_INIT;
-        clnorm_plan *plan = NULL;
-        desc.rows = 3;
-        desc.cols = 1 << 16;
-        desc.spatial = UINT64_C(1) << 32;
-        desc.groups = 4;
-        desc.layout = (clnorm_layout)layout;
-        desc.save_mean = desc.save_rstd = 1;
-        if (clnorm_group_norm_plan_create(fixture->context, &desc, &plan))
-            fail_msg("%s", clnorm_error_detail());
-        assert_int_equal(clnorm_plan_workspace_size(plan), workspace_of(&desc, plan));
-        clnorm_plan_destroy(plan);
-    }
-}
-
-static void refuse(const struct fixture *fixture, const clnorm_group_norm_desc *desc, clnorm_status status,
-                   const char *said) {
-    clnorm_plan *plan = NULL;
-    assert_int_equal(clnorm_group_norm_plan_create(fixture->context, desc, &plan), status);
-    assert_null(plan);
-    assert_detail(said);
-}
-
-static void bad_descriptors_are_refused(void **state) {
-    const struct fixture *fixture = *state;
-    clnorm_group_norm_desc good;
-    clnorm_group_norm_desc_init(&good);
-    good.rows = 4;
-    good.cols = 64;
-    good.spatial = 97;
-    good.groups = 8;
-    clnorm_group_norm_desc desc = good;
-    desc.groups = 48;
-    refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.groups is 48: expected a divisor of cols, 64");
-    desc = good;
-    desc.groups = 0;
-    refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.groups is 0: expected a divisor of cols, 64");
-    desc = good;
-    desc.spatial = 0;
-    refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.spatial is 0: expected 1 or more");
-    desc = good;
-    desc.spatial = UINT64_MAX / 8;
-    refuse(fixture, &desc, CLNORM_OVERFLOW, "desc.spatial is ");
-    desc = good;
-    desc.rows = UINT64_MAX / 64;
-    refuse(fixture, &desc, CLNORM_OVERFLOW, "x has ");
-    desc = good;
-    desc.x.stride = 64 * 97 - 1;
-    refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.x.stride is 6207: expected at least cols x spatial, 6208");
-    desc = good;
-    desc.layout = (clnorm_layout)3;
-    refuse(fixture, &desc, CLNORM_INVALID_ENUM, "desc.layout is 3: expected a clnorm_layout");
-    desc = good;
-    desc.residual_out.dtype = CLNORM_F32;
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.residual_out.dtype is f32: expected none without a residual");
-    desc = good;
-    assert_int_equal(clnorm_config_parse("keep=reread", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.keep is reread: expected 0, this operation has no such knob");
-    assert_int_equal(clnorm_config_parse("lanes=2,vec=16", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 16: expected a divisor of a group's elements");
-    desc.layout = CLNORM_LAYOUT_LAST;
-    desc.cols = 60;
-    desc.groups = 4;
-    assert_int_equal(clnorm_config_parse("lanes=2,vec=8,chunks=8", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 8: expected a divisor of cols");
-    assert_int_equal(clnorm_config_parse("chunks=98", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.chunks is 98: expected at most one per position");
-    desc.cols = desc.groups = 3;
-    desc.spatial = 1225;
-    assert_int_equal(clnorm_config_parse("chunks=176", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.chunks is 176: expected at most one per 7 positions");
-    assert_int_equal(clnorm_config_parse("lanes=2,vec=2", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE,
-           "desc.config.vec is 2: expected a divisor of the elements of 7 positions where there are several lanes");
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_right),
@@ -417,8 +322,6 @@ int main(void) {
         cmocka_unit_test(a_nan_takes_its_channel),
         cmocka_unit_test(huge_equal_elements_have_no_variance),
         cmocka_unit_test(reference_is_right_by_hand),
-        cmocka_unit_test(large_samples_have_plans),
-        cmocka_unit_test(bad_descriptors_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }
