@@ -207,7 +207,7 @@ static void samples_are_alike(void **state) {
                    {3, 640, 3, 9, ""},
                    {320, 1, 32, 300, ""},
                    {45, 1, 5, 40, ""},
-                   {8, 30, 2, 9, "vec=4,lanes=8,segments=4,chunks=1"}};
+                   {64, 6, 4, 9, "vec=4,lanes=16,segments=4,chunks=1"}};
     for (size_t i = 0; i < 2 * sizeof samples / sizeof *samples; i++) {
         const uint64_t cols = samples[i / 2].cols, rows = slow ? 2 : samples[i / 2].rows;
         const uint64_t spatial = slow && samples[i / 2].spatial > 640 ? 500 : samples[i / 2].spatial;
