@@ -17,7 +17,7 @@ endfunction()
 # Every test is in the full set, which tools/test.sh --all runs; a new one is in no other until it is named here.
 
 # What tools/test.sh runs: about 380 seconds of one core with an empty driver cache. Left out: the sweeps of forced configs,
-# of outer dimensions, of weights of several rows, of fused and quantised norms, of the backward from y, and of its teams; group
+# of outer dimensions, of weights of several rows, of fused, mixed and quantised norms, of the backward from y, and of its teams; group
 # norm's gradients; the tool's operations besides norms, and its benchmarks; the example with MPI.
 set(quick_tests
     consumer_cmake consumer_pkg_config example_cpp example_forward example_out_of_order example_select
@@ -30,7 +30,7 @@ set(quick_tests
     test_norm_backward_columns test_norm_backward_desc test_norm_backward_differences test_norm_backward_fp8
     test_norm_backward_layout test_norm_backward_locked test_norm_backward_messages test_norm_backward_numerics
     test_norm_backward_rows test_norm_backward_sweep test_norm_chunks test_norm_fp8_tiles test_norm_large
-    test_norm_mixed test_norm_numerics test_norm_slices test_norm_sweep test_one_call test_operations
+    test_norm_numerics test_norm_slices test_norm_sweep test_one_call test_operations
     test_outer_args test_output_file test_philox test_plan test_plan_store test_program test_program_disk
     test_quantize test_quantize_args test_range test_readme test_reference test_reference_backward
     test_reference_differences test_reference_error test_reference_format test_reference_row_error
