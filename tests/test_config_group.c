@@ -52,10 +52,10 @@ static void phases_fit_into_local_memory(void **state) {
     assert_int_equal(config.lanes * config.segments, 128);
 }
 
-/* Group norm of few positions and of groups of few channels, on every device. */
+/* Group norm of few positions and of groups of few channels, on every device. The chosen config may be forced. */
 static void small_images_have_a_config(void **state) {
     (void)state;
-    enum { SPATIAL = 17, CHANNELS = 12 };
+    enum { SPATIAL = 25, CHANNELS = 20 };
     const struct cln_config automatic = {0};
     for (unsigned i = 0; i < MADE_UP_DEVICES * SPATIAL * CHANNELS * 8; i++) {
         const clnorm_device_info device = made_up_device(i / 8 / SPATIAL / CHANNELS);
@@ -63,10 +63,12 @@ static void small_images_have_a_config(void **state) {
         struct cln_workload work = group_workload_of(3, channels, spatial, size);
         work.channels_last = i & 2;
         work.channel_sums = i & 4;
-        struct cln_config config;
-        if (cln_config_choose_group(&device, &work, &automatic, &config) != CLNORM_SUCCESS)
+        struct cln_config config, again;
+        if (cln_config_choose_group(&device, &work, &automatic, &config) != CLNORM_SUCCESS ||
+            cln_config_choose_group(&device, &work, &config, &again) != CLNORM_SUCCESS)
             fail_msg("%s, %" PRIu64 " channels of %" PRIu64 ", %u: %s", device.name, channels, spatial, i % 8,
                      clnorm_error_detail());
+        assert_memory_equal(&config, &again, sizeof config);
     }
 }
 

@@ -109,8 +109,9 @@ static uint64_t lanes_of_held(const struct cln_choice *choice, const struct cln_
     own.chunks = 1;
     own.vec = (uint32_t)cln_or_else(c->vec, vec_of(choice, c));
     const uint64_t all = cln_larger(cln_power_of_two_at_least(cln_divide_up(work->group_size, own.vec)), 2);
-    const uint64_t several = cln_product(cln_power_of_two_at_most(work->channels_of_group),
-                                         cln_smaller(cln_divide_up(work->spatial, own.vec), OF_CHANNEL));
+    const uint64_t of_channel = cln_power_of_two_at_least(cln_divide_up(work->spatial, own.vec));
+    const uint64_t several =
+        cln_product(cln_power_of_two_at_most(work->channels_of_group), cln_smaller(of_channel, OF_CHANNEL));
     const uint64_t last = cln_or_else(c->lanes, cln_smaller(choice->facts.most_lanes, MOST));
     const uint64_t least = cln_smaller(cln_smaller(all, last), cln_smaller(cln_larger(several, WARP), MANY));
     for (uint64_t lanes = cln_or_else(c->lanes, least); lanes <= last && !(best && lanes > MANY); lanes *= 2) {
