@@ -76,13 +76,16 @@ static struct poptOption *with_words(const struct poptOption *table) {
     return copy;
 }
 
+static bool are_digits(const char *word) {
+    return *word && !word[strspn(word, "0123456789")];
+}
+
 static bool read_whole(const struct poptOption *option, const char *word, struct fault *fault) {
     const bool wide = option->argInfo == POPT_ARG_LONGLONG;
     const bool negative = *word == '-';
-    const char *const digits = word + negative;
     const long long most = wide ? LLONG_MAX : INT_MAX;
     const long long least = -most; /* a lower number stands for an option that is not given */
-    if (!*digits || digits[strspn(digits, "0123456789")])
+    if (!are_digits(word + negative))
         return fault_set(fault, EXIT_REQUEST, "--%s '%s': expected a whole number", option->longName, word);
     errno = 0;
     const long long number = strtoll(word, NULL, 10);
@@ -178,8 +181,7 @@ void command_line_close(struct command_line *line) {
 bool parse_seed(const char *option, const char *word, uint64_t *seed, struct fault *fault) {
     errno = 0;
     const unsigned long long value = strtoull(word, NULL, 10);
-    const bool digits = *word && !word[strspn(word, "0123456789")];
-    if (!digits || errno || value > UINT64_MAX)
+    if (!are_digits(word) || errno || value > UINT64_MAX)
         return fault_set(fault, EXIT_REQUEST, "%s '%s': expected a whole number from 0 to %" PRIu64, option, word,
                          UINT64_MAX);
     *seed = value;
