@@ -82,7 +82,8 @@ for layout in LAYOUT_FIRST LAYOUT_LAST; do
                 BIAS_DTYPE=f64 SAVE_MEAN=0
             strict group_norm_last CL1.2 spir64 -all $slice VEC=$vec Y_DTYPE=f8e4m3 SCALING=SCALING_ROW SCALE_DTYPE=bf16 \
                 MEASURES=1 ELEMENT_ALIGNED=1 WEIGHT_DTYPE=none
-            later group_norm_last $slice VEC=$vec REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=f8e5m2 X_SCALING=SCALING_ROW X_SCALE_DTYPE=f32
+            later group_norm_last $slice VEC=$vec REDUCE=REDUCE_SUBGROUP SEGMENTS=1 X_DTYPE=f8e5m2 \
+                X_SCALING=SCALING_ROW X_SCALE_DTYPE=f32
         done
         if [ "$layout" = LAYOUT_FIRST ]; then
             held_family=group_norm_backward_held

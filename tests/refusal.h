@@ -27,4 +27,13 @@ static inline void assert_norm_refused(const struct fixture *fixture, const clno
     assert_detail(text);
 }
 
+/* Likewise, of group norm. */
+static inline void assert_group_norm_refused(const struct fixture *fixture, const clnorm_group_norm_desc *desc,
+                                             clnorm_status status, const char *text) {
+    clnorm_plan *plan = NULL;
+    assert_int_equal(clnorm_group_norm_plan_create(fixture->context, desc, &plan), status);
+    assert_null(plan);
+    assert_detail(text);
+}
+
 #endif

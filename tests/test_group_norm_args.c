@@ -43,14 +43,6 @@ static void large_samples_have_plans(void **state) {
     }
 }
 
-static void refuse(const struct fixture *fixture, const clnorm_group_norm_desc *desc, clnorm_status status,
-                   const char *said) {
-    clnorm_plan *plan = NULL;
-    assert_int_equal(clnorm_group_norm_plan_create(fixture->context, desc, &plan), status);
-    assert_null(plan);
-    assert_detail(said);
-}
-
 static void bad_descriptors_are_refused(void **state) {
     const struct fixture *fixture = *state;
     clnorm_group_norm_desc good;
@@ -61,47 +53,54 @@ static void bad_descriptors_are_refused(void **state) {
     good.groups = 8;
     clnorm_group_norm_desc desc = good;
     desc.groups = 48;
-    refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.groups is 48: expected a divisor of cols, 64");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.groups is 48: expected a divisor of cols, 64");
     desc = good;
     desc.groups = 0;
-    refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.groups is 0: expected a divisor of cols, 64");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.groups is 0: expected a divisor of cols, 64");
     desc = good;
     desc.spatial = 0;
-    refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.spatial is 0: expected 1 or more");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.spatial is 0: expected 1 or more");
     desc = good;
     desc.spatial = UINT64_MAX / 8;
-    refuse(fixture, &desc, CLNORM_OVERFLOW, "desc.spatial is ");
+    assert_group_norm_refused(fixture, &desc, CLNORM_OVERFLOW, "desc.spatial is ");
     desc = good;
     desc.rows = UINT64_MAX / 64;
-    refuse(fixture, &desc, CLNORM_OVERFLOW, "x has ");
+    assert_group_norm_refused(fixture, &desc, CLNORM_OVERFLOW, "x has ");
     desc = good;
     desc.x.stride = 64 * 97 - 1;
-    refuse(fixture, &desc, CLNORM_INVALID_SHAPE, "desc.x.stride is 6207: expected at least cols x spatial, 6208");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_SHAPE,
+                              "desc.x.stride is 6207: expected at least cols x spatial, 6208");
     desc = good;
     desc.layout = (clnorm_layout)3;
-    refuse(fixture, &desc, CLNORM_INVALID_ENUM, "desc.layout is 3: expected a clnorm_layout");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_ENUM, "desc.layout is 3: expected a clnorm_layout");
     desc = good;
     desc.residual_out.dtype = CLNORM_F32;
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.residual_out.dtype is f32: expected none without a residual");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE,
+                              "desc.residual_out.dtype is f32: expected none without a residual");
     desc = good;
     assert_int_equal(clnorm_config_parse("keep=reread", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.keep is reread: expected 0, this operation has no such knob");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE,
+                              "desc.config.keep is reread: expected 0, this operation has no such knob");
     assert_int_equal(clnorm_config_parse("lanes=2,vec=16", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 16: expected a divisor of a group's elements");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE,
+                              "desc.config.vec is 16: expected a divisor of a group's elements");
     desc.layout = CLNORM_LAYOUT_LAST;
     desc.cols = 60;
     desc.groups = 4;
     assert_int_equal(clnorm_config_parse("lanes=2,vec=8,chunks=8", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 8: expected a divisor of cols");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.vec is 8: expected a divisor of cols");
     assert_int_equal(clnorm_config_parse("chunks=98", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.chunks is 98: expected at most one per position");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE,
+                              "desc.config.chunks is 98: expected at most one per position");
     desc.cols = desc.groups = 3;
     desc.spatial = 1225;
     assert_int_equal(clnorm_config_parse("chunks=176", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.config.chunks is 176: expected at most one per 7 positions");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE,
+                              "desc.config.chunks is 176: expected at most one per 7 positions");
     assert_int_equal(clnorm_config_parse("lanes=2,vec=2", &desc.config), CLNORM_SUCCESS);
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE,
-           "desc.config.vec is 2: expected a divisor of the elements of 7 positions where there are several lanes");
+    assert_group_norm_refused(
+        fixture, &desc, CLNORM_INVALID_VALUE,
+        "desc.config.vec is 2: expected a divisor of the elements of 7 positions where there are several lanes");
 }
 
 int main(void) {

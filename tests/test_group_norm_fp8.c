@@ -170,14 +170,6 @@ static void in_place(void **state) {
     }
 }
 
-static void refuse(const struct fixture *fixture, const clnorm_group_norm_desc *desc, clnorm_status status,
-                   const char *said) {
-    clnorm_plan *plan = NULL;
-    assert_int_equal(clnorm_group_norm_plan_create(fixture->context, desc, &plan), status);
-    assert_detail(said);
-    assert_null(plan);
-}
-
 static void bad_scales_are_refused(void **state) {
     const struct fixture *fixture = *state;
     clnorm_group_norm_desc good = CLNORM_GROUP_NORM_DESC_INIT;
@@ -186,21 +178,24 @@ static void bad_scales_are_refused(void **state) {
     good.spatial = 16;
     good.groups = 4;
     good.y = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_GROUP, .scale_group = 64};
-    refuse(fixture, &good, CLNORM_UNSUPPORTED,
-           "desc.y.scaling is 3, CLNORM_SCALING_GROUP: expected a scale for the tensor");
+    assert_group_norm_refused(fixture, &good, CLNORM_UNSUPPORTED,
+                              "desc.y.scaling is 3, CLNORM_SCALING_GROUP: expected a scale for the tensor");
     clnorm_group_norm_desc desc = good;
     desc.y = (clnorm_tensor){.dtype = CLNORM_F32};
     desc.x = good.y;
-    refuse(fixture, &desc, CLNORM_UNSUPPORTED,
-           "desc.x.scaling is 3, CLNORM_SCALING_GROUP: expected a scale for the tensor");
+    assert_group_norm_refused(fixture, &desc, CLNORM_UNSUPPORTED,
+                              "desc.x.scaling is 3, CLNORM_SCALING_GROUP: expected a scale for the tensor");
     desc.x.scaling = CLNORM_SCALING_NONE;
-    refuse(fixture, &desc, CLNORM_INVALID_ENUM, "desc.x.scaling is 0: expected a clnorm_scaling with a dtype of f8e4m3");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_ENUM,
+                              "desc.x.scaling is 0: expected a clnorm_scaling with a dtype of f8e4m3");
     desc.x = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_TENSOR};
     desc.y.dtype = CLNORM_DTYPE_NONE;
-    refuse(fixture, &desc, CLNORM_INVALID_ENUM, "desc.y.scaling is 0: expected a clnorm_scaling with a dtype of f8e4m3");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_ENUM,
+                              "desc.y.scaling is 0: expected a clnorm_scaling with a dtype of f8e4m3");
     desc = good;
     desc.y = (clnorm_tensor){.dtype = CLNORM_F8_E4M3, .scaling = CLNORM_SCALING_ROW, .scale = 2};
-    refuse(fixture, &desc, CLNORM_INVALID_VALUE, "desc.y.scale is 2: expected 0 without CLNORM_SCALING_TENSOR");
+    assert_group_norm_refused(fixture, &desc, CLNORM_INVALID_VALUE,
+                              "desc.y.scale is 2: expected 0 without CLNORM_SCALING_TENSOR");
     clnorm_group_norm_backward_desc backward = CLNORM_GROUP_NORM_BACKWARD_DESC_INIT;
     clnorm_plan *plan = NULL;
     backward.rows = backward.cols = 4;

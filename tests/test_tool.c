@@ -74,9 +74,7 @@ static void test_whole_numbers(void **state) {
     json_t *const bench = json_of(result.out);
     assert_int_equal(json_integer_value(json_object_get(bench, "packed")), 10);
     json_decref(bench);
-    static const struct {
-        const char *words, *part;
-    } wrong[] = {
+    static const struct refused_words wrong[] = {
         {"bench --runs 0x10", "--runs '0x10': expected a whole number"},
         {"bench --packed=0x10", "--packed '0x10': expected a whole number"},
         {"run gelu --repeat 1e3", "--repeat '1e3': expected a whole number"},
@@ -87,10 +85,7 @@ static void test_whole_numbers(void **state) {
         {"bench --packed 9223372036854775808", "--packed 9223372036854775808: expected at most 9223372036854775807"},
         {"bench --runs", "--runs: missing argument"},
     };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        run("%s", wrong[i].words);
-        assert_failed(EXIT_REQUEST, wrong[i].part);
-    }
+    assert_each_refused("", wrong, sizeof wrong / sizeof *wrong);
 }
 
 static void test_tensors(void **state) {

@@ -243,19 +243,15 @@ static void test_bench_sweep(void **state) {
     assert_done();
     assert_says("group_norm              4x12x1024   bf16"); /* images of 1024 positions, as many as fit */
     assert_says("gelu                    4266x12     bf16");
-    static const struct {
-        const char *words, *part;
-    } wrong[] = {{"--sweep 64,", "--sweep 64,"},
-                 {"--sweep 0", "--sweep 0"},
-                 {"--sweep grid --shapes 4x4", "expected no --shapes"},
-                 {"--sweep grid --host", "expected no --host"},
-                 {"--sweep 64 --bytes 1,2", "--bytes 1,2"},
-                 {"--sweep 64 --unfused --svg s.svg", "--unfused: expected no --sweep with --svg"},
-                 {"--bytes 64M", "expected --sweep"}};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        run("bench gelu %s", wrong[i].words);
-        assert_failed(EXIT_REQUEST, wrong[i].part);
-    }
+    static const struct refused_words wrong[] = {
+        {"--sweep 64,", "--sweep 64,"},
+        {"--sweep 0", "--sweep 0"},
+        {"--sweep grid --shapes 4x4", "expected no --shapes"},
+        {"--sweep grid --host", "expected no --host"},
+        {"--sweep 64 --bytes 1,2", "--bytes 1,2"},
+        {"--sweep 64 --unfused --svg s.svg", "--unfused: expected no --sweep with --svg"},
+        {"--bytes 64M", "expected --sweep"}};
+    assert_each_refused("bench gelu", wrong, sizeof wrong / sizeof *wrong);
 }
 
 static void test_profile(void **state) {

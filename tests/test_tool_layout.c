@@ -37,10 +37,7 @@ static void test_run_shares_weights(void **state) {
     run("%s", "run l2_norm_backward --in x.npy --in dy.npy --in weight.npy --weight-repeat 3 --verify --repeat 1");
     assert_done();
     assert_says("dweight  F32 [4, 10]");
-    static const struct {
-        const char *words;
-        const char *part;
-    } requests[] = {
+    static const struct refused_words requests[] = {
         {"rms_norm --in x.npy --in weight.npy --weight-repeat 5",
          "tensor 'weight': shape [4, 10] with --weight-repeat 5; expected a product that divides x's 24 rows"},
         {"rms_norm --in x.npy --in weight.npy --weight-repeat -1",
@@ -55,10 +52,7 @@ static void test_run_shares_weights(void **state) {
         {"group_norm --groups 2 --in x.npy --in weight.npy", "tensor 'weight' (weight): shape [4, 10]; expected [10]"},
         {"gelu --in x.npy --weight-repeat 2", "--weight-repeat: gelu has no such option"},
     };
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
-        run("run %s", requests[i].words);
-        assert_failed(EXIT_REQUEST, requests[i].part);
-    }
+    assert_each_refused("run", requests, sizeof requests / sizeof *requests);
 }
 
 /* The results do not depend on the layout of rows on the device. */

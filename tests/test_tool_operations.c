@@ -101,10 +101,7 @@ static void test_run_rows(void **state) {
         run("run %s --verify --repeat 1", runs[i]);
         assert_done();
     }
-    static const struct {
-        const char *words;
-        const char *part;
-    } requests[] = {
+    static const struct refused_words requests[] = {
         {"softmax --in x.npy --gate silu", "--gate: softmax has no such option"},
         {"gelu --in x.npy --batch-invariant", "--batch-invariant: gelu has no such option"},
         {"gelu --in x.npy --group-size 5", "--group-size: gelu has no such option"},
@@ -121,10 +118,7 @@ static void test_run_rows(void **state) {
         {"gelu_backward --in x.npy", "dy"},
         {"gelu --in x.npy --config keep=reread", "desc.config.keep"},
     };
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
-        run("run %s", requests[i].words);
-        assert_failed(EXIT_REQUEST, requests[i].part);
-    }
+    assert_each_refused("run", requests, sizeof requests / sizeof *requests);
 }
 
 static void test_run_channels(void **state) {
@@ -150,10 +144,7 @@ static void test_run_channels(void **state) {
         run("run %s --verify --repeat 1 --force", runs[i]);
         assert_done();
     }
-    static const struct {
-        const char *words;
-        const char *part;
-    } requests[] = {
+    static const struct refused_words requests[] = {
         {"group_norm --in x.npy", "--groups: group_norm needs it, a divisor of x's 12 channels"},
         {"group_norm --in x.npy --groups 5", "--groups 5: expected a divisor of x's 12 channels"},
         {"group_norm --in x.npy --groups 3 --layout middle", "--layout 'middle': expected first or last"},
@@ -168,10 +159,7 @@ static void test_run_channels(void **state) {
         {"instance_norm --in x.npy --groups 3", "--groups: instance_norm has no such option"},
         {"layer_norm --in x.npy --layout first", "--layout: layer_norm has no such option"},
     };
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
-        run("run %s", requests[i].words);
-        assert_failed(EXIT_REQUEST, requests[i].part);
-    }
+    assert_each_refused("run", requests, sizeof requests / sizeof *requests);
 }
 
 /* A single wide row is cut into chunks, except with --batch-invariant. */
@@ -214,10 +202,7 @@ static void test_run_quantises(void **state) {
     assert_says("dx BF16 [6, 160], dweight F32 [160]");
     run("%s", "run quantize --in x.npy --dtype f8e5m2 --stochastic 3 --outputs amax --verify --repeat 1");
     assert_done();
-    static const struct {
-        const char *words;
-        const char *part;
-    } requests[] = {
+    static const struct refused_words requests[] = {
         {"quantize --in x.npy --dtype bf16", "--dtype bf16: expected f8e4m3 or f8e5m2"},
         {"quantize --in x.npy --mode column", "--mode 'column'"},
         {"quantize --in x.npy --mode group", "--group-size 0"},
@@ -232,10 +217,7 @@ static void test_run_quantises(void **state) {
         {"fp8_rms_norm --in q.safetensors x=q x_scale=scale --group-size 32", "--group-size 32: expected 16"},
         {"fp8_rms_norm --in q.safetensors x=q x_scale=scale --accuracy high", "--accuracy 'high'"},
     };
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
-        run("run %s", requests[i].words);
-        assert_failed(EXIT_REQUEST, requests[i].part);
-    }
+    assert_each_refused("run", requests, sizeof requests / sizeof *requests);
 }
 
 static void test_run_norms_quantise(void **state) {
@@ -253,10 +235,7 @@ static void test_run_norms_quantise(void **state) {
     assert_done();
     assert_says("y F8_E4M3 [6, 160], mean F32 [1, 6], y_scale F32 [1]");
     assert_says("y_t F8_E4M3 [160,");
-    static const struct {
-        const char *words;
-        const char *part;
-    } requests[] = {
+    static const struct refused_words requests[] = {
         {"--quantize column", "--quantize 'column'"},
         {"--quantize row --dtype bf16", "--dtype bf16: expected f8e4m3 or f8e5m2"},
         {"--quantize row --quantize-group 16", "--quantize-group 16"},
@@ -272,10 +251,7 @@ static void test_run_norms_quantise(void **state) {
         {"--outputs y_scale --quantize tensor --quantize-scale 2", "without --quantize-scale"},
         {"--outputs y_t", "--outputs y_t: expected --quantize tensor, row or group too"},
     };
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
-        run("run rms_norm --in x.npy %s", requests[i].words);
-        assert_failed(EXIT_REQUEST, requests[i].part);
-    }
+    assert_each_refused("run rms_norm --in x.npy", requests, sizeof requests / sizeof *requests);
 }
 
 /* A whole tensor without rows has the scale of zeros. */

@@ -207,10 +207,7 @@ static void test_run_takes_arrays_of_any_rank(void **state) {
     assert_says("y F32 [0, 10]");
 }
 
-static const struct {
-    const char *words;
-    const char *part;
-} refused[] = {
+static const struct refused_words refused[] = {
     {"", "expected an operation"},
     {"batch_norm --in x.npy", "'batch_norm' is not an operation; expected one of layer_norm, rms_norm"},
     {"rmsnorm --in x.npy", "'rmsnorm' is not an operation; did you mean rms_norm?"},
@@ -307,10 +304,7 @@ static void test_run_refuses(void **state) {
     put_tensor("narrow.npy", "narrow", "F32", 2, 3, 0);
     put_tensor("double.npy", "double", "F64", 1, 10, 0);
     put_tensor("bias.npy", "bias", "F32", 1, 10, 0);
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        run("run %s", refused[i].words);
-        assert_failed(EXIT_REQUEST, refused[i].part);
-    }
+    assert_each_refused("run", refused, sizeof refused / sizeof *refused);
     run("%s", "run layer_norm --in x.npy --out no/folder/y.npy --repeat 1");
     assert_failed(EXIT_REQUEST, "no/folder/y.npy");
 }

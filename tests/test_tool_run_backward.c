@@ -124,10 +124,7 @@ static void test_run_backward_refuses(void **state) {
     put_tensor("rstd.npy", "rstd", "F32", 2, 2, 6);
     put_tensor("half.npy", "half", "F16", 2, 1, 6);
     put_tensor("double.npy", "double", "F64", 2, 6, 10);
-    static const struct {
-        const char *words;
-        const char *part;
-    } requests[] = {
+    static const struct refused_words requests[] = {
         {"layer_norm_backward --in x.npy", "tensor 'dy' (dy) is not in x.npy"},
         {"layer_norm_backward --in x.npy --in dy.npy", "tensor 'dy' (dy): shape [6, 11]; expected [6, 10]"},
         {"layer_norm_backward --in x.npy --in double.npy dy=double", "tensor 'double' (dy): dtype F64"},
@@ -151,10 +148,7 @@ static void test_run_backward_refuses(void **state) {
         {"rms_norm --in x.npy --reduction locked", "--reduction: rms_norm has no such option"},
         {"rms_norm --in x.npy --recompute-output", "--recompute-output: rms_norm has no such option"},
     };
-    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
-        run("run %s", requests[i].words);
-        assert_failed(EXIT_REQUEST, requests[i].part);
-    }
+    assert_each_refused("run", requests, sizeof requests / sizeof *requests);
 }
 
 int main(void) {

@@ -123,16 +123,11 @@ static void test_tune_skips_widths(void **state) {
 
 static void test_tune_refuses_options_of_the_other_mode(void **state) {
     (void)state;
-    static const struct {
-        const char *words, *part;
-    } wrong[] = {
+    static const struct refused_words wrong[] = {
         {"--widths 64", "--widths: expected --grid too"},         {"--bytes 16K", "--bytes: expected --grid too"},
         {"--candidates 2", "--candidates: expected --grid too"},  {"--jobs 2", "--jobs: expected --grid too"},
         {"--grid --shapes 4x64", "--shapes: expected no --grid"}, {"--grid --seconds 1", "--seconds: expected no --grid"}};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        run("tune gelu --out mode %s", wrong[i].words);
-        assert_failed(EXIT_REQUEST, wrong[i].part);
-    }
+    assert_each_refused("tune gelu --out mode", wrong, sizeof wrong / sizeof *wrong);
 }
 
 /* The processes that compile ahead end with the one that measures. One that has ended may stay as a zombie. */

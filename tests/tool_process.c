@@ -53,6 +53,13 @@ void assert_failed(int code, const char *part) {
         fail_msg("exit code %d, not %d, or not \"%s\" in the one line: %s", result.code, code, part, result.err);
 }
 
+void assert_each_refused(const char *command, const struct refused_words *table, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        run("%s %s", command, table[i].words);
+        assert_failed(EXIT_REQUEST, table[i].part);
+    }
+}
+
 void assert_says(const char *part) {
     if (!strstr(result.out, part))
         fail_msg("\"%s\" is not in: %s", part, result.out);

@@ -27,6 +27,14 @@ void assert_done(void);
 /* Checks that it failed with this code and one line that contains part. */
 void assert_failed(int code, const char *part);
 
+/* Words of a command line, and a part of the error message that it gets. */
+struct refused_words {
+    const char *words, *part;
+};
+
+/* Runs the program with each line of a table after the same command, and checks that each is a refused request. */
+void assert_each_refused(const char *command, const struct refused_words *table, size_t count);
+
 /* Checks that its output contains part. */
 void assert_says(const char *part);
 
