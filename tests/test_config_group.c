@@ -31,6 +31,14 @@ static struct cln_workload group_workload_of(uint64_t groups, uint64_t channels_
                                  .real_size = cln_larger(size, sizeof(float))};
 }
 
+static struct cln_config chosen_for_h200(const struct cln_workload *work) {
+    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
+    const struct cln_config automatic = {0};
+    struct cln_config config;
+    assert_int_equal(cln_config_choose_group(&h200, work, &automatic, &config), CLNORM_SUCCESS);
+    return config;
+}
+
 /* Group norm in double, channels last, keeps the phases of a work-group in local memory. With little of it and wide
  * forced vectors, the choice has fewer phases; too many forced ones are refused. */
 static void phases_fit_into_local_memory(void **state) {
@@ -199,15 +207,12 @@ static void small_samples_are_held(void **state) {
         {9, 729, 2, 1, {true, true}},     {4, 4096, 4, 4, {true, true}},    {3, 6000, 8, 1, {true, false}},
         {3, 10000, 8, 1, {false, false}}, {18, 3136, 4, 2, {false, false}},
     };
-    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
-    const struct cln_config automatic = {0};
     for (size_t i = 0; i < 2 * sizeof samples / sizeof *samples; i++) {
         struct cln_workload work =
             group_workload_of(samples[i / 2].channels, 1, samples[i / 2].spatial, samples[i / 2].size);
         work.channels_last = true;
         work.channel_sums = i % 2;
-        struct cln_config config;
-        assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
+        const struct cln_config config = chosen_for_h200(&work);
         const bool held = samples[i / 2].held[i % 2];
         assert_int_equal(cln_config_slice_groups(&work, &config), held ? samples[i / 2].channels : 0);
         assert_int_equal(config.chunks == 1, held);
@@ -215,6 +220,35 @@ static void small_samples_are_held(void **state) {
             assert_int_equal(config.vec, samples[i / 2].vec);
             assert_int_equal(cln_config_row_positions(&work, &config), 1);
         }
+    }
+}
+
+/* A slice of a sample has groups with rows of 128 bytes where lanes then hold little, of 64 where they hold more, and of 32
+ * where registers have room for nothing else. */
+static void large_slices_are_narrow(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t groups, channels_of_group, spatial, size, span[2], lanes[2]; /* forward, backward; 0: in chunks */
+    } samples[] = {
+        {32, 8, 49, 2, {8, 8}, {64, 128}},    {24, 4, 196, 4, {8, 8}, {128, 256}},
+        {32, 30, 196, 4, {2, 2}, {256, 256}}, {32, 30, 196, 2, {4, 4}, {256, 256}},
+        {32, 8, 784, 4, {2, 2}, {256, 256}},  {32, 8, 3136, 2, {2, 0}, {256, 0}},
+        {32, 16, 961, 2, {2, 1}, {256, 256}}, {32, 16, 1600, 2, {1, 1}, {256, 256}},
+        {32, 20, 1024, 4, {2, 0}, {256, 0}},  {32, 20, 1024, 2, {0, 0}, {0, 0}},
+        {32, 40, 576, 2, {0, 0}, {0, 0}},     {1280, 1, 1024, 2, {32, 16}, {256, 256}},
+        {257, 1, 81, 2, {257, 0}, {1024, 0}},
+    };
+    for (size_t i = 0; i < 2 * sizeof samples / sizeof *samples; i++) {
+        struct cln_workload work = group_workload_of(samples[i / 2].groups, samples[i / 2].channels_of_group,
+                                                     samples[i / 2].spatial, samples[i / 2].size);
+        work.channels_last = true;
+        work.channel_sums = i % 2;
+        const struct cln_config config = chosen_for_h200(&work);
+        const uint64_t span = samples[i / 2].span[i % 2];
+        assert_int_equal(cln_config_slice_groups(&work, &config), span);
+        assert_int_equal(config.chunks == 1, span > 0);
+        if (span)
+            assert_int_equal(config.lanes, samples[i / 2].lanes[i % 2]);
     }
 }
 
@@ -247,7 +281,7 @@ static void small_slices_share_work_groups(void **state) {
     }
 }
 
-/* A forced number of segments that leaves slices too few lanes has chunks. */
+/* A forced number of segments that leaves the lanes of slices too few registers has chunks. */
 static void forced_segments_fit(void **state) {
     (void)state;
     const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
@@ -271,18 +305,15 @@ static void narrow_rows_make_large_chunks(void **state) {
     static const struct {
         uint64_t channels, spatial, chunks[2]; /* forward, backward, as below */
         bool even[2];                          /* each phase has equally many rows */
-    } images[] = {{3, 51529, {51, 51}, {false, false}}, {18, 3136, {8, 14}, {true, true}},
+    } images[] = {{3, 51529, {51, 51}, {false, false}}, {18, 6272, {16, 49}, {true, true}},
                   {130, 961, {8, 8}, {false, false}},   {257, 1155, {10, 10}, {false, false}},
-                  {36, 1600, {10, 25}, {true, true}},   {66, 624, {3, 3}, {true, true}},
-                  {1280, 1024, {16, 16}, {true, true}}, {512, 16384, {64, 128}, {true, true}}};
-    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
-    const struct cln_config automatic = {0};
+                  {36, 3200, {25, 50}, {true, true}},   {66, 2496, {8, 13}, {true, true}},
+                  {512, 16384, {64, 128}, {true, true}}};
     for (size_t i = 0; i < 2 * sizeof images / sizeof *images; i++) {
         struct cln_workload work = group_workload_of(images[i / 2].channels, 1, images[i / 2].spatial, sizeof(cl_half));
         work.channels_last = true;
         work.channel_sums = i % 2;
-        struct cln_config config;
-        assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
+        const struct cln_config config = chosen_for_h200(&work);
         assert_int_equal(config.chunks, images[i / 2].chunks[i % 2]);
         const uint64_t rows = images[i / 2].spatial / cln_config_row_positions(&work, &config);
         assert_int_equal(rows % ((uint64_t)config.chunks * config.segments) == 0, images[i / 2].even[i % 2]);
@@ -296,12 +327,9 @@ static void few_single_elements_are_held(void **state) {
     static const struct {
         uint64_t channels, spatial, lanes; /* lanes 0: in chunks */
     } segments[] = {{99, 81, 256}, {257, 81, 0}, {21, 1023, 0}, {22, 1023, 256}, {44, 441, 512}, {5, 961, 128}};
-    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
-    const struct cln_config automatic = {0};
     for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
         const struct cln_workload work = group_workload_of(1, segments[i].channels, segments[i].spatial, sizeof(float));
-        struct cln_config config;
-        assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
+        const struct cln_config config = chosen_for_h200(&work);
         assert_int_equal(config.chunks == 1, segments[i].lanes > 0);
         if (segments[i].lanes)
             assert_int_equal(config.lanes, segments[i].lanes);
@@ -317,13 +345,10 @@ static void large_segments_are_held(void **state) {
         {40960, 4, 1, 1024}, {50176, 4, 1, 256}, {51204, 4, 1, 0}, {50176, 2, 1, 256}, {65536, 2, 1, 512},
         {81928, 2, 1, 0},    {24576, 4, 2, 256}, {24580, 4, 2, 0}, {24576, 8, 1, 256}, {24578, 8, 1, 0},
     };
-    const clnorm_device_info h200 = made_up_device(MADE_UP_H200);
-    const struct cln_config automatic = {0};
     for (size_t i = 0; i < sizeof segments / sizeof *segments; i++) {
         struct cln_workload work = group_workload_of(4, 1, segments[i].spatial, segments[i].size);
         work.held_size *= segments[i].inputs;
-        struct cln_config config;
-        assert_int_equal(cln_config_choose_group(&h200, &work, &automatic, &config), CLNORM_SUCCESS);
+        const struct cln_config config = chosen_for_h200(&work);
         assert_int_equal(config.chunks > 1, !segments[i].lanes);
         if (segments[i].lanes)
             assert_int_equal(config.lanes, segments[i].lanes);
@@ -359,19 +384,13 @@ static void large_images_are_streamed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(phases_fit_into_local_memory),
-        cmocka_unit_test(small_images_have_a_config),
-        cmocka_unit_test(odd_images_have_wide_vectors),
-        cmocka_unit_test(large_images_are_read_once),
-        cmocka_unit_test(forced_knobs_of_odd_images_fit),
-        cmocka_unit_test(few_channels_fill_vectors),
-        cmocka_unit_test(small_samples_are_held),
-        cmocka_unit_test(small_slices_share_work_groups),
-        cmocka_unit_test(forced_segments_fit),
-        cmocka_unit_test(narrow_rows_make_large_chunks),
-        cmocka_unit_test(few_single_elements_are_held),
-        cmocka_unit_test(large_segments_are_held),
-        cmocka_unit_test(large_images_are_streamed),
+        cmocka_unit_test(phases_fit_into_local_memory),   cmocka_unit_test(small_images_have_a_config),
+        cmocka_unit_test(odd_images_have_wide_vectors),   cmocka_unit_test(large_images_are_read_once),
+        cmocka_unit_test(forced_knobs_of_odd_images_fit), cmocka_unit_test(few_channels_fill_vectors),
+        cmocka_unit_test(small_samples_are_held),         cmocka_unit_test(large_slices_are_narrow),
+        cmocka_unit_test(small_slices_share_work_groups), cmocka_unit_test(forced_segments_fit),
+        cmocka_unit_test(narrow_rows_make_large_chunks),  cmocka_unit_test(few_single_elements_are_held),
+        cmocka_unit_test(large_segments_are_held),        cmocka_unit_test(large_images_are_streamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

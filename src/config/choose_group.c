@@ -41,15 +41,14 @@ static uint64_t vec_of_slice(const struct cln_choice *choice, const struct cln_c
 }
 
 /* Lanes that together hold a slice with channels last in the registers of a GPU; 0: no work-group can. A small slice has
- * few, so that a work-group has several slices. Forced lanes are those; whether the local memory suffices for them, check
- * tells. */
+ * few, so that a work-group has several slices; with ptx more than CLN_HOLDERS have a slice only if fewer cannot.
+ * Forced lanes are those; whether the local memory suffices for them, check tells. */
 static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln_config *c) {
-    enum { HELD = 60, HELD_BACKWARD = 40, FEW = 16 }; /* elements of a lane: at most, and of a small slice */
+    enum { HELD = 60, HELD_BACKWARD = 40, FEW = 16 }; /* elements of a lane: at most as a rule, and of a small slice */
     enum { WARP = 32 };
     const struct cln_workload *const work = choice->work;
-    const uint64_t span = cln_slice_span(work);
     const uint64_t held = work->channel_sums ? HELD_BACKWARD : HELD / (work->real_size / sizeof(float));
-    if (choice->facts.alone || !work->channels_last || !span || c->chunks > 1)
+    if (choice->facts.alone || !work->channels_last || c->chunks > 1)
         return 0;
     struct cln_config own = *c;
     own.chunks = 1;
@@ -57,13 +56,15 @@ static uint64_t lanes_of_slice(const struct cln_choice *choice, const struct cln
     own.vec = (uint32_t)cln_or_else(c->vec, vec_of_slice(choice, &own));
     if (c->lanes)
         return cln_config_slice_groups(work, &own) ? c->lanes : 0;
-    const uint64_t channels = span * work->channels_of_group, elements = cln_product(channels, work->spatial);
+    const uint64_t span = cln_slice_span(work, own.vec), channels = span * work->channels_of_group;
+    const uint64_t elements = cln_product(channels, work->spatial);
     const uint64_t few = cln_larger(cln_smaller(cln_divide_up(elements, FEW), WARP), 2);
     const uint64_t least = cln_larger(cln_larger(channels / own.vec, span), few);
-    uint64_t lanes = cln_power_of_two_at_least(cln_larger(cln_divide_up(elements, held), least));
+    const uint64_t wished = cln_divide_up(elements, held);
+    const uint64_t start = c->isa == CLN_ISA_PTX ? cln_smaller(wished, CLN_HOLDERS) : wished;
     const uint64_t most = cln_smaller(choice->facts.most_lanes, choice->device->max_work_group_size / own.segments);
     const uint64_t room = choice->device->local_memory / (own.segments > 1 ? 2 : 1);
-    for (; lanes <= most; lanes *= 2) {
+    for (uint64_t lanes = cln_power_of_two_at_least(cln_larger(start, least)); lanes <= most; lanes *= 2) {
         own.lanes = (uint32_t)lanes;
         if (cln_config_slice_groups(work, &own))
             return cln_slice_bytes(work, &own) <= room ? lanes : 0;
