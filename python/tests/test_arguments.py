@@ -39,7 +39,7 @@ X, NUMBER = numpy.ones((4, 8), "f4"), numpy.array(1, "f4")
     ("out: expected shape", lambda: clnorm.layer_norm(X, out=X[:2])),
     ("out: expected memory that does not overlap x", lambda: clnorm.layer_norm(X[:-1], out=X[1:])),
     ("needs: expected names of dx, got 'dz'", lambda: clnorm.layer_norm_backward(X, X, needs=["dz"])),
-    ("needs: expected names of dx, dweight, got 'dbias'",
+    ("needs: expected names of dx, dweight, dresidual, got 'dbias'",
      lambda: clnorm.group_norm_backward(X, X, 2, X[0], needs=["dbias"])),
     ("needs: expected 'dx', which is always computed, .*, got \\('dweight',\\)",
      lambda: clnorm.l2_norm_backward(X, X, X[0], needs=["dweight"])),

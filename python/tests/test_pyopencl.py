@@ -106,3 +106,15 @@ def test_shared_virtual_memory_is_refused(queue):
         pytest.skip(f"no shared virtual memory: {error}")
     with pytest.raises(ValueError, match="x: expected an array in a cl_mem, got .*SVMAllocation"):
         clnorm.gelu(x)
+
+
+def test_rows_with_gaps_of_gelu_and_the_mask_of_dropout(rng, queue):
+    x = rng.standard_normal((6, 64)).astype("f4")
+    view, whole = cl_array.to_device(queue, x)[:, 3:43], cl_array.zeros(queue, (6, 64), "f4")
+    clnorm.gelu(view, out=whole[:, 5:45])
+    reference.assert_close(whole.get()[:, 5:45], reference.gelu(x[:, 3:43]))
+    assert not whole.get()[:, :5].any() and not whole.get()[:, 45:].any()
+    reference.assert_close(clnorm.gelu(view).get(), reference.gelu(x[:, 3:43]))
+    options = {"dropout": 0.5, "seed": 3, "save_mask": True}
+    mask = clnorm.rms_norm(cl_array.to_device(queue, x), **options).dropout_mask
+    assert mask.dtype == bool and (mask.get() == clnorm.rms_norm(x, **options).dropout_mask).all()

@@ -136,12 +136,21 @@ GRADIENTS = {
     "group, channels last": (
         lambda x, w: ct.group_norm(x.reshape(2, 2, 5, 6).movedim(-1, 1), 2, w[:6]),
         (X.detach().reshape(-1).requires_grad_(), W)),
+    "group, residual": (
+        lambda x, w, b, r: ct.group_norm(x.reshape(2, 6, 10), 3, w[:6], b[:6], residual=r.reshape(2, 6, 10),
+                                         activation="silu"),
+        (X, W, B, R)),
+    "group, residual, channels last": (
+        lambda x, r: ct.group_norm(x.reshape(2, 2, 5, 6).movedim(-1, 1), 2,
+                                   residual=r.reshape(2, 2, 5, 6).movedim(-1, 1)), (X, R)),
+    "instance, residual": (lambda x, r: ct.instance_norm(x.reshape(2, 6, 10), residual=r.reshape(2, 6, 10)), (X, R)),
     "softmax": (ct.softmax, (X,)),
     "softmax of columns": (lambda x: ct.softmax(x, 0), (X,)),
     "gelu": (ct.gelu, (X,)),
     "gelu tanh": (lambda x: ct.gelu(x, "tanh"), (X,)),
     "l2": (ct.l2_norm, (X, W)),
     "l2, weights by row": (lambda x, w: ct.l2_norm(x, w, eps_mode="add", weight_repeat=1), (X, *inputs(1, 5, 24))),
+    "l2, groups": (lambda x, w: ct.l2_norm(x, w, 1e-3, "add", group_size=8), (X, W)),
 }
 
 @pytest.mark.parametrize("name", GRADIENTS)
@@ -194,8 +203,14 @@ TRANSFORMED = {
     "softmax": (lambda x, w, b: ct.softmax(x * w) * b, lambda x, w, b: torch.softmax(x * w, -1) * b),
     "gelu": (lambda x, w, b: ct.gelu(x * w) * b, lambda x, w, b: F.gelu(x * w) * b),
     "l2": (lambda x, w, b: ct.l2_norm(x, w) * b, lambda x, w, b: F.normalize(x, dim=-1) * w * b),
+    "l2, groups": (lambda x, w, b: ct.l2_norm(x, w, group_size=8) * b,
+                   lambda x, w, b: F.normalize(x.unflatten(-1, (3, 8)), dim=-1).flatten(-2) * w * b),
     "group": (lambda x, w, b: ct.group_norm(x.reshape(-1, 24, 1), 4, w, b),
               lambda x, w, b: F.group_norm(x.reshape(-1, 24, 1), 4, w, b)),
+    "group, residual": (lambda x, w, b: sum(ct.group_norm(x.reshape(-1, 24, 1), 4, w, b,
+                                                          residual=(x * b).reshape(-1, 24, 1))),
+                        lambda x, w, b: (F.group_norm((x + x * b).reshape(-1, 24, 1), 4, w, b)
+                                         + (x + x * b).reshape(-1, 24, 1))),
 }
 
 
@@ -235,11 +250,18 @@ CHECKED = {
                                         torch.tensor([3, 4]), "rms_norm", [24], 1e-5, 0, 1.0, 1, None, "silu", False, 0.1,
                                         "neox", 1, True)),
     "group_norm": (OPS.group_norm.default,
-                   (X.detach().reshape(2, 10, 6).requires_grad_(), None, None, 5, 1e-5, "silu", False)),
+                   (X.detach().reshape(2, 10, 6).requires_grad_(), None, None, None, 5, 1e-5, "silu", False)),
+    "group_norm, residual": (OPS.group_norm.default,
+                             (X.detach().reshape(2, 10, 6).requires_grad_(), B[:6].detach().requires_grad_(), None,
+                              R.detach().reshape(2, 10, 6).requires_grad_(), 3, 1e-5, None, True)),
+    "group_norm, residual of another dtype": (OPS.group_norm.default,
+                                              (X.detach().bfloat16().reshape(2, 6, 10).requires_grad_(), None, None,
+                                               R.detach().float().reshape(2, 6, 10).requires_grad_(), 3, 1e-5, None,
+                                               False)),
     "softmax": (OPS.softmax.default, (X, True)),
     "gelu": (OPS.gelu.default, (X, "tanh")),
-    "l2_norm": (OPS.l2_norm.default, (X, W, 1e-12, "add", None)),
-    "l2_norm, weights by row": (OPS.l2_norm.default, (X, inputs(1, 5, 24)[0], 1e-12, "floor", 1)),
+    "l2_norm": (OPS.l2_norm.default, (X, W, 1e-12, "add", 8, None, True)),
+    "l2_norm, weights by row": (OPS.l2_norm.default, (X, inputs(1, 5, 24)[0], 1e-12, "floor", 0, 1, False)),
 }
 
 
@@ -266,7 +288,7 @@ def test_gradients_of_frozen_weights_are_not_computed():
         assert [getattr(desc, name).dtype != 0 for name in ("dweight", "dbias")[: len(sums)]] == list(sums)
 
 
-@pytest.mark.parametrize("name", ["norm", "gated norm", "group_norm"])
+@pytest.mark.parametrize("name", ["norm", "gated norm", "group_norm", "group_norm, residual"])
 def test_statistics_of_operators_have_no_gradient(name):
     operator, arguments = CHECKED[name]
     y, *_, mean, rstd = operator(*arguments)

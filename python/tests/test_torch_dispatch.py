@@ -22,6 +22,7 @@ FUNCTIONS = {
     "gelu": ct.gelu,
     "l2_norm": ct.l2_norm,
     "group_norm": lambda x: ct.group_norm(x, 4),
+    "residual of group_norm": lambda x: ct.group_norm(x, 4, residual=x)[0],
 }
 GRADIENTS = [torch.no_grad, torch.inference_mode, torch.enable_grad]
 

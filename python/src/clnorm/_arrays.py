@@ -35,10 +35,10 @@ DTYPES = {
     "float8_e4m3fn": lib.CLNORM_F8_E4M3,
     "float8_e5m2": lib.CLNORM_F8_E5M2,
 }
-SIZES = {name: lib.clnorm_dtype_size(number) for name, number in DTYPES.items()} | {"int32": 4}
+SIZES = {name: lib.clnorm_dtype_size(number) for name, number in DTYPES.items()} | {"int32": 4, "bool": 1}
 DLPACK_DTYPES = {  # type code and bits
     "float16": (2, 16), "float32": (2, 32), "float64": (2, 64), "bfloat16": (4, 16), "float8_e4m3fn": (10, 8),
-    "float8_e5m2": (12, 8), "int32": (0, 32),
+    "float8_e5m2": (12, 8), "int32": (0, 32), "bool": (6, 8),
 }
 QUICK_TYPES: set[type] = {numpy.ndarray}  # the types that _repeated_calls can read
 FLOATS_OF_8_BITS = ("float8_e4m3fn", "float8_e5m2")
@@ -90,6 +90,11 @@ def dtype_name(argument: str, dtype) -> str:
     if text not in DTYPES:
         raise ValueError(f"{argument}: expected one of {', '.join(DTYPES)}, got {dtype!r}")
     return text
+
+
+def optional_dtype(argument: str, dtype) -> str | None:
+    """The same; None stands for the dtype that a result has by default."""
+    return None if dtype is None else dtype_name(argument, dtype)
 
 
 _NOT_OF_PYTHON = ("bfloat16", *FLOATS_OF_8_BITS)

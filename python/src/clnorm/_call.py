@@ -187,7 +187,8 @@ _OUTPUTS = {"y": "out", "dx": "out", "q": "out"}  # the outputs that callers bri
 _WORDS = {
     "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "f8e4m3": "float8_e4m3fn",
     "f8e5m2": "float8_e5m2", "cols": "columns", "x.scale_group": "x_scale_group", "rope_cos": "rope.cos",
-    "rope_sin": "rope.sin", "s_given": "x_is_sum", "rope_repeat": "rope.repeat", "position": "rope.position",
+    "rope_sin": "rope.sin", "s_given": "x_is_sum", "y_given": "x_is_y", "mean_given": "mean", "rope_repeat": "rope.repeat",
+    "position": "rope.position",
     "CLNORM_SCALING_TENSOR": "'tensor'", "CLNORM_SCALING_ROW": "'row'", "CLNORM_SCALING_GROUP": "'group'",
     **{f"{output}.{word}": word for output in ("y", "q") for word in ("scaling", "scale_group", "scale")},
 }

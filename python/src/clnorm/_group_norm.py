@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, Optional, Sequence
 
-from clnorm._arrays import FLOATS_OF_8_BITS, dtype_name
+from clnorm._arrays import optional_dtype
 from clnorm._call import call, first, first_and_sums
 from clnorm._native import lib
 from clnorm._norm import Norm
@@ -23,6 +23,7 @@ from clnorm._shapes import (
     result_dtype,
     same_shape,
     statistics,
+    wide_dtype,
     with_dx,
 )
 
@@ -38,6 +39,7 @@ class GroupNormGradients(NamedTuple):
     dx: Any
     dweight: Any = None
     dbias: Any = None
+    dresidual: Any = None
 
 
 def _options(num_groups, eps, activation, channels_last) -> tuple:
@@ -66,26 +68,28 @@ def _describe(tensors, options, outputs, fields, constants=()) -> Description:
 
 
 def _describe_forward(tensors, options) -> Description:
-    x, (save_stats, dtype, scaling, scale) = tensors["x"], options[4:]
+    x, (save_stats, dtype, scaling, scale, scale_dtype) = tensors["x"], options[4:]
     if scaling not in (None, "tensor", "row"):
         fail("scaling", "one of 'tensor', 'row'", repr(scaling))
     dtype = result_dtype("dtype", dtype or x.dtype, x.dtype)
-    fields, scales, constants = output_scale("y", x.shape, 1, dtype, scaling, 0, scale)
+    fields, scales, constants = output_scale("y", x.shape, 1, dtype, scaling, 0, scale, scale_dtype)
     outputs = [Output("y", x.shape, dtype)]
     if "residual" in tensors:
         outputs.append(Output("residual_out", x.shape, tensors["residual"].dtype))
     if save_stats:
         outputs += [Output(name, (*x.shape[:1], options[0]), real(x.dtype), PLAIN) for name in ("mean", "rstd")]
-    outputs += [Output("y_scale", shape, "float32", PLAIN) for shape in scales]
+    outputs += scales
     return _describe(tensors, options, outputs, fields | {"save_mean": save_stats, "save_rstd": save_stats}, constants)
 
 
 def _describe_backward(tensors, options) -> Description:
     x = tensors["x"]
-    outputs = [Output("dx", x.shape, tensors["dy"].dtype if x.dtype in FLOATS_OF_8_BITS else x.dtype)]
-    accumulate, wanted = options[4:]
+    accumulate, wanted, dx_dtype = options[4:]
+    outputs = [Output("dx", x.shape, wide_dtype("dx_dtype", dx_dtype, tensors))]
     outputs += [Output(f"d{role}", tensors[role].shape, tensors[role].dtype, COLUMNS, accumulate)
                 for role in ("weight", "bias") if f"d{role}" in wanted]
+    if "dresidual" in wanted:
+        outputs.append(Output("dresidual", x.shape, wide_dtype("x", None, tensors)))
     return _describe(tensors, options, outputs, {"statistics_given": "mean" in tensors, "accumulate": accumulate})
 
 
@@ -101,7 +105,7 @@ _BACKWARD = Operation(
 def group_norm(x: Array, num_groups: int, weight: Optional[Array] = None, bias: Optional[Array] = None,
                eps: float = 1e-5, *, residual: Optional[Array] = None, activation: Optional[str] = None,
                channels_last: bool = False, x_scale: Optional[Array] = None, dtype: Any = None,
-               scaling: Optional[str] = None, scale: float = 0.0, save_stats: bool = False,
+               scaling: Optional[str] = None, scale: float = 0.0, scale_dtype: Any = None, save_stats: bool = False,
                out: Optional[Array] = None) -> Result:
     """Group normalisation (Wu, He 2018): statistics over a group of neighbouring channels of each sample.
 
@@ -118,13 +122,14 @@ def group_norm(x: Array, num_groups: int, weight: Optional[Array] = None, bias: 
     dtype, scaling: of y: "float8_e4m3fn" or "float8_e5m2" quantises it, with a scale for the "tensor" or each sample
                     ("row"), measured unless scale gives the tensor's. None: x's. The result is a `Norm` where either is
                     given, or y has 8 bits.
+    scale_dtype:    of measured scales: float32, the default, or bfloat16.
     save_stats:     the result is a `Norm` with mean and rstd, (samples, num_groups).
     out:            the array that y is written to; it may be x itself.
 
     Returns y as x is; or a `Norm`.
     """
     options = (*_options(num_groups, eps, activation, channels_last), flag("save_stats", save_stats),
-               None if dtype is None else dtype_name("dtype", dtype), scaling, number("scale", scale))
+               optional_dtype("dtype", dtype), scaling, number("scale", scale), optional_dtype("scale_dtype", scale_dtype))
     results = call(_FORWARD, (x, weight, bias, residual, x_scale), options, first(out))
     if len(results) == 1 and scaling is None and dtype is None:
         return results[0]
@@ -138,25 +143,30 @@ def group_norm_backward(dy: Array, x: Array, num_groups: int, weight: Optional[A
                         bias: Optional[Array] = None, eps: float = 1e-5, *, mean: Optional[Array] = None,
                         rstd: Optional[Array] = None, dresidual_out: Optional[Array] = None,
                         activation: Optional[str] = None, channels_last: bool = False, x_scale: Optional[Array] = None,
-                        needs: Optional[Sequence[str]] = None, dweight: Optional[Array] = None,
+                        dx_dtype: Any = None, needs: Optional[Sequence[str]] = None, dweight: Optional[Array] = None,
                         dbias: Optional[Array] = None, out: Optional[Array] = None) -> GroupNormGradients:
     """The gradients of group_norm.
 
     dy, x:          of one shape: the gradient of y, and the forward's x, or its residual_out where it had a residual.
     mean, rstd:     as the forward saved them, both or neither.
     dresidual_out:  the gradient of residual_out, which is added to dx.
-    needs:          the gradients to compute, "dx" and names of "dweight", "dbias"; None: all possible ones.
+    dx_dtype:       the dtype of dx, of 16 bits or more. None: x's, or dy's where x has 8 bits.
+    needs:          the gradients to compute, "dx" and names of "dweight", "dbias", "dresidual"; None: all possible ones but
+                    dresidual.
     dweight, dbias: arrays that these gradients are added to, both where both are computed, of any dtype that weight can
                     have. The result has these arrays.
     All others are as in group_norm; dx is written to out.
 
-    Returns a `GroupNormGradients`: dx, which is the residual's gradient too, dweight, dbias.
+    Returns a `GroupNormGradients`: dx, dweight, dbias, dresidual. dx is the residual's gradient too. dresidual is the same
+    in the dtype that dx has without a dx_dtype, which is the residual's where x is its residual_out.
     """
     if (mean is None) != (rstd is None):
         fail("rstd" if rstd is None else "mean", "mean and rstd, or neither")
-    wanted = with_dx(needs, *[f"d{name}" for name, array in (("weight", weight), ("bias", bias)) if array is not None])
+    possible = [f"d{name}" for name, array in (("weight", weight), ("bias", bias)) if array is not None]
+    wanted = with_dx(needs, *possible, *(() if needs is None else ("dresidual",)))
     sums = {name: array for name, array in (("dweight", dweight), ("dbias", dbias)) if array is not None}
-    options = (*_options(num_groups, eps, activation, channels_last), bool(sums), wanted)
+    options = (*_options(num_groups, eps, activation, channels_last), bool(sums), wanted,
+               optional_dtype("dx_dtype", dx_dtype))
     results = call(_BACKWARD, (dy, x, weight, bias, mean, rstd, dresidual_out, x_scale), options,
                    first_and_sums(out, wanted, sums))
     return GroupNormGradients(**dict(zip(wanted, results)))

@@ -14,6 +14,7 @@ MATRIX, COLUMNS, WEIGHTS, TRANSPOSED, PLAIN = "matrix", "columns", "weights", "t
 _ONE_STRIDE = ("clnorm_group_norm", "clnorm_group_norm_backward", "clnorm_quantize", "clnorm_dequantize")
 _MIXED = ("clnorm_norm_forward", "clnorm_norm_backward")  # they convert _CONVERTED between float64 and other dtypes
 _CONVERTED = ("weight", "bias", "dweight", "dbias")
+_LEAST_COLUMNS = 8  # of rows that are read with gaps, where any shape will do: fewer take longer than a copy of the rows
 _OUTER = 3  # the strides that rows may have in functions other than _ONE_STRIDE
 _DTYPES_OF_THEIR_OWN = ("scale", "x_scale", "position", "row_scale", "mean", "rstd", "moments", "sums")
 
@@ -45,6 +46,7 @@ class Description(NamedTuple):
     fields: dict  # of the descriptor; "y.scaling" is a member of a tensor
     seeded: bool = False
     constants: tuple = ()  # results that are known, arrays of one float32 each; they follow the outputs
+    any_shape: bool = False  # an operation on elements: tensors without gaps are passed as one row
 
 
 class Operation(NamedTuple):
@@ -135,7 +137,11 @@ def make_record(operation: Operation, backend, layouts: tuple, options: tuple, g
         role: backend.tensor(layout) for role, layout in zip(operation.roles, layouts) if layout is not None
     }
     _check_dtypes(operation, tensors)
+    brought = {position: backend.tensor(layout) for position, (_, layout) in given.items()}
     description = operation.describe(tensors, options)
+    copied_first = backend.copies and description.cols < _LEAST_COLUMNS
+    if description.any_shape and _fit_one_row(brought) and (copied_first or _fit_one_row(tensors)):
+        description = description._replace(rows=1, cols=description.rows * description.cols, lead=0)
     desc = _descriptor(operation, description)
     native = ffi.new("cln_call *")
     native.operation = ffi.cast("void *", ffi.addressof(lib, operation.function))
@@ -157,10 +163,9 @@ def make_record(operation: Operation, backend, layouts: tuple, options: tuple, g
     for position, output in enumerate(description.outputs):
         tensor = dense(output.shape, output.dtype)
         if position in given:
-            name, layout = given[position]
             dtypes = _beside(operation, output.role, double) if output.read else [output.dtype]
             rows = _rows_of(output.kind, description, most)
-            tensor = _given_output(name, backend.tensor(layout), output.shape, dtypes, *rows)
+            tensor = _given_output(given[position][0], brought[position], output.shape, dtypes, *rows)
         _add(native, desc, description, output, tensor, most, written=True)
         passed.append(tensor)
     without_gaps = [tensor if tensor == dense(tensor.shape, tensor.dtype) else None for tensor in passed]
@@ -168,6 +173,11 @@ def make_record(operation: Operation, backend, layouts: tuple, options: tuple, g
     roles = tuple([output.role for output in description.outputs])
     made = tuple([backend.large if output.size >= LARGE else backend.empty for output in description.outputs])
     return Record(native, tuple(copied), description.outputs, made, roles, description.constants, addresses, (desc,))
+
+
+def _fit_one_row(tensors: dict) -> bool:
+    """Whether no tensor has gaps."""
+    return all(dims_of(tensor, 0, 1) is not None for tensor in tensors.values())
 
 
 def _descriptor(operation: Operation, description: Description):

@@ -11,7 +11,7 @@ import numpy
 
 from clnorm._arrays import DTYPES, FLOATS_OF_8_BITS
 from clnorm._native import lib
-from clnorm._record import fail
+from clnorm._record import PLAIN, Output, fail
 
 Seed = Union[int, Sequence[int], None]
 SCALINGS = {"tensor": lib.CLNORM_SCALING_TENSOR, "row": lib.CLNORM_SCALING_ROW, "group": lib.CLNORM_SCALING_GROUP}
@@ -152,6 +152,14 @@ def result_dtype(argument: str, dtype: str, x_dtype: str) -> str:
     return dtype
 
 
+def wide_dtype(argument: str, dtype: str | None, tensors: dict, main: str = "x") -> str:
+    """The same for a result of 16 bits or more. None: the dtype of the main tensor, or dy's where that has 8 bits."""
+    if dtype in FLOATS_OF_8_BITS:
+        fail(argument, "a dtype of 16 bits or more", dtype)
+    of_main = tensors[main].dtype
+    return result_dtype(argument, dtype or (tensors["dy"].dtype if of_main in FLOATS_OF_8_BITS else of_main), of_main)
+
+
 def real(dtype: str) -> str:
     """The dtype of statistics, which is that of the arithmetic."""
     return "float64" if dtype == "float64" else "float32"
@@ -169,22 +177,30 @@ def scale_shape(shape: tuple, lead: int, scaling: str, group: int, argument: str
     return (*shape[:lead], -(-cols // group))
 
 
-def output_scale(role: str, shape: tuple, lead: int, dtype: str, scaling, group: int, scale: float):
-    """(the fields of an 8-bit output, the shapes of the scales that are written, the scales that are given)."""
+def output_scale(role: str, shape: tuple, lead: int, dtype: str, scaling, group: int, scale: float,
+                 scale_dtype: str | None = None, default: str = "float32"):
+    """(the fields of an 8-bit output, the outputs for scales that are written, the scales that are given)."""
     if dtype not in FLOATS_OF_8_BITS:
-        for argument, value in (("scaling", scaling), ("scale_group", group), ("scale", scale)):
-            if value is not None and (argument == "scaling" or value):
+        options = {"scaling": scaling, "scale_group": group or None, "scale": scale or None, "scale_dtype": scale_dtype}
+        for argument, value in options.items():
+            if value is not None:
                 fail(argument, f"none where {role} is not of {' or '.join(FLOATS_OF_8_BITS)}", repr(value))
         return {}, (), ()
+    if scale_dtype not in (None, "float32", "bfloat16"):
+        fail("scale_dtype", "float32 or bfloat16", scale_dtype)
+    if scale and scale_dtype is not None:
+        fail("scale_dtype", f"None with a scale of {scale}, which is returned in float32", scale_dtype)
     scaling = "tensor" if scaling is None else scaling
-    fields = {f"{role}.scaling": chosen("scaling", scaling, SCALINGS), f"{role}.scale_dtype": lib.CLNORM_F32}
+    dtype_of_scales = scale_dtype or default
+    fields = {f"{role}.scaling": chosen("scaling", scaling, SCALINGS), f"{role}.scale_dtype": DTYPES[dtype_of_scales]}
     shape_of_scales = scale_shape(shape, lead, scaling, group)
     if scaling == "group":
         fields[f"{role}.scale_group"] = group
     elif group:
         fail("scale_group", f"0 with a scaling of {scaling!r}", group)
     if not scale:
-        return fields, (shape_of_scales,), ()
+        scales = Output("scale" if role == "q" else f"{role}_scale", shape_of_scales, dtype_of_scales, PLAIN)
+        return fields, (scales,), ()
     if scaling != "tensor":
         fail("scale", f"0 with a scaling of {scaling!r}, whose scales are measured", scale)
     fields[f"{role}.scale"] = scale

@@ -69,7 +69,7 @@ def _run_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs,
         dy, s, weight, bias, z=z, dresidual_out=dresidual_out, x_is_sum=dresidual_out is not None,
         dx_dtype=_NAMES[dx_dtype] if needs[0] else None, needs=names, **statistics, **named,
     )
-    return tuple(gradients)
+    return tuple(gradients[: len(needs)])
 
 
 def _fake_norm_backward(dy, dresidual_out, s, weight, bias, z, mean, rstd, needs, dx_dtype, *others):
@@ -178,17 +178,19 @@ gelu = differentiate("gelu", elementwise.gelu, _gelu_gradients, _save_gelu)
 # ------------------------------------------------------------------------------------------------------------- L2 norm
 
 
-_LENGTHS = "float eps, str eps_mode, int? weight_repeat"
+_LENGTHS = "float eps, str eps_mode, int group_size, int? weight_repeat, bool batch_invariant"
 
 
-def _run_l2_norm(x, weight, eps, eps_mode, weight_repeat):
-    return elementwise.l2_norm(x, weight, eps=eps, eps_mode=eps_mode, weight_repeat=weight_repeat)
+def _run_l2_norm(x, weight, eps, eps_mode, group_size, weight_repeat, batch_invariant):
+    return elementwise.l2_norm(x, weight, eps=eps, eps_mode=eps_mode, group_size=group_size, weight_repeat=weight_repeat,
+                               batch_invariant=batch_invariant)
 
 
-def _run_l2_norm_backward(dy, x, weight, needs_dweight, eps, eps_mode, weight_repeat):
+def _run_l2_norm_backward(dy, x, weight, needs_dweight, eps, eps_mode, group_size, weight_repeat, batch_invariant):
     needs = ["dx", "dweight"] if needs_dweight else ["dx"]
     return tuple(elementwise.l2_norm_backward(
-        dy, x, weight, eps=eps, eps_mode=eps_mode, weight_repeat=weight_repeat, needs=needs
+        dy, x, weight, eps=eps, eps_mode=eps_mode, group_size=group_size, weight_repeat=weight_repeat,
+        batch_invariant=batch_invariant, needs=needs,
     ))
 
 
@@ -220,51 +222,63 @@ l2_norm = differentiate("l2_norm", _run_l2_norm, _l2_norm_gradients, _save_l2_no
 _GROUPS = "int num_groups, float eps, str? activation, bool channels_last"
 
 
-def _run_group_norm(x, weight, bias, num_groups, eps, activation, channels_last):
-    result = _group_norm.group_norm(x, num_groups, weight, bias, eps, activation=activation, channels_last=channels_last,
-                                    save_stats=True)
-    return result.y, result.mean, result.rstd
+def _run_group_norm(x, weight, bias, residual, num_groups, eps, activation, channels_last):
+    result = _group_norm.group_norm(x, num_groups, weight, bias, eps, residual=residual, activation=activation,
+                                    channels_last=channels_last, save_stats=True)
+    return tuple(result[:4])
 
 
-def _fake_group_norm(x, weight, bias, num_groups, *options):
+def _fake_group_norm(x, weight, bias, residual, num_groups, *options):
     mean, rstd = (x.new_empty((*x.shape[:1], num_groups), dtype=_real(x.dtype)) for _ in range(2))
-    return x.new_empty(x.shape), mean, rstd
+    return x.new_empty(x.shape), absent(x) if residual is None else residual.new_empty(residual.shape), mean, rstd
 
 
-def _run_group_norm_backward(dy, x, weight, bias, mean, rstd, needs_sums, num_groups, eps, activation, channels_last):
-    needs = ["dx"] + [name for name, needed in zip(("dweight", "dbias"), needs_sums) if needed]
+def _run_group_norm_backward(dy, dresidual_out, s, weight, bias, mean, rstd, needs, dx_dtype, num_groups, eps, activation,
+                             channels_last):
+    names = [name for name, needed in zip(_group_norm.GroupNormGradients._fields, (True, *needs)) if needed]
     gradients = _group_norm.group_norm_backward(
-        dy, x, num_groups, weight, bias, eps, mean=mean, rstd=rstd, activation=activation, channels_last=channels_last,
-        needs=needs,
+        dy, s, num_groups, weight, bias, eps, mean=mean, rstd=rstd, dresidual_out=dresidual_out, activation=activation,
+        channels_last=channels_last, dx_dtype=_NAMES[dx_dtype], needs=names,
     )
     return tuple(gradients)
 
 
-def _fake_group_norm_backward(dy, x, weight, bias, mean, rstd, needs_sums, *options):
-    return tuple(t.new_empty(t.shape) if needed else absent(x) for t, needed in zip((x, weight, bias), (True, *needs_sums)))
+def _fake_group_norm_backward(dy, dresidual_out, s, weight, bias, mean, rstd, needs, dx_dtype, *options):
+    others = (t.new_empty(t.shape) if needed else absent(s) for t, needed in zip((weight, bias, s), needs))
+    return s.new_empty(s.shape, dtype=dx_dtype), *others
 
 
 def _save_group_norm(ctx, inputs, output):
-    x, weight, bias, *ctx.options = inputs
-    ctx.mark_non_differentiable(*output[1:])
-    ctx.save_for_backward(x, weight, bias, *output[1:])
+    x, weight, bias, residual, *ctx.options = inputs
+    _, residual_out, mean, rstd = output
+    ctx.mark_non_differentiable(mean, rstd)
+    s = x if residual is None else residual_out
+    ctx.save_for_backward(s, weight, bias, mean, rstd)
+    ctx.has_residual, ctx.dtype = residual is not None, x.dtype
+    ctx.shared = ctx.has_residual and s.dtype == x.dtype  # the gradients of x and residual are the same tensor
 
 
-def _group_norm_gradients(ctx, dy, dmean, drstd):
-    x, weight, bias, mean, rstd = ctx.saved_tensors
-    gradients = _group_norm_backward(dy, x, weight, bias, mean, rstd, list(ctx.needs_input_grad[1:3]), *ctx.options)
-    wanted = [g if need else None for g, need in zip(gradients, ctx.needs_input_grad)]
-    return (*wanted, *[None] * len(ctx.options))
+def _group_norm_gradients(ctx, dy, dresidual_out, dmean, drstd):
+    s, weight, bias, mean, rstd = ctx.saved_tensors
+    _, wants_weight, wants_bias, wants_residual = needed = ctx.needs_input_grad[:4]
+    dx, dweight, dbias, dresidual = _group_norm_backward(
+        dy, dresidual_out if ctx.has_residual else None, s, weight, bias, mean, rstd,
+        [wants_weight, wants_bias, wants_residual and not ctx.shared], ctx.dtype, *ctx.options,
+    )
+    gradients = (dx, dweight, dbias, dx if ctx.shared else dresidual)
+    return (*[g if need else None for g, need in zip(gradients, needed)], *[None] * len(ctx.options))
 
 
 define(
-    "group_norm", f"(Tensor x, Tensor? weight, Tensor? bias, {_GROUPS}) -> (Tensor y, Tensor mean, Tensor rstd)",
+    "group_norm",
+    f"(Tensor x, Tensor? weight, Tensor? bias, Tensor? residual, {_GROUPS}) -> "
+    "(Tensor y, Tensor residual_out, Tensor mean, Tensor rstd)",
     _run_group_norm, _fake_group_norm,
 )
 _group_norm_backward = define_gradient(
     "group_norm",
-    f"(Tensor dy, Tensor x, Tensor? weight, Tensor? bias, Tensor mean, Tensor rstd, bool[] needs_sums, {_GROUPS}) -> "
-    "(Tensor dx, Tensor dweight, Tensor dbias)",
+    "(Tensor dy, Tensor? dresidual_out, Tensor s, Tensor? weight, Tensor? bias, Tensor mean, Tensor rstd, bool[] needs, "
+    f"ScalarType dx_dtype, {_GROUPS}) -> (Tensor dx, Tensor dweight, Tensor dbias, Tensor dresidual)",
     _run_group_norm_backward, _fake_group_norm_backward,
 )
 group_norm = differentiate("group_norm", _run_group_norm, _group_norm_gradients, _save_group_norm)

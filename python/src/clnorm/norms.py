@@ -40,9 +40,14 @@ rope:              a `Rope`, (cos, sin, position, style): the result is rotated 
 dtype, scaling:    of y: "float8_e4m3fn" or "float8_e5m2" quantises it, with a scale for the "tensor", a "row" or a "group"
                    of scale_group columns (16, 32, 64 or 128), measured unless scale gives the tensor's. None: x's. The
                    result is a `Norm` where either is given, or y has 8 bits.
+scale_dtype:       of measured scales of y: float32 or bfloat16. None: float32, or bfloat16 where accuracy is "compatible".
+accuracy:          of an 8-bit y: "fused" computes y in float32 until it is quantised; "compatible" rounds it to bfloat16
+                   before, as COAT does (Xi et al. 2024).
 x_scale:           the scales of a float8 x: (1,), (*rows), or with x_scale_group (*rows, columns / x_scale_group).
 save_stats:        the result is a `Norm` with the statistics that the backward can take.
 y_transposed:      the result has a transposed copy of an 8-bit y too, (columns, rows).
+save_y_row_scale:  beside one measured scale of y, the result has the scale that each row would have by itself.
+save_mask:         the result has the mask of dropout. The backward does not need it, but computes it again.
 batch_invariant:   a row's results have the same bits for any number of rows, which may take longer. It excludes one
                    measured scale of y, which depends on every row.
 out:               the array that y is written to, of x's shape; it may be x itself.
@@ -64,9 +69,16 @@ dy, x:             as the forward's y and x.
 mean, rstd:        statistics that the forward saved ({saved}); None: they are computed again.
 residual:          the forward's residual, where x is the forward's x. Where x is the forward's residual_out, pass
                    x_is_sum=True instead.
+x_is_y:            x is the forward's y, so that the forward's x need not be kept. x_hat = (y - bias) / (weight_offset +
+                   weight), which has y's rounding. It needs rstd{without}, and excludes residual, dresidual_out,
+                   x_is_sum, row_scale, z, activation, dropout, rope, save_y, 8 bits and several rows of weights.
+weight_bound:      with x_is_y: the least |weight_offset + weight| of a column. 0: the least value that y's dtype allows.
+bias_bound:        with x_is_y: the largest |bias / (weight_offset + weight)| of a column. 0: 4. Where a column is out of
+                   bounds, all gradients are NaN, and inexact_columns of the result is the number of such columns.
 dresidual_out:     x's shape: the gradient of residual_out, which is added.
 needs:             the gradients to compute, names of "dx", "dweight", "dbias", "dz", "dresidual"; None: all possible ones.
 dx_dtype:          the dtype of dx, of 16 bits or more. None: x's, or dy's where x has 8 bits.
+save_y:            the result has the forward's y too, computed again.
 dweight, dbias:    arrays that these gradients are added to, both where both are computed, of any dtype that weight can
                    have: float32 sums for bfloat16 weights. The result has these arrays.
 batch_invariant:   as in {name}, for all gradients except dweight and dbias.
@@ -85,11 +97,14 @@ def layer_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] =
                gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0, seed: Seed = None,
                weight_offset: float = 0.0, weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
                x_scale: Optional[Array] = None, x_scale_group: int = 0, dtype: Any = None,
-               scaling: Optional[str] = None, scale_group: int = 0, scale: float = 0.0, save_stats: bool = False,
-               y_transposed: bool = False, batch_invariant: bool = False, out: Optional[Array] = None) -> Result:
+               scaling: Optional[str] = None, scale_group: int = 0, scale: float = 0.0, scale_dtype: Any = None,
+               accuracy: str = "fused", save_stats: bool = False, y_transposed: bool = False,
+               save_y_row_scale: bool = False, save_mask: bool = False, batch_invariant: bool = False,
+               out: Optional[Array] = None) -> Result:
     return norm_forward("layer_norm", x, weight, bias, normalized_shape, eps, group_size, residual, row_scale, z, gate,
                         gate_first, activation, dropout, seed, weight_offset, weight_repeat, rope, x_scale, x_scale_group,
-                        dtype, scaling, scale_group, scale, save_stats, y_transposed, batch_invariant, out)
+                        dtype, scaling, scale_group, scale, scale_dtype, accuracy, save_stats, y_transposed,
+                        save_y_row_scale, save_mask, batch_invariant, out)
 
 
 def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *, normalized_shape: Shape = None,
@@ -98,43 +113,49 @@ def rms_norm(x: Array, weight: Optional[Array] = None, bias: Optional[Array] = N
              dropout: float = 0.0, seed: Seed = None, weight_offset: float = 0.0,
              weight_repeat: Optional[int] = None, rope: Optional[Rope] = None, x_scale: Optional[Array] = None,
              x_scale_group: int = 0, dtype: Any = None, scaling: Optional[str] = None, scale_group: int = 0,
-             scale: float = 0.0, save_stats: bool = False, y_transposed: bool = False, batch_invariant: bool = False,
-             out: Optional[Array] = None) -> Result:
+             scale: float = 0.0, scale_dtype: Any = None, accuracy: str = "fused", save_stats: bool = False,
+             y_transposed: bool = False, save_y_row_scale: bool = False, save_mask: bool = False,
+             batch_invariant: bool = False, out: Optional[Array] = None) -> Result:
     return norm_forward("rms_norm", x, weight, bias, normalized_shape, eps, group_size, residual, row_scale, z, gate,
                         gate_first, activation, dropout, seed, weight_offset, weight_repeat, rope, x_scale, x_scale_group,
-                        dtype, scaling, scale_group, scale, save_stats, y_transposed, batch_invariant, out)
+                        dtype, scaling, scale_group, scale, scale_dtype, accuracy, save_stats, y_transposed,
+                        save_y_row_scale, save_mask, batch_invariant, out)
 
 
 def layer_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *,
                         mean: Optional[Array] = None, rstd: Optional[Array] = None, normalized_shape: Shape = None,
                         eps: float = 1e-5, group_size: int = 0, residual: Optional[Array] = None,
                         dresidual_out: Optional[Array] = None, x_is_sum: bool = False,
+                        x_is_y: bool = False, weight_bound: float = 0.0, bias_bound: float = 0.0,
                         row_scale: Optional[Array] = None, z: Optional[Array] = None, gate: str = "silu",
                         gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
                         seed: Seed = None, weight_offset: float = 0.0, weight_repeat: Optional[int] = None,
                         rope: Optional[Rope] = None, x_scale: Optional[Array] = None, x_scale_group: int = 0,
-                        dx_dtype: Any = None, needs: Optional[Sequence[str]] = None, dweight: Optional[Array] = None,
-                        dbias: Optional[Array] = None, batch_invariant: bool = False,
+                        dx_dtype: Any = None, needs: Optional[Sequence[str]] = None, save_y: bool = False,
+                        dweight: Optional[Array] = None, dbias: Optional[Array] = None, batch_invariant: bool = False,
                         out: Optional[Array] = None) -> NormGradients:
     return norm_backward("layer_norm", dy, x, weight, bias, mean, rstd, normalized_shape, eps, group_size, residual,
-                         dresidual_out, x_is_sum, row_scale, z, gate, gate_first, activation, dropout, seed, weight_offset,
-                         weight_repeat, rope, x_scale, x_scale_group, dx_dtype, needs, dweight, dbias, batch_invariant, out)
+                         dresidual_out, x_is_sum, x_is_y, weight_bound, bias_bound, row_scale, z, gate, gate_first,
+                         activation, dropout, seed, weight_offset, weight_repeat, rope, x_scale, x_scale_group, dx_dtype,
+                         needs, save_y, dweight, dbias, batch_invariant, out)
 
 
 def rms_norm_backward(dy: Array, x: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *,
                       rstd: Optional[Array] = None, normalized_shape: Shape = None, eps: float = 1e-5,
                       group_size: int = 0, residual: Optional[Array] = None, dresidual_out: Optional[Array] = None,
-                      x_is_sum: bool = False, row_scale: Optional[Array] = None, z: Optional[Array] = None,
-                      gate: str = "silu", gate_first: bool = False, activation: Optional[str] = None,
-                      dropout: float = 0.0, seed: Seed = None, weight_offset: float = 0.0,
+                      x_is_sum: bool = False, x_is_y: bool = False, weight_bound: float = 0.0, bias_bound: float = 0.0,
+                      row_scale: Optional[Array] = None, z: Optional[Array] = None, gate: str = "silu",
+                      gate_first: bool = False, activation: Optional[str] = None, dropout: float = 0.0,
+                      seed: Seed = None, weight_offset: float = 0.0,
                       weight_repeat: Optional[int] = None, rope: Optional[Rope] = None,
                       x_scale: Optional[Array] = None, x_scale_group: int = 0, dx_dtype: Any = None,
-                      needs: Optional[Sequence[str]] = None, dweight: Optional[Array] = None,
+                      needs: Optional[Sequence[str]] = None, save_y: bool = False, dweight: Optional[Array] = None,
                       dbias: Optional[Array] = None, batch_invariant: bool = False,
                       out: Optional[Array] = None) -> NormGradients:
     return norm_backward("rms_norm", dy, x, weight, bias, None, rstd, normalized_shape, eps, group_size, residual,
-                         dresidual_out, x_is_sum, row_scale, z, gate, gate_first, activation, dropout, seed, weight_offset,
-                         weight_repeat, rope, x_scale, x_scale_group, dx_dtype, needs, dweight, dbias, batch_invariant, out)
+                         dresidual_out, x_is_sum, x_is_y, weight_bound, bias_bound, row_scale, z, gate, gate_first,
+                         activation, dropout, seed, weight_offset, weight_repeat, rope, x_scale, x_scale_group, dx_dtype,
+                         needs, save_y, dweight, dbias, batch_invariant, out)
 
 
 layer_norm.__doc__ = _FORWARD.format(
@@ -145,5 +166,6 @@ rms_norm.__doc__ = _FORWARD.format(
     name="rms_norm", title="RMS normalisation (Zhang, Sennrich 2019), with fused operations before and after it.",
     formula="x_hat = s / sqrt(mean(s^2) + eps)", what="the mean square",
 )
-layer_norm_backward.__doc__ = _BACKWARD.format(name="layer_norm", saved="both or neither")
-rms_norm_backward.__doc__ = _BACKWARD.format(name="rms_norm", saved="rstd alone").replace("mean, rstd:", "rstd:      ")
+layer_norm_backward.__doc__ = _BACKWARD.format(name="layer_norm", saved="both or neither", without=" without mean")
+_OF_RMS_NORM = _BACKWARD.format(name="rms_norm", saved="rstd alone", without="")
+rms_norm_backward.__doc__ = _OF_RMS_NORM.replace("mean, rstd:", "rstd:      ")

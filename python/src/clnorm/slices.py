@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 import numpy
 
-from clnorm._arrays import Dlpack, PyOpenCL
+from clnorm._arrays import Dlpack, PyOpenCL, optional_dtype
 from clnorm._backends import backend_of_type
 from clnorm._call import call, first
 from clnorm._device import check
 from clnorm._native import ffi, lib
 from clnorm._norm import NormGradients
 from clnorm._record import COLUMNS, MATRIX, PLAIN, Description, Operation, Output, fail
-from clnorm._shapes import chosen, columns_shape, groups_shape, integer, number, real, same_shape, split
+from clnorm._shapes import (
+    chosen,
+    columns_shape,
+    groups_shape,
+    integer,
+    number,
+    real,
+    same_shape,
+    split,
+    wide_dtype,
+    with_dx,
+)
 
 Array = Any
 _NORMS = {"layer_norm": lib.CLNORM_LAYER_NORM, "rms_norm": lib.CLNORM_RMS_NORM}
@@ -46,8 +57,9 @@ def _describe_statistics(tensors, options):
 
 
 def _describe_apply(tensors, options):
-    norm, group_size, eps = options
-    return _describe(tensors, norm, group_size, [Output("y", tensors["x"].shape, tensors["x"].dtype)], eps=eps)
+    norm, group_size, eps, dtype = options
+    outputs = [Output("y", tensors["x"].shape, wide_dtype("dtype", dtype, tensors))]
+    return _describe(tensors, norm, group_size, outputs, eps=eps)
 
 
 def _describe_backward_statistics(tensors, options):
@@ -57,10 +69,10 @@ def _describe_backward_statistics(tensors, options):
 
 
 def _describe_backward_apply(tensors, options):
-    x, (norm, group_size, eps) = tensors["x"], options
+    x, (norm, group_size, eps, dx_dtype, wanted) = tensors["x"], options
     dtype = tensors.get("weight", x).dtype
-    outputs = [Output("dx", x.shape, x.dtype)]
-    outputs += [Output(name, x.shape[-1:], dtype, COLUMNS) for name in ("dweight", "dbias")]
+    outputs = [Output("dx", x.shape, wide_dtype("dx_dtype", dx_dtype, tensors))]
+    outputs += [Output(name, x.shape[-1:], dtype, COLUMNS) for name in wanted if name != "dx"]
     return _describe(tensors, norm, group_size, outputs, eps=eps)
 
 
@@ -101,17 +113,20 @@ def norm_statistics(x: Array, *, norm: str = "layer_norm", group_size: int = 0) 
 
 
 def norm_apply(x: Array, moments: Array, weight: Optional[Array] = None, bias: Optional[Array] = None, *,
-               norm: str = "layer_norm", eps: float = 1e-5, group_size: int = 0, out: Optional[Array] = None) -> Array:
+               norm: str = "layer_norm", eps: float = 1e-5, group_size: int = 0, dtype: Any = None,
+               out: Optional[Array] = None) -> Array:
     """The norm of a slice by the merged moments of all slices: y = (x - mean) * rstd * weight + bias.
 
     moments:       the merged results of `norm_statistics`.
     weight, bias:  (columns,), of the slice. None: ones and zeros.
+    dtype:         of y, of 16 bits or more; float64 where x has it, and only there. None: x's.
     out:           the array that y is written to; it may be x itself.
     All others are as in `norm_statistics` and `layer_norm`.
 
     Returns y as x is.
     """
-    return call(_APPLY, (x, moments, weight, bias), _options(norm, group_size, eps), first(out))[0]
+    options = (*_options(norm, group_size, eps), optional_dtype("dtype", dtype))
+    return call(_APPLY, (x, moments, weight, bias), options, first(out))[0]
 
 
 def norm_backward_statistics(dy: Array, x: Array, moments: Array, weight: Optional[Array] = None, *,
@@ -125,16 +140,20 @@ def norm_backward_statistics(dy: Array, x: Array, moments: Array, weight: Option
 
 
 def norm_backward_apply(dy: Array, x: Array, moments: Array, sums: Array, weight: Optional[Array] = None, *,
-                        norm: str = "layer_norm", eps: float = 1e-5, group_size: int = 0,
-                        out: Optional[Array] = None) -> NormGradients:
+                        norm: str = "layer_norm", eps: float = 1e-5, group_size: int = 0, dx_dtype: Any = None,
+                        needs: Optional[Sequence[str]] = None, out: Optional[Array] = None) -> NormGradients:
     """The gradients of a slice by the added sums of all slices.
 
-    sums:  the results of `norm_backward_statistics`, added up over the slices.
-    out:   the array that dx is written to; it may be dy or x. All others are as in `norm_apply`.
+    sums:      the results of `norm_backward_statistics`, added up over the slices.
+    dx_dtype:  of dx, as dtype in `norm_apply`. None: x's.
+    needs:     the gradients to compute, "dx" and names of "dweight", "dbias"; None: all of them.
+    out:       the array that dx is written to; it may be dy or x. All others are as in `norm_apply`.
     Returns a `NormGradients`: dx, dweight and dbias. The last two are of the slice's columns, over the rows of this call.
     """
-    results = call(_BACKWARD_APPLY, (dy, x, moments, sums, weight), _options(norm, group_size, eps), first(out))
-    return NormGradients(*results)
+    wanted = with_dx(needs, "dweight", "dbias")
+    options = (*_options(norm, group_size, eps), optional_dtype("dx_dtype", dx_dtype), wanted)
+    results = call(_BACKWARD_APPLY, (dy, x, moments, sums, weight), options, first(out))
+    return NormGradients(**dict(zip(wanted, results)))
 
 
 def _moments(name, array, written=False):

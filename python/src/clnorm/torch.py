@@ -81,7 +81,8 @@ def _norm(kind, x, normalized_shape, weight, bias, eps, residual, z, gate, gate_
         try:
             result = _norm_forward(
                 kind, x, weight, bias, sizes, eps, group_size, residual, row_scale, z, gate, gate_first, activation, 0.0,
-                None, weight_offset, weight_repeat, None, None, 0, None, None, 0, 0.0, False, False, batch_invariant, None,
+                None, weight_offset, weight_repeat, None, None, 0, None, None, 0, 0.0, None, "fused", False, False, False,
+                False, batch_invariant, None,
             )
             return result if residual is None else (result.y, result.residual_out)
         except _NotMemory:
@@ -153,36 +154,44 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
 
 
 def l2_norm(x: Tensor, weight: Optional[Tensor] = None, eps: float = 1e-12, eps_mode: str = "floor", *,
-            weight_repeat: Optional[int] = None) -> Tensor:
+            group_size: int = 0, weight_repeat: Optional[int] = None, batch_invariant: bool = False) -> Tensor:
     """torch.nn.functional.normalize over the last dimension, times weight: (columns,), or with a weight_repeat (rows,
-    columns). eps_mode, weight_repeat: as in `clnorm.l2_norm`."""
+    columns). eps_mode, group_size, weight_repeat: as in `clnorm.l2_norm`. batch_invariant: as in `layer_norm`."""
     _dispatch.check_cpu(x=x, weight=weight)
-    return _operators.l2_norm(x, weight, eps, eps_mode, weight_repeat)
+    return _operators.l2_norm(x, weight, eps, eps_mode, group_size, weight_repeat, batch_invariant)
 
 
 def group_norm(x: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
-               eps: float = 1e-5, *, activation: Optional[str] = None) -> Tensor:
-    """torch.nn.functional.group_norm, and an activation: None, "gelu", "gelu_tanh" or "silu".
+               eps: float = 1e-5, *, residual: Optional[Tensor] = None, activation: Optional[str] = None) -> Result:
+    """torch.nn.functional.group_norm, with a residual, x's shape, that is added before the norm, and an activation: None,
+    "gelu", "gelu_tanh" or "silu".
 
-    x: (samples, channels, *positions), contiguous or in PyTorch's channels_last memory format. y has x's format.
+    x: (samples, channels, *positions), contiguous or in PyTorch's channels_last memory format. Results have x's format.
+    Returns y, or with a residual (y, x + residual), of the dtypes of x and of residual.
     """
-    _dispatch.check_cpu(x=x, weight=weight, bias=bias)
+    _dispatch.check_cpu(x=x, weight=weight, bias=bias, residual=residual)
+    if residual is not None and residual.shape != x.shape:
+        _fail("residual", f"the shape of x, {tuple(x.shape)}", tuple(residual.shape))
     # vmap does not tell whether a tensor is contiguous in another memory format.
     last = x.dim() in (4, 5) and not x.is_contiguous() and x.movedim(1, -1).is_contiguous()
-    y = _operators.group_norm(x.movedim(1, -1) if last else x, weight, bias, num_groups, eps, activation, last)[0]
-    return y.movedim(-1, 1) if last else y
+    if last:
+        x, residual = x.movedim(1, -1), None if residual is None else residual.movedim(1, -1)
+    y, residual_out, _, _ = _operators.group_norm(x, weight, bias, residual, num_groups, eps, activation, last)
+    if residual is None:
+        return y.movedim(-1, 1) if last else y
+    return (y.movedim(-1, 1), residual_out.movedim(-1, 1)) if last else (y, residual_out)
 
 
 def instance_norm(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-5, *,
-                  activation: Optional[str] = None) -> Tensor:
+                  residual: Optional[Tensor] = None, activation: Optional[str] = None) -> Result:
     """torch.nn.functional.instance_norm with the statistics of its input: group_norm with as many groups as channels.
 
-    x: (samples, channels, *positions), as in `group_norm`.
+    x: (samples, channels, *positions). All others and the result are as in `group_norm`.
     """
     _dispatch.check_cpu(x=x)
     if x.dim() < 3 or x.shape[2:].numel() == 1:
         raise ValueError(f"x: expected more than one position, after samples and channels, got shape {tuple(x.shape)}")
-    return group_norm(x, x.shape[1], weight, bias, eps, activation=activation)
+    return group_norm(x, x.shape[1], weight, bias, eps, residual=residual, activation=activation)
 
 
 # Calls of these functions are nodes of torch.fx.symbolic_trace, whose proxies of tensors they could not compute.
