@@ -13,8 +13,10 @@ install(EXPORT clnormTargets NAMESPACE clnorm:: DESTINATION ${package_dir} COMPO
 install(FILES "${PROJECT_BINARY_DIR}/clnormConfig.cmake" "${PROJECT_BINARY_DIR}/clnormConfigVersion.cmake"
     DESTINATION ${package_dir} COMPONENT development)
 
-# The prefix in a .pc file is relative to the file, so that an installed tree can be moved.
-file(RELATIVE_PATH pc_to_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+# Folders in a .pc file are relative to the file, so that an installed tree can be moved.
+set(pc_dir "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig")
+file(RELATIVE_PATH pc_to_prefix "${pc_dir}" "${CMAKE_INSTALL_PREFIX}")
+file(RELATIVE_PATH pc_to_include "${pc_dir}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
 foreach(name clnorm clnorm-shared)
     configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
     install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)

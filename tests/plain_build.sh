@@ -1,6 +1,6 @@
 #!/bin/sh
-# A build without the dependencies of the tool and the tests: the library is built, and a line names each part that is left
-# out.
+# A build without the dependencies of the tool and the tests: the library is built, a line names each part that is left
+# out, and pkg-config finds what is installed, also where the library's folder is not below the prefix.
 #
 #   plain_build.sh CMAKE COMPILER SOURCES WORKDIR
 set -eu
@@ -28,13 +28,18 @@ says() {
     }
 }
 
-configure auto
+configure auto "-DCMAKE_INSTALL_PREFIX=$workdir/installed" "-DCMAKE_INSTALL_LIBDIR=$workdir/elsewhere/lib"
 says auto "-- Left out: the command-line tool. Debian packages that are missing: libpopt-dev libjansson-dev"
 says auto "-- Left out: the tests. Debian packages that are missing: libcmocka-dev"
 "$cmake" --build "$workdir/auto" --parallel 2
 ls "$workdir/auto/libclnorm.so" "$workdir/auto/libclnorm.a"
-"$cmake" --install "$workdir/auto" --prefix "$workdir/installed" >/dev/null
+"$cmake" --install "$workdir/auto" >/dev/null
 [ ! -e "$workdir/installed/bin" ]
+folder() {
+    PKG_CONFIG_PATH=$workdir/elsewhere/lib/pkgconfig pkg-config --variable="$1" clnorm
+}
+ls "$(folder libdir)/libclnorm.so" "$(folder includedir)/clnorm/clnorm.h"
+[ "$(cd "$(folder prefix)" && pwd)" = "$(cd "$workdir/installed" && pwd)" ]
 
 configure tool -DCLNORM_BUILD_TOOLS=ON && exit 1
 says tool "CLNORM_BUILD_TOOLS is ON. Debian packages that are missing: libpopt-dev libjansson-dev."
