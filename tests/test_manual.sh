@@ -46,6 +46,8 @@ completes sigmoid clnorm run rms_norm --gate = sig
 completes "silu sigmoid" clnorm run rms_norm --gate =
 completes "$folder/clnorm.1" clnorm tensors "$folder/clnorm."
 completes clear clnorm cache cl
+completes "f32 f16 f64" clnorm bench --dtypes f
+completes "f8e4m3 f8e5m2" clnorm run quantize --dtype f8
 completes "" clnorm run --seed l
 
 if command -v zsh >/dev/null; then

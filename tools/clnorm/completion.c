@@ -9,7 +9,8 @@
 /* -------------------------------------------------------------------------------------------------------------- words */
 
 static const char device_words[] = "gpu cpu accelerator";
-static const char dtype_words[] = "f32 f16 bf16 f64 f8e4m3 f8e5m2";
+static const char dtype_words[] = "f32 f16 bf16 f64"; /* DT: of tensors that are measured */
+static const char all_dtype_words[] = "f32 f16 bf16 f64 f8e4m3 f8e5m2";
 
 /* Prints the words of "[path | list | clear] [OPTION...]" before the bracket, or of "silu|sigmoid", with spaces between
  * them. */
@@ -62,7 +63,7 @@ static void put_value_words(const struct poptOption *option) {
     if (!strcmp(option->argDescrip, "SELECTOR"))
         fputs(device_words, stdout);
     else if (!strncmp(option->argDescrip, "DT", 2))
-        fputs(dtype_words, stdout);
+        fputs(strcmp(option->argDescrip, "DTYPE") ? dtype_words : all_dtype_words, stdout);
     else
         put_choices(option->argDescrip);
 }

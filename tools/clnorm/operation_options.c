@@ -125,7 +125,7 @@ void operation_options_rows(struct operation_options *options, struct poptOption
         {"accuracy", '\0', POPT_ARG_STRING, &options->accuracy, 0, "fp8_rms_norm: compatible rounds as COAT does (fused)",
          "fused|compatible"},
         {"dtype", '\0', POPT_ARG_STRING, &options->dtype, 0,
-         "Of the main output: f32, f16, bf16, f64 (x's); of an 8-bit one f8e4m3 or f8e5m2", "DT"},
+         "Of the main output: f32, f16, bf16, f64 (x's); of an 8-bit one f8e4m3 or f8e5m2", "DTYPE"},
         {"config", '\0', POPT_ARG_STRING, &options->config, 0, "Force knobs: vec=8,lanes=128,...", "KNOB=N,..."},
     };
     _Static_assert(sizeof table / sizeof *table == OPERATION_OPTIONS, "every option has a row");
