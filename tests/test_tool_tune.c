@@ -97,6 +97,10 @@ static void test_tune_grid_refuses_other_files(void **state) {
     run_grid("--widths 64 --out words");
     assert_failed(EXIT_REQUEST, "words: expected a file of clnorm tune --grid");
     assert_int_equal(system("[ \"$(cat words)\" = nonsense ]"), 0);
+
+    assert_int_equal(system("mkfifo fifo"), 0);
+    run_grid("--widths 64 --out fifo");
+    assert_failed(EXIT_REQUEST, "fifo: expected a file whose rows can be read again");
 }
 
 /* A row without its end, which a grid that was killed may leave, is dropped, and its point measured again. */

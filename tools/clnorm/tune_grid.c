@@ -90,7 +90,10 @@ static bool read_rows(struct grid *grid, const char *path, struct fault *fault) 
         return fault_set(fault, EXIT_REQUEST, "%s: cannot be written: %s", path, strerror(errno));
     (void)fseek(grid->file, 0, SEEK_END);
     const long size = ftell(grid->file);
-    grid->rows = size < 0 ? NULL : calloc((size_t)size + 2, 1);
+    if (size < 0)
+        return fault_set(fault, EXIT_REQUEST, "%s: expected a file whose rows can be read again: %s", path,
+                         strerror(errno));
+    grid->rows = calloc((size_t)size + 2, 1);
     if (!grid->rows)
         return fault_set(fault, EXIT_FAILED, "%s: out of memory", path);
     rewind(grid->file);
