@@ -1,6 +1,6 @@
 #!/bin/sh
-# A build without the dependencies of the tool and the tests: the library is built, a line names each part that is left
-# out, and pkg-config finds what is installed, also where the library's folder is not below the prefix.
+# A build without the dependencies of the tool and the tests, and without OpenCL.pc: the library is built, a line names each
+# part that is left out, and pkg-config finds what is installed, also where the library's folder is not below the prefix.
 #
 #   plain_build.sh CMAKE COMPILER SOURCES WORKDIR
 set -eu
@@ -40,6 +40,8 @@ folder() {
 }
 ls "$(folder libdir)/libclnorm.so" "$(folder includedir)/clnorm/clnorm.h"
 [ "$(cd "$(folder prefix)" && pwd)" = "$(cd "$workdir/installed" && pwd)" ]
+PKG_CONFIG_LIBDIR=$workdir/nothing "$(dirname "$0")/consumer/pkg_config.sh" "$compiler" "$workdir/elsewhere/lib" \
+    "$workdir/consumer"
 
 configure tool -DCLNORM_BUILD_TOOLS=ON && exit 1
 says tool "CLNORM_BUILD_TOOLS is ON. Debian packages that are missing: libpopt-dev libjansson-dev."
