@@ -22,18 +22,10 @@ char json_peek(struct json_reader *reader) {
 }
 
 bool json_take(struct json_reader *reader, char expected) {
-    static const struct {
-        char character;
-        const char *error;
-    } errors[] = {{'{', "expected '{'"}, {'[', "expected '['"}, {':', "expected ':'"}, {',', "expected ',' or the end"}};
-    if (json_peek(reader) == expected) {
-        reader->at++;
-        return true;
-    }
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-        if (errors[i].character == expected)
-            return fail(reader, errors[i].error);
-    return fail(reader, "expected another character");
+    if (json_peek(reader) != expected)
+        return fail(reader, expected == ':' ? "expected ':'" : "expected ',' or the end");
+    reader->at++;
+    return true;
 }
 
 bool json_next(struct json_reader *reader, char close, bool first) {

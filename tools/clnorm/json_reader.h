@@ -13,7 +13,7 @@ struct json_reader {
 /* The next character that is not white space; '\0' at the end. */
 char json_peek(struct json_reader *reader);
 
-/* Takes a bracket, a comma or a colon; fails where another character is next. */
+/* Takes a comma or a colon; fails where another character is next. */
 bool json_take(struct json_reader *reader, char expected);
 
 /* Whether an object or array has another member, after its opening bracket was taken. Takes the comma before the member, or

@@ -208,7 +208,7 @@ static bool read_header(struct json_reader *reader, struct tensor_file *file, co
                         struct fault *fault) {
     size_t capacity = 0;
     bool has_metadata = false;
-    (void)json_take(reader, '{');
+    reader->at++; /* the '{' that find_header has seen */
     for (bool first = true; json_next(reader, '}', first); first = false) {
         char *name = NULL;
         if (!json_read_string(reader, &name))
