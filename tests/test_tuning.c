@@ -318,7 +318,6 @@ static void test_other_files_are_not_used(void **state) {
     assert_note(&second, "line 4: the head of the file ends here");
 }
 
-/* A pipe, where opening would wait for a writer, a folder and a link to itself leave notes. A missing file leaves none. */
 /* A file of 100,000 rows is used. */
 static void test_many_rows_are_read(void **state) {
     const struct state *const made = *state;
@@ -334,6 +333,7 @@ static void test_many_rows_are_read(void **state) {
     assert_int_equal(plan_with(made, &desc).config.unroll, 3);
 }
 
+/* A pipe, where opening would wait for a writer, a folder and a link to itself leave notes. A missing file leaves none. */
 static void test_other_kinds_of_files_are_not_used(void **state) {
     const struct state *const made = *state;
     const clnorm_norm_desc desc = usual_desc();
@@ -392,7 +392,7 @@ int main(void) {
         cmocka_unit_test(test_other_files_are_not_used),
         cmocka_unit_test(test_many_rows_are_read),
         cmocka_unit_test(test_other_kinds_of_files_are_not_used),
-        cmocka_unit_test(test_path),
+        cmocka_unit_test(test_path), /* the last one, since it leaves HOME without a folder */
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
